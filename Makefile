@@ -1,0 +1,46 @@
+# The commands of the project; CMake and Ninja behind them.
+BUILD ?= build
+PREFIX ?= /usr/local
+CMAKE_FLAGS ?=
+
+.PHONY: all configure setup demo test bench install format check-format check-includes sanitize clean
+
+all: configure
+	@cmake --build $(BUILD)
+
+configure:
+	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+
+setup:
+	@scripts/setup
+
+demo: setup
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/bin/brasa-demo
+
+test: setup
+	@$(MAKE) --no-print-directory all
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+
+bench: setup
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/bin/brasa bench
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+sanitize: setup
+	@$(MAKE) --no-print-directory all BUILD=build-asan CMAKE_FLAGS="-DBRASA_SANITIZE=address,undefined"
+	@ctest --test-dir build-asan --output-on-failure --no-tests=error
+
+format:
+	@scripts/format
+
+check-format:
+	@scripts/format --check
+
+check-includes:
+	@scripts/check_includes
+
+clean:
+	@rm -rf $(BUILD) build-asan

@@ -1,0 +1,21 @@
+# libbrasa.so: every folder's objects in one library that exports only what is marked BRASA_API.
+if(NOT BRASA_TARGETS)
+  return()
+endif()
+
+add_library(brasa SHARED)
+foreach(target ${BRASA_TARGETS})
+  target_sources(brasa PRIVATE $<TARGET_OBJECTS:${target}>)
+endforeach()
+set_target_properties(brasa PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_compile_features(brasa INTERFACE cxx_std_20)
+target_include_directories(brasa INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+                                           $<BUILD_INTERFACE:${BRASA_GENERATED_DIR}/include> $<INSTALL_INTERFACE:include>)
+target_link_libraries(brasa PRIVATE $<BUILD_INTERFACE:brasa_external>)
+target_link_options(brasa PRIVATE -Wl,--exclude-libs,ALL)
+if(TARGET brasa_generated)
+  add_dependencies(brasa brasa_generated)
+endif()
+if(TARGET brasa_codegen)
+  add_dependencies(brasa brasa_codegen)
+endif()

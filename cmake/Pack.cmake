@@ -1,0 +1,18 @@
+# pack.bin: the common kernels, compiled when the library is built. `brasa-pack --out FILE` uses the same compiler as the library.
+brasa_sources(pack_sources ${CMAKE_SOURCE_DIR}/tools/pack)
+if(NOT pack_sources OR NOT TARGET brasa_tensor OR NOT TARGET brasa_codegen)
+  return()
+endif()
+
+set(BRASA_PACK ${CMAKE_BINARY_DIR}/lib/brasa/pack.bin)
+add_executable(brasa-pack ${pack_sources})
+brasa_sees_sources(brasa-pack)
+target_link_libraries(brasa-pack PRIVATE brasa_tensor CLI11::CLI11)
+add_custom_command(
+  OUTPUT ${BRASA_PACK}
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/lib/brasa
+  COMMAND ${CMAKE_COMMAND} -E env BRASA_CODEGEN=$<TARGET_FILE:brasa_codegen> $<TARGET_FILE:brasa-pack> --out ${BRASA_PACK}
+  DEPENDS brasa-pack brasa_codegen
+  COMMENT "Compiling the kernel pack"
+  VERBATIM)
+add_custom_target(brasa_pack_file ALL DEPENDS ${BRASA_PACK})
