@@ -9,7 +9,7 @@ all: configure
 	@cmake --build $(BUILD)
 
 configure:
-	@test -f $(BUILD)/build.ninja || cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+	@test -f $(BUILD)/build.ninja -a -z "$(CMAKE_FLAGS)" || cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
 
 setup:
 	@scripts/setup
@@ -30,7 +30,7 @@ install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 sanitize: setup
-	@$(MAKE) --no-print-directory all BUILD=build-asan CMAKE_FLAGS="-DBRASA_SANITIZE=address,undefined"
+	@$(MAKE) --no-print-directory all BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DBRASA_SANITIZE=address,undefined"
 	@ctest --test-dir build-asan --output-on-failure --no-tests=error
 
 format:

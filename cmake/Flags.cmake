@@ -42,7 +42,7 @@ add_compile_options(-ffp-contract=off -ffunction-sections -fdata-sections)
 add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 
 if(BRASA_SANITIZE)
-  add_compile_options(-fsanitize=${BRASA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_compile_options(-fsanitize=${BRASA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${BRASA_SANITIZE})
 else()
   # The sanitizers' own symbols come from the program, so only other builds can ask for complete shared libraries.
