@@ -2,7 +2,7 @@
 # A folder that needs more (a library of its own) says so in src/<folder>/folder.cmake.
 set(BRASA_ARROWS ${CMAKE_CURRENT_LIST_DIR}/folders.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${BRASA_ARROWS})
-file(STRINGS ${BRASA_ARROWS} lines REGEX "^[a-z]")
+file(STRINGS ${BRASA_ARROWS} lines REGEX "^[a-z]+:")
 
 # The generated API is written by brasa-gen, which is made from the operator table; these folders see it.
 set(BRASA_ABOVE_GENERATED "")
