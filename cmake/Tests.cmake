@@ -46,3 +46,12 @@ include(\"${CMAKE_CURRENT_LIST_DIR}/DiscoverSuites.cmake\")
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/tests/${target}.cmake)
 endforeach()
+
+# The sanitizers' runtime would have to be linked into the user's program as well.
+if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND NOT BRASA_SANITIZE)
+  include(GNUInstallDirs)
+  add_test(NAME install.user_project
+           COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${CMAKE_SOURCE_DIR}/examples/hello
+                   -DCXX=${CMAKE_CXX_COMPILER} -DWORK=${CMAKE_BINARY_DIR}/tests/install -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
+                   -P ${CMAKE_SOURCE_DIR}/tests/install/install.cmake)
+endif()
