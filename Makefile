@@ -20,7 +20,7 @@ demo: setup
 
 test: setup
 	@$(MAKE) --no-print-directory all
-	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD) -j$$(nproc) --output-on-failure --no-tests=error
 
 bench: setup
 	@$(MAKE) --no-print-directory all
@@ -31,7 +31,7 @@ install: all
 
 sanitize: setup
 	@$(MAKE) --no-print-directory all BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DBRASA_SANITIZE=address,undefined"
-	@ctest --test-dir build-asan --output-on-failure --no-tests=error
+	@ctest --test-dir build-asan -j$$(nproc) --output-on-failure --no-tests=error
 
 format:
 	@scripts/format
