@@ -1,0 +1,31 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <brasa/export.h>
+
+namespace brasa {
+
+/// A mistake of the caller: the message names the operator, what was given and what was expected.
+class BRASA_API Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message);
+  ~Error() override;
+};
+
+/// An index outside its range. A subtype, so that range loops and bindings can tell it apart.
+class BRASA_API IndexError : public Error {
+ public:
+  explicit IndexError(const std::string& message);
+  ~IndexError() override;
+};
+
+/// A bug of Brasa's own. The message carries the graph's text where there is one.
+class BRASA_API InternalError : public std::runtime_error {
+ public:
+  explicit InternalError(const std::string& message);
+  ~InternalError() override;
+};
+
+}  // namespace brasa

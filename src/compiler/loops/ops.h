@@ -1,0 +1,36 @@
+#pragma once
+
+#include "ir/graph.h"
+
+// The operators that exist only at the loop level. Effects (`for`, `store`) give a bool that nobody reads.
+//
+//   loop::for(SymInt range, str kind, int width=1, int unroll=1) -> Tensor
+//       Declares r<id>. kind:
+//         serial    a loop; `unroll` > 1 asks for that many copies of the body
+//         parallel  iterations may run at once on several threads; all parallel ranges come first, and are flattened
+//                   row-major into the [begin, end) that the kernel is called with
+//         vector    steps of `width` lanes, `unroll` vectors a step; an extent that is no multiple ends with masked lanes
+//         unroll    expanded completely; the extent is a constant
+//         block     (GPU) the grid, flattened like parallel
+//         thread    (GPU) threads of the block; the extents are constants, their product at most 1024
+//   loop::index(SymInt e) -> Tensor                       i64 value of an expression
+//   loop::bind(Tensor value, SymInt symbol) -> Tensor     v<id> := value (i64); whoever uses v<id> lists this node in `values`
+//   loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor
+//       buffer: a graph input or a `stage`. Where mask is false memory is not touched and the result is 0.
+//   loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor
+//       combine: '' writes; 'add', 'max', 'min', 'mul' update atomically as far as iterations may run at once.
+//   loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]
+//       Over all iterations of `ranges`. combiner: add, mul, max, min (NaN wins), and, or on one item (any order, the
+//       accumulator has the item's dtype); argmax, argmin on (value, i64 index): NaN wins, then the lowest index.
+//   loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor
+//       Computes `value` for all of `ranges` into a local array, row-major over them, read by `load`. space: local (a
+//       thread's own), shared (GPU: of the block; a barrier follows).
+namespace brasa::compiler {
+
+enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Reduce, Stage };
+
+const ir::Op* loop_op(LoopOp op);
+/// The op of a name such as "loop::load"; null if there is none.
+const ir::Op* find_loop_op(std::string_view name);
+
+}  // namespace brasa::compiler

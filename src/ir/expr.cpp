@@ -1,0 +1,646 @@
+#include "ir/expr.h"
+
+#include <algorithm>
+#include <climits>
+#include <deque>
+#include <mutex>
+#include <unordered_set>
+
+#include "support/error.h"
+#include "support/hash.h"
+
+namespace brasa::ir {
+namespace {
+
+constexpr int64_t kUnknownMin = INT64_MIN, kUnknownMax = INT64_MAX;
+
+int64_t floor_div(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+// Saturating arithmetic on bounds; an unknown bound stays unknown.
+int64_t add_bound(int64_t a, int64_t b, int64_t unknown) {
+  int64_t r;
+  if (a == unknown || b == unknown || __builtin_add_overflow(a, b, &r)) return unknown;
+  return r;
+}
+
+struct Interval {
+  int64_t min, max;
+};
+
+Interval multiply(Interval a, Interval b) {
+  // Exact where all four ends are known; sizes and indices are mostly non-negative, so that case keeps half bounds.
+  bool known = a.min != kUnknownMin && a.max != kUnknownMax && b.min != kUnknownMin && b.max != kUnknownMax;
+  if (known) {
+    int64_t lo = INT64_MAX, hi = INT64_MIN;
+    for (int64_t x : {a.min, a.max})
+      for (int64_t y : {b.min, b.max}) {
+        int64_t r;
+        if (__builtin_mul_overflow(x, y, &r)) return {kUnknownMin, kUnknownMax};
+        lo = std::min(lo, r);
+        hi = std::max(hi, r);
+      }
+    return {lo, hi};
+  }
+  auto end = [](int64_t x, int64_t y, int64_t unknown) {
+    int64_t r;
+    return x == unknown || y == unknown || __builtin_mul_overflow(x, y, &r) ? unknown : r;
+  };
+  auto nonnegative = [](Interval i) { return i.min != kUnknownMin && i.min >= 0; };
+  if (nonnegative(a) && nonnegative(b)) return {a.min * b.min, end(a.max, b.max, kUnknownMax)};
+  bool a_constant = a.min == a.max, b_constant = b.min == b.max;
+  if (b_constant) std::swap(a, b);
+  if (a_constant || b_constant) {
+    int64_t c = a.min;
+    if (c == 0) return {0, 0};
+    int64_t lo = b.min == kUnknownMin ? kUnknownMin : b.min, hi = b.max;
+    if (c > 0) return {end(lo, c, kUnknownMin), end(hi, c, kUnknownMax)};
+    return {hi == kUnknownMax ? kUnknownMin : end(hi, c, kUnknownMin),
+            lo == kUnknownMin ? kUnknownMax : end(lo, c, kUnknownMax)};
+  }
+  return {kUnknownMin, kUnknownMax};
+}
+
+Interval bounds_of(const ExprNode& n) {
+  auto of = [](Expr e) { return Interval{e->min, e->max}; };
+  switch (n.kind) {
+    case ExprKind::Constant:
+      return {n.value, n.value};
+    case ExprKind::Size:
+      return {n.value, kUnknownMax};
+    case ExprKind::Range:
+    case ExprKind::Value: {
+      int64_t m = n.args[0]->max;
+      return {0, m == kUnknownMax ? m : std::max<int64_t>(m - 1, 0)};
+    }
+    case ExprKind::Mul: {
+      Interval r{n.value, n.value};
+      for (Expr a : n.args) r = multiply(r, of(a));
+      return r;
+    }
+    case ExprKind::Add: {
+      Interval r{n.value, n.value};
+      for (Expr a : n.args) r = {add_bound(r.min, a->min, kUnknownMin), add_bound(r.max, a->max, kUnknownMax)};
+      return r;
+    }
+    case ExprKind::FloorDiv: {
+      Interval a = of(n.args[0]), b = of(n.args[1]);
+      if (b.min < 1) b.min = 1;
+      Interval r{kUnknownMin, kUnknownMax};
+      if (a.min != kUnknownMin) r.min = a.min >= 0 ? (b.max == kUnknownMax ? 0 : a.min / b.max) : floor_div(a.min, b.min);
+      if (a.max != kUnknownMax) r.max = a.max >= 0 ? a.max / b.min : -1;
+      return r;
+    }
+    case ExprKind::Mod: {
+      Interval a = of(n.args[0]), b = of(n.args[1]);
+      int64_t hi = b.max == kUnknownMax ? kUnknownMax : b.max - 1;
+      if (a.min != kUnknownMin && a.min >= 0) hi = std::min(hi, a.max);
+      return {0, hi};
+    }
+    case ExprKind::Min:
+      return {std::min(n.args[0]->min, n.args[1]->min), std::min(n.args[0]->max, n.args[1]->max)};
+    case ExprKind::Max:
+      return {std::max(n.args[0]->min, n.args[1]->min), std::max(n.args[0]->max, n.args[1]->max)};
+  }
+  return {kUnknownMin, kUnknownMax};
+}
+
+uint64_t hash_of(const ExprNode& n) {
+  uint64_t h = mix(static_cast<uint64_t>(n.kind), n.id);
+  h = mix(h, static_cast<uint64_t>(n.value));
+  h = mix(h, static_cast<uint64_t>(n.multiple));
+  for (Expr a : n.args) h = mix(h, reinterpret_cast<uint64_t>(a.node()));
+  return h;
+}
+
+struct NodeHash {
+  size_t operator()(const ExprNode* n) const { return n->hash; }
+};
+struct NodeEqual {
+  bool operator()(const ExprNode* a, const ExprNode* b) const {
+    return a->kind == b->kind && a->id == b->id && a->value == b->value && a->multiple == b->multiple &&
+           a->args == b->args;
+  }
+};
+
+}  // namespace
+
+class ExprTable {
+ public:
+  // Never destroyed: Exprs live in static objects too.
+  static ExprTable& get() {
+    static ExprTable* table = new ExprTable;
+    return *table;
+  }
+  Expr make(ExprKind kind, int64_t value, std::vector<Expr> args, uint32_t id = 0, int64_t multiple = 1) {
+    ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0};
+    n.hash = hash_of(n);
+    std::lock_guard lock(mutex_);
+    auto it = set_.find(&n);
+    if (it != set_.end()) return Expr(*it);
+    Interval b = bounds_of(n);
+    n.min = b.min;
+    n.max = b.max;
+    n.order = nodes_.size();
+    nodes_.push_back(std::move(n));
+    set_.insert(&nodes_.back());
+    return Expr(&nodes_.back());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<ExprNode> nodes_;
+  std::unordered_set<const ExprNode*, NodeHash, NodeEqual> set_;
+};
+
+namespace {
+
+Expr make(ExprKind kind, int64_t value, std::vector<Expr> args) {
+  return ExprTable::get().make(kind, value, std::move(args));
+}
+
+// Sorted by the text-stable key (kind, id) first, so that printed graphs do not depend on the process's history.
+bool before(Expr a, Expr b) {
+  if (a == b) return false;
+  if (a->kind != b->kind) return a->kind < b->kind;
+  if (a->id != b->id) return a->id < b->id;
+  if (a->args.size() != b->args.size()) return a->args.size() < b->args.size();
+  for (size_t i = 0; i < a->args.size(); ++i)
+    if (!(a->args[i] == b->args[i])) return before(a->args[i], b->args[i]);
+  if (a->value != b->value) return a->value < b->value;
+  return a->order < b->order;
+}
+
+struct Term {
+  std::vector<Expr> factors;  // sorted atoms
+  int64_t coefficient;
+};
+
+Term term_of(Expr e) {
+  if (e->kind == ExprKind::Mul) return {e->args, e->value};
+  return {{e}, 1};
+}
+
+Expr expr_of(const Term& t) {
+  if (t.coefficient == 0) return Expr(0);
+  if (t.factors.empty()) return Expr(t.coefficient);
+  if (t.coefficient == 1 && t.factors.size() == 1) return t.factors[0];
+  return make(ExprKind::Mul, t.coefficient, t.factors);
+}
+
+// An expression as constant + terms.
+std::vector<Term> terms_of(Expr e, int64_t& constant) {
+  constant = 0;
+  if (e.is_constant()) {
+    constant = e.constant();
+    return {};
+  }
+  if (e->kind == ExprKind::Add) {
+    constant = e->value;
+    std::vector<Term> out;
+    for (Expr a : e->args) out.push_back(term_of(a));
+    return out;
+  }
+  return {term_of(e)};
+}
+
+bool factors_before(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  if (a.size() != b.size()) return a.size() > b.size();
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!(a[i] == b[i])) return before(a[i], b[i]);
+  return false;
+}
+
+Expr expr_of(std::vector<Term> terms, int64_t constant) {
+  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return factors_before(a.factors, b.factors); });
+  std::vector<Term> merged;
+  for (Term& t : terms) {
+    if (!merged.empty() && merged.back().factors == t.factors)
+      merged.back().coefficient += t.coefficient;
+    else
+      merged.push_back(std::move(t));
+  }
+  std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
+  if (merged.empty()) return Expr(constant);
+  if (merged.size() == 1 && constant == 0) return expr_of(merged[0]);
+  std::vector<Expr> args;
+  for (const Term& t : merged) args.push_back(expr_of(t));
+  return make(ExprKind::Add, constant, std::move(args));
+}
+
+// x / d if every term of x is a multiple of the single term d, as polynomials.
+std::optional<Expr> exact_quotient(const Term& t, const Term& d) {
+  if (t.coefficient % d.coefficient != 0) return std::nullopt;
+  std::vector<Expr> rest = t.factors;
+  for (Expr f : d.factors) {
+    auto it = std::find(rest.begin(), rest.end(), f);
+    if (it == rest.end()) return std::nullopt;
+    rest.erase(it);
+  }
+  return expr_of(Term{std::move(rest), t.coefficient / d.coefficient});
+}
+
+int64_t known_multiple(Expr e);
+
+int64_t gcd(int64_t a, int64_t b) {
+  a = a < 0 ? -a : a;
+  b = b < 0 ? -b : b;
+  while (b) {
+    int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a;
+}
+
+int64_t known_multiple(Expr e) {
+  switch (e->kind) {
+    case ExprKind::Constant:
+      return e->value;
+    case ExprKind::Size:
+      return e->multiple;
+    case ExprKind::Mul: {
+      int64_t m = e->value;
+      for (Expr a : e->args)
+        if (__builtin_mul_overflow(m, known_multiple(a), &m)) return 1;
+      return m;
+    }
+    case ExprKind::Add: {
+      int64_t m = e->value;
+      for (Expr a : e->args) m = gcd(m, known_multiple(a));
+      return m;
+    }
+    case ExprKind::Min:
+    case ExprKind::Max:
+      return gcd(known_multiple(e->args[0]), known_multiple(e->args[1]));
+    default:
+      return 1;
+  }
+}
+
+// Splits a = d * quotient + rest where quotient takes every term that d divides.
+void split_by(Expr a, Expr d, Expr& quotient, Expr& rest) {
+  int64_t dc;
+  std::vector<Term> dt = terms_of(d, dc);
+  Term divisor;
+  if (dt.empty())
+    divisor = {{}, dc};
+  else if (dt.size() == 1 && dc == 0)
+    divisor = dt[0];
+  else {
+    // A sum as divisor: only a multiple of the whole sum divides out, which the terms of `a` show one by one.
+    bool whole = a == d;
+    quotient = whole ? Expr(1) : Expr(0);
+    rest = whole ? Expr(0) : a;
+    return;
+  }
+  int64_t c;
+  std::vector<Term> terms = terms_of(a, c), keep;
+  Expr q(0);
+  for (Term& t : terms) {
+    if (auto part = exact_quotient(t, divisor))
+      q = q + *part;
+    else
+      keep.push_back(std::move(t));
+  }
+  int64_t constant_rest = c;
+  if (divisor.factors.empty() && divisor.coefficient > 0) {
+    int64_t whole = floor_div(c, divisor.coefficient);
+    q = q + Expr(whole);
+    constant_rest = c - whole * divisor.coefficient;
+  }
+  quotient = q;
+  rest = expr_of(std::move(keep), constant_rest);
+}
+
+bool within(Expr x, Expr d) {  // 0 <= x < d, provably
+  if (!(x->min >= 0)) return false;
+  auto less = provably_less(x, d);
+  return less.has_value() && *less;
+}
+
+}  // namespace
+
+Expr::Expr(int64_t constant) : Expr(ExprTable::get().make(ExprKind::Constant, constant, {})) {}
+
+Expr Expr::size(uint32_t id, int64_t min, int64_t multiple) {
+  return ExprTable::get().make(ExprKind::Size, min, {}, id, multiple);
+}
+Expr Expr::range(uint32_t id, Expr extent) { return ExprTable::get().make(ExprKind::Range, 0, {extent}, id); }
+Expr Expr::value(uint32_t id, Expr extent) { return ExprTable::get().make(ExprKind::Value, 0, {extent}, id); }
+
+bool Expr::is_constant() const { return node_->kind == ExprKind::Constant; }
+int64_t Expr::constant() const {
+  BRASA_ASSERT(is_constant(), str(*this), " is not a constant");
+  return node_->value;
+}
+std::optional<int64_t> Expr::maybe_constant() const {
+  return is_constant() ? std::optional(node_->value) : std::nullopt;
+}
+
+bool is_symbol(Expr e) {
+  return e->kind == ExprKind::Size || e->kind == ExprKind::Range || e->kind == ExprKind::Value;
+}
+
+Expr operator+(Expr a, Expr b) {
+  if (a.is_constant() && b.is_constant()) return Expr(a->value + b->value);
+  if (a.is(0)) return b;
+  if (b.is(0)) return a;
+  int64_t ca, cb;
+  std::vector<Term> terms = terms_of(a, ca), more = terms_of(b, cb);
+  terms.insert(terms.end(), more.begin(), more.end());
+  return expr_of(std::move(terms), ca + cb);
+}
+
+Expr operator*(Expr a, Expr b) {
+  if (a.is_constant() && b.is_constant()) return Expr(a->value * b->value);
+  if (a.is(0) || b.is(0)) return Expr(0);
+  if (a.is(1)) return b;
+  if (b.is(1)) return a;
+  int64_t ca, cb;
+  std::vector<Term> ta = terms_of(a, ca), tb = terms_of(b, cb), out;
+  for (const Term& x : ta)
+    for (const Term& y : tb) {
+      Term t{x.factors, x.coefficient * y.coefficient};
+      t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+      std::sort(t.factors.begin(), t.factors.end(), before);
+      out.push_back(std::move(t));
+    }
+  if (cb != 0)
+    for (const Term& x : ta) out.push_back({x.factors, x.coefficient * cb});
+  if (ca != 0)
+    for (const Term& y : tb) out.push_back({y.factors, y.coefficient * ca});
+  return expr_of(std::move(out), ca * cb);
+}
+
+Expr operator-(Expr a) { return a * Expr(-1); }
+Expr operator-(Expr a, Expr b) { return a + (-b); }
+
+Expr floordiv(Expr a, Expr b) {
+  if (b.is(1)) return a;
+  if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_div(a->value, b->value));
+  if (a.is(0)) return a;
+  if (a == b) return Expr(1);
+  Expr quotient, rest;
+  split_by(a, b, quotient, rest);
+  if (rest.is(0) || within(rest, b)) return quotient;
+  if (rest->kind == ExprKind::FloorDiv && quotient.is(0))  // (x // m) // n = x // (m n)
+    return floordiv(rest->args[0], rest->args[1] * b);
+  // A common constant factor of the rest and the divisor cancels: (4 x + 2) // 8 = (2 x + 1) // 4; a constant that
+  // is smaller than the factor drops out: (4 x + 3) // 8 = x // 2.
+  if (b.is_constant() && b->value > 1) {
+    int64_t c;
+    std::vector<Term> terms = terms_of(rest, c);
+    int64_t g = b->value;
+    for (const Term& t : terms) g = gcd(g, t.coefficient);
+    if (g > 1) {
+      for (Term& t : terms) t.coefficient /= g;
+      return quotient + floordiv(expr_of(std::move(terms), floor_div(c, g)), Expr(b->value / g));
+    }
+  }
+  return quotient + make(ExprKind::FloorDiv, 0, {rest, b});
+}
+
+Expr mod(Expr a, Expr b) {
+  if (b.is(1)) return Expr(0);
+  if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(a->value - b->value * floor_div(a->value, b->value));
+  Expr quotient, rest;
+  split_by(a, b, quotient, rest);
+  if (rest.is(0) || within(rest, b)) return rest;
+  if (rest->kind == ExprKind::Mod && rest->args[1] == b) return rest;
+  if (rest->kind == ExprKind::Mod && b.is_constant() && rest->args[1].is_constant() &&
+      rest->args[1]->value % b->value == 0)
+    return mod(rest->args[0], b);
+  return make(ExprKind::Mod, 0, {rest, b});
+}
+
+Expr ceildiv(Expr a, Expr b) { return floordiv(a + b - Expr(1), b); }
+
+Expr min(Expr a, Expr b) {
+  if (a == b) return a;
+  if (auto less = provably_less(a, b); less && *less) return a;
+  if (auto less = provably_less(b, a); less) return *less ? b : a;
+  if (auto less = provably_less(a, b); less && !*less) return b;
+  if (before(b, a)) std::swap(a, b);
+  return make(ExprKind::Min, 0, {a, b});
+}
+
+Expr max(Expr a, Expr b) {
+  if (a == b) return a;
+  if (auto less = provably_less(a, b); less) return *less ? b : a;
+  if (auto less = provably_less(b, a); less) return *less ? a : b;
+  if (before(b, a)) std::swap(a, b);
+  return make(ExprKind::Max, 0, {a, b});
+}
+
+std::optional<bool> provably_equal(Expr a, Expr b) {
+  if (a == b) return true;
+  Expr d = a - b;
+  if (d.is_constant()) return d->value == 0;
+  if (d->min > 0 || (d->max < 0)) return false;
+  int64_t c;
+  std::vector<Term> terms = terms_of(d, c);
+  int64_t g = 0;
+  for (const Term& t : terms) g = gcd(g, known_multiple(expr_of(t)));
+  if (g > 1 && c % g != 0) return false;
+  return std::nullopt;
+}
+
+std::optional<bool> provably_less(Expr a, Expr b) {
+  Expr d = b - a;
+  if (d->min >= 1) return true;
+  if (d->max <= 0) return false;
+  // Replace each loop index that is subtracted by its largest value, extent - 1, and each that is added by 0: a lower
+  // bound that may cancel symbols.
+  auto bound = [](Expr e, bool lower) {
+    return substitute(e, [&](Expr s) -> std::optional<Expr> {
+      if (s->kind == ExprKind::Size) return std::nullopt;
+      // Only where the symbol is a term's sole index, so that the sign of its coefficient is known.
+      int64_t c;
+      for (const Term& t : terms_of(e, c)) {
+        int count = 0;
+        bool here = false;
+        for (Expr f : t.factors) {
+          if (f == s) here = true;
+          if (f->kind != ExprKind::Size) ++count;
+        }
+        if (here && count == 1) return (t.coefficient < 0) == lower ? s->args[0] - Expr(1) : Expr(0);
+      }
+      return std::nullopt;
+    });
+  };
+  if (bound(d, true)->min >= 1) return true;
+  if (bound(d, false)->max <= 0) return false;
+  return std::nullopt;
+}
+
+bool provably_divisible(Expr a, int64_t d) {
+  if (d == 1) return true;
+  int64_t m = known_multiple(a);
+  return m % d == 0;
+}
+
+int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) {
+  switch (e->kind) {
+    case ExprKind::Constant:
+      return e->value;
+    case ExprKind::Size:
+    case ExprKind::Range:
+    case ExprKind::Value:
+      return symbol(*e.node());
+    case ExprKind::Mul: {
+      int64_t r = e->value;
+      for (Expr a : e->args) r *= evaluate(a, symbol);
+      return r;
+    }
+    case ExprKind::Add: {
+      int64_t r = e->value;
+      for (Expr a : e->args) r += evaluate(a, symbol);
+      return r;
+    }
+    default:
+      break;
+  }
+  int64_t a = evaluate(e->args[0], symbol), b = evaluate(e->args[1], symbol);
+  switch (e->kind) {
+    case ExprKind::FloorDiv:
+      return b == 0 ? 0 : floor_div(a, b);
+    case ExprKind::Mod:
+      return b == 0 ? 0 : a - b * floor_div(a, b);
+    case ExprKind::Min:
+      return std::min(a, b);
+    default:
+      return std::max(a, b);
+  }
+}
+
+Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr)>& f) {
+  switch (e->kind) {
+    case ExprKind::Constant:
+      return e;
+    case ExprKind::Size:
+    case ExprKind::Range:
+    case ExprKind::Value: {
+      auto r = f(e);
+      return r ? *r : e;
+    }
+    case ExprKind::Mul: {
+      Expr r(e->value);
+      for (Expr a : e->args) r = r * substitute(a, f);
+      return r;
+    }
+    case ExprKind::Add: {
+      Expr r(e->value);
+      for (Expr a : e->args) r = r + substitute(a, f);
+      return r;
+    }
+    default:
+      break;
+  }
+  Expr a = substitute(e->args[0], f), b = substitute(e->args[1], f);
+  switch (e->kind) {
+    case ExprKind::FloorDiv:
+      return floordiv(a, b);
+    case ExprKind::Mod:
+      return mod(a, b);
+    case ExprKind::Min:
+      return min(a, b);
+    default:
+      return max(a, b);
+  }
+}
+
+void collect_symbols(Expr e, std::vector<Expr>& out) {
+  if (is_symbol(e)) {
+    if (std::find(out.begin(), out.end(), e) == out.end()) out.push_back(e);
+    return;
+  }
+  for (Expr a : e->args) collect_symbols(a, out);
+}
+
+bool contains_symbol(Expr e, Expr symbol) {
+  if (e == symbol) return true;
+  if (is_symbol(e)) return false;
+  return std::any_of(e->args.begin(), e->args.end(), [&](Expr a) { return contains_symbol(a, symbol); });
+}
+
+Expr product(std::span<const Expr> items) {
+  Expr r(1);
+  for (Expr e : items) r = r * e;
+  return r;
+}
+
+void append_to(std::string& out, Expr e) {
+  auto atom = [&](Expr a) {
+    bool wrap = a->kind == ExprKind::Add || a->kind == ExprKind::Mul || a->kind == ExprKind::FloorDiv ||
+                a->kind == ExprKind::Mod || (a.is_constant() && a->value < 0);
+    if (wrap) out += '(';
+    append_to(out, a);
+    if (wrap) out += ')';
+  };
+  switch (e->kind) {
+    case ExprKind::Constant:
+      brasa::append_to(out, e->value);
+      return;
+    case ExprKind::Size:
+      out += 's';
+      brasa::append_to(out, e->id);
+      return;
+    case ExprKind::Range:
+      out += 'r';
+      brasa::append_to(out, e->id);
+      return;
+    case ExprKind::Value:
+      out += 'v';
+      brasa::append_to(out, e->id);
+      return;
+    case ExprKind::Mul: {
+      bool first = true;
+      for (Expr a : e->args) {
+        if (!first) out += "*";
+        first = false;
+        atom(a);
+      }
+      if (e->value != 1) {
+        out += "*";
+        atom(Expr(e->value));
+      }
+      return;
+    }
+    case ExprKind::Add: {
+      bool first = true;
+      for (Expr a : e->args) {
+        if (!first) out += " + ";
+        first = false;
+        append_to(out, a);
+      }
+      if (e->value != 0) {
+        out += e->value < 0 ? " - " : " + ";
+        brasa::append_to(out, e->value < 0 ? -e->value : e->value);
+      }
+      return;
+    }
+    case ExprKind::FloorDiv:
+      atom(e->args[0]);
+      out += " // ";
+      atom(e->args[1]);
+      return;
+    case ExprKind::Mod:
+      atom(e->args[0]);
+      out += " % ";
+      atom(e->args[1]);
+      return;
+    case ExprKind::Min:
+    case ExprKind::Max:
+      out += e->kind == ExprKind::Min ? "min(" : "max(";
+      append_to(out, e->args[0]);
+      out += ", ";
+      append_to(out, e->args[1]);
+      out += ')';
+      return;
+  }
+}
+
+}  // namespace brasa::ir

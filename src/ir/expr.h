@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/str.h"
+
+namespace brasa::ir {
+
+using brasa::append_to;
+
+struct ExprNode;
+
+/// A symbolic 64-bit integer: a size, a stride, an index. Interned for the life of the process and kept in normal
+/// form (an expanded polynomial over symbols, floor divisions, remainders, minima and maxima), so equal expressions
+/// mostly are the same pointer, and `==` on Exprs is structural equality. Thread-safe.
+class Expr {
+ public:
+  Expr() : Expr(int64_t{0}) {}
+  Expr(int64_t constant);             // NOLINT: a number is an Expr
+  Expr(int constant) : Expr(int64_t{constant}) {}  // NOLINT
+
+  /// The size symbol `s<id>`: at least `min`, and a multiple of `multiple`.
+  static Expr size(uint32_t id, int64_t min = 0, int64_t multiple = 1);
+  /// The loop index `r<id>`, in [0, extent).
+  static Expr range(uint32_t id, Expr extent);
+  /// The integer `v<id>` that a kernel computes (an index read from memory), in [0, extent).
+  static Expr value(uint32_t id, Expr extent);
+
+  bool is_constant() const;
+  bool is(int64_t v) const { return is_constant() && constant() == v; }
+  int64_t constant() const;  // only if is_constant()
+  std::optional<int64_t> maybe_constant() const;
+
+  const ExprNode* operator->() const { return node_; }
+  const ExprNode* node() const { return node_; }
+  friend bool operator==(Expr a, Expr b) { return a.node_ == b.node_; }
+
+ private:
+  explicit Expr(const ExprNode* node) : node_(node) {}
+  friend class ExprTable;
+  const ExprNode* node_;
+};
+
+enum class ExprKind : uint8_t {
+  Constant,  // value
+  Size,      // s<id>: value = min, multiple
+  Range,     // r<id>: args[0] = extent
+  Value,     // v<id>: args[0] = extent
+  Mul,       // value * Π args, args sorted atoms (may repeat), value != 0
+  Add,       // value + Σ args, args are Mul or atoms, sorted
+  FloorDiv,  // floor(args[0] / args[1])
+  Mod,       // args[0] - args[1] * floor(args[0] / args[1])
+  Min,
+  Max,
+};
+
+struct ExprNode {
+  ExprKind kind;
+  uint32_t id;       // of a symbol
+  int64_t value;     // see ExprKind
+  int64_t multiple;  // of a Size
+  std::vector<Expr> args;
+  uint64_t hash;
+  uint64_t order;  // creation order: a stable sort key within a process
+  int64_t min, max;  // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
+};
+
+Expr operator+(Expr a, Expr b);
+Expr operator-(Expr a, Expr b);
+Expr operator*(Expr a, Expr b);
+Expr operator-(Expr a);
+/// Rounds towards minus infinity; b > 0 wherever it is evaluated.
+Expr floordiv(Expr a, Expr b);
+Expr mod(Expr a, Expr b);
+Expr ceildiv(Expr a, Expr b);
+Expr min(Expr a, Expr b);
+Expr max(Expr a, Expr b);
+
+/// What can be decided without values: true, false or unknown.
+std::optional<bool> provably_equal(Expr a, Expr b);
+std::optional<bool> provably_less(Expr a, Expr b);
+/// True if a is a multiple of d for every value of its symbols.
+bool provably_divisible(Expr a, int64_t d);
+
+/// Evaluates with `symbol` giving the value of each symbol node.
+int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol);
+/// Replaces symbols; `f` gives nothing to keep one.
+Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr symbol)>& f);
+/// The distinct symbols in order of first appearance.
+void collect_symbols(Expr e, std::vector<Expr>& out);
+bool contains_symbol(Expr e, Expr symbol);
+bool is_symbol(Expr e);
+
+Expr product(std::span<const Expr> items);
+
+/// For text: "s0 * 4 + 1", "(s0 + 3) // 4", "min(s0, 8)". Symbols print as their names alone.
+void append_to(std::string& out, Expr e);
+
+}  // namespace brasa::ir
+
+template <>
+struct std::hash<brasa::ir::Expr> {
+  size_t operator()(brasa::ir::Expr e) const { return reinterpret_cast<size_t>(e.node()) >> 4; }
+};

@@ -1,0 +1,51 @@
+#include "ir/facts.h"
+
+#include <algorithm>
+
+#include "support/error.h"
+
+namespace brasa::ir {
+
+void append_to(std::string& out, const Fact& f) {
+  append_to(out, f.left);
+  out += f.equal ? " == " : " != ";
+  append_to(out, f.right);
+}
+
+Expr Facts::known(Expr e) const {
+  if (facts_.empty() || e.is_constant()) return e;
+  return substitute(e, [&](Expr s) -> std::optional<Expr> {
+    for (const Fact& f : facts_)
+      if (f.equal && f.left == s) return f.right;
+    return std::nullopt;
+  });
+}
+
+bool Facts::has_hint(Expr e) const {
+  std::vector<Expr> symbols;
+  collect_symbols(e, symbols);
+  return std::all_of(symbols.begin(), symbols.end(),
+                     [&](Expr s) { return s->kind == ExprKind::Size && s->id < hints_.size(); });
+}
+
+int64_t Facts::hint(Expr e) const {
+  return evaluate(e, [&](const ExprNode& s) {
+    if (s.kind != ExprKind::Size || s.id >= hints_.size()) fail_internal(str("no example value for s", s.id));
+    return hints_[s.id];
+  });
+}
+
+bool Facts::equal(Expr a, Expr b) {
+  a = known(a);
+  b = known(b);
+  if (auto known_answer = provably_equal(a, b)) return *known_answer;
+  for (const Fact& f : facts_)
+    if ((f.left == a && f.right == b) || (f.left == b && f.right == a)) return f.equal;
+  bool answer = hint(a) == hint(b);
+  // A symbol stands on the left, the newest one of two, so that `known` replaces it by what it equals.
+  if (!is_symbol(a) || (is_symbol(b) && b->id > a->id)) std::swap(a, b);
+  facts_.push_back({a, b, answer});
+  return answer;
+}
+
+}  // namespace brasa::ir

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace brasa::ir {
+
+/// The graph as text, the same for equal graphs built in the same order; `parse` reads it back. It is what tests,
+/// `explain()`, the cache and the minifier use.
+///
+///     graph operators "gelu" {
+///       symbols s0>=2, s1>=0%8
+///       %0 = input: f32[s0, 64] "x"
+///       %1 = aten::gelu(%0, approximate="tanh"): f32[s0, 64]
+///       return %1, %2.1 -> 0
+///     }
+///
+/// Operands come as %id or %id.result; other arguments carry their parameter's name and are left out at their default.
+/// Ranges declare themselves where they are first used: r3<64>.
+std::string print(const Graph& graph);
+/// One node's line without the line break.
+std::string print(const Node& node);
+
+using OpFinder = std::function<const Op*(std::string_view name)>;
+/// brasa::Error with line and reason on text that `print` would not write. `find` gives null for an unknown op.
+std::unique_ptr<Graph> parse(std::string_view text, const OpFinder& find);
+
+}  // namespace brasa::ir

@@ -1,0 +1,69 @@
+#include "ops/builder.h"
+
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+thread_local Builder* current_builder = nullptr;
+}
+
+Builder::Builder(ir::Graph& graph, ir::Facts& facts, std::function<bool(const Row&)> keep)
+    : graph_(graph), facts_(facts), keep_(std::move(keep)), outer_(current_builder) {
+  current_builder = this;
+}
+Builder::~Builder() { current_builder = outer_; }
+
+Builder& Builder::current() {
+  BRASA_ASSERT(current_builder, "no Builder on this thread");
+  return *current_builder;
+}
+
+void complete_args(const Row& row, Args& args) {
+  const auto& params = row.schema.params;
+  BRASA_CHECK(args.size() <= params.size(), row.name(), ": takes ", params.size(), " arguments, got ", args.size());
+  for (size_t i = args.size(); i < params.size(); ++i) {
+    BRASA_CHECK(params[i].default_value || params[i].optional, row.name(), ": no value for '", params[i].name, "'");
+    args.push_back(params[i].default_value ? *params[i].default_value : Arg());
+  }
+}
+
+std::vector<Type> result_types(const Row& row, const Args& args, ir::Facts& facts) {
+  if (row.is_primitive()) return row.type(args);
+  ir::Graph side(ir::Level::Primitives);
+  ir::ValueMap map;
+  for (const Arg& a : args)
+    a.for_each_value([&](Value v) {
+      if (!map.find(v)) map.set(v, side.add_input(ir::type_of(v)));
+    });
+  Args mapped;
+  for (const Arg& a : args) mapped.push_back(map(a));
+  Builder builder(side, facts);
+  std::vector<Type> types;
+  for (Value v : row.compose(mapped)) types.push_back(v ? ir::type_of(v) : Type{});
+  return types;
+}
+
+std::vector<Value> Builder::record(const Row& row, Args args) {
+  complete_args(row, args);
+  std::vector<Type> types = result_types(row, args, facts_);
+  Node* n = graph_.add(&row, std::move(args), std::move(types));
+  std::vector<Value> out;
+  for (uint32_t i = 0; i < n->types.size(); ++i) out.push_back(n->out(i));
+  return out;
+}
+
+std::vector<Value> Builder::call(const Row& row, Args args) {
+  if (row.is_primitive() || (keep_ && keep_(row))) return record(row, std::move(args));
+  complete_args(row, args);
+  return row.compose(args);
+}
+
+std::vector<Value> call_all(std::string_view name, Args args) { return Builder::current().call(at(name), std::move(args)); }
+
+Value call(std::string_view name, Args args) {
+  std::vector<Value> out = call_all(name, std::move(args));
+  BRASA_ASSERT(out.size() == 1, name, " has ", out.size(), " results");
+  return out[0];
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,31 @@
+#include "ops/number.h"
+
+#include "support/error.h"
+
+namespace brasa::ops {
+
+using ir::Expr;
+
+bool Number::is(double v) const {
+  if (auto* d = arg_.get_if<double>()) return *d == v;
+  if (auto* e = arg_.get_if<Expr>()) return e->is_constant() && static_cast<double>(e->constant()) == v;
+  if (auto* b = arg_.get_if<bool>()) return *b == (v != 0);
+  return false;
+}
+
+double Number::as_double() const {
+  if (auto* d = arg_.get_if<double>()) return *d;
+  if (auto* b = arg_.get_if<bool>()) return *b;
+  if (auto* e = arg_.get_if<Expr>(); e && e->is_constant()) return static_cast<double>(e->constant());
+  fail("a number was needed while the graph is built, but it is only known when the graph runs");
+}
+
+DType Number::dtype() const {
+  if (auto* v = arg_.get_if<ir::Value>()) return ir::type_of(*v).dtype;
+  if (arg_.is<double>()) return DType::Float64;
+  if (arg_.is<bool>()) return DType::Bool;
+  if (arg_.is<std::complex<double>>()) return DType::Complex128;
+  return DType::Int64;
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "ir/graph.h"
+
+namespace brasa::ops {
+
+/// A Scalar argument: a literal, or a rank-0 value that is only known when the graph runs.
+class Number {
+ public:
+  Number(ir::Arg a) : arg_(std::move(a)) {}      // NOLINT
+  Number(double v) : arg_(v) {}                   // NOLINT
+  Number(int v) : arg_(v) {}                      // NOLINT
+  Number(int64_t v) : arg_(v) {}                  // NOLINT
+  Number(bool v) : arg_(v) {}                     // NOLINT
+  Number(ir::Value v) : arg_(v) {}                // NOLINT
+
+  const ir::Arg& arg() const { return arg_; }
+  bool is_value() const { return arg_.is<ir::Value>(); }
+  /// A literal of exactly this value.
+  bool is(double v) const;
+  /// The literal as a double; brasa::Error if it is only known at run time.
+  double as_double() const;
+  /// int64, float64, bool or complex128: the category that takes part in promotion.
+  DType dtype() const;
+
+ private:
+  ir::Arg arg_;
+};
+
+}  // namespace brasa::ops

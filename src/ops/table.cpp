@@ -1,0 +1,165 @@
+#include "ops/table.h"
+
+#include "ops/algebra.h"
+#include "ops/families.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+
+RowBuilder& RowBuilder::doc(std::string text) {
+  row_.doc = std::move(text);
+  return *this;
+}
+RowBuilder& RowBuilder::samples(std::vector<Sample> s) {
+  row_.samples = std::move(s);
+  return *this;
+}
+RowBuilder& RowBuilder::type(TypeRule rule) {
+  row_.type = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::eval(Eval rule) {
+  row_.eval = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::pointwise() {
+  row_.pointwise = true;
+  return *this;
+}
+RowBuilder& RowBuilder::partial(Partial rule) {
+  row_.partial = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::transposed(Transpose rule) {
+  row_.transposed = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::vjp(Vjp rule) {
+  row_.vjp = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::view_rule(ViewRule rule) {
+  row_.view_rule = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::view() {
+  row_.view = true;
+  return *this;
+}
+RowBuilder& RowBuilder::no_gradient() {
+  row_.no_gradient = true;
+  return *this;
+}
+
+RowBuilder& RowBuilder::random() {
+  row_.random = true;
+  auto& params = row_.schema.params;
+  if (params.empty() || params.back().type != ir::ParamType::Generator) {
+    std::erase_if(params, [](const ir::Param& p) { return p.type == ir::ParamType::Generator; });
+    ir::Param p;
+    p.name = "generator";
+    p.type = ir::ParamType::Generator;
+    p.optional = p.keyword_only = true;
+    p.default_value = Arg();
+    params.push_back(std::move(p));
+  }
+  return *this;
+}
+
+void RowBuilder::check_parameters(size_t n) {
+  BRASA_ASSERT(n == row_.schema.params.size(), row_.name(), " has ", row_.schema.params.size(),
+               " parameters, its composition takes ", n);
+}
+
+RowBuilder& RowBuilder::set_compose(Compose f) {
+  row_.compose = std::move(f);
+  return *this;
+}
+
+RowBuilder& RowBuilder::wrap_in_opmath() {
+  row_.compose = [inner = std::move(row_.compose)](const Args& args) {
+    std::vector<Value> floating;
+    bool reduced = false;
+    for (const Arg& a : args)
+      a.for_each_value([&](Value v) {
+        DType t = ir::type_of(v).dtype;
+        if (!is_floating(t)) return;
+        floating.push_back(v);
+        reduced = reduced || is_reduced_floating(t);
+      });
+    if (!reduced) return inner(args);
+    DType result = result_type(floating);
+    auto widen = [](Value v) {
+      return v && is_reduced_floating(ir::type_of(v).dtype) ? prim::convert(v, DType::Float32) : v;
+    };
+    Args wide = args;
+    for (Arg& a : wide) {
+      if (auto* v = a.get_if<Value>()) {
+        a = Arg(widen(*v));
+      } else if (auto* list = a.get_if<std::vector<Value>>()) {
+        std::vector<Value> out;
+        for (Value v : *list) out.push_back(widen(v));
+        a = Arg(std::move(out));
+      }
+    }
+    std::vector<Value> out = inner(wide);
+    if (is_reduced_floating(result))
+      for (Value& v : out)
+        if (ir::type_of(v).dtype == DType::Float32) v = prim::convert(v, result);
+    return out;
+  };
+  return *this;
+}
+
+Row& Table::add(std::string_view schema) {
+  rows_.emplace_back();
+  Row& row = rows_.back();
+  row.schema = ir::parse_schema(schema);
+  bool fresh = by_name_.emplace(row.name(), &row).second;
+  BRASA_ASSERT(fresh, row.name(), " stands twice in the table");
+  return row;
+}
+
+RowBuilder Table::op(std::string_view schema) { return RowBuilder(add(schema)); }
+RowBuilder Table::prim(std::string_view schema) { return RowBuilder(add(str("prim::", schema))); }
+
+void Table::alias(std::string_view name, std::string_view of) {
+  auto it = by_name_.find(std::string(of));
+  BRASA_ASSERT(it != by_name_.end(), "alias of an unknown row ", of);
+  rows_.push_back(*it->second);
+  Row& row = rows_.back();
+  row.schema.name = std::string(name);
+  std::string local(name.substr(name.find("::") + 2));
+  size_t dot = local.find('.');
+  row.schema.base = local.substr(0, dot);
+  row.schema.overload = dot == local.npos ? "" : local.substr(dot + 1);
+  bool fresh = by_name_.emplace(row.name(), &row).second;
+  BRASA_ASSERT(fresh, row.name(), " stands twice in the table");
+}
+
+const Row* Table::find(std::string_view name) const {
+  auto it = by_name_.find(std::string(name));
+  if (it != by_name_.end()) return it->second;
+  constexpr std::string_view kDefault = ".default";
+  if (name.ends_with(kDefault)) return find(name.substr(0, name.size() - kDefault.size()));
+  return nullptr;
+}
+
+const Table& table() {
+  static const Table* instance = [] {
+    auto* t = new Table;
+    add_families(*t);
+    return t;
+  }();
+  return *instance;
+}
+
+const Row* find(std::string_view name) { return table().find(name); }
+
+const Row& at(std::string_view name) {
+  const Row* row = find(name);
+  BRASA_CHECK(row, "there is no operator '", name, "'");
+  return *row;
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,221 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ops/number.h"
+#include "ops/sample.h"
+
+namespace brasa::ops {
+
+using ir::Arg;
+using ir::Args;
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Type;
+using ir::Value;
+
+/// A tensor of the reference interpreter: contiguous, row-major, on the heap.
+struct Array {
+  DType dtype = DType::Float32;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> data;
+  int64_t numel() const;
+};
+
+/// Where a view lies in its storage, in elements. One movement primitive maps one to another.
+struct Strided {
+  std::vector<int64_t> sizes, strides;
+  int64_t offset = 0;
+};
+
+/// Result types from arguments; brasa::Error for what a user may have given wrong.
+using TypeRule = std::function<std::vector<Type>(const Args&)>;
+/// Evaluation in the interpreter; args[i] belongs to operand i in order (Node::inputs), node.args has constant sizes.
+using Eval = std::function<std::vector<Array>(const Node& node, std::span<const Array* const> inputs)>;
+/// ∂out/∂(operand i) of a point-wise primitive; an absent Value means zero.
+using Partial = std::function<Value(size_t operand, std::span<const Value> in, Value out)>;
+/// The transpose of a primitive that is linear in operand i: the cotangent of that operand from `ct`.
+using Transpose = std::function<Value(size_t operand, const Node& node, Value ct)>;
+/// A whole derivative: cotangents of the operands (in the order of Node::inputs) from those of the results; both may hold
+/// absent Values, meaning zero. `needs[i]` says whether operand i's is wanted.
+using Vjp = std::function<std::vector<Value>(const Node& node, std::span<const Value> cts, const std::vector<bool>& needs)>;
+/// Builds the results from the arguments with the current Builder.
+using Compose = std::function<std::vector<Value>(const Args&)>;
+/// The view that a movement primitive gives, or nothing where it has to copy (a reshape that strides cannot express).
+using ViewRule = std::function<std::optional<Strided>(const Args& args, const Strided& in)>;
+
+/// One row of the table: the only place where an operator is described.
+struct Row final : ir::Op {
+  std::string doc;
+  std::vector<Sample> samples;
+
+  Compose compose;  // a composed operator; exactly one of `compose` and `type` is set
+
+  TypeRule type;  // a primitive
+  Eval eval;
+  Partial partial;
+  Transpose transposed;
+  ViewRule view_rule;
+
+  Vjp vjp;  // of a primitive that is neither point-wise nor linear, or a composed row's own derivative
+
+  bool pointwise = false;   // a primitive: out[i] depends on in[i] alone
+  bool view = false;        // composed of movement primitives of its first operand: gives an alias where strides allow
+  bool random = false;      // takes the Philox key as its last argument, and numel(result 0) numbers
+  bool no_gradient = false; // the results never carry gradients
+
+  bool is_primitive() const { return static_cast<bool>(type); }
+};
+
+namespace detail {
+
+// How an argument reaches a composition's parameter of C++ type T.
+template <class T>
+struct From {
+  static const T& get(const Arg& a) { return a.get<T>(); }
+};
+template <>
+struct From<Value> {  // also absent
+  static Value get(const Arg& a) { return a.is_none() ? Value{} : a.get<Value>(); }
+};
+template <>
+struct From<int64_t> {
+  static int64_t get(const Arg& a) { return a.get<Expr>().constant(); }
+};
+template <>
+struct From<std::vector<int64_t>> {
+  static std::vector<int64_t> get(const Arg& a) {
+    std::vector<int64_t> out;
+    for (Expr e : a.get<std::vector<Expr>>()) out.push_back(e.constant());
+    return out;
+  }
+};
+template <>
+struct From<double> {
+  static double get(const Arg& a) {
+    if (auto* e = a.get_if<Expr>()) return static_cast<double>(e->constant());
+    return a.get<double>();
+  }
+};
+template <>
+struct From<Number> {
+  static Number get(const Arg& a) { return Number(a); }
+};
+template <class T>
+struct From<std::optional<T>> {
+  static std::optional<T> get(const Arg& a) {
+    if (a.is_none()) return std::nullopt;
+    return From<T>::get(a);
+  }
+};
+
+inline std::vector<Value> results(Value v) { return {v}; }
+inline std::vector<Value> results(std::vector<Value> v) { return v; }
+template <size_t N>
+std::vector<Value> results(const std::array<Value, N>& v) {
+  return {v.begin(), v.end()};
+}
+
+template <class R, class... P, class F, size_t... I>
+std::vector<Value> call(const F& f, const Args& args, std::index_sequence<I...>) {
+  return results(f(From<std::decay_t<P>>::get(args[I])...));
+}
+
+template <class F>
+struct Signature : Signature<decltype(&F::operator())> {};
+template <class C, class R, class... P>
+struct Signature<R (C::*)(P...) const> {
+  static constexpr size_t kParams = sizeof...(P);
+  template <class F>
+  static Compose compose(F f) {
+    return [f](const Args& args) { return call<R, P...>(f, args, std::index_sequence_for<P...>()); };
+  }
+};
+template <class R, class... P>
+struct Signature<R (*)(P...)> {
+  static constexpr size_t kParams = sizeof...(P);
+  template <class F>
+  static Compose compose(F f) {
+    return [f](const Args& args) { return call<R, P...>(f, args, std::index_sequence_for<P...>()); };
+  }
+};
+
+}  // namespace detail
+
+/// Fills a row in; each call sets one fact.
+class RowBuilder {
+ public:
+  explicit RowBuilder(Row& row) : row_(row) {}
+  RowBuilder& doc(std::string text);
+  /// `f` takes the schema's parameters as Value (absent if None), std::vector<Value>, Expr, Shape, int64_t, double, bool,
+  /// std::string, DType, Number, or std::optional of these, and gives Value, std::array<Value, n> or std::vector<Value>.
+  template <class F>
+  RowBuilder& composed(F f) {
+    using S = detail::Signature<std::decay_t<decltype(+f)>>;
+    check_parameters(S::kParams);
+    return set_compose(S::compose(+f));
+  }
+  /// As `composed`; float16 and bfloat16 tensors are computed in float32 and the floating results rounded once.
+  template <class F>
+  RowBuilder& composed_in_opmath(F f) {
+    composed(f);
+    return wrap_in_opmath();
+  }
+  RowBuilder& samples(std::vector<Sample> s);
+  RowBuilder& type(TypeRule rule);
+  RowBuilder& eval(Eval rule);
+  RowBuilder& pointwise();
+  RowBuilder& partial(Partial rule);
+  RowBuilder& transposed(Transpose rule);
+  RowBuilder& vjp(Vjp rule);
+  RowBuilder& view_rule(ViewRule rule);
+  RowBuilder& view();
+  RowBuilder& random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
+  RowBuilder& no_gradient();
+
+ private:
+  void check_parameters(size_t n);
+  RowBuilder& set_compose(Compose f);
+  RowBuilder& wrap_in_opmath();
+  Row& row_;
+};
+
+class Table {
+ public:
+  /// A row of PyTorch's table: "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor".
+  RowBuilder op(std::string_view schema);
+  /// A primitive; "tanh(Tensor x) -> Tensor" is named prim::tanh.
+  RowBuilder prim(std::string_view schema);
+  /// "aten::clip" with the parameters and the composition of an existing row.
+  void alias(std::string_view name, std::string_view of);
+
+  const Row* find(std::string_view name) const;
+  const std::deque<Row>& rows() const { return rows_; }
+
+ private:
+  Row& add(std::string_view schema);
+  std::deque<Row> rows_;
+  std::unordered_map<std::string, Row*> by_name_;
+};
+
+/// The one table, made on first use from the families in families.cpp.
+const Table& table();
+/// "aten::add.Tensor", "prim::tanh"; null if there is none. "aten::gelu.default" finds aten::gelu.
+const Row* find(std::string_view name);
+/// brasa::Error if there is none.
+const Row& at(std::string_view name);
+
+inline const Row& row_of(const Node& n) { return static_cast<const Row&>(*n.op); }
+
+}  // namespace brasa::ops

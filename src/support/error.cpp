@@ -1,0 +1,17 @@
+#include "support/error.h"
+
+namespace brasa {
+
+Error::Error(const std::string& message) : std::runtime_error(message) {}
+Error::~Error() = default;
+IndexError::IndexError(const std::string& message) : Error(message) {}
+IndexError::~IndexError() = default;
+InternalError::InternalError(const std::string& message)
+    : std::runtime_error("internal error (a bug in Brasa): " + message) {}
+InternalError::~InternalError() = default;
+
+void fail(std::string message) { throw Error(message); }
+void fail_index(std::string message) { throw IndexError(message); }
+void fail_internal(std::string message) { throw InternalError(message); }
+
+}  // namespace brasa
