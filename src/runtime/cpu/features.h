@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace brasa::runtime::cpu {
+
+/// This machine as a target description: "x86-64+avx512" where AVX-512 F, BW, DQ, VL, CD are there, "x86-64+avx2"
+/// (with FMA, F16C, BMI), "x86-64".
+/// BRASA_CPU_TARGET, a description, lowers it.
+const std::string& host_target();
+/// Whether this machine can run code for the description.
+bool supports(std::string_view target);
+
+}  // namespace brasa::runtime::cpu

@@ -1,0 +1,43 @@
+#include "runtime/cpu/launch.h"
+
+#include "runtime/cpu/allocator.h"
+#include "runtime/thread_pool.h"
+
+namespace brasa::runtime::cpu {
+namespace {
+
+// Grows to the largest request of its thread.
+struct Scratch {
+  void* data = nullptr;
+  size_t size = 0;
+  ~Scratch() { deallocate(data, size); }
+  void* get(size_t bytes) {
+    if (bytes > size) {
+      deallocate(data, size);
+      size = 0;
+      data = allocate(bytes);
+      size = bytes;
+    }
+    return data;
+  }
+};
+
+void* scratch(size_t bytes) {
+  static thread_local Scratch memory;
+  return memory.get(bytes);
+}
+
+}  // namespace
+
+void launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t count, int64_t grain,
+            size_t scratch_bytes) {
+  if (count <= grain || in_parallel()) {
+    if (count > 0) kernel(buffers, sizes, 0, count, scratch_bytes ? scratch(scratch_bytes) : nullptr);
+    return;
+  }
+  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    kernel(buffers, sizes, begin, end, scratch_bytes ? scratch(scratch_bytes) : nullptr);
+  });
+}
+
+}  // namespace brasa::runtime::cpu

@@ -1,0 +1,229 @@
+#include "runtime/thread_pool.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/error.h"
+
+namespace brasa::runtime {
+namespace {
+
+thread_local bool t_in_parallel = false;
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+void futex_wake(std::atomic<uint32_t>& word, int count) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// About 30 µs on current CPUs: longer than the gap between two kernels of a step, shorter than a scheduler's tick.
+constexpr int kSpins = 2000;
+
+// Each participant owns a contiguous part, so that it touches the same memory in successive kernels; who is done
+// early takes pieces of the others' parts.
+struct alignas(64) Part {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+
+class Pool {
+ public:
+  explicit Pool(int threads) : parts_(std::make_unique<Part[]>(threads)), threads_(threads) {
+    for (int i = 1; i < threads; ++i) std::thread([this, i] { work(i); }).detach();
+  }
+  int threads() const { return threads_; }
+
+  // False if another thread is using the pool.
+  bool run(int64_t n, int64_t grain, RangeBody body, void* context) {
+    if (!owner_.try_lock()) return false;
+    std::lock_guard lock(owner_, std::adopt_lock);
+    int64_t pieces = (n + grain - 1) / grain;
+    participants_ = static_cast<int>(std::min<int64_t>(threads_, pieces));
+    // Four pieces a thread even out unequal speeds.
+    piece_ = (pieces + participants_ * 4 - 1) / (participants_ * 4) * grain;
+    body_ = body;
+    context_ = context;
+    int64_t share = (pieces + participants_ - 1) / participants_ * grain;
+    for (int i = 0; i < participants_; ++i) {
+      parts_[i].next.store(std::min(n, share * i), std::memory_order_relaxed);
+      parts_[i].end = std::min(n, share * (i + 1));
+    }
+    error_taken_.store(false, std::memory_order_relaxed);
+    error_ = nullptr;
+
+    uint32_t job = ++jobs_;
+    state_.store(uint64_t{job} << 32, std::memory_order_release);
+    generation_.fetch_add(1, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(generation_, INT_MAX);
+
+    t_in_parallel = true;
+    take_pieces(0);
+    t_in_parallel = false;
+
+    // Closing keeps out workers that have not woken up yet: the work is done without them.
+    uint64_t state = state_.fetch_or(kClosed, std::memory_order_acq_rel);
+    for (int spins = 0; (state & kActive) != 0; state = state_.load(std::memory_order_acquire)) {
+      if (++spins < kSpins)
+        relax();
+      else
+        std::this_thread::yield();
+    }
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    return true;
+  }
+
+ private:
+  static constexpr uint64_t kClosed = uint64_t{1} << 31, kActive = kClosed - 1;
+
+  [[noreturn]] void work(int id) {
+    t_in_parallel = true;
+    uint32_t seen = 0;
+    while (true) {
+      uint32_t generation = generation_.load(std::memory_order_acquire);
+      if (generation == seen) {
+        wait(seen);
+        continue;
+      }
+      seen = generation;
+      if (join(id)) {
+        take_pieces(id);
+        state_.fetch_sub(1, std::memory_order_release);
+      }
+    }
+  }
+
+  void wait(uint32_t seen) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (generation_.load(std::memory_order_acquire) != seen) return;
+      relax();
+    }
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    if (generation_.load(std::memory_order_seq_cst) == seen) futex_wait(generation_, seen);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // The job's fields may only be read while this thread is counted in as active.
+  bool join(int id) {
+    uint64_t state = state_.load(std::memory_order_acquire);
+    do {
+      if (state & kClosed) return false;
+    } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel));
+    if (id < participants_) return true;
+    state_.fetch_sub(1, std::memory_order_release);
+    return false;
+  }
+
+  void take_pieces(int id) {
+    for (int i = 0; i < participants_; ++i) {
+      Part& part = parts_[(id + i) % participants_];
+      while (true) {
+        int64_t begin = part.next.load(std::memory_order_relaxed);
+        if (begin >= part.end) break;
+        begin = part.next.fetch_add(piece_, std::memory_order_relaxed);
+        if (begin >= part.end) break;
+        try {
+          body_(context_, begin, std::min(begin + piece_, part.end));
+        } catch (...) {
+          if (!error_taken_.exchange(true)) error_ = std::current_exception();
+          for (int p = 0; p < participants_; ++p) parts_[p].next.store(INT64_MAX / 2, std::memory_order_relaxed);
+          return;
+        }
+      }
+    }
+  }
+
+  std::mutex owner_;
+  std::atomic<uint64_t> state_{kClosed};  // job << 32 | closed << 31 | active workers
+  std::atomic<uint32_t> generation_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> error_taken_{false};
+  std::exception_ptr error_;
+  std::unique_ptr<Part[]> parts_;
+  RangeBody body_ = nullptr;
+  void* context_ = nullptr;
+  int64_t piece_ = 0;
+  uint32_t jobs_ = 0;
+  int participants_ = 0;
+  const int threads_;
+};
+
+int default_threads() {
+  if (const char* text = std::getenv("BRASA_NUM_THREADS")) {
+    char* end = nullptr;
+    long n = std::strtol(text, &end, 10);
+    BRASA_CHECK(*text != 0 && *end == 0 && n >= 1 && n <= 4096,
+                "BRASA_NUM_THREADS must be a number of threads from 1 to 4096, got '", text, "'");
+    return static_cast<int>(n);
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::atomic<int> g_threads{0};
+std::atomic<Pool*> g_pool{nullptr};
+
+// Pools live for ever: static destructors of a program may still compute, and another thread may be inside the pool of
+// an earlier number of threads.
+Pool& pool() {
+  Pool* p = g_pool.load(std::memory_order_acquire);
+  if (p && p->threads() == thread_count()) return *p;
+  static std::mutex mutex;
+  static std::vector<Pool*> pools;
+  std::lock_guard lock(mutex);
+  int n = thread_count();
+  auto it = std::find_if(pools.begin(), pools.end(), [&](Pool* q) { return q->threads() == n; });
+  if (it == pools.end()) it = pools.insert(it, new Pool(n));
+  g_pool.store(*it, std::memory_order_release);
+  return **it;
+}
+
+}  // namespace
+
+int thread_count() {
+  int n = g_threads.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = default_threads();
+    int expected = 0;
+    if (!g_threads.compare_exchange_strong(expected, n)) n = expected;
+  }
+  return n;
+}
+
+void set_thread_count(int n) {
+  BRASA_CHECK(n >= 1 && n <= 4096, "set_num_threads: the number of threads must be from 1 to 4096, got ", n);
+  BRASA_CHECK(!t_in_parallel, "set_num_threads: called from inside a parallel region");
+  g_threads.store(n);
+}
+
+bool in_parallel() { return t_in_parallel; }
+
+void parallel_for(int64_t n, int64_t grain, RangeBody body, void* context) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  if (n <= grain || t_in_parallel || thread_count() == 1 || !pool().run(n, grain, body, context)) body(context, 0, n);
+}
+
+}  // namespace brasa::runtime

@@ -1,0 +1,110 @@
+#include "runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "support/error.h"
+
+namespace brasa::runtime {
+namespace {
+
+struct Threads {
+  explicit Threads(int n) : before(thread_count()) { set_thread_count(n); }
+  ~Threads() { set_thread_count(before); }
+  int before;
+};
+
+TEST(ThreadPool, CoversEveryIndexOnce) {
+  for (int threads : {1, 2, 5}) {
+    Threads t(threads);
+    for (int64_t n : {0, 1, 2, 7, 64, 1000, 4099})
+      for (int64_t grain : {0, 1, 3, 64, 5000}) {
+        std::vector<std::atomic<int>> hits(n);
+        parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+          EXPECT_LT(begin, end);
+          EXPECT_TRUE(end == n || end - begin >= grain);
+          for (int64_t i = begin; i < end; ++i) hits[i].fetch_add(1);
+        });
+        for (auto& h : hits) ASSERT_EQ(h.load(), 1) << n << " by " << grain;
+      }
+  }
+}
+
+TEST(ThreadPool, ManySmallJobs) {
+  Threads t(4);
+  int64_t total = 0;
+  for (int job = 0; job < 5000; ++job) {
+    std::atomic<int64_t> sum{0};
+    parallel_for(8, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sum += i;
+    });
+    total += sum;
+  }
+  EXPECT_EQ(total, 5000 * 28);
+}
+
+TEST(ThreadPool, UsesSeveralThreads) {
+  Threads t(2);
+  std::atomic<int> inside{0};
+  bool both = false;
+  parallel_for(2, 1, [&](int64_t, int64_t) {
+    inside.fetch_add(1);
+    for (int i = 0; i < 2000 && inside.load() < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (inside.load() == 2) both = true;
+  });
+  EXPECT_TRUE(both);
+}
+
+TEST(ThreadPool, NestedCallsRunSerially) {
+  Threads t(3);
+  std::atomic<int64_t> sum{0};
+  EXPECT_FALSE(in_parallel());
+  parallel_for(6, 1, [&](int64_t begin, int64_t end) {
+    EXPECT_TRUE(in_parallel());
+    auto outer = std::this_thread::get_id();
+    for (int64_t i = begin; i < end; ++i)
+      parallel_for(10, 1, [&](int64_t b, int64_t e) {
+        EXPECT_EQ(std::this_thread::get_id(), outer);
+        sum += e - b;
+      });
+  });
+  EXPECT_EQ(sum, 60);
+  EXPECT_FALSE(in_parallel());
+}
+
+TEST(ThreadPool, ExceptionsReachTheCaller) {
+  Threads t(3);
+  for (int job = 0; job < 50; ++job)
+    EXPECT_THROW(parallel_for(100, 1,
+                              [&](int64_t begin, int64_t end) {
+                                if (begin <= 57 && 57 < end) throw std::runtime_error("57");
+                              }),
+                 std::runtime_error);
+  int64_t count = 0;
+  parallel_for(1, 1, [&](int64_t, int64_t) { ++count; });
+  EXPECT_EQ(count, 1);
+}
+
+TEST(ThreadPool, SeveralCallers) {
+  Threads t(2);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c)
+    callers.emplace_back([&] {
+      for (int job = 0; job < 200; ++job) parallel_for(16, 1, [&](int64_t b, int64_t e) { sum += e - b; });
+    });
+  for (auto& c : callers) c.join();
+  EXPECT_EQ(sum, 4 * 200 * 16);
+}
+
+TEST(ThreadPool, RejectsABadNumber) {
+  EXPECT_THROW(set_thread_count(0), Error);
+}
+
+}  // namespace
+}  // namespace brasa::runtime
