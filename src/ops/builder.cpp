@@ -1,5 +1,7 @@
 #include "ops/builder.h"
 
+#include "ops/primitives.h"
+
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -56,6 +58,12 @@ std::vector<Value> Builder::call(const Row& row, Args args) {
   if (row.is_primitive() || (keep_ && keep_(row))) return record(row, std::move(args));
   complete_args(row, args);
   return row.compose(args);
+}
+
+Arg int_arg(const std::vector<int64_t>& items) {
+  std::vector<Expr> out;
+  for (int64_t i : items) out.emplace_back(i);
+  return Arg(std::move(out));
 }
 
 std::vector<Value> call_all(std::string_view name, Args args) { return Builder::current().call(at(name), std::move(args)); }

@@ -4,6 +4,13 @@
 
 // The primitives as functions on Values: each adds one node to the current Builder's graph. Operands of point-wise ones
 // have equal shapes and dtypes; broadcasting and promotion are one layer up (algebra.h).
+namespace brasa::ops {
+
+/// A list of literals as an argument.
+Arg int_arg(const std::vector<int64_t>& items);
+
+}  // namespace brasa::ops
+
 namespace brasa::ops::prim {
 
 Value unary(const char* name, Value x);

@@ -1,0 +1,16 @@
+#include "ops/families.h"
+
+#include "ops/primitives/families.h"
+
+namespace brasa::ops {
+
+void add_families(Table& t) {
+  add_pointwise_primitives(t);
+  add_creation_primitives(t);
+  add_movement_primitives(t);
+  add_indexing_primitives(t);
+  add_reduction_primitives(t);
+  add_contraction_primitives(t);
+}
+
+}  // namespace brasa::ops

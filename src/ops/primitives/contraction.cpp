@@ -1,0 +1,247 @@
+#include <algorithm>
+
+#include "ops/algebra.h"
+#include "ops/primitives/families.h"
+#include "ops/primitives/interp.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
+
+// The dimensions of one operand of a dot_general by role.
+struct Roles {
+  Dims contract, batch, free;
+};
+
+Roles roles(const Arg& contract, const Arg& batch, int64_t rank) {
+  Roles r{constants(contract.get<std::vector<Expr>>()), constants(batch.get<std::vector<Expr>>()), {}};
+  for (int64_t d = 0; d < rank; ++d)
+    if (std::find(r.contract.begin(), r.contract.end(), d) == r.contract.end() &&
+        std::find(r.batch.begin(), r.batch.end(), d) == r.batch.end())
+      r.free.push_back(d);
+  return r;
+}
+
+Dims counted(int64_t from, size_t n) {
+  Dims out(n);
+  for (size_t i = 0; i < n; ++i) out[i] = from + static_cast<int64_t>(i);
+  return out;
+}
+
+// d(a·b)/da: ct [batch, a free, b free] contracted with b over b's free dimensions gives [batch, a free, contracted]; then
+// every dimension goes back to its place in a.
+Value dot_transposed(size_t i, const Node& n, Value ct) {
+  Value a = n.arg<Value>(0), b = n.arg<Value>(1);
+  Roles ra = roles(n.arg(2), n.arg(4), rank_of(a)), rb = roles(n.arg(3), n.arg(5), rank_of(b));
+  const Roles &mine = i == 0 ? ra : rb, &other = i == 0 ? rb : ra;
+  auto batch = static_cast<int64_t>(mine.batch.size());
+  int64_t a_free = batch, b_free = batch + static_cast<int64_t>(ra.free.size());
+  Dims ct_contract = i == 0 ? counted(b_free, rb.free.size()) : counted(a_free, ra.free.size());
+  Value r = prim::dot_general(ct, i == 0 ? b : a, ct_contract, other.free, counted(0, mine.batch.size()), other.batch);
+  // r: batch, my free, then the other's contracted dimensions in the order of their position there.
+  Dims remaining = other.contract;
+  std::sort(remaining.begin(), remaining.end());
+  Dims order(mine.batch.size() + mine.free.size() + mine.contract.size());
+  for (size_t k = 0; k < mine.batch.size(); ++k) order[mine.batch[k]] = static_cast<int64_t>(k);
+  for (size_t k = 0; k < mine.free.size(); ++k) order[mine.free[k]] = batch + static_cast<int64_t>(k);
+  for (size_t k = 0; k < mine.contract.size(); ++k) {
+    auto at = std::find(remaining.begin(), remaining.end(), other.contract[k]) - remaining.begin();
+    order[mine.contract[k]] = batch + static_cast<int64_t>(mine.free.size()) + at;
+  }
+  return prim::transpose(r, order);
+}
+
+std::vector<Array> dot_eval(const Node& n, std::span<const Array* const> in) {
+  const Array &a = *in[0], &b = *in[1];
+  Roles ra = roles(n.arg(2), n.arg(4), static_cast<int64_t>(a.shape.size()));
+  Roles rb = roles(n.arg(3), n.arg(5), static_cast<int64_t>(b.shape.size()));
+  Array out = result_array(n);
+  Dims sa = row_major(a.shape), sb = row_major(b.shape), inner;
+  for (int64_t d : ra.contract) inner.push_back(a.shape[d]);
+  Dims at(out.shape.size());
+  int64_t i = 0;
+  bool empty = std::find(inner.begin(), inner.end(), 0) != inner.end();
+  if (out.numel() > 0) do {
+      int64_t pa = 0, pb = 0;
+      size_t d = 0;
+      for (size_t k = 0; k < ra.batch.size(); ++k, ++d) {
+        pa += at[d] * sa[ra.batch[k]];
+        pb += at[d] * sb[rb.batch[k]];
+      }
+      for (int64_t f : ra.free) pa += at[d++] * sa[f];
+      for (int64_t f : rb.free) pb += at[d++] * sb[f];
+      double sum = 0;
+      int64_t int_sum = 0;
+      Dims k(inner.size());
+      if (!empty) do {
+          int64_t qa = pa, qb = pb;
+          for (size_t c = 0; c < k.size(); ++c) {
+            qa += k[c] * sa[ra.contract[c]];
+            qb += k[c] * sb[rb.contract[c]];
+          }
+          if (by_int(a.dtype))
+            int_sum = combine_int("add", int_sum, combine_int("mul", get_int(a, qa), get_int(b, qb)));
+          else
+            sum += get(a, qa) * get(b, qb);
+        } while (next_index(k, inner));
+      by_int(a.dtype) ? set_int(out, i, int_sum) : set(out, i, sum);
+      ++i;
+    } while (next_index(at, out.shape));
+  return {std::move(out)};
+}
+
+struct Convolution {
+  std::vector<Expr> stride, low, high, x_dilation, w_dilation;
+  Expr groups;
+  explicit Convolution(const Args& args)
+      : stride(args[2].get<std::vector<Expr>>()),
+        low(args[3].get<std::vector<Expr>>()),
+        high(args[4].get<std::vector<Expr>>()),
+        x_dilation(args[5].get<std::vector<Expr>>()),
+        w_dilation(args[6].get<std::vector<Expr>>()),
+        groups(args[7].get<Expr>()) {}
+};
+
+Expr dilated(Expr size, Expr dilation) { return dilation.is(1) ? size : (size - 1) * dilation + 1; }
+
+// [a, g * b, …] -> [b, g * a, …] (group major), for exchanging features and batch, or outputs and inputs, of each group.
+Value exchange_grouped(Value v, Expr groups) {
+  Shape s = shape_of(v);
+  Shape split = {s[0], groups, ir::floordiv(s[1], groups)};
+  split.insert(split.end(), s.begin() + 2, s.end());
+  Dims order = {2, 1, 0};
+  for (size_t d = 3; d < split.size(); ++d) order.push_back(static_cast<int64_t>(d));
+  Shape merged = {split[2], groups * s[0]};
+  merged.insert(merged.end(), s.begin() + 2, s.end());
+  return prim::reshape(prim::transpose(prim::reshape(v, split), order), merged);
+}
+
+// With respect to x: the cotangent, spread by the stride, convolved with the flipped kernel whose inputs and outputs are
+// exchanged. With respect to w: x convolved with the cotangent as kernel, batch taking the place of the features.
+Value convolution_transposed(size_t i, const Node& n, Value ct) {
+  Value x = n.arg<Value>(0), w = n.arg<Value>(1);
+  Convolution c(n.args);
+  size_t spatial = c.stride.size();
+  std::vector<Expr> low(spatial), high(spatial);
+  for (size_t d = 0; d < spatial; ++d) {
+    Expr xs = dilated(size_of(x, d + 2), c.x_dilation[d]), ks = dilated(size_of(w, d + 2), c.w_dilation[d]);
+    Expr cs = dilated(size_of(ct, d + 2), c.stride[d]);
+    if (i == 0) {
+      low[d] = ks - 1 - c.low[d];
+      // The result must have x's (dilated) size: low + cs + high - ks + 1 = xs.
+      high[d] = xs + ks - 1 - low[d] - cs;
+    } else {
+      low[d] = c.low[d];
+      high[d] = ks + cs - 1 - xs - c.low[d];
+    }
+  }
+  std::vector<int64_t> spatial_dims = counted(2, spatial);
+  if (i == 0) {
+    // w [g * O, C, …] -> [g * C, O, …], flipped.
+    Shape s = shape_of(w);
+    Shape split = {c.groups, ir::floordiv(s[0], c.groups)};
+    split.insert(split.end(), s.begin() + 1, s.end());
+    Dims order = {0, 2, 1};
+    for (size_t d = 3; d < split.size(); ++d) order.push_back(static_cast<int64_t>(d));
+    Shape merged = {c.groups * s[1], split[1]};
+    merged.insert(merged.end(), s.begin() + 2, s.end());
+    Value flipped = prim::reverse(prim::reshape(prim::transpose(prim::reshape(w, split), order), merged), spatial_dims);
+    return prim::convolution(ct, flipped, c.x_dilation, low, high, c.stride, c.w_dilation, c.groups);
+  }
+  Value features = exchange_grouped(x, c.groups);       // [C, g * N, …]
+  Value kernel = transpose(ct, 0, 1);                   // [g * O, N, …]
+  Value r = prim::convolution(features, kernel, c.w_dilation, low, high, c.x_dilation, c.stride, c.groups);
+  return transpose(r, 0, 1);
+}
+
+std::vector<Array> convolution_eval(const Node& n, std::span<const Array* const> in) {
+  const Array &x = *in[0], &w = *in[1];
+  Dims stride = int_args(n, 2), low = int_args(n, 3), xd = int_args(n, 5), wd = int_args(n, 6);
+  int64_t groups = n.arg<Expr>(7).constant(), channels = w.shape[1];
+  Array out = result_array(n);
+  Dims sx = row_major(x.shape), sw = row_major(w.shape), kernel(w.shape.begin() + 2, w.shape.end());
+  int64_t per_group = groups == 0 ? 0 : w.shape[0] / groups;
+  Dims at(out.shape.size());
+  int64_t i = 0;
+  bool empty = std::find(kernel.begin(), kernel.end(), 0) != kernel.end();
+  if (out.numel() > 0) do {
+      double sum = 0;
+      int64_t int_sum = 0;
+      int64_t group = at[1] / per_group;
+      for (int64_t c = 0; c < channels; ++c) {
+        Dims k(kernel.size());
+        if (!empty) do {
+            int64_t px = at[0] * sx[0] + (group * channels + c) * sx[1], pw = at[1] * sw[0] + c * sw[1];
+            bool inside = true;
+            for (size_t d = 0; d < k.size(); ++d) {
+              int64_t p = at[d + 2] * stride[d] + k[d] * wd[d] - low[d];
+              inside = inside && p >= 0 && p % xd[d] == 0 && p / xd[d] < x.shape[d + 2];
+              px += p / xd[d] * sx[d + 2];
+              pw += k[d] * sw[d + 2];
+            }
+            if (!inside) continue;
+            if (by_int(x.dtype))
+              int_sum = combine_int("add", int_sum, combine_int("mul", get_int(x, px), get_int(w, pw)));
+            else
+              sum += get(x, px) * get(w, pw);
+          } while (next_index(k, kernel));
+      }
+      by_int(x.dtype) ? set_int(out, i, int_sum) : set(out, i, sum);
+      ++i;
+    } while (next_index(at, out.shape));
+  return {std::move(out)};
+}
+
+}  // namespace
+
+void add_contraction_primitives(Table& t) {
+  t.prim("dot_general(Tensor a, Tensor b, int[] a_contract, int[] b_contract, int[] a_batch, int[] b_batch) -> Tensor")
+      .doc("Sum of products over the contracted dimensions: batch, then a's free dimensions, then b's.")
+      .type([](const Args& args) {
+        const Type &a = operand(args, 0), &b = operand(args, 1);
+        BRASA_ASSERT(a.dtype == b.dtype, "dot_general of ", a, " and ", b);
+        Roles ra = roles(args[2], args[4], a.rank()), rb = roles(args[3], args[5], b.rank());
+        Shape shape;
+        for (int64_t d : ra.batch) shape.push_back(a.shape[d]);
+        for (int64_t d : ra.free) shape.push_back(a.shape[d]);
+        for (int64_t d : rb.free) shape.push_back(b.shape[d]);
+        return std::vector<Type>{{a.dtype, shape, false}};
+      })
+      .eval(dot_eval)
+      .transposed(dot_transposed);
+  t.prim(
+       "convolution(Tensor x, Tensor w, SymInt[] stride, SymInt[] pad_low, SymInt[] pad_high, SymInt[] x_dilation, "
+       "SymInt[] w_dilation, SymInt groups) -> Tensor")
+      .doc("Cross-correlation over any number of spatial dimensions; paddings may be negative.")
+      .type([](const Args& args) {
+        const Type &x = operand(args, 0), &w = operand(args, 1);
+        BRASA_ASSERT(x.dtype == w.dtype && x.rank() == w.rank(), "convolution of ", x, " and ", w);
+        Convolution c(args);
+        Shape shape = {x.shape[0], w.shape[0]};
+        for (size_t d = 0; d < c.stride.size(); ++d) {
+          Expr space = dilated(x.shape[d + 2], c.x_dilation[d]) + c.low[d] + c.high[d];
+          shape.push_back(ir::floordiv(space - dilated(w.shape[d + 2], c.w_dilation[d]), c.stride[d]) + 1);
+        }
+        return std::vector<Type>{{x.dtype, shape, false}};
+      })
+      .eval(convolution_eval)
+      .transposed(convolution_transposed);
+}
+
+namespace prim {
+
+Value dot_general(Value a, Value b, const Dims& a_contract, const Dims& b_contract, const Dims& a_batch, const Dims& b_batch) {
+  return call("prim::dot_general", {a, b, int_arg(a_contract), int_arg(b_contract), int_arg(a_batch), int_arg(b_batch)});
+}
+Value convolution(Value x, Value w, const std::vector<Expr>& stride, const std::vector<Expr>& pad_low,
+                  const std::vector<Expr>& pad_high, const std::vector<Expr>& x_dilation,
+                  const std::vector<Expr>& w_dilation, Expr groups) {
+  return call("prim::convolution", {x, w, stride, pad_low, pad_high, x_dilation, w_dilation, groups});
+}
+
+}  // namespace prim
+}  // namespace brasa::ops

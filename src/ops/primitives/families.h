@@ -1,0 +1,14 @@
+#pragma once
+
+#include "ops/table.h"
+
+namespace brasa::ops {
+
+void add_pointwise_primitives(Table& t);
+void add_creation_primitives(Table& t);
+void add_movement_primitives(Table& t);
+void add_indexing_primitives(Table& t);
+void add_reduction_primitives(Table& t);
+void add_contraction_primitives(Table& t);
+
+}  // namespace brasa::ops

@@ -1,0 +1,150 @@
+#include <algorithm>
+
+#include "ops/algebra.h"
+#include "ops/primitives/families.h"
+#include "ops/primitives/interp.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i].get<Value>()); }
+
+std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
+
+Shape gathered_shape(const Shape& x, const Shape& index, const std::vector<int64_t>& dims) {
+  Shape shape = index;
+  for (size_t d = 0; d < x.size(); ++d)
+    if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) shape.push_back(x[d]);
+  return shape;
+}
+
+// Calls f(position in x, position in gather's result) for every element of the result.
+template <class F>
+void each_gathered(const std::vector<int64_t>& x_shape, std::span<const Array* const> indices,
+                   const std::vector<int64_t>& dims, F f) {
+  const std::vector<int64_t>& index_shape = indices[0]->shape;
+  std::vector<int64_t> strides = row_major(x_shape), rest;
+  for (size_t d = 0; d < x_shape.size(); ++d)
+    if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) rest.push_back(static_cast<int64_t>(d));
+  std::vector<int64_t> shape = index_shape;
+  for (int64_t d : rest) shape.push_back(x_shape[d]);
+  for (int64_t s : shape)
+    if (s == 0) return;
+  std::vector<int64_t> at(shape.size()), index_strides = row_major(index_shape);
+  int64_t i = 0;
+  do {
+    int64_t where = 0, s = 0;
+    for (size_t d = 0; d < index_shape.size(); ++d) where += at[d] * index_strides[d];
+    for (size_t k = 0; k < dims.size(); ++k) {
+      int64_t last = x_shape[dims[k]] - 1;
+      s += std::clamp<int64_t>(get_int(*indices[k], where), 0, std::max<int64_t>(last, 0)) * strides[dims[k]];
+    }
+    for (size_t k = 0; k < rest.size(); ++k) s += at[index_shape.size() + k] * strides[rest[k]];
+    f(s, i++);
+  } while (next_index(at, shape));
+}
+
+}  // namespace
+
+void add_indexing_primitives(Table& t) {
+  t.prim("gather(Tensor x, Tensor[] indices, int[] dims) -> Tensor")
+      .doc("Picks along dims with index tensors of one shape S; the result has shape S, then the other dimensions.")
+      .type([](const Args& args) {
+        const auto& indices = args[1].get<std::vector<Value>>();
+        for (Value i : indices)
+          BRASA_ASSERT(ir::type_of(i).dtype == DType::Int64 && ir::type_of(i).shape == ir::type_of(indices[0]).shape);
+        return std::vector<Type>{{operand(args).dtype,
+                                  gathered_shape(operand(args).shape, ir::type_of(indices.at(0)).shape, int_list(args[2])),
+                                  false}};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        each_gathered(in[0]->shape, in.subspan(1), int_list(n.arg(2)), [&](int64_t x, int64_t i) {
+          if (x < in[0]->numel()) copy_element(out, i, *in[0], x);
+        });
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t i, const Node& n, Value ct) {
+        if (i != 0) return Value{};
+        Value x = n.arg<Value>(0);
+        return prim::scatter(zeros_like(x), n.arg<std::vector<Value>>(1), ct, int_list(n.arg(2)), "add");
+      });
+
+  t.prim("scatter(Tensor x, Tensor[] indices, Tensor updates, int[] dims, str combine) -> Tensor")
+      .doc("x with the updates written at, or combined into, the places that gather would read.")
+      .type([](const Args& args) {
+        BRASA_ASSERT(operand(args, 2).dtype == operand(args).dtype &&
+                         operand(args, 2).shape == gathered_shape(operand(args).shape,
+                                                                  ir::type_of(args[1].get<std::vector<Value>>().at(0)).shape,
+                                                                  int_list(args[3])),
+                     operand(args), operand(args, 2));
+        Type t = operand(args);
+        t.weak = false;
+        return std::vector<Type>{t};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = *in[0];
+        const Array& updates = *in.back();
+        const auto& how = n.arg<std::string>(4);
+        // Reduced floats accumulate in double, and are rounded when all updates are in.
+        Array wide = out;
+        if (is_floating(out.dtype)) {
+          wide = make_array(DType::Float64, out.shape);
+          for (int64_t i = 0; i < out.numel(); ++i) set(wide, i, get(out, i));
+        }
+        each_gathered(out.shape, in.subspan(1, in.size() - 2), int_list(n.arg(3)), [&](int64_t x, int64_t i) {
+          if (by_int(out.dtype))
+            set_int(wide, x, how.empty() ? get_int(updates, i) : combine_int(how, get_int(wide, x), get_int(updates, i)));
+          else
+            set(wide, x, how.empty() ? get(updates, i) : combine(how, get(wide, x), get(updates, i)));
+        });
+        for (int64_t i = 0; i < out.numel(); ++i)
+          by_int(out.dtype) ? set_int(out, i, get_int(wide, i)) : set(out, i, get(wide, i));
+        return std::vector<Array>{std::move(out)};
+      })
+      .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
+        Value x = n.arg<Value>(0), updates = n.arg<Value>(2), ct = cts[0];
+        const auto& indices = n.arg<std::vector<Value>>(1);
+        std::vector<int64_t> dims = int_list(n.arg(3));
+        const auto& how = n.arg<std::string>(4);
+        std::vector<Value> out(2 + indices.size());
+        Value picked = prim::gather(ct, indices, dims);
+        if (how == "add") {
+          out.front() = ct;
+          out.back() = picked;
+        } else if (how.empty()) {
+          Value hole = zeros_like(updates);
+          out.front() = prim::scatter(ct, indices, hole, dims, "");
+          // Where indices repeat, PyTorch too gives every update the gradient of the place.
+          out.back() = picked;
+        } else if (how == "max" || how == "min") {
+          // The gradient is shared equally among all that equal the result.
+          Value y = n.graph->nodes()[n.id]->out();
+          Value mine = convert(eq(updates, prim::gather(y, indices, dims)), dtype_of(x));
+          Value kept = convert(eq(x, y), dtype_of(x));
+          Value share = prim::scatter(kept, indices, mine, dims, "add");
+          Value each = ct / share;
+          out.front() = kept * each;
+          out.back() = mine * prim::gather(each, indices, dims);
+        } else {
+          Value y = n.graph->nodes()[n.id]->out();
+          out.front() = ct * (y / x);
+          out.back() = picked * prim::gather(y, indices, dims) / updates;
+        }
+        return out;
+      });
+}
+
+namespace prim {
+
+Value gather(Value x, const std::vector<Value>& indices, const std::vector<int64_t>& dims) {
+  return call("prim::gather", {x, indices, int_arg(dims)});
+}
+Value scatter(Value x, const std::vector<Value>& indices, Value updates, const std::vector<int64_t>& dims,
+              const std::string& combine) {
+  return call("prim::scatter", {x, indices, updates, int_arg(dims), combine});
+}
+
+}  // namespace prim
+}  // namespace brasa::ops

@@ -1,0 +1,364 @@
+#include <algorithm>
+
+#include "ops/algebra.h"
+#include "ops/primitives/families.h"
+#include "ops/primitives/interp.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i].get<Value>()); }
+std::vector<Type> typed(const Type& like, Shape shape) { return {{like.dtype, std::move(shape), false}}; }
+
+std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> out(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) out[permutation[i]] = static_cast<int64_t>(i);
+  return out;
+}
+
+void add_broadcast(Table& t) {
+  t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
+      .doc("Operand dimension i becomes result dimension dims[i], repeated if its size is 1.")
+      .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        std::vector<int64_t> dims = int_list(n.arg(2)), strides = row_major(in[0]->shape);
+        return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
+          int64_t s = 0;
+          for (size_t i = 0; i < dims.size(); ++i) s += in[0]->shape[i] == 1 ? 0 : at[dims[i]] * strides[i];
+          return s;
+        })};
+      })
+      .transposed([](size_t, const Node& n, Value ct) {
+        const Shape& from = shape_of(n.arg<Value>(0));
+        const Shape& to = n.types[0].shape;
+        std::vector<int64_t> dims = int_list(n.arg(2)), reduced;
+        for (size_t d = 0; d < to.size(); ++d) {
+          auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
+          bool repeated = it == dims.end() || (!(from[it - dims.begin()] == to[d]) && !same_size(from[it - dims.begin()], to[d]));
+          if (repeated) reduced.push_back(static_cast<int64_t>(d));
+        }
+        return prim::reshape(sum(ct, reduced), from);
+      })
+      .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
+        Strided out{int_list(args[1]), {}, in.offset};
+        std::vector<int64_t> dims = int_list(args[2]);
+        out.strides.assign(out.sizes.size(), 0);
+        for (size_t i = 0; i < dims.size(); ++i)
+          if (in.sizes[i] == out.sizes[dims[i]]) out.strides[dims[i]] = in.strides[i];
+        return out;
+      });
+}
+
+// The strides that give `sizes` over the same elements in the same order, if some do.
+std::optional<std::vector<int64_t>> reshaped_strides(const Strided& in, const std::vector<int64_t>& sizes) {
+  int64_t numel = 1;
+  for (int64_t s : in.sizes) numel *= s;
+  if (numel == 0) {
+    std::vector<int64_t> r(sizes.size());
+    int64_t run = 1;
+    for (size_t i = sizes.size(); i-- > 0;) {
+      r[i] = run;
+      run *= std::max<int64_t>(sizes[i], 1);
+    }
+    return in.sizes == sizes ? in.strides : r;
+  }
+  // Runs of source dimensions that step evenly are one chunk; each takes a suffix of the result's dimensions.
+  std::vector<int64_t> out(sizes.size());
+  auto to = static_cast<int64_t>(sizes.size()) - 1;
+  int64_t chunk_stride = in.strides.empty() ? 1 : in.strides.back(), chunk = 1, taken = 1;
+  for (auto d = static_cast<int64_t>(in.sizes.size()) - 1; d >= 0; --d) {
+    chunk *= in.sizes[d];
+    bool ends = d == 0 || (in.sizes[d - 1] != 1 && in.strides[d - 1] != chunk * chunk_stride);
+    if (!ends) continue;
+    while (to >= 0 && (taken < chunk || sizes[to] == 1)) {
+      out[to] = taken * chunk_stride;
+      taken *= sizes[to--];
+    }
+    if (taken != chunk) return std::nullopt;
+    if (d > 0) {
+      chunk_stride = in.strides[d - 1];
+      chunk = taken = 1;
+    }
+  }
+  for (; to >= 0; --to) {
+    if (sizes[to] != 1) return std::nullopt;
+    out[to] = to + 1 < static_cast<int64_t>(sizes.size()) ? out[to + 1] * sizes[to + 1] : 1;
+  }
+  return out;
+}
+
+void add_reshape(Table& t) {
+  t.prim("reshape(Tensor x, SymInt[] size) -> Tensor")
+      .doc("The same elements in row-major order.")
+      .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = *in[0];
+        out.shape = result_shape(n);
+        BRASA_ASSERT(out.numel() == in[0]->numel(), "reshape of ", in[0]->shape, " to ", out.shape);
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t, const Node& n, Value ct) { return prim::reshape(ct, shape_of(n.arg<Value>(0))); })
+      .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
+        std::vector<int64_t> sizes = int_list(args[1]);
+        auto strides = reshaped_strides(in, sizes);
+        if (!strides) return std::nullopt;
+        return Strided{std::move(sizes), std::move(*strides), in.offset};
+      });
+
+  t.prim("transpose(Tensor x, int[] dims) -> Tensor")
+      .doc("Result dimension i is operand dimension dims[i].")
+      .type([](const Args& args) {
+        Shape shape;
+        for (int64_t d : int_list(args[1])) shape.push_back(operand(args).shape[d]);
+        return typed(operand(args), std::move(shape));
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        std::vector<int64_t> dims = int_list(n.arg(1)), strides = row_major(in[0]->shape);
+        return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
+          int64_t s = 0;
+          for (size_t i = 0; i < dims.size(); ++i) s += at[i] * strides[dims[i]];
+          return s;
+        })};
+      })
+      .transposed([](size_t, const Node& n, Value ct) { return prim::transpose(ct, inverse(int_list(n.arg(1)))); })
+      .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
+        Strided out{{}, {}, in.offset};
+        for (int64_t d : int_list(args[1])) {
+          out.sizes.push_back(in.sizes[d]);
+          out.strides.push_back(in.strides[d]);
+        }
+        return out;
+      });
+
+  t.prim("reverse(Tensor x, int[] dims) -> Tensor")
+      .doc("Counts these dimensions from their ends.")
+      .type([](const Args& args) { return typed(operand(args), operand(args).shape); })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        std::vector<int64_t> dims = int_list(n.arg(1)), strides = row_major(in[0]->shape);
+        return std::vector{rearranged(n, *in[0], [&](std::vector<int64_t> at) {
+          for (int64_t d : dims) at[d] = in[0]->shape[d] - 1 - at[d];
+          int64_t s = 0;
+          for (size_t i = 0; i < at.size(); ++i) s += at[i] * strides[i];
+          return s;
+        })};
+      })
+      .transposed([](size_t, const Node& n, Value ct) { return prim::reverse(ct, int_list(n.arg(1))); });
+}
+
+void add_slice_and_pad(Table& t) {
+  t.prim("slice(Tensor x, SymInt[] start, SymInt[] size, SymInt[] step) -> Tensor")
+      .doc("Elements start + i * step, i < size, in every dimension.")
+      .type([](const Args& args) { return typed(operand(args), args[2].get<Shape>()); })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        std::vector<int64_t> start = int_args(n, 1), step = int_args(n, 3), strides = row_major(in[0]->shape);
+        return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
+          int64_t s = 0;
+          for (size_t i = 0; i < at.size(); ++i) s += (start[i] + at[i] * step[i]) * strides[i];
+          return s;
+        })};
+      })
+      .transposed([](size_t, const Node& n, Value ct) {
+        const Shape& from = shape_of(n.arg<Value>(0));
+        const auto &start = n.arg<std::vector<Expr>>(1), &size = n.arg<std::vector<Expr>>(2), &step = n.arg<std::vector<Expr>>(3);
+        std::vector<Expr> high, interior;
+        for (size_t d = 0; d < from.size(); ++d) {
+          // An empty slice has no last element, and pads by the whole size.
+          bool empty = size[d].is(0) || (!step[d].is(1) && same_size(size[d], 0));
+          Expr covered = empty ? Expr(0) : (size[d] - 1) * step[d] + 1;
+          high.push_back(from[d] - start[d] - covered);
+          interior.push_back(step[d] - 1);
+        }
+        return prim::pad(ct, scalar(0, dtype_of(ct)), start, high, interior);
+      })
+      .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
+        std::vector<int64_t> start = int_list(args[1]), step = int_list(args[3]);
+        Strided out{int_list(args[2]), in.strides, in.offset};
+        for (size_t d = 0; d < start.size(); ++d) {
+          out.offset += start[d] * in.strides[d];
+          out.strides[d] *= step[d];
+        }
+        return out;
+      });
+
+  t.prim("pad(Tensor x, Tensor value, SymInt[] low, SymInt[] high, SymInt[] interior) -> Tensor")
+      .doc("Copies of a rank-0 value before, after and between the elements.")
+      .type([](const Args& args) {
+        Shape shape = operand(args).shape;
+        for (size_t d = 0; d < shape.size(); ++d) {
+          Expr gaps = args[4].get<std::vector<Expr>>()[d];
+          Expr inner = gaps.is(0) ? shape[d] : ir::max(shape[d] + (shape[d] - 1) * gaps, 0);
+          shape[d] = args[2].get<std::vector<Expr>>()[d] + inner + args[3].get<std::vector<Expr>>()[d];
+        }
+        return typed(operand(args), std::move(shape));
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        std::vector<int64_t> low = int_args(n, 2), interior = int_args(n, 4), strides = row_major(in[0]->shape);
+        Array out = result_array(n);
+        for (int64_t i = 0; i < out.numel(); ++i) copy_element(out, i, *in[1], 0);
+        std::vector<int64_t> at(low.size()), to = row_major(out.shape);
+        int64_t i = 0;
+        if (in[0]->numel() > 0) do {
+            int64_t s = 0;
+            for (size_t d = 0; d < at.size(); ++d) s += (low[d] + at[d] * (1 + interior[d])) * to[d];
+            copy_element(out, s, *in[0], i++);
+          } while (next_index(at, in[0]->shape));
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t i, const Node& n, Value ct) {
+        Value x = n.arg<Value>(0);
+        const auto &low = n.arg<std::vector<Expr>>(2), &interior = n.arg<std::vector<Expr>>(4);
+        std::vector<Expr> step;
+        for (Expr e : interior) step.push_back(e + 1);
+        Value inside = prim::slice(ct, low, shape_of(x), step);
+        if (i == 0) return inside;
+        std::vector<int64_t> all = reduced_dims(std::nullopt, rank_of(ct));
+        return sum(ct, all) - sum(inside, all);
+      });
+
+  t.prim("concat(Tensor[] xs, int dim) -> Tensor")
+      .doc("One after the other along a dimension.")
+      .type([](const Args& args) {
+        const auto& xs = args[0].get<std::vector<Value>>();
+        Type t = ir::type_of(xs.at(0));
+        size_t dim = args[1].get<Expr>().constant();
+        for (size_t i = 1; i < xs.size(); ++i) {
+          BRASA_ASSERT(ir::type_of(xs[i]).dtype == t.dtype, "concat of two dtypes");
+          t.shape[dim] = t.shape[dim] + ir::type_of(xs[i]).shape[dim];
+        }
+        return typed(t, t.shape);
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        int64_t dim = n.arg<Expr>(1).constant(), start = 0;
+        std::vector<int64_t> to = row_major(out.shape);
+        for (const Array* x : in) {
+          std::vector<int64_t> at(x->shape.size());
+          int64_t i = 0;
+          if (x->numel() > 0) do {
+              int64_t s = start * to[dim];
+              for (size_t d = 0; d < at.size(); ++d) s += at[d] * to[d];
+              copy_element(out, s, *x, i++);
+            } while (next_index(at, x->shape));
+          start += x->shape[dim];
+        }
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t i, const Node& n, Value ct) {
+        const auto& xs = n.arg<std::vector<Value>>(0);
+        int64_t dim = n.arg<Expr>(1).constant();
+        Expr start(0);
+        for (size_t k = 0; k < i; ++k) start = start + size_of(xs[k], dim);
+        return narrow(ct, dim, start, size_of(xs[i], dim));
+      });
+}
+
+void add_window(Table& t) {
+  t.prim("window(Tensor x, int dim, SymInt size, SymInt step, SymInt dilation) -> Tensor")
+      .doc("Sliding windows along a dimension, as a new last dimension.")
+      .type([](const Args& args) {
+        Shape shape = operand(args).shape;
+        size_t dim = args[1].get<Expr>().constant();
+        Expr size = args[2].get<Expr>();
+        shape[dim] = ir::floordiv(shape[dim] - args[4].get<Expr>() * (size - 1) - 1, args[3].get<Expr>()) + 1;
+        shape.push_back(size);
+        return typed(operand(args), std::move(shape));
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        int64_t dim = n.arg<Expr>(1).constant(), step = n.arg<Expr>(3).constant(), dilation = n.arg<Expr>(4).constant();
+        std::vector<int64_t> strides = row_major(in[0]->shape);
+        return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
+          int64_t s = at.back() * dilation * strides[dim];
+          for (size_t d = 0; d < strides.size(); ++d)
+            s += at[d] * (static_cast<int64_t>(d) == dim ? step : 1) * strides[d];
+          return s;
+        })};
+      })
+      // Element i gets ct[o, k] of every window with o * step + k * dilation = i: read as o = (i - k * dilation) / step
+      // where that divides and lies inside, summed over k.
+      .transposed([](size_t, const Node& n, Value ct) {
+        int64_t dim = n.arg<Expr>(1).constant();
+        Expr size = n.arg<Expr>(2), step = n.arg<Expr>(3), dilation = n.arg<Expr>(4);
+        Shape space = shape_of(n.arg<Value>(0));
+        Expr windows = n.types[0].shape[dim];
+        auto last = static_cast<int64_t>(space.size());
+        space.push_back(size);
+        auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
+        auto literal = [&](Expr e) { return e.is_constant() ? full(Number(e.constant()), space, DType::Int64) : number(e); };
+        Value from = prim::iota(space, dim, DType::Int64) - prim::iota(space, last, DType::Int64) * literal(dilation);
+        Value o = prim::binary("div", from, literal(step));
+        Value valid = logical_and(logical_and(ge(from, 0), lt(o, literal(windows))), eq(o * literal(step), from));
+        std::vector<Value> index;
+        std::vector<int64_t> dims;
+        for (int64_t d = 0; d <= last; ++d) {
+          index.push_back(d == dim ? where(valid, o, zeros_like(o)) : prim::iota(space, d, DType::Int64));
+          dims.push_back(d);
+        }
+        return sum(where(valid, prim::gather(ct, index, dims), full(0, space, dtype_of(ct))), {last});
+      })
+      .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
+        int64_t dim = args[1].get<Expr>().constant(), size = args[2].get<Expr>().constant(),
+                step = args[3].get<Expr>().constant(), dilation = args[4].get<Expr>().constant();
+        Strided out = in;
+        out.sizes[dim] = (in.sizes[dim] - dilation * (size - 1) - 1) / step + 1;
+        out.strides[dim] *= step;
+        out.sizes.push_back(size);
+        out.strides.push_back(in.strides[dim] * dilation);
+        return out;
+      });
+}
+
+bool is_iota(const std::vector<int64_t>& dims) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+void add_movement_primitives(Table& t) {
+  add_broadcast(t);
+  add_reshape(t);
+  add_slice_and_pad(t);
+  add_window(t);
+}
+
+namespace prim {
+
+Value broadcast(Value x, const Shape& shape, const std::vector<int64_t>& dims) {
+  if (shape_of(x) == shape && is_iota(dims)) return x;
+  return call("prim::broadcast", {x, shape, int_arg(dims)});
+}
+Value reshape(Value x, const Shape& shape) {
+  if (shape_of(x) == shape) return x;
+  return call("prim::reshape", {x, shape});
+}
+Value transpose(Value x, const std::vector<int64_t>& dims) {
+  if (is_iota(dims)) return x;
+  return call("prim::transpose", {x, int_arg(dims)});
+}
+Value slice(Value x, const std::vector<Expr>& start, const Shape& size, const std::vector<Expr>& step) {
+  if (size == shape_of(x)) return x;  // nothing else fits
+  return call("prim::slice", {x, start, size, step});
+}
+Value pad(Value x, Value value, const std::vector<Expr>& low, const std::vector<Expr>& high, const std::vector<Expr>& interior) {
+  auto none = [](const std::vector<Expr>& v) { return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(0); }); };
+  if (none(low) && none(high) && none(interior)) return x;
+  return call("prim::pad", {x, value, low, high, interior});
+}
+Value concat(const std::vector<Value>& xs, int64_t dim) {
+  if (xs.size() == 1) return xs[0];
+  return call("prim::concat", {xs, dim});
+}
+Value reverse(Value x, const std::vector<int64_t>& dims) {
+  if (dims.empty()) return x;
+  return call("prim::reverse", {x, int_arg(dims)});
+}
+Value window(Value x, int64_t dim, Expr size, Expr step, Expr dilation) {
+  return call("prim::window", {x, dim, size, step, dilation});
+}
+
+}  // namespace prim
+}  // namespace brasa::ops

@@ -1,0 +1,368 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/algebra.h"
+#include "ops/primitives/families.h"
+#include "ops/primitives/interp.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+using Unary = double (*)(double);
+using UnaryInt = int64_t (*)(int64_t);
+using Binary = double (*)(double, double);
+using BinaryInt = int64_t (*)(int64_t, int64_t);
+
+const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
+
+std::vector<Type> same_type(const Args& args) {
+  Type t = operand(args, 0);
+  t.weak = false;
+  for (size_t i = 1; i < args.size(); ++i)
+    BRASA_ASSERT(operand(args, i).dtype == t.dtype && operand(args, i).shape == t.shape, "operands ", t, " and ",
+                 operand(args, i));
+  return {t};
+}
+
+std::vector<Type> bool_type(const Args& args) {
+  Type t = same_type(args)[0];
+  t.dtype = DType::Bool;
+  return {t};
+}
+
+// Floating elements are computed in double and rounded once, integers in 64 bits and wrapped. A null function means that
+// the primitive is not defined there.
+Eval unary_eval(Unary f, UnaryInt g) {
+  return [f, g](const Node& n, std::span<const Array* const> in) {
+    Array out = result_array(n);
+    const Array& x = *in[0];
+    bool integer = by_int(x.dtype);
+    BRASA_CHECK(integer ? g != nullptr : f != nullptr, n.op->name(), " is not defined for ", name(x.dtype));
+    for (int64_t i = 0; i < out.numel(); ++i) integer ? set_int(out, i, g(get_int(x, i))) : set(out, i, f(get(x, i)));
+    return std::vector<Array>{std::move(out)};
+  };
+}
+
+Eval binary_eval(Binary f, BinaryInt g) {
+  return [f, g](const Node& n, std::span<const Array* const> in) {
+    Array out = result_array(n);
+    const Array &x = *in[0], &y = *in[1];
+    bool integer = by_int(x.dtype);
+    BRASA_CHECK(integer ? g != nullptr : f != nullptr, n.op->name(), " is not defined for ", name(x.dtype));
+    for (int64_t i = 0; i < out.numel(); ++i)
+      integer ? set_int(out, i, g(get_int(x, i), get_int(y, i))) : set(out, i, f(get(x, i), get(y, i)));
+    return std::vector<Array>{std::move(out)};
+  };
+}
+
+using UnaryPartial = Value (*)(Value x, Value out);
+
+void unary(Table& t, const char* name, Unary f, UnaryInt g, UnaryPartial partial) {
+  auto row = t.prim(str(name, "(Tensor x) -> Tensor")).pointwise().type(same_type).eval(unary_eval(f, g));
+  if (partial)
+    row.partial([partial](size_t, std::span<const Value> in, Value out) { return partial(in[0], out); });
+  else
+    row.no_gradient();
+}
+
+using BinaryPartial = Value (*)(size_t operand, Value a, Value b, Value out);
+
+void binary(Table& t, const char* name, Binary f, BinaryInt g, BinaryPartial partial) {
+  auto row = t.prim(str(name, "(Tensor a, Tensor b) -> Tensor")).pointwise().type(same_type).eval(binary_eval(f, g));
+  if (partial)
+    row.partial([partial](size_t i, std::span<const Value> in, Value out) { return partial(i, in[0], in[1], out); });
+  else
+    row.no_gradient();
+}
+
+void comparison(Table& t, const char* name, Binary f, BinaryInt g) {
+  t.prim(str(name, "(Tensor a, Tensor b) -> Tensor"))
+      .pointwise()
+      .type(bool_type)
+      .no_gradient()
+      .eval([f, g](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        bool integer = by_int(in[0]->dtype);
+        for (int64_t i = 0; i < out.numel(); ++i)
+          set_int(out, i, integer ? g(get_int(*in[0], i), get_int(*in[1], i)) : f(get(*in[0], i), get(*in[1], i)) != 0);
+        return std::vector<Array>{std::move(out)};
+      });
+}
+
+Value zero(Value x) { return zeros_like(x); }
+
+double digamma(double x) {
+  if (x == 0) return std::copysign(INFINITY, -x);
+  if (x < 0) {
+    if (x == std::floor(x)) return NAN;
+    return digamma(1 - x) - M_PI / std::tan(M_PI * (x - std::floor(x)));
+  }
+  double r = 0;
+  for (; x < 10; ++x) r -= 1 / x;
+  double y = 1 / (x * x);
+  // Asymptotic series with Bernoulli numbers, Abramowitz & Stegun 6.3.18.
+  return r + std::log(x) - 0.5 / x -
+         y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * (691. / 32760 - y / 12))))));
+}
+
+double erfinv(double y) {
+  if (!(std::fabs(y) <= 1)) return NAN;
+  if (std::fabs(y) == 1) return std::copysign(INFINITY, y);
+  // Giles's central starting value (2010), then Newton's steps with Halley's correction on erf or, in the tails, erfc.
+  double w = -std::log1p(-y * y);
+  double x = std::copysign(std::sqrt(std::max(0.0, w)) * (w < 5 ? 0.9 : 1.0), y);
+  if (std::fabs(y) < 1e-8) return y * std::sqrt(M_PI) / 2;
+  for (int i = 0; i < 60; ++i) {
+    double error = std::fabs(y) < 0.5 ? std::erf(x) - y : std::copysign((1 - std::fabs(y)) - std::erfc(std::fabs(x)), y);
+    double step = error / (2 / std::sqrt(M_PI) * std::exp(-x * x));
+    double next = x - step / (1 + x * step);
+    if (!(std::fabs(next - x) > 1e-17 * std::fabs(x))) break;
+    x = next;
+  }
+  return x;
+}
+
+int64_t int_pow(int64_t a, int64_t e) {
+  if (e < 0) return a == 1 ? 1 : a == -1 ? (e & 1 ? -1 : 1) : 0;
+  uint64_t r = 1, base = static_cast<uint64_t>(a);
+  for (; e; e >>= 1, base *= base)
+    if (e & 1) r *= base;
+  return static_cast<int64_t>(r);
+}
+
+void add_unary(Table& t) {
+  constexpr double two_over_sqrt_pi = 1.1283791670955126;
+  constexpr double ln2 = 0.69314718055994531, ln10 = 2.3025850929940457;
+  unary(t, "neg", [](double x) { return -x; }, [](int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); },
+        [](Value x, Value) { return constant_like(x, -1); });
+  unary(t, "abs", [](double x) { return std::fabs(x); },
+        [](int64_t x) { return x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x; },
+        [](Value x, Value) { return prim::unary("sign", x); });
+  unary(t, "sign", [](double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); },
+        [](int64_t x) { return static_cast<int64_t>((x > 0) - (x < 0)); }, [](Value x, Value) { return zero(x); });
+  auto same = [](int64_t x) { return x; };
+  auto flat = [](Value x, Value) { return zero(x); };
+  unary(t, "floor", [](double x) { return std::floor(x); }, same, flat);
+  unary(t, "ceil", [](double x) { return std::ceil(x); }, same, flat);
+  unary(t, "round", [](double x) { return std::nearbyint(x); }, same, flat);
+  unary(t, "trunc", [](double x) { return std::trunc(x); }, same, flat);
+  unary(t, "exp", [](double x) { return std::exp(x); }, nullptr, [](Value, Value y) { return y; });
+  unary(t, "exp2", [](double x) { return std::exp2(x); }, nullptr, [](Value, Value y) { return y * ln2; });
+  unary(t, "expm1", [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; });
+  unary(t, "log", [](double x) { return std::log(x); }, nullptr, [](Value x, Value) { return 1 / x; });
+  unary(t, "log2", [](double x) { return std::log2(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln2); });
+  unary(t, "log10", [](double x) { return std::log10(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln10); });
+  unary(t, "log1p", [](double x) { return std::log1p(x); }, nullptr, [](Value x, Value) { return 1 / (x + 1); });
+  unary(t, "sin", [](double x) { return std::sin(x); }, nullptr, [](Value x, Value) { return cos(x); });
+  unary(t, "cos", [](double x) { return std::cos(x); }, nullptr, [](Value x, Value) { return -sin(x); });
+  unary(t, "tan", [](double x) { return std::tan(x); }, nullptr, [](Value, Value y) { return 1 + y * y; });
+  unary(t, "asin", [](double x) { return std::asin(x); }, nullptr, [](Value x, Value) { return rsqrt(1 - x * x); });
+  unary(t, "acos", [](double x) { return std::acos(x); }, nullptr, [](Value x, Value) { return -rsqrt(1 - x * x); });
+  unary(t, "atan", [](double x) { return std::atan(x); }, nullptr, [](Value x, Value) { return 1 / (x * x + 1); });
+  unary(t, "sinh", [](double x) { return std::sinh(x); }, nullptr,
+        [](Value x, Value) { return prim::unary("cosh", x); });
+  unary(t, "cosh", [](double x) { return std::cosh(x); }, nullptr,
+        [](Value x, Value) { return prim::unary("sinh", x); });
+  unary(t, "tanh", [](double x) { return std::tanh(x); }, nullptr, [](Value, Value y) { return 1 - y * y; });
+  unary(t, "asinh", [](double x) { return std::asinh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x + 1); });
+  unary(t, "acosh", [](double x) { return std::acosh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x - 1); });
+  unary(t, "atanh", [](double x) { return std::atanh(x); }, nullptr, [](Value x, Value) { return 1 / (1 - x * x); });
+  unary(t, "sqrt", [](double x) { return std::sqrt(x); }, nullptr, [](Value, Value y) { return 0.5 / y; });
+  unary(t, "rsqrt", [](double x) { return 1 / std::sqrt(x); }, nullptr, [](Value, Value y) { return -0.5 * (y * y * y); });
+  unary(t, "erf", [](double x) { return std::erf(x); }, nullptr,
+        [](Value x, Value) { return two_over_sqrt_pi * exp(-(x * x)); });
+  unary(t, "erfc", [](double x) { return std::erfc(x); }, nullptr,
+        [](Value x, Value) { return -two_over_sqrt_pi * exp(-(x * x)); });
+  unary(t, "erfinv", erfinv, nullptr, [](Value, Value y) { return 1 / two_over_sqrt_pi * exp(y * y); });
+  unary(t, "lgamma", [](double x) { return std::lgamma(x); }, nullptr,
+        [](Value x, Value) { return prim::unary("digamma", x); });
+  unary(t, "digamma", digamma, nullptr, nullptr);
+  t.prim("bit_not(Tensor x) -> Tensor")
+      .doc("Flips every bit; of a bool the truth value.")
+      .pointwise()
+      .no_gradient()
+      .type(same_type)
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        bool truth = out.dtype == DType::Bool;
+        for (int64_t i = 0; i < out.numel(); ++i) set_int(out, i, truth ? !get_int(*in[0], i) : ~get_int(*in[0], i));
+        return std::vector<Array>{std::move(out)};
+      });
+}
+
+void add_binary(Table& t) {
+  binary(t, "add", [](double a, double b) { return a + b; },
+         [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
+         [](size_t, Value a, Value, Value) { return constant_like(a, 1); });
+  binary(t, "sub", [](double a, double b) { return a - b; },
+         [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); },
+         [](size_t i, Value a, Value, Value) { return constant_like(a, i == 0 ? 1 : -1); });
+  binary(t, "mul", [](double a, double b) { return a * b; },
+         [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
+         [](size_t i, Value a, Value b, Value) { return i == 0 ? b : a; });
+  // Integer division truncates; by 0 it gives 0, so that no kernel traps.
+  binary(t, "div", [](double a, double b) { return a / b; },
+         [](int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b; },
+         [](size_t i, Value, Value b, Value out) { return i == 0 ? 1 / b : -(out / b); });
+  binary(t, "rem", [](double a, double b) { return std::fmod(a, b); }, [](int64_t a, int64_t b) { return b == 0 || b == -1 ? int64_t{0} : a % b; },
+         [](size_t i, Value a, Value b, Value) {
+           return i == 0 ? constant_like(a, 1) : -prim::unary("trunc", a / b);
+         });
+  binary(t, "pow", [](double a, double b) { return std::pow(a, b); }, int_pow, [](size_t i, Value a, Value b, Value out) {
+    // d/da a^b = b a^(b-1), and 0 for b = 0; d/db a^b = a^b ln a, and 0 for a = 0 with b >= 0.
+    if (i == 0) return where(eq(b, 0), zero(a), b * pointwise("pow", a, b - 1));
+    return where(logical_and(eq(a, 0), ge(b, 0)), zero(a), out * log(a));
+  });
+  binary(t, "atan2", [](double a, double b) { return std::atan2(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
+    Value r = 1 / (a * a + b * b);
+    return i == 0 ? b * r : -(a * r);
+  });
+  // A tie gives each operand half, as PyTorch's maximum does.
+  auto extremum = [](size_t i, Value a, Value b, Value out) {
+    Value mine = i == 0 ? a : b, other = i == 0 ? b : a;
+    return where(eq(a, b), constant_like(a, 0.5), where(eq(out, mine), constant_like(a, 1), where(ne(other, other), zero(a), where(ne(mine, mine), constant_like(a, 1), zero(a)))));
+  };
+  binary(t, "max", [](double a, double b) { return combine("max", a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); },
+         extremum);
+  binary(t, "min", [](double a, double b) { return combine("min", a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); },
+         extremum);
+  binary(t, "nextafter", [](double a, double b) { return std::nextafter(a, b); }, nullptr, nullptr);
+  binary(t, "bit_and", nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr);
+  binary(t, "bit_or", nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr);
+  binary(t, "bit_xor", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, nullptr);
+  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); });
+  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); });
+  comparison(t, "lt", [](double a, double b) { return double(a < b); }, [](int64_t a, int64_t b) { return int64_t(a < b); });
+  comparison(t, "le", [](double a, double b) { return double(a <= b); }, [](int64_t a, int64_t b) { return int64_t(a <= b); });
+  comparison(t, "gt", [](double a, double b) { return double(a > b); }, [](int64_t a, int64_t b) { return int64_t(a > b); });
+  comparison(t, "ge", [](double a, double b) { return double(a >= b); }, [](int64_t a, int64_t b) { return int64_t(a >= b); });
+}
+
+// Shifts need the width: a distance outside [0, width) gives 0, or the sign for an arithmetic right shift.
+Eval shift_eval(bool left) {
+  return [left](const Node& n, std::span<const Array* const> in) {
+    Array out = result_array(n);
+    int64_t width = 8 * size_of(out.dtype);
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      int64_t a = get_int(*in[0], i), b = get_int(*in[1], i);
+      bool outside = b < 0 || b >= width;
+      int64_t r = outside ? (left ? 0 : a < 0 ? -1 : 0)
+                          : left ? static_cast<int64_t>(static_cast<uint64_t>(a) << b) : a >> b;
+      set_int(out, i, r);
+    }
+    return std::vector<Array>{std::move(out)};
+  };
+}
+
+void add_others(Table& t) {
+  for (bool left : {true, false})
+    t.prim(str(left ? "shl" : "shr", "(Tensor a, Tensor b) -> Tensor"))
+        .pointwise()
+        .type(same_type)
+        .no_gradient()
+        .eval(shift_eval(left));
+
+  t.prim("select(Tensor condition, Tensor a, Tensor b) -> Tensor")
+      .doc("a where the condition holds, else b.")
+      .pointwise()
+      .type([](const Args& args) {
+        Type t = operand(args, 1);
+        t.weak = false;
+        BRASA_ASSERT(operand(args, 0).dtype == DType::Bool && operand(args, 0).shape == t.shape &&
+                         operand(args, 2).shape == t.shape && operand(args, 2).dtype == t.dtype,
+                     operand(args, 0), operand(args, 1), operand(args, 2));
+        return std::vector<Type>{t};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        for (int64_t i = 0; i < out.numel(); ++i) copy_element(out, i, get_int(*in[0], i) ? *in[1] : *in[2], i);
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t i, const Node& n, Value ct) {
+        if (i == 0) return Value{};
+        Value c = n.arg<Value>(0);
+        return i == 1 ? prim::select(c, ct, zero(ct)) : prim::select(c, zero(ct), ct);
+      });
+
+  auto with_dtype = [](const Args& args) {
+    return std::vector<Type>{{args[1].get<DType>(), operand(args, 0).shape, false}};
+  };
+  t.prim("convert(Tensor x, ScalarType dtype) -> Tensor")
+      .doc("Floating to integer truncates; to bool: is not 0; integers wrap.")
+      .pointwise()
+      .type(with_dtype)
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        const Array& x = *in[0];
+        for (int64_t i = 0; i < out.numel(); ++i)
+          by_int(x.dtype) ? set_int(out, i, get_int(x, i)) : set(out, i, get(x, i));
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t, const Node& n, Value ct) {
+        DType from = dtype_of(n.arg<Value>(0));
+        return is_floating(from) || is_complex(from) ? convert(ct, from) : Value{};
+      });
+  t.prim("bitcast(Tensor x, ScalarType dtype) -> Tensor")
+      .doc("The same bits as another dtype of the same width.")
+      .pointwise()
+      .no_gradient()
+      .type([with_dtype](const Args& args) {
+        BRASA_ASSERT(size_of(args[1].get<DType>()) == size_of(operand(args, 0).dtype), "bitcast between widths");
+        return with_dtype(args);
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = *in[0];
+        out.dtype = n.types[0].dtype;
+        return std::vector<Array>{std::move(out)};
+      });
+
+  t.prim("philox(Tensor seed, Tensor offset, Tensor index) -> Tensor")
+      .doc("Word index % 4 of Philox4x32-10 (Salmon et al. 2011) under key seed and counter offset / 4 + index / 4.")
+      .pointwise()
+      .no_gradient()
+      .type([](const Args& args) { return std::vector<Type>{{DType::Int32, operand(args, 0).shape, false}}; })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        for (int64_t i = 0; i < out.numel(); ++i) {
+          auto key = static_cast<uint64_t>(get_int(*in[0], i));
+          auto index = static_cast<uint64_t>(get_int(*in[2], i));
+          uint64_t block = static_cast<uint64_t>(get_int(*in[1], i)) / 4 + index / 4;
+          uint32_t c[4] = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0};
+          auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+          for (int round = 0; round < 10; ++round) {
+            uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
+            uint32_t next[4] = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+                                static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+            std::copy(next, next + 4, c);
+            k0 += 0x9E3779B9;
+            k1 += 0xBB67AE85;
+          }
+          set_int(out, i, static_cast<int32_t>(c[index % 4]));
+        }
+        return std::vector<Array>{std::move(out)};
+      });
+}
+
+}  // namespace
+
+void add_pointwise_primitives(Table& t) {
+  add_unary(t);
+  add_binary(t);
+  add_others(t);
+}
+
+namespace prim {
+
+Value unary(const char* name, Value x) { return call(str("prim::", name), {x}); }
+Value binary(const char* name, Value a, Value b) { return call(str("prim::", name), {a, b}); }
+Value select(Value c, Value a, Value b) { return call("prim::select", {c, a, b}); }
+Value convert(Value x, DType dtype) {
+  const Type& t = ir::type_of(x);
+  return t.dtype == dtype && !t.weak ? x : call("prim::convert", {x, dtype});
+}
+Value bitcast(Value x, DType dtype) { return ir::type_of(x).dtype == dtype ? x : call("prim::bitcast", {x, dtype}); }
+Value philox(Value seed, Value offset, Value index) { return call("prim::philox", {seed, offset, index}); }
+
+}  // namespace prim
+}  // namespace brasa::ops
