@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/facts.h"
+#include "ir/graph.h"
+
+namespace brasa::compiler {
+
+/// Memory that a run reads or writes, owned by the caller: strides in elements.
+struct Operand {
+  void* data = nullptr;
+  DType dtype = DType::Float32;
+  std::span<const int64_t> sizes, strides;
+};
+
+/// A graph made ready to run. Immutable; runs may overlap on several threads.
+///
+/// The caller binds the graph's symbols to this call's sizes, allocates the results by `output_sizes`, and runs:
+///
+///     SmallVector<int64_t, 16> symbols(executable.symbol_count());
+///     executable.bind(inputs, symbols.data());
+///     executable.run(symbols.data(), inputs, outputs);
+///
+/// Inputs have the strides that the graph's inputs state (contiguous where they state none). `outputs` holds one operand for
+/// each output of the graph that is neither a check nor written into an input (Output::into), in order, contiguous unless
+/// the graph was compiled with other output strides.
+class Executable {
+ public:
+  virtual ~Executable();
+
+  size_t symbol_count() const { return symbol_count_; }
+  /// Fills symbols[id] from the sizes and strides of the inputs.
+  void bind(std::span<const Operand> inputs, int64_t* symbols) const;
+  /// Types of the outputs that `run` takes operands for.
+  const std::vector<ir::Type>& output_types() const { return output_types_; }
+  int64_t evaluate(ir::Expr e, const int64_t* symbols) const;
+
+  /// brasa::IndexError if a check of the graph fails.
+  virtual void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const = 0;
+
+  /// The graph's text, for messages and the minifier.
+  virtual std::string text() const = 0;
+
+ protected:
+  explicit Executable(const ir::Graph& graph);
+
+ private:
+  struct Source {  // where a symbol's value is read
+    uint32_t symbol, input, dim;
+    bool stride;
+  };
+  size_t symbol_count_ = 0;
+  std::vector<Source> sources_;
+  std::vector<ir::Type> output_types_;
+};
+
+/// Runs a graph of operators or primitives in the reference interpreter.
+std::shared_ptr<Executable> interpret(const ir::Graph& graph);
+
+}  // namespace brasa::compiler

@@ -1,0 +1,37 @@
+#include "ops/decompose.h"
+
+#include "ops/builder.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+
+std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts, const std::function<bool(const Row&)>& keep) {
+  auto out = std::make_unique<ir::Graph>(keep ? graph.level() : ir::Level::Primitives);
+  out->name = graph.name;
+  Builder builder(*out, facts, keep);
+  ir::ValueMap map;
+  for (const ir::Input& in : graph.inputs()) map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
+  for (const Node* n : live_nodes(graph)) {
+    if (n->op == ir::input_op()) continue;
+    Args args;
+    for (const Arg& a : n->args) args.push_back(map(a));
+    std::vector<Value> results;
+    try {
+      results = builder.call(row_of(*n), std::move(args));
+    } catch (const Error& e) {
+      fail(str(e.what(), " (in ", n->op->name(), ")"));
+    }
+    BRASA_ASSERT(results.size() == n->types.size(), n->op->name(), " changed its number of results");
+    for (uint32_t i = 0; i < results.size(); ++i)
+      if (results[i]) map.set({const_cast<Node*>(n), i}, results[i]);
+  }
+  for (const ir::Output& o : graph.outputs()) {
+    if (o.check.empty())
+      out->add_output(map(o.value), o.into);
+    else
+      out->add_check(map(o.value), o.check);
+  }
+  return out;
+}
+
+}  // namespace brasa::ops
