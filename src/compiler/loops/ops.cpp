@@ -1,0 +1,61 @@
+#include "compiler/loops/ops.h"
+
+#include <array>
+
+#include "ops/table.h"
+
+namespace brasa::compiler {
+namespace {
+
+struct LoopRow final : ir::Op {
+  LoopOp kind = LoopOp::For;
+};
+
+constexpr const char* kSchemas[] = {
+    "loop::for(SymInt range, str kind, int width=1, int unroll=1) -> Tensor",
+    "loop::index(SymInt e, Tensor[] values=[]) -> Tensor",
+    "loop::bind(Tensor value, SymInt symbol) -> Tensor",
+    "loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor",
+    "loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor",
+    "loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]",
+    "loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor",
+    "loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor",
+    "loop::table(int[] bits, ScalarType dtype) -> Tensor",
+};
+constexpr size_t kCount = std::size(kSchemas);
+
+const std::array<LoopRow, kCount>& rows() {
+  static const auto* rows = [] {
+    auto* made = new std::array<LoopRow, kCount>;
+    for (size_t i = 0; i < kCount; ++i) {
+      (*made)[i].schema = ir::parse_schema(kSchemas[i]);
+      (*made)[i].kind = static_cast<LoopOp>(i);
+    }
+    return made;
+  }();
+  return *rows;
+}
+
+}  // namespace
+
+const ir::Op* loop_op(LoopOp op) { return &rows()[static_cast<size_t>(op)]; }
+
+const ir::Op* find_loop_op(std::string_view name) {
+  for (const LoopRow& row : rows())
+    if (row.name() == name) return &row;
+  return nullptr;
+}
+
+std::optional<LoopOp> loop_kind(const ir::Op* op) {
+  const LoopRow* first = rows().data();
+  auto* row = static_cast<const LoopRow*>(op);
+  if (std::less<>()(row, first) || !std::less<>()(row, first + kCount)) return std::nullopt;
+  return row->kind;
+}
+
+const ir::Op* find_loop_level_op(std::string_view name) {
+  if (name.starts_with("loop::")) return find_loop_op(name);
+  return ops::find(name);
+}
+
+}  // namespace brasa::compiler
