@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "ir/graph.h"
 
 // The operators that exist only at the loop level. Effects (`for`, `store`) give a bool that nobody reads.
@@ -13,7 +16,7 @@
 //         unroll    expanded completely; the extent is a constant
 //         block     (GPU) the grid, flattened like parallel
 //         thread    (GPU) threads of the block; the extents are constants, their product at most 1024
-//   loop::index(SymInt e) -> Tensor                       i64 value of an expression
+//   loop::index(SymInt e, Tensor[] values=[]) -> Tensor   i64 value of an expression
 //   loop::bind(Tensor value, SymInt symbol) -> Tensor     v<id> := value (i64); whoever uses v<id> lists this node in `values`
 //   loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor
 //       buffer: a graph input or a `stage`. Where mask is false memory is not touched and the result is 0.
@@ -24,13 +27,23 @@
 //       accumulator has the item's dtype); argmax, argmin on (value, i64 index): NaN wins, then the lowest index.
 //   loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor
 //       Computes `value` for all of `ranges` into a local array, row-major over them, read by `load`. space: local (a
-//       thread's own), shared (GPU: of the block; a barrier follows).
+//       thread's own), shared (GPU: of the block; a barrier follows). Its other ranges are serial, parallel or block ones
+//       (and thread, for local).
+//   loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor
+//       select(condition, rare, usual) where the condition almost never holds: `rare` may be computed in a branch.
+//   loop::table(int[] bits, ScalarType dtype) -> Tensor
+//       A constant array given by its elements' bits, read by `load`.
 namespace brasa::compiler {
 
-enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Reduce, Stage };
+enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Reduce, Stage, Unlikely, Table };
 
 const ir::Op* loop_op(LoopOp op);
 /// The op of a name such as "loop::load"; null if there is none.
 const ir::Op* find_loop_op(std::string_view name);
+/// Which one it is; nothing for a scalar primitive or an input.
+std::optional<LoopOp> loop_kind(const ir::Op* op);
+
+/// Every op that a loop graph may hold, by name; null if there is none. For ir::parse.
+const ir::Op* find_loop_level_op(std::string_view name);
 
 }  // namespace brasa::compiler

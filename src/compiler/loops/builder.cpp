@@ -1,0 +1,128 @@
+#include "compiler/loops/builder.h"
+
+#include "compiler/loops/ops.h"
+#include "ops/table.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Arg;
+using ir::Expr;
+using ir::Type;
+using ir::Value;
+
+namespace {
+
+Arg optional(Value v) { return v ? Arg(v) : Arg(); }
+const Type kEffect{DType::Bool, {}, false};
+
+}  // namespace
+
+Value LoopBuilder::buffer(DType dtype, Expr elements, std::string name) {
+  return graph_.add_input({dtype, {elements}, false}, std::move(name));
+}
+
+Expr LoopBuilder::loop(std::string_view kind, Expr extent, int width, int unroll) {
+  Expr r = Expr::range(next_range_, extent);
+  declare(r, kind, width, unroll);
+  return r;
+}
+
+void LoopBuilder::declare(Expr range, std::string_view kind, int width, int unroll) {
+  next_range_ = std::max(next_range_, range->id + 1);
+  graph_.add(loop_op(LoopOp::For), {range, std::string(kind), width, unroll}, {kEffect});
+}
+
+std::vector<Value> LoopBuilder::values_of(Expr e) const {
+  std::vector<Expr> symbols;
+  ir::collect_symbols(e, symbols);
+  std::vector<Value> out;
+  for (Expr s : symbols)
+    if (s->kind == ir::ExprKind::Value) {
+      auto it = binds_.find(s);
+      BRASA_ASSERT(it != binds_.end(), "no loop::bind for ", s);
+      out.push_back(it->second);
+    }
+  return out;
+}
+
+Value LoopBuilder::index(Expr e) {
+  return graph_.add(loop_op(LoopOp::Index), {e, values_of(e)}, {{DType::Int64, {}, false}})->out();
+}
+
+Expr LoopBuilder::bind(Value value, Expr extent) {
+  Expr symbol = Expr::value(next_value_++, extent);
+  binds_[symbol] = graph_.add(loop_op(LoopOp::Bind), {value, symbol}, {{DType::Int64, {}, false}})->out();
+  return symbol;
+}
+
+Value LoopBuilder::load(Value buffer, Expr index, Value mask) {
+  Type t{type_of(buffer).dtype, {}, false};
+  return graph_.add(loop_op(LoopOp::Load), {buffer, index, optional(mask), values_of(index)}, {t})->out();
+}
+
+void LoopBuilder::store(Value buffer, Expr index, Value value, Value mask, std::string_view combine) {
+  graph_.add(loop_op(LoopOp::Store),
+             {buffer, index, value, optional(mask), values_of(index), std::string(combine)}, {kEffect});
+}
+
+Value LoopBuilder::reduce(Value item, const std::vector<Expr>& ranges, std::string_view combiner) {
+  Type t{type_of(item).dtype, {}, false};
+  return graph_.add(loop_op(LoopOp::Reduce), {std::vector<Value>{item}, ranges, std::string(combiner)}, {t})->out();
+}
+
+std::vector<Value> LoopBuilder::arg_reduce(Value item, Value index, const std::vector<Expr>& ranges,
+                                           std::string_view combiner) {
+  Type t{type_of(item).dtype, {}, false}, i{DType::Int64, {}, false};
+  ir::Node* n =
+      graph_.add(loop_op(LoopOp::Reduce), {std::vector<Value>{item, index}, ranges, std::string(combiner)}, {t, i});
+  return {n->out(0), n->out(1)};
+}
+
+Value LoopBuilder::stage(Value value, const std::vector<Expr>& ranges, std::string_view space) {
+  Expr elements(1);
+  for (Expr r : ranges) elements = elements * r->args[0];
+  Type t{type_of(value).dtype, {elements}, false};
+  return graph_.add(loop_op(LoopOp::Stage), {value, ranges, std::string(space)}, {t})->out();
+}
+
+Value LoopBuilder::unlikely(Value condition, Value rare, Value usual) {
+  return graph_.add(loop_op(LoopOp::Unlikely), {condition, rare, usual}, {type_of(usual)})->out();
+}
+
+Value LoopBuilder::table(const std::vector<int64_t>& bits, DType dtype) {
+  std::vector<Expr> items(bits.begin(), bits.end());
+  Type t{dtype, {Expr(static_cast<int64_t>(bits.size()))}, false};
+  return graph_.add(loop_op(LoopOp::Table), {items, dtype}, {t})->out();
+}
+
+Value LoopBuilder::op(std::string_view name, std::initializer_list<Value> operands) {
+  const ops::Row& row = ops::at(str("prim::", name));
+  ir::Args args(operands.begin(), operands.end());
+  std::vector<Type> types = row.type(args);
+  return graph_.add(&row, std::move(args), std::move(types))->out();
+}
+
+Value LoopBuilder::constant(double value, DType dtype) {
+  static const ops::Row& row = ops::at("prim::full");
+  return graph_.add(&row, {value, std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
+}
+
+Value LoopBuilder::constant(int64_t value, DType dtype) {
+  static const ops::Row& row = ops::at("prim::full");
+  return graph_.add(&row, {value, std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
+}
+
+Value LoopBuilder::convert(Value x, DType dtype) {
+  if (type_of(x).dtype == dtype) return x;
+  static const ops::Row& row = ops::at("prim::convert");
+  return graph_.add(&row, {x, dtype}, {{dtype, {}, false}})->out();
+}
+
+Value LoopBuilder::bitcast(Value x, DType dtype) {
+  if (type_of(x).dtype == dtype) return x;
+  static const ops::Row& row = ops::at("prim::bitcast");
+  return graph_.add(&row, {x, dtype}, {{dtype, {}, false}})->out();
+}
+
+}  // namespace brasa::compiler

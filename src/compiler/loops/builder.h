@@ -1,0 +1,51 @@
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace brasa::compiler {
+
+/// Adds loop-level nodes with their types. Symbols v<id> find their `loop::bind` by themselves.
+class LoopBuilder {
+ public:
+  explicit LoopBuilder(ir::Graph& graph) : graph_(graph) {}
+  ir::Graph& graph() { return graph_; }
+
+  /// A kernel argument of `elements` elements.
+  ir::Value buffer(DType dtype, ir::Expr elements, std::string name = "");
+  /// Declares a loop with the next free id.
+  ir::Expr loop(std::string_view kind, ir::Expr extent, int width = 1, int unroll = 1);
+  /// Declares a loop for a range that exists.
+  void declare(ir::Expr range, std::string_view kind, int width = 1, int unroll = 1);
+
+  ir::Value index(ir::Expr e);
+  ir::Expr bind(ir::Value value, ir::Expr extent);
+  ir::Value load(ir::Value buffer, ir::Expr index, ir::Value mask = {});
+  void store(ir::Value buffer, ir::Expr index, ir::Value value, ir::Value mask = {}, std::string_view combine = "");
+  ir::Value reduce(ir::Value item, const std::vector<ir::Expr>& ranges, std::string_view combiner);
+  /// {value, index} of argmax or argmin.
+  std::vector<ir::Value> arg_reduce(ir::Value item, ir::Value index, const std::vector<ir::Expr>& ranges,
+                                    std::string_view combiner);
+  ir::Value stage(ir::Value value, const std::vector<ir::Expr>& ranges, std::string_view space = "local");
+  ir::Value unlikely(ir::Value condition, ir::Value rare, ir::Value usual);
+  ir::Value table(const std::vector<int64_t>& bits, DType dtype);
+
+  /// A point-wise primitive by its name without "prim::".
+  ir::Value op(std::string_view name, std::initializer_list<ir::Value> operands);
+  ir::Value constant(double value, DType dtype);
+  ir::Value constant(int64_t value, DType dtype);
+  ir::Value convert(ir::Value x, DType dtype);
+  ir::Value bitcast(ir::Value x, DType dtype);
+
+ private:
+  std::vector<ir::Value> values_of(ir::Expr e) const;
+  ir::Graph& graph_;
+  std::unordered_map<ir::Expr, ir::Value> binds_;
+  uint32_t next_range_ = 0, next_value_ = 0;
+};
+
+}  // namespace brasa::compiler

@@ -1,0 +1,102 @@
+#include "compiler/loops/legality.h"
+
+#include <bit>
+
+#include "ir/text.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const LoopAnalysis& a) : a_(a) {}
+
+  void run() {
+    bool inner = false;
+    for (const For& f : a_.loops()) {
+      bool flat = f.kind == ForKind::Parallel || f.kind == ForKind::Block;
+      if (flat && inner) bad(nullptr, str("the flattened loop ", f.range, " comes after another kind"));
+      inner |= !flat;
+      if ((f.kind == ForKind::Unroll || f.kind == ForKind::Thread) && !f.extent().is_constant())
+        bad(nullptr, str("loop ", f.range, " needs a constant extent, it has ", f.extent()));
+      if (f.width < 1 || f.unroll < 1) bad(nullptr, str("loop ", f.range, ": width and unroll start at 1"));
+    }
+    for (const Node* n : a_.graph().nodes()) node(n);
+  }
+
+ private:
+  [[noreturn]] void bad(const Node* n, std::string what) const {
+    fail_internal(str("loop graph: ", what, n ? str("\n  at ", ir::print(*n)) : "", "\n", ir::print(a_.graph())));
+  }
+
+  void expr(const Node* n, Expr e) const {
+    std::vector<Expr> symbols;
+    ir::collect_symbols(e, symbols);
+    for (Expr s : symbols)
+      if (s->kind == ir::ExprKind::Value) {
+        auto it = a_.binds().find(s);
+        if (it == a_.binds().end()) bad(n, str("nothing binds ", s));
+        bool listed = false;
+        n->for_each_input([&](Value v) { listed |= v.node == it->second; });
+        if (!listed) bad(n, str(s, " is used, but its loop::bind is not an operand"));
+      }
+  }
+
+  void node(const Node* n) const {
+    if (is_input(Value{const_cast<Node*>(n), 0})) {
+      if (n->types[0].rank() != 1) bad(n, "a buffer has one dimension");
+      return;
+    }
+    auto kind = loop_kind(n->op);
+    if (!kind && !n->op->name().starts_with("prim::")) bad(n, "this op does not exist at the loop level");
+    if (kind == LoopOp::For) return;
+    for (const ir::Arg& a : n->args)
+      if (auto* e = a.get_if<Expr>(); e && (kind == LoopOp::Index || kind == LoopOp::Load || kind == LoopOp::Store))
+        expr(n, *e);
+    if (std::popcount(a_.inside(n) & a_.kind(ForKind::Vector)) > 1) bad(n, "it depends on two vector loops");
+    if (kind == LoopOp::Load || kind == LoopOp::Store) {
+      Value buffer = n->arg<Value>(0);
+      auto from = loop_kind(buffer.node->op);
+      bool array = is_input(buffer) || (kind == LoopOp::Load && (from == LoopOp::Stage || from == LoopOp::Table));
+      if (!array) bad(n, "it does not read or write a buffer");
+      if (kind == LoopOp::Store && type_of(n->arg<Value>(2)).dtype != type_of(buffer).dtype)
+        bad(n, "the stored value has another dtype than the buffer");
+    }
+    if (kind == LoopOp::Reduce || kind == LoopOp::Stage) {
+      Ranges closed = 0;
+      for (Expr r : n->arg<std::vector<Expr>>(1)) closed |= Ranges{1} << a_.loop_of(r);
+      if (closed & a_.flat()) bad(n, "a flattened loop cannot be reduced or staged over");
+      // Otherwise an accumulator would need one value for each iteration of a loop inside.
+      Ranges open = a_.nested(a_.inside(n) & ~closed), shut = a_.nested(closed);
+      if (shut && open && std::countl_zero(open) < std::countl_zero(shut & -shut))
+        bad(n, "the loops that it closes are not its innermost ones");
+    }
+    if (kind == LoopOp::Stage) {
+      for (Expr r : n->arg<std::vector<Expr>>(1))
+        if (a_.of(r->args[0])) bad(n, "a staged range's extent depends on a loop");
+      Ranges free = a_.of(n) & (a_.kind(ForKind::Vector) | a_.kind(ForKind::Unroll));
+      if (free) bad(n, "a stage inside a vector or unroll loop must close it");
+    }
+    if (kind == LoopOp::Store && !n->arg<std::string>(5).empty()) {
+      // It would be combined once for each iteration of the loops that it does not mention.
+      Ranges own = 0;
+      n->for_each_input([&](Value v) { own |= a_.of(v.node); });
+      own |= a_.of(n->arg<Expr>(1));
+      if (a_.flat() & ~own) bad(n, "a combining store must depend on every flattened loop");
+    }
+  }
+
+  const LoopAnalysis& a_;
+};
+
+}  // namespace
+
+void check_loops(const LoopAnalysis& analysis) { Checker(analysis).run(); }
+
+}  // namespace brasa::compiler

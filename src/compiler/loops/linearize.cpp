@@ -1,0 +1,281 @@
+#include "compiler/loops/linearize.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "compiler/loops/legality.h"
+#include "ir/text.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+ForKind kind_of(const std::string& name) {
+  constexpr std::string_view kNames[] = {"serial", "parallel", "vector", "unroll", "block", "thread"};
+  for (int i = 0; i < 6; ++i)
+    if (kNames[i] == name) return static_cast<ForKind>(i);
+  fail_internal(str("loop::for: no kind '", name, "'"));
+}
+
+bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
+// What happens at a place in the loops; everything else is computed where it is needed.
+bool is_sink(const Node* n) { return is(n, LoopOp::Store) || is(n, LoopOp::Reduce) || is(n, LoopOp::Stage); }
+
+}  // namespace
+
+LoopAnalysis::LoopAnalysis(const ir::Graph& graph) : graph_(graph) {
+  size_t count = graph.nodes().size();
+  free_.assign(count, 0);
+  inside_.assign(count, 0);
+  for (const Node* n : graph.nodes())
+    if (is(n, LoopOp::For)) {
+      BRASA_ASSERT(loops_.size() < 64, "more than 64 loops in a kernel");
+      For f{n->arg<Expr>(0), kind_of(n->arg<std::string>(1)), static_cast<int>(n->arg<Expr>(2).constant()),
+            static_cast<int>(n->arg<Expr>(3).constant())};
+      int i = static_cast<int>(loops_.size());
+      index_[f.range] = i;
+      kinds_[static_cast<int>(f.kind)] |= Ranges{1} << i;
+      if (f.kind == ForKind::Parallel || f.kind == ForKind::Block) flat_ |= Ranges{1} << i;
+      loops_.push_back(f);
+    } else if (is(n, LoopOp::Bind)) {
+      binds_[n->arg<Expr>(1)] = n;
+    }
+  for (const Node* n : graph.nodes()) {
+    if (is(n, LoopOp::For)) continue;
+    Ranges r = 0;
+    for (const ir::Arg& a : n->args) {
+      if (auto* e = a.get_if<Expr>(); e && !ir::is_input(Value{const_cast<Node*>(n), 0})) r |= of(*e);
+      a.for_each_value([&](Value v) { r |= free_[v.node->id]; });
+    }
+    Ranges closed = 0;
+    if (is(n, LoopOp::Reduce) || is(n, LoopOp::Stage))
+      for (Expr e : n->arg<std::vector<Expr>>(1)) closed |= Ranges{1} << loop_of(e);
+    // A flattened loop has no outside at run time: effects and accumulations all happen in its iterations.
+    if (is_sink(n)) r |= flat_;
+    inside_[n->id] = r | closed;
+    free_[n->id] = r & ~closed;
+  }
+}
+
+int LoopAnalysis::loop_of(Expr range) const {
+  auto it = index_.find(range);
+  BRASA_ASSERT(it != index_.end(), "no loop::for for ", range);
+  return it->second;
+}
+
+Ranges LoopAnalysis::of(Expr e) const {
+  if (e->kind == ir::ExprKind::Range) {
+    int i = loop_of(e);
+    return Ranges{1} << i | of(e->args[0]);
+  }
+  if (e->kind == ir::ExprKind::Value) return 0;  // its node is among the operands
+  Ranges r = 0;
+  for (Expr a : e->args) r |= of(a);
+  return r;
+}
+
+Ranges LoopAnalysis::nested(Ranges r) const {
+  Ranges out = r & (kind(ForKind::Serial) | kind(ForKind::Vector));
+  if (r & flat_) out |= flat_ & -flat_;
+  return out;
+}
+
+namespace {
+
+class Linearizer {
+ public:
+  explicit Linearizer(const LoopAnalysis& a) : a_(a) {}
+
+  Block run() {
+    find_dependences();
+    std::vector<const Node*> sinks;
+    for (const Node* n : a_.graph().nodes())
+      if (is_sink(n)) sinks.push_back(n);
+    Block block = schedule(sinks, 0);
+    hoist(block, 0);
+    return block;
+  }
+
+ private:
+  // What must have happened before: a sink, and the loops within one iteration of which that is already so.
+  using Dependences = std::map<const Node*, Ranges>;
+
+  static void merge(Dependences& into, const Node* sink, Ranges inside) {
+    auto [it, added] = into.emplace(sink, inside);
+    if (!added) it->second &= inside;
+  }
+
+  void find_dependences() {
+    std::unordered_map<Value, std::vector<const Node*>> stores;
+    std::unordered_map<Value, std::vector<const Node*>> loads;
+    for (const Node* n : a_.graph().nodes()) {
+      Dependences& d = depends_[n];
+      n->for_each_input([&](Value v) {
+        if (is_sink(v.node))
+          merge(d, v.node, a_.of(v.node));
+        else
+          for (auto [sink, inside] : depends_[v.node]) merge(d, sink, inside);
+      });
+      if (is(n, LoopOp::Load)) {
+        Value buffer = n->arg<Value>(0);
+        for (const Node* s : stores[buffer]) merge(d, s, a_.of(s) & a_.of(n));
+        loads[buffer].push_back(n);
+      } else if (is(n, LoopOp::Store)) {
+        Value buffer = n->arg<Value>(0);
+        for (const Node* s : stores[buffer]) merge(d, s, ~Ranges{0});
+        for (const Node* load : loads[buffer]) later_[load].push_back(n);
+        stores[buffer].push_back(n);
+      }
+    }
+    // A store also comes after every earlier sink that reads what it overwrites.
+    for (const auto& [load, writers] : later_)
+      for (const Node* sink : a_.graph().nodes())
+        if (is_sink(sink) && reads(sink, load))
+          for (const Node* w : writers)
+            if (w->id > sink->id) merge(depends_[w], sink, ~Ranges{0});
+  }
+
+  bool reads(const Node* n, const Node* load) const {
+    bool found = false;
+    n->for_each_input([&](Value v) {
+      if (!found && v.node->id >= load->id) found = v.node == load || (!is_sink(v.node) && reads(v.node, load));
+    });
+    return found;
+  }
+
+  Block schedule(const std::vector<const Node*>& sinks, Ranges around) {
+    struct Group {
+      int position, loop;
+      std::vector<const Node*> sinks;
+    };
+    std::vector<Group> groups;
+    std::unordered_map<const Node*, int> position;
+    for (const Node* s : sinks) {
+      Ranges rest = a_.nested(a_.inside(s)) & ~around;
+      if (!rest) {
+        position[s] = static_cast<int>(groups.size());
+        groups.push_back({position[s], -1, {s}});
+        continue;
+      }
+      int loop = std::countr_zero(rest);
+      // Into the last loop over the range, if all that it needs is there by then.
+      Group* into = nullptr;
+      for (Group& g : groups)
+        if (g.loop == loop) into = &g;
+      if (into)
+        for (auto [t, inside] : depends_.at(s)) {
+          auto it = position.find(t);
+          if (it == position.end()) continue;
+          bool shared = it->second == into->position && (inside >> loop & 1);
+          if (it->second >= into->position && !shared) into = nullptr;
+          if (!into) break;
+        }
+      if (!into) {
+        groups.push_back({static_cast<int>(groups.size()), loop, {}});
+        into = &groups.back();
+      }
+      into->sinks.push_back(s);
+      position[s] = into->position;
+    }
+    Block block;
+    for (Group& g : groups) {
+      if (g.loop < 0) {
+        block.push_back({g.sinks[0], nullptr});
+        continue;
+      }
+      Ranges bit = Ranges{1} << g.loop;
+      auto loop = std::make_unique<Loop>();
+      loop->loop = g.loop;
+      for (const Node* s : g.sinks) {
+        Ranges closed = a_.nested(a_.closed(s)) & ~around;
+        // Closed loops are the innermost ones of a sink, so this is the outermost of them if all the rest are closed.
+        if ((closed & bit) && (a_.nested(a_.inside(s)) & ~around) == closed) loop->closes.push_back(s);
+      }
+      loop->body = schedule(g.sinks, around | bit);
+      block.push_back({nullptr, std::move(loop)});
+    }
+    return block;
+  }
+
+  void collect(const Block& block, std::vector<const Node*>& sinks, Ranges& loops) {
+    for (const Item& item : block) {
+      if (item.node) {
+        sinks.push_back(item.node);
+      } else {
+        loops |= Ranges{1} << item.loop->loop;
+        collect(item.loop->body, sinks, loops);
+      }
+    }
+  }
+
+  void hoist(Block& block, Ranges around) {
+    for (Item& item : block) {
+      if (!item.loop) continue;
+      Loop& loop = *item.loop;
+      std::vector<const Node*> sinks;
+      Ranges loops = Ranges{1} << loop.loop;
+      collect(loop.body, sinks, loops);
+      std::vector<bool> seen(a_.graph().nodes().size());
+      for (const Node* s : sinks) s->for_each_input([&](Value v) { find_hoisted(v.node, loops, seen, loop.hoisted); });
+      hoist(loop.body, around | Ranges{1} << loop.loop);
+    }
+  }
+
+  void find_hoisted(const Node* n, Ranges loops, std::vector<bool>& seen, std::vector<const Node*>& out) {
+    if (seen[n->id] || is_sink(n) || is_input(Value{const_cast<Node*>(n), 0}) || is(n, LoopOp::Table)) return;
+    seen[n->id] = true;
+    if (!(a_.nested(a_.of(n)) & loops)) {
+      // What depends on a sink in these very loops is only known inside them (a store into a buffer that is read).
+      out.push_back(n);
+      return;
+    }
+    n->for_each_input([&](Value v) { find_hoisted(v.node, loops, seen, out); });
+  }
+
+  const LoopAnalysis& a_;
+  std::unordered_map<const Node*, Dependences> depends_;
+  std::unordered_map<const Node*, std::vector<const Node*>> later_;
+};
+
+void print(const Nest& nest, const Block& block, int depth, std::string& out) {
+  for (const Item& item : block) {
+    out.append(depth * 2, ' ');
+    if (item.node) {
+      out += ir::print(*item.node) + "\n";
+      continue;
+    }
+    const For& f = nest.analysis->loops()[item.loop->loop];
+    constexpr const char* kNames[] = {"serial", "parallel", "vector", "unroll", "block", "thread"};
+    out += str(kNames[static_cast<int>(f.kind)], " ", f.range, "<", f.extent(), ">");
+    if (!item.loop->hoisted.empty()) {
+      out += " after";
+      for (const Node* n : item.loop->hoisted) out += str(" %", n->id);
+    }
+    out += "\n";
+    print(nest, item.loop->body, depth + 1, out);
+  }
+}
+
+}  // namespace
+
+Nest linearize(const ir::Graph& graph) {
+  Nest nest;
+  nest.analysis = std::make_unique<LoopAnalysis>(graph);
+  check_loops(*nest.analysis);
+  nest.body = Linearizer(*nest.analysis).run();
+  return nest;
+}
+
+std::string print(const Nest& nest) {
+  std::string out;
+  print(nest, nest.body, 0, out);
+  return out;
+}
+
+}  // namespace brasa::compiler
