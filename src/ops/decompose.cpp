@@ -1,5 +1,7 @@
 #include "ops/decompose.h"
 
+#include <utility>
+
 #include "ops/builder.h"
 #include "support/error.h"
 
@@ -18,6 +20,8 @@ std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts, c
     std::vector<Value> results;
     try {
       results = builder.call(row_of(*n), std::move(args));
+    } catch (const IndexError& e) {
+      fail_index(str(e.what(), " (in ", n->op->name(), ")"));
     } catch (const Error& e) {
       fail(str(e.what(), " (in ", n->op->name(), ")"));
     }
@@ -25,12 +29,15 @@ std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts, c
     for (uint32_t i = 0; i < results.size(); ++i)
       if (results[i]) map.set({const_cast<Node*>(n), i}, results[i]);
   }
+  // The graph's own outputs keep their positions; checks that compositions added follow.
+  std::vector<ir::Output> checks = std::exchange(out->outputs(), {});
   for (const ir::Output& o : graph.outputs()) {
     if (o.check.empty())
       out->add_output(map(o.value), o.into);
     else
-      out->add_check(map(o.value), o.check);
+      out->outputs().push_back({map(o.value), -1, o.check});
   }
+  for (ir::Output& o : checks) out->add_check(o.value, std::move(o.check));
   return out;
 }
 

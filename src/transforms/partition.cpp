@@ -1,0 +1,228 @@
+#include "transforms/partition.h"
+
+#include <algorithm>
+
+#include "support/error.h"
+#include "transforms/max_flow.h"
+
+namespace brasa::transforms {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// Work that the backward graph may repeat: point-wise arithmetic and movement, which fuse into their readers. Random bits
+// are point-wise, but ten rounds of multiplication cost more than reading the mask that came of them.
+bool cheap(const Node& n) {
+  const ops::Row& row = ops::row_of(n);
+  return (row.pointwise && row.name() != "prim::philox") || row.view_rule || n.inputs().empty();
+}
+
+Value copy_into(ir::Graph& to, ir::ValueMap& map, Value v) {
+  std::vector<Value> stack = {v};
+  while (!stack.empty()) {
+    Value top = stack.back();
+    if (map.find(top)) {
+      stack.pop_back();
+      continue;
+    }
+    BRASA_ASSERT(top.node->op != ir::input_op(), "a graph input was not saved");
+    bool ready = true;
+    top.node->for_each_input([&](Value in) {
+      if (!map.find(in)) {
+        stack.push_back(in);
+        ready = false;
+      }
+    });
+    if (!ready) continue;
+    ir::Args args;
+    for (const ir::Arg& a : top.node->args) args.push_back(map(a));
+    Node* n = to.add(top.node->op, std::move(args), top.node->types);
+    for (uint32_t r = 0; r < n->types.size(); ++r) map.set({top.node, r}, n->out(r));
+    stack.pop_back();
+  }
+  return map(v);
+}
+
+class Partitioner {
+ public:
+  Partitioner(const Joint& joint, size_t inputs, size_t outputs, const ir::Facts& facts)
+      : graph_(*joint.graph), inputs_(inputs), facts_(facts), forward_(graph_.nodes().size(), true) {
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ir::Output& o = graph_.outputs()[i];
+      if (i < outputs)
+        originals_.push_back(o);
+      else if (o.check.empty())
+        gradients_.push_back(o.value);
+      else
+        checks_.push_back(o);
+    }
+    for (size_t i = inputs; i < graph_.inputs().size(); ++i) forward_[graph_.inputs()[i].value.node->id] = false;
+    for (const Node* n : graph_.nodes())
+      n->for_each_input([&](Value v) {
+        if (!forward_[v.node->id]) forward_[n->id] = false;
+      });
+  }
+
+  Partition run() {
+    std::vector<Value> saved = cut();
+    Partition p;
+    build_forward(p, saved);
+    build_backward(p, saved);
+    return p;
+  }
+
+ private:
+  int64_t bytes(const Node& n) const {
+    int64_t total = 0;
+    for (const ir::Type& t : n.types) {
+      int64_t numel = 1;
+      for (ir::Expr e : t.shape) {
+        int64_t size = e.is_constant() ? e.constant() : facts_.has_hint(e) ? facts_.hint(e) : 64;
+        if (__builtin_mul_overflow(numel, std::max<int64_t>(size, 1), &numel)) return MaxFlow::kInfinite / 2;
+      }
+      total += numel * size_of(t.dtype);
+    }
+    return std::min(total, MaxFlow::kInfinite / 1024);
+  }
+
+  // Each forward node is an edge in -> out whose capacity is what saving it costs. Flow comes in at inputs and at nodes
+  // that must not be computed again, and leaves where the backward graph reads.
+  std::vector<Value> cut() {
+    size_t n = graph_.nodes().size();
+    int source = static_cast<int>(2 * n), sink = source + 1;
+    MaxFlow flow(sink + 1);
+    std::vector<bool> free(n), read(n);
+    for (size_t i = 0; i < inputs_; ++i) free[graph_.inputs()[i].value.node->id] = true;
+    for (const ir::Output& o : originals_)
+      if (o.check.empty()) free[o.value.node->id] = true;
+    std::vector<bool> live(n);
+    for (Value v : gradients_) live[v.node->id] = true;
+    for (size_t i = n; i-- > 0;)
+      if (live[i]) graph_.nodes()[i]->for_each_input([&](Value v) { live[v.node->id] = true; });
+    for (Value v : gradients_)
+      if (forward_[v.node->id]) read[v.node->id] = true;
+    for (const Node* node : graph_.nodes()) {
+      if (!live[node->id] || forward_[node->id]) continue;
+      node->for_each_input([&](Value v) {
+        if (forward_[v.node->id]) read[v.node->id] = true;
+      });
+    }
+    for (const Node* node : graph_.nodes()) {
+      if (!live[node->id] || !forward_[node->id]) continue;
+      int in = static_cast<int>(2 * node->id), out = in + 1;
+      // In units of 1/16 byte, so that a free value still counts a little against none at all.
+      flow.edge(in, out, free[node->id] ? 1 : 16 * bytes(*node));
+      if (node->op == ir::input_op() || !cheap(*node)) flow.edge(source, in, MaxFlow::kInfinite);
+      if (read[node->id]) flow.edge(out, sink, MaxFlow::kInfinite);
+      node->for_each_input([&](Value v) { flow.edge(static_cast<int>(2 * v.node->id + 1), in, MaxFlow::kInfinite); });
+    }
+    std::vector<bool> side = flow.source_side(source, sink);
+    std::vector<Value> saved;
+    for (Node* node : graph_.nodes()) {
+      if (!live[node->id] || !forward_[node->id] || !side[2 * node->id] || side[2 * node->id + 1]) continue;
+      for (uint32_t r = 0; r < node->types.size(); ++r)
+        if (node->types.size() == 1 || used(*node, r, live)) saved.push_back(node->out(r));
+    }
+    return saved;
+  }
+
+  bool used(const Node& node, uint32_t result, const std::vector<bool>& live) const {
+    for (const Node* n : graph_.nodes()) {
+      if (!live[n->id]) continue;
+      bool reads = false;
+      n->for_each_input([&](Value v) { reads = reads || (v.node == &node && v.index == result); });
+      if (reads) return true;
+    }
+    return false;
+  }
+
+  void build_forward(Partition& p, const std::vector<Value>& saved) {
+    p.forward = std::make_unique<ir::Graph>(graph_.level());
+    p.forward->name = graph_.name + " forward";
+    ir::ValueMap map;
+    for (size_t i = 0; i < inputs_; ++i) {
+      const ir::Input& in = graph_.inputs()[i];
+      map.set(in.value, p.forward->add_input(ir::type_of(in.value), in.name, in.strides));
+    }
+    for (const ir::Output& o : originals_) {
+      Value v = copy_into(*p.forward, map, o.value);
+      p.forward->outputs().push_back({v, o.into, o.check});
+    }
+    for (Value v : saved) {
+      int input = graph_.input_index(v);
+      if (input >= 0) {
+        p.saved.push_back({Saved::From::Input, input});
+        continue;
+      }
+      auto it = std::find_if(originals_.begin(), originals_.end(),
+                             [&](const ir::Output& o) { return o.value == v && o.check.empty() && o.into < 0; });
+      if (it != originals_.end()) {
+        p.saved.push_back({Saved::From::Output, static_cast<int>(it - originals_.begin())});
+        continue;
+      }
+      p.saved.push_back({Saved::From::Intermediate, static_cast<int>(p.forward->outputs().size())});
+      p.forward->add_output(copy_into(*p.forward, map, v));
+    }
+    for (const ir::Output& o : checks_)
+      if (forward_[o.value.node->id]) p.forward->add_check(copy_into(*p.forward, map, o.value), o.check);
+  }
+
+  void build_backward(Partition& p, const std::vector<Value>& saved) {
+    p.backward = std::make_unique<ir::Graph>(graph_.level());
+    p.backward->name = graph_.name + " backward";
+    ir::ValueMap map;
+    for (size_t i = 0; i < saved.size(); ++i) {
+      int input = graph_.input_index(saved[i]);
+      const std::vector<ir::Expr>& strides = input >= 0 ? graph_.inputs()[input].strides : kContiguous;
+      map.set(saved[i], p.backward->add_input(ir::type_of(saved[i]), str("saved", i), strides));
+    }
+    for (size_t i = inputs_; i < graph_.inputs().size(); ++i) {
+      const ir::Input& in = graph_.inputs()[i];
+      map.set(in.value, p.backward->add_input(ir::type_of(in.value), in.name, in.strides));
+    }
+    for (Value v : gradients_) p.backward->add_output(copy_into(*p.backward, map, v));
+    add_sizes(p);
+  }
+
+  // Symbols that the backward graph mentions but that no dimension or stride of its inputs is.
+  void add_sizes(Partition& p) {
+    std::vector<ir::Expr> mentioned, bound;
+    auto see = [&](const std::vector<ir::Expr>& items) {
+      for (ir::Expr e : items) ir::collect_symbols(e, mentioned);
+    };
+    for (const Node* n : p.backward->nodes()) {
+      for (const ir::Type& t : n->types) see(t.shape);
+      for (const ir::Arg& a : n->args) {
+        if (auto* e = a.get_if<ir::Expr>()) see({*e});
+        if (auto* list = a.get_if<std::vector<ir::Expr>>()) see(*list);
+      }
+    }
+    for (const ir::Input& in : p.backward->inputs()) {
+      see(in.strides);
+      for (ir::Expr e : ir::type_of(in.value).shape) bound.push_back(e);
+      for (ir::Expr e : in.strides) bound.push_back(e);
+    }
+    for (ir::Expr s : mentioned)
+      if (std::find(bound.begin(), bound.end(), s) == bound.end()) {
+        p.sizes.push_back(s);
+        p.backward->add_input({DType::Bool, {s}, false}, str("size ", s), {ir::Expr(0)});
+      }
+  }
+
+  inline static const std::vector<ir::Expr> kContiguous;
+  const ir::Graph& graph_;
+  size_t inputs_;
+  const ir::Facts& facts_;
+  std::vector<bool> forward_;  // does not depend on a cotangent
+  std::vector<ir::Output> originals_, checks_;
+  std::vector<Value> gradients_;
+};
+
+}  // namespace
+
+Partition partition(const Joint& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts) {
+  return Partitioner(joint, original_inputs, original_outputs, facts).run();
+}
+
+}  // namespace brasa::transforms

@@ -1,0 +1,145 @@
+#include "transforms/vjp.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/algebra.h"
+#include "ops/decompose.h"
+#include "support/error.h"
+
+namespace brasa::transforms {
+namespace {
+
+using ir::Node;
+using ir::Value;
+using ops::Row;
+
+bool carries_gradient(Value v) {
+  DType t = ir::type_of(v).dtype;
+  return is_floating(t) || is_complex(t);
+}
+
+Value plus(Value a, Value b) {
+  if (!a) return b;
+  if (!b) return a;
+  return ops::prim::binary("add", a, b);
+}
+
+// The cotangents of a node's operands from those of its results, by the row's one description of the derivative.
+std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std::vector<bool>& needs) {
+  const Row& row = ops::row_of(n);
+  std::vector<Value> inputs = n.inputs(), out(inputs.size());
+  if (row.vjp) return row.vjp(n, cts, needs);
+  if (row.no_gradient) return out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!needs[i] || !cts[0]) continue;
+    if (row.partial) {
+      Value partial = row.partial(i, inputs, const_cast<Node&>(n).out());
+      if (partial) out[i] = ops::prim::binary("mul", cts[0], partial);
+    } else {
+      BRASA_CHECK(row.transposed, row.name(), " has no derivative");
+      out[i] = row.transposed(i, n, cts[0]);
+    }
+  }
+  return out;
+}
+
+// Rows that are differentiated as they stand: primitives, and compositions with a derivative of their own.
+bool has_own_derivative(const Row& row) { return static_cast<bool>(row.vjp) || row.no_gradient; }
+
+}  // namespace
+
+std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector<Value>& cts,
+                            const std::vector<Value>& inputs) {
+  std::unordered_map<Value, Value> cotangent;
+  uint32_t last = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!cts[i] || !carries_gradient(outputs[i])) continue;
+    Value& ct = cotangent[outputs[i]];
+    ct = plus(ct, cts[i]);
+    last = std::max(last, outputs[i].node->id + 1);
+  }
+  // Only what lies between the inputs and the outputs matters.
+  const auto& nodes = ops::Builder::current().graph().nodes();
+  std::vector<bool> depends(last);
+  for (Value v : inputs)
+    if (v.node->id < last && carries_gradient(v)) depends[v.node->id] = true;
+  for (uint32_t id = 0; id < last; ++id)
+    nodes[id]->for_each_input([&](Value v) {
+      if (depends[v.node->id] && carries_gradient(v)) depends[id] = true;
+    });
+  std::vector<bool> is_target(last);
+  for (Value v : inputs)
+    if (v.node->id < last) is_target[v.node->id] = true;
+
+  for (uint32_t id = last; id-- > 0;) {
+    if (!depends[id]) continue;
+    const Node& n = *nodes[id];
+    std::vector<Value> node_cts;
+    bool any = false;
+    for (uint32_t r = 0; r < n.types.size(); ++r) {
+      auto it = cotangent.find({const_cast<Node*>(&n), r});
+      node_cts.push_back(it == cotangent.end() ? Value{} : it->second);
+      any = any || node_cts.back();
+    }
+    if (!any || n.op == ir::input_op()) continue;
+    std::vector<Value> operands = n.inputs();
+    std::vector<bool> needs;
+    for (Value v : operands) needs.push_back(depends[v.node->id] && carries_gradient(v));
+    if (std::none_of(needs.begin(), needs.end(), [](bool b) { return b; })) continue;
+    std::vector<Value> back = pull(n, node_cts, needs);
+    BRASA_ASSERT(back.size() == operands.size(), n.op->name(), ": one cotangent an operand");
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!needs[i] || !back[i]) continue;
+      BRASA_ASSERT(ir::type_of(back[i]).dtype == ir::type_of(operands[i]).dtype, n.op->name(), ": cotangent of operand ", i,
+                   " is ", ir::type_of(back[i]), " for ", ir::type_of(operands[i]));
+      // Sizes that are equal by a fact may be spelled differently.
+      if (ir::type_of(back[i]).shape != ir::type_of(operands[i]).shape)
+        back[i] = ops::prim::reshape(back[i], ir::type_of(operands[i]).shape);
+      Value& ct = cotangent[operands[i]];
+      ct = plus(ct, back[i]);
+    }
+  }
+  std::vector<Value> out;
+  for (Value v : inputs) {
+    auto it = cotangent.find(v);
+    out.push_back(it == cotangent.end() || !depends.size() ? Value{} : it->second);
+  }
+  return out;
+}
+
+Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs, const std::vector<bool>& has_cotangent) {
+  std::unique_ptr<ir::Graph> whole = ops::decompose(graph, facts, has_own_derivative);
+  size_t inputs = graph.inputs().size(), outputs = graph.outputs().size();
+  std::vector<Value> results, cts, targets;
+  std::vector<size_t> target_of;
+  for (size_t i = 0; i < inputs; ++i)
+    if (needs[i]) {
+      targets.push_back(whole->inputs()[i].value);
+      target_of.push_back(i);
+    }
+  Joint out;
+  out.gradient_of.assign(inputs, -1);
+  {
+    ops::Builder builder(*whole, facts, has_own_derivative);
+    for (size_t i = 0; i < outputs; ++i) {
+      const ir::Output& o = graph.outputs()[i];
+      if (!o.check.empty() || !has_cotangent[i]) continue;
+      Value result = whole->outputs()[i].value;
+      results.push_back(result);
+      cts.push_back(whole->add_input(ir::type_of(result), str("cotangent", i)));
+    }
+    std::vector<Value> gradients = pullback(results, cts, targets);
+    for (size_t k = 0; k < gradients.size(); ++k) {
+      if (!gradients[k]) continue;
+      out.gradient_of[target_of[k]] = static_cast<int>(whole->outputs().size());
+      whole->add_output(gradients[k]);
+    }
+  }
+  // The derivative may in turn have used rows that are kept whole; the joint graph is all primitives. Expansion keeps the
+  // outputs' order and adds checks behind them.
+  out.graph = ops::decompose(*whole, facts);
+  return out;
+}
+
+}  // namespace brasa::transforms

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ir/facts.h"
+#include "ops/table.h"
+
+namespace brasa::transforms {
+
+/// Appends to the current Builder's graph the cotangents of `inputs` for cotangents `cts` of `outputs`; absent Values mean
+/// zero, in both directions. The graph may hold primitives and composed rows that bring their own derivative; composed
+/// rows without one must have been expanded (see `joint`). Integer values carry no gradient.
+std::vector<ir::Value> pullback(const std::vector<ir::Value>& outputs, const std::vector<ir::Value>& cts,
+                                const std::vector<ir::Value>& inputs);
+
+/// The joint graph of AOT autograd: computes the outputs of `graph` and, in the same graph, cotangents of its inputs.
+/// Inputs: those of `graph`, then one cotangent for each output that `has_cotangent` marks.
+/// Outputs: those of `graph` (checks at their place), then one for each input that `needs` marks and that the outputs depend
+/// on; `gradient_of[i]` is the position of input i's cotangent among all outputs, or -1.
+/// New facts about sizes go to `facts`.
+struct Joint {
+  std::unique_ptr<ir::Graph> graph;  // primitives
+  std::vector<int> gradient_of;
+};
+Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs, const std::vector<bool>& has_cotangent);
+
+}  // namespace brasa::transforms
