@@ -1,142 +1,151 @@
-#include "io/safetensors.h"
+#include <brasa/safetensors.h>
 
-#include <unistd.h>
-
-#include <bit>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <limits>
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 
+#include "io/mapped_file.h"
+#include "io/safetensors_format.h"
 #include "support/error.h"
 
-namespace brasa::io {
+namespace brasa::safetensors {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+using Json = nlohmann::json;
 
-constexpr std::pair<std::string_view, DType> kNames[] = {
-    {"F64", DType::Float64}, {"F32", DType::Float32}, {"F16", DType::Float16}, {"BF16", DType::BFloat16},
-    {"I64", DType::Int64},   {"I32", DType::Int32},   {"I16", DType::Int16},   {"I8", DType::Int8},
-    {"U8", DType::UInt8},    {"BOOL", DType::Bool},   {"C64", DType::Complex64}};
+constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the format's own library
 
-std::optional<DType> dtype_named(std::string_view text) {
-  for (auto& [name, dtype] : kNames)
-    if (name == text) return dtype;
-  return std::nullopt;
+// What the format allows nests three deep; a name given twice would silently lose the first tensor.
+Json parse_header(std::string_view text, const std::string& source) {
+  std::vector<std::set<std::string>> keys;
+  auto visit = [&](int depth, Json::parse_event_t event, Json& value) {
+    BRASA_CHECK(depth <= 3, source, ": the header nests deeper than a safetensors header may");
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      BRASA_CHECK(keys.back().insert(key).second, source, ": the header has the key '", key, "' twice");
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, visit);
+  } catch (const Json::exception& e) {
+    fail(str(source, ": the header is not JSON: ", e.what()));
+  }
 }
 
-std::string_view name_of(DType t) {
-  for (auto& [name, dtype] : kNames)
-    if (dtype == t) return name;
-  fail(str("safetensors has no name for ", brasa::name(t)));
+uint64_t unsigned_of(const Json& v, const std::string& where) {
+  BRASA_CHECK(v.is_number_unsigned(), where, " must be a non-negative integer, got ", v.dump());
+  return v.get<uint64_t>();
 }
 
-constexpr uint64_t kLargestHeader = 100'000'000;
+struct Placed {
+  Entry entry;
+  uint64_t begin, end;
+};
+
+Placed read_entry(const std::string& name, const Json& item, std::span<const std::byte> data,
+                  const std::string& source) {
+  std::string where = str(source, ": tensor '", name, "': ");
+  BRASA_CHECK(item.is_object() && item.size() == 3 && item.contains("dtype") && item.contains("shape") &&
+                  item.contains("data_offsets"),
+              where, "expected dtype, shape and data_offsets");
+  const Json &dtype = item["dtype"], &shape = item["shape"], &offsets = item["data_offsets"];
+  BRASA_CHECK(dtype.is_string(), where, "dtype must be a string");
+  const Format* format = format_named(dtype.get_ref<const std::string&>());
+  BRASA_CHECK(format, where, "unknown dtype '", dtype.get_ref<const std::string&>(), "'");
+  BRASA_CHECK(shape.is_array(), where, "shape must be a list");
+  BRASA_CHECK(offsets.is_array() && offsets.size() == 2, where, "data_offsets must be a list of two");
+
+  Placed out;
+  out.entry.name = name;
+  out.entry.format = format->name;
+  out.entry.dtype = format->dtype;
+  uint64_t bytes = static_cast<uint64_t>(format->bytes);
+  bool overflow = false;
+  for (const Json& size : shape) {
+    uint64_t n = unsigned_of(size, str(where, "a size"));
+    BRASA_CHECK(n <= static_cast<uint64_t>(INT64_MAX), where, "size ", n, " is too large");
+    overflow |= __builtin_mul_overflow(bytes, n, &bytes);
+    out.entry.shape.push_back(static_cast<int64_t>(n));
+  }
+  if (std::find(out.entry.shape.begin(), out.entry.shape.end(), 0) != out.entry.shape.end())
+    bytes = 0, overflow = false;
+  out.begin = unsigned_of(offsets[0], str(where, "data_offsets[0]"));
+  out.end = unsigned_of(offsets[1], str(where, "data_offsets[1]"));
+  BRASA_CHECK(out.begin <= out.end && out.end <= data.size(), where, "data_offsets [", out.begin, ", ", out.end,
+              "] do not lie in the file's ", data.size(), " bytes of data");
+  BRASA_CHECK(!overflow && bytes == out.end - out.begin, where, format->name, out.entry.shape, " does not fit its ",
+              out.end - out.begin, " bytes");
+  out.entry.data = data.subspan(out.begin, out.end - out.begin);
+  return out;
+}
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : name_(path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  BRASA_CHECK(in, "cannot open '", path, "': ", std::strerror(errno));
-  bytes_.resize(static_cast<size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size()));
-  BRASA_CHECK(in.good() || bytes_.empty(), "cannot read '", path, "'");
-  read();
-}
+File File::parse(std::span<const std::byte> bytes, const std::string& source) {
+  BRASA_CHECK(bytes.size() >= 8, source, ": not a safetensors file: ", bytes.size(), " bytes, at least 8 expected");
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<uint64_t>(bytes[static_cast<size_t>(i)]);
+  BRASA_CHECK(length <= kMaxHeader && length <= bytes.size() - 8, source, ": the header's length ", length,
+              " does not fit a file of ", bytes.size(), " bytes");
+  Json header = parse_header({reinterpret_cast<const char*>(bytes.data()) + 8, length}, source);
+  BRASA_CHECK(header.is_object(), source, ": the header must be a JSON object");
+  std::span<const std::byte> data = bytes.subspan(8 + length);
 
-SafetensorsFile::SafetensorsFile(std::vector<std::byte> bytes, std::string name)
-    : name_(std::move(name)), bytes_(std::move(bytes)) {
-  read();
-}
-
-void SafetensorsFile::read() {
-  using nlohmann::json;
-  BRASA_CHECK(bytes_.size() >= 8, name_, ": a safetensors file has at least 8 bytes, this one ", bytes_.size());
-  uint64_t header = 0;
-  std::memcpy(&header, bytes_.data(), 8);
-  BRASA_CHECK(header <= kLargestHeader && header <= bytes_.size() - 8, name_, ": the header says ", header,
-              " bytes, the file has ", bytes_.size());
-  auto* text = reinterpret_cast<const char*>(bytes_.data()) + 8;
-  json j = json::parse(text, text + header, nullptr, false);
-  BRASA_CHECK(j.is_object(), name_, ": the header is not a JSON object");
-  std::span<const std::byte> body = std::span(bytes_).subspan(8 + header);
-
-  for (auto& [key, item] : j.items()) {
-    BRASA_CHECK(item.is_object(), name_, ": '", key, "' is not an object");
-    if (key == "__metadata__") {
-      for (auto& [k, v] : item.items()) {
-        BRASA_CHECK(v.is_string(), name_, ": metadata '", k, "' is not text");
-        metadata_[k] = v.get<std::string>();
-      }
+  File file;
+  file.source_ = source;
+  std::vector<Placed> placed;
+  for (const auto& [name, item] : header.items()) {
+    if (name != "__metadata__") {
+      placed.push_back(read_entry(name, item, data, source));
       continue;
     }
-    auto field = [&](const char* f) -> const json& {
-      BRASA_CHECK(item.contains(f), name_, ": '", key, "' has no ", f);
-      return item.at(f);
-    };
-    const json &dtype = field("dtype"), &shape = field("shape"), &offsets = field("data_offsets");
-    BRASA_CHECK(dtype.is_string() && shape.is_array() && offsets.is_array() && offsets.size() == 2 &&
-                    offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned(),
-                name_, ": '", key, "' is malformed");
-    auto known = dtype_named(dtype.get_ref<const std::string&>());
-    BRASA_CHECK(known, name_, ": '", key, "' has the unsupported dtype ", dtype.get_ref<const std::string&>());
-    StoredTensor t;
-    t.dtype = *known;
-    uint64_t size = static_cast<uint64_t>(size_of(t.dtype));
-    bool fits = true;
-    for (const json& s : shape) {
-      BRASA_CHECK(s.is_number_unsigned(), name_, ": '", key, "' has a size that is no natural number");
-      auto n = s.get<uint64_t>();
-      fits = fits && n <= uint64_t{std::numeric_limits<int64_t>::max()} && !__builtin_mul_overflow(size, n, &size);
-      t.shape.push_back(static_cast<int64_t>(n));
+    BRASA_CHECK(item.is_object(), source, ": __metadata__ must be an object of strings");
+    for (const auto& [key, value] : item.items()) {
+      BRASA_CHECK(value.is_string(), source, ": __metadata__['", key, "'] must be a string");
+      file.metadata_[key] = value.get<std::string>();
     }
-    auto begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
-    BRASA_CHECK(fits && begin <= end && end <= body.size() && end - begin == size, name_, ": '", key, "' claims bytes ",
-                begin, " to ", end, " of ", body.size(), " for shape ", t.shape);
-    t.data = body.subspan(begin, size);
-    tensors_.emplace(key, std::move(t));
   }
+  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  uint64_t covered = 0;
+  for (Placed& p : placed) {
+    BRASA_CHECK(p.begin == covered, source, ": tensor '", p.entry.name, "' begins at byte ", p.begin, ", ",
+                p.begin < covered ? "inside the one before it" : "after a hole", "; expected ", covered);
+    covered = p.end;
+    file.by_name_.emplace(p.entry.name, file.entries_.size());
+    file.entries_.push_back(std::move(p.entry));
+  }
+  BRASA_CHECK(covered == data.size(), source, ": ", data.size(), " bytes of data, but the tensors take ", covered);
+  return file;
 }
 
-const StoredTensor& SafetensorsFile::at(std::string_view name) const {
-  auto it = tensors_.find(name);
-  BRASA_CHECK(it != tensors_.end(), name_, ": there is no tensor '", name, "'");
-  return it->second;
+File File::open(const std::string& path) {
+  io::MappedFile mapped = io::map_file(path);
+  File file = parse(mapped.bytes, path);
+  file.mapping_ = std::move(mapped.owner);
+  return file;
 }
 
-void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                       const std::map<std::string, std::string, std::less<>>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  uint64_t at = 0;
-  for (const NamedTensor& t : tensors) {
-    BRASA_CHECK(!header.contains(t.name), path, ": two tensors are named '", t.name, "'");
-    header[t.name] = {{"dtype", name_of(t.tensor.dtype)},
-                      {"shape", t.tensor.shape},
-                      {"data_offsets", {at, at + t.tensor.data.size()}}};
-    at += t.tensor.data.size();
-  }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');  // tensors start aligned
-  std::string beside = str(path, ".", static_cast<int64_t>(getpid()), ".part");
-  std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-  uint64_t length = text.size();
-  out.write(reinterpret_cast<const char*>(&length), 8);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  for (const NamedTensor& t : tensors)
-    out.write(reinterpret_cast<const char*>(t.tensor.data.data()), static_cast<std::streamsize>(t.tensor.data.size()));
-  out.close();
-  bool done = out.good() && std::rename(beside.c_str(), path.c_str()) == 0;
-  if (!done) {
-    int why = errno;
-    std::remove(beside.c_str());
-    fail(str("cannot write '", path, "': ", std::strerror(why)));
-  }
+const Entry* File::find(std::string_view name) const {
+  auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : &entries_[it->second];
 }
 
-}  // namespace brasa::io
+const Entry& File::at(std::string_view name) const {
+  if (const Entry* entry = find(name)) return *entry;
+  std::vector<std::string> names;
+  for (const auto& [key, index] : by_name_) {
+    if (names.size() == 20) {
+      names.push_back("…");
+      break;
+    }
+    names.push_back(key);
+  }
+  fail(str(source_, ": there is no tensor '", name, "' among the ", entries_.size(), ": ", names));
+}
+
+}  // namespace brasa::safetensors

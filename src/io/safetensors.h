@@ -1,5 +1,7 @@
 #pragma once
 
+#include <brasa/dtype.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,8 +9,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <brasa/dtype.h>
 
 namespace brasa::io {
 

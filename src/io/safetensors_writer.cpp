@@ -1,0 +1,95 @@
+#include <brasa/safetensors.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "io/safetensors_format.h"
+#include "support/error.h"
+
+namespace brasa::safetensors {
+namespace {
+
+// Removes itself unless it has become the file that was asked for.
+class Temporary {
+ public:
+  explicit Temporary(const std::string& target) : target_(target) {
+    static std::atomic<unsigned> count{0};
+    path_ = str(target, ".", static_cast<int64_t>(::getpid()), ".", static_cast<uint64_t>(count++), ".tmp");
+    file_ = std::fopen(path_.c_str(), "wbx");
+    BRASA_CHECK(file_, "cannot write ", target_, ": ", std::strerror(errno));
+  }
+  ~Temporary() {
+    if (file_) std::fclose(file_);
+    if (!path_.empty()) std::remove(path_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  void write(const void* data, size_t size) {
+    BRASA_CHECK(std::fwrite(data, 1, size, file_) == size, "cannot write ", target_, ": ", std::strerror(errno));
+  }
+  void commit() {
+    bool flushed = std::fflush(file_) == 0 && ::fsync(::fileno(file_)) == 0;
+    int reason = errno;
+    bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+    BRASA_CHECK(flushed && closed, "cannot write ", target_, ": ", std::strerror(flushed ? errno : reason));
+    BRASA_CHECK(std::rename(path_.c_str(), target_.c_str()) == 0, "cannot write ", target_, ": ", std::strerror(errno));
+    path_.clear();
+  }
+
+ private:
+  std::string target_, path_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace
+
+void write(const std::string& path, std::span<const Entry> entries, const Metadata& metadata) {
+  // Wide elements first, so that every tensor is aligned for its dtype without holes.
+  std::vector<const Entry*> order;
+  for (const Entry& e : entries) order.push_back(&e);
+  for (const Entry* e : order) {
+    BRASA_CHECK(e->dtype && format_of(*e->dtype), path, ": tensor '", e->name, "': safetensors has no dtype ",
+                e->dtype ? name(*e->dtype) : "for it");
+    BRASA_CHECK(e->name != "__metadata__", path, ": a tensor cannot have the name __metadata__");
+    int64_t bytes = size_of(*e->dtype);
+    for (int64_t n : e->shape) bytes *= n;
+    BRASA_CHECK(bytes == static_cast<int64_t>(e->data.size()), path, ": tensor '", e->name, "': ", name(*e->dtype),
+                e->shape, " needs ", bytes, " bytes, got ", e->data.size());
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry* a, const Entry* b) { return size_of(*a->dtype) > size_of(*b->dtype); });
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  uint64_t offset = 0;
+  for (const Entry* e : order) {
+    BRASA_CHECK(!header.contains(e->name), path, ": two tensors are named '", e->name, "'");
+    header[e->name] = {{"dtype", format_of(*e->dtype)->name},
+                       {"shape", e->shape},
+                       {"data_offsets", {offset, offset + e->data.size()}}};
+    offset += e->data.size();
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const nlohmann::json::exception& e) {
+    fail(str(path, ": a name or the metadata is not UTF-8: ", e.what()));
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+
+  Temporary file(path);
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(text.size() >> (8 * i));
+  file.write(length, sizeof length);
+  file.write(text.data(), text.size());
+  for (const Entry* e : order) file.write(e->data.data(), e->data.size());
+  file.commit();
+}
+
+}  // namespace brasa::safetensors
