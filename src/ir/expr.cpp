@@ -213,6 +213,8 @@ bool factors_before(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return false;
 }
 
+bool recombine(std::vector<Term>& terms, int64_t& constant);
+
 Expr expr_of(std::vector<Term> terms, int64_t constant) {
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return factors_before(a.factors, b.factors); });
   std::vector<Term> merged;
@@ -223,6 +225,7 @@ Expr expr_of(std::vector<Term> terms, int64_t constant) {
       merged.push_back(std::move(t));
   }
   std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
+  if (merged.size() > 1 && recombine(merged, constant)) return expr_of(std::move(merged), constant);
   if (merged.empty()) return Expr(constant);
   if (merged.size() == 1 && constant == 0) return expr_of(merged[0]);
   std::vector<Expr> args;
@@ -317,8 +320,52 @@ void split_by(Expr a, Expr d, Expr& quotient, Expr& rest) {
 
 bool within(Expr x, Expr d) {  // 0 <= x < d, provably
   if (!(x->min >= 0)) return false;
+  if (x->kind == ExprKind::FloorDiv && within(x->args[0], d * x->args[1])) return true;
   auto less = provably_less(x, d);
   return less.has_value() && *less;
+}
+
+// Splitting an index and putting it together again gives it back:
+//   q b (x // b) + q (x % b) -> q x        q b ((x // b) % a) + q (x % b) -> q (x % (a b))
+bool recombine(std::vector<Term>& terms, int64_t& constant) {
+  for (size_t i = 0; i < terms.size(); ++i)
+    for (size_t f = 0; f < terms[i].factors.size(); ++f) {
+      Expr m = terms[i].factors[f];
+      if (m->kind != ExprKind::Mod) continue;
+      Expr x = m->args[0], b = m->args[1], quotient = floordiv(x, b);
+      Term rest = terms[i];
+      rest.factors.erase(rest.factors.begin() + static_cast<int64_t>(f));
+      Expr q = expr_of(rest);
+      // What replaces both terms, if the partner is there.
+      auto replace = [&](Expr partner, Expr by) {
+        int64_t pc, bc;
+        std::vector<Term> wanted = terms_of(q * b * partner, pc), left;
+        for (size_t j = 0; j < terms.size(); ++j)
+          if (j != i) left.push_back(terms[j]);
+        for (const Term& w : wanted) {
+          auto it = std::find_if(left.begin(), left.end(), [&](const Term& t) {
+            return t.factors == w.factors && t.coefficient == w.coefficient;
+          });
+          if (it == left.end()) return false;
+          left.erase(it);
+        }
+        std::vector<Term> more = terms_of(q * by, bc);
+        left.insert(left.end(), more.begin(), more.end());
+        terms = std::move(left);
+        constant += bc - pc;
+        return true;
+      };
+      if (quotient.is_constant()) continue;
+      if (replace(quotient, x)) return true;
+      // The remainders of the quotient that are present.
+      for (size_t j = 0; j < terms.size(); ++j) {
+        if (j == i) continue;
+        for (Expr other : terms[j].factors)
+          if (other->kind == ExprKind::Mod && other->args[0] == quotient && replace(other, mod(x, b * other->args[1])))
+            return true;
+      }
+    }
+  return false;
 }
 
 }  // namespace
@@ -386,8 +433,13 @@ Expr floordiv(Expr a, Expr b) {
   Expr quotient, rest;
   split_by(a, b, quotient, rest);
   if (rest.is(0) || within(rest, b)) return quotient;
-  if (rest->kind == ExprKind::FloorDiv && quotient.is(0))  // (x // m) // n = x // (m n)
-    return floordiv(rest->args[0], rest->args[1] * b);
+  if (rest->kind == ExprKind::FloorDiv)  // (x // m) // n = x // (m n)
+    return quotient + floordiv(rest->args[0], rest->args[1] * b);
+  if (rest->kind == ExprKind::Mod) {  // (x % (a b)) // b = (x // b) % a
+    Expr a, left;
+    split_by(rest->args[1], b, a, left);
+    if (left.is(0)) return quotient + mod(floordiv(rest->args[0], b), a);
+  }
   // A common constant factor of the rest and the divisor cancels: (4 x + 2) // 8 = (2 x + 1) // 4; a constant that
   // is smaller than the factor drops out: (4 x + 3) // 8 = x // 2.
   if (b.is_constant() && b->value > 1) {
@@ -410,9 +462,25 @@ Expr mod(Expr a, Expr b) {
   split_by(a, b, quotient, rest);
   if (rest.is(0) || within(rest, b)) return rest;
   if (rest->kind == ExprKind::Mod && rest->args[1] == b) return rest;
+  if (b.is_constant() && b->value > 1) {  // (g x + c) % (g h) = g ((x + c // g) % h) + c % g
+    int64_t c;
+    std::vector<Term> terms = terms_of(rest, c);
+    int64_t g = b->value;
+    for (const Term& t : terms) g = gcd(g, t.coefficient);
+    if (g > 1) {
+      for (Term& t : terms) t.coefficient /= g;
+      int64_t whole = floor_div(c, g);
+      return Expr(g) * mod(expr_of(std::move(terms), whole), Expr(b->value / g)) + Expr(c - whole * g);
+    }
+  }
   if (rest->kind == ExprKind::Mod && b.is_constant() && rest->args[1].is_constant() &&
       rest->args[1]->value % b->value == 0)
     return mod(rest->args[0], b);
+  if (rest->kind == ExprKind::Mod) {  // (x % (a b)) % b = x % b
+    Expr a, left;
+    split_by(rest->args[1], b, a, left);
+    if (left.is(0)) return mod(rest->args[0], b);
+  }
   return make(ExprKind::Mod, 0, {rest, b});
 }
 
@@ -452,27 +520,30 @@ std::optional<bool> provably_less(Expr a, Expr b) {
   Expr d = b - a;
   if (d->min >= 1) return true;
   if (d->max <= 0) return false;
-  // Replace each loop index that is subtracted by its largest value, extent - 1, and each that is added by 0: a lower
-  // bound that may cancel symbols.
-  auto bound = [](Expr e, bool lower) {
-    return substitute(e, [&](Expr s) -> std::optional<Expr> {
+  // Where an index stands in one term only, beside factors that are not negative, the difference is monotone in it: its
+  // extreme values 0 and extent - 1 give bounds in which symbols may cancel.
+  int64_t constant;
+  std::vector<Term> terms = terms_of(d, constant);
+  auto bound = [&](bool lower) {
+    return substitute(d, [&](Expr s) -> std::optional<Expr> {
       if (s->kind == ExprKind::Size) return std::nullopt;
-      // Only where the symbol is a term's sole index, so that the sign of its coefficient is known.
-      int64_t c;
-      for (const Term& t : terms_of(e, c)) {
-        int count = 0;
-        bool here = false;
+      int occurrences = 0;
+      int64_t sign = 0;
+      for (const Term& t : terms)
         for (Expr f : t.factors) {
-          if (f == s) here = true;
-          if (f->kind != ExprKind::Size) ++count;
+          if (f == s) {
+            sign = t.coefficient;
+            for (Expr other : t.factors)
+              if (other->min < 0) return std::nullopt;
+          }
+          if (contains_symbol(f, s)) ++occurrences;
         }
-        if (here && count == 1) return (t.coefficient < 0) == lower ? s->args[0] - Expr(1) : Expr(0);
-      }
-      return std::nullopt;
+      if (occurrences != 1 || sign == 0) return std::nullopt;
+      return (sign < 0) == lower ? s->args[0] - Expr(1) : Expr(0);
     });
   };
-  if (bound(d, true)->min >= 1) return true;
-  if (bound(d, false)->max <= 0) return false;
+  if (bound(true)->min >= 1) return true;
+  if (bound(false)->max <= 0) return false;
   return std::nullopt;
 }
 

@@ -27,7 +27,7 @@ class Printer {
         first = false;
         append_to(out_, s);
         out_ += str(">=", s->value);
-        if (s->multiple != 1) out_ += str("%", s->multiple);
+        if (s->multiple != 1) out_ += str("/", s->multiple);
       }
       out_ += '\n';
     }
@@ -327,7 +327,7 @@ class Parser {
     auto id = static_cast<uint32_t>(integer());
     expect(">=");
     int64_t min = integer(), multiple = 1;
-    if (accept("%")) multiple = integer();
+    if (accept("/")) multiple = integer();
     require(min >= 0 && multiple >= 1, "bad bounds of a symbol");
     sizes_.insert_or_assign(id, Expr::size(id, min, multiple));
   }

@@ -13,14 +13,14 @@ namespace brasa::ir {
 /// `explain()`, the cache and the minifier use.
 ///
 ///     graph operators "gelu" {
-///       symbols s0>=2, s1>=0%8
+///       symbols s0>=2, s1>=0/8
 ///       %0 = input: f32[s0, 64] "x"
 ///       %1 = aten::gelu(%0, approximate="tanh"): f32[s0, 64]
 ///       return %1, %2.1 -> 0
 ///     }
 ///
 /// Operands come as %id or %id.result; other arguments carry their parameter's name and are left out at their default.
-/// Ranges declare themselves where they are first used: r3<64>.
+/// A size symbol states its least value and its divisor. Ranges declare themselves where they are first used: r3<64>.
 std::string print(const Graph& graph);
 /// One node's line without the line break.
 std::string print(const Node& node);

@@ -1,0 +1,201 @@
+#include "transforms/derived.h"
+
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "ops/algebra.h"
+#include "ops/decompose.h"
+#include "support/error.h"
+#include "transforms/vjp.h"
+
+namespace brasa::transforms {
+namespace {
+
+using ir::Arg;
+using ir::Args;
+using ir::Value;
+using ops::Builder;
+using ops::Row;
+
+std::string bits(const std::vector<bool>& v) {
+  std::string s;
+  for (bool b : v) s += b ? '1' : '0';
+  return s;
+}
+
+std::vector<bool> bits(std::string_view s) {
+  std::vector<bool> v;
+  for (char c : s) v.push_back(c == '1');
+  return v;
+}
+
+class Registry {
+ public:
+  static Registry& get() {
+    static Registry* r = new Registry;
+    return *r;
+  }
+  template <class F>
+  const Row& find_or_make(const std::string& name, F make) {
+    std::lock_guard lock(mutex_);
+    auto it = by_name_.find(name);
+    if (it != by_name_.end()) return *it->second;
+    rows_.emplace_back();
+    Row& row = rows_.back();
+    make(row);
+    row.schema.name = name;
+    by_name_.emplace(name, &row);
+    return row;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Row> rows_;
+  std::unordered_map<std::string, const Row*> by_name_;
+};
+
+// A graph of the one call `row(args)`, whose inputs are the call's operands.
+struct OneCall {
+  std::unique_ptr<ir::Graph> graph;
+  std::vector<Value> operands;  // of the caller's graph
+};
+
+OneCall one_call(const Row& row, const Args& args, ir::Facts& facts) {
+  OneCall out{std::make_unique<ir::Graph>(), {}};
+  Args mapped;
+  for (const Arg& a : args) {
+    auto input = [&](Value v) {
+      if (!v) return v;
+      out.operands.push_back(v);
+      return out.graph->add_input(ir::type_of(v));
+    };
+    if (auto* v = a.get_if<Value>()) {
+      mapped.push_back(Arg(input(*v)));
+    } else if (auto* list = a.get_if<std::vector<Value>>()) {
+      std::vector<Value> items;
+      for (Value v : *list) items.push_back(input(v));
+      mapped.push_back(Arg(std::move(items)));
+    } else {
+      mapped.push_back(a);
+    }
+  }
+  Builder builder(*out.graph, facts);
+  for (Value v : builder.record(row, std::move(mapped))) out.graph->add_output(v);
+  return out;
+}
+
+ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
+  ir::Schema s = row.schema;
+  ir::Param p;
+  p.name = std::string(parameter);
+  p.list = p.optional_items = list;
+  s.params.push_back(std::move(p));
+  s.returns.assign(1, ir::Return{});
+  return s;
+}
+
+std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given, Args args) {
+  std::vector<Value> cts = args.back().get<std::vector<Value>>();
+  args.pop_back();
+  ir::Facts& facts = Builder::current().facts();
+  OneCall call = one_call(row, args, facts);
+  BRASA_ASSERT(call.operands.size() == needs.size() && cts.size() == given.size(), row.name(), ": masks do not fit");
+  Joint j = joint(*call.graph, facts, needs, given);
+  std::vector<Value> inputs = call.operands;
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i]) {
+      ir::Type t = ir::type_of(call.graph->outputs()[i].value);
+      inputs.push_back(ir::type_of(cts[i]).shape == t.shape ? cts[i] : ops::prim::reshape(cts[i], t.shape));
+    }
+  std::vector<Value> all = splice(*j.graph, inputs), out;
+  for (size_t i = 0; i < needs.size(); ++i)
+    if (needs[i]) out.push_back(j.gradient_of[i] < 0 ? ops::zeros_like(call.operands[i]) : all[j.gradient_of[i]]);
+  return out;
+}
+
+Value compose_put(const Row& view, int result, Args args) {
+  Value value = args.back().get<Value>();
+  args.pop_back();
+  Value base = args[0].get<Value>();
+  ir::Facts& facts = Builder::current().facts();
+  OneCall call = one_call(view, args, facts);
+  std::unique_ptr<ir::Graph> chain = ops::decompose(*call.graph, facts);
+  // The nodes from the result back to the base; each is linear in its first operand.
+  std::vector<ir::Node*> nodes;
+  bool partial = false;
+  for (Value v = chain->outputs()[result].value; !ir::is_input(v); v = v.node->inputs()[0]) {
+    BRASA_ASSERT(ops::row_of(*v.node).view_rule, view.name(), " is no chain of movements");
+    const std::string& name = v.node->op->name();
+    partial = partial || (name != "prim::reshape" && name != "prim::transpose");
+    nodes.push_back(v.node);
+  }
+  auto place = [&](Value v) {
+    for (ir::Node* n : nodes) v = ops::row_of(*n).transposed(0, *n, v);
+    return v;
+  };
+  // The rules above read their node's types alone, so nodes of the side graph serve; the values they make are here.
+  ir::Type t = ir::type_of(chain->outputs()[result].value);
+  Value written = ops::broadcast_to(ops::convert(value, t.dtype), t.shape);
+  Value placed = place(written);
+  if (!partial) return placed;
+  return ops::prim::select(place(ops::full(true, t.shape, DType::Bool)), placed, base);
+}
+
+}  // namespace
+
+std::vector<Value> splice(const ir::Graph& graph, const std::vector<Value>& inputs) {
+  ir::Graph& to = Builder::current().graph();
+  ir::ValueMap map;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) map.set(graph.inputs()[i].value, inputs[i]);
+  for (ir::Node* n : live_nodes(graph)) {
+    if (n->op == ir::input_op()) continue;
+    Args args;
+    for (const Arg& a : n->args) args.push_back(map(a));
+    ir::Node* copy = to.add(n->op, std::move(args), n->types);
+    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
+  }
+  std::vector<Value> out;
+  for (const ir::Output& o : graph.outputs()) {
+    out.push_back(o.check.empty() ? map(o.value) : Value{});
+    if (!o.check.empty()) to.add_check(map(o.value), o.check);
+  }
+  return out;
+}
+
+const Row& vjp_row(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given) {
+  return Registry::get().find_or_make(str("vjp::", row.name(), "/", bits(needs), "/", bits(given)), [&](Row& made) {
+    made.schema = schema_with(row, "cts", true);
+    made.doc = str("Cotangents of the operands of ", row.name(), ".");
+    made.random = row.random;
+    made.compose = [&row, needs, given](const Args& args) { return compose_vjp(row, needs, given, args); };
+  });
+}
+
+const Row& put_row(const Row& view, int result) {
+  return Registry::get().find_or_make(str("put::", view.name(), "/", result), [&](Row& made) {
+    made.schema = schema_with(view, "value", false);
+    made.doc = str("A tensor with values written through ", view.name(), ".");
+    made.compose = [&view, result](const Args& args) { return std::vector<Value>{compose_put(view, result, args)}; };
+  });
+}
+
+const Row* find_row(std::string_view name) {
+  if (const Row* row = ops::find(name)) return row;
+  auto tail = [&](size_t skip) { return name.substr(skip); };
+  if (name.starts_with("put::")) {
+    size_t slash = name.rfind('/');
+    const Row* view = slash == name.npos ? nullptr : find_row(name.substr(5, slash - 5));
+    return view ? &put_row(*view, std::atoi(std::string(tail(slash + 1)).c_str())) : nullptr;
+  }
+  if (name.starts_with("vjp::")) {
+    size_t last = name.rfind('/');
+    size_t first = last == name.npos || last == 0 ? name.npos : name.rfind('/', last - 1);
+    if (first == name.npos) return nullptr;
+    const Row* row = find_row(name.substr(5, first - 5));
+    return row ? &vjp_row(*row, bits(name.substr(first + 1, last - first - 1)), bits(tail(last + 1))) : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace brasa::transforms

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ops/table.h"
+
+namespace brasa::transforms {
+
+// Rows that follow from rows of the table, made on first use and kept. They let a recorded program name a derivative or a
+// write through a view as one operator; their composition is the derivation.
+
+/// `vjp::aten::gelu/10/1`: parameters of `row`, then `Tensor?[] cts`, one for each result. Gives the cotangents of the
+/// operands (tensors in the order of the arguments) that `needs` marks; zeros where none flows. `given` marks the cotangents
+/// that are present.
+const ops::Row& vjp_row(const ops::Row& row, const std::vector<bool>& needs, const std::vector<bool>& given);
+
+/// `put::aten::select.int/0`: parameters of the view row, then `Tensor value`. Gives the first operand with `value` written
+/// where the row's result number `result` looks.
+const ops::Row& put_row(const ops::Row& view, int result);
+
+/// A row of the table or a derived one by its name; null if there is none.
+const ops::Row* find_row(std::string_view name);
+
+/// Copies the graph's nodes into the current Builder's graph with `inputs` in place of its inputs; gives its outputs, with
+/// absent Values at the places of checks, which become checks there too.
+std::vector<ir::Value> splice(const ir::Graph& graph, const std::vector<ir::Value>& inputs);
+
+}  // namespace brasa::transforms

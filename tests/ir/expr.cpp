@@ -1,0 +1,78 @@
+#include "ir/expr.h"
+
+#include <gtest/gtest.h>
+
+namespace brasa::ir {
+namespace {
+
+TEST(Expr, EqualExpressionsAreOneNode) {
+  Expr s = Expr::size(0), t = Expr::size(1);
+  EXPECT_EQ((s + t) * 2 - t, s * 2 + t);
+  EXPECT_EQ((s + 1) * (s - 1), s * s - 1);
+  EXPECT_EQ(str((s + 3) * t), "s0*s1 + s1*3");
+  EXPECT_EQ(s - s, Expr(0));
+}
+
+TEST(Expr, DivisionUndoesWhatLinearisationDid) {
+  Expr c = Expr::size(0, 1), i = Expr::range(0, Expr(7)), j = Expr::range(1, c);
+  Expr linear = i * c + j;
+  EXPECT_EQ(floordiv(linear, c), i);
+  EXPECT_EQ(mod(linear, c), j);
+  Expr k = Expr::range(2, Expr(4));
+  EXPECT_EQ(floordiv(i * 8 + k, 8), i);
+  EXPECT_EQ(floordiv(i * 8 + k * 2 + 1, 2), i * 4 + k);
+  EXPECT_EQ(mod(floordiv(i * 12 + k, 4), 3), Expr(0));
+}
+
+TEST(Expr, FloorsNegativeNumbers) {
+  EXPECT_EQ(floordiv(Expr(-7), 2), Expr(-4));
+  EXPECT_EQ(mod(Expr(-7), 2), Expr(1));
+  EXPECT_EQ(ceildiv(Expr(7), 2), Expr(4));
+}
+
+TEST(Expr, BoundsDecideComparisons) {
+  Expr n = Expr::size(0, 2), i = Expr::range(0, n);
+  EXPECT_EQ(provably_less(i, n), true);
+  EXPECT_EQ(provably_less(n, i), false);
+  EXPECT_EQ(provably_equal(n, Expr(1)), false);
+  EXPECT_EQ(provably_equal(n, Expr(3)), std::nullopt);
+  EXPECT_EQ(provably_equal(Expr::size(1, 0, 8), Expr(3)), false);
+  EXPECT_TRUE(provably_divisible(Expr::size(1, 0, 8) * n, 4));
+  EXPECT_EQ(min(i, n), i);
+}
+
+// Random expressions of two kinds of symbols keep their value through the normal form.
+TEST(Expr, NormalFormKeepsTheValue) {
+  uint64_t state = 12345;
+  auto random = [&](int64_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(n));
+  };
+  Expr n = Expr::size(0, 1), i = Expr::range(0, n), j = Expr::range(1, Expr(6));
+  for (int trial = 0; trial < 2000; ++trial) {
+    int64_t nv = 1 + random(9), iv = random(nv), jv = random(6);
+    auto value = [&](const ExprNode& s) { return s.kind == ExprKind::Size ? nv : s.id == 0 ? iv : jv; };
+    std::vector<std::pair<Expr, int64_t>> pool = {{n, nv}, {i, iv}, {j, jv}, {Expr(3), 3}, {Expr(2), 2}};
+    for (int step = 0; step < 5; ++step) {
+      auto [a, av] = pool[random(static_cast<int64_t>(pool.size()))];
+      auto [b, bv] = pool[random(static_cast<int64_t>(pool.size()))];
+      auto floor = [](int64_t x, int64_t y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); };
+      int op = static_cast<int>(random(6));
+      switch (op) {
+        case 0: pool.push_back({a + b, av + bv}); break;
+        case 1: pool.push_back({a - b, av - bv}); break;
+        case 2: pool.push_back({a * b, av * bv}); break;
+        case 3: if (b->min > 0) pool.push_back({floordiv(a, b), floor(av, bv)}); break;
+        case 4: if (b->min > 0) pool.push_back({mod(a, b), av - bv * floor(av, bv)}); break;
+        case 5: pool.push_back({max(a, b), std::max(av, bv)}); break;
+      }
+      auto [e, expected] = pool.back();
+      ASSERT_EQ(evaluate(e, value), expected) << str(e) << " from op " << op << " of " << str(a) << " and " << str(b) << " with s0=" << nv << " r0=" << iv << " r1=" << jv;
+      ASSERT_LE(e->min, expected) << str(e);
+      ASSERT_GE(e->max, expected) << str(e);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brasa::ir
