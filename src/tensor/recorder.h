@@ -1,0 +1,52 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace brasa {
+
+class Tensor;
+struct CallArg;
+namespace ops {
+struct Row;
+}
+
+/// While a Recorder is installed on a thread, dispatch gives it the calls instead of running them (see src/capture).
+///
+/// What dispatch still does itself, the same in both modes: sizes, strides and sharing of views (a view of a recorded tensor
+/// shares its Storage; the result remembers {base tensor, view row, arguments, result number} so that the recorder can
+/// replay the chain), version counters, and the autograd graph. In-place and out= calls become `call` of the functional row
+/// followed by `write`. An autograd node made while recording keeps `snapshot`s of the row's tensor arguments, and when it
+/// runs while a Recorder is installed it calls dispatch with transforms::vjp_row(row, needs, given).
+///
+/// A recorded tensor's Storage has no memory yet (data() is null and `Storage::recorder` is set). Everything that needs the
+/// memory (data_ptr, item, printing, copies to the host, operators outside the recording) first calls `materialise`.
+class Recorder {
+ public:
+  static Recorder* current();
+  virtual ~Recorder();
+
+  /// Records a functional call; results are new contiguous tensors on storages of their own, without memory.
+  virtual void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) = 0;
+  /// From here on `target`'s part of its storage holds `value` (same sizes and dtype).
+  virtual void write(const Tensor& target, const Tensor& value) = 0;
+  /// The tensor's present value as a tensor of its own, which later writes do not reach. Costs nothing.
+  virtual Tensor snapshot(const Tensor& t) = 0;
+  /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
+  /// `reason` names the operator or call that needs a value.
+  virtual void materialise(const char* reason) = 0;
+
+  /// Installs a recorder on this thread; null suspends recording.
+  class Scope {
+   public:
+    explicit Scope(Recorder* recorder);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Recorder* outer_;
+  };
+};
+
+}  // namespace brasa
