@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,10 @@ class Recorder {
   virtual void write(const Tensor& target, const Tensor& value) = 0;
   /// The tensor's present value as a tensor of its own, which later writes do not reach. Costs nothing.
   virtual Tensor snapshot(const Tensor& t) = 0;
+  /// The key (int64 [seed, offset]) for the next random row, which dispatch passes as its generator, and how many numbers
+  /// that row took. A vjp row gets its forward row's key and takes none.
+  virtual Tensor random_key() = 0;
+  virtual void advance_random(int64_t numbers) = 0;
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;
