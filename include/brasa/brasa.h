@@ -1,0 +1,14 @@
+#pragma once
+
+// Everything that a program uses.
+#include <brasa/autograd.h>
+#include <brasa/call.h>
+#include <brasa/dtype.h>
+#include <brasa/error.h>
+#include <brasa/factories.h>
+#include <brasa/generator.h>
+#include <brasa/index.h>
+#include <brasa/ops_generated.h>
+#include <brasa/options.h>
+#include <brasa/scalar.h>
+#include <brasa/tensor.h>

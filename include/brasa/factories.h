@@ -1,0 +1,79 @@
+#pragma once
+
+#include <complex>
+#include <functional>
+#include <initializer_list>
+#include <vector>
+
+#include <brasa/tensor.h>
+
+// New tensors that no operator of the table computes.
+namespace brasa {
+
+/// Memory that is not filled.
+BRASA_API Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}, std::optional<MemoryFormat> format = {});
+BRASA_API Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
+BRASA_API Tensor empty_like(const Tensor& self, const TensorOptions& options = {}, std::optional<MemoryFormat> format = {});
+/// The caller's memory as a tensor; `deleter` runs when the last tensor on it is gone.
+BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
+BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
+BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter,
+                           const TensorOptions& options = {});
+BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
+                           const TensorOptions& options = {});
+/// A tensor without dimensions.
+BRASA_API Tensor scalar_tensor(const Scalar& value, const TensorOptions& options = {});
+
+namespace detail {
+
+/// What `tensor(...)` takes: a number, or lists of these nested to one depth.
+class BRASA_API TensorData {
+ public:
+  template <class T>
+    requires requires { dtype_for<T>::value; }
+  TensorData(T v) : scalar_(v), dtype_(dtype_for<T>::value) {}  // NOLINT
+  TensorData(std::initializer_list<TensorData> items);          // NOLINT
+  template <class T>
+    requires requires { dtype_for<T>::value; }
+  TensorData(ArrayRef<T> items) : list_(true), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {  // NOLINT
+    for (const T& v : items) values_.emplace_back(v);
+  }
+  template <class T>
+    requires requires { dtype_for<T>::value; }
+  TensorData(const std::vector<T>& items)  // NOLINT
+      : list_(true), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {
+    for (const T& v : items) values_.emplace_back(v);
+  }
+
+ private:
+  friend BRASA_API Tensor make_tensor(const TensorData& data, const TensorOptions& options);
+  bool list_ = false;
+  Scalar scalar_;
+  DType dtype_ = DType::Float32;
+  std::vector<int64_t> shape_;
+  std::vector<Scalar> values_;
+};
+
+BRASA_API Tensor make_tensor(const TensorData& data, const TensorOptions& options);
+
+}  // namespace detail
+
+/// `tensor({{1, 2}, {3, 4}})`, `tensor(0.5)`, `tensor(std::vector<float>{...})`. Without a dtype: int64, the default dtype, or bool.
+inline Tensor tensor(detail::TensorData data, const TensorOptions& options = {}) {
+  return detail::make_tensor(data, options);
+}
+
+// Functions on host data, whose result sizes depend on values.
+inline Tensor nonzero(const Tensor& self) { return self.nonzero(); }
+inline Tensor masked_select(const Tensor& self, const Tensor& mask) { return self.masked_select(mask); }
+inline bool equal(const Tensor& a, const Tensor& b) { return a.equal(b); }
+/// |a - b| <= atol + rtol * |b| everywhere.
+BRASA_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = {}) { return self.clone(format); }
+inline Tensor detach(const Tensor& self) { return self.detach(); }
+BRASA_API bool is_floating_point(const Tensor& self);
+BRASA_API DType promote_types(DType a, DType b);
+BRASA_API DType result_type(const Tensor& a, const Tensor& b);
+BRASA_API DType result_type(const Tensor& a, const Scalar& b);
+
+}  // namespace brasa
