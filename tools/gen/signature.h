@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/table.h"
+
+namespace brasa::gen {
+
+/// One parameter of a generated function.
+struct Parameter {
+  std::string type;           // "const Tensor&"
+  std::string name;
+  std::string default_value;  // "" if it must be given
+  std::string argument;       // the expressions that become CallArgs, in the schema's order
+};
+
+enum class Result { Tensor, Tuple, List };
+
+/// A row as a C++ function.
+struct Signature {
+  size_t index = 0;  // the row's position in the table
+  const ops::Row* row = nullptr;
+  std::string name;
+  std::vector<Parameter> params;
+  int self = -1;  // the parameter that a method leaves out
+  Result result = Result::Tensor;
+  size_t results = 1;
+  bool options = false;  // takes TensorOptions, whose requires_grad the result gets
+  bool writes = false;   // has the forms that write into a tensor: name_ and name_out
+};
+
+/// Those rows of the table that become C++ functions, with defaults taken away where overloads would be ambiguous.
+std::vector<Signature> signatures(const ops::Table& table);
+
+}  // namespace brasa::gen
