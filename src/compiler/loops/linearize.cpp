@@ -193,9 +193,8 @@ class Linearizer {
       auto loop = std::make_unique<Loop>();
       loop->loop = g.loop;
       for (const Node* s : g.sinks) {
-        Ranges closed = a_.nested(a_.closed(s)) & ~around;
-        // Closed loops are the innermost ones of a sink, so this is the outermost of them if all the rest are closed.
-        if ((closed & bit) && (a_.nested(a_.inside(s)) & ~around) == closed) loop->closes.push_back(s);
+        Ranges closed = a_.nested(a_.closed(s));
+        if (bit == (closed & -closed)) loop->closes.push_back(s);
       }
       loop->body = schedule(g.sinks, around | bit);
       block.push_back({nullptr, std::move(loop)});

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/image.h"
+
+namespace brasa::compiler {
+
+/// Compiles loop graphs, each named by its graph, for a target ("x86-64+avx512", runtime::cpu::host_target(),
+/// "nvptx+sm_80"). The code generator with LLVM in it is loaded on the first call: from BRASA_CODEGEN, or beside the
+/// library. brasa::Error if it is not there or does not know the target.
+runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, std::string_view target);
+/// The same from the graphs' texts.
+runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, std::string_view target);
+/// As `compile_kernel_texts`, on the thread pool: texts[i] is in one of the images, under its graph's name.
+std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const std::string> texts,
+                                                              std::string_view target);
+
+/// A kernel on its way, for people: stage is "loops", "llvm-raw", "llvm" or "assembly".
+std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage);
+
+/// Whether the code generator has been loaded by this process; a program that runs from caches alone never does.
+bool codegen_loaded();
+
+}  // namespace brasa::compiler

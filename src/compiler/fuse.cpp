@@ -1,0 +1,582 @@
+#include "compiler/fuse.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/indexing.h"
+#include "support/error.h"
+#include "support/hash.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+
+Expr Domain::rows() const {
+  Expr r(1);
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (!reduced[d]) r = r * dims[d];
+  return r;
+}
+bool Domain::has_reduced() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
+
+void append_to(std::string& out, const Domain& d) {
+  out += '[';
+  for (size_t i = 0; i < d.dims.size(); ++i) {
+    if (i) out += ", ";
+    if (d.reduced[i]) out += '~';
+    append_to(out, d.dims[i]);
+  }
+  out += ']';
+}
+
+std::string_view name(GroupKind kind) {
+  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "sort"};
+  return kNames[static_cast<int>(kind)];
+}
+
+int work_of(const Node* n) {
+  static const auto* work = new std::unordered_map<std::string_view, int>{
+      {"prim::div", 4},     {"prim::sqrt", 4},   {"prim::rsqrt", 4}, {"prim::rem", 10},   {"prim::exp", 10},
+      {"prim::exp2", 8},    {"prim::expm1", 12}, {"prim::log", 12},  {"prim::log2", 12},  {"prim::log10", 12},
+      {"prim::log1p", 14},  {"prim::sin", 14},   {"prim::cos", 14},  {"prim::tan", 20},   {"prim::asin", 16},
+      {"prim::acos", 16},   {"prim::atan", 16},  {"prim::sinh", 16}, {"prim::cosh", 16},  {"prim::tanh", 14},
+      {"prim::asinh", 20},  {"prim::acosh", 20}, {"prim::atanh", 20}, {"prim::erf", 16},  {"prim::erfc", 20},
+      {"prim::erfinv", 30}, {"prim::lgamma", 40}, {"prim::digamma", 40}, {"prim::pow", 30}, {"prim::atan2", 20},
+      {"prim::philox", 40}};
+  auto it = work->find(n->op->name());
+  return it == work->end() ? 1 : it->second;
+}
+
+namespace {
+
+// Recomputing a value of at most this cost is cheaper than a trip through memory.
+constexpr int kCheap = 4;
+// What a broadcast repeats may cost this much.
+constexpr int kCheapRepeated = 12;
+// Kernels with more pointers than this lose registers, and gain nothing.
+constexpr size_t kMaxBuffers = 48;
+constexpr size_t kMaxRoots = 24;
+
+struct Kernel {
+  GroupKind kind;
+  Domain domain;
+  std::vector<Node*> roots;              // in topological order
+  std::vector<int> producers, consumers;  // kernels; may repeat, may name merged ones
+  int merged_into = -1;
+};
+
+using Access = std::function<void(Value, const Index&)>;
+
+struct WalkKey {
+  Value value;
+  Index index;
+  friend bool operator==(const WalkKey& a, const WalkKey& b) { return a.value == b.value && a.index == b.index; }
+};
+struct WalkHash {
+  size_t operator()(const WalkKey& k) const {
+    uint64_t h = std::hash<Value>()(k.value);
+    for (Expr e : k.index) h = mix(h, reinterpret_cast<uint64_t>(e.node()));
+    return h;
+  }
+};
+
+class Fuser {
+ public:
+  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
+    size_t n = graph.nodes().size();
+    kind_.resize(n);
+    memory_.assign(n, false);
+    kernel_.assign(n, -1);
+    for (Node* node : live_) kind_[node->id] = prim_of(node);
+    for (Value v : forced) memory_[v.node->id] = true;
+  }
+
+  FusedGraph run() {
+    choose_values_in_memory();
+    make_kernels();
+    merge_kernels();
+    return extract();
+  }
+
+ private:
+  static bool is_heavy(Prim p) {
+    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Sort ||
+           p == Prim::Scatter || p == Prim::Convolution;
+  }
+  Prim kind(const Node* n) const { return kind_[n->id]; }
+
+  void choose_values_in_memory() {
+    std::vector<int> users(graph_.nodes().size());
+    for (const Node* n : live_) {
+      std::vector<Node*> seen;
+      n->for_each_input([&](Value v) {
+        if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
+          seen.push_back(v.node);
+          ++users[v.node->id];
+        }
+      });
+    }
+    for (const ir::Output& o : graph_.outputs())
+      if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
+    for (const Node* n : live_) {
+      if (is_heavy(kind(n))) memory_[n->id] = true;
+      if (kind(n) == Prim::Sort) materialise(n->arg<Value>(0));
+    }
+    cost_.assign(graph_.nodes().size(), 0);
+    leaves_.assign(graph_.nodes().size(), 0);
+    for (const Node* n : live_) {
+      int cost = 0, leaves = 0;
+      n->for_each_input([&](Value v) {
+        cost += seen_cost(v.node);
+        leaves += memory_[v.node->id] || kind(v.node) == Prim::Input ? 1 : leaves_[v.node->id];
+      });
+      Prim p = kind(n);
+      if (p == Prim::Pointwise) cost += work_of(n);
+      if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
+      if (is_leaf(p)) cost = 0;
+      cost_[n->id] = cost;
+      leaves_[n->id] = leaves;
+      if (p == Prim::Input || is_leaf(p)) continue;
+      if (users[n->id] > 1 && cost > kCheap) materialise(n->types.empty() ? Value{} : const_cast<Node*>(n)->out());
+      if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
+      repeated_operands(n);
+    }
+  }
+
+  int seen_cost(const Node* n) const { return memory_[n->id] || kind(n) == Prim::Input ? 1 : cost_[n->id]; }
+
+  void materialise(Value v) {
+    if (!ir::is_input(v)) memory_[v.node->id] = true;
+  }
+
+  // An operand whose elements are read many times each is computed once.
+  void repeated_operands(const Node* n) {
+    auto once = [&](Value v, int limit) {
+      if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
+    };
+    switch (kind(n)) {
+      case Prim::Broadcast:
+        once(n->arg<Value>(0), kCheapRepeated);
+        break;
+      case Prim::Window:
+      case Prim::Gather:
+        once(n->arg<Value>(0), kCheap);
+        break;
+      case Prim::Scatter:
+        for (Value v : n->arg<std::vector<Value>>(1)) once(v, kCheap);
+        break;
+      default:
+        break;
+    }
+  }
+
+  // The values in memory that an expression reads, without their places.
+  template <class F>
+  void frontier(const Node* root, F f) {
+    std::vector<const Node*> stack{root};
+    std::unordered_set<const Node*> seen;
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      n->for_each_input([&](Value v) {
+        if (!seen.insert(v.node).second) return;
+        if (memory_[v.node->id] || kind(v.node) == Prim::Input)
+          f(v.node);
+        else
+          stack.push_back(v.node);
+      });
+    }
+  }
+
+  void make_kernels() {
+    for (Node* n : live_) {
+      if (!memory_[n->id] || kind(n) == Prim::Input) continue;
+      Kernel k{GroupKind::Loops, {}, {n}, {}, {}, -1};
+      Shape dims = n->types[0].shape;
+      switch (kind(n)) {
+        case Prim::Reduce:
+        case Prim::ArgReduce: {
+          dims = type_of(n->arg<Value>(0)).shape;
+          k.domain.reduced.assign(dims.size(), false);
+          for (int64_t d : reduced_dims(n)) k.domain.reduced[d] = true;
+          break;
+        }
+        case Prim::Dot:
+          k.kind = GroupKind::Contraction;
+          break;
+        case Prim::Scan:
+          k.kind = GroupKind::Scan;
+          break;
+        case Prim::Sort:
+          k.kind = GroupKind::Sort;
+          break;
+        case Prim::Scatter:
+          k.kind = GroupKind::Scatter;
+          break;
+        default:
+          break;
+      }
+      k.domain.dims = dims;
+      k.domain.reduced.resize(dims.size(), false);
+      int id = static_cast<int>(kernels_.size());
+      frontier(n, [&](const Node* p) {
+        if (kind(p) == Prim::Input) return;
+        k.producers.push_back(kernel_[p->id]);
+        kernels_[kernel_[p->id]].consumers.push_back(id);
+      });
+      kernel_[n->id] = id;
+      kernels_.push_back(std::move(k));
+    }
+  }
+
+  static std::vector<int64_t> reduced_dims(const Node* n) {
+    if (prim_of(n) == Prim::ArgReduce) return {n->arg<Expr>(1).constant()};
+    return int_args(n, 1);
+  }
+
+  int find(int k) const {
+    while (kernels_[k].merged_into >= 0) k = kernels_[k].merged_into;
+    return k;
+  }
+
+  void merge_kernels() {
+    for (int c = 0; c < static_cast<int>(kernels_.size()); ++c) {
+      const Node* root = kernels_[c].roots[0];
+      // The largest producers first: most memory traffic is saved there.
+      std::vector<Node*> read;
+      std::vector<Node*> inputs;
+      frontier(root, [&](const Node* p) {
+        (kind(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p));
+      });
+      auto bytes = [](const Node* n) {
+        auto numel = n->types[0].numel().maybe_constant();
+        return numel ? *numel * size_of(n->types[0].dtype) : int64_t{1} << 20;
+      };
+      std::stable_sort(read.begin(), read.end(), [&](Node* a, Node* b) { return bytes(a) > bytes(b); });
+      for (Node* p : read) merge(find(kernel_[p->id]), find(c), true);
+      // Kernels that read the same large value.
+      for (Node* p : read)
+        if (same_numel(p, root)) siblings(p, c);
+      for (Node* p : inputs)
+        if (same_numel(p, root)) siblings(p, c);
+    }
+  }
+
+  bool same_numel(const Node* value, const Node* root) {
+    return value->types[0].numel() == kernels_[find(kernel_[root->id])].domain.numel();
+  }
+
+  void siblings(Node* value, int c) {
+    std::vector<int>& readers = readers_[value];
+    int tried = 0;
+    for (size_t i = readers.size(); i-- > 0 && tried < 4; ++tried) {
+      int a = find(readers[i]), b = find(c);
+      if (a != b) merge(std::min(a, b), std::max(a, b), false);
+    }
+    readers.push_back(c);
+  }
+
+  enum class Member { Full, Row, Reduce, None };
+
+  Member member(const Node* root, const Domain& d) const {
+    Prim p = kind(root);
+    if (p == Prim::Reduce || p == Prim::ArgReduce) {
+      const Shape& in = type_of(root->arg<Value>(0)).shape;
+      std::vector<bool> reduced(in.size(), false);
+      for (int64_t dim : reduced_dims(root)) reduced[dim] = true;
+      return same_blocks({in, reduced}, d) ? Member::Reduce : Member::None;
+    }
+    Expr numel = root->types[0].numel();
+    if (numel == d.numel()) return Member::Full;
+    if (numel == d.rows()) return Member::Row;
+    return Member::None;
+  }
+
+  // Equal after neighbouring dimensions of one sort are taken together.
+  static bool same_blocks(const Domain& a, const Domain& b) {
+    auto blocks = [](const Domain& d) {
+      std::vector<std::pair<Expr, bool>> out;
+      for (size_t i = 0; i < d.dims.size(); ++i) {
+        if (d.dims[i].is(1)) continue;
+        if (!out.empty() && out.back().second == d.reduced[i])
+          out.back().first = out.back().first * d.dims[i];
+        else
+          out.push_back({d.dims[i], d.reduced[i]});
+      }
+      return out;
+    };
+    return blocks(a) == blocks(b);
+  }
+
+  static constexpr uint32_t kProbe = 1u << 20;  // ids of ranges that only exist here
+
+  struct Ranges {
+    Index index;
+    Expr full, row;
+  };
+  static Ranges ranges_of(const Domain& d) {
+    Ranges r;
+    for (size_t i = 0; i < d.dims.size(); ++i)
+      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbe + static_cast<uint32_t>(i), d.dims[i]));
+    r.full = linearise(r.index, d.dims);
+    Index kept;
+    Shape shape;
+    for (size_t i = 0; i < d.dims.size(); ++i)
+      if (!d.reduced[i]) {
+        kept.push_back(r.index[i]);
+        shape.push_back(d.dims[i]);
+      }
+    r.row = linearise(kept, shape);
+    return r;
+  }
+
+  void walk(Value v, const Index& index, const Access& access, std::unordered_set<WalkKey, WalkHash>& seen, bool top) {
+    if (!seen.insert({v, index}).second) return;
+    const Node* n = v.node;
+    Prim p = kind(n);
+    if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
+    if (is_leaf(p)) return;
+    if (is_view(p)) return walk(n->arg<Value>(0), view_index(n, index), access, seen, false);
+    switch (p) {
+      case Prim::Pointwise:
+        n->for_each_input([&](Value o) { walk(o, index, access, seen, false); });
+        return;
+      case Prim::Pad: {
+        const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
+        Index at(index.size());
+        for (size_t d = 0; d < at.size(); ++d) at[d] = floordiv(index[d] - low[d], gaps[d] + 1);
+        walk(n->arg<Value>(0), at, access, seen, false);
+        walk(n->arg<Value>(1), {}, access, seen, false);
+        return;
+      }
+      case Prim::Concat: {
+        int64_t dim = n->arg<Expr>(1).constant();
+        Index at = index;
+        for (Value x : n->arg<std::vector<Value>>(0)) {
+          walk(x, at, access, seen, false);
+          at[dim] = at[dim] - type_of(x).shape[dim];
+        }
+        return;
+      }
+      case Prim::Gather: {
+        Value x = n->arg<Value>(0);
+        const auto& indices = n->arg<std::vector<Value>>(1);
+        std::vector<int64_t> dims = int_args(n, 2);
+        size_t rank = type_of(indices[0]).shape.size();
+        Index front(index.begin(), index.begin() + static_cast<int64_t>(rank)), at(type_of(x).shape.size());
+        for (size_t i = 0; i < indices.size(); ++i) {
+          walk(indices[i], front, access, seen, false);
+          at[dims[i]] = Expr::value(kProbe + next_value_++, type_of(x).shape[dims[i]]);
+        }
+        size_t k = rank;
+        for (int64_t d : other_dims(dims, type_of(x).rank())) at[d] = index[k++];
+        walk(x, at, access, seen, false);
+        return;
+      }
+      default:
+        fail_internal(str(n->op->name(), " inside an expression"));
+    }
+  }
+
+  // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
+  bool aligned(const Kernel& of, const Kernel& by, const Domain& d) {
+    Ranges r = ranges_of(d);
+    bool ok = true;
+    std::unordered_set<WalkKey, WalkHash> seen;
+    for (Node* root : by.roots) {
+      Member m = member(root, d);
+      Access access = [&](Value v, const Index& at) {
+        if (!ok || std::find(of.roots.begin(), of.roots.end(), v.node) == of.roots.end()) return;
+        Member p = member(v.node, d);
+        Expr linear = linearise(at, type_of(v).shape);
+        if (p == Member::Full)
+          ok = m != Member::Row && linear == r.full;
+        else
+          ok = linear == r.row;
+      };
+      if (m == Member::Reduce) {
+        Value in = root->arg<Value>(0);
+        const Shape& shape = type_of(in).shape;
+        walk(in, shape == d.dims ? r.index : delinearise(r.full, shape), access, seen, false);
+      } else {
+        const Shape& shape = root->types[0].shape;
+        Index index = m == Member::Full && shape == d.dims ? r.index : delinearise(m == Member::Full ? r.full : r.row, shape);
+        walk(root->out(), index, access, seen, true);
+      }
+      if (!ok) return false;
+    }
+    return true;
+  }
+
+  bool compatible(const Kernel& p, const Kernel& c, Domain& d) {
+    if (p.kind == GroupKind::Contraction) {
+      if (c.kind != GroupKind::Loops || c.domain.has_reduced()) return false;
+      d = p.domain;
+    } else if (p.kind == GroupKind::Loops && c.kind == GroupKind::Loops) {
+      d = c.domain.has_reduced() && !p.domain.has_reduced() ? c.domain : p.domain;
+    } else {
+      return false;
+    }
+    for (const Kernel* k : {&p, &c})
+      for (Node* root : k->roots) {
+        if (p.kind == GroupKind::Contraction && kind(root) == Prim::Dot) continue;
+        Member m = member(root, d);
+        if (m == Member::None || (p.kind == GroupKind::Contraction && m != Member::Full)) return false;
+      }
+    return true;
+  }
+
+  // Is there a path from one to the other through a third kernel?
+  bool path_around(int from, int to) {
+    std::vector<int> stack;
+    std::vector<bool> seen(kernels_.size());
+    seen[from] = true;
+    auto push = [&](int k) {
+      for (int c : kernels_[k].consumers) {
+        c = find(c);
+        if (seen[c] || (k == from && c == to)) continue;
+        seen[c] = true;
+        stack.push_back(c);
+      }
+    };
+    push(from);
+    while (!stack.empty()) {
+      int k = stack.back();
+      stack.pop_back();
+      if (k == to) return true;
+      push(k);
+    }
+    return false;
+  }
+
+  size_t buffers(const Kernel& a, const Kernel& b) {
+    std::unordered_set<const Node*> all;
+    for (const Kernel* k : {&a, &b})
+      for (Node* root : k->roots) {
+        all.insert(root);
+        frontier(root, [&](const Node* p) { all.insert(p); });
+      }
+    return all.size();
+  }
+
+  void merge(int p, int c, bool reads) {
+    if (p == c) return;
+    Kernel &kp = kernels_[p], &kc = kernels_[c];
+    Domain d;
+    if (kp.roots.size() + kc.roots.size() > kMaxRoots || !compatible(kp, kc, d)) return;
+    // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
+    if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.has_reduced() != kc.domain.has_reduced())) return;
+    if (path_around(p, c) || path_around(c, p)) return;
+    if (!aligned(kp, kc, d) || buffers(kp, kc) > kMaxBuffers) return;
+    kp.domain = d;
+    kp.roots.insert(kp.roots.end(), kc.roots.begin(), kc.roots.end());
+    std::sort(kp.roots.begin(), kp.roots.end(), [](Node* a, Node* b) { return a->id < b->id; });
+    auto add = [&](std::vector<int>& to, const std::vector<int>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+      for (int& k : to) k = find(k);
+      std::sort(to.begin(), to.end());
+      to.erase(std::unique(to.begin(), to.end()), to.end());
+      std::erase(to, p);
+    };
+    kc.merged_into = p;
+    add(kp.producers, kc.producers);
+    add(kp.consumers, kc.consumers);
+  }
+
+  // Kernels in an order in which each comes after what it reads.
+  std::vector<int> order() {
+    std::vector<int> out, state(kernels_.size(), 0);
+    std::function<void(int)> visit = [&](int k) {
+      k = find(k);
+      if (state[k]) return;
+      state[k] = 1;
+      for (int p : kernels_[k].producers)
+        if (find(p) != k) visit(p);
+      out.push_back(k);
+    };
+    for (int k = 0; k < static_cast<int>(kernels_.size()); ++k)
+      if (kernels_[k].merged_into < 0) visit(k);
+    return out;
+  }
+
+  FusedGraph extract() {
+    std::vector<bool> needed(graph_.nodes().size());
+    for (const ir::Output& o : graph_.outputs()) needed[o.value.node->id] = true;
+    for (const Kernel& k : kernels_)
+      if (k.merged_into < 0)
+        for (Node* root : k.roots)
+          frontier(root, [&](const Node* p) {
+            if (kind(p) != Prim::Input && find(kernel_[p->id]) != find(kernel_[root->id])) needed[p->id] = true;
+          });
+    FusedGraph out;
+    for (int k : order()) out.groups.push_back(extract(kernels_[k], needed));
+    return out;
+  }
+
+  Group extract(const Kernel& k, const std::vector<bool>& needed) {
+    Group g;
+    g.kind = k.kind;
+    g.domain = k.domain;
+    g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
+    int self = find(kernel_[k.roots[0]->id]);
+    ir::ValueMap map;
+    std::unordered_set<const Node*> done;
+    std::vector<Node*> body;
+    auto inside = [&](const Node* n) {
+      return kind(n) != Prim::Input && (!memory_[n->id] || find(kernel_[n->id]) == self);
+    };
+    // Inputs first, in the order in which the expressions read them.
+    std::function<void(Node*)> visit = [&](Node* n) {
+      if (!done.insert(n).second) return;
+      n->for_each_input([&](Value v) {
+        if (inside(v.node)) {
+          visit(v.node);
+        } else if (!map.find(v)) {
+          std::vector<Expr> strides;
+          if (int i = graph_.input_index(v); i >= 0) strides = graph_.inputs()[i].strides;
+          ir::Type t = type_of(v);
+          t.weak = false;
+          map.set(v, g.graph->add_input(t, "", strides));
+          g.inputs.push_back(v);
+        }
+      });
+      body.push_back(n);
+    };
+    for (Node* root : k.roots) visit(root);
+    for (Node* n : body) {
+      ir::Args args;
+      for (const ir::Arg& a : n->args) args.push_back(map(a));
+      Node* copy = g.graph->add(n->op, std::move(args), n->types);
+      for (uint32_t i = 0; i < n->types.size(); ++i) map.set({n, i}, copy->out(i));
+    }
+    for (Node* root : k.roots) {
+      if (!needed[root->id]) continue;
+      for (uint32_t i = 0; i < root->types.size(); ++i) {
+        g.graph->add_output(map({root, i}));
+        g.outputs.push_back({root, i});
+      }
+    }
+    g.output_strides.resize(g.outputs.size());
+    return g;
+  }
+
+  const ir::Graph& graph_;
+  std::vector<Node*> live_;
+  std::vector<Prim> kind_;
+  std::vector<bool> memory_;  // by node id: its results are values in memory
+  std::vector<int> cost_, leaves_, kernel_;
+  std::vector<Kernel> kernels_;
+  std::unordered_map<const Node*, std::vector<int>> readers_;
+  uint32_t next_value_ = 0;
+};
+
+}  // namespace
+
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised) {
+  return Fuser(graph, materialised).run();
+}
+
+}  // namespace brasa::compiler

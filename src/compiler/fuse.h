@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace brasa::compiler {
+
+/// The iterations that the members of a group share. A member either has an element for each of them, or one for each
+/// iteration of the dimensions that are not reduced (a row).
+struct Domain {
+  ir::Shape dims;
+  std::vector<bool> reduced;
+  ir::Expr numel() const { return ir::product(dims); }
+  ir::Expr rows() const;
+  bool has_reduced() const;
+};
+void append_to(std::string& out, const Domain& d);  // "[8, 197 | 192]" with reduced dimensions after the bar, or "[…]"
+
+enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Sort };
+std::string_view name(GroupKind kind);
+
+/// What becomes one kernel (a scatter: two). `graph` is a small graph of primitives on its own; its inputs and outputs are
+/// tensors in memory.
+struct Group {
+  GroupKind kind = GroupKind::Loops;
+  Domain domain;
+  std::unique_ptr<ir::Graph> graph;
+  std::vector<ir::Value> inputs, outputs;  // of the whole graph, as the graph's
+  /// Strides of outputs that are not contiguous.
+  std::vector<std::vector<ir::Expr>> output_strides;
+};
+
+struct FusedGraph {
+  std::vector<Group> groups;  // in an order that respects their dependences
+};
+
+/// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case.
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised);
+
+/// Work for one element of a point-wise primitive, in simple instructions.
+int work_of(const ir::Node* n);
+
+}  // namespace brasa::compiler

@@ -1,0 +1,162 @@
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <bit>
+
+#include "compiler/targets/emitter.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Node;
+
+// Parameters: every buffer's address, then every size. One block computes one iteration of the block loops.
+void Emitter::set_up_gpu_kernel() {
+  auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
+  std::vector<llvm::Type*> parameters(graph_.inputs().size(), pointer);
+  parameters.insert(parameters.end(), layout_.sizes.size(), b_.getInt64Ty());
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
+  set_attributes(*function_, target_);
+  llvm::LLVMContext& c = b_.getContext();
+  auto note = [&](const char* key, int64_t value) {
+    llvm::Metadata* items[] = {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(c, key),
+                               llvm::ValueAsMetadata::get(b_.getInt32(static_cast<uint32_t>(value)))};
+    module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(c, items));
+  };
+  note("kernel", 1);
+  note("maxntidx", layout_.threads);
+
+  entry_ = llvm::BasicBlock::Create(c, "entry", function_);
+  auto* start = llvm::BasicBlock::Create(c, "start", function_);
+  b_.SetInsertPoint(entry_);
+  b_.SetInsertPoint(b_.CreateBr(start));
+  b_.SetInsertPoint(start);
+  size_t at = 0;
+  for (; at < graph_.inputs().size(); ++at)
+    buffers_.push_back(b_.CreateAddrSpaceCast(function_->getArg(static_cast<unsigned>(at)), b_.getPtrTy()));
+  for (ir::Expr s : layout_.sizes) sizes_[s] = function_->getArg(static_cast<unsigned>(at++));
+  begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
+  thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
+  llvm::Value* rest = thread_;
+  for (size_t i = analysis_.loops().size(); i-- > 0;) {
+    if (!(analysis_.kind(ForKind::Thread) >> i & 1)) continue;
+    llvm::Value* extent = i64(analysis_.loops()[i].extent().constant());
+    range_values_[i] = b_.CreateURem(rest, extent);
+    rest = b_.CreateUDiv(rest, extent);
+  }
+}
+
+void Emitter::barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+llvm::Value* Emitter::shared_array(llvm::Type* type, int64_t elements) {
+  auto* array = llvm::ArrayType::get(type, static_cast<uint64_t>(elements));
+  auto* global = new llvm::GlobalVariable(module_, array, false, llvm::GlobalValue::InternalLinkage,
+                                          llvm::PoisonValue::get(array), graph_.name + "_shared", nullptr,
+                                          llvm::GlobalValue::NotThreadLocal, 3);
+  global->setAlignment(llvm::Align(16));
+  return b_.CreateAddrSpaceCast(global, b_.getPtrTy());
+}
+
+// Thread loops that a store does not mention: one thread writes for all of them.
+Ranges Emitter::threads_missing(const Node* store) const {
+  return analysis_.kind(ForKind::Thread) & ~analysis_.inside(store);
+}
+
+llvm::Value* Emitter::first_thread_of(Ranges threads) {
+  llvm::Value* first = b_.getTrue();
+  for (; threads; threads &= threads - 1)
+    first = b_.CreateAnd(first, b_.CreateICmpEQ(range_values_[std::countr_zero(threads)], i64(0)));
+  return first;
+}
+
+// Exchanges every value with the thread of the warp whose number differs in the bits of `distance`.
+Emitter::Values Emitter::shuffle(const Values& v, int distance) {
+  Values out;
+  for (llvm::Value* x : v) {
+    llvm::Type* type = x->getType();
+    auto bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
+    llvm::Value* raw = b_.CreateBitCast(x, b_.getIntNTy(bits));
+    auto exchange = [&](llvm::Value* word) {
+      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
+                                {b_.getInt32(0xffffffff), word, b_.getInt32(static_cast<uint32_t>(distance)),
+                                 b_.getInt32(31)});
+    };
+    if (bits == 64) {
+      llvm::Value* low = exchange(b_.CreateTrunc(raw, b_.getInt32Ty()));
+      llvm::Value* high = exchange(b_.CreateTrunc(b_.CreateLShr(raw, i64(32)), b_.getInt32Ty()));
+      raw = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), i64(32)));
+    } else {
+      raw = b_.CreateTrunc(exchange(b_.CreateZExt(raw, b_.getInt32Ty())), raw->getType());
+    }
+    out.push_back(b_.CreateBitCast(raw, type));
+  }
+  return out;
+}
+
+// Combines over the closed thread loops, which are the innermost ones: `group` neighbours share a result. All threads
+// of the block come here together.
+Emitter::Values Emitter::reduce_threads(const Node* n, const Values& v) {
+  Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
+  if (!closed) return v;
+  Ranges open = analysis_.kind(ForKind::Thread) & ~closed;
+  BRASA_ASSERT(!open || static_cast<int>(std::bit_width(open)) <= std::countr_zero(closed),
+               "a reduction over threads closes the innermost thread loops");
+  int64_t group = 1, block = layout_.threads;
+  for (Ranges r = closed; r; r &= r - 1) group *= analysis_.loops()[std::countr_zero(r)].extent().constant();
+  const std::string& combiner = n->arg<std::string>(2);
+  DType t = n->types[0].dtype;
+  bool power = std::has_single_bit(static_cast<uint64_t>(group));
+  Values now = v;
+  // Within a warp; threads of a last, partial warp may not be asked for values.
+  int64_t warp = group % 32 == 0 ? 32 : (power && group < 32 && block % 32 == 0) ? group : 1;
+  for (int64_t d = warp / 2; d >= 1; d /= 2) now = combine(combiner, now, shuffle(now, static_cast<int>(d)), t);
+  if (warp == group) return now;
+
+  // One value a warp (or thread) goes through shared memory; every thread reads its group's.
+  int64_t parts = group / warp, slots = block / warp;
+  Values arrays;
+  for (llvm::Value* x : now) {
+    bool truth = x->getType()->isIntegerTy(1);
+    arrays.push_back(shared_array(truth ? b_.getInt8Ty() : x->getType(), slots));
+  }
+  auto memory = [&](llvm::Value* x) { return x->getType()->isIntegerTy(1) ? b_.getInt8Ty() : x->getType(); };
+  barrier();
+  llvm::Value* slot = b_.CreateUDiv(thread_, i64(warp));
+  emit_if(b_.CreateICmpEQ(b_.CreateURem(thread_, i64(warp)), i64(0)), [&] {
+    for (size_t r = 0; r < now.size(); ++r) {
+      llvm::Value* x = now[r]->getType()->isIntegerTy(1) ? b_.CreateZExt(now[r], b_.getInt8Ty()) : now[r];
+      b_.CreateStore(x, b_.CreateGEP(memory(now[r]), arrays[r], slot));
+    }
+  });
+  barrier();
+  llvm::Value* first = b_.CreateMul(b_.CreateUDiv(thread_, i64(group)), i64(parts));
+  auto read = [&](llvm::Value* at) {
+    Values out;
+    for (size_t r = 0; r < now.size(); ++r) {
+      llvm::Value* x = b_.CreateLoad(memory(now[r]), b_.CreateGEP(memory(now[r]), arrays[r], at));
+      out.push_back(now[r]->getType()->isIntegerTy(1) ? b_.CreateTrunc(x, b_.getInt1Ty()) : x);
+    }
+    return out;
+  };
+  if (parts <= 32) {
+    std::vector<Values> list;
+    for (int64_t i = 0; i < parts; ++i) list.push_back(read(b_.CreateAdd(first, i64(i))));
+    return fold_list(combiner, std::move(list), t);
+  }
+  Values start = read(first), slots_now;
+  for (llvm::Value* x : start) {
+    slots_now.push_back(stack(x->getType()));
+    b_.CreateStore(x, slots_now.back());
+  }
+  emit_counted(i64(1), i64(parts), i64(1), true, [&](llvm::Value* i) {
+    Values old;
+    for (size_t r = 0; r < start.size(); ++r) old.push_back(b_.CreateLoad(start[r]->getType(), slots_now[r]));
+    Values next = combine(combiner, old, read(b_.CreateAdd(first, i)), t);
+    for (size_t r = 0; r < start.size(); ++r) b_.CreateStore(next[r], slots_now[r]);
+  });
+  for (size_t r = 0; r < start.size(); ++r) start[r] = b_.CreateLoad(start[r]->getType(), slots_now[r]);
+  return start;
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,189 @@
+#include "compiler/targets/emitter.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Value;
+
+// Puts in what is known at this place: unroll indices as numbers, the vector loop's index as start + lane.
+Expr Emitter::at_copy(Expr e) {
+  Ranges special = analysis_.kind(ForKind::Unroll);
+  if (vector_.loop >= 0) special |= Ranges{1} << vector_.loop;
+  if (!(analysis_.of(e) & special)) return e;
+  return ir::substitute(e, [&](Expr s) -> std::optional<Expr> {
+    if (s->kind != ExprKind::Range) return std::nullopt;
+    int loop = analysis_.loop_of(s);
+    if (loop == vector_.loop) return vector_.symbol + int64_t{vector_.lanes} * vector_.copy + vector_.lane;
+    if (analysis_.loops()[loop].kind == ForKind::Unroll) return Expr(unrolled_[loop]);
+    return std::nullopt;
+  });
+}
+
+bool Emitter::varies(Expr e) {
+  if (vector_.loop < 0 || vector_.lanes == 1) return false;
+  std::vector<Expr> symbols;
+  ir::collect_symbols(e, symbols);
+  for (Expr s : symbols) {
+    if (s == vector_.lane) return true;
+    if (s->kind == ExprKind::Value) {
+      const ir::Node* bind = analysis_.binds().at(s);
+      if (lanes_of(eval(Value{const_cast<ir::Node*>(bind), 0})) > 1) return true;
+    }
+  }
+  return false;
+}
+
+// e = base + stride * lane with uniform base and stride, or false. Quotients and remainders stay linear where a whole
+// vector falls into one row, which the known multiples of start and divisor show.
+bool Emitter::split(Expr e, Expr& base, Expr& stride) {
+  if (!varies(e)) {
+    base = e;
+    stride = 0;
+    return true;
+  }
+  Expr b, s;
+  switch (e->kind) {
+    case ExprKind::Range:
+      base = 0;
+      stride = 1;
+      return e == vector_.lane;
+    case ExprKind::Add: {
+      base = e->value;
+      stride = 0;
+      for (Expr a : e->args) {
+        if (!split(a, b, s)) return false;
+        base = base + b;
+        stride = stride + s;
+      }
+      return true;
+    }
+    case ExprKind::Mul: {
+      Expr factor = e->value;
+      bool found = false;
+      for (Expr a : e->args) {
+        if (!varies(a)) {
+          factor = factor * a;
+        } else if (found || !split(a, b, s)) {
+          return false;
+        } else {
+          found = true;
+        }
+      }
+      base = b * factor;
+      stride = s * factor;
+      return true;
+    }
+    case ExprKind::FloorDiv:
+    case ExprKind::Mod: {
+      Expr divisor = e->args[1];
+      if (varies(divisor) || !split(e->args[0], b, s) || !s.is_constant() || s.constant() < 1) return false;
+      int64_t row = s.constant() * vector_.lanes;
+      if (!provably_divisible(b, row) || !provably_divisible(divisor, row)) return false;
+      base = e->kind == ExprKind::FloorDiv ? floordiv(b, divisor) : mod(b, divisor);
+      stride = e->kind == ExprKind::FloorDiv ? Expr(0) : s;
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+Emitter::LaneIndex Emitter::lane_index(Expr e) {
+  LaneIndex out;
+  out.whole = e;
+  out.linear = split(e, out.base, out.stride);
+  return out;
+}
+
+llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol, bool memo) {
+  if (e.is_constant()) return i64(e.constant());
+  if (memo)
+    for (size_t i = frames_.size(); i-- > 0;) {
+      auto it = frames_[i].exprs.find(e);
+      if (it != frames_[i].exprs.end()) return it->second;
+    }
+  auto arg = [&](size_t i) { return eval_any(e->args[i], symbol, memo); };
+  llvm::Value* r = nullptr;
+  switch (e->kind) {
+    case ExprKind::Constant:
+      break;
+    case ExprKind::Size:
+    case ExprKind::Range:
+    case ExprKind::Value:
+      return symbol(e);
+    case ExprKind::Mul:
+      for (size_t i = 0; i < e->args.size(); ++i) {
+        llvm::Value* a = arg(i);
+        if (r) match(r, a);
+        r = r ? b_.CreateNSWMul(r, a) : a;
+      }
+      if (e->value != 1) r = b_.CreateNSWMul(r, number(r->getType(), e->value));
+      break;
+    case ExprKind::Add:
+      for (size_t i = 0; i < e->args.size(); ++i) {
+        llvm::Value* a = arg(i);
+        if (r) match(r, a);
+        r = r ? b_.CreateNSWAdd(r, a) : a;
+      }
+      if (e->value != 0) r = b_.CreateNSWAdd(r, number(r->getType(), e->value));
+      break;
+    case ExprKind::FloorDiv:
+    case ExprKind::Mod: {
+      llvm::Value *a = arg(0), *d = arg(1);
+      match(a, d);
+      // A divisor is positive wherever it matters; a loop that never runs may still divide by an extent of 0 here.
+      if (e->args[1]->min < 1) d = intrinsic(llvm::Intrinsic::smax, {d, number(d->getType(), 1)});
+      if (e->args[0]->min >= 0) {
+        r = e->kind == ExprKind::FloorDiv ? b_.CreateUDiv(a, d) : b_.CreateURem(a, d);
+      } else {
+        llvm::Value *q = b_.CreateSDiv(a, d), *rest = b_.CreateNSWSub(a, b_.CreateNSWMul(q, d));
+        llvm::Value* below = b_.CreateICmpSLT(rest, number(rest->getType(), 0));
+        r = e->kind == ExprKind::FloorDiv ? b_.CreateAdd(q, b_.CreateSExt(below, q->getType()))
+                                          : b_.CreateSelect(below, b_.CreateAdd(rest, d), rest);
+      }
+      break;
+    }
+    case ExprKind::Min:
+    case ExprKind::Max: {
+      llvm::Value *x = arg(0), *y = arg(1);
+      match(x, y);
+      r = intrinsic(e->kind == ExprKind::Min ? llvm::Intrinsic::smin : llvm::Intrinsic::smax, {x, y});
+      break;
+    }
+  }
+  if (memo) frames_.back().exprs[e] = r;
+  return r;
+}
+
+llvm::Value* Emitter::eval_expr(Expr e) {
+  std::vector<Expr> symbols;
+  ir::collect_symbols(e, symbols);
+  bool memo = true;
+  for (Expr s : symbols) memo &= s->kind != ExprKind::Value;
+  return eval_any(
+      e,
+      [&](Expr s) -> llvm::Value* {
+        if (s == vector_.symbol && vector_.loop >= 0) return vector_.start;
+        if (s->kind == ExprKind::Size) return sizes_.at(s);
+        if (s->kind == ExprKind::Value)
+          return eval(Value{const_cast<ir::Node*>(analysis_.binds().at(s)), 0});
+        llvm::Value* v = range_values_[analysis_.loop_of(s)];
+        BRASA_ASSERT(v, "the loop ", s, " is not around its use");
+        return v;
+      },
+      memo);
+}
+
+llvm::Value* Emitter::eval_lanes(Expr e) {
+  return eval_any(
+      e,
+      [&](Expr s) -> llvm::Value* {
+        if (vector_.loop >= 0 && s == vector_.lane) return lane_numbers(vector_.lanes, b_.getInt64Ty());
+        return eval_expr(s);
+      },
+      false);
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,266 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include "compiler/targets/emitter.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+Emitter::Place Emitter::place_of(Value buffer) {
+  DType t = type_of(buffer).dtype;
+  if (int i = graph_.input_index(buffer); i >= 0) return {buffers_[i], t};
+  llvm::Value*& array = arrays_[buffer.node];
+  if (!array) {
+    BRASA_ASSERT(loop_kind(buffer.node->op) == LoopOp::Table, "a stage is read before it is made");
+    std::vector<llvm::Constant*> items;
+    for (Expr e : buffer.node->arg<std::vector<Expr>>(0)) {
+      auto bits = static_cast<uint64_t>(e.constant());
+      if (t == DType::Float64)
+        items.push_back(llvm::ConstantExpr::getBitCast(b_.getInt64(bits), b_.getDoubleTy()));
+      else if (t == DType::Float32)
+        items.push_back(llvm::ConstantExpr::getBitCast(b_.getInt32(static_cast<uint32_t>(bits)), b_.getFloatTy()));
+      else
+        items.push_back(llvm::ConstantInt::get(memory_type(t), bits));
+    }
+    auto* type = llvm::ArrayType::get(memory_type(t), items.size());
+    auto* global = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
+                                            llvm::ConstantArray::get(type, items), "table");
+    global->setAlignment(llvm::Align(8));
+    array = global;
+  }
+  return {array, t};
+}
+
+// The constant part of an index stays apart, where it becomes the displacement of an address.
+llvm::Value* Emitter::address(const Place& p, Expr index) {
+  int64_t constant = index->kind == ir::ExprKind::Add || index.is_constant() ? index->value : 0;
+  llvm::Type* t = memory_type(p.dtype);
+  llvm::Value* at = p.base;
+  if (Expr rest = index - constant; !rest.is(0)) at = b_.CreateInBoundsGEP(t, at, eval_expr(rest));
+  return constant ? b_.CreateConstInBoundsGEP1_64(t, at, static_cast<uint64_t>(constant)) : at;
+}
+
+llvm::Value* Emitter::from_memory(llvm::Value* v, DType t) {
+  return t == DType::Bool ? b_.CreateICmpNE(v, number(v->getType(), 0)) : v;
+}
+
+llvm::Value* Emitter::to_memory(llvm::Value* v, DType t) {
+  return t == DType::Bool ? b_.CreateZExt(v, like(b_.getInt8Ty(), v)) : v;
+}
+
+// The node's own mask and that of the loop's last, partial vector.
+llvm::Value* Emitter::full_mask(llvm::Value* mask, bool vector) {
+  if (!vector || !vector_.mask) return mask;
+  if (!mask) return vector_.mask;
+  return b_.CreateAnd(splat(mask, vector_.lanes), vector_.mask);
+}
+
+llvm::Value* Emitter::emit_load(const Node* n) {
+  Place p = place_of(n->arg<Value>(0));
+  llvm::Type* scalar = memory_type(p.dtype);
+  llvm::Align align(size_of(p.dtype));
+  llvm::Value* mask = n->args[2].is_none() ? nullptr : eval(n->arg<Value>(2));
+  LaneIndex index = lane_index(at_copy(n->arg<Expr>(1)));
+
+  if (index.linear && index.stride.is(0)) {
+    llvm::Value* condition = mask;
+    if (mask && lanes_of(mask) > 1) condition = b_.CreateOrReduce(full_mask(mask, true));
+    llvm::Value* at = address(p, index.base);
+    llvm::Value* x;
+    if (!condition) {
+      x = b_.CreateAlignedLoad(scalar, at, align);
+    } else if (!target_.gpu) {
+      // Reads a zero instead, so that there is no branch.
+      auto* zero = module_.getNamedGlobal("zero");
+      if (!zero) {
+        zero = new llvm::GlobalVariable(module_, b_.getInt64Ty(), true, llvm::GlobalValue::PrivateLinkage,
+                                        b_.getInt64(0), "zero");
+        zero->setAlignment(llvm::Align(8));
+        // Its address must differ from every buffer's, or reading through it could be turned into a masked read.
+      }
+      x = b_.CreateAlignedLoad(scalar, b_.CreateSelect(condition, at, zero), align);
+    } else {
+      auto* before = b_.GetInsertBlock();
+      llvm::BasicBlock* then = nullptr;
+      llvm::Value* loaded = nullptr;
+      emit_if(condition, [&] {
+        loaded = b_.CreateAlignedLoad(scalar, at, align);
+        then = b_.GetInsertBlock();
+      });
+      auto* phi = b_.CreatePHI(scalar, 2);
+      phi->addIncoming(loaded, then);
+      phi->addIncoming(llvm::Constant::getNullValue(scalar), before);
+      x = phi;
+    }
+    if (mask && lanes_of(mask) > 1) x = b_.CreateSelect(mask, splat(x, lanes_of(mask)), llvm::Constant::getNullValue(like(scalar, mask)));
+    return from_memory(x, p.dtype);
+  }
+
+  int lanes = vector_.lanes;
+  auto* type = llvm::FixedVectorType::get(scalar, lanes);
+  mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
+  llvm::Value* x;
+  if (index.linear && index.stride.is(1)) {
+    llvm::Value* at = address(p, index.base);
+    x = mask ? static_cast<llvm::Value*>(
+                   b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)))
+             : b_.CreateAlignedLoad(type, at, align);
+  } else if (index.linear && index.stride.is(-1) && !mask) {
+    std::vector<int> reverse;
+    for (int i = lanes; i-- > 0;) reverse.push_back(i);
+    x = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, address(p, index.base - (lanes - 1)), align), reverse);
+  } else {
+    llvm::Value* pointers;
+    if (index.linear)
+      pointers = b_.CreateInBoundsGEP(scalar, address(p, index.base), eval_lanes(index.stride * vector_.lane));
+    else
+      pointers = b_.CreateInBoundsGEP(scalar, p.base, splat(eval_lanes(index.whole), lanes));
+    if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes));
+    x = b_.CreateMaskedGather(type, pointers, align, mask, llvm::Constant::getNullValue(type));
+  }
+  return from_memory(x, p.dtype);
+}
+
+void Emitter::emit_store(const Node* n) {
+  Place p = place_of(n->arg<Value>(0));
+  llvm::Value* value = eval(n->arg<Value>(2));
+  llvm::Value* mask = n->args[3].is_none() ? nullptr : eval(n->arg<Value>(3));
+  const auto& combiner = n->arg<std::string>(5);
+  auto body = [&] {
+    if (combiner.empty())
+      store_to(p, at_copy(n->arg<Expr>(1)), value, mask);
+    else
+      combine_to(p, at_copy(n->arg<Expr>(1)), value, mask, combiner);
+  };
+  if (Ranges missing = threads_missing(n)) {
+    with_frame([&] { emit_if(first_thread_of(missing), body); });
+  } else {
+    body();
+  }
+}
+
+void Emitter::store_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* mask) {
+  llvm::Type* scalar = memory_type(p.dtype);
+  llvm::Align align(size_of(p.dtype));
+  value = to_memory(value, p.dtype);
+  LaneIndex index = lane_index(e);
+  bool uniform = index.linear && index.stride.is(0);
+  if (uniform && lanes_of(value) == 1 && (!mask || lanes_of(mask) == 1)) {
+    llvm::Value* at = address(p, index.base);
+    if (!mask)
+      b_.CreateAlignedStore(value, at, align);
+    else
+      emit_if(mask, [&] { b_.CreateAlignedStore(value, at, align); });
+    return;
+  }
+  int lanes = vector_.lanes;
+  mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
+  value = splat(value, lanes);
+  if (index.linear && index.stride.is(1)) {
+    llvm::Value* at = address(p, index.base);
+    if (mask)
+      b_.CreateMaskedStore(value, at, align, mask);
+    else
+      b_.CreateAlignedStore(value, at, align);
+    return;
+  }
+  llvm::Value* pointers;
+  if (index.linear)
+    pointers = b_.CreateInBoundsGEP(scalar, address(p, index.base), splat(eval_lanes(index.stride * vector_.lane), lanes));
+  else
+    pointers = b_.CreateInBoundsGEP(scalar, p.base, splat(eval_lanes(index.whole), lanes));
+  if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes));
+  b_.CreateMaskedScatter(value, pointers, align, mask);
+}
+
+void Emitter::combine_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* mask, const std::string& combiner) {
+  llvm::Type* scalar = memory_type(p.dtype);
+  LaneIndex index = lane_index(e);
+  bool uniform = index.linear && index.stride.is(0);
+  int lanes = vector_.loop >= 0 ? vector_.lanes : 1;
+  if (lanes == 1 || (uniform && lanes_of(value) == 1 && (!mask || lanes_of(mask) == 1) && !vector_.mask)) {
+    llvm::Value* at = address(p, index.base);
+    auto update = [&] { combine_one(at, p.dtype, value, combiner); };
+    mask ? emit_if(mask, update) : update();
+    return;
+  }
+  // Lanes may hit the same element, so they go one after the other.
+  mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
+  llvm::Value* indices = splat(index.linear ? b_.CreateAdd(splat(eval_expr(index.base), lanes), splat(eval_lanes(index.stride * vector_.lane), lanes))
+                                            : eval_lanes(index.whole), lanes);
+  value = splat(value, lanes);
+  for (int i = 0; i < lanes; ++i) {
+    auto update = [&] {
+      llvm::Value* at = b_.CreateInBoundsGEP(scalar, p.base, b_.CreateExtractElement(indices, i));
+      combine_one(at, p.dtype, b_.CreateExtractElement(value, i), combiner);
+    };
+    mask ? emit_if(b_.CreateExtractElement(mask, i), update) : update();
+  }
+}
+
+void Emitter::combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value, const std::string& combiner) {
+  llvm::Type* scalar = memory_type(dtype);
+  llvm::Align align(size_of(dtype));
+  auto combined = [&](llvm::Value* memory) {
+    llvm::Value* old = from_memory(memory, dtype);
+    if (is_reduced_floating(dtype))
+      return convert(combine(combiner, {convert(old, dtype, DType::Float32)},
+                             {convert(value, dtype, DType::Float32)}, DType::Float32)[0],
+                     DType::Float32, dtype);
+    return to_memory(combine(combiner, {old}, {value}, dtype)[0], dtype);
+  };
+  bool alone = !analysis_.flat() && !analysis_.kind(ForKind::Thread);
+  if (alone) {
+    b_.CreateAlignedStore(combined(b_.CreateAlignedLoad(scalar, pointer, align)), pointer, align);
+    return;
+  }
+  auto order = llvm::AtomicOrdering::Monotonic;
+  if (combiner == "add" && (is_integral(dtype) || dtype == DType::Float32 || dtype == DType::Float64)) {
+    b_.CreateAtomicRMW(is_integral(dtype) ? llvm::AtomicRMWInst::Add : llvm::AtomicRMWInst::FAdd, pointer, value, align,
+                       order);
+    return;
+  }
+  // Reads, combines and tries to write until nobody was in between.
+  llvm::Type* bits = b_.getIntNTy(static_cast<unsigned>(size_of(dtype) * 8));
+  llvm::Value* first = b_.CreateAlignedLoad(bits, pointer, align);
+  auto* before = b_.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(b_.getContext(), "retry", function_);
+  auto* exit = llvm::BasicBlock::Create(b_.getContext(), "done", function_);
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  auto* old = b_.CreatePHI(bits, 2);
+  old->addIncoming(first, before);
+  llvm::Value* wanted = b_.CreateBitCast(combined(b_.CreateBitCast(old, scalar)), bits);
+  auto* swap = b_.CreateAtomicCmpXchg(pointer, old, wanted, align, order, order);
+  old->addIncoming(b_.CreateExtractValue(swap, 0), b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateExtractValue(swap, 1), exit, loop);
+  b_.SetInsertPoint(exit);
+}
+
+void Emitter::start_stage(const Node* n) {
+  const ir::Type& t = n->types[0];
+  bool shared = n->arg<std::string>(2) == "shared";
+  if (target_.gpu && shared) {
+    if (!arrays_.count(n)) arrays_[n] = shared_array(memory_type(t.dtype), t.shape[0].constant());
+    // Whoever still reads the contents of the last iteration has to be done.
+    if (analysis_.of(n) & analysis_.kind(ForKind::Serial)) barrier();
+    return;
+  }
+  if (auto it = layout_.scratch_offsets.find(n); it != layout_.scratch_offsets.end()) {
+    BRASA_ASSERT(!target_.gpu, "a thread's own stage of ", t, " is too large for a GPU");
+    arrays_[n] = b_.CreateInBoundsGEP(b_.getInt8Ty(), scratch_, eval_expr(it->second));
+  } else if (!arrays_.count(n)) {
+    arrays_[n] = stack(memory_type(t.dtype), t.shape[0].constant(), 64);
+  }
+}
+
+void Emitter::emit_stage_element(const Node* n) {
+  Expr index(0);
+  for (Expr r : n->arg<std::vector<Expr>>(1)) index = index * r->args[0] + r;
+  store_to(place_of(Value{const_cast<Node*>(n), 0}), at_copy(index), eval(n->arg<Value>(0)), nullptr);
+}
+
+}  // namespace brasa::compiler

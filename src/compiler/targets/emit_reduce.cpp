@@ -1,0 +1,195 @@
+#include <bit>
+
+#include "compiler/targets/emitter.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+const std::string& combiner_of(const Node* n) { return n->arg<std::string>(2); }
+const std::vector<Value>& items_of(const Node* n) { return n->arg<std::vector<Value>>(0); }
+
+}  // namespace
+
+Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, const Values& b, DType t) {
+  if (combiner == "argmax" || combiner == "argmin") {
+    const char* better = combiner == "argmax" ? "gt" : "lt";
+    llvm::Value* win = emit_compare(better, b[0], a[0], t);
+    llvm::Value* tie = emit_compare("eq", b[0], a[0], t);
+    if (is_floating(t)) {
+      llvm::Value *a_nan = emit_compare("ne", a[0], a[0], t), *b_nan = emit_compare("ne", b[0], b[0], t);
+      win = b_.CreateOr(win, b_.CreateAnd(b_nan, b_.CreateNot(a_nan)));
+      tie = b_.CreateOr(tie, b_.CreateAnd(a_nan, b_nan));
+    }
+    win = b_.CreateOr(win, b_.CreateAnd(tie, b_.CreateICmpSLT(b[1], a[1])));
+    return {b_.CreateSelect(win, b[0], a[0]), b_.CreateSelect(win, b[1], a[1])};
+  }
+  if (combiner == "and") return {b_.CreateAnd(a[0], b[0])};
+  if (combiner == "or") return {b_.CreateOr(a[0], b[0])};
+  return {emit_binary(combiner, a[0], b[0], t)};
+}
+
+Emitter::Values Emitter::neutral(const Node* n, int lanes) {
+  const std::string& c = combiner_of(n);
+  DType t = n->types[0].dtype;
+  llvm::Type* type = register_type(t);
+  unsigned bits = type->isIntegerTy() ? type->getIntegerBitWidth() : 0;
+  bool low = c == "max" || c == "argmax";
+  llvm::Value* v;
+  if (low || c == "min" || c == "argmin") {
+    if (t == DType::Float16 || t == DType::BFloat16)
+      v = convert(llvm::ConstantFP::getInfinity(b_.getFloatTy(), low), DType::Float32, t);
+    else if (is_floating(t))
+      v = llvm::ConstantFP::getInfinity(type, low);
+    else if (!is_signed(t))
+      v = llvm::ConstantInt::get(type, low ? llvm::APInt(bits, 0) : llvm::APInt::getMaxValue(bits));
+    else
+      v = llvm::ConstantInt::get(type, low ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
+  } else if (c == "mul") {
+    v = is_reduced_floating(t) ? convert(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), DType::Float32, t)
+                               : number(type, 1);
+  } else if (c == "and") {
+    v = number(type, -1);
+  } else {
+    BRASA_ASSERT(c == "add" || c == "or", "no combiner '", c, "'");
+    v = number(type, 0);
+  }
+  Values out{splat(v, lanes)};
+  if (n->types.size() == 2) out.push_back(splat(i64(INT64_MAX), lanes));
+  return out;
+}
+
+void Emitter::start_reduce(const Node* n, const Loop*) {
+  Accumulators a;
+  Ranges free = analysis_.of(n), closed_vector = analysis_.closed(n) & analysis_.kind(ForKind::Vector);
+  int lanes = in_vector(free) ? vector_.lanes : 1;
+  bool scalars = false;
+  if (closed_vector) {
+    const For& f = analysis_.loops()[std::countr_zero(closed_vector)];
+    a.closes_vector = true;
+    lanes = f.width;
+    a.copies = f.unroll;
+    scalars = !target_.masks && f.width > 1;
+  }
+  size_t count = combinations(free, in_vector(free)), results = n->types.size();
+  auto make = [&](Values& slots, size_t how_many, int width) {
+    Values start = neutral(n, width);
+    for (size_t i = 0; i < how_many * results; ++i) {
+      llvm::Value* initial = start[i % results];
+      slots.push_back(stack(initial->getType()));
+      b_.CreateStore(initial, slots.back());
+    }
+  };
+  make(a.vectors, count * a.copies, lanes);
+  if (scalars) make(a.scalars, count, 1);
+  accumulators_[n] = std::move(a);
+}
+
+void Emitter::accumulate(const Node* n) {
+  Accumulators& a = accumulators_.at(n);
+  Ranges free = analysis_.of(n);
+  size_t at = combination(free, in_vector(free)), results = n->types.size();
+  llvm::Value** slots;
+  bool in_scalars = a.closes_vector && vector_.lanes == 1 && !a.scalars.empty();
+  if (in_scalars)
+    slots = a.scalars.data() + at * results;
+  else
+    slots = a.vectors.data() + (at * a.copies + (a.closes_vector ? vector_.copy : 0)) * results;
+  Values old, items;
+  for (size_t r = 0; r < results; ++r) {
+    llvm::Type* type = llvm::cast<llvm::AllocaInst>(slots[r])->getAllocatedType();
+    old.push_back(b_.CreateLoad(type, slots[r]));
+    items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
+  }
+  Values next = combine(combiner_of(n), old, items, n->types[0].dtype);
+  for (size_t r = 0; r < results; ++r) {
+    if (a.closes_vector && vector_.mask && !in_scalars) next[r] = b_.CreateSelect(vector_.mask, next[r], old[r]);
+    b_.CreateStore(next[r], slots[r]);
+  }
+}
+
+Emitter::Values Emitter::fold_list(const std::string& combiner, std::vector<Values> list, DType t) {
+  while (list.size() > 1) {
+    std::vector<Values> half;
+    for (size_t i = 0; i + 1 < list.size(); i += 2) half.push_back(combine(combiner, list[i], list[i + 1], t));
+    if (list.size() % 2) half.push_back(list.back());
+    list = std::move(half);
+  }
+  return list[0];
+}
+
+Emitter::Values Emitter::fold_lanes(const std::string& combiner, const Values& v, DType t) {
+  Values now = v;
+  while (lanes_of(now[0]) > 1) {
+    int lanes = lanes_of(now[0]);
+    if (lanes % 2) {
+      std::vector<Values> list(lanes);
+      for (int i = 0; i < lanes; ++i)
+        for (llvm::Value* x : now) list[i].push_back(b_.CreateExtractElement(x, i));
+      return fold_list(combiner, std::move(list), t);
+    }
+    std::vector<int> low, high;
+    for (int i = 0; i < lanes / 2; ++i) {
+      low.push_back(i);
+      high.push_back(i + lanes / 2);
+    }
+    Values a, b;
+    for (llvm::Value* x : now) {
+      a.push_back(b_.CreateShuffleVector(x, low));
+      b.push_back(b_.CreateShuffleVector(x, high));
+      if (lanes == 2) {
+        a.back() = b_.CreateExtractElement(x, uint64_t{0});
+        b.back() = b_.CreateExtractElement(x, uint64_t{1});
+      }
+    }
+    now = combine(combiner, a, b, t);
+  }
+  return now;
+}
+
+void Emitter::finish_reduce(const Node* n) {
+  Accumulators a = std::move(accumulators_.at(n));
+  accumulators_.erase(n);
+  Ranges free = analysis_.of(n);
+  size_t results = n->types.size();
+  DType t = n->types[0].dtype;
+  auto read = [&](llvm::Value** slots) {
+    Values v;
+    for (size_t r = 0; r < results; ++r)
+      v.push_back(b_.CreateLoad(llvm::cast<llvm::AllocaInst>(slots[r])->getAllocatedType(), slots[r]));
+    return v;
+  };
+  for_combinations(free, in_vector(free), [&] {
+    size_t at = combination(free, in_vector(free));
+    std::vector<Values> list;
+    for (int c = 0; c < a.copies; ++c) list.push_back(read(a.vectors.data() + (at * a.copies + c) * results));
+    Values v = fold_list(combiner_of(n), std::move(list), t);
+    if (a.closes_vector) v = fold_lanes(combiner_of(n), v, t);
+    if (!a.scalars.empty()) v = combine(combiner_of(n), v, read(a.scalars.data() + at * results), t);
+    set_result(n, reduce_threads(n, v));
+  });
+}
+
+// Over unroll and thread loops alone: there is nothing to carry around a loop.
+void Emitter::emit_small_reduce(const Node* n) {
+  std::vector<Values> list;
+  for_combinations(analysis_.closed(n), false, [&] {
+    Values v;
+    for (Value item : items_of(n)) v.push_back(eval(item));
+    int lanes = 1;
+    for (llvm::Value* x : v) lanes = std::max(lanes, lanes_of(x));
+    for (llvm::Value*& x : v) x = splat(x, lanes);
+    list.push_back(std::move(v));
+  });
+  int lanes = 1;
+  for (Values& v : list) lanes = std::max(lanes, lanes_of(v[0]));
+  for (Values& v : list)
+    for (llvm::Value*& x : v) x = splat(x, lanes);
+  set_result(n, reduce_threads(n, fold_list(combiner_of(n), std::move(list), n->types[0].dtype)));
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,209 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include <cmath>
+#include <complex>
+
+#include "compiler/targets/emitter.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Node;
+using ir::Value;
+
+llvm::Value* Emitter::constant_of(const ir::Arg& value, DType t) {
+  llvm::Type* type = register_type(t);
+  double number = 0;
+  int64_t integer = 0;
+  if (auto* d = value.get_if<double>()) {
+    number = *d;
+    integer = std::isfinite(*d) ? static_cast<int64_t>(*d) : 0;
+  } else if (auto* b = value.get_if<bool>()) {
+    number = static_cast<double>(integer = *b);
+  } else {
+    integer = value.get<ir::Expr>().constant();
+    number = static_cast<double>(integer);
+  }
+  if (t == DType::Bool) return b_.getInt1(value.is<double>() ? number != 0 : integer != 0);
+  if (is_reduced_floating(t)) return convert(llvm::ConstantFP::get(b_.getFloatTy(), number), DType::Float32, t);
+  if (t == DType::Float32) return llvm::ConstantFP::get(type, static_cast<double>(static_cast<float>(number)));
+  if (is_floating(t)) return llvm::ConstantFP::get(type, number);
+  return llvm::ConstantInt::get(type, static_cast<uint64_t>(integer), true);
+}
+
+llvm::Value* Emitter::emit_scalar(const Node* n) {
+  std::string op = n->op->name().substr(6);  // after "prim::"
+  DType to = n->types[0].dtype;
+  if (op == "full") return constant_of(n->args[0], to);
+  if (op == "size_value") return eval_expr(at_copy(n->arg<ir::Expr>(0)));
+  auto operand = [&](size_t i) { return eval(n->arg<Value>(i)); };
+  auto dtype = [&](size_t i) { return type_of(n->arg<Value>(i)).dtype; };
+  if (op == "convert") return convert(operand(0), dtype(0), to);
+  if (op == "bitcast") {
+    llvm::Value* x = operand(0);
+    return b_.CreateBitCast(x, like(register_type(to), x));
+  }
+  if (op == "select") {
+    llvm::Value *c = operand(0), *a = operand(1), *b = operand(2);
+    match(a, b);
+    if (lanes_of(c) > 1) {
+      a = splat(a, lanes_of(c));
+      b = splat(b, lanes_of(c));
+    }
+    return b_.CreateSelect(c, a, b);
+  }
+  // Narrow floats are computed in float32; usually the graph says so itself.
+  DType t = dtype(0), wide = is_reduced_floating(t) ? DType::Float32 : t;
+  auto input = [&](size_t i) { return convert(operand(i), t, wide); };
+  if (n->args.size() == 1) return convert(emit_unary(op, input(0), wide), wide, t);
+  llvm::Value *a = input(0), *b = input(1);
+  match(a, b);
+  if (op == "eq" || op == "ne" || op == "lt" || op == "le" || op == "gt" || op == "ge")
+    return emit_compare(op, a, b, wide);
+  return convert(emit_binary(op, a, b, wide), wide, t);
+}
+
+// Adding and subtracting 2^23 (2^52) leaves an integer, rounded to even; the sign is put back for -0.
+llvm::Value* Emitter::round_to_even(llvm::Value* x) {
+  if (target_.native_rounding) return intrinsic(llvm::Intrinsic::roundeven, {x});
+  llvm::Value* magic = llvm::ConstantFP::get(x->getType(), x->getType()->getScalarType()->isFloatTy() ? 0x1p23 : 0x1p52);
+  llvm::Value* a = intrinsic(llvm::Intrinsic::fabs, {x});
+  llvm::Value* r = b_.CreateFSub(b_.CreateFAdd(a, magic), magic);
+  r = b_.CreateSelect(b_.CreateFCmpOLT(a, magic), r, a);
+  return intrinsic(llvm::Intrinsic::copysign, {r, x});
+}
+
+llvm::Value* Emitter::emit_unary(const std::string& op, llvm::Value* x, DType t) {
+  llvm::Type* type = x->getType();
+  bool floating = is_floating(t);
+  if (op == "neg") {
+    if (floating) return b_.CreateFNeg(x);
+    return b_.CreateNeg(x);
+  }
+  if (op == "bit_not") return b_.CreateNot(x);
+  if (op == "abs") {
+    if (floating) return intrinsic(llvm::Intrinsic::fabs, {x});
+    return is_signed(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse()) : x;
+  }
+  if (op == "sign") {
+    if (t == DType::Bool) return x;
+    llvm::Value *zero = number(type, 0), *one = number(type, 1);
+    if (floating) {
+      llvm::Value* r = b_.CreateSelect(b_.CreateFCmpOGT(x, zero), one, zero);
+      r = b_.CreateSelect(b_.CreateFCmpOLT(x, zero), number(type, -1), r);
+      return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, r);
+    }
+    llvm::Value* r = b_.CreateZExt(b_.CreateICmpNE(x, zero), type);
+    return is_signed(t) ? b_.CreateSelect(b_.CreateICmpSLT(x, zero), number(type, -1), r) : r;
+  }
+  if (op == "floor" || op == "ceil" || op == "trunc" || op == "round") {
+    if (!floating) return x;
+    if (op == "round") return round_to_even(x);
+    if (target_.native_rounding)
+      return intrinsic(op == "floor"  ? llvm::Intrinsic::floor
+                       : op == "ceil" ? llvm::Intrinsic::ceil
+                                      : llvm::Intrinsic::trunc,
+                       {x});
+    // From the nearest integer one step towards the wanted side.
+    llvm::Value* a = op == "trunc" ? intrinsic(llvm::Intrinsic::fabs, {x}) : x;
+    llvm::Value* r = round_to_even(a);
+    llvm::Value* step = op == "ceil" ? number(type, 1) : number(type, -1);
+    llvm::Value* off = op == "ceil" ? b_.CreateFCmpOLT(r, a) : b_.CreateFCmpOGT(r, a);
+    r = b_.CreateSelect(off, b_.CreateFAdd(r, step), r);
+    return intrinsic(llvm::Intrinsic::copysign, {r, x});
+  }
+  if (op == "sqrt" && floating) return intrinsic(llvm::Intrinsic::sqrt, {x});
+  fail(str("prim::", op, " is not available in generated kernels for ", name(t)));
+}
+
+llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t) {
+  if (t == DType::Bool) return max ? b_.CreateOr(a, b) : b_.CreateAnd(a, b);
+  if (!is_floating(t)) {
+    auto id = is_signed(t) ? (max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
+                           : (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
+    return b_.CreateBinaryIntrinsic(id, a, b);
+  }
+  // The comparison picks `a` where b is NaN too late, so a NaN in b is asked for by itself; one in a loses no comparison.
+  llvm::Value* win = max ? b_.CreateFCmpOGT(b, a) : b_.CreateFCmpOLT(b, a);
+  return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, b_.CreateSelect(win, b, a));
+}
+
+llvm::Value* Emitter::divide(llvm::Value* a, llvm::Value* b, DType t, bool remainder) {
+  llvm::Type* type = a->getType();
+  llvm::Value *zero = number(type, 0), *one = number(type, 1);
+  if (t == DType::Bool) return remainder ? zero : b_.CreateAnd(a, b);
+  bool constant = llvm::isa<llvm::Constant>(b);
+  llvm::Value* none = b_.CreateICmpEQ(b, zero);
+  llvm::Value* quotient;
+  if (lanes_of(a) > 1 && size_of(t) <= 4 && !constant) {
+    // There is no vector division of integers, and double has bits to spare: the truncated quotient is exact.
+    llvm::Type* wide = like(b_.getDoubleTy(), a);
+    auto to_float = [&](llvm::Value* v) { return is_signed(t) ? b_.CreateSIToFP(v, wide) : b_.CreateUIToFP(v, wide); };
+    llvm::Value* q = b_.CreateFDiv(to_float(a), to_float(b_.CreateSelect(none, one, b)));
+    quotient = b_.CreateTrunc(b_.CreateFPToSI(q, like(b_.getInt64Ty(), a)), type);
+    if (size_of(t) < 4) quotient = b_.CreateTrunc(b_.CreateFPToSI(q, like(b_.getInt32Ty(), a)), type);
+  } else if (is_signed(t)) {
+    // The processor traps on 0 and on the one quotient that overflows.
+    llvm::Value* minus = b_.CreateICmpEQ(b, number(type, -1));
+    llvm::Value* safe = b_.CreateSelect(b_.CreateOr(none, minus), one, b);
+    quotient = b_.CreateSelect(minus, b_.CreateNeg(a), b_.CreateSDiv(a, safe));
+  } else {
+    quotient = b_.CreateUDiv(a, b_.CreateSelect(none, one, b));
+  }
+  llvm::Value* r = remainder ? b_.CreateSub(a, b_.CreateMul(quotient, b)) : quotient;
+  return b_.CreateSelect(none, zero, r);
+}
+
+llvm::Value* Emitter::shift(bool left, llvm::Value* a, llvm::Value* b, DType t) {
+  llvm::Type* type = a->getType();
+  auto width = static_cast<int64_t>(type->getScalarSizeInBits());
+  // A negative distance is a huge unsigned one.
+  llvm::Value* outside = b_.CreateICmpUGE(b, number(type, width));
+  if (!left && is_signed(t)) return b_.CreateAShr(a, b_.CreateSelect(outside, number(type, width - 1), b));
+  llvm::Value* safe = b_.CreateSelect(outside, number(type, 0), b);
+  return b_.CreateSelect(outside, number(type, 0), left ? b_.CreateShl(a, safe) : b_.CreateLShr(a, safe));
+}
+
+llvm::Value* Emitter::emit_binary(const std::string& op, llvm::Value* a, llvm::Value* b, DType t) {
+  bool floating = is_floating(t), truth = t == DType::Bool;
+  if (op == "add") return floating ? b_.CreateFAdd(a, b) : truth ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
+  if (op == "sub") return floating ? b_.CreateFSub(a, b) : truth ? b_.CreateXor(a, b) : b_.CreateSub(a, b);
+  if (op == "mul") return floating ? b_.CreateFMul(a, b) : truth ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
+  if (op == "div") return floating ? b_.CreateFDiv(a, b) : divide(a, b, t, false);
+  if (op == "rem" && !floating) return divide(a, b, t, true);
+  if (op == "max" || op == "min") return extremum(op == "max", a, b, t);
+  if (!floating) {
+    if (op == "bit_and") return b_.CreateAnd(a, b);
+    if (op == "bit_or") return b_.CreateOr(a, b);
+    if (op == "bit_xor") return b_.CreateXor(a, b);
+    if (op == "shl" || op == "shr") return shift(op == "shl", a, b, t);
+  }
+  fail(str("prim::", op, " is not available in generated kernels for ", name(t)));
+}
+
+llvm::Value* Emitter::emit_compare(const std::string& op, llvm::Value* a, llvm::Value* b, DType t) {
+  using P = llvm::CmpInst::Predicate;
+  if (is_reduced_floating(t)) {
+    a = convert(a, t, DType::Float32);
+    b = convert(b, t, DType::Float32);
+  }
+  if (is_floating(t)) {
+    P p = op == "eq"   ? P::FCMP_OEQ
+          : op == "ne" ? P::FCMP_UNE
+          : op == "lt" ? P::FCMP_OLT
+          : op == "le" ? P::FCMP_OLE
+          : op == "gt" ? P::FCMP_OGT
+                       : P::FCMP_OGE;
+    return b_.CreateFCmp(p, a, b);
+  }
+  bool s = is_signed(t);
+  P p = op == "eq"   ? P::ICMP_EQ
+        : op == "ne" ? P::ICMP_NE
+        : op == "lt" ? (s ? P::ICMP_SLT : P::ICMP_ULT)
+        : op == "le" ? (s ? P::ICMP_SLE : P::ICMP_ULE)
+        : op == "gt" ? (s ? P::ICMP_SGT : P::ICMP_UGT)
+                     : (s ? P::ICMP_SGE : P::ICMP_UGE);
+  return b_.CreateICmp(p, a, b);
+}
+
+}  // namespace brasa::compiler

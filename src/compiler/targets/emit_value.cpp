@@ -1,0 +1,151 @@
+#include <bit>
+
+#include "compiler/targets/emitter.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Node;
+using ir::Value;
+
+size_t Emitter::combinations(Ranges ranges, bool vector) const {
+  size_t n = vector ? vector_.copies : 1;
+  for (Ranges r = ranges & analysis_.kind(ForKind::Unroll); r; r &= r - 1)
+    n *= analysis_.loops()[std::countr_zero(r)].extent().constant();
+  return n;
+}
+
+size_t Emitter::combination(Ranges ranges, bool vector) const {
+  size_t at = 0;
+  for (Ranges r = ranges & analysis_.kind(ForKind::Unroll); r; r &= r - 1) {
+    int loop = std::countr_zero(r);
+    at = at * analysis_.loops()[loop].extent().constant() + unrolled_[loop];
+  }
+  return vector ? at * vector_.copies + vector_.copy : at;
+}
+
+void Emitter::set_result(const Node* n, const Values& results) {
+  Ranges r = analysis_.of(n);
+  Values& all = frames_.back().values[n];
+  if (all.empty()) all.resize(combinations(r, in_vector(r)) * results.size());
+  size_t at = combination(r, in_vector(r)) * results.size();
+  std::copy(results.begin(), results.end(), all.begin() + static_cast<ptrdiff_t>(at));
+}
+
+llvm::Value* Emitter::eval(Value v) {
+  const Node* n = v.node;
+  Ranges r = analysis_.of(n);
+  size_t at = combination(r, in_vector(r)) * n->types.size() + v.index;
+  for (size_t i = frames_.size(); i-- > 0;) {
+    auto it = frames_[i].values.find(n);
+    if (it != frames_[i].values.end() && it->second[at]) return it->second[at];
+  }
+  Values results = emit_node(n);
+  set_result(n, results);
+  return results[v.index];
+}
+
+Emitter::Values Emitter::emit_node(const Node* n) {
+  auto kind = loop_kind(n->op);
+  if (!kind) return {emit_scalar(n)};
+  switch (*kind) {
+    case LoopOp::Index: {
+      LaneIndex index = lane_index(at_copy(n->arg<ir::Expr>(0)));
+      if (!index.linear) return {eval_lanes(index.whole)};
+      if (index.stride.is(0)) return {eval_expr(index.base)};
+      return {eval_lanes(index.base + index.stride * vector_.lane)};
+    }
+    case LoopOp::Bind: {
+      llvm::Value* x = eval(n->arg<Value>(0));
+      return {convert(x, type_of(n->arg<Value>(0)).dtype, DType::Int64)};
+    }
+    case LoopOp::Load:
+      return {emit_load(n)};
+    case LoopOp::Unlikely: {
+      llvm::Value *c = eval(n->arg<Value>(0)), *rare = eval(n->arg<Value>(1)), *usual = eval(n->arg<Value>(2));
+      match(rare, usual);
+      if (lanes_of(c) > 1) {
+        rare = splat(rare, lanes_of(c));
+        usual = splat(usual, lanes_of(c));
+      }
+      return {b_.CreateSelect(c, rare, usual)};
+    }
+    default:
+      fail_internal(str("code generator: ", n->op->name(), " is used as a value before it is computed"));
+  }
+}
+
+llvm::Type* Emitter::register_type(DType t) {
+  switch (t) {
+    case DType::Bool:
+      return b_.getInt1Ty();
+    case DType::UInt8:
+    case DType::Int8:
+      return b_.getInt8Ty();
+    case DType::Int16:
+    case DType::Float16:
+    case DType::BFloat16:
+      return b_.getInt16Ty();
+    case DType::Int32:
+      return b_.getInt32Ty();
+    case DType::Int64:
+      return b_.getInt64Ty();
+    case DType::Float32:
+      return b_.getFloatTy();
+    case DType::Float64:
+      return b_.getDoubleTy();
+    default:
+      fail(str("generated kernels do not compute with ", name(t), " yet"));
+  }
+}
+
+llvm::Type* Emitter::memory_type(DType t) { return t == DType::Bool ? b_.getInt8Ty() : register_type(t); }
+
+int Emitter::lanes_of(llvm::Value* v) {
+  auto* t = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
+  return t ? static_cast<int>(t->getNumElements()) : 1;
+}
+
+llvm::Value* Emitter::splat(llvm::Value* v, int lanes) {
+  if (lanes == 1 || lanes_of(v) == lanes) return v;
+  BRASA_ASSERT(lanes_of(v) == 1, "vectors of ", lanes_of(v), " and ", lanes, " lanes meet");
+  return b_.CreateVectorSplat(lanes, v);
+}
+
+void Emitter::match(llvm::Value*& a, llvm::Value*& b) {
+  int lanes = std::max(lanes_of(a), lanes_of(b));
+  a = splat(a, lanes);
+  b = splat(b, lanes);
+}
+
+llvm::Type* Emitter::like(llvm::Type* scalar, llvm::Value* shape) {
+  int lanes = lanes_of(shape);
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, lanes);
+}
+
+llvm::Value* Emitter::number(llvm::Type* t, int64_t v) {
+  llvm::Type* scalar = t->getScalarType();
+  if (scalar->isFloatingPointTy()) return llvm::ConstantFP::get(t, static_cast<double>(v));
+  return llvm::ConstantInt::get(t, static_cast<uint64_t>(v), true);
+}
+
+llvm::AllocaInst* Emitter::stack(llvm::Type* t, int64_t count, int align) {
+  llvm::IRBuilder<> entry(entry_, entry_->begin());
+  auto* a = entry.CreateAlloca(t, count == 1 ? nullptr : entry.getInt64(count));
+  if (align) a->setAlignment(llvm::Align(align));
+  return a;
+}
+
+llvm::Value* Emitter::intrinsic(unsigned id, llvm::ArrayRef<llvm::Value*> args, llvm::ArrayRef<llvm::Type*> types) {
+  std::vector<llvm::Type*> overloads(types.begin(), types.end());
+  if (overloads.empty()) overloads.push_back(args[0]->getType());
+  return b_.CreateIntrinsic(static_cast<llvm::Intrinsic::ID>(id), overloads, args);
+}
+
+llvm::Value* Emitter::lane_numbers(int lanes, llvm::Type* scalar) {
+  std::vector<llvm::Constant*> items;
+  for (int i = 0; i < lanes; ++i) items.push_back(llvm::ConstantInt::get(scalar, i));
+  return lanes == 1 ? items[0] : llvm::ConstantVector::get(items);
+}
+
+}  // namespace brasa::compiler

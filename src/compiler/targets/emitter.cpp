@@ -1,0 +1,303 @@
+#include "compiler/targets/emitter.h"
+
+#include <bit>
+
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+// Ids of the symbols that stand for a vector's start and lane; no graph has as many sizes or loops.
+constexpr uint32_t kStartId = 0xF0000000, kLaneId = 0xF0000001;
+
+bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
+
+}  // namespace
+
+Emitter::Emitter(llvm::Module& module, const Target& target, const ir::Graph& graph)
+    : module_(module),
+      target_(target),
+      graph_(graph),
+      nest_(linearize(graph)),
+      analysis_(*nest_.analysis),
+      layout_(layout_of(graph)),
+      b_(module.getContext()) {
+  if (!target.strict) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract(true);
+    b_.setFastMathFlags(flags);
+  }
+}
+
+void Emitter::run() {
+  range_values_.assign(analysis_.loops().size(), nullptr);
+  unrolled_.assign(analysis_.loops().size(), 0);
+  if (target_.gpu)
+    set_up_gpu_kernel();
+  else
+    set_up_function();
+  with_frame([&] { emit_block(nest_.body); });
+  b_.CreateRetVoid();
+}
+
+void Emitter::set_up_function() {
+  auto* pointer = b_.getPtrTy();
+  auto* type = llvm::FunctionType::get(
+      b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer}, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
+  set_attributes(*function_, target_);
+  entry_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
+  auto* start = llvm::BasicBlock::Create(b_.getContext(), "start", function_);
+  b_.SetInsertPoint(entry_);
+  b_.SetInsertPoint(b_.CreateBr(start));
+  b_.SetInsertPoint(start);
+  for (size_t i = 0; i < graph_.inputs().size(); ++i)
+    buffers_.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), i)));
+  for (size_t i = 0; i < layout_.sizes.size(); ++i)
+    sizes_[layout_.sizes[i]] =
+        b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), function_->getArg(1), i));
+  begin_ = function_->getArg(2);
+  end_ = function_->getArg(3);
+  scratch_ = function_->getArg(4);
+}
+
+void Emitter::with_frame(const std::function<void()>& f) {
+  frames_.emplace_back();
+  f();
+  frames_.pop_back();
+}
+
+void Emitter::for_combinations(Ranges ranges, bool copies, const std::function<void()>& f) {
+  Ranges unrolled = ranges & analysis_.kind(ForKind::Unroll);
+  std::function<void(Ranges)> step = [&](Ranges rest) {
+    if (!rest) {
+      if (!copies) return f();
+      for (vector_.copy = 0; vector_.copy < vector_.copies; ++vector_.copy) f();
+      vector_.copy = 0;
+      return;
+    }
+    int loop = std::countr_zero(rest);
+    int64_t extent = analysis_.loops()[loop].extent().constant();
+    for (unrolled_[loop] = 0; unrolled_[loop] < extent; ++unrolled_[loop]) step(rest & (rest - 1));
+    unrolled_[loop] = 0;
+  };
+  step(unrolled);
+}
+
+void Emitter::emit_if(llvm::Value* condition, const std::function<void()>& body) {
+  auto* then = llvm::BasicBlock::Create(b_.getContext(), "then", function_);
+  auto* join = llvm::BasicBlock::Create(b_.getContext(), "join", function_);
+  b_.CreateCondBr(condition, then, join);
+  b_.SetInsertPoint(then);
+  body();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+}
+
+void Emitter::emit_block(const Block& block) {
+  for (size_t i = 0; i < block.size();) {
+    if (block[i].loop) {
+      emit_loop(*block[i++].loop);
+      continue;
+    }
+    size_t end = i;
+    while (end < block.size() && block[end].node) ++end;
+    emit_nodes(block, i, end);
+    i = end;
+  }
+}
+
+// Neighbours that are repeated for the same combinations are emitted combination by combination, so that what they share
+// stays in registers.
+void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
+  auto repeats = [&](const Node* n) { return analysis_.inside(n) & analysis_.kind(ForKind::Unroll); };
+  auto read_later = [&](const Node* store) {
+    for (const Node* n : graph_.nodes())
+      if (n->id > store->id && is(n, LoopOp::Load) && n->arg<Value>(0) == store->arg<Value>(0)) return true;
+    return false;
+  };
+  while (begin < end) {
+    const Node* first = block[begin].node;
+    if (is(first, LoopOp::Reduce) && !accumulators_.count(first)) {
+      for_combinations(analysis_.of(first), in_vector(analysis_.of(first)), [&] { emit_small_reduce(first); });
+      ++begin;
+      continue;
+    }
+    bool small_stage = is(first, LoopOp::Stage) && !analysis_.nested(analysis_.closed(first));
+    if (small_stage) start_stage(first);
+    size_t stop = begin + 1;
+    auto groups = [&](const Node* n) {
+      if (is(n, LoopOp::Stage)) return false;
+      return is(n, LoopOp::Store) ? !read_later(n) : accumulators_.count(n) > 0;
+    };
+    bool vector = in_vector(analysis_.inside(first));
+    if (groups(first))
+      while (stop < end && groups(block[stop].node) && repeats(block[stop].node) == repeats(first) &&
+             in_vector(analysis_.inside(block[stop].node)) == vector)
+        ++stop;
+    for_combinations(repeats(first), vector, [&] {
+      for (size_t i = begin; i < stop; ++i) {
+        const Node* n = block[i].node;
+        if (is(n, LoopOp::Store))
+          emit_store(n);
+        else if (is(n, LoopOp::Reduce))
+          accumulate(n);
+        else
+          emit_stage_element(n);
+      }
+    });
+    if (small_stage && first->arg<std::string>(2) == "shared") barrier();
+    begin = stop;
+  }
+}
+
+void Emitter::emit_loop(const Loop& loop) {
+  for (const Node* n : loop.hoisted)
+    for_combinations(analysis_.of(n), in_vector(analysis_.of(n)), [&] { eval(Value{const_cast<Node*>(n), 0}); });
+  for (const Node* n : loop.closes) is(n, LoopOp::Reduce) ? start_reduce(n, &loop) : start_stage(n);
+  const For& f = analysis_.loops()[loop.loop];
+  if (f.kind == ForKind::Vector)
+    emit_vector(loop);
+  else if (f.kind == ForKind::Serial)
+    emit_serial(loop);
+  else
+    emit_flat(loop);
+  for (const Node* n : loop.closes) {
+    if (is(n, LoopOp::Reduce))
+      finish_reduce(n);
+    else if (n->arg<std::string>(2) == "shared")
+      barrier();
+  }
+}
+
+void Emitter::emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* step, bool at_least_once,
+                           const std::function<void(llvm::Value*)>& body) {
+  auto* before = b_.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(b_.getContext(), "loop", function_);
+  auto* exit = llvm::BasicBlock::Create(b_.getContext(), "exit", function_);
+  if (at_least_once) {
+    b_.CreateBr(loop);
+  } else {
+    // A block of its own for what is hoisted out of the loop.
+    auto* enter = llvm::BasicBlock::Create(b_.getContext(), "enter", function_);
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), enter, exit);
+    b_.SetInsertPoint(enter);
+    b_.CreateBr(loop);
+    before = enter;
+  }
+  b_.SetInsertPoint(loop);
+  auto* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+  i->addIncoming(begin, before);
+  with_frame([&] { body(i); });
+  auto* next = b_.CreateNSWAdd(i, step);
+  i->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, exit);
+  b_.SetInsertPoint(exit);
+}
+
+void Emitter::emit_flat(const Loop& loop) {
+  std::vector<int> flat;
+  for (size_t i = 0; i < analysis_.loops().size(); ++i)
+    if (analysis_.flat() >> i & 1) flat.push_back(static_cast<int>(i));
+  Values extents;
+  for (int i : flat) extents.push_back(extent_of(i));
+  auto body = [&](llvm::Value* at) {
+    for (size_t i = flat.size(); i-- > 1;) {
+      range_values_[flat[i]] = b_.CreateURem(at, extents[i]);
+      at = b_.CreateUDiv(at, extents[i]);
+    }
+    range_values_[flat[0]] = at;
+    emit_block(loop.body);
+  };
+  if (target_.gpu)
+    with_frame([&] { body(begin_); });
+  else
+    emit_counted(begin_, end_, i64(1), false, body);
+}
+
+void Emitter::emit_serial(const Loop& loop) {
+  const For& f = analysis_.loops()[loop.loop];
+  Expr n = at_copy(f.extent());
+  auto once = [&](llvm::Value* i) {
+    range_values_[loop.loop] = i;
+    emit_block(loop.body);
+  };
+  if (n.is_constant() && n.constant() <= f.unroll) {
+    for (int64_t i = 0; i < n.constant(); ++i) with_frame([&] { once(i64(i)); });
+    return;
+  }
+  llvm::Value* end = eval_expr(n);
+  if (f.unroll == 1) return emit_counted(i64(0), end, i64(1), n->min >= 1, once);
+  llvm::Value* whole = b_.CreateNSWSub(end, b_.CreateURem(end, i64(f.unroll)));
+  emit_counted(i64(0), whole, i64(f.unroll), n->min >= f.unroll, [&](llvm::Value* i) {
+    for (int c = 0; c < f.unroll; ++c) with_frame([&] { once(b_.CreateNSWAdd(i, i64(c))); });
+  });
+  if (!provably_divisible(n, f.unroll)) emit_counted(whole, end, i64(1), false, once);
+}
+
+void Emitter::emit_vector(const Loop& loop) {
+  const For& f = analysis_.loops()[loop.loop];
+  Expr n = at_copy(f.extent());
+  llvm::Value* end = eval_expr(n);
+  llvm::Value* done = i64(0);
+  auto trips = [&](int64_t from, int64_t width) { return n.is_constant() ? (n.constant() - from) / width : -1; };
+  int64_t from = 0;
+  auto full = [&](int copies) {
+    int64_t width = int64_t{f.width} * copies, count = trips(from, width);
+    if (count == 0) return;
+    llvm::Value* stop =
+        n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
+    emit_vector_part(loop, done, stop, f.width, copies, nullptr, count);
+    done = stop;
+    if (n.is_constant()) from += count * width;
+  };
+  // Full steps, then single vectors, then what is left of the last one; masked single vectors do the last two in one.
+  full(f.unroll);
+  if (provably_divisible(n, int64_t{f.width} * f.unroll)) return;
+  if (f.unroll > 1 && !(target_.masks && f.width > 1)) {
+    full(1);
+    if (provably_divisible(n, f.width)) return;
+  }
+  if (f.width == 1) return;
+  if (target_.masks) {
+    int64_t count = n.is_constant() ? (n.constant() - from + f.width - 1) / f.width : -1;
+    if (count == 0) return;
+    if (count < 0 && f.unroll == 1)
+      // At most one.
+      emit_if(b_.CreateICmpSLT(done, end), [&] { emit_vector_part(loop, done, end, f.width, 1, end, 1); });
+    else
+      emit_vector_part(loop, done, end, f.width, 1, end, count);
+  } else {
+    int64_t count = n.is_constant() ? n.constant() - from : -1;
+    if (count != 0) emit_vector_part(loop, done, end, 1, 1, nullptr, count);
+  }
+}
+
+void Emitter::emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
+                               llvm::Value* mask_limit, int64_t constant_trips) {
+  auto body = [&](llvm::Value* start) {
+    vector_ = {};
+    vector_.loop = loop.loop;
+    vector_.lanes = lanes;
+    vector_.copies = copies;
+    vector_.start = start;
+    vector_.symbol = Expr::size(kStartId, 0, int64_t{lanes} * copies);
+    vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
+    if (mask_limit)
+      vector_.mask = b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt64Ty()),
+                                      splat(b_.CreateNSWSub(mask_limit, start), lanes));
+    emit_block(loop.body);
+    vector_ = {};
+  };
+  if (constant_trips == 1)
+    with_frame([&] { body(begin); });
+  else
+    emit_counted(begin, end, i64(int64_t{lanes} * copies), constant_trips > 0, body);
+}
+
+}  // namespace brasa::compiler

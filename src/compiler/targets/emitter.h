@@ -1,0 +1,180 @@
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/loops/layout.h"
+#include "compiler/loops/linearize.h"
+#include "compiler/targets/target.h"
+
+namespace brasa::compiler {
+
+/// Turns one loop graph into an LLVM function. Walks the nest; computes pure nodes where they are needed, once in each
+/// block for each combination of the unroll indices and vector copies that they depend on.
+class Emitter {
+ public:
+  Emitter(llvm::Module& module, const Target& target, const ir::Graph& graph);
+  void run();
+
+ private:
+  using Values = std::vector<llvm::Value*>;
+
+  // Emitted values that are valid in one block of the nest and inside it.
+  struct Frame {
+    std::unordered_map<const ir::Node*, Values> values;  // by combination * results + result
+    std::unordered_map<ir::Expr, llvm::Value*> exprs;
+  };
+
+  // The vector loop around the current place. `copies` vectors of `lanes` lanes are computed side by side; lane i of
+  // copy c has the loop index start + c * lanes + i.
+  struct VectorState {
+    int loop = -1;
+    int lanes = 1, copies = 1, copy = 0;
+    llvm::Value* start = nullptr;
+    llvm::Value* mask = nullptr;  // <lanes x i1>, null for all
+    ir::Expr symbol;              // stands for `start` in expressions, with its known multiple
+    ir::Expr lane;                // stands for the lane number
+  };
+
+  struct Accumulators {
+    Values vectors;  // by combination [* copies]: allocas
+    Values scalars;  // by combination: for iterations that run lane by lane; empty if there are none
+    int copies = 1;  // > 1 only where a vector loop is closed
+    bool closes_vector = false;
+  };
+
+  // An index as seen by the lanes: base + stride * lane, or a vector of any indices.
+  struct LaneIndex {
+    bool linear = true;
+    ir::Expr base, stride;
+    ir::Expr whole;
+  };
+
+  // emitter.cpp: structure
+  void set_up_function();
+  void emit_block(const Block& block);
+  void emit_nodes(const Block& block, size_t begin, size_t end);
+  void emit_loop(const Loop& loop);
+  void emit_flat(const Loop& loop);
+  void emit_serial(const Loop& loop);
+  void emit_vector(const Loop& loop);
+  void emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* step, bool at_least_once,
+                    const std::function<void(llvm::Value*)>& body);
+  void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
+                        llvm::Value* mask_limit, int64_t constant_trips);
+  void for_combinations(Ranges ranges, bool copies, const std::function<void()>& f);
+  void emit_if(llvm::Value* condition, const std::function<void()>& body);
+  void with_frame(const std::function<void()>& f);
+
+  // emit_value.cpp: values and the memo
+  llvm::Value* eval(ir::Value v);
+  Values emit_node(const ir::Node* n);
+  size_t combination(Ranges ranges, bool vector) const;
+  size_t combinations(Ranges ranges, bool vector) const;
+  bool in_vector(Ranges r) const { return vector_.loop >= 0 && (r >> vector_.loop & 1); }
+  void set_result(const ir::Node* n, const Values& results);
+
+  // emit_index.cpp: expressions
+  llvm::Value* eval_expr(ir::Expr e);
+  llvm::Value* eval_lanes(ir::Expr e);
+  llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol, bool memo);
+  ir::Expr at_copy(ir::Expr e);
+  LaneIndex lane_index(ir::Expr e);
+  bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
+  bool varies(ir::Expr e);
+  llvm::Value* extent_of(int loop) { return eval_expr(at_copy(analysis_.loops()[loop].extent())); }
+
+  // emit_memory.cpp
+  struct Place {
+    llvm::Value* base;
+    DType dtype;
+  };
+  Place place_of(ir::Value buffer);
+  llvm::Value* address(const Place& p, ir::Expr index);
+  llvm::Value* emit_load(const ir::Node* n);
+  void emit_store(const ir::Node* n);
+  void store_to(const Place& p, ir::Expr index, llvm::Value* value, llvm::Value* mask);
+  void combine_to(const Place& p, ir::Expr index, llvm::Value* value, llvm::Value* mask, const std::string& combiner);
+  void combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value, const std::string& combiner);
+  llvm::Value* full_mask(llvm::Value* mask, bool vector);
+  void start_stage(const ir::Node* n);
+  void emit_stage_element(const ir::Node* n);
+  llvm::Value* from_memory(llvm::Value* v, DType t);
+  llvm::Value* to_memory(llvm::Value* v, DType t);
+
+  // emit_reduce.cpp
+  void start_reduce(const ir::Node* n, const Loop* loop);
+  void accumulate(const ir::Node* n);
+  void finish_reduce(const ir::Node* n);
+  void emit_small_reduce(const ir::Node* n);
+  Values combine(const std::string& combiner, const Values& a, const Values& b, DType dtype);
+  Values neutral(const ir::Node* n, int lanes);
+  Values fold_lanes(const std::string& combiner, const Values& v, DType dtype);
+  Values fold_list(const std::string& combiner, std::vector<Values> list, DType dtype);
+
+  // emit_gpu.cpp
+  void set_up_gpu_kernel();
+  Values reduce_threads(const ir::Node* n, const Values& v);
+  Values shuffle(const Values& v, int distance);
+  void barrier();
+  llvm::Value* shared_array(llvm::Type* type, int64_t elements);
+  llvm::Value* first_thread_of(Ranges threads);
+  Ranges threads_missing(const ir::Node* store) const;
+
+  // emit_scalar.cpp
+  llvm::Value* emit_scalar(const ir::Node* n);
+  llvm::Value* emit_unary(const std::string& op, llvm::Value* x, DType t);
+  llvm::Value* emit_binary(const std::string& op, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* emit_compare(const std::string& op, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* extremum(bool max, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* divide(llvm::Value* a, llvm::Value* b, DType t, bool remainder);
+  llvm::Value* shift(bool left, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* round_to_even(llvm::Value* x);
+  llvm::Value* constant_of(const ir::Arg& value, DType t);
+
+  // emit_convert.cpp
+  llvm::Value* convert(llvm::Value* x, DType from, DType to);
+  llvm::Value* half_to_float(llvm::Value* bits);
+  llvm::Value* float_to_half(llvm::Value* x);
+  llvm::Value* brain_to_float(llvm::Value* bits);
+  llvm::Value* float_to_brain(llvm::Value* x);
+
+  // types and vectors
+  llvm::Type* register_type(DType t);  // of a scalar in a register: bool is i1; f16 and bf16 are their bits
+  llvm::Type* memory_type(DType t);
+  static int lanes_of(llvm::Value* v);
+  llvm::Value* splat(llvm::Value* v, int lanes);
+  void match(llvm::Value*& a, llvm::Value*& b);
+  static llvm::Type* like(llvm::Type* scalar, llvm::Value* shape);
+  llvm::Value* number(llvm::Type* t, int64_t v);
+  llvm::Value* i64(int64_t v) { return b_.getInt64(v); }
+  llvm::AllocaInst* stack(llvm::Type* t, int64_t count = 1, int align = 0);
+  llvm::Value* intrinsic(unsigned id, llvm::ArrayRef<llvm::Value*> args, llvm::ArrayRef<llvm::Type*> types = {});
+  llvm::Value* lane_numbers(int lanes, llvm::Type* scalar);
+
+  llvm::Module& module_;
+  const Target& target_;
+  const ir::Graph& graph_;
+  Nest nest_;
+  const LoopAnalysis& analysis_;
+  KernelLayout layout_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;  // allocas
+
+  Values buffers_;
+  std::unordered_map<ir::Expr, llvm::Value*> sizes_;
+  llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr;
+  Values range_values_;       // by loop: the current index of serial, parallel, block and thread loops
+  std::vector<int> unrolled_;  // by loop: the current index of unroll loops
+  VectorState vector_;
+  std::vector<Frame> frames_;
+  std::unordered_map<const ir::Node*, Accumulators> accumulators_;
+  std::unordered_map<const ir::Node*, llvm::Value*> arrays_;  // stages and tables
+};
+
+}  // namespace brasa::compiler

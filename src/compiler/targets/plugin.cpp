@@ -1,0 +1,137 @@
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <brasa/error.h>
+
+#include "compiler/loops/math.h"
+#include "compiler/targets/codegen.h"
+#include "compiler/targets/emitter.h"
+#include "compiler/targets/flat_image.h"
+#include "ir/text.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+namespace {
+
+using Machine = std::unique_ptr<llvm::TargetMachine>;
+
+// Each thread keeps its machine: making one takes a fifth of a millisecond.
+llvm::TargetMachine& machine_for(const Target& target) {
+  thread_local std::string key;
+  thread_local Machine machine;
+  if (!machine || key != target.text) {
+    machine = make_machine(target);
+    key = target.text;
+  }
+  return *machine;
+}
+
+std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& target, llvm::TargetMachine& machine,
+                                    std::span<const std::string_view> texts) {
+  auto module = std::make_unique<llvm::Module>("kernels", context);
+  module->setTargetTriple(target.triple);
+  module->setDataLayout(machine.createDataLayout());
+  module->setPICLevel(llvm::PICLevel::SmallPIC);
+  for (std::string_view text : texts) {
+    auto graph = ir::parse(text, find_loop_level_op);
+    auto expanded = expand_math(*graph);
+    Emitter(*module, target, *expanded).run();
+  }
+#ifndef NDEBUG
+  std::string why;
+  llvm::raw_string_ostream out(why);
+  BRASA_ASSERT(!llvm::verifyModule(*module, &out), out.str());
+#endif
+  return module;
+}
+
+std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  BRASA_ASSERT(!machine.addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot write this kind of file");
+  passes.run(module);
+  return {bytes.data(), bytes.size()};
+}
+
+std::string compile(std::span<const std::string_view> texts, std::string_view target_text) {
+  Target target = parse_target(target_text);
+  llvm::TargetMachine& machine = machine_for(target);
+  llvm::LLVMContext context;
+  auto module = build(context, target, machine, texts);
+  simplify(*module, machine);
+  if (!target.gpu)
+    return link_flat(generate(*module, machine, llvm::CodeGenFileType::ObjectFile), target.text).serialize();
+  runtime::KernelImage image;
+  image.target = target.text;
+  for (const llvm::Function& f : *module)
+    if (!f.isDeclaration()) image.entries.push_back({f.getName().str(), 0});
+  std::string ptx = generate(*module, machine, llvm::CodeGenFileType::AssemblyFile);
+  image.code.assign(ptx.begin(), ptx.end());
+  return image.serialize();
+}
+
+std::string show(std::string_view text, std::string_view target_text, std::string_view stage) {
+  Target target = parse_target(target_text);
+  if (stage == "loops") {
+    auto graph = ir::parse(text, find_loop_level_op);
+    return print(linearize(*graph));
+  }
+  llvm::TargetMachine& machine = machine_for(target);
+  llvm::LLVMContext context;
+  auto module = build(context, target, machine, {&text, 1});
+  if (stage == "llvm-raw" || stage == "llvm") {
+    if (stage == "llvm") simplify(*module, machine);
+    std::string out;
+    llvm::raw_string_ostream stream(out);
+    module->print(stream, nullptr);
+    return stream.str();
+  }
+  BRASA_CHECK(stage == "assembly", "no stage '", stage, "': loops, llvm-raw, llvm and assembly are");
+  simplify(*module, machine);
+  return generate(*module, machine, llvm::CodeGenFileType::AssemblyFile);
+}
+
+template <class F>
+BrasaCodegenStatus guarded(BrasaCodegenSink sink, void* context, F f) {
+  std::string result;
+  auto status = kBrasaCodegenOk;
+  try {
+    result = f();
+  } catch (const Error& e) {
+    status = kBrasaCodegenUserError;
+    result = e.what();
+  } catch (const std::exception& e) {
+    status = kBrasaCodegenInternalError;
+    result = e.what();
+  }
+  sink(context, result.data(), result.size());
+  return status;
+}
+
+BrasaCodegenStatus compile_entry(const char* const* texts, const size_t* sizes, size_t count, const char* target,
+                                 BrasaCodegenSink sink, void* context) {
+  return guarded(sink, context, [&] {
+    std::vector<std::string_view> views;
+    for (size_t i = 0; i < count; ++i) views.emplace_back(texts[i], sizes[i]);
+    return compile(views, target);
+  });
+}
+
+BrasaCodegenStatus show_entry(const char* text, size_t size, const char* target, const char* stage,
+                              BrasaCodegenSink sink, void* context) {
+  return guarded(sink, context, [&] { return show({text, size}, target, stage); });
+}
+
+}  // namespace
+}  // namespace brasa::compiler
+
+extern "C" __attribute__((visibility("default"))) const BrasaCodegen* brasa_codegen() {
+  static constexpr BrasaCodegen kTable{kBrasaCodegenVersion, brasa::compiler::compile_entry,
+                                       brasa::compiler::show_entry};
+  return &kTable;
+}

@@ -1,0 +1,111 @@
+#include "compiler/targets/target.h"
+
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Utils.h>
+
+#include <mutex>
+
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+Target parse_target(std::string_view text) {
+  Target t;
+  std::string_view base = text.substr(0, text.find(';'));
+  std::string_view options = text.substr(base.size());
+  t.text = base;
+  t.strict = options == ";strict";
+  BRASA_CHECK(options.empty() || t.strict, "target '", text, "': the only option is ';strict'");
+  if (base.starts_with("nvptx+sm_")) {
+    t.gpu = true;
+    t.cpu = base.substr(6);
+    t.triple = "nvptx64-nvidia-cuda";
+    t.features = "+ptx70";
+    std::string_view number = base.substr(9);
+    if (number == "89" || number == "90") t.features = "+ptx78";
+    t.native_rounding = t.native_half = true;
+    BRASA_CHECK(number == "70" || number == "75" || number == "80" || number == "86" || number == "89" || number == "90",
+                "target '", text, "': sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90 are known");
+    return t;
+  }
+  t.triple = "x86_64-unknown-linux-gnu";
+  if (base == "x86-64") {
+    t.cpu = "x86-64";
+  } else if (base == "x86-64+avx2") {
+    t.cpu = "x86-64-v3";
+    t.native_half = t.native_rounding = true;
+  } else if (base == "x86-64+avx512") {
+    t.cpu = "x86-64-v4";
+    t.features = "-prefer-256-bit";
+    t.native_half = t.native_rounding = t.masks = true;
+  } else {
+    fail(str("target '", text, "' is not known: x86-64, x86-64+avx2, x86-64+avx512 and nvptx+sm_<number> are"));
+  }
+  return t;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  std::string error;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  BRASA_CHECK(found, "this build's LLVM has no code generator for ", target.text);
+  llvm::TargetOptions options;
+  // The instructions' own contract flags say what may be fused.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  options.TrapUnreachable = false;
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+}
+
+void set_attributes(llvm::Function& f, const Target& target) {
+  f.addFnAttr("target-cpu", target.cpu);
+  if (!target.features.empty()) f.addFnAttr("target-features", target.features);
+  f.addFnAttr("no-builtins");
+  f.addFnAttr(llvm::Attribute::NoUnwind);
+  if (target.gpu) return;
+  f.addFnAttr("prefer-vector-width", "512");
+  f.addFnAttr("min-legal-vector-width", "512");
+  f.addFnAttr("probe-stack", "inline-asm");
+}
+
+void simplify(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::legacy::FunctionPassManager passes(&module);
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
+  llvm::TargetLibraryInfoImpl libraries(machine.getTargetTriple());
+  libraries.disableAllFunctions();
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(libraries));
+  passes.add(llvm::createSROAPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createInstructionCombiningPass());
+  passes.add(llvm::createCFGSimplificationPass());
+  passes.add(llvm::createLICMPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createDeadCodeEliminationPass());
+  passes.doInitialization();
+  for (llvm::Function& f : module)
+    if (!f.isDeclaration()) passes.run(f);
+  passes.doFinalization();
+}
+
+}  // namespace brasa::compiler

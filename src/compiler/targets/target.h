@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace llvm {
+class Function;
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace brasa::compiler {
+
+/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "nvptx+sm_80", each with ";strict" for the
+/// strict level of numbers (no contraction).
+struct Target {
+  std::string text;  // without options
+  bool gpu = false, strict = false;
+  // What the code generator itself decides by.
+  bool masks = false;          // masked vector loads and stores of every width
+  bool native_half = false;    // f16 <-> f32 conversions
+  bool native_rounding = false;  // floor, ceil, trunc, round to even
+  std::string triple, cpu, features;
+};
+
+/// brasa::Error on a description that it does not know.
+Target parse_target(std::string_view text);
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target);
+/// Attributes that every function of a module for the target needs.
+void set_attributes(llvm::Function& f, const Target& target);
+
+/// Runs the simplification passes.
+void simplify(llvm::Module& module, llvm::TargetMachine& machine);
+
+}  // namespace brasa::compiler

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen_client.h"
+#include "compiler/loops/builder.h"
+#include "compiler/loops/layout.h"
+#include "runtime/cpu/code.h"
+#include "runtime/cpu/features.h"
+#include "runtime/cpu/launch.h"
+
+namespace brasa::compiler::test {
+
+using ir::Expr;
+using ir::Value;
+
+/// The CPU targets that this machine runs.
+inline std::vector<std::string> targets() {
+  std::vector<std::string> out;
+  for (const char* t : {"x86-64", "x86-64+avx2", "x86-64+avx512"})
+    if (runtime::cpu::supports(t)) out.emplace_back(t);
+  return out;
+}
+
+/// A loop graph under construction, then a kernel that runs.
+class Kernel {
+ public:
+  explicit Kernel(std::string name = "kernel") : graph(ir::Level::Loops), b(graph) { graph.name = std::move(name); }
+
+  Value f32(Expr n) { return b.buffer(DType::Float32, n); }
+
+  void compile(const std::string& target) {
+    const ir::Graph* one = &graph;
+    code = runtime::cpu::load(compile_kernels({&one, 1}, target));
+    layout = layout_of(graph);
+  }
+
+  void run(std::vector<void*> buffers, std::vector<int64_t> sizes = {}, int64_t grain = 1) {
+    auto value = [&](const ir::ExprNode& s) {
+      for (size_t i = 0; i < layout.sizes.size(); ++i)
+        if (layout.sizes[i].node() == &s) return sizes.at(i);
+      ADD_FAILURE() << "a symbol that is no size";
+      return int64_t{0};
+    };
+    runtime::cpu::launch(code->kernel(graph.name), buffers.data(), sizes.data(), evaluate(layout.count, value), grain,
+                         static_cast<size_t>(evaluate(layout.scratch_bytes, value)));
+  }
+
+  ir::Graph graph;
+  LoopBuilder b;
+  KernelLayout layout;
+  std::shared_ptr<const runtime::cpu::Code> code;
+};
+
+template <class T = float>
+std::vector<T> ramp(size_t n, double scale = 1, double start = 0) {
+  std::vector<T> out(n);
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(start + scale * static_cast<double>((i * 37) % 101));
+  return out;
+}
+
+}  // namespace brasa::compiler::test

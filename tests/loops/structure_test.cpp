@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "compiler/loops/linearize.h"
+#include "loops/kernel.h"
+
+namespace brasa::compiler::test {
+namespace {
+
+class Structure : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Targets, Structure, testing::ValuesIn(targets()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+// out[i] = a[i] + b[i] over chunks, for every remainder.
+TEST_P(Structure, PointwiseWithTail) {
+  Kernel k;
+  Expr n = Expr::size(0);
+  Value a = k.f32(n), b = k.f32(n), out = k.f32(n);
+  Expr chunk = k.b.loop("parallel", ceildiv(n, 100));
+  Expr r = k.b.loop("vector", min(Expr(100), n - chunk * 100), 16, 2);
+  Expr i = chunk * 100 + r;
+  k.b.store(out, i, k.b.op("add", {k.b.load(a, i), k.b.load(b, i)}));
+  k.compile(GetParam());
+  for (int64_t size : {0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 99, 100, 101, 257, 1000}) {
+    auto x = ramp(size), y = ramp(size, 3, 1);
+    std::vector<float> z(size + 1, -7);
+    k.run({x.data(), y.data(), z.data()}, {size});
+    for (int64_t j = 0; j < size; ++j) ASSERT_EQ(z[j], x[j] + y[j]) << j << " of " << size;
+    ASSERT_EQ(z[size], -7) << "written beyond the end";
+  }
+}
+
+// Rows with reductions that share a loop, and a second pass.
+TEST_P(Structure, MeanAndVarianceInOnePass) {
+  Kernel k;
+  Expr rows = Expr::size(0), n = Expr::size(1);
+  Value x = k.f32(rows * n), out = k.f32(rows * n);
+  Expr row = k.b.loop("parallel", rows), r = k.b.loop("vector", n, 16, 4), r2 = k.b.loop("vector", n, 16, 1);
+  Value v = k.b.load(x, row * n + r);
+  Value sum = k.b.reduce(v, {r}, "add"), squares = k.b.reduce(k.b.op("mul", {v, v}), {r}, "add");
+  Value count = k.b.convert(k.b.index(n), DType::Float32);
+  Value mean = k.b.op("div", {sum, count});
+  Value variance = k.b.op("sub", {k.b.op("div", {squares, count}), k.b.op("mul", {mean, mean})});
+  Value y = k.b.op("div", {k.b.op("sub", {k.b.load(x, row * n + r2), mean}), k.b.op("sqrt", {variance})});
+  k.b.store(out, row * n + r2, y);
+  // One loop for both sums, one for the results.
+  Nest nest = linearize(k.graph);
+  ASSERT_EQ(nest.body.size(), 1u);
+  EXPECT_EQ(nest.body[0].loop->body.size(), 2u) << print(nest);
+  k.compile(GetParam());
+  for (int64_t size : {1, 2, 7, 16, 63, 64, 65, 200}) {
+    auto in = ramp(3 * size, 0.1);
+    std::vector<float> got(3 * size);
+    k.run({in.data(), got.data()}, {3, size});
+    for (int64_t i = 0; i < 3 && size > 1; ++i) {
+      double s = 0, q = 0;
+      for (int64_t j = 0; j < size; ++j) s += in[i * size + j];
+      s /= static_cast<double>(size);
+      for (int64_t j = 0; j < size; ++j) q += (in[i * size + j] - s) * (in[i * size + j] - s);
+      q = std::sqrt(q / static_cast<double>(size));
+      for (int64_t j = 0; j < size; ++j) ASSERT_NEAR(got[i * size + j], (in[i * size + j] - s) / q, 1e-4) << size;
+    }
+  }
+}
+
+// max, then the sum of what depends on it, over the same range: two loops.
+TEST_P(Structure, DependentReductionsGetLoopsOfTheirOwn) {
+  Kernel k;
+  Value x = k.f32(50), out = k.f32(1);
+  Expr r = k.b.loop("serial", 50);
+  Value v = k.b.load(x, r);
+  Value top = k.b.reduce(v, {r}, "max");
+  k.b.store(out, 0, k.b.reduce(k.b.op("sub", {top, v}), {r}, "add"));
+  EXPECT_EQ(linearize(k.graph).body.size(), 3u) << print(linearize(k.graph));
+  k.compile(GetParam());
+  auto in = ramp(50);
+  float got = 0;
+  k.run({in.data(), &got});
+  float most = *std::max_element(in.begin(), in.end()), want = 0;
+  for (float f : in) want += most - f;
+  EXPECT_FLOAT_EQ(got, want);
+}
+
+TEST_P(Structure, MatmulTile) {
+  Kernel k;
+  Expr depth = Expr::size(0);
+  Value a = k.f32(depth * 6), b = k.f32(depth * 32), c = k.f32(6 * 32);
+  Expr i = k.b.loop("unroll", 6), j = k.b.loop("unroll", 2), v = k.b.loop("vector", 16, 16), r = k.b.loop("serial", depth);
+  Value product = k.b.op("mul", {k.b.load(a, r * 6 + i), k.b.load(b, r * 32 + j * 16 + v)});
+  k.b.store(c, i * 32 + j * 16 + v, k.b.reduce(product, {r}, "add"));
+  k.compile(GetParam());
+  for (int64_t d : {0, 1, 5, 64}) {
+    auto x = ramp(6 * d), y = ramp(32 * d, 0.5, -3);
+    std::vector<float> z(6 * 32);
+    k.run({x.data(), y.data(), z.data()}, {d});
+    for (int64_t p = 0; p < 6; ++p)
+      for (int64_t q = 0; q < 32; ++q) {
+        double want = 0;
+        for (int64_t s = 0; s < d; ++s) want += double{x[s * 6 + p]} * y[s * 32 + q];
+        ASSERT_NEAR(z[p * 32 + q], want, 1e-6 * std::fabs(want) + 1e-3);
+      }
+  }
+}
+
+// A stage on the stack and one in scratch memory (its size is only known at run time).
+TEST_P(Structure, Stages) {
+  for (bool symbolic : {false, true}) {
+    Kernel k;
+    Expr n = symbolic ? Expr::size(0) : Expr(40);
+    Value x = k.f32(n * n), out = k.f32(n * n);
+    Expr row = k.b.loop("parallel", n), r = k.b.loop("vector", n, 16), back = k.b.loop("vector", n, 16);
+    Value staged = k.b.stage(k.b.op("mul", {k.b.load(x, row * n + r), k.b.constant(2.0, DType::Float32)}), {r});
+    k.b.store(out, row * n + back, k.b.load(staged, n - 1 - back));
+    k.compile(GetParam());
+    auto in = ramp(1600);
+    std::vector<float> got(1600);
+    k.run({in.data(), got.data()}, symbolic ? std::vector<int64_t>{40} : std::vector<int64_t>{});
+    for (int i = 0; i < 40; ++i)
+      for (int j = 0; j < 40; ++j) ASSERT_EQ(got[i * 40 + j], 2 * in[i * 40 + 39 - j]);
+  }
+}
+
+TEST_P(Structure, ArgMax) {
+  Kernel k;
+  Expr n = Expr::size(0);
+  Value x = k.f32(n), value = k.f32(1), index = k.b.buffer(DType::Int64, 1);
+  Expr r = k.b.loop("vector", n, 16, 2);
+  auto best = k.b.arg_reduce(k.b.load(x, r), k.b.index(r), {r}, "argmax");
+  k.b.store(value, 0, best[0]);
+  k.b.store(index, 0, best[1]);
+  k.compile(GetParam());
+  for (size_t size : {size_t{1}, size_t{5}, size_t{33}, size_t{100}, size_t{517}})
+    for (int kind = 0; kind < 3; ++kind) {
+      auto in = ramp(size);
+      if (kind == 1) in[size / 2] = NAN;
+      if (kind == 2) std::fill(in.begin(), in.end(), -INFINITY);
+      float got = 0;
+      int64_t at = -1;
+      k.run({in.data(), &got, &at}, {static_cast<int64_t>(size)});
+      size_t want = 0;
+      for (size_t i = 1; i < size; ++i)
+        if (!std::isnan(in[want]) && (std::isnan(in[i]) || in[i] > in[want])) want = i;
+      ASSERT_EQ(at, static_cast<int64_t>(want)) << size << " " << kind;
+      ASSERT_TRUE(got == in[want] || (std::isnan(got) && std::isnan(in[want])));
+    }
+}
+
+// Indices read from memory, out of order and masked.
+TEST_P(Structure, GatherAndScatterAdd) {
+  Kernel k;
+  Value x = k.f32(100), where = k.b.buffer(DType::Int64, 70), out = k.f32(70), sums = k.f32(100);
+  Expr p = k.b.loop("parallel", 7), r = k.b.loop("vector", 10, 16);
+  Expr i = p * 10 + r;
+  Expr at = k.b.bind(k.b.load(where, i), 100);
+  Value v = k.b.load(x, at, k.b.op("lt", {k.b.index(i), k.b.constant(int64_t{65}, DType::Int64)}));
+  k.b.store(out, i, v);
+  k.b.store(sums, at, k.b.constant(1.0, DType::Float32), {}, "add");
+  k.compile(GetParam());
+  auto in = ramp(100);
+  std::vector<int64_t> index(70);
+  for (int j = 0; j < 70; ++j) index[j] = (j * j) % 100;
+  std::vector<float> got(70), counts(100), want(100);
+  k.run({in.data(), index.data(), got.data(), counts.data()});
+  for (int j = 0; j < 70; ++j) {
+    ASSERT_EQ(got[j], j < 65 ? in[index[j]] : 0);
+    want[index[j]] += 1;
+  }
+  EXPECT_EQ(counts, want);
+}
+
+// Strided and transposed reads; rows found by quotient and remainder.
+TEST_P(Structure, Strides) {
+  Kernel k;
+  Value x = k.f32(64 * 48), out = k.f32(64 * 48);
+  Expr r = k.b.loop("vector", 64 * 48, 16, 2);
+  k.b.store(out, r, k.b.load(x, mod(r, 64) * 48 + floordiv(r, 64)));
+  k.compile(GetParam());
+  auto in = ramp(64 * 48);
+  std::vector<float> got(64 * 48);
+  k.run({in.data(), got.data()});
+  for (int j = 0; j < 64 * 48; ++j) ASSERT_EQ(got[j], in[(j % 64) * 48 + j / 64]);
+}
+
+TEST_P(Structure, SerialUnrollAndColumnSums) {
+  Kernel k;
+  Expr rows = Expr::size(0), n = Expr::size(1);
+  Value x = k.f32(rows * n), out = k.f32(n);
+  Expr c = k.b.loop("vector", n, 8, 2), r = k.b.loop("serial", rows, 1, 4);
+  k.b.store(out, c, k.b.reduce(k.b.load(x, r * n + c), {r}, "add"));
+  k.compile(GetParam());
+  for (int64_t height : {0, 1, 3, 4, 9}) {
+    auto in = ramp(height * 37);
+    std::vector<float> got(37);
+    k.run({in.data(), got.data()}, {height, 37});
+    for (int64_t j = 0; j < 37; ++j) {
+      float want = 0;
+      for (int64_t i = 0; i < height; ++i) want += in[i * 37 + j];
+      ASSERT_FLOAT_EQ(got[j], want);
+    }
+  }
+}
+
+// The value written is read again in the same iteration of the shared loop, and completely by a loop of its own.
+TEST_P(Structure, StoreThenLoad) {
+  Kernel k;
+  Value x = k.f32(64), sum = k.f32(1);
+  Expr r = k.b.loop("vector", 64, 16), again = k.b.loop("vector", 64, 16);
+  k.b.store(x, r, k.b.op("mul", {k.b.load(x, r), k.b.constant(3.0, DType::Float32)}));
+  k.b.store(sum, 0, k.b.reduce(k.b.load(x, Expr(63) - again), {again}, "add"));
+  k.compile(GetParam());
+  auto in = ramp(64);
+  float want = 0, got = 0;
+  for (float f : in) want += 3 * f;
+  k.run({in.data(), &got});
+  EXPECT_FLOAT_EQ(got, want);
+}
+
+}  // namespace
+}  // namespace brasa::compiler::test
