@@ -1,6 +1,8 @@
 #include "ops/families.h"
 
 #include "ops/primitives/families.h"
+#include "ops/rows.h"
+#include "ops/rows.h"
 
 namespace brasa::ops {
 
@@ -11,6 +13,11 @@ void add_families(Table& t) {
   add_indexing_primitives(t);
   add_reduction_primitives(t);
   add_contraction_primitives(t);
+  add_arithmetic(t);
+  add_math(t);
+  add_bitwise(t);
+  add_comparison(t);
+  add_view(t);
 }
 
 }  // namespace brasa::ops

@@ -29,7 +29,8 @@ Value iota(const Shape& shape, int64_t dim, DType dtype);
 /// A size as an int64 tensor without dimensions.
 Value size_value(Expr e);
 
-/// Operand dimension i becomes result dimension dims[i]; it has that size, or size 1.
+/// Operand dimension i becomes result dimension dims[i]; it has that size, or size 1. Dimensions ascend; equal ones give the
+/// diagonal of those operand dimensions.
 Value broadcast(Value x, const Shape& shape, const std::vector<int64_t>& dims);
 Value reshape(Value x, const Shape& shape);
 Value transpose(Value x, const std::vector<int64_t>& dims);

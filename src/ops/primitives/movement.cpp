@@ -21,7 +21,8 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
 
 void add_broadcast(Table& t) {
   t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
-      .doc("Operand dimension i becomes result dimension dims[i], repeated if its size is 1.")
+      .doc("Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
+           "result dimension give their diagonal.")
       .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
       .eval([](const Node& n, std::span<const Array* const> in) {
         std::vector<int64_t> dims = int_list(n.arg(2)), strides = row_major(in[0]->shape);
@@ -34,20 +35,33 @@ void add_broadcast(Table& t) {
       .transposed([](size_t, const Node& n, Value ct) {
         const Shape& from = shape_of(n.arg<Value>(0));
         const Shape& to = n.types[0].shape;
-        std::vector<int64_t> dims = int_list(n.arg(2)), reduced;
+        std::vector<int64_t> dims = int_list(n.arg(2)), reduced, firsts, copies;
+        for (size_t i = 0; i < dims.size(); ++i)
+          (std::find(dims.begin(), dims.begin() + i, dims[i]) == dims.begin() + i ? firsts : copies).push_back(i);
         for (size_t d = 0; d < to.size(); ++d) {
           auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
           bool repeated = it == dims.end() || (!(from[it - dims.begin()] == to[d]) && !same_size(from[it - dims.begin()], to[d]));
           if (repeated) reduced.push_back(static_cast<int64_t>(d));
         }
-        return prim::reshape(sum(ct, reduced), from);
+        Value summed = sum(ct, reduced);
+        if (copies.empty()) return prim::reshape(summed, from);
+        // A diagonal's cotangent lies on the diagonal, among zeros.
+        Shape distinct;
+        for (int64_t i : firsts) distinct.push_back(from[i]);
+        Value spread = prim::broadcast(prim::reshape(summed, distinct), from, firsts);
+        Value on = full(true, from, DType::Bool);
+        for (int64_t i : copies) {
+          int64_t first = std::find(dims.begin(), dims.end(), dims[i]) - dims.begin();
+          on = logical_and(on, eq(prim::iota(from, first, DType::Int64), prim::iota(from, i, DType::Int64)));
+        }
+        return prim::select(on, spread, zeros_like(spread));
       })
       .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
         Strided out{int_list(args[1]), {}, in.offset};
         std::vector<int64_t> dims = int_list(args[2]);
         out.strides.assign(out.sizes.size(), 0);
         for (size_t i = 0; i < dims.size(); ++i)
-          if (in.sizes[i] == out.sizes[dims[i]]) out.strides[dims[i]] = in.strides[i];
+          if (in.sizes[i] == out.sizes[dims[i]]) out.strides[dims[i]] += in.strides[i];
         return out;
       });
 }
