@@ -12,6 +12,7 @@ namespace brasa {
 /// The dtype whose elements are of C++ type T.
 template <class T>
 struct dtype_for;
+// clang-format off
 template <> struct dtype_for<uint8_t> { static constexpr DType value = DType::UInt8; };
 template <> struct dtype_for<int8_t> { static constexpr DType value = DType::Int8; };
 template <> struct dtype_for<char> { static constexpr DType value = DType::Int8; };
@@ -24,6 +25,7 @@ template <> struct dtype_for<double> { static constexpr DType value = DType::Flo
 template <> struct dtype_for<std::complex<float>> { static constexpr DType value = DType::Complex64; };
 template <> struct dtype_for<std::complex<double>> { static constexpr DType value = DType::Complex128; };
 template <> struct dtype_for<bool> { static constexpr DType value = DType::Bool; };
+// clang-format on
 
 /// A 16-bit float as it is stored; arithmetic happens in float.
 struct BRASA_API Half {

@@ -131,6 +131,8 @@ int64_t int_pow(int64_t a, int64_t e) {
   return static_cast<int64_t>(r);
 }
 
+// A table, one row a primitive.
+// clang-format off
 void add_unary(Table& t) {
   constexpr double two_over_sqrt_pi = 1.1283791670955126;
   constexpr double ln2 = 0.69314718055994531, ln10 = 2.3025850929940457;
@@ -221,7 +223,8 @@ void add_binary(Table& t) {
   // A tie gives each operand half, as PyTorch's maximum does.
   auto extremum = [](size_t i, Value a, Value b, Value out) {
     Value mine = i == 0 ? a : b, other = i == 0 ? b : a;
-    return where(eq(a, b), constant_like(a, 0.5), where(eq(out, mine), constant_like(a, 1), where(ne(other, other), zero(a), where(ne(mine, mine), constant_like(a, 1), zero(a)))));
+    Value with_nan = where(ne(other, other), zero(a), where(ne(mine, mine), constant_like(a, 1), zero(a)));
+    return where(eq(a, b), constant_like(a, 0.5), where(eq(out, mine), constant_like(a, 1), with_nan));
   };
   binary(t, "max", [](double a, double b) { return combine("max", a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); },
          extremum);
@@ -238,6 +241,7 @@ void add_binary(Table& t) {
   comparison(t, "gt", [](double a, double b) { return double(a > b); }, [](int64_t a, int64_t b) { return int64_t(a > b); });
   comparison(t, "ge", [](double a, double b) { return double(a >= b); }, [](int64_t a, int64_t b) { return int64_t(a >= b); });
 }
+// clang-format on
 
 // Shifts need the width: a distance outside [0, width) gives 0, or the sign for an arithmetic right shift.
 Eval shift_eval(bool left) {
