@@ -94,11 +94,11 @@ template <class T>
 class OptionalArrayRef {
  public:
   constexpr OptionalArrayRef() = default;
-  constexpr OptionalArrayRef(std::nullopt_t) {}                                            // NOLINT
-  constexpr OptionalArrayRef(ArrayRef<T> items) : items_(items) {}                         // NOLINT
-  constexpr OptionalArrayRef(const T& one) : items_(ArrayRef<T>(one)) {}                   // NOLINT
+  constexpr OptionalArrayRef(std::nullopt_t) {}                                               // NOLINT
+  constexpr OptionalArrayRef(ArrayRef<T> items) : items_(items) {}                            // NOLINT
+  constexpr OptionalArrayRef(const T& one) : items_(ArrayRef<T>(one)) {}                      // NOLINT
   constexpr OptionalArrayRef(std::initializer_list<T> items) : items_(ArrayRef<T>(items)) {}  // NOLINT
-  constexpr OptionalArrayRef(const std::optional<ArrayRef<T>>& items) : items_(items) {}   // NOLINT
+  constexpr OptionalArrayRef(const std::optional<ArrayRef<T>>& items) : items_(items) {}      // NOLINT
   template <class C>
     requires(std::is_convertible_v<const C&, ArrayRef<T>> && !std::is_convertible_v<const C&, T> &&
              !std::is_same_v<C, ArrayRef<T>>)

@@ -11,8 +11,24 @@ namespace brasa {
 /// One argument of an operator: what it is and where it lies. Points to the caller's objects and owns nothing.
 struct CallArg {
   enum class Kind : uint8_t {
-    None, Tensor, Tensors, OptionalTensors, Scalar, Scalars, Int, Ints, Double, Doubles, Bool, Bools, String, DType,
-    Layout, Device, MemoryFormat, Generator,
+    None,
+    Tensor,
+    Tensors,
+    OptionalTensors,
+    Scalar,
+    Scalars,
+    Int,
+    Ints,
+    Double,
+    Doubles,
+    Bool,
+    Bools,
+    String,
+    DType,
+    Layout,
+    Device,
+    MemoryFormat,
+    Generator,
   };
   Kind kind = Kind::None;
   uint32_t size = 0;  // of lists and strings
@@ -30,29 +46,31 @@ struct CallArg {
   };
 
   CallArg() : integer(0) {}
-  CallArg(std::nullopt_t) : CallArg() {}                                       // NOLINT
-  CallArg(const Tensor& t) : kind(t.defined() ? Kind::Tensor : Kind::None), tensor(&t) {}  // NOLINT
+  CallArg(std::nullopt_t) : CallArg() {}                                                                   // NOLINT
+  CallArg(const Tensor& t) : kind(t.defined() ? Kind::Tensor : Kind::None), tensor(&t) {}                  // NOLINT
   CallArg(TensorList t) : kind(Kind::Tensors), size(static_cast<uint32_t>(t.size())), tensor(t.data()) {}  // NOLINT
-  CallArg(const std::vector<Tensor>& t) : CallArg(TensorList(t)) {}            // NOLINT
-  CallArg(ArrayRef<std::optional<Tensor>> t)                                   // NOLINT
+  CallArg(const std::vector<Tensor>& t) : CallArg(TensorList(t)) {}                                        // NOLINT
+  CallArg(ArrayRef<std::optional<Tensor>> t)                                                               // NOLINT
       : kind(Kind::OptionalTensors), size(static_cast<uint32_t>(t.size())), optional_tensor(t.data()) {}
-  CallArg(const Scalar& s) : kind(Kind::Scalar), scalar(&s) {}                 // NOLINT
-  CallArg(ArrayRef<Scalar> s) : kind(Kind::Scalars), size(static_cast<uint32_t>(s.size())), scalar(s.data()) {}  // NOLINT
-  CallArg(int64_t v) : kind(Kind::Int), integer(v) {}                          // NOLINT
-  CallArg(int v) : kind(Kind::Int), integer(v) {}                              // NOLINT
-  CallArg(double v) : kind(Kind::Double), real(v) {}                           // NOLINT
-  CallArg(bool v) : kind(Kind::Bool), integer(v) {}                            // NOLINT
+  CallArg(const Scalar& s) : kind(Kind::Scalar), scalar(&s) {}  // NOLINT
+  CallArg(ArrayRef<Scalar> s)
+      : kind(Kind::Scalars), size(static_cast<uint32_t>(s.size())), scalar(s.data()) {}                // NOLINT
+  CallArg(int64_t v) : kind(Kind::Int), integer(v) {}                                                  // NOLINT
+  CallArg(int v) : kind(Kind::Int), integer(v) {}                                                      // NOLINT
+  CallArg(double v) : kind(Kind::Double), real(v) {}                                                   // NOLINT
+  CallArg(bool v) : kind(Kind::Bool), integer(v) {}                                                    // NOLINT
   CallArg(IntArrayRef v) : kind(Kind::Ints), size(static_cast<uint32_t>(v.size())), ints(v.data()) {}  // NOLINT
-  CallArg(const std::vector<int64_t>& v) : CallArg(IntArrayRef(v)) {}          // NOLINT
-  CallArg(ArrayRef<double> v) : kind(Kind::Doubles), size(static_cast<uint32_t>(v.size())), doubles(v.data()) {}  // NOLINT
-  CallArg(ArrayRef<bool> v) : kind(Kind::Bools), size(static_cast<uint32_t>(v.size())), bools(v.data()) {}  // NOLINT
+  CallArg(const std::vector<int64_t>& v) : CallArg(IntArrayRef(v)) {}                                  // NOLINT
+  CallArg(ArrayRef<double> v)
+      : kind(Kind::Doubles), size(static_cast<uint32_t>(v.size())), doubles(v.data()) {}                       // NOLINT
+  CallArg(ArrayRef<bool> v) : kind(Kind::Bools), size(static_cast<uint32_t>(v.size())), bools(v.data()) {}     // NOLINT
   CallArg(std::string_view v) : kind(Kind::String), size(static_cast<uint32_t>(v.size())), chars(v.data()) {}  // NOLINT
-  CallArg(const char* v) : CallArg(std::string_view(v)) {}                     // NOLINT
-  CallArg(DType v) : kind(Kind::DType), integer(static_cast<int64_t>(v)) {}    // NOLINT
-  CallArg(Layout v) : kind(Kind::Layout), integer(static_cast<int64_t>(v)) {}  // NOLINT
-  CallArg(Device v) : kind(Kind::Device), integer(static_cast<int64_t>(v.type())) {}  // NOLINT
-  CallArg(MemoryFormat v) : kind(Kind::MemoryFormat), integer(static_cast<int64_t>(v)) {}  // NOLINT
-  CallArg(const Generator& v) : kind(Kind::Generator), generator(&v) {}        // NOLINT
+  CallArg(const char* v) : CallArg(std::string_view(v)) {}                                                     // NOLINT
+  CallArg(DType v) : kind(Kind::DType), integer(static_cast<int64_t>(v)) {}                                    // NOLINT
+  CallArg(Layout v) : kind(Kind::Layout), integer(static_cast<int64_t>(v)) {}                                  // NOLINT
+  CallArg(Device v) : kind(Kind::Device), integer(static_cast<int64_t>(v.type())) {}                           // NOLINT
+  CallArg(MemoryFormat v) : kind(Kind::MemoryFormat), integer(static_cast<int64_t>(v)) {}                      // NOLINT
+  CallArg(const Generator& v) : kind(Kind::Generator), generator(&v) {}                                        // NOLINT
   template <class T>
   CallArg(const std::optional<T>& v) : CallArg() {  // NOLINT
     if (v) *this = CallArg(*v);

@@ -53,9 +53,7 @@ constexpr int64_t size_of(DType t) {
 constexpr bool is_floating(DType t) {
   return t == DType::Float16 || t == DType::BFloat16 || t == DType::Float32 || t == DType::Float64;
 }
-constexpr bool is_complex(DType t) {
-  return t == DType::Complex32 || t == DType::Complex64 || t == DType::Complex128;
-}
+constexpr bool is_complex(DType t) { return t == DType::Complex32 || t == DType::Complex64 || t == DType::Complex128; }
 /// Integers without bool; `with_bool` counts bool too.
 constexpr bool is_integral(DType t, bool with_bool = false) {
   return (t >= DType::UInt8 && t <= DType::Int64) || (with_bool && t == DType::Bool);

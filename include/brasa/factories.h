@@ -13,7 +13,8 @@ namespace brasa {
 /// Memory that is not filled.
 BRASA_API Tensor empty(IntArrayRef sizes, const TensorOptions& options = {}, std::optional<MemoryFormat> format = {});
 BRASA_API Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
-BRASA_API Tensor empty_like(const Tensor& self, const TensorOptions& options = {}, std::optional<MemoryFormat> format = {});
+BRASA_API Tensor empty_like(const Tensor& self, const TensorOptions& options = {},
+                            std::optional<MemoryFormat> format = {});
 /// The caller's memory as a tensor; `deleter` runs when the last tensor on it is gone.
 BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options = {});
@@ -35,7 +36,8 @@ class BRASA_API TensorData {
   TensorData(std::initializer_list<TensorData> items);          // NOLINT
   template <class T>
     requires requires { dtype_for<T>::value; }
-  TensorData(ArrayRef<T> items) : list_(true), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {  // NOLINT
+  TensorData(ArrayRef<T> items)
+      : list_(true), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {  // NOLINT
     for (const T& v : items) values_.emplace_back(v);
   }
   template <class T>
@@ -68,7 +70,8 @@ inline Tensor nonzero(const Tensor& self) { return self.nonzero(); }
 inline Tensor masked_select(const Tensor& self, const Tensor& mask) { return self.masked_select(mask); }
 inline bool equal(const Tensor& a, const Tensor& b) { return a.equal(b); }
 /// |a - b| <= atol + rtol * |b| everywhere.
-BRASA_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+BRASA_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+                        bool equal_nan = false);
 inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = {}) { return self.clone(format); }
 inline Tensor detach(const Tensor& self) { return self.detach(); }
 BRASA_API bool is_floating_point(const Tensor& self);

@@ -18,7 +18,8 @@ inline constexpr EllipsisType Ellipsis{};
 class Slice {
  public:
   static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {}, std::optional<int64_t> step = {})  // NOLINT
+  Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
+        std::optional<int64_t> step = {})  // NOLINT
       : start_(start.value_or(0)), stop_(stop.value_or(kMax)), step_(step.value_or(1)) {}
   int64_t start() const { return start_; }
   int64_t stop() const { return stop_; }
@@ -32,15 +33,15 @@ class TensorIndex {
  public:
   enum class Kind : uint8_t { None, Ellipsis, Integer, Boolean, Slice, Tensor };
 
-  TensorIndex(std::nullopt_t) : kind_(Kind::None) {}         // NOLINT
-  TensorIndex(EllipsisType) : kind_(Kind::Ellipsis) {}       // NOLINT
-  BRASA_API TensorIndex(const char* dots);                   // NOLINT: "..."
+  TensorIndex(std::nullopt_t) : kind_(Kind::None) {}           // NOLINT
+  TensorIndex(EllipsisType) : kind_(Kind::Ellipsis) {}         // NOLINT
+  BRASA_API TensorIndex(const char* dots);                     // NOLINT: "..."
   TensorIndex(int64_t i) : kind_(Kind::Integer), slice_(i) {}  // NOLINT
-  TensorIndex(int i) : TensorIndex(int64_t{i}) {}            // NOLINT
+  TensorIndex(int i) : TensorIndex(int64_t{i}) {}              // NOLINT
   template <class T>
     requires std::is_same_v<T, bool>
-  TensorIndex(T b) : kind_(Kind::Boolean), slice_(b ? 1 : 0) {}   // NOLINT
-  TensorIndex(Slice s) : kind_(Kind::Slice), slice_(s) {}    // NOLINT
+  TensorIndex(T b) : kind_(Kind::Boolean), slice_(b ? 1 : 0) {}          // NOLINT
+  TensorIndex(Slice s) : kind_(Kind::Slice), slice_(s) {}                // NOLINT
   TensorIndex(Tensor t) : kind_(Kind::Tensor), tensor_(std::move(t)) {}  // NOLINT
 
   Kind kind() const { return kind_; }

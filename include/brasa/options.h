@@ -20,7 +20,8 @@ inline constexpr DType kLong = DType::Int64, kInt64 = DType::Int64;
 inline constexpr DType kHalf = DType::Float16, kFloat16 = DType::Float16;
 inline constexpr DType kFloat = DType::Float32, kFloat32 = DType::Float32;
 inline constexpr DType kDouble = DType::Float64, kFloat64 = DType::Float64;
-inline constexpr DType kComplexHalf = DType::Complex32, kComplexFloat = DType::Complex64, kComplexDouble = DType::Complex128;
+inline constexpr DType kComplexHalf = DType::Complex32, kComplexFloat = DType::Complex64,
+                       kComplexDouble = DType::Complex128;
 inline constexpr DType kBool = DType::Bool;
 inline constexpr DType kBFloat16 = DType::BFloat16;
 
@@ -32,8 +33,8 @@ BRASA_API std::ostream& operator<<(std::ostream& out, DType t);
 class TypeMeta {
  public:
   constexpr TypeMeta() = default;
-  constexpr TypeMeta(DType t) : type_(t) {}                 // NOLINT
-  constexpr operator DType() const { return type_; }        // NOLINT
+  constexpr TypeMeta(DType t) : type_(t) {}           // NOLINT
+  constexpr operator DType() const { return type_; }  // NOLINT
   constexpr DType toScalarType() const { return type_; }
   constexpr size_t itemsize() const { return static_cast<size_t>(size_of(type_)); }
   BRASA_API std::string_view name() const;
@@ -54,7 +55,7 @@ class BRASA_API Device {
  public:
   constexpr Device(DeviceType type = kCPU, int8_t index = -1) : type_(type), index_(index) {}  // NOLINT
   /// "cpu", "cuda", "cuda:1"; brasa::Error otherwise.
-  Device(std::string_view text);                              // NOLINT
+  Device(std::string_view text);                                       // NOLINT
   Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
   Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT
   constexpr DeviceType type() const { return type_; }
@@ -80,11 +81,11 @@ enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsL
 class BRASA_API TensorOptions {
  public:
   TensorOptions() = default;
-  TensorOptions(DType t) : dtype_(t) {}            // NOLINT
-  TensorOptions(TypeMeta t) : dtype_(t) {}         // NOLINT
-  TensorOptions(Device d) : device_(d) {}          // NOLINT
+  TensorOptions(DType t) : dtype_(t) {}                // NOLINT
+  TensorOptions(TypeMeta t) : dtype_(t) {}             // NOLINT
+  TensorOptions(Device d) : device_(d) {}              // NOLINT
   TensorOptions(DeviceType d) : device_(Device(d)) {}  // NOLINT
-  TensorOptions(Layout l) : layout_(l) {}          // NOLINT
+  TensorOptions(Layout l) : layout_(l) {}              // NOLINT
 
   [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const {
     TensorOptions r = *this;

@@ -249,7 +249,8 @@ class BRASA_API Tensor {
 template <class T, size_t N>
 class TensorAccessor {
  public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
   IntArrayRef sizes() const { return {sizes_, N}; }
   IntArrayRef strides() const { return {strides_, N}; }
   int64_t size(int64_t d) const { return sizes_[d]; }
@@ -277,9 +278,9 @@ TensorAccessor<T, N> Tensor::accessor() const& {
   return TensorAccessor<T, N>(data_ptr<T>(), sizes().data(), strides().data());
 }
 
-#define BRASA_BINARY_OPERATOR(op)                                    \
-  BRASA_API Tensor operator op(const Tensor& a, const Tensor& b);    \
-  BRASA_API Tensor operator op(const Tensor& a, const Scalar& b);    \
+#define BRASA_BINARY_OPERATOR(op)                                 \
+  BRASA_API Tensor operator op(const Tensor& a, const Tensor& b); \
+  BRASA_API Tensor operator op(const Tensor& a, const Scalar& b); \
   BRASA_API Tensor operator op(const Scalar& a, const Tensor& b);
 BRASA_BINARY_OPERATOR(+)
 BRASA_BINARY_OPERATOR(-)

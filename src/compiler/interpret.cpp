@@ -56,8 +56,10 @@ class Interpreted final : public Executable {
     return a;
   }
   static void write(const ops::Array& a, const Operand& out) {
-    BRASA_ASSERT(a.dtype == out.dtype && std::equal(a.shape.begin(), a.shape.end(), out.sizes.begin(), out.sizes.end()));
-    each_element(out, [&](std::byte* to, int64_t at) { std::memcpy(to, a.data.data() + at, brasa::size_of(out.dtype)); });
+    BRASA_ASSERT(a.dtype == out.dtype &&
+                 std::equal(a.shape.begin(), a.shape.end(), out.sizes.begin(), out.sizes.end()));
+    each_element(out,
+                 [&](std::byte* to, int64_t at) { std::memcpy(to, a.data.data() + at, brasa::size_of(out.dtype)); });
   }
   std::unique_ptr<ir::Graph> graph_;
 };

@@ -36,11 +36,11 @@ class Arg {
   template <class T>
     requires std::is_constructible_v<Variant, T&&> && (!std::is_arithmetic_v<std::decay_t<T>>) &&
              (!std::is_same_v<std::decay_t<T>, Arg>)
-  Arg(T&& v) : v_(std::forward<T>(v)) {}  // NOLINT
-  Arg(double v) : v_(v) {}                // NOLINT
-  Arg(bool v) : v_(v) {}                  // NOLINT
-  Arg(int64_t v) : v_(Expr(v)) {}         // NOLINT
-  Arg(int v) : v_(Expr(v)) {}             // NOLINT
+  Arg(T&& v) : v_(std::forward<T>(v)) {}      // NOLINT
+  Arg(double v) : v_(v) {}                    // NOLINT
+  Arg(bool v) : v_(v) {}                      // NOLINT
+  Arg(int64_t v) : v_(Expr(v)) {}             // NOLINT
+  Arg(int v) : v_(Expr(v)) {}                 // NOLINT
   Arg(const char* v) : v_(std::string(v)) {}  // NOLINT
 
   bool is_none() const { return std::holds_alternative<None>(v_); }

@@ -89,7 +89,8 @@ Interval bounds_of(const ExprNode& n) {
       Interval a = of(n.args[0]), b = of(n.args[1]);
       if (b.min < 1) b.min = 1;
       Interval r{kUnknownMin, kUnknownMax};
-      if (a.min != kUnknownMin) r.min = a.min >= 0 ? (b.max == kUnknownMax ? 0 : a.min / b.max) : floor_div(a.min, b.min);
+      if (a.min != kUnknownMin)
+        r.min = a.min >= 0 ? (b.max == kUnknownMax ? 0 : a.min / b.max) : floor_div(a.min, b.min);
       if (a.max != kUnknownMax) r.max = a.max >= 0 ? a.max / b.min : -1;
       return r;
     }
@@ -216,7 +217,8 @@ bool factors_before(const std::vector<Expr>& a, const std::vector<Expr>& b) {
 bool recombine(std::vector<Term>& terms, int64_t& constant);
 
 Expr expr_of(std::vector<Term> terms, int64_t constant) {
-  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return factors_before(a.factors, b.factors); });
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return factors_before(a.factors, b.factors); });
   std::vector<Term> merged;
   for (Term& t : terms) {
     if (!merged.empty() && merged.back().factors == t.factors)
@@ -387,9 +389,7 @@ std::optional<int64_t> Expr::maybe_constant() const {
   return is_constant() ? std::optional(node_->value) : std::nullopt;
 }
 
-bool is_symbol(Expr e) {
-  return e->kind == ExprKind::Size || e->kind == ExprKind::Range || e->kind == ExprKind::Value;
-}
+bool is_symbol(Expr e) { return e->kind == ExprKind::Size || e->kind == ExprKind::Range || e->kind == ExprKind::Value; }
 
 Expr operator+(Expr a, Expr b) {
   if (a.is_constant() && b.is_constant()) return Expr(a->value + b->value);
@@ -457,7 +457,8 @@ Expr floordiv(Expr a, Expr b) {
 
 Expr mod(Expr a, Expr b) {
   if (b.is(1)) return Expr(0);
-  if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(a->value - b->value * floor_div(a->value, b->value));
+  if (a.is_constant() && b.is_constant() && b->value != 0)
+    return Expr(a->value - b->value * floor_div(a->value, b->value));
   Expr quotient, rest;
   split_by(a, b, quotient, rest);
   if (rest.is(0) || within(rest, b)) return rest;

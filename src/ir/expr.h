@@ -21,7 +21,7 @@ struct ExprNode;
 class Expr {
  public:
   Expr() : Expr(int64_t{0}) {}
-  Expr(int64_t constant);             // NOLINT: a number is an Expr
+  Expr(int64_t constant);                          // NOLINT: a number is an Expr
   Expr(int constant) : Expr(int64_t{constant}) {}  // NOLINT
 
   /// The size symbol `s<id>`: at least `min`, and a multiple of `multiple`.
@@ -66,7 +66,7 @@ struct ExprNode {
   int64_t multiple;  // of a Size
   std::vector<Expr> args;
   uint64_t hash;
-  uint64_t order;  // creation order: a stable sort key within a process
+  uint64_t order;    // creation order: a stable sort key within a process
   int64_t min, max;  // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
 };
 

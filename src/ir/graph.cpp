@@ -58,7 +58,8 @@ Node* Graph::add(const Op* op, Args args, std::vector<Type> types) {
   for (auto it = first; it != last; ++it)
     if (it->second->op == op && it->second->args == args) return it->second;
   for (const Arg& a : args)
-    a.for_each_value([&](Value v) { BRASA_ASSERT(v.node->graph == this, op->name(), ": an operand of another graph"); });
+    a.for_each_value(
+        [&](Value v) { BRASA_ASSERT(v.node->graph == this, op->name(), ": an operand of another graph"); });
   storage_.push_back({op, std::move(args), std::move(types), this, static_cast<uint32_t>(order_.size()), h});
   Node* n = &storage_.back();
   order_.push_back(n);

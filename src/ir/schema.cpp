@@ -14,13 +14,20 @@ struct TypeName {
 };
 
 constexpr TypeName kTypes[] = {
-    {"Tensor", ParamType::Tensor, false},       {"Scalar", ParamType::Scalar, false},
-    {"SymInt", ParamType::Int, true},           {"int", ParamType::Int, false},
-    {"float", ParamType::Float, false},         {"bool", ParamType::Bool, false},
-    {"str", ParamType::Str, false},             {"ScalarType", ParamType::DType, false},
-    {"Layout", ParamType::Layout, false},       {"Device", ParamType::Device, false},
-    {"MemoryFormat", ParamType::MemoryFormat, false}, {"Generator", ParamType::Generator, false},
-    {"complex", ParamType::Scalar, false},      {"Dimname", ParamType::Str, false},
+    {"Tensor", ParamType::Tensor, false},
+    {"Scalar", ParamType::Scalar, false},
+    {"SymInt", ParamType::Int, true},
+    {"int", ParamType::Int, false},
+    {"float", ParamType::Float, false},
+    {"bool", ParamType::Bool, false},
+    {"str", ParamType::Str, false},
+    {"ScalarType", ParamType::DType, false},
+    {"Layout", ParamType::Layout, false},
+    {"Device", ParamType::Device, false},
+    {"MemoryFormat", ParamType::MemoryFormat, false},
+    {"Generator", ParamType::Generator, false},
+    {"complex", ParamType::Scalar, false},
+    {"Dimname", ParamType::Str, false},
 };
 
 class Reader {

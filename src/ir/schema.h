@@ -11,19 +11,31 @@
 namespace brasa::ir {
 
 /// The type of a parameter as PyTorch's schemas write it.
-enum class ParamType : uint8_t { Tensor, Scalar, Int, Float, Bool, Str, DType, Layout, Device, MemoryFormat, Generator };
+enum class ParamType : uint8_t {
+  Tensor,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  Str,
+  DType,
+  Layout,
+  Device,
+  MemoryFormat,
+  Generator
+};
 
 struct Param {
   std::string name;
   ParamType type = ParamType::Tensor;
-  bool list = false;           // Tensor[], int[2]
-  int list_size = 0;           // the 2 of int[2]: a single number stands for a list of that many
-  bool optional = false;       // Tensor?, int[]?
-  bool optional_items = false; // Tensor?[]
-  bool symbolic = false;       // SymInt, SymInt[]
+  bool list = false;            // Tensor[], int[2]
+  int list_size = 0;            // the 2 of int[2]: a single number stands for a list of that many
+  bool optional = false;        // Tensor?, int[]?
+  bool optional_items = false;  // Tensor?[]
+  bool symbolic = false;        // SymInt, SymInt[]
   bool keyword_only = false;
-  bool mutated = false;        // Tensor(a!)
-  bool aliased = false;        // Tensor(a)
+  bool mutated = false;  // Tensor(a!)
+  bool aliased = false;  // Tensor(a)
   std::optional<Arg> default_value;
 };
 

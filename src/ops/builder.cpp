@@ -66,7 +66,9 @@ Arg int_arg(const std::vector<int64_t>& items) {
   return Arg(std::move(out));
 }
 
-std::vector<Value> call_all(std::string_view name, Args args) { return Builder::current().call(at(name), std::move(args)); }
+std::vector<Value> call_all(std::string_view name, Args args) {
+  return Builder::current().call(at(name), std::move(args));
+}
 
 Value call(std::string_view name, Args args) {
   std::vector<Value> out = call_all(name, std::move(args));

@@ -7,12 +7,14 @@
 
 namespace brasa::ops {
 
-std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts, const std::function<bool(const Row&)>& keep) {
+std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts,
+                                     const std::function<bool(const Row&)>& keep) {
   auto out = std::make_unique<ir::Graph>(keep ? graph.level() : ir::Level::Primitives);
   out->name = graph.name;
   Builder builder(*out, facts, keep);
   ir::ValueMap map;
-  for (const ir::Input& in : graph.inputs()) map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
+  for (const ir::Input& in : graph.inputs())
+    map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
   for (const Node* n : live_nodes(graph)) {
     if (n->op == ir::input_op()) continue;
     Args args;

@@ -49,7 +49,8 @@ using Partial = std::function<Value(size_t operand, std::span<const Value> in, V
 using Transpose = std::function<Value(size_t operand, const Node& node, Value ct)>;
 /// A whole derivative: cotangents of the operands (in the order of Node::inputs) from those of the results; both may hold
 /// absent Values, meaning zero. `needs[i]` says whether operand i's is wanted.
-using Vjp = std::function<std::vector<Value>(const Node& node, std::span<const Value> cts, const std::vector<bool>& needs)>;
+using Vjp =
+    std::function<std::vector<Value>(const Node& node, std::span<const Value> cts, const std::vector<bool>& needs)>;
 /// Builds the results from the arguments with the current Builder.
 using Compose = std::function<std::vector<Value>(const Args&)>;
 /// The view that a movement primitive gives, or nothing where it has to copy (a reshape that strides cannot express).
@@ -70,10 +71,10 @@ struct Row final : ir::Op {
 
   Vjp vjp;  // of a primitive that is neither point-wise nor linear, or a composed row's own derivative
 
-  bool pointwise = false;   // a primitive: out[i] depends on in[i] alone
-  bool view = false;        // composed of movement primitives of its first operand: gives an alias where strides allow
-  bool random = false;      // takes the Philox key as its last argument, and numel(result 0) numbers
-  bool no_gradient = false; // the results never carry gradients
+  bool pointwise = false;    // a primitive: out[i] depends on in[i] alone
+  bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
+  bool random = false;       // takes the Philox key as its last argument, and numel(result 0) numbers
+  bool no_gradient = false;  // the results never carry gradients
 
   bool is_primitive() const { return static_cast<bool>(type); }
 };
@@ -181,7 +182,8 @@ class RowBuilder {
   RowBuilder& vjp(Vjp rule);
   RowBuilder& view_rule(ViewRule rule);
   RowBuilder& view();
-  RowBuilder& random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
+  RowBuilder&
+  random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
   RowBuilder& no_gradient();
 
  private:

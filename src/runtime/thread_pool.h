@@ -22,8 +22,7 @@ template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& f) {
   using Body = std::remove_reference_t<F>;
   parallel_for(
-      n, grain,
-      [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); },
+      n, grain, [](void* context, int64_t begin, int64_t end) { (*static_cast<Body*>(context))(begin, end); },
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 

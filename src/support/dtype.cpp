@@ -11,12 +11,18 @@ struct Row {
 };
 
 constexpr std::array kRows = {
-    Row{DType::UInt8, "u8", "uint8"},         Row{DType::Int8, "i8", "int8"},
-    Row{DType::Int16, "i16", "int16"},        Row{DType::Int32, "i32", "int32"},
-    Row{DType::Int64, "i64", "int64"},        Row{DType::Float16, "f16", "float16"},
-    Row{DType::Float32, "f32", "float32"},    Row{DType::Float64, "f64", "float64"},
-    Row{DType::Complex32, "c32", "complex32"}, Row{DType::Complex64, "c64", "complex64"},
-    Row{DType::Complex128, "c128", "complex128"}, Row{DType::Bool, "bool", "bool"},
+    Row{DType::UInt8, "u8", "uint8"},
+    Row{DType::Int8, "i8", "int8"},
+    Row{DType::Int16, "i16", "int16"},
+    Row{DType::Int32, "i32", "int32"},
+    Row{DType::Int64, "i64", "int64"},
+    Row{DType::Float16, "f16", "float16"},
+    Row{DType::Float32, "f32", "float32"},
+    Row{DType::Float64, "f64", "float64"},
+    Row{DType::Complex32, "c32", "complex32"},
+    Row{DType::Complex64, "c64", "complex64"},
+    Row{DType::Complex128, "c128", "complex128"},
+    Row{DType::Bool, "bool", "bool"},
     Row{DType::BFloat16, "bf16", "bfloat16"},
 };
 

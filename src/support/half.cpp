@@ -1,7 +1,7 @@
 #include "support/half.h"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace brasa {

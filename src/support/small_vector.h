@@ -20,7 +20,7 @@ class SmallVector {
   SmallVector() = default;
   explicit SmallVector(size_t n, T value = T()) { resize(n, value); }
   SmallVector(std::initializer_list<T> items) { assign(items.begin(), items.size()); }
-  SmallVector(std::span<const T> items) { assign(items.data(), items.size()); }  // NOLINT
+  SmallVector(std::span<const T> items) { assign(items.data(), items.size()); }     // NOLINT
   SmallVector(const std::vector<T>& items) { assign(items.data(), items.size()); }  // NOLINT
   SmallVector(const SmallVector& o) { assign(o.data(), o.size_); }
   SmallVector(SmallVector&& o) noexcept { take(o); }

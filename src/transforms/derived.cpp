@@ -95,7 +95,8 @@ ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
   return s;
 }
 
-std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given, Args args) {
+std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given,
+                               Args args) {
   std::vector<Value> cts = args.back().get<std::vector<Value>>();
   args.pop_back();
   ir::Facts& facts = Builder::current().facts();

@@ -91,8 +91,8 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
     BRASA_ASSERT(back.size() == operands.size(), n.op->name(), ": one cotangent an operand");
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!needs[i] || !back[i]) continue;
-      BRASA_ASSERT(ir::type_of(back[i]).dtype == ir::type_of(operands[i]).dtype, n.op->name(), ": cotangent of operand ", i,
-                   " is ", ir::type_of(back[i]), " for ", ir::type_of(operands[i]));
+      BRASA_ASSERT(ir::type_of(back[i]).dtype == ir::type_of(operands[i]).dtype, n.op->name(),
+                   ": cotangent of operand ", i, " is ", ir::type_of(back[i]), " for ", ir::type_of(operands[i]));
       // Sizes that are equal by a fact may be spelled differently.
       if (ir::type_of(back[i]).shape != ir::type_of(operands[i]).shape)
         back[i] = ops::prim::reshape(back[i], ir::type_of(operands[i]).shape);
@@ -108,7 +108,8 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   return out;
 }
 
-Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs, const std::vector<bool>& has_cotangent) {
+Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
+            const std::vector<bool>& has_cotangent) {
   std::unique_ptr<ir::Graph> whole = ops::decompose(graph, facts, has_own_derivative);
   size_t inputs = graph.inputs().size(), outputs = graph.outputs().size();
   std::vector<Value> results, cts, targets;

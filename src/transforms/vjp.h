@@ -23,6 +23,7 @@ struct Joint {
   std::unique_ptr<ir::Graph> graph;  // primitives
   std::vector<int> gradient_of;
 };
-Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs, const std::vector<bool>& has_cotangent);
+Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
+            const std::vector<bool>& has_cotangent);
 
 }  // namespace brasa::transforms

@@ -24,13 +24,15 @@ const Op* find(std::string_view name) {
 
 TEST(Schema, ReadsWhatPyTorchWrites) {
   Schema s = parse_schema(
-      "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt groups=1) -> Tensor");
+      "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt "
+      "groups=1) -> Tensor");
   EXPECT_EQ(s.base, "conv2d");
   EXPECT_EQ(s.params[3].default_value->get<std::vector<Expr>>().size(), 2u);
   EXPECT_TRUE(s.params[2].optional);
-  EXPECT_EQ(str(s),
-            "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, "
-            "0], SymInt groups=1) -> Tensor");
+  EXPECT_EQ(
+      str(s),
+      "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, "
+      "0], SymInt groups=1) -> Tensor");
   Schema in_place = parse_schema("aten::relu_(Tensor(a!) self) -> Tensor(a!)");
   EXPECT_TRUE(in_place.params[0].mutated);
   EXPECT_EQ(parse_schema("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor").overload, "Tensor");
@@ -45,7 +47,8 @@ TEST(Text, PrintedGraphReadsBack) {
   Node* m = g.add(find("aten::max.dim"), {x, 1, true},
                   {{DType::Float32, {s, Expr(1)}, false}, {DType::Int64, {s, Expr(1)}, false}});
   Node* c = g.add(find("aten::cat"), {std::vector<Value>{x, m->out()}, 1}, {{DType::Float32, {s, Expr(5)}, false}});
-  Node* f = g.add(find("prim::full"), {-0.0, Shape{floordiv(s * 3, 2)}, DType::BFloat16}, {{DType::BFloat16, {floordiv(s * 3, 2)}, false}});
+  Node* f = g.add(find("prim::full"), {-0.0, Shape{floordiv(s * 3, 2)}, DType::BFloat16},
+                  {{DType::BFloat16, {floordiv(s * 3, 2)}, false}});
   Node* y = g.add(find("aten::gelu"), {c->out(), "tanh"}, {{DType::Float32, {s, Expr(5)}, false}});
   g.add_output(y->out());
   g.add_output(m->out(1), 0);
@@ -67,10 +70,13 @@ TEST(Text, LoopIndicesKeepTheirExtents) {
 }
 
 TEST(Text, MalformedTextIsAnError) {
-  std::string good = "graph operators \"\" {\n  %0 = input: f32[2] \"x\"\n  %1 = aten::gelu(%0): f32[2]\n  return %1\n}\n";
+  std::string good =
+      "graph operators \"\" {\n  %0 = input: f32[2] \"x\"\n  %1 = aten::gelu(%0): f32[2]\n  return %1\n}\n";
   EXPECT_NO_THROW(parse(good, find));
   for (size_t cut = 0; cut + 2 < good.size(); ++cut) EXPECT_THROW(parse(good.substr(0, cut), find), Error) << cut;
-  auto with = [&](std::string from, std::string to) { return std::string(good).replace(good.find(from), from.size(), to); };
+  auto with = [&](std::string from, std::string to) {
+    return std::string(good).replace(good.find(from), from.size(), to);
+  };
   EXPECT_THROW(parse(with("%0)", "%7)"), find), Error);
   EXPECT_THROW(parse(with("gelu", "nope"), find), Error);
   EXPECT_THROW(parse(with("f32[2] \"x\"", "f31[2] \"x\""), find), Error);

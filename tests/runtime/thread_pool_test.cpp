@@ -102,9 +102,7 @@ TEST(ThreadPool, SeveralCallers) {
   EXPECT_EQ(sum, 4 * 200 * 16);
 }
 
-TEST(ThreadPool, RejectsABadNumber) {
-  EXPECT_THROW(set_thread_count(0), Error);
-}
+TEST(ThreadPool, RejectsABadNumber) { EXPECT_THROW(set_thread_count(0), Error); }
 
 }  // namespace
 }  // namespace brasa::runtime

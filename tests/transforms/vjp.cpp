@@ -42,7 +42,8 @@ std::unique_ptr<ir::Graph> example(ir::Facts& facts) {
 }
 
 std::vector<Array> example_inputs() {
-  return {doubles({2, 3}, {.1, -.2, .3, .4, .5, -.6}), doubles({3, 2}, {.7, .2, -.3, .9, .5, .1}), doubles({2}, {1.5, -2})};
+  return {doubles({2, 3}, {.1, -.2, .3, .4, .5, -.6}), doubles({3, 2}, {.7, .2, -.3, .9, .5, .1}),
+          doubles({2}, {1.5, -2})};
 }
 
 TEST(Joint, GradientsAgreeWithFiniteDifferences) {

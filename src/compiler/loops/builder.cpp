@@ -62,8 +62,8 @@ Value LoopBuilder::load(Value buffer, Expr index, Value mask) {
 }
 
 void LoopBuilder::store(Value buffer, Expr index, Value value, Value mask, std::string_view combine) {
-  graph_.add(loop_op(LoopOp::Store),
-             {buffer, index, value, optional(mask), values_of(index), std::string(combine)}, {kEffect});
+  graph_.add(loop_op(LoopOp::Store), {buffer, index, value, optional(mask), values_of(index), std::string(combine)},
+             {kEffect});
 }
 
 Value LoopBuilder::reduce(Value item, const std::vector<Expr>& ranges, std::string_view combiner) {

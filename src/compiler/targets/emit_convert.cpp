@@ -49,7 +49,8 @@ llvm::Value* Emitter::float_to_half(llvm::Value* x) {
   llvm::Value* normal =
       b_.CreateLShr(b_.CreateAdd(b_.CreateSub(magnitude, number(i32, 0x38000000 - 0xfff)), odd), number(i32, 13));
   // Denormal: adding 1/2, whose last place is float16's smallest number, rounds at the right bit.
-  llvm::Value* shifted = b_.CreateFAdd(b_.CreateBitCast(magnitude, x->getType()), llvm::ConstantFP::get(x->getType(), 0.5));
+  llvm::Value* shifted =
+      b_.CreateFAdd(b_.CreateBitCast(magnitude, x->getType()), llvm::ConstantFP::get(x->getType(), 0.5));
   llvm::Value* denormal = b_.CreateSub(b_.CreateBitCast(shifted, i32), number(i32, 0x3f000000));
   llvm::Value* r = b_.CreateSelect(b_.CreateICmpULT(magnitude, number(i32, 0x38800000)), denormal, normal);
   r = b_.CreateSelect(b_.CreateICmpUGE(magnitude, number(i32, 0x47800000)), number(i32, 0x7c00), r);

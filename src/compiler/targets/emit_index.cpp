@@ -167,8 +167,7 @@ llvm::Value* Emitter::eval_expr(Expr e) {
       [&](Expr s) -> llvm::Value* {
         if (s == vector_.symbol && vector_.loop >= 0) return vector_.start;
         if (s->kind == ExprKind::Size) return sizes_.at(s);
-        if (s->kind == ExprKind::Value)
-          return eval(Value{const_cast<ir::Node*>(analysis_.binds().at(s)), 0});
+        if (s->kind == ExprKind::Value) return eval(Value{const_cast<ir::Node*>(analysis_.binds().at(s)), 0});
         llvm::Value* v = range_values_[analysis_.loop_of(s)];
         BRASA_ASSERT(v, "the loop ", s, " is not around its use");
         return v;

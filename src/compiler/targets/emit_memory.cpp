@@ -95,7 +95,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
       phi->addIncoming(llvm::Constant::getNullValue(scalar), before);
       x = phi;
     }
-    if (mask && lanes_of(mask) > 1) x = b_.CreateSelect(mask, splat(x, lanes_of(mask)), llvm::Constant::getNullValue(like(scalar, mask)));
+    if (mask && lanes_of(mask) > 1)
+      x = b_.CreateSelect(mask, splat(x, lanes_of(mask)), llvm::Constant::getNullValue(like(scalar, mask)));
     return from_memory(x, p.dtype);
   }
 
@@ -105,8 +106,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   llvm::Value* x;
   if (index.linear && index.stride.is(1)) {
     llvm::Value* at = address(p, index.base);
-    x = mask ? static_cast<llvm::Value*>(
-                   b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)))
+    x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)))
              : b_.CreateAlignedLoad(type, at, align);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
@@ -169,7 +169,8 @@ void Emitter::store_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* 
   }
   llvm::Value* pointers;
   if (index.linear)
-    pointers = b_.CreateInBoundsGEP(scalar, address(p, index.base), splat(eval_lanes(index.stride * vector_.lane), lanes));
+    pointers =
+        b_.CreateInBoundsGEP(scalar, address(p, index.base), splat(eval_lanes(index.stride * vector_.lane), lanes));
   else
     pointers = b_.CreateInBoundsGEP(scalar, p.base, splat(eval_lanes(index.whole), lanes));
   if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes));
@@ -189,8 +190,10 @@ void Emitter::combine_to(const Place& p, Expr e, llvm::Value* value, llvm::Value
   }
   // Lanes may hit the same element, so they go one after the other.
   mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
-  llvm::Value* indices = splat(index.linear ? b_.CreateAdd(splat(eval_expr(index.base), lanes), splat(eval_lanes(index.stride * vector_.lane), lanes))
-                                            : eval_lanes(index.whole), lanes);
+  llvm::Value* indices = splat(index.linear ? b_.CreateAdd(splat(eval_expr(index.base), lanes),
+                                                           splat(eval_lanes(index.stride * vector_.lane), lanes))
+                                            : eval_lanes(index.whole),
+                               lanes);
   value = splat(value, lanes);
   for (int i = 0; i < lanes; ++i) {
     auto update = [&] {
@@ -207,8 +210,8 @@ void Emitter::combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value,
   auto combined = [&](llvm::Value* memory) {
     llvm::Value* old = from_memory(memory, dtype);
     if (is_reduced_floating(dtype))
-      return convert(combine(combiner, {convert(old, dtype, DType::Float32)},
-                             {convert(value, dtype, DType::Float32)}, DType::Float32)[0],
+      return convert(combine(combiner, {convert(old, dtype, DType::Float32)}, {convert(value, dtype, DType::Float32)},
+                             DType::Float32)[0],
                      DType::Float32, dtype);
     return to_memory(combine(combiner, {old}, {value}, dtype)[0], dtype);
   };

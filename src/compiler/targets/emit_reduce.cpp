@@ -48,7 +48,8 @@ Emitter::Values Emitter::neutral(const Node* n, int lanes) {
     else if (!is_signed(t))
       v = llvm::ConstantInt::get(type, low ? llvm::APInt(bits, 0) : llvm::APInt::getMaxValue(bits));
     else
-      v = llvm::ConstantInt::get(type, low ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
+      v = llvm::ConstantInt::get(type,
+                                 low ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
   } else if (c == "mul") {
     v = is_reduced_floating(t) ? convert(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), DType::Float32, t)
                                : number(type, 1);

@@ -66,7 +66,8 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
 // Adding and subtracting 2^23 (2^52) leaves an integer, rounded to even; the sign is put back for -0.
 llvm::Value* Emitter::round_to_even(llvm::Value* x) {
   if (target_.native_rounding) return intrinsic(llvm::Intrinsic::roundeven, {x});
-  llvm::Value* magic = llvm::ConstantFP::get(x->getType(), x->getType()->getScalarType()->isFloatTy() ? 0x1p23 : 0x1p52);
+  llvm::Value* magic =
+      llvm::ConstantFP::get(x->getType(), x->getType()->getScalarType()->isFloatTy() ? 0x1p23 : 0x1p52);
   llvm::Value* a = intrinsic(llvm::Intrinsic::fabs, {x});
   llvm::Value* r = b_.CreateFSub(b_.CreateFAdd(a, magic), magic);
   r = b_.CreateSelect(b_.CreateFCmpOLT(a, magic), r, a);

@@ -169,7 +169,7 @@ class Emitter {
   Values buffers_;
   std::unordered_map<ir::Expr, llvm::Value*> sizes_;
   llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr;
-  Values range_values_;       // by loop: the current index of serial, parallel, block and thread loops
+  Values range_values_;        // by loop: the current index of serial, parallel, block and thread loops
   std::vector<int> unrolled_;  // by loop: the current index of unroll loops
   VectorState vector_;
   std::vector<Frame> frames_;

@@ -18,8 +18,8 @@ struct Target {
   std::string text;  // without options
   bool gpu = false, strict = false;
   // What the code generator itself decides by.
-  bool masks = false;          // masked vector loads and stores of every width
-  bool native_half = false;    // f16 <-> f32 conversions
+  bool masks = false;            // masked vector loads and stores of every width
+  bool native_half = false;      // f16 <-> f32 conversions
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   std::string triple, cpu, features;
 };

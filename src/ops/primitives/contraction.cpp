@@ -152,8 +152,8 @@ Value convolution_transposed(size_t i, const Node& n, Value ct) {
     Value flipped = prim::reverse(prim::reshape(prim::transpose(prim::reshape(w, split), order), merged), spatial_dims);
     return prim::convolution(ct, flipped, c.x_dilation, low, high, c.stride, c.w_dilation, c.groups);
   }
-  Value features = exchange_grouped(x, c.groups);       // [C, g * N, …]
-  Value kernel = transpose(ct, 0, 1);                   // [g * O, N, …]
+  Value features = exchange_grouped(x, c.groups);  // [C, g * N, …]
+  Value kernel = transpose(ct, 0, 1);              // [g * O, N, …]
   Value r = prim::convolution(features, kernel, c.w_dilation, low, high, c.x_dilation, c.stride, c.groups);
   return transpose(r, 0, 1);
 }
@@ -234,8 +234,10 @@ void add_contraction_primitives(Table& t) {
 
 namespace prim {
 
-Value dot_general(Value a, Value b, const Dims& a_contract, const Dims& b_contract, const Dims& a_batch, const Dims& b_batch) {
-  return call("prim::dot_general", {a, b, int_arg(a_contract), int_arg(b_contract), int_arg(a_batch), int_arg(b_batch)});
+Value dot_general(Value a, Value b, const Dims& a_contract, const Dims& b_contract, const Dims& a_batch,
+                  const Dims& b_batch) {
+  return call("prim::dot_general",
+              {a, b, int_arg(a_contract), int_arg(b_contract), int_arg(a_batch), int_arg(b_batch)});
 }
 Value convolution(Value x, Value w, const std::vector<Expr>& stride, const std::vector<Expr>& pad_low,
                   const std::vector<Expr>& pad_high, const std::vector<Expr>& x_dilation,

@@ -11,9 +11,7 @@ void add_creation_primitives(Table& t) {
   t.prim("full(Scalar value, SymInt[] size, ScalarType dtype) -> Tensor")
       .doc("One literal everywhere.")
       .no_gradient()
-      .type([](const Args& args) {
-        return std::vector<Type>{{args[2].get<DType>(), args[1].get<Shape>(), false}};
-      })
+      .type([](const Args& args) { return std::vector<Type>{{args[2].get<DType>(), args[1].get<Shape>(), false}}; })
       .eval([](const Node& n, std::span<const Array* const>) {
         Array out = result_array(n);
         const Arg& v = n.arg(0);
@@ -30,9 +28,7 @@ void add_creation_primitives(Table& t) {
   t.prim("iota(SymInt[] size, int dim, ScalarType dtype) -> Tensor")
       .doc("0, 1, … along one dimension, the same along all others.")
       .no_gradient()
-      .type([](const Args& args) {
-        return std::vector<Type>{{args[2].get<DType>(), args[0].get<Shape>(), false}};
-      })
+      .type([](const Args& args) { return std::vector<Type>{{args[2].get<DType>(), args[0].get<Shape>(), false}}; })
       .eval([](const Node& n, std::span<const Array* const>) {
         Array out = result_array(n);
         int64_t dim = n.arg<Expr>(1).constant(), i = 0;

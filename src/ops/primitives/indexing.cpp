@@ -26,7 +26,8 @@ void each_gathered(const std::vector<int64_t>& x_shape, std::span<const Array* c
   const std::vector<int64_t>& index_shape = indices[0]->shape;
   std::vector<int64_t> strides = row_major(x_shape), rest;
   for (size_t d = 0; d < x_shape.size(); ++d)
-    if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) rest.push_back(static_cast<int64_t>(d));
+    if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end())
+      rest.push_back(static_cast<int64_t>(d));
   std::vector<int64_t> shape = index_shape;
   for (int64_t d : rest) shape.push_back(x_shape[d]);
   for (int64_t s : shape)
@@ -54,9 +55,9 @@ void add_indexing_primitives(Table& t) {
         const auto& indices = args[1].get<std::vector<Value>>();
         for (Value i : indices)
           BRASA_ASSERT(ir::type_of(i).dtype == DType::Int64 && ir::type_of(i).shape == ir::type_of(indices[0]).shape);
-        return std::vector<Type>{{operand(args).dtype,
-                                  gathered_shape(operand(args).shape, ir::type_of(indices.at(0)).shape, int_list(args[2])),
-                                  false}};
+        return std::vector<Type>{
+            {operand(args).dtype,
+             gathered_shape(operand(args).shape, ir::type_of(indices.at(0)).shape, int_list(args[2])), false}};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
@@ -74,11 +75,12 @@ void add_indexing_primitives(Table& t) {
   t.prim("scatter(Tensor x, Tensor[] indices, Tensor updates, int[] dims, str combine) -> Tensor")
       .doc("x with the updates written at, or combined into, the places that gather would read.")
       .type([](const Args& args) {
-        BRASA_ASSERT(operand(args, 2).dtype == operand(args).dtype &&
-                         operand(args, 2).shape == gathered_shape(operand(args).shape,
-                                                                  ir::type_of(args[1].get<std::vector<Value>>().at(0)).shape,
-                                                                  int_list(args[3])),
-                     operand(args), operand(args, 2));
+        BRASA_ASSERT(
+            operand(args, 2).dtype == operand(args).dtype &&
+                operand(args, 2).shape == gathered_shape(operand(args).shape,
+                                                         ir::type_of(args[1].get<std::vector<Value>>().at(0)).shape,
+                                                         int_list(args[3])),
+            operand(args), operand(args, 2));
         Type t = operand(args);
         t.weak = false;
         return std::vector<Type>{t};
@@ -95,7 +97,8 @@ void add_indexing_primitives(Table& t) {
         }
         each_gathered(out.shape, in.subspan(1, in.size() - 2), int_list(n.arg(3)), [&](int64_t x, int64_t i) {
           if (by_int(out.dtype))
-            set_int(wide, x, how.empty() ? get_int(updates, i) : combine_int(how, get_int(wide, x), get_int(updates, i)));
+            set_int(wide, x,
+                    how.empty() ? get_int(updates, i) : combine_int(how, get_int(wide, x), get_int(updates, i)));
           else
             set(wide, x, how.empty() ? get(updates, i) : combine(how, get(wide, x), get(updates, i)));
         });

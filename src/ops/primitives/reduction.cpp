@@ -75,9 +75,7 @@ bool less(const Array& a, int64_t i, int64_t j) {
 void add_scan(Table& t) {
   t.prim("scan(Tensor x, int dim, str combiner) -> Tensor")
       .doc("Inclusive running combination along a dimension.")
-      .type([](const Args& args) {
-        return std::vector<Type>{{operand(args).dtype, operand(args).shape, false}};
-      })
+      .type([](const Args& args) { return std::vector<Type>{{operand(args).dtype, operand(args).shape, false}}; })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
         const auto& how = n.arg<std::string>(2);
@@ -103,7 +101,9 @@ void add_scan(Table& t) {
         Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), ct = cts[0];
         int64_t dim = n.arg<Expr>(1).constant();
         const auto& how = n.arg<std::string>(2);
-        auto from_the_end = [&](Value v) { return prim::reverse(prim::scan(prim::reverse(v, {dim}), dim, "add"), {dim}); };
+        auto from_the_end = [&](Value v) {
+          return prim::reverse(prim::scan(prim::reverse(v, {dim}), dim, "add"), {dim});
+        };
         if (how == "add") return std::vector<Value>{from_the_end(ct)};
         if (how == "mul") return std::vector<Value>{from_the_end(ct * y) / x};
         fail(str("the derivative of a running ", how, " is not there yet"));
@@ -114,7 +114,8 @@ void add_sort(Table& t) {
   t.prim("sort(Tensor x, int dim, bool descending) -> (Tensor values, Tensor indices)")
       .doc("Stable; NaN is the greatest.")
       .type([](const Args& args) {
-        return std::vector<Type>{{operand(args).dtype, operand(args).shape, false}, {DType::Int64, operand(args).shape, false}};
+        return std::vector<Type>{{operand(args).dtype, operand(args).shape, false},
+                                 {DType::Int64, operand(args).shape, false}};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array values = result_array(n, 0), indices = result_array(n, 1);
@@ -153,7 +154,8 @@ void add_reduction_primitives(Table& t) {
   t.prim("reduce(Tensor x, int[] dims, str combiner) -> Tensor")
       .doc("Combines all elements along dims, and removes them.")
       .type([](const Args& args) {
-        return std::vector<Type>{{operand(args).dtype, without(operand(args).shape, constants(args[1].get<std::vector<Expr>>())), false}};
+        return std::vector<Type>{
+            {operand(args).dtype, without(operand(args).shape, constants(args[1].get<std::vector<Expr>>())), false}};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         const Array& x = *in[0];
