@@ -143,13 +143,20 @@ DType with_number(DType x, const Number& n) {
   return x;
 }
 
+}  // namespace
+
 std::array<Value, 2> promoted(Value a, const Number& b) {
   DType t = with_number(dtype_of(a), b);
   Value x = convert(a, t);
   return {x, full(b, shape_of(x), t)};
 }
 
-}  // namespace
+Value sign_bit(Value x) {
+  DType t = dtype_of(x);
+  if (!is_floating(t)) return t == DType::Bool || t == DType::UInt8 ? full(false, shape_of(x), DType::Bool) : lt(x, 0);
+  DType bits = t == DType::Float64 ? DType::Int64 : t == DType::Float32 ? DType::Int32 : DType::Int16;
+  return lt(prim::bitcast(x, bits), 0);
+}
 
 std::array<Value, 2> promoted(Value a, Value b) {
   DType t = result_type({a, b});
@@ -220,7 +227,7 @@ Value erf(Value x) { return prim::unary("erf", to_float(x)); }
 Value sin(Value x) { return prim::unary("sin", to_float(x)); }
 Value cos(Value x) { return prim::unary("cos", to_float(x)); }
 Value abs(Value x) { return prim::unary("abs", x); }
-Value sigmoid(Value x) { return 1 / (1 + exp(-to_float(x))); }
+Value sigmoid(Value x) { return call("aten::sigmoid", {x}); }
 Value pow(Value x, const Number& e) {
   if (e.is(2)) return x * x;
   if (e.is(1)) return x;
@@ -247,6 +254,62 @@ Value count(Value x, const std::vector<int64_t>& dims, DType dtype) {
 
 Value mean(Value x, const std::vector<int64_t>& dims, bool keep) {
   return sum(x, dims, keep) / count(x, dims, dtype_of(x));
+}
+
+Value sum_to(Value x, const Shape& shape) {
+  const Shape& from = shape_of(x);
+  if (from == shape) return x;
+  size_t lead = from.size() - shape.size();
+  std::vector<int64_t> dims;
+  for (size_t d = 0; d < from.size(); ++d)
+    if (d < lead || (!(from[d] == shape[d - lead]) && !same_size(from[d], shape[d - lead])))
+      dims.push_back(static_cast<int64_t>(d));
+  return prim::reshape(sum(x, dims), shape);
+}
+
+Value keep_dims(Value reduced, const Shape& whole, const std::vector<int64_t>& dims) {
+  Shape shape = whole;
+  for (int64_t d : dims) shape[d] = Expr(1);
+  return prim::reshape(reduced, shape);
+}
+
+std::vector<Value> indices_along(const Shape& shape, int64_t dim, Value index) {
+  std::vector<Value> out;
+  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+    out.push_back(d == dim ? index : prim::iota(shape, d, DType::Int64));
+  return out;
+}
+
+Value gather_along(Value x, int64_t dim, Value index) {
+  std::vector<int64_t> dims(rank_of(x));
+  for (size_t d = 0; d < dims.size(); ++d) dims[d] = static_cast<int64_t>(d);
+  if (dims.empty()) return broadcast_to(x, shape_of(index));
+  return prim::gather(x, indices_along(shape_of(index), dim, index), dims);
+}
+
+Vjp own_derivative(std::vector<Value> (*f)(const Saved&)) {
+  return [f](const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
+    auto wide = [](Value v) { return v ? to_opmath(v) : v; };
+    Saved s;
+    for (const Arg& a : n.args) s.args.push_back(a.is<Value>() ? Arg(wide(a.get<Value>())) : a);
+    for (uint32_t i = 0; i < n.types.size(); ++i) {
+      s.outs.push_back(wide(n.graph->nodes()[n.id]->out(i)));
+      s.cts.push_back(wide(cts[i]));
+    }
+    std::vector<Value> found = f(s), out;
+    for (size_t i = 0; i < n.args.size(); ++i) {
+      n.args[i].for_each_value([&](Value operand) {
+        Value ct = n.args[i].is<Value>() && i < found.size() && needs[out.size()] ? found[i] : Value{};
+        if (ct) ct = convert(sum_to(ct, shape_of(operand)), dtype_of(operand));
+        out.push_back(ct);
+      });
+    }
+    return out;
+  };
+}
+
+Vjp zero_derivative() {
+  return [](const Node& n, std::span<const Value>, const std::vector<bool>&) { return std::vector<Value>(n.inputs().size()); };
 }
 
 Value unsqueeze(Value x, int64_t dim) {

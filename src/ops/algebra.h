@@ -43,6 +43,10 @@ Value convert(Value x, DType dtype);
 Value to_float(Value x);
 /// Equal shapes and dtypes, by broadcasting and promotion.
 std::array<Value, 2> promoted(Value a, Value b);
+/// The number as a tensor of a's shape; both in a's dtype if the number's category allows, as in PyTorch.
+std::array<Value, 2> promoted(Value a, const Number& b);
+/// The bit of the sign, of -0.0 and NaN too.
+Value sign_bit(Value x);
 
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);
@@ -75,6 +79,7 @@ inline Value gt(Value a, Value b) { return pointwise("gt", a, b); }
 inline Value gt(Value a, const Number& b) { return pointwise("gt", a, b); }
 inline Value ge(Value a, Value b) { return pointwise("ge", a, b); }
 inline Value ge(Value a, const Number& b) { return pointwise("ge", a, b); }
+inline Value is_nan(Value x) { return ne(x, x); }
 Value maximum(Value a, Value b);
 Value minimum(Value a, Value b);
 Value logical_and(Value a, Value b);
@@ -106,6 +111,36 @@ Value amax(Value x, const std::vector<int64_t>& dims, bool keep = false);
 Value reduce(Value x, const std::vector<int64_t>& dims, bool keep, const std::string& combiner);
 /// Product of the sizes of dims, as a rank-0 value of this dtype.
 Value count(Value x, const std::vector<int64_t>& dims, DType dtype);
+/// Sums over what broadcasting repeated, back to `shape`.
+Value sum_to(Value x, const Shape& shape);
+/// A value without dims, put back as dimensions of size 1.
+Value keep_dims(Value reduced, const Shape& whole, const std::vector<int64_t>& dims);
+/// float32 for float16 and bfloat16, else itself.
+inline DType opmath(DType t) { return is_reduced_floating(t) ? DType::Float32 : t; }
+inline Value to_opmath(Value x) { return convert(x, opmath(dtype_of(x))); }
+
+/// Indices of the elements along `dim` that `index` (int64, in range, x's rank) names, as prim::gather and scatter take them.
+std::vector<Value> indices_along(const Shape& shape, int64_t dim, Value index);
+/// out[i, j, …] = x[i, index[i, j, …], …] for index of x's rank, no larger than x outside `dim`; indices in range.
+Value gather_along(Value x, int64_t dim, Value index);
+
+/// What a composed row's own derivative sees: arguments, results and their cotangents, with reduced floats widened.
+struct Saved {
+  Args args;
+  std::vector<Value> outs, cts;
+  Value in(size_t i) const { return detail::From<Value>::get(args[i]); }
+  template <class T>
+  T arg(size_t i) const {
+    return detail::From<T>::get(args[i]);
+  }
+  Value out(size_t i = 0) const { return outs[i]; }
+  Value ct(size_t i = 0) const { return cts[i]; }
+};
+/// `f` gives a cotangent for each parameter, absent for zero; missing ones at the end are zero. They may have the shape that
+/// broadcasting gave and the type of the computation: both are brought back to the operand's.
+Vjp own_derivative(std::vector<Value> (*f)(const Saved&));
+/// The derivative of a step function: zero.
+Vjp zero_derivative();
 
 Value unsqueeze(Value x, int64_t dim);
 Value squeeze(Value x, int64_t dim);

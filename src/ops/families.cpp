@@ -2,7 +2,6 @@
 
 #include "ops/primitives/families.h"
 #include "ops/rows.h"
-#include "ops/rows.h"
 
 namespace brasa::ops {
 

@@ -13,6 +13,11 @@ bool Number::is(double v) const {
   return false;
 }
 
+bool Number::is_nan() const {
+  auto* d = arg_.get_if<double>();
+  return d && *d != *d;
+}
+
 double Number::as_double() const {
   if (auto* d = arg_.get_if<double>()) return *d;
   if (auto* b = arg_.get_if<bool>()) return *b;

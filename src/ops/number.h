@@ -18,6 +18,7 @@ class Number {
   bool is_value() const { return arg_.is<ir::Value>(); }
   /// A literal of exactly this value.
   bool is(double v) const;
+  bool is_nan() const;
   /// The literal as a double; brasa::Error if it is only known at run time.
   double as_double() const;
   /// int64, float64, bool or complex128: the category that takes part in promotion.

@@ -1,0 +1,467 @@
+#include <cmath>
+
+#include "ops/algebra.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+bool is_bool(Value v) { return dtype_of(v) == DType::Bool; }
+
+void check_alpha(DType result, const Number& alpha) {
+  BRASA_CHECK(alpha.dtype() != DType::Bool || result == DType::Bool, "Boolean alpha only supported for Boolean results, got a result of ",
+              name(result));
+  BRASA_CHECK(!is_integral(result, true) || !is_floating(alpha.dtype()),
+              "For integral input tensors, argument alpha must not be a floating point number, got a result of ", name(result));
+}
+
+Value add_scaled(Value a, Value b, const Number& alpha) {
+  if (alpha.is(1)) return a + b;
+  check_alpha(result_type({a, b}), alpha);
+  return a + b * alpha;
+}
+
+void check_subtraction(Value a, Value b) {
+  BRASA_CHECK(!is_bool(a) || !is_bool(b),
+              "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+              "instead.");
+  BRASA_CHECK(!is_bool(a) && !is_bool(b),
+              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+              "or `logical_not()` operator instead.");
+}
+
+Value sub_scaled(Value a, Value b, const Number& alpha) {
+  check_subtraction(a, b);
+  if (alpha.is(1)) return a - b;
+  check_alpha(result_type({a, b}), alpha);
+  return a - b * alpha;
+}
+
+// With the rounding of a floored quotient as in Python's float floor division: exact multiples stay exact.
+Value floor_quotient(Value a, Value b) {
+  if (!is_floating(dtype_of(a))) {
+    Value q = prim::binary("div", a, b), r = a - q * b;
+    return is_signed(dtype_of(a)) ? q - convert(logical_and(ne(r, 0), ne(lt(r, 0), lt(b, 0))), dtype_of(q)) : q;
+  }
+  Value mod = prim::binary("rem", a, b);
+  Value q = prim::binary("div", a - mod, b);
+  q = where(logical_and(ne(mod, 0), ne(lt(b, 0), lt(mod, 0))), q - 1, q);
+  Value down = prim::unary("floor", q);
+  down = where(gt(q - down, 0.5), down + 1, down);
+  Value quotient = prim::binary("div", a, b);
+  Value nothing = where(sign_bit(quotient), constant_like(q, -0.0), zeros_like(q));
+  return where(eq(b, 0), quotient, where(ne(q, 0), down, nothing));
+}
+
+Value trunc_quotient(Value a, Value b) {
+  Value q = prim::binary("div", a, b);
+  return is_floating(dtype_of(a)) ? prim::unary("trunc", q) : q;
+}
+
+Value rounded_quotient(Value a, Value b, const std::optional<std::string>& mode) {
+  if (!mode) return a / b;
+  BRASA_CHECK(*mode == "trunc" || *mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode,
+              "'");
+  auto [x, y] = promoted(a, b);
+  BRASA_CHECK(!is_bool(x), "div with rounding_mode is not defined for bool");
+  return *mode == "trunc" ? trunc_quotient(x, y) : floor_quotient(x, y);
+}
+
+std::vector<Value> quotient_derivative(const Saved& s) {
+  if (!s.args[2].is_none()) return {};
+  Value a = s.in(0), b = s.in(1), ct = s.ct();
+  return {ct / b, -(ct * (a / b) / b)};
+}
+
+Value remainder(Value a, Value b) {
+  auto [x, y] = promoted(a, b);
+  BRASA_CHECK(!is_bool(x), "remainder is not defined for bool");
+  Value r = prim::binary("rem", x, y);
+  if (!is_signed(dtype_of(r))) return r;
+  return where(logical_and(ne(r, 0), ne(lt(r, 0), lt(y, 0))), r + y, r);
+}
+
+Value c_remainder(Value a, Value b) {
+  auto [x, y] = promoted(a, b);
+  BRASA_CHECK(!is_bool(x), "fmod is not defined for bool");
+  return prim::binary("rem", x, y);
+}
+
+Value floor_divide(Value a, Value b) {
+  auto [x, y] = promoted(a, b);
+  BRASA_CHECK(!is_bool(x), "floor_divide is not defined for bool");
+  return floor_quotient(x, y);
+}
+
+void add_sums(Table& t) {
+  t.op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .doc("self + alpha * other.")
+      .composed_in_opmath([](Value a, Value b, Number alpha) { return add_scaled(a, b, alpha); })
+      .samples({{floats(3, 5), floats(3, 5)},
+                {floats(3, 1), floats(5), 2.5},
+                {floats(0), floats(1)},
+                {floats(7).strided(2), ints(7)},
+                {ints(2, 3), ints(3), 3}});
+  t.op("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .doc("self + alpha * other.")
+      .composed_in_opmath([](Value a, Number b, Number alpha) {
+        auto [x, y] = promoted(a, b);
+        return add_scaled(x, y, alpha);
+      })
+      .samples({{floats(3, 5), 2}, {ints(4), 0.5}, {floats(0), 1.5, 2}});
+  t.op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .doc("self - alpha * other.")
+      .composed_in_opmath([](Value a, Value b, Number alpha) { return sub_scaled(a, b, alpha); })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(2, 1, 3), floats(4, 1), 0.5}, {ints(1), floats(0)}});
+  t.op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .doc("self - alpha * other.")
+      .composed_in_opmath([](Value a, Number b, Number alpha) {
+        auto [x, y] = promoted(a, b);
+        return sub_scaled(x, y, alpha);
+      })
+      .samples({{floats(3, 5), 2}, {ints(4), 1, 2}});
+  t.op("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .doc("other - alpha * self.")
+      .composed_in_opmath([](Value a, Value b, Number alpha) { return sub_scaled(b, a, alpha); })
+      .samples({{floats(3, 5), floats(5)}, {floats(2), floats(2), 3}});
+  t.op("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .doc("other - alpha * self.")
+      .composed_in_opmath([](Value a, Number b, Number alpha) {
+        auto [x, y] = promoted(a, b);
+        return sub_scaled(y, x, alpha);
+      })
+      .samples({{floats(3, 5), 2}, {ints(4), 1, 2}});
+  t.alias("aten::subtract.Tensor", "aten::sub.Tensor");
+  t.alias("aten::subtract.Scalar", "aten::sub.Scalar");
+}
+
+void add_products(Table& t) {
+  t.op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor")
+      .doc("self * other.")
+      .composed_in_opmath([](Value a, Value b) { return a * b; })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(1, 5)}, {floats(0), floats(1)}, {ints(4), floats(4).strided(3)}});
+  t.op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
+      .doc("self * other.")
+      .composed_in_opmath([](Value a, Number b) { return a * b; })
+      .samples({{floats(3, 5), 2.5}, {ints(4), 3}, {ints(4), 0.5}});
+  t.alias("aten::multiply.Tensor", "aten::mul.Tensor");
+  t.alias("aten::multiply.Scalar", "aten::mul.Scalar");
+
+  t.op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
+      .doc("self / other; integers give the default floating dtype.")
+      .composed_in_opmath([](Value a, Value b) { return a / b; })
+      .samples({{floats(3, 5), floats(3, 5).in(0.5, 2)}, {floats(3, 1), floats(4).in(-2, -0.5)}, {ints(3), ints(3).in(1, 5)}});
+  t.op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
+      .doc("self / other; integers give the default floating dtype.")
+      .composed_in_opmath([](Value a, Number b) { return a / b; })
+      .samples({{floats(3, 5), 2.5}, {ints(4), 3}});
+  t.op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+      .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
+      .composed_in_opmath([](Value a, Value b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
+      .vjp(own_derivative(quotient_derivative))
+      .samples({{floats(3, 5), floats(5).in(0.5, 2), "floor"}, {ints(4).in(-9, 9), ints(4).in(2, 4), "trunc"}, {floats(2), floats(1).in(1, 2), ir::Arg()}});
+  t.op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
+      .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
+      .composed_in_opmath([](Value a, Number b, std::optional<std::string> mode) {
+        auto [x, y] = promoted(a, b);
+        return rounded_quotient(x, y, mode);
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        if (!s.args[2].is_none()) return std::vector<Value>{};
+        return std::vector<Value>{s.ct() / Number(s.args[1])};
+      }))
+      .samples({{floats(3, 5), 0.7, "floor"}, {ints(4).in(-9, 9), 2, "trunc"}, {floats(2), 3, ir::Arg()}});
+  t.alias("aten::divide.Tensor", "aten::div.Tensor");
+  t.alias("aten::divide.Scalar", "aten::div.Scalar");
+  t.alias("aten::divide.Tensor_mode", "aten::div.Tensor_mode");
+  t.alias("aten::divide.Scalar_mode", "aten::div.Scalar_mode");
+  t.alias("aten::true_divide.Tensor", "aten::div.Tensor");
+  t.alias("aten::true_divide.Scalar", "aten::div.Scalar");
+
+  t.op("aten::floor_divide(Tensor self, Tensor other) -> Tensor")
+      .doc("The quotient rounded to minus infinity.")
+      .composed_in_opmath([](Value a, Value b) { return floor_divide(a, b); })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
+  t.op("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+      .doc("The quotient rounded to minus infinity.")
+      .composed_in_opmath([](Value a, Number b) {
+        auto [x, y] = promoted(a, b);
+        return floor_divide(x, y);
+      })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -2}});
+}
+
+void add_remainders(Table& t) {
+  t.op("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+      .doc("self - other * floor(self / other): the sign of other.")
+      .composed_in_opmath([](Value a, Value b) { return remainder(a, b); })
+      .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
+  t.op("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
+      .doc("self - other * floor(self / other): the sign of other.")
+      .composed_in_opmath([](Value a, Number b) {
+        auto [x, y] = promoted(a, b);
+        return remainder(x, y);
+      })
+      .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
+  t.op("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+      .doc("self - other * floor(self / other): the sign of other.")
+      .composed_in_opmath([](Number a, Value b) {
+        auto [y, x] = promoted(b, a);
+        return remainder(x, y);
+      })
+      .samples({{2.5, floats(5).in(0.5, 2)}, {7, ints(4).in(2, 4)}});
+  t.op("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+      .doc("C's fmod: the sign of self.")
+      .composed_in_opmath([](Value a, Value b) { return c_remainder(a, b); })
+      .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
+  t.op("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
+      .doc("C's fmod: the sign of self.")
+      .composed_in_opmath([](Value a, Number b) {
+        auto [x, y] = promoted(a, b);
+        return c_remainder(x, y);
+      })
+      .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
+}
+
+Value larger(Value x, Value low) {
+  return where(logical_or(ge(x, low), ne(x, x)), x, low);
+}
+Value smaller(Value x, Value high) {
+  return where(logical_or(le(x, high), ne(x, x)), x, high);
+}
+// A NaN limit makes everything NaN; a literal one that is none needs no test.
+Value above(Value x, const Number& low) {
+  auto [y, l] = promoted(x, low);
+  if (low.is_value() || low.is_nan()) return larger(y, l);
+  return where(lt(y, l), l, y);
+}
+Value below(Value x, const Number& high) {
+  auto [y, h] = promoted(x, high);
+  if (high.is_value() || high.is_nan()) return smaller(y, h);
+  return where(gt(y, h), h, y);
+}
+
+void add_clamps(Table& t) {
+  t.op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+      .doc("self limited to [min, max]; max where min > max. The gradient passes where min <= self <= max.")
+      .composed_in_opmath([](Value x, std::optional<Number> low, std::optional<Number> high) {
+        BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
+        BRASA_CHECK(!is_bool(x), "clamp is not defined for bool");
+        if (low) x = above(x, *low);
+        if (high) x = below(x, *high);
+        return x;
+      })
+      .samples({{floats(3, 5), -0.5, 1}, {floats(4), ir::Arg(), 0.5}, {ints(4).in(-5, 5), -2, 2}, {floats(0), 0}});
+  t.op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+      .doc("self limited to [min, max]; max where min > max.")
+      .composed_in_opmath([](Value x, Value low, Value high) {
+        BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
+        if (low) x = larger(x, low);
+        if (high) x = smaller(x, high);
+        return x;
+      })
+      .samples({{floats(3, 5), floats(5).in(-2, 0), floats(3, 1).in(0, 2)}, {floats(4), ir::Arg(), floats(4)}});
+  t.op("aten::clamp_min(Tensor self, Scalar min) -> Tensor")
+      .doc("self where it is at least min, else min.")
+      .composed_in_opmath([](Value x, Number low) { return above(x, low); })
+      .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
+  t.op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+      .doc("self where it is at least min, else min.")
+      .composed_in_opmath([](Value x, Value low) { return larger(x, low); })
+      .samples({{floats(3, 5), floats(5)}});
+  t.op("aten::clamp_max(Tensor self, Scalar max) -> Tensor")
+      .doc("self where it is at most max, else max.")
+      .composed_in_opmath([](Value x, Number high) { return below(x, high); })
+      .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
+  t.op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+      .doc("self where it is at most max, else max.")
+      .composed_in_opmath([](Value x, Value high) { return smaller(x, high); })
+      .samples({{floats(3, 5), floats(5)}});
+  t.alias("aten::clip", "aten::clamp");
+  t.alias("aten::clip.Tensor", "aten::clamp.Tensor");
+}
+
+void add_extrema(Table& t) {
+  t.op("aten::maximum(Tensor self, Tensor other) -> Tensor")
+      .doc("The larger of two; NaN wins. Equal ones share the gradient.")
+      .composed([](Value a, Value b) { return maximum(a, b); })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}, {ints(4), ints(1)}});
+  t.op("aten::minimum(Tensor self, Tensor other) -> Tensor")
+      .doc("The smaller of two; NaN wins. Equal ones share the gradient.")
+      .composed([](Value a, Value b) { return minimum(a, b); })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}, {ints(4), ints(1)}});
+  t.alias("aten::max.other", "aten::maximum");
+  t.alias("aten::min.other", "aten::minimum");
+  t.op("aten::fmax(Tensor self, Tensor other) -> Tensor")
+      .doc("The larger of two; a NaN gives way to the other.")
+      .composed([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        return where(logical_or(ge(x, y), ne(y, y)), x, y);
+      })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
+  t.op("aten::fmin(Tensor self, Tensor other) -> Tensor")
+      .doc("The smaller of two; a NaN gives way to the other.")
+      .composed([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        return where(logical_or(le(x, y), ne(y, y)), x, y);
+      })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
+}
+
+void check_interpolated(Value a, Value b) {
+  BRASA_CHECK(dtype_of(a) == dtype_of(b), "lerp: expected equal dtypes, got ", name(dtype_of(a)), " and ", name(dtype_of(b)));
+}
+
+void add_combinations(Table& t) {
+  t.op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
+      .doc("self + weight * (end - self), from the nearer end so that weight 1 gives end exactly.")
+      .composed_in_opmath([](Value a, Value b, Value w) {
+        check_interpolated(a, b);
+        Value d = b - a;
+        return where(lt(abs(w), 0.5), a + w * d, b - d * (1 - w));
+      })
+      .samples({{floats(3, 5), floats(5), floats(3, 1).in(0, 1)}, {floats(2), floats(2), floats(1)}});
+  t.op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
+      .doc("self + weight * (end - self).")
+      .composed_in_opmath([](Value a, Value b, Number w) {
+        check_interpolated(a, b);
+        Value d = b - a;
+        if (w.is_value()) {
+          Value v = w.arg().get<Value>();
+          return where(lt(abs(v), 0.5), a + w * d, b - d * Number(1 - v));
+        }
+        return std::abs(w.as_double()) < 0.5 ? a + w * d : b - d * (1 - w.as_double());
+      })
+      .samples({{floats(3, 5), floats(5), 0.25}, {floats(2), floats(2), 0.75}});
+  t.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+      .doc("self + value * tensor1 * tensor2.")
+      .composed_in_opmath([](Value x, Value a, Value b, Number value) {
+        return x + (value.is(1) ? a : a * value) * b;
+      })
+      .samples({{floats(3, 5), floats(5), floats(3, 1), 0.5}, {ints(3), ints(3), ints(3), 2}});
+  t.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+      .doc("self + value * tensor1 / tensor2.")
+      .composed_in_opmath([](Value x, Value a, Value b, Number value) {
+        BRASA_CHECK(!is_integral(dtype_of(a), true) || !is_integral(dtype_of(b), true),
+                    "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
+                    "division of tensor1 and tensor2. Got ",
+                    type_of(a), " and ", type_of(b));
+        return x + (value.is(1) ? a : a * value) / b;
+      })
+      .samples({{floats(3, 5), floats(5), floats(3, 1).in(0.5, 2), 0.5}});
+}
+
+// PyTorch's square root and squares stand for the powers that they are.
+Value power(Value x, const Number& e) {
+  BRASA_CHECK(!(is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && !e.is_value() && e.as_double() < 0),
+              "Integers to negative integer powers are not allowed.");
+  Value y = promoted(x, e)[0];
+  bool real = is_floating(dtype_of(y));
+  if (e.is(1)) return y;
+  if (e.is(2)) return y * y;
+  if (e.is(3)) return y * y * y;
+  if (real && e.is(0.5)) return sqrt(y);
+  if (real && e.is(-0.5)) return rsqrt(y);
+  if (real && e.is(-1)) return 1 / y;
+  if (real && e.is(-2)) return 1 / (y * y);
+  return pointwise("pow", y, e);
+}
+
+std::vector<Value> power_derivative(const Saved& s) {
+  Number e(s.args[1]);
+  Value x = s.in(0);
+  if (e.is(0)) return {};
+  if (e.is(1)) return {s.ct()};
+  if (e.is(2)) return {s.ct() * (2 * x)};
+  if (e.is_value()) {
+    Value y = convert(e.arg().get<Value>(), dtype_of(s.out()));
+    return {where(eq(y, 0), zeros_like(s.ct()), s.ct() * (y * pointwise("pow", x, y - 1)))};
+  }
+  double p = e.as_double();
+  return {s.ct() * (p * power(convert(x, dtype_of(s.out())), p - 1))};
+}
+
+void add_powers(Table& t) {
+  t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+      .doc("self to the power of exponent.")
+      .composed_in_opmath([](Value x, Number e) { return power(x, e); })
+      .vjp(own_derivative(power_derivative))
+      .samples({{floats(3, 5), 2}, {floats(4).in(0.5, 2), -1.5}, {ints(4), 3}, {floats(2), 0}});
+  t.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+      .doc("self to the power of exponent.")
+      .composed_in_opmath([](Value x, Value e) { return pointwise("pow", x, e); })
+      .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
+  t.op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
+      .doc("self to the power of exponent.")
+      .composed_in_opmath([](Number x, Value e) {
+        auto [y, b] = promoted(e, x);
+        return prim::binary("pow", b, y);
+      })
+      .samples({{2.5, floats(3, 5)}, {2, ints(4)}});
+  t.op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+      .doc("The power in float64.")
+      .composed([](Value x, Value e) { return pointwise("pow", convert(x, DType::Float64), convert(e, DType::Float64)); })
+      .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
+  t.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+      .doc("The power in float64.")
+      .composed([](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, DType::Float64), e.arg()}); })
+      .samples({{floats(3, 5).in(0.5, 2), 1.5}, {ints(4), 2}});
+  t.op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
+      .doc("The power in float64.")
+      .composed([](Number x, Value e) {
+        Value y = convert(e, DType::Float64);
+        return prim::binary("pow", full(x, shape_of(y), DType::Float64), y);
+      })
+      .samples({{1.5, floats(5)}, {2, ints(4)}});
+}
+
+void add_where(Table& t) {
+  t.op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
+      .doc("self where the condition holds, else other.")
+      .composed([](Value c, Value a, Value b) {
+        BRASA_CHECK(dtype_of(c) == DType::Bool || dtype_of(c) == DType::UInt8, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+                    name(dtype_of(c)));
+        return where(c, a, b);
+      })
+      .samples({{bools(3, 5), floats(5), floats(3, 1)}, {bools(1), floats(4), ints(4)}, {bools(0), floats(0), floats(1)}});
+  t.op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
+      .doc("self where the condition holds, else other.")
+      .composed([](Value c, Number a, Value b) {
+        auto [y, x] = promoted(b, a);
+        return where(c, x, y);
+      })
+      .samples({{bools(3, 5), 1.5, floats(5)}});
+  t.op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
+      .doc("self where the condition holds, else other.")
+      .composed([](Value c, Value a, Number b) {
+        auto [x, y] = promoted(a, b);
+        return where(c, x, y);
+      })
+      .samples({{bools(3, 5), floats(5), 0}});
+  t.op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
+      .doc("self where the condition holds, else other.")
+      .composed([](Value c, Number a, Number b) {
+        auto type = [](const Number& n) { return is_floating(n.dtype()) ? DType::Float32 : n.dtype(); };
+        DType t = promote(type(a), type(b));
+        return where(c, scalar(a, t), scalar(b, t));
+      })
+      .samples({{bools(3, 5), 1, 0.5}, {bools(2), 1, 2}});
+}
+
+}  // namespace
+
+void add_arithmetic(Table& t) {
+  add_sums(t);
+  add_products(t);
+  add_remainders(t);
+  add_clamps(t);
+  add_extrema(t);
+  add_combinations(t);
+  add_powers(t);
+  add_where(t);
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,445 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/algebra.h"
+#include "ops/literal.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+// A floating primitive as an operator: integers become float32, reduced floats are computed in float32.
+template <Literal primitive>
+RowBuilder function(Table& t, const char* name, const char* doc, double low = -2, double high = 2) {
+  return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
+      .doc(doc)
+      .composed_in_opmath([](Value x) { return prim::unary(primitive.text, to_float(x)); })
+      .samples({{floats(3, 5).in(low, high)}, {floats(7).strided(2).in(low, high)}, {floats(0)}, {ints(4).in(std::ceil(low), 1)}});
+}
+
+// A primitive that keeps integers as they are and has derivative 0.
+template <Literal primitive>
+void step(Table& t, const char* name, const char* doc) {
+  t.op(str("aten::", name, "(Tensor self) -> Tensor"))
+      .doc(doc)
+      .composed_in_opmath([](Value x) {
+        if (!is_floating(dtype_of(x))) return x;
+        return prim::unary(primitive.text, x);
+      })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5)}, {ints(4)}, {floats(0)}});
+}
+
+void add_functions(Table& t) {
+  function<"exp">(t, "exp", "e to the power of self.");
+  function<"exp2">(t, "exp2", "2 to the power of self.");
+  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.");
+  function<"log">(t, "log", "The natural logarithm.", 0.1, 3);
+  function<"log2">(t, "log2", "The logarithm to base 2.", 0.1, 3);
+  function<"log10">(t, "log10", "The logarithm to base 10.", 0.1, 3);
+  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2);
+  function<"sin">(t, "sin", "The sine.");
+  function<"cos">(t, "cos", "The cosine.");
+  function<"tan">(t, "tan", "The tangent.", -1, 1);
+  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9);
+  function<"acos">(t, "acos", "The inverse cosine.", -0.9, 0.9);
+  function<"atan">(t, "atan", "The inverse tangent.");
+  function<"sinh">(t, "sinh", "The hyperbolic sine.");
+  function<"cosh">(t, "cosh", "The hyperbolic cosine.");
+  function<"tanh">(t, "tanh", "The hyperbolic tangent.");
+  function<"asinh">(t, "asinh", "The inverse hyperbolic sine.");
+  function<"acosh">(t, "acosh", "The inverse hyperbolic cosine.", 1.1, 3);
+  function<"atanh">(t, "atanh", "The inverse hyperbolic tangent.", -0.9, 0.9);
+  function<"sqrt">(t, "sqrt", "The square root.", 0.1, 3);
+  function<"rsqrt">(t, "rsqrt", "1 / sqrt(self).", 0.1, 3);
+  function<"erf">(t, "erf", "The error function 2/sqrt(pi) ∫ exp(-t²) dt from 0 to self.");
+  function<"erfc">(t, "erfc", "1 - erf(self), exact where it is small.");
+  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9);
+  function<"lgamma">(t, "lgamma", "The logarithm of |Γ(self)|.", 0.5, 4);
+  for (auto [name, of] : {std::pair{"aten::arccos", "aten::acos"}, {"aten::arcsin", "aten::asin"}, {"aten::arctan", "aten::atan"},
+                          {"aten::arccosh", "aten::acosh"}, {"aten::arcsinh", "aten::asinh"}, {"aten::arctanh", "aten::atanh"},
+                          {"aten::special_erf", "aten::erf"}, {"aten::special_erfc", "aten::erfc"}, {"aten::special_erfinv", "aten::erfinv"},
+                          {"aten::special_exp2", "aten::exp2"}, {"aten::special_expm1", "aten::expm1"}, {"aten::special_log1p", "aten::log1p"},
+                          {"aten::special_gammaln", "aten::lgamma"}})
+    t.alias(name, of);
+}
+
+void add_rounding(Table& t) {
+  step<"floor">(t, "floor", "The largest integer that is not above self.");
+  step<"ceil">(t, "ceil", "The smallest integer that is not below self.");
+  step<"trunc">(t, "trunc", "self without its fraction.");
+  step<"round">(t, "round", "The nearest integer; halves go to the even one.");
+  t.alias("aten::fix", "aten::trunc");
+  t.op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor")
+      .doc("The nearest number with this many decimals.")
+      .composed_in_opmath([](Value x, int64_t decimals) {
+        if (!is_floating(dtype_of(x))) {
+          BRASA_CHECK(decimals == 0, "round: decimals of an integer tensor must be 0, got ", decimals);
+          return x;
+        }
+        if (decimals == 0) return prim::unary("round", x);
+        double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+        return decimals > 0 ? prim::unary("round", x * scale) / scale : prim::unary("round", x / scale) * scale;
+      })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5), 1}, {floats(4).in(-90, 90), -1}});
+  t.op("aten::special_round(Tensor self, *, int decimals=0) -> Tensor")
+      .doc("The nearest number with this many decimals.")
+      .composed([](Value x, int64_t decimals) { return call("aten::round.decimals", {x, decimals}); })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5), 1}, {floats(4)}});
+  t.op("aten::frac(Tensor self) -> Tensor")
+      .doc("self - trunc(self).")
+      .composed_in_opmath([](Value x) { return x - prim::unary("trunc", x); })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct()}; }))
+      .samples({{floats(3, 5)}, {floats(0)}});
+}
+
+void add_signs(Table& t) {
+  t.op("aten::neg(Tensor self) -> Tensor")
+      .doc("-self.")
+      .composed([](Value x) {
+        BRASA_CHECK(dtype_of(x) != DType::Bool,
+                    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+                    "`logical_not()` operator instead.");
+        return -x;
+      })
+      .samples({{floats(3, 5)}, {ints(4)}, {floats(0)}});
+  t.alias("aten::negative", "aten::neg");
+  t.op("aten::positive(Tensor self) -> Tensor")
+      .doc("self.")
+      .composed([](Value x) {
+        BRASA_CHECK(dtype_of(x) != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+        return x;
+      })
+      .samples({{floats(3, 5)}});
+  t.op("aten::abs(Tensor self) -> Tensor")
+      .doc("|self|; its derivative at 0 is 0.")
+      .composed([](Value x) { return abs(x); })
+      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
+  t.alias("aten::absolute", "aten::abs");
+  t.op("aten::sign(Tensor self) -> Tensor")
+      .doc("-1, 0 or 1.")
+      .composed([](Value x) { return where(is_nan(x), zeros_like(x), prim::unary("sign", x)); })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
+  t.op("aten::sgn(Tensor self) -> Tensor")
+      .doc("-1, 0 or 1.")
+      .composed([](Value x) { return call("aten::sign", {x}); })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
+  t.op("aten::signbit(Tensor self) -> Tensor")
+      .doc("Is the sign's bit set?")
+      .composed([](Value x) { return sign_bit(x); })
+      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
+  t.op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor")
+      .doc("|self| with the sign of other.")
+      .composed([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        Value size = abs(to_float(x));
+        return where(sign_bit(to_float(y)), -size, size);
+      })
+      .samples({{floats(3, 5), floats(5)}, {ints(3), floats(3)}});
+  t.op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor")
+      .doc("|self| with the sign of other.")
+      .composed([](Value a, Number b) {
+        auto [x, y] = promoted(a, b);
+        Value size = abs(to_float(x));
+        return where(sign_bit(to_float(y)), -size, size);
+      })
+      .samples({{floats(3, 5), -1.5}, {ints(3), 2}});
+  t.op("aten::heaviside(Tensor self, Tensor values) -> Tensor")
+      .doc("0 below 0, 1 above, and values at 0.")
+      .composed([](Value x, Value values) {
+        BRASA_CHECK(dtype_of(x) == dtype_of(values), "heaviside is not yet implemented for tensors with different dtypes, got ",
+                    name(dtype_of(x)), " and ", name(dtype_of(values)));
+        auto [a, v] = promoted(x, values);
+        return where(eq(a, 0), v, convert(gt(a, 0), dtype_of(a)));
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), floats(5)}});
+}
+
+void add_simple(Table& t) {
+  t.op("aten::reciprocal(Tensor self) -> Tensor")
+      .doc("1 / self.")
+      .composed_in_opmath([](Value x) { return 1 / x; })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{-(s.ct() * (s.out() * s.out()))}; }))
+      .samples({{floats(3, 5).in(0.5, 2)}, {ints(3).in(1, 4)}});
+  t.op("aten::square(Tensor self) -> Tensor")
+      .doc("self².")
+      .composed_in_opmath([](Value x) { return x * x; })
+      .samples({{floats(3, 5)}, {ints(3)}});
+  t.op("aten::deg2rad(Tensor self) -> Tensor")
+      .doc("Degrees as radians.")
+      .composed_in_opmath([](Value x) { return to_float(x) * (kPi / 180); })
+      .samples({{floats(3, 5).in(-180, 180)}, {ints(3)}});
+  t.op("aten::rad2deg(Tensor self) -> Tensor")
+      .doc("Radians as degrees.")
+      .composed_in_opmath([](Value x) { return to_float(x) * (180 / kPi); })
+      .samples({{floats(3, 5)}, {ints(3)}});
+  t.op("aten::sigmoid(Tensor self) -> Tensor")
+      .doc("1 / (1 + exp(-self)).")
+      .composed_in_opmath([](Value x) { return 1 / (1 + exp(-to_float(x))); })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * (s.out() * (1 - s.out()))}; }))
+      .samples({{floats(3, 5)}, {ints(3)}, {floats(2).in(-200, 200)}});
+  t.alias("aten::special_expit", "aten::sigmoid");
+  t.op("aten::sinc(Tensor self) -> Tensor")
+      .doc("sin(πx)/(πx), and 1 at 0.")
+      .composed_in_opmath([](Value v) {
+        Value x = to_float(v) * kPi;
+        Value safe = where(eq(x, 0), constant_like(x, 1), x);
+        return where(eq(x, 0), constant_like(x, 1), sin(safe) / safe);
+      })
+      .samples({{floats(3, 5)}, {ints(3).in(0, 3)}});
+  t.alias("aten::special_sinc", "aten::sinc");
+  t.op("aten::logit(Tensor self, float? eps=None) -> Tensor")
+      .doc("log(x / (1 - x)), x first limited to [eps, 1 - eps] if eps is given.")
+      .composed_in_opmath([](Value v, std::optional<double> eps) {
+        Value x = to_float(v);
+        if (eps) x = call("aten::clamp", {x, *eps, 1 - *eps});
+        return log(x / (1 - x));
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        Value x = s.in(0);
+        auto eps = s.arg<std::optional<double>>(1);
+        Value outside = logical_or(lt(x, eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
+        return std::vector{where(outside, constant_like(x, eps ? 0 : std::nan("")), s.ct() / (x * (1 - x)))};
+      }))
+      .samples({{floats(3, 5).in(0.1, 0.9)}, {floats(5).in(-0.5, 1.5), 0.1}});
+  t.alias("aten::special_logit", "aten::logit");
+  t.op("aten::special_ndtr(Tensor self) -> Tensor")
+      .doc("The normal distribution function Φ.")
+      .composed_in_opmath([](Value v) {
+        Value x = to_float(v) * std::sqrt(0.5);
+        return where(lt(x, -1), 0.5 * prim::unary("erfc", -x), 0.5 * (1 + erf(x)));
+      })
+      .samples({{floats(3, 5)}, {ints(3)}});
+  t.op("aten::special_entr(Tensor self) -> Tensor")
+      .doc("-x ln x for x > 0, 0 at 0, -inf below.")
+      .composed_in_opmath([](Value v) {
+        Value x = to_float(v);
+        Value safe = where(gt(x, 0), x, constant_like(x, 1));
+        Value y = where(gt(x, 0), -(x * log(safe)), where(eq(x, 0), zeros_like(x), constant_like(x, -std::numeric_limits<double>::infinity())));
+        return where(is_nan(x), x, y);
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{where(is_nan(s.in(0)), s.in(0), s.ct() * (-log(s.in(0)) - 1))};
+      }))
+      .samples({{floats(3, 5).in(0.1, 2)}});
+}
+
+// ψ′ by reflection to x >= 0.5, six steps of its recurrence, and the asymptotic series of Abramowitz & Stegun 6.4.12.
+Value trigamma(Value x) {
+  Value low = lt(x, 0.5);
+  Value y = where(low, 1 - x, x);
+  Value r = zeros_like(x);
+  for (int i = 0; i < 6; ++i) {
+    r = r + 1 / (y * y);
+    y = y + 1;
+  }
+  Value w = 1 / (y * y);
+  r = r + (1 + 1 / (2 * y) + w * (1. / 6 - w * (1. / 30 - w * (1. / 42 - w / 30)))) / y;
+  Value s = kPi / sin(kPi * where(low, x, constant_like(x, 0.5)));
+  return where(low, s * s - r, r);
+}
+
+void add_gamma(Table& t) {
+  t.op("aten::digamma(Tensor self) -> Tensor")
+      .doc("The logarithmic derivative of Γ.")
+      .composed_in_opmath([](Value x) { return prim::unary("digamma", to_float(x)); })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * trigamma(s.in(0))}; }))
+      .samples({{floats(3, 5).in(0.5, 4)}, {ints(3).in(1, 4)}});
+  t.alias("aten::special_digamma", "aten::digamma");
+  t.alias("aten::special_psi", "aten::digamma");
+  t.op("aten::mvlgamma(Tensor self, int p) -> Tensor")
+      .doc("The logarithm of the multivariate Γ of dimension p.")
+      .composed_in_opmath([](Value v, int64_t p) {
+        BRASA_CHECK(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
+        Value x = to_float(v), sum = constant_like(x, static_cast<double>(p * (p - 1)) / 4 * std::log(kPi));
+        for (int64_t i = 0; i < p; ++i) sum = sum + prim::unary("lgamma", x - static_cast<double>(i) / 2);
+        return sum;
+      })
+      .samples({{floats(3, 5).in(1.5, 4), 3}});
+  t.alias("aten::special_multigammaln", "aten::mvlgamma");
+}
+
+void add_of_two(Table& t) {
+  t.op("aten::atan2(Tensor self, Tensor other) -> Tensor")
+      .doc("The angle of the point (other, self).")
+      .composed_in_opmath([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        return prim::binary("atan2", to_float(x), to_float(y));
+      })
+      .samples({{floats(3, 5), floats(5)}, {ints(3), ints(3).in(1, 3)}});
+  t.alias("aten::arctan2", "aten::atan2");
+  t.op("aten::hypot(Tensor self, Tensor other) -> Tensor")
+      .doc("sqrt(self² + other²) without overflow.")
+      .composed_in_opmath([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        Value p = abs(x), q = abs(y), big = maximum(p, q), small = minimum(p, q);
+        Value r = small / where(eq(big, 0), constant_like(big, 1), big);
+        Value h = where(eq(big, small), big * std::sqrt(2.0), big * sqrt(1 + r * r));
+        double inf = std::numeric_limits<double>::infinity();
+        return where(logical_or(eq(p, inf), eq(q, inf)), constant_like(h, inf), h);
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{s.ct() * (s.in(0) / s.out()), s.ct() * (s.in(1) / s.out())};
+      }))
+      .samples({{floats(3, 5), floats(5).in(0.5, 2)}});
+  t.op("aten::nextafter(Tensor self, Tensor other) -> Tensor")
+      .doc("The next representable number towards other.")
+      .composed([](Value a, Value b) { return pointwise("nextafter", a, b); })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{where(ne(s.in(0), s.in(1)), s.ct(), zeros_like(s.ct())),
+                           where(ne(s.in(0), s.in(1)), zeros_like(s.ct()), s.ct())};
+      }))
+      .samples({{floats(3, 5), floats(5)}});
+  t.op("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
+      .doc("log(exp(self) + exp(other)).")
+      .composed_in_opmath([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        Value d = where(eq(x, y), zeros_like(x), -abs(x - y));
+        return maximum(x, y) + log1p(exp(d));
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{s.ct() / (1 + exp(s.in(1) - s.in(0))), s.ct() / (1 + exp(s.in(0) - s.in(1)))};
+      }))
+      .samples({{floats(3, 5), floats(5)}});
+  t.op("aten::logaddexp2(Tensor self, Tensor other) -> Tensor")
+      .doc("log2(2^self + 2^other).")
+      .composed_in_opmath([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        Value d = where(eq(x, y), zeros_like(x), -abs(x - y));
+        return maximum(x, y) + log1p(prim::unary("exp2", d)) * (1 / std::log(2.0));
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{s.ct() / (1 + prim::unary("exp2", s.in(1) - s.in(0))), s.ct() / (1 + prim::unary("exp2", s.in(0) - s.in(1)))};
+      }))
+      .samples({{floats(3, 5), floats(5)}});
+  t.op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
+      .doc("self * 2^other.")
+      .composed([](Value a, Value b) { return a * prim::unary("exp2", to_float(b)); })
+      .samples({{floats(3, 5), ints(5).in(-3, 3)}});
+}
+
+Value x_log(const char* log, Value a, Value b) {
+  auto [p, q] = promoted(a, b);
+  Value x = to_float(p), y = to_float(q);
+  return where(is_nan(y), y, where(eq(x, 0), zeros_like(x), x * prim::unary(log, y)));
+}
+
+// d/dx is log y, but 0 where x = 0 and y is not inside log's domain; d/dy is x / y (or x / (y + 1)).
+template <bool plus_one>
+std::vector<Value> x_log_derivative(const Saved& s) {
+  auto value = [&](size_t i) {
+    if (auto* v = s.args[i].get_if<Value>()) return convert(*v, dtype_of(s.out()));
+    return scalar(Number(s.args[i]), dtype_of(s.out()));
+  };
+  Value x = value(0), y = value(1);
+  Value dx = where(logical_and(eq(x, 0), le(y, plus_one ? -1 : 0)), zeros_like(s.ct()), x_log(plus_one ? "log1p" : "log", s.ct(), y));
+  return {dx, s.ct() * x / (plus_one ? y + 1 : y)};
+}
+
+template <bool plus_one>
+void add_x_log(Table& t, const char* name, const char* tensor, const char* scalar_other, const char* scalar_self) {
+  static constexpr const char* log = plus_one ? "log1p" : "log";
+  const char* doc = plus_one ? "self * log(1 + other), and 0 where self is 0." : "self * log(other), and 0 where self is 0.";
+  t.op(str("aten::", name, tensor, "(Tensor self, Tensor other) -> Tensor"))
+      .doc(doc)
+      .composed_in_opmath([](Value a, Value b) { return x_log(log, a, b); })
+      .vjp(own_derivative(x_log_derivative<plus_one>))
+      .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(3), ints(3).in(1, 3)}});
+  t.op(str("aten::", name, scalar_other, "(Tensor self, Scalar other) -> Tensor"))
+      .doc(doc)
+      .composed_in_opmath([](Value a, Number b) {
+        auto [x, y] = promoted(a, b);
+        return x_log(log, x, y);
+      })
+      .vjp(own_derivative(x_log_derivative<plus_one>))
+      .samples({{floats(3, 5), 1.5}});
+  t.op(str("aten::", name, scalar_self, "(Scalar self, Tensor other) -> Tensor"))
+      .doc(doc)
+      .composed_in_opmath([](Number a, Value b) {
+        auto [y, x] = promoted(b, a);
+        return x_log(log, x, y);
+      })
+      .vjp(own_derivative(x_log_derivative<plus_one>))
+      .samples({{1.5, floats(3, 5).in(0.5, 2)}});
+}
+
+bool is_float(Value x) { return is_floating(dtype_of(x)); }
+Value all_of(bool v, Value x) { return full(v, shape_of(x), DType::Bool); }
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+double largest(DType t) {
+  switch (t) {
+    case DType::Float16:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.fep127;
+    case DType::Float32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+void add_classes(Table& t) {
+  t.op("aten::isnan(Tensor self) -> Tensor")
+      .doc("Is it NaN?")
+      .composed([](Value x) { return is_float(x) ? is_nan(x) : all_of(false, x); })
+      .samples({{floats(3, 5)}, {ints(4)}});
+  t.op("aten::isinf(Tensor self) -> Tensor")
+      .doc("Is it infinite?")
+      .composed([](Value x) { return is_float(x) ? eq(abs(x), kInf) : all_of(false, x); })
+      .samples({{floats(3, 5)}, {ints(4)}});
+  t.op("aten::isposinf(Tensor self) -> Tensor")
+      .doc("Is it +inf?")
+      .composed([](Value x) { return is_float(x) ? eq(x, kInf) : all_of(false, x); })
+      .samples({{floats(3, 5)}, {ints(4)}});
+  t.op("aten::isneginf(Tensor self) -> Tensor")
+      .doc("Is it -inf?")
+      .composed([](Value x) { return is_float(x) ? eq(x, -kInf) : all_of(false, x); })
+      .samples({{floats(3, 5)}, {ints(4)}});
+  t.op("aten::isfinite(Tensor self) -> Tensor")
+      .doc("Is it neither infinite nor NaN?")
+      .composed([](Value x) { return is_float(x) ? lt(abs(x), kInf) : all_of(true, x); })
+      .samples({{floats(3, 5)}, {ints(4)}});
+  t.op("aten::isreal(Tensor self) -> Tensor")
+      .doc("Has it no imaginary part?")
+      .composed([](Value x) { return all_of(true, x); })
+      .samples({{floats(3, 5)}, {ints(4)}});
+  t.op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
+      .doc("NaN becomes nan (0), the infinities posinf and neginf (the dtype's limits).")
+      .composed([](Value x, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+        if (!is_float(x)) return x;
+        double limit = largest(dtype_of(x));
+        Value y = where(is_nan(x), constant_like(x, nan.value_or(0)), x);
+        y = where(eq(x, kInf), constant_like(x, posinf.value_or(limit)), y);
+        return where(eq(x, -kInf), constant_like(x, neginf.value_or(-limit)), y);
+      })
+      .samples({{floats(3, 5)}, {floats(4), 1.0, 2.0, 3.0}, {ints(4)}});
+}
+
+}  // namespace
+
+void add_math(Table& t) {
+  add_functions(t);
+  add_rounding(t);
+  add_signs(t);
+  add_simple(t);
+  add_gamma(t);
+  add_of_two(t);
+  add_x_log<false>(t, "xlogy", ".Tensor", ".Scalar_Other", ".Scalar_Self");
+  add_x_log<true>(t, "special_xlog1py", "", ".other_scalar", ".self_scalar");
+  t.alias("aten::special_xlogy", "aten::xlogy.Tensor");
+  t.alias("aten::special_xlogy.other_scalar", "aten::xlogy.Scalar_Other");
+  t.alias("aten::special_xlogy.self_scalar", "aten::xlogy.Scalar_Self");
+  add_classes(t);
+}
+
+}  // namespace brasa::ops

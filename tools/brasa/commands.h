@@ -1,0 +1,12 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace brasa::tool {
+
+// Each subcommand adds itself to the application, in a file of its own.
+void add_verify(CLI::App& app);
+
+}  // namespace brasa::tool

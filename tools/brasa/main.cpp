@@ -1,0 +1,20 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Brasa's command line"};
+  app.require_subcommand(1);
+  brasa::tool::add_verify(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Error& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "brasa: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <brasa/safetensors.h>
+#include "ops/table.h"
+
+// Reference vectors of operators: calls with arguments, results and gradients (docs/verify.md describes the format).
+namespace brasa::verify {
+
+/// A tensor of a call. The array is contiguous; an implementation that knows strides makes it with these.
+struct CallTensor {
+  ops::Array array;
+  std::vector<int64_t> strides;
+  bool weak = false;  // a number where the schema says Tensor
+};
+
+/// An argument: positions in Call::tensors (-1 for an absent one), a list of those, or a literal.
+using CallArg = std::variant<ir::Arg, int, std::vector<int>>;
+
+struct Call {
+  const ops::Row* row = nullptr;
+  std::vector<CallArg> args;  // one for each parameter of the schema, defaults filled in
+  std::vector<CallTensor> tensors;
+  std::vector<bool> needs_gradient;                 // one a tensor
+  std::vector<std::optional<ops::Array>> cotangents;  // one an output; empty without gradients
+};
+
+struct Outcome {
+  std::vector<ops::Array> outputs;                   // lists flattened
+  std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent means zero
+};
+
+/// A way to run a call. brasa::Error where the call fails; Unsupported where the back end has no such dtype or operator.
+using Backend = std::function<Outcome(const Call&)>;
+
+/// Not a failure: what the call needs is not there yet.
+struct Unsupported {
+  std::string reason;
+};
+
+/// The call as a graph of one operator on the reference interpreter; `symbolic` gives every dimension its own size symbol.
+Outcome run_interpreter(const Call& call, bool symbolic);
+
+struct Expected {
+  std::vector<std::optional<ops::Array>> outputs;  // absent: nothing to compare
+  bool metadata_only = false;
+  std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent where none was asked for or none flows
+};
+
+struct Entry {
+  Call call;
+  Expected expected;
+};
+
+using Tolerances = std::map<DType, double>;
+
+/// One overload's card and entries.
+class VectorFile {
+ public:
+  /// `stem` is the path without ".json" and ".safetensors".
+  explicit VectorFile(const std::string& stem);
+  ~VectorFile();
+  const std::string& overload() const { return overload_; }
+  size_t size() const;
+  /// Throws Unsupported for dtypes that are not there yet.
+  Entry entry(size_t i, const ops::Row& row) const;
+
+ private:
+  struct Impl;
+  std::string overload_;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Card {
+  std::string overload;
+  Tolerances values, gradients;
+};
+/// The row of an overload as the vectors name it ("aten.abs.default"), or null.
+const ops::Row* row_of(const std::string& overload);
+/// The cards of a folder's index.json, by overload.
+std::map<std::string, Card> read_cards(const std::string& folder);
+
+/// What is wrong, or nothing.
+std::optional<std::string> check(const Entry& entry, const Outcome& outcome, const Card& card);
+
+/// An array for people: "[0.5, 1.0, …] float32[3, 5]".
+std::string describe(const ops::Array& a, int64_t most = 12);
+
+}  // namespace brasa::verify

@@ -1,0 +1,134 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include <brasa/error.h>
+
+#include "commands.h"
+#include "support/str.h"
+#include "vectors.h"
+
+namespace brasa::tool {
+namespace {
+
+struct Options {
+  std::string folder;
+  std::string backend = "interpreter";
+  std::vector<std::string> only;
+  bool json = false, verbose = false;
+};
+
+const std::map<std::string, verify::Backend>& backends() {
+  static const std::map<std::string, verify::Backend> all = {
+      {"interpreter", [](const verify::Call& c) { return verify::run_interpreter(c, false); }},
+      {"interpreter-symbolic", [](const verify::Call& c) { return verify::run_interpreter(c, true); }},
+  };
+  return all;
+}
+
+struct Count {
+  int passed = 0, failed = 0, skipped = 0;
+};
+
+void show(const verify::Entry& e, const verify::Outcome& got) {
+  for (size_t i = 0; i < e.call.tensors.size(); ++i)
+    std::printf("    tensor %zu    %s\n", i, verify::describe(e.call.tensors[i].array, 64).c_str());
+  for (size_t i = 0; i < got.outputs.size(); ++i)
+    std::printf("    result %zu    %s\n", i, verify::describe(got.outputs[i], 64).c_str());
+  for (size_t i = 0; i < e.expected.outputs.size(); ++i)
+    if (e.expected.outputs[i]) std::printf("    expected %zu  %s\n", i, verify::describe(*e.expected.outputs[i], 64).c_str());
+  for (size_t i = 0; i < e.call.cotangents.size(); ++i)
+    if (e.call.cotangents[i]) std::printf("    cotangent %zu %s\n", i, verify::describe(*e.call.cotangents[i], 64).c_str());
+  for (size_t i = 0; i < got.gradients.size(); ++i)
+    if (got.gradients[i]) std::printf("    gradient %zu  %s\n", i, verify::describe(*got.gradients[i], 64).c_str());
+  for (size_t i = 0; i < e.expected.gradients.size(); ++i)
+    if (e.expected.gradients[i])
+      std::printf("    expected gradient %zu  %s\n", i, verify::describe(*e.expected.gradients[i], 64).c_str());
+}
+
+bool wanted(const Options& o, const std::string& overload) {
+  if (o.only.empty()) return true;
+  for (const std::string& name : o.only)
+    if (overload == name || overload == "aten." + name || overload.starts_with("aten." + name + ".")) return true;
+  return false;
+}
+
+// Exit status 1 if anything failed.
+int verify_ops(const Options& o) {
+  auto found = backends().find(o.backend);
+  if (found == backends().end()) throw Error("there is no back end '" + o.backend + "' to verify");
+  Count all;
+  nlohmann::json failures = nlohmann::json::array();
+  std::map<std::string, int> missing;
+  for (auto& [overload, card] : verify::read_cards(o.folder)) {
+    if (!wanted(o, overload)) continue;
+    verify::VectorFile vectors(o.folder + "/" + overload);
+    const ops::Row* row = verify::row_of(overload);
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      if (!row) {
+        ++all.skipped;
+        ++missing[overload];
+        continue;
+      }
+      std::optional<std::string> wrong;
+      verify::Entry entry;
+      verify::Outcome outcome;
+      try {
+        entry = vectors.entry(i, *row);
+        outcome = found->second(entry.call);
+        wrong = verify::check(entry, outcome, card);
+      } catch (const verify::Unsupported&) {
+        ++all.skipped;
+        continue;
+      } catch (const std::exception& e) {
+        wrong = str("throws: ", e.what());
+      }
+      if (!wrong) {
+        ++all.passed;
+        continue;
+      }
+      ++all.failed;
+      if (o.json) {
+        failures.push_back({{"overload", overload}, {"entry", i}, {"reason", *wrong}});
+      } else {
+        std::printf("%s entry %zu: %s\n", overload.c_str(), i, wrong->c_str());
+        if (o.verbose) show(entry, outcome);
+      }
+    }
+  }
+  if (o.json) {
+    nlohmann::json j = {{"backend", o.backend}, {"passed", all.passed}, {"failed", all.failed}, {"skipped", all.skipped},
+                        {"failures", failures}, {"operators_missing", missing.size()}};
+    std::printf("%s\n", j.dump().c_str());
+  } else {
+    if (o.verbose && !missing.empty()) {
+      std::printf("not there yet:");
+      for (auto& [name, n] : missing) std::printf(" %s", name.c_str());
+      std::printf("\n");
+    }
+    std::printf("%d passed, %d failed, %d skipped\n", all.passed, all.failed, all.skipped);
+  }
+  return all.failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app) {
+  auto* verify = app.add_subcommand("verify", "Compares results with stored reference values");
+  verify->require_subcommand(1);
+  auto* sub = verify->add_subcommand("ops", "Operators and their gradients, against a folder of reference vectors");
+  auto options = std::make_shared<Options>();
+  std::string known;
+  for (auto& [name, f] : backends()) known += (known.empty() ? "" : ", ") + name;
+  sub->add_option("folder", options->folder, "Folder with index.json and the vectors")->required();
+  sub->add_option("--backend", options->backend, "What runs them: " + known)->capture_default_str();
+  sub->add_option("--only", options->only, "Operators or overloads, as 'gelu' or 'add.Tensor'");
+  sub->add_flag("--json", options->json, "One line of JSON");
+  sub->add_flag("-v,--verbose", options->verbose, "Shows the values of failures, and which operators are missing");
+  sub->callback([options] {
+    if (int status = verify_ops(*options)) throw CLI::RuntimeError(status);
+  });
+}
+
+}  // namespace brasa::tool
