@@ -102,22 +102,24 @@ struct BRASA_API Node {
 
 /// Accumulates gradients of `tensors` into the leaves.
 BRASA_API void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
-                        std::optional<bool> retain_graph = {}, bool create_graph = false, const variable_list& inputs = {});
+                        std::optional<bool> retain_graph = {}, bool create_graph = false,
+                        const variable_list& inputs = {});
 /// Gradients of `outputs` with respect to `inputs`, not accumulated anywhere.
-BRASA_API variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs = {},
-                             std::optional<bool> retain_graph = {}, bool create_graph = false, bool allow_unused = false);
+BRASA_API variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                             const variable_list& grad_outputs = {}, std::optional<bool> retain_graph = {},
+                             bool create_graph = false, bool allow_unused = false);
 
 /// A value that a custom function keeps between forward and backward.
 class IValue {
  public:
   IValue() = default;
-  IValue(double v) : v_(v) {}                    // NOLINT
-  IValue(int64_t v) : v_(v) {}                   // NOLINT
-  IValue(int v) : v_(int64_t{v}) {}              // NOLINT
-  IValue(bool v) : v_(v) {}                      // NOLINT
-  IValue(std::string v) : v_(std::move(v)) {}    // NOLINT
-  IValue(const char* v) : v_(std::string(v)) {}  // NOLINT
-  IValue(Tensor v) : v_(std::move(v)) {}         // NOLINT
+  IValue(double v) : v_(v) {}                           // NOLINT
+  IValue(int64_t v) : v_(v) {}                          // NOLINT
+  IValue(int v) : v_(int64_t{v}) {}                     // NOLINT
+  IValue(bool v) : v_(v) {}                             // NOLINT
+  IValue(std::string v) : v_(std::move(v)) {}           // NOLINT
+  IValue(const char* v) : v_(std::string(v)) {}         // NOLINT
+  IValue(Tensor v) : v_(std::move(v)) {}                // NOLINT
   IValue(std::vector<int64_t> v) : v_(std::move(v)) {}  // NOLINT
   IValue(std::vector<double> v) : v_(std::move(v)) {}   // NOLINT
   IValue(std::vector<Tensor> v) : v_(std::move(v)) {}   // NOLINT
@@ -169,8 +171,8 @@ struct Custom {
   std::string name;
   std::function<variable_list(AutogradContext*)> forward;  // runs without recording
   variable_list (*backward)(AutogradContext*, variable_list);
-  variable_list inputs;          // the tensors among the arguments, in order
-  std::vector<bool> is_tensor;   // one an argument
+  variable_list inputs;         // the tensors among the arguments, in order
+  std::vector<bool> is_tensor;  // one an argument
 };
 BRASA_API variable_list apply_custom(Custom custom);
 BRASA_API std::string demangled(const char* name);

@@ -32,7 +32,8 @@ const BrasaCodegen& codegen() {
     if (const char* path = std::getenv("BRASA_CODEGEN"))
       places = {path};
     else
-      for (const char* where : {"/", "/../lib/", "/../lib/brasa/"}) places.push_back(own_folder() + where + "libbrasa-codegen.so");
+      for (const char* where : {"/", "/../lib/", "/../lib/brasa/"})
+        places.push_back(own_folder() + where + "libbrasa-codegen.so");
     std::string why;
     for (const std::string& path : places) {
       void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -101,8 +102,8 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
 
 std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage) {
   std::string text = ir::print(graph), result;
-  auto status = codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take,
-                               &result);
+  auto status =
+      codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take, &result);
   return checked(status, std::move(result));
 }
 

@@ -79,9 +79,10 @@ Index reshaped(const Index& index, const Shape& to, const Shape& from) {
     if (t > 0) tp = to[--t];
     if (f > 0) fp = from[--f];
     while (!(tp == fp)) {
-      bool more_to = t > 0 && (f == 0 || (tp.is_constant() && fp.is_constant() ? tp.constant() < fp.constant()
-                                                                             : tp->args.size() <= fp->args.size() &&
-                                                                                   provably_less(tp, fp).value_or(true)));
+      bool more_to =
+          t > 0 && (f == 0 || (tp.is_constant() && fp.is_constant()
+                                   ? tp.constant() < fp.constant()
+                                   : tp->args.size() <= fp->args.size() && provably_less(tp, fp).value_or(true)));
       if (more_to)
         tp = to[--t] * tp;
       else if (f > 0)
@@ -105,8 +106,7 @@ Index view_index(const Node* n, const Index& index) {
       for (size_t i = 0; i < dims.size(); ++i) out[i] = in[i].is(1) ? Expr(0) : index[dims[i]];
       return out;
     }
-    case Prim::Reshape:
-      return reshaped(index, n->types[0].shape, in);
+    case Prim::Reshape: return reshaped(index, n->types[0].shape, in);
     case Prim::Transpose: {
       std::vector<int64_t> dims = int_args(n, 1);
       for (size_t i = 0; i < dims.size(); ++i) out[dims[i]] = index[i];
@@ -128,8 +128,7 @@ Index view_index(const Node* n, const Index& index) {
       out[d] = index[d] * n->arg<Expr>(3) + index.back() * n->arg<Expr>(4);
       return out;
     }
-    default:
-      fail_internal(str(n->op->name(), " is not a view"));
+    default: fail_internal(str(n->op->name(), " is not a view"));
   }
 }
 

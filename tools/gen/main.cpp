@@ -52,8 +52,8 @@ std::string body(const Signature& s, bool method) {
   if (s.result == Result::Tensor) return str(" {\n", pack, "  return eager::call_one(", op, ", a);\n}\n");
   std::string moves;
   for (size_t i = 0; i < s.results; ++i) moves += str(i ? ", " : "", "std::move(r[", i, "])");
-  return str(" {\n", pack, "  Tensor r[", s.results, "];\n  eager::call_many(", op, ", a, r, ", s.results, ");\n  return {", moves,
-             "};\n}\n");
+  return str(" {\n", pack, "  Tensor r[", s.results, "];\n  eager::call_many(", op, ", a, r, ", s.results,
+             ");\n  return {", moves, "};\n}\n");
 }
 
 struct Files {
@@ -67,7 +67,8 @@ class Writer {
     if (s.self >= 0) {
       if (fresh(str("method ", s.name, "(", types(s, s.self)))) {
         files_.methods += str(result_type(s), " ", s.name, "(", parameter_list(s, true, true), ") const;\n");
-        files_.source += str(result_type(s), " Tensor::", s.name, "(", parameter_list(s, true, false), ") const", body(s, true));
+        files_.source +=
+            str(result_type(s), " Tensor::", s.name, "(", parameter_list(s, true, false), ") const", body(s, true));
       }
     }
     if (fresh(str(s.name, "(", types(s, -1)))) {
@@ -85,21 +86,25 @@ class Writer {
     const std::string& first = s.params[0].name;
     if (s.self == 0 && fresh(str("method ", in_place, "(", types(s, 0)))) {
       files_.methods += str("Tensor& ", in_place, "(", parameter_list(s, true, true), ") const;\n");
-      files_.source += str("Tensor& Tensor::", in_place, "(", parameter_list(s, true, false), ") const {\n  const CallArg a[] = {",
-                           arguments(s, true), "};\n  return eager::call_in_place(", op, ", a, *this);\n}\n");
+      files_.source +=
+          str("Tensor& Tensor::", in_place, "(", parameter_list(s, true, false), ") const {\n  const CallArg a[] = {",
+              arguments(s, true), "};\n  return eager::call_in_place(", op, ", a, *this);\n}\n");
     }
     std::string rest = parameter_list(s, false, true, 1), plain = parameter_list(s, false, false, 1);
     if (fresh(str(in_place, "(", types(s, -1)))) {
-      auto params = [&](const std::string& others) { return str("Tensor& ", first, others.empty() ? "" : ", ", others); };
+      auto params = [&](const std::string& others) {
+        return str("Tensor& ", first, others.empty() ? "" : ", ", others);
+      };
       files_.header += str("BRASA_API Tensor& ", in_place, "(", params(rest), ");\n");
-      files_.source += str("Tensor& ", in_place, "(", params(plain), ") {\n  const CallArg a[] = {", arguments(s, false),
-                           "};\n  return eager::call_in_place(", op, ", a, ", first, ");\n}\n");
+      files_.source += str("Tensor& ", in_place, "(", params(plain), ") {\n  const CallArg a[] = {",
+                           arguments(s, false), "};\n  return eager::call_in_place(", op, ", a, ", first, ");\n}\n");
     }
     std::string out_name = s.row->schema.base + "_out";
     if (fresh(str(out_name, "(", types(s, -1)))) {
       files_.header += str("BRASA_API Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, true), ");\n");
-      files_.source += str("Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, false), ") {\n  const CallArg a[] = {",
-                           arguments(s, false), "};\n  return eager::call_out(", op, ", a, out);\n}\n");
+      files_.source +=
+          str("Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, false), ") {\n  const CallArg a[] = {",
+              arguments(s, false), "};\n  return eager::call_out(", op, ", a, out);\n}\n");
     }
   }
   static std::string types(const Signature& s, int skip) {
@@ -129,10 +134,12 @@ int run(const std::filesystem::path& out) {
   Writer writer;
   for (const Signature& s : signatures(ops::table())) writer.write(s);
   const Files& f = writer.files();
-  std::string header = str(kNotice, "#pragma once\n\n#include <cmath>\n\n#include <brasa/tensor.h>\n\nnamespace brasa {\n\n", f.header,
-                           "\n}  // namespace brasa\n");
-  std::string source = str(kNotice, "#include <brasa/ops_generated.h>\n\n#include \"tensor/dispatch.h\"\n\nnamespace brasa {\n\n",
-                           f.source, "\n}  // namespace brasa\n");
+  std::string header =
+      str(kNotice, "#pragma once\n\n#include <cmath>\n\n#include <brasa/tensor.h>\n\nnamespace brasa {\n\n", f.header,
+          "\n}  // namespace brasa\n");
+  std::string source =
+      str(kNotice, "#include <brasa/ops_generated.h>\n\n#include \"tensor/dispatch.h\"\n\nnamespace brasa {\n\n",
+          f.source, "\n}  // namespace brasa\n");
   bool ok = write_if_changed(out / "include/brasa/ops_generated.h", header) &&
             write_if_changed(out / "include/brasa/tensor_methods.inc", str(kNotice, f.methods)) &&
             write_if_changed(out / "ops_generated.cpp", source);

@@ -16,16 +16,17 @@ using ir::ParamType;
 // Operators that <brasa/tensor.h> and <brasa/factories.h> declare by hand: what they do is about memory, aliasing or values
 // on the host, beyond what a row says.
 constexpr std::string_view kByHand[] = {
-    "to",     "contiguous", "clone",         "copy",       "detach",          "index",       "index_put",
-    "item",   "equal",      "nonzero",       "masked_select", "empty",        "empty_like",  "empty_strided",
-    "fill",   "zero",       "scalar_tensor", "is_nonzero", "allclose",        "data",        "is_floating_point",
-    "size",   "stride",     "dim",           "numel",      "requires_grad",   "backward",    "lift_fresh",
-    "print",  "cpu",        "resize",        "type_as",    "promote_types",   "result_type", "is_complex",
+    "to",        "contiguous",  "clone",         "copy",          "detach",        "index",       "index_put",
+    "item",      "equal",       "nonzero",       "masked_select", "empty",         "empty_like",  "empty_strided",
+    "fill",      "zero",        "scalar_tensor", "is_nonzero",    "allclose",      "data",        "is_floating_point",
+    "size",      "stride",      "dim",           "numel",         "requires_grad", "backward",    "lift_fresh",
+    "print",     "cpu",         "resize",        "type_as",       "promote_types", "result_type", "is_complex",
     "output_nr", "retain_grad", "set_data",
 };
 
-constexpr std::string_view kKeywords[] = {"and", "or", "not", "xor", "union", "default", "new", "delete", "operator",
-                                          "class", "int", "float", "double", "bool", "long", "short", "char", "register"};
+constexpr std::string_view kKeywords[] = {"and",    "or",     "not",      "xor",   "union", "default",
+                                          "new",    "delete", "operator", "class", "int",   "float",
+                                          "double", "bool",   "long",     "short", "char",  "register"};
 
 std::string safe_name(const std::string& name) {
   bool keyword = std::find(std::begin(kKeywords), std::end(kKeywords), name) != std::end(kKeywords);
@@ -34,10 +35,11 @@ std::string safe_name(const std::string& name) {
 
 std::string dtype_literal(DType t) {
   static const std::map<DType, const char*> names = {
-      {DType::UInt8, "UInt8"},     {DType::Int8, "Int8"},       {DType::Int16, "Int16"},     {DType::Int32, "Int32"},
-      {DType::Int64, "Int64"},     {DType::Float16, "Float16"}, {DType::Float32, "Float32"}, {DType::Float64, "Float64"},
-      {DType::Bool, "Bool"},       {DType::BFloat16, "BFloat16"}, {DType::Complex32, "Complex32"},
-      {DType::Complex64, "Complex64"}, {DType::Complex128, "Complex128"}};
+      {DType::UInt8, "UInt8"},          {DType::Int8, "Int8"},           {DType::Int16, "Int16"},
+      {DType::Int32, "Int32"},          {DType::Int64, "Int64"},         {DType::Float16, "Float16"},
+      {DType::Float32, "Float32"},      {DType::Float64, "Float64"},     {DType::Bool, "Bool"},
+      {DType::BFloat16, "BFloat16"},    {DType::Complex32, "Complex32"}, {DType::Complex64, "Complex64"},
+      {DType::Complex128, "Complex128"}};
   return str("DType::", names.at(t));
 }
 
@@ -82,42 +84,25 @@ std::string type_of(const Param& p) {
     return p.optional ? str("const std::optional<", t, ">&") : str("const ", t, "&");
   };
   if (p.list) switch (p.type) {
-      case ParamType::Tensor:
-        return p.optional_items ? "ArrayRef<std::optional<Tensor>>" : optional("TensorList");
-      case ParamType::Int:
-        return p.optional ? "OptionalIntArrayRef" : "IntArrayRef";
-      case ParamType::Float:
-        return p.optional ? "OptionalArrayRef<double>" : "ArrayRef<double>";
-      case ParamType::Bool:
-        return "ArrayRef<bool>";
-      case ParamType::Scalar:
-        return "ArrayRef<Scalar>";
-      default:
-        return "";
+      case ParamType::Tensor: return p.optional_items ? "ArrayRef<std::optional<Tensor>>" : optional("TensorList");
+      case ParamType::Int: return p.optional ? "OptionalIntArrayRef" : "IntArrayRef";
+      case ParamType::Float: return p.optional ? "OptionalArrayRef<double>" : "ArrayRef<double>";
+      case ParamType::Bool: return "ArrayRef<bool>";
+      case ParamType::Scalar: return "ArrayRef<Scalar>";
+      default: return "";
     }
   switch (p.type) {
-    case ParamType::Tensor:
-      return optional_reference("Tensor");
-    case ParamType::Scalar:
-      return optional_reference("Scalar");
-    case ParamType::Int:
-      return optional("int64_t");
-    case ParamType::Float:
-      return optional("double");
-    case ParamType::Bool:
-      return optional("bool");
-    case ParamType::Str:
-      return optional("std::string_view");
-    case ParamType::DType:
-      return optional("DType");
-    case ParamType::Layout:
-      return optional("Layout");
-    case ParamType::Device:
-      return optional("Device");
-    case ParamType::MemoryFormat:
-      return optional("MemoryFormat");
-    case ParamType::Generator:
-      return "std::optional<Generator>";
+    case ParamType::Tensor: return optional_reference("Tensor");
+    case ParamType::Scalar: return optional_reference("Scalar");
+    case ParamType::Int: return optional("int64_t");
+    case ParamType::Float: return optional("double");
+    case ParamType::Bool: return optional("bool");
+    case ParamType::Str: return optional("std::string_view");
+    case ParamType::DType: return optional("DType");
+    case ParamType::Layout: return optional("Layout");
+    case ParamType::Device: return optional("Device");
+    case ParamType::MemoryFormat: return optional("MemoryFormat");
+    case ParamType::Generator: return "std::optional<Generator>";
   }
   return "";
 }
@@ -144,7 +129,8 @@ std::optional<Signature> signature(const ops::Row& row, size_t index) {
     out.result = Result::Tuple;
     out.results = s.returns.size();
   }
-  bool tensors = std::any_of(s.params.begin(), s.params.end(), [](const Param& p) { return p.type == ParamType::Tensor; });
+  bool tensors =
+      std::any_of(s.params.begin(), s.params.end(), [](const Param& p) { return p.type == ParamType::Tensor; });
   out.options = std::any_of(s.params.begin(), s.params.end(), [&](const Param& p) {
     return p.keyword_only && is_option(p) && (!tensors || p.type != ParamType::DType);
   });
@@ -180,8 +166,8 @@ std::optional<Signature> signature(const ops::Row& row, size_t index) {
     if (out.params[i].default_value.empty())
       for (size_t j = 0; j < i; ++j) out.params[j].default_value.clear();
   out.writes = out.result == Result::Tensor && !s.returns[0].list && !row.view && !s.params.empty() &&
-               s.params[0].type == ParamType::Tensor && !s.params[0].list && !s.params[0].optional && !s.base.ends_with("_") &&
-               !out.options;
+               s.params[0].type == ParamType::Tensor && !s.params[0].list && !s.params[0].optional &&
+               !s.base.ends_with("_") && !out.options;
   return out;
 }
 

@@ -9,7 +9,7 @@ namespace brasa::gen {
 
 /// One parameter of a generated function.
 struct Parameter {
-  std::string type;           // "const Tensor&"
+  std::string type;  // "const Tensor&"
   std::string name;
   std::string default_value;  // "" if it must be given
   std::string argument;       // the expressions that become CallArgs, in the schema's order

@@ -51,9 +51,9 @@ void Emitter::barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {},
 
 llvm::Value* Emitter::shared_array(llvm::Type* type, int64_t elements) {
   auto* array = llvm::ArrayType::get(type, static_cast<uint64_t>(elements));
-  auto* global = new llvm::GlobalVariable(module_, array, false, llvm::GlobalValue::InternalLinkage,
-                                          llvm::PoisonValue::get(array), graph_.name + "_shared", nullptr,
-                                          llvm::GlobalValue::NotThreadLocal, 3);
+  auto* global =
+      new llvm::GlobalVariable(module_, array, false, llvm::GlobalValue::InternalLinkage, llvm::PoisonValue::get(array),
+                               graph_.name + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal, 3);
   global->setAlignment(llvm::Align(16));
   return b_.CreateAddrSpaceCast(global, b_.getPtrTy());
 }
@@ -78,14 +78,15 @@ Emitter::Values Emitter::shuffle(const Values& v, int distance) {
     auto bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
     llvm::Value* raw = b_.CreateBitCast(x, b_.getIntNTy(bits));
     auto exchange = [&](llvm::Value* word) {
-      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
-                                {b_.getInt32(0xffffffff), word, b_.getInt32(static_cast<uint32_t>(distance)),
-                                 b_.getInt32(31)});
+      return b_.CreateIntrinsic(
+          llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
+          {b_.getInt32(0xffffffff), word, b_.getInt32(static_cast<uint32_t>(distance)), b_.getInt32(31)});
     };
     if (bits == 64) {
       llvm::Value* low = exchange(b_.CreateTrunc(raw, b_.getInt32Ty()));
       llvm::Value* high = exchange(b_.CreateTrunc(b_.CreateLShr(raw, i64(32)), b_.getInt32Ty()));
-      raw = b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), i64(32)));
+      raw =
+          b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), i64(32)));
     } else {
       raw = b_.CreateTrunc(exchange(b_.CreateZExt(raw, b_.getInt32Ty())), raw->getType());
     }

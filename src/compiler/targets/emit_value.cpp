@@ -59,8 +59,7 @@ Emitter::Values Emitter::emit_node(const Node* n) {
       llvm::Value* x = eval(n->arg<Value>(0));
       return {convert(x, type_of(n->arg<Value>(0)).dtype, DType::Int64)};
     }
-    case LoopOp::Load:
-      return {emit_load(n)};
+    case LoopOp::Load: return {emit_load(n)};
     case LoopOp::Unlikely: {
       llvm::Value *c = eval(n->arg<Value>(0)), *rare = eval(n->arg<Value>(1)), *usual = eval(n->arg<Value>(2));
       match(rare, usual);
@@ -70,32 +69,23 @@ Emitter::Values Emitter::emit_node(const Node* n) {
       }
       return {b_.CreateSelect(c, rare, usual)};
     }
-    default:
-      fail_internal(str("code generator: ", n->op->name(), " is used as a value before it is computed"));
+    default: fail_internal(str("code generator: ", n->op->name(), " is used as a value before it is computed"));
   }
 }
 
 llvm::Type* Emitter::register_type(DType t) {
   switch (t) {
-    case DType::Bool:
-      return b_.getInt1Ty();
+    case DType::Bool: return b_.getInt1Ty();
     case DType::UInt8:
-    case DType::Int8:
-      return b_.getInt8Ty();
+    case DType::Int8: return b_.getInt8Ty();
     case DType::Int16:
     case DType::Float16:
-    case DType::BFloat16:
-      return b_.getInt16Ty();
-    case DType::Int32:
-      return b_.getInt32Ty();
-    case DType::Int64:
-      return b_.getInt64Ty();
-    case DType::Float32:
-      return b_.getFloatTy();
-    case DType::Float64:
-      return b_.getDoubleTy();
-    default:
-      fail(str("generated kernels do not compute with ", name(t), " yet"));
+    case DType::BFloat16: return b_.getInt16Ty();
+    case DType::Int32: return b_.getInt32Ty();
+    case DType::Int64: return b_.getInt64Ty();
+    case DType::Float32: return b_.getFloatTy();
+    case DType::Float64: return b_.getDoubleTy();
+    default: fail(str("generated kernels do not compute with ", name(t), " yet"));
   }
 }
 

@@ -40,36 +40,25 @@ Array make_array(DType dtype, std::vector<int64_t> shape) {
 
 double get(const Array& a, int64_t i) {
   switch (a.dtype) {
-    case DType::Float32:
-      return load<float>(a, i);
-    case DType::Float64:
-      return load<double>(a, i);
-    case DType::Float16:
-      return half_to_float(load<uint16_t>(a, i));
-    case DType::BFloat16:
-      return bfloat16_to_float(load<uint16_t>(a, i));
-    default:
-      return static_cast<double>(get_int(a, i));
+    case DType::Float32: return load<float>(a, i);
+    case DType::Float64: return load<double>(a, i);
+    case DType::Float16: return half_to_float(load<uint16_t>(a, i));
+    case DType::BFloat16: return bfloat16_to_float(load<uint16_t>(a, i));
+    default: return static_cast<double>(get_int(a, i));
   }
 }
 
 int64_t get_int(const Array& a, int64_t i) {
   switch (a.dtype) {
     case DType::UInt8:
-    case DType::Bool:
-      return load<uint8_t>(a, i);
-    case DType::Int8:
-      return load<int8_t>(a, i);
-    case DType::Int16:
-      return load<int16_t>(a, i);
-    case DType::Int32:
-      return load<int32_t>(a, i);
-    case DType::Int64:
-      return load<int64_t>(a, i);
+    case DType::Bool: return load<uint8_t>(a, i);
+    case DType::Int8: return load<int8_t>(a, i);
+    case DType::Int16: return load<int16_t>(a, i);
+    case DType::Int32: return load<int32_t>(a, i);
+    case DType::Int64: return load<int64_t>(a, i);
     case DType::Complex32:
     case DType::Complex64:
-    case DType::Complex128:
-      no_complex(a.dtype);
+    case DType::Complex128: no_complex(a.dtype);
     default: {
       double v = get(a, i);
       // Truncation; what does not fit (and NaN) becomes the smallest number, as x86 converts.
@@ -81,16 +70,11 @@ int64_t get_int(const Array& a, int64_t i) {
 
 void set(Array& a, int64_t i, double v) {
   switch (a.dtype) {
-    case DType::Float32:
-      return store(a, i, static_cast<float>(v));
-    case DType::Float64:
-      return store(a, i, v);
-    case DType::Float16:
-      return store(a, i, double_to_half(v));
-    case DType::BFloat16:
-      return store(a, i, double_to_bfloat16(v));
-    case DType::Bool:
-      return store<uint8_t>(a, i, v != 0);
+    case DType::Float32: return store(a, i, static_cast<float>(v));
+    case DType::Float64: return store(a, i, v);
+    case DType::Float16: return store(a, i, double_to_half(v));
+    case DType::BFloat16: return store(a, i, double_to_bfloat16(v));
+    case DType::Bool: return store<uint8_t>(a, i, v != 0);
     default: {
       Array one = make_array(DType::Float64, {1});
       store(one, 0, v);
@@ -101,26 +85,17 @@ void set(Array& a, int64_t i, double v) {
 
 void set_int(Array& a, int64_t i, int64_t v) {
   switch (a.dtype) {
-    case DType::UInt8:
-      return store(a, i, static_cast<uint8_t>(v));
-    case DType::Int8:
-      return store(a, i, static_cast<int8_t>(v));
-    case DType::Int16:
-      return store(a, i, static_cast<int16_t>(v));
-    case DType::Int32:
-      return store(a, i, static_cast<int32_t>(v));
-    case DType::Int64:
-      return store(a, i, v);
-    case DType::Bool:
-      return store<uint8_t>(a, i, v != 0);
+    case DType::UInt8: return store(a, i, static_cast<uint8_t>(v));
+    case DType::Int8: return store(a, i, static_cast<int8_t>(v));
+    case DType::Int16: return store(a, i, static_cast<int16_t>(v));
+    case DType::Int32: return store(a, i, static_cast<int32_t>(v));
+    case DType::Int64: return store(a, i, v);
+    case DType::Bool: return store<uint8_t>(a, i, v != 0);
     case DType::Complex32:
     case DType::Complex64:
-    case DType::Complex128:
-      no_complex(a.dtype);
-    case DType::Float32:
-      return store(a, i, static_cast<float>(v));
-    default:
-      return set(a, i, static_cast<double>(v));
+    case DType::Complex128: no_complex(a.dtype);
+    case DType::Float32: return store(a, i, static_cast<float>(v));
+    default: return set(a, i, static_cast<double>(v));
   }
 }
 
