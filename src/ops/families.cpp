@@ -16,7 +16,23 @@ void add_families(Table& t) {
   add_math(t);
   add_bitwise(t);
   add_comparison(t);
+  add_activation(t);
+  add_activation_backward(t);
+  add_reduction(t);
+  add_moments(t);
+  add_norm(t);
+  add_scan(t);
+  add_softmax(t);
   add_view(t);
+  add_movement(t);
+  add_indexing(t);
+  add_scatter(t);
+  add_contraction(t);
+  add_convolution(t);
+  add_pooling(t);
+  add_normalization(t);
+  add_attention(t);
+  add_random_key(t);
 }
 
 }  // namespace brasa::ops

@@ -18,6 +18,7 @@ void add_scan(Table& t);
 void add_softmax(Table& t);
 void add_creation(Table& t);
 void add_random(Table& t);
+void add_random_key(Table& t);
 void add_loss(Table& t);
 void add_nll(Table& t);
 void add_view(Table& t);

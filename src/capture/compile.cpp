@@ -1,0 +1,92 @@
+#include <brasa/compile.h>
+
+#include "capture/session.h"
+#include "compiler/compile.h"
+#include "ir/text.h"
+#include "support/error.h"
+
+namespace brasa {
+
+std::vector<std::string> list_backends() { return capture::backend_names(); }
+
+namespace detail {
+
+std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
+  static const char* const kModes[] = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
+  bool known = false;
+  for (const char* mode : kModes) known = known || options.mode == mode;
+  BRASA_CHECK(known, "compile: unknown mode '", options.mode,
+              "'; modes are default, reduce-overhead, max-autotune, max-autotune-no-cudagraphs");
+  auto state = std::make_shared<CompiledState>();
+  state->backend = capture::find_backend(options.backend);
+  state->options = std::move(options);
+  return state;
+}
+
+// A compiled function called while another records becomes part of that recording.
+struct Recording::Impl {
+  std::shared_ptr<CompiledState> state;
+  std::unique_lock<std::mutex> lock;
+  capture::Session session;
+  Recorder::Scope scope;
+  explicit Impl(const std::shared_ptr<CompiledState>& s) : state(s), lock(s->mutex), session(*s), scope(&session) {}
+};
+
+Recording::Recording(const std::shared_ptr<CompiledState>& state) {
+  if (state->options.disable || state->over_limit || Recorder::current()) return;
+  impl_ = std::make_unique<Impl>(state);
+}
+Recording::~Recording() = default;
+
+void Recording::finish() {
+  if (impl_) impl_->session.finish();
+}
+
+namespace {
+
+void explain_place(const capture::Place& place, Explanation& out) {
+  for (const auto& trace : place.traces) {
+    for (const capture::Variant& v : trace->variants) {
+      Explanation::Graph g;
+      g.operators = ir::print(*v.graph);
+      for (const ir::Node* n : live_nodes(*v.graph)) g.operator_count += n->op != ir::input_op();
+      if (const compiler::Report* report = compiler::report_of(*v.executable)) {
+        g.kernels_before = report->kernels_before;
+        g.kernels_after = report->kernels_after;
+        g.bytes_before = report->bytes_before;
+        g.bytes_after = report->bytes_after;
+        for (const std::string& line : report->kernels) g.kernels += line + "\n";
+      }
+      out.graphs.push_back(std::move(g));
+    }
+    explain_place(trace->next, out);
+  }
+}
+
+}  // namespace
+
+Explanation explain(const CompiledState& state) {
+  Explanation out;
+  explain_place(state.start, out);
+  out.breaks = state.breaks;
+  out.recompiles = state.recompiles;
+  return out;
+}
+
+}  // namespace detail
+
+std::string Explanation::str() const {
+  std::string out = brasa::str(graphs.size(), graphs.size() == 1 ? " graph, " : " graphs, ", breaks.size(), " graph breaks, ",
+                               recompiles.size(), " recompiles\n");
+  auto megabytes = [](int64_t bytes) { return brasa::str((bytes + 50000) / 1000000, ".", (bytes + 50000) / 100000 % 10, " MB"); };
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const Graph& g = graphs[i];
+    out += brasa::str("\ngraph ", i, ": ", g.operator_count, " operators; kernels ", g.kernels_before, " -> ", g.kernels_after,
+                      "; memory traffic ", megabytes(g.bytes_before), " -> ", megabytes(g.bytes_after), "\n", g.kernels);
+  }
+  for (const std::string& reason : breaks) out += "graph break: " + reason + "\n";
+  for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";
+  return out;
+}
+
+}  // namespace brasa

@@ -1,0 +1,423 @@
+#include "capture/session.h"
+
+#include <algorithm>
+
+#include "capture/describe.h"
+#include "ops/builder.h"
+#include "runtime/cpu/allocator.h"
+#include "support/error.h"
+#include "support/hash.h"
+#include "tensor/args.h"
+#include "tensor/views.h"
+#include "transforms/derived.h"
+
+namespace brasa::capture {
+namespace {
+
+uint64_t hash_of(const Event& e) {
+  uint64_t h = reinterpret_cast<uint64_t>(e.row);
+  for (const ir::Arg& a : e.args) h = mix(h, a.hash());
+  if (!e.row) {
+    h = mix(h, static_cast<uint64_t>(e.guard.kind) * 64 + static_cast<uint64_t>(e.guard.dtype));
+    for (int64_t s : e.guard.sizes) h = mix(h, static_cast<uint64_t>(s));
+    for (int64_t s : e.guard.strides) h = mix(h, static_cast<uint64_t>(s) + 1);
+  }
+  return h;
+}
+
+bool same(const Event& a, const Event& b) { return a.row == b.row && a.args == b.args && a.guard == b.guard; }
+
+ir::Shape shape_of(const Sizes& sizes) { return ir::Shape(sizes.begin(), sizes.end()); }
+
+Sizes contiguous_strides(const Sizes& sizes) {
+  Sizes strides(sizes.size());
+  int64_t run = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = run;
+    run *= std::max<int64_t>(sizes[d], 1);
+  }
+  return strides;
+}
+
+}  // namespace
+
+Session::Session(detail::CompiledState& state) : state_(state) { begin(state.start); }
+
+Session::~Session() {
+  // Only after an error: what was recorded but not run has no value.
+  for (auto& [storage, held] : held_)
+    if (held.storage->recorder() == this) held.storage->set_recorder(nullptr);
+}
+
+void Session::begin(Place& place) {
+  place_ = &place;
+  trace_ = nullptr;
+  position_ = 0;
+  prefix_ = 0;
+  making_ = false;
+  numbers_ = 0;
+  inputs_.clear();
+  inputs_of_.clear();
+  snapshots_.clear();
+  held_.clear();
+  order_.clear();
+  random_key_ = kNoNumber;
+  random_taken_ = 0;
+  random_input_ = -1;
+}
+
+// ---- Events.
+
+Number Session::follow(Event event) {
+  event.first = numbers_;
+  uint64_t prefix = mix(prefix_, hash_of(event));
+  if (!making_) {
+    if (!trace_ && !place_->traces.empty())
+      trace_ = place_->traces[std::min(place_->latest, place_->traces.size() - 1)].get();
+    bool agrees = trace_ && position_ < trace_->events.size() && same(trace_->events[position_], event);
+    if (!agrees) {
+      Trace* other = nullptr;
+      for (const auto& t : place_->traces)
+        if (t->events.size() > position_ && t->events[position_].prefix == prefix && same(t->events[position_], event))
+          other = t.get();
+      if (other)
+        trace_ = other;
+      else
+        fork(&event);
+    }
+  }
+  if (making_) {
+    event.prefix = prefix;
+    std::vector<ir::Type> types;
+    if (event.row) {
+      types = types_of(event);
+      event.count = static_cast<uint32_t>(types.size());
+    } else {
+      types = {{event.guard.dtype, shape_of(event.guard.sizes), false}};
+    }
+    trace_->types.insert(trace_->types.end(), types.begin(), types.end());
+    trace_->events.push_back(std::move(event));
+  }
+  const Event& known = trace_->events[position_++];
+  prefix_ = prefix;
+  numbers_ += known.count;
+  return known.first;
+}
+
+// From here on a new trace: the events so far are those of the one followed. `came` is null at the end of a segment.
+void Session::fork(const Event* came) {
+  auto fresh = std::make_unique<Trace>();
+  if (trace_) {
+    fresh->events.assign(trace_->events.begin(), trace_->events.begin() + static_cast<int64_t>(position_));
+    fresh->types.assign(trace_->types.begin(), trace_->types.begin() + numbers_);
+  }
+  if (!place_->traces.empty()) {
+    const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
+    state_.recompiles.push_back(difference(came, expected));
+    if (static_cast<int>(place_->traces.size()) >= state_.options.recompile_limit) state_.over_limit = true;
+  }
+  place_->traces.push_back(std::move(fresh));
+  trace_ = place_->traces.back().get();
+  making_ = true;
+}
+
+std::vector<ir::Type> Session::types_of(const Event& event) const {
+  ir::Graph side;
+  ir::Facts facts;
+  std::unordered_map<uint32_t, ir::Value> values;
+  auto mapped = [&](ir::Value v) {
+    if (v.index == 0) return ir::Value{};
+    auto [it, fresh] = values.try_emplace(v.index);
+    if (fresh) it->second = side.add_input(trace_->types.at(v.index - 1));
+    return it->second;
+  };
+  ir::Args args;
+  for (const ir::Arg& a : event.args) {
+    if (auto* v = a.get_if<ir::Value>()) {
+      args.push_back(ir::Arg(mapped(*v)));
+    } else if (auto* list = a.get_if<std::vector<ir::Value>>()) {
+      std::vector<ir::Value> items;
+      for (ir::Value v : *list) items.push_back(mapped(v));
+      args.push_back(ir::Arg(std::move(items)));
+    } else {
+      args.push_back(a);
+    }
+  }
+  return ops::result_types(*event.row, args, facts);
+}
+
+// ---- Tensors and numbers.
+
+bool Session::covers(const Held& held, const TensorImpl& t) const {
+  return held.dtype == t.dtype && held.offset == t.offset && held.sizes == t.sizes && held.strides == t.strides;
+}
+
+Number Session::number_of(const Tensor& t) {
+  const TensorImpl& impl = *checked_impl(t);
+  auto it = held_.find(impl.storage.get());
+  if (it == held_.end()) {
+    BRASA_CHECK(impl.storage->recorder() == nullptr, "a tensor of another recording, which has not run yet, was used");
+    // Views of a tensor from outside are read through it, so that one memory is one input.
+    return impl.view ? view_number(t) : input_number(t);
+  }
+  if (covers(it->second, impl)) return it->second.value;
+  return view_number(t);
+}
+
+Number Session::input_number(const Tensor& t) {
+  const TensorImpl& impl = *impl_of(t);
+  std::vector<int>& known = inputs_of_[impl.storage->root()];
+  for (int i : known) {
+    const TensorImpl& other = *impl_of(inputs_[i].tensor);
+    if (other.dtype == impl.dtype && other.offset == impl.offset && other.sizes == impl.sizes && other.strides == impl.strides)
+      return inputs_[i].number;
+  }
+  Event event;
+  event.guard = {InputGuard::Kind::Tensor, impl.dtype, impl.sizes, impl.strides};
+  known.push_back(static_cast<int>(inputs_.size()));
+  inputs_.push_back({t, follow(std::move(event))});
+  return inputs_.back().number;
+}
+
+// A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
+Number Session::view_number(const Tensor& t) {
+  const eager::ViewInfo* view = impl_of(t)->view.get();
+  if (!view) {
+    materialise("a tensor that shares memory with a recorded one without being its view");
+    return input_number(t);
+  }
+  Event event;
+  event.row = view->row;
+  event.args = numbered_args(*view->row, view->args->args(), number_of(view->parent));
+  return follow(std::move(event)) + static_cast<Number>(view->result);
+}
+
+// From now on the value of the tensor's storage is held here; what was saved of it before keeps the present one.
+Session::Held& Session::hold(const Tensor& t) {
+  const TensorImpl& impl = *checked_impl(t);
+  auto it = held_.find(impl.storage.get());
+  if (it == held_.end()) {
+    if (impl.view) return hold(impl.view->base);
+    Number n = input_number(t);
+    const std::vector<int>& inputs = inputs_of_.at(impl.storage->root());
+    int input = *std::find_if(inputs.begin(), inputs.end(), [&](int i) { return inputs_[i].number == n; });
+    order_.push_back(impl.storage.get());
+    it = held_.emplace(impl.storage.get(), Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input}).first;
+    impl.storage->set_recorder(this);
+  }
+  return it->second;
+}
+
+void Session::keep_snapshots(const Storage* storage) {
+  auto it = snapshots_.find(storage);
+  if (it == snapshots_.end()) return;
+  std::vector<Tensor> tensors = std::move(it->second);
+  snapshots_.erase(it);
+  for (Tensor& t : tensors) {
+    if (t.use_count() == 1) continue;  // only this list knows it
+    Tensor copy = make_recorded(number_of(t));
+    TensorImpl &to = *impl_of(t), &from = *impl_of(copy);
+    to.storage = from.storage;
+    to.offset = 0;
+    to.strides = from.strides;
+    to.view.reset();
+    to.refresh();
+  }
+}
+
+void Session::put(const Tensor& target, Number value) {
+  const TensorImpl& impl = *checked_impl(target);
+  keep_snapshots(impl.storage.get());
+  if (held_.find(impl.storage.get()) == held_.end()) {
+    auto shared = inputs_of_.find(impl.storage->root());
+    if (shared != inputs_of_.end() && shared->second.size() > 1) {
+      // Several inputs look at this memory; they must have been read before it changes.
+      Tensor kept = make_recorded(value);
+      materialise("a write to memory that several tensors share");
+      value = number_of(kept);
+    }
+  }
+  Held& held = hold(target);
+  if (covers(held, impl)) {
+    held.value = value;
+    return;
+  }
+  const eager::ViewInfo* view = impl.view.get();
+  BRASA_CHECK(view, "compile: a write through a tensor that shares memory with a recorded one without being its view");
+  Event event;
+  event.row = &transforms::put_row(*view->row, view->result);
+  event.args = numbered_args(*view->row, view->args->args(), number_of(view->parent));
+  event.args.push_back(ir::Arg(numbered(value)));
+  put(view->parent, follow(std::move(event)));
+}
+
+Tensor Session::make_recorded(Number n) {
+  const ir::Type& type = trace_->types[n];
+  Sizes sizes;
+  int64_t bytes = size_of(type.dtype);
+  for (ir::Expr e : type.shape) {
+    sizes.push_back(e.constant());
+    bytes *= e.constant();
+  }
+  StorageRef storage(Storage::recorded(static_cast<size_t>(bytes), this));
+  Sizes strides = contiguous_strides(sizes);
+  order_.push_back(storage.get());
+  held_.emplace(storage.get(), Held{storage, n, type.dtype, sizes, strides, 0, -1});
+  return make_tensor(std::move(storage), type.dtype, std::move(sizes), std::move(strides), 0);
+}
+
+// ---- The Recorder.
+
+// `first` takes the place of the first argument.
+ir::Args Session::numbered_args(const ops::Row& row, std::span<const CallArg> args, Number first) {
+  ir::Args out;
+  const auto& params = row.schema.params;
+  auto number = [&](const Tensor& t) { return t.defined() ? numbered(number_of(t)) : ir::Value{}; };
+  for (size_t i = 0; i < args.size(); ++i) {
+    const CallArg& a = args[i];
+    std::vector<ir::Value> items;
+    if (i == 0 && first != kNoNumber) {
+      out.push_back(ir::Arg(numbered(first)));
+      continue;
+    }
+    switch (a.kind) {
+      case CallArg::Kind::Tensor:
+        out.push_back(ir::Arg(number(*a.tensor)));
+        break;
+      case CallArg::Kind::Tensors:
+        for (uint32_t k = 0; k < a.size; ++k) items.push_back(number(a.tensor[k]));
+        out.push_back(ir::Arg(std::move(items)));
+        break;
+      case CallArg::Kind::OptionalTensors:
+        for (uint32_t k = 0; k < a.size; ++k) items.push_back(a.optional_tensor[k] ? number(*a.optional_tensor[k]) : ir::Value{});
+        out.push_back(ir::Arg(std::move(items)));
+        break;
+      default:
+        out.push_back(eager::literal(a, params[i], row));
+    }
+  }
+  ops::complete_args(row, out);
+  return out;
+}
+
+void Session::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
+  Event event;
+  event.row = &row;
+  event.args = numbered_args(row, args);
+  Number first = follow(std::move(event));
+  uint32_t count = trace_->events[position_ - 1].count;
+  for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
+}
+
+void Session::write(const Tensor& target, const Tensor& value) { put(target, number_of(value)); }
+
+// Shares the storage until that is written (see keep_snapshots).
+Tensor Session::snapshot(const Tensor& t) {
+  Tensor copy = shallow_copy(t);
+  if (const auto& view = impl_of(t)->view) impl_of(copy)->view = std::make_unique<eager::ViewInfo>(*view);
+  snapshots_[checked_impl(t)->storage.get()].push_back(copy);
+  return copy;
+}
+
+Tensor Session::random_key() {
+  if (random_key_ == kNoNumber) {
+    Event event;
+    event.guard = {InputGuard::Kind::RandomKey, DType::Int64, {2}, {1}};
+    random_input_ = static_cast<int>(inputs_.size());
+    random_key_ = follow(std::move(event));
+    inputs_.push_back({Tensor(), random_key_});
+  }
+  if (random_taken_ == 0) return make_recorded(random_key_);
+  Event event;
+  event.row = &ops::at("brasa::advance_key");
+  event.args = {ir::Arg(numbered(random_key_)), ir::Arg(random_taken_)};
+  return make_recorded(follow(std::move(event)));
+}
+
+void Session::advance_random(int64_t numbers) { random_taken_ += (numbers + 3) / 4 * 4; }
+
+void Session::materialise(const char* reason) {
+  BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
+              " needs a value while the function is recorded");
+  if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end()) state_.breaks.emplace_back(reason);
+  run_segment();
+  begin(trace_ ? trace_->next : *place_);
+}
+
+void Session::finish() {
+  run_segment();
+  begin(*place_);
+}
+
+// ---- Running.
+
+Variant& Session::variant_for(const std::vector<Delivery>& deliveries) {
+  for (Variant& v : trace_->variants)
+    if (v.deliveries == deliveries) return v;
+  Variant v;
+  v.deliveries = deliveries;
+  v.graph = trace_->graph(deliveries);
+  v.executable = state_.backend(*v.graph, state_.options.mode);
+  trace_->variants.push_back(std::move(v));
+  return trace_->variants.back();
+}
+
+void Session::run_segment() {
+  if (!trace_) return;
+  place_->latest = static_cast<size_t>(std::find_if(place_->traces.begin(), place_->traces.end(),
+                                                    [&](const auto& t) { return t.get() == trace_; }) -
+                                       place_->traces.begin());
+  // A followed trace that went on beyond this point is another one.
+  if (!making_ && position_ < trace_->events.size()) {
+    Trace* shorter = nullptr;
+    for (const auto& t : place_->traces)
+      if (t->events.size() == position_ && (position_ == 0 || t->events.back().prefix == prefix_)) shorter = t.get();
+    if (shorter) {
+      trace_ = shorter;
+    } else {
+      fork(nullptr);
+    }
+  }
+  // Recorded storages that somebody still holds, and inputs that were written.
+  std::vector<Delivery> deliveries;
+  std::vector<Held*> fresh;
+  std::vector<std::pair<Held*, bool>> all;
+  for (const Storage* s : order_) {
+    Held& h = held_.at(s);
+    if (h.input >= 0)
+      deliveries.push_back({h.value, h.input});
+    else if (h.storage->use_count() > 1) {
+      deliveries.push_back({h.value, -1});
+      fresh.push_back(&h);
+    }
+  }
+  if (!deliveries.empty()) {
+    Variant& variant = variant_for(deliveries);
+    const compiler::Executable& executable = *variant.executable;
+    std::vector<compiler::Operand> inputs, outputs;
+    Generator::Key key{0, 0};
+    if (random_input_ >= 0) key = default_generator().take(static_cast<uint64_t>(random_taken_));
+    int64_t key_data[2] = {key.seed, key.offset};
+    static constexpr int64_t kTwo[1] = {2}, kOne[1] = {1};
+    for (const BoundInput& in : inputs_) {
+      if (!in.tensor.defined()) {
+        inputs.push_back({key_data, DType::Int64, kTwo, kOne});
+        continue;
+      }
+      const TensorImpl& impl = *impl_of(in.tensor);
+      inputs.push_back({static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype, impl.sizes,
+                        impl.strides});
+    }
+    for (Held* h : fresh) {
+      h->storage->set_recorder(nullptr);
+      h->storage->allocate(h->storage->bytes());
+      outputs.push_back({h->storage->data(), h->dtype, h->sizes, h->strides});
+    }
+    SmallVector<int64_t, 8> symbols(executable.symbol_count());
+    executable.bind(inputs, symbols.data());
+    executable.run(symbols.data(), inputs, outputs);
+  }
+  for (auto& [storage, held] : held_) held.storage->set_recorder(nullptr);
+}
+
+}  // namespace brasa::capture

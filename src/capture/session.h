@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <brasa/call.h>
+#include <brasa/compile.h>
+
+#include "capture/backend.h"
+#include "capture/trace.h"
+#include "tensor/recorder.h"
+#include "tensor/tensor_impl.h"
+
+namespace brasa::detail {
+
+/// What stays of a compiled function between calls.
+struct CompiledState {
+  CompileOptions options;
+  capture::Backend backend;
+  capture::Place start;
+  std::vector<std::string> breaks, recompiles;
+  bool over_limit = false;  // the recompile limit was passed: later calls run uncompiled
+  std::mutex mutex;
+};
+
+}  // namespace brasa::detail
+
+namespace brasa::capture {
+
+/// One call of a compiled function: follows a known trace event by event while the calls agree, and makes a new one where
+/// they do not. Runs the segment's graph at a break and at the end.
+class Session final : public Recorder {
+ public:
+  explicit Session(detail::CompiledState& state);
+  ~Session() override;
+
+  void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) override;
+  void write(const Tensor& target, const Tensor& value) override;
+  Tensor snapshot(const Tensor& t) override;
+  Tensor random_key() override;
+  void advance_random(int64_t numbers) override;
+  void materialise(const char* reason) override;
+
+  /// Runs what was recorded since the last break.
+  void finish();
+
+ private:
+  // The present value of a storage, as long as its memory does not hold it.
+  struct Held {
+    StorageRef storage;
+    Number value = kNoNumber;
+    DType dtype;
+    Sizes sizes, strides;  // of the value: the whole of a recorded storage, or the input tensor that was written
+    int64_t offset = 0;
+    int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
+  };
+  struct BoundInput {
+    Tensor tensor;  // undefined: the random key
+    Number number;
+  };
+
+  Number number_of(const Tensor& t);
+  Number input_number(const Tensor& t);
+  Number view_number(const Tensor& t);
+  void put(const Tensor& target, Number value);
+  Number follow(Event event);
+  std::vector<ir::Type> types_of(const Event& event) const;
+  ir::Args numbered_args(const ops::Row& row, std::span<const CallArg> args, Number first = kNoNumber);
+  Tensor make_recorded(Number n);
+  bool covers(const Held& held, const TensorImpl& t) const;
+  void fork(const Event* came);
+  Held& hold(const Tensor& t);
+  void keep_snapshots(const Storage* storage);
+  void run_segment();
+  void begin(Place& place);
+  Variant& variant_for(const std::vector<Delivery>& deliveries);
+
+  detail::CompiledState& state_;
+  Place* place_ = nullptr;
+  Trace* trace_ = nullptr;   // followed or being made; null before the first event
+  size_t position_ = 0;      // events that agree
+  uint64_t prefix_ = 0;
+  bool making_ = false;      // trace_ grows with every event
+  Number numbers_ = 0;
+
+  std::vector<BoundInput> inputs_;
+  std::unordered_map<const Storage*, std::vector<int>> inputs_of_;  // positions in inputs_ by the memory they read
+  std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
+  std::unordered_map<const Storage*, Held> held_;
+  std::vector<const Storage*> order_;  // keys of held_ in order of appearance
+  Number random_key_ = kNoNumber;
+  int64_t random_taken_ = 0;
+  int random_input_ = -1;
+};
+
+}  // namespace brasa::capture

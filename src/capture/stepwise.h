@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "compiler/executable.h"
+
+namespace brasa::capture {
+
+/// Runs each node of a graph with constant sizes as a compiled graph of its own, in order: what eager does, without its
+/// dispatch. For finding out which part of the stack a difference comes from.
+std::shared_ptr<compiler::Executable> run_stepwise(const ir::Graph& graph);
+
+}  // namespace brasa::capture
