@@ -199,6 +199,30 @@ Value operator/(const Number& a, Value b) {
   return prim::binary("div", x, y);
 }
 
+namespace {
+
+template <class F>
+Number on_numbers(const Number& a, const Number& b, F f) {
+  if (!a.is_value() && !b.is_value()) return Number(f(a.as_double(), b.as_double()));
+  return Number(f(scalar(a, DType::Float64), scalar(b, DType::Float64)));
+}
+
+}  // namespace
+
+Number operator+(const Number& a, const Number& b) {
+  return on_numbers(a, b, [](auto x, auto y) { return x + y; });
+}
+Number operator-(const Number& a, const Number& b) {
+  return on_numbers(a, b, [](auto x, auto y) { return x - y; });
+}
+Number operator*(const Number& a, const Number& b) {
+  return on_numbers(a, b, [](auto x, auto y) { return x * y; });
+}
+Number operator/(const Number& a, const Number& b) {
+  return on_numbers(a, b, [](auto x, auto y) { return x / y; });
+}
+Number operator-(const Number& a) { return Number(0.0) - a; }
+
 Value maximum(Value a, Value b) { return pointwise("max", a, b); }
 Value minimum(Value a, Value b) { return pointwise("min", a, b); }
 

@@ -54,6 +54,12 @@ Value operator*(Value a, Value b);
 /// True division: integers become floating.
 Value operator/(Value a, Value b);
 Value operator-(Value a);
+// Numbers of the program, known now or at run time.
+Number operator+(const Number& a, const Number& b);
+Number operator-(const Number& a, const Number& b);
+Number operator*(const Number& a, const Number& b);
+Number operator/(const Number& a, const Number& b);
+Number operator-(const Number& a);
 // A number takes x's dtype if its category allows, as in PyTorch.
 Value operator+(Value a, const Number& b);
 Value operator+(const Number& a, Value b);

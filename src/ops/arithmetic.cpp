@@ -232,26 +232,26 @@ Value larger(Value x, Value low) {
 Value smaller(Value x, Value high) {
   return where(logical_or(le(x, high), ne(x, x)), x, high);
 }
-// A NaN limit makes everything NaN; a literal one that is none needs no test.
-Value above(Value x, const Number& low) {
+// A NaN limit makes everything NaN; a literal one that is none needs no test. `open`: the limit itself counts as outside.
+Value above(Value x, const Number& low, bool open) {
   auto [y, l] = promoted(x, low);
   if (low.is_value() || low.is_nan()) return larger(y, l);
-  return where(lt(y, l), l, y);
+  return where(pointwise(open ? "le" : "lt", y, l), l, y);
 }
-Value below(Value x, const Number& high) {
+Value below(Value x, const Number& high, bool open) {
   auto [y, h] = promoted(x, high);
   if (high.is_value() || high.is_nan()) return smaller(y, h);
-  return where(gt(y, h), h, y);
+  return where(pointwise(open ? "ge" : "gt", y, h), h, y);
 }
 
 void add_clamps(Table& t) {
   t.op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
-      .doc("self limited to [min, max]; max where min > max. The gradient passes where min <= self <= max.")
+      .doc("self limited to [min, max]; max where min > max. The gradient passes where min < self < max.")
       .composed_in_opmath([](Value x, std::optional<Number> low, std::optional<Number> high) {
         BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
         BRASA_CHECK(!is_bool(x), "clamp is not defined for bool");
-        if (low) x = above(x, *low);
-        if (high) x = below(x, *high);
+        if (low) x = above(x, *low, true);
+        if (high) x = below(x, *high, true);
         return x;
       })
       .samples({{floats(3, 5), -0.5, 1}, {floats(4), ir::Arg(), 0.5}, {ints(4).in(-5, 5), -2, 2}, {floats(0), 0}});
@@ -266,7 +266,7 @@ void add_clamps(Table& t) {
       .samples({{floats(3, 5), floats(5).in(-2, 0), floats(3, 1).in(0, 2)}, {floats(4), ir::Arg(), floats(4)}});
   t.op("aten::clamp_min(Tensor self, Scalar min) -> Tensor")
       .doc("self where it is at least min, else min.")
-      .composed_in_opmath([](Value x, Number low) { return above(x, low); })
+      .composed_in_opmath([](Value x, Number low) { return above(x, low, false); })
       .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
   t.op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
       .doc("self where it is at least min, else min.")
@@ -274,7 +274,7 @@ void add_clamps(Table& t) {
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::clamp_max(Tensor self, Scalar max) -> Tensor")
       .doc("self where it is at most max, else max.")
-      .composed_in_opmath([](Value x, Number high) { return below(x, high); })
+      .composed_in_opmath([](Value x, Number high) { return below(x, high, false); })
       .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
   t.op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
       .doc("self where it is at most max, else max.")

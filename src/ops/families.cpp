@@ -33,6 +33,7 @@ void add_families(Table& t) {
   add_normalization(t);
   add_attention(t);
   add_random_key(t);
+  add_optimizer(t);
 }
 
 }  // namespace brasa::ops

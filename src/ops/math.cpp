@@ -171,7 +171,10 @@ void add_simple(Table& t) {
       .samples({{floats(3, 5).in(0.5, 2)}, {ints(3).in(1, 4)}});
   t.op("aten::square(Tensor self) -> Tensor")
       .doc("self².")
-      .composed_in_opmath([](Value x) { return x * x; })
+      .composed_in_opmath([](Value x) {
+        if (dtype_of(x) == DType::Bool) x = convert(x, DType::Int64);
+        return x * x;
+      })
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::deg2rad(Tensor self) -> Tensor")
       .doc("Degrees as radians.")
@@ -200,7 +203,7 @@ void add_simple(Table& t) {
       .doc("log(x / (1 - x)), x first limited to [eps, 1 - eps] if eps is given.")
       .composed_in_opmath([](Value v, std::optional<double> eps) {
         Value x = to_float(v);
-        if (eps) x = call("aten::clamp", {x, *eps, 1 - *eps});
+        if (eps) x = where(lt(x, *eps), constant_like(x, *eps), where(gt(x, 1 - *eps), constant_like(x, 1 - *eps), x));
         return log(x / (1 - x));
       })
       .vjp(own_derivative([](const Saved& s) {

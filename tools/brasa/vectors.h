@@ -81,6 +81,7 @@ class VectorFile {
 struct Card {
   std::string overload;
   Tolerances values, gradients;
+  bool ambiguous = false;  // another right answer exists, such as another order of equal elements
 };
 /// The row of an overload as the vectors name it ("aten.abs.default"), or null.
 const ops::Row* row_of(const std::string& overload);

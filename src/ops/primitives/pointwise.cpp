@@ -114,7 +114,7 @@ double erfinv(double y) {
   double x = std::copysign(std::sqrt(std::max(0.0, w)) * (w < 5 ? 0.9 : 1.0), y);
   if (std::fabs(y) < 1e-8) return y * std::sqrt(M_PI) / 2;
   for (int i = 0; i < 60; ++i) {
-    double error = std::fabs(y) < 0.5 ? std::erf(x) - y : std::copysign((1 - std::fabs(y)) - std::erfc(std::fabs(x)), y);
+    double error = std::fabs(y) < 0.5 ? std::erf(x) - y : std::copysign(1.0, y) * ((1 - std::fabs(y)) - std::erfc(std::fabs(x)));
     double step = error / (2 / std::sqrt(M_PI) * std::exp(-x * x));
     double next = x - step / (1 + x * step);
     if (!(std::fabs(next - x) > 1e-17 * std::fabs(x))) break;

@@ -105,7 +105,14 @@ void add_scan(Table& t) {
           return prim::reverse(prim::scan(prim::reverse(v, {dim}), dim, "add"), {dim});
         };
         if (how == "add") return std::vector<Value>{from_the_end(ct)};
-        if (how == "mul") return std::vector<Value>{from_the_end(ct * y) / x};
+        if (how == "mul") {
+          // Before the first zero of a line: Σ over k >= i of ct_k y_k / x_i. At it: the same with it replaced by 1. Behind it: 0.
+          Value zero = eq(x, 0), zeros = prim::scan(convert(zero, DType::Int64), dim, "add");
+          Value first = logical_and(zero, eq(zeros, 1)), one = constant_like(x, 1);
+          Value healed = prim::scan(where(first, one, x), dim, "mul");
+          Value before = from_the_end(ct * y) / where(zero, one, x);
+          return std::vector<Value>{where(first, from_the_end(ct * healed), where(eq(zeros, 0), before, zeros_like(x)))};
+        }
         fail(str("the derivative of a running ", how, " is not there yet"));
       });
 }

@@ -1,0 +1,291 @@
+#include <cmath>
+#include <numbers>
+
+#include "ops/algebra.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+
+Value zero(Value x) { return zeros_like(x); }
+
+
+void add_rectified(Table& t) {
+  t.op("aten::relu(Tensor self) -> Tensor")
+      .doc("max(x, 0); its derivative at 0 is 0.")
+      .composed([](Value x) {
+        BRASA_CHECK(dtype_of(x) != DType::Bool, "Boolean inputs not supported for relu");
+        return where(le(x, 0), zero(x), x);
+      })
+      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}, {floats(0)}, {floats(7).strided(2)}});
+  t.op("aten::relu6(Tensor self) -> Tensor")
+      .doc("min(max(x, 0), 6).")
+      .composed([](Value x) { return call("aten::hardtanh", {x, 0, 6}); })
+      .samples({{floats(3, 5).in(-3, 9)}});
+  t.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
+      .doc("x limited to [min_val, max_val]; its derivative at the limits is 0.")
+      .composed([](Value x, Number low, Number high) {
+        BRASA_CHECK(dtype_of(x) != DType::Bool, "Bool inputs not supported for hardtanh");
+        Value l = constant_like(x, low), h = constant_like(x, high);
+        return where(le(x, l), l, where(ge(x, h), h, x));
+      })
+      .samples({{floats(3, 5)}, {floats(4), -0.5, 1.5}});
+  t.op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
+      .doc("x where positive, else negative_slope * x.")
+      .composed_in_opmath([](Value x, Number slope) { return where(gt(x, 0), x, x * slope); })
+      .samples({{floats(3, 5)}, {floats(4), 0.2}});
+  t.op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
+      .doc("x where above the threshold, else value.")
+      .composed([](Value x, Number limit, Number value) {
+        return where(le(x, constant_like(x, limit)), constant_like(x, value), x);
+      })
+      .samples({{floats(3, 5), 0.5, -1.0}, {ints(4).in(-3, 3), 1, 7}});
+  t.op("aten::prelu(Tensor self, Tensor weight) -> Tensor")
+      .doc("x where positive, else weight * x; one weight, or one for each channel (dimension 1).")
+      .composed_in_opmath([](Value x, Value w) {
+        BRASA_CHECK(dtype_of(x) == dtype_of(w), "prelu: Type promoting not supported. Got ", name(dtype_of(x)), " and ",
+                    name(dtype_of(w)));
+        BRASA_CHECK(rank_of(w) <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", rank_of(w));
+        if (rank_of(w) == 1 && !is_one(size_of(w, 0))) {
+          BRASA_CHECK(rank_of(x) > 0, "Not allow zero-dim input tensor.");
+          BRASA_CHECK(rank_of(x) > 1 && same_size(size_of(x, 1), size_of(w, 0)), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+                      size_of(w, 0), " and input ", type_of(x));
+          Shape shape(rank_of(x) - 1, Expr(1));
+          shape[0] = size_of(w, 0);
+          w = prim::reshape(w, shape);
+        } else if (rank_of(w) == 1 && rank_of(x) == 0) {
+          w = prim::reshape(w, {});
+        }
+        return where(gt(x, 0), x, x * w);
+      })
+      .samples({{floats(2, 3, 4), floats(3)}, {floats(5), floats(1)}});
+  t.op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
+      .doc("x where positive, else weight * x.")
+      .composed_in_opmath([](Value x, Value w) { return where(gt(x, 0), x, x * w); })
+      .samples({{floats(2, 3, 4), floats(3, 1)}});
+  t.op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor")
+      .doc("leaky_relu with a slope drawn from [lower, upper] for each element in training, else their mean.")
+      .random()
+      .composed_in_opmath([](Value x, Number lower, Number upper, bool training, Value key) {
+        if (!training) return where(ge(x, 0), x, x * ((lower + upper) / 2));
+        Value slope = uniform(key, shape_of(x), dtype_of(x)) * (upper - lower) + lower;
+        return where(ge(x, 0), x, x * slope);
+      })
+      .samples({{floats(3, 5)}, {floats(3, 5), 0.1, 0.3, true}});
+}
+
+void add_shrinks(Table& t) {
+  t.op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+      .doc("0 where |x| <= lambd, else x.")
+      .composed([](Value x, Number l) { return where(logical_and(ge(x, -l), le(x, l)), zero(x), x); })
+      .samples({{floats(3, 5)}, {floats(4), 1.0}});
+  t.op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+      .doc("x moved towards 0 by lambd; 0 where |x| <= lambd.")
+      .composed_in_opmath([](Value x, Number l) {
+        BRASA_CHECK(l.is_value() || l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ", l.as_double(), ".");
+        return where(gt(x, l), x - l, where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
+      })
+      .samples({{floats(3, 5)}, {floats(4), 1.0}});
+  t.op("aten::tanhshrink(Tensor self) -> Tensor")
+      .doc("x - tanh(x).")
+      .composed_in_opmath([](Value x) { return x - tanh(x); })
+      .samples({{floats(3, 5)}});
+  t.op("aten::hardsigmoid(Tensor self) -> Tensor")
+      .doc("min(max(x + 3, 0), 6) / 6.")
+      .composed_in_opmath([](Value x) {
+        return where(le(x, -3), zero(x), where(ge(x, 3), constant_like(x, 1), (x + 3) / 6));
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        // PyTorch holds the slope in single precision, for float64 too.
+        constexpr double kSixth = 1.0f / 6.0f;
+        Value x = s.in(0);
+        return std::vector{where(logical_and(gt(x, -3), lt(x, 3)), s.ct() * kSixth, zero(s.ct()))};
+      }))
+      .samples({{floats(3, 5).in(-4, 4)}});
+  t.op("aten::hardswish(Tensor self) -> Tensor")
+      .doc("x * min(max(x + 3, 0), 6) / 6.")
+      .composed_in_opmath([](Value x) { return where(le(x, -3), zero(x), where(ge(x, 3), x, x * ((x + 3) / 6))); })
+      .samples({{floats(3, 5).in(-4, 4)}});
+}
+
+Value normal_cdf(Value x) { return 0.5 * (1 + erf(x * std::sqrt(0.5))); }
+
+Value elu(Value x, const Number& alpha, const Number& scale, const Number& input_scale) {
+  Value positive = gt(x, 0);
+  Value below = (alpha * scale) * expm1(where(positive, zero(x), x) * input_scale);
+  return where(positive, x * scale, below);
+}
+
+Value softplus(Value x, const Number& beta, const Number& threshold) {
+  Value z = x * beta;
+  Value linear = gt(z, threshold);
+  return where(linear, x, log1p(exp(where(linear, zero(z), z))) / beta);
+}
+
+void add_smooth(Table& t) {
+  t.op("aten::gelu(Tensor self, *, str approximate='none') -> Tensor")
+      .doc("x·Φ(x); with approximate='tanh' the cubic approximation of Hendrycks & Gimpel 2016, eq. 2.")
+      .composed_in_opmath([](Value x, std::string approximate) {
+        BRASA_CHECK(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh, got '", approximate, "'");
+        BRASA_CHECK(is_floating(dtype_of(x)), "gelu: expected a floating tensor, got ", type_of(x));
+        if (approximate == "none") return x * normal_cdf(x);
+        return 0.5 * x * (1 + tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * (x * x * x))));
+      })
+      .samples({{floats(3, 5)}, {floats(7).strided(2), "tanh"}, {floats(0)}});
+  t.op("aten::silu(Tensor self) -> Tensor")
+      .doc("x * sigmoid(x).")
+      .composed_in_opmath([](Value x) { return to_float(x) * sigmoid(x); })
+      .samples({{floats(3, 5)}, {floats(3).in(-200, 200)}});
+  t.op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+      .doc("scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1).")
+      .composed_in_opmath([](Value x, Number alpha, Number scale, Number input_scale) {
+        return elu(x, alpha, scale, input_scale);
+      })
+      .samples({{floats(3, 5)}, {floats(4), 0.5, 2.0, 1.5}, {floats(2).in(90, 200)}});
+  t.op("aten::selu(Tensor self) -> Tensor")
+      .doc("The self-normalising elu of Klambauer et al. 2017.")
+      .composed_in_opmath([](Value x) { return elu(x, kSeluAlpha, kSeluScale, 1); })
+      .samples({{floats(3, 5)}});
+  t.op("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor")
+      .doc("x where positive, else alpha * (exp(x / alpha) - 1).")
+      .composed_in_opmath([](Value x, Number alpha) {
+        BRASA_CHECK(!alpha.is(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
+        return elu(x, alpha, 1, 1 / alpha);
+      })
+      .samples({{floats(3, 5)}, {floats(4), 0.5}});
+  t.op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+      .doc("log(1 + exp(beta * x)) / beta, and x where beta * x > threshold.")
+      .composed_in_opmath([](Value x, Number beta, Number threshold) {
+        return softplus(x, beta, threshold);
+      })
+      .samples({{floats(3, 5)}, {floats(4), 2, 1}, {floats(2).in(90, 200)}});
+  t.op("aten::mish(Tensor self) -> Tensor")
+      .doc("x * tanh(softplus(x)).")
+      .composed_in_opmath([](Value x) { return x * tanh(softplus(x, 1, 20)); })
+      .samples({{floats(3, 5)}, {floats(2).in(90, 200)}});
+  t.op("aten::log_sigmoid(Tensor self) -> Tensor")
+      .doc("log(sigmoid(x)).")
+      .composed_in_opmath([](Value x) { return minimum(x, zero(x)) - log1p(exp(-abs(x))); })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * sigmoid(-s.in(0))}; }))
+      .samples({{floats(3, 5)}, {floats(2).in(-200, 200)}});
+  t.op("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
+      .doc("log(sigmoid(x)), and exp(-|x|) for the derivative.")
+      .composed_in_opmath([](Value x) { return std::array{call("aten::log_sigmoid", {x}), exp(-abs(x))}; })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() ? s.ct() * sigmoid(-s.in(0)) : Value{}}; }))
+      .samples({{floats(3, 5)}});
+}
+
+std::array<Value, 2> halves(Value x, int64_t dim, const char* op) {
+  BRASA_CHECK(rank_of(x) > 0, op, " does not support 0-dimensional tensors");
+  dim = wrap_dim(dim, rank_of(x));
+  Expr size = size_of(x, dim), half = ir::floordiv(size, 2);
+  BRASA_CHECK(same_size(half * 2, size), "Halving dimension must be even, but dimension ", dim, " is size ", size);
+  return {narrow(x, dim, 0, half), narrow(x, dim, half, half)};
+}
+
+void add_gated(Table& t) {
+  t.op("aten::glu(Tensor self, int dim=-1) -> Tensor")
+      .doc("The first half along dim times the sigmoid of the second.")
+      .composed_in_opmath([](Value x, int64_t dim) {
+        auto [a, b] = halves(x, dim, "glu");
+        return a * sigmoid(b);
+      })
+      .samples({{floats(3, 6)}, {floats(4, 3), 0}});
+}
+
+Value keep_mask(Value key, Value like, double p) { return lt(uniform(key, shape_of(like), DType::Float32), 1 - p); }
+
+void check_probability(const char* op, double p) {
+  BRASA_CHECK(p >= 0 && p <= 1, op, " probability has to be between 0 and 1, but got ", p);
+}
+
+Value dropped(Value x, Value mask, double p) {
+  if (p == 1) return x * 0.0;
+  return where(mask, x * (1 / (1 - p)), zero(x));
+}
+
+// Zeroed elements become α′, and the result is scaled and moved to keep mean and variance (Klambauer et al. 2017, §3).
+Value alpha_dropped(Value x, Value mask, double p) {
+  constexpr double kAlpha = kSeluAlpha * kSeluScale;
+  if (p == 1) return x * 0.0;
+  double a = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
+  return where(mask, x * a + kAlpha * a * p, constant_like(x, kAlpha * a * (p - 1)));
+}
+
+// One mask element for each of the first two dimensions.
+Value feature_mask(Value key, Value x, double p) {
+  BRASA_CHECK(rank_of(x) >= 2, "Feature dropout requires at least 2 dimensions in the input, got ", type_of(x));
+  Shape shape(rank_of(x), Expr(1));
+  shape[0] = size_of(x, 0);
+  shape[1] = size_of(x, 1);
+  return broadcast_to(lt(uniform(key, shape, DType::Float32), 1 - p), shape_of(x));
+}
+
+void add_dropout(Table& t) {
+  t.op("aten::dropout(Tensor input, float p, bool train) -> Tensor")
+      .doc("In training, zeroes elements with probability p and scales the others by 1 / (1 - p).")
+      .random()
+      .composed_in_opmath([](Value x, double p, bool train, Value key) {
+        check_probability("dropout", p);
+        if (!train || p == 0) return x;
+        return dropped(x, keep_mask(key, x, p), p);
+      })
+      .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}, {floats(0), 0.1, true}});
+  t.op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
+      .doc("dropout, and the mask of what stays.")
+      .random()
+      .composed_in_opmath([](Value x, double p, std::optional<bool> train, Value key) {
+        check_probability("dropout", p);
+        if (!train.value_or(true) || p == 0) return std::array{x, full(true, shape_of(x), DType::Bool)};
+        Value mask = keep_mask(key, x, p);
+        return std::array{dropped(x, mask, p), mask};
+      })
+      .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}});
+  t.op("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
+      .doc("grad_output * mask * scale.")
+      .composed_in_opmath([](Value ct, Value mask, double scale) { return ct * convert(mask, dtype_of(ct)) * scale; })
+      .samples({{floats(3, 5), bools(3, 5), 2.0}});
+  t.op("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor")
+      .doc("dropout of whole channels (dimensions 0 and 1).")
+      .random()
+      .composed_in_opmath([](Value x, double p, bool train, Value key) {
+        check_probability("dropout", p);
+        if (!train || p == 0) return x;
+        return dropped(x, feature_mask(key, x, p), p);
+      })
+      .samples({{floats(2, 3, 4), 0.5, true}});
+  t.op("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor")
+      .doc("dropout that keeps mean and variance of selu's outputs.")
+      .random()
+      .composed_in_opmath([](Value x, double p, bool train, Value key) {
+        check_probability("dropout", p);
+        if (!train || p == 0) return x;
+        return alpha_dropped(x, keep_mask(key, x, p), p);
+      })
+      .samples({{floats(3, 5), 0.5, true}});
+  t.op("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
+      .doc("alpha_dropout of whole channels (dimensions 0 and 1).")
+      .random()
+      .composed_in_opmath([](Value x, double p, bool train, Value key) {
+        check_probability("dropout", p);
+        if (!train || p == 0) return x;
+        return alpha_dropped(x, feature_mask(key, x, p), p);
+      })
+      .samples({{floats(2, 3, 4), 0.5, true}});
+}
+
+}  // namespace
+
+void add_activation(Table& t) {
+  add_rectified(t);
+  add_shrinks(t);
+  add_smooth(t);
+  add_gated(t);
+  add_dropout(t);
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,147 @@
+#include <cmath>
+#include <numbers>
+
+#include "ops/algebra.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+// The derivatives of activations as operators of their own: programs captured elsewhere contain them.
+namespace brasa::ops {
+namespace {
+
+Value zero(Value x) { return zeros_like(x); }
+
+Value pass_where(Value condition, Value ct) { return where(condition, ct, zero(ct)); }
+
+void add_rectified(Table& t) {
+  t.op("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
+      .doc("The derivative of threshold and, at 0, of relu.")
+      .composed([](Value ct, Value x, Number limit) { return where(le(x, limit), zero(ct), ct); })
+      .samples({{floats(3, 5), floats(3, 5), 0.5}});
+  t.op("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor")
+      .doc("The derivative of hardtanh.")
+      .composed([](Value ct, Value x, Number low, Number high) {
+        return where(logical_or(le(x, low), ge(x, high)), zero(ct), ct);
+      })
+      .samples({{floats(3, 5), floats(3, 5), -1, 1}});
+  t.op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
+      .doc("The derivative of leaky_relu.")
+      .composed_in_opmath([](Value ct, Value x, Number slope, bool) { return where(gt(x, 0), ct, ct * slope); })
+      .samples({{floats(3, 5), floats(3, 5), 0.1, false}});
+  t.op("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor")
+      .doc("The derivative of rrelu; noise holds the slopes that training drew.")
+      .composed_in_opmath([](Value ct, Value x, Value noise, Number lower, Number upper, bool training, bool) {
+        if (training) return ct * noise;
+        return where(gt(x, 0), ct, ct * ((lower + upper) / 2));
+      })
+      .samples({{floats(3, 5), floats(3, 5), floats(3, 5), 0.1, 0.3, true, false}});
+  t.op("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)")
+      .doc("The derivative of prelu; the weight's is not summed.")
+      .composed_in_opmath([](Value ct, Value x, Value w) {
+        Value positive = gt(x, 0);
+        return std::array{where(positive, ct, ct * w), where(positive, zero(ct), ct * x)};
+      })
+      .samples({{floats(3, 5), floats(3, 5), floats(5)}});
+  for (const char* name : {"hardshrink", "softshrink"})
+    t.op(str("aten::", name, "_backward(Tensor ", name[0] == 'h' ? "grad_out" : "grad_output", ", Tensor self, Scalar lambd) -> Tensor"))
+        .doc(str("The derivative of ", name, "."))
+        .composed([](Value ct, Value x, Number l) {
+          return where(logical_and(ge(x, -l), le(x, l)), zero(ct), ct);
+        })
+        .samples({{floats(3, 5), floats(3, 5), 0.5}});
+  t.op("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
+      .doc("The derivative of hardsigmoid.")
+      .composed_in_opmath([](Value ct, Value x) { return pass_where(logical_and(gt(x, -3), lt(x, 3)), ct / 6); })
+      .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
+  t.op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
+      .doc("The derivative of hardswish.")
+      .composed_in_opmath([](Value ct, Value x) {
+        return where(le(x, -3), zero(ct), where(lt(x, 3), ct * (x / 3 + 0.5), ct));
+      })
+      .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
+}
+
+Value gelu_slope(Value x, const std::string& approximate) {
+  if (approximate == "none") {
+    double norm = std::sqrt(0.5 * std::numbers::inv_pi);
+    return 0.5 * (1 + erf(x * std::sqrt(0.5))) + x * (norm * exp(-0.5 * (x * x)));
+  }
+  double k = std::sqrt(2 * std::numbers::inv_pi);
+  Value u = tanh(k * (x + 0.044715 * (x * x * x)));
+  return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (k * (1 + 3 * 0.044715 * (x * x)));
+}
+
+void add_smooth(Table& t) {
+  t.op("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
+      .doc("The derivative of gelu.")
+      .composed_in_opmath([](Value ct, Value x, std::string approximate) { return ct * gelu_slope(x, approximate); })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), "tanh"}});
+  t.op("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor")
+      .doc("The derivative of silu.")
+      .composed_in_opmath([](Value ct, Value x) {
+        Value s = sigmoid(x);
+        return ct * (s * (1 + x * (1 - s)));
+      })
+      .samples({{floats(3, 5), floats(3, 5)}});
+  t.op("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor")
+      .doc("The derivative of mish.")
+      .composed_in_opmath([](Value ct, Value x) {
+        Value u = tanh(call("aten::softplus", {x}));
+        return ct * (u + x * sigmoid(x) * (1 - u * u));
+      })
+      .samples({{floats(3, 5), floats(3, 5)}});
+  t.op("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor")
+      .doc("The derivative of elu, from its input or its result.")
+      .composed_in_opmath([](Value ct, Number alpha, Number scale, Number input_scale, bool is_result, Value x) {
+        Number low = alpha * scale;
+        Value negative = le(x, 0);
+        Value y = where(negative, x, zero(x));
+        Value slope = is_result ? (y + low) * input_scale : exp(y * input_scale) * (input_scale * low);
+        return where(negative, ct * slope, ct * scale);
+      })
+      .samples({{floats(3, 5), 1, 1, 1, false, floats(3, 5)}, {floats(4), 0.5, 2, 1.5, true, floats(4).in(-1, 2)}});
+  t.op("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor")
+      .doc("The derivative of softplus.")
+      .composed_in_opmath([](Value ct, Value x, Number beta, Number threshold) {
+        Value z = x * beta;
+        return where(gt(z, threshold), ct, ct * sigmoid(z));
+      })
+      .samples({{floats(3, 5), floats(3, 5), 1, 20}});
+  t.op("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
+      .doc("The derivative of log_sigmoid; the buffer is not used.")
+      .composed_in_opmath([](Value ct, Value x, Value) { return ct * sigmoid(-x); })
+      .samples({{floats(3, 5), floats(3, 5), floats(0)}});
+  t.op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
+      .doc("The derivative of tanh, from its result.")
+      .composed_in_opmath([](Value ct, Value y) { return ct * (1 - y * y); })
+      .samples({{floats(3, 5), floats(3, 5)}});
+  t.op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
+      .doc("The derivative of sigmoid, from its result.")
+      .composed_in_opmath([](Value ct, Value y) { return ct * ((1 - y) * y); })
+      .samples({{floats(3, 5), floats(3, 5)}});
+  t.op("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
+      .doc("The derivative of logit.")
+      .composed_in_opmath([](Value ct, Value x, std::optional<double> eps) {
+        Value outside = logical_or(lt(x, eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
+        return where(outside, constant_like(ct, eps ? 0 : std::nan("")), ct / (x * (1 - x)));
+      })
+      .samples({{floats(3, 5), floats(3, 5).in(0.1, 0.9)}, {floats(5), floats(5).in(0.1, 0.9), 0.05}});
+  t.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
+      .doc("The derivative of glu.")
+      .composed_in_opmath([](Value ct, Value x, int64_t dim) {
+        dim = wrap_dim(dim, rank_of(x));
+        Expr half = ir::floordiv(size_of(x, dim), 2);
+        Value a = narrow(x, dim, 0, half), s = sigmoid(narrow(x, dim, half, half));
+        return prim::concat({ct * s, ct * a * (s * (1 - s))}, dim);
+      })
+      .samples({{floats(3, 3), floats(3, 6), -1}});
+}
+
+}  // namespace
+
+void add_activation_backward(Table& t) {
+  add_rectified(t);
+  add_smooth(t);
+}
+
+}  // namespace brasa::ops

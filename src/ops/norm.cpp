@@ -1,0 +1,109 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/algebra.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+using Dims = std::optional<std::vector<int64_t>>;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Value norm(Value x, double p, const std::vector<int64_t>& dims, bool keep) {
+  if (p == 0) return sum(convert(ne(x, 0), dtype_of(x)), dims, keep);
+  if (p == 1) return sum(abs(x), dims, keep);
+  if (p == 2) return dims.empty() ? abs(x) : sqrt(sum(x * x, dims, keep));
+  if (p == kInf || p == -kInf) {
+    if (p == kInf) return reduce(abs(x), dims, keep, "max");
+    for (int64_t d : dims)
+      BRASA_CHECK(!same_size(size_of(x, d), 0), "linalg.vector_norm cannot compute the -inf norm on an empty dimension, got ", type_of(x));
+    return reduce(abs(x), dims, keep, "min");
+  }
+  return pow(sum(pow(abs(x), p), dims, keep), 1 / p);
+}
+
+Value guarded_quotient(Value a, Value y) { return where(eq(y, 0), zeros_like(y), a / y); }
+
+// The conventions at kinks are PyTorch's: 0 where the norm is 0, shared equally among extrema.
+Value norm_pullback(Value x, Value y, Value ct, double p, const std::vector<int64_t>& dims) {
+  Value norm = keep_dims(y, shape_of(x), dims), g = keep_dims(ct, shape_of(x), dims);
+  Value sign = prim::unary("sign", x);
+  if (p == 0) return zeros_like(x);
+  if (p == 1) return g * sign;
+  if (p == 2) return x * guarded_quotient(g, norm);
+  if (std::isinf(p)) {
+    Value size = abs(x);
+    Value mine = convert(logical_or(eq(size, norm), logical_and(is_nan(size), is_nan(norm))), dtype_of(x));
+    return sign * mine * (g / sum(mine, dims, true));
+  }
+  Value zero = eq(x, 0);
+  if (p < 1) {
+    Value steep = where(zero, zeros_like(x), sign * pow(where(zero, constant_like(x, 1), abs(x)), p - 1));
+    return steep * (g * pow(norm, 1 - p));
+  }
+  Value scale = where(eq(norm, 0), zeros_like(g), g / pow(norm, p - 1));
+  if (p < 2) return sign * pow(abs(x), p - 1) * scale;
+  return x * pow(abs(x), p - 2) * scale;
+}
+
+Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep, std::optional<DType> dtype) {
+  BRASA_CHECK(is_floating(dtype_of(v)), op, ": Expected a floating point or complex tensor as input. Got ", name(dtype_of(v)));
+  BRASA_CHECK(!dtype || is_floating(*dtype), op, ": dtype should be floating point, but got ", name(*dtype));
+  DType out = dtype.value_or(dtype_of(v));
+  Value x = convert(convert(v, out), opmath(out));
+  std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
+  if (p < 0 || p == kInf)
+    for (int64_t d : dims)
+      BRASA_CHECK(!same_size(size_of(x, d), 0), op, " cannot compute the ", p, " norm on an empty dimension, got ", type_of(v));
+  return convert(norm(x, p, dims, keep), out);
+}
+
+Value general(Value x, const std::optional<Number>& p, const Dims& dim, bool keep, Arg dtype) {
+  return call("aten::linalg_vector_norm", {x, p ? p->arg() : Arg(2), dim ? int_arg(*dim) : Arg(), keep, std::move(dtype)});
+}
+
+}  // namespace
+
+void add_norm(Table& t) {
+  t.op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .doc("(Σ|x|^ord)^(1/ord) along dim; ord 0 counts what is not 0, ±inf takes the greatest or smallest |x|.")
+      .composed([](Value x, Number p, Dims dim, bool keep, std::optional<DType> dtype) {
+        return vector_norm("linalg.vector_norm", x, p.as_double(), dim, keep, dtype);
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        Value x = convert(s.in(0), dtype_of(s.out()));
+        std::vector<int64_t> dims = reduced_dims(s.arg<Dims>(2), rank_of(x));
+        return std::vector{norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims)};
+      }))
+      .samples({{floats(3, 5)}, {floats(3, 5), 1, list({1})}, {floats(2, 3, 4), 3.5, list({0, 2}), true}, {floats(4), std::numeric_limits<double>::infinity()}});
+  t.op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
+      .doc("The p-norm of all elements.")
+      .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })
+      .samples({{floats(3, 5)}, {floats(4), 1}});
+  t.op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
+      .doc("The p-norm of all elements, of self first converted to dtype.")
+      .composed([](Value x, std::optional<Number> p, DType dtype) { return general(x, p, std::nullopt, false, dtype); })
+      .samples({{floats(3, 5), 2, DType::Float64}});
+  t.op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
+      .doc("p-norms along dim.")
+      .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep) { return general(x, p, dim, keep, {}); })
+      .samples({{floats(3, 5), 2, list({1})}, {floats(3, 5), ir::Arg(), list({0}), true}});
+  t.op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
+      .doc("p-norms along dim, of self first converted to dtype.")
+      .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep, DType dtype) {
+        return general(x, p, dim, keep, dtype);
+      })
+      .samples({{floats(3, 5), 2, list({1}), false, DType::Float64}});
+  t.op("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+      .doc("2-norms along dim.")
+      .composed([](Value x, std::vector<int64_t> dim, bool keep) { return general(x, Number(2), dim, keep, {}); })
+      .samples({{floats(3, 5), list({0, 1})}});
+  t.op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
+      .doc("The p-norm of self - other.")
+      .composed([](Value a, Value b, Number p) { return general(a - b, p, std::nullopt, false, {}); })
+      .samples({{floats(3, 5), floats(5)}, {floats(4), floats(4), 1}});
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <limits>
+
+#include "ops/algebra.h"
+#include "ops/literal.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+using Dims = std::optional<std::vector<int64_t>>;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Value running(Value x, int64_t dim, std::optional<DType> dtype, const char* combiner) {
+  DType t = dtype ? *dtype : is_integral(dtype_of(x), true) ? DType::Int64 : dtype_of(x);
+  dim = wrap_dim(dim, rank_of(x));
+  Value y = convert(x, t);
+  return rank_of(x) == 0 ? y : convert(prim::scan(to_opmath(y), dim, combiner), t);
+}
+
+// A NaN or an infinity must not meet its own negative.
+Value finite_or_zero(Value m) { return where(eq(abs(m), kInf), zeros_like(m), m); }
+
+template <Literal which>
+std::array<Value, 2> running_extremum(Value x, int64_t dim) {
+  dim = wrap_dim(dim, rank_of(x));
+  if (rank_of(x) == 0) return {x, full(0, {}, DType::Int64)};
+  Value values = prim::scan(x, dim, which.text);
+  Value here = prim::iota(shape_of(x), dim, DType::Int64);
+  Value mine = eq(x, values);
+  if (is_floating(dtype_of(x))) mine = logical_or(mine, is_nan(x));
+  return {values, prim::scan(where(mine, here, zeros_like(here)), dim, "max")};
+}
+
+std::vector<Value> running_extremum_derivative(const Saved& s) {
+  Value x = s.in(0), ct = s.ct();
+  if (rank_of(x) == 0 || !ct) return {ct};
+  int64_t dim = wrap_dim(s.arg<int64_t>(1), rank_of(x));
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < rank_of(x); ++d) dims.push_back(d);
+  return {prim::scatter(zeros_like(ct), indices_along(shape_of(x), dim, s.out(1)), ct, dims, "add")};
+}
+
+template <Literal which>
+void add_running_extremum(Table& t) {
+  t.op(str("aten::cum", which.text, "(Tensor self, int dim) -> (Tensor values, Tensor indices)"))
+      .doc(str("The running ", which.text, " along dim, and the index where it last was reached."))
+      .composed([](Value x, int64_t dim) { return running_extremum<which>(x, dim); })
+      .vjp(own_derivative(running_extremum_derivative))
+      .samples({{floats(3, 5), 1}, {ints(4), 0}});
+}
+
+}  // namespace
+
+void add_scan(Table& t) {
+  t.op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+      .doc("Running sums along dim; of integers in int64.")
+      .composed([](Value x, int64_t dim, std::optional<DType> dtype) { return running(x, dim, dtype, "add"); })
+      .samples({{floats(3, 5), 1}, {ints(4), 0}, {floats(0, 3), 0}});
+  t.op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+      .doc("Running products along dim; of integers in int64.")
+      .composed([](Value x, int64_t dim, std::optional<DType> dtype) { return running(x, dim, dtype, "mul"); })
+      .samples({{floats(3, 5), 1}, {ints(4).in(1, 3), 0}});
+  add_running_extremum<"max">(t);
+  add_running_extremum<"min">(t);
+  t.op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+      .doc("log Σ exp(x) along dim.")
+      .composed_in_opmath([](Value v, std::vector<int64_t> dim, bool keep) {
+        Value x = to_float(v);
+        std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
+        Value m = finite_or_zero(amax(x, dims, true));
+        Value y = log(sum(exp(x - m), dims, true)) + m;
+        if (keep) return y;
+        Shape shape;
+        for (int64_t d = 0; d < rank_of(x); ++d)
+          if (std::find(dims.begin(), dims.end(), d) == dims.end()) shape.push_back(size_of(x, d));
+        return prim::reshape(y, shape);
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        Value x = s.in(0);
+        std::vector<int64_t> dims = reduced_dims(s.arg<std::vector<int64_t>>(1), rank_of(x));
+        Value y = keep_dims(s.out(), shape_of(x), dims);
+        return std::vector{keep_dims(s.ct(), shape_of(x), dims) * exp(x - y)};
+      }))
+      .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), true}, {ints(3), list({0})}});
+  t.op("aten::logcumsumexp(Tensor self, int dim) -> Tensor")
+      .doc("Running log Σ exp(x) along dim.")
+      .composed_in_opmath([](Value v, int64_t dim) {
+        Value x = to_float(v);
+        dim = wrap_dim(dim, rank_of(x));
+        if (rank_of(x) == 0) return x;
+        Value m = finite_or_zero(amax(x, {dim}, true));
+        return log(prim::scan(exp(x - m), dim, "add")) + m;
+      })
+      .samples({{floats(3, 5), 1}});
+}
+
+}  // namespace brasa::ops
