@@ -30,5 +30,6 @@ void add_convolution(Table& t);
 void add_pooling(Table& t);
 void add_normalization(Table& t);
 void add_attention(Table& t);
+void add_optimizer(Table& t);
 
 }  // namespace brasa::ops
