@@ -43,6 +43,19 @@ Value band(const Shape& shape, const char* comparison, Expr offset);
 /// As checked_index for operators that take no negative indices.
 Value checked_forward_index(Value index, Expr n, const char* op);
 
+/// Advanced indexing (index, index_put) as prim::gather takes it.
+struct Picks {
+  Value x;
+  std::vector<Value> indices;  // of one shape
+  Dims dims;
+  int64_t index_rank = 0;
+  int64_t place = -1;  // where the indices' dimensions stand in the result; -1: in front, as gather gives them
+  Value in_place(Value gathered) const;
+  Value in_front(Value values) const;
+};
+/// `checked_for` names the operator in the message of the range check; null makes none.
+Picks picks(Value x, const std::vector<Value>& indices, const char* checked_for);
+
 /// The cotangent of `from` for `ct` of `to`, where `to` comes from it by linear primitives in their first operand.
 Value pulled_through(Value from, Value to, Value ct);
 

@@ -1,0 +1,172 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// softmax where a row of nothing but -inf gives zeros.
+Value safe_softmax(Value x, int64_t dim, std::optional<DType> dtype) {
+  DType result = dtype.value_or(dtype_of(x));
+  x = to_opmath(convert(x, result));
+  if (rank_of(x) == 0) return convert(where(eq(x, -kInfinity), zeros_like(x), constant_like(x, 1)), result);
+  Dims dims = {wrap_dim(dim, rank_of(x))};
+  Value m = amax(x, dims, true), masked = eq(m, -kInfinity);
+  Value e = exp(x - where(masked, zeros_like(m), m));
+  Value total = sum(e, dims, true);
+  return convert(e / where(masked, constant_like(total, 1), total), result);
+}
+
+std::vector<Value> safe_softmax_vjp(const Saved& s) {
+  Value p = s.out(), g = s.ct();
+  if (rank_of(p) == 0) return {zeros_like(p)};
+  return {p * (g - sum(g * p, {wrap_dim(s.arg<int64_t>(1), rank_of(p))}, true))};
+}
+
+// A Philox key of its own for more numbers than a row's share, drawn from that share.
+Value derived_key(Value key) {
+  Value seed = broadcast_to(narrow(key, 0, 0, 1), {Expr(2)}), offset = broadcast_to(narrow(key, 0, 1, 1), {Expr(2)});
+  Value words = convert(prim::philox(seed, offset, prim::iota({Expr(2)}, 0, DType::Int64)), DType::Int64);
+  return prim::concat({narrow(words, 0, 0, 1), zeros_like(narrow(words, 0, 1, 1))}, 0);
+}
+
+struct Attention {
+  Value query, key, value;  // [batch…, heads, length, features]
+  Value mask;
+  bool causal;
+  double scale;
+  double dropout = 0;
+  Value random;
+  Value dropout_mask;
+
+  int64_t rank() const { return rank_of(query); }
+  Expr length() const { return size_of(query, rank() - 2); }
+  Expr sources() const { return size_of(key, rank() - 2); }
+};
+
+// Operands of equal batch dimensions; queries of several heads that share a key head stay side by side.
+struct Grouped {
+  Value query, key, value;
+  Shape scores;  // [batch…, heads, length, sources]
+};
+
+Grouped grouped(const Attention& a, bool grouped_heads) {
+  int64_t rank = a.rank(), n = rank - 2;
+  Shape batch(shape_of(a.query).begin(), shape_of(a.query).end() - 2), scores;
+  Grouped g{a.query, a.key, a.value, {}};
+  auto with_batch = [&](Value v, const Shape& b) {
+    Shape shape = b;
+    shape.insert(shape.end(), shape_of(v).end() - 2, shape_of(v).end());
+    return broadcast_to(v, shape);
+  };
+  Expr heads = n > 0 ? size_of(a.query, n - 1) : Expr(1), own = n > 0 ? size_of(a.key, n - 1) : Expr(1);
+  bool folds = grouped_heads && n > 0 && !same_size(heads, own);
+  if (folds) {
+    BRASA_CHECK(same_size(own, size_of(a.value, n - 1)) && same_size(ir::mod(heads, own), 0),
+                "scaled_dot_product_attention: with enable_gqa the number of query heads must be a multiple of the number of key and "
+                "value heads, got ", type_of(a.query), ", ", type_of(a.key), " and ", type_of(a.value));
+    batch[n - 1] = own;
+    Shape folded = batch;
+    folded.push_back(ir::floordiv(heads, own) * a.length());
+    folded.push_back(size_of(a.query, rank - 1));
+    g.query = prim::reshape(a.query, folded);
+  }
+  for (Value v : {a.key, a.value}) batch = broadcast_shapes(batch, Shape(shape_of(v).begin(), shape_of(v).end() - 2));
+  g.query = with_batch(g.query, batch);
+  g.key = with_batch(a.key, batch);
+  g.value = with_batch(a.value, batch);
+  g.scores = batch;
+  if (folds) g.scores[n - 1] = heads;
+  g.scores.push_back(a.length());
+  g.scores.push_back(a.sources());
+  return g;
+}
+
+// {output, probabilities}.
+std::array<Value, 2> attend(const Attention& a, bool grouped_heads) {
+  int64_t rank = a.rank(), n = rank - 2;
+  Grouped g = grouped(a, grouped_heads);
+  DType t = dtype_of(a.query);
+  // Products of reduced floats are exact in float32, so this is one contraction of the narrow operands that is not rounded.
+  Value s = prim::dot_general(to_opmath(g.query), to_opmath(g.key), {rank - 1}, {rank - 1}, counted(0, n), counted(0, n));
+  s = prim::reshape(s, g.scores) * a.scale;
+  if (a.causal) s = prim::select(band(g.scores, "le", 0), s, constant_like(s, -kInfinity));
+  if (a.mask) {
+    Value mask = broadcast_to(a.mask, g.scores);
+    s = dtype_of(mask) == DType::Bool ? prim::select(mask, s, constant_like(s, -kInfinity)) : s + convert(mask, dtype_of(s));
+  }
+  Value p = call(a.mask ? "aten::_safe_softmax" : "aten::softmax.int", {s, -1, Arg()});
+  if (a.dropout_mask)
+    p = where(a.dropout_mask, p, zeros_like(p)) * (1 / (1 - a.dropout));
+  else if (a.dropout > 0) {
+    Value kept = ge(uniform(derived_key(a.random), g.scores, DType::Float32), a.dropout);
+    p = prim::select(kept, p, zeros_like(p)) * (a.dropout < 1 ? 1 / (1 - a.dropout) : 0.0);
+  }
+  p = convert(p, t);
+  Shape folded(shape_of(g.query).begin(), shape_of(g.query).end() - 1), shape(g.scores.begin(), g.scores.end() - 1);
+  folded.push_back(a.sources());
+  Value out = prim::dot_general(prim::reshape(p, folded), g.value, {rank - 1}, {n}, counted(0, n), counted(0, n));
+  shape.push_back(size_of(a.value, rank - 1));
+  return {prim::reshape(out, shape), p};
+}
+
+Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale) {
+  BRASA_CHECK(rank_of(q) >= 2 && rank_of(k) == rank_of(q) && rank_of(v) == rank_of(q),
+              "scaled_dot_product_attention: expected query, key and value of equal rank, at least 2, got ", type_of(q), ", ", type_of(k),
+              " and ", type_of(v));
+  BRASA_CHECK(dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v) && is_floating(dtype_of(q)),
+              "Expected query, key, and value to have the same floating dtype, but got query.dtype: ", name(dtype_of(q)),
+              " key.dtype: ", name(dtype_of(k)), " and value.dtype: ", name(dtype_of(v)), " instead.");
+  int64_t rank = rank_of(q);
+  BRASA_CHECK(same_size(size_of(q, rank - 1), size_of(k, rank - 1)) && same_size(size_of(k, rank - 2), size_of(v, rank - 2)),
+              "scaled_dot_product_attention: query ", type_of(q), " and key ", type_of(k), " must agree in their last size, key and value ",
+              type_of(v), " in their length");
+  BRASA_CHECK(!mask || !causal, "Explicit attn_mask should not be set when is_causal=True");
+  BRASA_CHECK(dropout >= 0 && dropout <= 1, "dropout probability has to be between 0 and 1, but got ", dropout);
+  double factor = 1;
+  if (scale)
+    factor = *scale;
+  else
+    factor = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(known_size(size_of(q, rank - 1)), 1)));
+  return {q, k, v, mask, causal, factor, dropout, {}, {}};
+}
+
+Value attention(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale, bool gqa, Value key) {
+  Attention a = checked(q, k, v, mask, dropout, causal, scale);
+  a.random = key;
+  BRASA_CHECK(dropout == 0 || key, "scaled_dot_product_attention: dropout needs a generator");
+  return attend(a, gqa)[0];
+}
+
+std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, double dropout, bool causal, Value dropout_mask,
+                                    std::optional<double> scale, bool gqa, Value key) {
+  Attention a = checked(q, k, v, mask, dropout, causal, scale);
+  a.random = key;
+  a.dropout_mask = dropout_mask;
+  return attend(a, gqa);
+}
+
+}  // namespace
+
+void add_attention(Table& t) {
+  t.op("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .doc("softmax along a dimension; where all is -inf, zeros.").composed(safe_softmax).vjp(own_derivative(safe_softmax_vjp))
+      .samples({{floats(3, 5), 1}, {floats(2, 0), 1}});
+  t.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
+      .doc("softmax(query · keyᵀ · scale + mask) · value (Vaswani et al. 2017); scale is 1/√features if not given. A bool mask is true where "
+           "to attend. With enable_gqa several query heads share a key head.")
+      .random().composed(attention)
+      .samples({{floats(2, 2, 3, 4), floats(2, 2, 5, 4), floats(2, 2, 5, 3)},
+                {floats(2, 4, 3, 4), floats(2, 2, 3, 4), floats(2, 2, 3, 4), ir::None{}, 0.0, true, ir::None{}, true},
+                {floats(1, 3, 4), floats(1, 5, 4), floats(1, 5, 4), bools(3, 5)}});
+  t.op("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)")
+      .doc("scaled_dot_product_attention, with the probabilities.").random().composed(attention_math)
+      .samples({{floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 3)}});
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,476 @@
+#include <algorithm>
+#include <limits>
+
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+void check_dtypes(const char* op, Value a, Value b) {
+  BRASA_CHECK(dtype_of(a) == dtype_of(b), op, ": expected both operands to have the same dtype, but got ", name(dtype_of(a)),
+              " and ", name(dtype_of(b)));
+}
+
+void check_inner(const char* op, Value a, int64_t a_dim, Value b, int64_t b_dim) {
+  check_dtypes(op, a, b);
+  BRASA_CHECK(same_size(size_of(a, a_dim), size_of(b, b_dim)), op, ": mat1 and mat2 shapes cannot be multiplied (",
+              type_of(a), " and ", type_of(b), ")");
+}
+
+Value product(Value a, Value b, int64_t a_dim, int64_t b_dim) {
+  return prim::dot_general(a, b, {a_dim}, {b_dim}, {}, {});
+}
+
+Value mm(Value a, Value b) {
+  check_rank("mm", "self", a, 2);
+  check_rank("mm", "mat2", b, 2);
+  check_inner("mm", a, 1, b, 0);
+  return product(a, b, 1, 0);
+}
+
+Value mv(Value a, Value b) {
+  check_rank("mv", "self", a, 2);
+  check_rank("mv", "vec", b, 1);
+  check_inner("mv", a, 1, b, 0);
+  return product(a, b, 1, 0);
+}
+
+Value dot(Value a, Value b) {
+  BRASA_CHECK(rank_of(a) == 1 && rank_of(b) == 1, "1D tensors expected, but got ", rank_of(a), "D and ", rank_of(b),
+              "D tensors");
+  BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), "inconsistent tensor size, expected tensor ", type_of(a), " and src ",
+              type_of(b), " to have the same number of elements");
+  check_dtypes("dot", a, b);
+  return product(a, b, 0, 0);
+}
+
+Value outer(Value a, Value b) {
+  BRASA_CHECK(rank_of(a) == 1 && rank_of(b) == 1, "outer: Expected 1-D arguments, but got ", type_of(a), " and ", type_of(b));
+  return unsqueeze(a, 1) * unsqueeze(b, 0);
+}
+
+// In PyTorch's words for bmm and baddbmm.
+Value batched(const char* op, Value a, Value b) {
+  check_rank(op, "batch1", a, 3);
+  check_rank(op, "batch2", b, 3);
+  check_inner(op, a, 2, b, 1);
+  BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), op, ": Expected size for first two dimensions of batch2 tensor to be: [",
+              size_of(a, 0), ", ", size_of(a, 2), "] but got: [", size_of(b, 0), ", ", size_of(b, 1), "].");
+  return bmm(a, b);
+}
+Value bmm_(Value a, Value b) { return batched("bmm", a, b); }
+
+// beta · x + alpha · product, where a beta of 0 ignores x, NaN and all.
+Value combined(const char* op, Value x, Value product, const Number& beta, const Number& alpha) {
+  check_dtypes(op, x, product);
+  DType t = dtype_of(product);
+  Value out = alpha.is(1) ? product : product * scalar(alpha, t);
+  if (beta.is(0)) return out;
+  BRASA_CHECK(rank_of(x) <= rank_of(out), op, ": ", type_of(x), " does not broadcast to ", type_of(out));
+  x = broadcast_to(x, shape_of(out));
+  return out + (beta.is(1) ? x : x * scalar(beta, t));
+}
+
+Value addmm(Value x, Value a, Value b, Number beta, Number alpha) { return combined("addmm", x, mm(a, b), beta, alpha); }
+Value addmv(Value x, Value a, Value b, Number beta, Number alpha) { return combined("addmv", x, mv(a, b), beta, alpha); }
+Value baddbmm(Value x, Value a, Value b, Number beta, Number alpha) {
+  return combined("baddbmm", x, batched("baddbmm", a, b), beta, alpha);
+}
+Value addbmm(Value x, Value a, Value b, Number beta, Number alpha) {
+  batched("addbmm", a, b);
+  // The sum over the batch is part of the contraction.
+  return combined("addbmm", x, prim::dot_general(a, b, {0, 2}, {0, 1}, {}, {}), beta, alpha);
+}
+Value addr(Value x, Value a, Value b, Number beta, Number alpha) {
+  Value p = outer(a, b);
+  DType t = result_type({x, p});
+  return combined("addr", convert(x, t), convert(p, t), beta, alpha);
+}
+
+// [rows…, k] as [rows, k].
+Value as_rows(Value x) { return rank_of(x) == 2 ? x : merge_dims(x, 0, rank_of(x) - 2); }
+
+// The rows of `x` times a matrix whose dimension b_dim is contracted; the batch dimensions of x are rows of one product.
+Value rows_product(Value x, Value b, int64_t b_dim) {
+  Shape shape = shape_of(x);
+  shape.back() = size_of(b, 1 - b_dim);
+  return prim::reshape(product(as_rows(x), b, 1, b_dim), shape);
+}
+
+Value linear(Value x, Value w, Value bias) {
+  BRASA_CHECK(rank_of(x) >= 1, "linear: input must have a dimension or more, got ", type_of(x));
+  BRASA_CHECK(rank_of(w) == 1 || rank_of(w) == 2, "linear: weight must be a matrix or a vector, got ", type_of(w));
+  check_inner("linear", x, rank_of(x) - 1, w, rank_of(w) - 1);
+  int64_t last = rank_of(x) - 1;
+  if (bias) check_dtypes("linear", x, bias);
+  if (rank_of(w) == 1 || last == 0) {
+    Value out = product(x, w, last, rank_of(w) - 1);
+    return bias ? out + bias : out;
+  }
+  Value out = product(as_rows(x), w, 1, 1);
+  if (bias) out = out + bias;
+  Shape shape = shape_of(x);
+  shape.back() = size_of(w, 0);
+  return prim::reshape(out, shape);
+}
+
+Value matmul(Value a, Value b) {
+  int64_t ra = rank_of(a), rb = rank_of(b);
+  BRASA_CHECK(ra > 0 && rb > 0, "both arguments to matmul need to be at least 1D, but they are ", ra, "D and ", rb, "D");
+  check_inner("matmul", a, ra - 1, b, std::max<int64_t>(rb - 2, 0));
+  if (ra <= 2 && rb <= 2) return product(a, b, ra - 1, std::max<int64_t>(rb - 2, 0));
+  if (rb == 2) return rows_product(a, b, 0);
+  if (rb == 1) return product(a, b, ra - 1, 0);
+  if (ra == 1) return prim::dot_general(b, a, {rb - 2}, {0}, {}, {});
+  Shape batch = broadcast_shapes(Shape(shape_of(a).begin(), shape_of(a).end() - 2), Shape(shape_of(b).begin(), shape_of(b).end() - 2));
+  auto expanded = [&](Value v) {
+    Shape shape = batch;
+    shape.insert(shape.end(), shape_of(v).end() - 2, shape_of(v).end());
+    return broadcast_to(v, shape);
+  };
+  auto n = static_cast<int64_t>(batch.size());
+  return prim::dot_general(expanded(a), expanded(b), {n + 1}, {n}, counted(0, n), counted(0, n));
+}
+
+Value inner(Value a, Value b) {
+  if (rank_of(a) == 0 || rank_of(b) == 0) return a * b;
+  check_inner("inner", a, rank_of(a) - 1, b, rank_of(b) - 1);
+  return product(a, b, rank_of(a) - 1, rank_of(b) - 1);
+}
+
+Value tensordot(Value a, Value b, Dims a_dims, Dims b_dims) {
+  BRASA_CHECK(a_dims.size() == b_dims.size(), "both dimension lists should have same length, got ", a_dims, " and ", b_dims);
+  check_dtypes("tensordot", a, b);
+  a_dims = wrap_dims(a_dims, rank_of(a));
+  b_dims = wrap_dims(b_dims, rank_of(b));
+  for (size_t i = 0; i < a_dims.size(); ++i) {
+    // A dimension of size 1 stands for any size: it is summed over as if broadcast.
+    Expr sa = size_of(a, a_dims[i]), sb = size_of(b, b_dims[i]);
+    if (same_size(sa, sb)) continue;
+    BRASA_CHECK(is_one(sa) || is_one(sb), "contracted dimensions need to match, but first has size ", sa, " in dim ", a_dims[i],
+                " and second has size ", sb, " in dim ", b_dims[i]);
+    if (is_one(sa))
+      b = sum(b, {b_dims[i]}, true);
+    else
+      a = sum(a, {a_dims[i]}, true);
+  }
+  return prim::dot_general(a, b, a_dims, b_dims, {}, {});
+}
+
+// --- einsum ---
+
+using Labels = std::string;
+// Labels of an ellipsis's dimensions, counted from the right, so that operands align as in broadcasting.
+constexpr char kEllipsis = '\x80';
+
+struct Term {
+  Value value;
+  Labels labels;
+};
+
+Labels parsed(const std::string& text, int64_t rank, const std::string& equation) {
+  Labels out;
+  bool ellipsis = false;
+  int64_t named = 0;
+  for (char c : text) named += c != '.';
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '.') {
+      BRASA_CHECK(isalpha(static_cast<unsigned char>(text[i])), "einsum(): invalid subscript '", text[i], "' in '", equation,
+                  "', subscripts must be in [a-zA-Z]");
+      out += text[i];
+      continue;
+    }
+    BRASA_CHECK(!ellipsis && text.substr(i, 3) == "...", "einsum(): found '.' that is not part of one ellipsis in '", equation, "'");
+    ellipsis = true;
+    i += 2;
+    for (int64_t k = rank - named; k > 0; --k) out += static_cast<char>(kEllipsis + k - 1);
+  }
+  BRASA_CHECK(static_cast<int64_t>(out.size()) == rank, "einsum(): the number of subscripts in '", text,
+              "' does not match the number of dimensions (", rank, ") of its operand in '", equation, "'");
+  return out;
+}
+
+bool has(const Labels& labels, char c) { return labels.find(c) != Labels::npos; }
+
+void summed_out(Term& t, const Labels& wanted) {
+  Dims dims;
+  Labels kept;
+  for (size_t d = 0; d < t.labels.size(); ++d)
+    has(wanted, t.labels[d]) ? (void)(kept += t.labels[d]) : dims.push_back(static_cast<int64_t>(d));
+  t.value = sum(t.value, dims);
+  t.labels = kept;
+}
+
+// A label that stands twice in one operand means its diagonal.
+void diagonals_taken(Term& t) {
+  for (size_t i = 0; i < t.labels.size(); ++i)
+    for (size_t j = i + 1; j < t.labels.size();) {
+      if (t.labels[i] != t.labels[j]) {
+        ++j;
+        continue;
+      }
+      auto di = static_cast<int64_t>(i), dj = static_cast<int64_t>(j);
+      BRASA_CHECK(same_size(size_of(t.value, di), size_of(t.value, dj)), "einsum(): subscript ", t.labels[i],
+                  " is repeated for dimensions of sizes ", size_of(t.value, di), " and ", size_of(t.value, dj));
+      t.value = move_dims(diagonal(t.value, 0, di, dj), {-1}, {di});
+      t.labels.erase(j, 1);
+    }
+}
+
+// The product of two terms, keeping the labels that are `wanted` later.
+Term contracted(Term a, Term b, const Labels& wanted) {
+  summed_out(a, wanted + b.labels);
+  summed_out(b, wanted + a.labels);
+  // A size of 1 that meets another size is broadcast: it takes no part in the product.
+  auto drop_ones = [](Term& t, const Term& other) {
+    for (size_t d = 0; d < t.labels.size();) {
+      size_t at = other.labels.find(t.labels[d]);
+      auto dim = static_cast<int64_t>(d);
+      if (at == Labels::npos || same_size(size_of(t.value, dim), size_of(other.value, static_cast<int64_t>(at))) ||
+          !is_one(size_of(t.value, dim))) {
+        ++d;
+        continue;
+      }
+      t.value = squeeze(t.value, dim);
+      t.labels.erase(d, 1);
+    }
+  };
+  drop_ones(a, b);
+  drop_ones(b, a);
+  summed_out(a, wanted + b.labels);
+  summed_out(b, wanted + a.labels);
+  Dims ac, bc, ab, bb;
+  Labels batch, free;
+  for (size_t d = 0; d < a.labels.size(); ++d) {
+    char c = a.labels[d];
+    size_t at = b.labels.find(c);
+    if (at == Labels::npos) {
+      free += c;
+      continue;
+    }
+    BRASA_CHECK(same_size(size_of(a.value, static_cast<int64_t>(d)), size_of(b.value, static_cast<int64_t>(at))),
+                "einsum(): operands do not broadcast: subscript ", c, " has size ", size_of(a.value, static_cast<int64_t>(d)),
+                " and size ", size_of(b.value, static_cast<int64_t>(at)));
+    bool keep = has(wanted, c);
+    (keep ? ab : ac).push_back(static_cast<int64_t>(d));
+    (keep ? bb : bc).push_back(static_cast<int64_t>(at));
+    if (keep) batch += c;
+  }
+  for (char c : b.labels)
+    if (!has(a.labels, c)) free += c;
+  return {prim::dot_general(a.value, b.value, ac, bc, ab, bb), batch + free};
+}
+
+Value einsum(std::string equation, std::vector<Value> operands, std::optional<Dims>) {
+  std::erase(equation, ' ');
+  BRASA_CHECK(!operands.empty(), "einsum(): must provide at least one operand");
+  size_t arrow = equation.find("->");
+  std::string inputs = equation.substr(0, arrow);
+  std::vector<Term> terms;
+  for (size_t i = 0, begin = 0; i < operands.size(); ++i) {
+    BRASA_CHECK(begin <= inputs.size(), "einsum(): more operands were provided than specified in the equation '", equation, "'");
+    size_t end = std::min(inputs.find(',', begin), inputs.size());
+    terms.push_back({operands[i], parsed(inputs.substr(begin, end - begin), rank_of(operands[i]), equation)});
+    check_dtypes("einsum", operands[0], operands[i]);
+    begin = end + 1;
+    BRASA_CHECK(i + 1 < operands.size() || end == inputs.size(), "einsum(): fewer operands were provided than specified in the equation '",
+                equation, "'");
+  }
+  Labels all;
+  size_t ellipsis = 0;
+  for (const Term& t : terms) {
+    all += t.labels;
+    ellipsis = std::max<size_t>(ellipsis, std::count_if(t.labels.begin(), t.labels.end(), [](char c) { return (c & kEllipsis) != 0; }));
+  }
+  Labels out;
+  if (arrow == equation.npos) {
+    // Without an arrow: the ellipsis, then what stands once, in alphabetical order.
+    for (size_t k = ellipsis; k > 0; --k) out += static_cast<char>(kEllipsis + k - 1);
+    for (int c = 'A'; c <= 'z'; ++c)
+      if (std::count(all.begin(), all.end(), static_cast<char>(c)) == 1) out += static_cast<char>(c);
+  } else {
+    std::string text = equation.substr(arrow + 2);
+    auto named = static_cast<int64_t>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
+    out = parsed(text, named + (has(text, '.') ? static_cast<int64_t>(ellipsis) : 0), equation);
+    for (size_t i = 0; i < out.size(); ++i) {
+      BRASA_CHECK(has(all, out[i]), "einsum(): output subscript ", out[i], " does not appear in the equation for any input operand");
+      BRASA_CHECK(out.find(out[i], i + 1) == out.npos, "einsum(): output subscript ", out[i], " appears more than once in the output");
+    }
+  }
+  for (Term& t : terms) diagonals_taken(t);
+  Term result = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i) {
+    Labels wanted = out;
+    for (size_t k = i + 1; k < terms.size(); ++k) wanted += terms[k].labels;
+    result = contracted(result, terms[i], wanted);
+  }
+  summed_out(result, out);
+  Dims order;
+  for (char c : out) order.push_back(static_cast<int64_t>(result.labels.find(c)));
+  return prim::transpose(result.value, order);
+}
+
+Value bilinear(Value a, Value b, Value w, Value bias) {
+  check_rank("bilinear", "weight", w, 3);
+  BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) >= 1, "bilinear(): input dimensions do not match: got ", type_of(a), " and ", type_of(b));
+  BRASA_CHECK(same_size(size_of(a, rank_of(a) - 1), size_of(w, 1)) && same_size(size_of(b, rank_of(b) - 1), size_of(w, 2)),
+              "bilinear(): inputs ", type_of(a), " and ", type_of(b), " do not fit weight ", type_of(w));
+  Value out = einsum("...i,oij,...j->...o", {a, w, b}, std::nullopt);
+  return bias ? out + bias : out;
+}
+
+// The cheapest order to multiply a chain of matrices; from left to right where sizes are not known.
+Value multi_dot(std::vector<Value> xs) {
+  BRASA_CHECK(xs.size() >= 2, "multi_dot(): expected at least 2 tensors but got ", xs.size());
+  bool row = rank_of(xs.front()) == 1, column = rank_of(xs.back()) == 1;
+  if (row) xs.front() = unsqueeze(xs.front(), 0);
+  if (column) xs.back() = unsqueeze(xs.back(), 1);
+  size_t n = xs.size();
+  bool known = true;
+  std::vector<double> sizes;
+  for (Value x : xs) {
+    BRASA_CHECK(rank_of(x) == 2, "multi_dot(): expected 2-D tensors (1-D at the ends), got ", type_of(x));
+    known = known && size_of(x, 0).is_constant() && size_of(x, 1).is_constant();
+  }
+  if (known) {
+    for (Value x : xs) sizes.push_back(static_cast<double>(size_of(x, 0).constant()));
+    sizes.push_back(static_cast<double>(size_of(xs.back(), 1).constant()));
+  }
+  std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
+  std::vector<std::vector<size_t>> cut(n, std::vector<size_t>(n, 0));
+  for (size_t length = 1; length < n; ++length)
+    for (size_t i = 0; i + length < n; ++i) {
+      size_t j = i + length;
+      cut[i][j] = j - 1;
+      if (!known) continue;
+      cost[i][j] = std::numeric_limits<double>::infinity();
+      for (size_t k = i; k < j; ++k) {
+        double c = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
+        if (c < cost[i][j]) {
+          cost[i][j] = c;
+          cut[i][j] = k;
+        }
+      }
+    }
+  std::function<Value(size_t, size_t)> range = [&](size_t i, size_t j) {
+    return i == j ? xs[i] : mm(range(i, cut[i][j]), range(cut[i][j] + 1, j));
+  };
+  Value out = range(0, n - 1);
+  if (column) out = squeeze(out, 1);
+  if (row) out = squeeze(out, 0);
+  return out;
+}
+Value chain_matmul(std::vector<Value> xs) { return xs.size() == 1 ? xs[0] : multi_dot(std::move(xs)); }
+
+Value matrix_power(Value x, int64_t n) {
+  BRASA_CHECK(rank_of(x) >= 2 && same_size(size_of(x, rank_of(x) - 2), size_of(x, rank_of(x) - 1)),
+              "matrix_power: expected square matrices, got ", type_of(x));
+  BRASA_CHECK(n >= 0, "matrix_power: a negative power (", n, ") needs an inverse, which is not supported yet");
+  if (n == 0) return convert(band(shape_of(x), "eq", 0), dtype_of(x));
+  Value out, power = x;
+  for (; n; n >>= 1) {
+    if (n & 1) out = out ? matmul(out, power) : power;
+    if (n > 1) power = matmul(power, power);
+  }
+  return out;
+}
+
+Value vecdot(Value a, Value b, int64_t dim) {
+  auto [x, y] = promoted(a, b);
+  return sum(x * y, {wrap_dim(dim, rank_of(x))});
+}
+
+Value kron(Value a, Value b) {
+  int64_t rank = std::max(rank_of(a), rank_of(b));
+  Shape sa(rank - rank_of(a), Expr(1)), sb(rank - rank_of(b), Expr(1)), left, right, out;
+  sa.insert(sa.end(), shape_of(a).begin(), shape_of(a).end());
+  sb.insert(sb.end(), shape_of(b).begin(), shape_of(b).end());
+  for (int64_t d = 0; d < rank; ++d) {
+    left.insert(left.end(), {sa[d], Expr(1)});
+    right.insert(right.end(), {Expr(1), sb[d]});
+    out.push_back(sa[d] * sb[d]);
+  }
+  return prim::reshape(prim::reshape(a, left) * prim::reshape(b, right), out);
+}
+
+Value trace(Value x) {
+  check_rank("trace", "a matrix", x, 2);
+  Value d = diagonal(x, 0, 0, 1);
+  return sum(is_integral(dtype_of(d), true) ? convert(d, DType::Int64) : d, {0});
+}
+
+Value int_mm(Value a, Value b) { return mm(convert(a, DType::Int32), convert(b, DType::Int32)); }
+
+void add_products(Table& t) {
+  t.op("aten::mm(Tensor self, Tensor mat2) -> Tensor")
+      .doc("Matrix product.").composed(mm)
+      .samples({{floats(2, 3), floats(3, 4)}, {floats(1, 0), floats(0, 2)}, {floats(3, 2).strided(2), floats(2, 1)}});
+  t.op("aten::_int_mm(Tensor self, Tensor mat2) -> Tensor")
+      .doc("Product of int8 matrices, in int32.").composed(int_mm)
+      .samples({{tensor(DType::Int8, {2, 3}), tensor(DType::Int8, {3, 2})}});
+  t.op("aten::bmm(Tensor self, Tensor mat2) -> Tensor")
+      .doc("Matrix products of a batch.").composed(bmm_).samples({{floats(2, 3, 4), floats(2, 4, 1)}, {floats(0, 1, 2), floats(0, 2, 3)}});
+  t.op("aten::mv(Tensor self, Tensor vec) -> Tensor").doc("Matrix times vector.").composed(mv).samples({{floats(2, 3), floats(3)}});
+  t.op("aten::dot(Tensor self, Tensor tensor) -> Tensor").doc("Sum of products of two vectors.").composed(dot).samples({{floats(3), floats(3)}, {floats(0), floats(0)}});
+  t.op("aten::vdot(Tensor self, Tensor other) -> Tensor").doc("Sum of products of two vectors, the first conjugated.").composed(dot).samples({{floats(3), floats(3)}});
+  t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor").doc("All products of two vectors' elements.").composed(outer).samples({{floats(2), floats(3)}});
+  t.alias("aten::ger", "aten::outer");
+  t.op("aten::inner(Tensor self, Tensor other) -> Tensor").doc("Contracts the last dimensions.").composed(inner).samples({{floats(2, 3), floats(4, 3)}, {floats(), floats(2)}});
+  const std::vector<Sample> pairs = {{floats(2, 3), floats(3, 4)}, {floats(5, 2, 3), floats(3, 4)}, {floats(2, 1, 2, 3), floats(4, 3, 2)}, {floats(3), floats(3)}};
+  t.op("aten::matmul(Tensor self, Tensor other) -> Tensor")
+      .doc("Matrix product over the last two dimensions; the others broadcast.").composed(matmul).samples(pairs);
+  t.op("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor").doc("As matmul.").composed(matmul).samples(pairs);
+  t.op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+      .doc("input · weightᵀ + bias.").composed(linear)
+      .samples({{floats(2, 3), floats(4, 3), floats(4)}, {floats(2, 5, 3), floats(1, 3)}, {floats(0, 3), floats(4, 3), floats(4)}});
+  t.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor").doc("Sums of products along a dimension.").composed(vecdot).samples({{floats(2, 3), floats(2, 3)}});
+}
+
+void add_sums_of_products(Table& t) {
+  t.op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc("beta · self + alpha · mat1 · mat2.").composed(addmm)
+      .samples({{floats(4), floats(2, 3), floats(3, 4)}, {floats(2, 4), floats(2, 3), floats(3, 4), 0, 2.0}});
+  t.op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc("beta · self + alpha · mat · vec.").composed(addmv).samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
+  t.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc("beta · self + alpha · vec1 ⊗ vec2.").composed(addr).samples({{floats(2, 3), floats(2), floats(3)}});
+  t.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc("beta · self + alpha · batch1 · batch2 for each of a batch.").composed(baddbmm)
+      .samples({{floats(1, 4), floats(2, 3, 5), floats(2, 5, 4)}});
+  t.op("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc("beta · self + alpha · the sum of batch1 · batch2 over the batch.").composed(addbmm)
+      .samples({{floats(3, 4), floats(2, 3, 5), floats(2, 5, 4)}});
+}
+
+void add_contractions(Table& t) {
+  t.op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
+      .doc("Contracts these dimensions of both.").composed(tensordot)
+      .samples({{floats(2, 3, 4), floats(4, 3), list({1, 2}), list({1, 0})}});
+  t.op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
+      .doc("Sum of products in Einstein's notation; operands are multiplied from left to right.").composed(einsum)
+      .samples({{"bij,bjk->bik", std::vector<TensorSample>{floats(2, 3, 4), floats(2, 4, 1)}},
+                {"ii->i", std::vector<TensorSample>{floats(3, 3)}},
+                {"...a,a", std::vector<TensorSample>{floats(2, 3), floats(3)}}});
+  t.op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+      .doc("Σ input1ᵢ weightₒᵢⱼ input2ⱼ + biasₒ.").composed(bilinear)
+      .samples({{floats(2, 3), floats(2, 4), floats(5, 3, 4), floats(5)}});
+  const std::vector<Sample> chains = {{std::vector<TensorSample>{floats(2, 3), floats(3, 4), floats(4, 1)}}};
+  t.op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor").doc("Product of a chain of matrices in the cheapest order.").composed(multi_dot).samples(chains);
+  t.op("aten::chain_matmul(Tensor[] matrices) -> Tensor").doc("Product of a chain of matrices in the cheapest order.").composed(chain_matmul).samples(chains);
+  t.op("aten::matrix_power(Tensor self, int n) -> Tensor").doc("A square matrix multiplied with itself n times.").composed(matrix_power).samples({{floats(3, 3), 3}, {floats(2, 2), 0}});
+  t.alias("aten::linalg_matrix_power", "aten::matrix_power");
+  t.op("aten::kron(Tensor self, Tensor other) -> Tensor").doc("Kronecker product.").composed(kron).samples({{floats(2, 3), floats(2)}});
+  t.op("aten::trace(Tensor self) -> Tensor").doc("Sum of a matrix's diagonal.").composed(trace).samples({{floats(3, 2)}});
+}
+
+}  // namespace
+
+void add_contraction(Table& t) {
+  add_products(t);
+  add_sums_of_products(t);
+  add_contractions(t);
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,317 @@
+#include <limits>
+
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// Every norm with a mean is brasa::standardize over some dimensions, then a scale and a shift; that one row brings the
+// derivative. Reduced floats are computed in float32 and rounded once.
+namespace brasa::ops {
+namespace {
+
+using Three = std::array<Value, 3>;
+
+std::vector<Value> standardized(Value x, const Dims& dims, double eps) {
+  return call_all("brasa::standardize", {x, int_arg(dims), eps});
+}
+
+Three standardize(Value x, Dims dims, double eps) {
+  Value m = mean(x, dims, true), centred = x - m;
+  Value rstd = rsqrt(mean(centred * centred, dims, true) + eps);
+  return {centred * rstd, m, rstd};
+}
+
+// With y = (x - m) r: ∂L/∂x = r (g - mean(g) - y mean(g y)). The mean and r are by-products: as in PyTorch their cotangents
+// do not count.
+std::vector<Value> standardize_vjp(const Saved& s) {
+  if (!s.ct()) return {};
+  Dims dims = s.arg<Dims>(1);
+  Value g = s.ct(), y = s.out();
+  return {s.out(2) * (g - mean(g, dims, true) - y * mean(g * y, dims, true))};
+}
+
+// The dtype of saved statistics: the parameters' if they are wider than x.
+DType statistics_dtype(Value x, Value weight, Value bias) {
+  Value p = weight ? weight : bias;
+  return p && dtype_of(p) == DType::Float32 ? DType::Float32 : dtype_of(x);
+}
+
+Value scaled(Value y, Value weight, Value bias) {
+  if (weight) y = y * to_opmath(weight);
+  if (bias) y = y + to_opmath(bias);
+  return y;
+}
+
+Dims trailing_dims(const char* op, Value x, const Shape& shape) {
+  auto n = static_cast<int64_t>(shape.size());
+  BRASA_CHECK(n >= 1, op, ": expected normalized_shape to be at least 1-dimensional");
+  bool fits = rank_of(x) >= n;
+  for (int64_t d = 0; fits && d < n; ++d) fits = same_size(size_of(x, rank_of(x) - n + d), shape[d]);
+  BRASA_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape [*, ", shape, "], but got input of size ",
+              shape_of(x));
+  return counted(rank_of(x) - n, n);
+}
+
+void check_parameter(const char* op, const char* what, Value p, const Shape& shape) {
+  if (!p) return;
+  bool fits = rank_of(p) == static_cast<int64_t>(shape.size());
+  for (size_t d = 0; fits && d < shape.size(); ++d) fits = same_size(size_of(p, static_cast<int64_t>(d)), shape[d]);
+  BRASA_CHECK(fits, op, ": expected ", what, " to be of shape ", shape, ", but got ", type_of(p));
+}
+
+Three native_layer_norm(Value x, Shape shape, Value weight, Value bias, double eps) {
+  Dims dims = trailing_dims("layer_norm", x, shape);
+  check_parameter("layer_norm", "weight", weight, shape);
+  check_parameter("layer_norm", "bias", bias, shape);
+  std::vector<Value> s = standardized(to_opmath(x), dims, eps);
+  DType kept = statistics_dtype(x, weight, bias);
+  return {convert(scaled(s[0], weight, bias), dtype_of(x)), convert(s[1], kept), convert(s[2], kept)};
+}
+
+// --- norms of channels ---
+
+// A value per channel beside [N, C, …].
+Value by_channel(Value v, Value x) { return along(to_opmath(v), 1, rank_of(x)); }
+
+Value channels_scaled(Value y, Value weight, Value bias) {
+  if (weight) y = y * by_channel(weight, y);
+  if (bias) y = y + by_channel(bias, y);
+  return y;
+}
+
+Dims all_but_channels(Value x) {
+  BRASA_CHECK(rank_of(x) >= 2, "batch_norm: expected at least 2D input (got ", type_of(x), ")");
+  Dims dims = {0};
+  for (int64_t d = 2; d < rank_of(x); ++d) dims.push_back(d);
+  return dims;
+}
+
+struct BatchNorm {
+  Value out, mean, rstd, running_mean, running_var;
+};
+
+BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean, Value running_var, bool training,
+                           double momentum, double eps) {
+  Dims dims = all_but_channels(x);
+  Expr channels = size_of(x, 1);
+  for (auto& [p, what] : {std::pair{weight, "weight"}, {bias, "bias"}, {running_mean, "running_mean"}, {running_var, "running_var"}})
+    check_parameter("batch_norm", what, p, {channels});
+  Value wide = to_opmath(x);
+  DType kept = statistics_dtype(x, weight, bias);
+  if (!training) {
+    BRASA_CHECK(running_mean && running_var, "batch_norm: expected running_mean and running_var to be defined when training=False");
+    Value rstd = rsqrt(to_opmath(running_var) + eps);
+    Value y = (wide - by_channel(running_mean, x)) * along(rstd, 1, rank_of(x));
+    Value none = prim::full(0, {Expr(0)}, kept);
+    return {convert(channels_scaled(y, weight, bias), dtype_of(x)), none, none, running_mean, running_var};
+  }
+  std::vector<Value> s = standardized(wide, dims, eps);
+  Value m = prim::reshape(s[1], {channels}), rstd = prim::reshape(s[2], {channels});
+  BatchNorm r{convert(channels_scaled(s[0], weight, bias), dtype_of(x)), convert(m, kept), convert(rstd, kept), {}, {}};
+  auto updated = [&](Value running, Value now) {
+    return convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
+  };
+  if (running_mean) r.running_mean = updated(running_mean, m);
+  if (running_var) {
+    // The running variance is the unbiased one.
+    Value centred = wide - call("aten::detach", {s[1]});
+    r.running_var = updated(running_var, prim::reshape(sum(centred * centred, dims), {channels}) / (count(wide, dims, dtype_of(wide)) - 1));
+  }
+  return r;
+}
+
+Three native_batch_norm(Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps) {
+  BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
+  return {r.out, r.mean, r.rstd};
+}
+
+// ∂L/∂(input, weight, bias) of a norm with these statistics per channel; in evaluation they are constants.
+std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, Value rstd, bool training, const std::vector<bool>& mask) {
+  Dims dims = all_but_channels(x);
+  DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
+  g = to_opmath(g);
+  x = to_opmath(x);
+  rstd = by_channel(rstd, x);
+  Value y = (x - by_channel(m, x)) * rstd;
+  std::vector<Value> out(3);
+  if (mask[0]) {
+    Value h = weight ? g * by_channel(weight, x) : g;
+    if (training) h = h - mean(h, dims, true) - y * mean(h * y, dims, true);
+    out[0] = convert(h * rstd, own);
+  }
+  if (mask[1]) out[1] = convert(sum(g * y, dims), parameters);
+  if (mask[2]) out[2] = convert(sum(g, dims), parameters);
+  return out;
+}
+
+std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value m, Value rstd, bool training,
+                                              double eps, std::vector<bool> mask) {
+  if (!training) {
+    m = rm;
+    rstd = rsqrt(to_opmath(rv) + eps);
+  }
+  return batch_norm_backward(g, x, weight, m, rstd, training, mask);
+}
+
+// [N, C, …] as [N, G, C/G · …].
+Value grouped(Value x, int64_t groups) {
+  Expr inner(1);
+  for (int64_t d = 1; d < rank_of(x); ++d) inner = inner * size_of(x, d);
+  return prim::reshape(x, {size_of(x, 0), Expr(groups), ir::floordiv(inner, Expr(groups))});
+}
+
+Three group_normalized(Value x, Value weight, Value bias, int64_t groups, double eps) {
+  BRASA_CHECK(rank_of(x) >= 2, "Expected at least 2 dimensions for input tensor but received ", rank_of(x));
+  BRASA_CHECK(groups > 0 && same_size(ir::mod(size_of(x, 1), Expr(groups)), 0), "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+              shape_of(x), " and num_groups=", groups);
+  check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
+  check_parameter("group_norm", "bias", bias, {size_of(x, 1)});
+  std::vector<Value> s = standardized(grouped(to_opmath(x), groups), {2}, eps);
+  DType kept = statistics_dtype(x, weight, bias);
+  Value y = channels_scaled(prim::reshape(s[0], shape_of(x)), weight, bias);
+  return {convert(y, dtype_of(x)), convert(squeeze(s[1], 2), kept), convert(squeeze(s[2], 2), kept)};
+}
+
+std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr, Expr, Expr, int64_t groups,
+                                       std::vector<bool> mask) {
+  Dims dims = all_but_channels(x);
+  DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
+  Shape shape = shape_of(x);
+  g = to_opmath(g);
+  rstd = unsqueeze(to_opmath(rstd), 2);
+  Value y = (grouped(to_opmath(x), groups) - unsqueeze(to_opmath(m), 2)) * rstd;
+  std::vector<Value> out(3);
+  if (mask[0]) {
+    Value h = grouped(weight ? g * by_channel(weight, g) : g, groups);
+    h = rstd * (h - mean(h, {2}, true) - y * mean(h * y, {2}, true));
+    out[0] = convert(prim::reshape(h, shape), own);
+  }
+  if (mask[1]) out[1] = convert(sum(g * prim::reshape(y, shape), dims), parameters);
+  if (mask[2]) out[2] = convert(sum(g, dims), parameters);
+  return out;
+}
+
+Value instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool use_input_stats, double momentum, double eps, bool) {
+  if (!use_input_stats) return batch_normalized(x, weight, bias, rm, rv, false, momentum, eps).out;
+  BRASA_CHECK(rank_of(x) >= 3, "instance_norm: expected at least 3D input (got ", type_of(x), ")");
+  Value y = standardized(to_opmath(x), counted(2, rank_of(x) - 2), eps)[0];
+  return convert(channels_scaled(y, weight, bias), dtype_of(x));
+}
+
+// --- norms without a mean ---
+
+std::array<Value, 2> rms(Value x, const Shape& shape, Value weight, std::optional<double> eps) {
+  Dims dims = trailing_dims("rms_norm", x, shape);
+  check_parameter("rms_norm", "weight", weight, shape);
+  double least = dtype_of(x) == DType::Float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  Value wide = to_opmath(x), r = rsqrt(mean(wide * wide, dims, true) + eps.value_or(least));
+  return {convert(scaled(wide * r, weight, {}), dtype_of(x)), r};
+}
+
+Value weight_norm(Value v, Value g, int64_t dim) {
+  Dims dims;
+  dim = dim == -1 ? -1 : wrap_dim(dim, rank_of(v));
+  for (int64_t d = 0; d < rank_of(v); ++d)
+    if (d != dim) dims.push_back(d);
+  return v * (g / sqrt(sum(v * v, dims, true)));
+}
+
+const std::vector<Sample> kBatchNorm = {
+    {floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.1, 1e-5},
+    {floats(3, 2), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), false, 0.1, 1e-5}};
+
+void add_layer_norms(Table& t) {
+  t.op("brasa::standardize(Tensor x, int[] dims, float eps) -> (Tensor y, Tensor mean, Tensor rstd)")
+      .doc("(x - mean) · rstd over dims, with rstd = 1/√(variance + eps); the statistics keep dims with size 1.")
+      .composed(standardize)
+      .vjp(own_derivative(standardize_vjp))
+      .samples({{floats(3, 5), list({1}), 1e-5}, {floats(2, 3, 4), list({0, 2}), 1e-5}});
+  t.op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("layer_norm, with the mean and 1/√(variance + eps) of each row.").composed(native_layer_norm)
+      .samples({{floats(3, 5), list({5}), floats(5), floats(5), 1e-5}, {floats(2, 3, 4), list({3, 4}), ir::None{}, ir::None{}, 1e-5}});
+  t.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor")
+      .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
+      .composed([](Value x, Shape shape, Value w, Value b, double eps, bool) {
+        return call_all("aten::native_layer_norm", {x, shape, w ? Arg(w) : Arg(), b ? Arg(b) : Arg(), eps})[0];
+      })
+      .samples({{floats(3, 5), list({5}), floats(5), floats(5)}, {floats(2, 1), list({1})}, {floats(0, 4), list({4})}});
+  t.op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
+      .doc("x/√(mean of x² + eps) · weight over the last dimensions (Zhang & Sennrich 2019).")
+      .composed([](Value x, Shape shape, Value w, std::optional<double> eps) { return rms(x, shape, w, eps)[0]; })
+      .samples({{floats(3, 5), list({5}), floats(5)}, {floats(2, 3), list({2, 3})}});
+  t.op("aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
+      .doc("rms_norm, with 1/√(mean of x² + eps) of each row.")
+      .composed([](Value x, Shape shape, Value w, std::optional<double> eps) { return rms(x, shape, w, eps); })
+      .samples({{floats(3, 5), list({5}), floats(5), 1e-5}});
+  t.op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
+      .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016).").composed(weight_norm).samples({{floats(3, 4), floats(3, 1)}});
+}
+
+void add_batch_norms(Table& t) {
+  t.op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training). The running "
+           "statistics are not changed: _native_batch_norm_legit_functional gives their new values.")
+      .composed(native_batch_norm).samples(kBatchNorm);
+  t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
+      .doc("native_batch_norm, and the new running statistics.")
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps) {
+        BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
+        return std::array<Value, 5>{r.out, r.mean, r.rstd, r.running_mean, r.running_var};
+      })
+      .samples(kBatchNorm);
+  t.op("aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("batch_norm by the running statistics.")
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+        return native_batch_norm(x, w, b, rm, rv, false, momentum, eps);
+      })
+      .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), 0.1, 1e-5}});
+  t.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("batch_norm by the batch's own statistics.")
+      .composed([](Value x, Value w, Value b, bool training, double momentum, double eps) {
+        return native_batch_norm(x, w, b, {}, {}, training, momentum, eps);
+      })
+      .samples({{floats(3, 2, 4), floats(2), floats(2), true, 0.1, 1e-5}});
+  t.op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
+      .doc("(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
+           "statistics. The latter are not changed: _native_batch_norm_legit_functional gives their new values.")
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
+        return batch_normalized(x, w, b, rm, rv, training, momentum, eps).out;
+      })
+      .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.1, 1e-5, true}});
+  t.op("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")
+      .doc("batch_norm of each sample by itself (Ulyanov et al. 2016).").composed(instance_norm)
+      .samples({{floats(3, 2, 4), floats(2), floats(2), ir::None{}, ir::None{}, true, 0.1, 1e-5, true}});
+  t.op("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+      .doc("The gradients of batch_norm's input, weight and bias.").composed(native_batch_norm_backward)
+      .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2), true, 1e-5, std::vector<bool>{true, true, true}}});
+  t.op("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
+      .doc("The gradients of batch_norm's input, weight and bias; save_var holds 1/√(variance + eps).")
+      .composed([](Value g, Value x, Value w, Value rm, Value rv, Value m, Value rstd, bool training, double eps, std::vector<bool> mask, Value) {
+        return native_batch_norm_backward(g, x, w, rm, rv, m, rstd, training, eps, mask);
+      })
+      .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2), true, 1e-5, std::vector<bool>{true, true, true}, tensor(DType::UInt8, {0})}});
+}
+
+void add_group_norms(Table& t) {
+  t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
+      .composed([](Value x, Value w, Value b, Expr, Expr, Expr, int64_t groups, double eps) { return group_normalized(x, w, b, groups, eps); })
+      .samples({{floats(2, 4, 3), floats(4), floats(4), 2, 4, 3, 2, 1e-5}});
+  t.op("aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+      .doc("The gradients of group_norm's input, weight and bias.").composed(group_norm_backward)
+      .samples({{floats(2, 4, 3), floats(2, 4, 3), floats(2, 2), floats(2, 2), floats(4), 2, 4, 3, 2, std::vector<bool>{true, true, true}}});
+  t.op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor")
+      .doc("(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
+      .composed([](Value x, int64_t groups, Value w, Value b, double eps, bool) { return group_normalized(x, w, b, groups, eps)[0]; })
+      .samples({{floats(2, 4, 3), 2, floats(4), floats(4)}, {floats(2, 3), 1}});
+}
+
+}  // namespace
+
+void add_normalization(Table& t) {
+  add_layer_norms(t);
+  add_batch_norms(t);
+  add_group_norms(t);
+}
+
+}  // namespace brasa::ops
