@@ -18,6 +18,14 @@ const Type kEffect{DType::Bool, {}, false};
 
 }  // namespace
 
+void LoopBuilder::avoid_symbols_of(const ir::Graph& other) {
+  for (const ir::Node* n : other.nodes()) {
+    auto kind = loop_kind(n->op);
+    if (kind == LoopOp::For) next_range_ = std::max(next_range_, n->arg<Expr>(0)->id + 1);
+    if (kind == LoopOp::Bind) next_value_ = std::max(next_value_, n->arg<Expr>(1)->id + 1);
+  }
+}
+
 Value LoopBuilder::buffer(DType dtype, Expr elements, std::string name) {
   return graph_.add_input({dtype, {elements}, false}, std::move(name));
 }

@@ -14,6 +14,8 @@ class LoopBuilder {
  public:
   explicit LoopBuilder(ir::Graph& graph) : graph_(graph) {}
   ir::Graph& graph() { return graph_; }
+  /// Keeps new symbols apart from those of a graph that is being copied into this one.
+  void avoid_symbols_of(const ir::Graph& other);
 
   /// A kernel argument of `elements` elements.
   ir::Value buffer(DType dtype, ir::Expr elements, std::string name = "");

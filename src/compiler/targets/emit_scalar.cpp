@@ -32,6 +32,9 @@ llvm::Value* Emitter::constant_of(const ir::Arg& value, DType t) {
 }
 
 llvm::Value* Emitter::emit_scalar(const Node* n) {
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  // Operands are emitted from here too, each with its own flags.
+  b_.setFastMathFlags(exact_.count(n) ? llvm::FastMathFlags() : flags_);
   std::string op = n->op->name().substr(6);  // after "prim::"
   DType to = n->types[0].dtype;
   if (op == "full") return constant_of(n->args[0], to);

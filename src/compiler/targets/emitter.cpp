@@ -19,18 +19,18 @@ bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
 }  // namespace
 
-Emitter::Emitter(llvm::Module& module, const Target& target, const ir::Graph& graph)
+Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath& kernel)
     : module_(module),
       target_(target),
-      graph_(graph),
-      nest_(linearize(graph)),
+      graph_(*kernel.graph),
+      exact_(kernel.exact),
+      nest_(linearize(graph_)),
       analysis_(*nest_.analysis),
-      layout_(layout_of(graph)),
+      layout_(layout_of(graph_)),
       b_(module.getContext()) {
   if (!target.strict) {
-    llvm::FastMathFlags flags;
-    flags.setAllowContract(true);
-    b_.setFastMathFlags(flags);
+    flags_.setAllowContract(true);
+    b_.setFastMathFlags(flags_);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "compiler/loops/layout.h"
 #include "compiler/loops/linearize.h"
+#include "compiler/loops/math.h"
 #include "compiler/targets/target.h"
 
 namespace brasa::compiler {
@@ -17,7 +18,7 @@ namespace brasa::compiler {
 /// block for each combination of the unroll indices and vector copies that they depend on.
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Target& target, const ir::Graph& graph);
+  Emitter(llvm::Module& module, const Target& target, const ExpandedMath& kernel);
   void run();
 
  private:
@@ -159,10 +160,12 @@ class Emitter {
   llvm::Module& module_;
   const Target& target_;
   const ir::Graph& graph_;
+  const std::unordered_set<const ir::Node*>& exact_;
   Nest nest_;
   const LoopAnalysis& analysis_;
   KernelLayout layout_;
   llvm::IRBuilder<> b_;
+  llvm::FastMathFlags flags_;
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;  // allocas
 

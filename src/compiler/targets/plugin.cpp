@@ -38,8 +38,8 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
   module->setPICLevel(llvm::PICLevel::SmallPIC);
   for (std::string_view text : texts) {
     auto graph = ir::parse(text, find_loop_level_op);
-    auto expanded = expand_math(*graph);
-    Emitter(*module, target, *expanded).run();
+    ExpandedMath expanded = expand_math(*graph);
+    Emitter(*module, target, expanded).run();
   }
 #ifndef NDEBUG
   std::string why;

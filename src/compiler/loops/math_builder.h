@@ -1,0 +1,148 @@
+#pragma once
+
+#include <span>
+#include <unordered_set>
+
+#include "compiler/loops/builder.h"
+
+// Scalar arithmetic written as expressions; shared by the math_*.cpp files.
+namespace brasa::compiler::math {
+
+/// Where expressions put their nodes while one is alive in this thread.
+class Context {
+ public:
+  Context(LoopBuilder& b, std::unordered_set<const ir::Node*>& exact) : b(b), exact(exact), outer(current_) {
+    current_ = this;
+  }
+  ~Context() { current_ = outer; }
+  Context(const Context&) = delete;
+  static Context& current() { return *current_; }
+
+  LoopBuilder& b;
+  std::unordered_set<const ir::Node*>& exact;  // results that must be rounded by themselves, not fused into an FMA
+  int exact_depth = 0;
+
+ private:
+  Context* outer;
+  static thread_local Context* current_;
+};
+
+/// Arithmetic inside is rounded operation by operation: error-free transformations rely on it.
+struct Exactly {
+  Exactly() { ++Context::current().exact_depth; }
+  ~Exactly() { --Context::current().exact_depth; }
+};
+
+struct X {
+  ir::Value v;
+  DType type() const { return ir::type_of(v).dtype; }
+  bool is_double() const { return type() == DType::Float64; }
+};
+
+X op(const char* name, X a);
+X op(const char* name, X a, X b);
+X constant(double v, DType t);
+X constant(int64_t v, DType t);
+/// A number of x's dtype.
+X like(X x, double v);
+X like(X x, int64_t v);
+inline X like(X x, int v) { return like(x, int64_t{v}); }
+
+#define BRASA_MATH_OPERATOR(symbol, name)                                  \
+  inline X operator symbol(X a, X b) { return op(name, a, b); }            \
+  inline X operator symbol(X a, double b) { return op(name, a, like(a, b)); } \
+  inline X operator symbol(double a, X b) { return op(name, like(b, a), b); }
+BRASA_MATH_OPERATOR(+, "add")
+BRASA_MATH_OPERATOR(-, "sub")
+BRASA_MATH_OPERATOR(*, "mul")
+BRASA_MATH_OPERATOR(/, "div")
+BRASA_MATH_OPERATOR(<, "lt")
+BRASA_MATH_OPERATOR(<=, "le")
+BRASA_MATH_OPERATOR(>, "gt")
+BRASA_MATH_OPERATOR(>=, "ge")
+BRASA_MATH_OPERATOR(==, "eq")
+BRASA_MATH_OPERATOR(!=, "ne")
+#undef BRASA_MATH_OPERATOR
+inline X operator-(X a) { return op("neg", a); }
+inline X operator&(X a, X b) { return op("bit_and", a, b); }
+inline X operator|(X a, X b) { return op("bit_or", a, b); }
+inline X operator^(X a, X b) { return op("bit_xor", a, b); }
+inline X operator!(X a) { return op("bit_not", a); }
+
+X select(X condition, X a, X b);
+X unlikely(X condition, X rare, X usual);
+X convert(X x, DType t);
+X bitcast(X x, DType t);
+X shl(X x, int64_t by);
+/// Arithmetic.
+X shr(X x, int64_t by);
+inline X abs(X x) { return op("abs", x); }
+inline X sqrt(X x) { return op("sqrt", x); }
+inline X round(X x) { return op("round", x); }
+inline X trunc(X x) { return op("trunc", x); }
+
+/// The integer dtype of a floating dtype's bits, and back.
+DType bits_type(DType t);
+X bits(X x);
+X from_bits(X bits);
+/// Bits with all but the sign cleared.
+X sign_bits(X x);
+/// |x| with the sign of `sign_bits` flipped in.
+X flip_sign(X x, X sign_bits);
+/// Smaller of x and limit, NaN if x is one; and the larger.
+inline X at_most(X x, double limit) { return select(like(x, limit) < x, like(x, limit), x); }
+inline X at_least(X x, double limit) { return select(like(x, limit) > x, like(x, limit), x); }
+/// 2^n for an integer n in the exponent's range.
+X power_of_two(X n, DType t);
+/// c[0] + c[1] x + …
+X polynomial(X x, std::span<const double> c);
+X is_nan(X x);
+X infinity(X like);
+X nan(X like);
+
+// One file each: math_exp.cpp, math_trig.cpp, math_special.cpp, math_integer.cpp.
+X exp(X x);
+/// e^(high + low) for a small correction `low`, where high is in the range of the result.
+X exp_of_sum(X high, X low);
+X exp2(X x);
+X expm1(X x);
+X log(X x);
+X log2(X x);
+X log10(X x);
+X log1p(X x);
+X pow(X x, X y);
+X sinh(X x);
+X cosh(X x);
+X tanh(X x);
+X asinh(X x);
+X acosh(X x);
+X atanh(X x);
+X rsqrt(X x);
+
+X sin(X x);
+X cos(X x);
+X tan(X x);
+X asin(X x);
+X acos(X x);
+X atan(X x);
+X atan2(X y, X x);
+
+X erf(X x);
+X erfc(X x);
+X erfinv(X x);
+X lgamma(X x);
+X digamma(X x);
+
+X rem(X x, X y);
+X int_pow(X x, X y);
+X next_after(X x, X y);
+X philox(X seed, X offset, X index);
+
+/// a + b and a * b as a rounded result and what rounding left out; float64.
+struct Pair {
+  X high, low;
+};
+Pair two_sum(X a, X b);
+Pair two_product(X a, X b);
+
+}  // namespace brasa::compiler::math

@@ -1,0 +1,269 @@
+#include <cmath>
+
+#include "compiler/loops/math_builder.h"
+#include "compiler/loops/math_coefficients.h"
+
+// Exponentials, logarithms and what follows from them. Reductions subtract multiples of ln 2 in two parts, of which the
+// first has so few bits that its product with the exponent is exact (Cody & Waite 1980).
+namespace brasa::compiler::math {
+namespace {
+
+struct Limits {
+  double ln2_high, ln2_low, log10_2_high, log10_2_low;
+  double exp_low, exp_high;  // beyond, exp is 0 or infinity
+  int mantissa;
+  double min_normal;
+};
+constexpr Limits kFloat{0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, 23, 0x1p-126};
+constexpr Limits kDouble{0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, 52,
+                         0x1p-1022};
+const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
+
+constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
+
+// e^r for |r| <= ln 2 / 2.
+X exp_reduced(X r) {
+  X q = r.is_double() ? polynomial(r, kExp64) : polynomial(r, kExp32);
+  return 1 + (r + r * r * q);
+}
+
+// p * 2^n where the result may be denormal or infinite: in two exact steps.
+X scale(X p, X n) {
+  n = convert(n, bits_type(p.type()));
+  X half = shr(n, 1);
+  return p * power_of_two(half, p.type()) * power_of_two(n - half, p.type());
+}
+
+struct Split {
+  X exponent;  // as a float
+  X fraction;  // m - 1 for the m in [sqrt 1/2, sqrt 2) with x = m 2^exponent
+};
+Split split(X x) {
+  const Limits& l = limits(x);
+  X tiny = x < l.min_normal;
+  double up = std::ldexp(1.0, l.mantissa + 2);
+  X b = bits(select(tiny, x * up, x));
+  X root = x.is_double() ? constant(int64_t{0x3fe6a09e667f3bcd}, DType::Int64)
+                         : constant(int64_t{0x3f3504f3}, DType::Int32);
+  X e = shr(b - root, l.mantissa);
+  X m = from_bits(b - shl(e, l.mantissa));
+  X exponent = convert(e, x.type()) - select(tiny, like(x, l.mantissa + 2), like(x, 0));
+  return {exponent, m - 1};
+}
+
+// log(1 + f) for 1 + f in [sqrt 1/2, sqrt 2), and what is to be added to it first.
+X log_reduced(X f, X correction) {
+  if (!f.is_double()) {
+    X z = f * f;
+    return f + (correction - 0.5 * z + f * z * polynomial(f, kLog32));
+  }
+  // With s = f / (2 + f): log(1 + f) = 2 atanh s = f - f²/2 + s (f²/2 + R(s²)).
+  X s = f / (2 + f), z = s * s, h = 0.5 * f * f;
+  return f + (correction - (h - s * (h + z * polynomial(z, kLog64))));
+}
+
+// Fills in zero, infinity, negative numbers and NaN.
+X log_special(X x, X r) {
+  X inside = (x > 0.0) & (x < infinity(x));
+  return select(inside, r, select(x == 0.0, -infinity(x), select(x > 0.0, x, nan(x))));
+}
+
+// log of a positive normal or denormal number.
+X log_positive(X x) {
+  const Limits& l = limits(x);
+  Split s = split(x);
+  return s.exponent * l.ln2_high + log_reduced(s.fraction, s.exponent * l.ln2_low);
+}
+
+// e^x - 1 where e^x does not overflow.
+X expm1_moderate(X x) {
+  const Limits& l = limits(x);
+  X n = round(x * kLog2e);
+  X r = x - n * l.ln2_high - n * l.ln2_low;
+  X q = x.is_double() ? polynomial(r, kExpm1_64) : polynomial(r, kExpm1_32);
+  X p = r + r * r * q;
+  // In halves, so that 2^n may be just beyond the largest number.
+  X h = power_of_two(convert(n, bits_type(x.type())) - constant(int64_t{1}, bits_type(x.type())), x.type());
+  return 2.0 * (h * p + (h - 0.5));
+}
+
+}  // namespace
+
+X exp(X x) {
+  const Limits& l = limits(x);
+  x = at_least(at_most(x, l.exp_high), l.exp_low);
+  X n = round(x * kLog2e);
+  X r = x - n * l.ln2_high - n * l.ln2_low;
+  return scale(exp_reduced(r), n);
+}
+
+X exp_of_sum(X high, X low) {
+  const Limits& l = limits(high);
+  X n = round(high * kLog2e);
+  return scale(exp_reduced((high - n * l.ln2_high - n * l.ln2_low) + low), n);
+}
+
+X exp2(X x) {
+  double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129;
+  x = at_least(at_most(x, high), low);
+  X n = round(x);
+  return scale(exp_reduced((x - n) * kLn2), n);
+}
+
+X expm1(X x) {
+  const Limits& l = limits(x);
+  X y = at_least(at_most(x, l.exp_high), x.is_double() ? -40 : -20);
+  // The smallest numbers and -0 are their own result.
+  return select(abs(x) < std::ldexp(1.0, -l.mantissa - 3), x, expm1_moderate(y));
+}
+
+X log(X x) { return log_special(x, log_positive(x)); }
+
+X log2(X x) {
+  Split s = split(x);
+  return log_special(x, s.exponent + log_reduced(s.fraction, like(x, 0)) * kLog2e);
+}
+
+X log10(X x) {
+  const Limits& l = limits(x);
+  Split s = split(x);
+  X r = log_reduced(s.fraction, like(x, 0)) * kLog10e + s.exponent * l.log10_2_low;
+  return log_special(x, s.exponent * l.log10_2_high + r);
+}
+
+X log1p(X x) {
+  X u = 1 + x;
+  // What rounding took from 1 + x comes back to first order.
+  X lost = x - (u - 1);
+  X r = log_positive(u) + lost / u;
+  r = log_special(u, r);
+  return select(abs(x) < std::ldexp(1.0, -limits(x).mantissa - 2), x, r);
+}
+
+X rsqrt(X x) { return 1.0 / sqrt(x); }
+
+namespace {
+
+// log x for positive x, with about 65 bits.
+Pair log_pair(X x) {
+  constexpr double third_high = 0x1.5555555555555p-1, third_low = 0x1.5555555555555p-55;  // 2/3
+  Split split_x = split(x);
+  Exactly exactly;
+  X f = split_x.fraction, e = split_x.exponent;
+  X u = 2 + f, u_low = f - (u - 2);
+  X s = f / u;
+  Pair su = two_product(s, u);
+  X s_low = (((f - su.high) - su.low) - s * u_low) / u;
+  Pair zz = two_product(s, s);
+  X z_low = zz.low + 2.0 * s * s_low;
+  // 2 atanh s = 2 s + (2/3) s³ + s⁵ R(s²), the first two terms with two words each.
+  Pair t = two_product(zz.high, like(x, third_high));
+  X t_low = t.low + (zz.high * third_low + z_low * third_high);
+  Pair c = two_product(s, t.high);
+  X c_low = c.low + (s * t_low + s_low * t.high);
+  X tail = s * zz.high * zz.high * polynomial(zz.high, kLogTail64);
+  Pair a = two_sum(e * kDouble.ln2_high, 2.0 * s);
+  Pair b = two_sum(a.high, c.high);
+  X low = ((a.low + b.low) + (2.0 * s_low + c_low)) + (e * kDouble.ln2_low + tail);
+  X high = b.high + low;
+  return {high, low - (high - b.high)};
+}
+
+// |x|^y for float64.
+X pow_positive(X x, X y) {
+  // Larger exponents overflow all the same, or the base is 1; the products below must not.
+  y = at_least(at_most(y, 0x1p66), -0x1p66);
+  Pair l = log_pair(x);
+  Pair p = two_product(y, l.high);
+  X low = p.low + y * l.low;
+  X outside = (p.high > 720.0) | (p.high < -760.0);
+  X high = at_least(at_most(p.high, 720), -760);
+  low = select(outside, like(low, 0), low);
+  return exp_of_sum(high, low);
+}
+
+}  // namespace
+
+X pow(X x, X y) {
+  X a = abs(x);
+  X r;
+  if (x.is_double()) {
+    r = pow_positive(a, y);
+  } else {
+    X product = convert(y, DType::Float64) * log_positive(convert(a, DType::Float64));
+    r = convert(exp(product), DType::Float32);
+  }
+  X zero = like(x, 0), one = like(x, 1), inf = infinity(x);
+  X grows = (a > one) == (y > zero);
+  // Bases 0 and infinity, and infinite exponents: 0, 1 or infinity.
+  X extreme = (a == zero) | (a == inf) | (abs(y) == inf);
+  r = select(extreme, select(grows, inf, zero), r);
+  r = select(extreme & (a == one), one, r);
+  X whole = trunc(y) == y, half = 0.5 * y, odd = whole & (trunc(half) != half);
+  X negative = bits(x) < like(bits(x), 0);
+  r = select(negative & odd, -r, r);
+  r = select((x < zero) & !whole & (a != inf), nan(x), r);
+  r = select(is_nan(x) | is_nan(y), nan(x), r);
+  return select((x == one) | (y == zero), one, r);
+}
+
+X sinh(X x) {
+  const Limits& l = limits(x);
+  X a = abs(x), sign = sign_bits(x);
+  X e = expm1_moderate(at_most(a, l.exp_high - 2));
+  X small = 0.5 * (e + e / (e + 1));
+  // e^a / 2 where e^a alone would overflow.
+  X w = exp(0.5 * a), large = (0.5 * w) * w;
+  X r = select(a < l.exp_high - 3, small, large);
+  return flip_sign(select(a < std::ldexp(1.0, -l.mantissa), a, r), sign);
+}
+
+X cosh(X x) {
+  const Limits& l = limits(x);
+  X a = abs(x);
+  X e = exp(at_most(a, l.exp_high - 2));
+  X w = exp(0.5 * a), large = (0.5 * w) * w;
+  return select(a < l.exp_high - 3, 0.5 * e + 0.5 / e, large);
+}
+
+X tanh(X x) {
+  X a = abs(x), sign = sign_bits(x);
+  X e = expm1_moderate(2.0 * at_most(a, x.is_double() ? 22 : 10));
+  X r = select(a < std::ldexp(1.0, -limits(x).mantissa), a, e / (e + 2));
+  return flip_sign(r, sign);
+}
+
+namespace {
+
+// Functions that are rare enough in float32 to go through float64, where the same formula has bits to spare.
+template <class F>
+X through_double(X x, F f) {
+  return convert(f(convert(x, DType::Float64)), DType::Float32);
+}
+
+}  // namespace
+
+X asinh(X x) {
+  if (!x.is_double()) return through_double(x, asinh);
+  X a = abs(x), s = a * a;
+  X small = log1p(a + s / (1 + sqrt(s + 1)));
+  X large = log(a) + kLn2;
+  return flip_sign(select(a < 0x1p28, small, large), sign_bits(x));
+}
+
+X acosh(X x) {
+  if (!x.is_double()) return through_double(x, acosh);
+  X t = x - 1;
+  X small = log1p(t + sqrt(2.0 * t + t * t));
+  X large = log(x) + kLn2;
+  return select(x >= 1.0, select(x < 0x1p28, small, large), nan(x));
+}
+
+X atanh(X x) {
+  if (!x.is_double()) return through_double(x, atanh);
+  X a = abs(x);
+  X r = 0.5 * log1p(2.0 * a / (1 - a));
+  return flip_sign(r, sign_bits(x));
+}
+
+}  // namespace brasa::compiler::math

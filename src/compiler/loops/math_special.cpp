@@ -1,0 +1,138 @@
+#include <cmath>
+
+#include "compiler/loops/math_builder.h"
+#include "compiler/loops/math_coefficients.h"
+
+namespace brasa::compiler::math {
+namespace {
+
+constexpr double kPi = 3.1415926535897932;
+
+X through_double(X x, X (*f)(X)) { return convert(f(convert(x, DType::Float64)), DType::Float32); }
+
+// e^(-a²) with the rounding error of a² put back; float64.
+X exp_minus_square(X a) {
+  X high = from_bits(bits(a) & constant(static_cast<int64_t>(~uint64_t{0x7ffffff}), DType::Int64));
+  X d = (high - a) * (high + a);
+  return exp_of_sum(-(high * high), d);
+}
+
+// erfc(a) for a >= 0, float64: e^(-a²) / (1 + 2a) times a polynomial in (a - K) / (a + K), after Shepherd & Laframboise 1981.
+X erfc_positive(X a) {
+  constexpr double K = 3.75;
+  a = at_most(a, 28);
+  X t = (a - K) / (a + K);
+  return exp_minus_square(a) * polynomial(t, kErfc64) / (1 + 2.0 * a);
+}
+
+}  // namespace
+
+X erf(X x) {
+  X a = abs(x), z = a * a;
+  if (x.is_double()) {
+    X small = a * polynomial(z, kErf64), large = 1 - erfc_positive(a);
+    return flip_sign(select(a < 1.0, small, large), sign_bits(x));
+  }
+  // Beyond 0.92, 1 - e^P(a) with a polynomial for log erfc.
+  a = at_most(a, 4.0);
+  X small = a * polynomial(z, kErf32), large = 1 - exp(polynomial(a, kErfLog32));
+  return flip_sign(select(a < 0.92, small, large), sign_bits(x));
+}
+
+X erfc(X x) {
+  if (!x.is_double()) return through_double(x, erfc);
+  X r = erfc_positive(abs(x));
+  // Between, 1 - erf(x) is as good, and exact around 0.
+  r = select(x < 0.0, 2 - r, r);
+  X near = 1 - x * polynomial(x * x, kErf64);
+  return select((x > -1.0) & (x < 0.5), near, r);
+}
+
+X erfinv(X y) {
+  if (!y.is_double()) return through_double(y, erfinv);
+  X a = abs(y), rest = 1 - a;
+  X w = -log((rest * (1 + a)));
+  X root = sqrt(w);
+  X start = a * select(w < 5.0, polynomial(w - 2.5, kErfinvCentre), polynomial(at_most(root, 6.2) - 4.2, kErfinvTail));
+  // One step of Halley's method on erf, or on erfc where that is the one with relative accuracy.
+  X error = select(a < 0.75, start * polynomial(start * start, kErf64) - a, rest - erfc_positive(start));
+  X step = error * (0.88622692545275801 * exp(start * start));
+  X r = start - step / (1 + start * step);
+  r = select(a < 0x1p-30, a * 0.88622692545275801, r);
+  r = select(a == 1.0, infinity(y), r);
+  return flip_sign(select(a <= 1.0, r, nan(y)), sign_bits(y));
+}
+
+namespace {
+
+// sin(πx) for |x| of any size, by the distance to the nearest integer.
+X sin_pi(X x) {
+  X n = round(x), r = x - n;
+  X odd = trunc(0.5 * n) != 0.5 * n;
+  X s = sin(kPi * r);
+  return select(odd, -s, s);
+}
+
+// log Γ(x) for x >= 1/2.
+X lgamma_right(X x) {
+  constexpr double one_minus_gamma = 0.42278433509846713;
+  // From 8 on, Stirling's series (Abramowitz & Stegun 6.1.41).
+  constexpr double stirling[] = {1.0 / 12,   -1.0 / 360,       1.0 / 1260, -1.0 / 1680,
+                                 1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
+  X v = 1.0 / x;
+  X far = (x - 0.5) * (log(x) - 1) + (0.41893853320467274 + v * polynomial(v * v, stirling));
+  // Below, Γ(x + 1) = x Γ(x) leads to z = x - 2 in [-1/2, 1/2], where there is a polynomial.
+  X product = like(x, 1), y = x;
+  for (int i = 0; i < 6; ++i) {
+    X down = y > 2.5;
+    y = select(down, y - 1, y);
+    product = select(down, product * y, product);
+  }
+  X up = x < 1.5;
+  X z = select(up, x - 1, y - 2);
+  X at_two = z * one_minus_gamma + z * z * polynomial(z, kLgamma64);
+  X l = select(up, -log1p(z), log(product));
+  return select(x < 8.0, at_two + l, far);
+}
+
+}  // namespace
+
+X lgamma(X x) {
+  if (!x.is_double()) return through_double(x, lgamma);
+  // Reflection: Γ(x) Γ(1 - x) = π / sin πx.
+  X left = x < 0.5;
+  X y = select(left, 1 - x, x);
+  X right = lgamma_right(y);
+  X r = log(kPi / abs(sin_pi(x))) - right;
+  // Near 0 the reflection cancels: Γ(x) = Γ(x + 2) / (x (x + 1)).
+  X z = x;
+  X near = (z * 0.42278433509846713 + z * z * polynomial(z, kLgamma64)) - log(abs(x)) - log1p(at_least(z, -0.5));
+  X result = select(left, select(abs(x) < 0.5, near, r), right);
+  X pole = (x <= 0.0) & (round(x) == x);
+  result = select(pole | (abs(x) == infinity(x)), infinity(x), result);
+  return select(is_nan(x), x, result);
+}
+
+X digamma(X x) {
+  if (!x.is_double()) return through_double(x, digamma);
+  X left = x < 0.0;
+  X y = select(left, 1 - x, x), r = like(x, 0);
+  // ψ(x) = ψ(x + 1) - 1/x up to where the asymptotic series holds (Abramowitz & Stegun 6.3.18).
+  for (int i = 0; i < 10; ++i) {
+    X below = y < 10.0;
+    r = select(below, r - 1.0 / y, r);
+    y = select(below, y + 1, y);
+  }
+  constexpr double series[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12};
+  X v = 1.0 / (y * y);
+  r = (r + log(y)) - (0.5 / y + v * polynomial(v, series));
+  // ψ(1 - x) - ψ(x) = π / tan πx.
+  X d = x - round(x);
+  X reflected = r - kPi / tan(kPi * d);
+  r = select(left, reflected, r);
+  r = select(left & (d == 0.0), nan(x), r);
+  r = select(x == infinity(x), x, r);
+  return select(x == 0.0, flip_sign(infinity(x), sign_bits(-x)), r);
+}
+
+}  // namespace brasa::compiler::math

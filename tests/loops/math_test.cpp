@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "loops/kernel.h"
+
+namespace brasa::compiler::test {
+namespace {
+
+using Wide = long double;
+
+Wide digamma(Wide x) {
+  if (x == 0) return std::copysign(std::numeric_limits<Wide>::infinity(), -x);
+  if (x < 0) {
+    if (x == std::floor(x)) return std::numeric_limits<Wide>::quiet_NaN();
+    return digamma(1 - x) - M_PIl / std::tan(M_PIl * (x - std::round(x)));
+  }
+  Wide r = 0;
+  for (; x < 30; ++x) r -= 1 / x;
+  Wide y = 1 / (x * x);
+  return r + std::log(x) - 0.5L / x -
+         y * (1.L / 12 - y * (1.L / 120 - y * (1.L / 252 - y * (1.L / 240 - y * (1.L / 132 - y * 691.L / 32760)))));
+}
+
+Wide erfinv(Wide y) {
+  if (!(std::fabs(y) <= 1)) return std::numeric_limits<Wide>::quiet_NaN();
+  if (std::fabs(y) == 1) return std::copysign(std::numeric_limits<Wide>::infinity(), y);
+  Wide low = 0, high = 7, a = std::fabs(y);
+  for (int i = 0; i < 80; ++i) {
+    Wide mid = (low + high) / 2;
+    (a < 0.5L ? std::erf(mid) < a : std::erfc(mid) > 1 - a) ? low = mid : high = mid;
+  }
+  if (a < 1e-5L) low = a * (std::sqrt(M_PIl) / 2) * (1 + M_PIl * a * a / 12);
+  return std::copysign(low, y);
+}
+
+struct Case {
+  const char* name;
+  Wide (*reference)(Wide);
+  double low, high;  // where most of the samples lie
+  double ulp32 = 4, ulp64 = 4;
+  bool absolute = false;     // the error counts against max(1, |result|): zeros away from 0
+  bool inside_only = false;  // samples beyond low and high do not count
+};
+
+const Case kCases[] = {
+    {"exp", [](Wide x) { return std::exp(x); }, -90, 90},
+    {"exp2", [](Wide x) { return std::exp2(x); }, -130, 130},
+    {"expm1", [](Wide x) { return std::expm1(x); }, -5, 20},
+    {"log", [](Wide x) { return std::log(x); }, 0, 4},
+    {"log2", [](Wide x) { return std::log2(x); }, 0, 4},
+    {"log10", [](Wide x) { return std::log10(x); }, 0, 4},
+    {"log1p", [](Wide x) { return std::log1p(x); }, -1, 3},
+    {"sin", [](Wide x) { return std::sin(x); }, -20, 20},
+    {"cos", [](Wide x) { return std::cos(x); }, -20, 20},
+    {"tan", [](Wide x) { return std::tan(x); }, -20, 20},
+    {"asin", [](Wide x) { return std::asin(x); }, -1.01, 1.01},
+    {"acos", [](Wide x) { return std::acos(x); }, -1.01, 1.01},
+    {"atan", [](Wide x) { return std::atan(x); }, -10, 10},
+    {"sinh", [](Wide x) { return std::sinh(x); }, -10, 10},
+    {"cosh", [](Wide x) { return std::cosh(x); }, -10, 10},
+    {"tanh", [](Wide x) { return std::tanh(x); }, -10, 10},
+    {"asinh", [](Wide x) { return std::asinh(x); }, -10, 10},
+    {"acosh", [](Wide x) { return std::acosh(x); }, 0.9, 10},
+    {"atanh", [](Wide x) { return std::atanh(x); }, -1.01, 1.01},
+    {"sqrt", [](Wide x) { return std::sqrt(x); }, 0, 10, 0.5001, 0.5001},
+    {"rsqrt", [](Wide x) { return 1 / std::sqrt(x); }, 0, 10},
+    {"erf", [](Wide x) { return std::erf(x); }, -5, 5},
+    {"erfc", [](Wide x) { return std::erfc(x); }, -5, 10},
+    {"erfinv", erfinv, -1, 1},
+    {"lgamma", [](Wide x) { return std::lgamma(x); }, 0, 20, 4, 4, false, true},
+    {"lgamma", [](Wide x) { return std::lgamma(x); }, -20, 0, 4, 40, true, true},
+    {"digamma", digamma, 0, 20, 4, 8, true, true},
+    {"digamma", digamma, -20, 0, 4, 40, true, true},
+    {"floor", [](Wide x) { return std::floor(x); }, -5, 5, 0, 0},
+    {"ceil", [](Wide x) { return std::ceil(x); }, -5, 5, 0, 0},
+    {"trunc", [](Wide x) { return std::trunc(x); }, -5, 5, 0, 0},
+    {"round", [](Wide x) { return std::nearbyint(x); }, -5, 5, 0, 0},
+};
+
+// The distance in units of the last place of a T around `want`.
+template <class T>
+double ulps(T got, Wide want, bool absolute) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : 1e9;
+  T rounded = static_cast<T>(want);
+  if (got == rounded) return 0;
+  if (std::isnan(got)) return 1e9;
+  Wide limit = std::numeric_limits<T>::max();
+  if (std::isinf(got)) return std::fabs(want) >= limit * (1 - 4 * std::numeric_limits<T>::epsilon()) ? 0 : 1e9;
+  if (std::isinf(rounded)) return std::fabs(got) >= limit * (1 - 4 * std::numeric_limits<T>::epsilon()) ? 0 : 1e9;
+  Wide size = absolute ? std::max<Wide>(1, std::fabs(want)) : std::fabs(want);
+  int e = size == 0 ? -20000 : std::ilogb(size);
+  e = std::max(e, std::numeric_limits<T>::min_exponent - 1);
+  return static_cast<double>(std::fabs(got - want) / std::ldexp(Wide(1), e - (std::numeric_limits<T>::digits - 1)));
+}
+
+template <class T>
+std::vector<T> samples(double low, double high) {
+  std::mt19937_64 rng(7);
+  std::vector<T> x{0, -T(0), 1, -1, T(0.5), T(-0.5), 2, 3, 100, T(1e10), T(-1e10)};
+  using L = std::numeric_limits<T>;
+  for (T v : {L::infinity(), L::max(), L::min(), L::denorm_min(), L::epsilon(), L::min() * T(0.37)}) {
+    x.push_back(v);
+    x.push_back(-v);
+  }
+  x.push_back(L::quiet_NaN());
+  std::uniform_real_distribution<double> uniform(low, high), exponent(L::min_exponent - 20, L::max_exponent), unit(0, 1);
+  for (int i = 0; i < 60000; ++i) {
+    x.push_back(static_cast<T>(uniform(rng)));
+    if (i % 4 == 0) {  // any magnitude
+      T v = static_cast<T>(std::ldexp(Wide(1 + unit(rng)), static_cast<int>(exponent(rng))));
+      x.push_back(rng() & 1 ? v : -v);
+    }
+    if (i % 8 == 0) x.push_back(static_cast<T>(1 + std::ldexp(uniform(rng), -static_cast<int>(rng() % 50))));
+    if (i % 8 == 1) x.push_back(static_cast<T>(std::ldexp(uniform(rng), -static_cast<int>(rng() % 60))));
+  }
+  return x;
+}
+
+class Math : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Targets, Math, testing::ValuesIn(targets()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+template <class T>
+void check(const Case& c, const std::string& target) {
+  DType t = sizeof(T) == 4 ? DType::Float32 : DType::Float64;
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16);
+  Value x = k.b.buffer(t, n), y = k.b.buffer(t, n);
+  k.b.store(y, i, k.b.op(c.name, {k.b.load(x, i)}));
+  k.compile(target);
+  auto in = samples<T>(c.low, c.high);
+  std::vector<T> out(in.size());
+  k.run({in.data(), out.data()}, {static_cast<int64_t>(in.size())});
+  double bound = sizeof(T) == 4 ? c.ulp32 : c.ulp64, worst = 0;
+  size_t at = 0, bad = 0;
+  for (size_t j = 0; j < in.size(); ++j) {
+    if (c.inside_only && (in[j] < c.low || in[j] > c.high) && std::isfinite(in[j])) continue;
+    double e = ulps(out[j], c.reference(in[j]), c.absolute);
+    bad += e > bound;
+    if (e > worst) {
+      worst = e;
+      at = j;
+    }
+  }
+  if (getenv("BRASA_SHOW_ULPS")) printf("%-8s f%zu %.2f ulp at %.9g\n", c.name, 8 * sizeof(T), worst, double(in[at]));
+  EXPECT_LE(worst, bound) << c.name << (sizeof(T) == 4 ? " f32" : " f64") << " at " << in[at] << ": " << out[at]
+                          << " for " << static_cast<double>(c.reference(in[at])) << "; " << bad << " of " << in.size()
+                          << " are beyond";
+}
+
+TEST_P(Math, Float32) {
+  for (const Case& c : kCases) check<float>(c, GetParam());
+}
+TEST_P(Math, Float64) {
+  for (const Case& c : kCases) check<double>(c, GetParam());
+}
+
+struct BinaryCase {
+  const char* name;
+  Wide (*reference)(Wide, Wide);
+  double bound;
+};
+const BinaryCase kBinaryCases[] = {
+    {"pow", [](Wide x, Wide y) { return std::pow(x, y); }, 4},
+    {"atan2", [](Wide y, Wide x) { return std::atan2(y, x); }, 4},
+    {"rem", [](Wide x, Wide y) { return std::fmod(x, y); }, 0},
+    {"max", [](Wide x, Wide y) { return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y); }, 0},
+    {"min", [](Wide x, Wide y) { return std::isnan(x) || std::isnan(y) ? x + y : std::min(x, y); }, 0},
+};
+
+template <class T>
+void check(const BinaryCase& c, const std::string& target) {
+  DType t = sizeof(T) == 4 ? DType::Float32 : DType::Float64;
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16);
+  Value a = k.b.buffer(t, n), b = k.b.buffer(t, n), y = k.b.buffer(t, n);
+  k.b.store(y, i, k.b.op(c.name, {k.b.load(a, i), k.b.load(b, i)}));
+  k.compile(target);
+  std::vector<T> left, right;
+  std::vector<T> special{0, -T(0), 1, -1, 2, -2, 3, -3, T(0.5), T(-0.5), T(2.5), T(1e30), T(-1e30), T(1e-30), INFINITY,
+                         -INFINITY, NAN, std::numeric_limits<T>::min() / 8, std::numeric_limits<T>::max()};
+  for (T x : special)
+    for (T z : special) {
+      left.push_back(x);
+      right.push_back(z);
+    }
+  std::mt19937_64 rng(11);
+  std::uniform_real_distribution<double> uniform(-10, 10), unit(1, 2);
+  for (int j = 0; j < 40000; ++j) {
+    left.push_back(static_cast<T>(uniform(rng)));
+    right.push_back(static_cast<T>(uniform(rng)));
+    left.push_back(static_cast<T>(std::ldexp(unit(rng), static_cast<int>(rng() % 200) - 100)));
+    right.push_back(static_cast<T>(std::ldexp(unit(rng), static_cast<int>(rng() % 12) - 6)));
+    left.push_back(static_cast<T>(std::fabs(1 + std::ldexp(uniform(rng), -static_cast<int>(rng() % 20)))));
+    right.push_back(static_cast<T>(uniform(rng) * 50));
+  }
+  std::vector<T> out(left.size());
+  k.run({left.data(), right.data(), out.data()}, {static_cast<int64_t>(left.size())});
+  double worst = 0;
+  size_t at = 0;
+  for (size_t j = 0; j < left.size(); ++j) {
+    double e = ulps(out[j], c.reference(left[j], right[j]), false);
+    if (e > worst) {
+      worst = e;
+      at = j;
+    }
+  }
+  if (getenv("BRASA_SHOW_ULPS")) printf("%-8s f%zu %.2f ulp\n", c.name, 8 * sizeof(T), worst);
+  EXPECT_LE(worst, c.bound) << c.name << (sizeof(T) == 4 ? " f32 (" : " f64 (") << left[at] << ", " << right[at]
+                            << "): " << out[at] << " for "
+                            << static_cast<double>(c.reference(left[at], right[at]));
+}
+
+TEST_P(Math, BinaryFloat32) {
+  for (const BinaryCase& c : kBinaryCases) check<float>(c, GetParam());
+}
+TEST_P(Math, BinaryFloat64) {
+  for (const BinaryCase& c : kBinaryCases) check<double>(c, GetParam());
+}
+
+// The first numbers of the generator's published test vector, key and counter 0.
+TEST_P(Math, Philox) {
+  Kernel k;
+  Value out = k.b.buffer(DType::Int32, 8);
+  Expr i = k.b.loop("vector", 8, 16);
+  Value zero = k.b.constant(int64_t{0}, DType::Int64);
+  k.b.store(out, i, k.b.op("philox", {zero, zero, k.b.index(i)}));
+  k.compile(GetParam());
+  std::vector<int32_t> got(8);
+  k.run({got.data()});
+  std::vector<uint32_t> first(got.begin(), got.begin() + 4);
+  EXPECT_EQ(first, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+}
+
+}  // namespace
+}  // namespace brasa::compiler::test
