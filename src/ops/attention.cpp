@@ -10,24 +10,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// softmax where a row of nothing but -inf gives zeros.
-Value safe_softmax(Value x, int64_t dim, std::optional<DType> dtype) {
-  DType result = dtype.value_or(dtype_of(x));
-  x = to_opmath(convert(x, result));
-  if (rank_of(x) == 0) return convert(where(eq(x, -kInfinity), zeros_like(x), constant_like(x, 1)), result);
-  Dims dims = {wrap_dim(dim, rank_of(x))};
-  Value m = amax(x, dims, true), masked = eq(m, -kInfinity);
-  Value e = exp(x - where(masked, zeros_like(m), m));
-  Value total = sum(e, dims, true);
-  return convert(e / where(masked, constant_like(total, 1), total), result);
-}
-
-std::vector<Value> safe_softmax_vjp(const Saved& s) {
-  Value p = s.out(), g = s.ct();
-  if (rank_of(p) == 0) return {zeros_like(p)};
-  return {p * (g - sum(g * p, {wrap_dim(s.arg<int64_t>(1), rank_of(p))}, true))};
-}
-
 // A Philox key of its own for more numbers than a row's share, drawn from that share.
 Value derived_key(Value key) {
   Value seed = broadcast_to(narrow(key, 0, 0, 1), {Expr(2)}), offset = broadcast_to(narrow(key, 0, 1, 1), {Expr(2)});
@@ -154,9 +136,6 @@ std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, doubl
 }  // namespace
 
 void add_attention(Table& t) {
-  t.op("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
-      .doc("softmax along a dimension; where all is -inf, zeros.").composed(safe_softmax).vjp(own_derivative(safe_softmax_vjp))
-      .samples({{floats(3, 5), 1}, {floats(2, 0), 1}});
   t.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
       .doc("softmax(query · keyᵀ · scale + mask) · value (Vaswani et al. 2017); scale is 1/√features if not given. A bool mask is true where "
            "to attend. With enable_gqa several query heads share a key head.")

@@ -137,19 +137,6 @@ std::array<Value, 2> topk(Value x, Expr k, int64_t dim, bool largest, bool) {
   return {narrow(values, dim, 0, k), narrow(indices, dim, 0, k)};
 }
 
-std::array<Value, 2> kthvalue(Value x, Expr k, int64_t dim, bool keepdim) {
-  bool scalar = rank_of(x) == 0;
-  Value v = at_least_1d(x);
-  dim = wrap_dim(dim, rank_of(v));
-  BRASA_CHECK(!is_less(k, 1) && !is_less(size_of(v, dim), k), "kthvalue(): selected number k out of range for dimension ", dim, ": k is ", k,
-              ", the size ", size_of(v, dim));
-  auto [values, indices] = prim::sort(v, dim, false);
-  std::array<Value, 2> out = {narrow(values, dim, k - 1, 1), narrow(indices, dim, k - 1, 1)};
-  for (Value& o : out)
-    if (scalar || !keepdim) o = squeeze(o, dim);
-  return out;
-}
-
 // --- searching ---
 
 // How many boundaries lie before each value: before an equal one too if `right`.
@@ -230,8 +217,6 @@ void add_sorts(Table& t) {
   t.op("aten::msort(Tensor self) -> Tensor").doc("In order along the first dimension.").composed([](Value x) { return sorted(x, 0, false)[0]; }).samples({{floats(3, 2)}});
   t.op("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
       .doc("The k greatest or smallest elements of each line in order, and where they were.").composed(topk).samples({{floats(3, 5), 2}, {floats(4, 2), 4, 0, false}});
-  t.op("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
-      .doc("The k-th smallest element of each line, and where it was.").composed(kthvalue).samples({{floats(3, 5), 2}, {floats(3), 1, 0, true}});
   const std::vector<Sample> searches = {{floats(5), floats(2, 3)}, {floats(2, 5), floats(2, 3)}};
   t.op("aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
       .doc("Where each value would go in a sorted line: before equal elements, or after them if right.").no_gradient().composed(searchsorted).samples(searches);

@@ -197,12 +197,6 @@ Value diagflat(Value x, int64_t offset) { return diagonal_embedded(flattened(x),
 
 Value converted(Value x, OptDType dtype) { return dtype ? convert(x, *dtype) : x; }
 
-Value fill(Value x, Number value) { return constant_like(x, value); }
-Value fill_tensor(Value x, Value value) {
-  BRASA_CHECK(rank_of(value) == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", rank_of(value), " dimensions.");
-  return broadcast_to(convert(value, dtype_of(x)), shape_of(x));
-}
-Value zero(Value x) { return zeros_like(x); }
 Value copy(Value x, Value source, bool) { return broadcast_to(convert(source, dtype_of(x)), shape_of(x)); }
 
 // --- pixels and channels ---
@@ -295,9 +289,6 @@ void add_copies(Table& t) {
       .composed([](Value x, std::string) { return x; }).samples(any);
   t.op("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .doc("src in self's shape and dtype.").composed(copy).samples({{floats(2, 3), floats(3)}, {ints(2), floats(2)}});
-  t.op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor").doc("One number everywhere.").composed(fill).samples({{floats(2, 3), 2.5}});
-  t.op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor").doc("One number everywhere.").composed(fill_tensor).samples({{floats(2, 3), floats()}});
-  t.op("aten::zero(Tensor self) -> Tensor").doc("Zeros.").composed(zero).samples(any);
   const char* doc = "The tensor in another dtype; itself if it has that already.";
   t.op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
        "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
