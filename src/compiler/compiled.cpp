@@ -1,0 +1,196 @@
+#include "compiler/compiled.h"
+
+#include <algorithm>
+
+#include "compiler/library.h"
+#include "ir/text.h"
+#include "runtime/cpu/allocator.h"
+#include "runtime/cpu/launch.h"
+#include "runtime/thread_pool.h"
+#include "support/error.h"
+#include "support/small_vector.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::ExprKind;
+
+namespace {
+constexpr size_t kDepth = 64;
+}
+
+SizeProgram::SizeProgram(Expr e) {
+  if (e.is_constant())
+    constant_ = e.constant();
+  else
+    emit(e);
+  // Each instruction adds one value at most.
+  size_t depth = 0, most = 0;
+  for (const Instruction& i : code_) most = std::max(most, i.op <= Symbol ? ++depth : --depth);
+  BRASA_ASSERT(most <= kDepth, "a size is computed from too many parts: ", e);
+}
+
+void SizeProgram::emit(Expr e) {
+  auto fold = [&](Op op, bool with_value) {
+    bool first = true;
+    if (with_value) {
+      code_.push_back({Push, e->value});
+      first = false;
+    }
+    for (Expr a : e->args) {
+      emit(a);
+      if (!first) code_.push_back({op, 0});
+      first = false;
+    }
+  };
+  switch (e->kind) {
+    case ExprKind::Constant:
+      code_.push_back({Push, e->value});
+      return;
+    case ExprKind::Size:
+      code_.push_back({Symbol, e->id});
+      return;
+    case ExprKind::Mul:
+      return fold(Mul, e->value != 1);
+    case ExprKind::Add:
+      return fold(Add, e->value != 0);
+    case ExprKind::FloorDiv:
+      return fold(Div, false);
+    case ExprKind::Mod:
+      return fold(Mod, false);
+    case ExprKind::Min:
+      return fold(Min, false);
+    case ExprKind::Max:
+      return fold(Max, false);
+    default:
+      fail_internal(str("a size depends on the loop index in ", e));
+  }
+}
+
+int64_t SizeProgram::evaluate(const int64_t* symbols) const {
+  int64_t stack[kDepth];
+  size_t top = 0;
+  auto floor_div = [](int64_t a, int64_t b) {
+    if (b == 0) return int64_t{0};
+    int64_t q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+  };
+  for (const Instruction& i : code_) {
+    if (i.op <= Symbol) {
+      stack[top++] = i.op == Push ? i.value : symbols[i.value];
+      continue;
+    }
+    int64_t b = stack[--top];
+    int64_t& a = stack[top - 1];
+    switch (i.op) {
+      case Add:
+        a += b;
+        break;
+      case Mul:
+        a *= b;
+        break;
+      case Div:
+        a = floor_div(a, b);
+        break;
+      case Mod:
+        a = b == 0 ? 0 : a - b * floor_div(a, b);
+        break;
+      case Min:
+        a = std::min(a, b);
+        break;
+      default:
+        a = std::max(a, b);
+    }
+  }
+  return stack[0];
+}
+
+Compiled::Compiled(const ir::Graph& graph, std::vector<Place> buffers, std::vector<Step> steps, std::vector<Batch> batches,
+                   std::vector<Check> checks, Expr arena_bytes, Report report)
+    : Executable(graph),
+      steps_(std::move(steps)),
+      batches_(std::move(batches)),
+      checks_(std::move(checks)),
+      arena_bytes_(arena_bytes),
+      text_(ir::print(graph)),
+      report_(std::move(report)) {
+  for (const Place& p : buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
+}
+
+void Compiled::run_step(const Step& s, void* const* buffers, const int64_t* symbols) const {
+  SmallVector<void*, 16> pointers(s.buffers.size());
+  for (size_t i = 0; i < s.buffers.size(); ++i) pointers[i] = buffers[s.buffers[i]];
+  if (s.is_sort)
+    return sort(s.dtype, pointers[0], pointers[1], static_cast<int64_t*>(pointers[2]), s.outer(symbols), s.length(symbols),
+                s.inner(symbols), s.descending);
+  SmallVector<int64_t, 16> sizes(s.sizes.size());
+  for (size_t i = 0; i < s.sizes.size(); ++i) sizes[i] = symbols[s.sizes[i]];
+  runtime::cpu::launch(s.kernel.function, pointers.data(), sizes.data(), s.count(symbols), s.grain,
+                       static_cast<size_t>(s.scratch(symbols)));
+}
+
+void Compiled::run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const {
+  // Task i of the batch is a piece of the step whose first task is the last one at most i.
+  SmallVector<int64_t, 64> first;
+  int64_t tasks = 0;
+  for (size_t s = b.begin; s < b.end; ++s) {
+    first.push_back(tasks);
+    tasks += (steps_[s].count(symbols) + steps_[s].grain - 1) / steps_[s].grain;
+  }
+  runtime::parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
+    size_t s = static_cast<size_t>(std::upper_bound(first.begin(), first.end(), begin) - first.begin()) - 1;
+    while (begin < end) {
+      int64_t stop = s + 1 < first.size() ? std::min(end, first[s + 1]) : end;
+      if (begin < stop) {
+        const Step& step = steps_[b.begin + s];
+        SmallVector<void*, 16> pointers(step.buffers.size());
+        for (size_t i = 0; i < step.buffers.size(); ++i) pointers[i] = buffers[step.buffers[i]];
+        SmallVector<int64_t, 16> sizes(step.sizes.size());
+        for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = symbols[step.sizes[i]];
+        int64_t from = (begin - first[s]) * step.grain, to = std::min((stop - first[s]) * step.grain, step.count(symbols));
+        step.kernel.function(pointers.data(), sizes.data(), from, to, nullptr);
+      }
+      begin = stop;
+      ++s;
+    }
+  });
+}
+
+void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
+  struct Arena {
+    size_t bytes;
+    std::byte* data;
+    explicit Arena(size_t n) : bytes(n), data(static_cast<std::byte*>(n ? runtime::cpu::allocate(n) : nullptr)) {}
+    ~Arena() {
+      if (data) runtime::cpu::deallocate(data, bytes);
+    }
+    Arena(const Arena&) = delete;
+  } arena(static_cast<size_t>(arena_bytes_(symbols)));
+  SmallVector<void*, 32> buffers(buffers_.size());
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const Buffer& b = buffers_[i];
+    buffers[i] = b.kind == Place::Input    ? inputs[b.index].data
+                 : b.kind == Place::Output ? outputs[b.index].data
+                                           : arena.data + b.offset(symbols);
+  }
+  auto check = [&](size_t after) {
+    for (const Check& c : checks_)
+      if (c.after == after && !*static_cast<const bool*>(buffers[c.buffer])) fail_index(c.message);
+  };
+  if (!checks_.empty()) check(static_cast<size_t>(-1));
+  for (const Batch& b : batches_) {
+    if (b.end - b.begin == 1)
+      run_step(steps_[b.begin], buffers.data(), symbols);
+    else
+      run_batch(b, buffers.data(), symbols);
+    if (!checks_.empty())
+      for (size_t s = b.begin; s < b.end; ++s) check(s);
+  }
+}
+
+const Report* report_of(const Executable& executable) {
+  auto* compiled = dynamic_cast<const Compiled*>(&executable);
+  return compiled ? &compiled->report() : nullptr;
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "compiler/compile.h"
+#include "compiler/kernels.h"
+#include "compiler/plan.h"
+
+namespace brasa::compiler {
+
+/// A number that each run computes from the graph's symbols; a constant costs nothing.
+class SizeProgram {
+ public:
+  SizeProgram() = default;
+  explicit SizeProgram(ir::Expr e);
+  int64_t operator()(const int64_t* symbols) const { return code_.empty() ? constant_ : evaluate(symbols); }
+
+ private:
+  enum Op : uint8_t { Push, Symbol, Add, Mul, Div, Mod, Min, Max };
+  struct Instruction {
+    Op op;
+    int64_t value;
+  };
+  void emit(ir::Expr e);
+  int64_t evaluate(const int64_t* symbols) const;
+  int64_t constant_ = 0;
+  std::vector<Instruction> code_;
+};
+
+/// One call of a kernel, or of a library's function.
+struct Step {
+  LoadedKernel kernel;
+  std::vector<int> buffers;     // positions in Compiled's buffers
+  std::vector<uint32_t> sizes;  // symbols that the kernel takes, in order
+  SizeProgram count, scratch;
+  int64_t grain = 1;
+  // A sort: the line's place among three dimensions.
+  bool is_sort = false, descending = false;
+  DType dtype = DType::Float32;
+  SizeProgram outer, length, inner;
+};
+
+/// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.
+struct Batch {
+  size_t begin, end;
+};
+
+class Compiled final : public Executable {
+ public:
+  struct Check {
+    size_t after;
+    int buffer;
+    std::string message;
+  };
+  Compiled(const ir::Graph& graph, std::vector<Place> buffers, std::vector<Step> steps, std::vector<Batch> batches,
+           std::vector<Check> checks, ir::Expr arena_bytes, Report report);
+
+  void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
+  std::string text() const override { return text_; }
+  const Report& report() const { return report_; }
+
+ private:
+  void run_step(const Step& s, void* const* buffers, const int64_t* symbols) const;
+  void run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const;
+
+  struct Buffer {
+    Place::Kind kind;
+    int index;
+    SizeProgram offset;
+  };
+  std::vector<Buffer> buffers_;
+  std::vector<Step> steps_;
+  std::vector<Batch> batches_;
+  std::vector<Check> checks_;
+  SizeProgram arena_bytes_;
+  std::string text_;
+  Report report_;
+};
+
+}  // namespace brasa::compiler

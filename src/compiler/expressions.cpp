@@ -1,0 +1,193 @@
+#include "compiler/expressions.h"
+
+#include "support/error.h"
+#include "support/hash.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+
+Expr place_of(const Index& index, const Shape& shape, const std::vector<Expr>& strides) {
+  if (strides.empty()) return linearise(index, shape);
+  Expr place(0);
+  for (size_t d = 0; d < index.size(); ++d) place = place + index[d] * strides[d];
+  return place;
+}
+
+size_t Expressions::Hash::operator()(const Key& k) const {
+  uint64_t h = mix(std::hash<Value>()(k.value), std::hash<Value>()(k.mask));
+  for (Expr e : k.index) h = mix(h, reinterpret_cast<uint64_t>(e.node()));
+  return mix(h, static_cast<uint64_t>(k.pass));
+}
+
+Expressions::Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<Value> buffers)
+    : group_(group), b_(builder), buffers_(std::move(buffers)) {}
+
+Value Expressions::at(Value v, const Index& index, Value mask) {
+  Prim p = prim_of(v);
+  if (is_leaf(p)) return leaf(v.node, index);
+  if (p == Prim::Input) {
+    int i = group_.input_index(v);
+    return b_.load(buffers_[i], place_of(index, type_of(v).shape, group_.inputs()[i].strides), mask);
+  }
+  Key key{v, mask, index, pass_};
+  if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+  Value out = hook_ ? hook_(v, index, mask) : Value{};
+  if (!out) out = compute(v, index, mask);
+  memo_[key] = out;
+  return out;
+}
+
+Value Expressions::compute(Value v, const Index& index, Value mask) {
+  const Node* n = v.node;
+  Prim p = prim_of(n);
+  if (is_view(p)) return at(n->arg<Value>(0), view_index(n, index), mask);
+  switch (p) {
+    case Prim::Pointwise: {
+      if (n->types[0].dtype == DType::Int64)
+        if (auto e = as_index(v, index)) return b_.index(*e);
+      ir::Args args;
+      for (const ir::Arg& a : n->args) args.push_back(a.is<Value>() ? ir::Arg(at(a.get<Value>(), index, mask)) : a);
+      return b_.graph().add(n->op, std::move(args), {{n->types[0].dtype, {}, false}})->out();
+    }
+    case Prim::Pad:
+      return pad(n, index, mask);
+    case Prim::Concat:
+      return concat(n, index, mask);
+    case Prim::Gather:
+      return gather(n, index, mask);
+    default:
+      fail_internal(str("no expression for ", n->op->name(), " in this place"));
+  }
+}
+
+Value Expressions::leaf(const Node* n, const Index& index) {
+  DType t = n->types[0].dtype;
+  switch (prim_of(n)) {
+    case Prim::Full: {
+      static const ir::Op* full = n->op;
+      return b_.graph().add(full, {n->arg(0), Shape{}, t}, {{t, {}, false}})->out();
+    }
+    case Prim::Iota:
+      return b_.convert(b_.index(index[n->arg<Expr>(1).constant()]), t);
+    default:
+      return b_.index(n->arg<Expr>(0));
+  }
+}
+
+Value Expressions::both(Value a, Value b) {
+  if (!a) return b;
+  if (!b || a == b) return a;
+  return b_.op("bit_and", {a, b});
+}
+
+Value Expressions::within(Expr e, Expr low, Expr high) {
+  Value out;
+  if (!(provably_less(e, low) == std::optional(false))) out = b_.op("ge", {b_.index(e), b_.index(low)});
+  if (!(provably_less(e, high) == std::optional(true))) out = both(out, b_.op("lt", {b_.index(e), b_.index(high)}));
+  return out;
+}
+
+std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
+  const Node* n = v.node;
+  if (n->types[v.index].dtype != DType::Int64) return std::nullopt;
+  Prim p = prim_of(n);
+  if (is_view(p)) return as_index(n->arg<Value>(0), view_index(n, index));
+  if (p == Prim::Iota) return index[n->arg<Expr>(1).constant()];
+  if (p == Prim::SizeValue) return n->arg<Expr>(0);
+  if (p == Prim::Full) {
+    if (auto* e = n->arg(0).get_if<Expr>()) return *e;
+    return std::nullopt;
+  }
+  if (p != Prim::Pointwise || n->args.size() != 2 || !n->arg(1).is<Value>()) return std::nullopt;
+  auto a = as_index(n->arg<Value>(0), index);
+  if (!a) return std::nullopt;
+  auto b = as_index(n->arg<Value>(1), index);
+  if (!b) return std::nullopt;
+  const std::string& name = n->op->name();
+  if (name == "prim::add") return *a + *b;
+  if (name == "prim::sub") return *a - *b;
+  if (name == "prim::mul") return *a * *b;
+  // Division truncates; it is the floor where nothing is negative.
+  bool floors = (*a)->min >= 0 && (*b)->min >= 1;
+  if (name == "prim::div" && floors) return floordiv(*a, *b);
+  if (name == "prim::rem" && floors) return mod(*a, *b);
+  return std::nullopt;
+}
+
+Value Expressions::pad(const Node* n, const Index& index, Value mask) {
+  const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
+  Value x = n->arg<Value>(0), inside;
+  const Shape& shape = type_of(x).shape;
+  Index at_x(index.size());
+  for (size_t d = 0; d < index.size(); ++d) {
+    Expr i = index[d] - low[d], step = gaps[d] + 1;
+    if (step.is(1)) {
+      at_x[d] = i;
+      inside = both(inside, within(i, 0, shape[d]));
+      continue;
+    }
+    at_x[d] = floordiv(i, step);
+    inside = both(inside, within(i, 0, (shape[d] - 1) * step + 1));
+    Expr rest = mod(i, step);
+    if (!rest.is(0)) inside = both(inside, b_.op("eq", {b_.index(rest), b_.index(0)}));
+  }
+  Value value = at(x, at_x, both(mask, inside));
+  return inside ? b_.op("select", {inside, value, at(n->arg<Value>(1), {}, mask)}) : value;
+}
+
+Value Expressions::concat(const Node* n, const Index& index, Value mask) {
+  const auto& xs = n->arg<std::vector<Value>>(0);
+  int64_t dim = n->arg<Expr>(1).constant();
+  std::vector<Expr> starts{0};
+  for (Value x : xs) starts.push_back(starts.back() + type_of(x).shape[dim]);
+  Value out;
+  for (size_t i = xs.size(); i-- > 0;) {
+    Expr size = type_of(xs[i]).shape[dim];
+    if (size.is(0)) continue;
+    Index at_x = index;
+    at_x[dim] = index[dim] - starts[i];
+    Value piece = at(xs[i], at_x, both(mask, within(at_x[dim], 0, size)));
+    Value before_end = out ? within(index[dim], 0, starts[i + 1]) : Value{};
+    out = before_end ? b_.op("select", {before_end, piece, out}) : piece;
+  }
+  if (!out) out = at(xs[0], index, mask);
+  return out;
+}
+
+Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mask) {
+  if (auto e = as_index(indices, index)) {
+    bool low = (*e)->min >= 0, high = provably_less(*e, size) == std::optional(true);
+    Expr out = *e;
+    if (!high) out = min(out, size - 1);
+    if (!low) out = max(out, 0);
+    return out;
+  }
+  Value v = at(indices, index, mask);
+  Value last = b_.index(size - 1);
+  v = b_.op("max", {b_.op("min", {v, last}), b_.index(0)});
+  auto [it, added] = bound_.try_emplace(v);
+  if (added) it->second = b_.bind(v, size);
+  return it->second;
+}
+
+Value Expressions::gather(const Node* n, const Index& index, Value mask) {
+  Value x = n->arg<Value>(0);
+  const auto& indices = n->arg<std::vector<Value>>(1);
+  std::vector<int64_t> dims = int_args(n, 2);
+  const Shape& shape = type_of(x).shape;
+  auto rank = static_cast<int64_t>(type_of(indices[0]).shape.size());
+  Index front(index.begin(), index.begin() + rank), place(shape.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    place[dims[i]] = picked(indices[i], front, shape[dims[i]], mask);
+    mask = both(mask, within(0, 0, shape[dims[i]]));  // nothing to read in an empty dimension
+  }
+  int64_t k = rank;
+  for (int64_t d : other_dims(dims, type_of(x).rank())) place[d] = index[k++];
+  return at(x, place, mask);
+}
+
+}  // namespace brasa::compiler

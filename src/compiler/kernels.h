@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/cpu/code.h"
+
+namespace brasa::compiler {
+
+/// A compiled kernel; alive as long as its code.
+struct LoadedKernel {
+  std::shared_ptr<const runtime::cpu::Code> code;
+  runtime::cpu::Kernel function = nullptr;
+};
+
+/// The kernels of these loop graphs (texts without a name), in order: from this process, the pack beside the library, the
+/// disk cache, or the code generator, which then compiles all missing ones at once.
+std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const std::string& target);
+
+/// How often each source had to answer, for tests and `explain`.
+struct KernelCounts {
+  int64_t memory = 0, pack = 0, disk = 0, compiled = 0;
+};
+KernelCounts kernel_counts();
+/// Forgets the kernels of this process; what runs keeps its own.
+void forget_kernels();
+
+}  // namespace brasa::compiler

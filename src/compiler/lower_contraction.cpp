@@ -1,0 +1,140 @@
+#include "compiler/lowering.h"
+#include "compiler/prepare.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+// Tiles of rows x columns stay in registers while all of k passes. Rows and columns beyond the end of the result are computed
+// from what lies near, and not stored.
+class Contraction {
+ public:
+  Contraction(const Group& g, const Schedule& s, const Machine& m) : g_(g), s_(s), m_(m), l_(g, m) {
+    for (const Node* n : g.graph->nodes())
+      if (prim_of(n) == Prim::Dot) dot_ = n;
+    const ir::Shape& shape = dot_->types[0].shape;
+    batched_ = shape.size() == 3;
+    rows_ = shape[shape.size() - 2];
+    columns_ = shape.back();
+    k_ = type_of(dot_->arg<Value>(0)).shape.back();
+  }
+
+  Lowered run() {
+    m_.gpu ? declare_gpu() : declare();
+    Expressions& e = l_.expressions();
+    Value product;
+    e.set_hook([&](Value v, const Index&, Value) -> Value {
+      if (v.node != dot_) return {};
+      if (!product) product = l_.b().convert(sum(), dot_->types[0].dtype);
+      return product;
+    });
+    Value mask = e.both(e.within(m_at_, 0, rows_), e.within(n_at_, 0, columns_));
+    Index index;
+    if (batched_) index.push_back(batch_at_);
+    index.insert(index.end(), {m_at_, n_at_});
+    for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
+      Value v = g_.graph->outputs()[i].value;
+      Index at = member_index(v.node, g_.domain, index);
+      l_.b().store(l_.output_buffer(i), l_.output_place(i, at), e.at(v, at, mask), mask);
+    }
+    return l_.finish(s_.work);
+  }
+
+ private:
+  void declare() {
+    LoopBuilder& b = l_.b();
+    int64_t tile = columns_.is_constant() ? std::min<int64_t>(columns_.constant(), s_.vectors * s_.width) : s_.vectors * s_.width;
+    Pieces row_tiles = pieces_of(ceildiv(rows_, s_.rows), s_.row_blocks);
+    Expr panels = ceildiv(columns_, tile);
+    if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
+    Expr rows = loop("parallel", row_tiles.count), panel;
+    if (s_.panel_blocks == 0) {
+      panel = loop("serial", panels);
+    } else {
+      Pieces p = pieces_of(panels, s_.panel_blocks);
+      Expr piece = loop("parallel", p.count);
+      panel = piece * Expr(s_.panel_blocks) + loop("serial", p.inside(piece));
+    }
+    row_tile_ = rows * Expr(s_.row_blocks) + loop("serial", row_tiles.inside(rows));
+    unroll_ = b.loop("unroll", s_.rows);
+    m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
+    auto vectors = static_cast<int>((tile + s_.width - 1) / s_.width);
+    n_at_ = panel * Expr(tile) + b.loop("vector", tile, s_.width, vectors);
+    k_at_ = b.loop("serial", k_, 1, s_.k_unroll);
+  }
+
+  // One thread a column, a few rows each.
+  void declare_gpu() {
+    LoopBuilder& b = l_.b();
+    if (batched_) batch_at_ = b.loop("block", g_.domain.dims[0]);
+    row_tile_ = b.loop("block", ceildiv(rows_, s_.rows));
+    Expr panel = b.loop("block", ceildiv(columns_, s_.threads));
+    n_at_ = panel * Expr(s_.threads) + b.loop("thread", s_.threads);
+    unroll_ = b.loop("unroll", s_.rows);
+    m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
+    k_at_ = b.loop("serial", k_, 1, 1);
+  }
+
+  Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
+
+  Expr inside_rows(Expr m) const {
+    return provably_less(m, rows_) == std::optional(true) ? m : min(m, rows_ - 1);
+  }
+  Index operand_index(Expr first, Expr second) const {
+    Index index;
+    if (batched_) index.push_back(batch_at_);
+    index.insert(index.end(), {first, second});
+    return index;
+  }
+
+  Value sum() {
+    DType acc = accumulator_of(dot_->types[0].dtype);
+    Value a = l_.b().convert(first_operand(), acc), b = l_.b().convert(second_operand(), acc);
+    return l_.b().reduce(l_.b().op("mul", {a, b}), {k_at_}, "add");
+  }
+
+  Value first_operand() {
+    Value a = dot_->arg<Value>(0);
+    if (!s_.stage_rows) return l_.expressions().at(a, operand_index(inside_rows(m_at_), k_at_));
+    LoopBuilder& b = l_.b();
+    Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_, s_.width, 1);
+    Expr m = inside_rows(row_tile_ * Expr(s_.rows) + row);
+    Value stage = b.stage(l_.expressions().at(a, operand_index(m, k)), {row, k});
+    return b.load(stage, unroll_ * k_ + k_at_);
+  }
+
+  Value second_operand() {
+    Value v = dot_->arg<Value>(1);
+    Index index = operand_index(k_at_, n_at_);
+    Expressions& e = l_.expressions();
+    // Panels are filled up with zeros, which may be read.
+    if (prim_of(v) == Prim::Slice) {
+      Value whole = v.node->arg<Value>(0);
+      Index at = view_index(v.node, index);
+      if (at == index && !e.within(n_at_, 0, type_of(whole).shape.back())) return e.at(whole, index);
+    }
+    return e.at(v, index, e.within(n_at_, 0, columns_));
+  }
+
+  const Group& g_;
+  const Schedule& s_;
+  const Machine& m_;
+  Lowering l_;
+  const Node* dot_ = nullptr;
+  bool batched_ = false;
+  Expr rows_, columns_, k_;
+  Expr batch_at_, row_tile_, unroll_, m_at_, n_at_, k_at_;
+};
+
+}  // namespace
+
+void lower_contraction(const Group& group, const Schedule& schedule, const Machine& machine, std::vector<Lowered>& out) {
+  out.push_back(Contraction(group, schedule, machine).run());
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "compiler/expressions.h"
+#include "compiler/lower.h"
+#include "compiler/places.h"
+
+// What the lowerings of the sorts of groups share.
+namespace brasa::compiler {
+
+/// A loop graph with a buffer for each tensor of the group.
+class Lowering {
+ public:
+  Lowering(const Group& group, const Machine& machine);
+
+  LoopBuilder& b() { return b_; }
+  Expressions& expressions() { return expressions_; }
+  ir::Value output_buffer(size_t i) const { return buffers_[group_.inputs.size() + i]; }
+  /// Where element `index` of output i lies.
+  ir::Expr output_place(size_t i, const Index& index) const;
+  /// Iterations over [0, extent), `piece` of them together: the expression outer * piece + inner, with both loops
+  /// declared. Kinds of no loop ("") must have one iteration.
+  Lowered finish(double work);
+
+ private:
+  const Group& group_;
+  std::unique_ptr<ir::Graph> graph_;
+  LoopBuilder b_;
+  std::vector<ir::Value> buffers_;
+  Expressions expressions_;
+};
+
+/// Pieces of an axis: the piece number ranges over `count`, a place in the piece over `inside`, which depends on `piece`.
+struct Pieces {
+  ir::Expr count;
+  int64_t size;
+  ir::Expr extent;
+  ir::Expr inside(ir::Expr piece) const;
+};
+Pieces pieces_of(ir::Expr extent, int64_t size);
+
+/// How many reductions over rows must have ended before each node of the group can be computed.
+std::vector<int> passes_of(const ir::Graph& group);
+
+}  // namespace brasa::compiler

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace brasa::compiler {
+
+/// What schedules depend on, read from a target description such as "x86-64+avx512" or "nvptx+sm_80".
+struct Machine {
+  std::string target;
+  int vector_bytes = 16;
+  int vector_registers = 16;
+  int threads = 1;
+  bool gpu = false;
+
+  /// Lanes of a vector of elements of this size.
+  int lanes(int64_t element_bytes) const { return static_cast<int>(vector_bytes / element_bytes); }
+};
+
+Machine machine_of(std::string_view target, int threads);
+
+}  // namespace brasa::compiler

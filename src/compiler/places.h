@@ -1,0 +1,21 @@
+#pragma once
+
+#include "compiler/fuse.h"
+#include "compiler/indexing.h"
+
+namespace brasa::compiler {
+
+/// Ids of ranges that exist only while places are looked at.
+constexpr uint32_t kProbeRange = 1u << 20;
+
+/// Every index expression that a loops group computes with, over one range for each dimension of its domain.
+struct Places {
+  Index ranges;
+  std::vector<ir::Expr> exprs;
+};
+Places places_of(const Group& group);
+
+/// The index of a member of a loops group for the iteration `index` of its domain: for a reduction that of its operand.
+Index member_index(const ir::Node* root, const Domain& domain, const Index& index);
+
+}  // namespace brasa::compiler

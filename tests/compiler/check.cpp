@@ -1,0 +1,164 @@
+#include "check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "ir/text.h"
+#include "ops/interpreter.h"
+#include "ops/primitives/interp.h"
+
+namespace brasa::compiler::testing {
+namespace {
+
+ops::Array random_array(const In& in, std::mt19937& rng) {
+  ops::Array a = ops::make_array(in.dtype, in.sizes);
+  std::uniform_real_distribution<double> real(in.low, in.high);
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    double v = real(rng);
+    if (is_integral(in.dtype, true))
+      ops::set_int(a, i, static_cast<int64_t>(std::floor(v)));
+    else
+      ops::set(a, i, v);
+  }
+  return a;
+}
+
+double tolerance_of(DType t) {
+  // A few units in the last place for each dtype, times what a chain of operations and a sum of some hundred terms adds.
+  switch (t) {
+    case DType::Float64:
+      return 1e-12;
+    case DType::Float32:
+      return 2e-5;
+    case DType::Float16:
+      return 4e-3;
+    case DType::BFloat16:
+      return 3e-2;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Report check(const std::vector<In>& inputs, const Build& build, const Options& options) {
+  ir::Graph graph(ir::Level::Primitives);
+  std::vector<int64_t> hints;
+  std::vector<ir::Value> values;
+  for (const In& in : inputs) {
+    ir::Shape shape;
+    std::vector<ir::Expr> strides;
+    auto number = [&](int64_t n) {
+      if (!options.symbolic) return ir::Expr(n);
+      hints.push_back(n);
+      return ir::Expr::size(static_cast<uint32_t>(hints.size()) - 1);
+    };
+    for (int64_t s : in.sizes) shape.push_back(number(s));
+    for (int64_t s : in.strides) strides.push_back(number(s));
+    values.push_back(graph.add_input({in.dtype, shape, false}, "", strides));
+  }
+  ir::Facts facts(hints);
+  {
+    ops::Builder builder(graph, facts);
+    std::vector<ir::Value> outputs = build(values);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      graph.add_output(outputs[i], i < options.into.size() ? options.into[i] : -1);
+  }
+
+  std::mt19937 rng(7);
+  std::vector<ops::Array> arrays;
+  for (const In& in : inputs) arrays.push_back(random_array(in, rng));
+  auto sized = ops::specialised(graph, [&](ir::Expr e) {
+    return ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); });
+  });
+  std::vector<ops::Array> expected = ops::evaluate(*sized, arrays);
+
+  std::shared_ptr<Executable> executable = compile(graph, facts, options.compile);
+  // Inputs in memory as their strides say.
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<std::vector<int64_t>> strides;
+  std::vector<Operand> operands;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<int64_t> s = inputs[i].strides.empty() ? ops::row_major(inputs[i].sizes) : inputs[i].strides;
+    int64_t size = size_of(inputs[i].dtype), last = 1;
+    for (size_t d = 0; d < s.size(); ++d) last += std::max<int64_t>(inputs[i].sizes[d] - 1, 0) * s[d];
+    memory.emplace_back(static_cast<size_t>(last * size + 64));
+    strides.push_back(s);
+    std::vector<int64_t> at(s.size());
+    int64_t n = 0;
+    if (arrays[i].numel() > 0) do {
+        int64_t place = 0;
+        for (size_t d = 0; d < s.size(); ++d) place += at[d] * s[d];
+        std::memcpy(memory[i].data() + place * size, arrays[i].data.data() + n++ * size, static_cast<size_t>(size));
+      } while (ops::next_index(at, inputs[i].sizes));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    operands.push_back({memory[i].data(), inputs[i].dtype, inputs[i].sizes, strides[i]});
+  std::vector<int64_t> symbols(executable->symbol_count() + 1);
+  executable->bind(operands, symbols.data());
+  std::vector<ops::Array> results;
+  std::vector<std::vector<int64_t>> result_strides;
+  for (const ir::Type& t : executable->output_types()) {
+    std::vector<int64_t> shape;
+    for (ir::Expr e : t.shape) shape.push_back(executable->evaluate(e, symbols.data()));
+    results.push_back(ops::make_array(t.dtype, shape));
+    // What is not written must not look right by accident.
+    std::fill(results.back().data.begin(), results.back().data.end(), std::byte{0x5a});
+    result_strides.push_back(ops::row_major(shape));
+  }
+  std::vector<Operand> outs;
+  for (size_t i = 0; i < results.size(); ++i)
+    outs.push_back({results[i].data.data(), results[i].dtype, results[i].shape, result_strides[i]});
+  executable->run(symbols.data(), operands, outs);
+
+  size_t fresh = 0;
+  for (size_t o = 0; o < graph.outputs().size(); ++o) {
+    const ir::Output& output = graph.outputs()[o];
+    const ops::Array& want = expected[o];
+    ops::Array got;
+    if (output.into < 0) {
+      got = results[fresh++];
+    } else {
+      got = ops::make_array(want.dtype, want.shape);
+      std::vector<int64_t> at(want.shape.size());
+      int64_t n = 0, size = size_of(want.dtype);
+      if (want.numel() > 0) do {
+          int64_t place = 0;
+          for (size_t d = 0; d < at.size(); ++d) place += at[d] * strides[output.into][d];
+          std::memcpy(got.data.data() + n++ * size, memory[output.into].data() + place * size, static_cast<size_t>(size));
+        } while (ops::next_index(at, want.shape));
+    }
+    EXPECT_EQ(got.shape, want.shape);
+    double tolerance = options.tolerance > 0 ? options.tolerance : tolerance_of(want.dtype);
+    int wrong = 0;
+    for (int64_t i = 0; i < want.numel() && wrong < 3; ++i) {
+      bool ok;
+      if (is_integral(want.dtype, true)) {
+        ok = ops::get_int(got, i) == ops::get_int(want, i);
+      } else {
+        double a = ops::get(got, i), b = ops::get(want, i);
+        ok = (std::isnan(a) && std::isnan(b)) || a == b || std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(b));
+      }
+      if (!ok) {
+        ++wrong;
+        ADD_FAILURE() << "output " << o << " element " << i << " is " << ops::get(got, i) << ", expected " << ops::get(want, i)
+                      << "\n" << ir::print(graph);
+      }
+    }
+  }
+  const Report* report = report_of(*executable);
+  return report ? *report : Report{};
+}
+
+void check_both(const std::vector<In>& inputs, const Build& build, double tolerance) {
+  Options options;
+  options.tolerance = tolerance;
+  check(inputs, build, options);
+  options.symbolic = true;
+  check(inputs, build, options);
+}
+
+}  // namespace brasa::compiler::testing

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "ops/algebra.h"
+
+// A graph compiled and run, compared with the reference interpreter.
+namespace brasa::compiler::testing {
+
+/// One input: its sizes, and bounds of its values.
+struct In {
+  DType dtype = DType::Float32;
+  std::vector<int64_t> sizes;
+  double low = -2, high = 2;
+  /// Strides in memory; empty: contiguous.
+  std::vector<int64_t> strides = {};
+};
+
+/// Builds the outputs from the inputs with the current Builder.
+using Build = std::function<std::vector<ir::Value>(const std::vector<ir::Value>&)>;
+
+struct Options {
+  bool symbolic = false;  // every size and stride of the inputs a symbol
+  double tolerance = 0;   // relative; 0: by dtype
+  std::vector<int> into = {};  // by output: Output::into
+  CompileOptions compile = {};
+};
+
+/// Fails the test where a result differs from the interpreter's. Gives the compiler's report.
+Report check(const std::vector<In>& inputs, const Build& build, const Options& options = {});
+/// With constant and with symbolic sizes.
+void check_both(const std::vector<In>& inputs, const Build& build, double tolerance = 0);
+
+}  // namespace brasa::compiler::testing
