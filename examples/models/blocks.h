@@ -1,0 +1,30 @@
+#pragma once
+
+#include <brasa/nn.h>
+
+namespace models {
+
+/// x + b(gelu(a(norm(x)))): the feed-forward half of a transformer block.
+struct MlpBlockImpl : brasa::nn::Module {
+  explicit MlpBlockImpl(int64_t width = 512, int64_t hidden = 2048);
+  brasa::Tensor forward(const brasa::Tensor& x);
+  brasa::nn::LayerNorm n{nullptr};
+  brasa::nn::Linear a{nullptr}, b{nullptr};
+};
+BRASA_MODULE(MlpBlock);
+
+/// where(x > 0, tanh(x y + z) sigmoid(z), min(exp(x), 4) - y) / 2 + x.
+struct PointwiseImpl : brasa::nn::Module {
+  brasa::Tensor forward(const brasa::Tensor& x, const brasa::Tensor& y, const brasa::Tensor& z);
+};
+BRASA_MODULE(Pointwise);
+
+/// softmax(layer_norm(x) / 8) over the last dimension.
+struct SoftmaxNormImpl : brasa::nn::Module {
+  explicit SoftmaxNormImpl(int64_t width);
+  brasa::Tensor forward(const brasa::Tensor& x);
+  brasa::nn::LayerNorm n{nullptr};
+};
+BRASA_MODULE(SoftmaxNorm);
+
+}  // namespace models

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <brasa/nn.h>
+
+namespace models {
+
+struct GPTOptions {
+  int64_t depth = 4, width = 384, heads = 6, vocabulary = 8192, context = 256;
+};
+
+struct GPTBlockImpl : brasa::nn::Module {
+  GPTBlockImpl(int64_t width, int64_t heads);
+  brasa::Tensor forward(const brasa::Tensor& x);
+  int64_t heads;
+  brasa::nn::LayerNorm l1{nullptr}, l2{nullptr};
+  brasa::nn::Linear qkv{nullptr}, o{nullptr}, a{nullptr}, b{nullptr};
+};
+BRASA_MODULE(GPTBlock);
+
+/// A GPT-2-like language model with an output matrix of its own. Token numbers [n, t] -> scores [n · t, vocabulary].
+struct GPTImpl : brasa::nn::Module {
+  explicit GPTImpl(const GPTOptions& options = {});
+  brasa::Tensor forward(const brasa::Tensor& tokens);
+  brasa::nn::Embedding e{nullptr};
+  brasa::Tensor p;
+  brasa::nn::ModuleList blocks;
+  brasa::nn::LayerNorm f{nullptr};
+  brasa::nn::Linear head{nullptr};
+};
+BRASA_MODULE(GPT);
+
+}  // namespace models

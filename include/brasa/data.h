@@ -1,0 +1,8 @@
+#pragma once
+
+// Datasets, their transforms, samplers, the loader with worker threads.
+#include <brasa/data/data_loader.h>
+#include <brasa/data/datasets.h>
+#include <brasa/data/example.h>
+#include <brasa/data/samplers.h>
+#include <brasa/data/transforms.h>

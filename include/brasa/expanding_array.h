@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <iosfwd>
+#include <vector>
+
+#include <brasa/array_ref.h>
+#include <brasa/error.h>
+
+namespace brasa {
+
+namespace detail {
+[[noreturn]] BRASA_API void expanding_array_error(size_t expected, size_t got);
+}
+
+/// D numbers, made from D of them or from one that stands for all: `Conv2dOptions(3, 8, 3)`, `.stride({2, 1})`.
+template <size_t D, class T = int64_t>
+class ExpandingArray {
+ public:
+  ExpandingArray(T all) { values_.fill(all); }                                          // NOLINT
+  ExpandingArray(std::initializer_list<T> list) : ExpandingArray(ArrayRef<T>(list)) {}  // NOLINT
+  ExpandingArray(const std::vector<T>& list) : ExpandingArray(ArrayRef<T>(list)) {}     // NOLINT
+  ExpandingArray(const std::array<T, D>& values) : values_(values) {}                   // NOLINT
+  ExpandingArray(ArrayRef<T> list) {                                                    // NOLINT
+    if (list.size() != D) detail::expanding_array_error(D, list.size());
+    for (size_t i = 0; i < D; ++i) values_[i] = list[i];
+  }
+  std::array<T, D>& operator*() { return values_; }
+  const std::array<T, D>& operator*() const { return values_; }
+  std::array<T, D>* operator->() { return &values_; }
+  const std::array<T, D>* operator->() const { return &values_; }
+  operator ArrayRef<T>() const { return ArrayRef<T>(values_); }  // NOLINT
+  size_t size() const { return D; }
+
+ private:
+  std::array<T, D> values_;
+};
+
+/// "[3, 3]".
+template <size_t D, class T>
+std::ostream& operator<<(std::ostream& out, const ExpandingArray<D, T>& a) {
+  return out << ArrayRef<T>(a);
+}
+
+}  // namespace brasa

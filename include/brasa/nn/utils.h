@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include <brasa/tensor.h>
+
+namespace brasa::nn::utils {
+
+/// Scales the gradients in place so that the norm over all of them is at most max_norm, and returns what it was, as a rank-0
+/// tensor. Parameters without a gradient are left out.
+BRASA_API Tensor clip_grad_norm_tensor_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2.0);
+/// As above, as a number. With `error_if_nonfinite` a norm of inf or nan is a brasa::Error.
+BRASA_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2.0,
+                                 bool error_if_nonfinite = false);
+BRASA_API double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type = 2.0,
+                                 bool error_if_nonfinite = false);
+BRASA_API void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
+/// One long vector of all, and back.
+BRASA_API Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
+BRASA_API void vector_to_parameters(const Tensor& vec, const std::vector<Tensor>& parameters);
+
+}  // namespace brasa::nn::utils

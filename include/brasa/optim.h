@@ -1,0 +1,7 @@
+#pragma once
+
+// Optimizers and learning-rate schedules.
+#include <brasa/optim/adam.h>
+#include <brasa/optim/optimizer.h>
+#include <brasa/optim/schedulers.h>
+#include <brasa/optim/sgd.h>

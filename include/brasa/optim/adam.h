@@ -1,0 +1,87 @@
+#pragma once
+
+#include <tuple>
+
+#include <brasa/optim/optimizer.h>
+
+namespace brasa::optim {
+
+/// What Adam and AdamW share: only the default of weight_decay and what it means differ.
+template <class Derived>
+struct BRASA_API AdamLikeOptions : public OptimizerCloneableOptions<Derived> {
+  using Betas = std::tuple<double, double>;
+  AdamLikeOptions(double lr, double weight_decay) : lr_(lr), weight_decay_(weight_decay) {}
+#define BRASA_ADAM_ARG(T, name)                      \
+  Derived& name(const T& v) {                        \
+    name##_ = v;                                     \
+    return static_cast<Derived&>(*this);             \
+  }                                                  \
+  const T& name() const noexcept { return name##_; } \
+  T& name() noexcept { return name##_; }
+  BRASA_ADAM_ARG(double, lr)
+  BRASA_ADAM_ARG(Betas, betas)
+  BRASA_ADAM_ARG(double, eps)
+  BRASA_ADAM_ARG(double, weight_decay)
+  BRASA_ADAM_ARG(bool, amsgrad)
+  BRASA_ADAM_ARG(bool, maximize)
+#undef BRASA_ADAM_ARG
+  void serialize(serialize::OutputArchive& archive) const override;
+  void serialize(serialize::InputArchive& archive) override;
+
+ private:
+  double lr_;
+  Betas betas_{0.9, 0.999};
+  double eps_ = 1e-8;
+  double weight_decay_;
+  bool amsgrad_ = false;
+  bool maximize_ = false;
+};
+
+struct BRASA_API AdamOptions : public AdamLikeOptions<AdamOptions> {
+  AdamOptions(double lr = 1e-3) : AdamLikeOptions(lr, 0) {}  // NOLINT
+};
+struct BRASA_API AdamWOptions : public AdamLikeOptions<AdamWOptions> {
+  AdamWOptions(double lr = 1e-3) : AdamLikeOptions(lr, 1e-2) {}  // NOLINT
+};
+
+struct BRASA_API AdamParamState : public OptimizerCloneableParamState<AdamParamState> {
+  /// Updates so far: float32 of no dimension. Parameters that are always updated together share one tensor.
+  BRASA_ARG(Tensor, step);
+  BRASA_ARG(Tensor, exp_avg);
+  BRASA_ARG(Tensor, exp_avg_sq);
+  BRASA_ARG(Tensor, max_exp_avg_sq);
+
+ public:
+  void serialize(serialize::OutputArchive& archive) const override;
+  void serialize(serialize::InputArchive& archive) override;
+};
+using AdamWParamState = AdamParamState;
+
+/// Kingma & Ba 2015: m ← β1 m + (1 - β1) g, v ← β2 v + (1 - β2) g², p ← p - lr m̂ / (sqrt(v̂) + eps); amsgrad: with the largest v so
+/// far. weight_decay is added to the gradient.
+class BRASA_API Adam : public Optimizer {
+ public:
+  explicit Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults = {});
+  explicit Adam(std::vector<Tensor> params, AdamOptions defaults = {})
+      : Adam(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  void load(serialize::InputArchive& archive) override;
+
+ protected:
+  void update(OptimizerParamGroup& group) override;
+  std::unique_ptr<OptimizerParamState> new_state() const override;
+};
+
+/// Adam with decoupled weight decay (Loshchilov & Hutter 2019): p ← p (1 - lr · weight_decay) before the update.
+class BRASA_API AdamW : public Optimizer {
+ public:
+  explicit AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults = {});
+  explicit AdamW(std::vector<Tensor> params, AdamWOptions defaults = {})
+      : AdamW(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  void load(serialize::InputArchive& archive) override;
+
+ protected:
+  void update(OptimizerParamGroup& group) override;
+  std::unique_ptr<OptimizerParamState> new_state() const override;
+};
+
+}  // namespace brasa::optim

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <brasa/arg.h>
+#include <brasa/serialize/archive.h>
+#include <brasa/tensor.h>
+
+namespace brasa::optim {
+
+/// What an optimizer keeps for one parameter.
+class BRASA_API OptimizerParamState {
+ public:
+  virtual ~OptimizerParamState();
+  virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
+  virtual void serialize(serialize::OutputArchive& archive) const = 0;
+  virtual void serialize(serialize::InputArchive& archive) = 0;
+};
+
+template <class Derived>
+class OptimizerCloneableParamState : public OptimizerParamState {
+ public:
+  std::unique_ptr<OptimizerParamState> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+
+/// The numbers of a parameter group.
+class BRASA_API OptimizerOptions {
+ public:
+  virtual ~OptimizerOptions();
+  virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
+  virtual void serialize(serialize::OutputArchive& archive) const = 0;
+  virtual void serialize(serialize::InputArchive& archive) = 0;
+  virtual double get_lr() const = 0;
+  virtual void set_lr(double lr) = 0;
+};
+
+template <class Derived>
+class OptimizerCloneableOptions : public OptimizerOptions {
+ public:
+  std::unique_ptr<OptimizerOptions> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+  double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }
+  void set_lr(double lr) override { static_cast<Derived&>(*this).lr(lr); }
+};
+
+/// Parameters with options of their own; without, those of the optimizer.
+class BRASA_API OptimizerParamGroup {
+ public:
+  OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT
+  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
+      : params_(std::move(params)), options_(std::move(options)) {}
+  OptimizerParamGroup(const OptimizerParamGroup& o);
+  OptimizerParamGroup& operator=(const OptimizerParamGroup& o);
+
+  bool has_options() const { return options_ != nullptr; }
+  /// brasa::Error if there are none.
+  OptimizerOptions& options();
+  const OptimizerOptions& options() const;
+  void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  std::vector<Tensor>& params() { return params_; }
+  const std::vector<Tensor>& params() const { return params_; }
+
+ private:
+  std::vector<Tensor> params_;
+  std::unique_ptr<OptimizerOptions> options_;
+};
+
+/// Changes parameters in place by their gradients. Every update is made of tensor operators, so that a step inside `compile`
+/// records; what changes from step to step is kept in tensors, so that it does not recompile.
+class BRASA_API Optimizer {
+ public:
+  using LossClosure = std::function<Tensor()>;
+  using State = std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>;
+
+  Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+  virtual ~Optimizer();
+
+  /// brasa::Error for a tensor that is no leaf or is already in a group.
+  void add_param_group(const OptimizerParamGroup& group);
+  /// One update of every parameter that has a gradient. The closure, if given, is evaluated first (with gradients) and its
+  /// loss returned.
+  Tensor step(LossClosure closure = nullptr);
+  void zero_grad(bool set_to_none = true);
+
+  std::vector<OptimizerParamGroup>& param_groups() noexcept { return param_groups_; }
+  const std::vector<OptimizerParamGroup>& param_groups() const noexcept { return param_groups_; }
+  /// By the parameter's `impl()`.
+  State& state() noexcept { return state_; }
+  const State& state() const noexcept { return state_; }
+  const OptimizerOptions& defaults() const noexcept { return *defaults_; }
+  OptimizerOptions& defaults() noexcept { return *defaults_; }
+  /// Parameters in all groups.
+  size_t size() const noexcept;
+
+  virtual void save(serialize::OutputArchive& archive) const;
+  virtual void load(serialize::InputArchive& archive);
+
+ protected:
+  /// Without autograd, once for each group.
+  virtual void update(OptimizerParamGroup& group) = 0;
+  virtual std::unique_ptr<OptimizerParamState> new_state() const = 0;
+  OptimizerParamState* find_state(const Tensor& parameter) const;
+
+  std::vector<OptimizerParamGroup> param_groups_;
+  State state_;
+  std::unique_ptr<OptimizerOptions> defaults_;
+};
+
+BRASA_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer);
+BRASA_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer);
+
+}  // namespace brasa::optim

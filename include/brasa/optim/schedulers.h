@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include <brasa/optim/optimizer.h>
+
+namespace brasa::optim {
+
+/// Sets the groups' learning rates; `step()` once after each epoch (or step) of the optimizer.
+class BRASA_API LRScheduler {
+ public:
+  explicit LRScheduler(Optimizer& optimizer);
+  virtual ~LRScheduler();
+  void step();
+
+ protected:
+  /// The rates after step_count_ steps.
+  virtual std::vector<double> get_lrs() = 0;
+  std::vector<double> get_current_lrs() const;
+
+  unsigned step_count_ = 0;
+
+ private:
+  void set_optimizer_lrs(const std::vector<double>& lrs);
+  Optimizer& optimizer_;
+};
+
+/// lr · gamma after every step_size steps.
+class BRASA_API StepLR : public LRScheduler {
+ public:
+  StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1);
+
+ private:
+  std::vector<double> get_lrs() override;
+  unsigned step_size_;
+  double gamma_;
+};
+
+}  // namespace brasa::optim

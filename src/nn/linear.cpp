@@ -1,0 +1,47 @@
+#include <brasa/nn/modules/linear.h>
+
+#include <cmath>
+#include <ostream>
+
+#include <brasa/brasa.h>
+#include <brasa/nn/functional.h>
+#include <brasa/nn/init.h>
+
+#include "nn/print.h"
+#include "support/error.h"
+
+namespace brasa::nn {
+
+void IdentityImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::Identity()"; }
+
+LinearImpl::LinearImpl(const LinearOptions& o) : options(o) { LinearImpl::reset(); }
+
+void LinearImpl::reset() {
+  BRASA_CHECK(options.in_features() >= 0 && options.out_features() >= 0,
+              "Linear: the features must not be negative, got ", options.in_features(), " and ",
+              options.out_features());
+  weight = register_parameter("weight", brasa::empty({options.out_features(), options.in_features()}));
+  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor());
+  reset_parameters();
+}
+
+void LinearImpl::reset_parameters() {
+  init::kaiming_uniform_(weight, std::sqrt(5.0));
+  if (!bias.defined()) return;
+  double bound = options.in_features() > 0 ? 1 / std::sqrt(static_cast<double>(options.in_features())) : 0;
+  init::uniform_(bias, -bound, bound);
+}
+
+void LinearImpl::pretty_print(std::ostream& stream) const {
+  stream << "torch::nn::Linear(in_features=" << options.in_features() << ", out_features=" << options.out_features()
+         << ", bias=" << word(options.bias()) << ")";
+}
+
+Tensor LinearImpl::forward(const Tensor& input) { return functional::linear(input, weight, bias); }
+
+void FlattenImpl::pretty_print(std::ostream& stream) const {
+  stream << "torch::nn::Flatten(start_dim=" << options.start_dim() << ", end_dim=" << options.end_dim() << ")";
+}
+Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
+
+}  // namespace brasa::nn

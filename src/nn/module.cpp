@@ -1,0 +1,266 @@
+#include <brasa/nn/module.h>
+
+#include <ostream>
+#include <typeinfo>
+
+#include <brasa/autograd.h>
+#include <brasa/nn/any.h>
+#include <brasa/nn/cloneable.h>
+#include <brasa/nn/pimpl.h>
+#include <brasa/serialize/archive.h>
+
+#include "support/error.h"
+
+namespace brasa {
+namespace detail {
+
+void dict_error(const std::string& subject, const std::string& key, const char* what) {
+  fail(str(subject, " '", key, "' ", what));
+}
+void expanding_array_error(size_t expected, size_t got) {
+  fail(str("expected ", static_cast<uint64_t>(expected), " values (or one for all), got ", static_cast<uint64_t>(got)));
+}
+
+}  // namespace detail
+
+namespace nn {
+namespace detail {
+
+void clone_error(const char* what, size_t expected, size_t got) {
+  fail(str("clone: the copy has ", got, " ", what, ", the module ", expected,
+           ". reset() must register all parameters, buffers and submodules, and nothing else may."));
+}
+Tensor copied(const Tensor& t, const std::optional<Device>& device) {
+  return device && !(t.device() == *device) ? t.to(*device) : t.clone();
+}
+void empty_holder() { fail("this module holder is empty: it was made with nullptr, or its module needs arguments"); }
+void any_arity_error(const std::type_info& module, size_t expected, size_t got) {
+  fail(str(autograd::detail::demangled(module.name()), "::forward takes ", expected, " arguments, got ", got));
+}
+void any_type_error(const std::type_info& expected, const std::type_info& got, const char* what, size_t index) {
+  fail(str("expected ", what, " ", index, " of type ", autograd::detail::demangled(expected.name()), ", got ",
+           autograd::detail::demangled(got.name())));
+}
+void any_empty_error(const char* what) { fail(str("an empty module cannot be ", what)); }
+
+}  // namespace detail
+
+namespace {
+
+std::string joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+}  // namespace
+
+Module::Module(std::string name) : name_(std::move(name)) {}
+Module::~Module() = default;
+
+const std::string& Module::name() const noexcept {
+  if (!name_) name_ = autograd::detail::demangled(typeid(*this).name());
+  return *name_;
+}
+
+std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
+  fail(str("clone() is not there for ", name(), ". Derive it from brasa::nn::Cloneable<", name(),
+           "> instead of brasa::nn::Module."));
+}
+void Module::clone_(Module&, const std::optional<Device>&) {}
+
+std::shared_ptr<Module> Module::shared() const {
+  auto p = std::const_pointer_cast<Module>(weak_from_this().lock());
+  BRASA_CHECK(p, name(), " is not kept by a shared_ptr: make it with std::make_shared or through its holder");
+  return p;
+}
+
+template <class F>
+void Module::below(const std::string& prefix, const F& f) const {
+  for (const auto& child : children_) {
+    std::string name = joined(prefix, child.key());
+    f(name, child.value());
+    child.value()->below(name, f);
+  }
+}
+
+void Module::apply(const std::function<void(Module&)>& function) {
+  function(*this);
+  below("", [&](const std::string&, const std::shared_ptr<Module>& m) { function(*m); });
+}
+void Module::apply(const std::function<void(const Module&)>& function) const {
+  function(*this);
+  below("", [&](const std::string&, const std::shared_ptr<Module>& m) { function(*m); });
+}
+void Module::apply(const std::function<void(const std::string&, Module&)>& function, const std::string& name_prefix) {
+  function(name_prefix, *this);
+  below(name_prefix, [&](const std::string& name, const std::shared_ptr<Module>& m) { function(name, *m); });
+}
+void Module::apply(const std::function<void(const std::string&, const Module&)>& function,
+                   const std::string& name_prefix) const {
+  function(name_prefix, *this);
+  below(name_prefix, [&](const std::string& name, const std::shared_ptr<Module>& m) { function(name, *m); });
+}
+void Module::apply(const std::function<void(const std::shared_ptr<Module>&)>& function) const {
+  function(shared());
+  below("", [&](const std::string&, const std::shared_ptr<Module>& m) { function(m); });
+}
+void Module::apply(const std::function<void(const std::string&, const std::shared_ptr<Module>&)>& function,
+                   const std::string& name_prefix) const {
+  function(name_prefix, shared());
+  below(name_prefix, function);
+}
+
+OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
+  OrderedDict<std::string, Tensor> result("Parameter");
+  for (const auto& p : parameters_)
+    if (p.value().defined()) result.insert(p.key(), p.value());
+  if (recurse)
+    below("", [&](const std::string& name, const std::shared_ptr<Module>& m) {
+      for (const auto& p : m->parameters_)
+        if (p.value().defined()) result.insert(joined(name, p.key()), p.value());
+    });
+  return result;
+}
+std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
+
+OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
+  OrderedDict<std::string, Tensor> result("Buffer");
+  for (const auto& b : buffers_)
+    if (b.value().defined()) result.insert(b.key(), b.value());
+  if (recurse)
+    below("", [&](const std::string& name, const std::shared_ptr<Module>& m) {
+      for (const auto& b : m->buffers_)
+        if (b.value().defined()) result.insert(joined(name, b.key()), b.value());
+    });
+  return result;
+}
+std::vector<Tensor> Module::buffers(bool recurse) const { return named_buffers(recurse).values(); }
+
+std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
+  std::vector<std::shared_ptr<Module>> result;
+  if (include_self) result.push_back(shared());
+  below("", [&](const std::string&, const std::shared_ptr<Module>& m) { result.push_back(m); });
+  return result;
+}
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const std::string& name_prefix,
+                                                                        bool include_self) const {
+  OrderedDict<std::string, std::shared_ptr<Module>> result("Submodule");
+  if (include_self) result.insert(name_prefix, shared());
+  below(name_prefix, [&](const std::string& name, const std::shared_ptr<Module>& m) { result.insert(name, m); });
+  return result;
+}
+std::vector<std::shared_ptr<Module>> Module::children() const { return children_.values(); }
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const { return children_; }
+
+void Module::train(bool on) {
+  for (auto& child : children_) child.value()->train(on);
+  is_training_ = on;
+}
+
+void Module::convert(const std::function<Tensor(const Tensor&)>& f) {
+  for (auto& child : children_) child.value()->convert(f);
+  NoGradGuard no_grad;
+  for (auto* tensors : {&parameters_, &buffers_})
+    for (auto& item : *tensors)
+      if (item.value().defined()) item.value().set_data(f(item.value()));
+}
+
+namespace {
+DType converted(const Tensor& t, DType dtype) {
+  return is_floating(dtype) && !is_floating(t.scalar_type()) ? t.scalar_type() : dtype;
+}
+}  // namespace
+
+void Module::to(Device device, DType dtype, bool non_blocking) {
+  convert([&](const Tensor& t) { return t.to(device, converted(t, dtype), non_blocking); });
+}
+void Module::to(DType dtype, bool non_blocking) {
+  convert([&](const Tensor& t) { return t.to(converted(t, dtype), non_blocking); });
+}
+void Module::to(Device device, bool non_blocking) {
+  convert([&](const Tensor& t) { return t.to(device, t.scalar_type(), non_blocking); });
+}
+
+void Module::zero_grad(bool set_to_none) {
+  for (auto& child : children_) child.value()->zero_grad(set_to_none);
+  for (auto& p : parameters_) {
+    if (!p.value().defined() || !p.value().grad().defined()) continue;
+    if (set_to_none) {
+      p.value().mutable_grad().reset();
+    } else {
+      p.value().mutable_grad().detach_();
+      p.value().mutable_grad().zero_();
+    }
+  }
+}
+
+void Module::save(serialize::OutputArchive& archive) const {
+  for (const auto& p : parameters_) archive.write(p.key(), p.value());
+  for (const auto& b : buffers_) archive.write(b.key(), b.value(), true);
+  for (const auto& child : children_) {
+    if (!child.value()->is_serializable()) continue;
+    serialize::OutputArchive nested;
+    child.value()->save(nested);
+    archive.write(child.key(), nested);
+  }
+}
+
+void Module::load(serialize::InputArchive& archive) {
+  for (auto& p : parameters_)
+    if (p.value().defined()) archive.read(p.key(), p.value());
+  for (auto& b : buffers_)
+    if (b.value().defined()) archive.read(b.key(), b.value(), true);
+  for (const auto& child : children_) {
+    if (!child.value()->is_serializable()) continue;
+    serialize::InputArchive nested;
+    bool found = archive.try_read(child.key(), nested);
+    if (found || !child.value()->parameters().empty() || !child.value()->buffers().empty()) child.value()->load(nested);
+  }
+}
+
+Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  BRASA_CHECK(!name.empty(), "a parameter must have a name");
+  BRASA_CHECK(name.find('.') == std::string::npos, "a parameter's name must not contain a dot, got '", name, "'");
+  if (tensor.defined()) {
+    bool differentiable = is_floating(tensor.scalar_type()) || is_complex(tensor.scalar_type());
+    BRASA_CHECK(differentiable || !requires_grad, "parameter '", name, "': a tensor of dtype ",
+                brasa::name(tensor.scalar_type()), " cannot require gradients");
+    tensor.set_requires_grad(requires_grad);
+  }
+  return parameters_.insert(std::move(name), std::move(tensor));
+}
+
+Tensor& Module::register_buffer(std::string name, Tensor tensor) {
+  BRASA_CHECK(!name.empty(), "a buffer must have a name");
+  BRASA_CHECK(name.find('.') == std::string::npos, "a buffer's name must not contain a dot, got '", name, "'");
+  return buffers_.insert(std::move(name), std::move(tensor));
+}
+
+void Module::add_child(std::string name, std::shared_ptr<Module> module) {
+  BRASA_CHECK(!name.empty(), "a submodule must have a name");
+  BRASA_CHECK(name.find('.') == std::string::npos, "a submodule's name must not contain a dot, got '", name, "'");
+  BRASA_CHECK(module, "submodule '", name, "' is empty");
+  children_.insert(std::move(name), std::move(module));
+}
+
+void Module::pretty_print(std::ostream& stream) const { stream << name(); }
+
+void Module::print_tree(std::ostream& stream, const std::string& indentation) const {
+  pretty_print(stream);
+  if (children_.is_empty()) return;
+  stream << "(\n";
+  std::string deeper = indentation + "  ";
+  for (const auto& child : children_) {
+    stream << deeper << "(" << child.key() << "): ";
+    child.value()->print_tree(stream, deeper);
+    stream << '\n';
+  }
+  stream << indentation << ")";
+}
+
+std::ostream& operator<<(std::ostream& stream, const Module& module) {
+  module.print_tree(stream, "");
+  return stream;
+}
+
+}  // namespace nn
+}  // namespace brasa

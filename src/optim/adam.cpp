@@ -1,0 +1,170 @@
+#include <brasa/optim/adam.h>
+
+#include <map>
+
+#include <brasa/brasa.h>
+
+#include "optim/numbers.h"
+#include "optim/state.h"
+#include "support/error.h"
+
+namespace brasa::optim {
+
+template <class Derived>
+void AdamLikeOptions<Derived>::serialize(serialize::OutputArchive& archive) const {
+  write_number(archive, "lr", lr_);
+  write_number(archive, "beta1", std::get<0>(betas_));
+  write_number(archive, "beta2", std::get<1>(betas_));
+  write_number(archive, "eps", eps_);
+  write_number(archive, "weight_decay", weight_decay_);
+  write_number(archive, "amsgrad", amsgrad_);
+  write_number(archive, "maximize", maximize_);
+}
+template <class Derived>
+void AdamLikeOptions<Derived>::serialize(serialize::InputArchive& archive) {
+  lr_ = read_number(archive, "lr");
+  betas_ = {read_number(archive, "beta1"), read_number(archive, "beta2")};
+  eps_ = read_number(archive, "eps");
+  weight_decay_ = read_number(archive, "weight_decay");
+  amsgrad_ = read_number(archive, "amsgrad") != 0;
+  maximize_ = read_number(archive, "maximize") != 0;
+}
+template struct AdamLikeOptions<AdamOptions>;
+template struct AdamLikeOptions<AdamWOptions>;
+
+void AdamParamState::serialize(serialize::OutputArchive& archive) const {
+  archive.write("step", step());
+  archive.write("exp_avg", exp_avg());
+  archive.write("exp_avg_sq", exp_avg_sq());
+  archive.write("max_exp_avg_sq", max_exp_avg_sq());
+}
+void AdamParamState::serialize(serialize::InputArchive& archive) {
+  archive.read("step", step());
+  archive.read("exp_avg", exp_avg());
+  archive.read("exp_avg_sq", exp_avg_sq());
+  archive.try_read("max_exp_avg_sq", max_exp_avg_sq());
+}
+
+namespace {
+
+template <class Options>
+void check(const char* name, const std::vector<OptimizerParamGroup>& groups) {
+  for (const OptimizerParamGroup& group : groups) {
+    const auto& o = static_cast<const Options&>(group.options());
+    auto [beta1, beta2] = o.betas();
+    BRASA_CHECK(o.lr() >= 0, name, ": invalid learning rate: ", o.lr());
+    BRASA_CHECK(o.eps() >= 0, name, ": invalid epsilon value: ", o.eps());
+    BRASA_CHECK(0 <= beta1 && beta1 < 1, name, ": invalid beta parameter at index 0: ", beta1);
+    BRASA_CHECK(0 <= beta2 && beta2 < 1, name, ": invalid beta parameter at index 1: ", beta2);
+    BRASA_CHECK(o.weight_decay() >= 0, name, ": invalid weight decay: ", o.weight_decay());
+  }
+}
+
+// Parameters whose step count is the same tensor; counted and corrected for once.
+struct Together {
+  Tensor step;
+  std::vector<std::pair<Tensor, AdamParamState*>> members;
+};
+
+std::vector<Together> counted(const std::vector<Tensor>& params, Optimizer::State& states) {
+  std::vector<Together> out;
+  Tensor fresh;
+  auto group_of = [&](const Tensor& step) -> Together& {
+    for (Together& t : out)
+      if (t.step.is_same(step)) return t;
+    return out.emplace_back(Together{step, {}});
+  };
+  for (const Tensor& p : params) {
+    if (!p.grad().defined()) continue;
+    auto& state =
+        static_cast<AdamParamState&>(*states.try_emplace(p.impl(), std::make_unique<AdamParamState>()).first->second);
+    if (!state.step().defined()) {
+      if (!fresh.defined()) fresh = state_zeros({}, kFloat32);
+      state.step(fresh);
+      state.exp_avg(state_zeros_like(p));
+      state.exp_avg_sq(state_zeros_like(p));
+    }
+    group_of(state.step()).members.emplace_back(p, &state);
+  }
+  // A parameter that sits this step out keeps its count; the others go on with a copy.
+  for (const Tensor& p : params) {
+    auto it = states.find(p.impl());
+    if (p.grad().defined() || it == states.end()) continue;
+    const Tensor& step = static_cast<AdamParamState&>(*it->second).step();
+    for (Together& t : out)
+      if (t.step.is_same(step)) {
+        t.step = step.clone();
+        for (auto& [parameter, state] : t.members) state->step(t.step);
+      }
+  }
+  return out;
+}
+
+// Equal counts become one tensor again after they were read one by one.
+void share_steps(Optimizer::State& states) {
+  std::map<double, Tensor> by_value;
+  for (auto& [key, state] : states) {
+    Tensor& step = static_cast<AdamParamState&>(*state).step();
+    step = by_value.try_emplace(step.item<double>(), step).first->second;
+  }
+}
+
+template <class Options>
+void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool decoupled) {
+  const auto& o = static_cast<const Options&>(group.options());
+  auto [beta1, beta2] = o.betas();
+  for (Together& together : counted(group.params(), states)) {
+    together.step.add_(1);
+    Tensor step_size, correction;
+    DType scale_type = DType::Bool;
+    for (auto& [p, state] : together.members) {
+      DType wanted = p.scalar_type() == kFloat64 ? kFloat64 : kFloat32;
+      if (wanted != scale_type) {
+        std::tie(step_size, correction) = _adam_scales(together.step, o.lr(), beta1, beta2, wanted);
+        scale_type = wanted;
+      }
+      Tensor grad = o.maximize() ? -p.grad() : p.grad();
+      if (o.weight_decay() != 0) {
+        if (decoupled)
+          p.mul_(1 - o.lr() * o.weight_decay());
+        else
+          grad = grad.add(p, o.weight_decay());
+      }
+      state->exp_avg().lerp_(grad, 1 - beta1);
+      state->exp_avg_sq()._adam_second_moment_(grad, beta2);
+      Tensor largest = state->exp_avg_sq();
+      if (o.amsgrad()) {
+        if (!state->max_exp_avg_sq().defined()) state->max_exp_avg_sq(state_zeros_like(p));
+        largest = state->max_exp_avg_sq();
+        maximum_out(largest, largest, state->exp_avg_sq());
+      }
+      p._adam_update_(state->exp_avg(), largest, step_size, correction, o.eps());
+    }
+  }
+}
+
+}  // namespace
+
+Adam::Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults)
+    : Optimizer(param_groups, std::make_unique<AdamOptions>(defaults)) {
+  check<AdamOptions>("Adam", param_groups_);
+}
+std::unique_ptr<OptimizerParamState> Adam::new_state() const { return std::make_unique<AdamParamState>(); }
+void Adam::load(serialize::InputArchive& archive) {
+  Optimizer::load(archive);
+  share_steps(state_);
+}
+void Adam::update(OptimizerParamGroup& group) { adam_update<AdamOptions>(group, state_, false); }
+
+AdamW::AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults)
+    : Optimizer(param_groups, std::make_unique<AdamWOptions>(defaults)) {
+  check<AdamWOptions>("AdamW", param_groups_);
+}
+std::unique_ptr<OptimizerParamState> AdamW::new_state() const { return std::make_unique<AdamParamState>(); }
+void AdamW::load(serialize::InputArchive& archive) {
+  Optimizer::load(archive);
+  share_steps(state_);
+}
+void AdamW::update(OptimizerParamGroup& group) { adam_update<AdamWOptions>(group, state_, true); }
+
+}  // namespace brasa::optim

@@ -1,0 +1,133 @@
+#include <brasa/optim/optimizer.h>
+
+#include <brasa/autograd.h>
+
+#include "support/error.h"
+
+namespace brasa::optim {
+
+OptimizerParamState::~OptimizerParamState() = default;
+OptimizerOptions::~OptimizerOptions() = default;
+
+OptimizerParamGroup::OptimizerParamGroup(const OptimizerParamGroup& o)
+    : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
+OptimizerParamGroup& OptimizerParamGroup::operator=(const OptimizerParamGroup& o) {
+  params_ = o.params_;
+  options_ = o.options_ ? o.options_->clone() : nullptr;
+  return *this;
+}
+OptimizerOptions& OptimizerParamGroup::options() {
+  BRASA_CHECK(options_, "this parameter group has no options: it is not in an optimizer yet");
+  return *options_;
+}
+const OptimizerOptions& OptimizerParamGroup::options() const {
+  return const_cast<OptimizerParamGroup*>(this)->options();
+}
+
+Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults)
+    : defaults_(std::move(defaults)) {
+  for (const OptimizerParamGroup& group : param_groups) add_param_group(group);
+}
+Optimizer::Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
+    : defaults_(std::move(defaults)) {
+  add_param_group(OptimizerParamGroup(std::move(parameters)));
+}
+Optimizer::~Optimizer() = default;
+
+void Optimizer::add_param_group(const OptimizerParamGroup& group) {
+  for (const Tensor& p : group.params()) {
+    BRASA_CHECK(p.defined(), "an optimizer cannot train an undefined tensor");
+    BRASA_CHECK(p.is_leaf(), "an optimizer can only train leaf tensors, got one that an operator made, of sizes ",
+                p.sizes());
+    int found = 0;
+    for (const Tensor& q : group.params()) found += q.is_same(p);
+    for (const OptimizerParamGroup& other : param_groups_)
+      for (const Tensor& q : other.params()) found += q.is_same(p);
+    BRASA_CHECK(found == 1, "a parameter of sizes ", p.sizes(), " appears in the optimizer's groups more than once");
+  }
+  OptimizerParamGroup added = group;
+  if (!added.has_options()) added.set_options(defaults_->clone());
+  param_groups_.push_back(std::move(added));
+}
+
+Tensor Optimizer::step(LossClosure closure) {
+  Tensor loss;
+  if (closure) {
+    AutoGradMode enable(true);
+    loss = closure();
+  }
+  NoGradGuard no_grad;
+  for (OptimizerParamGroup& group : param_groups_) update(group);
+  return loss;
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  for (OptimizerParamGroup& group : param_groups_)
+    for (Tensor& p : group.params()) {
+      if (!p.grad().defined()) continue;
+      if (set_to_none) {
+        p.mutable_grad().reset();
+      } else {
+        p.mutable_grad().detach_();
+        p.mutable_grad().zero_();
+      }
+    }
+}
+
+size_t Optimizer::size() const noexcept {
+  size_t n = 0;
+  for (const OptimizerParamGroup& group : param_groups_) n += group.params().size();
+  return n;
+}
+
+OptimizerParamState* Optimizer::find_state(const Tensor& parameter) const {
+  auto it = state_.find(parameter.impl());
+  return it == state_.end() ? nullptr : it->second.get();
+}
+
+void Optimizer::save(serialize::OutputArchive& archive) const {
+  size_t index = 0;
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
+    serialize::OutputArchive options;
+    param_groups_[g].options().serialize(options);
+    archive.write("param_groups." + std::to_string(g), options);
+    for (const Tensor& p : param_groups_[g].params()) {
+      if (OptimizerParamState* state = find_state(p)) {
+        serialize::OutputArchive nested;
+        state->serialize(nested);
+        archive.write("state." + std::to_string(index), nested);
+      }
+      ++index;
+    }
+  }
+}
+
+void Optimizer::load(serialize::InputArchive& archive) {
+  size_t index = 0;
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
+    serialize::InputArchive options;
+    archive.read("param_groups." + std::to_string(g), options);
+    param_groups_[g].options().serialize(options);
+    for (const Tensor& p : param_groups_[g].params()) {
+      serialize::InputArchive nested;
+      if (archive.try_read("state." + std::to_string(index++), nested)) {
+        auto state = new_state();
+        state->serialize(nested);
+        state_[p.impl()] = std::move(state);
+      } else {
+        state_.erase(p.impl());
+      }
+    }
+  }
+}
+
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer) {
+  optimizer.save(archive);
+  return archive;
+}
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer) {
+  optimizer.load(archive);
+  return archive;
+}
+
+}  // namespace brasa::optim

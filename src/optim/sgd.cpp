@@ -1,0 +1,68 @@
+#include <brasa/optim/sgd.h>
+
+#include <brasa/brasa.h>
+
+#include "optim/numbers.h"
+#include "optim/state.h"
+#include "support/error.h"
+
+namespace brasa::optim {
+
+void SGDOptions::serialize(serialize::OutputArchive& archive) const {
+  write_number(archive, "lr", lr());
+  write_number(archive, "momentum", momentum());
+  write_number(archive, "dampening", dampening());
+  write_number(archive, "weight_decay", weight_decay());
+  write_number(archive, "nesterov", nesterov());
+  write_number(archive, "maximize", maximize());
+}
+void SGDOptions::serialize(serialize::InputArchive& archive) {
+  lr(read_number(archive, "lr"));
+  momentum(read_number(archive, "momentum"));
+  dampening(read_number(archive, "dampening"));
+  weight_decay(read_number(archive, "weight_decay"));
+  nesterov(read_number(archive, "nesterov") != 0);
+  maximize(read_number(archive, "maximize") != 0);
+}
+
+void SGDParamState::serialize(serialize::OutputArchive& archive) const {
+  archive.write("momentum_buffer", momentum_buffer());
+}
+void SGDParamState::serialize(serialize::InputArchive& archive) { archive.read("momentum_buffer", momentum_buffer()); }
+
+SGD::SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
+    : Optimizer(param_groups, std::make_unique<SGDOptions>(defaults)) {
+  for (const OptimizerParamGroup& group : param_groups_) {
+    const auto& o = static_cast<const SGDOptions&>(group.options());
+    BRASA_CHECK(o.lr() >= 0, "SGD: invalid learning rate: ", o.lr());
+    BRASA_CHECK(o.momentum() >= 0, "SGD: invalid momentum: ", o.momentum());
+    BRASA_CHECK(o.weight_decay() >= 0, "SGD: invalid weight decay: ", o.weight_decay());
+    BRASA_CHECK(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0),
+                "SGD: Nesterov momentum requires a momentum and zero dampening");
+  }
+}
+
+std::unique_ptr<OptimizerParamState> SGD::new_state() const { return std::make_unique<SGDParamState>(); }
+
+void SGD::update(OptimizerParamGroup& group) {
+  const auto& o = static_cast<const SGDOptions&>(group.options());
+  for (const Tensor& p : group.params()) {
+    if (!p.grad().defined()) continue;
+    Tensor d = o.maximize() ? -p.grad() : p.grad();
+    if (o.weight_decay() != 0) d = d.add(p, o.weight_decay());
+    if (o.momentum() != 0) {
+      auto& state = static_cast<SGDParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second);
+      Tensor& buffer = state.momentum_buffer();
+      if (buffer.defined() || o.dampening() == 0) {
+        if (!buffer.defined()) buffer = state_zeros_like(p);
+        buffer.mul_(o.momentum()).add_(d, 1 - o.dampening());
+      } else {
+        buffer = d.clone();  // the first direction is not dampened
+      }
+      d = o.nesterov() ? d.add(buffer, o.momentum()) : buffer;
+    }
+    p.add_(d, -o.lr());
+  }
+}
+
+}  // namespace brasa::optim
