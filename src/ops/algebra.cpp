@@ -114,11 +114,12 @@ Value to_value(const Number& n) {
 
 Value scalar(const Number& n, DType dtype) {
   if (n.is_value()) return convert(n.arg().get<Value>(), dtype);
+  if (n.is_size()) return convert(prim::size_value(n.arg().get<Expr>()), dtype);
   return prim::full(n, {}, dtype);
 }
 
 Value full(const Number& n, const Shape& shape, DType dtype) {
-  if (n.is_value()) return broadcast_to(scalar(n, dtype), shape);
+  if (n.is_value() || n.is_size()) return broadcast_to(scalar(n, dtype), shape);
   return prim::full(n, shape, dtype);
 }
 
@@ -203,7 +204,8 @@ namespace {
 
 template <class F>
 Number on_numbers(const Number& a, const Number& b, F f) {
-  if (!a.is_value() && !b.is_value()) return Number(f(a.as_double(), b.as_double()));
+  auto known = [](const Number& n) { return !n.is_value() && !n.is_size(); };
+  if (known(a) && known(b)) return Number(f(a.as_double(), b.as_double()));
   return Number(f(scalar(a, DType::Float64), scalar(b, DType::Float64)));
 }
 

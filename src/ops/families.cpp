@@ -23,6 +23,10 @@ void add_families(Table& t) {
   add_norm(t);
   add_scan(t);
   add_softmax(t);
+  add_creation(t);
+  add_random(t);
+  add_loss(t);
+  add_nll(t);
   add_view(t);
   add_movement(t);
   add_indexing(t);

@@ -13,6 +13,11 @@ bool Number::is(double v) const {
   return false;
 }
 
+bool Number::is_size() const {
+  auto* e = arg_.get_if<Expr>();
+  return e && !e->is_constant();
+}
+
 bool Number::is_nan() const {
   auto* d = arg_.get_if<double>();
   return d && *d != *d;

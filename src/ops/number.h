@@ -16,6 +16,8 @@ class Number {
 
   const ir::Arg& arg() const { return arg_; }
   bool is_value() const { return arg_.is<ir::Value>(); }
+  /// A symbolic size.
+  bool is_size() const;
   /// A literal of exactly this value.
   bool is(double v) const;
   bool is_nan() const;

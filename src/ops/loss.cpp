@@ -1,0 +1,217 @@
+#include "ops/algebra.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+enum Reduction : int64_t { kNone, kMean, kSum };
+
+Value reduced(Value loss, int64_t reduction) {
+  BRASA_CHECK(reduction >= kNone && reduction <= kSum, reduction, " is not a valid value for reduction");
+  if (reduction == kNone) return loss;
+  std::vector<int64_t> all = reduced_dims(std::nullopt, rank_of(loss));
+  return reduction == kMean ? mean(loss, all) : sum(loss, all);
+}
+
+// The cotangent of each element's loss from that of the reduced one.
+Value spread(Value ct, Value loss_shaped, int64_t reduction) {
+  if (reduction == kMean) return ct / count(loss_shaped, reduced_dims(std::nullopt, rank_of(loss_shaped)), dtype_of(ct));
+  return ct;
+}
+
+Value relu(Value x) { return where(lt(x, 0), zeros_like(x), x); }
+
+void add_regression(Table& t) {
+  t.op("aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .doc("(self - target)², reduced by mean (1), sum (2) or not (0).")
+      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(square(x - y), reduction); })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 0}, {floats(4), floats(4), 2}});
+  t.op("aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .doc("|self - target|, reduced.")
+      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(abs(x - y), reduction); })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 2}});
+  t.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
+      .doc("d²/(2 beta) where d = |self - target| < beta, else d - beta/2, reduced.")
+      .composed_in_opmath([](Value x, Value y, int64_t reduction, double beta) {
+        BRASA_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta);
+        Value d = abs(x - y);
+        if (beta == 0) return reduced(d, reduction);
+        return reduced(where(lt(d, beta), 0.5 * d * d / beta, d - 0.5 * beta), reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 0, 0.5}});
+  t.op("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
+      .doc("d²/2 where d = |self - target| <= delta, else delta (d - delta/2), reduced.")
+      .composed_in_opmath([](Value x, Value y, int64_t reduction, double delta) {
+        BRASA_CHECK(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);
+        Value d = abs(x - y);
+        return reduced(where(le(d, delta), 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 0, 0.5}});
+}
+
+void add_regression_backward(Table& t) {
+  t.op("aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+      .doc("The derivative of mse_loss.")
+      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction) {
+        Value d = x - y;
+        return spread(ct, d, reduction) * (2 * d);
+      })
+      .samples({{floats(), floats(3, 5), floats(3, 5), 1}});
+  t.op("aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
+      .doc("The derivative of smooth_l1_loss.")
+      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction, double beta) {
+        Value d = x - y, g = spread(ct, d, reduction);
+        if (beta == 0) return g * prim::unary("sign", d);
+        return where(lt(abs(d), beta), g * d / beta, g * prim::unary("sign", d));
+      })
+      .samples({{floats(), floats(3, 5), floats(3, 5), 1, 0.5}});
+  t.op("aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
+      .doc("The derivative of huber_loss.")
+      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction, double delta) {
+        Value d = x - y, g = spread(ct, d, reduction);
+        return where(le(abs(d), delta), g * d, g * (delta * prim::unary("sign", d)));
+      })
+      .samples({{floats(), floats(3, 5), floats(3, 5), 1, 0.5}});
+  t.op("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+      .doc("The derivative of soft_margin_loss.")
+      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction) {
+        return spread(ct, x, reduction) * (-y * sigmoid(-(y * x)));
+      })
+      .samples({{floats(), floats(3, 5), floats(3, 5), 1}});
+}
+
+Value at_least(Value x, double low) { return where(lt(x, low), constant_like(x, low), x); }
+
+void check_binary(const char* op, Value x, Value y) {
+  BRASA_CHECK(rank_of(x) == rank_of(y), op, ": using a target size ", shape_of(y), " that is different to the input size ", shape_of(x),
+              " is not supported");
+  check_same_shape(op, x, y);
+}
+
+void add_binary(Table& t) {
+  t.op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
+      .doc("-(y max(log p, -100) + (1 - y) max(log(1 - p), -100)), weighted and reduced.")
+      .composed_in_opmath([](Value p, Value y, Value w, int64_t reduction) {
+        check_binary("binary_cross_entropy", p, y);
+        Value loss = (y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100);
+        return reduced(w ? loss * w : loss, reduction);
+      })
+      .vjp(own_derivative([](const Saved& s) {
+        Value p = s.in(0), y = s.in(1), w = s.in(2);
+        Value g = spread(s.ct(), p, s.arg<int64_t>(3));
+        if (w) g = g * w;
+        Value dp = g * (p - y) / at_least((1 - p) * p, 1e-12);
+        return std::vector{dp, g * (at_least(log1p(-p), -100) - at_least(log(p), -100))};
+      }))
+      .samples({{floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}, {floats(4).in(0.1, 0.9), floats(4).in(0, 1), floats(4), 0}});
+  t.op("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
+      .doc("The derivative of binary_cross_entropy.")
+      .composed_in_opmath([](Value ct, Value p, Value y, Value w, int64_t reduction) {
+        Value g = spread(ct, p, reduction) * (p - y) / at_least((1 - p) * p, 1e-12);
+        return w ? g * w : g;
+      })
+      .samples({{floats(), floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}});
+  t.op("aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
+      .doc("(1 - y) x - (1 + (pos_weight - 1) y) log sigmoid(x), weighted and reduced.")
+      .composed_in_opmath([](Value x, Value y, Value w, Value positive, int64_t reduction) {
+        check_binary("binary_cross_entropy_with_logits", x, y);
+        Value log_sigmoid = call("aten::log_sigmoid", {x});
+        Value loss = (1 - y) * x - (positive ? (1 + (positive - 1) * y) * log_sigmoid : log_sigmoid);
+        return reduced(w ? loss * w : loss, reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5).in(0, 1)}, {floats(3, 5), floats(3, 5).in(0, 1), floats(5), floats(5), 2}});
+}
+
+Value kl_divergence(Value x, Value y, bool log_target) {
+  return log_target ? exp(y) * (y - x) : call("aten::xlogy.Tensor", {y, y}) - y * x;
+}
+
+void add_probability(Table& t) {
+  t.op("aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
+      .doc("y (log y - x), or exp(y) (y - x) with log_target, reduced.")
+      .composed_in_opmath([](Value x, Value y, int64_t reduction, bool log_target) {
+        return reduced(kl_divergence(x, y, log_target), reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5).in(0.1, 1)}, {floats(4), floats(4), 0, true}});
+  t.op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
+      .doc("exp(x) - y x, or x - y log(x + eps), with Stirling's term for full, reduced.")
+      .composed_in_opmath([](Value x, Value y, bool log_input, bool full, double eps, int64_t reduction) {
+        Value loss = log_input ? exp(x) - y * x : x - y * log(x + eps);
+        if (full) {
+          Value safe = where(gt(y, 1), y, constant_like(y, 2));
+          Value stirling = safe * log(safe) - safe + 0.5 * log(6.283185307179586 * safe);
+          loss = loss + where(gt(y, 1), stirling, zeros_like(stirling));
+        }
+        return reduced(loss, reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5).in(0, 4), true, true, 1e-8, 1}, {floats(4).in(0.1, 2), floats(4), false, false, 1e-8, 2}});
+}
+
+void add_margins(Table& t) {
+  t.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .doc("log(1 + exp(-y x)), reduced.")
+      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(-call("aten::log_sigmoid", {y * x}), reduction); })
+      .samples({{floats(3, 5), floats(3, 5)}});
+  t.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
+      .doc("x where y = 1, max(0, margin - x) where y = -1, reduced.")
+      .composed_in_opmath([](Value x, Value y, double margin, int64_t reduction) {
+        Value far = where(eq(y, 1), zeros_like(x), relu(margin - x)), near = where(eq(y, -1), zeros_like(x), x);
+        return reduced(far + near, reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5)}});
+  t.op("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
+      .doc("max(0, margin - y (x1 - x2)), reduced.")
+      .composed_in_opmath([](Value a, Value b, Value y, double margin, int64_t reduction) {
+        BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) == rank_of(y), "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
+                    shape_of(a), ", input2: ", shape_of(b), ", target: ", shape_of(y));
+        return reduced(relu(-y * (a - b) + margin), reduction);
+      })
+      .samples({{floats(5), floats(5), floats(5), 0.5}});
+  t.op("aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
+      .doc("1 - cos where y = 1, max(0, cos - margin) where y = -1, reduced.")
+      .composed_in_opmath([](Value a, Value b, Value y, double margin, int64_t reduction) {
+        BRASA_CHECK(rank_of(y) <= 1 && rank_of(a) == rank_of(y) + 1 && rank_of(b) == rank_of(y) + 1,
+                    "cosine_embedding_loss: expected a target of at most 1 dimension and inputs of one more, got ", type_of(a), ", ", type_of(b),
+                    " and ", type_of(y));
+        constexpr double kEpsilon = 1e-12;  // PyTorch's, which keeps zero vectors finite
+        std::vector<int64_t> last = {rank_of(y)};
+        Value dot = sum(a * b, last), aa = sum(a * a, last) + kEpsilon, bb = sum(b * b, last) + kEpsilon;
+        Value cosine = dot / sqrt(aa * bb);
+        Value alike = where(eq(y, 1), 1 - cosine, zeros_like(cosine)), apart = where(eq(y, -1), relu(cosine - margin), zeros_like(cosine));
+        return reduced(alike + apart, reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5), ints(3)}});
+  t.op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
+      .doc("The p-norm of x1 - x2 + eps along the last dimension.")
+      .composed_in_opmath([](Value a, Value b, double p, double eps, bool keep) {
+        Value d = a - b + eps;
+        return call("aten::norm.ScalarOpt_dim", {d, p, int_arg({-1}), keep});
+      })
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 1.0}});
+  t.op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor")
+      .doc("max(0, margin + |anchor - positive| - |anchor - negative|), reduced.")
+      .composed_in_opmath([](Value anchor, Value positive, Value negative, double margin, double p, double eps, bool swap, int64_t reduction) {
+        BRASA_CHECK(rank_of(anchor) == rank_of(positive) && rank_of(anchor) == rank_of(negative),
+                    "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
+                    rank_of(anchor), "D, positive ", rank_of(positive), "D, and negative ", rank_of(negative), "D inputs");
+        BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin, " instead");
+        auto distance = [&](Value a, Value b) { return call("aten::pairwise_distance", {a, b, p, eps}); };
+        Value near = distance(anchor, positive), far = distance(anchor, negative);
+        if (swap) far = minimum(far, distance(positive, negative));
+        return reduced(relu(margin + near - far), reduction);
+      })
+      .samples({{floats(3, 5), floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(3, 5), floats(3, 5), 0.5, 1.0, 1e-6, true, 0}});
+}
+
+}  // namespace
+
+void add_loss(Table& t) {
+  add_regression(t);
+  add_regression_backward(t);
+  add_binary(t);
+  add_probability(t);
+  add_margins(t);
+}
+
+}  // namespace brasa::ops

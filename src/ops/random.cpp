@@ -1,0 +1,253 @@
+#include <cmath>
+#include <numbers>
+
+#include "ops/algebra.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+// Every element draws one 32-bit word of the generator's Philox stream, so that a seed gives the same numbers on any device.
+namespace brasa::ops {
+namespace {
+
+using OptDType = std::optional<DType>;
+using Text = std::optional<std::string>;
+using Flag = std::optional<bool>;
+
+#define BRASA_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+DType floating(const char* op, OptDType dtype, DType otherwise) {
+  DType t = dtype.value_or(otherwise);
+  BRASA_CHECK(is_floating(t), "\"", op, "\" not implemented for ", name(t));
+  return t;
+}
+
+// The words at `index` (flat, int64) of the stream as int64 in [0, 2^32).
+Value words(Value key, Value index) {
+  Shape shape = shape_of(index);
+  Value seed = broadcast_to(squeeze(narrow(key, 0, 0, 1), 0), shape), offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), shape);
+  return pointwise("bit_and", convert(prim::philox(seed, offset, index), DType::Int64), Number(int64_t{0xffffffff}));
+}
+
+// Box & Muller 1958: elements 2k and 2k + 1 are the cosine and the sine of one pair of words.
+Value standard_normal(Value key, const Shape& shape, DType dtype) {
+  DType wide = opmath(dtype);
+  bool twice = wide == DType::Float64;
+  Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
+  Value odd = pointwise("bit_and", i, 1), first = i - odd;
+  auto unit = [&](Value w, double add) {
+    if (twice) return (convert(w, wide) + add) * 0x1p-32;
+    return (convert(pointwise("shr", w, 8), wide) + add) * 0x1p-24;
+  };
+  Value radius = sqrt(-2.0 * log(unit(words(key, first), 1)));
+  Value angle = (2 * std::numbers::pi) * unit(words(key, first + 1), 0);
+  Value x = radius * where(eq(odd, 1), sin(angle), cos(angle));
+  return convert(prim::reshape(x, shape), dtype);
+}
+
+// In [low, high).
+Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) {
+  BRASA_CHECK(!low.is_constant() || !high.is_constant() || low.constant() < high.constant(), "random_ expects 'from' to be less than 'to', but got from=",
+              low, " >= to=", high);
+  Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
+  Expr span = high - low;
+  Value width = full(Number(Arg(span)), shape_of(i), DType::Int64), w = words(key, i);
+  bool narrow_span = span.is_constant() && span.constant() > 0 && span.constant() <= (int64_t{1} << 31);
+  Value r;
+  if (narrow_span) {
+    r = pointwise("shr", w * width, 32);
+  } else {
+    // Wide or symbolic: 63 bits, whose remainder is as good as even. The upper ones come from the far half of the stream.
+    Value more = pointwise("bit_and", words(key, i + Number(int64_t{1} << 62)), Number(int64_t{0x7fffffff}));
+    r = prim::binary("rem", pointwise("bit_or", pointwise("shl", more, 32), w), width);
+  }
+  return convert(prim::reshape(r + full(Number(Arg(low)), shape_of(r), DType::Int64), shape), dtype);
+}
+
+void add_uniform(Table& t) {
+  t.op("aten::rand(SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
+      .doc("Uniform in [0, 1).")
+      .random()
+      .composed([](Shape size, OptDType dtype, Text, Text, Flag, Value key) {
+        return uniform(key, size, floating("rand", dtype, DType::Float32));
+      })
+      .samples({{list({3, 5})}, {list({0})}});
+  t.op("aten::rand_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .doc("Uniform in [0, 1), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {
+        return uniform(key, shape_of(x), floating("rand_like", dtype, dtype_of(x)));
+      })
+      .samples({{floats(3, 5)}});
+  t.op("aten::uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
+      .doc("Uniform in [from, to), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double from, double to, Value key) {
+        DType t = floating("uniform", std::nullopt, dtype_of(x));
+        BRASA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+        return convert(uniform(key, shape_of(x), opmath(t)) * (to - from) + from, t);
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), -1.0, 2.0}});
+  t.op("aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+      .doc("Integers, uniform in [0, high).")
+      .random()
+      .composed([](Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
+        return integers(key, size, 0, high, dtype.value_or(DType::Int64));
+      })
+      .samples({{10, list({3, 5})}});
+  t.op("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+      .doc("Integers, uniform in [low, high).")
+      .random()
+      .composed([](Expr low, Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
+        return integers(key, size, low, high, dtype.value_or(DType::Int64));
+      })
+      .samples({{-3, 10, list({3, 5})}});
+  t.op("aten::randint_like(Tensor self, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .doc("Integers, uniform in [0, high), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
+        return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
+      })
+      .samples({{ints(3, 5), 10}});
+  t.op("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .doc("Integers, uniform in [low, high), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
+        return integers(key, shape_of(x), low, high, dtype.value_or(dtype_of(x)));
+      })
+      .samples({{ints(3, 5), -3, 10}});
+  t.op("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
+      .doc("Integers, uniform in [from, to), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, int64_t from, std::optional<int64_t> to, Value key) {
+        return integers(key, shape_of(x), from, to.value_or(INT64_MAX), dtype_of(x));
+      })
+      .no_gradient()
+      .samples({{ints(3, 5), -3, 10}});
+  t.op("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor")
+      .doc("Integers, uniform in [0, to), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, int64_t to, Value key) { return integers(key, shape_of(x), 0, to, dtype_of(x)); })
+      .no_gradient()
+      .samples({{ints(3, 5), 10}});
+  t.op("aten::randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+      .doc("The numbers below n in random order.")
+      .random()
+      .composed([](Expr n, OptDType dtype, Text, Text, Flag, Value key) {
+        BRASA_CHECK(!n.is_constant() || n.constant() >= 0, "n must be non-negative, got ", n);
+        return convert(prim::sort(words(key, prim::iota({n}, 0, DType::Int64)), 0, false)[1], dtype.value_or(DType::Int64));
+      })
+      .samples({{7}, {0}});
+}
+
+Value normal(Value key, const Shape& shape, DType dtype, const Number& mean, const Number& std) {
+  DType wide = opmath(dtype);
+  Value x = standard_normal(key, shape, wide);
+  if (!std.is(1)) x = x * std;
+  if (!mean.is(0)) x = x + mean;
+  return convert(x, dtype);
+}
+
+void check_deviation(double std) { BRASA_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std); }
+
+void add_normal(Table& t) {
+  t.op("aten::randn(SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
+      .doc("Normal with mean 0 and variance 1.")
+      .random()
+      .composed([](Shape size, OptDType dtype, Text, Text, Flag, Value key) {
+        return standard_normal(key, size, floating("randn", dtype, DType::Float32));
+      })
+      .samples({{list({3, 5})}, {list({0})}});
+  t.op("aten::randn_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .doc("Normal with mean 0 and variance 1, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {
+        return standard_normal(key, shape_of(x), floating("randn_like", dtype, dtype_of(x)));
+      })
+      .samples({{floats(3, 5)}});
+  t.op("aten::normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor")
+      .doc("Normal with this mean and standard deviation, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double mean, double std, Value key) {
+        check_deviation(std);
+        return normal(key, shape_of(x), floating("normal", std::nullopt, dtype_of(x)), mean, std);
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 1.0, 0.5}});
+  t.alias("aten::normal", "aten::normal_functional");
+  t.op("aten::normal.float_float(float mean, float std, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
+      .doc("Normal with this mean and standard deviation.")
+      .random()
+      .composed([](double mean, double std, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
+        check_deviation(std);
+        return normal(key, size, floating("normal", dtype, DType::Float32), mean, std);
+      })
+      .samples({{1.0, 0.5, list({3, 5})}});
+  t.op("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
+      .doc("Normal with a mean and a standard deviation for each element.")
+      .random()
+      .composed_in_opmath([](Value mean, Value std, Value key) {
+        Value z = standard_normal(key, broadcast_shapes(shape_of(mean), shape_of(std)), dtype_of(mean));
+        return z * std + mean;
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), floats(5).in(0, 1)}});
+  t.op("aten::normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor")
+      .doc("Normal with a mean for each element.")
+      .random()
+      .composed_in_opmath([](Value mean, double std, Value key) {
+        check_deviation(std);
+        return standard_normal(key, shape_of(mean), dtype_of(mean)) * std + mean;
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 0.5}});
+  t.op("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
+      .doc("Normal with a standard deviation for each element.")
+      .random()
+      .composed_in_opmath([](double mean, Value std, Value key) {
+        return standard_normal(key, shape_of(std), dtype_of(std)) * std + mean;
+      })
+      .no_gradient()
+      .samples({{1.0, floats(3, 5).in(0, 1)}});
+}
+
+void add_others(Table& t) {
+  t.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
+      .doc("1 with probability self, else 0.")
+      .random()
+      .composed([](Value p, Value key) {
+        BRASA_CHECK(is_floating(dtype_of(p)), "bernoulli: expected floating probabilities, got ", type_of(p));
+        return convert(lt(uniform(key, shape_of(p), opmath(dtype_of(p))), to_opmath(p)), dtype_of(p));
+      })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5).in(0, 1)}});
+  t.op("aten::bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor")
+      .doc("1 with probability p, else 0, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double p, Value key) {
+        BRASA_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+        return convert(lt(uniform(key, shape_of(x), DType::Float32), p), dtype_of(x));
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 0.25}});
+  t.op("aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor")
+      .doc("Exponential with this rate, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double rate, Value key) {
+        DType t = floating("exponential", std::nullopt, dtype_of(x));
+        BRASA_CHECK(rate > 0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
+        return convert(-log1p(-uniform(key, shape_of(x), opmath(t))) / rate, t);
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 2.0}});
+}
+
+}  // namespace
+
+void add_random(Table& t) {
+  add_uniform(t);
+  add_normal(t);
+  add_others(t);
+}
+
+}  // namespace brasa::ops
