@@ -54,7 +54,7 @@ Index delinearise(Expr linear, const Shape& shape) {
   size_t first = 0;
   while (first < shape.size() && shape[first].is(1)) ++first;
   for (size_t d = shape.size(); d-- > first;) {
-    if (shape[d].is(1)) continue;
+    if (shape[d].is(1) || shape[d].is(0)) continue;  // of an empty dimension there is no element to find
     out[d] = d == first ? linear : mod(linear, shape[d]);
     if (d > first) linear = floordiv(linear, shape[d]);
   }

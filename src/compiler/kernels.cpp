@@ -23,11 +23,11 @@ std::string key_of(const std::string& text, const std::string& target) {
   return hash_name(str(kCompilerVersion, "\n", target, "\n", text));
 }
 
-// A text without a name begins with `graph loops {`.
+// A text without a name begins with `graph loops "" {`.
 std::string named(const std::string& text, const std::string& key) {
-  constexpr std::string_view kStart = "graph loops";
-  BRASA_ASSERT(text.starts_with(kStart), text.substr(0, 40));
-  return str(kStart, " \"", key, "\"", text.substr(kStart.size()));
+  constexpr std::string_view kStart = "graph loops \"";
+  BRASA_ASSERT(text.starts_with(kStart) && text[kStart.size()] == '"', text.substr(0, 40));
+  return str(kStart, key, text.substr(kStart.size()));
 }
 
 // On disk a kernel's entry is the name of the image that holds it, so that kernels compiled together are stored once.

@@ -123,7 +123,7 @@ class Assembler {
     std::vector<size_t> last_step;  // of each group
     for (size_t g = 0; g < plan_.steps.size(); ++g) {
       add_group(g);
-      last_step.push_back(steps_.size() - 1);
+      last_step.push_back(steps_.size() - 1);  // of nothing: all ones, which is before the first
     }
     std::vector<Compiled::Check> checks;
     for (const Plan::Check& c : plan_.checks)
@@ -273,7 +273,9 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
     for (const Group& group : steps.steps) {
       auto [it, added] = made.try_emplace(key_of(group));
       GroupKernels& k = it->second;
-      if (added && group.kind != GroupKind::Sort) {
+      bool empty = std::all_of(group.outputs.begin(), group.outputs.end(),
+                               [](Value v) { return type_of(v).numel().is(0); });
+      if (added && group.kind != GroupKind::Sort && !empty) {
         k.schedule = schedule(group, machine);
         k.lowered = lower(group, k.schedule, machine);
         for (const Lowered& l : k.lowered) {

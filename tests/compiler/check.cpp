@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "ir/text.h"
@@ -48,6 +49,7 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   std::vector<ir::Value> values;
+  std::map<int64_t, ir::Expr> known;
   for (const In& in : inputs) {
     ir::Shape shape;
     std::vector<ir::Expr> strides;
@@ -56,7 +58,12 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
       hints.push_back(n);
       return ir::Expr::size(static_cast<uint32_t>(hints.size()) - 1);
     };
-    for (int64_t s : in.sizes) shape.push_back(number(s));
+    // Equal sizes are one symbol, as capture makes them.
+    for (int64_t s : in.sizes) {
+      auto [it, added] = known.try_emplace(s);
+      if (added) it->second = number(s);
+      shape.push_back(it->second);
+    }
     for (int64_t s : in.strides) strides.push_back(number(s));
     values.push_back(graph.add_input({in.dtype, shape, false}, "", strides));
   }
