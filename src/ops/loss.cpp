@@ -139,8 +139,7 @@ void add_probability(Table& t) {
       .composed_in_opmath([](Value x, Value y, bool log_input, bool full, double eps, int64_t reduction) {
         Value loss = log_input ? exp(x) - y * x : x - y * log(x + eps);
         if (full) {
-          Value safe = where(gt(y, 1), y, constant_like(y, 2));
-          Value stirling = safe * log(safe) - safe + 0.5 * log(6.283185307179586 * safe);
+          Value stirling = y * log(y) - y + 0.5 * log(6.283185307179586 * y);
           loss = loss + where(gt(y, 1), stirling, zeros_like(stirling));
         }
         return reduced(loss, reduction);
@@ -176,6 +175,8 @@ void add_margins(Table& t) {
                     " and ", type_of(y));
         constexpr double kEpsilon = 1e-12;  // PyTorch's, which keeps zero vectors finite
         std::vector<int64_t> last = {rank_of(y)};
+        a = to_float(a);
+        b = to_float(b);
         Value dot = sum(a * b, last), aa = sum(a * a, last) + kEpsilon, bb = sum(b * b, last) + kEpsilon;
         Value cosine = dot / sqrt(aa * bb);
         Value alike = where(eq(y, 1), 1 - cosine, zeros_like(cosine)), apart = where(eq(y, -1), relu(cosine - margin), zeros_like(cosine));

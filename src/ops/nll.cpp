@@ -83,7 +83,7 @@ std::array<Value, 2> nll(Value x, Value target, Value weight, int64_t reduction,
   Targets t = read_targets(x, target, weight, ignore);
   Value picked = pick(x, class_dim(x), t.index);
   Value loss = where(t.valid, -(picked * t.weight), zeros_like(picked));
-  if (reduction == kNone) return {loss, full(0, {}, dtype_of(x))};
+  if (reduction == kNone) return {loss, rank_of(x) == 1 ? t.weight : full(0, {}, dtype_of(x))};
   Value total = sum(t.weight, all_dims(t.weight)), all = sum(loss, all_dims(loss));
   return {reduction == kMean ? all / total : all, total};
 }
