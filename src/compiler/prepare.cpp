@@ -99,6 +99,18 @@ class Preparer {
         return {convolution(args)};
       case Prim::Reduce:
         return {reduction(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
+      case Prim::ArgReduce: {
+        Value x = args[0].get<Value>();
+        return {prim::arg_reduce(prim::convert(x, accumulator_of(ops::dtype_of(x))), n->arg<Expr>(1).constant(),
+                                 args[2].get<std::string>())};
+      }
+      case Prim::Scatter: {
+        DType t = n->types[0].dtype;
+        const auto& how = args[4].get<std::string>();
+        auto wide = [&](const ir::Arg& a) { return prim::convert(a.get<Value>(), how.empty() ? t : accumulator_of(t)); };
+        return {prim::convert(
+            prim::scatter(wide(args[0]), args[1].get<std::vector<Value>>(), wide(args[2]), int_args(n, 3), how), t)};
+      }
       case Prim::Scan: {
         Value x = args[0].get<Value>();
         DType t = ops::dtype_of(x);
@@ -313,8 +325,7 @@ class Preparer {
     for (int64_t d : dims)
       if (!s[d].is(1)) real.push_back(d);
     if (real.empty()) return prim::reshape(x, result);
-    bool floating = is_reduced_floating(t) && (combiner == "add" || combiner == "mul");
-    Value wide = floating ? prim::convert(x, DType::Float32) : x;
+    Value wide = prim::convert(x, accumulator_of(t));
     Value out = machine_.gpu ? Value{} : split(wide, kept, real, combiner);
     if (!out) out = prim::reduce(wide, dims, combiner);
     return prim::convert(prim::reshape(out, result), t);
