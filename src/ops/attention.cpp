@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -98,13 +99,15 @@ std::array<Value, 2> attend(const Attention& a, bool grouped_heads) {
 }
 
 Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale) {
-  BRASA_CHECK(rank_of(q) >= 2 && rank_of(k) == rank_of(q) && rank_of(v) == rank_of(q),
-              "scaled_dot_product_attention: expected query, key and value of equal rank, at least 2, got ", type_of(q), ", ", type_of(k),
+  BRASA_CHECK(rank_of(q) >= 2 && rank_of(k) >= 2 && rank_of(v) >= 2,
+              "scaled_dot_product_attention: expected query, key and value with two dimensions or more, got ", type_of(q), ", ", type_of(k),
               " and ", type_of(v));
+  int64_t rank = std::max({rank_of(q), rank_of(k), rank_of(v)});
+  for (Value* operand : {&q, &k, &v})
+    while (rank_of(*operand) < rank) *operand = unsqueeze(*operand, 0);
   BRASA_CHECK(dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v) && is_floating(dtype_of(q)),
               "Expected query, key, and value to have the same floating dtype, but got query.dtype: ", name(dtype_of(q)),
               " key.dtype: ", name(dtype_of(k)), " and value.dtype: ", name(dtype_of(v)), " instead.");
-  int64_t rank = rank_of(q);
   BRASA_CHECK(same_size(size_of(q, rank - 1), size_of(k, rank - 1)) && same_size(size_of(k, rank - 2), size_of(v, rank - 2)),
               "scaled_dot_product_attention: query ", type_of(q), " and key ", type_of(k), " must agree in their last size, key and value ",
               type_of(v), " in their length");

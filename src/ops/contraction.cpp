@@ -364,19 +364,6 @@ Value multi_dot(std::vector<Value> xs) {
 }
 Value chain_matmul(std::vector<Value> xs) { return xs.size() == 1 ? xs[0] : multi_dot(std::move(xs)); }
 
-Value matrix_power(Value x, int64_t n) {
-  BRASA_CHECK(rank_of(x) >= 2 && same_size(size_of(x, rank_of(x) - 2), size_of(x, rank_of(x) - 1)),
-              "matrix_power: expected square matrices, got ", type_of(x));
-  BRASA_CHECK(n >= 0, "matrix_power: a negative power (", n, ") needs an inverse, which is not supported yet");
-  if (n == 0) return convert(band(shape_of(x), "eq", 0), dtype_of(x));
-  Value out, power = x;
-  for (; n; n >>= 1) {
-    if (n & 1) out = out ? matmul(out, power) : power;
-    if (n > 1) power = matmul(power, power);
-  }
-  return out;
-}
-
 Value vecdot(Value a, Value b, int64_t dim) {
   auto [x, y] = promoted(a, b);
   return sum(x * y, {wrap_dim(dim, rank_of(x))});
@@ -459,8 +446,6 @@ void add_contractions(Table& t) {
   const std::vector<Sample> chains = {{std::vector<TensorSample>{floats(2, 3), floats(3, 4), floats(4, 1)}}};
   t.op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor").doc("Product of a chain of matrices in the cheapest order.").composed(multi_dot).samples(chains);
   t.op("aten::chain_matmul(Tensor[] matrices) -> Tensor").doc("Product of a chain of matrices in the cheapest order.").composed(chain_matmul).samples(chains);
-  t.op("aten::matrix_power(Tensor self, int n) -> Tensor").doc("A square matrix multiplied with itself n times.").composed(matrix_power).samples({{floats(3, 3), 3}, {floats(2, 2), 0}});
-  t.alias("aten::linalg_matrix_power", "aten::matrix_power");
   t.op("aten::kron(Tensor self, Tensor other) -> Tensor").doc("Kronecker product.").composed(kron).samples({{floats(2, 3), floats(2)}});
   t.op("aten::trace(Tensor self) -> Tensor").doc("Sum of a matrix's diagonal.").composed(trace).samples({{floats(3, 2)}});
 }

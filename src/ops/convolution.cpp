@@ -156,7 +156,7 @@ std::vector<Value> convolution_backward(Value g, Value x, Value w, std::optional
   Value y = plain_convolution(bx, w, c);
   const Node& node = *y.node;
   check_same_shape("convolution_backward", bg, y);
-  std::vector<Value> out(3);
+  std::vector<Value> out(3, no_result(dtype_of(g)));
   if (mask[0]) out[0] = prim::reshape(row_of(node).transposed(0, node, bg), shape_of(x));
   if (mask[1]) out[1] = pulled_through(w, node.inputs()[1], row_of(node).transposed(1, node, bg));
   if (mask[2]) {

@@ -38,12 +38,12 @@ Value index_select_backward(Value g, Shape sizes, int64_t dim, Value index) {
 }
 
 Value gather(Value x, int64_t dim, Value index, bool) {
-  check_index("gather()", index);
   Shape shape = shape_of(index);
   x = at_least_1d(x);
   index = at_least_1d(index);
   dim = wrap_dim(dim, rank_of(x));
   if (same_size(type_of(index).numel(), 0)) return full(0, shape, dtype_of(x));
+  check_index("gather()", index);
   BRASA_CHECK(rank_of(x) == rank_of(index), "Index tensor must have the same number of dimensions as input tensor, got ", type_of(index), " and ",
               type_of(x));
   for (int64_t d = 0; d < rank_of(x); ++d)

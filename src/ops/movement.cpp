@@ -97,7 +97,6 @@ std::vector<Value> meshgrid(std::vector<Value> xs, std::string indexing) {
   }
   for (size_t i = 0; i < xs.size(); ++i) {
     xs[i] = prim::broadcast(xs[i], shape, {static_cast<int64_t>(i)});
-    if (swapped) xs[i] = transpose(xs[i], 0, 1);
   }
   if (swapped) std::swap(xs[0], xs[1]);
   return xs;

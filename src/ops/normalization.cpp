@@ -21,13 +21,16 @@ Three standardize(Value x, Dims dims, double eps) {
   return {centred * rstd, m, rstd};
 }
 
-// With y = (x - m) r: ∂L/∂x = r (g - mean(g) - y mean(g y)). The mean and r are by-products: as in PyTorch their cotangents
-// do not count.
+// With y = (x - m) r: ∂L/∂x = r (g - mean(g) - y mean(g y)) + ∂L/∂m / n - ∂L/∂r r² y / n.
 std::vector<Value> standardize_vjp(const Saved& s) {
-  if (!s.ct()) return {};
   Dims dims = s.arg<Dims>(1);
-  Value g = s.ct(), y = s.out();
-  return {s.out(2) * (g - mean(g, dims, true) - y * mean(g * y, dims, true))};
+  Value y = s.out(), rstd = s.out(2), out;
+  auto add = [&](Value v) { out = out ? out + v : v; };
+  if (Value g = s.ct()) add(rstd * (g - mean(g, dims, true) - y * mean(g * y, dims, true)));
+  Value n = count(y, dims, dtype_of(y));
+  if (Value g = s.ct(1)) add(g / n);
+  if (Value g = s.ct(2)) add(-(g * rstd * rstd / n * y));
+  return {out};
 }
 
 // The dtype of saved statistics: the parameters' if they are wider than x.
@@ -92,6 +95,7 @@ struct BatchNorm {
 
 BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean, Value running_var, bool training,
                            double momentum, double eps) {
+  if (rank_of(x) == 1 && same_size(size_of(x, 0), 0)) return {x, x, x, running_mean, running_var};
   Dims dims = all_but_channels(x);
   Expr channels = size_of(x, 1);
   for (auto& [p, what] : {std::pair{weight, "weight"}, {bias, "bias"}, {running_mean, "running_mean"}, {running_var, "running_var"}})
@@ -133,7 +137,7 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
   x = to_opmath(x);
   rstd = by_channel(rstd, x);
   Value y = (x - by_channel(m, x)) * rstd;
-  std::vector<Value> out(3);
+  std::vector<Value> out = {no_result(own), no_result(parameters), no_result(parameters)};
   if (mask[0]) {
     Value h = weight ? g * by_channel(weight, x) : g;
     if (training) h = h - mean(h, dims, true) - y * mean(h * y, dims, true);
@@ -144,9 +148,15 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
   return out;
 }
 
-std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value m, Value rstd, bool training,
+std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value, Value, bool training,
                                               double eps, std::vector<bool> mask) {
-  if (!training) {
+  Value m, rstd;
+  if (training) {
+    // From x again, not from what was saved: they depend on x in a second derivative.
+    std::vector<Value> s = standardized(to_opmath(x), all_but_channels(x), eps);
+    m = prim::reshape(s[1], {size_of(x, 1)});
+    rstd = prim::reshape(s[2], {size_of(x, 1)});
+  } else {
     m = rm;
     rstd = rsqrt(to_opmath(rv) + eps);
   }
@@ -180,7 +190,7 @@ std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Va
   g = to_opmath(g);
   rstd = unsqueeze(to_opmath(rstd), 2);
   Value y = (grouped(to_opmath(x), groups) - unsqueeze(to_opmath(m), 2)) * rstd;
-  std::vector<Value> out(3);
+  std::vector<Value> out = {no_result(own), no_result(parameters), no_result(parameters)};
   if (mask[0]) {
     Value h = grouped(weight ? g * by_channel(weight, g) : g, groups);
     h = rstd * (h - mean(h, {2}, true) - y * mean(h * y, {2}, true));

@@ -189,19 +189,21 @@ Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional
   BRASA_CHECK(!divisor || *divisor != 0, "divisor must be not zero");
   Value total = sum(windows_of(b, w, 0), counted(n + 2, n));
   bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](Expr p) { return !p.is(0); });
+  // Integers are divided as integers.
+  auto over = [&](Value size) { return is_integral(dtype_of(total), true) ? pointwise("div", total, size) : total / size; };
   if (divisor) {
-    total = total / *divisor;
+    total = over(scalar(*divisor, dtype_of(total)));
   } else if (!w.ceil_mode && (count_include_pad || !padded)) {
     Expr k(1);
     for (Expr e : w.kernel) k = k * e;
-    total = total / size_tensor(k, {}, dtype_of(total));
+    total = over(size_tensor(k, {}, dtype_of(total)));
   } else {
     Value size;
     for (int64_t d = 0; d < n; ++d) {
       Value s = window_sizes(w, d, size_of(b, d + 2), shape_of(total), count_include_pad, dtype_of(total));
       size = size ? size * s : s;
     }
-    total = total / size;
+    total = over(size);
   }
   return restored(total, unbatched);
 }

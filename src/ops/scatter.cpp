@@ -210,7 +210,6 @@ struct Places {
 
 // Places of scatter: one index for each update. src may be larger than the index.
 Places places(const char* op, Value x, int64_t dim, Value index, Value source) {
-  check_index(op, index);
   Places p;
   p.scalar = rank_of(x) == 0;
   p.x = at_least_1d(x);
@@ -224,6 +223,7 @@ Places places(const char* op, Value x, int64_t dim, Value index, Value source) {
   BRASA_CHECK(empty || (rank_of(index) == rank_of(p.x) && (!source || rank_of(source) == rank_of(p.x))), op, ": Index tensor must have the same number of dimensions as self and src, got index ",
               type_of(index), " and self ", type_of(x));
   if (empty) return p;
+  check_index(op, index);
   for (int64_t d = 0; d < rank_of(p.x); ++d) {
     BRASA_CHECK(d == dim || !is_less(size_of(p.x, d), size_of(index, d)), op, ": Expected index ", shape_of(index), " to be no larger than self ", shape_of(x), " apart from dimension ", dim);
     if (!source) continue;
@@ -305,18 +305,6 @@ Value diagonal_scatter(Value x, Value source, int64_t offset, int64_t dim1, int6
   return put_through(x, source, [&](Value v) { return diagonal(v, offset, dim1, dim2); });
 }
 
-// Positions in x's memory of as_strided's elements.
-Value as_strided_scatter(Value x, Value source, Shape size, Shape stride, std::optional<Expr> offset) {
-  BRASA_CHECK(size.size() == stride.size(), "as_strided_scatter: got ", size.size(), " sizes and ", stride.size(), " strides");
-  Value at = size_tensor(offset.value_or(Expr(0)), size);
-  for (size_t d = 0; d < size.size(); ++d) at = at + prim::iota(size, static_cast<int64_t>(d), DType::Int64) * size_tensor(stride[d], size);
-  Value view = full(0, size, dtype_of(x));
-  check_same_shape("as_strided_scatter", view, source);
-  Value i = checked_forward_index(at, type_of(x).numel(), "as_strided_scatter");
-  Value out = prim::scatter(flattened(x), {i}, prim::reshape(convert(source, dtype_of(x)), size), {0}, "");
-  return prim::reshape(out, shape_of(x));
-}
-
 Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) { return select_scatter(full(0, sizes, dtype_of(g)), g, dim, index); }
 Value slice_backward(Value g, Shape sizes, int64_t dim, Expr start, Expr end, Expr step) {
   return slice_scatter(full(0, sizes, dtype_of(g)), g, dim, start, end, step);
@@ -386,8 +374,6 @@ void add_views(Table& t) {
       .doc("self with src written through select.").composed(select_scatter).samples({{floats(3, 2), floats(2), 0, -1}});
   t.op("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
       .doc("self with src written through diagonal.").composed(diagonal_scatter).samples({{floats(3, 4), floats(3), 1}});
-  t.op("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
-      .doc("self with src written through as_strided.").composed(as_strided_scatter).samples({{floats(6), floats(2, 2), list({2, 2}), list({3, 1}), 1}});
   t.op("aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
       .doc("The gradient of select's input.").composed(select_backward).samples({{floats(2), list({3, 2}), 0, 1}});
   t.op("aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor")

@@ -56,6 +56,9 @@ struct Picks {
 /// `checked_for` names the operator in the message of the range check; null makes none.
 Picks picks(Value x, const std::vector<Value>& indices, const char* checked_for);
 
+/// Stands for a result that the caller did not ask for (output_mask).
+inline Value no_result(DType dtype) { return full(0, {Expr(0)}, dtype); }
+
 /// The cotangent of `from` for `ct` of `to`, where `to` comes from it by linear primitives in their first operand.
 Value pulled_through(Value from, Value to, Value ct);
 

@@ -50,6 +50,35 @@ Value reshape(Value x, Shape size) { return prim::reshape(x, completed(size, typ
 Value reshape_as(Value x, Value other) { return reshape(x, shape_of(other)); }
 Value reshape_alias(Value x, Shape size, Shape) { return reshape(x, size); }
 
+DType integer_of(int64_t bytes) { return bytes == 1 ? DType::UInt8 : bytes == 2 ? DType::Int16 : bytes == 4 ? DType::Int32 : DType::Int64; }
+
+Value view_bits(Value x, DType dtype) {
+  int64_t from = size_of(dtype_of(x)), to = size_of(dtype), last = rank_of(x) - 1;
+  BRASA_CHECK(from <= 8 && to <= 8 && dtype != DType::Bool && dtype_of(x) != DType::Bool, "view: ", name(dtype_of(x)), " as ", name(dtype),
+              " is not supported");
+  if (from == to) return prim::bitcast(x, dtype);
+  BRASA_CHECK(last >= 0, "self.dim() cannot be 0 to view ", name(dtype_of(x)), " as ", name(dtype), " (different element sizes)");
+  Value bits = prim::bitcast(x, integer_of(from));
+  std::vector<Value> parts;
+  // Little-endian: the low bits come first.
+  if (from > to) {
+    for (int64_t k = 0; k < from / to; ++k)
+      parts.push_back(unsqueeze(convert(prim::binary("shr", bits, constant_like(bits, Number(8 * to * k))), integer_of(to)), last + 1));
+    return merge_dims(prim::bitcast(prim::concat(parts, last + 1), dtype), last, last + 1);
+  }
+  int64_t ratio = to / from;
+  BRASA_CHECK(same_size(ir::mod(size_of(x, last), Expr(ratio)), 0), "self.size(-1) must be divisible by ", ratio, " to view ", name(dtype_of(x)), " as ", name(dtype),
+              " (different element sizes), but got ", size_of(x, last));
+  Value wide = convert(split_dim(bits, last, {ir::floordiv(size_of(x, last), Expr(ratio)), Expr(ratio)}), integer_of(to)), out;
+  wide = pointwise("bit_and", wide, constant_like(wide, Number((int64_t{1} << (8 * from)) - 1)));
+  for (int64_t k = 0; k < ratio; ++k) {
+    Value part = squeeze(narrow(wide, last + 1, k, 1), last + 1);
+    part = prim::binary("shl", part, constant_like(part, Number(8 * from * k)));
+    out = out ? prim::binary("bit_or", out, part) : part;
+  }
+  return prim::bitcast(out, dtype);
+}
+
 Value expand_to(Value x, Shape size, bool) {
   auto lead = static_cast<int64_t>(size.size()) - rank_of(x);
   BRASA_CHECK(lead >= 0, "expand: the number of sizes provided (", size.size(),
@@ -349,13 +378,8 @@ void add_reshapes(Table& t) {
   t.op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
       .doc("reshape to the other tensor's shape.").view().composed(reshape_as).samples(likes);
   t.op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
-      .doc("The same bits as another dtype of the same width.")
-      .composed([](Value x, DType dtype) {
-        BRASA_CHECK(size_of(dtype) == size_of(dtype_of(x)), "view: ", name(dtype_of(x)), " as ", name(dtype),
-                    ", which has another width, is not supported yet");
-        return prim::bitcast(x, dtype);
-      })
-      .samples({{floats(3), DType::Int32}});
+      .doc("The same bits as another dtype; one of another width changes the last size.")
+      .no_gradient().composed(view_bits).samples({{floats(3), DType::Int32}, {floats(3), DType::BFloat16}, {ints(2, 3), DType::Int64}});
   t.op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
       .doc("Dimensions start_dim … end_dim as one.")
       .view().composed(flatten).samples({{floats(2, 3, 4), 1, 2}, {floats()}, {floats(0, 3)}});
@@ -521,8 +545,6 @@ void add_windows(Table& t) {
       .doc("Elements offset + Σ index · stride of the tensor's memory. Defined on contiguous tensors; a tensor library sets the "
            "strides of any.")
       .view().composed(as_strided).samples(strides);
-  t.op("aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
-      .doc("A copy of as_strided's result.").composed(as_strided).samples(strides);
 }
 
 }  // namespace
