@@ -1,0 +1,151 @@
+#include "tensor/args.h"
+
+#include "support/error.h"
+
+namespace brasa::eager {
+
+using Kind = CallArg::Kind;
+
+ArgStore::ArgStore(std::span<const CallArg> args) : args_(args.begin(), args.end()) {
+  // Sizes first, so that the pointers into the copies stay.
+  size_t tensors = 0, optionals = 0, scalars = 0, ints = 0, doubles = 0, bools = 0, chars = 0, generators = 0;
+  for (const CallArg& a : args) switch (a.kind) {
+      case Kind::Tensor: tensors += 1; break;
+      case Kind::Tensors: tensors += a.size; break;
+      case Kind::OptionalTensors: optionals += a.size; break;
+      case Kind::Scalar: scalars += 1; break;
+      case Kind::Scalars: scalars += a.size; break;
+      case Kind::Ints: ints += a.size; break;
+      case Kind::Doubles: doubles += a.size; break;
+      case Kind::Bools: bools += a.size; break;
+      case Kind::String: chars += a.size; break;
+      case Kind::Generator: generators += 1; break;
+      default: break;
+    }
+  tensors_.reserve(tensors);
+  optional_tensors_.reserve(optionals);
+  scalars_.reserve(scalars);
+  ints_.reserve(ints);
+  doubles_.reserve(doubles);
+  bools_ = std::make_unique<bool[]>(bools);
+  chars_.reserve(chars);
+  generators_.reserve(generators);
+  bool* next_bool = bools_.get();
+  auto keep = [](auto& store, auto* from, size_t n) {
+    auto* at = store.data() + store.size();
+    store.insert(store.end(), from, from + n);
+    return at;
+  };
+  for (CallArg& a : args_) switch (a.kind) {
+      case Kind::Tensor: a.tensor = keep(tensors_, a.tensor, 1); break;
+      case Kind::Tensors: a.tensor = keep(tensors_, a.tensor, a.size); break;
+      case Kind::OptionalTensors: a.optional_tensor = keep(optional_tensors_, a.optional_tensor, a.size); break;
+      case Kind::Scalar: a.scalar = keep(scalars_, a.scalar, 1); break;
+      case Kind::Scalars: a.scalar = keep(scalars_, a.scalar, a.size); break;
+      case Kind::Ints: a.ints = keep(ints_, a.ints, a.size); break;
+      case Kind::Doubles: a.doubles = keep(doubles_, a.doubles, a.size); break;
+      case Kind::Bools:
+        std::copy(a.bools, a.bools + a.size, next_bool);
+        a.bools = next_bool;
+        next_bool += a.size;
+        break;
+      case Kind::String: a.chars = keep(chars_, a.chars, a.size); break;
+      case Kind::Generator: a.generator = keep(generators_, a.generator, 1); break;
+      default: break;
+    }
+}
+
+ir::Arg literal(const Scalar& s) {
+  if (s.isBoolean()) return ir::Arg(s.toBool());
+  if (s.isFloatingPoint()) return ir::Arg(s.toDouble());
+  if (s.isComplex()) return ir::Arg(s.toComplexDouble());
+  return ir::Arg(s.toLong());
+}
+
+namespace {
+
+constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+
+std::optional<Scalar> number_of(const CallArg& a) {
+  switch (a.kind) {
+    case Kind::Scalar: return *a.scalar;
+    case Kind::Int: return Scalar(a.integer);
+    case Kind::Double: return Scalar(a.real);
+    case Kind::Bool: return Scalar(a.integer != 0);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
+  using ir::ParamType;
+  auto bad = [&]() -> ir::Arg { fail(str(row.name(), ": argument '", p.name, "' is of a wrong kind")); };
+  if (a.kind == Kind::None) return ir::Arg();
+  auto number = number_of(a);
+  if (p.list) {
+    size_t repeat = p.list_size ? static_cast<size_t>(p.list_size) : 1;
+    switch (p.type) {
+      case ParamType::Int: {
+        std::vector<ir::Expr> out;
+        if (number) {
+          out.assign(repeat, ir::Expr(number->toLong()));
+        } else if (a.kind == Kind::Ints) {
+          for (uint32_t i = 0; i < a.size; ++i) out.emplace_back(a.ints[i]);
+          if (out.size() == 1 && repeat > 1) out.assign(repeat, out[0]);
+        } else {
+          return bad();
+        }
+        return ir::Arg(std::move(out));
+      }
+      case ParamType::Float: {
+        std::vector<double> out;
+        if (number) out.assign(repeat, number->toDouble());
+        else if (a.kind == Kind::Doubles) out.assign(a.doubles, a.doubles + a.size);
+        else if (a.kind == Kind::Ints) out.assign(a.ints, a.ints + a.size);
+        else return bad();
+        return ir::Arg(std::move(out));
+      }
+      case ParamType::Bool: {
+        if (a.kind != Kind::Bools) return bad();
+        return ir::Arg(std::vector<bool>(a.bools, a.bools + a.size));
+      }
+      case ParamType::Scalar: {
+        std::vector<double> out;
+        if (a.kind == Kind::Scalars)
+          for (uint32_t i = 0; i < a.size; ++i) out.push_back(a.scalar[i].toDouble());
+        else
+          return bad();
+        return ir::Arg(std::move(out));
+      }
+      default:
+        return bad();
+    }
+  }
+  switch (p.type) {
+    case ParamType::Scalar:
+    case ParamType::Tensor:
+      return number ? literal(*number) : bad();
+    case ParamType::Int:
+      return number && !number->isFloatingPoint() ? ir::Arg(number->toLong()) : bad();
+    case ParamType::Float:
+      return number ? ir::Arg(number->toDouble()) : bad();
+    case ParamType::Bool:
+      return number ? ir::Arg(number->toBool()) : bad();
+    case ParamType::Str:
+      return a.kind == Kind::String ? ir::Arg(std::string(a.chars, a.size)) : bad();
+    case ParamType::DType:
+      return a.kind == Kind::DType ? ir::Arg(static_cast<DType>(a.integer)) : bad();
+    case ParamType::Layout:
+      return ir::Arg("strided");
+    case ParamType::Device:
+      return ir::Arg("cpu");
+    case ParamType::MemoryFormat:
+      return a.kind == Kind::MemoryFormat ? ir::Arg(kMemoryFormats[a.integer]) : bad();
+    case ParamType::Generator:
+      return ir::Arg();
+  }
+  return bad();
+}
+
+}  // namespace brasa::eager

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <brasa/call.h>
+
+#include "ops/table.h"
+
+namespace brasa::eager {
+
+/// Copies of a call's arguments, which outlive the call.
+class ArgStore {
+ public:
+  explicit ArgStore(std::span<const CallArg> args);
+  ArgStore(const ArgStore&) = delete;
+  ArgStore& operator=(const ArgStore&) = delete;
+  std::span<const CallArg> args() const { return args_; }
+  /// The tensors in it, in order; writable, for snapshots.
+  std::vector<Tensor>& tensors() { return tensors_; }
+
+ private:
+  std::vector<CallArg> args_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::optional<Tensor>> optional_tensors_;
+  std::vector<Scalar> scalars_;
+  std::vector<int64_t> ints_;
+  std::vector<double> doubles_;
+  std::unique_ptr<bool[]> bools_;
+  std::vector<char> chars_;
+  std::vector<Generator> generators_;
+};
+
+/// A literal argument as the IR has it, in the form that the parameter asks for; brasa::Error if it does not fit.
+ir::Arg literal(const CallArg& arg, const ir::Param& param, const ops::Row& row);
+ir::Arg literal(const Scalar& s);
+
+}  // namespace brasa::eager

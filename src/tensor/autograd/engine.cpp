@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <cstring>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "support/error.h"
+#include "tensor/autograd/meta.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+
+namespace brasa::autograd {
+
+Tensor zeros(std::span<const int64_t> sizes, DType dtype) {
+  Tensor t = make_tensor(sizes, dtype);
+  if (size_t bytes = t.nbytes()) std::memset(impl_of(t)->storage->data(), 0, bytes);
+  return t;
+}
+
+Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes) {
+  IntArrayRef from = t.sizes();
+  if (std::equal(from.begin(), from.end(), sizes.begin(), sizes.end())) return t;
+  std::vector<int64_t> dims;
+  size_t lead = from.size() - sizes.size();
+  for (size_t d = 0; d < from.size(); ++d)
+    if (d < lead || (sizes[d - lead] == 1 && from[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+  Tensor out = dims.empty() ? t : eager::call_one("aten::sum.dim_IntList", {t, IntArrayRef(dims), false});
+  if (!std::equal(out.sizes().begin(), out.sizes().end(), sizes.begin(), sizes.end()))
+    out = eager::call_one("aten::reshape", {out, IntArrayRef(sizes.data(), sizes.size())});
+  return out;
+}
+
+namespace {
+
+bool broadcasts_to(std::span<const int64_t> small, std::span<const int64_t> big) {
+  if (small.size() > big.size()) return false;
+  size_t lead = big.size() - small.size();
+  for (size_t d = 0; d < small.size(); ++d)
+    if (small[d] != 1 && small[d] != big[lead + d]) return false;
+  return true;
+}
+
+// A gradient in the shape and dtype of the value that it belongs to.
+Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
+  if (!g.defined() || !meta.defined) return g;
+  if (!std::equal(g.sizes().begin(), g.sizes().end(), meta.sizes.begin(), meta.sizes.end())) {
+    BRASA_CHECK(broadcasts_to(meta.sizes, {g.sizes().data(), g.sizes().size()}), "Function ", node.name(),
+                " returned an invalid gradient at index ", i, " - got ", impl_of(g)->sizes, " but expected shape compatible with ", meta.sizes);
+    g = sum_to_size(g, meta.sizes);
+  }
+  if (g.scalar_type() != meta.dtype) g = g.to(meta.dtype);
+  return g;
+}
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  return a + b;
+}
+
+struct Capture {
+  size_t output_nr, result;
+};
+
+// One backward pass.
+class Pass {
+ public:
+  Pass(bool keep_graph, bool create_graph) : keep_graph_(keep_graph), create_graph_(create_graph) {}
+
+  void add_root(const Edge& edge, Tensor gradient) {
+    roots_.push_back(edge.function);
+    receive(edge, std::move(gradient));
+  }
+  void capture(const Edge& edge, size_t result) { captures_[edge.function.get()].push_back({edge.input_nr, result}); }
+
+  /// `accumulate`: leaves take their gradients, too.
+  variable_list run(size_t captured, bool accumulate) {
+    results_.resize(captured);
+    find_dependencies();
+    if (!accumulate) find_needed();
+    AutoGradMode mode(create_graph_);
+    auto later = [](const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { return order(*a) < order(*b); };
+    std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(later)> ready(later);
+    std::unordered_set<Node*> queued;
+    for (auto& n : roots_)
+      if (dependencies_[n.get()] == 0 && queued.insert(n.get()).second) ready.push(n);
+    while (!ready.empty()) {
+      std::shared_ptr<Node> node = ready.top();
+      ready.pop();
+      variable_list gradients;
+      auto it = buffers_.find(node.get());
+      if (it != buffers_.end()) {
+        gradients = std::move(it->second);
+        buffers_.erase(it);
+      }
+      variable_list out = evaluate(*node, std::move(gradients), accumulate);
+      const std::vector<Edge>& edges = node->next_edges();
+      for (size_t i = 0; i < edges.size(); ++i) {
+        if (!edges[i].is_valid()) continue;
+        Tensor g = i < out.size() ? std::move(out[i]) : Tensor();
+        Node* next = edges[i].function.get();
+        const auto& metas = next->internals().results;
+        if (edges[i].input_nr < metas.size()) g = fitted(std::move(g), metas[edges[i].input_nr], *node, i);
+        receive(edges[i], std::move(g));
+        if (--dependencies_[next] == 0) ready.push(edges[i].function);
+      }
+    }
+    return std::move(results_);
+  }
+
+ private:
+  static uint64_t order(const Node& n) { return n.next_edges().empty() ? UINT64_MAX : n.sequence_nr(); }
+
+  void receive(const Edge& edge, Tensor g) {
+    variable_list& buffer = buffers_[edge.function.get()];
+    size_t size = std::max<size_t>(edge.function->internals().results.size(), edge.input_nr + 1);
+    if (buffer.size() < size) buffer.resize(size);
+    buffer[edge.input_nr] = add(buffer[edge.input_nr], g);
+  }
+
+  void find_dependencies() {
+    std::vector<Node*> stack;
+    std::unordered_set<Node*> seen;
+    for (auto& n : roots_)
+      if (seen.insert(n.get()).second) stack.push_back(n.get());
+    while (!stack.empty()) {
+      Node* n = stack.back();
+      stack.pop_back();
+      for (const Edge& e : n->next_edges())
+        if (Node* next = e.function.get()) {
+          ++dependencies_[next];
+          if (seen.insert(next).second) stack.push_back(next);
+        }
+    }
+  }
+
+  // Nodes from which a captured one is reached.
+  void find_needed() {
+    enum State : uint8_t { Open, No, Yes };
+    std::unordered_map<Node*, State> state;
+    std::vector<std::pair<Node*, size_t>> stack;
+    for (auto& root : roots_) {
+      if (!state.count(root.get())) stack.push_back({root.get(), 0});
+      while (!stack.empty()) {
+        auto& [n, at] = stack.back();
+        if (at == 0) state[n] = captures_.count(n) ? Yes : Open;
+        const auto& edges = n->next_edges();
+        if (at < edges.size()) {
+          Node* next = edges[at++].function.get();
+          if (!next) continue;
+          auto it = state.find(next);
+          if (it == state.end()) {
+            --at;  // looked at again when its answer is there
+            stack.push_back({next, 0});
+          } else if (it->second == Yes) {
+            state[n] = Yes;
+          }
+          continue;
+        }
+        if (state[n] == Open) state[n] = No;
+        stack.pop_back();
+      }
+    }
+    for (auto& [n, s] : state)
+      if (s == Yes) needed_.insert(n);
+  }
+
+  variable_list evaluate(Node& node, variable_list gradients, bool accumulate) {
+    Node::Internals& in = node.internals();
+    gradients.resize(std::max(gradients.size(), in.results.size()));
+    for (auto& [nr, list] : in.tensor_hooks) {
+      auto hooks = list->hooks;  // a hook may remove itself
+      for (auto& [id, hook] : hooks) {
+        if (!gradients[nr].defined()) continue;
+        Tensor changed = hook(gradients[nr]);
+        if (changed.defined()) gradients[nr] = std::move(changed);
+      }
+    }
+    for (auto& [nr, slot] : in.retains)
+      if (slot->impl && gradients[nr].defined()) {
+        Tensor& grad = slot->impl->autograd->grad;
+        grad = grad.defined() ? add(grad, gradients[nr]) : gradients[nr].clone();
+      }
+    auto captured = captures_.find(&node);
+    if (captured != captures_.end())
+      for (const Capture& c : captured->second) results_[c.result] = gradients[c.output_nr];
+    if (!accumulate && (!needed_.count(&node) || node.next_edges().empty())) return {};
+    for (auto& hook : in.pre_hooks) gradients = hook(std::move(gradients));
+    bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
+    if (!any && node.next_edges().empty()) return {};
+    variable_list received = in.post_hooks.empty() ? variable_list() : gradients;
+    variable_list out = NodeAccess::apply(node, std::move(gradients));
+    for (auto& hook : in.post_hooks) out = hook(out, received);
+    if (!keep_graph_) NodeAccess::release(node);
+    return out;
+  }
+
+  bool keep_graph_, create_graph_;
+  std::vector<std::shared_ptr<Node>> roots_;
+  std::unordered_map<Node*, variable_list> buffers_;
+  std::unordered_map<Node*, int> dependencies_;
+  std::unordered_map<Node*, std::vector<Capture>> captures_;
+  std::unordered_set<Node*> needed_;
+  variable_list results_;
+};
+
+variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph, bool create_graph,
+                           const variable_list& inputs, bool allow_unused, bool accumulate) {
+  BRASA_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), "got ", outputs.size(), " tensors and ",
+              grad_outputs.size(), " gradients");
+  Pass pass(keep_graph, create_graph);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& out = outputs[i];
+    BRASA_CHECK(out.defined() && out.requires_grad(), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
+    if (!g.defined()) {
+      BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", out);
+      g = zeros({out.sizes().data(), out.sizes().size()}, out.scalar_type());
+      NoGradGuard guard;
+      g.fill_(1);
+    } else {
+      BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i, "] is ", out, ".");
+    }
+    pass.add_root(gradient_edge(out), std::move(g));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    BRASA_CHECK(inputs[i].defined() && inputs[i].requires_grad(), "One of the differentiated Tensors does not require grad");
+    pass.capture(gradient_edge(inputs[i]), i);
+  }
+  variable_list results = pass.run(inputs.size(), accumulate);
+  if (!accumulate && !allow_unused)
+    for (size_t i = 0; i < results.size(); ++i)
+      BRASA_CHECK(results[i].defined(), "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                  "allow_unused=True if this is the desired behavior.");
+  return results;
+}
+
+}  // namespace
+
+void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph, bool create_graph,
+              const variable_list& inputs) {
+  bool keep = retain_graph.value_or(create_graph);
+  if (inputs.empty()) {
+    run_backward(tensors, grad_tensors, keep, create_graph, {}, true, true);
+    return;
+  }
+  variable_list grads = run_backward(tensors, grad_tensors, keep, create_graph, inputs, true, false);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (grads[i].defined()) {
+      Edge edge = gradient_edge(inputs[i]);
+      if (inputs[i].is_leaf())
+        NodeAccess::apply(*edge.function, {grads[i]});
+      else
+        inputs[i].mutable_grad() = add(inputs[i].grad(), grads[i]);
+    }
+}
+
+variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
+                   std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+  return run_backward(outputs, grad_outputs, retain_graph.value_or(create_graph), create_graph, inputs, allow_unused, false);
+}
+
+}  // namespace brasa::autograd

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <brasa/autograd.h>
+
+#include "tensor/tensor_impl.h"
+
+namespace brasa::autograd {
+
+/// Hooks of a tensor, shared with the node that sees the tensor's gradient first.
+struct HookList {
+  unsigned next = 0;
+  std::vector<std::pair<unsigned, std::function<Tensor(const Tensor&)>>> hooks;
+};
+
+/// Where a node finds the tensor that wants to keep its gradient, while that lives.
+struct RetainSlot {
+  TensorImpl* impl = nullptr;
+};
+
+/// What a tensor that takes part in autograd has besides its memory.
+struct AutogradMeta {
+  Tensor grad;
+  std::shared_ptr<Node> grad_fn;
+  uint32_t output_nr = 0;
+  bool requires_grad = false;  // of a leaf
+  std::weak_ptr<Node> accumulator;
+  std::shared_ptr<HookList> hooks;
+  std::vector<std::function<void(const Tensor&)>> post_hooks;
+  std::shared_ptr<RetainSlot> retain;
+  ~AutogradMeta() {
+    if (retain) retain->impl = nullptr;
+  }
+};
+
+AutogradMeta& meta_of(const Tensor& t);  // made if missing
+/// Where this tensor's gradient goes: its node, or its accumulator; invalid if it needs none.
+Edge gradient_edge(const Tensor& t);
+void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr);
+/// The node that `t` comes from, made anew for a view whose base was written to.
+const std::shared_ptr<Node>& grad_fn_of(const Tensor& t);
+
+/// What the engine knows of a node beyond its edges.
+struct ResultMeta {
+  Sizes sizes;
+  DType dtype = DType::Float32;
+  bool defined = false;
+};
+
+}  // namespace brasa::autograd
+
+namespace brasa::autograd {
+
+struct Node::Internals {
+  std::vector<ResultMeta> results;  // of the forward operator: what gradients must look like
+  std::vector<std::pair<uint32_t, std::shared_ptr<HookList>>> tensor_hooks;
+  std::vector<std::pair<uint32_t, std::shared_ptr<RetainSlot>>> retains;
+  std::vector<std::function<variable_list(variable_list)>> pre_hooks;
+  std::vector<std::function<variable_list(const variable_list&, const variable_list&)>> post_hooks;
+  std::mutex mutex;
+  bool released = false;
+};
+
+/// The engine's and the recording's way into a node.
+struct NodeAccess {
+  static std::vector<Edge>& edges(Node& n) { return n.next_edges_; }
+  static variable_list apply(Node& n, variable_list&& g) { return n.apply(std::move(g)); }
+  static void release(Node& n) { n.release_variables(); }
+};
+
+/// Makes a node whose chain of owners is taken apart without recursion.
+template <class T, class... A>
+std::shared_ptr<T> make_node(A&&... args);
+void delete_node(Node* node);
+
+template <class T, class... A>
+std::shared_ptr<T> make_node(A&&... args) {
+  return std::shared_ptr<T>(new T(std::forward<A>(args)...), [](T* n) { delete_node(n); });
+}
+
+/// Sums over the dimensions that broadcasting added or stretched. Differentiable.
+Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);
+Tensor zeros(std::span<const int64_t> sizes, DType dtype);
+
+}  // namespace brasa::autograd

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <brasa/autograd.h>
+
+#include "tensor/autograd/saved.h"
+#include "tensor/dispatch.h"
+
+namespace brasa {
+class Recorder;
+}
+
+// How dispatch puts calls into the autograd graph.
+namespace brasa::autograd {
+
+/// After a call that ran: gives the results a node if an input requires a gradient.
+void attach(const eager::Program& program, const std::string& name, std::span<const eager::Input> inputs,
+            eager::Results& results);
+/// After a view was made (its ViewInfo is set).
+void attach_view(const Tensor& view);
+/// After a call that was recorded.
+void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results,
+                     const Tensor* into);
+
+/// brasa::Error where autograd forbids writing into `self`.
+void check_in_place(const Tensor& self, eager::CallArgs args);
+
+/// The node of a call that writes into a tensor, made before the write.
+struct Pending {
+  std::shared_ptr<Node> node;
+};
+Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder);
+/// Makes `node` what `self` comes from; where self is a view, its base comes from a copy into the view.
+void rebase(const Tensor& self, Pending pending, size_t self_edge = 0);
+
+/// An in-place call that runs: keeps the old value if backward reads it, then rebases.
+class InPlace {
+ public:
+  InPlace(const Tensor& self, eager::Operator& op) : self_(self), op_(op) {}
+  void before(const eager::Program& program, std::span<const eager::Input> inputs);
+  void after(std::span<const eager::Input> inputs);
+
+ private:
+  const Tensor& self_;
+  eager::Operator& op_;
+  const eager::Program* program_ = nullptr;
+  std::vector<bool> needs_, reads_;
+  std::vector<Edge> edges_;
+  Tensor original_;
+};
+
+}  // namespace brasa::autograd

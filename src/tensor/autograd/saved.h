@@ -1,0 +1,34 @@
+#pragma once
+
+#include "tensor/program.h"
+
+namespace brasa::autograd {
+
+/// An operand of a backward program, kept from the forward call: a tensor with the version that it had, a number, or only
+/// sizes where the program does not read it.
+class Saved {
+ public:
+  Saved() = default;
+  /// `read`: whether the values matter. `result`: a result of the node itself, kept without its history.
+  Saved(const eager::Input& in, bool read, bool result = false);
+  Saved(const Tensor& t, bool result);
+
+  /// The operand, which `holder` keeps; brasa::Error if the tensor was written to since. `node`: who saved it (for results).
+  eager::Input input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const;
+  /// The tensor itself with its history.
+  Tensor unpack(const std::shared_ptr<Node>& node, const std::string& name) const;
+  void set_tensor(const Tensor& t);
+  void reset() { tensor_.reset(); }
+  const Sizes& sizes() const { return sizes_; }
+  DType dtype() const { return dtype_; }
+
+ private:
+  Tensor tensor_;
+  Sizes sizes_, strides_;
+  alignas(16) unsigned char number_[16] = {};
+  uint32_t version_ = 0, output_nr_ = 0;
+  DType dtype_ = DType::Float32;
+  bool read_ = false, is_number_ = false, weak_ = false, result_ = false;
+};
+
+}  // namespace brasa::autograd

@@ -1,0 +1,255 @@
+#include <algorithm>
+
+#include "support/error.h"
+#include "tensor/autograd/meta.h"
+#include "tensor/autograd/record.h"
+#include "tensor/dispatch.h"
+#include "tensor/recorder.h"
+#include "tensor/views.h"
+
+// The part of Tensor that is about autograd.
+namespace brasa {
+
+namespace {
+thread_local bool grad_mode = true;
+thread_local bool inference_mode = false;
+const std::shared_ptr<autograd::Node> kNoNode;
+const Tensor kNoTensor;
+}  // namespace
+
+bool GradMode::is_enabled() { return grad_mode; }
+void GradMode::set_enabled(bool enabled) { grad_mode = enabled; }
+
+InferenceMode::InferenceMode(bool enabled) : previous_(inference_mode), previous_grad_(grad_mode) {
+  inference_mode = enabled;
+  grad_mode = !enabled;
+}
+InferenceMode::~InferenceMode() {
+  inference_mode = previous_;
+  grad_mode = previous_grad_;
+}
+bool InferenceMode::is_enabled() { return inference_mode; }
+
+namespace autograd {
+namespace {
+
+// Adds what it receives to the leaf's grad().
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(Tensor leaf) : leaf_(std::move(leaf)) {
+    sequence_nr_ = UINT64_MAX;
+    internals_->results.push_back({impl_of(leaf_)->sizes, leaf_.scalar_type(), true});
+  }
+  std::string name() const override { return "torch::autograd::AccumulateGrad"; }
+
+ protected:
+  variable_list apply(variable_list&& gradients) override {
+    Tensor g = std::move(gradients[0]);
+    if (!g.defined()) return {};
+    std::lock_guard lock(internals_->mutex);
+    AutogradMeta& meta = meta_of(leaf_);
+    if (!meta.grad.defined()) {
+      const TensorImpl* impl = impl_of(g);
+      bool alone = g.use_count() == 1 && impl->storage->use_count() == 1 && impl->contiguous && !impl->view;
+      if (GradMode::is_enabled())
+        meta.grad = alone ? g : g.clone();
+      else
+        meta.grad = alone ? g.detach() : g.detach().clone();
+    } else if (GradMode::is_enabled()) {
+      meta.grad = meta.grad + g;
+    } else {
+      meta.grad += g;
+    }
+    for (auto& hook : meta.post_hooks) hook(leaf_);
+    return {};
+  }
+
+ private:
+  Tensor leaf_;
+};
+
+}  // namespace
+
+AutogradMeta& meta_of(const Tensor& t) {
+  TensorImpl* impl = checked_impl(t);
+  if (!impl->autograd) impl->autograd = std::make_unique<AutogradMeta>();
+  return *impl->autograd;
+}
+
+Edge gradient_edge(const Tensor& t) {
+  if (const auto& fn = grad_fn_of(t)) return {fn, impl_of(t)->autograd->output_nr};
+  if (!t.requires_grad()) return {};
+  AutogradMeta& meta = meta_of(t);
+  std::shared_ptr<Node> accumulator = meta.accumulator.lock();
+  if (!accumulator) {
+    accumulator = std::make_shared<AccumulateGrad>(t);
+    meta.accumulator = accumulator;
+    if (meta.hooks) accumulator->internals().tensor_hooks.push_back({0, meta.hooks});
+  }
+  return {std::move(accumulator), 0};
+}
+
+void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr) {
+  AutogradMeta& meta = meta_of(t);
+  meta.grad_fn = std::move(node);
+  meta.output_nr = output_nr;
+  meta.requires_grad = false;
+  meta.hooks.reset();
+  if (meta.retain) {
+    // The gradient of the new value is meant from here on.
+    meta.retain->impl = nullptr;
+    meta.retain.reset();
+    t.retain_grad();
+  }
+}
+
+const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
+  TensorImpl* impl = checked_impl(t);
+  if (impl->view && impl->view->differentiable && impl->view->version != impl->storage->version()) {
+    eager::ViewInfo& info = *impl->view;
+    bool leaf_view = impl->autograd && impl->autograd->requires_grad;
+    info.version = impl->storage->version();
+    if (!leaf_view && !impl->inference && info.base.requires_grad() && !info.base.is_leaf()) {
+      AutoGradMode mode(true);
+      grad_fn_of(info.parent);
+      if (info.parent.requires_grad()) attach_view(t);
+    }
+  }
+  return impl->autograd ? impl->autograd->grad_fn : kNoNode;
+}
+
+}  // namespace autograd
+
+bool Tensor::requires_grad() const {
+  const TensorImpl* impl = checked_impl(*this);
+  if (impl->autograd && impl->autograd->requires_grad) return true;
+  if (!impl->autograd && !impl->view) return false;
+  return autograd::grad_fn_of(*this) != nullptr;
+}
+
+const Tensor& Tensor::set_requires_grad(bool v) const {
+  const TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(!v || is_floating(impl->dtype) || brasa::is_complex(impl->dtype),
+              "Only Tensors of floating point and complex dtype can require gradients, got ", *this);
+  BRASA_CHECK(v || is_leaf(), "you can only change requires_grad flags of leaf variables.");
+  BRASA_CHECK(!v || !impl->inference || InferenceMode::is_enabled(), "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (!v && !impl->autograd) return *this;
+  if (!is_leaf()) return *this;
+  autograd::meta_of(*this).requires_grad = v;
+  return *this;
+}
+
+Tensor& Tensor::requires_grad_(bool v) const {
+  set_requires_grad(v);
+  return const_cast<Tensor&>(*this);
+}
+
+bool Tensor::is_leaf() const { return autograd::grad_fn_of(*this) == nullptr; }
+
+const Tensor& Tensor::grad() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->autograd ? impl->autograd->grad : kNoTensor;
+}
+Tensor& Tensor::mutable_grad() const { return autograd::meta_of(*this).grad; }
+const std::shared_ptr<autograd::Node>& Tensor::grad_fn() const { return autograd::grad_fn_of(*this); }
+int64_t Tensor::output_nr() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->autograd ? impl->autograd->output_nr : 0;
+}
+
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      std::optional<TensorList> inputs) const {
+  checked_impl(*this);
+  std::vector<Tensor> gradients;
+  if (gradient.defined()) gradients.push_back(gradient);
+  autograd::backward({*this}, gradients, retain_graph, create_graph, inputs ? inputs->vec() : std::vector<Tensor>());
+}
+
+Tensor Tensor::detach() const {
+  checked_impl(*this);
+  return eager::detached(*this);
+}
+
+Tensor& Tensor::detach_() const {
+  TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(!impl->view || !impl->view->differentiable || !impl->view->base.requires_grad(),
+              "Can't detach views in-place. Use detach() instead.");
+  impl->autograd.reset();
+  return const_cast<Tensor&>(*this);
+}
+
+void Tensor::retain_grad() const {
+  BRASA_CHECK(requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf()) return;
+  autograd::AutogradMeta& meta = autograd::meta_of(*this);
+  if (meta.retain) return;
+  meta.retain = std::make_shared<autograd::RetainSlot>();
+  meta.retain->impl = impl_of(*this);
+  meta.grad_fn->internals().retains.push_back({meta.output_nr, meta.retain});
+}
+bool Tensor::retains_grad() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->autograd && impl->autograd->retain;
+}
+
+unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
+  BRASA_CHECK(requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+  autograd::AutogradMeta& meta = autograd::meta_of(*this);
+  if (!meta.hooks) {
+    meta.hooks = std::make_shared<autograd::HookList>();
+    autograd::Edge edge = autograd::gradient_edge(*this);
+    auto& listed = edge.function->internals().tensor_hooks;
+    // The accumulator took the list itself if it was just made.
+    if (std::none_of(listed.begin(), listed.end(), [&](auto& l) { return l.second == meta.hooks; }))
+      listed.push_back({edge.input_nr, meta.hooks});
+  }
+  meta.hooks->hooks.push_back({meta.hooks->next, std::move(hook)});
+  return meta.hooks->next++;
+}
+
+void Tensor::remove_hook(unsigned handle) const {
+  const TensorImpl* impl = checked_impl(*this);
+  size_t removed = impl->autograd && impl->autograd->hooks
+                       ? std::erase_if(impl->autograd->hooks->hooks, [&](auto& h) { return h.first == handle; })
+                       : 0;
+  BRASA_CHECK(removed, "there is no hook ", handle);
+}
+
+unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
+  BRASA_CHECK(requires_grad() && is_leaf(), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+  auto& hooks = autograd::meta_of(*this).post_hooks;
+  hooks.push_back(std::move(hook));
+  return static_cast<unsigned>(hooks.size() - 1);
+}
+
+int64_t Tensor::_version() const { return checked_impl(*this)->storage->version(); }
+bool Tensor::is_view() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->view && impl->view->differentiable;
+}
+const Tensor& Tensor::_base() const {
+  BRASA_CHECK(is_view(), "Can't get base of non-view Tensor");
+  return impl_of(*this)->view->base;
+}
+bool Tensor::is_inference() const { return checked_impl(*this)->inference; }
+
+Tensor Tensor::data() const {
+  const TensorImpl* impl = checked_impl(*this);
+  if (impl->storage->recorder()) impl->materialise();
+  return make_tensor(StorageRef(Storage::alias(impl->storage.get())), impl->dtype, impl->sizes, impl->strides, impl->offset);
+}
+
+void Tensor::set_data(const Tensor& o) const {
+  TensorImpl* impl = checked_impl(*this);
+  const TensorImpl* from = checked_impl(o);
+  impl->storage = from->storage;
+  impl->offset = from->offset;
+  impl->numel = from->numel;
+  impl->sizes = from->sizes;
+  impl->strides = from->strides;
+  impl->dtype = from->dtype;
+  impl->contiguous = from->contiguous;
+  if (impl->autograd) impl->autograd->accumulator.reset();
+}
+
+}  // namespace brasa

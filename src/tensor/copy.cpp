@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <cstring>
+
+#include "support/error.h"
+#include "tensor/autograd/meta.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+#include "tensor/recorder.h"
+#include "tensor/views.h"
+
+// Copies between tensors, and changes of dtype and memory.
+namespace brasa {
+
+namespace {
+
+bool preserves(std::optional<MemoryFormat> f) { return !f || *f == MemoryFormat::Preserve; }
+
+Sizes channels_last_strides(std::span<const int64_t> sizes) {
+  SmallVector<int64_t, 6> order = {0};
+  for (size_t d = 2; d < sizes.size(); ++d) order.push_back(static_cast<int64_t>(d));
+  order.push_back(1);
+  return strides_in_order(sizes, order);
+}
+
+}  // namespace
+
+Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
+  const TensorImpl* impl = checked_impl(*this);
+  bool plain = impl->contiguous || (preserves(format) && is_dense(impl->sizes, impl->strides));
+  bool channels_last = format && (*format == MemoryFormat::ChannelsLast || *format == MemoryFormat::ChannelsLast3d);
+  if (plain && !channels_last) return eager::call_one("aten::clone", {*this});
+  if (Recorder::current()) return eager::call_one("aten::clone", {*this});
+  // Row-major memory from strided: written through copy_, which reads any strides.
+  Tensor out = channels_last ? make_tensor(impl->sizes, channels_last_strides(impl->sizes), impl->dtype)
+                             : make_tensor(impl->sizes, impl->dtype);
+  out.copy_(*this);
+  return out;
+}
+
+Tensor Tensor::contiguous(MemoryFormat format) const {
+  if (is_contiguous(format)) return *this;
+  return clone(format);
+}
+
+Tensor& Tensor::copy_(const Tensor& src, bool) const {
+  checked_impl(*this);
+  checked_impl(src);
+  auto& self = const_cast<Tensor&>(*this);
+  if (is_same(src)) return self;
+  static eager::Operator& op = eager::op("aten::copy");
+  const CallArg args[] = {*this, src};
+  return eager::call_in_place(op, args, *this);
+}
+
+Tensor& Tensor::fill_(const Scalar& value) const {
+  static eager::Operator& op = eager::op("aten::fill.Scalar");
+  const CallArg args[] = {*this, value};
+  return eager::call_in_place(op, args, *this);
+}
+Tensor& Tensor::fill_(const Tensor& value) const {
+  static eager::Operator& op = eager::op("aten::fill.Tensor");
+  BRASA_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got ", value);
+  const CallArg args[] = {*this, value};
+  return eager::call_in_place(op, args, *this);
+}
+Tensor& Tensor::zero_() const {
+  static eager::Operator& op = eager::op("aten::zero");
+  const CallArg args[] = {*this};
+  return eager::call_in_place(op, args, *this);
+}
+
+Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<MemoryFormat> format) const {
+  BRASA_CHECK(options.device().is_cpu(), "device ", options.device().str(), " is not available");
+  DType t = options.dtype_opt().value_or(scalar_type());
+  if (!format) format = options.memory_format_opt();
+  bool same = t == scalar_type() && (preserves(format) || is_contiguous(*format));
+  if (same) return copy ? clone(format) : *this;
+  if (t == scalar_type()) return clone(format);
+  Tensor out = eager::call_one("aten::_to_copy", {*this, t});
+  return preserves(format) ? out : out.contiguous(*format);
+}
+Tensor Tensor::to(DType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+  return to(TensorOptions().dtype(dtype), non_blocking, copy, format);
+}
+Tensor Tensor::to(Device device, DType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+  return to(TensorOptions().dtype(dtype).device(device), non_blocking, copy, format);
+}
+Tensor Tensor::to(const Tensor& like, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+  return to(like.options(), non_blocking, copy, format);
+}
+Tensor Tensor::cpu() const { return to(TensorOptions().device(Device(kCPU))); }
+
+const Tensor& Tensor::resize_(IntArrayRef sizes) const {
+  TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(!requires_grad(), "cannot resize variables that require grad");
+  for (int64_t s : sizes) BRASA_CHECK(s >= 0, "resize_: negative size in ", std::vector<int64_t>(sizes));
+  if (impl->storage->recorder()) impl->materialise();
+  std::span<const int64_t> span(sizes.data(), sizes.size());
+  auto bytes = static_cast<size_t>((impl->offset + product(span)) * size_of(impl->dtype));
+  if (bytes > impl->storage->bytes()) impl->storage->allocate(bytes);
+  impl->sizes.assign(sizes.data(), sizes.size());
+  impl->strides = row_major_strides(span);
+  impl->refresh();
+  return *this;
+}
+
+Tensor& Tensor::operator=(const Tensor& o) && { return copy_(o); }
+Tensor& Tensor::operator=(Tensor&& o) && { return copy_(o); }
+Tensor& Tensor::operator=(const Scalar& v) && { return fill_(v); }
+
+}  // namespace brasa

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <brasa/call.h>
+
+#include "ops/table.h"
+#include "tensor/program.h"
+
+// The one way into every operator. Generated functions pack their arguments and call one of the functions below.
+namespace brasa::eager {
+
+/// What dispatch keeps for a row.
+class Operator {
+ public:
+  explicit Operator(const ops::Row& row);
+  const ops::Row& row() const { return row_; }
+  /// "MulBackward1".
+  const std::string& backward_name() const { return backward_name_; }
+
+  struct Parameter {
+    ir::ParamType type;
+    bool list = false;
+    std::optional<Scalar> default_number;
+  };
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  /// The program for these literal arguments (as words); `make` builds it if it is new.
+  template <class F>
+  const RowProgram& program(const Words& words, F make);
+  /// Set where the row's composition must know its numbers (pow with a literal exponent, arange): they become literals.
+  std::atomic<bool> literal_numbers{false};
+
+ private:
+  struct Known {
+    std::vector<uint64_t> words;
+    std::unique_ptr<RowProgram> program;
+  };
+  const ops::Row& row_;
+  std::string backward_name_;
+  std::vector<Parameter> parameters_;
+  std::atomic<const Known*> last_{nullptr};
+  std::mutex mutex_;
+  std::map<std::vector<uint64_t>, std::unique_ptr<Known>> programs_;
+};
+
+/// By position in the table, as brasa-gen numbers rows.
+Operator& op(size_t index);
+/// Of the table, or derived (transforms::vjp_row).
+Operator& op(const ops::Row& row);
+/// By name; brasa::Error if there is none.
+Operator& op(std::string_view name);
+
+using CallArgs = ArrayRef<CallArg>;
+
+/// Calls the functional form.
+void call(Operator& op, CallArgs args, Results& results);
+Tensor call_one(Operator& op, CallArgs args);
+void call_many(Operator& op, CallArgs args, Tensor* results, size_t n);
+std::vector<Tensor> call_list(Operator& op, CallArgs args);
+/// Writes the result into `self`, which is the first argument; returns it.
+Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
+/// Resizes `out` to the result and writes it there.
+Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
+/// A factory's result with the options' requires_grad.
+Tensor with_options(Tensor t, const TensorOptions& options);
+
+/// For hand-written operators: by name, results by value.
+inline Tensor call_one(std::string_view name, std::initializer_list<CallArg> args) {
+  return call_one(op(name), CallArgs(args.begin(), args.end()));
+}
+
+}  // namespace brasa::eager

@@ -1,0 +1,414 @@
+#include "tensor/execute.h"
+
+#include <algorithm>
+
+#include "ops/builder.h"
+#include "ops/interpreter.h"
+#include "support/error.h"
+#include "support/hash.h"
+#include "tensor/backend.h"
+#include "tensor/geometry.h"
+
+namespace brasa::eager {
+namespace {
+
+using compiler::Operand;
+
+uint64_t hash_of(const Words& words) {
+  uint64_t h = 0;
+  for (uint64_t w : words) h = mix(h, w);
+  return h;
+}
+
+// Of each stride: 0, 1 or any. Two bits a dimension.
+uint64_t stride_classes(std::span<const int64_t> strides) {
+  uint64_t c = 0;
+  for (int64_t s : strides) c = c << 2 | (s == 0 ? 0 : s == 1 ? 1 : 2);
+  return c;
+}
+constexpr uint32_t kMaxRank = 20;  // what the classes of one word hold
+
+uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides) {
+  uint64_t w = static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 | uint64_t{contiguous} << 17;
+  return contiguous ? w : w | stride_classes(strides) << 20;
+}
+
+// A graph's inputs while it is built: symbols in order, with this call's sizes as hints.
+class Inputs {
+ public:
+  explicit Inputs(std::vector<int64_t>& hints) : hints_(hints) {}
+  ir::Expr symbol(int64_t hint) {
+    hints_.push_back(hint);
+    return ir::Expr::size(static_cast<uint32_t>(hints_.size() - 1));
+  }
+  std::vector<ir::Expr> strides(std::span<const int64_t> strides) {
+    std::vector<ir::Expr> out;
+    for (int64_t s : strides) out.push_back(s == 0 || s == 1 ? ir::Expr(s) : symbol(s));
+    return out;
+  }
+
+ private:
+  std::vector<int64_t>& hints_;
+};
+
+Guard guard_of(const ir::Fact& f) {
+  Guard g{0, -2, 0, f.equal, f};
+  if (f.left->kind != ir::ExprKind::Size) return g;
+  g.left = f.left->id;
+  if (f.right.is_constant()) {
+    g.right = -1;
+    g.constant = f.right.constant();
+  } else if (f.right->kind == ir::ExprKind::Size) {
+    g.right = static_cast<int32_t>(f.right->id);
+  }
+  return g;
+}
+
+bool holds(const Kernel& k, const int64_t* symbols) {
+  for (const Guard& g : k.guards) {
+    bool equal;
+    if (g.right == -1)
+      equal = symbols[g.left] == g.constant;
+    else if (g.right >= 0)
+      equal = symbols[g.left] == symbols[g.right];
+    else
+      equal = k.executable->evaluate(g.fact.left, symbols) == k.executable->evaluate(g.fact.right, symbols);
+    if (equal != g.equal) return false;
+  }
+  return true;
+}
+
+// Turns the built values into the kernel's outputs.
+std::unique_ptr<Kernel> finish(const Program& program, ir::Graph& graph, ir::Facts& facts, std::vector<ir::Value> values, bool into) {
+  auto kernel = std::make_unique<Kernel>();
+  std::vector<ir::Output> checks = graph.outputs();  // what compositions added
+  graph.outputs().clear();
+  std::vector<ir::Value> outputs;
+  for (ir::Value v : values) {
+    int place;
+    if (!v) {
+      place = Kernel::kAbsent;
+    } else if (int i = graph.input_index(v); i >= 0 && program.may_alias() && !into) {
+      place = Kernel::kAlias + i;
+    } else if (auto it = std::find(outputs.begin(), outputs.end(), v); it != outputs.end() && program.may_alias()) {
+      place = static_cast<int>(it - outputs.begin());
+    } else {
+      place = static_cast<int>(outputs.size());
+      outputs.push_back(v);
+    }
+    kernel->places.push_back(place);
+  }
+  for (ir::Value v : outputs) graph.add_output(v, into ? 0 : -1);
+  for (const ir::Output& o : checks) graph.outputs().push_back(o);
+  kernel->outputs = outputs.size();
+  graph.name = program.name();
+  for (const ir::Fact& f : facts.facts()) kernel->guards.push_back(guard_of(f));
+  if (!outputs.empty()) kernel->executable = executable_of(graph, facts);
+  return kernel;
+}
+
+void publish(Entry* entry, std::unique_ptr<Kernel> kernel) {
+  kernel->next.store(entry->kernels.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  entry->kernels.store(kernel.release(), std::memory_order_release);
+}
+
+// ---- Point-wise programs: one loop over merged dimensions.
+
+struct Pointwise {
+  Sizes shape;  // the broadcast shape
+  Loop loop;
+  SmallVector<int, 8> operand;  // of input i: its number among the loop's operands, -1 for rank 0
+};
+
+bool reads_elements(const Input& in) { return in.rank > 0 && in.data; }
+
+// False if the shapes do not broadcast.
+bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
+  for (const Input& in : inputs)
+    if (in.rank > 0 && !broadcast_into(p.shape, in.size_span())) return false;
+  SmallVector<OperandLayout, 8> operands;
+  for (const Input& in : inputs) {
+    p.operand.push_back(reads_elements(in) ? static_cast<int>(operands.size()) : -1);
+    if (reads_elements(in)) operands.push_back({in.size_span(), in.stride_span()});
+  }
+  if (into) BRASA_ASSERT(p.operand[0] >= 0 || into->sizes.empty(), "an in-place operand without memory");
+  p.loop = make_loop(p.shape, operands);
+  return true;
+}
+
+// The graph for merged dimensions; null if the program is not point-wise after all.
+std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p, bool into) {
+  ir::Graph graph(ir::Level::Primitives);
+  std::vector<int64_t> hints;
+  Inputs make(hints);
+  ir::Shape merged;
+  if (!p.shape.empty())
+    for (int64_t s : p.loop.sizes) merged.push_back(make.symbol(s));
+  std::vector<ir::Value> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Input& in = inputs[i];
+    ir::Type t{in.dtype, in.rank ? merged : ir::Shape{}, in.weak};
+    std::vector<ir::Expr> strides;
+    if (p.operand[i] >= 0 && !is_row_major(p.loop.sizes, p.loop.strides_of(p.operand[i])))
+      strides = make.strides(p.loop.strides_of(p.operand[i]));
+    values.push_back(graph.add_input(std::move(t), "", std::move(strides)));
+  }
+  ir::Facts facts(hints);
+  std::vector<ir::Value> results;
+  {
+    ops::Builder builder(graph, facts);
+    results = program.build(values);
+  }
+  for (ir::Value v : results)
+    if (v) graph.add_output(v);
+  static const ops::Row *broadcast = &ops::at("prim::broadcast"), *full = &ops::at("prim::full");
+  for (ir::Node* n : ir::live_nodes(graph)) {
+    if (n->op == ir::input_op() || ops::row_of(*n).pointwise || n->op == full) continue;
+    if (n->op == broadcast && ir::type_of(n->arg<ir::Value>(0)).shape.empty()) continue;
+    return nullptr;
+  }
+  for (ir::Value v : results)
+    if (v && ir::type_of(v).shape != merged) return nullptr;
+  size_t checks = 0;
+  for (const ir::Output& o : graph.outputs()) checks += !o.check.empty();
+  if (checks) return nullptr;
+  graph.outputs().clear();
+  return finish(program, graph, facts, std::move(results), into);
+}
+
+// Symbols in the order in which build_pointwise makes them.
+void bind_pointwise(std::span<const Input> inputs, const Pointwise& p, SmallVector<int64_t, 32>& symbols) {
+  if (!p.shape.empty())
+    for (int64_t s : p.loop.sizes) symbols.push_back(s);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (p.operand[i] < 0) continue;
+    std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
+    if (is_row_major(p.loop.sizes, strides)) continue;
+    for (int64_t s : strides)
+      if (s != 0 && s != 1) symbols.push_back(s);
+  }
+}
+
+bool run_pointwise(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results) {
+  Pointwise p;
+  if (!plan(inputs, into, p)) return false;
+  if (into && !std::equal(p.shape.begin(), p.shape.end(), into->sizes.begin(), into->sizes.end()))
+    fail(str(program.name(), ": output with shape ", into->sizes, " doesn't match the broadcast shape ", p.shape));
+  size_t rank = p.shape.empty() ? 0 : p.loop.rank();
+  if (rank > kMaxRank) return false;
+  Words words;
+  words.push_back(rank | (into ? 1 << 8 : 0));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (p.operand[i] < 0) {
+      words.push_back(signature_word(inputs[i], inputs[i].rank ? 255 : 0, true, {}));
+    } else {
+      std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
+      words.push_back(signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides));
+    }
+  }
+  uint64_t hash = hash_of(words);
+  SmallVector<int64_t, 32> symbols;
+  bind_pointwise(inputs, p, symbols);
+
+  Kernel* kernel = nullptr;
+  auto search = [&] {
+    Entry* entry = program.find(words, hash);
+    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr; kernel && !holds(*kernel, symbols.data());)
+      kernel = kernel->next.load(std::memory_order_acquire);
+    return kernel != nullptr;
+  };
+  if (!search()) {
+    std::lock_guard lock(program.mutex());
+    if (!search()) {
+      std::unique_ptr<Kernel> built = build_pointwise(program, inputs, p, into != nullptr);
+      if (!built) return false;
+      program.set_mode(Program::Mode::Pointwise);
+      kernel = built.get();
+      publish(program.add(words, hash), std::move(built));
+    }
+  }
+
+  results.resize(kernel->places.size());
+  int64_t numel = product(p.shape);
+  SmallVector<Operand, 4> outputs;
+  for (size_t i = 0; i < kernel->places.size(); ++i) {
+    int place = kernel->places[i];
+    if (place == Kernel::kAbsent) continue;
+    if (place >= Kernel::kAlias) {
+      results[i] = *inputs[place - Kernel::kAlias].tensor;
+    } else if (into) {
+      results[i] = *inputs[0].tensor;
+    } else if (static_cast<size_t>(place) < outputs.size()) {
+      for (size_t j = 0; j < i; ++j)
+        if (kernel->places[j] == place) results[i] = results[j];
+    } else {
+      DType dtype = kernel->executable->output_types()[place].dtype;
+      results[i] = std::is_sorted(p.loop.order.begin(), p.loop.order.end())
+                       ? make_tensor(p.shape, dtype)
+                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), dtype);
+      outputs.push_back({impl_of(results[i])->storage->data(), dtype, {p.loop.sizes.data(), rank}, {}});
+    }
+  }
+  if (numel == 0 || !kernel->executable) return true;
+
+  Sizes dense = row_major_strides({p.loop.sizes.data(), rank});
+  for (Operand& o : outputs) o.strides = dense;
+  SmallVector<Operand, 8> operands;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Input& in = inputs[i];
+    if (p.operand[i] >= 0)
+      operands.push_back({in.data, in.dtype, {p.loop.sizes.data(), rank}, p.loop.strides_of(p.operand[i])});
+    else if (in.rank)
+      operands.push_back({nullptr, in.dtype, {p.loop.sizes.data(), rank}, dense});
+    else
+      operands.push_back({in.data, in.dtype, {}, {}});
+  }
+  kernel->executable->run(symbols.data(), operands, outputs);
+  return true;
+}
+
+// ---- All other programs: every operand with its own sizes.
+
+
+std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const Input> inputs, bool into) {
+  ir::Graph graph(ir::Level::Primitives);
+  std::vector<int64_t> hints;
+  Inputs make(hints);
+  std::vector<ir::Type> types;
+  std::vector<std::vector<ir::Expr>> strides;
+  for (const Input& in : inputs) {
+    types.push_back({in.dtype, {}, in.weak});
+    for (int64_t s : in.size_span()) types.back().shape.push_back(make.symbol(s));
+    strides.push_back(in.contiguous ? std::vector<ir::Expr>{} : make.strides(in.stride_span()));
+  }
+  ir::Facts facts(hints);
+  program.derive_types(types, facts);
+  std::vector<ir::Value> values;
+  for (size_t i = 0; i < types.size(); ++i) values.push_back(graph.add_input(std::move(types[i]), "", std::move(strides[i])));
+  std::vector<ir::Value> results;
+  {
+    ops::Builder builder(graph, facts);
+    results = program.build(values);
+    if (into) {
+      // Sizes that are equal only in this call become a guard.
+      const ir::Shape &to = ir::type_of(values[0]).shape, &from = ir::type_of(results[0]).shape;
+      bool same = to.size() == from.size();
+      for (size_t d = 0; same && d < to.size(); ++d) same = facts.equal(to[d], from[d]);
+      BRASA_CHECK(same, program.name(), ": the result has shape ", from, ", which does not fit into shape ", to);
+    }
+  }
+  return finish(program, graph, facts, std::move(results), into);
+}
+
+// Builds with this call's sizes as constants, for a message that shows them; returns if no error comes up.
+void explain_failure(const Program& program, std::span<const Input> inputs) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  std::vector<ir::Value> values;
+  for (const Input& in : inputs) {
+    ir::Type t{in.dtype, {}, in.weak};
+    for (int64_t s : in.size_span()) t.shape.emplace_back(s);
+    values.push_back(graph.add_input(std::move(t)));
+  }
+  ops::Builder builder(graph, facts);
+  program.build(values);
+}
+
+void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbols) {
+  for (const Input& in : inputs) {
+    for (int64_t s : in.size_span()) symbols.push_back(s);
+    if (in.contiguous) continue;
+    for (int64_t s : in.stride_span())
+      if (s != 0 && s != 1) symbols.push_back(s);
+  }
+}
+
+void run_generic(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results, Prepare prepare) {
+  Words words;
+  words.push_back(255 | (into ? 1 << 8 : 0));
+  for (const Input& in : inputs) {
+    BRASA_CHECK(in.rank <= kMaxRank, program.name(), ": more than ", kMaxRank, " dimensions are not supported");
+    words.push_back(signature_word(in, in.rank, in.contiguous, in.stride_span()));
+  }
+  uint64_t hash = hash_of(words);
+  SmallVector<int64_t, 32> symbols;
+  bind_generic(inputs, symbols);
+
+  Kernel* kernel = nullptr;
+  auto search = [&] {
+    Entry* entry = program.find(words, hash);
+    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr; kernel && !holds(*kernel, symbols.data());)
+      kernel = kernel->next.load(std::memory_order_acquire);
+    return kernel != nullptr;
+  };
+  if (!search()) {
+    std::lock_guard lock(program.mutex());
+    if (!search()) {
+      std::unique_ptr<Kernel> built;
+      try {
+        built = build_generic(program, inputs, into != nullptr);
+      } catch (const Error&) {
+        explain_failure(program, inputs);
+        throw;
+      }
+      program.set_mode(Program::Mode::Generic);
+      kernel = built.get();
+      publish(program.add(words, hash), std::move(built));
+    }
+  }
+
+  results.resize(kernel->places.size());
+  SmallVector<Operand, 4> outputs;
+  bool any = into != nullptr && into->numel > 0;
+  int64_t first_numel = into ? into->numel : 0;
+  for (size_t i = 0; i < kernel->places.size(); ++i) {
+    int place = kernel->places[i];
+    if (place == Kernel::kAbsent) continue;
+    if (place >= Kernel::kAlias) {
+      results[i] = *inputs[place - Kernel::kAlias].tensor;
+    } else if (into) {
+      results[i] = *inputs[0].tensor;
+    } else if (static_cast<size_t>(place) < outputs.size()) {
+      for (size_t j = 0; j < i; ++j)
+        if (kernel->places[j] == place) results[i] = results[j];
+    } else {
+      const ir::Type& t = kernel->executable->output_types()[place];
+      Sizes sizes;
+      for (ir::Expr e : t.shape) {
+        sizes.push_back(kernel->executable->evaluate(e, symbols.data()));
+        BRASA_CHECK(sizes.back() >= 0, program.name(), ": a result's dimension would be ", sizes.back());
+      }
+      results[i] = make_tensor(sizes, t.dtype);
+      TensorImpl* impl = impl_of(results[i]);
+      any = any || impl->numel > 0;
+      if (i == 0) first_numel = impl->numel;
+      outputs.push_back({impl->storage->data(), t.dtype, impl->sizes, impl->strides});
+    }
+  }
+  if (prepare.call) prepare.call(prepare.context, first_numel);
+  if (!any || !kernel->executable) return;
+  SmallVector<Operand, 8> operands;
+  for (const Input& in : inputs) operands.push_back({in.data, in.dtype, in.size_span(), in.stride_span()});
+  kernel->executable->run(symbols.data(), operands, outputs);
+}
+
+}  // namespace
+
+void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results, Prepare prepare) {
+  const TensorImpl* target = into ? impl_of(*into) : nullptr;
+  if (program.mode() != Program::Mode::Generic && !prepare.call) {
+    bool unknown = program.mode() == Program::Mode::Unknown;
+    try {
+      if (run_pointwise(program, inputs, target, results)) return;
+    } catch (const IndexError&) {
+      throw;
+    } catch (const Error&) {
+      // Merged dimensions may be what the program rejects; its own sizes decide.
+      if (!unknown) throw;
+    }
+    if (unknown) program.set_mode(Program::Mode::Generic);
+  }
+  run_generic(program, inputs, target, results, prepare);
+}
+
+}  // namespace brasa::eager

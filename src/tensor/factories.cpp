@@ -1,0 +1,140 @@
+#include <brasa/autograd.h>
+#include <brasa/factories.h>
+
+#include <cstring>
+
+#include "support/error.h"
+#include "support/half.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+
+namespace brasa {
+namespace {
+
+Tensor finish(Tensor t, const TensorOptions& options) {
+  impl_of(t)->inference = InferenceMode::is_enabled();
+  return eager::with_options(std::move(t), options);
+}
+
+void check_sizes(IntArrayRef sizes) {
+  for (int64_t s : sizes) BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
+}
+
+}  // namespace
+
+Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat>) {
+  check_sizes(sizes);
+  return finish(make_tensor({sizes.data(), sizes.size()}, options.dtype()), options);
+}
+
+Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  check_sizes(sizes);
+  BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(), " strides");
+  for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
+  return finish(make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, options.dtype()), options);
+}
+
+Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
+  const TensorImpl* impl = checked_impl(self);
+  DType t = options.dtype_opt().value_or(impl->dtype);
+  bool keep = (!format || *format == MemoryFormat::Preserve) && is_dense(impl->sizes, impl->strides);
+  return finish(keep ? make_tensor(impl->sizes, impl->strides, t) : make_tensor(impl->sizes, t), options);
+}
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter, const TensorOptions& options) {
+  check_sizes(sizes);
+  BRASA_CHECK(sizes.size() == strides.size(), "from_blob: ", sizes.size(), " sizes and ", strides.size(), " strides");
+  DType t = options.dtype();
+  Sizes s(std::span(sizes.data(), sizes.size())), st(std::span(strides.data(), strides.size()));
+  auto bytes = static_cast<size_t>(extent_of(s, st) * size_of(t));
+  StorageRef storage(Storage::borrow(data, bytes, std::move(deleter)));
+  return finish(make_tensor(std::move(storage), t, std::move(s), std::move(st), 0), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  return from_blob(data, sizes, strides, std::function<void(void*)>(), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter, const TensorOptions& options) {
+  Sizes strides = row_major_strides({sizes.data(), sizes.size()});
+  return from_blob(data, sizes, IntArrayRef(strides.data(), strides.size()), std::move(deleter), options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  return from_blob(data, sizes, std::function<void(void*)>(), options);
+}
+
+namespace {
+
+template <class T>
+void store(void* at, T v) {
+  std::memcpy(at, &v, sizeof v);
+}
+
+void write_element(void* at, DType t, const Scalar& v) {
+  switch (t) {
+    case DType::UInt8: return store(at, static_cast<uint8_t>(v.toLong()));
+    case DType::Int8: return store(at, static_cast<int8_t>(v.toLong()));
+    case DType::Int16: return store(at, static_cast<int16_t>(v.toLong()));
+    case DType::Int32: return store(at, static_cast<int32_t>(v.toLong()));
+    case DType::Int64: return store(at, v.toLong());
+    case DType::Float16: return store(at, double_to_half(v.toDouble()));
+    case DType::BFloat16: return store(at, double_to_bfloat16(v.toDouble()));
+    case DType::Float32: return store(at, static_cast<float>(v.toDouble()));
+    case DType::Float64: return store(at, v.toDouble());
+    case DType::Bool: return store(at, static_cast<uint8_t>(v.toBool()));
+    case DType::Complex64: return store(at, std::complex<float>(v.toComplexDouble()));
+    case DType::Complex128: return store(at, v.toComplexDouble());
+    case DType::Complex32: {
+      std::complex<double> c = v.toComplexDouble();
+      return store(at, std::array<uint16_t, 2>{double_to_half(c.real()), double_to_half(c.imag())});
+    }
+  }
+}
+
+}  // namespace
+
+Tensor scalar_tensor(const Scalar& value, const TensorOptions& options) {
+  Tensor t = make_tensor({}, options.dtype());
+  write_element(impl_of(t)->storage->data(), t.scalar_type(), value);
+  return finish(std::move(t), options);
+}
+
+namespace detail {
+
+TensorData::TensorData(std::initializer_list<TensorData> items) : list_(true) {
+  shape_.push_back(static_cast<int64_t>(items.size()));
+  bool first = true;
+  for (const TensorData& item : items) {
+    if (first) {
+      shape_.insert(shape_.end(), item.shape_.begin(), item.shape_.end());
+      dtype_ = item.dtype_;
+    }
+    bool same = shape_.size() == item.shape_.size() + 1 && std::equal(item.shape_.begin(), item.shape_.end(), shape_.begin() + 1);
+    BRASA_CHECK(same, "Expected all sub-lists to have sizes: ", std::vector<int64_t>(shape_.begin() + 1, shape_.end()),
+                ", but got sub-list ", item.shape_);
+    BRASA_CHECK(dtype_ == item.dtype_, "Expected all elements of the tensor to have the same scalar type: ", name(dtype_),
+                ", but got element of scalar type: ", name(item.dtype_));
+    if (item.list_)
+      values_.insert(values_.end(), item.values_.begin(), item.values_.end());
+    else
+      values_.push_back(item.scalar_);
+    first = false;
+  }
+}
+
+Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
+  DType natural = data.dtype_ == DType::Bool ? DType::Bool
+                  : is_integral(data.dtype_) ? DType::Int64
+                  : is_complex(data.dtype_)  ? DType::Complex64
+                                             : get_default_dtype();
+  Tensor t = brasa::make_tensor(data.shape_, options.dtype_opt().value_or(natural));
+  auto* at = static_cast<char*>(impl_of(t)->storage->data());
+  int64_t step = size_of(t.scalar_type());
+  if (!data.list_) write_element(at, t.scalar_type(), data.scalar_);
+  for (const Scalar& v : data.values_) {
+    write_element(at, t.scalar_type(), v);
+    at += step;
+  }
+  return finish(std::move(t), options);
+}
+
+}  // namespace detail
+}  // namespace brasa

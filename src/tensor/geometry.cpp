@@ -1,0 +1,151 @@
+#include "tensor/geometry.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace brasa {
+
+bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  int64_t expected = 1;
+  bool exact = true;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] != 1) exact = exact && strides[d] == expected;
+    expected *= sizes[d];
+  }
+  return exact;
+}
+
+Sizes row_major_strides(std::span<const int64_t> sizes) {
+  Sizes out(sizes.size());
+  int64_t n = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    out[d] = n;
+    n *= std::max<int64_t>(sizes[d], 1);
+  }
+  return out;
+}
+
+int64_t extent_of(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return 0;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
+
+namespace {
+
+SmallVector<int64_t, 6> by_stride(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  SmallVector<int64_t, 6> dims;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1) dims.push_back(static_cast<int64_t>(d));
+  std::sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) { return strides[a] < strides[b]; });
+  return dims;
+}
+
+}  // namespace
+
+bool is_dense(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  int64_t expected = 1;
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
+  for (int64_t d : by_stride(sizes, strides)) {
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+bool may_overlap_itself(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  int64_t reach = 0;
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return false;
+  for (int64_t d : by_stride(sizes, strides)) {
+    if (strides[d] <= reach) return true;
+    reach += (sizes[d] - 1) * strides[d];
+  }
+  return false;
+}
+
+bool broadcast_into(Sizes& shape, std::span<const int64_t> sizes) {
+  if (sizes.size() > shape.size()) {
+    Sizes longer(sizes.size(), 1);
+    std::copy(shape.begin(), shape.end(), longer.end() - shape.size());
+    shape = std::move(longer);
+  }
+  int64_t* at = shape.end() - sizes.size();
+  for (int64_t s : sizes) {
+    if (*at != s) {
+      if (*at == 1)
+        *at = s;
+      else if (s != 1)
+        return false;
+    }
+    ++at;
+  }
+  return true;
+}
+
+Loop make_loop(std::span<const int64_t> shape, std::span<const OperandLayout> operands) {
+  size_t rank = shape.size(), n = operands.size();
+  // Strides in the common shape: 0 where an operand is repeated.
+  SmallVector<int64_t, 48> all(n * rank);
+  for (size_t i = 0; i < n; ++i) {
+    size_t lead = rank - operands[i].sizes.size();
+    for (size_t d = lead; d < rank; ++d)
+      all[i * rank + d] = operands[i].sizes[d - lead] == 1 ? 0 : operands[i].strides[d - lead];
+  }
+  Loop loop;
+  loop.order.resize(rank);
+  std::iota(loop.order.begin(), loop.order.end(), 0);
+  // Insertion sort, so that dimensions that the operands do not decide on keep their order.
+  auto inside = [&](int64_t a, int64_t b) {  // 1: a lies inside b, -1: outside, 0: undecided
+    for (size_t i = 0; i < n; ++i) {
+      int64_t sa = all[i * rank + a], sb = all[i * rank + b];
+      if (sa == 0 || sb == 0 || sa == sb) continue;
+      return sa < sb ? 1 : -1;
+    }
+    return 0;
+  };
+  for (size_t k = 1; k < rank; ++k)
+    for (size_t j = k; j > 0; --j) {
+      int64_t outer = loop.order[j - 1], inner = loop.order[j];
+      if (shape[outer] == 1 || shape[inner] == 1 || inside(outer, inner) != 1) break;
+      std::swap(loop.order[j - 1], loop.order[j]);
+    }
+  // Merge from outside inwards.
+  SmallVector<int64_t, 6> kept;
+  for (int64_t d : loop.order) {
+    if (shape[d] == 1) continue;
+    bool merges = !kept.empty();
+    for (size_t i = 0; merges && i < n; ++i) merges = all[i * rank + kept.back()] == all[i * rank + d] * shape[d];
+    if (merges) {
+      loop.sizes.back() *= shape[d];
+      kept.back() = d;
+    } else {
+      loop.sizes.push_back(shape[d]);
+      kept.push_back(d);
+    }
+  }
+  if (kept.empty()) {
+    loop.sizes.push_back(1);
+    loop.strides.resize(n, 1);
+    return loop;
+  }
+  loop.strides.resize(n * kept.size());
+  for (size_t i = 0; i < n; ++i)
+    for (size_t k = 0; k < kept.size(); ++k) loop.strides[i * kept.size() + k] = all[i * rank + kept[k]];
+  return loop;
+}
+
+Sizes strides_in_order(std::span<const int64_t> shape, std::span<const int64_t> order) {
+  Sizes out(shape.size());
+  int64_t n = 1;
+  for (size_t k = order.size(); k-- > 0;) {
+    out[order[k]] = n;
+    n *= std::max<int64_t>(shape[order[k]], 1);
+  }
+  return out;
+}
+
+}  // namespace brasa

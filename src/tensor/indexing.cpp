@@ -1,0 +1,263 @@
+#include <brasa/autograd.h>
+#include <brasa/factories.h>
+#include <brasa/index.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/error.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+
+// Python-style indexing: integers, slices and None become views; tensors become one gather or scatter.
+namespace brasa {
+
+namespace indexing {
+TensorIndex::TensorIndex(const char* dots) : kind_(Kind::Ellipsis) {
+  BRASA_CHECK(std::strcmp(dots, "...") == 0, "Expected \"...\" to represent an ellipsis index, but got \"", dots, "\"");
+}
+}  // namespace indexing
+
+namespace {
+
+using indexing::TensorIndex;
+using OptionalTensors = std::vector<std::optional<Tensor>>;
+
+// [count, rank] positions of what is not zero, and their number.
+Tensor positions_of(const Tensor& t) {
+  NoGradGuard guard;
+  Tensor flags = (t.scalar_type() == DType::Bool ? t : t.ne(0)).contiguous();
+  const bool* at = static_cast<const bool*>(flags.data_ptr());
+  int64_t n = flags.numel(), rank = flags.dim();
+  int64_t count = std::count(at, at + n, true);
+  const int64_t shape[] = {count, rank};
+  Tensor out = make_tensor(shape, DType::Int64);
+  auto* to = static_cast<int64_t*>(impl_of(out)->storage->data());
+  const Sizes& sizes = impl_of(flags)->sizes;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!at[i]) continue;
+    int64_t rest = i;
+    for (int64_t d = rank; d-- > 0; rest /= sizes[d]) to[d] = rest % sizes[d];
+    to += rank;
+  }
+  return out;
+}
+
+// Masks become the positions where they hold; every index int64 or int32.
+OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
+  OptionalTensors out;
+  for (const std::optional<Tensor>& index : indices) {
+    if (!index || !index->defined()) {
+      out.push_back(std::nullopt);
+      continue;
+    }
+    DType t = index->scalar_type();
+    if (t != DType::Bool && t != DType::UInt8) {
+      BRASA_CHECK(t == DType::Int64 || t == DType::Int32, "tensors used as indices must be long, int, byte or bool tensors, got ", *index);
+      out.push_back(*index);
+      continue;
+    }
+    auto at = static_cast<int64_t>(out.size());
+    for (int64_t d = 0; d < index->dim(); ++d) {
+      bool fits = at + d < self.dim() && index->size(d) == self.size(at + d);
+      if (!fits)
+        fail_index(str("The shape of the mask ", impl_of(*index)->sizes, " at index ", d,
+                       " does not match the shape of the indexed tensor ", impl_of(self)->sizes, " at index ", at + d));
+    }
+    Tensor where = positions_of(*index);
+    for (int64_t d = 0; d < index->dim(); ++d) out.push_back(where.select(1, d));
+  }
+  if (static_cast<int64_t>(out.size()) > self.dim())
+    fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", out.size(), ")"));
+  return out;
+}
+
+bool any_tensor(const OptionalTensors& indices) {
+  return std::any_of(indices.begin(), indices.end(), [](auto& t) { return t.has_value(); });
+}
+
+Tensor gather_at(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
+  OptionalTensors at = positions(self, indices);
+  static eager::Operator& op = eager::op("aten::index.Tensor");
+  const CallArg args[] = {self, ArrayRef<std::optional<Tensor>>(at)};
+  return eager::call_one(op, args);
+}
+
+Tensor& scatter_at(const Tensor& self, ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) {
+  OptionalTensors at = positions(self, indices);
+  static eager::Operator& op = eager::op("aten::index_put");
+  Tensor fitted = values.scalar_type() == self.scalar_type() ? values : values.to(self.scalar_type());
+  const CallArg args[] = {self, ArrayRef<std::optional<Tensor>>(at), fitted, accumulate};
+  return eager::call_in_place(op, args, self);
+}
+
+// A 0-dimensional mask: true keeps everything under one more dimension, false nothing.
+Tensor flag_index(bool keep) {
+  const int64_t one[] = {1};
+  Tensor mask = make_tensor(one, DType::Bool);
+  *static_cast<bool*>(impl_of(mask)->storage->data()) = keep;
+  return mask;
+}
+
+// Applies what views can do; tensors are left for the caller, at the dimensions of the result that they index.
+Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTensors& tensors) {
+  int64_t taken = 0;
+  for (const TensorIndex& i : indices) {
+    if (i.is_integer() || i.is_slice()) ++taken;
+    if (i.is_tensor()) taken += i.tensor().scalar_type() == DType::Bool || i.tensor().scalar_type() == DType::UInt8 ? i.tensor().dim() : 1;
+  }
+  if (taken > self.dim()) fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", taken, ")"));
+
+  Tensor result = self;
+  int64_t dim = 0;
+  bool ellipsis = false;
+  auto index_by = [&](Tensor t) {
+    tensors.resize(static_cast<size_t>(dim));
+    tensors.push_back(std::move(t));
+  };
+  for (const TensorIndex& i : indices) switch (i.kind()) {
+      case TensorIndex::Kind::None:
+        result = result.unsqueeze(dim++);
+        break;
+      case TensorIndex::Kind::Ellipsis:
+        BRASA_CHECK(!ellipsis, "an index can only have a single ellipsis ('...')");
+        ellipsis = true;
+        dim += self.dim() - taken;
+        break;
+      case TensorIndex::Kind::Integer: {
+        int64_t size = result.size(dim), at = i.integer();
+        if (at < -size || at >= size) fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
+        result = result.select(dim, at);
+        break;
+      }
+      case TensorIndex::Kind::Slice: {
+        const indexing::Slice& s = i.slice();
+        BRASA_CHECK(s.step() > 0, "step must be greater than zero, got ", s.step());
+        bool all = s.start() == 0 && s.stop() >= result.size(dim) && s.step() == 1;
+        if (!all) result = result.slice(dim, s.start(), s.stop(), s.step());
+        ++dim;
+        break;
+      }
+      case TensorIndex::Kind::Boolean:
+        result = result.unsqueeze(dim);
+        index_by(flag_index(i.boolean()));
+        ++dim;
+        break;
+      case TensorIndex::Kind::Tensor: {
+        const Tensor& t = i.tensor();
+        bool mask = t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8;
+        if (t.dim() == 0 && mask) {
+          result = result.unsqueeze(dim);
+          index_by(flag_index(t.item().toBool()));
+          ++dim;
+        } else if (t.dim() == 0) {
+          int64_t size = result.size(dim), at = t.item().toLong();
+          if (at < -size || at >= size) fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
+          result = result.select(dim, at);
+        } else {
+          index_by(t);
+          dim += mask ? t.dim() : 1;
+        }
+        break;
+      }
+    }
+  // A mask takes one place in the list however many dimensions it covers; `positions` spreads it.
+  OptionalTensors packed;
+  for (size_t d = 0; d < tensors.size(); ++d) {
+    packed.push_back(tensors[d]);
+    if (tensors[d] && tensors[d]->scalar_type() == DType::Bool)
+      for (int64_t k = 1; k < tensors[d]->dim() && d + 1 < tensors.size() && !tensors[d + 1]; ++k) ++d;
+  }
+  tensors = std::move(packed);
+  return result;
+}
+
+// A value for a place of these sizes: leading dimensions of size 1 beyond its rank fall away.
+Tensor fitted_value(const Tensor& value, int64_t rank) {
+  Tensor v = value;
+  while (v.dim() > rank && v.size(0) == 1) v = v.squeeze(0);
+  return v;
+}
+
+Tensor& put_at(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
+  OptionalTensors tensors;
+  Tensor place = apply_views(self, indices, tensors);
+  if (!any_tensor(tensors)) {
+    if (place.is_same(self))
+      self.copy_(fitted_value(value, self.dim()));
+    else
+      place.copy_(fitted_value(value, place.dim()));
+  } else {
+    scatter_at(place, tensors, value, false);
+  }
+  return const_cast<Tensor&>(self);
+}
+
+}  // namespace
+
+Tensor Tensor::operator[](int64_t index) const {
+  BRASA_CHECK(dim() > 0, "invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
+  if (index < -size(0) || index >= size(0)) fail_index(str("index ", index, " is out of bounds for dimension 0 with size ", size(0)));
+  return select(0, index);
+}
+Tensor Tensor::operator[](const Scalar& index) const {
+  BRASA_CHECK(index.isIntegral(), "Can only index tensors with integral scalars");
+  return (*this)[index.toLong()];
+}
+Tensor Tensor::operator[](const Tensor& index) const {
+  BRASA_CHECK(index.defined() && index.dim() == 0, "Can only index with tensors that are scalars (zero-dim), got ", index);
+  return (*this)[index.item()];
+}
+
+Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
+  checked_impl(*this);
+  OptionalTensors tensors;
+  Tensor result = apply_views(*this, indices, tensors);
+  if (any_tensor(tensors)) return gather_at(result, tensors);
+  return result.is_same(*this) ? alias() : result;
+}
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices)); }
+Tensor Tensor::index(ArrayRef<std::optional<Tensor>> indices) const {
+  checked_impl(*this);
+  return gather_at(*this, indices);
+}
+
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const { return put_at(*this, indices, values); }
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
+  return put_at(*this, ArrayRef<TensorIndex>(indices), values);
+}
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) const {
+  return put_at(*this, indices, scalar_tensor(value, TensorOptions().dtype(scalar_type())));
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
+  return index_put_(ArrayRef<TensorIndex>(indices), value);
+}
+Tensor& Tensor::index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
+  checked_impl(*this);
+  return scatter_at(*this, indices, values, accumulate);
+}
+Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
+  return index_put_(ArrayRef<std::optional<Tensor>>(indices), values, accumulate);
+}
+
+Tensor Tensor::nonzero() const {
+  checked_impl(*this);
+  return positions_of(*this);
+}
+
+Tensor Tensor::masked_select(const Tensor& mask) const {
+  BRASA_CHECK(checked_impl(mask)->dtype == DType::Bool, "masked_select: expected BoolTensor for mask, got ", mask);
+  Sizes shape = checked_impl(*this)->sizes;
+  BRASA_CHECK(broadcast_into(shape, impl_of(mask)->sizes), "masked_select: shapes ", impl_of(*this)->sizes, " and ", impl_of(mask)->sizes,
+              " do not broadcast");
+  IntArrayRef to(shape.data(), shape.size());
+  std::optional<Tensor> where[] = {mask.expand(to)};
+  Tensor self = expand(to);
+  if (shape.empty()) {
+    self = self.unsqueeze(0);
+    where[0] = where[0]->unsqueeze(0);
+  }
+  return gather_at(self, where);
+}
+
+}  // namespace brasa

@@ -1,0 +1,206 @@
+#include "tensor/program.h"
+
+#include <algorithm>
+
+#include "ops/builder.h"
+#include "ops/decompose.h"
+#include "ops/primitives.h"
+#include "support/error.h"
+#include "support/hash.h"
+#include "transforms/derived.h"
+#include "transforms/vjp.h"
+
+namespace brasa::eager {
+
+Input Input::of(const Tensor& t) {
+  const TensorImpl* impl = checked_impl(t);
+  Input in;
+  in.data = impl->data();
+  in.sizes = impl->sizes.data();
+  in.strides = impl->strides.data();
+  in.rank = static_cast<uint32_t>(impl->sizes.size());
+  in.dtype = impl->dtype;
+  in.weak = impl->weak;
+  in.contiguous = impl->contiguous;
+  in.tensor = &t;
+  return in;
+}
+
+std::vector<Tensor> Results::take() {
+  if (!more_.empty()) return std::move(more_);
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < size_; ++i) out.push_back(std::move(inline_[i]));
+  return out;
+}
+
+Entry* Program::find(const Words& words, uint64_t hash) const {
+  for (Entry* e = buckets_[hash % buckets_.size()].load(std::memory_order_acquire); e; e = e->next)
+    if (e->words.size() == words.size() && std::equal(words.begin(), words.end(), e->words.begin())) return e;
+  return nullptr;
+}
+
+Entry* Program::add(const Words& words, uint64_t hash) const {
+  if (Entry* e = find(words, hash)) return e;
+  auto* e = new Entry;
+  e->words = words.vec();
+  auto& bucket = buckets_[hash % buckets_.size()];
+  e->next = bucket.load(std::memory_order_relaxed);
+  bucket.store(e, std::memory_order_release);
+  return e;
+}
+
+const Backward& Program::backward(const std::vector<bool>& needs, const std::vector<bool>& given) const {
+  std::lock_guard lock(mutex_);
+  auto& b = backwards_[{needs, given}];
+  if (!b) b = std::make_unique<Backward>(*this, needs, given);
+  return *b;
+}
+
+const Program& Program::in_place() const {
+  std::lock_guard lock(mutex_);
+  if (!in_place_) in_place_ = std::make_unique<InPlace>(*this);
+  return *in_place_;
+}
+
+std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
+  std::vector<ir::Value> out = functional_.build(inputs);
+  const ir::Type &from = ir::type_of(out[0]), &to = ir::type_of(inputs[0]);
+  bool can = is_complex(to.dtype) || (!is_complex(from.dtype) && (is_floating(to.dtype) || !is_floating(from.dtype)));
+  can = can && (to.dtype != DType::Bool || from.dtype == DType::Bool);
+  BRASA_CHECK(can, "result type ", toString(from.dtype), " can't be cast to the desired output type ", toString(to.dtype));
+  return {ops::prim::convert(out[0], to.dtype)};
+}
+
+RowProgram::RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
+    : Program(row.name(), inputs), row_(row), slots_(std::move(slots)) {}
+
+std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) const {
+  ir::Args args;
+  for (const Slot& s : slots_) {
+    if (s.first < 0 && !s.list) {
+      args.push_back(s.fixed);
+    } else if (!s.list) {
+      args.push_back(ir::Arg(inputs[s.first]));
+    } else {
+      std::vector<ir::Value> items;
+      size_t at = static_cast<size_t>(s.first);
+      for (bool present : s.presence) items.push_back(present ? inputs[at++] : ir::Value{});
+      args.push_back(ir::Arg(std::move(items)));
+    }
+  }
+  return ops::Builder::current().call(row_, std::move(args));
+}
+
+Backward::Backward(const Program& forward, std::vector<bool> needs, std::vector<bool> given)
+    : Program(str("backward of ", forward.name()), forward.inputs() + given.size() + std::count(given.begin(), given.end(), true)),
+      forward_(forward),
+      needs_(std::move(needs)),
+      given_(std::move(given)) {}
+
+void Backward::derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const {
+  size_t n = forward_.inputs();
+  std::vector<ir::Type> first(types.begin(), types.begin() + n);
+  forward_.derive_types(first, facts);
+  ir::Graph side(ir::Level::Primitives);
+  std::vector<ir::Value> values;
+  for (const ir::Type& t : first) values.push_back(side.add_input(t));
+  ops::Builder builder(side, facts);
+  std::vector<ir::Value> results = forward_.build(values);
+  std::copy(first.begin(), first.end(), types.begin());
+  size_t ct = n + results.size();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]) continue;
+    types[n + i].shape = ir::type_of(results[i]).shape;
+    if (given_[i]) types[ct++].shape = ir::type_of(results[i]).shape;
+  }
+}
+
+std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const {
+  ops::Builder& target = ops::Builder::current();
+  size_t n = forward_.inputs();
+  std::span<const ir::Value> results = inputs.subspan(n, given_.size()), cts = inputs.subspan(n + given_.size());
+
+  ir::Graph side;
+  std::vector<bool> side_given;
+  std::vector<size_t> side_result;  // of the side graph's outputs: which result of `forward_`
+  {
+    ops::Builder builder(side, target.facts(), [](const ops::Row& r) { return static_cast<bool>(r.vjp) || r.no_gradient; });
+    std::vector<ir::Value> values;
+    for (ir::Value v : inputs.first(n)) values.push_back(side.add_input(ir::type_of(v)));
+    std::vector<ir::Value> outs = forward_.build(values);
+    std::vector<ir::Output> checks = std::exchange(side.outputs(), {});
+    for (size_t i = 0; i < outs.size(); ++i) {
+      if (!outs[i]) continue;
+      side.add_output(outs[i]);
+      side_given.push_back(given_[i]);
+      side_result.push_back(i);
+    }
+    for (ir::Output& o : checks) side.outputs().push_back(std::move(o));
+  }
+  std::vector<bool> has_cotangent = side_given;
+  has_cotangent.resize(side.outputs().size());
+  transforms::Joint joint = transforms::joint(side, target.facts(), needs_, has_cotangent);
+
+  // Into the target graph, with the results that the caller has in place of computing them again.
+  ir::ValueMap map;
+  size_t ct = 0;
+  for (size_t i = 0; i < joint.graph->inputs().size(); ++i)
+    map.set(joint.graph->inputs()[i].value, i < n ? inputs[i] : cts[ct++]);
+  std::unordered_map<ir::Value, ir::Value> known;
+  for (size_t k = 0; k < side_result.size(); ++k) {
+    ir::Value v = joint.graph->outputs()[k].value;
+    if (!ir::is_input(v)) known.emplace(v, results[side_result[k]]);
+  }
+  auto copy_node = [&](ir::Node* node) {
+    ir::Args args;
+    for (const ir::Arg& a : node->args) args.push_back(map(a));
+    ir::Node* copy = target.graph().add(node->op, std::move(args), node->types);
+    for (uint32_t r = 0; r < node->types.size(); ++r) {
+      auto it = known.find(node->out(r));
+      map.set(node->out(r), it == known.end() || ir::type_of(it->second) != node->types[r] ? copy->out(r) : it->second);
+    }
+  };
+  for (ir::Node* node : joint.graph->nodes())
+    if (node->op != ir::input_op()) copy_node(node);
+  std::vector<ir::Value> out;
+  for (size_t i = 0; i < n; ++i)
+    if (needs_[i]) {
+      int at = joint.gradient_of[i];
+      out.push_back(at < 0 ? ir::Value{} : map(joint.graph->outputs()[at].value));
+    }
+  return out;
+}
+
+const std::vector<bool>& Backward::reads(std::span<const Input> inputs) const {
+  std::vector<uint64_t> key;
+  for (const Input& in : inputs)
+    key.push_back(static_cast<uint64_t>(in.dtype) | uint64_t{in.rank} << 8 | uint64_t{in.weak} << 16);
+  std::lock_guard lock(reads_mutex_);
+  auto it = reads_.find(key);
+  if (it != reads_.end()) return it->second;
+
+  ir::Graph graph(ir::Level::Primitives);
+  std::vector<int64_t> hints;
+  for (const Input& in : inputs) hints.insert(hints.end(), in.sizes, in.sizes + in.rank);
+  ir::Facts facts(hints);
+  std::vector<ir::Type> types;
+  uint32_t symbol = 0;
+  for (const Input& in : inputs) {
+    types.push_back({in.dtype, {}, in.weak});
+    for (uint32_t d = 0; d < in.rank; ++d) types.back().shape.push_back(ir::Expr::size(symbol++));
+  }
+  derive_types(types, facts);
+  std::vector<ir::Value> values;
+  for (ir::Type& t : types) values.push_back(graph.add_input(std::move(t)));
+  {
+    ops::Builder builder(graph, facts);
+    for (ir::Value v : build(values))
+      if (v) graph.add_output(v);
+  }
+  std::vector<bool> reads(inputs.size());
+  for (ir::Node* n : ir::live_nodes(graph))
+    if (int i = n->op == ir::input_op() ? graph.input_index(n->out()) : -1; i >= 0) reads[i] = true;
+  return reads_.emplace(std::move(key), std::move(reads)).first->second;
+}
+
+}  // namespace brasa::eager

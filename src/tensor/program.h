@@ -1,0 +1,176 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/executable.h"
+#include "support/small_vector.h"
+#include "tensor/args.h"
+#include "tensor/tensor_impl.h"
+
+namespace brasa::eager {
+
+using Words = SmallVector<uint64_t, 12>;
+
+/// A tensor that a program reads: described by pointers into its owner.
+struct Input {
+  void* data = nullptr;  // null: only the sizes matter
+  const int64_t *sizes = nullptr, *strides = nullptr;
+  uint32_t rank = 0;
+  DType dtype = DType::Float32;
+  bool weak = false, contiguous = true;
+  const Tensor* tensor = nullptr;  // the owner, or null (numbers, shapes)
+
+  std::span<const int64_t> size_span() const { return {sizes, rank}; }
+  std::span<const int64_t> stride_span() const { return {strides, rank}; }
+  static Input of(const Tensor& t);
+};
+
+/// Results of a call; the first few without an allocation.
+class Results {
+ public:
+  size_t size() const { return size_; }
+  void resize(size_t n) {
+    if (n > kInline) more_.resize(n);
+    size_ = n;
+  }
+  Tensor& operator[](size_t i) { return more_.empty() ? inline_[i] : more_[i]; }
+  const Tensor& operator[](size_t i) const { return more_.empty() ? inline_[i] : more_[i]; }
+  std::vector<Tensor> take();
+
+ private:
+  static constexpr size_t kInline = 3;
+  Tensor inline_[kInline];
+  std::vector<Tensor> more_;
+  size_t size_ = 0;
+};
+
+/// A fact about sizes in a form that is quick to check.
+struct Guard {
+  uint32_t left;
+  int32_t right;     // another symbol, or -1: `constant`; -2: see `fact`
+  int64_t constant;
+  bool equal;
+  ir::Fact fact;
+};
+
+/// A program compiled for one signature, valid where its guards hold.
+struct Kernel {
+  std::shared_ptr<compiler::Executable> executable;
+  std::vector<Guard> guards;
+  /// Of each result: its position among the executable's outputs, kAbsent, or kAlias + the input that it is.
+  static constexpr int kAbsent = -1, kAlias = 1 << 20;
+  std::vector<int> places;
+  size_t outputs = 0;  // of the executable
+  std::atomic<Kernel*> next{nullptr};
+};
+
+struct Entry {
+  std::vector<uint64_t> words;
+  std::atomic<Kernel*> kernels{nullptr};
+  Entry* next = nullptr;
+};
+
+class Backward;
+
+/// A function of tensors that the compiler can be given: a row with its other arguments fixed, or the derivative of a program.
+/// Immutable but for its caches, which are read without a lock; lives for ever (the number of distinct ones is small).
+class Program {
+ public:
+  Program(std::string name, size_t inputs) : name_(std::move(name)), inputs_(inputs) {}
+  virtual ~Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Adds the program's nodes to the current ops::Builder's graph.
+  virtual std::vector<ir::Value> build(std::span<const ir::Value> inputs) const = 0;
+  /// Replaces the types of inputs whose sizes follow from those of the inputs before them.
+  virtual void derive_types(std::vector<ir::Type>&, ir::Facts&) const {}
+  /// How a message names it: "aten::add.Tensor".
+  const std::string& name() const { return name_; }
+  size_t inputs() const { return inputs_; }
+  /// A result that is an input may be that tensor itself.
+  virtual bool may_alias() const { return false; }
+
+  /// Whether results depend on operands element by element, so that dimensions can be merged; learnt at the first use.
+  enum class Mode : uint8_t { Unknown, Pointwise, Generic };
+  Mode mode() const { return mode_.load(std::memory_order_relaxed); }
+  void set_mode(Mode m) const { mode_.store(m, std::memory_order_relaxed); }
+
+  Entry* find(const Words& words, uint64_t hash) const;
+  /// Under `mutex()`.
+  Entry* add(const Words& words, uint64_t hash) const;
+  std::mutex& mutex() const { return mutex_; }
+
+  /// The form that writes into input 0.
+  const Program& in_place() const;
+  /// The program that gives the cotangents of the inputs marked in `needs` from all inputs, all results, and the cotangents
+  /// of the results marked in `given`.
+  const Backward& backward(const std::vector<bool>& needs, const std::vector<bool>& given) const;
+
+ private:
+  std::string name_;
+  size_t inputs_;
+  mutable std::atomic<Mode> mode_{Mode::Unknown};
+  mutable std::array<std::atomic<Entry*>, 16> buckets_{};
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<Program> in_place_;
+  mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Backward>> backwards_;
+};
+
+/// A row whose arguments other than tensors are fixed.
+class RowProgram final : public Program {
+ public:
+  /// An argument: fixed, or the input at `first`; a list has `presence`, and takes one input for each true.
+  struct Slot {
+    ir::Arg fixed;
+    int first = -1;
+    bool list = false;
+    std::vector<bool> presence;
+  };
+  RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
+  std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  const ops::Row& row() const { return row_; }
+
+ private:
+  const ops::Row& row_;
+  std::vector<Slot> slots_;
+};
+
+/// As `functional`, for a result that is written into input 0: it gets that input's dtype.
+class InPlace final : public Program {
+ public:
+  explicit InPlace(const Program& functional) : Program(functional.name(), functional.inputs()), functional_(functional) {}
+  std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+
+ private:
+  const Program& functional_;
+};
+
+/// The derivative of a program. Inputs: those of the program, its results, then a cotangent for each given one. Gives one
+/// result for each needed input; absent where no gradient flows.
+class Backward final : public Program {
+ public:
+  Backward(const Program& forward, std::vector<bool> needs, std::vector<bool> given);
+  std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  void derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const override;
+  bool may_alias() const override { return true; }
+  const std::vector<bool>& needs() const { return needs_; }
+
+  /// Which of its inputs it reads, for inputs of these types.
+  const std::vector<bool>& reads(std::span<const Input> inputs) const;
+
+ private:
+  const Program& forward_;
+  std::vector<bool> needs_, given_;
+  mutable std::mutex reads_mutex_;
+  mutable std::map<std::vector<uint64_t>, std::vector<bool>> reads_;
+};
+
+}  // namespace brasa::eager

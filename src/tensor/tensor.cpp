@@ -1,0 +1,183 @@
+#include <brasa/autograd.h>
+#include <brasa/factories.h>
+#include <brasa/index.h>
+#include <brasa/ops_generated.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/algebra.h"
+#include "support/error.h"
+#include "support/half.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+#include "tensor/tensor_impl.h"
+
+// What a tensor is, and its values on the host.
+namespace brasa {
+
+int64_t Tensor::dim() const { return checked_impl(*this)->rank(); }
+IntArrayRef Tensor::sizes() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return {impl->sizes.data(), impl->sizes.size()};
+}
+IntArrayRef Tensor::strides() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return {impl->strides.data(), impl->strides.size()};
+}
+
+namespace {
+
+size_t wrapped_dim(const TensorImpl& impl, int64_t dim) {
+  int64_t rank = impl.rank();
+  if (rank == 0 || dim < -rank || dim >= rank)
+    fail_index(str("Dimension out of range (expected to be in range of [", -std::max<int64_t>(rank, 1), ", ",
+                   std::max<int64_t>(rank, 1) - 1, "], but got ", dim, ") for a tensor of shape ", impl.sizes));
+  return static_cast<size_t>(dim < 0 ? dim + rank : dim);
+}
+
+}  // namespace
+
+int64_t Tensor::size(int64_t dim) const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->sizes[wrapped_dim(*impl, dim)];
+}
+int64_t Tensor::stride(int64_t dim) const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->strides[wrapped_dim(*impl, dim)];
+}
+int64_t Tensor::numel() const { return checked_impl(*this)->numel; }
+int64_t Tensor::storage_offset() const { return checked_impl(*this)->offset; }
+size_t Tensor::itemsize() const { return static_cast<size_t>(size_of(checked_impl(*this)->dtype)); }
+size_t Tensor::nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
+DType Tensor::scalar_type() const { return checked_impl(*this)->dtype; }
+Device Tensor::device() const {
+  checked_impl(*this);
+  return kCPU;
+}
+TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type()).device(device()).layout(kStrided); }
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  const TensorImpl* impl = checked_impl(*this);
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return impl->contiguous;
+  size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (impl->sizes.size() != rank) return false;
+  SmallVector<int64_t, 6> order = {0};
+  for (size_t d = 2; d < rank; ++d) order.push_back(static_cast<int64_t>(d));
+  order.push_back(1);
+  int64_t expected = 1;
+  for (size_t k = rank; k-- > 0;) {
+    if (impl->sizes[order[k]] != 1 && impl->strides[order[k]] != expected) return false;
+    expected *= impl->sizes[order[k]];
+  }
+  return true;
+}
+bool Tensor::is_non_overlapping_and_dense() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return is_dense(impl->sizes, impl->strides);
+}
+bool Tensor::is_alias_of(const Tensor& o) const {
+  return checked_impl(*this)->storage->root() == checked_impl(o)->storage->root();
+}
+std::string Tensor::toString() const {
+  if (!defined()) return "UndefinedType";
+  return str("CPU", brasa::toString(scalar_type()), "Type");
+}
+
+void* Tensor::data_ptr() const {
+  const TensorImpl* impl = checked_impl(*this);
+  return impl->data();
+}
+void* Tensor::checked_data(DType expected) const {
+  BRASA_CHECK(scalar_type() == expected, "expected scalar type ", brasa::toString(expected), " but found ", brasa::toString(scalar_type()));
+  return data_ptr();
+}
+
+namespace detail {
+void accessor_rank_error(int64_t wanted, int64_t rank) {
+  fail(str("TensorAccessor expected ", wanted, " dims but tensor has ", rank));
+}
+}  // namespace detail
+
+namespace {
+
+template <class T>
+T load(const void* at) {
+  T v;
+  std::memcpy(&v, at, sizeof v);
+  return v;
+}
+
+Scalar read_element(const void* at, DType t) {
+  switch (t) {
+    case DType::UInt8: return load<uint8_t>(at);
+    case DType::Int8: return load<int8_t>(at);
+    case DType::Int16: return load<int16_t>(at);
+    case DType::Int32: return load<int32_t>(at);
+    case DType::Int64: return load<int64_t>(at);
+    case DType::Float16: return half_to_float(load<uint16_t>(at));
+    case DType::BFloat16: return bfloat16_to_float(load<uint16_t>(at));
+    case DType::Float32: return load<float>(at);
+    case DType::Float64: return load<double>(at);
+    case DType::Bool: return load<uint8_t>(at) != 0;
+    case DType::Complex64: return load<std::complex<float>>(at);
+    case DType::Complex128: return load<std::complex<double>>(at);
+    case DType::Complex32: {
+      auto parts = load<std::array<uint16_t, 2>>(at);
+      return std::complex<double>(half_to_float(parts[0]), half_to_float(parts[1]));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Scalar Tensor::item() const {
+  const TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar: ", *this);
+  return read_element(impl->data(), impl->dtype);
+}
+
+bool Tensor::is_nonzero() const {
+  BRASA_CHECK(numel() == 1, "Boolean value of Tensor with ", numel() == 0 ? "no" : "more than one", " values is ambiguous");
+  Scalar s = item();
+  return s.isComplex() ? s.toComplexDouble() != 0.0 : s.isFloatingPoint() ? s.toDouble() != 0 : s.toLong() != 0;
+}
+
+bool Tensor::equal(const Tensor& o) const {
+  checked_impl(*this);
+  checked_impl(o);
+  BRASA_CHECK(scalar_type() == o.scalar_type(), "Expected object of data type ", brasa::toString(scalar_type()), " but got data type ",
+              brasa::toString(o.scalar_type()), " for argument 'other' in call to equal");
+  if (!(sizes() == o.sizes())) return false;
+  if (numel() == 0) return true;
+  NoGradGuard guard;
+  return (*this == o).all().item<bool>();
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  NoGradGuard guard;
+  return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();
+}
+
+bool is_floating_point(const Tensor& self) { return self.is_floating_point(); }
+DType promote_types(DType a, DType b) { return promote(a, b); }
+
+namespace {
+
+DType result_type_of(std::initializer_list<ir::Type> types) {
+  ir::Graph graph(ir::Level::Primitives);
+  std::vector<ir::Value> values;
+  for (const ir::Type& t : types) values.push_back(graph.add_input(t));
+  return ops::result_type(values);
+}
+ir::Type type_for_promotion(const Tensor& t) {
+  return {t.scalar_type(), t.dim() ? ir::Shape{ir::Expr(1)} : ir::Shape{}, impl_of(t)->weak};
+}
+
+}  // namespace
+
+DType result_type(const Tensor& a, const Tensor& b) { return result_type_of({type_for_promotion(a), type_for_promotion(b)}); }
+DType result_type(const Tensor& a, const Scalar& b) { return result_type_of({type_for_promotion(a), {b.type(), {}, true}}); }
+
+}  // namespace brasa

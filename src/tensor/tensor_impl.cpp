@@ -1,0 +1,157 @@
+#include "tensor/tensor_impl.h"
+
+#include <cstring>
+
+#include "runtime/cpu/allocator.h"
+#include "support/error.h"
+#include "tensor/autograd/meta.h"
+#include "tensor/geometry.h"
+#include "tensor/recorder.h"
+#include "tensor/views.h"
+
+namespace brasa {
+
+Storage* Storage::make(size_t bytes) {
+  auto* s = new Storage;
+  try {
+    s->data_ = runtime::cpu::allocate(bytes);
+  } catch (...) {
+    delete s;
+    throw;
+  }
+  s->bytes_ = bytes;
+  return s;
+}
+
+Storage* Storage::borrow(void* data, size_t bytes, std::function<void(void*)> deleter) {
+  auto* s = new Storage;
+  s->adopt(data, bytes, std::move(deleter));
+  return s;
+}
+
+Storage* Storage::alias(Storage* of) {
+  auto* s = new Storage;
+  of->retain();
+  s->owner_ = of;
+  s->data_ = of->data_;
+  s->bytes_ = of->bytes_;
+  return s;
+}
+
+Storage* Storage::recorded(size_t bytes, Recorder* recorder) {
+  auto* s = new Storage;
+  s->bytes_ = bytes;
+  s->recorder_ = recorder;
+  return s;
+}
+
+void Storage::free_memory() {
+  if (owner_) {
+    std::exchange(owner_, nullptr)->release();
+  } else if (deleter_) {
+    if (*deleter_) (*deleter_)(data_);
+    deleter_.reset();
+  } else {
+    runtime::cpu::deallocate(data_, data_ ? bytes_ : 0);
+  }
+  data_ = nullptr;
+}
+
+Storage::~Storage() { free_memory(); }
+
+void Storage::allocate(size_t bytes) {
+  void* fresh = runtime::cpu::allocate(bytes);
+  if (data_ && fresh) std::memcpy(fresh, data_, std::min(bytes, bytes_));
+  free_memory();
+  data_ = fresh;
+  bytes_ = bytes;
+  recorder_ = nullptr;
+}
+
+void Storage::adopt(void* data, size_t bytes, std::function<void(void*)> deleter) {
+  free_memory();
+  data_ = data;
+  bytes_ = bytes;
+  recorder_ = nullptr;
+  deleter_ = std::make_unique<std::function<void(void*)>>(std::move(deleter));
+}
+
+TensorImpl::TensorImpl() = default;
+TensorImpl::~TensorImpl() = default;
+
+void TensorImpl::materialise() const {
+  storage->recorder()->materialise("a value on the host");
+  BRASA_ASSERT(!storage->recorder(), "a recorded tensor was not materialised");
+}
+
+void TensorImpl::refresh() {
+  numel = product(sizes);
+  contiguous = is_row_major(sizes, strides);
+}
+
+namespace detail {
+void destroy(TensorImplBase* impl) noexcept { delete static_cast<TensorImpl*>(impl); }
+}  // namespace detail
+
+TensorImpl* checked_impl(const Tensor& t) {
+  BRASA_CHECK(t.defined(), "expected a tensor, got an undefined one");
+  return impl_of(t);
+}
+
+Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
+  auto* impl = new TensorImpl;
+  Tensor out(impl);
+  impl->dtype = dtype;
+  impl->sizes.assign(sizes.data(), sizes.size());
+  impl->strides.resize(sizes.size());
+  int64_t n = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    impl->strides[d] = n;
+    n *= std::max<int64_t>(sizes[d], 1);
+  }
+  impl->numel = product(impl->sizes);
+  impl->storage = StorageRef(Storage::make(static_cast<size_t>(impl->numel * size_of(dtype))));
+  return out;
+}
+
+Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype) {
+  int64_t extent = extent_of(sizes, strides);
+  return make_tensor(StorageRef(Storage::make(static_cast<size_t>(extent * size_of(dtype)))), dtype, Sizes(sizes), Sizes(strides), 0);
+}
+
+Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset) {
+  auto* impl = new TensorImpl;
+  impl->storage = std::move(storage);
+  impl->dtype = dtype;
+  impl->sizes = std::move(sizes);
+  impl->strides = std::move(strides);
+  impl->offset = offset;
+  impl->refresh();
+  return Tensor(impl);
+}
+
+Tensor shallow_copy(const Tensor& t) {
+  const TensorImpl* from = checked_impl(t);
+  auto* impl = new TensorImpl;
+  impl->storage = from->storage;
+  impl->offset = from->offset;
+  impl->numel = from->numel;
+  impl->sizes = from->sizes;
+  impl->strides = from->strides;
+  impl->dtype = from->dtype;
+  impl->contiguous = from->contiguous;
+  impl->inference = from->inference;
+  impl->weak = from->weak;
+  return Tensor(impl);
+}
+
+void append_to(std::string& out, const Tensor& t) {
+  if (!t.defined()) {
+    out += "undefined";
+    return;
+  }
+  out += name(t.scalar_type());
+  append_to(out, impl_of(t)->sizes);
+}
+
+}  // namespace brasa

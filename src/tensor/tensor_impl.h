@@ -1,0 +1,137 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include <brasa/tensor.h>
+
+#include "support/small_vector.h"
+
+namespace brasa {
+
+class Recorder;
+namespace autograd {
+struct AutogradMeta;
+}
+namespace eager {
+struct ViewInfo;
+}
+
+/// Memory that tensors share, and its version: the number of writes, which views share too.
+class Storage {
+ public:
+  /// From the device's allocator.
+  static Storage* make(size_t bytes);
+  /// The caller's memory.
+  static Storage* borrow(void* data, size_t bytes, std::function<void(void*)> deleter);
+  /// The same memory with a version of its own.
+  static Storage* alias(Storage* of);
+  /// Without memory until the recorder gives it some (see recorder.h).
+  static Storage* recorded(size_t bytes, Recorder* recorder);
+
+  void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void release() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  uint32_t use_count() const { return references_.load(std::memory_order_relaxed); }
+
+  /// Null while a recorder has not materialised it, and for 0 bytes.
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  /// The storage that owns the memory.
+  const Storage* root() const { return owner_ ? owner_->root() : this; }
+
+  /// Who holds the value of a storage without memory; null otherwise.
+  Recorder* recorder() const { return recorder_; }
+  /// Makes (more) memory, keeping what was there. Ends a recording of this storage.
+  void allocate(size_t bytes);
+  /// Says that the present value is with `recorder`, whatever the memory holds.
+  void set_recorder(Recorder* recorder) { recorder_ = recorder; }
+  /// Gives up the memory, for an executable that hands its own over. `deleter` frees it.
+  void adopt(void* data, size_t bytes, std::function<void(void*)> deleter);
+
+ private:
+  Storage() = default;
+  ~Storage();
+  void free_memory();
+
+  std::atomic<uint32_t> references_{1}, version_{0};
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  Recorder* recorder_ = nullptr;
+  Storage* owner_ = nullptr;
+  std::unique_ptr<std::function<void(void*)>> deleter_;
+};
+
+class StorageRef {
+ public:
+  StorageRef() = default;
+  /// Takes over one reference.
+  explicit StorageRef(Storage* owned) : p_(owned) {}
+  StorageRef(const StorageRef& o) : p_(o.p_) {
+    if (p_) p_->retain();
+  }
+  StorageRef(StorageRef&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  StorageRef& operator=(StorageRef o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~StorageRef() {
+    if (p_) p_->release();
+  }
+  Storage* get() const { return p_; }
+  Storage* operator->() const { return p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  Storage* p_ = nullptr;
+};
+
+struct TensorImpl final : detail::TensorImplBase {
+  StorageRef storage;
+  int64_t offset = 0;  // in elements
+  int64_t numel = 0;
+  Sizes sizes, strides;
+  DType dtype = DType::Float32;
+  bool contiguous = true;
+  bool inference = false;
+  /// A number that became a tensor: takes part in promotion by its category alone.
+  bool weak = false;
+  std::unique_ptr<autograd::AutogradMeta> autograd;
+  std::unique_ptr<eager::ViewInfo> view;
+
+  TensorImpl();
+  ~TensorImpl();
+
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+  /// The first element; a recorded storage is materialised first.
+  void* data() const {
+    if (storage->recorder()) [[unlikely]]
+      materialise();
+    return static_cast<char*>(storage->data()) + offset * size_of(dtype);
+  }
+  void materialise() const;
+  /// Computes numel and contiguous from sizes and strides.
+  void refresh();
+};
+
+inline TensorImpl* impl_of(const Tensor& t) { return static_cast<TensorImpl*>(t.impl()); }
+/// brasa::Error on an undefined tensor.
+TensorImpl* checked_impl(const Tensor& t);
+
+/// Fresh memory, row-major.
+Tensor make_tensor(std::span<const int64_t> sizes, DType dtype);
+/// Fresh memory with these strides, which address size.. elements densely.
+Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype);
+/// A tensor on existing storage.
+Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset);
+/// The same elements by a new impl: shares storage and version, has no history and knows nothing of being a view.
+Tensor shallow_copy(const Tensor& t);
+
+/// "float32[2, 3]".
+void append_to(std::string& out, const Tensor& t);
+
+}  // namespace brasa

@@ -1,0 +1,237 @@
+#include "tensor/views.h"
+
+#include <brasa/autograd.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/builder.h"
+#include "support/error.h"
+#include "support/hash.h"
+#include "tensor/autograd/record.h"
+#include "tensor/geometry.h"
+
+namespace brasa::eager {
+namespace {
+
+using Kind = CallArg::Kind;
+using Plans = std::vector<std::shared_ptr<const ViewPlan>>;
+
+// A call that the cache knows: same row, arguments, sizes and strides.
+struct CachedCall {
+  std::vector<int64_t> key;
+  Plans plans;  // empty: no view is possible
+  std::shared_ptr<const ArgStore> args;
+};
+
+// False if an argument cannot be part of a key.
+bool make_key(const Operator& op, CallArgs args, SmallVector<int64_t, 32>& key) {
+  key.push_back(reinterpret_cast<int64_t>(&op));
+  const TensorImpl& self = *impl_of(*args[0].tensor);
+  key.push_back(self.rank());
+  key.push_back(static_cast<int64_t>(self.dtype));
+  for (int64_t s : self.sizes) key.push_back(s);
+  for (int64_t s : self.strides) key.push_back(s);
+  for (size_t i = 1; i < args.size(); ++i) {
+    const CallArg& a = args[i];
+    key.push_back(static_cast<int64_t>(a.kind) << 32 | a.size);
+    switch (a.kind) {
+      case Kind::None: break;
+      case Kind::Int:
+      case Kind::Bool:
+      case Kind::DType: key.push_back(a.integer); break;
+      case Kind::Ints:
+        for (uint32_t k = 0; k < a.size; ++k) key.push_back(a.ints[k]);
+        break;
+      default: return false;
+    }
+  }
+  return true;
+}
+
+ir::Value input_of(ir::Graph& graph, const Tensor& t) {
+  const TensorImpl* impl = checked_impl(t);
+  ir::Type type{impl->dtype, {}, impl->weak};
+  for (int64_t s : impl->sizes) type.shape.emplace_back(s);
+  return graph.add_input(std::move(type));
+}
+
+// The chain of movements from the graph's first input to v; nothing if there are other nodes between.
+std::optional<std::vector<ViewStep>> chain_of(const ir::Graph& graph, ir::Value v) {
+  std::vector<ViewStep> steps;
+  auto sizes = [](ir::Value x) {
+    Sizes out;
+    for (ir::Expr e : ir::type_of(x).shape) out.push_back(e.constant());
+    return out;
+  };
+  while (!ir::is_input(v)) {
+    const ops::Row& row = ops::row_of(*v.node);
+    if (!row.view_rule) return std::nullopt;
+    ir::Value operand = v.node->arg<ir::Value>(0);
+    steps.push_back({&row, v.node->args, sizes(operand), sizes(v)});
+    steps.back().args[0] = ir::Arg();
+    v = operand;
+  }
+  if (graph.input_index(v) != 0) return std::nullopt;
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+std::optional<Plans> plan(const Operator& op, CallArgs args) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  ir::Args values;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const CallArg& a = args[i];
+    if (a.kind == Kind::Tensor) {
+      values.push_back(ir::Arg(input_of(graph, *a.tensor)));
+    } else if (a.kind == Kind::Tensors) {
+      std::vector<ir::Value> items;
+      for (uint32_t k = 0; k < a.size; ++k) items.push_back(input_of(graph, a.tensor[k]));
+      values.push_back(ir::Arg(std::move(items)));
+    } else {
+      const ir::Param& p = op.row().schema.params[i];
+      values.push_back(a.kind == Kind::None && p.default_value && !p.optional ? *p.default_value : literal(a, p, op.row()));
+    }
+  }
+  std::vector<ir::Value> results;
+  {
+    ops::Builder builder(graph, facts);
+    results = builder.call(op.row(), std::move(values));
+  }
+  const TensorImpl& self = *impl_of(*args[0].tensor);
+  Plans plans;
+  for (ir::Value v : results) {
+    auto steps = chain_of(graph, v);
+    if (!steps || ir::type_of(v).dtype != self.dtype) return std::nullopt;
+    ops::Strided at{self.sizes.vec(), self.strides.vec(), 0};
+    for (const ViewStep& s : *steps) {
+      auto next = s.row->view_rule(s.args, at);
+      if (!next) return std::nullopt;
+      at = std::move(*next);
+    }
+    auto made = std::make_shared<ViewPlan>();
+    made->steps = std::move(*steps);
+    made->sizes = at.sizes;
+    made->strides = at.strides;
+    made->offset = at.offset;
+    plans.push_back(std::move(made));
+  }
+  return plans;
+}
+
+// One cache a thread needs no lock.
+const CachedCall& cached(const Operator& op, CallArgs args, CachedCall& uncached) {
+  thread_local std::unordered_map<uint64_t, CachedCall> cache;
+  constexpr size_t kMost = 8192;
+  // The first argument is replaced on replay; kept, it would keep its memory.
+  auto stored = [&] {
+    std::vector<CallArg> rest(args.begin(), args.end());
+    rest[0] = CallArg();
+    return std::make_shared<ArgStore>(rest);
+  };
+  SmallVector<int64_t, 32> key;
+  if (!make_key(op, args, key)) {
+    uncached.plans = plan(op, args).value_or(Plans{});
+    uncached.args = stored();
+    return uncached;
+  }
+  uint64_t h = 0;
+  for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
+  auto it = cache.find(h);
+  if (it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end())) return it->second;
+  CachedCall made;
+  made.key = key.vec();
+  made.plans = plan(op, args).value_or(Plans{});
+  made.args = stored();
+  if (cache.size() >= kMost) cache.clear();
+  return cache[h] = std::move(made);
+}
+
+// Rows named view promise no copy.
+bool must_alias(const Operator& op) { return op.row().schema.base.starts_with("view"); }
+
+}  // namespace
+
+bool call_view(Operator& op, CallArgs args, Results& results) {
+  if (args.empty() || args[0].kind != Kind::Tensor) return false;
+  const Tensor& self = *args[0].tensor;
+  const TensorImpl& from = *impl_of(self);
+  CachedCall uncached;
+  const CachedCall* call = nullptr;
+  try {
+    call = &cached(op, args, uncached);
+  } catch (const IndexError& e) {
+    fail_index(str(op.row().schema.base, ": ", e.what(), " (called with ", self, ")"));
+  } catch (const Error& e) {
+    fail(str(op.row().schema.base, ": ", e.what(), " (called with ", self, ")"));
+  }
+  if (call->plans.empty() && op.row().schema.returns.size() == 1 && op.row().schema.returns[0].list) {
+    // An empty list of views (split of nothing) is a list of views.
+  } else if (call->plans.empty()) {
+    BRASA_CHECK(!must_alias(op), "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                "across two contiguous subspaces). Use .reshape(...) instead. (", op.row().name(), " of ", self, " with strides ", from.strides, ")");
+    if (from.contiguous) return false;
+    // Over a contiguous copy it is a view.
+    Tensor copy = self.contiguous();
+    std::vector<CallArg> with_copy(args.begin(), args.end());
+    with_copy[0] = CallArg(copy);
+    return call_view(op, with_copy, results);
+  }
+  Plans plans = call->plans;
+  std::shared_ptr<const ArgStore> store = call->args;
+  results.resize(plans.size());
+  bool history = GradMode::is_enabled() && self.requires_grad();
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const ViewPlan& plan = *plans[i];
+    results[i] = make_tensor(from.storage, from.dtype, plan.sizes, plan.strides, from.offset + plan.offset);
+    TensorImpl* to = impl_of(results[i]);
+    to->inference = from.inference;
+    to->view = std::make_unique<ViewInfo>();
+    ViewInfo& info = *to->view;
+    info.parent = self;
+    info.base = from.view ? from.view->base : self;
+    info.differentiable = !from.view || from.view->differentiable;
+    info.row = &op.row();
+    info.args = store;
+    info.result = static_cast<int>(i);
+    info.plan = plans[i];
+    info.version = from.storage->version();
+    if (history) autograd::attach_view(results[i]);
+  }
+  return true;
+}
+
+Tensor ViewChain::replay(Tensor base) const {
+  for (const Link& link : links) {
+    std::span<const CallArg> stored = link.args->args();
+    std::vector<CallArg> args(stored.begin(), stored.end());
+    args[0] = CallArg(base);
+    Results results;
+    call(op(*link.row), args, results);
+    base = std::move(results[link.result]);
+  }
+  return base;
+}
+
+ViewChain chain_from_base(const Tensor& view) {
+  ViewChain chain;
+  for (const ViewInfo* v = impl_of(view)->view.get(); v; v = impl_of(v->parent)->view.get())
+    chain.links.push_back({v->row, v->args, v->result});
+  std::reverse(chain.links.begin(), chain.links.end());
+  return chain;
+}
+
+Tensor detached(const Tensor& t) {
+  Tensor out = shallow_copy(t);
+  if (const auto& view = impl_of(t)->view) {
+    impl_of(out)->view = std::make_unique<ViewInfo>(*view);
+    ViewInfo& info = *impl_of(out)->view;
+    info.differentiable = false;
+    info.parent = detached(view->parent);
+    info.base = impl_of(info.parent)->view ? impl_of(info.parent)->view->base : info.parent;
+  }
+  return out;
+}
+
+}  // namespace brasa::eager

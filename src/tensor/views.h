@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tensor/args.h"
+#include "tensor/dispatch.h"
+
+namespace brasa::eager {
+
+/// One movement primitive with its numbers, and the sizes that it starts from.
+struct ViewStep {
+  const ops::Row* row;
+  ir::Args args;  // args[0] stands for the operand
+  Sizes from, to;
+};
+
+/// How a result of a view row lies in its operand's storage.
+struct ViewPlan {
+  std::vector<ViewStep> steps;
+  Sizes sizes, strides;
+  int64_t offset = 0;  // relative to the operand's
+};
+
+/// What a view knows of where it comes from. The row with its arguments (the first of which stands for `parent`) replays it.
+struct ViewInfo {
+  Tensor parent, base;  // base: the tensor at the end of the chain of parents
+  const ops::Row* row = nullptr;
+  std::shared_ptr<const ArgStore> args;
+  int result = 0;
+  std::shared_ptr<const ViewPlan> plan;
+  bool differentiable = true;  // false for what `detach` gives
+  uint32_t version = 0;        // of the storage when the history was made
+};
+
+/// Makes views of the first argument; false if the strides do not allow one and the row may copy.
+bool call_view(Operator& op, CallArgs args, Results& results);
+
+/// The chain of view rows from a view's base to the view, without the tensors between.
+struct ViewChain {
+  struct Link {
+    const ops::Row* row;
+    std::shared_ptr<const ArgStore> args;
+    int result;
+  };
+  std::vector<Link> links;
+  /// The view of another tensor of the base's sizes.
+  Tensor replay(Tensor base) const;
+};
+ViewChain chain_from_base(const Tensor& view);
+
+/// The same view without history, of parents without history.
+Tensor detached(const Tensor& t);
+
+}  // namespace brasa::eager
