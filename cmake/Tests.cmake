@@ -60,4 +60,6 @@ if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND
            COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${CMAKE_SOURCE_DIR}/examples/hello
                    -DCXX=${CMAKE_CXX_COMPILER} -DWORK=${CMAKE_BINARY_DIR}/tests/install -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
                    -P ${CMAKE_SOURCE_DIR}/tests/install/install.cmake)
+  add_test(NAME install.readme_program
+           COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -P ${CMAKE_SOURCE_DIR}/tests/install/readme.cmake)
 endif()
