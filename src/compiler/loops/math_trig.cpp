@@ -82,17 +82,22 @@ Reduced reduce_huge(X x) {
   return {(high + low * 0x1p-53) * (kHalfPi * 0x1p-62), n};
 }
 
-Reduced reduce(X x) {
-  // The products with the first parts of π/2 are exact up to here.
-  X huge = x > 0x1p19;
-  Reduced far = reduce_huge(x);
+Reduced reduce_moderate(X x) {
   X wide = convert(x, DType::Float64);
   X n = round(wide * kTwoOverPi);
   X rest = wide - n * kHalfPi1 - n * kHalfPi2 - n * kHalfPi3;
-  // Infinity and NaN: NaN.
-  rest = unlikely(huge, far.rest, rest) + convert(x - x, DType::Float64);
-  X quadrant = unlikely(huge, far.quadrant, convert(n, bits_type(x.type())));
-  return {convert(rest, x.type()), quadrant};
+  return {convert(rest, x.type()), convert(n, bits_type(x.type()))};
+}
+
+// f of the reduced |x|; NaN for infinity and NaN.
+template <class F>
+X of_reduced(X x, F f) {
+  X a = abs(x);
+  // The products with the first parts of π/2 are exact up to here.
+  X huge = a > 0x1p19;
+  Reduced far = reduce_huge(a);
+  far.rest = convert(far.rest, x.type()) + (x - x);
+  return unlikely(huge, f(far), f(reduce_moderate(a)));
 }
 
 X sin_reduced(X r) {
@@ -132,19 +137,22 @@ Pair parts(X x, double high, double low) {
 
 }  // namespace
 
-X sin(X x) { return flip_sign(sin_of(reduce(abs(x))), sign_bits(x)); }
+X sin(X x) { return flip_sign(of_reduced(x, sin_of), sign_bits(x)); }
 
 X cos(X x) {
-  Reduced a = reduce(abs(x));
-  a.quadrant = a.quadrant + like(a.quadrant, 1);
-  return sin_of(a);
+  return of_reduced(x, [](Reduced a) {
+    a.quadrant = a.quadrant + like(a.quadrant, 1);
+    return sin_of(a);
+  });
 }
 
 X tan(X x) {
-  Reduced a = reduce(abs(x));
-  X s = sin_reduced(a.rest), c = cos_reduced(a.rest);
-  X odd = (a.quadrant & like(a.quadrant, 1)) != like(a.quadrant, 0);
-  return flip_sign(select(odd, -c, s) / select(odd, s, c), sign_bits(x));
+  X r = of_reduced(x, [](Reduced a) {
+    X s = sin_reduced(a.rest), c = cos_reduced(a.rest);
+    X odd = (a.quadrant & like(a.quadrant, 1)) != like(a.quadrant, 0);
+    return select(odd, -c, s) / select(odd, s, c);
+  });
+  return flip_sign(r, sign_bits(x));
 }
 
 X asin(X x) {

@@ -1,3 +1,5 @@
+#include <llvm/IR/MDBuilder.h>
+
 #include <bit>
 
 #include "compiler/targets/emitter.h"
@@ -60,17 +62,33 @@ Emitter::Values Emitter::emit_node(const Node* n) {
       return {convert(x, type_of(n->arg<Value>(0)).dtype, DType::Int64)};
     }
     case LoopOp::Load: return {emit_load(n)};
-    case LoopOp::Unlikely: {
-      llvm::Value *c = eval(n->arg<Value>(0)), *rare = eval(n->arg<Value>(1)), *usual = eval(n->arg<Value>(2));
-      match(rare, usual);
-      if (lanes_of(c) > 1) {
-        rare = splat(rare, lanes_of(c));
-        usual = splat(usual, lanes_of(c));
-      }
-      return {b_.CreateSelect(c, rare, usual)};
-    }
+    case LoopOp::Unlikely: return {emit_unlikely(n)};
     default: fail_internal(str("code generator: ", n->op->name(), " is used as a value before it is computed"));
   }
+}
+
+// The rare value is computed in a branch that is entered if any lane needs it. What is emitted there is not known outside.
+llvm::Value* Emitter::emit_unlikely(const Node* n) {
+  llvm::Value *condition = eval(n->arg<Value>(0)), *usual = eval(n->arg<Value>(2));
+  usual = splat(usual, lanes_of(condition));
+  llvm::Value* any = lanes_of(condition) > 1 ? b_.CreateOrReduce(condition) : condition;
+  auto* before = b_.GetInsertBlock();
+  llvm::BasicBlock* last = nullptr;
+  llvm::Value* chosen = nullptr;
+  with_frame([&] {
+    emit_if(any, [&] {
+      llvm::Value* rare = eval(n->arg<Value>(1));
+      match(rare, usual);
+      chosen = b_.CreateSelect(condition, rare, usual);
+      last = b_.GetInsertBlock();
+    });
+  });
+  auto* branch = llvm::cast<llvm::BranchInst>(before->getTerminator());
+  branch->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(b_.getContext()).createBranchWeights(1, 2000));
+  auto* phi = b_.CreatePHI(chosen->getType(), 2);
+  phi->addIncoming(chosen, last);
+  phi->addIncoming(usual, before);
+  return phi;
 }
 
 llvm::Type* Emitter::register_type(DType t) {

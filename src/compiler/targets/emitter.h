@@ -74,6 +74,7 @@ class Emitter {
   // emit_value.cpp: values and the memo
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
+  llvm::Value* emit_unlikely(const ir::Node* n);
   size_t combination(Ranges ranges, bool vector) const;
   size_t combinations(Ranges ranges, bool vector) const;
   bool in_vector(Ranges r) const { return vector_.loop >= 0 && (r >> vector_.loop & 1); }
