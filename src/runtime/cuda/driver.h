@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The part of the CUDA driver's interface that Brasa uses, declared here so that neither the build nor a machine without a
+// GPU needs CUDA. libcuda.so.1 is loaded on first use.
+namespace brasa::runtime::cuda {
+
+using Result = int;
+using DeviceNumber = int;
+using DevicePointer = unsigned long long;
+struct ContextHandle_;
+struct ModuleHandle_;
+struct FunctionHandle_;
+struct StreamHandle_;
+using ContextHandle = ContextHandle_*;
+using ModuleHandle = ModuleHandle_*;
+using FunctionHandle = FunctionHandle_*;
+using StreamHandle = StreamHandle_*;
+
+struct Driver {
+  Result (*init)(unsigned);
+  Result (*get_error_name)(Result, const char**);
+  Result (*get_error_string)(Result, const char**);
+  Result (*device_get_count)(int*);
+  Result (*device_get)(DeviceNumber*, int);
+  Result (*device_get_name)(char*, int, DeviceNumber);
+  Result (*device_get_attribute)(int*, int, DeviceNumber);
+  Result (*device_total_memory)(size_t*, DeviceNumber);
+  Result (*primary_context_retain)(ContextHandle*, DeviceNumber);
+  Result (*context_set_current)(ContextHandle);
+  Result (*context_synchronize)();
+  Result (*memory_allocate)(DevicePointer*, size_t);
+  Result (*memory_free)(DevicePointer);
+  Result (*memory_allocate_host)(void**, size_t);
+  Result (*memory_free_host)(void*);
+  Result (*copy_to_device)(DevicePointer, const void*, size_t, StreamHandle);
+  Result (*copy_to_host)(void*, DevicePointer, size_t, StreamHandle);
+  Result (*copy_on_device)(DevicePointer, DevicePointer, size_t, StreamHandle);
+  Result (*set_bytes)(DevicePointer, unsigned char, size_t, StreamHandle);
+  Result (*stream_create)(StreamHandle*, unsigned);
+  Result (*stream_destroy)(StreamHandle);
+  Result (*stream_synchronize)(StreamHandle);
+  Result (*module_load)(ModuleHandle*, const void*, unsigned, int*, void**);
+  Result (*module_unload)(ModuleHandle);
+  Result (*module_get_function)(FunctionHandle*, ModuleHandle, const char*);
+  Result (*launch_kernel)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          StreamHandle, void**, void**);
+};
+
+/// Null where there is no driver.
+const Driver* find_driver();
+/// brasa::Error where there is no driver.
+const Driver& driver();
+/// brasa::Error that names the call and the driver's reason.
+void check(Result result, const char* call);
+
+}  // namespace brasa::runtime::cuda

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+
+#include "loops/kernel.h"
+#include "runtime/cuda/device.h"
+#include "support/error.h"
+
+namespace brasa::compiler::test {
+namespace {
+
+namespace cuda = runtime::cuda;
+
+// A kernel with its data; the same object serves ptxas and, where there is one, a GPU.
+struct GpuCase {
+  std::unique_ptr<ir::Graph> graph = std::make_unique<ir::Graph>(ir::Level::Loops);
+  std::vector<std::vector<float>> buffers;
+  std::vector<int64_t> sizes;
+  size_t result = 0;
+  std::vector<float> want;
+  double tolerance = 1e-5;
+};
+
+// out = tanh(x) + exp(y) for a size that is no multiple of the block.
+GpuCase pointwise() {
+  GpuCase c;
+  c.graph->name = "pointwise";
+  LoopBuilder b(*c.graph);
+  Expr n = Expr::size(0);
+  Value x = b.buffer(DType::Float32, n), y = b.buffer(DType::Float32, n), out = b.buffer(DType::Float32, n);
+  Expr block = b.loop("block", ceildiv(n, 256)), thread = b.loop("thread", 256), i = block * 256 + thread;
+  Value mask = b.op("lt", {b.index(i), b.index(n)});
+  Value v = b.op("add", {b.op("tanh", {b.load(x, i, mask)}), b.op("exp", {b.load(y, i, mask)})});
+  b.store(out, i, v, mask);
+  c.sizes = {1000};
+  c.buffers = {ramp(1000, 0.03, -1.5), ramp(1000, 0.02, -1), std::vector<float>(1000)};
+  c.result = 2;
+  for (int j = 0; j < 1000; ++j) c.want.push_back(std::tanh(c.buffers[0][j]) + std::exp(c.buffers[1][j]));
+  return c;
+}
+
+// softmax of rows: maximum and sum over a block's threads.
+GpuCase softmax() {
+  GpuCase c;
+  c.graph->name = "softmax";
+  LoopBuilder b(*c.graph);
+  constexpr int64_t kThreads = 128;
+  Expr rows = Expr::size(0), n = Expr::size(1);
+  Value x = b.buffer(DType::Float32, rows * n), out = b.buffer(DType::Float32, rows * n);
+  Expr row = b.loop("block", rows), step = b.loop("serial", ceildiv(n, kThreads)), thread = b.loop("thread", kThreads);
+  Expr at = step * kThreads + thread;
+  Value mask = b.op("lt", {b.index(at), b.index(n)});
+  Value v = b.load(x, row * n + at, mask);
+  Value masked = b.op("select", {mask, v, b.constant(-INFINITY, DType::Float32)});
+  Value top = b.reduce(masked, {step, thread}, "max");
+  Value e = b.op("exp", {b.op("sub", {masked, top})});
+  Value sum = b.reduce(e, {step, thread}, "add");
+  b.store(out, row * n + at, b.op("div", {e, sum}), mask);
+  c.sizes = {5, 300};
+  c.buffers = {ramp(1500, 0.1), std::vector<float>(1500)};
+  c.result = 1;
+  c.want.resize(1500);
+  for (int r = 0; r < 5; ++r) {
+    double total = 0;
+    for (int j = 0; j < 300; ++j) total += std::exp(c.buffers[0][r * 300 + j] - 10.0);
+    for (int j = 0; j < 300; ++j) c.want[r * 300 + j] = static_cast<float>(std::exp(c.buffers[0][r * 300 + j] - 10.0) / total);
+  }
+  return c;
+}
+
+// A transpose through shared memory.
+GpuCase transpose() {
+  GpuCase c;
+  c.graph->name = "transpose";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 64 * 64), out = b.buffer(DType::Float32, 64 * 64);
+  Expr bi = b.loop("block", 4), bj = b.loop("block", 4), i = b.loop("thread", 16), j = b.loop("thread", 16);
+  Value tile = b.stage(b.load(x, (bi * 16 + i) * 64 + bj * 16 + j), {i, j}, "shared");
+  b.store(out, (bj * 16 + i) * 64 + bi * 16 + j, b.load(tile, j * 16 + i));
+  c.buffers = {ramp(64 * 64), std::vector<float>(64 * 64)};
+  c.result = 1;
+  c.want.resize(64 * 64);
+  for (int p = 0; p < 64; ++p)
+    for (int q = 0; q < 64; ++q) c.want[p * 64 + q] = c.buffers[0][q * 64 + p];
+  return c;
+}
+
+// Every thread keeps a column of a tile in registers.
+GpuCase matmul() {
+  GpuCase c;
+  c.graph->name = "matmul";
+  LoopBuilder b(*c.graph);
+  Expr depth = Expr::size(0);
+  Value x = b.buffer(DType::Float32, depth * 32), y = b.buffer(DType::Float32, depth * 64), out = b.buffer(DType::Float32, 32 * 64);
+  Expr tile = b.loop("block", 8), column = b.loop("thread", 64), i = b.loop("unroll", 4), k = b.loop("serial", depth);
+  Expr row = tile * 4 + i;
+  Value p = b.op("mul", {b.load(x, row * depth + k), b.load(y, k * 64 + column)});
+  b.store(out, row * 64 + column, b.reduce(p, {k}, "add"));
+  c.sizes = {33};
+  c.buffers = {ramp(33 * 32, 0.01), ramp(33 * 64, 0.02, -1), std::vector<float>(32 * 64)};
+  c.result = 2;
+  c.want.resize(32 * 64);
+  for (int r = 0; r < 32; ++r)
+    for (int q = 0; q < 64; ++q) {
+      double s = 0;
+      for (int d = 0; d < 33; ++d) s += double{c.buffers[0][r * 33 + d]} * c.buffers[1][d * 64 + q];
+      c.want[r * 64 + q] = static_cast<float>(s);
+    }
+  return c;
+}
+
+// sin of huge numbers (the rare branch), a histogram with atomic updates.
+GpuCase rare_and_atomic() {
+  GpuCase c;
+  c.graph->name = "rare";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 512), out = b.buffer(DType::Float32, 512), sums = b.buffer(DType::Float32, 4);
+  Expr block = b.loop("block", 4), t = b.loop("thread", 128), i = block * 128 + t;
+  Value s = b.op("sin", {b.load(x, i)});
+  b.store(out, i, s);
+  b.store(sums, block, b.op("mul", {s, s}), {}, "add");
+  c.buffers = {ramp(512, 1e7, 3), std::vector<float>(512), std::vector<float>(4)};
+  c.result = 2;
+  c.want.resize(4);
+  for (int j = 0; j < 512; ++j) c.want[j / 128] += static_cast<float>(std::pow(std::sin(double{c.buffers[0][j]}), 2));
+  c.tolerance = 1e-4;
+  return c;
+}
+
+const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
+    {"pointwise", pointwise}, {"softmax", softmax}, {"transpose", transpose}, {"matmul", matmul}, {"rare", rare_and_atomic}};
+
+runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
+  const ir::Graph* one = c.graph.get();
+  return compile_kernels({&one, 1}, target);
+}
+
+TEST(Nvptx, AssemblesForEveryArchitecture) {
+  bool have = std::system("ptxas --version > /dev/null 2>&1") == 0;
+  for (const auto& [name, make] : kCases)
+    for (const char* sm : {"75", "80", "86", "90"}) {
+      GpuCase c = make();
+      runtime::KernelImage image = compiled(c, str("nvptx+sm_", sm));
+      std::string ptx(image.code.begin(), image.code.end());
+      EXPECT_NE(ptx.find(str(".entry ", c.graph->name)), std::string::npos) << ptx;
+      if (!have) continue;
+      std::string path = testing::TempDir() + "/brasa_kernel.ptx";
+      std::ofstream(path) << ptx;
+      EXPECT_EQ(std::system(str("ptxas -arch=sm_", sm, " -o /dev/null ", path).c_str()), 0) << name << "\n" << ptx;
+    }
+  if (!have) GTEST_SKIP() << "ptxas is not installed: PTX was made but not assembled";
+}
+
+TEST(Nvptx, RunsOnAGpu) {
+  if (cuda::device_count() == 0) GTEST_SKIP() << "there is no GPU";
+  cuda::Device& device = cuda::Device::get();
+  for (const auto& [name, make] : kCases) {
+    GpuCase c = make();
+    auto module = cuda::load(device, compiled(c, device.target()));
+    KernelLayout layout = layout_of(*c.graph);
+    auto value = [&](const ir::ExprNode& s) { return c.sizes.at(s.id); };
+    std::vector<void*> memory;
+    for (auto& buffer : c.buffers) {
+      memory.push_back(device.allocate(buffer.size() * 4));
+      device.copy_to_device(memory.back(), buffer.data(), buffer.size() * 4);
+    }
+    cuda::launch(device, module->kernel(c.graph->name), memory, c.sizes, evaluate(layout.count, value), layout.threads);
+    std::vector<float> got(c.want.size());
+    device.copy_to_host(got.data(), memory[c.result], got.size() * 4);
+    for (size_t j = 0; j < got.size(); ++j)
+      ASSERT_NEAR(got[j], c.want[j], c.tolerance * std::max(1.0f, std::fabs(c.want[j]))) << name << " " << j;
+    for (size_t j = 0; j < memory.size(); ++j) device.deallocate(memory[j], c.buffers[j].size() * 4);
+  }
+}
+
+TEST(Nvptx, MissingGpuIsAUserError) {
+  EXPECT_THROW(cuda::Device::get(1000), Error);
+}
+
+}  // namespace
+}  // namespace brasa::compiler::test
