@@ -99,10 +99,13 @@ void add_binary(Table& t) {
       })
       .vjp(own_derivative([](const Saved& s) {
         Value p = s.in(0), y = s.in(1), w = s.in(2);
-        Value g = spread(s.ct(), p, s.arg<int64_t>(3));
-        if (w) g = g * w;
+        Value g = spread(s.ct(), p, s.arg<int64_t>(3)), dw;
+        if (w) {
+          dw = g * ((y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100));
+          g = g * w;
+        }
         Value dp = g * (p - y) / at_least((1 - p) * p, 1e-12);
-        return std::vector{dp, g * (at_least(log1p(-p), -100) - at_least(log(p), -100))};
+        return std::vector{dp, g * (at_least(log1p(-p), -100) - at_least(log(p), -100)), dw};
       }))
       .samples({{floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}, {floats(4).in(0.1, 0.9), floats(4).in(0, 1), floats(4), 0}});
   t.op("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")

@@ -95,9 +95,27 @@ Value nll_pullback(Value ct, Value x, Value target, Value weight, int64_t reduct
   return where(is_target(x, target, ignore), each, zeros_like(each));
 }
 
+// d/dweight[c] sums -x - loss (mean) or -x over the targets of class c.
+Value weight_pullback(Value ct, Value total_ct, Value x, Value target, int64_t reduction, Expr ignore, Value loss, Value total) {
+  int64_t dim = class_dim(x);
+  Value each = zeros_like(x);
+  if (ct && reduction == kNone) each = -x * keep_dims(ct, shape_of(x), {dim});
+  if (ct && reduction == kSum) each = -x * ct;
+  if (ct && reduction == kMean) each = -(x + loss) * (ct / total);
+  if (total_ct && (reduction != kNone || rank_of(x) == 1)) each = each + total_ct;
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < rank_of(x); ++d)
+    if (d != dim) others.push_back(d);
+  return sum(where(is_target(x, target, ignore), each, zeros_like(each)), others);
+}
+
 std::vector<Value> nll_derivative(const Saved& s) {
-  if (!s.ct()) return {};
-  return {nll_pullback(s.ct(), s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<Expr>(4), s.out(1))};
+  Value x = s.in(0), target = s.in(1), weight = s.in(2), dx, dw;
+  auto reduction = s.arg<int64_t>(3);
+  auto ignore = s.arg<Expr>(4);
+  if (s.ct()) dx = nll_pullback(s.ct(), x, target, weight, reduction, ignore, s.out(1));
+  if (weight) dw = weight_pullback(s.ct(0), s.ct(1), x, target, reduction, ignore, s.out(0), s.out(1));
+  return {dx, Value{}, dw};
 }
 
 Value nll_loss(Value x, Value target, Value weight, int64_t reduction, Expr ignore) {

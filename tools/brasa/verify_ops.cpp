@@ -99,7 +99,8 @@ int verify_ops(const Options& o) {
   }
   if (o.json) {
     nlohmann::json j = {{"backend", o.backend}, {"passed", all.passed}, {"failed", all.failed}, {"skipped", all.skipped},
-                        {"failures", failures}, {"operators_missing", missing.size()}};
+                        {"failures", failures}, {"missing", nlohmann::json::array()}};
+    for (auto& [name, n] : missing) j["missing"].push_back(name);
     std::printf("%s\n", j.dump().c_str());
   } else {
     if (o.verbose && !missing.empty()) {
