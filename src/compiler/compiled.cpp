@@ -1,6 +1,7 @@
 #include "compiler/compiled.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "compiler/library.h"
 #include "ir/text.h"
@@ -157,6 +158,17 @@ void Compiled::run_batch(const Batch& b, void* const* buffers, const int64_t* sy
 }
 
 void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
+  run(symbols, inputs, outputs, nullptr);
+}
+
+void Compiled::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                         std::vector<double>& seconds) const {
+  seconds.assign(steps_.size(), 0);
+  run(symbols, inputs, outputs, &seconds);
+}
+
+void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                   std::vector<double>* seconds) const {
   struct Arena {
     size_t bytes;
     std::byte* data;
@@ -179,13 +191,31 @@ void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std:
   };
   if (!checks_.empty()) check(static_cast<size_t>(-1));
   for (const Batch& b : batches_) {
-    if (b.end - b.begin == 1)
+    if (seconds)
+      for (size_t s = b.begin; s < b.end; ++s) {
+        auto start = std::chrono::steady_clock::now();
+        run_step(steps_[s], buffers.data(), symbols);
+        (*seconds)[s] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      }
+    else if (b.end - b.begin == 1)
       run_step(steps_[b.begin], buffers.data(), symbols);
     else
       run_batch(b, buffers.data(), symbols);
     if (!checks_.empty())
       for (size_t s = b.begin; s < b.end; ++s) check(s);
   }
+}
+
+std::vector<std::pair<std::string, double>> profile(const Executable& executable, const int64_t* symbols,
+                                                    std::span<const Operand> inputs, std::span<const Operand> outputs) {
+  auto* compiled = dynamic_cast<const Compiled*>(&executable);
+  BRASA_CHECK(compiled, "only what the compiler made can be profiled");
+  std::vector<double> seconds;
+  compiled->run_timed(symbols, inputs, outputs, seconds);
+  std::vector<std::pair<std::string, double>> out;
+  for (size_t s = 0; s < seconds.size(); ++s)
+    out.emplace_back(compiled->report().kernels[compiled->steps()[s].group], seconds[s]);
+  return out;
 }
 
 const Report* report_of(const Executable& executable) {

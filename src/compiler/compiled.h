@@ -36,6 +36,7 @@ struct Step {
   bool is_sort = false, descending = false;
   DType dtype = DType::Float32;
   SizeProgram outer, length, inner;
+  size_t group = 0;  // of Report::kernels
 };
 
 /// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.
@@ -54,10 +55,16 @@ class Compiled final : public Executable {
            std::vector<Check> checks, ir::Expr arena_bytes, Report report);
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
+  /// As `run`; `seconds[s]` becomes the time of step s.
+  void run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                 std::vector<double>& seconds) const;
+  const std::vector<Step>& steps() const { return steps_; }
   std::string text() const override { return text_; }
   const Report& report() const { return report_; }
 
  private:
+  void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+           std::vector<double>* seconds) const;
   void run_step(const Step& s, void* const* buffers, const int64_t* symbols) const;
   void run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const;
 

@@ -122,7 +122,9 @@ class Assembler {
   std::shared_ptr<Executable> run(const Graph& graph, Report report) {
     std::vector<size_t> last_step;  // of each group
     for (size_t g = 0; g < plan_.steps.size(); ++g) {
+      size_t first = steps_.size();
       add_group(g);
+      for (size_t s = first; s < steps_.size(); ++s) steps_[s].group = g;
       last_step.push_back(steps_.size() - 1);  // of nothing: all ones, which is before the first
     }
     std::vector<Compiled::Check> checks;
