@@ -1,9 +1,24 @@
 #include "ops/families.h"
 
+#include <vector>
+
 #include "ops/primitives/families.h"
 #include "ops/rows.h"
+#include "support/error.h"
 
 namespace brasa::ops {
+namespace {
+
+struct Additional {
+  std::vector<void (*)(Table&)> families;
+  bool too_late = false;
+};
+Additional& additional() {
+  static Additional instance;
+  return instance;
+}
+
+}  // namespace
 
 void add_families(Table& t) {
   add_pointwise_primitives(t);
@@ -29,6 +44,7 @@ void add_families(Table& t) {
   add_nll(t);
   add_view(t);
   add_movement(t);
+  add_padding(t);
   add_indexing(t);
   add_scatter(t);
   add_contraction(t);
@@ -38,6 +54,13 @@ void add_families(Table& t) {
   add_attention(t);
   add_random_key(t);
   add_optimizer(t);
+  additional().too_late = true;
+  for (auto family : additional().families) family(t);
+}
+
+void add_family(void (*family)(Table&)) {
+  BRASA_CHECK(!additional().too_late, "the operator table is in use already; families are added before its first use");
+  additional().families.push_back(family);
 }
 
 }  // namespace brasa::ops

@@ -34,7 +34,11 @@ Value index_select_backward(Value g, Shape sizes, int64_t dim, Value index) {
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   Value i = checked_forward_index(at_least_1d(index), sizes[dim], "index_select_backward()");
-  return prim::scatter(full(0, sizes, dtype_of(g)), {i}, move_dims(at_least_1d(g), {dim}, {0}), {dim}, "add");
+  Value slices = move_dims(at_least_1d(g), {dim}, {0});
+  Shape shape = sizes;
+  shape.erase(shape.begin() + dim);
+  shape.insert(shape.begin(), size_of(i, 0));
+  return prim::scatter(full(0, sizes, dtype_of(g)), {i}, prim::reshape(slices, shape), {dim}, "add");
 }
 
 Value gather(Value x, int64_t dim, Value index, bool) {
@@ -91,8 +95,11 @@ Value embedding(Value weight, Value indices, Expr, bool, bool) {
 Value embedding_dense_backward(Value g, Value indices, Expr rows, Expr padding, bool scale_by_frequency) {
   Value i = checked_forward_index(indices, rows, "embedding_dense_backward");
   auto n = rank_of(i);
-  Value wide = to_opmath(g);
-  const Shape& shape = shape_of(g);
+  Shape shape = shape_of(i);
+  BRASA_CHECK(rank_of(g) == n + 1, "embedding_dense_backward: expected a gradient with one dimension more than the indices, got ", type_of(g), " and ",
+              type_of(indices));
+  shape.push_back(size_of(g, n));
+  Value wide = prim::reshape(to_opmath(g), shape);
   auto beside = [&](Value v) { return prim::broadcast(v, shape, counted(0, n)); };
   if (!is_less(padding, 0)) wide = prim::select(beside(eq(i, size_tensor(padding, shape_of(i)))), zeros_like(wide), wide);
   if (scale_by_frequency) {

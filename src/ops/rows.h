@@ -22,6 +22,7 @@ void add_random_key(Table& t);
 void add_loss(Table& t);
 void add_nll(Table& t);
 void add_view(Table& t);
+void add_padding(Table& t);
 void add_movement(Table& t);
 void add_indexing(Table& t);
 void add_scatter(Table& t);

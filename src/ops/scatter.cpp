@@ -280,11 +280,11 @@ Expr clamped(Expr i, Expr size) {
 template <class F>
 Value put_through(Value x, Value source, F look) {
   Value start = prim::unary("bit_not", full(false, shape_of(x), DType::Bool)), view = look(start);
-  // The view of ones of x's own dtype, so that its nodes can be transposed for any dtype.
   check_same_shape("scatter into a view", view, source);
   source = prim::reshape(source, shape_of(view));
-  Value there = pulled_through(start, view, full(true, shape_of(view), DType::Bool));
-  return prim::select(there, pulled_through(start, view, convert(source, dtype_of(x))), x);
+  // Sizes that are equal may be spelled differently.
+  auto spread = [&](Value v) { return prim::reshape(pulled_through(start, view, v), shape_of(x)); };
+  return prim::select(spread(full(true, shape_of(view), DType::Bool)), spread(convert(source, dtype_of(x))), x);
 }
 
 Value slice_scatter(Value x, Value source, int64_t dim, std::optional<Expr> start, std::optional<Expr> end, Expr step) {
