@@ -200,7 +200,7 @@ void add_picks(Table& t) {
   t.op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").doc("index, without the check of the range.").composed(indexed<false>).samples(indices);
   t.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
       .doc("Rows of the weight by index; padding_idx's row gets no gradient.").composed(embedding).vjp(own_derivative(embedding_vjp))
-      .samples({{floats(4, 3), ints(2, 2)}, {floats(2, 1), ints(3), 1}});
+      .samples({{floats(4, 3), ints(2, 2)}, {floats(4, 1), ints(3), 3}});
   t.op("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
       .doc("The gradient of embedding's weight.").composed(embedding_dense_backward).samples({{floats(2, 3), ints(2), 4, -1, false}, {floats(2, 3), ints(2), 4, 0, true}});
   t.op("aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor")

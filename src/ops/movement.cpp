@@ -16,10 +16,11 @@ using OptDType = std::optional<DType>;
 Value cat(std::vector<Value> xs, int64_t dim) {
   BRASA_CHECK(!xs.empty(), "cat: expected a non-empty list of tensors");
   DType t = result_type(xs);
-  // A tensor of shape [0] joins anything.
+  // A tensor of shape [0] joins those of any rank.
+  bool vectors = std::all_of(xs.begin(), xs.end(), [](Value x) { return rank_of(x) == 1; });
   std::vector<Value> parts;
   for (Value x : xs)
-    if (!(rank_of(x) == 1 && size_of(x, 0).is(0))) parts.push_back(x);
+    if (vectors || rank_of(x) != 1 || !same_size(size_of(x, 0), 0)) parts.push_back(x);
   if (parts.empty()) return convert(xs[0], t);
   dim = wrap_dim(dim, rank_of(parts[0]));
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -336,7 +336,7 @@ void add_puts(Table& t) {
   t.op("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .doc("index_put, without the check of the range.").composed(index_put<false>).samples(puts);
   t.op("aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
-      .doc("Values added where indices under the mask point.").composed(unsafe_masked_put_accumulate).samples({{floats(3, 4), bools(2), std::vector<TensorSample>{ints(2)}, floats(2, 4)}});
+      .doc("Values added where indices under the mask point.").composed(unsafe_masked_put_accumulate).samples({{floats(3), bools(2), std::vector<TensorSample>{ints(2)}, floats(2)}});
   t.op("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
       .doc("Values written, or added, by their position in row-major order.").composed(put).samples({{floats(2, 3), ints(2), floats(2), true}});
   t.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
