@@ -22,7 +22,7 @@ struct Attention {
   Value query, key, value;  // [batch…, heads, length, features]
   Value mask;
   bool causal;
-  double scale;
+  Value scale;
   double dropout = 0;
   Value random;
   Value dropout_mask;
@@ -113,11 +113,12 @@ Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool ca
               type_of(v), " in their length");
   BRASA_CHECK(!mask || !causal, "Explicit attn_mask should not be set when is_causal=True");
   BRASA_CHECK(dropout >= 0 && dropout <= 1, "dropout probability has to be between 0 and 1, but got ", dropout);
-  double factor = 1;
-  if (scale)
-    factor = *scale;
+  Expr features = ir::max(size_of(q, rank - 1), 1);
+  Value factor;
+  if (scale || features.is_constant())
+    factor = prim::full(scale.value_or(1 / std::sqrt(static_cast<double>(features.maybe_constant().value_or(1)))), {}, opmath(dtype_of(q)));
   else
-    factor = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(known_size(size_of(q, rank - 1)), 1)));
+    factor = rsqrt(size_tensor(features, {}, opmath(dtype_of(q))));
   return {q, k, v, mask, causal, factor, dropout, {}, {}};
 }
 

@@ -224,6 +224,11 @@ std::map<std::string, Card> read_cards(const std::string& folder) {
 }
 
 Outcome run_interpreter(const Call& call, bool symbolic) {
+  for (const CallTensor& t : call.tensors) {
+    // The interpreter has values, no memory.
+    if (call.row->name() == "aten::as_strided" && t.strides != ops::row_major(t.array.shape)) throw Unsupported{"memory that is not contiguous"};
+    if (call.row->name() == "aten::index.Tensor" && t.array.dtype == DType::Bool) throw Unsupported{"a size that depends on the data"};
+  }
   ir::Graph graph;
   std::vector<ir::Value> inputs;
   std::vector<int64_t> hints;
