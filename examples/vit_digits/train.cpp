@@ -7,7 +7,7 @@
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 
-#include "vit.h"
+#include "models/vit.h"
 
 namespace demo {
 namespace {

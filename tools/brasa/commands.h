@@ -8,5 +8,6 @@ namespace brasa::tool {
 
 // Each subcommand adds itself to the application, in a file of its own.
 void add_verify(CLI::App& app);
+void add_bench(CLI::App& app);
 
 }  // namespace brasa::tool

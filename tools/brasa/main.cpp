@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Brasa's command line"};
   app.require_subcommand(1);
   brasa::tool::add_verify(app);
+  brasa::tool::add_bench(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& e) {

@@ -1,0 +1,172 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <brasa/generator.h>
+
+#include "bench_workloads.h"
+#include "commands.h"
+#include "runtime/cpu/allocator.h"
+#include "support/error.h"
+
+namespace brasa::tool {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::vector<std::string> names;
+  std::string modes = "eager,default";
+  double seconds = 4;
+  bool list = false;
+  std::string measure, first;  // in the process that does the work: "workload mode"
+};
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double rounded(double v, double digits) { return std::round(v * digits) / digits; }
+
+const Workload& find(const std::string& name) {
+  for (const Workload& w : workloads())
+    if (w.name == name) return w;
+  std::string names;
+  for (const Workload& w : workloads()) names += "\n  " + w.name;
+  fail(str("there is no workload '", name, "'. There are:", names));
+}
+
+// Made as peers/cpu_torch.py makes its numbers: the first call, two more, then as many as fit, at least three.
+Json measure(const std::string& name, const std::string& mode, double seconds, bool first_only) {
+  manual_seed(0);
+  Prepared work = find(name).prepare(mode);
+  Clock::time_point start = Clock::now();
+  work.run();
+  double first = seconds_since(start);
+  if (first_only) return first;
+  work.run();
+  work.run();
+  runtime::cpu::reset_peak();
+  std::vector<double> times;
+  for (Clock::time_point begin = Clock::now(); times.size() < 3 || seconds_since(begin) < seconds;) {
+    start = Clock::now();
+    work.run();
+    times.push_back(1e3 * seconds_since(start));
+  }
+  std::sort(times.begin(), times.end());
+  return {{"workload", name},
+          {"mode", mode},
+          {"median_ms", rounded(times[times.size() / 2], 1e4)},
+          {"min_ms", rounded(times[0], 1e4)},
+          {"first_s", rounded(first, 1e4)},
+          {"warm_first_s", nullptr},
+          {"peak_mb", rounded(static_cast<double>(runtime::cpu::memory_stats().peak) / 1e6, 10)},
+          {"runs", times.size()},
+          {"params", work.parameters}};
+}
+
+// A new process, so that nothing is left over from another measurement; what it prints.
+std::string in_process(const std::string& arguments, const fs::path& cache) {
+  std::string self = fs::read_symlink("/proc/self/exe").string();
+  std::string command = "BRASA_CACHE_DIR='" + cache.string() + "' '" + self + "' bench " + arguments, out;
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  BRASA_CHECK(pipe, "cannot start ", self);
+  char buffer[4096];
+  while (size_t n = std::fread(buffer, 1, sizeof buffer, pipe.get())) out.append(buffer, n);
+  int status = ::pclose(pipe.release());
+  BRASA_CHECK(status == 0, "'bench ", arguments, "' failed with ",
+              WIFSIGNALED(status) ? str("signal ", WTERMSIG(status)) : str("exit status ", WEXITSTATUS(status)));
+  return out;
+}
+
+// An empty disk cache for the first call, the same one again for the warm first call.
+void report(const std::string& name, const std::string& mode, double seconds) {
+  std::string pattern = (fs::temp_directory_path() / "brasa-bench-XXXXXX").string();
+  BRASA_CHECK(::mkdtemp(pattern.data()), "cannot make a folder in ", fs::temp_directory_path().string());
+  struct Removed {
+    fs::path path;
+    ~Removed() {
+      std::error_code ignored;
+      fs::remove_all(path, ignored);
+    }
+  } cache{pattern};
+  std::string which = "'" + name + " " + mode + "' --seconds " + std::to_string(seconds);
+  Json line = Json::parse(in_process("--measure " + which, cache.path));
+  line["warm_first_s"] = rounded(std::stod(in_process("--first " + which, cache.path)), 1e4);
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+std::pair<std::string, std::string> split(const std::string& pair) {
+  size_t at = pair.find(' ');
+  BRASA_CHECK(at != std::string::npos, "expected 'workload mode', got '", pair, "'");
+  return {pair.substr(0, at), pair.substr(at + 1)};
+}
+
+int run(const Options& o) {
+  if (o.list) {
+    for (const Workload& w : workloads()) std::printf("%-28s %s\n", w.name.c_str(), w.what.c_str());
+    return 0;
+  }
+  if (!o.measure.empty()) {
+    auto [name, mode] = split(o.measure);
+    std::printf("%s\n", measure(name, mode, o.seconds, false).dump().c_str());
+    return 0;
+  }
+  if (!o.first.empty()) {
+    auto [name, mode] = split(o.first);
+    std::printf("%s\n", measure(name, mode, o.seconds, true).dump().c_str());
+    return 0;
+  }
+  std::vector<std::string> names = o.names, modes = CLI::detail::split(o.modes, ',');
+  if (names.empty())
+    for (const Workload& w : workloads()) names.push_back(w.name);
+  for (const std::string& name : names) find(name);
+  int failures = 0;
+  for (const std::string& name : names)
+    for (const std::string& mode : modes) try {
+        report(name, mode, o.seconds);
+      } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s, %s: %s\n", name.c_str(), mode.c_str(), e.what());
+        ++failures;
+      }
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c =
+      app.add_subcommand("bench", "Measure the standard workloads: one line of JSON for each workload and mode");
+  c->footer(
+      "Each measurement is a process of its own with an empty disk cache: first_s is its first call, warm_first_s the first call of\n"
+      "another process with the same cache; peak_mb is the most memory that tensors took. A training step is compiled whole.\n\n"
+      "Examples:\n"
+      "  brasa bench                                   every workload, eager and compiled\n"
+      "  brasa bench pointwise_4M vit_tiny_infer_b8    two of them\n"
+      "  brasa bench gpt_train_b4_t256 --modes default --seconds 10\n"
+      "  brasa bench --list                            what there is");
+  c->add_option("workload", o->names, "names of workloads; all if there is none");
+  c->add_option("--modes", o->modes, "eager, default, reduce-overhead, max-autotune; separated by commas")
+      ->capture_default_str();
+  c->add_option("--seconds", o->seconds, "how long to measure each")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  c->add_flag("--list", o->list, "list the workloads");
+  c->add_option("--measure", o->measure)->group("");
+  c->add_option("--first", o->first)->group("");
+  c->callback([o] {
+    int status = run(*o);
+    if (status != 0) throw CLI::RuntimeError(status);
+  });
+}
+
+}  // namespace brasa::tool

@@ -1,0 +1,89 @@
+#include "bench_workloads.h"
+
+#include <brasa/autograd.h>
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/nn.h>
+#include <brasa/optim.h>
+
+#include "models/blocks.h"
+#include "models/gpt.h"
+#include "models/resnet.h"
+#include "models/vit.h"
+
+namespace brasa::tool {
+namespace {
+
+int64_t count(const std::vector<Tensor>& parameters) {
+  int64_t n = 0;
+  for (const Tensor& p : parameters) n += p.numel();
+  return n;
+}
+
+template <class F>
+std::function<void()> in_mode(F f, const std::string& mode) {
+  if (mode == "eager") return [f] { (void)f(); };
+  return [compiled = compile(f, {.mode = mode})] { (void)compiled(); };
+}
+
+// Forward, backward and the update by Adam, all of it in the compiled function.
+template <class Model>
+Prepared training(Model model, Tensor x, Tensor target, const std::string& mode) {
+  auto optimizer = std::make_shared<optim::Adam>(model->parameters(), optim::AdamOptions(1e-4));
+  auto step = [model, optimizer, x, target]() mutable {
+    optimizer->zero_grad();
+    Tensor loss = nn::functional::cross_entropy(model(x), target);
+    loss.backward();
+    optimizer->step();
+    return loss.detach();
+  };
+  return {in_mode(step, mode), count(model->parameters()), optimizer};
+}
+
+template <class Model, class... Inputs>
+Prepared inference(Model model, const std::string& mode, Inputs... inputs) {
+  model->eval();
+  auto forward = [model, inputs...]() mutable { return model(inputs...); };
+  return {[run = in_mode(forward, mode)] {
+            InferenceMode guard;
+            run();
+          },
+          count(model->parameters()), nullptr};
+}
+
+Tensor images(int64_t n) { return randn({n, 3, 224, 224}); }
+Tensor classes(int64_t n, int64_t limit = 1000) { return randint(limit, {n}, kInt64); }
+Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
+
+Prepared pointwise(int64_t n, const std::string& mode) {
+  return inference(models::Pointwise(), mode, randn({n}), randn({n}), randn({n}));
+}
+
+}  // namespace
+
+const std::vector<Workload>& workloads() {
+  using Mode = const std::string&;
+  static const std::vector<Workload> all = {
+      {"vit_tiny_train_b8", "timm's vit_tiny_patch16_224, 8 images, Adam",
+       [](Mode m) { return training(models::ViT(), images(8), classes(8), m); }},
+      {"vit_tiny_infer_b8", "the same, forward only", [](Mode m) { return inference(models::ViT(), m, images(8)); }},
+      {"vit_tiny_infer_b1", "one image", [](Mode m) { return inference(models::ViT(), m, images(1)); }},
+      {"gpt_train_b4_t256", "a GPT of 4 blocks, width 384, 4 texts of 256 tokens, Adam",
+       [](Mode m) { return training(models::GPT(), tokens(4), classes(1024, 8192), m); }},
+      {"gpt_infer_b1_t256", "the same, one text, forward only",
+       [](Mode m) { return inference(models::GPT(), m, tokens(1)); }},
+      {"resnet18_infer_b8", "ResNet-18, 8 images, forward only",
+       [](Mode m) { return inference(models::ResNet(), m, images(8)); }},
+      {"resnet18_train_b8", "ResNet-18, 8 images, Adam",
+       [](Mode m) { return training(models::ResNet(), images(8), classes(8), m); }},
+      {"mlp_block_infer", "x + b(gelu(a(norm(x)))), 512 rows of 512, hidden 2048",
+       [](Mode m) { return inference(models::MlpBlock(), m, randn({512, 512})); }},
+      {"pointwise_4M", "nine point-wise operators on 4 Mi elements", [](Mode m) { return pointwise(4 << 20, m); }},
+      {"layernorm_softmax_4096x1024", "softmax(layer_norm(x) / 8), 4096 rows of 1024",
+       [](Mode m) { return inference(models::SoftmaxNorm(1024), m, randn({4096, 1024})); }},
+      {"pointwise_64", "the same on 64 elements", [](Mode m) { return pointwise(64, m); }},
+  };
+  return all;
+}
+
+}  // namespace brasa::tool

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace brasa::tool {
+
+/// A model with its input, ready to be run again and again.
+struct Prepared {
+  std::function<void()> run;
+  int64_t parameters = 0;
+  std::shared_ptr<void> keep;  // what `run` refers to
+};
+
+struct Workload {
+  std::string name, what;
+  /// `mode` is "eager" or one of compile's.
+  std::function<Prepared(const std::string& mode)> prepare;
+};
+
+const std::vector<Workload>& workloads();
+
+}  // namespace brasa::tool
