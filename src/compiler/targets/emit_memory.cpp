@@ -209,10 +209,6 @@ void Emitter::combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value,
   llvm::Align align(size_of(dtype));
   auto combined = [&](llvm::Value* memory) {
     llvm::Value* old = from_memory(memory, dtype);
-    if (is_reduced_floating(dtype))
-      return convert(combine(combiner, {convert(old, dtype, DType::Float32)}, {convert(value, dtype, DType::Float32)},
-                             DType::Float32)[0],
-                     DType::Float32, dtype);
     return to_memory(combine(combiner, {old}, {value}, dtype)[0], dtype);
   };
   bool alone = !analysis_.flat() && !analysis_.kind(ForKind::Thread);

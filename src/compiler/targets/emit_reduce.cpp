@@ -28,6 +28,10 @@ Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, c
     win = b_.CreateOr(win, b_.CreateAnd(tie, b_.CreateICmpSLT(b[1], a[1])));
     return {b_.CreateSelect(win, b[0], a[0]), b_.CreateSelect(win, b[1], a[1])};
   }
+  if (is_reduced_floating(t)) {
+    auto wide = [&](llvm::Value* x) { return convert(x, t, DType::Float32); };
+    return {convert(combine(combiner, {wide(a[0])}, {wide(b[0])}, DType::Float32)[0], DType::Float32, t)};
+  }
   if (combiner == "and") return {b_.CreateAnd(a[0], b[0])};
   if (combiner == "or") return {b_.CreateOr(a[0], b[0])};
   return {emit_binary(combiner, a[0], b[0], t)};
