@@ -34,13 +34,13 @@ BRASA_API std::vector<std::string> list_backends();
 /// What capture and compilation did so far.
 struct Explanation {
   struct Graph {
-    std::string operators;      ///< the captured graph's text
+    std::string operators;  ///< the captured graph's text
     int operator_count = 0;
-    int kernels_before = 0;     ///< one for each primitive that does work
-    int kernels_after = 0;      ///< after fusion
-    int64_t bytes_before = 0;   ///< read and written by the former
+    int kernels_before = 0;    ///< one for each primitive that does work
+    int kernels_after = 0;     ///< after fusion
+    int64_t bytes_before = 0;  ///< read and written by the former
     int64_t bytes_after = 0;
-    std::string kernels;        ///< a line each: what was fused, its schedule
+    std::string kernels;  ///< a line each: what was fused, its schedule
   };
   std::vector<Graph> graphs;
   std::vector<std::string> breaks;      ///< the reason of each graph break

@@ -30,22 +30,17 @@ constexpr int64_t size_of(DType t) {
   switch (t) {
     case DType::UInt8:
     case DType::Int8:
-    case DType::Bool:
-      return 1;
+    case DType::Bool: return 1;
     case DType::Int16:
     case DType::Float16:
-    case DType::BFloat16:
-      return 2;
+    case DType::BFloat16: return 2;
     case DType::Int32:
     case DType::Float32:
-    case DType::Complex32:
-      return 4;
+    case DType::Complex32: return 4;
     case DType::Int64:
     case DType::Float64:
-    case DType::Complex64:
-      return 8;
-    case DType::Complex128:
-      return 16;
+    case DType::Complex64: return 8;
+    case DType::Complex128: return 16;
   }
   return 0;
 }

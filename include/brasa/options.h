@@ -81,11 +81,11 @@ enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsL
 class BRASA_API TensorOptions {
  public:
   TensorOptions() = default;
-  TensorOptions(DType t) : dtype_(t) {}                // NOLINT
-  TensorOptions(TypeMeta t) : dtype_(t) {}             // NOLINT
-  TensorOptions(Device d) : device_(d) {}              // NOLINT
-  TensorOptions(DeviceType d) : device_(Device(d)) {}  // NOLINT
-  TensorOptions(Layout l) : layout_(l) {}              // NOLINT
+  TensorOptions(DType t) : dtype_(std::optional<DType>(t)) {}                 // NOLINT
+  TensorOptions(TypeMeta t) : dtype_(std::optional<DType>(t)) {}              // NOLINT
+  TensorOptions(Device d) : device_(std::optional<Device>(d)) {}              // NOLINT
+  TensorOptions(DeviceType d) : device_(std::optional<Device>(Device(d))) {}  // NOLINT
+  TensorOptions(Layout l) : layout_(std::optional<Layout>(l)) {}              // NOLINT
 
   [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const {
     TensorOptions r = *this;
@@ -126,8 +126,8 @@ class BRASA_API TensorOptions {
   Layout layout() const { return layout_.value_or(kStrided); }
   bool requires_grad() const { return requires_grad_.value_or(false); }
   bool pinned_memory() const { return pinned_.value_or(false); }
-  bool has_dtype() const { return dtype_.has_value(); }
-  bool has_device() const { return device_.has_value(); }
+  bool has_dtype() const { return dtype_.set; }
+  bool has_device() const { return device_.set; }
   std::optional<DType> dtype_opt() const { return dtype_; }
   std::optional<Device> device_opt() const { return device_; }
   std::optional<Layout> layout_opt() const { return layout_; }
@@ -136,11 +136,22 @@ class BRASA_API TensorOptions {
   std::optional<MemoryFormat> memory_format_opt() const { return memory_format_; }
 
  private:
-  std::optional<DType> dtype_;
-  std::optional<Device> device_;
-  std::optional<Layout> layout_;
-  std::optional<bool> requires_grad_, pinned_;
-  std::optional<MemoryFormat> memory_format_;
+  // An optional whose absent value is initialised too, so that copies of it read no garbage.
+  template <class T>
+  struct Field {
+    T value{};
+    bool set = false;
+    Field() = default;
+    Field(std::optional<T> v) : value(v.value_or(T{})), set(v.has_value()) {}                   // NOLINT
+    operator std::optional<T>() const { return set ? std::optional<T>(value) : std::nullopt; }  // NOLINT
+    explicit operator bool() const { return set; }
+    T value_or(T other) const { return set ? value : other; }
+  };
+  Field<DType> dtype_;
+  Field<Device> device_;
+  Field<Layout> layout_;
+  Field<bool> requires_grad_, pinned_;
+  Field<MemoryFormat> memory_format_;
 };
 
 inline TensorOptions dtype(DType t) { return TensorOptions().dtype(t); }

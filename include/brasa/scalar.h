@@ -31,7 +31,7 @@ template <> struct dtype_for<bool> { static constexpr DType value = DType::Bool;
 struct BRASA_API Half {
   uint16_t x = 0;
   Half() = default;
-  Half(float v);          // NOLINT
+  Half(float v);           // NOLINT
   operator float() const;  // NOLINT
 };
 struct BRASA_API BFloat16 {
@@ -40,8 +40,12 @@ struct BRASA_API BFloat16 {
   BFloat16(float v);       // NOLINT
   operator float() const;  // NOLINT
 };
-template <> struct dtype_for<Half> { static constexpr DType value = DType::Float16; };
-template <> struct dtype_for<BFloat16> { static constexpr DType value = DType::BFloat16; };
+template <> struct dtype_for<Half> {
+  static constexpr DType value = DType::Float16;
+};
+template <> struct dtype_for<BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
 
 /// A number of the program: an integer, a floating number, a complex one or a bool.
 class BRASA_API Scalar {

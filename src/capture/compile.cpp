@@ -76,13 +76,16 @@ Explanation explain(const CompiledState& state) {
 }  // namespace detail
 
 std::string Explanation::str() const {
-  std::string out = brasa::str(graphs.size(), graphs.size() == 1 ? " graph, " : " graphs, ", breaks.size(), " graph breaks, ",
-                               recompiles.size(), " recompiles\n");
-  auto megabytes = [](int64_t bytes) { return brasa::str((bytes + 50000) / 1000000, ".", (bytes + 50000) / 100000 % 10, " MB"); };
+  std::string out = brasa::str(graphs.size(), graphs.size() == 1 ? " graph, " : " graphs, ", breaks.size(),
+                               " graph breaks, ", recompiles.size(), " recompiles\n");
+  auto megabytes = [](int64_t bytes) {
+    return brasa::str((bytes + 50000) / 1000000, ".", (bytes + 50000) / 100000 % 10, " MB");
+  };
   for (size_t i = 0; i < graphs.size(); ++i) {
     const Graph& g = graphs[i];
-    out += brasa::str("\ngraph ", i, ": ", g.operator_count, " operators; kernels ", g.kernels_before, " -> ", g.kernels_after,
-                      "; memory traffic ", megabytes(g.bytes_before), " -> ", megabytes(g.bytes_after), "\n", g.kernels);
+    out += brasa::str("\ngraph ", i, ": ", g.operator_count, " operators; kernels ", g.kernels_before, " -> ",
+                      g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ", megabytes(g.bytes_after),
+                      "\n", g.kernels);
   }
   for (const std::string& reason : breaks) out += "graph break: " + reason + "\n";
   for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";

@@ -169,7 +169,8 @@ Number Session::input_number(const Tensor& t) {
   std::vector<int>& known = inputs_of_[impl.storage->root()];
   for (int i : known) {
     const TensorImpl& other = *impl_of(inputs_[i].tensor);
-    if (other.dtype == impl.dtype && other.offset == impl.offset && other.sizes == impl.sizes && other.strides == impl.strides)
+    if (other.dtype == impl.dtype && other.offset == impl.offset && other.sizes == impl.sizes &&
+        other.strides == impl.strides)
       return inputs_[i].number;
   }
   Event event;
@@ -202,7 +203,10 @@ Session::Held& Session::hold(const Tensor& t) {
     const std::vector<int>& inputs = inputs_of_.at(impl.storage->root());
     int input = *std::find_if(inputs.begin(), inputs.end(), [&](int i) { return inputs_[i].number == n; });
     order_.push_back(impl.storage.get());
-    it = held_.emplace(impl.storage.get(), Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input}).first;
+    it = held_
+             .emplace(impl.storage.get(),
+                      Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input})
+             .first;
     impl.storage->set_recorder(this);
   }
   return it->second;
@@ -281,19 +285,17 @@ ir::Args Session::numbered_args(const ops::Row& row, std::span<const CallArg> ar
       continue;
     }
     switch (a.kind) {
-      case CallArg::Kind::Tensor:
-        out.push_back(ir::Arg(number(*a.tensor)));
-        break;
+      case CallArg::Kind::Tensor: out.push_back(ir::Arg(number(*a.tensor))); break;
       case CallArg::Kind::Tensors:
         for (uint32_t k = 0; k < a.size; ++k) items.push_back(number(a.tensor[k]));
         out.push_back(ir::Arg(std::move(items)));
         break;
       case CallArg::Kind::OptionalTensors:
-        for (uint32_t k = 0; k < a.size; ++k) items.push_back(a.optional_tensor[k] ? number(*a.optional_tensor[k]) : ir::Value{});
+        for (uint32_t k = 0; k < a.size; ++k)
+          items.push_back(a.optional_tensor[k] ? number(*a.optional_tensor[k]) : ir::Value{});
         out.push_back(ir::Arg(std::move(items)));
         break;
-      default:
-        out.push_back(eager::literal(a, params[i], row));
+      default: out.push_back(eager::literal(a, params[i], row));
     }
   }
   ops::complete_args(row, out);
@@ -339,7 +341,8 @@ void Session::advance_random(int64_t numbers) { random_taken_ += (numbers + 3) /
 void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
-  if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end()) state_.breaks.emplace_back(reason);
+  if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
+    state_.breaks.emplace_back(reason);
   run_segment();
   begin(trace_ ? trace_->next : *place_);
 }
@@ -364,9 +367,9 @@ Variant& Session::variant_for(const std::vector<Delivery>& deliveries) {
 
 void Session::run_segment() {
   if (!trace_) return;
-  place_->latest = static_cast<size_t>(std::find_if(place_->traces.begin(), place_->traces.end(),
-                                                    [&](const auto& t) { return t.get() == trace_; }) -
-                                       place_->traces.begin());
+  place_->latest = static_cast<size_t>(
+      std::find_if(place_->traces.begin(), place_->traces.end(), [&](const auto& t) { return t.get() == trace_; }) -
+      place_->traces.begin());
   // A followed trace that went on beyond this point is another one.
   if (!making_ && position_ < trace_->events.size()) {
     Trace* shorter = nullptr;
@@ -405,8 +408,8 @@ void Session::run_segment() {
         continue;
       }
       const TensorImpl& impl = *impl_of(in.tensor);
-      inputs.push_back({static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype, impl.sizes,
-                        impl.strides});
+      inputs.push_back({static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype,
+                        impl.sizes, impl.strides});
     }
     for (Held* h : fresh) {
       h->storage->set_recorder(nullptr);

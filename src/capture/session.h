@@ -80,10 +80,10 @@ class Session final : public Recorder {
 
   detail::CompiledState& state_;
   Place* place_ = nullptr;
-  Trace* trace_ = nullptr;   // followed or being made; null before the first event
-  size_t position_ = 0;      // events that agree
+  Trace* trace_ = nullptr;  // followed or being made; null before the first event
+  size_t position_ = 0;     // events that agree
   uint64_t prefix_ = 0;
-  bool making_ = false;      // trace_ grows with every event
+  bool making_ = false;  // trace_ grows with every event
   Number numbers_ = 0;
 
   std::vector<BoundInput> inputs_;

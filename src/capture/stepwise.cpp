@@ -115,7 +115,8 @@ class Stepwise final : public Executable {
     n.for_each_input([&](ir::Value v) {
       int input = graph.input_index(v);
       // An operand that stands twice is two inputs, so that reads and inputs correspond.
-      map.set(v, one.add_input(ir::type_of(v), "", input >= 0 ? graph.inputs()[input].strides : std::vector<ir::Expr>{}));
+      map.set(v,
+              one.add_input(ir::type_of(v), "", input >= 0 ? graph.inputs()[input].strides : std::vector<ir::Expr>{}));
     });
     ir::Args args;
     for (const ir::Arg& a : n.args) args.push_back(map(a));

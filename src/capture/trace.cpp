@@ -26,7 +26,8 @@ std::unique_ptr<ir::Graph> Trace::graph(const std::vector<Delivery>& deliveries)
       for (int64_t s : e.guard.strides) strides.emplace_back(s);
       const ir::Type& type = types[e.first];
       if (strides == ir::contiguous_strides(type.shape)) strides.clear();
-      values.push_back(g->add_input(type, e.guard.kind == InputGuard::Kind::RandomKey ? "random key" : "", std::move(strides)));
+      values.push_back(
+          g->add_input(type, e.guard.kind == InputGuard::Kind::RandomKey ? "random key" : "", std::move(strides)));
       continue;
     }
     ir::Args args;

@@ -32,9 +32,9 @@ struct Event {
   const ops::Row* row = nullptr;  // null: an input
   ir::Args args;
   InputGuard guard;
-  Number first = 0;    // number of the first result
-  uint32_t count = 1;  // results
-  uint64_t prefix = 0; // hash of this event and all before it
+  Number first = 0;     // number of the first result
+  uint32_t count = 1;   // results
+  uint64_t prefix = 0;  // hash of this event and all before it
 };
 
 /// One way from the recorded values to what a run must deliver.
@@ -63,7 +63,7 @@ struct Trace {
   std::vector<Event> events;
   std::vector<ir::Type> types;  // by number
   std::vector<Variant> variants;
-  Place next;                   // behind the break that ends it
+  Place next;  // behind the break that ends it
 
   /// The events as a graph of operators that delivers these values.
   std::unique_ptr<ir::Graph> graph(const std::vector<Delivery>& deliveries) const;

@@ -14,17 +14,17 @@ struct CompileOptions {
   std::string backend = "inductor";  // or "interpreter"
   std::string target;                // empty: this machine's (runtime::cpu::host_target)
   Numbers numbers = Numbers::Default;
-  int threads = 0;                   // to schedule for; 0: runtime::thread_count()
+  int threads = 0;  // to schedule for; 0: runtime::thread_count()
   /// Strides of the outputs that `run` takes operands for, in order; an empty list or entry: contiguous.
   std::vector<std::vector<ir::Expr>> output_strides;
 };
 
 /// What was done to a graph, for `explain`.
 struct Report {
-  std::string primitives;             // the graph after simplification
-  std::vector<std::string> kernels;   // one line each: sort, what was fused, schedule
+  std::string primitives;            // the graph after simplification
+  std::vector<std::string> kernels;  // one line each: sort, what was fused, schedule
   int kernels_before = 0, kernels_after = 0;
-  int64_t bytes_before = 0, bytes_after = 0;  // read and written, where sizes are constant
+  int64_t bytes_before = 0, bytes_after = 0;            // read and written, where sizes are constant
   std::vector<std::pair<std::string, double>> seconds;  // by pass
 };
 

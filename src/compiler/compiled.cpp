@@ -45,26 +45,15 @@ void SizeProgram::emit(Expr e) {
     }
   };
   switch (e->kind) {
-    case ExprKind::Constant:
-      code_.push_back({Push, e->value});
-      return;
-    case ExprKind::Size:
-      code_.push_back({Symbol, e->id});
-      return;
-    case ExprKind::Mul:
-      return fold(Mul, e->value != 1);
-    case ExprKind::Add:
-      return fold(Add, e->value != 0);
-    case ExprKind::FloorDiv:
-      return fold(Div, false);
-    case ExprKind::Mod:
-      return fold(Mod, false);
-    case ExprKind::Min:
-      return fold(Min, false);
-    case ExprKind::Max:
-      return fold(Max, false);
-    default:
-      fail_internal(str("a size depends on the loop index in ", e));
+    case ExprKind::Constant: code_.push_back({Push, e->value}); return;
+    case ExprKind::Size: code_.push_back({Symbol, e->id}); return;
+    case ExprKind::Mul: return fold(Mul, e->value != 1);
+    case ExprKind::Add: return fold(Add, e->value != 0);
+    case ExprKind::FloorDiv: return fold(Div, false);
+    case ExprKind::Mod: return fold(Mod, false);
+    case ExprKind::Min: return fold(Min, false);
+    case ExprKind::Max: return fold(Max, false);
+    default: fail_internal(str("a size depends on the loop index in ", e));
   }
 }
 
@@ -84,30 +73,19 @@ int64_t SizeProgram::evaluate(const int64_t* symbols) const {
     int64_t b = stack[--top];
     int64_t& a = stack[top - 1];
     switch (i.op) {
-      case Add:
-        a += b;
-        break;
-      case Mul:
-        a *= b;
-        break;
-      case Div:
-        a = floor_div(a, b);
-        break;
-      case Mod:
-        a = b == 0 ? 0 : a - b * floor_div(a, b);
-        break;
-      case Min:
-        a = std::min(a, b);
-        break;
-      default:
-        a = std::max(a, b);
+      case Add: a += b; break;
+      case Mul: a *= b; break;
+      case Div: a = floor_div(a, b); break;
+      case Mod: a = b == 0 ? 0 : a - b * floor_div(a, b); break;
+      case Min: a = std::min(a, b); break;
+      default: a = std::max(a, b);
     }
   }
   return stack[0];
 }
 
-Compiled::Compiled(const ir::Graph& graph, std::vector<Place> buffers, std::vector<Step> steps, std::vector<Batch> batches,
-                   std::vector<Check> checks, Expr arena_bytes, Report report)
+Compiled::Compiled(const ir::Graph& graph, std::vector<Place> buffers, std::vector<Step> steps,
+                   std::vector<Batch> batches, std::vector<Check> checks, Expr arena_bytes, Report report)
     : Executable(graph),
       steps_(std::move(steps)),
       batches_(std::move(batches)),
@@ -122,8 +100,8 @@ void Compiled::run_step(const Step& s, void* const* buffers, const int64_t* symb
   SmallVector<void*, 16> pointers(s.buffers.size());
   for (size_t i = 0; i < s.buffers.size(); ++i) pointers[i] = buffers[s.buffers[i]];
   if (s.is_sort)
-    return sort(s.dtype, pointers[0], pointers[1], static_cast<int64_t*>(pointers[2]), s.outer(symbols), s.length(symbols),
-                s.inner(symbols), s.descending);
+    return sort(s.dtype, pointers[0], pointers[1], static_cast<int64_t*>(pointers[2]), s.outer(symbols),
+                s.length(symbols), s.inner(symbols), s.descending);
   SmallVector<int64_t, 16> sizes(s.sizes.size());
   for (size_t i = 0; i < s.sizes.size(); ++i) sizes[i] = symbols[s.sizes[i]];
   runtime::cpu::launch(s.kernel.function, pointers.data(), sizes.data(), s.count(symbols), s.grain,
@@ -148,7 +126,8 @@ void Compiled::run_batch(const Batch& b, void* const* buffers, const int64_t* sy
         for (size_t i = 0; i < step.buffers.size(); ++i) pointers[i] = buffers[step.buffers[i]];
         SmallVector<int64_t, 16> sizes(step.sizes.size());
         for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = symbols[step.sizes[i]];
-        int64_t from = (begin - first[s]) * step.grain, to = std::min((stop - first[s]) * step.grain, step.count(symbols));
+        int64_t from = (begin - first[s]) * step.grain,
+                to = std::min((stop - first[s]) * step.grain, step.count(symbols));
         step.kernel.function(pointers.data(), sizes.data(), from, to, nullptr);
       }
       begin = stop;

@@ -53,14 +53,10 @@ Value Expressions::compute(Value v, const Index& index, Value mask) {
       for (const ir::Arg& a : n->args) args.push_back(a.is<Value>() ? ir::Arg(at(a.get<Value>(), index, mask)) : a);
       return b_.graph().add(n->op, std::move(args), {{n->types[0].dtype, {}, false}})->out();
     }
-    case Prim::Pad:
-      return pad(n, index, mask);
-    case Prim::Concat:
-      return concat(n, index, mask);
-    case Prim::Gather:
-      return gather(n, index, mask);
-    default:
-      fail_internal(str("no expression for ", n->op->name(), " in this place"));
+    case Prim::Pad: return pad(n, index, mask);
+    case Prim::Concat: return concat(n, index, mask);
+    case Prim::Gather: return gather(n, index, mask);
+    default: fail_internal(str("no expression for ", n->op->name(), " in this place"));
   }
 }
 
@@ -71,10 +67,8 @@ Value Expressions::leaf(const Node* n, const Index& index) {
       static const ir::Op* full = n->op;
       return b_.graph().add(full, {n->arg(0), Shape{}, t}, {{t, {}, false}})->out();
     }
-    case Prim::Iota:
-      return b_.convert(b_.index(index[n->arg<Expr>(1).constant()]), t);
-    default:
-      return b_.index(n->arg<Expr>(0));
+    case Prim::Iota: return b_.convert(b_.index(index[n->arg<Expr>(1).constant()]), t);
+    default: return b_.index(n->arg<Expr>(0));
   }
 }
 

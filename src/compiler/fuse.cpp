@@ -39,12 +39,12 @@ std::string_view name(GroupKind kind) {
 
 int work_of(const Node* n) {
   static const auto* work = new std::unordered_map<std::string_view, int>{
-      {"prim::div", 4},     {"prim::sqrt", 4},   {"prim::rsqrt", 4}, {"prim::rem", 10},   {"prim::exp", 10},
-      {"prim::exp2", 8},    {"prim::expm1", 12}, {"prim::log", 12},  {"prim::log2", 12},  {"prim::log10", 12},
-      {"prim::log1p", 14},  {"prim::sin", 14},   {"prim::cos", 14},  {"prim::tan", 20},   {"prim::asin", 16},
-      {"prim::acos", 16},   {"prim::atan", 16},  {"prim::sinh", 16}, {"prim::cosh", 16},  {"prim::tanh", 14},
-      {"prim::asinh", 20},  {"prim::acosh", 20}, {"prim::atanh", 20}, {"prim::erf", 16},  {"prim::erfc", 20},
-      {"prim::erfinv", 30}, {"prim::lgamma", 40}, {"prim::digamma", 40}, {"prim::pow", 30}, {"prim::atan2", 20},
+      {"prim::div", 4},     {"prim::sqrt", 4},    {"prim::rsqrt", 4},    {"prim::rem", 10},  {"prim::exp", 10},
+      {"prim::exp2", 8},    {"prim::expm1", 12},  {"prim::log", 12},     {"prim::log2", 12}, {"prim::log10", 12},
+      {"prim::log1p", 14},  {"prim::sin", 14},    {"prim::cos", 14},     {"prim::tan", 20},  {"prim::asin", 16},
+      {"prim::acos", 16},   {"prim::atan", 16},   {"prim::sinh", 16},    {"prim::cosh", 16}, {"prim::tanh", 14},
+      {"prim::asinh", 20},  {"prim::acosh", 20},  {"prim::atanh", 20},   {"prim::erf", 16},  {"prim::erfc", 20},
+      {"prim::erfinv", 30}, {"prim::lgamma", 40}, {"prim::digamma", 40}, {"prim::pow", 30},  {"prim::atan2", 20},
       {"prim::philox", 40}};
   auto it = work->find(n->op->name());
   return it == work->end() ? 1 : it->second;
@@ -63,7 +63,7 @@ constexpr size_t kMaxRoots = 24;
 struct Kernel {
   GroupKind kind;
   Domain domain;
-  std::vector<Node*> roots;              // in topological order
+  std::vector<Node*> roots;               // in topological order
   std::vector<int> producers, consumers;  // kernels; may repeat, may name merged ones
   int merged_into = -1;
 };
@@ -158,18 +158,20 @@ class Fuser {
       if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
     };
     switch (kind(n)) {
-      case Prim::Broadcast:
-        once(n->arg<Value>(0), kCheapRepeated);
-        break;
+      case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
       case Prim::Window:
-      case Prim::Gather:
-        once(n->arg<Value>(0), kCheap);
+      case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
+      case Prim::Dot: {
+        // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
+        Value v = n->arg<Value>(0);
+        while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+        once(v, kCheap);
         break;
+      }
       case Prim::Scatter:
         for (Value v : n->arg<std::vector<Value>>(1)) once(v, kCheap);
         break;
-      default:
-        break;
+      default: break;
     }
   }
 
@@ -204,20 +206,11 @@ class Fuser {
           for (int64_t d : reduced_dims(n)) k.domain.reduced[d] = true;
           break;
         }
-        case Prim::Dot:
-          k.kind = GroupKind::Contraction;
-          break;
-        case Prim::Scan:
-          k.kind = GroupKind::Scan;
-          break;
-        case Prim::Sort:
-          k.kind = GroupKind::Sort;
-          break;
-        case Prim::Scatter:
-          k.kind = GroupKind::Scatter;
-          break;
-        default:
-          break;
+        case Prim::Dot: k.kind = GroupKind::Contraction; break;
+        case Prim::Scan: k.kind = GroupKind::Scan; break;
+        case Prim::Sort: k.kind = GroupKind::Sort; break;
+        case Prim::Scatter: k.kind = GroupKind::Scatter; break;
+        default: break;
       }
       k.domain.dims = dims;
       k.domain.reduced.resize(dims.size(), false);
@@ -248,9 +241,7 @@ class Fuser {
       // The largest producers first: most memory traffic is saved there.
       std::vector<Node*> read;
       std::vector<Node*> inputs;
-      frontier(root, [&](const Node* p) {
-        (kind(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p));
-      });
+      frontier(root, [&](const Node* p) { (kind(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p)); });
       auto bytes = [](const Node* n) {
         auto numel = n->types[0].numel().maybe_constant();
         return numel ? *numel * size_of(n->types[0].dtype) : int64_t{1} << 20;
@@ -341,9 +332,7 @@ class Fuser {
     if (is_leaf(p)) return;
     if (is_view(p)) return walk(n->arg<Value>(0), view_index(n, index), access, seen, false);
     switch (p) {
-      case Prim::Pointwise:
-        n->for_each_input([&](Value o) { walk(o, index, access, seen, false); });
-        return;
+      case Prim::Pointwise: n->for_each_input([&](Value o) { walk(o, index, access, seen, false); }); return;
       case Prim::Pad: {
         const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
         Index at(index.size());
@@ -376,8 +365,7 @@ class Fuser {
         walk(x, at, access, seen, false);
         return;
       }
-      default:
-        fail_internal(str(n->op->name(), " inside an expression"));
+      default: fail_internal(str(n->op->name(), " inside an expression"));
     }
   }
 
@@ -403,7 +391,8 @@ class Fuser {
         walk(in, shape == d.dims ? r.index : delinearise(r.full, shape), access, seen, false);
       } else {
         const Shape& shape = root->types[0].shape;
-        Index index = m == Member::Full && shape == d.dims ? r.index : delinearise(m == Member::Full ? r.full : r.row, shape);
+        Index index =
+            m == Member::Full && shape == d.dims ? r.index : delinearise(m == Member::Full ? r.full : r.row, shape);
         walk(root->out(), index, access, seen, true);
       }
       if (!ok) return false;

@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "ops/interpreter.h"
 #include "support/error.h"
+#include "transforms/derived.h"
 
 namespace brasa::compiler {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class Interpreted final : public Executable {
  public:
   explicit Interpreted(const ir::Graph& graph)
-      : Executable(graph), graph_(ir::parse(ir::print(graph), [](std::string_view n) { return ops::find(n); })) {}
+      : Executable(graph), graph_(ir::parse(ir::print(graph), transforms::find_row)) {}
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
     std::vector<ops::Array> arrays;

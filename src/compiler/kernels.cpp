@@ -31,7 +31,8 @@ std::string named(const std::string& text, const std::string& key) {
 }
 
 // On disk a kernel's entry is the name of the image that holds it, so that kernels compiled together are stored once.
-LoadedKernel read_from_disk(const std::string& key, std::unordered_map<std::string, std::shared_ptr<const runtime::cpu::Code>>& images) {
+LoadedKernel read_from_disk(const std::string& key,
+                            std::unordered_map<std::string, std::shared_ptr<const runtime::cpu::Code>>& images) {
   auto name = DiskCache::get().read(key);
   if (!name) return {};
   try {

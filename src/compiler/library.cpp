@@ -36,7 +36,8 @@ bool less(K a, K b) {
 }
 
 template <class T>
-void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, int64_t length, int64_t inner, bool descending) {
+void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, int64_t length, int64_t inner,
+                bool descending) {
   int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(length, 1));
   runtime::parallel_for(outer * inner, grain, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> order(length);
@@ -61,31 +62,19 @@ void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, in
 
 void sort(DType dtype, const void* x, void* values, int64_t* indices, int64_t outer, int64_t length, int64_t inner,
           bool descending) {
-  auto run = [&](auto element) {
-    sort_lines<decltype(element)>(x, values, indices, outer, length, inner, descending);
-  };
+  auto run = [&](auto element) { sort_lines<decltype(element)>(x, values, indices, outer, length, inner, descending); };
   switch (dtype) {
     case DType::Bool:
-    case DType::UInt8:
-      return run(uint8_t{});
-    case DType::Int8:
-      return run(int8_t{});
-    case DType::Int16:
-      return run(int16_t{});
-    case DType::Int32:
-      return run(int32_t{});
-    case DType::Int64:
-      return run(int64_t{});
-    case DType::Float16:
-      return run(HalfBits{});
-    case DType::BFloat16:
-      return run(BrainBits{});
-    case DType::Float32:
-      return run(float{});
-    case DType::Float64:
-      return run(double{});
-    default:
-      fail(str("sort is not defined for ", name(dtype)));
+    case DType::UInt8: return run(uint8_t{});
+    case DType::Int8: return run(int8_t{});
+    case DType::Int16: return run(int16_t{});
+    case DType::Int32: return run(int32_t{});
+    case DType::Int64: return run(int64_t{});
+    case DType::Float16: return run(HalfBits{});
+    case DType::BFloat16: return run(BrainBits{});
+    case DType::Float32: return run(float{});
+    case DType::Float64: return run(double{});
+    default: fail(str("sort is not defined for ", name(dtype)));
   }
 }
 

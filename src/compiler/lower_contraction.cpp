@@ -48,7 +48,8 @@ class Contraction {
  private:
   void declare() {
     LoopBuilder& b = l_.b();
-    int64_t tile = columns_.is_constant() ? std::min<int64_t>(columns_.constant(), s_.vectors * s_.width) : s_.vectors * s_.width;
+    int64_t tile =
+        columns_.is_constant() ? std::min<int64_t>(columns_.constant(), s_.vectors * s_.width) : s_.vectors * s_.width;
     Pieces row_tiles = pieces_of(ceildiv(rows_, s_.rows), s_.row_blocks);
     Expr panels = ceildiv(columns_, tile);
     if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
@@ -82,9 +83,7 @@ class Contraction {
 
   Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
 
-  Expr inside_rows(Expr m) const {
-    return provably_less(m, rows_) == std::optional(true) ? m : min(m, rows_ - 1);
-  }
+  Expr inside_rows(Expr m) const { return provably_less(m, rows_) == std::optional(true) ? m : min(m, rows_ - 1); }
   Index operand_index(Expr first, Expr second) const {
     Index index;
     if (batched_) index.push_back(batch_at_);
@@ -133,7 +132,8 @@ class Contraction {
 
 }  // namespace
 
-void lower_contraction(const Group& group, const Schedule& schedule, const Machine& machine, std::vector<Lowered>& out) {
+void lower_contraction(const Group& group, const Schedule& schedule, const Machine& machine,
+                       std::vector<Lowered>& out) {
   out.push_back(Contraction(group, schedule, machine).run());
 }
 

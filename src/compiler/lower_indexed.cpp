@@ -54,7 +54,8 @@ Group initial_value(const Group& group, const Node* scatter) {
   g.domain.dims = scatter->types[0].shape;
   g.domain.reduced.assign(g.domain.dims.size(), false);
   ir::ValueMap map;
-  for (const ir::Input& in : group.graph->inputs()) map.set(in.value, g.graph->add_input(type_of(in.value), "", in.strides));
+  for (const ir::Input& in : group.graph->inputs())
+    map.set(in.value, g.graph->add_input(type_of(in.value), "", in.strides));
   Value x = scatter->arg<Value>(0);
   std::vector<bool> needed(group.graph->nodes().size());
   needed[x.node->id] = true;
@@ -103,7 +104,8 @@ void lower_scatter(const Group& group, const Schedule& schedule, const Machine& 
   for (Expr size : index_shape) front.push_back(b.loop("serial", size));
   if (!rest.empty()) {
     Pieces p = pieces_of(shape[rest.back()], block);
-    free.back() = piece * Expr(block) + b.loop(machine.gpu ? "serial" : "vector", p.inside(piece), static_cast<int>(lanes), 1);
+    free.back() =
+        piece * Expr(block) + b.loop(machine.gpu ? "serial" : "vector", p.inside(piece), static_cast<int>(lanes), 1);
   }
   Index place(shape.size()), update = front;
   for (size_t i = 0; i < dims.size(); ++i) {

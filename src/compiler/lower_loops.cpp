@@ -13,7 +13,8 @@ namespace {
 
 class Loops {
  public:
-  Loops(const Group& g, const Schedule& s, const Machine& m) : g_(g), s_(s), m_(m), l_(g, m), passes_(passes_of(*g.graph)) {}
+  Loops(const Group& g, const Schedule& s, const Machine& m)
+      : g_(g), s_(s), m_(m), l_(g, m), passes_(passes_of(*g.graph)) {}
 
   Lowered run() {
     m_.gpu ? declare_gpu() : declare();
@@ -170,7 +171,8 @@ class Loops {
     e.set_pass(now);
     bool arg = prim_of(n) == Prim::ArgReduce;
     std::string combiner = n->arg<std::string>(2);
-    if (mask_ && !(mask_ == kept_mask_)) item = l_.b().op("select", {mask_, item, identity(combiner, type_of(item).dtype)});
+    if (mask_ && !(mask_ == kept_mask_))
+      item = l_.b().op("select", {mask_, item, identity(combiner, type_of(item).dtype)});
     if (arg) {
       Expr place = index[n->arg<Expr>(1).constant()];
       Value i = l_.b().index(place);

@@ -75,20 +75,11 @@ std::vector<int> passes_of(const ir::Graph& group) {
 std::vector<Lowered> lower(const Group& group, const Schedule& schedule, const Machine& machine) {
   std::vector<Lowered> out;
   switch (group.kind) {
-    case GroupKind::Loops:
-      lower_loops(group, schedule, machine, out);
-      break;
-    case GroupKind::Contraction:
-      lower_contraction(group, schedule, machine, out);
-      break;
-    case GroupKind::Scan:
-      lower_scan(group, schedule, machine, out);
-      break;
-    case GroupKind::Scatter:
-      lower_scatter(group, schedule, machine, out);
-      break;
-    case GroupKind::Sort:
-      break;  // a library's: see library.h
+    case GroupKind::Loops: lower_loops(group, schedule, machine, out); break;
+    case GroupKind::Contraction: lower_contraction(group, schedule, machine, out); break;
+    case GroupKind::Scan: lower_scan(group, schedule, machine, out); break;
+    case GroupKind::Scatter: lower_scatter(group, schedule, machine, out); break;
+    case GroupKind::Sort: break;  // a library's: see library.h
   }
   return out;
 }

@@ -129,9 +129,10 @@ class Assembler {
     }
     std::vector<Compiled::Check> checks;
     for (const Plan::Check& c : plan_.checks)
-      checks.push_back({c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place, 1), c.message});
-    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), batches(), std::move(checks), plan_.arena_bytes,
-                                      std::move(report));
+      checks.push_back(
+          {c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place, 1), c.message});
+    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), batches(), std::move(checks),
+                                      plan_.arena_bytes, std::move(report));
   }
 
  private:
@@ -155,7 +156,8 @@ class Assembler {
     std::vector<Use> uses;
     for (size_t i = 0; i < places.size(); ++i) {
       bool out = i >= group.inputs.size();
-      uses.push_back({places[i], bytes_of(type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i])), out});
+      uses.push_back(
+          {places[i], bytes_of(type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i])), out});
     }
     if (group.kind == GroupKind::Sort) {
       const ir::Node* n = group.outputs[0].node;
@@ -275,8 +277,8 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
     for (const Group& group : steps.steps) {
       auto [it, added] = made.try_emplace(key_of(group));
       GroupKernels& k = it->second;
-      bool empty = std::all_of(group.outputs.begin(), group.outputs.end(),
-                               [](Value v) { return type_of(v).numel().is(0); });
+      bool empty =
+          std::all_of(group.outputs.begin(), group.outputs.end(), [](Value v) { return type_of(v).numel().is(0); });
       if (added && group.kind != GroupKind::Sort && !empty) {
         k.schedule = schedule(group, machine);
         k.lowered = lower(group, k.schedule, machine);
@@ -303,7 +305,8 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
 
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
   if (options.backend == "interpreter") return interpret(graph);
-  BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend, "': it is inductor or interpreter");
+  BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,
+              "': it is inductor or interpreter");
   return run_pipeline(graph, facts, options);
 }
 

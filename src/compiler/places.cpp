@@ -74,14 +74,11 @@ class Walker {
       case Prim::Input:
         out_.exprs.push_back(place_of(index, type_of(v).shape, g_.graph->inputs()[g_.graph->input_index(v)].strides));
         return;
-      case Prim::Iota:
-        out_.exprs.push_back(index[n->arg<Expr>(1).constant()]);
-        return;
+      case Prim::Iota: out_.exprs.push_back(index[n->arg<Expr>(1).constant()]); return;
       case Prim::Full:
       case Prim::SizeValue:
       case Prim::Reduce:
-      case Prim::ArgReduce:
-        return;
+      case Prim::ArgReduce: return;
       case Prim::Pad: {
         const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
         Index at(index.size());

@@ -248,7 +248,8 @@ class Planner {
             block = std::max(block, at + size);
             offset_of[v] = at;
           } else {
-            auto it = std::find_if(slots.begin(), slots.end(), [&](const Slot& c) { return c.free && c.bytes == bytes; });
+            auto it =
+                std::find_if(slots.begin(), slots.end(), [&](const Slot& c) { return c.free && c.bytes == bytes; });
             if (it == slots.end()) it = slots.insert(slots.end(), Slot{bytes, 0, false});
             it->free = false;
             slot_of[v] = static_cast<size_t>(it - slots.begin());
@@ -297,7 +298,8 @@ class Planner {
       out_.steps.push_back(std::move(groups_[g]));
     }
     for (const ir::Output& o : graph_.outputs())
-      if (!o.check.empty() && ir::is_input(o.value)) out_.checks.push_back({static_cast<size_t>(-1), place_of(o.value), o.check});
+      if (!o.check.empty() && ir::is_input(o.value))
+        out_.checks.push_back({static_cast<size_t>(-1), place_of(o.value), o.check});
   }
 
   const ir::Graph& graph_;

@@ -9,8 +9,8 @@ namespace brasa::compiler {
 /// Where a tensor of a step lies when the executable runs.
 struct Place {
   enum Kind : uint8_t { Input, Output, Arena } kind = Arena;
-  int index = 0;         // of the input or output operand
-  ir::Expr offset = 0;   // in the arena, bytes
+  int index = 0;        // of the input or output operand
+  ir::Expr offset = 0;  // in the arena, bytes
 };
 
 /// The order in which groups run, and the memory of everything they read and write.

@@ -95,10 +95,8 @@ class Preparer {
       case Prim::Dot:
         return {contraction(args[0].get<Value>(), args[1].get<Value>(), int_args(n, 2), int_args(n, 3), int_args(n, 4),
                             int_args(n, 5))};
-      case Prim::Convolution:
-        return {convolution(args)};
-      case Prim::Reduce:
-        return {reduction(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
+      case Prim::Convolution: return {convolution(args)};
+      case Prim::Reduce: return {reduction(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
       case Prim::ArgReduce: {
         Value x = args[0].get<Value>();
         return {prim::arg_reduce(prim::convert(x, accumulator_of(ops::dtype_of(x))), n->arg<Expr>(1).constant(),
@@ -107,19 +105,20 @@ class Preparer {
       case Prim::Scatter: {
         DType t = n->types[0].dtype;
         const auto& how = args[4].get<std::string>();
-        auto wide = [&](const ir::Arg& a) { return prim::convert(a.get<Value>(), how.empty() ? t : accumulator_of(t)); };
+        auto wide = [&](const ir::Arg& a) {
+          return prim::convert(a.get<Value>(), how.empty() ? t : accumulator_of(t));
+        };
         return {prim::convert(
             prim::scatter(wide(args[0]), args[1].get<std::vector<Value>>(), wide(args[2]), int_args(n, 3), how), t)};
       }
       case Prim::Scan: {
         Value x = args[0].get<Value>();
         DType t = ops::dtype_of(x);
-        return {prim::convert(prim::scan(prim::convert(x, accumulator_of(t)), n->arg<Expr>(1).constant(),
-                                         args[2].get<std::string>()),
-                              t)};
+        return {prim::convert(
+            prim::scan(prim::convert(x, accumulator_of(t)), n->arg<Expr>(1).constant(), args[2].get<std::string>()),
+            t)};
       }
-      default:
-        return ops::Builder::current().call(ops::row_of(*n), std::move(args));
+      default: return ops::Builder::current().call(ops::row_of(*n), std::move(args));
     }
   }
 
@@ -164,7 +163,8 @@ class Preparer {
 
   static Index probe(const Shape& shape) {
     Index index;
-    for (size_t d = 0; d < shape.size(); ++d) index.push_back(Expr::range((1u << 20) + static_cast<uint32_t>(d), shape[d]));
+    for (size_t d = 0; d < shape.size(); ++d)
+      index.push_back(Expr::range((1u << 20) + static_cast<uint32_t>(d), shape[d]));
     return index;
   }
 
@@ -178,7 +178,17 @@ class Preparer {
     for (int64_t d : af) result.push_back(sa[d]);
     for (int64_t d : bf) result.push_back(sb[d]);
     Value ma = grouped(a, ab, af, ac), mb = grouped(b, bb, bc, bf);  // [b] m k, [b] k n
+    if (!machine_.gpu) steady_rows(ma);
     return prim::reshape(matrix_product(ma, mb), result);
+  }
+
+  // Rows that cannot be read in even steps (patches of an image) are written out first, in their own dimensions.
+  void steady_rows(Value a) {
+    Index index = probe(shape_of(a));
+    Source from = source_of(a, index);
+    if (coefficient(from.place, index[index.size() - 1]) && coefficient(from.place, index[index.size() - 2])) return;
+    Value before = prim_of(a) == Prim::Reshape ? a.node->arg<Value>(0) : a;
+    if (prim_of(before) != Prim::Input) out_.in_memory.insert(before);
   }
 
   Value matrix_product(Value a, Value b) {
@@ -201,7 +211,8 @@ class Preparer {
     Source from = source_of(b, index);
     auto column = coefficient(from.place, index[rank - 1]), row = coefficient(from.place, index[rank - 2]);
     bool affine = column && row && column->is(1);
-    bool far = n.is_constant() && n.constant() * size_of(ops::dtype_of(b)) >= 8192 && m.is_constant() && m.constant() >= 64;
+    bool far =
+        n.is_constant() && n.constant() * size_of(ops::dtype_of(b)) >= 8192 && m.is_constant() && m.constant() >= 64;
     if (affine && !far) {
       if (prim_of(from.value) != Prim::Input) out_.in_memory.insert(from.value);
       return b;
@@ -300,7 +311,8 @@ class Preparer {
   }
 
   // Zeros around and between the spatial elements; a negative border cuts off.
-  Value bordered(Value x, const std::vector<Expr>& low, const std::vector<Expr>& high, const std::vector<Expr>& dilation) {
+  Value bordered(Value x, const std::vector<Expr>& low, const std::vector<Expr>& high,
+                 const std::vector<Expr>& dilation) {
     int64_t rank = rank_of(x);
     std::vector<Expr> lo(rank, 0), hi(rank, 0), between(rank, 0), start(rank, 0), step(rank, 1);
     for (int64_t d = 2; d < rank; ++d) {
@@ -336,7 +348,8 @@ class Preparer {
     int64_t bits = 8 * size_of(t);
     int64_t least = is_signed(t) ? static_cast<int64_t>(~uint64_t{0} << (bits - 1)) : 0;
     int64_t most = is_signed(t) ? ~least : (int64_t{1} << (bits < 64 ? bits : 63)) - 1;
-    if (t == DType::Bool) return ops::scalar(ops::Number(combiner == "mul" || combiner == "min" || combiner == "and"), t);
+    if (t == DType::Bool)
+      return ops::scalar(ops::Number(combiner == "mul" || combiner == "min" || combiner == "and"), t);
     if (combiner == "mul") return ops::scalar(1, t);
     if (combiner == "and") return ops::scalar(ops::Number(int64_t{-1}), t);
     if (combiner == "max") return ops::scalar(real ? ops::Number(-INFINITY) : ops::Number(least), t);
@@ -356,7 +369,8 @@ class Preparer {
     bool rows_first = kept_real.empty() || kept_real.back() < reduced.front();
     Expr parts(1);
     if (rows_first) {
-      if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= 4 * machine_.threads : false) return {};
+      if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= 4 * machine_.threads : false)
+        return {};
       parts = length.is_constant() ? Expr(parts_of(length.constant(), (length.constant() + kPart - 1) / kPart))
                                    : ceildiv(length, Expr(2 * kPart));
     } else if (columns) {

@@ -22,7 +22,10 @@ void append_to(std::string& out, const Schedule& s) {
     out += w;
   };
   for (const Axis& a : s.axes) {
-    std::string w = str(a.kind == Axis::Parallel ? "parallel " : a.kind == Axis::Vector ? "vector " : "serial ", a.extent);
+    std::string w = str(a.kind == Axis::Parallel ? "parallel "
+                        : a.kind == Axis::Vector ? "vector "
+                                                 : "serial ",
+                        a.extent);
     if (a.reduced) w += " reduced";
     if (a.piece) w += str(" in pieces of ", a.piece);
     if (a.kind == Axis::Vector) w += str(" by ", s.width, "x", s.unroll, s.vector_outside ? " outside" : "");
@@ -102,8 +105,10 @@ class Scheduler {
     double work = 1;
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
-      if (p == Prim::Pointwise) work += work_of(n);
-      else if (!is_view(p) && !is_leaf(p)) work += 2;
+      if (p == Prim::Pointwise)
+        work += work_of(n);
+      else if (!is_view(p) && !is_leaf(p))
+        work += 2;
     }
     return work / 8;  // a vector's worth at a time
   }
@@ -255,15 +260,16 @@ class Scheduler {
     s_.k_unroll = k.is_constant() && k.constant() % 2 ? 1 : 2;
     s_.stage_rows = !rows_in_memory(dot);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
-    int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, panels = (size(n, 512) + tile.columns() - 1) / tile.columns();
+    int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows,
+            panels = (size(n, 512) + tile.columns() - 1) / tile.columns();
     int64_t tasks = size(batch, 1) * blocks, enough = 8 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
     s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
     tasks /= s_.row_blocks;
     int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
     s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;
-    s_.work = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) / static_cast<double>(pieces) *
-              static_cast<double>(size(k, 512)) / tile.lanes;
+    s_.work = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /
+              static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }
 
   // The first operand is read as it lies: rows or columns step by a fixed distance, without work on the way.

@@ -66,10 +66,8 @@ Interval multiply(Interval a, Interval b) {
 Interval bounds_of(const ExprNode& n) {
   auto of = [](Expr e) { return Interval{e->min, e->max}; };
   switch (n.kind) {
-    case ExprKind::Constant:
-      return {n.value, n.value};
-    case ExprKind::Size:
-      return {n.value, kUnknownMax};
+    case ExprKind::Constant: return {n.value, n.value};
+    case ExprKind::Size: return {n.value, kUnknownMax};
     case ExprKind::Range:
     case ExprKind::Value: {
       int64_t m = n.args[0]->max;
@@ -100,10 +98,8 @@ Interval bounds_of(const ExprNode& n) {
       if (a.min != kUnknownMin && a.min >= 0) hi = std::min(hi, a.max);
       return {0, hi};
     }
-    case ExprKind::Min:
-      return {std::min(n.args[0]->min, n.args[1]->min), std::min(n.args[0]->max, n.args[1]->max)};
-    case ExprKind::Max:
-      return {std::max(n.args[0]->min, n.args[1]->min), std::max(n.args[0]->max, n.args[1]->max)};
+    case ExprKind::Min: return {std::min(n.args[0]->min, n.args[1]->min), std::min(n.args[0]->max, n.args[1]->max)};
+    case ExprKind::Max: return {std::max(n.args[0]->min, n.args[1]->min), std::max(n.args[0]->max, n.args[1]->max)};
   }
   return {kUnknownMin, kUnknownMax};
 }
@@ -262,10 +258,8 @@ int64_t gcd(int64_t a, int64_t b) {
 
 int64_t known_multiple(Expr e) {
   switch (e->kind) {
-    case ExprKind::Constant:
-      return e->value;
-    case ExprKind::Size:
-      return e->multiple;
+    case ExprKind::Constant: return e->value;
+    case ExprKind::Size: return e->multiple;
     case ExprKind::Mul: {
       int64_t m = e->value;
       for (Expr a : e->args)
@@ -278,10 +272,8 @@ int64_t known_multiple(Expr e) {
       return m;
     }
     case ExprKind::Min:
-    case ExprKind::Max:
-      return gcd(known_multiple(e->args[0]), known_multiple(e->args[1]));
-    default:
-      return 1;
+    case ExprKind::Max: return gcd(known_multiple(e->args[0]), known_multiple(e->args[1]));
+    default: return 1;
   }
 }
 
@@ -556,12 +548,10 @@ bool provably_divisible(Expr a, int64_t d) {
 
 int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) {
   switch (e->kind) {
-    case ExprKind::Constant:
-      return e->value;
+    case ExprKind::Constant: return e->value;
     case ExprKind::Size:
     case ExprKind::Range:
-    case ExprKind::Value:
-      return symbol(*e.node());
+    case ExprKind::Value: return symbol(*e.node());
     case ExprKind::Mul: {
       int64_t r = e->value;
       for (Expr a : e->args) r *= evaluate(a, symbol);
@@ -572,26 +562,20 @@ int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) 
       for (Expr a : e->args) r += evaluate(a, symbol);
       return r;
     }
-    default:
-      break;
+    default: break;
   }
   int64_t a = evaluate(e->args[0], symbol), b = evaluate(e->args[1], symbol);
   switch (e->kind) {
-    case ExprKind::FloorDiv:
-      return b == 0 ? 0 : floor_div(a, b);
-    case ExprKind::Mod:
-      return b == 0 ? 0 : a - b * floor_div(a, b);
-    case ExprKind::Min:
-      return std::min(a, b);
-    default:
-      return std::max(a, b);
+    case ExprKind::FloorDiv: return b == 0 ? 0 : floor_div(a, b);
+    case ExprKind::Mod: return b == 0 ? 0 : a - b * floor_div(a, b);
+    case ExprKind::Min: return std::min(a, b);
+    default: return std::max(a, b);
   }
 }
 
 Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr)>& f) {
   switch (e->kind) {
-    case ExprKind::Constant:
-      return e;
+    case ExprKind::Constant: return e;
     case ExprKind::Size:
     case ExprKind::Range:
     case ExprKind::Value: {
@@ -608,19 +592,14 @@ Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr)>& f) {
       for (Expr a : e->args) r = r + substitute(a, f);
       return r;
     }
-    default:
-      break;
+    default: break;
   }
   Expr a = substitute(e->args[0], f), b = substitute(e->args[1], f);
   switch (e->kind) {
-    case ExprKind::FloorDiv:
-      return floordiv(a, b);
-    case ExprKind::Mod:
-      return mod(a, b);
-    case ExprKind::Min:
-      return min(a, b);
-    default:
-      return max(a, b);
+    case ExprKind::FloorDiv: return floordiv(a, b);
+    case ExprKind::Mod: return mod(a, b);
+    case ExprKind::Min: return min(a, b);
+    default: return max(a, b);
   }
 }
 
@@ -653,9 +632,7 @@ void append_to(std::string& out, Expr e) {
     if (wrap) out += ')';
   };
   switch (e->kind) {
-    case ExprKind::Constant:
-      brasa::append_to(out, e->value);
-      return;
+    case ExprKind::Constant: brasa::append_to(out, e->value); return;
     case ExprKind::Size:
       out += 's';
       brasa::append_to(out, e->id);

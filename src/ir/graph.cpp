@@ -21,12 +21,9 @@ const Op* input_op() {
 
 std::string_view name(Level level) {
   switch (level) {
-    case Level::Operators:
-      return "operators";
-    case Level::Primitives:
-      return "primitives";
-    case Level::Loops:
-      return "loops";
+    case Level::Operators: return "operators";
+    case Level::Primitives: return "primitives";
+    case Level::Loops: return "loops";
   }
   return "";
 }

@@ -205,14 +205,10 @@ class Reader {
   }
   Arg list(const Param& p, const std::vector<Arg>& items) {
     switch (p.type) {
-      case ParamType::Float:
-        return list_of<double>(items);
-      case ParamType::Bool:
-        return list_of<bool>(items);
-      case ParamType::Tensor:
-        return Arg(std::vector<Value>{});
-      default:
-        return list_of<Expr>(items);
+      case ParamType::Float: return list_of<double>(items);
+      case ParamType::Bool: return list_of<bool>(items);
+      case ParamType::Tensor: return Arg(std::vector<Value>{});
+      default: return list_of<Expr>(items);
     }
   }
 

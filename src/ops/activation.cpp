@@ -13,7 +13,6 @@ constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
 Value zero(Value x) { return zeros_like(x); }
 
-
 void add_rectified(Table& t) {
   t.op("aten::relu(Tensor self) -> Tensor")
       .doc("max(x, 0); its derivative at 0 is 0.")
@@ -49,11 +48,13 @@ void add_rectified(Table& t) {
       .composed_in_opmath([](Value x, Value w) {
         BRASA_CHECK(dtype_of(x) == dtype_of(w), "prelu: Type promoting not supported. Got ", name(dtype_of(x)), " and ",
                     name(dtype_of(w)));
-        BRASA_CHECK(rank_of(w) <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", rank_of(w));
+        BRASA_CHECK(rank_of(w) <= 1,
+                    "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", rank_of(w));
         if (rank_of(w) == 1 && !is_one(size_of(w, 0))) {
           BRASA_CHECK(rank_of(x) > 0, "Not allow zero-dim input tensor.");
-          BRASA_CHECK(rank_of(x) > 1 && same_size(size_of(x, 1), size_of(w, 0)), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-                      size_of(w, 0), " and input ", type_of(x));
+          BRASA_CHECK(rank_of(x) > 1 && same_size(size_of(x, 1), size_of(w, 0)),
+                      "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", size_of(w, 0),
+                      " and input ", type_of(x));
           Shape shape(rank_of(x) - 1, Expr(1));
           shape[0] = size_of(w, 0);
           w = prim::reshape(w, shape);
@@ -86,7 +87,8 @@ void add_shrinks(Table& t) {
   t.op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .doc("x moved towards 0 by lambd; 0 where |x| <= lambd.")
       .composed_in_opmath([](Value x, Number l) {
-        BRASA_CHECK(l.is_value() || l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ", l.as_double(), ".");
+        BRASA_CHECK(l.is_value() || l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
+                    l.as_double(), ".");
         return where(gt(x, l), x - l, where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
       })
       .samples({{floats(3, 5)}, {floats(4), 1.0}});
@@ -96,9 +98,8 @@ void add_shrinks(Table& t) {
       .samples({{floats(3, 5)}});
   t.op("aten::hardsigmoid(Tensor self) -> Tensor")
       .doc("min(max(x + 3, 0), 6) / 6.")
-      .composed_in_opmath([](Value x) {
-        return where(le(x, -3), zero(x), where(ge(x, 3), constant_like(x, 1), (x + 3) / 6));
-      })
+      .composed_in_opmath(
+          [](Value x) { return where(le(x, -3), zero(x), where(ge(x, 3), constant_like(x, 1), (x + 3) / 6)); })
       .vjp(own_derivative([](const Saved& s) {
         // PyTorch holds the slope in single precision, for float64 too.
         constexpr double kSixth = 1.0f / 6.0f;
@@ -130,7 +131,8 @@ void add_smooth(Table& t) {
   t.op("aten::gelu(Tensor self, *, str approximate='none') -> Tensor")
       .doc("x·Φ(x); with approximate='tanh' the cubic approximation of Hendrycks & Gimpel 2016, eq. 2.")
       .composed_in_opmath([](Value x, std::string approximate) {
-        BRASA_CHECK(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh, got '", approximate, "'");
+        BRASA_CHECK(approximate == "none" || approximate == "tanh",
+                    "approximate argument must be either none or tanh, got '", approximate, "'");
         BRASA_CHECK(is_floating(dtype_of(x)), "gelu: expected a floating tensor, got ", type_of(x));
         if (approximate == "none") return x * normal_cdf(x);
         return 0.5 * x * (1 + tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * (x * x * x))));
@@ -142,9 +144,8 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5)}, {floats(3).in(-200, 200)}});
   t.op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .doc("scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1).")
-      .composed_in_opmath([](Value x, Number alpha, Number scale, Number input_scale) {
-        return elu(x, alpha, scale, input_scale);
-      })
+      .composed_in_opmath(
+          [](Value x, Number alpha, Number scale, Number input_scale) { return elu(x, alpha, scale, input_scale); })
       .samples({{floats(3, 5)}, {floats(4), 0.5, 2.0, 1.5}, {floats(2).in(90, 200)}});
   t.op("aten::selu(Tensor self) -> Tensor")
       .doc("The self-normalising elu of Klambauer et al. 2017.")
@@ -159,9 +160,7 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5)}, {floats(4), 0.5}});
   t.op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
       .doc("log(1 + exp(beta * x)) / beta, and x where beta * x > threshold.")
-      .composed_in_opmath([](Value x, Number beta, Number threshold) {
-        return softplus(x, beta, threshold);
-      })
+      .composed_in_opmath([](Value x, Number beta, Number threshold) { return softplus(x, beta, threshold); })
       .samples({{floats(3, 5)}, {floats(4), 2, 1}, {floats(2).in(90, 200)}});
   t.op("aten::mish(Tensor self) -> Tensor")
       .doc("x * tanh(softplus(x)).")

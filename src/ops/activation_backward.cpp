@@ -43,11 +43,10 @@ void add_rectified(Table& t) {
       })
       .samples({{floats(3, 5), floats(3, 5), floats(5)}});
   for (const char* name : {"hardshrink", "softshrink"})
-    t.op(str("aten::", name, "_backward(Tensor ", name[0] == 'h' ? "grad_out" : "grad_output", ", Tensor self, Scalar lambd) -> Tensor"))
+    t.op(str("aten::", name, "_backward(Tensor ", name[0] == 'h' ? "grad_out" : "grad_output",
+             ", Tensor self, Scalar lambd) -> Tensor"))
         .doc(str("The derivative of ", name, "."))
-        .composed([](Value ct, Value x, Number l) {
-          return where(logical_and(ge(x, -l), le(x, l)), zero(ct), ct);
-        })
+        .composed([](Value ct, Value x, Number l) { return where(logical_and(ge(x, -l), le(x, l)), zero(ct), ct); })
         .samples({{floats(3, 5), floats(3, 5), 0.5}});
   t.op("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardsigmoid.")
@@ -55,9 +54,8 @@ void add_rectified(Table& t) {
       .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardswish.")
-      .composed_in_opmath([](Value ct, Value x) {
-        return where(le(x, -3), zero(ct), where(lt(x, 3), ct * (x / 3 + 0.5), ct));
-      })
+      .composed_in_opmath(
+          [](Value ct, Value x) { return where(le(x, -3), zero(ct), where(lt(x, 3), ct * (x / 3 + 0.5), ct)); })
       .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
 }
 

@@ -9,7 +9,8 @@ namespace brasa::ops {
 int64_t wrap_dim(int64_t dim, int64_t rank) {
   int64_t span = std::max<int64_t>(rank, 1);
   if (dim < -span || dim >= span)
-    fail_index(str("Dimension out of range (expected to be in range of [", -span, ", ", span - 1, "], but got ", dim, ")"));
+    fail_index(
+        str("Dimension out of range (expected to be in range of [", -span, ", ", span - 1, "], but got ", dim, ")"));
   return dim < 0 ? dim + span : dim;
 }
 
@@ -17,7 +18,8 @@ std::vector<int64_t> wrap_dims(const std::vector<int64_t>& dims, int64_t rank) {
   std::vector<int64_t> out;
   for (int64_t d : dims) {
     d = wrap_dim(d, rank);
-    BRASA_CHECK(std::find(out.begin(), out.end(), d) == out.end(), "dim ", d, " appears multiple times in the list of dims");
+    BRASA_CHECK(std::find(out.begin(), out.end(), d) == out.end(), "dim ", d,
+                " appears multiple times in the list of dims");
     if (rank > 0) out.push_back(d);
   }
   return out;
@@ -57,9 +59,9 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     } else if (is_one(x)) {
       out[lead + i] = y;
     } else {
-      BRASA_CHECK(is_one(y), "The size of tensor a (", a[i + lead - (longer.size() - a.size())], ") must match the size of tensor b (",
-                  b[i + lead - (longer.size() - b.size())], ") at non-singleton dimension ", lead + i, ": shapes ", a, " and ", b,
-                  " do not broadcast");
+      BRASA_CHECK(is_one(y), "The size of tensor a (", a[i + lead - (longer.size() - a.size())],
+                  ") must match the size of tensor b (", b[i + lead - (longer.size() - b.size())],
+                  ") at non-singleton dimension ", lead + i, ": shapes ", a, " and ", b, " do not broadcast");
     }
   }
   return out;
@@ -72,8 +74,8 @@ Value broadcast_to(Value x, const Shape& shape) {
   std::vector<int64_t> dims;
   for (size_t i = 0; i < from.size(); ++i) {
     size_t to = i + shape.size() - from.size();
-    BRASA_CHECK(from[i] == shape[to] || same_size(from[i], shape[to]) || is_one(from[i]), "cannot broadcast shape ", from,
-                " to ", shape);
+    BRASA_CHECK(from[i] == shape[to] || same_size(from[i], shape[to]) || is_one(from[i]), "cannot broadcast shape ",
+                from, " to ", shape);
     dims.push_back(static_cast<int64_t>(to));
   }
   return prim::broadcast(x, shape, dims);
@@ -335,7 +337,9 @@ Vjp own_derivative(std::vector<Value> (*f)(const Saved&)) {
 }
 
 Vjp zero_derivative() {
-  return [](const Node& n, std::span<const Value>, const std::vector<bool>&) { return std::vector<Value>(n.inputs().size()); };
+  return [](const Node& n, std::span<const Value>, const std::vector<bool>&) {
+    return std::vector<Value>(n.inputs().size());
+  };
 }
 
 Value unsqueeze(Value x, int64_t dim) {
@@ -395,7 +399,8 @@ Value uniform(Value key, const Shape& shape, DType dtype) {
   Value offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), {n});
   Value bits = prim::reshape(prim::philox(seed, offset, prim::iota({n}, 0, DType::Int64)), shape);
   // Each element draws one 32-bit word; float64 takes the word as its top 32 bits, so that the stream is the same.
-  Value word = pointwise("bit_and", convert(bits, DType::Int64), full(Number(int64_t{0xffffffff}), shape, DType::Int64));
+  Value word =
+      pointwise("bit_and", convert(bits, DType::Int64), full(Number(int64_t{0xffffffff}), shape, DType::Int64));
   if (dtype == DType::Float64) return convert(word, DType::Float64) * 0x1p-32;
   Value top = pointwise("shr", word, full(8, shape, DType::Int64));
   return convert(convert(top, DType::Float32) * 0x1p-24, dtype);

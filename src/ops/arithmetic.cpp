@@ -10,10 +10,11 @@ namespace {
 bool is_bool(Value v) { return dtype_of(v) == DType::Bool; }
 
 void check_alpha(DType result, const Number& alpha) {
-  BRASA_CHECK(alpha.dtype() != DType::Bool || result == DType::Bool, "Boolean alpha only supported for Boolean results, got a result of ",
-              name(result));
+  BRASA_CHECK(alpha.dtype() != DType::Bool || result == DType::Bool,
+              "Boolean alpha only supported for Boolean results, got a result of ", name(result));
   BRASA_CHECK(!is_integral(result, true) || !is_floating(alpha.dtype()),
-              "For integral input tensors, argument alpha must not be a floating point number, got a result of ", name(result));
+              "For integral input tensors, argument alpha must not be a floating point number, got a result of ",
+              name(result));
 }
 
 Value add_scaled(Value a, Value b, const Number& alpha) {
@@ -23,12 +24,14 @@ Value add_scaled(Value a, Value b, const Number& alpha) {
 }
 
 void check_subtraction(Value a, Value b) {
-  BRASA_CHECK(!is_bool(a) || !is_bool(b),
-              "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
-              "instead.");
-  BRASA_CHECK(!is_bool(a) && !is_bool(b),
-              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
-              "or `logical_not()` operator instead.");
+  BRASA_CHECK(
+      !is_bool(a) || !is_bool(b),
+      "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+      "instead.");
+  BRASA_CHECK(
+      !is_bool(a) && !is_bool(b),
+      "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
+      "or `logical_not()` operator instead.");
 }
 
 Value sub_scaled(Value a, Value b, const Number& alpha) {
@@ -61,8 +64,8 @@ Value trunc_quotient(Value a, Value b) {
 
 Value rounded_quotient(Value a, Value b, const std::optional<std::string>& mode) {
   if (!mode) return a / b;
-  BRASA_CHECK(*mode == "trunc" || *mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode,
-              "'");
+  BRASA_CHECK(*mode == "trunc" || *mode == "floor",
+              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
   auto [x, y] = promoted(a, b);
   BRASA_CHECK(!is_bool(x), "div with rounding_mode is not defined for bool");
   return *mode == "trunc" ? trunc_quotient(x, y) : floor_quotient(x, y);
@@ -140,7 +143,10 @@ void add_products(Table& t) {
   t.op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self * other.")
       .composed_in_opmath([](Value a, Value b) { return a * b; })
-      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(1, 5)}, {floats(0), floats(1)}, {ints(4), floats(4).strided(3)}});
+      .samples({{floats(3, 5), floats(3, 5)},
+                {floats(3, 1), floats(1, 5)},
+                {floats(0), floats(1)},
+                {ints(4), floats(4).strided(3)}});
   t.op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("self * other.")
       .composed_in_opmath([](Value a, Number b) { return a * b; })
@@ -151,16 +157,21 @@ void add_products(Table& t) {
   t.op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self / other; integers give the default floating dtype.")
       .composed_in_opmath([](Value a, Value b) { return a / b; })
-      .samples({{floats(3, 5), floats(3, 5).in(0.5, 2)}, {floats(3, 1), floats(4).in(-2, -0.5)}, {ints(3), ints(3).in(1, 5)}});
+      .samples({{floats(3, 5), floats(3, 5).in(0.5, 2)},
+                {floats(3, 1), floats(4).in(-2, -0.5)},
+                {ints(3), ints(3).in(1, 5)}});
   t.op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("self / other; integers give the default floating dtype.")
       .composed_in_opmath([](Value a, Number b) { return a / b; })
       .samples({{floats(3, 5), 2.5}, {ints(4), 3}});
   t.op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
-      .composed_in_opmath([](Value a, Value b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
+      .composed_in_opmath(
+          [](Value a, Value b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
       .vjp(own_derivative(quotient_derivative))
-      .samples({{floats(3, 5), floats(5).in(0.5, 2), "floor"}, {ints(4).in(-9, 9), ints(4).in(2, 4), "trunc"}, {floats(2), floats(1).in(1, 2), ir::Arg()}});
+      .samples({{floats(3, 5), floats(5).in(0.5, 2), "floor"},
+                {ints(4).in(-9, 9), ints(4).in(2, 4), "trunc"},
+                {floats(2), floats(1).in(1, 2), ir::Arg()}});
   t.op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
       .composed_in_opmath([](Value a, Number b, std::optional<std::string> mode) {
@@ -226,12 +237,8 @@ void add_remainders(Table& t) {
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
 }
 
-Value larger(Value x, Value low) {
-  return where(logical_or(ge(x, low), ne(x, x)), x, low);
-}
-Value smaller(Value x, Value high) {
-  return where(logical_or(le(x, high), ne(x, x)), x, high);
-}
+Value larger(Value x, Value low) { return where(logical_or(ge(x, low), ne(x, x)), x, low); }
+Value smaller(Value x, Value high) { return where(logical_or(le(x, high), ne(x, x)), x, high); }
 // A NaN limit makes everything NaN; a literal one that is none needs no test. `open`: the limit itself counts as outside.
 Value above(Value x, const Number& low, bool open) {
   auto [y, l] = promoted(x, low);
@@ -312,7 +319,8 @@ void add_extrema(Table& t) {
 }
 
 void check_interpolated(Value a, Value b) {
-  BRASA_CHECK(dtype_of(a) == dtype_of(b), "lerp: expected equal dtypes, got ", name(dtype_of(a)), " and ", name(dtype_of(b)));
+  BRASA_CHECK(dtype_of(a) == dtype_of(b), "lerp: expected equal dtypes, got ", name(dtype_of(a)), " and ",
+              name(dtype_of(b)));
 }
 
 void add_combinations(Table& t) {
@@ -338,17 +346,16 @@ void add_combinations(Table& t) {
       .samples({{floats(3, 5), floats(5), 0.25}, {floats(2), floats(2), 0.75}});
   t.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .doc("self + value * tensor1 * tensor2.")
-      .composed_in_opmath([](Value x, Value a, Value b, Number value) {
-        return x + (value.is(1) ? a : a * value) * b;
-      })
+      .composed_in_opmath([](Value x, Value a, Value b, Number value) { return x + (value.is(1) ? a : a * value) * b; })
       .samples({{floats(3, 5), floats(5), floats(3, 1), 0.5}, {ints(3), ints(3), ints(3), 2}});
   t.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .doc("self + value * tensor1 / tensor2.")
       .composed_in_opmath([](Value x, Value a, Value b, Number value) {
-        BRASA_CHECK(!is_integral(dtype_of(a), true) || !is_integral(dtype_of(b), true),
-                    "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
-                    "division of tensor1 and tensor2. Got ",
-                    type_of(a), " and ", type_of(b));
+        BRASA_CHECK(
+            !is_integral(dtype_of(a), true) || !is_integral(dtype_of(b), true),
+            "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
+            "division of tensor1 and tensor2. Got ",
+            type_of(a), " and ", type_of(b));
         return x + (value.is(1) ? a : a * value) / b;
       })
       .samples({{floats(3, 5), floats(5), floats(3, 1).in(0.5, 2), 0.5}});
@@ -403,11 +410,13 @@ void add_powers(Table& t) {
       .samples({{2.5, floats(3, 5)}, {2, ints(4)}});
   t.op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .doc("The power in float64.")
-      .composed([](Value x, Value e) { return pointwise("pow", convert(x, DType::Float64), convert(e, DType::Float64)); })
+      .composed(
+          [](Value x, Value e) { return pointwise("pow", convert(x, DType::Float64), convert(e, DType::Float64)); })
       .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
   t.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .doc("The power in float64.")
-      .composed([](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, DType::Float64), e.arg()}); })
+      .composed(
+          [](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, DType::Float64), e.arg()}); })
       .samples({{floats(3, 5).in(0.5, 2), 1.5}, {ints(4), 2}});
   t.op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
       .doc("The power in float64.")
@@ -422,11 +431,12 @@ void add_where(Table& t) {
   t.op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
       .doc("self where the condition holds, else other.")
       .composed([](Value c, Value a, Value b) {
-        BRASA_CHECK(dtype_of(c) == DType::Bool || dtype_of(c) == DType::UInt8, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
-                    name(dtype_of(c)));
+        BRASA_CHECK(dtype_of(c) == DType::Bool || dtype_of(c) == DType::UInt8,
+                    "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(dtype_of(c)));
         return where(c, a, b);
       })
-      .samples({{bools(3, 5), floats(5), floats(3, 1)}, {bools(1), floats(4), ints(4)}, {bools(0), floats(0), floats(1)}});
+      .samples(
+          {{bools(3, 5), floats(5), floats(3, 1)}, {bools(1), floats(4), ints(4)}, {bools(0), floats(0), floats(1)}});
   t.op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
       .doc("self where the condition holds, else other.")
       .composed([](Value c, Number a, Value b) {

@@ -50,9 +50,11 @@ Grouped grouped(const Attention& a, bool grouped_heads) {
   Expr heads = n > 0 ? size_of(a.query, n - 1) : Expr(1), own = n > 0 ? size_of(a.key, n - 1) : Expr(1);
   bool folds = grouped_heads && n > 0 && !same_size(heads, own);
   if (folds) {
-    BRASA_CHECK(same_size(own, size_of(a.value, n - 1)) && same_size(ir::mod(heads, own), 0),
-                "scaled_dot_product_attention: with enable_gqa the number of query heads must be a multiple of the number of key and "
-                "value heads, got ", type_of(a.query), ", ", type_of(a.key), " and ", type_of(a.value));
+    BRASA_CHECK(
+        same_size(own, size_of(a.value, n - 1)) && same_size(ir::mod(heads, own), 0),
+        "scaled_dot_product_attention: with enable_gqa the number of query heads must be a multiple of the number of key and "
+        "value heads, got ",
+        type_of(a.query), ", ", type_of(a.key), " and ", type_of(a.value));
     batch[n - 1] = own;
     Shape folded = batch;
     folded.push_back(ir::floordiv(heads, own) * a.length());
@@ -76,12 +78,14 @@ std::array<Value, 2> attend(const Attention& a, bool grouped_heads) {
   Grouped g = grouped(a, grouped_heads);
   DType t = dtype_of(a.query);
   // Products of reduced floats are exact in float32, so this is one contraction of the narrow operands that is not rounded.
-  Value s = prim::dot_general(to_opmath(g.query), to_opmath(g.key), {rank - 1}, {rank - 1}, counted(0, n), counted(0, n));
+  Value s =
+      prim::dot_general(to_opmath(g.query), to_opmath(g.key), {rank - 1}, {rank - 1}, counted(0, n), counted(0, n));
   s = prim::reshape(s, g.scores) * a.scale;
   if (a.causal) s = prim::select(band(g.scores, "le", 0), s, constant_like(s, -kInfinity));
   if (a.mask) {
     Value mask = broadcast_to(a.mask, g.scores);
-    s = dtype_of(mask) == DType::Bool ? prim::select(mask, s, constant_like(s, -kInfinity)) : s + convert(mask, dtype_of(s));
+    s = dtype_of(mask) == DType::Bool ? prim::select(mask, s, constant_like(s, -kInfinity))
+                                      : s + convert(mask, dtype_of(s));
   }
   Value p = call(a.mask ? "aten::_safe_softmax" : "aten::softmax.int", {s, -1, Arg()});
   if (a.dropout_mask)
@@ -100,37 +104,41 @@ std::array<Value, 2> attend(const Attention& a, bool grouped_heads) {
 
 Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale) {
   BRASA_CHECK(rank_of(q) >= 2 && rank_of(k) >= 2 && rank_of(v) >= 2,
-              "scaled_dot_product_attention: expected query, key and value with two dimensions or more, got ", type_of(q), ", ", type_of(k),
-              " and ", type_of(v));
+              "scaled_dot_product_attention: expected query, key and value with two dimensions or more, got ",
+              type_of(q), ", ", type_of(k), " and ", type_of(v));
   int64_t rank = std::max({rank_of(q), rank_of(k), rank_of(v)});
   for (Value* operand : {&q, &k, &v})
     while (rank_of(*operand) < rank) *operand = unsqueeze(*operand, 0);
-  BRASA_CHECK(dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v) && is_floating(dtype_of(q)),
-              "Expected query, key, and value to have the same floating dtype, but got query.dtype: ", name(dtype_of(q)),
-              " key.dtype: ", name(dtype_of(k)), " and value.dtype: ", name(dtype_of(v)), " instead.");
-  BRASA_CHECK(same_size(size_of(q, rank - 1), size_of(k, rank - 1)) && same_size(size_of(k, rank - 2), size_of(v, rank - 2)),
-              "scaled_dot_product_attention: query ", type_of(q), " and key ", type_of(k), " must agree in their last size, key and value ",
-              type_of(v), " in their length");
+  BRASA_CHECK(
+      dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v) && is_floating(dtype_of(q)),
+      "Expected query, key, and value to have the same floating dtype, but got query.dtype: ", name(dtype_of(q)),
+      " key.dtype: ", name(dtype_of(k)), " and value.dtype: ", name(dtype_of(v)), " instead.");
+  BRASA_CHECK(
+      same_size(size_of(q, rank - 1), size_of(k, rank - 1)) && same_size(size_of(k, rank - 2), size_of(v, rank - 2)),
+      "scaled_dot_product_attention: query ", type_of(q), " and key ", type_of(k),
+      " must agree in their last size, key and value ", type_of(v), " in their length");
   BRASA_CHECK(!mask || !causal, "Explicit attn_mask should not be set when is_causal=True");
   BRASA_CHECK(dropout >= 0 && dropout <= 1, "dropout probability has to be between 0 and 1, but got ", dropout);
   Expr features = ir::max(size_of(q, rank - 1), 1);
   Value factor;
   if (scale || features.is_constant())
-    factor = prim::full(scale.value_or(1 / std::sqrt(static_cast<double>(features.maybe_constant().value_or(1)))), {}, opmath(dtype_of(q)));
+    factor = prim::full(scale.value_or(1 / std::sqrt(static_cast<double>(features.maybe_constant().value_or(1)))), {},
+                        opmath(dtype_of(q)));
   else
     factor = rsqrt(size_tensor(features, {}, opmath(dtype_of(q))));
   return {q, k, v, mask, causal, factor, dropout, {}, {}};
 }
 
-Value attention(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale, bool gqa, Value key) {
+Value attention(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale,
+                bool gqa, Value key) {
   Attention a = checked(q, k, v, mask, dropout, causal, scale);
   a.random = key;
   BRASA_CHECK(dropout == 0 || key, "scaled_dot_product_attention: dropout needs a generator");
   return attend(a, gqa)[0];
 }
 
-std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, double dropout, bool causal, Value dropout_mask,
-                                    std::optional<double> scale, bool gqa, Value key) {
+std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, double dropout, bool causal,
+                                    Value dropout_mask, std::optional<double> scale, bool gqa, Value key) {
   Attention a = checked(q, k, v, mask, dropout, causal, scale);
   a.random = key;
   a.dropout_mask = dropout_mask;
@@ -141,14 +149,18 @@ std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, doubl
 
 void add_attention(Table& t) {
   t.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
-      .doc("softmax(query · keyᵀ · scale + mask) · value (Vaswani et al. 2017); scale is 1/√features if not given. A bool mask is true where "
-           "to attend. With enable_gqa several query heads share a key head.")
-      .random().composed(attention)
+      .doc(
+          "softmax(query · keyᵀ · scale + mask) · value (Vaswani et al. 2017); scale is 1/√features if not given. A bool mask is true where "
+          "to attend. With enable_gqa several query heads share a key head.")
+      .random()
+      .composed(attention)
       .samples({{floats(2, 2, 3, 4), floats(2, 2, 5, 4), floats(2, 2, 5, 3)},
                 {floats(2, 4, 3, 4), floats(2, 2, 3, 4), floats(2, 2, 3, 4), ir::None{}, 0.0, true, ir::None{}, true},
                 {floats(1, 3, 4), floats(1, 5, 4), floats(1, 5, 4), bools(3, 5)}});
   t.op("aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)")
-      .doc("scaled_dot_product_attention, with the probabilities.").random().composed(attention_math)
+      .doc("scaled_dot_product_attention, with the probabilities.")
+      .random()
+      .composed(attention_math)
       .samples({{floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 3)}});
 }
 

@@ -9,7 +9,8 @@ namespace {
 template <Literal primitive>
 Value on_bits(const std::array<Value, 2>& operands) {
   DType t = dtype_of(operands[0]);
-  BRASA_CHECK(is_integral(t, true), "\"", primitive.text, "\" not implemented for ", name(t), ": expected integers or bool");
+  BRASA_CHECK(is_integral(t, true), "\"", primitive.text, "\" not implemented for ", name(t),
+              ": expected integers or bool");
   return prim::binary(primitive.text, operands[0], operands[1]);
 }
 
@@ -39,8 +40,10 @@ void add_bitwise(Table& t) {
   bits<"bit_and">(t, "bitwise_and", ".Scalar", "Both bits set; of bools the logical and.");
   bits<"bit_or">(t, "bitwise_or", ".Scalar", "Either bit set; of bools the logical or.");
   bits<"bit_xor">(t, "bitwise_xor", ".Scalar", "Just one bit set; of bools the exclusive or.");
-  bits<"shl">(t, "bitwise_left_shift", ".Tensor_Scalar", "self * 2^other without carry; 0 for distances outside the width.");
-  bits<"shr">(t, "bitwise_right_shift", ".Tensor_Scalar", "self / 2^other rounded down; the sign's fill for distances outside the width.");
+  bits<"shl">(t, "bitwise_left_shift", ".Tensor_Scalar",
+              "self * 2^other without carry; 0 for distances outside the width.");
+  bits<"shr">(t, "bitwise_right_shift", ".Tensor_Scalar",
+              "self / 2^other rounded down; the sign's fill for distances outside the width.");
   for (auto [name, of] : {std::pair{"and", "bitwise_and"}, {"or", "bitwise_or"}, {"xor", "bitwise_xor"}}) {
     t.alias(str("aten::__", name, "__.Tensor"), str("aten::", of, ".Tensor"));
     t.alias(str("aten::__", name, "__.Scalar"), str("aten::", of, ".Scalar"));

@@ -9,8 +9,8 @@ namespace brasa::ops {
 namespace {
 
 void check_dtypes(const char* op, Value a, Value b) {
-  BRASA_CHECK(dtype_of(a) == dtype_of(b), op, ": expected both operands to have the same dtype, but got ", name(dtype_of(a)),
-              " and ", name(dtype_of(b)));
+  BRASA_CHECK(dtype_of(a) == dtype_of(b), op, ": expected both operands to have the same dtype, but got ",
+              name(dtype_of(a)), " and ", name(dtype_of(b)));
 }
 
 void check_inner(const char* op, Value a, int64_t a_dim, Value b, int64_t b_dim) {
@@ -40,14 +40,15 @@ Value mv(Value a, Value b) {
 Value dot(Value a, Value b) {
   BRASA_CHECK(rank_of(a) == 1 && rank_of(b) == 1, "1D tensors expected, but got ", rank_of(a), "D and ", rank_of(b),
               "D tensors");
-  BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), "inconsistent tensor size, expected tensor ", type_of(a), " and src ",
-              type_of(b), " to have the same number of elements");
+  BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), "inconsistent tensor size, expected tensor ", type_of(a),
+              " and src ", type_of(b), " to have the same number of elements");
   check_dtypes("dot", a, b);
   return product(a, b, 0, 0);
 }
 
 Value outer(Value a, Value b) {
-  BRASA_CHECK(rank_of(a) == 1 && rank_of(b) == 1, "outer: Expected 1-D arguments, but got ", type_of(a), " and ", type_of(b));
+  BRASA_CHECK(rank_of(a) == 1 && rank_of(b) == 1, "outer: Expected 1-D arguments, but got ", type_of(a), " and ",
+              type_of(b));
   return unsqueeze(a, 1) * unsqueeze(b, 0);
 }
 
@@ -56,8 +57,9 @@ Value batched(const char* op, Value a, Value b) {
   check_rank(op, "batch1", a, 3);
   check_rank(op, "batch2", b, 3);
   check_inner(op, a, 2, b, 1);
-  BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), op, ": Expected size for first two dimensions of batch2 tensor to be: [",
-              size_of(a, 0), ", ", size_of(a, 2), "] but got: [", size_of(b, 0), ", ", size_of(b, 1), "].");
+  BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), op,
+              ": Expected size for first two dimensions of batch2 tensor to be: [", size_of(a, 0), ", ", size_of(a, 2),
+              "] but got: [", size_of(b, 0), ", ", size_of(b, 1), "].");
   return bmm(a, b);
 }
 Value bmm_(Value a, Value b) { return batched("bmm", a, b); }
@@ -73,8 +75,12 @@ Value combined(const char* op, Value x, Value product, const Number& beta, const
   return out + (beta.is(1) ? x : x * scalar(beta, t));
 }
 
-Value addmm(Value x, Value a, Value b, Number beta, Number alpha) { return combined("addmm", x, mm(a, b), beta, alpha); }
-Value addmv(Value x, Value a, Value b, Number beta, Number alpha) { return combined("addmv", x, mv(a, b), beta, alpha); }
+Value addmm(Value x, Value a, Value b, Number beta, Number alpha) {
+  return combined("addmm", x, mm(a, b), beta, alpha);
+}
+Value addmv(Value x, Value a, Value b, Number beta, Number alpha) {
+  return combined("addmv", x, mv(a, b), beta, alpha);
+}
 Value baddbmm(Value x, Value a, Value b, Number beta, Number alpha) {
   return combined("baddbmm", x, batched("baddbmm", a, b), beta, alpha);
 }
@@ -118,13 +124,15 @@ Value linear(Value x, Value w, Value bias) {
 
 Value matmul(Value a, Value b) {
   int64_t ra = rank_of(a), rb = rank_of(b);
-  BRASA_CHECK(ra > 0 && rb > 0, "both arguments to matmul need to be at least 1D, but they are ", ra, "D and ", rb, "D");
+  BRASA_CHECK(ra > 0 && rb > 0, "both arguments to matmul need to be at least 1D, but they are ", ra, "D and ", rb,
+              "D");
   check_inner("matmul", a, ra - 1, b, std::max<int64_t>(rb - 2, 0));
   if (ra <= 2 && rb <= 2) return product(a, b, ra - 1, std::max<int64_t>(rb - 2, 0));
   if (rb == 2) return rows_product(a, b, 0);
   if (rb == 1) return product(a, b, ra - 1, 0);
   if (ra == 1) return prim::dot_general(b, a, {rb - 2}, {0}, {}, {});
-  Shape batch = broadcast_shapes(Shape(shape_of(a).begin(), shape_of(a).end() - 2), Shape(shape_of(b).begin(), shape_of(b).end() - 2));
+  Shape batch = broadcast_shapes(Shape(shape_of(a).begin(), shape_of(a).end() - 2),
+                                 Shape(shape_of(b).begin(), shape_of(b).end() - 2));
   auto expanded = [&](Value v) {
     Shape shape = batch;
     shape.insert(shape.end(), shape_of(v).end() - 2, shape_of(v).end());
@@ -141,7 +149,8 @@ Value inner(Value a, Value b) {
 }
 
 Value tensordot(Value a, Value b, Dims a_dims, Dims b_dims) {
-  BRASA_CHECK(a_dims.size() == b_dims.size(), "both dimension lists should have same length, got ", a_dims, " and ", b_dims);
+  BRASA_CHECK(a_dims.size() == b_dims.size(), "both dimension lists should have same length, got ", a_dims, " and ",
+              b_dims);
   check_dtypes("tensordot", a, b);
   a_dims = wrap_dims(a_dims, rank_of(a));
   b_dims = wrap_dims(b_dims, rank_of(b));
@@ -149,8 +158,8 @@ Value tensordot(Value a, Value b, Dims a_dims, Dims b_dims) {
     // A dimension of size 1 stands for any size: it is summed over as if broadcast.
     Expr sa = size_of(a, a_dims[i]), sb = size_of(b, b_dims[i]);
     if (same_size(sa, sb)) continue;
-    BRASA_CHECK(is_one(sa) || is_one(sb), "contracted dimensions need to match, but first has size ", sa, " in dim ", a_dims[i],
-                " and second has size ", sb, " in dim ", b_dims[i]);
+    BRASA_CHECK(is_one(sa) || is_one(sb), "contracted dimensions need to match, but first has size ", sa, " in dim ",
+                a_dims[i], " and second has size ", sb, " in dim ", b_dims[i]);
     if (is_one(sa))
       b = sum(b, {b_dims[i]}, true);
     else
@@ -177,12 +186,13 @@ Labels parsed(const std::string& text, int64_t rank, const std::string& equation
   for (char c : text) named += c != '.';
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '.') {
-      BRASA_CHECK(isalpha(static_cast<unsigned char>(text[i])), "einsum(): invalid subscript '", text[i], "' in '", equation,
-                  "', subscripts must be in [a-zA-Z]");
+      BRASA_CHECK(isalpha(static_cast<unsigned char>(text[i])), "einsum(): invalid subscript '", text[i], "' in '",
+                  equation, "', subscripts must be in [a-zA-Z]");
       out += text[i];
       continue;
     }
-    BRASA_CHECK(!ellipsis && text.substr(i, 3) == "...", "einsum(): found '.' that is not part of one ellipsis in '", equation, "'");
+    BRASA_CHECK(!ellipsis && text.substr(i, 3) == "...", "einsum(): found '.' that is not part of one ellipsis in '",
+                equation, "'");
     ellipsis = true;
     i += 2;
     for (int64_t k = rank - named; k > 0; --k) out += static_cast<char>(kEllipsis + k - 1);
@@ -251,8 +261,8 @@ Term contracted(Term a, Term b, const Labels& wanted) {
       continue;
     }
     BRASA_CHECK(same_size(size_of(a.value, static_cast<int64_t>(d)), size_of(b.value, static_cast<int64_t>(at))),
-                "einsum(): operands do not broadcast: subscript ", c, " has size ", size_of(a.value, static_cast<int64_t>(d)),
-                " and size ", size_of(b.value, static_cast<int64_t>(at)));
+                "einsum(): operands do not broadcast: subscript ", c, " has size ",
+                size_of(a.value, static_cast<int64_t>(d)), " and size ", size_of(b.value, static_cast<int64_t>(at)));
     bool keep = has(wanted, c);
     (keep ? ab : ac).push_back(static_cast<int64_t>(d));
     (keep ? bb : bc).push_back(static_cast<int64_t>(at));
@@ -270,19 +280,21 @@ Value einsum(std::string equation, std::vector<Value> operands, std::optional<Di
   std::string inputs = equation.substr(0, arrow);
   std::vector<Term> terms;
   for (size_t i = 0, begin = 0; i < operands.size(); ++i) {
-    BRASA_CHECK(begin <= inputs.size(), "einsum(): more operands were provided than specified in the equation '", equation, "'");
+    BRASA_CHECK(begin <= inputs.size(), "einsum(): more operands were provided than specified in the equation '",
+                equation, "'");
     size_t end = std::min(inputs.find(',', begin), inputs.size());
     terms.push_back({operands[i], parsed(inputs.substr(begin, end - begin), rank_of(operands[i]), equation)});
     check_dtypes("einsum", operands[0], operands[i]);
     begin = end + 1;
-    BRASA_CHECK(i + 1 < operands.size() || end == inputs.size(), "einsum(): fewer operands were provided than specified in the equation '",
-                equation, "'");
+    BRASA_CHECK(i + 1 < operands.size() || end == inputs.size(),
+                "einsum(): fewer operands were provided than specified in the equation '", equation, "'");
   }
   Labels all;
   size_t ellipsis = 0;
   for (const Term& t : terms) {
     all += t.labels;
-    ellipsis = std::max<size_t>(ellipsis, std::count_if(t.labels.begin(), t.labels.end(), [](char c) { return (c & kEllipsis) != 0; }));
+    ellipsis = std::max<size_t>(
+        ellipsis, std::count_if(t.labels.begin(), t.labels.end(), [](char c) { return (c & kEllipsis) != 0; }));
   }
   Labels out;
   if (arrow == equation.npos) {
@@ -295,8 +307,10 @@ Value einsum(std::string equation, std::vector<Value> operands, std::optional<Di
     auto named = static_cast<int64_t>(std::count_if(text.begin(), text.end(), [](char c) { return c != '.'; }));
     out = parsed(text, named + (has(text, '.') ? static_cast<int64_t>(ellipsis) : 0), equation);
     for (size_t i = 0; i < out.size(); ++i) {
-      BRASA_CHECK(has(all, out[i]), "einsum(): output subscript ", out[i], " does not appear in the equation for any input operand");
-      BRASA_CHECK(out.find(out[i], i + 1) == out.npos, "einsum(): output subscript ", out[i], " appears more than once in the output");
+      BRASA_CHECK(has(all, out[i]), "einsum(): output subscript ", out[i],
+                  " does not appear in the equation for any input operand");
+      BRASA_CHECK(out.find(out[i], i + 1) == out.npos, "einsum(): output subscript ", out[i],
+                  " appears more than once in the output");
     }
   }
   for (Term& t : terms) diagonals_taken(t);
@@ -314,9 +328,11 @@ Value einsum(std::string equation, std::vector<Value> operands, std::optional<Di
 
 Value bilinear(Value a, Value b, Value w, Value bias) {
   check_rank("bilinear", "weight", w, 3);
-  BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) >= 1, "bilinear(): input dimensions do not match: got ", type_of(a), " and ", type_of(b));
-  BRASA_CHECK(same_size(size_of(a, rank_of(a) - 1), size_of(w, 1)) && same_size(size_of(b, rank_of(b) - 1), size_of(w, 2)),
-              "bilinear(): inputs ", type_of(a), " and ", type_of(b), " do not fit weight ", type_of(w));
+  BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) >= 1, "bilinear(): input dimensions do not match: got ",
+              type_of(a), " and ", type_of(b));
+  BRASA_CHECK(
+      same_size(size_of(a, rank_of(a) - 1), size_of(w, 1)) && same_size(size_of(b, rank_of(b) - 1), size_of(w, 2)),
+      "bilinear(): inputs ", type_of(a), " and ", type_of(b), " do not fit weight ", type_of(w));
   Value out = einsum("...i,oij,...j->...o", {a, w, b}, std::nullopt);
   return bias ? out + bias : out;
 }
@@ -390,64 +406,166 @@ Value trace(Value x) {
 
 Value int_mm(Value a, Value b) { return mm(convert(a, DType::Int32), convert(b, DType::Int32)); }
 
+// Operands that get new dimensions at expand1, expand2 and expand3, multiplied and summed over sumdim.
+Value trilinear(Value a, Value b, Value c, Dims expand_a, Dims expand_b, Dims expand_c, Dims summed, int64_t) {
+  auto widened = [](Value v, Dims dims) {
+    std::sort(dims.begin(), dims.end());
+    for (int64_t d : dims) v = unsqueeze(v, d);
+    return v;
+  };
+  Value out = widened(a, expand_a) * widened(b, expand_b) * widened(c, expand_c);
+  return sum(out, wrap_dims(summed, rank_of(out)));
+}
+
+// a × b of three elements along a dimension.
+Value cross_along(Value a, Value b, int64_t dim) {
+  auto [x, y] = promoted(a, b);
+  dim = wrap_dim(dim, rank_of(x));
+  BRASA_CHECK(same_size(size_of(x, dim), 3), "linalg.cross: inputs dimension ", dim, " must have length 3. Got ",
+              type_of(a), " and ", type_of(b));
+  auto turned = [&](Value v, int64_t by) {
+    return prim::concat({narrow(v, dim, by, 3 - by), narrow(v, dim, 0, by)}, dim);
+  };
+  return turned(x, 1) * turned(y, 2) - turned(x, 2) * turned(y, 1);
+}
+Value cross(Value a, Value b, std::optional<int64_t> dim) {
+  if (dim) return cross_along(a, b, *dim);
+  for (int64_t d = 0; d < rank_of(a); ++d)
+    if (same_size(size_of(a, d), 3)) return cross_along(a, b, d);
+  fail(str("no dimension of size 3 in input ", type_of(a)));
+}
+
+Value addmm_activation(Value x, Value a, Value b, Number beta, Number alpha, bool use_gelu) {
+  Value y = combined("_addmm_activation", x, mm(a, b), beta, alpha);
+  return use_gelu ? call("aten::gelu", {y, "tanh"}) : call("aten::relu", {y});
+}
+
 void add_products(Table& t) {
   t.op("aten::mm(Tensor self, Tensor mat2) -> Tensor")
-      .doc("Matrix product.").composed(mm)
+      .doc("Matrix product.")
+      .composed(mm)
       .samples({{floats(2, 3), floats(3, 4)}, {floats(1, 0), floats(0, 2)}, {floats(3, 2).strided(2), floats(2, 1)}});
   t.op("aten::_int_mm(Tensor self, Tensor mat2) -> Tensor")
-      .doc("Product of int8 matrices, in int32.").composed(int_mm)
+      .doc("Product of int8 matrices, in int32.")
+      .composed(int_mm)
       .samples({{tensor(DType::Int8, {2, 3}), tensor(DType::Int8, {3, 2})}});
   t.op("aten::bmm(Tensor self, Tensor mat2) -> Tensor")
-      .doc("Matrix products of a batch.").composed(bmm_).samples({{floats(2, 3, 4), floats(2, 4, 1)}, {floats(0, 1, 2), floats(0, 2, 3)}});
-  t.op("aten::mv(Tensor self, Tensor vec) -> Tensor").doc("Matrix times vector.").composed(mv).samples({{floats(2, 3), floats(3)}});
-  t.op("aten::dot(Tensor self, Tensor tensor) -> Tensor").doc("Sum of products of two vectors.").composed(dot).samples({{floats(3), floats(3)}, {floats(0), floats(0)}});
-  t.op("aten::vdot(Tensor self, Tensor other) -> Tensor").doc("Sum of products of two vectors, the first conjugated.").composed(dot).samples({{floats(3), floats(3)}});
-  t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor").doc("All products of two vectors' elements.").composed(outer).samples({{floats(2), floats(3)}});
+      .doc("Matrix products of a batch.")
+      .composed(bmm_)
+      .samples({{floats(2, 3, 4), floats(2, 4, 1)}, {floats(0, 1, 2), floats(0, 2, 3)}});
+  t.op("aten::mv(Tensor self, Tensor vec) -> Tensor")
+      .doc("Matrix times vector.")
+      .composed(mv)
+      .samples({{floats(2, 3), floats(3)}});
+  t.op("aten::dot(Tensor self, Tensor tensor) -> Tensor")
+      .doc("Sum of products of two vectors.")
+      .composed(dot)
+      .samples({{floats(3), floats(3)}, {floats(0), floats(0)}});
+  t.op("aten::vdot(Tensor self, Tensor other) -> Tensor")
+      .doc("Sum of products of two vectors, the first conjugated.")
+      .composed(dot)
+      .samples({{floats(3), floats(3)}});
+  t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor")
+      .doc("All products of two vectors' elements.")
+      .composed(outer)
+      .samples({{floats(2), floats(3)}});
   t.alias("aten::ger", "aten::outer");
-  t.op("aten::inner(Tensor self, Tensor other) -> Tensor").doc("Contracts the last dimensions.").composed(inner).samples({{floats(2, 3), floats(4, 3)}, {floats(), floats(2)}});
-  const std::vector<Sample> pairs = {{floats(2, 3), floats(3, 4)}, {floats(5, 2, 3), floats(3, 4)}, {floats(2, 1, 2, 3), floats(4, 3, 2)}, {floats(3), floats(3)}};
+  t.op("aten::inner(Tensor self, Tensor other) -> Tensor")
+      .doc("Contracts the last dimensions.")
+      .composed(inner)
+      .samples({{floats(2, 3), floats(4, 3)}, {floats(), floats(2)}});
+  const std::vector<Sample> pairs = {{floats(2, 3), floats(3, 4)},
+                                     {floats(5, 2, 3), floats(3, 4)},
+                                     {floats(2, 1, 2, 3), floats(4, 3, 2)},
+                                     {floats(3), floats(3)}};
   t.op("aten::matmul(Tensor self, Tensor other) -> Tensor")
-      .doc("Matrix product over the last two dimensions; the others broadcast.").composed(matmul).samples(pairs);
+      .doc("Matrix product over the last two dimensions; the others broadcast.")
+      .composed(matmul)
+      .samples(pairs);
   t.op("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor").doc("As matmul.").composed(matmul).samples(pairs);
   t.op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
-      .doc("input · weightᵀ + bias.").composed(linear)
-      .samples({{floats(2, 3), floats(4, 3), floats(4)}, {floats(2, 5, 3), floats(1, 3)}, {floats(0, 3), floats(4, 3), floats(4)}});
-  t.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor").doc("Sums of products along a dimension.").composed(vecdot).samples({{floats(2, 3), floats(2, 3)}});
+      .doc("input · weightᵀ + bias.")
+      .composed(linear)
+      .samples({{floats(2, 3), floats(4, 3), floats(4)},
+                {floats(2, 5, 3), floats(1, 3)},
+                {floats(0, 3), floats(4, 3), floats(4)}});
+  t.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
+      .doc("Sums of products along a dimension.")
+      .composed(vecdot)
+      .samples({{floats(2, 3), floats(2, 3)}});
 }
 
 void add_sums_of_products(Table& t) {
   t.op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .doc("beta · self + alpha · mat1 · mat2.").composed(addmm)
+      .doc("beta · self + alpha · mat1 · mat2.")
+      .composed(addmm)
       .samples({{floats(4), floats(2, 3), floats(3, 4)}, {floats(2, 4), floats(2, 3), floats(3, 4), 0, 2.0}});
   t.op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .doc("beta · self + alpha · mat · vec.").composed(addmv).samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
+      .doc("beta · self + alpha · mat · vec.")
+      .composed(addmv)
+      .samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
   t.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .doc("beta · self + alpha · vec1 ⊗ vec2.").composed(addr).samples({{floats(2, 3), floats(2), floats(3)}});
+      .doc("beta · self + alpha · vec1 ⊗ vec2.")
+      .composed(addr)
+      .samples({{floats(2, 3), floats(2), floats(3)}});
   t.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .doc("beta · self + alpha · batch1 · batch2 for each of a batch.").composed(baddbmm)
+      .doc("beta · self + alpha · batch1 · batch2 for each of a batch.")
+      .composed(baddbmm)
       .samples({{floats(1, 4), floats(2, 3, 5), floats(2, 5, 4)}});
   t.op("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-      .doc("beta · self + alpha · the sum of batch1 · batch2 over the batch.").composed(addbmm)
+      .doc("beta · self + alpha · the sum of batch1 · batch2 over the batch.")
+      .composed(addbmm)
       .samples({{floats(3, 4), floats(2, 3, 5), floats(2, 5, 4)}});
 }
 
 void add_contractions(Table& t) {
   t.op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
-      .doc("Contracts these dimensions of both.").composed(tensordot)
+      .doc("Contracts these dimensions of both.")
+      .composed(tensordot)
       .samples({{floats(2, 3, 4), floats(4, 3), list({1, 2}), list({1, 0})}});
   t.op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
-      .doc("Sum of products in Einstein's notation; operands are multiplied from left to right.").composed(einsum)
+      .doc("Sum of products in Einstein's notation; operands are multiplied from left to right.")
+      .composed(einsum)
       .samples({{"bij,bjk->bik", std::vector<TensorSample>{floats(2, 3, 4), floats(2, 4, 1)}},
                 {"ii->i", std::vector<TensorSample>{floats(3, 3)}},
                 {"...a,a", std::vector<TensorSample>{floats(2, 3), floats(3)}}});
   t.op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
-      .doc("Σ input1ᵢ weightₒᵢⱼ input2ⱼ + biasₒ.").composed(bilinear)
+      .doc("Σ input1ᵢ weightₒᵢⱼ input2ⱼ + biasₒ.")
+      .composed(bilinear)
       .samples({{floats(2, 3), floats(2, 4), floats(5, 3, 4), floats(5)}});
   const std::vector<Sample> chains = {{std::vector<TensorSample>{floats(2, 3), floats(3, 4), floats(4, 1)}}};
-  t.op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor").doc("Product of a chain of matrices in the cheapest order.").composed(multi_dot).samples(chains);
-  t.op("aten::chain_matmul(Tensor[] matrices) -> Tensor").doc("Product of a chain of matrices in the cheapest order.").composed(chain_matmul).samples(chains);
-  t.op("aten::kron(Tensor self, Tensor other) -> Tensor").doc("Kronecker product.").composed(kron).samples({{floats(2, 3), floats(2)}});
-  t.op("aten::trace(Tensor self) -> Tensor").doc("Sum of a matrix's diagonal.").composed(trace).samples({{floats(3, 2)}});
+  t.op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor")
+      .doc("Product of a chain of matrices in the cheapest order.")
+      .composed(multi_dot)
+      .samples(chains);
+  t.op("aten::chain_matmul(Tensor[] matrices) -> Tensor")
+      .doc("Product of a chain of matrices in the cheapest order.")
+      .composed(chain_matmul)
+      .samples(chains);
+  t.op("aten::kron(Tensor self, Tensor other) -> Tensor")
+      .doc("Kronecker product.")
+      .composed(kron)
+      .samples({{floats(2, 3), floats(2)}});
+  t.op("aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
+      .doc("Three operands with new dimensions, multiplied and summed over dimensions.")
+      .composed(trilinear)
+      .samples({{floats(1, 3), floats(5, 3, 4), floats(1, 4), list({1, 3}), list({0}), list({1, 2}), list({2, 3})}});
+  t.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
+      .doc("Vector product along a dimension of size 3, by default the first such.")
+      .composed(cross)
+      .samples({{floats(2, 3), floats(2, 3)}});
+  t.op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
+      .doc("Vector product along a dimension of size 3.")
+      .composed(cross_along)
+      .samples({{floats(2, 3), floats(1, 3)}});
+  t.op("aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor")
+      .doc("relu, or gelu, of addmm.")
+      .composed(addmm_activation)
+      .samples({{floats(4), floats(2, 3), floats(3, 4)}});
+  t.op("aten::trace(Tensor self) -> Tensor")
+      .doc("Sum of a matrix's diagonal.")
+      .composed(trace)
+      .samples({{floats(3, 2)}});
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ struct Convolution {
 void check_operands(Value x, Value w, Value bias, const Convolution& c) {
   int64_t spatial = rank_of(w) - 2;
   BRASA_CHECK(spatial >= 1, "convolution: weight should have at least three dimensions, got ", type_of(w));
-  BRASA_CHECK(rank_of(x) == rank_of(w), "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2, "D (batched) input to conv", spatial,
-              "d, but got input of size: ", shape_of(x));
-  BRASA_CHECK(dtype_of(x) == dtype_of(w), "Input type (", name(dtype_of(x)), ") and weight type (", name(dtype_of(w)), ") should be the same");
+  BRASA_CHECK(rank_of(x) == rank_of(w), "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2,
+              "D (batched) input to conv", spatial, "d, but got input of size: ", shape_of(x));
+  BRASA_CHECK(dtype_of(x) == dtype_of(w), "Input type (", name(dtype_of(x)), ") and weight type (", name(dtype_of(w)),
+              ") should be the same");
   BRASA_CHECK(!bias || dtype_of(bias) == dtype_of(x), "Input type (", name(dtype_of(x)), ") and bias type (",
               bias ? name(dtype_of(bias)) : "", ") should be the same");
   for (int64_t d = 0; d < spatial; ++d) {
@@ -29,17 +30,20 @@ void check_operands(Value x, Value w, Value bias, const Convolution& c) {
   }
   BRASA_CHECK(!is_less(c.groups, 1), "non-positive groups is not supported, got ", c.groups);
   Expr inputs = c.transposed ? size_of(w, 0) : size_of(w, 1) * c.groups;
-  BRASA_CHECK(same_size(size_of(x, 1), inputs), "Given groups=", c.groups, ", weight of size ", shape_of(w), ", expected input", shape_of(x),
-              " to have ", inputs, " channels, but got ", size_of(x, 1), " channels instead");
-  BRASA_CHECK(c.transposed || same_size(ir::mod(size_of(w, 0), c.groups), 0), "Given groups=", c.groups, ", expected weight to be divisible by ",
-              c.groups, " at dimension 0, but got weight of size ", shape_of(w), " instead");
+  BRASA_CHECK(same_size(size_of(x, 1), inputs), "Given groups=", c.groups, ", weight of size ", shape_of(w),
+              ", expected input", shape_of(x), " to have ", inputs, " channels, but got ", size_of(x, 1),
+              " channels instead");
+  BRASA_CHECK(c.transposed || same_size(ir::mod(size_of(w, 0), c.groups), 0), "Given groups=", c.groups,
+              ", expected weight to be divisible by ", c.groups, " at dimension 0, but got weight of size ",
+              shape_of(w), " instead");
   Expr outputs = c.transposed ? size_of(w, 1) * c.groups : size_of(w, 0);
-  BRASA_CHECK(!bias || (rank_of(bias) == 1 && same_size(size_of(bias, 0), outputs)), "Given weight of size ", shape_of(w), ", expected bias to be 1-dimensional with ",
-              outputs, " elements, but got bias of size ", bias ? shape_of(bias) : Shape{}, " instead");
+  BRASA_CHECK(!bias || (rank_of(bias) == 1 && same_size(size_of(bias, 0), outputs)), "Given weight of size ",
+              shape_of(w), ", expected bias to be 1-dimensional with ", outputs, " elements, but got bias of size ",
+              bias ? shape_of(bias) : Shape{}, " instead");
   for (int64_t d = 0; d < spatial && !c.transposed; ++d) {
     Expr kernel = (size_of(w, d + 2) - 1) * c.dilation[d] + 1, space = size_of(x, d + 2) + c.low[d] + c.high[d];
-    BRASA_CHECK(!is_less(space, kernel), "Calculated padded input size per channel: (", space, "). Kernel size: (", kernel,
-                "). Kernel size can't be greater than actual input size");
+    BRASA_CHECK(!is_less(space, kernel), "Calculated padded input size per channel: (", space, "). Kernel size: (",
+                kernel, "). Kernel size can't be greater than actual input size");
   }
 }
 
@@ -49,7 +53,9 @@ bool tiles(Value w, const Convolution& c) {
   bool one = true;
   for (size_t d = 0; d < c.stride.size(); ++d) {
     Expr k = size_of(w, static_cast<int64_t>(d) + 2);
-    if (!k.is_constant() || !(c.stride[d] == k) || !c.low[d].is(0) || !c.high[d].is(0) || !c.dilation[d].is(1) || k.is(0)) return false;
+    if (!k.is_constant() || !(c.stride[d] == k) || !c.low[d].is(0) || !c.high[d].is(0) || !c.dilation[d].is(1) ||
+        k.is(0))
+      return false;
     one = one && k.is(1);
   }
   return c.groups.is(1) && !one;
@@ -118,7 +124,8 @@ Value conv(Value x, Value w, Value bias, Shape stride, Shape padding, Shape dila
 }
 
 Value conv_named(Value x, Value w, Value bias, Shape stride, std::string padding, Shape dilation, Expr groups) {
-  BRASA_CHECK(padding == "valid" || padding == "same", "Invalid padding string: '", padding, "', expected 'valid' or 'same'");
+  BRASA_CHECK(padding == "valid" || padding == "same", "Invalid padding string: '", padding,
+              "', expected 'valid' or 'same'");
   Convolution c = parameters(w, stride, {Expr(0)}, dilation, groups);
   if (padding == "same") {
     for (size_t d = 0; d < c.stride.size(); ++d) {
@@ -135,19 +142,22 @@ Value conv_mode(Value x, Value w, Value bias, Shape stride, std::string padding,
   return conv_named(x, w, bias, stride, padding, dilation, groups);
 }
 
-Value convolution(Value x, Value w, Value bias, Shape stride, Shape padding, Shape dilation, bool transposed, Shape output_padding, Expr groups) {
+Value convolution(Value x, Value w, Value bias, Shape stride, Shape padding, Shape dilation, bool transposed,
+                  Shape output_padding, Expr groups) {
   Convolution c = parameters(w, stride, padding, dilation, groups);
   c.transposed = transposed;
   if (transposed) c.output_padding = repeated(output_padding, c.stride.size(), "output_padding");
   return convolved(x, w, bias, c);
 }
 
-Value conv_transpose(Value x, Value w, Value bias, Shape stride, Shape padding, Shape output_padding, Expr groups, Shape dilation) {
+Value conv_transpose(Value x, Value w, Value bias, Shape stride, Shape padding, Shape output_padding, Expr groups,
+                     Shape dilation) {
   return convolution(x, w, bias, stride, padding, dilation, true, output_padding, groups);
 }
 
-std::vector<Value> convolution_backward(Value g, Value x, Value w, std::optional<Shape>, Shape stride, Shape padding, Shape dilation,
-                                        bool transposed, Shape output_padding, Expr groups, std::vector<bool> mask) {
+std::vector<Value> convolution_backward(Value g, Value x, Value w, std::optional<Shape>, Shape stride, Shape padding,
+                                        Shape dilation, bool transposed, Shape output_padding, Expr groups,
+                                        std::vector<bool> mask) {
   Convolution c = parameters(w, stride, padding, dilation, groups);
   c.transposed = transposed;
   if (transposed) c.output_padding = repeated(output_padding, c.stride.size(), "output_padding");
@@ -171,7 +181,8 @@ std::vector<Value> convolution_backward(Value g, Value x, Value w, std::optional
 Value conv_tbc(Value x, Value w, Value bias, int64_t pad) {
   check_rank("conv_tbc", "input", x, 3);
   check_rank("conv_tbc", "weight", w, 3);
-  Value y = conv(prim::transpose(x, {1, 2, 0}), prim::transpose(w, {2, 1, 0}), bias, {Expr(1)}, {Expr(pad)}, {Expr(1)}, 1);
+  Value y =
+      conv(prim::transpose(x, {1, 2, 0}), prim::transpose(w, {2, 1, 0}), bias, {Expr(1)}, {Expr(pad)}, {Expr(1)}, 1);
   return prim::transpose(y, {2, 0, 1});
 }
 
@@ -190,21 +201,26 @@ TensorSample sample(std::initializer_list<int64_t> lead, int spatial, int64_t si
 
 void add_spatial(Table& t, int n) {
   std::string one = filled(n, "1"), zero = filled(n, "0"), size = str("SymInt[", n, "]");
-  t.op(str("aten::conv", n, "d(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one, ", ", size, " padding=", zero, ", ", size,
-           " dilation=", one, ", SymInt groups=1) -> Tensor"))
-      .doc("Cross-correlation with a kernel, of groups of channels.").composed(conv)
+  t.op(str("aten::conv", n, "d(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one, ", ", size,
+           " padding=", zero, ", ", size, " dilation=", one, ", SymInt groups=1) -> Tensor"))
+      .doc("Cross-correlation with a kernel, of groups of channels.")
+      .composed(conv)
       .samples({{sample({2, 3}, n, 5), sample({4, 3}, n, 3), floats(4)},
                 {sample({4}, n, 5), sample({2, 2}, n, 2), ir::None{}, list({2}), list({1}), list({1}), 2},
                 {sample({1, 2}, n, 4), sample({3, 2}, n, 2), floats(3), list({2})}});
-  t.op(str("aten::conv", n, "d.padding(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one, ", str padding=\"valid\", ", size,
-           " dilation=", one, ", SymInt groups=1) -> Tensor"))
-      .doc("Cross-correlation; with padding='same' the result has the input's size.").composed(conv_named)
+  t.op(str("aten::conv", n, "d.padding(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one,
+           ", str padding=\"valid\", ", size, " dilation=", one, ", SymInt groups=1) -> Tensor"))
+      .doc("Cross-correlation; with padding='same' the result has the input's size.")
+      .composed(conv_named)
       .samples({{sample({2, 3}, n, 5), sample({4, 3}, n, 2), floats(4), list({1}), "same"}});
-  t.op(str("aten::conv_transpose", n, "d", n == 1 ? "" : ".input", "(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one, ", ", size, " padding=", zero,
-           ", ", size, " output_padding=", zero, ", SymInt groups=1, ", size, " dilation=", one, ") -> Tensor"))
-      .doc("The transpose of a convolution as a linear map, of groups of channels.").composed(conv_transpose)
-      .samples({{sample({2, 4}, n, 3), sample({4, 3}, n, 3), floats(3), list({2}), list({1}), list({1})},
-                {sample({2, 4}, n, 3), sample({4, 1}, n, 2), ir::None{}, list({1}), list({0}), list({0}), 2, list({2})}});
+  t.op(str("aten::conv_transpose", n, "d", n == 1 ? "" : ".input", "(Tensor input, Tensor weight, Tensor? bias=None, ",
+           size, " stride=", one, ", ", size, " padding=", zero, ", ", size, " output_padding=", zero,
+           ", SymInt groups=1, ", size, " dilation=", one, ") -> Tensor"))
+      .doc("The transpose of a convolution as a linear map, of groups of channels.")
+      .composed(conv_transpose)
+      .samples(
+          {{sample({2, 4}, n, 3), sample({4, 3}, n, 3), floats(3), list({2}), list({1}), list({1})},
+           {sample({2, 4}, n, 3), sample({4, 1}, n, 2), ir::None{}, list({1}), list({0}), list({0}), 2, list({2})}});
 }
 
 }  // namespace
@@ -212,17 +228,22 @@ void add_spatial(Table& t, int n) {
 void add_convolution(Table& t) {
   for (int n : {1, 2, 3}) add_spatial(t, n);
   t.op("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
-      .doc("A convolution over any number of dimensions, or the transpose of one.").composed(convolution)
+      .doc("A convolution over any number of dimensions, or the transpose of one.")
+      .composed(convolution)
       .samples({{floats(2, 3, 5), floats(4, 3, 3), floats(4), list({1}), list({1}), list({1}), false, list({0}), 1},
                 {floats(2, 3, 5), floats(3, 2, 3), ir::None{}, list({2}), list({1}), list({1}), true, list({1}), 1}});
   t.op("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor")
-      .doc("A convolution whose padding is 'valid' or 'same'.").composed(conv_mode)
+      .doc("A convolution whose padding is 'valid' or 'same'.")
+      .composed(conv_mode)
       .samples({{floats(2, 3, 5), floats(4, 3, 3), floats(4), list({1}), "same", list({1}), 1}});
   t.op("aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-      .doc("The gradients of a convolution's input, weight and bias.").composed(convolution_backward)
-      .samples({{floats(2, 4, 5), floats(2, 3, 5), floats(4, 3, 3), list({4}), list({1}), list({1}), list({1}), false, list({0}), 1, std::vector<bool>{true, true, true}}});
+      .doc("The gradients of a convolution's input, weight and bias.")
+      .composed(convolution_backward)
+      .samples({{floats(2, 4, 5), floats(2, 3, 5), floats(4, 3, 3), list({4}), list({1}), list({1}), list({1}), false,
+                 list({0}), 1, std::vector<bool>{true, true, true}}});
   t.op("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
-      .doc("conv1d of [time, batch, channels] with weight [width, in, out].").composed(conv_tbc)
+      .doc("conv1d of [time, batch, channels] with weight [width, in, out].")
+      .composed(conv_tbc)
       .samples({{floats(5, 2, 3), floats(2, 3, 4), floats(4), 1}});
 }
 

@@ -18,7 +18,8 @@ constexpr DType kDefault = DType::Float32;
 
 const Shape& checked(const Shape& size) {
   for (Expr e : size)
-    BRASA_CHECK(!e.is_constant() || e.constant() >= 0, "Trying to create tensor with negative dimension ", e, ": ", size);
+    BRASA_CHECK(!e.is_constant() || e.constant() >= 0, "Trying to create tensor with negative dimension ", e, ": ",
+                size);
   return size;
 }
 
@@ -28,15 +29,21 @@ template <int value>
 void add_constant(Table& t, const char* name, const char* doc) {
   t.op(str("aten::", name, "(SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor"))
       .doc(doc)
-      .composed([](Shape size, OptDType dtype, Text, Text, Flag) { return full(value, checked(size), dtype.value_or(kDefault)); })
+      .composed([](Shape size, OptDType dtype, Text, Text, Flag) {
+        return full(value, checked(size), dtype.value_or(kDefault));
+      })
       .samples({{list({3, 5})}, {list({0}), DType::Int64}, {list({})}});
   t.op(str("aten::", name, "_like(Tensor self, *, " BRASA_LIKE_OPTIONS ") -> Tensor"))
       .doc(doc)
-      .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) { return full(value, shape_of(x), dtype.value_or(dtype_of(x))); })
+      .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) {
+        return full(value, shape_of(x), dtype.value_or(dtype_of(x)));
+      })
       .samples({{floats(3, 5)}, {ints(4), DType::Float32}});
   t.op(str("aten::new_", name, "(Tensor self, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor"))
       .doc(doc)
-      .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) { return full(value, checked(size), dtype.value_or(dtype_of(x))); })
+      .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) {
+        return full(value, checked(size), dtype.value_or(dtype_of(x)));
+      })
       .samples({{floats(3, 5), list({2, 2})}});
 }
 
@@ -45,19 +52,27 @@ void add_filled(Table& t) {
   add_constant<1>(t, "ones", "All 1.");
   t.op("aten::empty.memory_format(SymInt[] size, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0).")
-      .composed([](Shape size, OptDType dtype, Text, Text, Flag, Text) { return full(0, checked(size), dtype.value_or(kDefault)); })
+      .composed([](Shape size, OptDType dtype, Text, Text, Flag, Text) {
+        return full(0, checked(size), dtype.value_or(kDefault));
+      })
       .samples({{list({3, 5})}});
   t.op("aten::empty_like(Tensor self, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0).")
-      .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) { return full(0, shape_of(x), dtype.value_or(dtype_of(x))); })
+      .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) {
+        return full(0, shape_of(x), dtype.value_or(dtype_of(x)));
+      })
       .samples({{floats(3, 5)}});
   t.op("aten::new_empty(Tensor self, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0).")
-      .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) { return full(0, checked(size), dtype.value_or(dtype_of(x))); })
+      .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) {
+        return full(0, checked(size), dtype.value_or(dtype_of(x)));
+      })
       .samples({{floats(3, 5), list({2})}});
   t.op("aten::empty_strided(SymInt[] size, SymInt[] stride, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0); the dispatcher gives the strides.")
-      .composed([](Shape size, Shape, OptDType dtype, Text, Text, Flag) { return full(0, checked(size), dtype.value_or(kDefault)); })
+      .composed([](Shape size, Shape, OptDType dtype, Text, Text, Flag) {
+        return full(0, checked(size), dtype.value_or(kDefault));
+      })
       .samples({{list({3, 5}), list({5, 1})}});
   t.op("aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0); the dispatcher gives the strides.")
@@ -105,7 +120,8 @@ void add_filled(Table& t) {
   t.op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .doc("All value, like self.")
       .composed([](Value x, Value v) {
-        BRASA_CHECK(rank_of(v) == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", rank_of(v), " dimensions.");
+        BRASA_CHECK(rank_of(v) == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", rank_of(v),
+                    " dimensions.");
         return broadcast_to(convert(v, dtype_of(x)), shape_of(x));
       })
       .samples({{floats(3, 5), floats()}});
@@ -119,7 +135,8 @@ Expr integer(const Number& n) {
 }
 
 Value arange(const Number& start, const Number& end, const Number& step, OptDType dtype) {
-  BRASA_CHECK(!start.is_value() && !end.is_value() && !step.is_value(), "arange: the size is only known when the graph runs");
+  BRASA_CHECK(!start.is_value() && !end.is_value() && !step.is_value(),
+              "arange: the size is only known when the graph runs");
   BRASA_CHECK(!step.is(0), "step must be nonzero");
   bool integers = is_integer(start) && is_integer(end) && is_integer(step);
   DType t = dtype.value_or(integers ? DType::Int64 : kDefault);
@@ -129,14 +146,15 @@ Value arange(const Number& start, const Number& end, const Number& step, OptDTyp
     BRASA_CHECK(by.is_constant() && by.constant() != 0, "arange: step must be a nonzero constant, got ", by);
     bool up = by.constant() > 0;
     Expr length = up ? last - first : first - last;
-    BRASA_CHECK(!length.is_constant() || length.constant() >= 0, "upper bound and lower bound inconsistent with step sign: from ", first,
-                " to ", last, " by ", by);
+    BRASA_CHECK(!length.is_constant() || length.constant() >= 0,
+                "upper bound and lower bound inconsistent with step sign: from ", first, " to ", last, " by ", by);
     n = ir::max(ir::ceildiv(length, up ? by : -by), 0);
   } else {
     double length = end.as_double() - start.as_double(), by = step.as_double();
     BRASA_CHECK(std::isfinite(length), "unsupported range: ", start.as_double(), " -> ", end.as_double());
-    BRASA_CHECK(length == 0 || (length > 0) == (by > 0), "upper bound and lower bound inconsistent with step sign: from ",
-                start.as_double(), " to ", end.as_double(), " by ", by);
+    BRASA_CHECK(length == 0 || (length > 0) == (by > 0),
+                "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
+                end.as_double(), " by ", by);
     n = Expr(static_cast<int64_t>(std::ceil(length / by)));
   }
   DType wide = is_integral(t, true) ? DType::Int64 : DType::Float64;
@@ -158,14 +176,17 @@ void add_ranges(Table& t) {
       .samples({{2, 5}, {-0.5, 2, DType::Float64}});
   t.op("aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + step, … short of end.")
-      .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) { return arange(start, end, step, dtype); })
+      .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
+        return arange(start, end, step, dtype);
+      })
       .samples({{2, 11, 3}, {1, -1, -0.25}});
   t.op("aten::range.step(Scalar start, Scalar end, Scalar step=1, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + step, … up to and with end; floating unless dtype says otherwise.")
       .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
         BRASA_CHECK(!step.is(0), "step must be nonzero");
         double n = std::floor((end.as_double() - start.as_double()) / step.as_double()) + 1;
-        BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ", end.as_double());
+        BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
+                    end.as_double());
         Value i = prim::iota({Expr(static_cast<int64_t>(n))}, 0, DType::Float64);
         return convert(i * step.as_double() + start.as_double(), dtype.value_or(kDefault));
       })
@@ -174,14 +195,16 @@ void add_ranges(Table& t) {
       .doc("1 on the diagonal, 0 elsewhere.")
       .composed([](Expr n, OptDType dtype, Text, Text, Flag) {
         Shape shape = checked({n, n});
-        return convert(eq(prim::iota(shape, 0, DType::Int64), prim::iota(shape, 1, DType::Int64)), dtype.value_or(kDefault));
+        return convert(eq(prim::iota(shape, 0, DType::Int64), prim::iota(shape, 1, DType::Int64)),
+                       dtype.value_or(kDefault));
       })
       .samples({{3}, {0}});
   t.op("aten::eye.m(SymInt n, SymInt m, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("1 on the diagonal, 0 elsewhere.")
       .composed([](Expr n, Expr m, OptDType dtype, Text, Text, Flag) {
         Shape shape = checked({n, m});
-        return convert(eq(prim::iota(shape, 0, DType::Int64), prim::iota(shape, 1, DType::Int64)), dtype.value_or(kDefault));
+        return convert(eq(prim::iota(shape, 0, DType::Int64), prim::iota(shape, 1, DType::Int64)),
+                       dtype.value_or(kDefault));
       })
       .samples({{3, 5}});
 }
@@ -214,16 +237,22 @@ Number number_of(Value v) {
 void add_spaces(Table& t) {
   t.op("aten::linspace(Scalar start, Scalar end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Number a, Number b, int64_t n, OptDType dtype, Text, Text, Flag) { return linspace(a, b, n, dtype.value_or(kDefault)); })
+      .composed([](Number a, Number b, int64_t n, OptDType dtype, Text, Text, Flag) {
+        return linspace(a, b, n, dtype.value_or(kDefault));
+      })
       .samples({{0, 1, 5}, {-1.5, 2, 4, DType::Float64}, {0, 10, 1}});
   t.op("aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Value a, Number b, int64_t n, OptDType dtype, Text, Text, Flag) { return linspace(number_of(a), b, n, dtype.value_or(kDefault)); })
+      .composed([](Value a, Number b, int64_t n, OptDType dtype, Text, Text, Flag) {
+        return linspace(number_of(a), b, n, dtype.value_or(kDefault));
+      })
       .no_gradient()
       .samples({{floats(), 3, 5}});
   t.op("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Number a, Value b, int64_t n, OptDType dtype, Text, Text, Flag) { return linspace(a, number_of(b), n, dtype.value_or(kDefault)); })
+      .composed([](Number a, Value b, int64_t n, OptDType dtype, Text, Text, Flag) {
+        return linspace(a, number_of(b), n, dtype.value_or(kDefault));
+      })
       .no_gradient()
       .samples({{-3, floats(), 5}});
   t.op("aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
@@ -239,14 +268,16 @@ void add_spaces(Table& t) {
         return logspace(a, b, n, base, dtype.value_or(kDefault));
       })
       .samples({{0, 1, 5}, {0, 3, 4, 2.0}});
-  t.op("aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, " BRASA_OPTIONS ") -> Tensor")
+  t.op("aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, " BRASA_OPTIONS
+       ") -> Tensor")
       .doc("base to the power of linspace.")
       .composed([](Value a, Number b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
         return logspace(number_of(a), b, n, base, dtype.value_or(kDefault));
       })
       .no_gradient()
       .samples({{floats(), 1, 5}});
-  t.op("aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, " BRASA_OPTIONS ") -> Tensor")
+  t.op("aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, " BRASA_OPTIONS
+       ") -> Tensor")
       .doc("base to the power of linspace.")
       .composed([](Number a, Value b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
         return logspace(a, number_of(b), n, base, dtype.value_or(kDefault));

@@ -50,6 +50,8 @@ void add_families(Table& t) {
   add_contraction(t);
   add_convolution(t);
   add_pooling(t);
+  add_fold(t);
+  add_distance(t);
   add_normalization(t);
   add_attention(t);
   add_random_key(t);

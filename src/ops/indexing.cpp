@@ -48,11 +48,12 @@ Value gather(Value x, int64_t dim, Value index, bool) {
   dim = wrap_dim(dim, rank_of(x));
   if (same_size(type_of(index).numel(), 0)) return full(0, shape, dtype_of(x));
   check_index("gather()", index);
-  BRASA_CHECK(rank_of(x) == rank_of(index), "Index tensor must have the same number of dimensions as input tensor, got ", type_of(index), " and ",
+  BRASA_CHECK(rank_of(x) == rank_of(index),
+              "Index tensor must have the same number of dimensions as input tensor, got ", type_of(index), " and ",
               type_of(x));
   for (int64_t d = 0; d < rank_of(x); ++d)
-    BRASA_CHECK(d == dim || !is_less(size_of(x, d), size_of(index, d)), "Size does not match at dimension ", d, " expected index ", shape,
-                " to be no larger than self ", shape_of(x), " apart from dimension ", dim);
+    BRASA_CHECK(d == dim || !is_less(size_of(x, d), size_of(index, d)), "Size does not match at dimension ", d,
+                " expected index ", shape, " to be no larger than self ", shape_of(x), " apart from dimension ", dim);
   return prim::reshape(gather_along(x, dim, checked_forward_index(index, size_of(x, dim), "gather()")), shape);
 }
 
@@ -64,7 +65,8 @@ Value take(Value x, Value index) {
 Value take_along_dim(Value x, Value index, std::optional<int64_t> dim) {
   check_index("take_along_dim()", index);
   if (!dim) return gather(flattened(x), 0, flattened(index), false);
-  BRASA_CHECK(rank_of(x) == rank_of(index), "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
+  BRASA_CHECK(rank_of(x) == rank_of(index),
+              "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
               rank_of(x), " dimensions for input, and ", rank_of(index), " dimensions for indices");
   int64_t d = wrap_dim(*dim, rank_of(x));
   Shape own = shape_of(x), other = shape_of(index);
@@ -96,14 +98,17 @@ Value embedding_dense_backward(Value g, Value indices, Expr rows, Expr padding, 
   Value i = checked_forward_index(indices, rows, "embedding_dense_backward");
   auto n = rank_of(i);
   Shape shape = shape_of(i);
-  BRASA_CHECK(rank_of(g) == n + 1, "embedding_dense_backward: expected a gradient with one dimension more than the indices, got ", type_of(g), " and ",
-              type_of(indices));
+  BRASA_CHECK(rank_of(g) == n + 1,
+              "embedding_dense_backward: expected a gradient with one dimension more than the indices, got ",
+              type_of(g), " and ", type_of(indices));
   shape.push_back(size_of(g, n));
   Value wide = prim::reshape(to_opmath(g), shape);
   auto beside = [&](Value v) { return prim::broadcast(v, shape, counted(0, n)); };
-  if (!is_less(padding, 0)) wide = prim::select(beside(eq(i, size_tensor(padding, shape_of(i)))), zeros_like(wide), wide);
+  if (!is_less(padding, 0))
+    wide = prim::select(beside(eq(i, size_tensor(padding, shape_of(i)))), zeros_like(wide), wide);
   if (scale_by_frequency) {
-    Value counts = prim::scatter(full(0, {rows}, dtype_of(wide)), {i}, full(1, shape_of(i), dtype_of(wide)), {0}, "add");
+    Value counts =
+        prim::scatter(full(0, {rows}, dtype_of(wide)), {i}, full(1, shape_of(i), dtype_of(wide)), {0}, "add");
     wide = wide / beside(prim::gather(counts, {i}, {0}));
   }
   return convert(prim::scatter(full(0, {rows, shape.back()}, dtype_of(wide)), {i}, wide, {0}, "add"), dtype_of(g));
@@ -115,8 +120,10 @@ std::vector<Value> embedding_vjp(const Saved& s) {
 }
 
 Value one_hot(Value x, int64_t classes) {
-  BRASA_CHECK(dtype_of(x) == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ", type_of(x));
-  BRASA_CHECK(classes > 0, "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
+  BRASA_CHECK(dtype_of(x) == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ",
+              type_of(x));
+  BRASA_CHECK(classes > 0,
+              "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
   Value i = checked_forward_index(x, Expr(classes), "one_hot: class values must be smaller than num_classes; one_hot");
   Value wide = repeat_along(i, rank_of(i), Expr(classes));
   return convert(eq(wide, prim::iota(shape_of(wide), rank_of(i), DType::Int64)), DType::Int64);
@@ -131,14 +138,16 @@ std::array<Value, 2> sorted(Value x, int64_t dim, bool descending) {
   }
   return prim::sort(x, wrap_dim(dim, rank_of(x)), descending);
 }
-std::array<Value, 2> sorted_stable(Value x, std::optional<bool>, int64_t dim, bool descending) { return sorted(x, dim, descending); }
+std::array<Value, 2> sorted_stable(Value x, std::optional<bool>, int64_t dim, bool descending) {
+  return sorted(x, dim, descending);
+}
 
 std::array<Value, 2> topk(Value x, Expr k, int64_t dim, bool largest, bool) {
   bool scalar = rank_of(x) == 0;
   Value v = at_least_1d(x);
   dim = wrap_dim(dim, rank_of(v));
-  BRASA_CHECK(!is_less(k, 0) && !is_less(size_of(v, dim), k), "selected index k out of range: k is ", k, ", dimension ", dim, " has size ",
-              size_of(v, dim));
+  BRASA_CHECK(!is_less(k, 0) && !is_less(size_of(v, dim), k), "selected index k out of range: k is ", k, ", dimension ",
+              dim, " has size ", size_of(v, dim));
   auto [values, indices] = prim::sort(v, dim, largest);
   if (scalar && k.is(1)) return {prim::reshape(values, {}), prim::reshape(indices, {})};
   return {narrow(values, dim, 0, k), narrow(indices, dim, 0, k)};
@@ -160,8 +169,11 @@ Value searched(Value boundaries, Value x, bool right) {
   } else {
     bool fits = rank_of(x) == rank_of(boundaries);
     for (int64_t d = 0; fits && d < last; ++d) fits = same_size(size_of(x, d), size_of(boundaries, d));
-    BRASA_CHECK(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
-                      "tensor must match, but we got boundaries tensor ", shape_of(boundaries), " and input value tensor ", shape_of(x));
+    BRASA_CHECK(
+        fits,
+        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
+        "tensor must match, but we got boundaries tensor ",
+        shape_of(boundaries), " and input value tensor ", shape_of(x));
     wide_x = repeat_along(convert(x, t), last + 1, size_of(boundaries, last));
     wide_b = repeat_along(convert(boundaries, t), last, size_of(x, last));
     last = last + 1;
@@ -176,82 +188,147 @@ Value searched(Value boundaries, Value x, bool right) {
 Value counted_as(Value count, bool out_int32) { return out_int32 ? convert(count, DType::Int32) : count; }
 
 Value searchsorted(Value sequence, Value x, bool out_int32, bool right, std::optional<std::string> side, Value sorter) {
-  BRASA_CHECK(!side || *side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
+  BRASA_CHECK(!side || *side == "left" || *side == "right",
+              "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
   BRASA_CHECK(!side || *side == "right" || !right, "torch.searchsorted(): side and right can't be set to opposites");
-  if (sorter) sequence = gather_along(sequence, rank_of(sequence) - 1, checked_forward_index(sorter, size_of(sequence, rank_of(sequence) - 1), "torch.searchsorted()"));
+  if (sorter)
+    sequence =
+        gather_along(sequence, rank_of(sequence) - 1,
+                     checked_forward_index(sorter, size_of(sequence, rank_of(sequence) - 1), "torch.searchsorted()"));
   return counted_as(searched(sequence, x, right || (side && *side == "right")), out_int32);
 }
 
 void add_picks(Table& t) {
   t.op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor")
-      .doc("The slices that a vector of indices names along a dimension.").composed(index_select)
+      .doc("The slices that a vector of indices names along a dimension.")
+      .composed(index_select)
       .samples({{floats(3, 4), 0, ints(2)}, {floats(2, 3), -1, ints(4)}});
   t.op("aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor")
-      .doc("The gradient of index_select's input.").composed(index_select_backward).samples({{floats(2, 4), list({3, 4}), 0, ints(2)}});
+      .doc("The gradient of index_select's input.")
+      .composed(index_select_backward)
+      .samples({{floats(2, 4), list({3, 4}), 0, ints(2)}});
   t.op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-      .doc("out[i][j] = self[index[i][j]][j] for dim 0, and so on.").composed(gather)
+      .doc("out[i][j] = self[index[i][j]][j] for dim 0, and so on.")
+      .composed(gather)
       .samples({{floats(3, 4), 0, ints(2, 4)}, {floats(2, 3), 1, ints(2, 1)}, {floats(), 0, ints()}});
-  t.op("aten::take(Tensor self, Tensor index) -> Tensor").doc("Elements by their position in row-major order.").composed(take).samples({{floats(2, 3), ints(4)}});
+  t.op("aten::take(Tensor self, Tensor index) -> Tensor")
+      .doc("Elements by their position in row-major order.")
+      .composed(take)
+      .samples({{floats(2, 3), ints(4)}});
   t.op("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
-      .doc("gather, with all other dimensions broadcast.").composed(take_along_dim).samples({{floats(3, 4), ints(1, 4), 0}, {floats(2, 3), ints(4)}});
-  const std::vector<Sample> indices = {{floats(3, 4), std::vector<TensorSample>{ints(2)}}, {floats(3, 4), std::vector<TensorSample>{ints(2, 1), ints(3)}}};
+      .doc("gather, with all other dimensions broadcast.")
+      .composed(take_along_dim)
+      .samples({{floats(3, 4), ints(1, 4), 0}, {floats(2, 3), ints(4)}});
+  const std::vector<Sample> indices = {{floats(3, 4), std::vector<TensorSample>{ints(2)}},
+                                       {floats(3, 4), std::vector<TensorSample>{ints(2, 1), ints(3)}}};
   t.op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
-      .doc("Advanced indexing as in NumPy: index tensors broadcast together; an absent one takes the whole dimension.").composed(indexed<true>).samples(indices);
-  t.op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor").doc("index, without the check of the range.").composed(indexed<false>).samples(indices);
+      .doc("Advanced indexing as in NumPy: index tensors broadcast together; an absent one takes the whole dimension.")
+      .composed(indexed<true>)
+      .samples(indices);
+  t.op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+      .doc("index, without the check of the range.")
+      .composed(indexed<false>)
+      .samples(indices);
   t.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
-      .doc("Rows of the weight by index; padding_idx's row gets no gradient.").composed(embedding).vjp(own_derivative(embedding_vjp))
+      .doc("Rows of the weight by index; padding_idx's row gets no gradient.")
+      .composed(embedding)
+      .vjp(own_derivative(embedding_vjp))
       .samples({{floats(4, 3), ints(2, 2)}, {floats(4, 1), ints(3), 3}});
   t.op("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
-      .doc("The gradient of embedding's weight.").composed(embedding_dense_backward).samples({{floats(2, 3), ints(2), 4, -1, false}, {floats(2, 3), ints(2), 4, 0, true}});
+      .doc("The gradient of embedding's weight.")
+      .composed(embedding_dense_backward)
+      .samples({{floats(2, 3), ints(2), 4, -1, false}, {floats(2, 3), ints(2), 4, 0, true}});
   t.op("aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor")
       .doc("The gradient of embedding's weight.")
-      .composed([](Value g, Value i, Expr rows, Expr padding, bool scale, bool) { return embedding_dense_backward(g, i, rows, padding, scale); })
+      .composed([](Value g, Value i, Expr rows, Expr padding, bool scale, bool) {
+        return embedding_dense_backward(g, i, rows, padding, scale);
+      })
       .samples({{floats(2, 3), ints(2), 4, -1, false, false}});
-  t.op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor").doc("1 at each index, 0 elsewhere, along a new last dimension.").composed(one_hot).samples({{ints(3), 4}});
+  t.op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor")
+      .doc("1 at each index, 0 elsewhere, along a new last dimension.")
+      .composed(one_hot)
+      .samples({{ints(3), 4}});
 }
 
 void add_sorts(Table& t) {
   const std::vector<Sample> lines = {{floats(3, 5)}, {floats(4, 2), 0, true}, {floats()}};
   const std::vector<Sample> stable = {{floats(3, 5), true}, {floats(4, 2), true, 0, true}};
   t.op("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
-      .doc("In order along a dimension, and where each element was; stable; NaN is the greatest.").composed(sorted).samples(lines);
+      .doc("In order along a dimension, and where each element was; stable; NaN is the greatest.")
+      .composed(sorted)
+      .samples(lines);
   t.op("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
-      .doc("As sort.").composed(sorted_stable).samples(stable);
+      .doc("As sort.")
+      .composed(sorted_stable)
+      .samples(stable);
   t.op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
-      .doc("Where each element of the sorted line was.").no_gradient().composed([](Value x, int64_t dim, bool descending) { return sorted(x, dim, descending)[1]; }).samples(lines);
+      .doc("Where each element of the sorted line was.")
+      .no_gradient()
+      .composed([](Value x, int64_t dim, bool descending) { return sorted(x, dim, descending)[1]; })
+      .samples(lines);
   t.op("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
-      .doc("As argsort.").no_gradient().composed([](Value x, bool, int64_t dim, bool descending) { return sorted(x, dim, descending)[1]; }).samples(stable);
-  t.op("aten::msort(Tensor self) -> Tensor").doc("In order along the first dimension.").composed([](Value x) { return sorted(x, 0, false)[0]; }).samples({{floats(3, 2)}});
+      .doc("As argsort.")
+      .no_gradient()
+      .composed([](Value x, bool, int64_t dim, bool descending) { return sorted(x, dim, descending)[1]; })
+      .samples(stable);
+  t.op("aten::msort(Tensor self) -> Tensor")
+      .doc("In order along the first dimension.")
+      .composed([](Value x) { return sorted(x, 0, false)[0]; })
+      .samples({{floats(3, 2)}});
   t.op("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
-      .doc("The k greatest or smallest elements of each line in order, and where they were.").composed(topk).samples({{floats(3, 5), 2}, {floats(4, 2), 4, 0, false}});
+      .doc("The k greatest or smallest elements of each line in order, and where they were.")
+      .composed(topk)
+      .samples({{floats(3, 5), 2}, {floats(4, 2), 4, 0, false}});
   const std::vector<Sample> searches = {{floats(5), floats(2, 3)}, {floats(2, 5), floats(2, 3)}};
   t.op("aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
-      .doc("Where each value would go in a sorted line: before equal elements, or after them if right.").no_gradient().composed(searchsorted).samples(searches);
+      .doc("Where each value would go in a sorted line: before equal elements, or after them if right.")
+      .no_gradient()
+      .composed(searchsorted)
+      .samples(searches);
   t.op("aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor")
-      .doc("Where a number would go in a sorted line.").no_gradient()
-      .composed([](Value sequence, Number x, bool out_int32, bool right, std::optional<std::string> side, Value sorter) {
-        return searchsorted(sequence, scalar(x, is_floating(x.dtype()) && !is_floating(dtype_of(sequence)) ? DType::Float32 : dtype_of(sequence)), out_int32, right, side, sorter);
+      .doc("Where a number would go in a sorted line.")
+      .no_gradient()
+      .composed([](Value sequence, Number x, bool out_int32, bool right, std::optional<std::string> side,
+                   Value sorter) {
+        return searchsorted(
+            sequence,
+            scalar(x, is_floating(x.dtype()) && !is_floating(dtype_of(sequence)) ? DType::Float32 : dtype_of(sequence)),
+            out_int32, right, side, sorter);
       })
       .samples({{floats(5), 0.5}});
   t.op("aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
-      .doc("The bucket of each value between sorted boundaries.").no_gradient()
-      .composed([](Value x, Value boundaries, bool out_int32, bool right) { return counted_as(searched(boundaries, x, right), out_int32); })
+      .doc("The bucket of each value between sorted boundaries.")
+      .no_gradient()
+      .composed([](Value x, Value boundaries, bool out_int32, bool right) {
+        return counted_as(searched(boundaries, x, right), out_int32);
+      })
       .samples({{floats(2, 3), floats(4)}});
   t.op("aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
-      .doc("The bucket of a number between sorted boundaries.").no_gradient()
+      .doc("The bucket of a number between sorted boundaries.")
+      .no_gradient()
       .composed([](Number x, Value boundaries, bool out_int32, bool right) {
-        return counted_as(searched(boundaries, scalar(x, is_floating(x.dtype()) && !is_floating(dtype_of(boundaries)) ? DType::Float32 : dtype_of(boundaries)), right), out_int32);
+        return counted_as(
+            searched(boundaries,
+                     scalar(x, is_floating(x.dtype()) && !is_floating(dtype_of(boundaries)) ? DType::Float32
+                                                                                            : dtype_of(boundaries)),
+                     right),
+            out_int32);
       })
       .samples({{0.5, floats(4)}});
 }
 
 }  // namespace
 
-Value Picks::in_place(Value gathered) const { return place < 0 ? gathered : move_dims(gathered, counted(0, index_rank), counted(place, index_rank)); }
-Value Picks::in_front(Value values) const { return place < 0 ? values : move_dims(values, counted(place, index_rank), counted(0, index_rank)); }
+Value Picks::in_place(Value gathered) const {
+  return place < 0 ? gathered : move_dims(gathered, counted(0, index_rank), counted(place, index_rank));
+}
+Value Picks::in_front(Value values) const {
+  return place < 0 ? values : move_dims(values, counted(place, index_rank), counted(0, index_rank));
+}
 
 Picks picks(Value x, const std::vector<Value>& indices, const char* checked_for) {
-  BRASA_CHECK(static_cast<int64_t>(indices.size()) <= rank_of(x), "too many indices for tensor of dimension ", rank_of(x), " (got ", indices.size(), ")");
+  BRASA_CHECK(static_cast<int64_t>(indices.size()) <= rank_of(x), "too many indices for tensor of dimension ",
+              rank_of(x), " (got ", indices.size(), ")");
   Picks p;
   p.x = x;
   Shape shape;
@@ -259,9 +336,11 @@ Picks picks(Value x, const std::vector<Value>& indices, const char* checked_for)
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d]) continue;
     DType t = dtype_of(indices[d]);
-    BRASA_CHECK(t != DType::Bool && t != DType::UInt8, "index: a mask (", type_of(indices[d]),
-                ") gives a result whose size depends on the data, which is not supported yet; masked_fill, where and index_put with one value are");
-    BRASA_CHECK(is_index(t) || t == DType::Int16 || t == DType::Int8, "tensors used as indices must be long, int, byte or bool tensors, got ", type_of(indices[d]));
+    BRASA_CHECK(
+        t != DType::Bool && t != DType::UInt8, "index: a mask (", type_of(indices[d]),
+        ") gives a result whose size depends on the data, which is not supported yet; masked_fill, where and index_put with one value are");
+    BRASA_CHECK(is_index(t) || t == DType::Int16 || t == DType::Int8,
+                "tensors used as indices must be long, int, byte or bool tensors, got ", type_of(indices[d]));
     shape = first ? shape_of(indices[d]) : broadcast_shapes(shape, shape_of(indices[d]));
     first = false;
     p.dims.push_back(static_cast<int64_t>(d));

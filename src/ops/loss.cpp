@@ -16,7 +16,8 @@ Value reduced(Value loss, int64_t reduction) {
 
 // The cotangent of each element's loss from that of the reduced one.
 Value spread(Value ct, Value loss_shaped, int64_t reduction) {
-  if (reduction == kMean) return ct / count(loss_shaped, reduced_dims(std::nullopt, rank_of(loss_shaped)), dtype_of(ct));
+  if (reduction == kMean)
+    return ct / count(loss_shaped, reduced_dims(std::nullopt, rank_of(loss_shaped)), dtype_of(ct));
   return ct;
 }
 
@@ -84,8 +85,8 @@ void add_regression_backward(Table& t) {
 Value at_least(Value x, double low) { return where(lt(x, low), constant_like(x, low), x); }
 
 void check_binary(const char* op, Value x, Value y) {
-  BRASA_CHECK(rank_of(x) == rank_of(y), op, ": using a target size ", shape_of(y), " that is different to the input size ", shape_of(x),
-              " is not supported");
+  BRASA_CHECK(rank_of(x) == rank_of(y), op, ": using a target size ", shape_of(y),
+              " that is different to the input size ", shape_of(x), " is not supported");
   check_same_shape(op, x, y);
 }
 
@@ -107,7 +108,8 @@ void add_binary(Table& t) {
         Value dp = g * (p - y) / at_least((1 - p) * p, 1e-12);
         return std::vector{dp, g * (at_least(log1p(-p), -100) - at_least(log(p), -100)), dw};
       }))
-      .samples({{floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}, {floats(4).in(0.1, 0.9), floats(4).in(0, 1), floats(4), 0}});
+      .samples({{floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)},
+                {floats(4).in(0.1, 0.9), floats(4).in(0, 1), floats(4), 0}});
   t.op("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("The derivative of binary_cross_entropy.")
       .composed_in_opmath([](Value ct, Value p, Value y, Value w, int64_t reduction) {
@@ -147,13 +149,15 @@ void add_probability(Table& t) {
         }
         return reduced(loss, reduction);
       })
-      .samples({{floats(3, 5), floats(3, 5).in(0, 4), true, true, 1e-8, 1}, {floats(4).in(0.1, 2), floats(4), false, false, 1e-8, 2}});
+      .samples({{floats(3, 5), floats(3, 5).in(0, 4), true, true, 1e-8, 1},
+                {floats(4).in(0.1, 2), floats(4), false, false, 1e-8, 2}});
 }
 
 void add_margins(Table& t) {
   t.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("log(1 + exp(-y x)), reduced.")
-      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(-call("aten::log_sigmoid", {y * x}), reduction); })
+      .composed_in_opmath(
+          [](Value x, Value y, int64_t reduction) { return reduced(-call("aten::log_sigmoid", {y * x}), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
       .doc("x where y = 1, max(0, margin - x) where y = -1, reduced.")
@@ -165,7 +169,8 @@ void add_margins(Table& t) {
   t.op("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
       .doc("max(0, margin - y (x1 - x2)), reduced.")
       .composed_in_opmath([](Value a, Value b, Value y, double margin, int64_t reduction) {
-        BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) == rank_of(y), "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
+        BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) == rank_of(y),
+                    "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
                     shape_of(a), ", input2: ", shape_of(b), ", target: ", shape_of(y));
         return reduced(relu(-y * (a - b) + margin), reduction);
       })
@@ -174,15 +179,16 @@ void add_margins(Table& t) {
       .doc("1 - cos where y = 1, max(0, cos - margin) where y = -1, reduced.")
       .composed_in_opmath([](Value a, Value b, Value y, double margin, int64_t reduction) {
         BRASA_CHECK(rank_of(y) <= 1 && rank_of(a) == rank_of(y) + 1 && rank_of(b) == rank_of(y) + 1,
-                    "cosine_embedding_loss: expected a target of at most 1 dimension and inputs of one more, got ", type_of(a), ", ", type_of(b),
-                    " and ", type_of(y));
+                    "cosine_embedding_loss: expected a target of at most 1 dimension and inputs of one more, got ",
+                    type_of(a), ", ", type_of(b), " and ", type_of(y));
         constexpr double kEpsilon = 1e-12;  // PyTorch's, which keeps zero vectors finite
         std::vector<int64_t> last = {rank_of(y)};
         a = to_float(a);
         b = to_float(b);
         Value dot = sum(a * b, last), aa = sum(a * a, last) + kEpsilon, bb = sum(b * b, last) + kEpsilon;
         Value cosine = dot / sqrt(aa * bb);
-        Value alike = where(eq(y, 1), 1 - cosine, zeros_like(cosine)), apart = where(eq(y, -1), relu(cosine - margin), zeros_like(cosine));
+        Value alike = where(eq(y, 1), 1 - cosine, zeros_like(cosine)),
+              apart = where(eq(y, -1), relu(cosine - margin), zeros_like(cosine));
         return reduced(alike + apart, reduction);
       })
       .samples({{floats(3, 5), floats(3, 5), ints(3)}});
@@ -195,17 +201,21 @@ void add_margins(Table& t) {
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 1.0}});
   t.op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor")
       .doc("max(0, margin + |anchor - positive| - |anchor - negative|), reduced.")
-      .composed_in_opmath([](Value anchor, Value positive, Value negative, double margin, double p, double eps, bool swap, int64_t reduction) {
-        BRASA_CHECK(rank_of(anchor) == rank_of(positive) && rank_of(anchor) == rank_of(negative),
-                    "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
-                    rank_of(anchor), "D, positive ", rank_of(positive), "D, and negative ", rank_of(negative), "D inputs");
-        BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin, " instead");
+      .composed_in_opmath([](Value anchor, Value positive, Value negative, double margin, double p, double eps,
+                             bool swap, int64_t reduction) {
+        BRASA_CHECK(
+            rank_of(anchor) == rank_of(positive) && rank_of(anchor) == rank_of(negative),
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
+            rank_of(anchor), "D, positive ", rank_of(positive), "D, and negative ", rank_of(negative), "D inputs");
+        BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin,
+                    " instead");
         auto distance = [&](Value a, Value b) { return call("aten::pairwise_distance", {a, b, p, eps}); };
         Value near = distance(anchor, positive), far = distance(anchor, negative);
         if (swap) far = minimum(far, distance(positive, negative));
         return reduced(relu(margin + near - far), reduction);
       })
-      .samples({{floats(3, 5), floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(3, 5), floats(3, 5), 0.5, 1.0, 1e-6, true, 0}});
+      .samples({{floats(3, 5), floats(3, 5), floats(3, 5)},
+                {floats(3, 5), floats(3, 5), floats(3, 5), 0.5, 1.0, 1e-6, true, 0}});
 }
 
 }  // namespace

@@ -17,7 +17,10 @@ RowBuilder function(Table& t, const char* name, const char* doc, double low = -2
   return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x) { return prim::unary(primitive.text, to_float(x)); })
-      .samples({{floats(3, 5).in(low, high)}, {floats(7).strided(2).in(low, high)}, {floats(0)}, {ints(4).in(std::ceil(low), 1)}});
+      .samples({{floats(3, 5).in(low, high)},
+                {floats(7).strided(2).in(low, high)},
+                {floats(0)},
+                {ints(4).in(std::ceil(low), 1)}});
 }
 
 // A primitive that keeps integers as they are and has derivative 0.
@@ -59,10 +62,18 @@ void add_functions(Table& t) {
   function<"erfc">(t, "erfc", "1 - erf(self), exact where it is small.");
   function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9);
   function<"lgamma">(t, "lgamma", "The logarithm of |Γ(self)|.", 0.5, 4);
-  for (auto [name, of] : {std::pair{"aten::arccos", "aten::acos"}, {"aten::arcsin", "aten::asin"}, {"aten::arctan", "aten::atan"},
-                          {"aten::arccosh", "aten::acosh"}, {"aten::arcsinh", "aten::asinh"}, {"aten::arctanh", "aten::atanh"},
-                          {"aten::special_erf", "aten::erf"}, {"aten::special_erfc", "aten::erfc"}, {"aten::special_erfinv", "aten::erfinv"},
-                          {"aten::special_exp2", "aten::exp2"}, {"aten::special_expm1", "aten::expm1"}, {"aten::special_log1p", "aten::log1p"},
+  for (auto [name, of] : {std::pair{"aten::arccos", "aten::acos"},
+                          {"aten::arcsin", "aten::asin"},
+                          {"aten::arctan", "aten::atan"},
+                          {"aten::arccosh", "aten::acosh"},
+                          {"aten::arcsinh", "aten::asinh"},
+                          {"aten::arctanh", "aten::atanh"},
+                          {"aten::special_erf", "aten::erf"},
+                          {"aten::special_erfc", "aten::erfc"},
+                          {"aten::special_erfinv", "aten::erfinv"},
+                          {"aten::special_exp2", "aten::exp2"},
+                          {"aten::special_expm1", "aten::expm1"},
+                          {"aten::special_log1p", "aten::log1p"},
                           {"aten::special_gammaln", "aten::lgamma"}})
     t.alias(name, of);
 }
@@ -102,9 +113,10 @@ void add_signs(Table& t) {
   t.op("aten::neg(Tensor self) -> Tensor")
       .doc("-self.")
       .composed([](Value x) {
-        BRASA_CHECK(dtype_of(x) != DType::Bool,
-                    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-                    "`logical_not()` operator instead.");
+        BRASA_CHECK(
+            dtype_of(x) != DType::Bool,
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+            "`logical_not()` operator instead.");
         return -x;
       })
       .samples({{floats(3, 5)}, {ints(4)}, {floats(0)}});
@@ -154,8 +166,9 @@ void add_signs(Table& t) {
   t.op("aten::heaviside(Tensor self, Tensor values) -> Tensor")
       .doc("0 below 0, 1 above, and values at 0.")
       .composed([](Value x, Value values) {
-        BRASA_CHECK(dtype_of(x) == dtype_of(values), "heaviside is not yet implemented for tensors with different dtypes, got ",
-                    name(dtype_of(x)), " and ", name(dtype_of(values)));
+        BRASA_CHECK(dtype_of(x) == dtype_of(values),
+                    "heaviside is not yet implemented for tensors with different dtypes, got ", name(dtype_of(x)),
+                    " and ", name(dtype_of(values)));
         auto [a, v] = promoted(x, values);
         return where(eq(a, 0), v, convert(gt(a, 0), dtype_of(a)));
       })
@@ -226,12 +239,12 @@ void add_simple(Table& t) {
       .composed_in_opmath([](Value v) {
         Value x = to_float(v);
         Value safe = where(gt(x, 0), x, constant_like(x, 1));
-        Value y = where(gt(x, 0), -(x * log(safe)), where(eq(x, 0), zeros_like(x), constant_like(x, -std::numeric_limits<double>::infinity())));
+        Value y = where(gt(x, 0), -(x * log(safe)),
+                        where(eq(x, 0), zeros_like(x), constant_like(x, -std::numeric_limits<double>::infinity())));
         return where(is_nan(x), x, y);
       })
-      .vjp(own_derivative([](const Saved& s) {
-        return std::vector{where(is_nan(s.in(0)), s.in(0), s.ct() * (-log(s.in(0)) - 1))};
-      }))
+      .vjp(own_derivative(
+          [](const Saved& s) { return std::vector{where(is_nan(s.in(0)), s.in(0), s.ct() * (-log(s.in(0)) - 1))}; }))
       .samples({{floats(3, 5).in(0.1, 2)}});
 }
 
@@ -289,9 +302,8 @@ void add_of_two(Table& t) {
         double inf = std::numeric_limits<double>::infinity();
         return where(logical_or(eq(p, inf), eq(q, inf)), constant_like(h, inf), h);
       })
-      .vjp(own_derivative([](const Saved& s) {
-        return std::vector{s.ct() * (s.in(0) / s.out()), s.ct() * (s.in(1) / s.out())};
-      }))
+      .vjp(own_derivative(
+          [](const Saved& s) { return std::vector{s.ct() * (s.in(0) / s.out()), s.ct() * (s.in(1) / s.out())}; }))
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}});
   t.op("aten::nextafter(Tensor self, Tensor other) -> Tensor")
       .doc("The next representable number towards other.")
@@ -320,7 +332,8 @@ void add_of_two(Table& t) {
         return maximum(x, y) + log1p(prim::unary("exp2", d)) * (1 / std::log(2.0));
       })
       .vjp(own_derivative([](const Saved& s) {
-        return std::vector{s.ct() / (1 + prim::unary("exp2", s.in(1) - s.in(0))), s.ct() / (1 + prim::unary("exp2", s.in(0) - s.in(1)))};
+        return std::vector{s.ct() / (1 + prim::unary("exp2", s.in(1) - s.in(0))),
+                           s.ct() / (1 + prim::unary("exp2", s.in(0) - s.in(1)))};
       }))
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -343,14 +356,16 @@ std::vector<Value> x_log_derivative(const Saved& s) {
     return scalar(Number(s.args[i]), dtype_of(s.out()));
   };
   Value x = value(0), y = value(1);
-  Value dx = where(logical_and(eq(x, 0), le(y, plus_one ? -1 : 0)), zeros_like(s.ct()), x_log(plus_one ? "log1p" : "log", s.ct(), y));
+  Value dx = where(logical_and(eq(x, 0), le(y, plus_one ? -1 : 0)), zeros_like(s.ct()),
+                   x_log(plus_one ? "log1p" : "log", s.ct(), y));
   return {dx, s.ct() * x / (plus_one ? y + 1 : y)};
 }
 
 template <bool plus_one>
 void add_x_log(Table& t, const char* name, const char* tensor, const char* scalar_other, const char* scalar_self) {
   static constexpr const char* log = plus_one ? "log1p" : "log";
-  const char* doc = plus_one ? "self * log(1 + other), and 0 where self is 0." : "self * log(other), and 0 where self is 0.";
+  const char* doc =
+      plus_one ? "self * log(1 + other), and 0 where self is 0." : "self * log(other), and 0 where self is 0.";
   t.op(str("aten::", name, tensor, "(Tensor self, Tensor other) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value a, Value b) { return x_log(log, a, b); })
@@ -380,14 +395,10 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double largest(DType t) {
   switch (t) {
-    case DType::Float16:
-      return 65504;
-    case DType::BFloat16:
-      return 0x1.fep127;
-    case DType::Float32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
+    case DType::Float16: return 65504;
+    case DType::BFloat16: return 0x1.fep127;
+    case DType::Float32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
   }
 }
 

@@ -59,19 +59,28 @@ void add_overloads(Table& t, const char* name, const char* what) {
       .samples({{floats(3, 5)}, {floats(4), false}});
   t.op(str("aten::", name, ".dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"))
       .doc(str(what, " along dim."))
-      .composed([](Value x, Dims dim, bool unbiased, bool keep) { return moment<root>(x, dim, correction_of(unbiased), keep); })
+      .composed([](Value x, Dims dim, bool unbiased, bool keep) {
+        return moment<root>(x, dim, correction_of(unbiased), keep);
+      })
       .samples({{floats(3, 5), list({1})}, {floats(3, 5), list({0}), false, true}});
   t.op(str("aten::", name, "_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"))
       .doc(str(what, " and mean of all elements."))
       .composed([](Value x, bool unbiased) { return moments<root>(x, std::nullopt, correction_of(unbiased), false); })
       .samples({{floats(3, 5)}});
-  t.op(str("aten::", name, "_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"))
+  t.op(str("aten::", name,
+           "_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)"))
       .doc(str(what, " and mean along dim."))
-      .composed([](Value x, Dims dim, bool unbiased, bool keep) { return moments<root>(x, dim, correction_of(unbiased), keep); })
+      .composed([](Value x, Dims dim, bool unbiased, bool keep) {
+        return moments<root>(x, dim, correction_of(unbiased), keep);
+      })
       .samples({{floats(3, 5), list({1})}});
-  t.op(str("aten::", name, "_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"))
+  t
+      .op(str(
+          "aten::", name,
+          "_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"))
       .doc(str(what, " (divided by n - correction, 1 if not given) and mean along dim."))
-      .composed([](Value x, Dims dim, Number correction, bool keep) { return moments<root>(x, dim, correction.arg(), keep); })
+      .composed(
+          [](Value x, Dims dim, Number correction, bool keep) { return moments<root>(x, dim, correction.arg(), keep); })
       .samples({{floats(3, 5), list({1}), 0}, {floats(3, 5), ir::Arg(), ir::Arg(), true}});
 }
 
@@ -80,7 +89,9 @@ void add_overloads(Table& t, const char* name, const char* what) {
 void add_moments(Table& t) {
   t.op("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .doc("Σ(x - mean)² / max(0, n - correction) along dim; the correction is 1 if not given.")
-      .composed([](Value x, Dims dim, std::optional<Number> correction, bool keep) { return variance("var", x, dim, correction, keep); })
+      .composed([](Value x, Dims dim, std::optional<Number> correction, bool keep) {
+        return variance("var", x, dim, correction, keep);
+      })
       .vjp(own_derivative(variance_derivative))
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), 0, true}, {floats(4), ir::Arg(), 2}});
   t.op("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")

@@ -25,8 +25,8 @@ Value cat(std::vector<Value> xs, int64_t dim) {
   dim = wrap_dim(dim, rank_of(parts[0]));
   for (size_t i = 0; i < parts.size(); ++i) {
     BRASA_CHECK(rank_of(parts[i]) > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    BRASA_CHECK(rank_of(parts[i]) == rank_of(parts[0]), "Tensors must have same number of dimensions: got ", rank_of(parts[0]),
-                " and ", rank_of(parts[i]));
+    BRASA_CHECK(rank_of(parts[i]) == rank_of(parts[0]), "Tensors must have same number of dimensions: got ",
+                rank_of(parts[0]), " and ", rank_of(parts[i]));
     for (int64_t d = 0; d < rank_of(parts[0]); ++d)
       BRASA_CHECK(d == dim || same_size(size_of(parts[0], d), size_of(parts[i], d)),
                   "Sizes of tensors must match except in dimension ", dim, ". Expected size ", size_of(parts[0], d),
@@ -42,8 +42,8 @@ Value stack(std::vector<Value> xs, int64_t dim) {
   for (size_t i = 0; i < xs.size(); ++i) {
     bool same = rank_of(xs[i]) == rank_of(xs[0]);
     for (int64_t d = 0; same && d < rank_of(xs[0]); ++d) same = same_size(size_of(xs[i], d), size_of(xs[0], d));
-    BRASA_CHECK(same, "stack expects each tensor to be equal size, but got ", shape_of(xs[0]), " at entry 0 and ", shape_of(xs[i]),
-                " at entry ", i);
+    BRASA_CHECK(same, "stack expects each tensor to be equal size, but got ", shape_of(xs[0]), " at entry 0 and ",
+                shape_of(xs[i]), " at entry ", i);
   }
   Shape shape = shape_of(xs[0]);
   shape.insert(shape.begin() + dim, Expr(1));
@@ -87,7 +87,8 @@ Value block_diag(std::vector<Value> xs) {
 }
 
 std::vector<Value> meshgrid(std::vector<Value> xs, std::string indexing) {
-  BRASA_CHECK(indexing == "ij" || indexing == "xy", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
+  BRASA_CHECK(indexing == "ij" || indexing == "xy",
+              "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
   Shape shape;
   bool swapped = indexing == "xy" && xs.size() >= 2;
   if (swapped) std::swap(xs[0], xs[1]);
@@ -123,8 +124,8 @@ Value roll_dim(Value x, Expr shift, int64_t dim) {
 }
 Value roll(Value x, Shape shifts, Dims dims) {
   if (dims.empty() && shifts.size() == 1) return prim::reshape(roll_dim(flattened(x), shifts[0], 0), shape_of(x));
-  BRASA_CHECK(!shifts.empty() && shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
-              ", dims:", dims.size());
+  BRASA_CHECK(!shifts.empty() && shifts.size() == dims.size(),
+              "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
   for (size_t i = 0; i < dims.size(); ++i)
     if (rank_of(x) > 0) x = roll_dim(x, shifts[i], wrap_dim(dims[i], rank_of(x)));
   return x;
@@ -135,21 +136,18 @@ Value rot90(Value x, int64_t k, Dims dims) {
   BRASA_CHECK(rank_of(x) >= 2, "expected total dims >= 2, but got total dims = ", rank_of(x));
   dims = wrap_dims(dims, rank_of(x));
   switch (((k % 4) + 4) % 4) {
-    case 1:
-      return transpose(prim::reverse(x, {dims[1]}), dims[0], dims[1]);
-    case 2:
-      return prim::reverse(x, dims);
-    case 3:
-      return transpose(prim::reverse(x, {dims[0]}), dims[0], dims[1]);
-    default:
-      return x;
+    case 1: return transpose(prim::reverse(x, {dims[1]}), dims[0], dims[1]);
+    case 2: return prim::reverse(x, dims);
+    case 3: return transpose(prim::reverse(x, {dims[0]}), dims[0], dims[1]);
+    default: return x;
   }
 }
 
 Value repeat(Value x, Shape times) {
   auto lead = static_cast<int64_t>(times.size()) - rank_of(x);
-  BRASA_CHECK(lead >= 0, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got ",
-              times, " for ", type_of(x));
+  BRASA_CHECK(lead >= 0,
+              "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got ", times,
+              " for ", type_of(x));
   Shape wide, out;
   Dims dims;
   for (int64_t d = 0; d < static_cast<int64_t>(times.size()); ++d) {
@@ -190,7 +188,9 @@ Value diag(Value x, int64_t offset) {
   BRASA_CHECK(rank_of(x) == 1 || rank_of(x) == 2, "diag(): Supports 1D or 2D tensors. Got ", rank_of(x), "D");
   return rank_of(x) == 1 ? diagonal_embedded(x, offset, 0, 1) : diagonal(x, offset, 0, 1);
 }
-Value diag_embed(Value x, int64_t offset, int64_t dim1, int64_t dim2) { return diagonal_embedded(at_least_1d(x), offset, dim1, dim2); }
+Value diag_embed(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
+  return diagonal_embedded(at_least_1d(x), offset, dim1, dim2);
+}
 Value diagflat(Value x, int64_t offset) { return diagonal_embedded(flattened(x), offset, 0, 1); }
 
 // --- copies and conversions ---
@@ -204,22 +204,26 @@ Value copy(Value x, Value source, bool) { return broadcast_to(convert(source, dt
 // [.., c r², h, w] -> [.., c, h r, w r].
 Value pixel_shuffle(Value x, int64_t r) {
   int64_t n = rank_of(x);
-  BRASA_CHECK(n >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", n, " dimension(s)");
+  BRASA_CHECK(n >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", n,
+              " dimension(s)");
   BRASA_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
-  BRASA_CHECK(same_size(ir::mod(size_of(x, n - 3), Expr(r * r)), 0),
-              "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
-              size_of(x, n - 3), " is not divisible by ", r * r);
+  BRASA_CHECK(
+      same_size(ir::mod(size_of(x, n - 3), Expr(r * r)), 0),
+      "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
+      size_of(x, n - 3), " is not divisible by ", r * r);
   Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), Expr(r * r)), Expr(r), Expr(r)});
   v = move_dims(v, {n - 2, n - 1}, {n - 1, n + 1});  // [.., c, h, r, w, r]
   return merge_dims(merge_dims(v, n, n + 1), n - 2, n - 1);
 }
 Value pixel_unshuffle(Value x, int64_t r) {
   int64_t n = rank_of(x);
-  BRASA_CHECK(n >= 3, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", n, " dimension(s)");
+  BRASA_CHECK(n >= 3, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", n,
+              " dimension(s)");
   BRASA_CHECK(r > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", r);
   for (int64_t d : {n - 2, n - 1})
-    BRASA_CHECK(same_size(ir::mod(size_of(x, d), Expr(r)), 0), "pixel_unshuffle expects height and width to be divisible by downscale_factor, but ",
-                size_of(x, d), " is not divisible by ", r);
+    BRASA_CHECK(same_size(ir::mod(size_of(x, d), Expr(r)), 0),
+                "pixel_unshuffle expects height and width to be divisible by downscale_factor, but ", size_of(x, d),
+                " is not divisible by ", r);
   Value v = split_dim(x, n - 1, {ir::floordiv(size_of(x, n - 1), Expr(r)), Expr(r)});
   v = split_dim(v, n - 2, {ir::floordiv(size_of(x, n - 2), Expr(r)), Expr(r)});  // [.., c, h, r, w, r]
   v = move_dims(v, {n - 1, n + 1}, {n - 2, n - 1});
@@ -227,8 +231,9 @@ Value pixel_unshuffle(Value x, int64_t r) {
 }
 Value channel_shuffle(Value x, Expr groups) {
   BRASA_CHECK(rank_of(x) > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", shape_of(x));
-  BRASA_CHECK(is_less(0, groups) && same_size(ir::mod(size_of(x, 1), groups), 0), "Number of channels must be divisible by groups. Got ",
-              size_of(x, 1), " channels and ", groups, " groups.");
+  BRASA_CHECK(is_less(0, groups) && same_size(ir::mod(size_of(x, 1), groups), 0),
+              "Number of channels must be divisible by groups. Got ", size_of(x, 1), " channels and ", groups,
+              " groups.");
   Value v = split_dim(x, 1, {groups, ir::floordiv(size_of(x, 1), groups)});
   return merge_dims(transpose(v, 1, 2), 1, 2);
 }
@@ -236,59 +241,124 @@ Value channel_shuffle(Value x, Expr groups) {
 void add_joins(Table& t) {
   const std::vector<Sample> lists = {{std::vector<TensorSample>{floats(2, 3), floats(1, 3), floats(0)}},
                                      {std::vector<TensorSample>{floats(2, 3), ints(2, 1)}, -1}};
-  t.op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor").doc("Tensors one after the other along a dimension.").composed(cat).samples(lists);
+  t.op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor")
+      .doc("Tensors one after the other along a dimension.")
+      .composed(cat)
+      .samples(lists);
   t.alias("aten::concat", "aten::cat");
   t.alias("aten::concatenate", "aten::cat");
   t.op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor")
-      .doc("Tensors of one shape along a new dimension.").composed(stack).samples({{std::vector<TensorSample>{floats(2, 3), floats(2, 3)}, -1}});
-  const std::vector<Sample> stacks = {{std::vector<TensorSample>{floats(2), floats(2)}}, {std::vector<TensorSample>{floats(2, 3), floats(2, 3)}}};
-  t.op("aten::hstack(Tensor[] tensors) -> Tensor").doc("Joined along the second dimension, or the only one.").composed(hstack).samples(stacks);
-  t.op("aten::vstack(Tensor[] tensors) -> Tensor").doc("Joined along the first of two or more dimensions.").composed(vstack).samples(stacks);
+      .doc("Tensors of one shape along a new dimension.")
+      .composed(stack)
+      .samples({{std::vector<TensorSample>{floats(2, 3), floats(2, 3)}, -1}});
+  const std::vector<Sample> stacks = {{std::vector<TensorSample>{floats(2), floats(2)}},
+                                      {std::vector<TensorSample>{floats(2, 3), floats(2, 3)}}};
+  t.op("aten::hstack(Tensor[] tensors) -> Tensor")
+      .doc("Joined along the second dimension, or the only one.")
+      .composed(hstack)
+      .samples(stacks);
+  t.op("aten::vstack(Tensor[] tensors) -> Tensor")
+      .doc("Joined along the first of two or more dimensions.")
+      .composed(vstack)
+      .samples(stacks);
   t.alias("aten::row_stack", "aten::vstack");
-  t.op("aten::dstack(Tensor[] tensors) -> Tensor").doc("Joined along the third dimension.").composed(dstack).samples(stacks);
-  t.op("aten::column_stack(Tensor[] tensors) -> Tensor").doc("Vectors as columns, matrices beside each other.").composed(column_stack).samples(stacks);
+  t.op("aten::dstack(Tensor[] tensors) -> Tensor")
+      .doc("Joined along the third dimension.")
+      .composed(dstack)
+      .samples(stacks);
+  t.op("aten::column_stack(Tensor[] tensors) -> Tensor")
+      .doc("Vectors as columns, matrices beside each other.")
+      .composed(column_stack)
+      .samples(stacks);
   t.op("aten::block_diag(Tensor[] tensors) -> Tensor")
-      .doc("Matrices along the diagonal of one, zeros elsewhere.").composed(block_diag).samples({{std::vector<TensorSample>{floats(2, 3), floats(2)}}});
+      .doc("Matrices along the diagonal of one, zeros elsewhere.")
+      .composed(block_diag)
+      .samples({{std::vector<TensorSample>{floats(2, 3), floats(2)}}});
   const std::vector<Sample> axes = {{std::vector<TensorSample>{floats(2), floats(3)}}};
-  t.op("aten::meshgrid(Tensor[] tensors) -> Tensor[]").doc("Coordinates of a grid, the first tensor along the first dimension.").composed(meshgrid_ij).samples(axes);
+  t.op("aten::meshgrid(Tensor[] tensors) -> Tensor[]")
+      .doc("Coordinates of a grid, the first tensor along the first dimension.")
+      .composed(meshgrid_ij)
+      .samples(axes);
   t.op("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
       .doc("Coordinates of a grid; with 'xy' the first tensor runs along the second dimension.")
-      .composed(meshgrid).samples({{std::vector<TensorSample>{floats(2), floats(3)}, "xy"}});
+      .composed(meshgrid)
+      .samples({{std::vector<TensorSample>{floats(2), floats(3)}, "xy"}});
 }
 
 void add_repetitions(Table& t) {
-  t.op("aten::flip(Tensor self, int[] dims) -> Tensor").doc("Dimensions counted from their ends.").composed(flip).samples({{floats(2, 3), list({0, -1})}, {floats(0, 2), list({0})}});
-  t.op("aten::fliplr(Tensor self) -> Tensor").doc("The second dimension counted from its end.").composed(fliplr).samples({{floats(2, 3)}});
-  t.op("aten::flipud(Tensor self) -> Tensor").doc("The first dimension counted from its end.").composed(flipud).samples({{floats(2, 3)}});
+  t.op("aten::flip(Tensor self, int[] dims) -> Tensor")
+      .doc("Dimensions counted from their ends.")
+      .composed(flip)
+      .samples({{floats(2, 3), list({0, -1})}, {floats(0, 2), list({0})}});
+  t.op("aten::fliplr(Tensor self) -> Tensor")
+      .doc("The second dimension counted from its end.")
+      .composed(fliplr)
+      .samples({{floats(2, 3)}});
+  t.op("aten::flipud(Tensor self) -> Tensor")
+      .doc("The first dimension counted from its end.")
+      .composed(flipud)
+      .samples({{floats(2, 3)}});
   t.op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
-      .doc("Elements moved along dimensions; what leaves at the end enters at the start.").composed(roll)
-      .samples({{floats(3, 4), list({1, -1}), list({0, 1})}, {floats(5), list({7})}, {floats(0, 2), list({1}), list({0})}});
-  t.op("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor").doc("Turned by k quarters in the plane of two dimensions.").composed(rot90).samples({{floats(2, 3)}, {floats(2, 3), -1}});
-  t.op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor").doc("The whole repeated along each dimension.").composed(repeat).samples({{floats(2, 3), list({2, 1, 3})}, {floats(2), list({0})}});
-  t.op("aten::tile(Tensor self, SymInt[] dims) -> Tensor").doc("The whole repeated along the last dimensions.").composed(tile).samples({{floats(2, 3), list({2})}});
+      .doc("Elements moved along dimensions; what leaves at the end enters at the start.")
+      .composed(roll)
+      .samples(
+          {{floats(3, 4), list({1, -1}), list({0, 1})}, {floats(5), list({7})}, {floats(0, 2), list({1}), list({0})}});
+  t.op("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor")
+      .doc("Turned by k quarters in the plane of two dimensions.")
+      .composed(rot90)
+      .samples({{floats(2, 3)}, {floats(2, 3), -1}});
+  t.op("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor")
+      .doc("The whole repeated along each dimension.")
+      .composed(repeat)
+      .samples({{floats(2, 3), list({2, 1, 3})}, {floats(2), list({0})}});
+  t.op("aten::tile(Tensor self, SymInt[] dims) -> Tensor")
+      .doc("The whole repeated along the last dimensions.")
+      .composed(tile)
+      .samples({{floats(2, 3), list({2})}});
   t.op("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
-      .doc("Each element repeated along a dimension, or each of all.").composed(repeat_interleave).samples({{floats(2, 3), 2, 1}, {floats(2, 2), 3}});
+      .doc("Each element repeated along a dimension, or each of all.")
+      .composed(repeat_interleave)
+      .samples({{floats(2, 3), 2, 1}, {floats(2, 2), 3}});
 }
 
 void add_triangles(Table& t) {
   const std::vector<Sample> matrices = {{floats(3, 4)}, {floats(2, 3, 3), -1}, {floats(2, 0)}};
-  t.op("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor").doc("Zeros above a diagonal of each matrix.").composed(tril).samples(matrices);
-  t.op("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor").doc("Zeros below a diagonal of each matrix.").composed(triu).samples(matrices);
-  t.op("aten::diag(Tensor self, int diagonal=0) -> Tensor").doc("The diagonal of a matrix, or a matrix with this diagonal.").composed(diag).samples({{floats(3), 1}, {floats(3, 4), -1}});
+  t.op("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor")
+      .doc("Zeros above a diagonal of each matrix.")
+      .composed(tril)
+      .samples(matrices);
+  t.op("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor")
+      .doc("Zeros below a diagonal of each matrix.")
+      .composed(triu)
+      .samples(matrices);
+  t.op("aten::diag(Tensor self, int diagonal=0) -> Tensor")
+      .doc("The diagonal of a matrix, or a matrix with this diagonal.")
+      .composed(diag)
+      .samples({{floats(3), 1}, {floats(3, 4), -1}});
   t.op("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
-      .doc("The last dimension as diagonals of matrices.").composed(diag_embed).samples({{floats(2, 3)}, {floats(2, 3), -1, 0, 2}});
-  t.op("aten::diagflat(Tensor self, int offset=0) -> Tensor").doc("All elements as the diagonal of a matrix.").composed(diagflat).samples({{floats(2, 2), 1}});
+      .doc("The last dimension as diagonals of matrices.")
+      .composed(diag_embed)
+      .samples({{floats(2, 3)}, {floats(2, 3), -1, 0, 2}});
+  t.op("aten::diagflat(Tensor self, int offset=0) -> Tensor")
+      .doc("All elements as the diagonal of a matrix.")
+      .composed(diagflat)
+      .samples({{floats(2, 2), 1}});
 }
 
 void add_copies(Table& t) {
   const std::vector<Sample> any = {{floats(2, 3)}, {floats(2, 3).strided(2)}, {floats(0)}};
   t.op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
-      .doc("A copy.").composed([](Value x, OptText) { return x; }).samples(any);
+      .doc("A copy.")
+      .composed([](Value x, OptText) { return x; })
+      .samples(any);
   t.op("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
       .doc("The same values in row-major memory; a tensor library gives the tensor itself if it is so already.")
-      .composed([](Value x, std::string) { return x; }).samples(any);
+      .composed([](Value x, std::string) { return x; })
+      .samples(any);
   t.op("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
-      .doc("src in self's shape and dtype.").composed(copy).samples({{floats(2, 3), floats(3)}, {ints(2), floats(2)}});
+      .doc("src in self's shape and dtype.")
+      .composed(copy)
+      .samples({{floats(2, 3), floats(3)}, {ints(2), floats(2)}});
   const char* doc = "The tensor in another dtype; itself if it has that already.";
   t.op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
        "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
@@ -296,7 +366,8 @@ void add_copies(Table& t) {
       .composed([](Value x, OptDType dtype, OptText, OptText, OptBool, bool, OptText) { return converted(x, dtype); })
       .samples({{floats(2, 3), DType::Float64}, {floats(2), DType::Int64}});
   t.op("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
-      .doc(doc).composed([](Value x, DType dtype, bool, bool, OptText) { return convert(x, dtype); })
+      .doc(doc)
+      .composed([](Value x, DType dtype, bool, bool, OptText) { return convert(x, dtype); })
       .samples({{floats(2, 3), DType::BFloat16}, {ints(3), DType::Float32}});
   t.op("aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
        "memory_format=None) -> Tensor(a)")
@@ -305,23 +376,33 @@ void add_copies(Table& t) {
       .samples({{floats(2, 3), "cpu", DType::Float64}});
   t.op("aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
        "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
-      .doc(doc).composed([](Value x, OptDType dtype, OptText, OptText, OptBool, bool, bool, OptText) { return converted(x, dtype); })
+      .doc(doc)
+      .composed(
+          [](Value x, OptDType dtype, OptText, OptText, OptBool, bool, bool, OptText) { return converted(x, dtype); })
       .samples({{floats(2, 3), DType::Float64}});
   t.op("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
-      .doc("The tensor in the other's dtype.").composed([](Value x, Value other, bool, bool, OptText) { return convert(x, dtype_of(other)); })
+      .doc("The tensor in the other's dtype.")
+      .composed([](Value x, Value other, bool, bool, OptText) { return convert(x, dtype_of(other)); })
       .samples({{floats(2, 3), ints(1)}});
   t.op("aten::type_as(Tensor self, Tensor other) -> Tensor")
-      .doc("The tensor in the other's dtype.").composed([](Value x, Value other) { return convert(x, dtype_of(other)); })
+      .doc("The tensor in the other's dtype.")
+      .composed([](Value x, Value other) { return convert(x, dtype_of(other)); })
       .samples({{floats(2, 3), ints(1)}});
 }
 
 void add_pixels(Table& t) {
   t.op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
-      .doc("[…, C r², H, W] as […, C, H r, W r] (Shi et al. 2016).").composed(pixel_shuffle).samples({{floats(1, 8, 2, 3), 2}});
+      .doc("[…, C r², H, W] as […, C, H r, W r] (Shi et al. 2016).")
+      .composed(pixel_shuffle)
+      .samples({{floats(1, 8, 2, 3), 2}});
   t.op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
-      .doc("The inverse of pixel_shuffle.").composed(pixel_unshuffle).samples({{floats(1, 2, 4, 6), 2}});
+      .doc("The inverse of pixel_shuffle.")
+      .composed(pixel_unshuffle)
+      .samples({{floats(1, 2, 4, 6), 2}});
   t.op("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor")
-      .doc("Channels of `groups` groups in turn (Zhang et al. 2018).").composed(channel_shuffle).samples({{floats(1, 6, 2), 3}});
+      .doc("Channels of `groups` groups in turn (Zhang et al. 2018).")
+      .composed(channel_shuffle)
+      .samples({{floats(1, 6, 2), 3}});
   t.alias("aten::native_channel_shuffle", "aten::channel_shuffle");
 }
 

@@ -18,17 +18,19 @@ Shape without(const Shape& shape, int64_t dim) {
 
 void check_target(Value x, Value target, Value weight) {
   BRASA_CHECK(rank_of(x) >= 1, "nll_loss: expected input of at least 1 dimension, got ", type_of(x));
-  BRASA_CHECK(is_integral(dtype_of(target)), "expected scalar type Long but found ", name(dtype_of(target)), ": class targets are integers");
+  BRASA_CHECK(is_integral(dtype_of(target)), "expected scalar type Long but found ", name(dtype_of(target)),
+              ": class targets are integers");
   Shape want = without(shape_of(x), class_dim(x));
   bool same = rank_of(target) == static_cast<int64_t>(want.size());
   if (same && !want.empty())
-    BRASA_CHECK(same_size(size_of(target, 0), want[0]), "Expected input batch_size (", want[0], ") to match target batch_size (",
-                size_of(target, 0), ").");
+    BRASA_CHECK(same_size(size_of(target, 0), want[0]), "Expected input batch_size (", want[0],
+                ") to match target batch_size (", size_of(target, 0), ").");
   for (size_t d = 1; same && d < want.size(); ++d) same = same_size(size_of(target, static_cast<int64_t>(d)), want[d]);
-  BRASA_CHECK(same, "nll_loss: expected a target of shape ", want, " for input ", type_of(x), ", got ", type_of(target));
+  BRASA_CHECK(same, "nll_loss: expected a target of shape ", want, " for input ", type_of(x), ", got ",
+              type_of(target));
   BRASA_CHECK(!weight || (rank_of(weight) == 1 && same_size(size_of(weight, 0), size_of(x, class_dim(x)))),
-              "weight tensor should be defined either for all ", size_of(x, class_dim(x)), " classes or no classes but got weight tensor of shape: ",
-              weight ? shape_of(weight) : Shape{});
+              "weight tensor should be defined either for all ", size_of(x, class_dim(x)),
+              " classes or no classes but got weight tensor of shape: ", weight ? shape_of(weight) : Shape{});
 }
 
 // weight [C] along the class dimension of x.
@@ -60,10 +62,13 @@ Targets read_targets(Value x, Value target, Value weight, Expr ignore) {
   Value safe = where(out.valid, t, zeros_like(t));
   Value limit = full(Number(Arg(classes)), shape_of(t), DType::Int64);
   Value inside = logical_or(logical_not(out.valid), logical_and(ge(safe, 0), lt(safe, limit)));
-  Builder::current().graph().add_check(reduce(inside, all_dims(t), false, "and"), str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
+  Builder::current().graph().add_check(
+      reduce(inside, all_dims(t), false, "and"),
+      str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
   out.index = safe;
   Value one = full(1, shape_of(t), dtype_of(x));
-  out.weight = where(out.valid, weight ? convert(prim::gather(weight, {safe}, {0}), dtype_of(x)) : one, zeros_like(one));
+  out.weight =
+      where(out.valid, weight ? convert(prim::gather(weight, {safe}, {0}), dtype_of(x)) : one, zeros_like(one));
   return out;
 }
 
@@ -96,7 +101,8 @@ Value nll_pullback(Value ct, Value x, Value target, Value weight, int64_t reduct
 }
 
 // d/dweight[c] sums -x - loss (mean) or -x over the targets of class c.
-Value weight_pullback(Value ct, Value total_ct, Value x, Value target, int64_t reduction, Expr ignore, Value loss, Value total) {
+Value weight_pullback(Value ct, Value total_ct, Value x, Value target, int64_t reduction, Expr ignore, Value loss,
+                      Value total) {
   int64_t dim = class_dim(x);
   Value each = zeros_like(x);
   if (ct && reduction == kNone) each = -x * keep_dims(ct, shape_of(x), {dim});
@@ -124,18 +130,30 @@ Value nll_loss(Value x, Value target, Value weight, int64_t reduction, Expr igno
 
 void add_forms(Table& t) {
   for (const char* name : {"nll_loss_forward", "nll_loss2d_forward"})
-    t.op(str("aten::", name, "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"))
-        .doc("-weight[target] self[target], reduced by weighted mean (1), sum (2) or not (0), and the sum of the weights.")
-        .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore) { return nll(x, target, w, reduction, ignore); })
+    t
+        .op(str(
+            "aten::", name,
+            "(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"))
+        .doc(
+            "-weight[target] self[target], reduced by weighted mean (1), sum (2) or not (0), and the sum of the weights.")
+        .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore) {
+          return nll(x, target, w, reduction, ignore);
+        })
         .vjp(own_derivative(nll_derivative))
         .samples({{floats(3, 2), ints(3), ir::Arg(), 1, -100}, {floats(3, 2, 4, 1), ints(3, 4, 1), floats(2), 0, 1}});
   for (const char* name : {"nll_loss", "nll_loss2d", "nll_loss_nd"})
-    t.op(str("aten::", name, "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"))
+    t.op(str("aten::", name,
+             "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"))
         .doc("-weight[target] self[target], reduced by weighted mean (1), sum (2) or not (0).")
-        .composed([](Value x, Value target, Value w, int64_t reduction, Expr ignore) { return nll_loss(x, target, w, reduction, ignore); })
+        .composed([](Value x, Value target, Value w, int64_t reduction, Expr ignore) {
+          return nll_loss(x, target, w, reduction, ignore);
+        })
         .samples({{floats(3, 2), ints(3)}, {floats(3, 2, 4), ints(3, 4), floats(2), 2, 0}});
   for (const char* name : {"nll_loss_backward", "nll_loss2d_backward"})
-    t.op(str("aten::", name, "(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"))
+    t
+        .op(str(
+            "aten::", name,
+            "(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"))
         .doc("The derivative of nll_loss.")
         .composed_in_opmath([](Value ct, Value x, Value target, Value w, int64_t reduction, Expr ignore, Value total) {
           check_target(x, target, w);
@@ -147,7 +165,8 @@ void add_forms(Table& t) {
 Value with_probabilities(Value scores, Value target, Value weight, int64_t reduction, double smoothing) {
   int64_t dim = class_dim(scores);
   check_same_shape("cross_entropy_loss", scores, target);
-  BRASA_CHECK(is_floating(dtype_of(target)), "Expected floating point type for target with class probabilities, got ", name(dtype_of(target)));
+  BRASA_CHECK(is_floating(dtype_of(target)), "Expected floating point type for target with class probabilities, got ",
+              name(dtype_of(target)));
   Value log_p = call("aten::_log_softmax", {scores, dim, false});
   Value classes = count(scores, {dim}, dtype_of(scores)), y = target;
   if (smoothing > 0) y = y * (1 - smoothing) + smoothing / classes;

@@ -18,7 +18,8 @@ Value norm(Value x, double p, const std::vector<int64_t>& dims, bool keep) {
   if (p == kInf || p == -kInf) {
     if (p == kInf) return reduce(abs(x), dims, keep, "max");
     for (int64_t d : dims)
-      BRASA_CHECK(!same_size(size_of(x, d), 0), "linalg.vector_norm cannot compute the -inf norm on an empty dimension, got ", type_of(x));
+      BRASA_CHECK(!same_size(size_of(x, d), 0),
+                  "linalg.vector_norm cannot compute the -inf norm on an empty dimension, got ", type_of(x));
     return reduce(abs(x), dims, keep, "min");
   }
   return pow(sum(pow(abs(x), p), dims, keep), 1 / p);
@@ -49,19 +50,22 @@ Value norm_pullback(Value x, Value y, Value ct, double p, const std::vector<int6
 }
 
 Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep, std::optional<DType> dtype) {
-  BRASA_CHECK(is_floating(dtype_of(v)), op, ": Expected a floating point or complex tensor as input. Got ", name(dtype_of(v)));
+  BRASA_CHECK(is_floating(dtype_of(v)), op, ": Expected a floating point or complex tensor as input. Got ",
+              name(dtype_of(v)));
   BRASA_CHECK(!dtype || is_floating(*dtype), op, ": dtype should be floating point, but got ", name(*dtype));
   DType out = dtype.value_or(dtype_of(v));
   Value x = convert(convert(v, out), opmath(out));
   std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
   if (p < 0 || p == kInf)
     for (int64_t d : dims)
-      BRASA_CHECK(!same_size(size_of(x, d), 0), op, " cannot compute the ", p, " norm on an empty dimension, got ", type_of(v));
+      BRASA_CHECK(!same_size(size_of(x, d), 0), op, " cannot compute the ", p, " norm on an empty dimension, got ",
+                  type_of(v));
   return convert(norm(x, p, dims, keep), out);
 }
 
 Value general(Value x, const std::optional<Number>& p, const Dims& dim, bool keep, Arg dtype) {
-  return call("aten::linalg_vector_norm", {x, p ? p->arg() : Arg(2), dim ? int_arg(*dim) : Arg(), keep, std::move(dtype)});
+  return call("aten::linalg_vector_norm",
+              {x, p ? p->arg() : Arg(2), dim ? int_arg(*dim) : Arg(), keep, std::move(dtype)});
 }
 
 }  // namespace
@@ -77,7 +81,10 @@ void add_norm(Table& t) {
         std::vector<int64_t> dims = reduced_dims(s.arg<Dims>(2), rank_of(x));
         return std::vector{norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims)};
       }))
-      .samples({{floats(3, 5)}, {floats(3, 5), 1, list({1})}, {floats(2, 3, 4), 3.5, list({0, 2}), true}, {floats(4), std::numeric_limits<double>::infinity()}});
+      .samples({{floats(3, 5)},
+                {floats(3, 5), 1, list({1})},
+                {floats(2, 3, 4), 3.5, list({0, 2}), true},
+                {floats(4), std::numeric_limits<double>::infinity()}});
   t.op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .doc("The p-norm of all elements.")
       .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })
@@ -88,7 +95,9 @@ void add_norm(Table& t) {
       .samples({{floats(3, 5), 2, DType::Float64}});
   t.op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("p-norms along dim.")
-      .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep) { return general(x, p, dim, keep, {}); })
+      .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep) {
+        return general(x, p, dim, keep, {});
+      })
       .samples({{floats(3, 5), 2, list({1})}, {floats(3, 5), ir::Arg(), list({0}), true}});
   t.op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .doc("p-norms along dim, of self first converted to dtype.")

@@ -50,8 +50,8 @@ Dims trailing_dims(const char* op, Value x, const Shape& shape) {
   BRASA_CHECK(n >= 1, op, ": expected normalized_shape to be at least 1-dimensional");
   bool fits = rank_of(x) >= n;
   for (int64_t d = 0; fits && d < n; ++d) fits = same_size(size_of(x, rank_of(x) - n + d), shape[d]);
-  BRASA_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape [*, ", shape, "], but got input of size ",
-              shape_of(x));
+  BRASA_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape [*, ", shape,
+              "], but got input of size ", shape_of(x));
   return counted(rank_of(x) - n, n);
 }
 
@@ -98,12 +98,14 @@ BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean
   if (rank_of(x) == 1 && same_size(size_of(x, 0), 0)) return {x, x, x, running_mean, running_var};
   Dims dims = all_but_channels(x);
   Expr channels = size_of(x, 1);
-  for (auto& [p, what] : {std::pair{weight, "weight"}, {bias, "bias"}, {running_mean, "running_mean"}, {running_var, "running_var"}})
+  for (auto& [p, what] :
+       {std::pair{weight, "weight"}, {bias, "bias"}, {running_mean, "running_mean"}, {running_var, "running_var"}})
     check_parameter("batch_norm", what, p, {channels});
   Value wide = to_opmath(x);
   DType kept = statistics_dtype(x, weight, bias);
   if (!training) {
-    BRASA_CHECK(running_mean && running_var, "batch_norm: expected running_mean and running_var to be defined when training=False");
+    BRASA_CHECK(running_mean && running_var,
+                "batch_norm: expected running_mean and running_var to be defined when training=False");
     Value rstd = rsqrt(to_opmath(running_var) + eps);
     Value y = (wide - by_channel(running_mean, x)) * along(rstd, 1, rank_of(x));
     Value none = prim::full(0, {Expr(0)}, kept);
@@ -119,7 +121,8 @@ BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean
   if (running_var) {
     // The running variance is the unbiased one.
     Value centred = wide - call("aten::detach", {s[1]});
-    r.running_var = updated(running_var, prim::reshape(sum(centred * centred, dims), {channels}) / (count(wide, dims, dtype_of(wide)) - 1));
+    r.running_var = updated(
+        running_var, prim::reshape(sum(centred * centred, dims), {channels}) / (count(wide, dims, dtype_of(wide)) - 1));
   }
   return r;
 }
@@ -130,7 +133,8 @@ Three native_batch_norm(Value x, Value w, Value b, Value rm, Value rv, bool trai
 }
 
 // ∂L/∂(input, weight, bias) of a norm with these statistics per channel; in evaluation they are constants.
-std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, Value rstd, bool training, const std::vector<bool>& mask) {
+std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, Value rstd, bool training,
+                                       const std::vector<bool>& mask) {
   Dims dims = all_but_channels(x);
   DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
   g = to_opmath(g);
@@ -148,8 +152,8 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
   return out;
 }
 
-std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value, Value, bool training,
-                                              double eps, std::vector<bool> mask) {
+std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value, Value,
+                                              bool training, double eps, std::vector<bool> mask) {
   Value m, rstd;
   if (training) {
     // From x again, not from what was saved: they depend on x in a second derivative.
@@ -172,7 +176,8 @@ Value grouped(Value x, int64_t groups) {
 
 Three group_normalized(Value x, Value weight, Value bias, int64_t groups, double eps) {
   BRASA_CHECK(rank_of(x) >= 2, "Expected at least 2 dimensions for input tensor but received ", rank_of(x));
-  BRASA_CHECK(groups > 0 && same_size(ir::mod(size_of(x, 1), Expr(groups)), 0), "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+  BRASA_CHECK(groups > 0 && same_size(ir::mod(size_of(x, 1), Expr(groups)), 0),
+              "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
               shape_of(x), " and num_groups=", groups);
   check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
   check_parameter("group_norm", "bias", bias, {size_of(x, 1)});
@@ -182,8 +187,8 @@ Three group_normalized(Value x, Value weight, Value bias, int64_t groups, double
   return {convert(y, dtype_of(x)), convert(squeeze(s[1], 2), kept), convert(squeeze(s[2], 2), kept)};
 }
 
-std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr, Expr, Expr, int64_t groups,
-                                       std::vector<bool> mask) {
+std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr, Expr, Expr,
+                                       int64_t groups, std::vector<bool> mask) {
   Dims dims = all_but_channels(x);
   DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
   Shape shape = shape_of(x);
@@ -201,7 +206,8 @@ std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Va
   return out;
 }
 
-Value instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool use_input_stats, double momentum, double eps, bool) {
+Value instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool use_input_stats, double momentum,
+                    double eps, bool) {
   if (!use_input_stats) return batch_normalized(x, weight, bias, rm, rv, false, momentum, eps).out;
   BRASA_CHECK(rank_of(x) >= 3, "instance_norm: expected at least 3D input (got ", type_of(x), ")");
   Value y = standardized(to_opmath(x), counted(2, rank_of(x) - 2), eps)[0];
@@ -213,7 +219,8 @@ Value instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool 
 std::array<Value, 2> rms(Value x, const Shape& shape, Value weight, std::optional<double> eps) {
   Dims dims = trailing_dims("rms_norm", x, shape);
   check_parameter("rms_norm", "weight", weight, shape);
-  double least = dtype_of(x) == DType::Float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  double least =
+      dtype_of(x) == DType::Float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
   Value wide = to_opmath(x), r = rsqrt(mean(wide * wide, dims, true) + eps.value_or(least));
   return {convert(scaled(wide * r, weight, {}), dtype_of(x)), r};
 }
@@ -237,8 +244,10 @@ void add_layer_norms(Table& t) {
       .vjp(own_derivative(standardize_vjp))
       .samples({{floats(3, 5), list({1}), 1e-5}, {floats(2, 3, 4), list({0, 2}), 1e-5}});
   t.op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
-      .doc("layer_norm, with the mean and 1/√(variance + eps) of each row.").composed(native_layer_norm)
-      .samples({{floats(3, 5), list({5}), floats(5), floats(5), 1e-5}, {floats(2, 3, 4), list({3, 4}), ir::None{}, ir::None{}, 1e-5}});
+      .doc("layer_norm, with the mean and 1/√(variance + eps) of each row.")
+      .composed(native_layer_norm)
+      .samples({{floats(3, 5), list({5}), floats(5), floats(5), 1e-5},
+                {floats(2, 3, 4), list({3, 4}), ir::None{}, ir::None{}, 1e-5}});
   t.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor")
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
       .composed([](Value x, Shape shape, Value w, Value b, double eps, bool) {
@@ -254,14 +263,18 @@ void add_layer_norms(Table& t) {
       .composed([](Value x, Shape shape, Value w, std::optional<double> eps) { return rms(x, shape, w, eps); })
       .samples({{floats(3, 5), list({5}), floats(5), 1e-5}});
   t.op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
-      .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016).").composed(weight_norm).samples({{floats(3, 4), floats(3, 1)}});
+      .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016).")
+      .composed(weight_norm)
+      .samples({{floats(3, 4), floats(3, 1)}});
 }
 
 void add_batch_norms(Table& t) {
   t.op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
-      .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training). The running "
-           "statistics are not changed: _native_batch_norm_legit_functional gives their new values.")
-      .composed(native_batch_norm).samples(kBatchNorm);
+      .doc(
+          "batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training). The running "
+          "statistics are not changed: _native_batch_norm_legit_functional gives their new values.")
+      .composed(native_batch_norm)
+      .samples(kBatchNorm);
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc("native_batch_norm, and the new running statistics.")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps) {
@@ -284,37 +297,49 @@ void add_batch_norms(Table& t) {
       })
       .samples({{floats(3, 2, 4), floats(2), floats(2), true, 0.1, 1e-5}});
   t.op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
-      .doc("(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
-           "statistics. The latter are not changed: _native_batch_norm_legit_functional gives their new values.")
+      .doc(
+          "(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
+          "statistics. The latter are not changed: _native_batch_norm_legit_functional gives their new values.")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
         return batch_normalized(x, w, b, rm, rv, training, momentum, eps).out;
       })
       .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.1, 1e-5, true}});
   t.op("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")
-      .doc("batch_norm of each sample by itself (Ulyanov et al. 2016).").composed(instance_norm)
+      .doc("batch_norm of each sample by itself (Ulyanov et al. 2016).")
+      .composed(instance_norm)
       .samples({{floats(3, 2, 4), floats(2), floats(2), ir::None{}, ir::None{}, true, 0.1, 1e-5, true}});
   t.op("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-      .doc("The gradients of batch_norm's input, weight and bias.").composed(native_batch_norm_backward)
-      .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2), true, 1e-5, std::vector<bool>{true, true, true}}});
+      .doc("The gradients of batch_norm's input, weight and bias.")
+      .composed(native_batch_norm_backward)
+      .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2),
+                 true, 1e-5, std::vector<bool>{true, true, true}}});
   t.op("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
       .doc("The gradients of batch_norm's input, weight and bias; save_var holds 1/√(variance + eps).")
-      .composed([](Value g, Value x, Value w, Value rm, Value rv, Value m, Value rstd, bool training, double eps, std::vector<bool> mask, Value) {
-        return native_batch_norm_backward(g, x, w, rm, rv, m, rstd, training, eps, mask);
-      })
-      .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2), true, 1e-5, std::vector<bool>{true, true, true}, tensor(DType::UInt8, {0})}});
+      .composed([](Value g, Value x, Value w, Value rm, Value rv, Value m, Value rstd, bool training, double eps,
+                   std::vector<bool> mask,
+                   Value) { return native_batch_norm_backward(g, x, w, rm, rv, m, rstd, training, eps, mask); })
+      .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2),
+                 true, 1e-5, std::vector<bool>{true, true, true}, tensor(DType::UInt8, {0})}});
 }
 
 void add_group_norms(Table& t) {
   t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
-      .composed([](Value x, Value w, Value b, Expr, Expr, Expr, int64_t groups, double eps) { return group_normalized(x, w, b, groups, eps); })
+      .composed([](Value x, Value w, Value b, Expr, Expr, Expr, int64_t groups, double eps) {
+        return group_normalized(x, w, b, groups, eps);
+      })
       .samples({{floats(2, 4, 3), floats(4), floats(4), 2, 4, 3, 2, 1e-5}});
   t.op("aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-      .doc("The gradients of group_norm's input, weight and bias.").composed(group_norm_backward)
-      .samples({{floats(2, 4, 3), floats(2, 4, 3), floats(2, 2), floats(2, 2), floats(4), 2, 4, 3, 2, std::vector<bool>{true, true, true}}});
+      .doc("The gradients of group_norm's input, weight and bias.")
+      .composed(group_norm_backward)
+      .samples({{floats(2, 4, 3), floats(2, 4, 3), floats(2, 2), floats(2, 2), floats(4), 2, 4, 3, 2,
+                 std::vector<bool>{true, true, true}}});
   t.op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor")
-      .doc("(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
-      .composed([](Value x, int64_t groups, Value w, Value b, double eps, bool) { return group_normalized(x, w, b, groups, eps)[0]; })
+      .doc(
+          "(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
+      .composed([](Value x, int64_t groups, Value w, Value b, double eps, bool) {
+        return group_normalized(x, w, b, groups, eps)[0];
+      })
       .samples({{floats(2, 4, 3), 2, floats(4), floats(4)}, {floats(2, 3), 1}});
 }
 

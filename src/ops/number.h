@@ -7,12 +7,12 @@ namespace brasa::ops {
 /// A Scalar argument: a literal, or a rank-0 value that is only known when the graph runs.
 class Number {
  public:
-  Number(ir::Arg a) : arg_(std::move(a)) {}      // NOLINT
-  Number(double v) : arg_(v) {}                   // NOLINT
-  Number(int v) : arg_(v) {}                      // NOLINT
-  Number(int64_t v) : arg_(v) {}                  // NOLINT
-  Number(bool v) : arg_(v) {}                     // NOLINT
-  Number(ir::Value v) : arg_(v) {}                // NOLINT
+  Number(ir::Arg a) : arg_(std::move(a)) {}  // NOLINT
+  Number(double v) : arg_(v) {}              // NOLINT
+  Number(int v) : arg_(v) {}                 // NOLINT
+  Number(int64_t v) : arg_(v) {}             // NOLINT
+  Number(bool v) : arg_(v) {}                // NOLINT
+  Number(ir::Value v) : arg_(v) {}           // NOLINT
 
   const ir::Arg& arg() const { return arg_; }
   bool is_value() const { return arg_.is<ir::Value>(); }

@@ -11,18 +11,21 @@ struct Side {
   Expr low, high;
 };
 std::vector<Side> sides(const char* op, Value x, const Shape& pad) {
-  BRASA_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * rank_of(x), op, ": expected pairs of numbers, at most one for each dimension of ",
-              type_of(x), ", got ", pad);
+  BRASA_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * rank_of(x), op,
+              ": expected pairs of numbers, at most one for each dimension of ", type_of(x), ", got ", pad);
   std::vector<Side> out;
-  for (size_t i = 0; i < pad.size() / 2; ++i) out.push_back({rank_of(x) - 1 - static_cast<int64_t>(i), pad[2 * i], pad[2 * i + 1]});
+  for (size_t i = 0; i < pad.size() / 2; ++i)
+    out.push_back({rank_of(x) - 1 - static_cast<int64_t>(i), pad[2 * i], pad[2 * i + 1]});
   return out;
 }
 
 // Negative padding cuts elements off.
 Value cropped(const char* op, Value x, const Side& s) {
-  Expr low = is_less(s.low, 0) ? -s.low : Expr(0), high = is_less(s.high, 0) ? -s.high : Expr(0), size = size_of(x, s.dim);
-  BRASA_CHECK(!is_less(size + s.low + s.high, 0), op, ": The input size ", size, ", plus negative padding ", s.low, " and ", s.high,
-              " resulted in a negative output size, which is invalid. Check dimension ", s.dim, " of your input.");
+  Expr low = is_less(s.low, 0) ? -s.low : Expr(0), high = is_less(s.high, 0) ? -s.high : Expr(0),
+       size = size_of(x, s.dim);
+  BRASA_CHECK(!is_less(size + s.low + s.high, 0), op, ": The input size ", size, ", plus negative padding ", s.low,
+              " and ", s.high, " resulted in a negative output size, which is invalid. Check dimension ", s.dim,
+              " of your input.");
   return narrow(x, s.dim, ir::min(low, size), ir::max(size - low - high, 0));
 }
 Expr positive(Expr e) { return is_less(e, 0) ? Expr(0) : e; }
@@ -43,12 +46,9 @@ enum class Mode { Reflect, Replicate, Circular };
 Value border(Value x, int64_t dim, Expr n, Mode mode, bool before) {
   Expr size = size_of(x, dim);
   switch (mode) {
-    case Mode::Reflect:
-      return prim::reverse(narrow(x, dim, before ? Expr(1) : size - 1 - n, n), {dim});
-    case Mode::Circular:
-      return narrow(x, dim, before ? size - n : Expr(0), n);
-    case Mode::Replicate:
-      break;
+    case Mode::Reflect: return prim::reverse(narrow(x, dim, before ? Expr(1) : size - 1 - n, n), {dim});
+    case Mode::Circular: return narrow(x, dim, before ? size - n : Expr(0), n);
+    case Mode::Replicate: break;
   }
   Shape shape = shape_of(x);
   shape[dim] = n;
@@ -59,12 +59,14 @@ void check_side(const char* op, Value x, const Side& s, Mode mode) {
   Expr size = size_of(x, s.dim);
   for (Expr n : {s.low, s.high}) {
     if (mode == Mode::Reflect)
-      BRASA_CHECK(is_less(n, size), "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (", s.low, ", ",
-                  s.high, ") at dimension ", s.dim, " of input ", shape_of(x));
+      BRASA_CHECK(is_less(n, size),
+                  "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (",
+                  s.low, ", ", s.high, ") at dimension ", s.dim, " of input ", shape_of(x));
     if (mode == Mode::Circular)
-      BRASA_CHECK(!is_less(size, n), "Padding value causes wrapping around more than once: padding (", s.low, ", ", s.high, ") at dimension ", s.dim, " of input ",
-                  shape_of(x));
-    if (mode == Mode::Replicate) BRASA_CHECK(is_less(0, size), op, ": Expected a non-empty dimension ", s.dim, ", but got ", type_of(x));
+      BRASA_CHECK(!is_less(size, n), "Padding value causes wrapping around more than once: padding (", s.low, ", ",
+                  s.high, ") at dimension ", s.dim, " of input ", shape_of(x));
+    if (mode == Mode::Replicate)
+      BRASA_CHECK(is_less(0, size), op, ": Expected a non-empty dimension ", s.dim, ", but got ", type_of(x));
   }
 }
 
@@ -114,7 +116,8 @@ Value padded_backward(const char* op, Value g, Value x, const Shape& pad, Mode m
 
 void check_pad_rank(const char* op, Value x, size_t n) {
   auto spatial = static_cast<int64_t>(n);
-  BRASA_CHECK(rank_of(x) == spatial + 1 || rank_of(x) == spatial + 2, op, ": Expected ", spatial + 1, "D or ", spatial + 2, "D (batch mode) tensor, but got ", type_of(x));
+  BRASA_CHECK(rank_of(x) == spatial + 1 || rank_of(x) == spatial + 2, op, ": Expected ", spatial + 1, "D or ",
+              spatial + 2, "D (batch mode) tensor, but got ", type_of(x));
 }
 
 template <Mode kMode>
@@ -135,7 +138,8 @@ Value pad(Value x, Shape pads, std::string mode, std::optional<double> value) {
   BRASA_CHECK(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
   if (mode == "reflect") return pad_by<Mode::Reflect>(x, pads);
   if (mode == "replicate") return pad_by<Mode::Replicate>(x, pads);
-  BRASA_CHECK(mode == "circular", "Unrecognised padding mode ", mode, ", expected constant, reflect, replicate or circular");
+  BRASA_CHECK(mode == "circular", "Unrecognised padding mode ", mode,
+              ", expected constant, reflect, replicate or circular");
   check_pad_rank("pad", x, pads.size() / 2);
   return padded("pad", x, pads, Mode::Circular);
 }
@@ -155,10 +159,13 @@ void add_pads(Table& t, const char* name, const char* what) {
     std::vector<int64_t> wide = shape;
     for (int i = 0; i < n; ++i) wide[2 + i] += 3;
     t.op(str("aten::", name, "_pad", n, "d(Tensor self, SymInt[", 2 * n, "] padding) -> Tensor"))
-        .doc(str("Around the last ", n, " dimensions, ", what, ".")).composed(pad_by<kMode>)
+        .doc(str("Around the last ", n, " dimensions, ", what, "."))
+        .composed(pad_by<kMode>)
         .samples({{tensor(DType::Float32, shape), Arg(pads)}});
-    t.op(str("aten::", name, "_pad", n, "d_backward(Tensor grad_output, Tensor self, SymInt[", 2 * n, "] padding) -> Tensor"))
-        .doc(str("The gradient of ", name, "_pad", n, "d's input.")).composed(pad_by_backward<kMode>)
+    t.op(str("aten::", name, "_pad", n, "d_backward(Tensor grad_output, Tensor self, SymInt[", 2 * n,
+             "] padding) -> Tensor"))
+        .doc(str("The gradient of ", name, "_pad", n, "d's input."))
+        .composed(pad_by_backward<kMode>)
         .samples({{tensor(DType::Float32, wide), tensor(DType::Float32, shape), Arg(pads)}});
   }
 }
@@ -167,13 +174,18 @@ void add_pads(Table& t, const char* name, const char* what) {
 
 void add_padding(Table& t) {
   t.op("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
-      .doc("One number around the last dimensions, listed from the last one as pairs (before, after); negative ones cut off.").composed(constant_pad)
+      .doc(
+          "One number around the last dimensions, listed from the last one as pairs (before, after); negative ones cut off.")
+      .composed(constant_pad)
       .samples({{floats(2, 3), list({1, 2}), 0.5}, {floats(4, 3), list({0, 0, -1, 2})}, {floats(0), list({1, 1})}});
   t.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
-      .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.").composed(pad)
+      .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.")
+      .composed(pad)
       .samples({{floats(2, 3), list({1, 2})}, {floats(1, 2, 4), list({1, 2}), "circular"}});
   t.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
-      .doc("pad, the mode as a number.").composed(pad_enum).samples({{floats(1, 2, 4), list({1, 2}), 0}});
+      .doc("pad, the mode as a number.")
+      .composed(pad_enum)
+      .samples({{floats(1, 2, 4), list({1, 2}), 0}});
   add_pads<Mode::Reflect>(t, "reflection", "mirrored at the border elements");
   add_pads<Mode::Replicate>(t, "replication", "the border elements repeated");
 }

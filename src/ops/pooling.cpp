@@ -14,14 +14,22 @@ struct Window {
   size_t spatial() const { return kernel.size(); }
 };
 
-Window window_of(size_t n, const Shape& kernel, const Shape& stride, const Shape& padding, const Shape& dilation, bool ceil_mode) {
-  Window w{repeated(kernel, n, "kernel_size"), {}, repeated(padding, n, "padding"), repeated(dilation, n, "dilation"), ceil_mode};
+Window window_of(size_t n, const Shape& kernel, const Shape& stride, const Shape& padding, const Shape& dilation,
+                 bool ceil_mode) {
+  Window w{repeated(kernel, n, "kernel_size"),
+           {},
+           repeated(padding, n, "padding"),
+           repeated(dilation, n, "dilation"),
+           ceil_mode};
   w.stride = stride.empty() ? w.kernel : repeated(stride, n, "stride");
   for (size_t d = 0; d < n; ++d) {
     BRASA_CHECK(is_less(0, w.kernel[d]) && is_less(0, w.stride[d]) && is_less(0, w.dilation[d]),
-                "pooling: kernel size, stride and dilation must be greater than zero, got ", w.kernel, ", ", w.stride, " and ", w.dilation);
-    BRASA_CHECK(!is_less(w.padding[d], 0) && !is_less(ir::floordiv((w.kernel[d] - 1) * w.dilation[d] + 1, 2), w.padding[d]),
-                "pad should be at most half of effective kernel size, but got pad=", w.padding, ", kernel_size=", w.kernel, " and dilation=", w.dilation);
+                "pooling: kernel size, stride and dilation must be greater than zero, got ", w.kernel, ", ", w.stride,
+                " and ", w.dilation);
+    BRASA_CHECK(
+        !is_less(w.padding[d], 0) && !is_less(ir::floordiv((w.kernel[d] - 1) * w.dilation[d] + 1, 2), w.padding[d]),
+        "pad should be at most half of effective kernel size, but got pad=", w.padding, ", kernel_size=", w.kernel,
+        " and dilation=", w.dilation);
   }
   return w;
 }
@@ -40,7 +48,8 @@ Value windows_of(Value x, const Window& w, const Number& fill) {
   std::vector<Expr> low(rank_of(x), Expr(0)), high = low, none = low;
   for (int64_t d = 0; d < n; ++d) {
     Expr size = size_of(x, d + 2), count = window_count(w, d, size), span = (w.kernel[d] - 1) * w.dilation[d] + 1;
-    BRASA_CHECK(is_less(0, count), "pooling: given input size ", shape_of(x), ", the calculated output size is too small");
+    BRASA_CHECK(is_less(0, count), "pooling: given input size ", shape_of(x),
+                ", the calculated output size is too small");
     low[d + 2] = w.padding[d];
     high[d + 2] = w.ceil_mode ? ir::max((count - 1) * w.stride[d] + span - size - w.padding[d], 0) : w.padding[d];
   }
@@ -52,8 +61,8 @@ Value windows_of(Value x, const Window& w, const Number& fill) {
 Value batched(const char* op, Value x, size_t n, bool& unbatched) {
   auto spatial = static_cast<int64_t>(n);
   unbatched = rank_of(x) == spatial + 1;
-  BRASA_CHECK(unbatched || rank_of(x) == spatial + 2, op, ": Expected ", spatial + 1, "D or ", spatial + 2, "D (batch mode) tensor for input, but got ",
-              type_of(x));
+  BRASA_CHECK(unbatched || rank_of(x) == spatial + 2, op, ": Expected ", spatial + 1, "D or ", spatial + 2,
+              "D (batch mode) tensor for input, but got ", type_of(x));
   for (int64_t d = unbatched ? 0 : 1; d < rank_of(x); ++d)
     BRASA_CHECK(!size_of(x, d).is(0), op, ": Expected non-zero size for non-batch dimensions, but got ", type_of(x));
   return unbatched ? unsqueeze(x, 0) : x;
@@ -65,18 +74,12 @@ Value restored(Value x, bool unbatched) { return unbatched ? squeeze(x, 0) : x; 
 Number lowest(DType t) {
   switch (t) {
     case DType::UInt8:
-    case DType::Bool:
-      return 0;
-    case DType::Int8:
-      return int64_t{INT8_MIN};
-    case DType::Int16:
-      return int64_t{INT16_MIN};
-    case DType::Int32:
-      return int64_t{INT32_MIN};
-    case DType::Int64:
-      return int64_t{INT64_MIN};
-    default:
-      return -std::numeric_limits<double>::infinity();
+    case DType::Bool: return 0;
+    case DType::Int8: return int64_t{INT8_MIN};
+    case DType::Int16: return int64_t{INT16_MIN};
+    case DType::Int32: return int64_t{INT32_MIN};
+    case DType::Int64: return int64_t{INT64_MIN};
+    default: return -std::numeric_limits<double>::infinity();
   }
 }
 
@@ -102,7 +105,8 @@ Value plane_index(const Window& w, Value best, Value x) {
     rest = prim::binary("div", rest, size);
   }
   for (int64_t d = 0; d < n; ++d) {
-    Value start = prim::iota(shape, d + 2, DType::Int64) * size_tensor(w.stride[d], shape) - size_tensor(w.padding[d], shape);
+    Value start =
+        prim::iota(shape, d + 2, DType::Int64) * size_tensor(w.stride[d], shape) - size_tensor(w.padding[d], shape);
     Value dilation = size_tensor(w.dilation[d], shape), p = start + at[d] * dilation;
     // Only a window of nothing but -inf has its first greatest element in the padding: it stands for the first one inside.
     Value inside = prim::binary("rem", p, dilation);
@@ -114,7 +118,8 @@ Value plane_index(const Window& w, Value best, Value x) {
 }
 
 template <int kSpatial>
-std::array<Value, 2> max_pool_with_indices(Value x, Shape kernel, Shape stride, Shape padding, Shape dilation, bool ceil_mode) {
+std::array<Value, 2> max_pool_with_indices(Value x, Shape kernel, Shape stride, Shape padding, Shape dilation,
+                                           bool ceil_mode) {
   Window w = window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
   bool unbatched;
   Value b = batched("max_pool", x, kSpatial, unbatched);
@@ -128,7 +133,8 @@ Value max_pool(Value x, Shape kernel, Shape stride, Shape padding, Shape dilatio
   Window w = window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
   bool unbatched;
   Value b = batched("max_pool", x, kSpatial, unbatched);
-  return restored(reduce(windows_of(b, w, lowest(dtype_of(x))), counted(kSpatial + 2, kSpatial), false, "max"), unbatched);
+  return restored(reduce(windows_of(b, w, lowest(dtype_of(x))), counted(kSpatial + 2, kSpatial), false, "max"),
+                  unbatched);
 }
 
 // The first maximum of each window takes the window's gradient. Each element gathers from the windows that it lies in.
@@ -141,7 +147,8 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
   MaxPool p = max_pooled(b, w);
   Shape shape = shape_of(p.windows);
   Value g = prim::reshape(s.ct(), shape_of(p.best));
-  Value wide = prim::broadcast(g, shape, counted(0, kSpatial + 2)), best = prim::broadcast(p.best, shape, counted(0, kSpatial + 2));
+  Value wide = prim::broadcast(g, shape, counted(0, kSpatial + 2)),
+        best = prim::broadcast(p.best, shape, counted(0, kSpatial + 2));
   Value mine = eq(prim::iota(shape, kSpatial + 2, DType::Int64), best);
   return {prim::reshape(pulled_through(b, p.windows, prim::select(mine, wide, zeros_like(wide))), shape_of(x))};
 }
@@ -159,7 +166,8 @@ Value max_unpooled(Value g, Value x, Value indices) {
   picked.push_back(windows);
   auto last = static_cast<int64_t>(planes.size());
   Value index = checked_forward_index(prim::reshape(indices, picked), plane, "max_pool_backward");
-  Value out = prim::scatter(full(0, flat, dtype_of(g)), indices_along(picked, last, index), prim::reshape(g, picked), counted(0, last + 1), "add");
+  Value out = prim::scatter(full(0, flat, dtype_of(g)), indices_along(picked, last, index), prim::reshape(g, picked),
+                            counted(0, last + 1), "add");
   return prim::reshape(out, shape_of(x));
 }
 
@@ -173,7 +181,8 @@ Value max_pool_backward(Value g, Value x, Shape, Shape, Shape, Shape, bool, Valu
 // The number of elements that each window is divided by, along dimension d of [batch, channels, windows…].
 Value window_sizes(const Window& w, size_t d, Expr size, const Shape& shape, bool with_padding, DType dtype) {
   auto dim = static_cast<int64_t>(d) + 2;
-  Value start = prim::iota({shape[dim]}, 0, DType::Int64) * size_tensor(w.stride[d], {shape[dim]}) - size_tensor(w.padding[d], {shape[dim]});
+  Value start = prim::iota({shape[dim]}, 0, DType::Int64) * size_tensor(w.stride[d], {shape[dim]}) -
+                size_tensor(w.padding[d], {shape[dim]});
   Value end = minimum(start + size_tensor(w.kernel[d], {shape[dim]}), size_tensor(size + w.padding[d], {shape[dim]}));
   if (!with_padding) {
     end = minimum(end, size_tensor(size, {shape[dim]}));
@@ -190,7 +199,9 @@ Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional
   Value total = sum(windows_of(b, w, 0), counted(n + 2, n));
   bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](Expr p) { return !p.is(0); });
   // Integers are divided as integers.
-  auto over = [&](Value size) { return is_integral(dtype_of(total), true) ? pointwise("div", total, size) : total / size; };
+  auto over = [&](Value size) {
+    return is_integral(dtype_of(total), true) ? pointwise("div", total, size) : total / size;
+  };
   if (divisor) {
     total = over(scalar(*divisor, dtype_of(total)));
   } else if (!w.ceil_mode && (count_include_pad || !padded)) {
@@ -209,7 +220,8 @@ Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional
 }
 
 template <int kSpatial>
-Value avg_pool(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
+Value avg_pool(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad,
+               std::optional<int64_t> divisor) {
   return avg_pooled(x, window_of(kSpatial, kernel, stride, padding, {Expr(1)}, ceil_mode), count_include_pad, divisor);
 }
 Value avg_pool1d(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad) {
@@ -218,8 +230,10 @@ Value avg_pool1d(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_m
 
 // The sum of windows is linear: its transpose takes the gradient divided by each window's size.
 template <int kSpatial>
-Value avg_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
-  Value wide_x = to_opmath(x), scale = avg_pool<kSpatial>(constant_like(wide_x, 1), kernel, stride, padding, ceil_mode, count_include_pad, divisor);
+Value avg_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode,
+                        bool count_include_pad, std::optional<int64_t> divisor) {
+  Value wide_x = to_opmath(x), scale = avg_pool<kSpatial>(constant_like(wide_x, 1), kernel, stride, padding, ceil_mode,
+                                                          count_include_pad, divisor);
   check_same_shape("avg_pool_backward", g, scale);
   Window w = window_of(kSpatial, kernel, stride, padding, {Expr(1)}, ceil_mode);
   bool unbatched;
@@ -240,7 +254,8 @@ struct Adaptive {
 };
 
 Adaptive adaptive(Expr size, Expr out) {
-  Expr positions = same_size(ir::mod(size, out), 0) ? ir::floordiv(size, out) : ir::min(ir::ceildiv(size, out) + 1, size);
+  Expr positions =
+      same_size(ir::mod(size, out), 0) ? ir::floordiv(size, out) : ir::min(ir::ceildiv(size, out) + 1, size);
   Shape shape = {out, positions};
   Value i = prim::iota(shape, 0, DType::Int64), n = size_tensor(size, shape), o = size_tensor(out, shape);
   Value start = prim::binary("div", i * n, o), end = prim::binary("div", (i + 1) * n + o - 1, o);
@@ -265,7 +280,8 @@ Value adaptive_avg(Value x, Shape out) {
   Value v = batched("adaptive_avg_pool", x, kSpatial, unbatched);
   for (int64_t d = 2; d < kSpatial + 2; ++d) {
     Expr size = size_of(v, d), o = out[d - 2];
-    BRASA_CHECK(!is_less(o, 0), "adaptive_avg_pool: elements of output_size must be greater than or equal to 0, got ", out);
+    BRASA_CHECK(!is_less(o, 0), "adaptive_avg_pool: elements of output_size must be greater than or equal to 0, got ",
+                out);
     if (same_size(o, 0)) {
       v = narrow(v, d, 0, 0);
       continue;
@@ -321,7 +337,8 @@ std::array<Value, 2> adaptive_max(Value x, Shape out) {
   for (int64_t d = kSpatial - 1; d >= 0; --d) {
     Expr size = size_of(b, d + 2);
     Value positions = size_tensor(adaptive(size, out[d]).positions, shape);
-    Value start = prim::binary("div", prim::iota(shape, d + 2, DType::Int64) * size_tensor(size, shape), size_tensor(out[d], shape));
+    Value start = prim::binary("div", prim::iota(shape, d + 2, DType::Int64) * size_tensor(size, shape),
+                               size_tensor(out[d], shape));
     Value p = start + prim::binary("rem", rest, positions);
     rest = prim::binary("div", rest, positions);
     index = index ? index + p * stride : p;
@@ -347,42 +364,66 @@ void add_pools(Table& t) {
   std::string size = str("int[", n, "]"), d = str(n, "d");
   std::string zero = n == 1 ? "[0]" : "0", one = n == 1 ? "[1]" : "1";
   std::string window = str("(Tensor self, ", size, " kernel_size, ", size, " stride=[], ", size, " padding=", zero);
-  const std::vector<Sample> maxes = {{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), list({1}), true},
+  const std::vector<Sample> maxes = {{sample({2, 3}, n, 6), list({2})},
+                                     {sample({2}, n, 7), list({3}), list({2}), list({1}), list({1}), true},
                                      {sample({1, 2}, n, 6), list({2}), list({1}), list({1}), list({2})}};
   t.op(str("aten::max_pool", d, window, ", ", size, " dilation=", one, ", bool ceil_mode=False) -> Tensor"))
-      .doc("The greatest element of each window.").composed(max_pool<n>).vjp(own_derivative(max_pool_vjp<n>)).samples(maxes);
-  t.op(str("aten::max_pool", d, "_with_indices", window, ", ", size, " dilation=", one, ", bool ceil_mode=False) -> (Tensor, Tensor)"))
+      .doc("The greatest element of each window.")
+      .composed(max_pool<n>)
+      .vjp(own_derivative(max_pool_vjp<n>))
+      .samples(maxes);
+  t.op(str("aten::max_pool", d, "_with_indices", window, ", ", size, " dilation=", one,
+           ", bool ceil_mode=False) -> (Tensor, Tensor)"))
       .doc("The greatest element of each window, and where the first such lies in its plane.")
-      .composed(max_pool_with_indices<n>).vjp(own_derivative(max_pool_vjp<n>)).samples(maxes);
+      .composed(max_pool_with_indices<n>)
+      .vjp(own_derivative(max_pool_vjp<n>))
+      .samples(maxes);
   const std::vector<Sample> adaptives = {{sample({2, 3}, n, 5), list({2})}, {sample({2}, n, 4), list({2})}};
   t.op(str("aten::adaptive_max_pool", d, "(Tensor self, ", size, " output_size) -> (Tensor, Tensor)"))
       .doc("The greatest elements of output_size windows that cover the plane, and where they lie in it.")
-      .composed(adaptive_max<n>).vjp(own_derivative(adaptive_max_vjp<n>)).samples(adaptives);
-  t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n, "] output_size) -> Tensor"))
-      .doc("The means of output_size windows that cover the plane.").composed_in_opmath(adaptive_avg<n>).samples(adaptives);
+      .composed(adaptive_max<n>)
+      .vjp(own_derivative(adaptive_max_vjp<n>))
+      .samples(adaptives);
+  t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
+           "] output_size) -> Tensor"))
+      .doc("The means of output_size windows that cover the plane.")
+      .composed_in_opmath(adaptive_avg<n>)
+      .samples(adaptives);
   if constexpr (n > 1) {
-    t.op(str("aten::max_pool", d, "_with_indices_backward(Tensor grad_output, Tensor self, ", size, " kernel_size, ", size, " stride, ", size, " padding, ", size,
-             " dilation, bool ceil_mode, Tensor indices) -> Tensor"))
-        .doc("Each window's gradient put where its index points.").composed(max_pool_backward<n>)
-        .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({2}), list({0}), list({1}), false, sample({2, 3}, n, 2).of(DType::Int64).in(0, 4)}});
+    t.op(str("aten::max_pool", d, "_with_indices_backward(Tensor grad_output, Tensor self, ", size, " kernel_size, ",
+             size, " stride, ", size, " padding, ", size, " dilation, bool ceil_mode, Tensor indices) -> Tensor"))
+        .doc("Each window's gradient put where its index points.")
+        .composed(max_pool_backward<n>)
+        .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({2}), list({0}), list({1}), false,
+                   sample({2, 3}, n, 2).of(DType::Int64).in(0, 4)}});
     t.op(str("aten::adaptive_max_pool", d, "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"))
-        .doc("Each window's gradient put where its index points.").composed(max_unpooled<n>)
+        .doc("Each window's gradient put where its index points.")
+        .composed(max_unpooled<n>)
         .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 4), sample({2, 3}, n, 2).of(DType::Int64).in(0, 4)}});
-    t.op(str("aten::avg_pool", d, window, ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"))
-        .doc("The mean of each window.").composed_in_opmath(avg_pool<n>)
-        .samples({{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), true, false}});
-    t.op(str("aten::avg_pool", d, "_backward(Tensor grad_output, Tensor self, ", size, " kernel_size, ", size, " stride, ", size,
-             " padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"))
-        .doc("Each window's gradient shared among its elements.").composed(avg_pool_backward<n>)
-        .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({}), list({0}), false, true, ir::None{}}});
+    t.op(str("aten::avg_pool", d, window,
+             ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"))
+        .doc("The mean of each window.")
+        .composed_in_opmath(avg_pool<n>)
+        .samples(
+            {{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), true, false}});
+    t.op(str("aten::avg_pool", d, "_backward(Tensor grad_output, Tensor self, ", size, " kernel_size, ", size,
+             " stride, ", size, " padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"))
+        .doc("Each window's gradient shared among its elements.")
+        .composed(avg_pool_backward<n>)
+        .samples(
+            {{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({}), list({0}), false, true, ir::None{}}});
     t.op(str("aten::_adaptive_avg_pool", d, "(Tensor self, SymInt[", n, "] output_size) -> Tensor"))
-        .doc("The means of output_size windows that cover the plane.").composed_in_opmath(adaptive_avg<n>).samples(adaptives);
+        .doc("The means of output_size windows that cover the plane.")
+        .composed_in_opmath(adaptive_avg<n>)
+        .samples(adaptives);
     t.op(str("aten::_adaptive_avg_pool", d, "_backward(Tensor grad_output, Tensor self) -> Tensor"))
-        .doc("Each window's gradient shared among its elements.").composed(adaptive_avg_backward<n>)
+        .doc("Each window's gradient shared among its elements.")
+        .composed(adaptive_avg_backward<n>)
         .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 5)}});
   } else {
     t.op("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor")
-        .doc("The mean of each window.").composed_in_opmath(avg_pool1d)
+        .doc("The mean of each window.")
+        .composed_in_opmath(avg_pool1d)
         .samples({{floats(2, 3, 6), list({2})}, {floats(2, 7), list({3}), list({2}), list({1}), true, false}});
   }
 }

@@ -24,7 +24,8 @@ DType floating(const char* op, OptDType dtype, DType otherwise) {
 // The words at `index` (flat, int64) of the stream as int64 in [0, 2^32).
 Value words(Value key, Value index) {
   Shape shape = shape_of(index);
-  Value seed = broadcast_to(squeeze(narrow(key, 0, 0, 1), 0), shape), offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), shape);
+  Value seed = broadcast_to(squeeze(narrow(key, 0, 0, 1), 0), shape),
+        offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), shape);
   return pointwise("bit_and", convert(prim::philox(seed, offset, index), DType::Int64), Number(int64_t{0xffffffff}));
 }
 
@@ -46,8 +47,8 @@ Value standard_normal(Value key, const Shape& shape, DType dtype) {
 
 // In [low, high).
 Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) {
-  BRASA_CHECK(!low.is_constant() || !high.is_constant() || low.constant() < high.constant(), "random_ expects 'from' to be less than 'to', but got from=",
-              low, " >= to=", high);
+  BRASA_CHECK(!low.is_constant() || !high.is_constant() || low.constant() < high.constant(),
+              "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
   Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
   Expr span = high - low;
   Value width = full(Number(Arg(span)), shape_of(i), DType::Int64), w = words(key, i);
@@ -109,7 +110,8 @@ void add_uniform(Table& t) {
         return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
       })
       .samples({{ints(3, 5), 10}});
-  t.op("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+  t.op("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " BRASA_OPTIONS
+       ", MemoryFormat? memory_format=None) -> Tensor")
       .doc("Integers, uniform in [low, high), in self's shape and dtype.")
       .random()
       .composed([](Value x, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
@@ -135,7 +137,8 @@ void add_uniform(Table& t) {
       .random()
       .composed([](Expr n, OptDType dtype, Text, Text, Flag, Value key) {
         BRASA_CHECK(!n.is_constant() || n.constant() >= 0, "n must be non-negative, got ", n);
-        return convert(prim::sort(words(key, prim::iota({n}, 0, DType::Int64)), 0, false)[1], dtype.value_or(DType::Int64));
+        return convert(prim::sort(words(key, prim::iota({n}, 0, DType::Int64)), 0, false)[1],
+                       dtype.value_or(DType::Int64));
       })
       .samples({{7}, {0}});
 }

@@ -14,7 +14,8 @@ DType sum_type(Value x, std::optional<DType> dtype) {
   return is_integral(dtype_of(x), true) ? DType::Int64 : dtype_of(x);
 }
 
-Value accumulated(Value x, const std::vector<int64_t>& dims, bool keep, std::optional<DType> dtype, const char* combiner) {
+Value accumulated(Value x, const std::vector<int64_t>& dims, bool keep, std::optional<DType> dtype,
+                  const char* combiner) {
   DType t = sum_type(x, dtype);
   return convert(reduce(convert(x, opmath(t)), dims, keep, combiner), t);
 }
@@ -25,7 +26,10 @@ Value sum_of(Value x, const Dims& dims, bool keep, std::optional<DType> dtype) {
 
 Value mean_of(Value x, const Dims& dims, bool keep, std::optional<DType> dtype) {
   DType t = dtype.value_or(dtype_of(x));
-  BRASA_CHECK(is_floating(t), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ", name(t));
+  BRASA_CHECK(
+      is_floating(t),
+      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+      name(t));
   return convert(mean(convert(x, opmath(t)), reduced_dims(dims, rank_of(x)), keep), t);
 }
 
@@ -69,7 +73,8 @@ void add_sums(Table& t) {
   t.op("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("The mean of what is not NaN.")
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) {
-        BRASA_CHECK(is_floating(dtype_of(x)), "nanmean(): expected input to have floating point or complex dtype but got ", name(dtype_of(x)));
+        BRASA_CHECK(is_floating(dtype_of(x)),
+                    "nanmean(): expected input to have floating point or complex dtype but got ", name(dtype_of(x)));
         DType out = dtype.value_or(dtype_of(x));
         Value total = sum_of(where(not_nan(x), x, zeros_like(x)), dim, keep, opmath(out));
         return convert(total / sum_of(convert(not_nan(x), opmath(out)), dim, keep, std::nullopt), out);
@@ -117,7 +122,8 @@ void add_truth(Table& t, const char* name, const char* doc) {
 
 void check_nonempty(const char* op, Value x, const std::vector<int64_t>& dims) {
   for (int64_t d : dims)
-    BRASA_CHECK(!same_size(size_of(x, d), 0), op, "(): Expected reduction dim ", d, " to have non-zero size, got ", type_of(x));
+    BRASA_CHECK(!same_size(size_of(x, d), 0), op, "(): Expected reduction dim ", d, " to have non-zero size, got ",
+                type_of(x));
 }
 
 template <Literal which>
@@ -151,7 +157,9 @@ Value index_of_extremum(const char* op, Value x, std::optional<int64_t> dim, boo
   int64_t rank = rank_of(x);
   if (!dim) {
     Expr n = type_of(x).numel();
-    BRASA_CHECK(!same_size(n, 0), op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    BRASA_CHECK(
+        !same_size(n, 0), op,
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
     Value r = prim::arg_reduce(prim::reshape(x, {n}), 0, which.text);
     return keep ? prim::reshape(r, Shape(rank, Expr(1))) : r;
   }
@@ -166,7 +174,8 @@ template <Literal which>
 void add_extremum(Table& t, const char* size) {
   auto op = [&](const char* schema) { return t.op(str("aten::", schema)); };
   bool max = which.text[1] == 'a';
-  op(max ? "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor" : "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
+  op(max ? "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+         : "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       .doc(str("The ", size, " element along dim; equal ones share the gradient."))
       .composed([](Value x, std::vector<int64_t> dim, bool keep) {
         return extremum<which>(which.text[1] == 'a' ? "amax" : "amin", x, reduced_dims(dim, rank_of(x)), keep);
@@ -232,7 +241,8 @@ void add_order(Table& t) {
       .composed([](Value x, Expr k, int64_t dim, bool keep) {
         dim = wrap_dim(dim, rank_of(x));
         if (rank_of(x) == 0) return std::array{x, full(0, {}, DType::Int64)};
-        BRASA_CHECK(!k.is_constant() || !size_of(x, dim).is_constant() || (k.constant() >= 1 && k.constant() <= size_of(x, dim).constant()),
+        BRASA_CHECK(!k.is_constant() || !size_of(x, dim).is_constant() ||
+                        (k.constant() >= 1 && k.constant() <= size_of(x, dim).constant()),
                     "kthvalue(): selected number k out of range for dimension ", dim, ": ", k, " of ", type_of(x));
         return ranked(x, dim, k - 1, keep);
       })

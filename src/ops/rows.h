@@ -23,6 +23,8 @@ void add_loss(Table& t);
 void add_nll(Table& t);
 void add_view(Table& t);
 void add_padding(Table& t);
+void add_fold(Table& t);
+void add_distance(Table& t);
 void add_movement(Table& t);
 void add_indexing(Table& t);
 void add_scatter(Table& t);

@@ -10,23 +10,27 @@ namespace brasa::ops {
 namespace {
 
 void check_index(const char* op, Value index) {
-  BRASA_CHECK(dtype_of(index) == DType::Int64 || dtype_of(index) == DType::Int32, op, ": Expected dtype int32 or int64 for index, got ", type_of(index));
+  BRASA_CHECK(dtype_of(index) == DType::Int64 || dtype_of(index) == DType::Int32, op,
+              ": Expected dtype int32 or int64 for index, got ", type_of(index));
 }
 
 Value masked_fill(Value x, Value mask, Number value) {
-  BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_fill only supports boolean masks, but got mask with dtype ", name(dtype_of(mask)));
+  BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_fill only supports boolean masks, but got mask with dtype ",
+              name(dtype_of(mask)));
   Shape shape = broadcast_shapes(shape_of(x), shape_of(mask));
   x = broadcast_to(x, shape);
   return prim::select(broadcast_to(mask, shape), constant_like(x, value), x);
 }
 Value masked_fill_tensor(Value x, Value mask, Value value) {
-  BRASA_CHECK(rank_of(value) == 0, "masked_fill only supports a 0-dimensional value tensor, but got tensor with ", rank_of(value), " dimension(s).");
+  BRASA_CHECK(rank_of(value) == 0, "masked_fill only supports a 0-dimensional value tensor, but got tensor with ",
+              rank_of(value), " dimension(s).");
   return masked_fill(x, mask, Number(value));
 }
 
 Value masked_scatter(Value x, Value mask, Value source) {
   BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_scatter expects BoolTensor mask, got ", name(dtype_of(mask)));
-  BRASA_CHECK(dtype_of(x) == dtype_of(source), "masked_scatter: expected self and source to have same dtypes but got ", name(dtype_of(x)), " and ", name(dtype_of(source)));
+  BRASA_CHECK(dtype_of(x) == dtype_of(source), "masked_scatter: expected self and source to have same dtypes but got ",
+              name(dtype_of(x)), " and ", name(dtype_of(source)));
   Shape shape = broadcast_shapes(shape_of(x), shape_of(mask));
   x = broadcast_to(x, shape);
   mask = broadcast_to(mask, shape);
@@ -58,8 +62,8 @@ Value masked_put(Value x, const std::vector<Value>& indices, Value values, bool 
       ++at;
       continue;
     }
-    BRASA_CHECK(dtype_of(m) == DType::Bool && !mask && at + rank_of(m) <= rank_of(x), "index_put_: only one mask, and no index tensors beside it, is supported, got ",
-                type_of(m));
+    BRASA_CHECK(dtype_of(m) == DType::Bool && !mask && at + rank_of(m) <= rank_of(x),
+                "index_put_: only one mask, and no index tensors beside it, is supported, got ", type_of(m));
     for (int64_t d = 0; d < rank_of(m); ++d)
       BRASA_CHECK(same_size(size_of(m, d), size_of(x, at + d)), "The shape of the mask ", shape_of(m), " at index ", d,
                   " does not match the shape of the indexed tensor ", shape_of(x), " at index ", at + d);
@@ -67,8 +71,9 @@ Value masked_put(Value x, const std::vector<Value>& indices, Value values, bool 
     // The masked dimensions are one dimension of the values, which must not depend on its size.
     int64_t behind = rank_of(x) - at - rank_of(m), place = rank_of(values) - behind - 1;
     if (place >= 0) {
-      BRASA_CHECK(is_one(size_of(values, place)), "index_put_: values of shape ", shape_of(values),
-                  " under a mask need as many as it has true elements, which is not supported yet; one value for all is");
+      BRASA_CHECK(
+          is_one(size_of(values, place)), "index_put_: values of shape ", shape_of(values),
+          " under a mask need as many as it has true elements, which is not supported yet; one value for all is");
       values = split_dim(values, place, Shape(rank_of(m), Expr(1)));
     }
     at += rank_of(m);
@@ -79,7 +84,8 @@ Value masked_put(Value x, const std::vector<Value>& indices, Value values, bool 
 
 template <bool kChecked>
 Value index_put(Value x, std::vector<Value> indices, Value values, bool accumulate) {
-  BRASA_CHECK(dtype_of(x) == dtype_of(values) || rank_of(values) == 0, "Index put requires the source and destination dtypes match, got ", name(dtype_of(x)),
+  BRASA_CHECK(dtype_of(x) == dtype_of(values) || rank_of(values) == 0,
+              "Index put requires the source and destination dtypes match, got ", name(dtype_of(x)),
               " for the destination and ", name(dtype_of(values)), " for the source.");
   values = convert(values, dtype_of(x));
   for (Value i : indices)
@@ -92,10 +98,12 @@ Value index_put(Value x, std::vector<Value> indices, Value values, bool accumula
 
 Value put(Value x, Value index, Value source, bool accumulate) {
   check_index("put_()", index);
-  BRASA_CHECK(dtype_of(x) == dtype_of(source), "put_(): self and source expected to have the same dtype, but got self.dtype = ", name(dtype_of(x)),
+  BRASA_CHECK(dtype_of(x) == dtype_of(source),
+              "put_(): self and source expected to have the same dtype, but got self.dtype = ", name(dtype_of(x)),
               " and source.dtype = ", name(dtype_of(source)));
-  BRASA_CHECK(same_size(type_of(index).numel(), type_of(source).numel()), "put_(): Expected source and index to have the same number of elements, but got ",
-              type_of(source), " and ", type_of(index));
+  BRASA_CHECK(same_size(type_of(index).numel(), type_of(source).numel()),
+              "put_(): Expected source and index to have the same number of elements, but got ", type_of(source),
+              " and ", type_of(index));
   Value i = checked_index(flattened(index), type_of(x).numel(), "put_()");
   Value out = prim::scatter(flattened(x), {i}, prim::reshape(source, shape_of(i)), {0}, accumulate ? "add" : "");
   return prim::reshape(out, shape_of(x));
@@ -129,11 +137,14 @@ Slices slices(const char* op, Value x, int64_t dim, Value index, Value source, b
   Expr n = size_of(s.x, s.dim);
   s.index = wraps ? checked_index(index, n, op) : checked_forward_index(index, n, op);
   if (!source) return s;
-  BRASA_CHECK(dtype_of(source) == dtype_of(x), op, ": self and source expected to have the same dtype, but got ", name(dtype_of(x)), " and ", name(dtype_of(source)));
+  BRASA_CHECK(dtype_of(source) == dtype_of(x), op, ": self and source expected to have the same dtype, but got ",
+              name(dtype_of(x)), " and ", name(dtype_of(source)));
   if (rank_of(source) == 0) source = prim::reshape(source, Shape(rank_of(s.x), Expr(1)));
   bool fits = rank_of(source) == rank_of(s.x);
-  for (int64_t d = 0; fits && d < rank_of(source); ++d) fits = same_size(size_of(source, d), d == s.dim ? size_of(index, 0) : size_of(s.x, d));
-  BRASA_CHECK(fits, op, ": source ", type_of(source), " does not have self's shape ", shape_of(x), " with ", size_of(index, 0), " indices at dimension ", s.dim);
+  for (int64_t d = 0; fits && d < rank_of(source); ++d)
+    fits = same_size(size_of(source, d), d == s.dim ? size_of(index, 0) : size_of(s.x, d));
+  BRASA_CHECK(fits, op, ": source ", type_of(source), " does not have self's shape ", shape_of(x), " with ",
+              size_of(index, 0), " indices at dimension ", s.dim);
   Shape shape = shape_of(s.x);
   shape.erase(shape.begin() + s.dim);
   shape.insert(shape.begin(), size_of(s.index, 0));
@@ -156,11 +167,13 @@ Value index_fill(Value x, int64_t dim, Value index, Number value) {
   Slices s = slices("index_fill_()", x, dim, index, {}, true);
   // A mask over the dimension, so that no index is written twice.
   Expr n = size_of(s.x, s.dim);
-  Value hit = prim::scatter(full(false, {n}, DType::Bool), {s.index}, full(true, shape_of(s.index), DType::Bool), {0}, "");
+  Value hit =
+      prim::scatter(full(false, {n}, DType::Bool), {s.index}, full(true, shape_of(s.index), DType::Bool), {0}, "");
   return s.result(prim::select(prim::broadcast(hit, shape_of(s.x), {s.dim}), constant_like(s.x, value), s.x));
 }
 Value index_fill_tensor(Value x, int64_t dim, Value index, Value value) {
-  BRASA_CHECK(rank_of(value) == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", rank_of(value), " dimension(s).");
+  BRASA_CHECK(rank_of(value) == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+              rank_of(value), " dimension(s).");
   return index_fill(x, dim, index, Number(value));
 }
 
@@ -169,16 +182,23 @@ Value index_fill_tensor(Value x, int64_t dim, Value index, Value value) {
 Number identity(const std::string& how, DType t) {
   bool integer = is_integral(t, true);
   if (how == "prod") return 1;
-  if (how == "amax" && integer) return t == DType::UInt8 || t == DType::Bool ? Number(0) : Number(-(int64_t{1} << (8 * size_of(t) - 1)));
-  if (how == "amin" && integer) return t == DType::Bool ? Number(1) : t == DType::UInt8 ? Number(255) : Number(static_cast<int64_t>((uint64_t{1} << (8 * size_of(t) - 1)) - 1));
+  if (how == "amax" && integer)
+    return t == DType::UInt8 || t == DType::Bool ? Number(0) : Number(-(int64_t{1} << (8 * size_of(t) - 1)));
+  if (how == "amin" && integer)
+    return t == DType::Bool    ? Number(1)
+           : t == DType::UInt8 ? Number(255)
+                               : Number(static_cast<int64_t>((uint64_t{1} << (8 * size_of(t) - 1)) - 1));
   if (how == "amax") return -std::numeric_limits<double>::infinity();
   if (how == "amin") return std::numeric_limits<double>::infinity();
   return 0;
 }
 
 // Places that `indices` name reduced with the updates there ("sum", "prod", "mean", "amax", "amin"), with or without x's own value.
-Value reduced_into(const char* op, Value x, const std::vector<Value>& indices, Value updates, const Dims& dims, const std::string& how, bool include_self) {
-  static constexpr std::pair<const char*, const char*> kCombiners[] = {{"sum", "add"}, {"add", "add"}, {"mean", "add"}, {"prod", "mul"}, {"multiply", "mul"}, {"amax", "max"}, {"amin", "min"}};
+Value reduced_into(const char* op, Value x, const std::vector<Value>& indices, Value updates, const Dims& dims,
+                   const std::string& how, bool include_self) {
+  static constexpr std::pair<const char*, const char*> kCombiners[] = {
+      {"sum", "add"},      {"add", "add"},  {"mean", "add"}, {"prod", "mul"},
+      {"multiply", "mul"}, {"amax", "max"}, {"amin", "min"}};
   const char* combiner = nullptr;
   for (auto [name, c] : kCombiners)
     if (how == name) combiner = c;
@@ -186,13 +206,15 @@ Value reduced_into(const char* op, Value x, const std::vector<Value>& indices, V
   DType t = dtype_of(x);
   Value start = x;
   if (!include_self) {
-    Value hit = prim::scatter(full(false, shape_of(x), DType::Bool), indices, full(true, shape_of(updates), DType::Bool), dims, "");
+    Value hit = prim::scatter(full(false, shape_of(x), DType::Bool), indices,
+                              full(true, shape_of(updates), DType::Bool), dims, "");
     start = prim::select(hit, constant_like(x, identity(how, t)), x);
   }
   if (how != "mean") return prim::scatter(start, indices, updates, dims, combiner);
   DType wide = opmath(t);
   Value total = prim::scatter(convert(start, wide), indices, convert(updates, wide), dims, "add");
-  Value n = prim::scatter(full(include_self ? 1 : 0, shape_of(x), DType::Int64), indices, full(1, shape_of(updates), DType::Int64), dims, "add");
+  Value n = prim::scatter(full(include_self ? 1 : 0, shape_of(x), DType::Int64), indices,
+                          full(1, shape_of(updates), DType::Int64), dims, "add");
   n = convert(maximum(n, constant_like(n, 1)), wide);
   if (!is_integral(t, true)) return convert(total / n, t);
   // Integers round down.
@@ -216,18 +238,22 @@ Places places(const char* op, Value x, int64_t dim, Value index, Value source) {
   index = at_least_1d(index);
   dim = wrap_dim(dim, rank_of(p.x));
   if (source) {
-    BRASA_CHECK(dtype_of(x) == dtype_of(source), op, ": Expected self.dtype to be equal to src.dtype, got ", name(dtype_of(x)), " and ", name(dtype_of(source)));
+    BRASA_CHECK(dtype_of(x) == dtype_of(source), op, ": Expected self.dtype to be equal to src.dtype, got ",
+                name(dtype_of(x)), " and ", name(dtype_of(source)));
     source = at_least_1d(source);
   }
   bool empty = same_size(type_of(index).numel(), 0);
-  BRASA_CHECK(empty || (rank_of(index) == rank_of(p.x) && (!source || rank_of(source) == rank_of(p.x))), op, ": Index tensor must have the same number of dimensions as self and src, got index ",
-              type_of(index), " and self ", type_of(x));
+  BRASA_CHECK(empty || (rank_of(index) == rank_of(p.x) && (!source || rank_of(source) == rank_of(p.x))), op,
+              ": Index tensor must have the same number of dimensions as self and src, got index ", type_of(index),
+              " and self ", type_of(x));
   if (empty) return p;
   check_index(op, index);
   for (int64_t d = 0; d < rank_of(p.x); ++d) {
-    BRASA_CHECK(d == dim || !is_less(size_of(p.x, d), size_of(index, d)), op, ": Expected index ", shape_of(index), " to be no larger than self ", shape_of(x), " apart from dimension ", dim);
+    BRASA_CHECK(d == dim || !is_less(size_of(p.x, d), size_of(index, d)), op, ": Expected index ", shape_of(index),
+                " to be no larger than self ", shape_of(x), " apart from dimension ", dim);
     if (!source) continue;
-    BRASA_CHECK(!is_less(size_of(source, d), size_of(index, d)), op, ": Expected index ", shape_of(index), " to be no larger than src ", shape_of(source));
+    BRASA_CHECK(!is_less(size_of(source, d), size_of(index, d)), op, ": Expected index ", shape_of(index),
+                " to be no larger than src ", shape_of(source));
     if (!(size_of(source, d) == size_of(index, d))) source = narrow(source, d, 0, size_of(index, d));
   }
   p.updates = source;
@@ -241,7 +267,9 @@ Value scatter_src(Value x, int64_t dim, Value index, Value source) {
 }
 Value scatter_value(Value x, int64_t dim, Value index, Number value) {
   Places p = places("scatter()", x, dim, index, {});
-  return p.indices.empty() ? x : p.result(prim::scatter(p.x, p.indices, full(value, shape_of(p.indices[0]), dtype_of(x)), p.dims(), ""));
+  return p.indices.empty()
+             ? x
+             : p.result(prim::scatter(p.x, p.indices, full(value, shape_of(p.indices[0]), dtype_of(x)), p.dims(), ""));
 }
 Value scatter_add(Value x, int64_t dim, Value index, Value source) {
   Places p = places("scatter_add()", x, dim, index, source);
@@ -249,21 +277,27 @@ Value scatter_add(Value x, int64_t dim, Value index, Value source) {
 }
 Value scatter_reduced(Value x, int64_t dim, Value index, Value source, std::string how) {
   Places p = places("scatter()", x, dim, index, source);
-  BRASA_CHECK(how == "add" || how == "multiply", "scatter(): reduce argument must be either add or multiply, got ", how, ".");
+  BRASA_CHECK(how == "add" || how == "multiply", "scatter(): reduce argument must be either add or multiply, got ", how,
+              ".");
   return p.indices.empty() ? x : p.result(reduced_into("scatter()", p.x, p.indices, p.updates, p.dims(), how, true));
 }
 Value scatter_value_reduced(Value x, int64_t dim, Value index, Number value, std::string how) {
   Places p = places("scatter()", x, dim, index, {});
-  BRASA_CHECK(how == "add" || how == "multiply", "scatter(): reduce argument must be either add or multiply, got ", how, ".");
+  BRASA_CHECK(how == "add" || how == "multiply", "scatter(): reduce argument must be either add or multiply, got ", how,
+              ".");
   if (p.indices.empty()) return x;
-  return p.result(reduced_into("scatter()", p.x, p.indices, full(value, shape_of(p.indices[0]), dtype_of(x)), p.dims(), how, true));
+  return p.result(
+      reduced_into("scatter()", p.x, p.indices, full(value, shape_of(p.indices[0]), dtype_of(x)), p.dims(), how, true));
 }
 Value scatter_reduce(Value x, int64_t dim, Value index, Value source, std::string how, bool include_self) {
   Places p = places("scatter_reduce()", x, dim, index, source);
-  return p.indices.empty() ? x : p.result(reduced_into("scatter_reduce()", p.x, p.indices, p.updates, p.dims(), how, include_self));
+  return p.indices.empty()
+             ? x
+             : p.result(reduced_into("scatter_reduce()", p.x, p.indices, p.updates, p.dims(), how, include_self));
 }
 Value index_reduce(Value x, int64_t dim, Value index, Value source, std::string how, bool include_self) {
-  BRASA_CHECK(how == "prod" || how == "mean" || how == "amax" || how == "amin", "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", how, ".");
+  BRASA_CHECK(how == "prod" || how == "mean" || how == "amax" || how == "amin",
+              "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", how, ".");
   Slices s = slices("index_reduce()", x, dim, index, source);
   return s.result(reduced_into("index_reduce()", s.x, {s.index}, s.source, {s.dim}, how, include_self));
 }
@@ -305,7 +339,9 @@ Value diagonal_scatter(Value x, Value source, int64_t offset, int64_t dim1, int6
   return put_through(x, source, [&](Value v) { return diagonal(v, offset, dim1, dim2); });
 }
 
-Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) { return select_scatter(full(0, sizes, dtype_of(g)), g, dim, index); }
+Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) {
+  return select_scatter(full(0, sizes, dtype_of(g)), g, dim, index);
+}
 Value slice_backward(Value g, Shape sizes, int64_t dim, Expr start, Expr end, Expr step) {
   return slice_scatter(full(0, sizes, dtype_of(g)), g, dim, start, end, step);
 }
@@ -319,67 +355,119 @@ Value unfold_backward(Value g, Shape sizes, int64_t dim, int64_t size, int64_t s
 
 void add_masks(Table& t) {
   t.op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
-      .doc("A number where the mask is true.").composed(masked_fill).samples({{floats(2, 3), bools(3), 1.5}, {ints(2), bools(2), 3}});
+      .doc("A number where the mask is true.")
+      .composed(masked_fill)
+      .samples({{floats(2, 3), bools(3), 1.5}, {ints(2), bools(2), 3}});
   t.op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
-      .doc("A number where the mask is true.").composed(masked_fill_tensor).samples({{floats(2, 3), bools(3), floats()}});
+      .doc("A number where the mask is true.")
+      .composed(masked_fill_tensor)
+      .samples({{floats(2, 3), bools(3), floats()}});
   t.op("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
-      .doc("The source's elements in order where the mask is true.").composed(masked_scatter).samples({{floats(2, 3), bools(2, 3), floats(6)}});
+      .doc("The source's elements in order where the mask is true.")
+      .composed(masked_scatter)
+      .samples({{floats(2, 3), bools(2, 3), floats(6)}});
   t.op("aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor")
-      .doc("The gradient of masked_scatter's source.").composed(masked_scatter_backward).samples({{floats(2, 3), bools(2, 3), list({6})}});
+      .doc("The gradient of masked_scatter's source.")
+      .composed(masked_scatter_backward)
+      .samples({{floats(2, 3), bools(2, 3), list({6})}});
 }
 
 void add_puts(Table& t) {
-  const std::vector<Sample> puts = {{floats(3, 4), std::vector<TensorSample>{ints(2)}, floats(2, 4)}, {floats(3, 4), std::vector<TensorSample>{ints(2, 1), ints(3)}, floats(), true},
+  const std::vector<Sample> puts = {{floats(3, 4), std::vector<TensorSample>{ints(2)}, floats(2, 4)},
+                                    {floats(3, 4), std::vector<TensorSample>{ints(2, 1), ints(3)}, floats(), true},
                                     {floats(3, 4), std::vector<TensorSample>{bools(3, 4)}, floats()}};
   t.op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
-      .doc("Values written, or added, where index would read. Under a mask one value for all.").composed(index_put<true>).samples(puts);
+      .doc("Values written, or added, where index would read. Under a mask one value for all.")
+      .composed(index_put<true>)
+      .samples(puts);
   t.op("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
-      .doc("index_put, without the check of the range.").composed(index_put<false>).samples(puts);
+      .doc("index_put, without the check of the range.")
+      .composed(index_put<false>)
+      .samples(puts);
   t.op("aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
-      .doc("Values added where indices under the mask point.").composed(unsafe_masked_put_accumulate).samples({{floats(3), bools(2), std::vector<TensorSample>{ints(2)}, floats(2)}});
+      .doc("Values added where indices under the mask point.")
+      .composed(unsafe_masked_put_accumulate)
+      .samples({{floats(3), bools(2), std::vector<TensorSample>{ints(2)}, floats(2)}});
   t.op("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor")
-      .doc("Values written, or added, by their position in row-major order.").composed(put).samples({{floats(2, 3), ints(2), floats(2), true}});
+      .doc("Values written, or added, by their position in row-major order.")
+      .composed(put)
+      .samples({{floats(2, 3), ints(2), floats(2), true}});
   t.op("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
-      .doc("alpha · source added to the slices that the indices name.").composed(index_add).samples({{floats(3, 4), 0, ints(2), floats(2, 4)}, {floats(3, 4), 1, ints(2), floats(3, 2), 2.0}});
+      .doc("alpha · source added to the slices that the indices name.")
+      .composed(index_add)
+      .samples({{floats(3, 4), 0, ints(2), floats(2, 4)}, {floats(3, 4), 1, ints(2), floats(3, 2), 2.0}});
   t.op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
-      .doc("The source's slices in place of those that the indices name.").composed(index_copy).samples({{floats(3, 4), 0, ints(1), floats(1, 4)}});
+      .doc("The source's slices in place of those that the indices name.")
+      .composed(index_copy)
+      .samples({{floats(3, 4), 0, ints(1), floats(1, 4)}});
   t.op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
-      .doc("A number in the slices that the indices name.").composed(index_fill).samples({{floats(3, 4), 0, ints(2), 1.5}});
+      .doc("A number in the slices that the indices name.")
+      .composed(index_fill)
+      .samples({{floats(3, 4), 0, ints(2), 1.5}});
   t.op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
-      .doc("A number in the slices that the indices name.").composed(index_fill_tensor).samples({{floats(3, 4), 1, ints(2), floats()}});
+      .doc("A number in the slices that the indices name.")
+      .composed(index_fill_tensor)
+      .samples({{floats(3, 4), 1, ints(2), floats()}});
   t.op("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
-      .doc("The source's slices combined with those that the indices name.").composed(index_reduce).samples({{floats(3, 4), 0, ints(2), floats(2, 4), "amax"}, {floats(3, 4), 0, ints(2), floats(2, 4), "mean", false}});
+      .doc("The source's slices combined with those that the indices name.")
+      .composed(index_reduce)
+      .samples(
+          {{floats(3, 4), 0, ints(2), floats(2, 4), "amax"}, {floats(3, 4), 0, ints(2), floats(2, 4), "mean", false}});
 }
 
 void add_scatters(Table& t) {
   t.op("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
-      .doc("self[index[i][j]][j] = src[i][j] for dim 0, and so on.").composed(scatter_src).samples({{floats(3, 4), 0, ints(1, 4), floats(2, 4)}});
+      .doc("self[index[i][j]][j] = src[i][j] for dim 0, and so on.")
+      .composed(scatter_src)
+      .samples({{floats(3, 4), 0, ints(1, 4), floats(2, 4)}});
   t.op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
-      .doc("A number at the places that scatter writes.").composed(scatter_value).samples({{floats(3, 4), 1, ints(3, 2), 1.5}});
+      .doc("A number at the places that scatter writes.")
+      .composed(scatter_value)
+      .samples({{floats(3, 4), 1, ints(3, 2), 1.5}});
   t.op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
-      .doc("src added to, or multiplied with, the places that scatter writes.").composed(scatter_reduced).samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4), "add"}});
+      .doc("src added to, or multiplied with, the places that scatter writes.")
+      .composed(scatter_reduced)
+      .samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4), "add"}});
   t.op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
-      .doc("A number added to, or multiplied with, the places that scatter writes.").composed(scatter_value_reduced).samples({{floats(3, 4), 0, ints(2, 4), 2.0, "multiply"}});
+      .doc("A number added to, or multiplied with, the places that scatter writes.")
+      .composed(scatter_value_reduced)
+      .samples({{floats(3, 4), 0, ints(2, 4), 2.0, "multiply"}});
   t.op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
-      .doc("src added to the places that scatter writes.").composed(scatter_add).samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4)}, {floats(2, 3), 1, ints(2, 5), floats(2, 5)}});
+      .doc("src added to the places that scatter writes.")
+      .composed(scatter_add)
+      .samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4)}, {floats(2, 3), 1, ints(2, 5), floats(2, 5)}});
   t.op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor")
-      .doc("src combined with the places that scatter writes: sum, prod, mean, amax or amin.").composed(scatter_reduce)
-      .samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4), "amax"}, {floats(3, 4), 0, ints(2, 4), floats(2, 4), "mean", false}});
+      .doc("src combined with the places that scatter writes: sum, prod, mean, amax or amin.")
+      .composed(scatter_reduce)
+      .samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4), "amax"},
+                {floats(3, 4), 0, ints(2, 4), floats(2, 4), "mean", false}});
 }
 
 void add_views(Table& t) {
   t.op("aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
-      .doc("self with src written through slice.").composed(slice_scatter).samples({{floats(5, 2), floats(2, 2), 0, 1, 5, 2}, {floats(3), floats(3)}});
+      .doc("self with src written through slice.")
+      .composed(slice_scatter)
+      .samples({{floats(5, 2), floats(2, 2), 0, 1, 5, 2}, {floats(3), floats(3)}});
   t.op("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
-      .doc("self with src written through select.").composed(select_scatter).samples({{floats(3, 2), floats(2), 0, -1}});
+      .doc("self with src written through select.")
+      .composed(select_scatter)
+      .samples({{floats(3, 2), floats(2), 0, -1}});
   t.op("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
-      .doc("self with src written through diagonal.").composed(diagonal_scatter).samples({{floats(3, 4), floats(3), 1}});
+      .doc("self with src written through diagonal.")
+      .composed(diagonal_scatter)
+      .samples({{floats(3, 4), floats(3), 1}});
   t.op("aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
-      .doc("The gradient of select's input.").composed(select_backward).samples({{floats(2), list({3, 2}), 0, 1}});
+      .doc("The gradient of select's input.")
+      .composed(select_backward)
+      .samples({{floats(2), list({3, 2}), 0, 1}});
   t.op("aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor")
-      .doc("The gradient of slice's input.").composed(slice_backward).samples({{floats(2, 2), list({5, 2}), 0, 1, 5, 2}});
+      .doc("The gradient of slice's input.")
+      .composed(slice_backward)
+      .samples({{floats(2, 2), list({5, 2}), 0, 1, 5, 2}});
   t.op("aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor")
-      .doc("The gradient of unfold's input.").composed(unfold_backward).samples({{floats(3, 3), list({7}), 0, 3, 2}});
+      .doc("The gradient of unfold's input.")
+      .composed(unfold_backward)
+      .samples({{floats(3, 3), list({7}), 0, 3, 2}});
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 // The input in the dtype of the result: the given one, else its own.
 Value input_for(const char* op, Value x, std::optional<DType> dtype) {
   Value y = dtype ? convert(x, *dtype) : x;
-  BRASA_CHECK(is_floating(dtype_of(y)), "\"", op, "\" not implemented for ", name(dtype_of(y)), ": expected a floating tensor, or dtype=");
+  BRASA_CHECK(is_floating(dtype_of(y)), "\"", op, "\" not implemented for ", name(dtype_of(y)),
+              ": expected a floating tensor, or dtype=");
   return y;
 }
 
@@ -42,9 +43,7 @@ Value softmax_pullback(Value ct, Value y, int64_t dim) {
 
 Value log_softmax_pullback(Value ct, Value y, int64_t dim) { return ct - exp(y) * sum(ct, along(y, dim), true); }
 
-std::vector<Value> softmax_derivative(const Saved& s) {
-  return {softmax_pullback(s.ct(), s.out(), s.arg<int64_t>(1))};
-}
+std::vector<Value> softmax_derivative(const Saved& s) { return {softmax_pullback(s.ct(), s.out(), s.arg<int64_t>(1))}; }
 std::vector<Value> log_softmax_derivative(const Saved& s) {
   return {log_softmax_pullback(s.ct(), s.out(), s.arg<int64_t>(1))};
 }

@@ -27,12 +27,14 @@ Shape completed(const Shape& size, Expr numel, const char* what) {
       BRASA_CHECK(open < 0, "only one dimension can be inferred, got shape ", size);
       open = static_cast<int64_t>(i);
     } else {
-      BRASA_CHECK(!out[i].is_constant() || out[i].constant() >= 0, "invalid shape dimension ", out[i], " in shape ", size);
+      BRASA_CHECK(!out[i].is_constant() || out[i].constant() >= 0, "invalid shape dimension ", out[i], " in shape ",
+                  size);
       given = given * out[i];
     }
   }
   if (open < 0) {
-    BRASA_CHECK(given == numel || same_size(given, numel), "shape '", size, "' is invalid for ", what, " of size ", numel);
+    BRASA_CHECK(given == numel || same_size(given, numel), "shape '", size, "' is invalid for ", what, " of size ",
+                numel);
     return out;
   }
   BRASA_CHECK(!given.is(0), "cannot reshape ", what, " of ", numel, " elements into shape ", size,
@@ -50,26 +52,33 @@ Value reshape(Value x, Shape size) { return prim::reshape(x, completed(size, typ
 Value reshape_as(Value x, Value other) { return reshape(x, shape_of(other)); }
 Value reshape_alias(Value x, Shape size, Shape) { return reshape(x, size); }
 
-DType integer_of(int64_t bytes) { return bytes == 1 ? DType::UInt8 : bytes == 2 ? DType::Int16 : bytes == 4 ? DType::Int32 : DType::Int64; }
+DType integer_of(int64_t bytes) {
+  return bytes == 1 ? DType::UInt8 : bytes == 2 ? DType::Int16 : bytes == 4 ? DType::Int32 : DType::Int64;
+}
 
 Value view_bits(Value x, DType dtype) {
   int64_t from = size_of(dtype_of(x)), to = size_of(dtype), last = rank_of(x) - 1;
-  BRASA_CHECK(from <= 8 && to <= 8 && dtype != DType::Bool && dtype_of(x) != DType::Bool, "view: ", name(dtype_of(x)), " as ", name(dtype),
-              " is not supported");
+  BRASA_CHECK(from <= 8 && to <= 8 && dtype != DType::Bool && dtype_of(x) != DType::Bool, "view: ", name(dtype_of(x)),
+              " as ", name(dtype), " is not supported");
   if (from == to) return prim::bitcast(x, dtype);
-  BRASA_CHECK(last >= 0, "self.dim() cannot be 0 to view ", name(dtype_of(x)), " as ", name(dtype), " (different element sizes)");
+  BRASA_CHECK(last >= 0, "self.dim() cannot be 0 to view ", name(dtype_of(x)), " as ", name(dtype),
+              " (different element sizes)");
   Value bits = prim::bitcast(x, integer_of(from));
   std::vector<Value> parts;
   // Little-endian: the low bits come first.
   if (from > to) {
     for (int64_t k = 0; k < from / to; ++k)
-      parts.push_back(unsqueeze(convert(prim::binary("shr", bits, constant_like(bits, Number(8 * to * k))), integer_of(to)), last + 1));
+      parts.push_back(unsqueeze(
+          convert(prim::binary("shr", bits, constant_like(bits, Number(8 * to * k))), integer_of(to)), last + 1));
     return merge_dims(prim::bitcast(prim::concat(parts, last + 1), dtype), last, last + 1);
   }
   int64_t ratio = to / from;
-  BRASA_CHECK(same_size(ir::mod(size_of(x, last), Expr(ratio)), 0), "self.size(-1) must be divisible by ", ratio, " to view ", name(dtype_of(x)), " as ", name(dtype),
-              " (different element sizes), but got ", size_of(x, last));
-  Value wide = convert(split_dim(bits, last, {ir::floordiv(size_of(x, last), Expr(ratio)), Expr(ratio)}), integer_of(to)), out;
+  BRASA_CHECK(same_size(ir::mod(size_of(x, last), Expr(ratio)), 0), "self.size(-1) must be divisible by ", ratio,
+              " to view ", name(dtype_of(x)), " as ", name(dtype), " (different element sizes), but got ",
+              size_of(x, last));
+  Value wide =
+            convert(split_dim(bits, last, {ir::floordiv(size_of(x, last), Expr(ratio)), Expr(ratio)}), integer_of(to)),
+        out;
   wide = pointwise("bit_and", wide, constant_like(wide, Number((int64_t{1} << (8 * from)) - 1)));
   for (int64_t k = 0; k < ratio; ++k) {
     Value part = squeeze(narrow(wide, last + 1, k, 1), last + 1);
@@ -89,9 +98,9 @@ Value expand_to(Value x, Shape size, bool) {
                 " is not allowed in a leading, non-existing dimension ", d);
     if (d >= lead) {
       Expr from = size_of(x, d - lead);
-      BRASA_CHECK(from == size[d] || same_size(from, size[d]) || is_one(from), "The expanded size of the tensor (", size[d],
-                  ") must match the existing size (", from, ") at non-singleton dimension ", d, ". Target sizes: ", size,
-                  ". Tensor sizes: ", shape_of(x));
+      BRASA_CHECK(from == size[d] || same_size(from, size[d]) || is_one(from), "The expanded size of the tensor (",
+                  size[d], ") must match the existing size (", from, ") at non-singleton dimension ", d,
+                  ". Target sizes: ", size, ". Tensor sizes: ", shape_of(x));
     }
   }
   return broadcast_to(x, size);
@@ -108,8 +117,8 @@ std::vector<Value> broadcast_tensors(std::vector<Value> xs) {
 }
 
 Value permute(Value x, Dims dims) {
-  BRASA_CHECK(static_cast<int64_t>(dims.size()) == rank_of(x), "permute: got ", dims.size(), " dimensions for a tensor of ",
-              rank_of(x));
+  BRASA_CHECK(static_cast<int64_t>(dims.size()) == rank_of(x), "permute: got ", dims.size(),
+              " dimensions for a tensor of ", rank_of(x));
   return prim::transpose(x, wrap_dims(dims, rank_of(x)));
 }
 Value swap(Value x, int64_t a, int64_t b) {
@@ -127,13 +136,14 @@ Value numpy_T(Value x) {
   return prim::transpose(x, dims);
 }
 Value last_two_swapped(Value x) {
-  BRASA_CHECK(rank_of(x) >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", rank_of(x), "-D tensor.");
+  BRASA_CHECK(rank_of(x) >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", rank_of(x),
+              "-D tensor.");
   return transpose(x, rank_of(x) - 2, rank_of(x) - 1);
 }
 Value adjoint(Value x) { return rank_of(real_itself(x)) == 0 ? x : last_two_swapped(x); }
 Value matrix_H(Value x) {
-  BRASA_CHECK(rank_of(x) == 0 || rank_of(x) == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", rank_of(x),
-              "-D tensor.");
+  BRASA_CHECK(rank_of(x) == 0 || rank_of(x) == 2, "tensor.H is only supported on matrices (2-D tensors). Got ",
+              rank_of(x), "-D tensor.");
   return adjoint(x);
 }
 Value movedim(Value x, int64_t from, int64_t to) { return move_dims(x, {from}, {to}); }
@@ -153,7 +163,8 @@ Value flatten(Value x, int64_t first, int64_t last) {
   if (rank_of(x) == 0) return at_least_1d(x);
   first = wrap_dim(first, rank_of(x));
   last = wrap_dim(last, rank_of(x));
-  BRASA_CHECK(first <= last, "flatten() has invalid args: start_dim cannot come after end_dim, got ", first, " and ", last);
+  BRASA_CHECK(first <= last, "flatten() has invalid args: start_dim cannot come after end_dim, got ", first, " and ",
+              last);
   return first == last ? x : merge_dims(x, first, last);
 }
 Value unflatten(Value x, int64_t dim, Shape sizes) {
@@ -218,8 +229,8 @@ std::vector<Value> split_sizes(Value x, Shape sizes, int64_t dim) {
     BRASA_CHECK(!is_less(s, 0), "split_with_sizes expects split_sizes have only non-negative entries, but got ", sizes);
     total = total + s;
   }
-  BRASA_CHECK(same_size(total, size_of(x, dim)), "split_with_sizes expects split_sizes to sum exactly to ", size_of(x, dim),
-              " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
+  BRASA_CHECK(same_size(total, size_of(x, dim)), "split_with_sizes expects split_sizes to sum exactly to ",
+              size_of(x, dim), " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
   std::vector<Value> out;
   Expr start(0);
   for (Expr s : sizes) {
@@ -235,13 +246,13 @@ std::vector<Value> split(Value x, Expr each, int64_t dim) {
   Expr size = size_of(x, dim);
   BRASA_CHECK(!is_less(each, 0), "split expects split_size be non-negative, but got split_size=", each);
   if (!is_less(0, each)) {
-    BRASA_CHECK(same_size(size, 0), "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
+    BRASA_CHECK(same_size(size, 0), "split_size can only be 0 if dimension size is 0, but got dimension size of ",
+                size);
     return {x};
   }
   int64_t n = std::max<int64_t>(known_size(ir::ceildiv(size, each)), 1);
   std::vector<Value> out;
-  for (int64_t i = 0; i < n; ++i)
-    out.push_back(narrow(x, dim, each * i, i + 1 < n ? each : size - each * i));
+  for (int64_t i = 0; i < n; ++i) out.push_back(narrow(x, dim, each * i, i + 1 < n ? each : size - each * i));
   return out;
 }
 
@@ -358,61 +369,126 @@ std::vector<Value> all_at_least(std::vector<Value> xs) {
 const std::vector<Sample> kMatrix = {{floats(3, 5)}, {floats(1, 2).strided(2)}, {floats(0, 4)}};
 
 void add_reshapes(Table& t) {
-  const std::vector<Sample> sizes = {{floats(2, 6), list({3, -1})}, {floats(4), list({2, 1, 2})}, {floats(0, 3), list({3, 0})}};
+  const std::vector<Sample> sizes = {
+      {floats(2, 6), list({3, -1})}, {floats(4), list({2, 1, 2})}, {floats(0, 3), list({3, 0})}};
   t.op("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
       .doc("The same elements in another shape; -1 stands for what is left.")
-      .view().composed(reshape).samples(sizes);
+      .view()
+      .composed(reshape)
+      .samples(sizes);
   t.op("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
       .doc("The same elements in another shape, as a view where the strides allow it, otherwise as a copy.")
-      .view().composed(reshape).samples(sizes);
+      .view()
+      .composed(reshape)
+      .samples(sizes);
   t.op("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
       .doc("As view, where nobody else holds the input.")
-      .composed(reshape).samples(sizes);
-  t.op("aten::view_copy(Tensor self, SymInt[] size) -> Tensor").doc("A copy of view's result.").composed(reshape).samples(sizes);
+      .composed(reshape)
+      .samples(sizes);
+  t.op("aten::view_copy(Tensor self, SymInt[] size) -> Tensor")
+      .doc("A copy of view's result.")
+      .composed(reshape)
+      .samples(sizes);
   t.op("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
       .doc("reshape, by a caller who knows the strides that it gives.")
-      .view().composed(reshape_alias).samples({{floats(2, 6), list({3, 4}), list({4, 1})}});
+      .view()
+      .composed(reshape_alias)
+      .samples({{floats(2, 6), list({3, 4}), list({4, 1})}});
   const std::vector<Sample> likes = {{floats(2, 6), floats(3, 4)}, {floats(0, 2), floats(5, 0)}};
   t.op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
-      .doc("view in the other tensor's shape.").view().composed(reshape_as).samples(likes);
+      .doc("view in the other tensor's shape.")
+      .view()
+      .composed(reshape_as)
+      .samples(likes);
   t.op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
-      .doc("reshape to the other tensor's shape.").view().composed(reshape_as).samples(likes);
+      .doc("reshape to the other tensor's shape.")
+      .view()
+      .composed(reshape_as)
+      .samples(likes);
   t.op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       .doc("The same bits as another dtype; one of another width changes the last size.")
-      .no_gradient().composed(view_bits).samples({{floats(3), DType::Int32}, {floats(3), DType::BFloat16}, {ints(2, 3), DType::Int64}});
+      .no_gradient()
+      .composed(view_bits)
+      .samples({{floats(3), DType::Int32}, {floats(3), DType::BFloat16}, {ints(2, 3), DType::Int64}});
   t.op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
       .doc("Dimensions start_dim … end_dim as one.")
-      .view().composed(flatten).samples({{floats(2, 3, 4), 1, 2}, {floats()}, {floats(0, 3)}});
+      .view()
+      .composed(flatten)
+      .samples({{floats(2, 3, 4), 1, 2}, {floats()}, {floats(0, 3)}});
   t.op("aten::ravel(Tensor(a) self) -> Tensor(a)")
-      .doc("All elements in one dimension.").view().composed(flattened).samples(kMatrix);
+      .doc("All elements in one dimension.")
+      .view()
+      .composed(flattened)
+      .samples(kMatrix);
   t.op("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
       .doc("One dimension as several; -1 stands for what is left.")
-      .view().composed(unflatten).samples({{floats(2, 6), 1, list({2, -1})}, {floats(4), 0, list({4, 1})}});
+      .view()
+      .composed(unflatten)
+      .samples({{floats(2, 6), 1, list({2, -1})}, {floats(4), 0, list({4, 1})}});
   t.op("aten::squeeze(Tensor(a) self) -> Tensor(a)")
-      .doc("Without the dimensions of size 1.").view().composed(squeeze_all).samples({{floats(1, 3, 1)}, {floats(2)}});
+      .doc("Without the dimensions of size 1.")
+      .view()
+      .composed(squeeze_all)
+      .samples({{floats(1, 3, 1)}, {floats(2)}});
   t.op("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
       .doc("Without this dimension if its size is 1.")
-      .view().composed(squeeze_dim).samples({{floats(1, 3), 0}, {floats(1, 3), 1}});
+      .view()
+      .composed(squeeze_dim)
+      .samples({{floats(1, 3), 0}, {floats(1, 3), 1}});
   t.op("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
       .doc("Without those of these dimensions that have size 1.")
-      .view().composed(squeeze_dims).samples({{floats(1, 3, 1), list({0, 1})}});
+      .view()
+      .composed(squeeze_dims)
+      .samples({{floats(1, 3, 1), list({0, 1})}});
   t.op("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
       .doc("With a dimension of size 1 put in before `dim`.")
-      .view().composed(unsqueeze_dim).samples({{floats(3), 0}, {floats(3), -1}, {floats(2, 0), 1}});
-  t.op("aten::squeeze_copy(Tensor self) -> Tensor").doc("A copy of squeeze's result.").composed(squeeze_all).samples({{floats(1, 3)}});
+      .view()
+      .composed(unsqueeze_dim)
+      .samples({{floats(3), 0}, {floats(3), -1}, {floats(2, 0), 1}});
+  t.op("aten::squeeze_copy(Tensor self) -> Tensor")
+      .doc("A copy of squeeze's result.")
+      .composed(squeeze_all)
+      .samples({{floats(1, 3)}});
   t.op("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor")
-      .doc("A copy of squeeze's result.").composed(squeeze_dim).samples({{floats(1, 3), 0}});
+      .doc("A copy of squeeze's result.")
+      .composed(squeeze_dim)
+      .samples({{floats(1, 3), 0}});
   t.op("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
-      .doc("A copy of squeeze's result.").composed(squeeze_dims).samples({{floats(1, 3), list({0})}});
+      .doc("A copy of squeeze's result.")
+      .composed(squeeze_dims)
+      .samples({{floats(1, 3), list({0})}});
   t.op("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor")
-      .doc("A copy of unsqueeze's result.").composed(unsqueeze_dim).samples({{floats(3), 0}});
-  t.op("aten::atleast_1d(Tensor self) -> Tensor").doc("With one dimension or more.").view().composed(at_least<1>).samples({{floats()}, {floats(2)}});
-  t.op("aten::atleast_2d(Tensor self) -> Tensor").doc("With two dimensions or more.").view().composed(at_least<2>).samples({{floats()}, {floats(2)}});
-  t.op("aten::atleast_3d(Tensor self) -> Tensor").doc("With three dimensions or more.").view().composed(at_least<3>).samples({{floats(2)}, {floats(2, 3)}});
+      .doc("A copy of unsqueeze's result.")
+      .composed(unsqueeze_dim)
+      .samples({{floats(3), 0}});
+  t.op("aten::atleast_1d(Tensor self) -> Tensor")
+      .doc("With one dimension or more.")
+      .view()
+      .composed(at_least<1>)
+      .samples({{floats()}, {floats(2)}});
+  t.op("aten::atleast_2d(Tensor self) -> Tensor")
+      .doc("With two dimensions or more.")
+      .view()
+      .composed(at_least<2>)
+      .samples({{floats()}, {floats(2)}});
+  t.op("aten::atleast_3d(Tensor self) -> Tensor")
+      .doc("With three dimensions or more.")
+      .view()
+      .composed(at_least<3>)
+      .samples({{floats(2)}, {floats(2, 3)}});
   const std::vector<Sample> lists = {{std::vector<TensorSample>{floats(), floats(2), floats(2, 3)}}};
-  t.op("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]").doc("Each with one dimension or more.").composed(all_at_least<1>).samples(lists);
-  t.op("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]").doc("Each with two dimensions or more.").composed(all_at_least<2>).samples(lists);
-  t.op("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]").doc("Each with three dimensions or more.").composed(all_at_least<3>).samples(lists);
+  t.op("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]")
+      .doc("Each with one dimension or more.")
+      .composed(all_at_least<1>)
+      .samples(lists);
+  t.op("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]")
+      .doc("Each with two dimensions or more.")
+      .composed(all_at_least<2>)
+      .samples(lists);
+  t.op("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]")
+      .doc("Each with three dimensions or more.")
+      .composed(all_at_least<3>)
+      .samples(lists);
 }
 
 void add_identities(Table& t) {
@@ -420,41 +496,95 @@ void add_identities(Table& t) {
   t.op("aten::alias(Tensor(a) self) -> Tensor(a)").doc(doc).view().composed(itself).samples(kMatrix);
   t.op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)").doc(doc).view().composed(itself).samples(kMatrix);
   t.op("aten::detach(Tensor(a) self) -> Tensor(a)")
-      .doc("The same tensor, through which no gradient flows.").view().no_gradient().composed(itself).samples(kMatrix);
+      .doc("The same tensor, through which no gradient flows.")
+      .view()
+      .no_gradient()
+      .composed(itself)
+      .samples(kMatrix);
   for (const char* conj : {"_conj", "conj", "resolve_conj", "resolve_neg"})
     t.op(str("aten::", conj, "(Tensor(a) self) -> Tensor(a)"))
-        .doc("The same tensor, as a real one is its own conjugate.").view().composed(real_itself).samples(kMatrix);
+        .doc("The same tensor, as a real one is its own conjugate.")
+        .view()
+        .composed(real_itself)
+        .samples(kMatrix);
   for (const char* conj : {"conj_physical", "_conj_physical"})
     t.op(str("aten::", conj, "(Tensor self) -> Tensor"))
-        .doc("A copy, as a real tensor is its own conjugate.").composed(real_itself).samples(kMatrix);
+        .doc("A copy, as a real tensor is its own conjugate.")
+        .composed(real_itself)
+        .samples(kMatrix);
   for (const char* copy : {"alias_copy", "lift_fresh_copy"})
     t.op(str("aten::", copy, "(Tensor self) -> Tensor")).doc("A copy.").composed(itself).samples(kMatrix);
-  t.op("aten::detach_copy(Tensor self) -> Tensor").doc("A copy through which no gradient flows.").no_gradient().composed(itself).samples(kMatrix);
+  t.op("aten::detach_copy(Tensor self) -> Tensor")
+      .doc("A copy through which no gradient flows.")
+      .no_gradient()
+      .composed(itself)
+      .samples(kMatrix);
 }
 
 void add_permutations(Table& t) {
   const std::vector<Sample> orders = {{floats(2, 3, 4), list({2, 0, -2})}, {floats(), list({})}};
   t.op("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)")
-      .doc("Result dimension i is dimension dims[i].").view().composed(permute).samples(orders);
-  t.op("aten::permute_copy(Tensor self, int[] dims) -> Tensor").doc("A copy of permute's result.").composed(permute).samples(orders);
+      .doc("Result dimension i is dimension dims[i].")
+      .view()
+      .composed(permute)
+      .samples(orders);
+  t.op("aten::permute_copy(Tensor self, int[] dims) -> Tensor")
+      .doc("A copy of permute's result.")
+      .composed(permute)
+      .samples(orders);
   const std::vector<Sample> pairs = {{floats(2, 3, 4), 0, -1}, {floats(), 0, -1}, {floats(2, 0), 0, 1}};
   t.op("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
-      .doc("Two dimensions exchanged.").view().composed(swap).samples(pairs);
+      .doc("Two dimensions exchanged.")
+      .view()
+      .composed(swap)
+      .samples(pairs);
   t.alias("aten::swapdims", "aten::transpose.int");
   t.op("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
-      .doc("Two dimensions exchanged.").view().composed(swap).samples(pairs);
-  t.op("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor").doc("A copy of transpose's result.").composed(swap).samples(pairs);
-  t.op("aten::t(Tensor(a) self) -> Tensor(a)").doc("A matrix transposed; a vector or number itself.").view().composed(t_).samples(kMatrix);
+      .doc("Two dimensions exchanged.")
+      .view()
+      .composed(swap)
+      .samples(pairs);
+  t.op("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
+      .doc("A copy of transpose's result.")
+      .composed(swap)
+      .samples(pairs);
+  t.op("aten::t(Tensor(a) self) -> Tensor(a)")
+      .doc("A matrix transposed; a vector or number itself.")
+      .view()
+      .composed(t_)
+      .samples(kMatrix);
   t.op("aten::t_copy(Tensor self) -> Tensor").doc("A copy of t's result.").composed(t_).samples(kMatrix);
-  t.op("aten::numpy_T(Tensor(a) self) -> Tensor(a)").doc("All dimensions in reverse order.").view().composed(numpy_T).samples({{floats(2, 3, 4)}, {floats()}});
-  t.op("aten::mT(Tensor(a) self) -> Tensor(a)").doc("The last two dimensions exchanged.").view().composed(last_two_swapped).samples(kMatrix);
-  t.op("aten::mH(Tensor(a) self) -> Tensor(a)").doc("The last two dimensions exchanged, conjugated.").view().composed(adjoint).samples(kMatrix);
+  t.op("aten::numpy_T(Tensor(a) self) -> Tensor(a)")
+      .doc("All dimensions in reverse order.")
+      .view()
+      .composed(numpy_T)
+      .samples({{floats(2, 3, 4)}, {floats()}});
+  t.op("aten::mT(Tensor(a) self) -> Tensor(a)")
+      .doc("The last two dimensions exchanged.")
+      .view()
+      .composed(last_two_swapped)
+      .samples(kMatrix);
+  t.op("aten::mH(Tensor(a) self) -> Tensor(a)")
+      .doc("The last two dimensions exchanged, conjugated.")
+      .view()
+      .composed(adjoint)
+      .samples(kMatrix);
   t.alias("aten::adjoint", "aten::mH");
-  t.op("aten::matrix_H(Tensor(a) self) -> Tensor(a)").doc("A matrix transposed and conjugated.").view().composed(matrix_H).samples(kMatrix);
+  t.op("aten::matrix_H(Tensor(a) self) -> Tensor(a)")
+      .doc("A matrix transposed and conjugated.")
+      .view()
+      .composed(matrix_H)
+      .samples(kMatrix);
   t.op("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
-      .doc("One dimension moved; the others keep their order.").view().composed(movedim).samples({{floats(2, 3, 4), 0, -1}, {floats(2), 0, 0}});
+      .doc("One dimension moved; the others keep their order.")
+      .view()
+      .composed(movedim)
+      .samples({{floats(2, 3, 4), 0, -1}, {floats(2), 0, 0}});
   t.op("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
-      .doc("Dimensions moved; the others keep their order.").view().composed(move_dims).samples({{floats(2, 3, 4), list({0, 1}), list({2, 0})}});
+      .doc("Dimensions moved; the others keep their order.")
+      .view()
+      .composed(move_dims)
+      .samples({{floats(2, 3, 4), list({0, 1}), list({2, 0})}});
   t.alias("aten::moveaxis.int", "aten::movedim.int");
   t.alias("aten::moveaxis.intlist", "aten::movedim.intlist");
 }
@@ -462,89 +592,198 @@ void add_permutations(Table& t) {
 void add_expansions(Table& t) {
   const std::vector<Sample> sizes = {{floats(3, 1), list({2, -1, 4})}, {floats(), list({3})}, {floats(1), list({0})}};
   t.op("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
-      .doc("Dimensions of size 1 repeated, and new ones in front; -1 keeps a size.").view().composed(expand_to).samples(sizes);
+      .doc("Dimensions of size 1 repeated, and new ones in front; -1 keeps a size.")
+      .view()
+      .composed(expand_to)
+      .samples(sizes);
   t.op("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor")
-      .doc("A copy of expand's result.").composed(expand_to).samples(sizes);
+      .doc("A copy of expand's result.")
+      .composed(expand_to)
+      .samples(sizes);
   t.op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
-      .doc("expand to the other tensor's shape.").view().composed(expand_as).samples({{floats(3, 1), floats(2, 3, 4)}});
+      .doc("expand to the other tensor's shape.")
+      .view()
+      .composed(expand_as)
+      .samples({{floats(3, 1), floats(2, 3, 4)}});
   t.op("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")
-      .doc("Broadcast to a shape.").view().composed(broadcast_to_size).samples({{floats(3, 1), list({2, 3, 4})}});
+      .doc("Broadcast to a shape.")
+      .view()
+      .composed(broadcast_to_size)
+      .samples({{floats(3, 1), list({2, 3, 4})}});
   t.op("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]")
-      .doc("All broadcast to one shape.").composed(broadcast_tensors)
+      .doc("All broadcast to one shape.")
+      .composed(broadcast_tensors)
       .samples({{std::vector<TensorSample>{floats(3, 1), floats(4), floats()}}});
 }
 
 void add_slices(Table& t) {
   const std::vector<Sample> selects = {{floats(3, 4), 0, 1}, {floats(3, 4), -1, -2}, {floats(1), 0, 0}};
   t.op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
-      .doc("x[index] along a dimension, which goes away.").view().composed(select).samples(selects);
-  t.op("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor").doc("A copy of select's result.").composed(select).samples(selects);
-  const std::vector<Sample> slices = {{floats(5, 4), 0, 1, 4, 2}, {floats(3, 7), 1, -3}, {floats(3), 0, 5}, {floats(0)}};
+      .doc("x[index] along a dimension, which goes away.")
+      .view()
+      .composed(select)
+      .samples(selects);
+  t.op("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor")
+      .doc("A copy of select's result.")
+      .composed(select)
+      .samples(selects);
+  const std::vector<Sample> slices = {
+      {floats(5, 4), 0, 1, 4, 2}, {floats(3, 7), 1, -3}, {floats(3), 0, 5}, {floats(0)}};
   t.op("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
-      .doc("x[start:end:step] along a dimension, bounds clamped as in Python.").view().composed(slice_tensor).samples(slices);
+      .doc("x[start:end:step] along a dimension, bounds clamped as in Python.")
+      .view()
+      .composed(slice_tensor)
+      .samples(slices);
   t.op("aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
-      .doc("A copy of slice's result.").composed(slice_tensor).samples(slices);
+      .doc("A copy of slice's result.")
+      .composed(slice_tensor)
+      .samples(slices);
   const std::vector<Sample> narrows = {{floats(5, 4), 0, 1, 3}, {floats(5), -1, -2, 2}, {floats(3), 0, 3, 0}};
   t.op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
-      .doc("`length` elements from `start` on along a dimension.").view().composed(narrowed).samples(narrows);
-  t.op("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor").doc("A copy of narrow's result.").composed(narrowed).samples(narrows);
+      .doc("`length` elements from `start` on along a dimension.")
+      .view()
+      .composed(narrowed)
+      .samples(narrows);
+  t.op("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
+      .doc("A copy of narrow's result.")
+      .composed(narrowed)
+      .samples(narrows);
 
   const std::vector<Sample> splits = {{floats(5, 2), 2}, {floats(2, 4), 4, 1}, {floats(1), 3}};
   t.op("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
-      .doc("Pieces of split_size along a dimension; the last may be shorter.").view().composed(split).samples(splits);
-  t.op("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]").doc("As split.").view().composed(split).samples(splits);
-  t.op("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]").doc("Copies of split's results.").composed(split).samples(splits);
+      .doc("Pieces of split_size along a dimension; the last may be shorter.")
+      .view()
+      .composed(split)
+      .samples(splits);
+  t.op("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
+      .doc("As split.")
+      .view()
+      .composed(split)
+      .samples(splits);
+  t.op("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
+      .doc("Copies of split's results.")
+      .composed(split)
+      .samples(splits);
   const std::vector<Sample> sizes = {{floats(5, 2), list({2, 0, 3})}, {floats(2, 4), list({1, 3}), -1}};
   t.op("aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
-      .doc("Pieces of these sizes along a dimension.").view().composed(split_sizes).samples(sizes);
+      .doc("Pieces of these sizes along a dimension.")
+      .view()
+      .composed(split_sizes)
+      .samples(sizes);
   t.op("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
-      .doc("Pieces of these sizes along a dimension.").view().composed(split_sizes).samples(sizes);
-  t.op("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]").doc("As split_with_sizes.").view().composed(split_sizes).samples(sizes);
+      .doc("Pieces of these sizes along a dimension.")
+      .view()
+      .composed(split_sizes)
+      .samples(sizes);
+  t.op("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
+      .doc("As split_with_sizes.")
+      .view()
+      .composed(split_sizes)
+      .samples(sizes);
   t.op("aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
-      .doc("Copies of split_with_sizes's results.").composed(split_sizes).samples(sizes);
+      .doc("Copies of split_with_sizes's results.")
+      .composed(split_sizes)
+      .samples(sizes);
   const std::vector<Sample> chunks = {{floats(5, 2), 3}, {floats(2, 4), 2, 1}, {floats(0, 2), 2}};
   t.op("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
-      .doc("At most `chunks` pieces of equal size; the last may be shorter.").view().composed(chunk).samples(chunks);
-  t.op("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]").doc("As chunk.").view().composed(chunk).samples(chunks);
+      .doc("At most `chunks` pieces of equal size; the last may be shorter.")
+      .view()
+      .composed(chunk)
+      .samples(chunks);
+  t.op("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")
+      .doc("As chunk.")
+      .view()
+      .composed(chunk)
+      .samples(chunks);
   t.op("aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]")
       .doc("Exactly `sections` pieces; the first ones are longer by one where it does not come out even.")
-      .view().composed(split_evenly).samples({{floats(7, 2), 3}, {floats(1), 2}});
+      .view()
+      .composed(split_evenly)
+      .samples({{floats(7, 2), 3}, {floats(1), 2}});
   t.op("aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
-      .doc("The pieces between these indices.").view().composed(split_at).samples({{floats(7, 2), list({2, 5})}, {floats(2, 3), list({1}), 1}});
+      .doc("The pieces between these indices.")
+      .view()
+      .composed(split_at)
+      .samples({{floats(7, 2), list({2, 5})}, {floats(2, 3), list({1}), 1}});
   t.op("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
-      .doc("Equal pieces along the second dimension, or the only one.").view().composed(axis_split<1>).samples({{floats(2, 4), 2}, {floats(4), 2}});
+      .doc("Equal pieces along the second dimension, or the only one.")
+      .view()
+      .composed(axis_split<1>)
+      .samples({{floats(2, 4), 2}, {floats(4), 2}});
   t.op("aten::vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
-      .doc("Equal pieces along the first dimension.").view().composed(axis_split<0>).samples({{floats(4, 2), 2}});
+      .doc("Equal pieces along the first dimension.")
+      .view()
+      .composed(axis_split<0>)
+      .samples({{floats(4, 2), 2}});
   t.op("aten::dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
-      .doc("Equal pieces along the third dimension.").view().composed(axis_split<2>).samples({{floats(2, 1, 4), 2}});
+      .doc("Equal pieces along the third dimension.")
+      .view()
+      .composed(axis_split<2>)
+      .samples({{floats(2, 1, 4), 2}});
   t.op("aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
-      .doc("The pieces between indices of the second dimension, or the only one.").view().composed(axis_split_at<1>).samples({{floats(2, 4), list({1})}});
+      .doc("The pieces between indices of the second dimension, or the only one.")
+      .view()
+      .composed(axis_split_at<1>)
+      .samples({{floats(2, 4), list({1})}});
   t.op("aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
-      .doc("The pieces between indices of the first dimension.").view().composed(axis_split_at<0>).samples({{floats(4, 2), list({1})}});
+      .doc("The pieces between indices of the first dimension.")
+      .view()
+      .composed(axis_split_at<0>)
+      .samples({{floats(4, 2), list({1})}});
   t.op("aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]")
-      .doc("The pieces between indices of the third dimension.").view().composed(axis_split_at<2>).samples({{floats(2, 1, 4), list({1})}});
+      .doc("The pieces between indices of the third dimension.")
+      .view()
+      .composed(axis_split_at<2>)
+      .samples({{floats(2, 1, 4), list({1})}});
   const std::vector<Sample> binds = {{floats(3, 2)}, {floats(2, 3), -1}};
   t.op("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
-      .doc("The slices along a dimension, which goes away.").view().composed(unbind).samples(binds);
-  t.op("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]").doc("Copies of unbind's results.").composed(unbind).samples(binds);
+      .doc("The slices along a dimension, which goes away.")
+      .view()
+      .composed(unbind)
+      .samples(binds);
+  t.op("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]")
+      .doc("Copies of unbind's results.")
+      .composed(unbind)
+      .samples(binds);
 }
 
 void add_windows(Table& t) {
-  const std::vector<Sample> diagonals = {{floats(3, 5)}, {floats(2, 3, 4), 1, 0, 2}, {floats(3, 3), -1}, {floats(2, 0), 1}};
+  const std::vector<Sample> diagonals = {
+      {floats(3, 5)}, {floats(2, 3, 4), 1, 0, 2}, {floats(3, 3), -1}, {floats(2, 0), 1}};
   t.op("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
-      .doc("x[…, i, i + offset] of two dimensions, as the last dimension.").view().composed(diagonal).samples(diagonals);
-  t.op("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor").doc("A copy of diagonal's result.").composed(diagonal).samples(diagonals);
+      .doc("x[…, i, i + offset] of two dimensions, as the last dimension.")
+      .view()
+      .composed(diagonal)
+      .samples(diagonals);
+  t.op("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+      .doc("A copy of diagonal's result.")
+      .composed(diagonal)
+      .samples(diagonals);
   t.op("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
-      .doc("The diagonals of a batch of matrices.").view().composed(diagonal).samples({{floats(2, 3, 4)}, {floats(2, 3), 1}});
+      .doc("The diagonals of a batch of matrices.")
+      .view()
+      .composed(diagonal)
+      .samples({{floats(2, 3, 4)}, {floats(2, 3), 1}});
   const std::vector<Sample> unfolds = {{floats(7, 2), 0, 3, 2}, {floats(4), -1, 4, 1}, {floats(3), 0, 0, 1}};
   t.op("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)")
-      .doc("Sliding windows along a dimension, as a new last dimension.").view().composed(unfold).samples(unfolds);
-  t.op("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor").doc("A copy of unfold's result.").composed(unfold).samples(unfolds);
-  const std::vector<Sample> strides = {{floats(12), list({2, 3}), list({3, 1}), 2}, {floats(6), list({3, 2}), list({0, 2})}, {floats(2), list({0}), list({1})}};
+      .doc("Sliding windows along a dimension, as a new last dimension.")
+      .view()
+      .composed(unfold)
+      .samples(unfolds);
+  t.op("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
+      .doc("A copy of unfold's result.")
+      .composed(unfold)
+      .samples(unfolds);
+  const std::vector<Sample> strides = {{floats(12), list({2, 3}), list({3, 1}), 2},
+                                       {floats(6), list({3, 2}), list({0, 2})},
+                                       {floats(2), list({0}), list({1})}};
   t.op("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
-      .doc("Elements offset + Σ index · stride of the tensor's memory. Defined on contiguous tensors; a tensor library sets the "
-           "strides of any.")
-      .view().composed(as_strided).samples(strides);
+      .doc(
+          "Elements offset + Σ index · stride of the tensor's memory. Defined on contiguous tensors; a tensor library sets the "
+          "strides of any.")
+      .view()
+      .composed(as_strided)
+      .samples(strides);
 }
 
 }  // namespace

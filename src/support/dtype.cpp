@@ -35,23 +35,17 @@ const Row& row(DType t) {
 // Complex dtype whose parts hold `t`; half and bfloat16 widen as in PyTorch.
 DType complex_of(DType t) {
   switch (t) {
-    case DType::Float16:
-      return DType::Complex32;
-    case DType::Float64:
-      return DType::Complex128;
-    default:
-      return DType::Complex64;
+    case DType::Float16: return DType::Complex32;
+    case DType::Float64: return DType::Complex128;
+    default: return DType::Complex64;
   }
 }
 
 DType real_of(DType t) {
   switch (t) {
-    case DType::Complex32:
-      return DType::Float16;
-    case DType::Complex128:
-      return DType::Float64;
-    default:
-      return DType::Float32;
+    case DType::Complex32: return DType::Float16;
+    case DType::Complex128: return DType::Float64;
+    default: return DType::Float32;
   }
 }
 

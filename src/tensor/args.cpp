@@ -100,10 +100,14 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
       }
       case ParamType::Float: {
         std::vector<double> out;
-        if (number) out.assign(repeat, number->toDouble());
-        else if (a.kind == Kind::Doubles) out.assign(a.doubles, a.doubles + a.size);
-        else if (a.kind == Kind::Ints) out.assign(a.ints, a.ints + a.size);
-        else return bad();
+        if (number)
+          out.assign(repeat, number->toDouble());
+        else if (a.kind == Kind::Doubles)
+          out.assign(a.doubles, a.doubles + a.size);
+        else if (a.kind == Kind::Ints)
+          out.assign(a.ints, a.ints + a.size);
+        else
+          return bad();
         return ir::Arg(std::move(out));
       }
       case ParamType::Bool: {
@@ -118,32 +122,21 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
           return bad();
         return ir::Arg(std::move(out));
       }
-      default:
-        return bad();
+      default: return bad();
     }
   }
   switch (p.type) {
     case ParamType::Scalar:
-    case ParamType::Tensor:
-      return number ? literal(*number) : bad();
-    case ParamType::Int:
-      return number && !number->isFloatingPoint() ? ir::Arg(number->toLong()) : bad();
-    case ParamType::Float:
-      return number ? ir::Arg(number->toDouble()) : bad();
-    case ParamType::Bool:
-      return number ? ir::Arg(number->toBool()) : bad();
-    case ParamType::Str:
-      return a.kind == Kind::String ? ir::Arg(std::string(a.chars, a.size)) : bad();
-    case ParamType::DType:
-      return a.kind == Kind::DType ? ir::Arg(static_cast<DType>(a.integer)) : bad();
-    case ParamType::Layout:
-      return ir::Arg("strided");
-    case ParamType::Device:
-      return ir::Arg("cpu");
-    case ParamType::MemoryFormat:
-      return a.kind == Kind::MemoryFormat ? ir::Arg(kMemoryFormats[a.integer]) : bad();
-    case ParamType::Generator:
-      return ir::Arg();
+    case ParamType::Tensor: return number ? literal(*number) : bad();
+    case ParamType::Int: return number && !number->isFloatingPoint() ? ir::Arg(number->toLong()) : bad();
+    case ParamType::Float: return number ? ir::Arg(number->toDouble()) : bad();
+    case ParamType::Bool: return number ? ir::Arg(number->toBool()) : bad();
+    case ParamType::Str: return a.kind == Kind::String ? ir::Arg(std::string(a.chars, a.size)) : bad();
+    case ParamType::DType: return a.kind == Kind::DType ? ir::Arg(static_cast<DType>(a.integer)) : bad();
+    case ParamType::Layout: return ir::Arg("strided");
+    case ParamType::Device: return ir::Arg("cpu");
+    case ParamType::MemoryFormat: return a.kind == Kind::MemoryFormat ? ir::Arg(kMemoryFormats[a.integer]) : bad();
+    case ParamType::Generator: return ir::Arg();
   }
   return bad();
 }

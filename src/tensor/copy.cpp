@@ -94,7 +94,7 @@ const Tensor& Tensor::resize_(IntArrayRef sizes) const {
   TensorImpl* impl = checked_impl(*this);
   BRASA_CHECK(!requires_grad(), "cannot resize variables that require grad");
   for (int64_t s : sizes) BRASA_CHECK(s >= 0, "resize_: negative size in ", std::vector<int64_t>(sizes));
-  if (impl->storage->recorder()) impl->materialise();
+  if (impl->storage->recorder()) impl->materialise("a change of memory");
   std::span<const int64_t> span(sizes.data(), sizes.size());
   auto bytes = static_cast<size_t>((impl->offset + product(span)) * size_of(impl->dtype));
   if (bytes > impl->storage->bytes()) impl->storage->allocate(bytes);

@@ -135,7 +135,7 @@ struct Parsed {
     int input;
   };
   SmallVector<Number, 4> numbers;
-  Tensor key;       // of a random row
+  Tensor key;  // of a random row
   Generator* stream = nullptr;
   std::optional<Generator> given;  // keeps the caller's stream
   int key_input = -1;
@@ -202,7 +202,8 @@ void settle_numbers(Parsed& p) {
 
 void parse(const Operator& op, CallArgs args, bool literal_numbers, Parsed& p) {
   const auto& parameters = op.parameters();
-  BRASA_CHECK(args.size() <= parameters.size(), op.row().name(), ": takes ", parameters.size(), " arguments, got ", args.size());
+  BRASA_CHECK(args.size() <= parameters.size(), op.row().name(), ": takes ", parameters.size(), " arguments, got ",
+              args.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Operator::Parameter& param = parameters[i];
     if (param.type == ir::ParamType::Generator && op.row().random) {
@@ -290,9 +291,7 @@ void parse(const Operator& op, CallArgs args, bool literal_numbers, Parsed& p) {
         p.words.push_back(tag);
         p.words.push_back(hash_bytes(std::string_view(a.chars, a.size)));
         break;
-      default:
-        p.words.push_back(tag);
-        p.words.push_back(a.kind == Kind::None ? 0 : static_cast<uint64_t>(a.integer));
+      default: p.words.push_back(tag); p.words.push_back(a.kind == Kind::None ? 0 : static_cast<uint64_t>(a.integer));
     }
   }
   settle_numbers(p);
@@ -317,16 +316,16 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, CallArgs args, bool
       const CallArg& a = args[i];
       bool number = a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
       if (a.kind == Kind::None) {
-        BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(), ": argument '", param.name,
-                    "' is an undefined tensor");
+        BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(),
+                    ": argument '", param.name, "' is an undefined tensor");
         if (!param.optional && param.default_value) slot.fixed = *param.default_value;
       } else if (a.kind == Kind::Tensor && param.list) {
         slot.list = true;
         slot.first = inputs++;
         slot.presence = {true};
       } else if (a.kind == Kind::Tensor) {
-        BRASA_CHECK(param.type == ir::ParamType::Tensor || param.type == ir::ParamType::Scalar, op.row().name(), ": argument '",
-                    param.name, "' is no tensor");
+        BRASA_CHECK(param.type == ir::ParamType::Tensor || param.type == ir::ParamType::Scalar, op.row().name(),
+                    ": argument '", param.name, "' is no tensor");
         slot.first = inputs++;
       } else if (a.kind == Kind::Tensors) {
         slot.list = true;
@@ -340,7 +339,8 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, CallArgs args, bool
           slot.presence.push_back(a.optional_tensor[k] && a.optional_tensor[k]->defined());
           inputs += slot.presence.back();
         }
-      } else if (number && (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) && !param.list) {
+      } else if (number && (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) &&
+                 !param.list) {
         Scalar s = number_of(a);
         const auto& dflt = op.parameters()[i].default_number;
         if (dflt && dflt->equal(s) && dflt->type() == s.type())
@@ -378,7 +378,8 @@ bool overlaps(const TensorImpl& target, const Input& in) {
   if (!in.tensor || !in.data) return false;
   const TensorImpl& other = *impl_of(*in.tensor);
   if (other.storage->root() != target.storage->root() || other.numel == 0 || target.numel == 0) return false;
-  if (other.offset == target.offset && other.sizes == target.sizes && other.strides == target.strides && other.dtype == target.dtype)
+  if (other.offset == target.offset && other.sizes == target.sizes && other.strides == target.strides &&
+      other.dtype == target.dtype)
     return false;
   auto begin = [](const TensorImpl& t) { return static_cast<char*>(t.storage->data()) + t.offset * size_of(t.dtype); };
   auto end = [&](const TensorImpl& t) { return begin(t) + extent_of(t.sizes, t.strides) * size_of(t.dtype); };
@@ -508,9 +509,10 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   auto& out = const_cast<Tensor&>(self);
   TensorImpl* target = impl_of(self);
   try {
-    BRASA_CHECK(!may_overlap_itself(target->sizes, target->strides),
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-                "clone() the tensor before performing the operation.");
+    BRASA_CHECK(
+        !may_overlap_itself(target->sizes, target->strides),
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+        "clone() the tensor before performing the operation.");
     autograd::check_in_place(self, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       std::vector<Tensor> value;

@@ -29,7 +29,8 @@ uint64_t stride_classes(std::span<const int64_t> strides) {
 constexpr uint32_t kMaxRank = 20;  // what the classes of one word hold
 
 uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides) {
-  uint64_t w = static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 | uint64_t{contiguous} << 17;
+  uint64_t w =
+      static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 | uint64_t{contiguous} << 17;
   return contiguous ? w : w | stride_classes(strides) << 20;
 }
 
@@ -79,7 +80,8 @@ bool holds(const Kernel& k, const int64_t* symbols) {
 }
 
 // Turns the built values into the kernel's outputs.
-std::unique_ptr<Kernel> finish(const Program& program, ir::Graph& graph, ir::Facts& facts, std::vector<ir::Value> values, bool into) {
+std::unique_ptr<Kernel> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
+                               std::vector<ir::Value> values, bool into) {
   auto kernel = std::make_unique<Kernel>();
   std::vector<ir::Output> checks = graph.outputs();  // what compositions added
   graph.outputs().clear();
@@ -137,7 +139,8 @@ bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
 }
 
 // The graph for merged dimensions; null if the program is not point-wise after all.
-std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p, bool into) {
+std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
+                                        bool into) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -203,7 +206,8 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
       words.push_back(signature_word(inputs[i], inputs[i].rank ? 255 : 0, true, {}));
     } else {
       std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
-      words.push_back(signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides));
+      words.push_back(
+          signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides));
     }
   }
   uint64_t hash = hash_of(words);
@@ -213,7 +217,8 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
   Kernel* kernel = nullptr;
   auto search = [&] {
     Entry* entry = program.find(words, hash);
-    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr; kernel && !holds(*kernel, symbols.data());)
+    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr;
+         kernel && !holds(*kernel, symbols.data());)
       kernel = kernel->next.load(std::memory_order_acquire);
     return kernel != nullptr;
   };
@@ -269,7 +274,6 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
 
 // ---- All other programs: every operand with its own sizes.
 
-
 std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const Input> inputs, bool into) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
@@ -284,7 +288,8 @@ std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const In
   ir::Facts facts(hints);
   program.derive_types(types, facts);
   std::vector<ir::Value> values;
-  for (size_t i = 0; i < types.size(); ++i) values.push_back(graph.add_input(std::move(types[i]), "", std::move(strides[i])));
+  for (size_t i = 0; i < types.size(); ++i)
+    values.push_back(graph.add_input(std::move(types[i]), "", std::move(strides[i])));
   std::vector<ir::Value> results;
   {
     ops::Builder builder(graph, facts);
@@ -323,7 +328,8 @@ void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbo
   }
 }
 
-void run_generic(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results, Prepare prepare) {
+void run_generic(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results,
+                 Prepare prepare) {
   Words words;
   words.push_back(255 | (into ? 1 << 8 : 0));
   for (const Input& in : inputs) {
@@ -337,7 +343,8 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
   Kernel* kernel = nullptr;
   auto search = [&] {
     Entry* entry = program.find(words, hash);
-    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr; kernel && !holds(*kernel, symbols.data());)
+    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr;
+         kernel && !holds(*kernel, symbols.data());)
       kernel = kernel->next.load(std::memory_order_acquire);
     return kernel != nullptr;
   };
@@ -394,7 +401,8 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
 
 }  // namespace
 
-void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results, Prepare prepare) {
+void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results,
+             Prepare prepare) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
   if (program.mode() != Program::Mode::Generic && !prepare.call) {
     bool unknown = program.mode() == Program::Mode::Unknown;

@@ -17,7 +17,8 @@ Tensor finish(Tensor t, const TensorOptions& options) {
 }
 
 void check_sizes(IntArrayRef sizes) {
-  for (int64_t s : sizes) BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
+  for (int64_t s : sizes)
+    BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<Memo
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   check_sizes(sizes);
-  BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(), " strides");
+  BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
+              " strides");
   for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
   return finish(make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, options.dtype()), options);
 }
@@ -41,7 +43,8 @@ Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optiona
   return finish(keep ? make_tensor(impl->sizes, impl->strides, t) : make_tensor(impl->sizes, t), options);
 }
 
-Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter, const TensorOptions& options) {
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
+                 const TensorOptions& options) {
   check_sizes(sizes);
   BRASA_CHECK(sizes.size() == strides.size(), "from_blob: ", sizes.size(), " sizes and ", strides.size(), " strides");
   DType t = options.dtype();
@@ -107,10 +110,12 @@ TensorData::TensorData(std::initializer_list<TensorData> items) : list_(true) {
       shape_.insert(shape_.end(), item.shape_.begin(), item.shape_.end());
       dtype_ = item.dtype_;
     }
-    bool same = shape_.size() == item.shape_.size() + 1 && std::equal(item.shape_.begin(), item.shape_.end(), shape_.begin() + 1);
+    bool same = shape_.size() == item.shape_.size() + 1 &&
+                std::equal(item.shape_.begin(), item.shape_.end(), shape_.begin() + 1);
     BRASA_CHECK(same, "Expected all sub-lists to have sizes: ", std::vector<int64_t>(shape_.begin() + 1, shape_.end()),
                 ", but got sub-list ", item.shape_);
-    BRASA_CHECK(dtype_ == item.dtype_, "Expected all elements of the tensor to have the same scalar type: ", name(dtype_),
+    BRASA_CHECK(dtype_ == item.dtype_,
+                "Expected all elements of the tensor to have the same scalar type: ", name(dtype_),
                 ", but got element of scalar type: ", name(item.dtype_));
     if (item.list_)
       values_.insert(values_.end(), item.values_.begin(), item.values_.end());

@@ -28,9 +28,9 @@ bool broadcast_into(Sizes& shape, std::span<const int64_t> sizes);
 /// What a point-wise loop runs over: the operands' common shape with dimensions ordered by stride, merged where every
 /// operand allows it, and dimensions of size 1 left out (at least one dimension stays).
 struct Loop {
-  Sizes sizes;                         // outermost first
-  SmallVector<int64_t, 24> strides;    // of operand i in dimension d: strides[i * rank + d]
-  SmallVector<int64_t, 6> order;       // order[k]: which dimension of the common shape is k-th from outside
+  Sizes sizes;                       // outermost first
+  SmallVector<int64_t, 24> strides;  // of operand i in dimension d: strides[i * rank + d]
+  SmallVector<int64_t, 6> order;     // order[k]: which dimension of the common shape is k-th from outside
   size_t rank() const { return sizes.size(); }
   std::span<const int64_t> strides_of(size_t operand) const { return {strides.data() + operand * rank(), rank()}; }
 };

@@ -53,7 +53,8 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
     }
     DType t = index->scalar_type();
     if (t != DType::Bool && t != DType::UInt8) {
-      BRASA_CHECK(t == DType::Int64 || t == DType::Int32, "tensors used as indices must be long, int, byte or bool tensors, got ", *index);
+      BRASA_CHECK(t == DType::Int64 || t == DType::Int32,
+                  "tensors used as indices must be long, int, byte or bool tensors, got ", *index);
       out.push_back(*index);
       continue;
     }
@@ -104,9 +105,12 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
   int64_t taken = 0;
   for (const TensorIndex& i : indices) {
     if (i.is_integer() || i.is_slice()) ++taken;
-    if (i.is_tensor()) taken += i.tensor().scalar_type() == DType::Bool || i.tensor().scalar_type() == DType::UInt8 ? i.tensor().dim() : 1;
+    if (i.is_tensor())
+      taken +=
+          i.tensor().scalar_type() == DType::Bool || i.tensor().scalar_type() == DType::UInt8 ? i.tensor().dim() : 1;
   }
-  if (taken > self.dim()) fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", taken, ")"));
+  if (taken > self.dim())
+    fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", taken, ")"));
 
   Tensor result = self;
   int64_t dim = 0;
@@ -116,9 +120,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
     tensors.push_back(std::move(t));
   };
   for (const TensorIndex& i : indices) switch (i.kind()) {
-      case TensorIndex::Kind::None:
-        result = result.unsqueeze(dim++);
-        break;
+      case TensorIndex::Kind::None: result = result.unsqueeze(dim++); break;
       case TensorIndex::Kind::Ellipsis:
         BRASA_CHECK(!ellipsis, "an index can only have a single ellipsis ('...')");
         ellipsis = true;
@@ -126,7 +128,8 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
         break;
       case TensorIndex::Kind::Integer: {
         int64_t size = result.size(dim), at = i.integer();
-        if (at < -size || at >= size) fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
+        if (at < -size || at >= size)
+          fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
         result = result.select(dim, at);
         break;
       }
@@ -152,7 +155,8 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
           ++dim;
         } else if (t.dim() == 0) {
           int64_t size = result.size(dim), at = t.item().toLong();
-          if (at < -size || at >= size) fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
+          if (at < -size || at >= size)
+            fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
           result = result.select(dim, at);
         } else {
           index_by(t);
@@ -197,7 +201,8 @@ Tensor& put_at(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& 
 
 Tensor Tensor::operator[](int64_t index) const {
   BRASA_CHECK(dim() > 0, "invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
-  if (index < -size(0) || index >= size(0)) fail_index(str("index ", index, " is out of bounds for dimension 0 with size ", size(0)));
+  if (index < -size(0) || index >= size(0))
+    fail_index(str("index ", index, " is out of bounds for dimension 0 with size ", size(0)));
   return select(0, index);
 }
 Tensor Tensor::operator[](const Scalar& index) const {
@@ -205,7 +210,8 @@ Tensor Tensor::operator[](const Scalar& index) const {
   return (*this)[index.toLong()];
 }
 Tensor Tensor::operator[](const Tensor& index) const {
-  BRASA_CHECK(index.defined() && index.dim() == 0, "Can only index with tensors that are scalars (zero-dim), got ", index);
+  BRASA_CHECK(index.defined() && index.dim() == 0, "Can only index with tensors that are scalars (zero-dim), got ",
+              index);
   return (*this)[index.item()];
 }
 
@@ -222,7 +228,9 @@ Tensor Tensor::index(ArrayRef<std::optional<Tensor>> indices) const {
   return gather_at(*this, indices);
 }
 
-Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const { return put_at(*this, indices, values); }
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const {
+  return put_at(*this, indices, values);
+}
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
   return put_at(*this, ArrayRef<TensorIndex>(indices), values);
 }
@@ -236,7 +244,8 @@ Tensor& Tensor::index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor
   checked_impl(*this);
   return scatter_at(*this, indices, values, accumulate);
 }
-Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
+Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
+                           bool accumulate) const {
   return index_put_(ArrayRef<std::optional<Tensor>>(indices), values, accumulate);
 }
 
@@ -248,8 +257,8 @@ Tensor Tensor::nonzero() const {
 Tensor Tensor::masked_select(const Tensor& mask) const {
   BRASA_CHECK(checked_impl(mask)->dtype == DType::Bool, "masked_select: expected BoolTensor for mask, got ", mask);
   Sizes shape = checked_impl(*this)->sizes;
-  BRASA_CHECK(broadcast_into(shape, impl_of(mask)->sizes), "masked_select: shapes ", impl_of(*this)->sizes, " and ", impl_of(mask)->sizes,
-              " do not broadcast");
+  BRASA_CHECK(broadcast_into(shape, impl_of(mask)->sizes), "masked_select: shapes ", impl_of(*this)->sizes, " and ",
+              impl_of(mask)->sizes, " do not broadcast");
   IntArrayRef to(shape.data(), shape.size());
   std::optional<Tensor> where[] = {mask.expand(to)};
   Tensor self = expand(to);

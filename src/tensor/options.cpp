@@ -55,13 +55,15 @@ std::ostream& operator<<(std::ostream& out, DeviceType t) { return out << (t == 
 Device::Device(std::string_view text) : type_(kCPU), index_(-1) {
   size_t colon = text.find(':');
   std::string_view type = text.substr(0, colon);
-  BRASA_CHECK(type == "cpu" || type == "cuda", "Expected one of cpu, cuda device type at start of device string: ", text);
+  BRASA_CHECK(type == "cpu" || type == "cuda",
+              "Expected one of cpu, cuda device type at start of device string: ", text);
   type_ = type == "cuda" ? kCUDA : kCPU;
   if (colon == text.npos) return;
   std::string_view digits = text.substr(colon + 1);
   int index = -1;
   auto r = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  BRASA_CHECK(r.ec == std::errc() && r.ptr == digits.data() + digits.size() && index >= 0 && index < 128, "Invalid device string: '", text, "'");
+  BRASA_CHECK(r.ec == std::errc() && r.ptr == digits.data() + digits.size() && index >= 0 && index < 128,
+              "Invalid device string: '", text, "'");
   index_ = static_cast<int8_t>(index);
 }
 std::string Device::str() const {

@@ -81,7 +81,8 @@ void write_factor(std::ostream& out, double factor) {
   out << std::defaultfloat << factor << " *\n";
 }
 
-void write_matrix(std::ostream& out, const double* values, int64_t rows, int64_t columns, int64_t line_size, int64_t indent) {
+void write_matrix(std::ostream& out, const double* values, int64_t rows, int64_t columns, int64_t line_size,
+                  int64_t indent) {
   Style style = choose_style(out, values, rows * columns);
   std::string margin(static_cast<size_t>(indent), ' ');
   int64_t fit = std::max<int64_t>((line_size - indent) / (style.width + 1), 1);

@@ -67,7 +67,8 @@ std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   const ir::Type &from = ir::type_of(out[0]), &to = ir::type_of(inputs[0]);
   bool can = is_complex(to.dtype) || (!is_complex(from.dtype) && (is_floating(to.dtype) || !is_floating(from.dtype)));
   can = can && (to.dtype != DType::Bool || from.dtype == DType::Bool);
-  BRASA_CHECK(can, "result type ", toString(from.dtype), " can't be cast to the desired output type ", toString(to.dtype));
+  BRASA_CHECK(can, "result type ", toString(from.dtype), " can't be cast to the desired output type ",
+              toString(to.dtype));
   return {ops::prim::convert(out[0], to.dtype)};
 }
 
@@ -92,7 +93,8 @@ std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) cons
 }
 
 Backward::Backward(const Program& forward, std::vector<bool> needs, std::vector<bool> given)
-    : Program(str("backward of ", forward.name()), forward.inputs() + given.size() + std::count(given.begin(), given.end(), true)),
+    : Program(str("backward of ", forward.name()),
+              forward.inputs() + given.size() + std::count(given.begin(), given.end(), true)),
       forward_(forward),
       needs_(std::move(needs)),
       given_(std::move(given)) {}
@@ -124,7 +126,8 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
   std::vector<bool> side_given;
   std::vector<size_t> side_result;  // of the side graph's outputs: which result of `forward_`
   {
-    ops::Builder builder(side, target.facts(), [](const ops::Row& r) { return static_cast<bool>(r.vjp) || r.no_gradient; });
+    ops::Builder builder(side, target.facts(),
+                         [](const ops::Row& r) { return static_cast<bool>(r.vjp) || r.no_gradient; });
     std::vector<ir::Value> values;
     for (ir::Value v : inputs.first(n)) values.push_back(side.add_input(ir::type_of(v)));
     std::vector<ir::Value> outs = forward_.build(values);

@@ -54,7 +54,7 @@ class Results {
 /// A fact about sizes in a form that is quick to check.
 struct Guard {
   uint32_t left;
-  int32_t right;     // another symbol, or -1: `constant`; -2: see `fact`
+  int32_t right;  // another symbol, or -1: `constant`; -2: see `fact`
   int64_t constant;
   bool equal;
   ir::Fact fact;
@@ -146,7 +146,8 @@ class RowProgram final : public Program {
 /// As `functional`, for a result that is written into input 0: it gets that input's dtype.
 class InPlace final : public Program {
  public:
-  explicit InPlace(const Program& functional) : Program(functional.name(), functional.inputs()), functional_(functional) {}
+  explicit InPlace(const Program& functional)
+      : Program(functional.name(), functional.inputs()), functional_(functional) {}
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
 
  private:

@@ -25,7 +25,8 @@ double Scalar::toDouble() const {
 int64_t Scalar::toLong() const {
   if (type_ == DType::Int64 || type_ == DType::Bool) return i_;
   double v = toDouble();
-  BRASA_CHECK(v >= -9223372036854775808.0 && v < 9223372036854775808.0, "value cannot be converted to type int64_t without overflow: ", v);
+  BRASA_CHECK(v >= -9223372036854775808.0 && v < 9223372036854775808.0,
+              "value cannot be converted to type int64_t without overflow: ", v);
   return static_cast<int64_t>(v);
 }
 

@@ -89,7 +89,8 @@ void* Tensor::data_ptr() const {
   return impl->data();
 }
 void* Tensor::checked_data(DType expected) const {
-  BRASA_CHECK(scalar_type() == expected, "expected scalar type ", brasa::toString(expected), " but found ", brasa::toString(scalar_type()));
+  BRASA_CHECK(scalar_type() == expected, "expected scalar type ", brasa::toString(expected), " but found ",
+              brasa::toString(scalar_type()));
   return data_ptr();
 }
 
@@ -135,11 +136,12 @@ Scalar read_element(const void* at, DType t) {
 Scalar Tensor::item() const {
   const TensorImpl* impl = checked_impl(*this);
   BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar: ", *this);
-  return read_element(impl->data(), impl->dtype);
+  return read_element(impl->data("item()"), impl->dtype);
 }
 
 bool Tensor::is_nonzero() const {
-  BRASA_CHECK(numel() == 1, "Boolean value of Tensor with ", numel() == 0 ? "no" : "more than one", " values is ambiguous");
+  BRASA_CHECK(numel() == 1, "Boolean value of Tensor with ", numel() == 0 ? "no" : "more than one",
+              " values is ambiguous");
   Scalar s = item();
   return s.isComplex() ? s.toComplexDouble() != 0.0 : s.isFloatingPoint() ? s.toDouble() != 0 : s.toLong() != 0;
 }
@@ -147,8 +149,8 @@ bool Tensor::is_nonzero() const {
 bool Tensor::equal(const Tensor& o) const {
   checked_impl(*this);
   checked_impl(o);
-  BRASA_CHECK(scalar_type() == o.scalar_type(), "Expected object of data type ", brasa::toString(scalar_type()), " but got data type ",
-              brasa::toString(o.scalar_type()), " for argument 'other' in call to equal");
+  BRASA_CHECK(scalar_type() == o.scalar_type(), "Expected object of data type ", brasa::toString(scalar_type()),
+              " but got data type ", brasa::toString(o.scalar_type()), " for argument 'other' in call to equal");
   if (!(sizes() == o.sizes())) return false;
   if (numel() == 0) return true;
   NoGradGuard guard;
@@ -177,7 +179,11 @@ ir::Type type_for_promotion(const Tensor& t) {
 
 }  // namespace
 
-DType result_type(const Tensor& a, const Tensor& b) { return result_type_of({type_for_promotion(a), type_for_promotion(b)}); }
-DType result_type(const Tensor& a, const Scalar& b) { return result_type_of({type_for_promotion(a), {b.type(), {}, true}}); }
+DType result_type(const Tensor& a, const Tensor& b) {
+  return result_type_of({type_for_promotion(a), type_for_promotion(b)});
+}
+DType result_type(const Tensor& a, const Scalar& b) {
+  return result_type_of({type_for_promotion(a), {b.type(), {}, true}});
+}
 
 }  // namespace brasa

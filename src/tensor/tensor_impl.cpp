@@ -79,8 +79,8 @@ void Storage::adopt(void* data, size_t bytes, std::function<void(void*)> deleter
 TensorImpl::TensorImpl() = default;
 TensorImpl::~TensorImpl() = default;
 
-void TensorImpl::materialise() const {
-  storage->recorder()->materialise("a value on the host");
+void TensorImpl::materialise(const char* reason) const {
+  storage->recorder()->materialise(reason);
   BRASA_ASSERT(!storage->recorder(), "a recorded tensor was not materialised");
 }
 
@@ -116,7 +116,8 @@ Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
 
 Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype) {
   int64_t extent = extent_of(sizes, strides);
-  return make_tensor(StorageRef(Storage::make(static_cast<size_t>(extent * size_of(dtype)))), dtype, Sizes(sizes), Sizes(strides), 0);
+  return make_tensor(StorageRef(Storage::make(static_cast<size_t>(extent * size_of(dtype)))), dtype, Sizes(sizes),
+                     Sizes(strides), 0);
 }
 
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset) {

@@ -107,13 +107,13 @@ struct TensorImpl final : detail::TensorImplBase {
   ~TensorImpl();
 
   int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
-  /// The first element; a recorded storage is materialised first.
-  void* data() const {
+  /// The first element; a recorded storage is materialised first, for `reason`.
+  void* data(const char* reason = "data_ptr()") const {
     if (storage->recorder()) [[unlikely]]
-      materialise();
+      materialise(reason);
     return static_cast<char*>(storage->data()) + offset * size_of(dtype);
   }
-  void materialise() const;
+  void materialise(const char* reason) const;
   /// Computes numel and contiguous from sizes and strides.
   void refresh();
 };

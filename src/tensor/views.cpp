@@ -91,7 +91,8 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
       values.push_back(ir::Arg(std::move(items)));
     } else {
       const ir::Param& p = op.row().schema.params[i];
-      values.push_back(a.kind == Kind::None && p.default_value && !p.optional ? *p.default_value : literal(a, p, op.row()));
+      values.push_back(a.kind == Kind::None && p.default_value && !p.optional ? *p.default_value
+                                                                              : literal(a, p, op.row()));
     }
   }
   std::vector<ir::Value> results;
@@ -139,7 +140,8 @@ const CachedCall& cached(const Operator& op, CallArgs args, CachedCall& uncached
   uint64_t h = 0;
   for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
   auto it = cache.find(h);
-  if (it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end())) return it->second;
+  if (it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
+    return it->second;
   CachedCall made;
   made.key = key.vec();
   made.plans = plan(op, args).value_or(Plans{});
@@ -169,8 +171,10 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   if (call->plans.empty() && op.row().schema.returns.size() == 1 && op.row().schema.returns[0].list) {
     // An empty list of views (split of nothing) is a list of views.
   } else if (call->plans.empty()) {
-    BRASA_CHECK(!must_alias(op), "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                "across two contiguous subspaces). Use .reshape(...) instead. (", op.row().name(), " of ", self, " with strides ", from.strides, ")");
+    BRASA_CHECK(!must_alias(op),
+                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                "across two contiguous subspaces). Use .reshape(...) instead. (",
+                op.row().name(), " of ", self, " with strides ", from.strides, ")");
     if (from.contiguous) return false;
     // Over a contiguous copy it is a view.
     Tensor copy = self.contiguous();

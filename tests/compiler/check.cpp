@@ -30,16 +30,11 @@ ops::Array random_array(const In& in, std::mt19937& rng) {
 double tolerance_of(DType t) {
   // A few units in the last place for each dtype, times what a chain of operations and a sum of some hundred terms adds.
   switch (t) {
-    case DType::Float64:
-      return 1e-12;
-    case DType::Float32:
-      return 2e-5;
-    case DType::Float16:
-      return 4e-3;
-    case DType::BFloat16:
-      return 3e-2;
-    default:
-      return 0;
+    case DType::Float64: return 1e-12;
+    case DType::Float32: return 2e-5;
+    case DType::Float16: return 4e-3;
+    case DType::BFloat16: return 3e-2;
+    default: return 0;
   }
 }
 
@@ -78,9 +73,8 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
   std::mt19937 rng(7);
   std::vector<ops::Array> arrays;
   for (const In& in : inputs) arrays.push_back(random_array(in, rng));
-  auto sized = ops::specialised(graph, [&](ir::Expr e) {
-    return ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); });
-  });
+  auto sized = ops::specialised(
+      graph, [&](ir::Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); }); });
   std::vector<ops::Array> expected = ops::evaluate(*sized, arrays);
 
   std::shared_ptr<Executable> executable = compile(graph, facts, options.compile);
@@ -135,7 +129,8 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
       if (want.numel() > 0) do {
           int64_t place = 0;
           for (size_t d = 0; d < at.size(); ++d) place += at[d] * strides[output.into][d];
-          std::memcpy(got.data.data() + n++ * size, memory[output.into].data() + place * size, static_cast<size_t>(size));
+          std::memcpy(got.data.data() + n++ * size, memory[output.into].data() + place * size,
+                      static_cast<size_t>(size));
         } while (ops::next_index(at, want.shape));
     }
     EXPECT_EQ(got.shape, want.shape);
@@ -151,8 +146,9 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
       }
       if (!ok) {
         ++wrong;
-        ADD_FAILURE() << "output " << o << " element " << i << " is " << ops::get(got, i) << ", expected " << ops::get(want, i)
-                      << "\n" << ir::print(graph);
+        ADD_FAILURE() << "output " << o << " element " << i << " is " << ops::get(got, i) << ", expected "
+                      << ops::get(want, i) << "\n"
+                      << ir::print(graph);
       }
     }
   }

@@ -23,8 +23,8 @@ struct In {
 using Build = std::function<std::vector<ir::Value>(const std::vector<ir::Value>&)>;
 
 struct Options {
-  bool symbolic = false;  // every size and stride of the inputs a symbol
-  double tolerance = 0;   // relative; 0: by dtype
+  bool symbolic = false;       // every size and stride of the inputs a symbol
+  double tolerance = 0;        // relative; 0: by dtype
   std::vector<int> into = {};  // by output: Output::into
   CompileOptions compile = {};
 };

@@ -25,12 +25,10 @@ TEST(Dot, Layouts) {
              [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {})}; });
   check_both({{DType::Float32, {40, 30}}, {DType::Float32, {40, 50}}},
              [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0}, {0}, {}, {})}; });
-  check_both({{DType::Float32, {3, 4, 20, 6}}, {DType::Float32, {4, 3, 6, 18}}}, [](const Values& v) {
-    return Values{prim::dot_general(v[0], v[1], {3}, {2}, {0, 1}, {1, 0})};
-  });
-  check_both({{DType::Float32, {3, 4, 20}}, {DType::Float32, {20, 4, 7}}}, [](const Values& v) {
-    return Values{prim::dot_general(v[0], v[1], {2, 1}, {0, 1}, {}, {})};
-  });
+  check_both({{DType::Float32, {3, 4, 20, 6}}, {DType::Float32, {4, 3, 6, 18}}},
+             [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {3}, {2}, {0, 1}, {1, 0})}; });
+  check_both({{DType::Float32, {3, 4, 20}}, {DType::Float32, {20, 4, 7}}},
+             [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {2, 1}, {0, 1}, {}, {})}; });
 }
 
 TEST(Dot, Dtypes) {
@@ -40,19 +38,21 @@ TEST(Dot, Dtypes) {
 }
 
 TEST(Dot, PrologueAndEpilogue) {
-  Report r = check({{DType::Float32, {64, 48}}, {DType::Float32, {96, 48}}, {DType::Float32, {96}}, {DType::Float32, {64, 96}}},
-                   [](const Values& v) {
-                     Value y = prim::dot_general(ops::tanh(v[0]), v[1], {1}, {1}, {}, {});
-                     Value z = y + prim::broadcast(v[2], ops::shape_of(y), {1});
-                     return Values{z * 0.5 * (1 + ops::erf(z)) + v[3]};
-                   });
+  Report r = check(
+      {{DType::Float32, {64, 48}}, {DType::Float32, {96, 48}}, {DType::Float32, {96}}, {DType::Float32, {64, 96}}},
+      [](const Values& v) {
+        Value y = prim::dot_general(ops::tanh(v[0]), v[1], {1}, {1}, {}, {});
+        Value z = y + prim::broadcast(v[2], ops::shape_of(y), {1});
+        return Values{z * 0.5 * (1 + ops::erf(z)) + v[3]};
+      });
   EXPECT_EQ(r.kernels_after, 2);  // the packed weight, and everything else
 }
 
 TEST(Convolution, Forms) {
   auto conv = [](ir::Expr stride, ir::Expr low, ir::Expr high, ir::Expr xd, ir::Expr wd, ir::Expr groups) {
     return [=](const Values& v) {
-      return Values{prim::convolution(v[0], v[1], {stride, stride}, {low, low}, {high, high}, {xd, xd}, {wd, wd}, groups)};
+      return Values{
+          prim::convolution(v[0], v[1], {stride, stride}, {low, low}, {high, high}, {xd, xd}, {wd, wd}, groups)};
     };
   };
   std::vector<In> in = {{DType::Float32, {2, 4, 9, 8}}, {DType::Float32, {6, 4, 3, 2}}};
@@ -62,9 +62,8 @@ TEST(Convolution, Forms) {
   check(in, conv(1, -1, 1, 1, 1, 1));
   check({{DType::Float32, {2, 4, 9, 8}}, {DType::Float32, {6, 2, 3, 2}}}, conv(1, 1, 0, 1, 1, 2));
   check({{DType::Float32, {2, 3, 8, 8}}, {DType::Float32, {5, 3, 4, 4}}}, conv(4, 0, 0, 1, 1, 1));
-  check({{DType::Float32, {2, 3, 8}}, {DType::Float32, {5, 3, 4}}}, [](const Values& v) {
-    return Values{prim::convolution(v[0], v[1], {1}, {0}, {0}, {1}, {1}, 1)};
-  });
+  check({{DType::Float32, {2, 3, 8}}, {DType::Float32, {5, 3, 4}}},
+        [](const Values& v) { return Values{prim::convolution(v[0], v[1], {1}, {0}, {0}, {1}, {1}, 1)}; });
 }
 
 }  // namespace

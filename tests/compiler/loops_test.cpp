@@ -18,16 +18,14 @@ const std::vector<int64_t> kSizes = {0, 1, 2, 17, 1000};
 
 TEST(Pointwise, Chain) {
   for (int64_t n : kSizes)
-    check_both({{DType::Float32, {n}}, {DType::Float32, {n}}}, [](const Values& v) {
-      return Values{ops::tanh(v[0] * v[1] + 1.5), v[0] - v[1]};
-    });
+    check_both({{DType::Float32, {n}}, {DType::Float32, {n}}},
+               [](const Values& v) { return Values{ops::tanh(v[0] * v[1] + 1.5), v[0] - v[1]}; });
 }
 
 TEST(Pointwise, Broadcast) {
   for (int64_t n : {1, 2, 17})
-    check_both({{DType::Float32, {3, n}}, {DType::Float32, {n}}}, [](const Values& v) {
-      return Values{v[0] + prim::broadcast(v[1], ops::shape_of(v[0]), {1})};
-    });
+    check_both({{DType::Float32, {3, n}}, {DType::Float32, {n}}},
+               [](const Values& v) { return Values{v[0] + prim::broadcast(v[1], ops::shape_of(v[0]), {1})}; });
 }
 
 TEST(Pointwise, Strided) {
@@ -36,8 +34,8 @@ TEST(Pointwise, Strided) {
 }
 
 TEST(Pointwise, Dtypes) {
-  for (DType t : {DType::Float32, DType::Float64, DType::BFloat16, DType::Float16, DType::Int8, DType::UInt8, DType::Int16,
-                  DType::Int32, DType::Int64})
+  for (DType t : {DType::Float32, DType::Float64, DType::BFloat16, DType::Float16, DType::Int8, DType::UInt8,
+                  DType::Int16, DType::Int32, DType::Int64})
     for (int64_t n : {1, 67})
       check_both({{t, {n}, 0, 5}, {t, {n}, 0, 5}}, [](const Values& v) {
         return Values{prim::binary("add", v[0], v[1]), prim::binary("max", prim::binary("mul", v[0], v[1]), v[1]),
@@ -81,48 +79,52 @@ TEST(Creation, IotaAndSizes) {
 
 TEST(Indexing, Gather) {
   for (int64_t n : {1, 5, 33})
-    check_both({{DType::Float32, {7, n}}, {DType::Int64, {4, 3}, 0, 7}}, [](const Values& v) {
-      return Values{prim::gather(v[0], {v[1]}, {0})};
-    });
-  check_both({{DType::Float32, {7, 5, 3}}, {DType::Int64, {6}, 0, 7}, {DType::Int64, {6}, 0, 3}}, [](const Values& v) {
-    return Values{prim::gather(v[0], {v[1], v[2]}, {0, 2})};
-  });
+    check_both({{DType::Float32, {7, n}}, {DType::Int64, {4, 3}, 0, 7}},
+               [](const Values& v) { return Values{prim::gather(v[0], {v[1]}, {0})}; });
+  check_both({{DType::Float32, {7, 5, 3}}, {DType::Int64, {6}, 0, 7}, {DType::Int64, {6}, 0, 3}},
+             [](const Values& v) { return Values{prim::gather(v[0], {v[1], v[2]}, {0, 2})}; });
 }
 
 TEST(Indexing, Scatter) {
   for (const char* how : {"", "add", "max", "min", "mul"})
     for (int64_t n : {1, 5, 70}) {
       if (how[0] == 0 && n == 5) continue;
-      check_both({{DType::Float32, {9, n}}, {DType::Int64, {how[0] ? 6 : 1}, 0, 9}, {DType::Float32, {how[0] ? 6 : 1, n}}},
-                 [how](const Values& v) { return Values{prim::scatter(v[0], {v[1]}, v[2], {0}, how)}; });
+      check_both(
+          {{DType::Float32, {9, n}}, {DType::Int64, {how[0] ? 6 : 1}, 0, 9}, {DType::Float32, {how[0] ? 6 : 1, n}}},
+          [how](const Values& v) { return Values{prim::scatter(v[0], {v[1]}, v[2], {0}, how)}; });
     }
-  check_both({{DType::Int64, {9}, 0, 50}, {DType::Int64, {20}, 0, 9}, {DType::Int64, {20}, 0, 9}}, [](const Values& v) {
-    return Values{prim::scatter(ops::zeros_like(v[0]), {v[1]}, v[2], {0}, "add")};
-  });
+  check_both({{DType::Int64, {9}, 0, 50}, {DType::Int64, {20}, 0, 9}, {DType::Int64, {20}, 0, 9}},
+             [](const Values& v) { return Values{prim::scatter(ops::zeros_like(v[0]), {v[1]}, v[2], {0}, "add")}; });
 }
 
 TEST(Reduce, Rows) {
   for (int64_t n : kSizes)
     for (const char* how : {"add", "max", "min", "mul"})
-      check_both({{DType::Float32, {5, n}, 0.9, 1.1}}, [how](const Values& v) { return Values{prim::reduce(v[0], {1}, how)}; });
+      check_both({{DType::Float32, {5, n}, 0.9, 1.1}},
+                 [how](const Values& v) { return Values{prim::reduce(v[0], {1}, how)}; });
 }
 
 TEST(Reduce, Columns) {
   for (int64_t n : {0, 1, 2, 17, 200})
     check_both({{DType::Float32, {37, n}}}, [](const Values& v) { return Values{prim::reduce(v[0], {0}, "add")}; });
   check_both({{DType::Float32, {4, 5, 6, 7}}}, [](const Values& v) {
-    return Values{prim::reduce(v[0], {0, 2}, "add"), prim::reduce(v[0], {1, 3}, "max"), prim::reduce(v[0], {0, 2, 3}, "add")};
+    return Values{prim::reduce(v[0], {0, 2}, "add"), prim::reduce(v[0], {1, 3}, "max"),
+                  prim::reduce(v[0], {0, 2, 3}, "add")};
   });
 }
 
 TEST(Reduce, Large) {
-  check_both({{DType::Float32, {100000}}}, [](const Values& v) { return Values{prim::reduce(v[0], {0}, "add")}; }, 1e-3);
+  check_both(
+      {{DType::Float32, {100000}}}, [](const Values& v) { return Values{prim::reduce(v[0], {0}, "add")}; }, 1e-3);
   check_both({{DType::Float32, {3000, 5}}}, [](const Values& v) { return Values{prim::reduce(v[0], {0}, "max")}; });
-  check_both({{DType::Float32, {3001, 40}}}, [](const Values& v) { return Values{prim::reduce(v[0] * v[0], {0}, "add")}; }, 1e-3);
+  check_both(
+      {{DType::Float32, {3001, 40}}}, [](const Values& v) { return Values{prim::reduce(v[0] * v[0], {0}, "add")}; },
+      1e-3);
 }
 
 TEST(Reduce, Dtypes) {
-  for (DType t : {DType::Float64, DType::BFloat16, DType::Float16, DType::Int8, DType::UInt8, DType::Int32, DType::Int64})
+  for (DType t :
+       {DType::Float64, DType::BFloat16, DType::Float16, DType::Int8, DType::UInt8, DType::Int32, DType::Int64})
     for (const char* how : {"add", "max", "min"})
       check_both({{t, {5, 67}, 0, 3}}, [how](const Values& v) { return Values{prim::reduce(v[0], {1}, how)}; });
   for (const char* how : {"and", "or"})
@@ -132,7 +134,8 @@ TEST(Reduce, Dtypes) {
 TEST(Reduce, Arg) {
   for (int64_t n : {1, 2, 17, 100})
     check_both({{DType::Float32, {5, n}}}, [](const Values& v) {
-      return Values{prim::arg_reduce(v[0], 1, "max"), prim::arg_reduce(v[0], 1, "min"), prim::arg_reduce(v[0], 0, "max")};
+      return Values{prim::arg_reduce(v[0], 1, "max"), prim::arg_reduce(v[0], 1, "min"),
+                    prim::arg_reduce(v[0], 0, "max")};
     });
 }
 
@@ -158,9 +161,8 @@ TEST(Rows, SoftmaxAndNorm) {
 
 TEST(Scan, Dims) {
   for (const char* how : {"add", "max"})
-    check_both({{DType::Float32, {5, 19}}}, [how](const Values& v) {
-      return Values{prim::scan(v[0], 0, how), prim::scan(v[0], 1, how)};
-    });
+    check_both({{DType::Float32, {5, 19}}},
+               [how](const Values& v) { return Values{prim::scan(v[0], 0, how), prim::scan(v[0], 1, how)}; });
   check_both({{DType::Int64, {5, 19}}}, [](const Values& v) { return Values{prim::scan(v[0], 1, "add")}; });
 }
 
@@ -175,7 +177,9 @@ TEST(Sort, Dims) {
 TEST(Memory, IntoInputs) {
   Options o;
   o.into = {0, 1};
-  check({{DType::Float32, {100}}, {DType::Float32, {100}}}, [](const Values& v) { return Values{v[0] + v[1], v[1] * v[0]}; }, o);
+  check(
+      {{DType::Float32, {100}}, {DType::Float32, {100}}},
+      [](const Values& v) { return Values{v[0] + v[1], v[1] * v[0]}; }, o);
   o.into = {0};
   check({{DType::Float32, {6, 7}, -2, 2, {1, 6}}}, [](const Values& v) { return Values{v[0] * 2}; }, o);
   check({{DType::Float32, {6, 6}}}, [](const Values& v) { return Values{prim::transpose(v[0], {1, 0})}; }, o);

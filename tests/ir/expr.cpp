@@ -59,24 +59,16 @@ TEST(Expr, NormalFormKeepsTheValue) {
       auto floor = [](int64_t x, int64_t y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); };
       int op = static_cast<int>(random(6));
       switch (op) {
-        case 0:
-          pool.push_back({a + b, av + bv});
-          break;
-        case 1:
-          pool.push_back({a - b, av - bv});
-          break;
-        case 2:
-          pool.push_back({a * b, av * bv});
-          break;
+        case 0: pool.push_back({a + b, av + bv}); break;
+        case 1: pool.push_back({a - b, av - bv}); break;
+        case 2: pool.push_back({a * b, av * bv}); break;
         case 3:
           if (b->min > 0) pool.push_back({floordiv(a, b), floor(av, bv)});
           break;
         case 4:
           if (b->min > 0) pool.push_back({mod(a, b), av - bv * floor(av, bv)});
           break;
-        case 5:
-          pool.push_back({max(a, b), std::max(av, bv)});
-          break;
+        case 5: pool.push_back({max(a, b), std::max(av, bv)}); break;
       }
       auto [e, expected] = pool.back();
       ASSERT_EQ(evaluate(e, value), expected) << str(e) << " from op " << op << " of " << str(a) << " and " << str(b)

@@ -66,7 +66,8 @@ GpuCase softmax() {
   for (int r = 0; r < 5; ++r) {
     double total = 0;
     for (int j = 0; j < 300; ++j) total += std::exp(c.buffers[0][r * 300 + j] - 10.0);
-    for (int j = 0; j < 300; ++j) c.want[r * 300 + j] = static_cast<float>(std::exp(c.buffers[0][r * 300 + j] - 10.0) / total);
+    for (int j = 0; j < 300; ++j)
+      c.want[r * 300 + j] = static_cast<float>(std::exp(c.buffers[0][r * 300 + j] - 10.0) / total);
   }
   return c;
 }
@@ -94,7 +95,8 @@ GpuCase matmul() {
   c.graph->name = "matmul";
   LoopBuilder b(*c.graph);
   Expr depth = Expr::size(0);
-  Value x = b.buffer(DType::Float32, depth * 32), y = b.buffer(DType::Float32, depth * 64), out = b.buffer(DType::Float32, 32 * 64);
+  Value x = b.buffer(DType::Float32, depth * 32), y = b.buffer(DType::Float32, depth * 64),
+        out = b.buffer(DType::Float32, 32 * 64);
   Expr tile = b.loop("block", 8), column = b.loop("thread", 64), i = b.loop("unroll", 4), k = b.loop("serial", depth);
   Expr row = tile * 4 + i;
   Value p = b.op("mul", {b.load(x, row * depth + k), b.load(y, k * 64 + column)});
@@ -130,8 +132,11 @@ GpuCase rare_and_atomic() {
   return c;
 }
 
-const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
-    {"pointwise", pointwise}, {"softmax", softmax}, {"transpose", transpose}, {"matmul", matmul}, {"rare", rare_and_atomic}};
+const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {{"pointwise", pointwise},
+                                                                              {"softmax", softmax},
+                                                                              {"transpose", transpose},
+                                                                              {"matmul", matmul},
+                                                                              {"rare", rare_and_atomic}};
 
 runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
   const ir::Graph* one = c.graph.get();
@@ -176,9 +181,7 @@ TEST(Nvptx, RunsOnAGpu) {
   }
 }
 
-TEST(Nvptx, MissingGpuIsAUserError) {
-  EXPECT_THROW(cuda::Device::get(1000), Error);
-}
+TEST(Nvptx, MissingGpuIsAUserError) { EXPECT_THROW(cuda::Device::get(1000), Error); }
 
 }  // namespace
 }  // namespace brasa::compiler::test

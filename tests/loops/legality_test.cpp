@@ -75,7 +75,8 @@ TEST(LoopLegality, CombiningStoresInParallelLoops) {
 
 TEST(LoopText, RoundTrip) {
   Draft d;
-  Expr n = Expr::size(0), p = d.b.loop("parallel", ceildiv(n, 16)), r = d.b.loop("vector", min(Expr(16), n - p * 16), 16, 2);
+  Expr n = Expr::size(0), p = d.b.loop("parallel", ceildiv(n, 16)),
+       r = d.b.loop("vector", min(Expr(16), n - p * 16), 16, 2);
   Value v = d.b.load(d.x, p * 16 + r);
   d.b.store(d.out, p * 16 + r, d.b.op("tanh", {v}));
   std::string text = ir::print(d.graph);

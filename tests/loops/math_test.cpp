@@ -105,7 +105,8 @@ std::vector<T> samples(double low, double high) {
     x.push_back(-v);
   }
   x.push_back(L::quiet_NaN());
-  std::uniform_real_distribution<double> uniform(low, high), exponent(L::min_exponent - 20, L::max_exponent), unit(0, 1);
+  std::uniform_real_distribution<double> uniform(low, high), exponent(L::min_exponent - 20, L::max_exponent),
+      unit(0, 1);
   for (int i = 0; i < 20000; ++i) {
     x.push_back(static_cast<T>(uniform(rng)));
     if (i % 4 == 0) {  // any magnitude
@@ -182,8 +183,25 @@ void check(const BinaryCase& c, const std::string& target) {
   k.b.store(y, i, k.b.op(c.name, {k.b.load(a, i), k.b.load(b, i)}));
   k.compile(target);
   std::vector<T> left, right;
-  std::vector<T> special{0, -T(0), 1, -1, 2, -2, 3, -3, T(0.5), T(-0.5), T(2.5), T(1e30), T(-1e30), T(1e-30), INFINITY,
-                         -INFINITY, NAN, std::numeric_limits<T>::min() / 8, std::numeric_limits<T>::max()};
+  std::vector<T> special{0,
+                         -T(0),
+                         1,
+                         -1,
+                         2,
+                         -2,
+                         3,
+                         -3,
+                         T(0.5),
+                         T(-0.5),
+                         T(2.5),
+                         T(1e30),
+                         T(-1e30),
+                         T(1e-30),
+                         INFINITY,
+                         -INFINITY,
+                         NAN,
+                         std::numeric_limits<T>::min() / 8,
+                         std::numeric_limits<T>::max()};
   for (T x : special)
     for (T z : special) {
       left.push_back(x);
@@ -212,8 +230,7 @@ void check(const BinaryCase& c, const std::string& target) {
   }
   if (getenv("BRASA_SHOW_ULPS")) printf("%-8s f%zu %.2f ulp\n", c.name, 8 * sizeof(T), worst);
   EXPECT_LE(worst, c.bound) << c.name << (sizeof(T) == 4 ? " f32 (" : " f64 (") << left[at] << ", " << right[at]
-                            << "): " << out[at] << " for "
-                            << static_cast<double>(c.reference(left[at], right[at]));
+                            << "): " << out[at] << " for " << static_cast<double>(c.reference(left[at], right[at]));
 }
 
 TEST_P(Math, BinaryFloat32) {

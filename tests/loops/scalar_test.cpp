@@ -31,7 +31,8 @@ constexpr DType dtype() {
 template <class T, class F>
 void check_binary(const std::string& target, const char* name, F reference) {
   using L = std::numeric_limits<T>;
-  std::vector<T> numbers{0, 1, 2, 3, 5, 7, 8, 31, 63, 100, T(-1), T(-2), T(-7), L::max(), L::min(), T(L::max() - 1), T(L::min() + 1)};
+  std::vector<T> numbers{
+      0, 1, 2, 3, 5, 7, 8, 31, 63, 100, T(-1), T(-2), T(-7), L::max(), L::min(), T(L::max() - 1), T(L::min() + 1)};
   std::vector<T> a, b;
   for (T x : numbers)
     for (T y : numbers) {
@@ -40,7 +41,8 @@ void check_binary(const std::string& target, const char* name, F reference) {
     }
   Kernel k;
   auto n = static_cast<int64_t>(a.size());
-  Value va = k.b.buffer(dtype<T>(), n), vb = k.b.buffer(dtype<T>(), n), out = k.b.buffer(dtype<T>(), n), one = k.b.buffer(dtype<T>(), n);
+  Value va = k.b.buffer(dtype<T>(), n), vb = k.b.buffer(dtype<T>(), n), out = k.b.buffer(dtype<T>(), n),
+        one = k.b.buffer(dtype<T>(), n);
   Expr i = k.b.loop("vector", n, 16), j = k.b.loop("serial", n);
   k.b.store(out, i, k.b.op(name, {k.b.load(va, i), k.b.load(vb, i)}));
   k.b.store(one, j, k.b.op(name, {k.b.load(va, j), k.b.load(vb, j)}));
@@ -60,8 +62,11 @@ void check_integers(const std::string& target) {
   constexpr int width = 8 * sizeof(T);
   check_binary<T>(target, "add", [](T a, T b) { return T(U(a) + U(b)); });
   check_binary<T>(target, "mul", [](T a, T b) { return T(uint64_t(a) * uint64_t(b)); });
-  check_binary<T>(target, "div", [](T a, T b) { return b == 0 ? T(0) : b == T(-1) && std::is_signed_v<T> ? T(U(0) - U(a)) : T(a / b); });
-  check_binary<T>(target, "rem", [](T a, T b) { return b == 0 || (b == T(-1) && std::is_signed_v<T>) ? T(0) : T(a % b); });
+  check_binary<T>(target, "div", [](T a, T b) {
+    return b == 0 ? T(0) : b == T(-1) && std::is_signed_v<T> ? T(U(0) - U(a)) : T(a / b);
+  });
+  check_binary<T>(target, "rem",
+                  [](T a, T b) { return b == 0 || (b == T(-1) && std::is_signed_v<T>) ? T(0) : T(a % b); });
   check_binary<T>(target, "max", [](T a, T b) { return std::max(a, b); });
   check_binary<T>(target, "shl", [](T a, T b) { return U(b) >= width ? T(0) : T(U(a) << b); });
   check_binary<T>(target, "shr", [](T a, T b) { return U(b) >= width ? (a < 0 ? T(-1) : T(0)) : T(a >> b); });
@@ -88,7 +93,8 @@ TEST_P(Scalars, NarrowFloats) {
   for (DType t : {DType::Float16, DType::BFloat16}) {
     Kernel k;
     Expr n = Expr::size(0);
-    Value x = k.b.buffer(t, n), wide = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n), narrow = k.b.buffer(t, n);
+    Value x = k.b.buffer(t, n), wide = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n),
+          narrow = k.b.buffer(t, n);
     Expr i = k.b.loop("vector", n, 16);
     k.b.store(wide, i, k.b.convert(k.b.load(x, i), DType::Float32));
     k.b.store(narrow, i, k.b.convert(k.b.load(y, i), t));
@@ -118,8 +124,8 @@ TEST_P(Scalars, NarrowFloats) {
 
 TEST_P(Scalars, Conversions) {
   Kernel k;
-  Value x = k.f32(8), bytes = k.b.buffer(DType::Int8, 8), wide = k.b.buffer(DType::Int64, 8), truth = k.b.buffer(DType::Bool, 8),
-        back = k.f32(8);
+  Value x = k.f32(8), bytes = k.b.buffer(DType::Int8, 8), wide = k.b.buffer(DType::Int64, 8),
+        truth = k.b.buffer(DType::Bool, 8), back = k.f32(8);
   Expr i = k.b.loop("vector", 8, 16);
   Value v = k.b.load(x, i);
   k.b.store(bytes, i, k.b.convert(v, DType::Int8));

@@ -89,7 +89,8 @@ TEST_P(Structure, MatmulTile) {
   Kernel k;
   Expr depth = Expr::size(0);
   Value a = k.f32(depth * 6), b = k.f32(depth * 32), c = k.f32(6 * 32);
-  Expr i = k.b.loop("unroll", 6), j = k.b.loop("unroll", 2), v = k.b.loop("vector", 16, 16), r = k.b.loop("serial", depth);
+  Expr i = k.b.loop("unroll", 6), j = k.b.loop("unroll", 2), v = k.b.loop("vector", 16, 16),
+       r = k.b.loop("serial", depth);
   Value product = k.b.op("mul", {k.b.load(a, r * 6 + i), k.b.load(b, r * 32 + j * 16 + v)});
   k.b.store(c, i * 32 + j * 16 + v, k.b.reduce(product, {r}, "add"));
   k.compile(GetParam());

@@ -31,7 +31,8 @@ TEST_P(Primitives, Complete) {
   EXPECT_TRUE(row().type);
   EXPECT_TRUE(row().eval);
   EXPECT_FALSE(row().compose);
-  EXPECT_TRUE(row().no_gradient || row().partial || row().transposed || row().vjp) << "neither a derivative nor no_gradient()";
+  EXPECT_TRUE(row().no_gradient || row().partial || row().transposed || row().vjp)
+      << "neither a derivative nor no_gradient()";
 }
 
 TEST_P(Rows, Complete) {
@@ -98,7 +99,9 @@ TEST_P(Rows, GradientMatchesDifferences) {
 
     std::vector<std::optional<Array>> cotangents;
     for (size_t i = 0; i < here.outputs.size(); ++i)
-      cotangents.push_back(here.outputs[i].dtype == DType::Float64 ? std::optional(direction(here.outputs[i], 0.3 + static_cast<double>(i))) : std::nullopt);
+      cotangents.push_back(here.outputs[i].dtype == DType::Float64
+                               ? std::optional(direction(here.outputs[i], 0.3 + static_cast<double>(i)))
+                               : std::nullopt);
     Call with = call;
     with.cotangents = cotangents;
     Outcome joint = verify::run_interpreter(with, false), symbolic = verify::run_interpreter(with, true);
@@ -124,17 +127,20 @@ TEST_P(Rows, GradientMatchesDifferences) {
     for (size_t i = 0; i < cotangents.size(); ++i)
       if (cotangents[i]) {
         measured += (dot(*cotangents[i], above.outputs[i]) - dot(*cotangents[i], below.outputs[i])) / (2 * kStep);
-        for (int64_t k = 0; k < here.outputs[i].numel(); ++k) size = std::max(size, std::fabs(ops::get(here.outputs[i], k)));
+        for (int64_t k = 0; k < here.outputs[i].numel(); ++k)
+          size = std::max(size, std::fabs(ops::get(here.outputs[i], k)));
       }
     if (!std::isfinite(measured)) continue;
     // Rounding of the outputs divided by the step, and the step's square.
-    EXPECT_NEAR(expected, measured, 2e-8 * size + 1e-6 * std::fabs(measured)) << "sample " << (&s - row().samples.data());
+    EXPECT_NEAR(expected, measured, 2e-8 * size + 1e-6 * std::fabs(measured))
+        << "sample " << (&s - row().samples.data());
     ++checked;
   }
   if (checked == 0) GTEST_SKIP() << "no sample with floating inputs and results";
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Primitives, testing::ValuesIn(names(false)), [](const auto& i) { return test_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(Table, Primitives, testing::ValuesIn(names(false)),
+                         [](const auto& i) { return test_name(i.param); });
 INSTANTIATE_TEST_SUITE_P(Table, Rows, testing::ValuesIn(names(true)), [](const auto& i) { return test_name(i.param); });
 
 }  // namespace

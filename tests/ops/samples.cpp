@@ -25,7 +25,8 @@ verify::CallTensor tensor(const ops::TensorSample& s, bool wide, Numbers& number
   t.array = ops::make_array(wide && is_floating(s.dtype) ? DType::Float64 : s.dtype, s.shape);
   for (int64_t i = 0; i < t.array.numel(); ++i) {
     double v = numbers.next(s.low, s.high);
-    is_integral(s.dtype, true) ? ops::set_int(t.array, i, static_cast<int64_t>(std::floor(v))) : ops::set(t.array, i, v);
+    is_integral(s.dtype, true) ? ops::set_int(t.array, i, static_cast<int64_t>(std::floor(v)))
+                               : ops::set(t.array, i, v);
   }
   t.strides = ops::row_major(s.shape);
   for (int64_t& stride : t.strides) stride *= s.stride;
@@ -44,12 +45,15 @@ verify::Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wi
     return static_cast<int>(call.tensors.size()) - 1;
   };
   const auto& params = row.schema.params;
-  BRASA_CHECK(sample.args.size() <= params.size(), row.name(), ": the sample has ", sample.args.size(), " arguments for ", params.size(), " parameters");
+  BRASA_CHECK(sample.args.size() <= params.size(), row.name(), ": the sample has ", sample.args.size(),
+              " arguments for ", params.size(), " parameters");
   for (size_t i = 0; i < params.size(); ++i) {
     bool is_tensor = params[i].type == ir::ParamType::Tensor;
     if (i >= sample.args.size()) {
-      BRASA_CHECK(params[i].default_value || params[i].optional || params[i].type == ir::ParamType::Generator, row.name(), ": the sample gives no '", params[i].name, "'");
-      call.args.push_back(is_tensor && !params[i].list ? verify::CallArg(-1) : verify::CallArg(params[i].default_value.value_or(ir::Arg())));
+      BRASA_CHECK(params[i].default_value || params[i].optional || params[i].type == ir::ParamType::Generator,
+                  row.name(), ": the sample gives no '", params[i].name, "'");
+      call.args.push_back(is_tensor && !params[i].list ? verify::CallArg(-1)
+                                                       : verify::CallArg(params[i].default_value.value_or(ir::Arg())));
       continue;
     }
     const ops::SampleArg& a = sample.args[i];

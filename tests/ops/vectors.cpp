@@ -34,7 +34,8 @@ TEST_P(Vectors, Interpreter) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Reference, Vectors, testing::ValuesIn(overloads()), [](const auto& i) { return test_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(Reference, Vectors, testing::ValuesIn(overloads()),
+                         [](const auto& i) { return test_name(i.param); });
 
 // The comparison itself can fail.
 TEST(VectorCheck, FindsWrongValues) {

@@ -22,7 +22,7 @@ int64_t count(const std::vector<Tensor>& parameters) {
 
 template <class F>
 std::function<void()> in_mode(F f, const std::string& mode) {
-  if (mode == "eager") return [f] { (void)f(); };
+  if (mode == "eager") return [f]() mutable { (void)f(); };
   return [compiled = compile(f, {.mode = mode})] { (void)compiled(); };
 }
 

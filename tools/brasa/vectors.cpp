@@ -6,11 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "ops/builder.h"
-#include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
-#include "transforms/vjp.h"
 
 namespace brasa::verify {
 
@@ -87,8 +84,7 @@ struct VectorFile::Impl {
     if (j.is_null()) return Arg();
     if (j.is_boolean()) return Arg(j.get<bool>());
     if (j.is_string()) return Arg(j.get<std::string>());
-    if (j.is_number_integer())
-      return type == ParamType::Float ? Arg(j.get<double>()) : Arg(j.get<int64_t>());
+    if (j.is_number_integer()) return type == ParamType::Float ? Arg(j.get<double>()) : Arg(j.get<int64_t>());
     if (j.is_number()) return Arg(j.get<double>());
     if (j.is_object()) {
       if (j.contains("float")) return Arg(special_float(j["float"]));
@@ -111,7 +107,8 @@ struct VectorFile::Impl {
       }
       std::vector<double> items;
       for (const json& item : j) {
-        BRASA_CHECK(item.is_number() || (item.is_object() && item.contains("float")), "cannot read the list ", j.dump());
+        BRASA_CHECK(item.is_number() || (item.is_object() && item.contains("float")), "cannot read the list ",
+                    j.dump());
         items.push_back(item.is_number() ? item.get<double>() : special_float(item["float"]));
       }
       return Arg(std::move(items));
@@ -223,76 +220,6 @@ std::map<std::string, Card> read_cards(const std::string& folder) {
   return out;
 }
 
-Outcome run_interpreter(const Call& call, bool symbolic) {
-  for (const CallTensor& t : call.tensors) {
-    // The interpreter has values, no memory.
-    if (call.row->name() == "aten::as_strided" && t.strides != ops::row_major(t.array.shape)) throw Unsupported{"memory that is not contiguous"};
-    if (call.row->name() == "aten::index.Tensor" && t.array.dtype == DType::Bool) throw Unsupported{"a size that depends on the data"};
-  }
-  ir::Graph graph;
-  std::vector<ir::Value> inputs;
-  std::vector<int64_t> hints;
-  std::vector<Array> arrays;
-  for (const CallTensor& t : call.tensors) {
-    ir::Type type{t.array.dtype, {}, t.weak};
-    for (int64_t s : t.array.shape) {
-      type.shape.push_back(symbolic ? Expr::size(static_cast<uint32_t>(hints.size())) : Expr(s));
-      if (symbolic) hints.push_back(s);
-    }
-    inputs.push_back(graph.add_input(std::move(type)));
-    arrays.push_back(t.array);
-  }
-  ir::Facts facts(hints);
-  ir::Args args;
-  for (const CallArg& a : call.args) {
-    if (auto* literal = std::get_if<Arg>(&a)) {
-      args.push_back(*literal);
-    } else if (auto* one = std::get_if<int>(&a)) {
-      args.push_back(*one < 0 ? Arg() : Arg(inputs[*one]));
-    } else {
-      std::vector<ir::Value> list;
-      for (int i : std::get<std::vector<int>>(a)) list.push_back(i < 0 ? ir::Value{} : inputs[i]);
-      args.push_back(Arg(std::move(list)));
-    }
-  }
-  if (call.row->random) {
-    args.back() = Arg(graph.add_input({DType::Int64, {Expr(2)}, false}, "key"));
-    Array key = ops::make_array(DType::Int64, {2});
-    ops::set_int(key, 0, 2147483647);
-    arrays.push_back(std::move(key));
-  }
-  std::vector<ir::Value> results;
-  {
-    ops::Builder builder(graph, facts);
-    results = builder.record(*call.row, std::move(args));
-  }
-  for (ir::Value v : results) graph.add_output(v);
-
-  auto sized = [&](Expr e) {
-    return ir::evaluate(e, [&](const ir::ExprNode& n) { return hints.at(n.id); });
-  };
-  Outcome out;
-  size_t count = results.size();
-  if (call.cotangents.empty()) {
-    out.outputs = ops::evaluate(*ops::specialised(graph, sized), arrays);
-    out.outputs.resize(count);
-    return out;
-  }
-  BRASA_CHECK(call.cotangents.size() == count, call.row->name(), " gives ", count, " results, expected ", call.cotangents.size());
-  std::vector<bool> needs = call.needs_gradient, has_cotangent;
-  needs.resize(graph.inputs().size());
-  for (size_t i = 0; i < count; ++i) {
-    has_cotangent.push_back(call.cotangents[i].has_value());
-    if (call.cotangents[i]) arrays.push_back(*call.cotangents[i]);
-  }
-  transforms::Joint joint = transforms::joint(graph, facts, needs, has_cotangent);
-  std::vector<Array> all = ops::evaluate(*ops::specialised(*joint.graph, sized), arrays);
-  out.outputs.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
-  for (size_t i = 0; i < call.tensors.size(); ++i)
-    out.gradients.push_back(joint.gradient_of[i] < 0 ? std::nullopt : std::optional(all[joint.gradient_of[i]]));
-  return out;
-}
-
 std::string describe(const Array& a, int64_t most) {
   std::string s = "[";
   for (int64_t i = 0; i < std::min(a.numel(), most); ++i) {
@@ -343,7 +270,8 @@ std::optional<std::string> check(const Entry& entry, const Outcome& outcome, con
   for (size_t i = 0; i < expected.outputs.size(); ++i)
     // Which of several equal elements an index names is open.
     if (expected.outputs[i] && !(card.ambiguous && i > 0 && expected.outputs[i]->dtype == DType::Int64))
-      if (auto d = differs(str("result ", i), outcome.outputs[i], *expected.outputs[i], values, expected.metadata_only)) return d;
+      if (auto d = differs(str("result ", i), outcome.outputs[i], *expected.outputs[i], values, expected.metadata_only))
+        return d;
   if (entry.call.cotangents.empty()) return std::nullopt;
   for (size_t i = 0; i < entry.call.tensors.size(); ++i) {
     if (!entry.call.needs_gradient[i]) continue;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <brasa/safetensors.h>
+#include "ir/facts.h"
+#include "ir/graph.h"
 #include "ops/table.h"
 
 // Reference vectors of operators: calls with arguments, results and gradients (docs/verify.md describes the format).
@@ -28,7 +30,7 @@ struct Call {
   const ops::Row* row = nullptr;
   std::vector<CallArg> args;  // one for each parameter of the schema, defaults filled in
   std::vector<CallTensor> tensors;
-  std::vector<bool> needs_gradient;                 // one a tensor
+  std::vector<bool> needs_gradient;                   // one a tensor
   std::vector<std::optional<ops::Array>> cotangents;  // one an output; empty without gradients
 };
 
@@ -45,8 +47,21 @@ struct Unsupported {
   std::string reason;
 };
 
-/// The call as a graph of one operator on the reference interpreter; `symbolic` gives every dimension its own size symbol.
+/// Evaluates a graph: one array for each of its outputs (of checks, anything), from arrays and the strides that its inputs ask for.
+using Evaluate = std::function<std::vector<ops::Array>(const ir::Graph& graph, ir::Facts& facts,
+                                                       const std::vector<ops::Array>& inputs)>;
+/// The call as a graph of one operator, with its derivative as AOT autograd makes it. `symbolic` gives every dimension its own
+/// size symbol, which `evaluate` sees as a constant again.
+Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate& evaluate);
+/// On the reference interpreter.
 Outcome run_interpreter(const Call& call, bool symbolic);
+/// Compiled for this machine.
+Outcome run_compiled(const Call& call);
+/// By the public API: eager operators and their autograd.
+Outcome run_eager(const Call& call);
+
+/// The array's elements at these strides in a storage that is just large enough, 0 elsewhere.
+std::vector<std::byte> strided_storage(const ops::Array& a, const std::vector<int64_t>& strides);
 
 struct Expected {
   std::vector<std::optional<ops::Array>> outputs;  // absent: nothing to compare

@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   std::string folder;
-  std::string backend = "interpreter";
+  std::string backend = "eager";
   std::vector<std::string> only;
   bool json = false, verbose = false;
 };
@@ -23,6 +23,8 @@ const std::map<std::string, verify::Backend>& backends() {
   static const std::map<std::string, verify::Backend> all = {
       {"interpreter", [](const verify::Call& c) { return verify::run_interpreter(c, false); }},
       {"interpreter-symbolic", [](const verify::Call& c) { return verify::run_interpreter(c, true); }},
+      {"inductor", verify::run_compiled},
+      {"eager", verify::run_eager},
   };
   return all;
 }
@@ -37,9 +39,11 @@ void show(const verify::Entry& e, const verify::Outcome& got) {
   for (size_t i = 0; i < got.outputs.size(); ++i)
     std::printf("    result %zu    %s\n", i, verify::describe(got.outputs[i], 64).c_str());
   for (size_t i = 0; i < e.expected.outputs.size(); ++i)
-    if (e.expected.outputs[i]) std::printf("    expected %zu  %s\n", i, verify::describe(*e.expected.outputs[i], 64).c_str());
+    if (e.expected.outputs[i])
+      std::printf("    expected %zu  %s\n", i, verify::describe(*e.expected.outputs[i], 64).c_str());
   for (size_t i = 0; i < e.call.cotangents.size(); ++i)
-    if (e.call.cotangents[i]) std::printf("    cotangent %zu %s\n", i, verify::describe(*e.call.cotangents[i], 64).c_str());
+    if (e.call.cotangents[i])
+      std::printf("    cotangent %zu %s\n", i, verify::describe(*e.call.cotangents[i], 64).c_str());
   for (size_t i = 0; i < got.gradients.size(); ++i)
     if (got.gradients[i]) std::printf("    gradient %zu  %s\n", i, verify::describe(*got.gradients[i], 64).c_str());
   for (size_t i = 0; i < e.expected.gradients.size(); ++i)
@@ -98,8 +102,8 @@ int verify_ops(const Options& o) {
     }
   }
   if (o.json) {
-    nlohmann::json j = {{"backend", o.backend}, {"passed", all.passed}, {"failed", all.failed}, {"skipped", all.skipped},
-                        {"failures", failures}, {"missing", nlohmann::json::array()}};
+    nlohmann::json j = {{"backend", o.backend},   {"passed", all.passed}, {"failed", all.failed},
+                        {"skipped", all.skipped}, {"failures", failures}, {"missing", nlohmann::json::array()}};
     for (auto& [name, n] : missing) j["missing"].push_back(name);
     std::printf("%s\n", j.dump().c_str());
   } else {

@@ -17,14 +17,14 @@ using Binary = X (*)(X, X);
 
 const std::unordered_map<std::string_view, Unary>& unary_functions() {
   static const auto* table = new std::unordered_map<std::string_view, Unary>{
-      {"prim::exp", math::exp},       {"prim::exp2", math::exp2},     {"prim::expm1", math::expm1},
-      {"prim::log", math::log},       {"prim::log2", math::log2},     {"prim::log10", math::log10},
-      {"prim::log1p", math::log1p},   {"prim::sin", math::sin},       {"prim::cos", math::cos},
-      {"prim::tan", math::tan},       {"prim::asin", math::asin},     {"prim::acos", math::acos},
-      {"prim::atan", math::atan},     {"prim::sinh", math::sinh},     {"prim::cosh", math::cosh},
-      {"prim::tanh", math::tanh},     {"prim::asinh", math::asinh},   {"prim::acosh", math::acosh},
-      {"prim::atanh", math::atanh},   {"prim::rsqrt", math::rsqrt},   {"prim::erf", math::erf},
-      {"prim::erfc", math::erfc},     {"prim::erfinv", math::erfinv}, {"prim::lgamma", math::lgamma},
+      {"prim::exp", math::exp},        {"prim::exp2", math::exp2},     {"prim::expm1", math::expm1},
+      {"prim::log", math::log},        {"prim::log2", math::log2},     {"prim::log10", math::log10},
+      {"prim::log1p", math::log1p},    {"prim::sin", math::sin},       {"prim::cos", math::cos},
+      {"prim::tan", math::tan},        {"prim::asin", math::asin},     {"prim::acos", math::acos},
+      {"prim::atan", math::atan},      {"prim::sinh", math::sinh},     {"prim::cosh", math::cosh},
+      {"prim::tanh", math::tanh},      {"prim::asinh", math::asinh},   {"prim::acosh", math::acosh},
+      {"prim::atanh", math::atanh},    {"prim::rsqrt", math::rsqrt},   {"prim::erf", math::erf},
+      {"prim::erfc", math::erfc},      {"prim::erfinv", math::erfinv}, {"prim::lgamma", math::lgamma},
       {"prim::digamma", math::digamma}};
   return *table;
 }

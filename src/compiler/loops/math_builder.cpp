@@ -43,7 +43,9 @@ X shr(X x, int64_t by) { return op("shr", x, like(x, by)); }
 DType bits_type(DType t) { return t == DType::Float64 ? DType::Int64 : DType::Int32; }
 X bits(X x) { return bitcast(x, bits_type(x.type())); }
 X from_bits(X b) { return bitcast(b, b.type() == DType::Int64 ? DType::Float64 : DType::Float32); }
-X sign_bits(X x) { return bits(x) & (x.is_double() ? constant(INT64_MIN, DType::Int64) : constant(int64_t{INT32_MIN}, DType::Int32)); }
+X sign_bits(X x) {
+  return bits(x) & (x.is_double() ? constant(INT64_MIN, DType::Int64) : constant(int64_t{INT32_MIN}, DType::Int32));
+}
 X flip_sign(X x, X sign) { return from_bits(bits(x) ^ sign); }
 
 X power_of_two(X n, DType t) {

@@ -48,8 +48,8 @@ X like(X x, double v);
 X like(X x, int64_t v);
 inline X like(X x, int v) { return like(x, int64_t{v}); }
 
-#define BRASA_MATH_OPERATOR(symbol, name)                                  \
-  inline X operator symbol(X a, X b) { return op(name, a, b); }            \
+#define BRASA_MATH_OPERATOR(symbol, name)                                     \
+  inline X operator symbol(X a, X b) { return op(name, a, b); }               \
   inline X operator symbol(X a, double b) { return op(name, a, like(a, b)); } \
   inline X operator symbol(double a, X b) { return op(name, like(b, a), b); }
 BRASA_MATH_OPERATOR(+, "add")

@@ -43,8 +43,8 @@ Split split(X x) {
   X tiny = x < l.min_normal;
   double up = std::ldexp(1.0, l.mantissa + 2);
   X b = bits(select(tiny, x * up, x));
-  X root = x.is_double() ? constant(int64_t{0x3fe6a09e667f3bcd}, DType::Int64)
-                         : constant(int64_t{0x3f3504f3}, DType::Int32);
+  X root =
+      x.is_double() ? constant(int64_t{0x3fe6a09e667f3bcd}, DType::Int64) : constant(int64_t{0x3f3504f3}, DType::Int32);
   X e = shr(b - root, l.mantissa);
   X m = from_bits(b - shl(e, l.mantissa));
   X exponent = convert(e, x.type()) - select(tiny, like(x, l.mantissa + 2), like(x, 0));

@@ -77,7 +77,7 @@ X sin_pi(X x) {
 X lgamma_right(X x) {
   constexpr double one_minus_gamma = 0.42278433509846713;
   // From 8 on, Stirling's series (Abramowitz & Stegun 6.1.41).
-  constexpr double stirling[] = {1.0 / 12,   -1.0 / 360,       1.0 / 1260, -1.0 / 1680,
+  constexpr double stirling[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
                                  1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
   X v = 1.0 / x;
   X far = (x - 0.5) * (log(x) - 1) + (0.41893853320467274 + v * polynomial(v * v, stirling));

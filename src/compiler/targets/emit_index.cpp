@@ -85,8 +85,7 @@ bool Emitter::split(Expr e, Expr& base, Expr& stride) {
       stride = e->kind == ExprKind::FloorDiv ? Expr(0) : s;
       return true;
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -107,12 +106,10 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
   auto arg = [&](size_t i) { return eval_any(e->args[i], symbol, memo); };
   llvm::Value* r = nullptr;
   switch (e->kind) {
-    case ExprKind::Constant:
-      break;
+    case ExprKind::Constant: break;
     case ExprKind::Size:
     case ExprKind::Range:
-    case ExprKind::Value:
-      return symbol(e);
+    case ExprKind::Value: return symbol(e);
     case ExprKind::Mul:
       for (size_t i = 0; i < e->args.size(); ++i) {
         llvm::Value* a = arg(i);

@@ -47,8 +47,8 @@ void Emitter::run() {
 
 void Emitter::set_up_function() {
   auto* pointer = b_.getPtrTy();
-  auto* type = llvm::FunctionType::get(
-      b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer}, false);
+  auto* type =
+      llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer}, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
   set_attributes(*function_, target_);
   entry_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
@@ -289,8 +289,8 @@ void Emitter::emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value
     vector_.symbol = Expr::size(kStartId, 0, int64_t{lanes} * copies);
     vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
     if (mask_limit)
-      vector_.mask = b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt64Ty()),
-                                      splat(b_.CreateNSWSub(mask_limit, start), lanes));
+      vector_.mask =
+          b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt64Ty()), splat(b_.CreateNSWSub(mask_limit, start), lanes));
     emit_block(loop.body);
     vector_ = {};
   };

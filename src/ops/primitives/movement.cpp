@@ -21,8 +21,9 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
 
 void add_broadcast(Table& t) {
   t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
-      .doc("Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
-           "result dimension give their diagonal.")
+      .doc(
+          "Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
+          "result dimension give their diagonal.")
       .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
       .eval([](const Node& n, std::span<const Array* const> in) {
         std::vector<int64_t> dims = int_list(n.arg(2)), strides = row_major(in[0]->shape);
@@ -40,7 +41,8 @@ void add_broadcast(Table& t) {
           (std::find(dims.begin(), dims.begin() + i, dims[i]) == dims.begin() + i ? firsts : copies).push_back(i);
         for (size_t d = 0; d < to.size(); ++d) {
           auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
-          bool repeated = it == dims.end() || (!(from[it - dims.begin()] == to[d]) && !same_size(from[it - dims.begin()], to[d]));
+          bool repeated =
+              it == dims.end() || (!(from[it - dims.begin()] == to[d]) && !same_size(from[it - dims.begin()], to[d]));
           if (repeated) reduced.push_back(static_cast<int64_t>(d));
         }
         Value summed = sum(ct, reduced);
@@ -176,7 +178,8 @@ void add_slice_and_pad(Table& t) {
       })
       .transposed([](size_t, const Node& n, Value ct) {
         const Shape& from = shape_of(n.arg<Value>(0));
-        const auto &start = n.arg<std::vector<Expr>>(1), &size = n.arg<std::vector<Expr>>(2), &step = n.arg<std::vector<Expr>>(3);
+        const auto &start = n.arg<std::vector<Expr>>(1), &size = n.arg<std::vector<Expr>>(2),
+                   &step = n.arg<std::vector<Expr>>(3);
         std::vector<Expr> high, interior;
         for (size_t d = 0; d < from.size(); ++d) {
           // An empty slice has no last element, and pads by the whole size.
@@ -300,7 +303,9 @@ void add_window(Table& t) {
         auto last = static_cast<int64_t>(space.size());
         space.push_back(size);
         auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
-        auto literal = [&](Expr e) { return e.is_constant() ? full(Number(e.constant()), space, DType::Int64) : number(e); };
+        auto literal = [&](Expr e) {
+          return e.is_constant() ? full(Number(e.constant()), space, DType::Int64) : number(e);
+        };
         Value from = prim::iota(space, dim, DType::Int64) - prim::iota(space, last, DType::Int64) * literal(dilation);
         Value o = prim::binary("div", from, literal(step));
         Value valid = logical_and(logical_and(ge(from, 0), lt(o, literal(windows))), eq(o * literal(step), from));
@@ -357,8 +362,11 @@ Value slice(Value x, const std::vector<Expr>& start, const Shape& size, const st
   if (size == shape_of(x)) return x;  // nothing else fits
   return call("prim::slice", {x, start, size, step});
 }
-Value pad(Value x, Value value, const std::vector<Expr>& low, const std::vector<Expr>& high, const std::vector<Expr>& interior) {
-  auto none = [](const std::vector<Expr>& v) { return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(0); }); };
+Value pad(Value x, Value value, const std::vector<Expr>& low, const std::vector<Expr>& high,
+          const std::vector<Expr>& interior) {
+  auto none = [](const std::vector<Expr>& v) {
+    return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(0); });
+  };
   if (none(low) && none(high) && none(interior)) return x;
   return call("prim::pad", {x, value, low, high, interior});
 }

@@ -103,7 +103,8 @@ double digamma(double x) {
   double y = 1 / (x * x);
   // Asymptotic series with Bernoulli numbers, Abramowitz & Stegun 6.3.18.
   return r + std::log(x) - 0.5 / x -
-         y * (1. / 12 - y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * (691. / 32760 - y / 12))))));
+         y * (1. / 12 -
+              y * (1. / 120 - y * (1. / 252 - y * (1. / 240 - y * (1. / 132 - y * (691. / 32760 - y / 12))))));
 }
 
 double erfinv(double y) {
@@ -114,7 +115,8 @@ double erfinv(double y) {
   double x = std::copysign(std::sqrt(std::max(0.0, w)) * (w < 5 ? 0.9 : 1.0), y);
   if (std::fabs(y) < 1e-8) return y * std::sqrt(M_PI) / 2;
   for (int i = 0; i < 60; ++i) {
-    double error = std::fabs(y) < 0.5 ? std::erf(x) - y : std::copysign(1.0, y) * ((1 - std::fabs(y)) - std::erfc(std::fabs(x)));
+    double error =
+        std::fabs(y) < 0.5 ? std::erf(x) - y : std::copysign(1.0, y) * ((1 - std::fabs(y)) - std::erfc(std::fabs(x)));
     double step = error / (2 / std::sqrt(M_PI) * std::exp(-x * x));
     double next = x - step / (1 + x * step);
     if (!(std::fabs(next - x) > 1e-17 * std::fabs(x))) break;
@@ -251,8 +253,11 @@ Eval shift_eval(bool left) {
     for (int64_t i = 0; i < out.numel(); ++i) {
       int64_t a = get_int(*in[0], i), b = get_int(*in[1], i);
       bool outside = b < 0 || b >= width;
-      int64_t r = outside ? (left ? 0 : a < 0 ? -1 : 0)
-                          : left ? static_cast<int64_t>(static_cast<uint64_t>(a) << b) : a >> b;
+      int64_t r = outside ? (left    ? 0
+                             : a < 0 ? -1
+                                     : 0)
+                  : left  ? static_cast<int64_t>(static_cast<uint64_t>(a) << b)
+                          : a >> b;
       set_int(out, i, r);
     }
     return std::vector<Array>{std::move(out)};

@@ -111,7 +111,8 @@ void add_scan(Table& t) {
           Value first = logical_and(zero, eq(zeros, 1)), one = constant_like(x, 1);
           Value healed = prim::scan(where(first, one, x), dim, "mul");
           Value before = from_the_end(ct * y) / where(zero, one, x);
-          return std::vector<Value>{where(first, from_the_end(ct * healed), where(eq(zeros, 0), before, zeros_like(x)))};
+          return std::vector<Value>{
+              where(first, from_the_end(ct * healed), where(eq(zeros, 0), before, zeros_like(x)))};
         }
         fail(str("the derivative of a running ", how, " is not there yet"));
       });

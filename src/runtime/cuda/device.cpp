@@ -47,7 +47,8 @@ Device& Device::get(int index) {
   static std::mutex mutex;
   static std::array<Device*, 64> devices{};
   int count = device_count();
-  BRASA_CHECK(index >= 0 && index < std::min(count, 64), "device 'cuda:", index, "': this machine has ", count, " GPUs");
+  BRASA_CHECK(index >= 0 && index < std::min(count, 64), "device 'cuda:", index, "': this machine has ", count,
+              " GPUs");
   std::lock_guard lock(mutex);
   // Never destroyed: the driver may be gone before static objects are.
   if (!devices[index]) devices[index] = new Device(index);

@@ -17,27 +17,23 @@ const Driver* load() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return nullptr;
   static Driver d;
-  bool all = bind(library, "cuInit", d.init) && bind(library, "cuGetErrorName", d.get_error_name) &&
-             bind(library, "cuGetErrorString", d.get_error_string) &&
-             bind(library, "cuDeviceGetCount", d.device_get_count) && bind(library, "cuDeviceGet", d.device_get) &&
-             bind(library, "cuDeviceGetName", d.device_get_name) &&
-             bind(library, "cuDeviceGetAttribute", d.device_get_attribute) &&
-             bind(library, "cuDeviceTotalMem_v2", d.device_total_memory) &&
-             bind(library, "cuDevicePrimaryCtxRetain", d.primary_context_retain) &&
-             bind(library, "cuCtxSetCurrent", d.context_set_current) &&
-             bind(library, "cuCtxSynchronize", d.context_synchronize) &&
-             bind(library, "cuMemAlloc_v2", d.memory_allocate) && bind(library, "cuMemFree_v2", d.memory_free) &&
-             bind(library, "cuMemAllocHost_v2", d.memory_allocate_host) &&
-             bind(library, "cuMemFreeHost", d.memory_free_host) &&
-             bind(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device) &&
-             bind(library, "cuMemcpyDtoHAsync_v2", d.copy_to_host) &&
-             bind(library, "cuMemcpyDtoDAsync_v2", d.copy_on_device) &&
-             bind(library, "cuMemsetD8Async", d.set_bytes) && bind(library, "cuStreamCreate", d.stream_create) &&
-             bind(library, "cuStreamDestroy_v2", d.stream_destroy) &&
-             bind(library, "cuStreamSynchronize", d.stream_synchronize) &&
-             bind(library, "cuModuleLoadDataEx", d.module_load) && bind(library, "cuModuleUnload", d.module_unload) &&
-             bind(library, "cuModuleGetFunction", d.module_get_function) &&
-             bind(library, "cuLaunchKernel", d.launch_kernel);
+  bool all =
+      bind(library, "cuInit", d.init) && bind(library, "cuGetErrorName", d.get_error_name) &&
+      bind(library, "cuGetErrorString", d.get_error_string) && bind(library, "cuDeviceGetCount", d.device_get_count) &&
+      bind(library, "cuDeviceGet", d.device_get) && bind(library, "cuDeviceGetName", d.device_get_name) &&
+      bind(library, "cuDeviceGetAttribute", d.device_get_attribute) &&
+      bind(library, "cuDeviceTotalMem_v2", d.device_total_memory) &&
+      bind(library, "cuDevicePrimaryCtxRetain", d.primary_context_retain) &&
+      bind(library, "cuCtxSetCurrent", d.context_set_current) &&
+      bind(library, "cuCtxSynchronize", d.context_synchronize) && bind(library, "cuMemAlloc_v2", d.memory_allocate) &&
+      bind(library, "cuMemFree_v2", d.memory_free) && bind(library, "cuMemAllocHost_v2", d.memory_allocate_host) &&
+      bind(library, "cuMemFreeHost", d.memory_free_host) && bind(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device) &&
+      bind(library, "cuMemcpyDtoHAsync_v2", d.copy_to_host) &&
+      bind(library, "cuMemcpyDtoDAsync_v2", d.copy_on_device) && bind(library, "cuMemsetD8Async", d.set_bytes) &&
+      bind(library, "cuStreamCreate", d.stream_create) && bind(library, "cuStreamDestroy_v2", d.stream_destroy) &&
+      bind(library, "cuStreamSynchronize", d.stream_synchronize) &&
+      bind(library, "cuModuleLoadDataEx", d.module_load) && bind(library, "cuModuleUnload", d.module_unload) &&
+      bind(library, "cuModuleGetFunction", d.module_get_function) && bind(library, "cuLaunchKernel", d.launch_kernel);
   if (!all || d.init(0) != 0) return nullptr;
   return &d;
 }

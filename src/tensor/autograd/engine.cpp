@@ -45,7 +45,8 @@ Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
   if (!g.defined() || !meta.defined) return g;
   if (!std::equal(g.sizes().begin(), g.sizes().end(), meta.sizes.begin(), meta.sizes.end())) {
     BRASA_CHECK(broadcasts_to(meta.sizes, {g.sizes().data(), g.sizes().size()}), "Function ", node.name(),
-                " returned an invalid gradient at index ", i, " - got ", impl_of(g)->sizes, " but expected shape compatible with ", meta.sizes);
+                " returned an invalid gradient at index ", i, " - got ", impl_of(g)->sizes,
+                " but expected shape compatible with ", meta.sizes);
     g = sum_to_size(g, meta.sizes);
   }
   if (g.scalar_type() != meta.dtype) g = g.to(meta.dtype);
@@ -204,14 +205,15 @@ class Pass {
   variable_list results_;
 };
 
-variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph, bool create_graph,
-                           const variable_list& inputs, bool allow_unused, bool accumulate) {
+variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph,
+                           bool create_graph, const variable_list& inputs, bool allow_unused, bool accumulate) {
   BRASA_CHECK(grad_outputs.empty() || grad_outputs.size() == outputs.size(), "got ", outputs.size(), " tensors and ",
               grad_outputs.size(), " gradients");
   Pass pass(keep_graph, create_graph);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
-    BRASA_CHECK(out.defined() && out.requires_grad(), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    BRASA_CHECK(out.defined() && out.requires_grad(), "element ", i,
+                " of tensors does not require grad and does not have a grad_fn");
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", out);
@@ -219,26 +221,29 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
       NoGradGuard guard;
       g.fill_(1);
     } else {
-      BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i, "] is ", out, ".");
+      BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i,
+                  "] is ", out, ".");
     }
     pass.add_root(gradient_edge(out), std::move(g));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    BRASA_CHECK(inputs[i].defined() && inputs[i].requires_grad(), "One of the differentiated Tensors does not require grad");
+    BRASA_CHECK(inputs[i].defined() && inputs[i].requires_grad(),
+                "One of the differentiated Tensors does not require grad");
     pass.capture(gradient_edge(inputs[i]), i);
   }
   variable_list results = pass.run(inputs.size(), accumulate);
   if (!accumulate && !allow_unused)
     for (size_t i = 0; i < results.size(); ++i)
-      BRASA_CHECK(results[i].defined(), "One of the differentiated Tensors appears to not have been used in the graph. Set "
+      BRASA_CHECK(results[i].defined(),
+                  "One of the differentiated Tensors appears to not have been used in the graph. Set "
                   "allow_unused=True if this is the desired behavior.");
   return results;
 }
 
 }  // namespace
 
-void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph, bool create_graph,
-              const variable_list& inputs) {
+void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph,
+              bool create_graph, const variable_list& inputs) {
   bool keep = retain_graph.value_or(create_graph);
   if (inputs.empty()) {
     run_backward(tensors, grad_tensors, keep, create_graph, {}, true, true);
@@ -257,7 +262,8 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
 
 variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
                    std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
-  return run_backward(outputs, grad_outputs, retain_graph.value_or(create_graph), create_graph, inputs, allow_unused, false);
+  return run_backward(outputs, grad_outputs, retain_graph.value_or(create_graph), create_graph, inputs, allow_unused,
+                      false);
 }
 
 }  // namespace brasa::autograd

@@ -27,8 +27,10 @@ void AutogradContext::save_for_backward(variable_list to_save) {
   internals_->has_saved = true;
 }
 variable_list AutogradContext::get_saved_variables() const {
-  BRASA_CHECK(!internals_->released, "Trying to backward through the graph a second time (or directly access saved tensors after they "
-              "have already been freed): ", internals_->name);
+  BRASA_CHECK(!internals_->released,
+              "Trying to backward through the graph a second time (or directly access saved tensors after they "
+              "have already been freed): ",
+              internals_->name);
   if (internals_->saved.empty()) return internals_->to_save;
   variable_list out;
   std::shared_ptr<Node> node = internals_->node.lock();
@@ -36,7 +38,9 @@ variable_list AutogradContext::get_saved_variables() const {
   return out;
 }
 void AutogradContext::mark_dirty(const variable_list& inputs) { internals_->dirty = inputs; }
-void AutogradContext::mark_non_differentiable(const variable_list& outputs) { internals_->non_differentiable = outputs; }
+void AutogradContext::mark_non_differentiable(const variable_list& outputs) {
+  internals_->non_differentiable = outputs;
+}
 void AutogradContext::set_materialize_grads(bool value) { internals_->materialize = value; }
 bool AutogradContext::needs_input_grad(size_t i) const { return i < internals_->needs.size() && internals_->needs[i]; }
 
@@ -49,8 +53,7 @@ bool contains(const variable_list& list, const Tensor& t) {
 
 class CustomNode final : public Node {
  public:
-  explicit CustomNode(Custom& custom)
-      : name_(custom.name), backward_(custom.backward), is_tensor_(custom.is_tensor) {}
+  explicit CustomNode(Custom& custom) : name_(custom.name), backward_(custom.backward), is_tensor_(custom.is_tensor) {}
   std::string name() const override { return name_; }
   AutogradContext context;
 
@@ -64,14 +67,14 @@ class CustomNode final : public Node {
       }
     variable_list all = backward_(&context, std::move(gradients)), out;
     while (all.size() > is_tensor_.size() && !all.back().defined()) all.pop_back();
-    BRASA_CHECK(all.size() == is_tensor_.size(), "function ", name_, " returned an incorrect number of gradients (expected ",
-                is_tensor_.size(), ", got ", all.size(), ")");
+    BRASA_CHECK(all.size() == is_tensor_.size(), "function ", name_,
+                " returned an incorrect number of gradients (expected ", is_tensor_.size(), ", got ", all.size(), ")");
     for (size_t i = 0; i < all.size(); ++i) {
       if (is_tensor_[i])
         out.push_back(std::move(all[i]));
       else
-        BRASA_CHECK(!all[i].defined(), "function ", name_, " returned a gradient different than undefined at position ", i + 1,
-                    ", but the corresponding forward input was not a Tensor");
+        BRASA_CHECK(!all[i].defined(), "function ", name_, " returned a gradient different than undefined at position ",
+                    i + 1, ", but the corresponding forward input was not a Tensor");
     }
     return out;
   }
@@ -145,7 +148,8 @@ variable_list apply_custom(Custom custom) {
       rebase(outputs[i], {node}, edge);
       if (outputs[i].grad_fn() == node) set_history(outputs[i], node, static_cast<uint32_t>(i));
     }
-  for (const Tensor& t : in.to_save) in.saved.emplace_back(t, contains(outputs, t) && t.defined() && t.grad_fn() == node);
+  for (const Tensor& t : in.to_save)
+    in.saved.emplace_back(t, contains(outputs, t) && t.defined() && t.grad_fn() == node);
   in.to_save.clear();
   in.dirty.clear();
   in.non_differentiable.clear();

@@ -15,7 +15,9 @@ Node::~Node() = default;
 
 uint32_t Node::num_inputs() const { return static_cast<uint32_t>(internals_->results.size()); }
 variable_list Node::operator()(variable_list&& gradients) { return apply(std::move(gradients)); }
-void Node::add_pre_hook(std::function<variable_list(variable_list)> hook) { internals_->pre_hooks.push_back(std::move(hook)); }
+void Node::add_pre_hook(std::function<variable_list(variable_list)> hook) {
+  internals_->pre_hooks.push_back(std::move(hook));
+}
 void Node::add_post_hook(std::function<variable_list(const variable_list&, const variable_list&)> hook) {
   internals_->post_hooks.push_back(std::move(hook));
 }

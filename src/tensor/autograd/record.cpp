@@ -26,8 +26,9 @@ ResultMeta meta_of_result(const Tensor& t) {
 }
 
 std::string second_time(const std::string& name) {
-  return str("Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed): ",
-             name, ". Specify retain_graph=true if you need to backward through the graph a second time.");
+  return str(
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed): ",
+      name, ". Specify retain_graph=true if you need to backward through the graph a second time.");
 }
 
 // Backward of a program: again a program, run on what was saved and the gradients.
@@ -125,7 +126,8 @@ class RowNode final : public Node {
 // Backward of a view: its movements the other way.
 class ViewNode final : public Node {
  public:
-  ViewNode(std::string name, std::shared_ptr<const eager::ViewPlan> plan) : name_(std::move(name)), plan_(std::move(plan)) {}
+  ViewNode(std::string name, std::shared_ptr<const eager::ViewPlan> plan)
+      : name_(std::move(name)), plan_(std::move(plan)) {}
   std::string name() const override { return name_; }
 
  protected:
@@ -144,7 +146,9 @@ class Pad final : public eager::Program {
     const ir::Type& t = ir::type_of(in[0]);
     const ir::Shape& numbers = ir::type_of(in[1]).shape;
     size_t rank = t.shape.size();
-    auto part = [&](size_t k) { return std::vector<ir::Expr>(numbers.begin() + k * rank, numbers.begin() + (k + 1) * rank); };
+    auto part = [&](size_t k) {
+      return std::vector<ir::Expr>(numbers.begin() + k * rank, numbers.begin() + (k + 1) * rank);
+    };
     std::vector<ir::Expr> gaps = interior_ ? part(2) : std::vector<ir::Expr>(rank, ir::Expr(0));
     return {ops::prim::pad(in[0], ops::prim::full(0, {}, t.dtype), part(0), part(1), gaps)};
   }
@@ -329,7 +333,8 @@ bool needed(std::span<const Input> inputs, std::vector<bool>& needs) {
 }
 
 // The operands of the backward program, as far as its choice of what to read goes.
-std::vector<Input> backward_operands(std::span<const Input> inputs, const std::vector<Tensor>& results, const std::vector<bool>& given) {
+std::vector<Input> backward_operands(std::span<const Input> inputs, const std::vector<Tensor>& results,
+                                     const std::vector<bool>& given) {
   std::vector<Input> out(inputs.begin(), inputs.end());
   for (const Tensor& t : results) out.push_back(t.defined() ? Input::of(t) : Input{});
   for (size_t i = 0; i < given.size(); ++i)
@@ -370,7 +375,8 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
 
 }  // namespace
 
-void attach(const eager::Program& program, const std::string& name, std::span<const Input> inputs, eager::Results& results) {
+void attach(const eager::Program& program, const std::string& name, std::span<const Input> inputs,
+            eager::Results& results) {
   if (!GradMode::is_enabled()) return;
   std::vector<bool> needs;
   if (!needed(inputs, needs)) return;
@@ -409,12 +415,14 @@ void attach_view(const Tensor& view) {
   set_history(view, std::move(node), 0);
 }
 
-void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results, const Tensor*) {
+void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results,
+                     const Tensor*) {
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
   for (size_t i = 0; i < results.size(); ++i) {
     node->internals().results.push_back(meta_of_result(results[i]));
-    if (results[i].defined() && differentiable(results[i].scalar_type())) set_history(results[i], node, static_cast<uint32_t>(i));
+    if (results[i].defined() && differentiable(results[i].scalar_type()))
+      set_history(results[i], node, static_cast<uint32_t>(i));
   }
 }
 
@@ -423,8 +431,9 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
   const TensorImpl* impl = impl_of(self);
   if (self.requires_grad()) {
     BRASA_CHECK(!self.is_leaf(), "a leaf Variable that requires grad is being used in an in-place operation.");
-    BRASA_CHECK(!impl->view || !impl->view->differentiable || !(impl->view->base.requires_grad() && impl->view->base.is_leaf()),
-                "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    BRASA_CHECK(
+        !impl->view || !impl->view->differentiable || !(impl->view->base.requires_grad() && impl->view->base.is_leaf()),
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   if (!differentiable(impl->dtype)) return;
   bool any = false;

@@ -43,8 +43,8 @@ Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name)
   if (!tensor_.defined()) return {};
   uint32_t now = impl_of(tensor_)->storage->version();
   BRASA_CHECK(now == version_ || impl_of(tensor_)->inference,
-              "one of the variables needed for gradient computation has been modified by an inplace operation: [", tensor_,
-              "], which is needed by ", name, ", is at version ", now, "; expected version ", version_,
+              "one of the variables needed for gradient computation has been modified by an inplace operation: [",
+              tensor_, "], which is needed by ", name, ", is at version ", now, "; expected version ", version_,
               " instead. Hint: clone the tensor before it is modified.");
   if (!result_ || !node || !GradMode::is_enabled()) return tensor_;
   Tensor out = shallow_copy(tensor_);

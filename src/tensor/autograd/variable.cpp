@@ -132,7 +132,8 @@ const Tensor& Tensor::set_requires_grad(bool v) const {
   BRASA_CHECK(!v || is_floating(impl->dtype) || brasa::is_complex(impl->dtype),
               "Only Tensors of floating point and complex dtype can require gradients, got ", *this);
   BRASA_CHECK(v || is_leaf(), "you can only change requires_grad flags of leaf variables.");
-  BRASA_CHECK(!v || !impl->inference || InferenceMode::is_enabled(), "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  BRASA_CHECK(!v || !impl->inference || InferenceMode::is_enabled(),
+              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!v && !impl->autograd) return *this;
   if (!is_leaf()) return *this;
   autograd::meta_of(*this).requires_grad = v;
@@ -235,8 +236,9 @@ bool Tensor::is_inference() const { return checked_impl(*this)->inference; }
 
 Tensor Tensor::data() const {
   const TensorImpl* impl = checked_impl(*this);
-  if (impl->storage->recorder()) impl->materialise();
-  return make_tensor(StorageRef(Storage::alias(impl->storage.get())), impl->dtype, impl->sizes, impl->strides, impl->offset);
+  if (impl->storage->recorder()) impl->materialise("data()");
+  return make_tensor(StorageRef(Storage::alias(impl->storage.get())), impl->dtype, impl->sizes, impl->strides,
+                     impl->offset);
 }
 
 void Tensor::set_data(const Tensor& o) const {

@@ -1,0 +1,163 @@
+#include <cmath>
+
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+
+Value power(Value x, double p) { return p == 1 ? x : p == 2 ? x * x : pow(x, Number(p)); }
+
+// ‖difference‖ₚ over the last dimension.
+Value norm_of(Value difference, double p) {
+  Value a = abs(difference);
+  Dims last = {rank_of(a) - 1};
+  if (p == 0) return sum(convert(ne(a, 0), dtype_of(a)), last);
+  if (std::isinf(p)) return same_size(size_of(a, last[0]), 0) ? sum(a, last) : amax(a, last);
+  if (p == 1) return sum(a, last);
+  if (p == 2) return sqrt(sum(a * a, last));
+  return pow(sum(power(a, p), last), Number(1 / p));
+}
+
+// ∂‖d‖ₚ/∂d for each element, and 0 where the distance is.
+Value norm_derivative(Value difference, Value norm, double p) {
+  Value a = abs(difference), sign = prim::unary("sign", difference),
+        n = broadcast_to(unsqueeze(norm, rank_of(norm)), shape_of(a));
+  Value zero = zeros_like(a);
+  if (p == 0) return zero;
+  if (p == 1) return sign;
+  if (std::isinf(p)) return where(eq(a, n), sign, zero);
+  Value safe = where(eq(n, 0), constant_like(n, 1), n);
+  if (p == 2) return where(eq(n, 0), zero, difference / safe);
+  Value base = where(eq(a, 0), constant_like(a, 1), a);
+  Value d = sign * power(base, p - 1) / power(safe, p - 1);
+  return where(logical_or(eq(n, 0), eq(a, 0)), zero, d);
+}
+
+void check_p(double p) { BRASA_CHECK(p >= 0, "distance: only supports non-negative p values, got ", p); }
+
+// All differences of rows: [..., P, M] and [..., R, M] as [..., P, R, M].
+Value differences(Value a, Value b) { return unsqueeze(a, rank_of(a) - 1) - unsqueeze(b, rank_of(b) - 2); }
+
+Value cdist(Value a, Value b, double p, std::optional<int64_t>) {
+  check_p(p);
+  BRASA_CHECK(rank_of(a) >= 2 && rank_of(b) >= 2, "cdist only supports at least 2D tensors, got ", type_of(a), " and ",
+              type_of(b));
+  BRASA_CHECK(same_size(size_of(a, rank_of(a) - 1), size_of(b, rank_of(b) - 1)),
+              "X1 and X2 must have the same number of columns. X1: ", type_of(a), " X2: ", type_of(b));
+  BRASA_CHECK(is_floating(dtype_of(a)) && is_floating(dtype_of(b)), "cdist only supports floating-point dtypes, got ",
+              type_of(a), " and ", type_of(b));
+  return norm_of(differences(a, b), p);
+}
+
+std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, double p, Value norm) {
+  Value d = differences(a, b), each = broadcast_to(unsqueeze(g, rank_of(g)), shape_of(d)) * norm_derivative(d, norm, p);
+  return {sum(each, {rank_of(d) - 2}), -sum(each, {rank_of(d) - 3})};
+}
+Value cdist_backward(Value g, Value a, Value b, double p, Value norm) {
+  return sum_to(cdist_pulled(g, a, b, p, norm)[0], shape_of(a));
+}
+std::vector<Value> cdist_vjp(const Saved& s) {
+  auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<double>(2), s.out());
+  return {a, b};
+}
+
+// --- pairs of rows of one matrix ---
+
+struct Pairs {
+  Value first, second;  // indices of rows, in lexicographic order
+};
+Pairs pairs_of(int64_t n) {
+  Shape shape = {Expr(n * (n - 1) / 2)};
+  Value k = prim::iota(shape, 0, DType::Int64);
+  // Pair k lies in the row whose pairs start at or before k; row i starts at i (2 n - i - 1) / 2.
+  Shape grid = {shape[0], Expr(n)};
+  Value row = prim::iota(grid, 1, DType::Int64);
+  Value starts =
+      prim::binary("div", row * (full(Number(2 * n - 1), grid, DType::Int64) - row), full(2, grid, DType::Int64));
+  Value i = sum(convert(le(starts, prim::broadcast(k, grid, {0})), DType::Int64), {1}) - 1;
+  i = minimum(i, full(Number(std::max<int64_t>(n - 2, 0)), shape, DType::Int64));
+  Value start =
+      prim::binary("div", i * (full(Number(2 * n - 1), shape, DType::Int64) - i), full(2, shape, DType::Int64));
+  return {i, k - start + i + 1};
+}
+
+Value pdist(Value x, double p) {
+  check_p(p);
+  check_rank("pdist", "a matrix", x, 2);
+  BRASA_CHECK(is_floating(dtype_of(x)), "pdist only supports floating-point dtypes, got ", type_of(x));
+  int64_t n = known_size(size_of(x, 0));
+  if (n < 2) return full(0, {Expr(0)}, dtype_of(x));
+  Pairs pairs = pairs_of(n);
+  return norm_of(prim::gather(x, {pairs.first}, {0}) - prim::gather(x, {pairs.second}, {0}), p);
+}
+Value pdist_backward(Value g, Value x, double p, Value norm) {
+  int64_t n = known_size(size_of(x, 0));
+  if (n < 2) return zeros_like(x);
+  Pairs pairs = pairs_of(n);
+  Value d = prim::gather(x, {pairs.first}, {0}) - prim::gather(x, {pairs.second}, {0});
+  Value each = broadcast_to(unsqueeze(g, 1), shape_of(d)) * norm_derivative(d, norm, p);
+  return prim::scatter(prim::scatter(zeros_like(x), {pairs.first}, each, {0}, "add"), {pairs.second}, -each, {0},
+                       "add");
+}
+std::vector<Value> pdist_vjp(const Saved& s) { return {pdist_backward(s.ct(), s.in(0), s.arg<double>(1), s.out())}; }
+
+Value euclidean_dist(Value a, Value b) { return cdist(a, b, 2, std::nullopt); }
+
+// x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)).
+Value cosine_similarity(Value a, Value b, int64_t dim, double eps) {
+  auto [x, y] = promoted(a, b);
+  BRASA_CHECK(is_floating(dtype_of(x)), "cosine_similarity: expected a floating dtype, but got ", name(dtype_of(x)));
+  Dims dims = {wrap_dim(dim, rank_of(x))};
+  if (rank_of(x) == 0) dims.clear();
+  auto scaled = [&](Value v) {
+    Value square = sum(v * v, dims, true), small = constant_like(square, Number(eps * eps));
+    // The root of what is never 0, so that its derivative is finite.
+    return v / where(gt(square, small), sqrt(where(gt(square, small), square, constant_like(square, 1))),
+                     constant_like(square, Number(eps)));
+  };
+  return sum(scaled(x) * scaled(y), dims);
+}
+
+}  // namespace
+
+void add_distance(Table& t) {
+  const std::vector<Sample> rows = {{floats(3, 4), floats(2, 4), 2.0, ir::None{}},
+                                    {floats(2, 3, 2), floats(2, 1, 2), 1.5, ir::None{}},
+                                    {floats(2, 3), floats(3, 3), 1.0, ir::None{}}};
+  t.op("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor")
+      .doc("The p-norm distances between all rows of two batches of matrices.")
+      .composed_in_opmath(cdist)
+      .vjp(own_derivative(cdist_vjp))
+      .samples(rows);
+  t.op("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
+      .doc("As cdist.")
+      .composed_in_opmath(cdist)
+      .vjp(own_derivative(cdist_vjp))
+      .samples(rows);
+  t.op("aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
+      .doc("The gradient of cdist's first input.")
+      .composed_in_opmath(cdist_backward)
+      .samples({{floats(3, 2), floats(3, 4), floats(2, 4), 2.0, floats(3, 2).in(1, 2)}});
+  t.op("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
+      .doc("Euclidean distances between all rows of two batches of matrices.")
+      .composed_in_opmath(euclidean_dist)
+      .samples({{floats(3, 4), floats(2, 4)}});
+  t.op("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor")
+      .doc("The p-norm distances between all pairs of rows.")
+      .composed_in_opmath(pdist)
+      .vjp(own_derivative(pdist_vjp))
+      .samples({{floats(4, 3), 2.0}, {floats(1, 2), 1.0}});
+  t.alias("aten::pdist", "aten::_pdist_forward");
+  t.op("aten::_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
+      .doc("The gradient of pdist's input.")
+      .composed_in_opmath(pdist_backward)
+      .samples({{floats(3), floats(3, 2), 2.0, floats(3).in(1, 2)}});
+  t.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+      .doc("Products over the norms along a dimension, each norm at least eps.")
+      .composed_in_opmath(cosine_similarity)
+      .samples({{floats(3, 4), floats(3, 4)}, {floats(2, 3), floats(1, 3), 0}});
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,111 @@
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// Planes as columns of their windows, and pools undone.
+namespace brasa::ops {
+namespace {
+
+struct Unfolding {
+  Shape kernel, dilation, padding, stride;
+};
+
+Unfolding unfolding(const char* op, const Shape& kernel, const Shape& dilation, const Shape& padding,
+                    const Shape& stride) {
+  Unfolding u{repeated(kernel, 2, "kernel_size"), repeated(dilation, 2, "dilation"), repeated(padding, 2, "padding"),
+              repeated(stride, 2, "stride")};
+  for (size_t d = 0; d < 2; ++d)
+    BRASA_CHECK(
+        is_less(0, u.kernel[d]) && is_less(0, u.dilation[d]) && is_less(0, u.stride[d]) && !is_less(u.padding[d], 0),
+        op, ": kernel size, dilation and stride should be greater than zero and padding not negative, got ", u.kernel,
+        ", ", u.dilation, ", ", u.stride, " and ", u.padding);
+  return u;
+}
+
+// [N, C, H, W] as [N, C · kh · kw, windows], a chain of linear primitives.
+Value columns(const char* op, Value x, const Unfolding& u) {
+  std::vector<Expr> low(4, Expr(0)), none = low;
+  low[2] = u.padding[0];
+  low[3] = u.padding[1];
+  for (int64_t d : {2, 3}) {
+    Expr span = (u.kernel[d - 2] - 1) * u.dilation[d - 2] + 1;
+    BRASA_CHECK(!is_less(size_of(x, d) + u.padding[d - 2] * 2, span), op, ": Given input with spatial size ",
+                size_of(x, 2), ", ", size_of(x, 3), ", kernel_size=", u.kernel, ", dilation=", u.dilation,
+                ", padding=", u.padding, ", calculated shape of the array of sliding blocks is too small");
+  }
+  Value v = prim::pad(x, scalar(0, dtype_of(x)), low, low, none);
+  for (int64_t d : {2, 3}) v = prim::window(v, d, u.kernel[d - 2], u.stride[d - 2], u.dilation[d - 2]);
+  v = prim::transpose(v, {0, 1, 4, 5, 2, 3});
+  return merge_dims(merge_dims(v, 4, 5), 1, 3);
+}
+
+Value im2col(Value x, Shape kernel, Shape dilation, Shape padding, Shape stride) {
+  BRASA_CHECK(rank_of(x) == 3 || rank_of(x) == 4, "im2col: Expected 3D or 4D (batch mode) tensor, but got ",
+              type_of(x));
+  Unfolding u = unfolding("im2col", kernel, dilation, padding, stride);
+  return rank_of(x) == 4 ? columns("im2col", x, u) : squeeze(columns("im2col", unsqueeze(x, 0), u), 0);
+}
+
+Value col2im(Value x, Shape size, Shape kernel, Shape dilation, Shape padding, Shape stride) {
+  BRASA_CHECK(rank_of(x) == 2 || rank_of(x) == 3, "col2im: Expected 2D or 3D (batch mode) tensor for input, but got ",
+              type_of(x));
+  Unfolding u = unfolding("col2im", kernel, dilation, padding, stride);
+  Value b = rank_of(x) == 3 ? x : unsqueeze(x, 0);
+  Expr window = u.kernel[0] * u.kernel[1];
+  BRASA_CHECK(same_size(ir::mod(size_of(b, 1), window), 0),
+              "col2im: Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
+              size_of(b, 1), " and kernel_size=", u.kernel);
+  Shape plane = {size_of(b, 0), ir::floordiv(size_of(b, 1), window)};
+  for (Expr s : repeated(size, 2, "output_size")) plane.push_back(s);
+  // The transpose of taking columns; what they are taken from does not matter.
+  Value start = prim::unary("neg", full(0, plane, dtype_of(x))), v = columns("col2im", start, u);
+  BRASA_CHECK(same_size(size_of(v, 2), size_of(b, 2)), "col2im: Given output_size=", size, ", kernel_size=", u.kernel,
+              ", dilation=", u.dilation, ", padding=", u.padding, ", stride=", u.stride,
+              ", expected size of input's last dimension to match the number of sliding blocks ", size_of(v, 2),
+              ", but got ", size_of(b, 2));
+  Value out = pulled_through(start, v, prim::reshape(b, shape_of(v)));
+  return rank_of(x) == 3 ? out : squeeze(out, 0);
+}
+
+template <int kSpatial>
+Value max_unpool(Value x, Value indices, Shape size) {
+  BRASA_CHECK(rank_of(x) == kSpatial + 1 || rank_of(x) == kSpatial + 2, "max_unpool: Input to max_unpooling", kSpatial,
+              "d should be a ", kSpatial + 1, "d or ", kSpatial + 2, "d Tensor, but got ", type_of(x));
+  check_same_shape("max_unpool", x, indices);
+  size = repeated(size, kSpatial, "output_size");
+  int64_t lead = rank_of(x) - kSpatial;
+  Shape shape(shape_of(x).begin(), shape_of(x).begin() + lead), flat = shape, picked = shape;
+  shape.insert(shape.end(), size.begin(), size.end());
+  flat.push_back(ir::product(size));
+  picked.push_back(ir::product(Shape(shape_of(x).begin() + lead, shape_of(x).end())));
+  Value index = checked_forward_index(prim::reshape(indices, picked), flat.back(), "max_unpool");
+  Value out = prim::scatter(full(0, flat, dtype_of(x)), indices_along(picked, lead, index), prim::reshape(x, picked),
+                            counted(0, lead + 1), "");
+  return prim::reshape(out, shape);
+}
+Value max_unpool2d(Value x, Value indices, Shape size) { return max_unpool<2>(x, indices, size); }
+Value max_unpool3d(Value x, Value indices, Shape size, Shape, Shape) { return max_unpool<3>(x, indices, size); }
+
+}  // namespace
+
+void add_fold(Table& t) {
+  t.op("aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
+      .doc("The windows of planes as columns: [N, C, H, W] as [N, C · window, number of windows].")
+      .composed(im2col)
+      .samples({{floats(2, 3, 4, 5), list({2, 3}), list({1, 1}), list({1, 0}), list({2, 1})},
+                {floats(1, 3, 3), list({2}), list({2}), list({0}), list({1})}});
+  t.op("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
+      .doc("The transpose of im2col: overlapping windows add up.")
+      .composed(col2im)
+      .samples({{floats(2, 8, 9), list({4, 4}), list({2, 2}), list({1, 1}), list({0, 0}), list({1, 1})}});
+  t.op("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor")
+      .doc("Each value put where its index points in a plane of zeros.")
+      .composed(max_unpool2d)
+      .samples({{floats(1, 2, 1, 1), ints(1, 2, 1, 1), list({2, 2})}});
+  t.op("aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor")
+      .doc("Each value put where its index points in a volume of zeros.")
+      .composed(max_unpool3d)
+      .samples({{floats(1, 2, 1, 1, 1), ints(1, 2, 1, 1, 1), list({2, 2, 2}), list({2, 2, 2}), list({0, 0, 0})}});
+}
+
+}  // namespace brasa::ops

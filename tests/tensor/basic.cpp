@@ -1,0 +1,180 @@
+#include "tensor/util.h"
+
+namespace brasa {
+namespace {
+
+using namespace testing;
+
+TEST(Tensor, MetadataOfAFactory) {
+  Tensor t = zeros({2, 3}, kFloat);
+  EXPECT_EQ(t.dim(), 2);
+  EXPECT_EQ(t.sizes(), IntArrayRef({2, 3}));
+  EXPECT_EQ(t.strides(), IntArrayRef({3, 1}));
+  EXPECT_EQ(t.numel(), 6);
+  EXPECT_EQ(t.size(-1), 3);
+  EXPECT_EQ(t.scalar_type(), kFloat);
+  EXPECT_TRUE(t.is_contiguous());
+  expect_values(t, {0, 0, 0, 0, 0, 0});
+}
+
+TEST(Tensor, LiteralsHaveLibTorchsDtypes) {
+  EXPECT_EQ(tensor({1, 2}).scalar_type(), kLong);
+  EXPECT_EQ(tensor({1.5, 2.0}).scalar_type(), kFloat);
+  EXPECT_EQ(tensor({true, false}).scalar_type(), kBool);
+  EXPECT_EQ(tensor(3).dim(), 0);
+  EXPECT_EQ(tensor({{1, 2}, {3, 4}}).sizes(), IntArrayRef({2, 2}));
+  EXPECT_EQ(tensor({1.0}, kFloat64).scalar_type(), kDouble);
+  EXPECT_NE(error_of([] { tensor({{1, 2}, {3}}); }), "");
+}
+
+TEST(Tensor, ArithmeticBroadcasts) {
+  Tensor a = tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}}), b = tensor({10.0, 20.0, 30.0}), c = tensor({{1.0}, {2.0}});
+  expect_values(a + b, {11, 22, 33, 14, 25, 36});
+  expect_values(a * c, {1, 2, 3, 8, 10, 12});
+  expect_values(b + c, {11, 21, 31, 12, 22, 32});
+  expect_values(2 - a, {1, 0, -1, -2, -3, -4});
+  expect_values(1 / a, {1, 0.5, 1.0 / 3, 0.25, 0.2, 1.0 / 6});
+  EXPECT_TRUE(contains(error_of([&] { a + tensor({1.0, 2.0}); }), "must match the size of tensor b (2)"));
+}
+
+TEST(Tensor, PromotionCountsNumbersByCategoryOnly) {
+  Tensor i = tensor({1, 2, 3}), f = tensor({1.0, 2.0, 3.0}), h = f.to(kHalf);
+  EXPECT_EQ((i + 1).scalar_type(), kLong);
+  EXPECT_EQ((i + 1.5).scalar_type(), kFloat);
+  EXPECT_EQ((h + 1.5).scalar_type(), kHalf);
+  EXPECT_EQ((h + f).scalar_type(), kFloat);
+  EXPECT_EQ((h + scalar_tensor(1.5, kDouble)).scalar_type(), kHalf);
+  EXPECT_EQ((i / 2).scalar_type(), kFloat);
+  EXPECT_EQ((i == 2).scalar_type(), kBool);
+}
+
+TEST(Tensor, OneKernelServesEverySize) {
+  for (int64_t n : {0, 1, 2, 7, 1000}) {
+    Tensor a = full({n, 3}, 2.0), b = full({3}, 0.5);
+    Tensor c = a * b;
+    EXPECT_EQ(c.sizes(), IntArrayRef({n, 3}));
+    for (double v : values(c)) EXPECT_EQ(v, 1);
+  }
+}
+
+TEST(Tensor, SizesOfOneDoNotSpecialiseTheGeneralCase) {
+  auto run = [](int64_t m, int64_t k, int64_t n) {
+    expect_values(ones({m, k}).matmul(ones({k, n})), std::vector<double>(m * n, static_cast<double>(k)));
+    expect_values(ones({m, k}).softmax(1).sum(1), std::vector<double>(m, k ? 1.0 : 0.0));
+  };
+  run(1, 1, 1);
+  run(2, 3, 4);
+  run(1, 5, 2);
+  run(3, 1, 1);
+}
+
+TEST(Tensor, InPlaceWritesTheMemory) {
+  Tensor a = tensor({1.0, 2.0, 3.0, 4.0}).view({2, 2}), row = a[1];
+  a.add_(10);
+  expect_values(row, {13, 14});
+  row.mul_(2);
+  expect_values(a, {11, 12, 26, 28});
+  a += a.t();
+  expect_values(a, {22, 38, 38, 56});
+  EXPECT_TRUE(contains(error_of([] { tensor({1, 2}).add_(1.5); }), "can't be cast"));
+  EXPECT_TRUE(contains(error_of([] { zeros({3, 1}).add_(zeros({3, 4})); }), "doesn't match the broadcast shape"));
+  EXPECT_TRUE(contains(error_of([] { zeros({3, 1}).expand({3, 4}).add_(1); }), "single memory location"));
+}
+
+TEST(Tensor, InPlaceOfAnOverlappingViewReadsTheOldValues) {
+  Tensor a = tensor({1.0, 2.0, 3.0, 4.0, 5.0});
+  a.slice(0, 1).copy_(a.slice(0, 0, 4));
+  expect_values(a, {1, 1, 2, 3, 4});
+}
+
+TEST(Tensor, StridedOperands) {
+  Tensor a = arange(6, kFloat).view({2, 3});
+  expect_values(a.t() + 1, {1, 4, 2, 5, 3, 6});
+  expect_values(a.slice(1, 0, 3, 2) * a.slice(1, 0, 3, 2), {0, 4, 9, 25});
+  expect_values(a.t().matmul(a), {9, 12, 15, 12, 17, 22, 15, 22, 29});
+  EXPECT_EQ((a.t() + 1).strides(), IntArrayRef({1, 3}));
+  EXPECT_EQ(a.t().contiguous().strides(), IntArrayRef({2, 1}));
+}
+
+TEST(Tensor, OutVariants) {
+  Tensor out;
+  add_out(out, tensor({1.0}), tensor({2.0}));
+  expect_values(out, {3});
+  Tensor kept = empty({0});
+  mul_out(kept, tensor({2.0, 3.0}), tensor({2.0, 2.0}));
+  expect_values(kept, {4, 6});
+}
+
+TEST(Tensor, ItemAndData) {
+  EXPECT_EQ(tensor(2.5).item<double>(), 2.5);
+  EXPECT_EQ(tensor({7}).item<int>(), 7);
+  EXPECT_TRUE(contains(error_of([] { tensor({1, 2}).item(); }), "2 elements"));
+  EXPECT_TRUE(
+      contains(error_of([] { tensor({1, 2}).data_ptr<float>(); }), "expected scalar type Float but found Long"));
+  Tensor a = arange(6).view({2, 3});
+  auto at = a.accessor<int64_t, 2>();
+  EXPECT_EQ(at[1][2], 5);
+  EXPECT_EQ(at.size(1), 3);
+}
+
+TEST(Tensor, ConversionsBetweenDtypes) {
+  Tensor a = tensor({0.0, 1.7, -2.2});
+  expect_values(a.to(kLong), {0, 1, -2});
+  expect_values(a.to(kBool), {0, 1, 1});
+  EXPECT_TRUE(a.to(kFloat).is_same(a));
+  EXPECT_FALSE(a.to(kFloat, false, true).is_same(a));
+  expect_values(a.to(kBFloat16).to(kFloat), {0, 1.703125, -2.203125});
+}
+
+TEST(Tensor, UndefinedTensorsAreErrors) {
+  Tensor none;
+  EXPECT_NE(error_of([&] { none + tensor(1); }), "");
+  EXPECT_NE(error_of([&] { tensor(1.0).add_(none); }), "");
+  EXPECT_NE(error_of([&] { none.sizes(); }), "");
+  EXPECT_NE(error_of([&] { none.backward(); }), "");
+  EXPECT_NE(error_of([&] { none.requires_grad(); }), "");
+  EXPECT_NE(error_of([&] { cat({none, tensor({1})}); }), "");
+}
+
+TEST(Tensor, EqualAndAllclose) {
+  Tensor a = tensor({1.0, 2.0});
+  EXPECT_TRUE(a.equal(a.clone()));
+  EXPECT_FALSE(a.equal(tensor({1.0, 3.0})));
+  EXPECT_FALSE(a.equal(tensor({1.0})));
+  EXPECT_TRUE(allclose(a, a + 1e-7));
+  EXPECT_FALSE(allclose(a, a + 1e-2));
+}
+
+TEST(Tensor, RandomNumbersFollowTheSeed) {
+  manual_seed(3);
+  Tensor a = rand({5}), b = rand({5});
+  manual_seed(3);
+  EXPECT_TRUE(a.equal(rand({5})));
+  EXPECT_TRUE(b.equal(rand({5})));
+  EXPECT_FALSE(a.equal(b));
+  Generator own(3);
+  EXPECT_TRUE(a.equal(rand({5}, {}, own)));
+}
+
+TEST(Tensor, BorrowedMemory) {
+  std::vector<float> host = {1, 2, 3, 4};
+  bool freed = false;
+  {
+    Tensor t = from_blob(host.data(), {2, 2}, [&](void*) { freed = true; });
+    t.mul_(2);
+  }
+  EXPECT_TRUE(freed);
+  EXPECT_EQ(host[3], 8);
+}
+
+TEST(Tensor, CallsByName) {
+  std::vector<Tensor> r = call("aten::add.Tensor", {tensor({1.0}), tensor({2.0})});
+  expect_values(r[0], {3});
+  Tensor a = tensor({1.0});
+  call("aten::add_.Tensor", {a, tensor({5.0})});
+  expect_values(a, {6});
+  EXPECT_TRUE(contains(error_of([] { call("aten::no_such", ArrayRef<CallArg>()); }), "no operator"));
+}
+
+}  // namespace
+}  // namespace brasa

@@ -1,0 +1,113 @@
+#include "tensor/util.h"
+
+namespace brasa {
+namespace {
+
+using namespace testing;
+using namespace indexing;
+
+TEST(Views, AliasAndGeometry) {
+  Tensor base = arange(24).view({2, 3, 4});
+  auto geometry = [](const Tensor& t, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+    EXPECT_EQ(t.sizes(), sizes);
+    EXPECT_EQ(t.strides(), strides);
+    EXPECT_EQ(t.storage_offset(), offset);
+  };
+  geometry(base.select(1, 2), {2, 4}, {12, 1}, 8);
+  geometry(base.slice(2, 1, 4, 2), {2, 3, 2}, {12, 4, 2}, 1);
+  geometry(base.narrow(2, 1, 2), {2, 3, 2}, {12, 4, 1}, 1);
+  geometry(base.permute({2, 0, 1}), {4, 2, 3}, {1, 12, 4}, 0);
+  geometry(arange(3).view({3, 1}).expand({-1, 4}), {3, 4}, {1, 0}, 0);
+  geometry(base.as_strided({3, 3}, {4, 3}, 1), {3, 3}, {4, 3}, 1);
+  geometry(base.diagonal(0, 1, 2), {2, 3}, {12, 5}, 0);
+  geometry(arange(10).unfold(0, 4, 3), {3, 4}, {3, 1}, 0);
+  EXPECT_TRUE(base.select(0, 1).is_alias_of(base));
+  EXPECT_FALSE(base.clone().is_alias_of(base));
+  EXPECT_TRUE(base[0]._base().is_same(base._base()));
+}
+
+TEST(Views, WritesReachTheBase) {
+  Tensor base = arange(24).view({2, 3, 4});
+  base.select(1, 0).fill_(-1);
+  base.narrow(2, 3, 1).mul_(10);
+  base.slice(0, 1).slice(1, 1, 3).diagonal(0, 1, 2).add_(100);
+  expect_values(base,
+                {-1, -1, -1, -10, 4, 5, 6, 70, 8, 9, 10, 110, -1, -1, -1, -10, 116, 17, 18, 190, 20, 121, 22, 230});
+}
+
+TEST(Views, ViewOrCopy) {
+  Tensor t = arange(6).view({2, 3}).t();
+  EXPECT_TRUE(contains(error_of([&] { t.view({-1}); }), "reshape"));
+  expect_values(t.reshape({-1}), {0, 3, 1, 4, 2, 5});
+  EXPECT_FALSE(t.reshape({-1}).is_alias_of(t));
+  EXPECT_TRUE(arange(6).reshape({2, 3}).is_alias_of(arange(6)) == false);
+  Tensor a = arange(6);
+  EXPECT_TRUE(a.reshape({3, 2}).is_alias_of(a));
+}
+
+TEST(Views, VersionsAreShared) {
+  Tensor v = zeros({2});
+  v.add_(1);
+  v[0].mul_(2);
+  EXPECT_EQ(v._version(), 2);
+  EXPECT_EQ(v.detach()._version(), 2);
+  v.data().add_(1);
+  EXPECT_EQ(v._version(), 2);
+  expect_values(v, {3, 2});
+}
+
+TEST(Views, ListsOfViews) {
+  Tensor g = arange(12).view({3, 4});
+  auto parts = split(g, IntArrayRef({1, 3}), 1);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[1].sizes(), IntArrayRef({3, 3}));
+  parts[0].zero_();
+  EXPECT_EQ(g[1][0].item<int64_t>(), 0);
+  EXPECT_EQ(g.unbind(0).size(), 3u);
+}
+
+TEST(Indexing, SlicesAndIntegers) {
+  Tensor m = arange(1, 21, kFloat).view({4, 5}) / 4;
+  expect_values(m.index({Slice(1, 3), Slice(None, None, 2)}), {1.5, 2, 2.5, 2.75, 3.25, 3.75});
+  expect_values(m.index({Ellipsis, -1}), {1.25, 2.5, 3.75, 5});
+  EXPECT_EQ(m.index({Slice(), None}).sizes(), IntArrayRef({4, 1, 5}));
+  EXPECT_EQ(m.index({None, Ellipsis, 0}).sizes(), IntArrayRef({1, 4}));
+  EXPECT_EQ(m[-1][2].item<float>(), 4.5f);
+  EXPECT_TRUE(m.index({Slice(), 1}).is_alias_of(m));
+  EXPECT_THROW(m.index({0, 0, 0}), IndexError);
+  EXPECT_THROW(m.index({4}), IndexError);
+  EXPECT_THROW(m.select(1, 5), IndexError);
+}
+
+TEST(Indexing, TensorsAndMasks) {
+  Tensor m = arange(1, 21, kFloat).view({4, 5}) / 4;
+  Tensor rows = tensor({3, 0, 3});
+  EXPECT_EQ(m.index({rows}).sizes(), IntArrayRef({3, 5}));
+  expect_values(m.index({rows, tensor({1, 1, 4})}), {4.25, 0.5, 5});
+  Tensor mask = (m > 2.0).logical_and(m < 4.0);
+  expect_values(m.index({mask}), {2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75});
+  expect_values(m.masked_select(mask), {2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75});
+  EXPECT_EQ(m.index({tensor({true, false, false, true})}).sizes(), IntArrayRef({2, 5}));
+  expect_values((m == 3.0).nonzero(), {2, 1});
+  EXPECT_THROW(m.index({tensor({4})}), IndexError);
+  EXPECT_THROW(m.index({tensor({true, false})}), IndexError);
+}
+
+TEST(Indexing, Writes) {
+  Tensor m = arange(1, 21, kFloat).view({4, 5}) / 4;
+  Tensor mask = (m > 2.0).logical_and(m < 4.0);
+  m.index_put_({Slice(0, 2), Slice(-2)}, 0.5);
+  m.index_put_({2}, tensor({1.0f, 2.0f, 3.0f, 4.0f, 5.0f}));
+  m.index_put_({mask}, -1);
+  m.index_put_({Ellipsis, 0}, m.index({Ellipsis, 1}) * 2);
+  expect_values(m, {1, 0.5, 0.75, 0.5, 0.5, 3.5, 1.75, 2, -1, -1, -2, -1, -1, -1, -1, 8.5, 4.25, 4.5, 4.75, 5});
+  Tensor histogram = zeros({5}, kLong);
+  histogram.index_put_({tensor({0, 4, 4, 2, 4})}, ones({5}, kLong), /*accumulate=*/true);
+  expect_values(histogram, {1, 0, 1, 0, 3});
+  m[0] = arange(5);
+  m[3].copy_(m[0].flip(0));
+  expect_values(m.sum(1), {10, 5.25, -6, 10});
+}
+
+}  // namespace
+}  // namespace brasa

@@ -1,0 +1,117 @@
+#include <cstring>
+
+#include "ops/builder.h"
+#include "ops/interpreter.h"
+#include "ops/primitives/interp.h"
+#include "support/error.h"
+#include "transforms/vjp.h"
+#include "vectors.h"
+
+namespace brasa::verify {
+
+using ir::Arg;
+using ir::Expr;
+using ops::Array;
+
+namespace {
+
+ir::Args arguments(const Call& call, const std::vector<ir::Value>& inputs) {
+  ir::Args args;
+  for (const CallArg& a : call.args) {
+    if (auto* literal = std::get_if<Arg>(&a)) {
+      args.push_back(*literal);
+    } else if (auto* one = std::get_if<int>(&a)) {
+      args.push_back(*one < 0 ? Arg() : Arg(inputs[*one]));
+    } else {
+      std::vector<ir::Value> list;
+      for (int i : std::get<std::vector<int>>(a)) list.push_back(i < 0 ? ir::Value{} : inputs[i]);
+      args.push_back(Arg(std::move(list)));
+    }
+  }
+  return args;
+}
+
+}  // namespace
+
+Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate& evaluate) {
+  ir::Graph graph;
+  std::vector<ir::Value> inputs;
+  std::vector<int64_t> hints;
+  std::vector<Array> arrays;
+  for (const CallTensor& t : call.tensors) {
+    ir::Type type{t.array.dtype, {}, t.weak};
+    for (int64_t s : t.array.shape) {
+      type.shape.push_back(symbolic ? Expr::size(static_cast<uint32_t>(hints.size())) : Expr(s));
+      if (symbolic) hints.push_back(s);
+    }
+    std::vector<Expr> strides;
+    if (strided) strides.assign(t.strides.begin(), t.strides.end());
+    inputs.push_back(graph.add_input(std::move(type), "", std::move(strides)));
+    arrays.push_back(t.array);
+  }
+  ir::Facts facts(hints);
+  ir::Args args = arguments(call, inputs);
+  if (call.row->random) {
+    args.back() = Arg(graph.add_input({DType::Int64, {Expr(2)}, false}, "key"));
+    Array key = ops::make_array(DType::Int64, {2});
+    ops::set_int(key, 0, 2147483647);
+    arrays.push_back(std::move(key));
+  }
+  std::vector<ir::Value> results;
+  {
+    ops::Builder builder(graph, facts);
+    results = builder.record(*call.row, std::move(args));
+  }
+  for (ir::Value v : results) graph.add_output(v);
+
+  auto run = [&](const ir::Graph& g) {
+    if (!symbolic) return evaluate(g, facts, arrays);
+    auto sized = [&](Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& n) { return hints.at(n.id); }); };
+    ir::Facts none;
+    return evaluate(*ops::specialised(g, sized), none, arrays);
+  };
+  Outcome out;
+  size_t count = results.size();
+  if (call.cotangents.empty()) {
+    out.outputs = run(graph);
+    out.outputs.resize(count);
+    return out;
+  }
+  BRASA_CHECK(call.cotangents.size() == count, call.row->name(), " gives ", count, " results, expected ",
+              call.cotangents.size());
+  std::vector<bool> needs = call.needs_gradient, has_cotangent;
+  needs.resize(graph.inputs().size());
+  for (const auto& ct : call.cotangents) {
+    has_cotangent.push_back(ct.has_value());
+    if (ct) arrays.push_back(*ct);
+  }
+  transforms::Joint joint = transforms::joint(graph, facts, needs, has_cotangent);
+  std::vector<Array> all = run(*joint.graph);
+  out.outputs.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+  for (size_t i = 0; i < call.tensors.size(); ++i)
+    out.gradients.push_back(joint.gradient_of[i] < 0 ? std::nullopt : std::optional(all[joint.gradient_of[i]]));
+  return out;
+}
+
+Outcome run_interpreter(const Call& call, bool symbolic) {
+  return run_graph(call, symbolic, false, [](const ir::Graph& graph, ir::Facts&, const std::vector<Array>& inputs) {
+    return ops::evaluate(graph, inputs);
+  });
+}
+
+std::vector<std::byte> strided_storage(const Array& a, const std::vector<int64_t>& strides) {
+  int64_t elements = a.numel() > 0 ? 1 : 0, size = size_of(a.dtype);
+  for (size_t d = 0; d < strides.size() && elements > 0; ++d) elements += (a.shape[d] - 1) * strides[d];
+  std::vector<std::byte> out(elements * size);
+  std::vector<int64_t> at(a.shape.size());
+  if (a.numel() == 0) return out;
+  int64_t i = 0;
+  do {
+    int64_t where = 0;
+    for (size_t d = 0; d < at.size(); ++d) where += at[d] * strides[d];
+    std::memcpy(out.data() + where * size, a.data.data() + i++ * size, size);
+  } while (ops::next_index(at, a.shape));
+  return out;
+}
+
+}  // namespace brasa::verify
