@@ -442,23 +442,34 @@ void run(Run& r, Results& results) {
   fail(std::move(what));
 }
 
-// The same call for a recorder: it may keep what it is given, and random rows get their key.
-void record_call(Recorder& recorder, Operator& op, CallArgs args, std::vector<Tensor>& out) {
-  if (!op.row().random) {
-    recorder.call(op.row(), {args.data(), args.size()}, out);
-    return;
+// A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too.
+class RecordedCall {
+ public:
+  RecordedCall(Recorder& recorder, Operator& op, CallArgs args) : recorder_(recorder), op_(op), args_(args) {
+    if (!op.row().random) return;
+    const auto& params = op.row().schema.params;
+    size_t at = 0;
+    while (params[at].type != ir::ParamType::Generator) ++at;
+    if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
+    key_ = recorder.random_key();
+    with_key_.assign(args.begin(), args.end());
+    if (with_key_.size() <= at) with_key_.resize(at + 1);
+    with_key_[at] = CallArg(key_);
+    args_ = with_key_;
   }
-  std::vector<CallArg> with_key(args.begin(), args.end());
-  const auto& params = op.row().schema.params;
-  size_t at = 0;
-  while (params[at].type != ir::ParamType::Generator) ++at;
-  if (with_key.size() <= at) with_key.resize(at + 1);
-  bool taken = with_key[at].kind == Kind::Tensor;
-  Tensor key = taken ? *with_key[at].tensor : recorder.random_key();
-  with_key[at] = CallArg(key);
-  recorder.call(op.row(), with_key, out);
-  if (!taken) recorder.advance_random(out.empty() ? 0 : out[0].numel());
-}
+  CallArgs args() const { return args_; }
+  void run(std::vector<Tensor>& out) {
+    recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
+    if (key_.defined()) recorder_.advance_random(out.empty() ? 0 : out[0].numel());
+  }
+
+ private:
+  Recorder& recorder_;
+  Operator& op_;
+  CallArgs args_;
+  Tensor key_;
+  std::vector<CallArg> with_key_;
+};
 
 }  // namespace
 
@@ -471,10 +482,11 @@ void call(Operator& op, CallArgs args, Results& results) {
   try {
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       std::vector<Tensor> out;
-      record_call(*recorder, op, args, out);
+      RecordedCall recorded(*recorder, op, args);
+      recorded.run(out);
       results.resize(out.size());
       for (size_t i = 0; i < out.size(); ++i) results[i] = std::move(out[i]);
-      autograd::attach_recorded(op, args, *recorder, results, nullptr);
+      autograd::attach_recorded(op, recorded.args(), *recorder, results);
       return;
     }
     Run r{op, args, nullptr, {}};
@@ -516,14 +528,15 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     autograd::check_in_place(self, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       std::vector<Tensor> value;
-      record_call(*recorder, op, args, value);
+      RecordedCall recorded(*recorder, op, args);
+      recorded.run(value);
       if (value.at(0).scalar_type() != target->dtype) {
         CallArg convert[] = {value[0], target->dtype};
         Tensor wide = value[0];
         value.clear();
         recorder->call(ops::at("prim::convert"), convert, value);
       }
-      autograd::Pending pending = autograd::prepare_recorded(op, args, *recorder);
+      autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
       recorder->write(self, value[0]);
       target->storage->bump_version();
       autograd::rebase(self, std::move(pending));

@@ -26,7 +26,7 @@ uint64_t stride_classes(std::span<const int64_t> strides) {
   for (int64_t s : strides) c = c << 2 | (s == 0 ? 0 : s == 1 ? 1 : 2);
   return c;
 }
-constexpr uint32_t kMaxRank = 20;  // what the classes of one word hold
+constexpr uint32_t kMaxRank = Program::kMaxRank;
 
 uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides) {
   uint64_t w =
@@ -138,7 +138,49 @@ bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
   return true;
 }
 
-// The graph for merged dimensions; null if the program is not point-wise after all.
+// Whether every node works element by element on values of this one shape.
+bool is_pointwise(const ir::Graph& graph, std::span<const ir::Value> results, const ir::Shape& shape) {
+  static const ops::Row *broadcast = &ops::at("prim::broadcast"), *full = &ops::at("prim::full");
+  for (const ir::Output& o : graph.outputs())
+    if (!o.check.empty()) return false;
+  for (ir::Node* n : ir::live_nodes(graph)) {
+    if (n->op == ir::input_op() || ops::row_of(*n).pointwise || n->op == full) continue;
+    if (n->op == broadcast && ir::type_of(n->arg<ir::Value>(0)).shape.empty()) continue;
+    return false;
+  }
+  return std::all_of(results.begin(), results.end(), [&](ir::Value v) { return !v || ir::type_of(v).shape == shape; });
+}
+
+// Adds the program to a graph whose inputs of rank > 0 have one shape.
+std::vector<ir::Value> build_on_shape(const Program& program, ir::Graph& graph, ir::Facts& facts,
+                                      std::span<const ir::Value> values) {
+  ops::Builder builder(graph, facts);
+  std::vector<ir::Value> results = program.build(values);
+  for (ir::Value v : results)
+    if (v) graph.add_output(v);
+  return results;
+}
+
+// Whether the program works element by element on operands of this rank, whatever their sizes.
+bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t rank) {
+  if (!program.one_shape()) return false;
+  ir::Graph graph(ir::Level::Primitives);
+  std::vector<int64_t> hints;
+  Inputs make(hints);
+  ir::Shape shape;
+  for (uint32_t d = 0; d < rank; ++d) shape.push_back(make.symbol(5 + 2 * d));
+  std::vector<ir::Value> values;
+  for (const Input& in : inputs) values.push_back(graph.add_input({in.dtype, in.rank ? shape : ir::Shape{}, in.weak}));
+  ir::Facts facts(hints);
+  try {
+    std::vector<ir::Value> results = build_on_shape(program, graph, facts, values);
+    return facts.facts().empty() && is_pointwise(graph, results, shape);
+  } catch (const Error&) {
+    return false;  // operands of one shape are wrong for it
+  }
+}
+
+// The graph for merged dimensions.
 std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
                                         bool into) {
   ir::Graph graph(ir::Level::Primitives);
@@ -157,24 +199,8 @@ std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const 
     values.push_back(graph.add_input(std::move(t), "", std::move(strides)));
   }
   ir::Facts facts(hints);
-  std::vector<ir::Value> results;
-  {
-    ops::Builder builder(graph, facts);
-    results = program.build(values);
-  }
-  for (ir::Value v : results)
-    if (v) graph.add_output(v);
-  static const ops::Row *broadcast = &ops::at("prim::broadcast"), *full = &ops::at("prim::full");
-  for (ir::Node* n : ir::live_nodes(graph)) {
-    if (n->op == ir::input_op() || ops::row_of(*n).pointwise || n->op == full) continue;
-    if (n->op == broadcast && ir::type_of(n->arg<ir::Value>(0)).shape.empty()) continue;
-    return nullptr;
-  }
-  for (ir::Value v : results)
-    if (v && ir::type_of(v).shape != merged) return nullptr;
-  size_t checks = 0;
-  for (const ir::Output& o : graph.outputs()) checks += !o.check.empty();
-  if (checks) return nullptr;
+  std::vector<ir::Value> results = build_on_shape(program, graph, facts, values);
+  BRASA_ASSERT(is_pointwise(graph, results, merged), program.name(), " is point-wise at some ranks only");
   graph.outputs().clear();
   return finish(program, graph, facts, std::move(results), into);
 }
@@ -226,8 +252,6 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
     std::lock_guard lock(program.mutex());
     if (!search()) {
       std::unique_ptr<Kernel> built = build_pointwise(program, inputs, p, into != nullptr);
-      if (!built) return false;
-      program.set_mode(Program::Mode::Pointwise);
       kernel = built.get();
       publish(program.add(words, hash), std::move(built));
     }
@@ -358,7 +382,6 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
         explain_failure(program, inputs);
         throw;
       }
-      program.set_mode(Program::Mode::Generic);
       kernel = built.get();
       publish(program.add(words, hash), std::move(built));
     }
@@ -404,17 +427,15 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
 void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results,
              Prepare prepare) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
-  if (program.mode() != Program::Mode::Generic && !prepare.call) {
-    bool unknown = program.mode() == Program::Mode::Unknown;
-    try {
-      if (run_pointwise(program, inputs, target, results)) return;
-    } catch (const IndexError&) {
-      throw;
-    } catch (const Error&) {
-      // Merged dimensions may be what the program rejects; its own sizes decide.
-      if (!unknown) throw;
+  uint32_t rank = 0;
+  for (const Input& in : inputs) rank = std::max(rank, in.rank);
+  if (!prepare.call && rank <= kMaxRank) {
+    Program::Mode mode = program.mode(rank);
+    if (mode == Program::Mode::Unknown) [[unlikely]] {
+      mode = learn_mode(program, inputs, rank) ? Program::Mode::Pointwise : Program::Mode::Generic;
+      program.set_mode(rank, mode);
     }
-    if (unknown) program.set_mode(Program::Mode::Generic);
+    if (mode == Program::Mode::Pointwise && run_pointwise(program, inputs, target, results)) return;
   }
   run_generic(program, inputs, target, results, prepare);
 }

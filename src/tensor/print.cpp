@@ -78,7 +78,7 @@ Style choose_style(std::ostream& out, const double* values, int64_t n) {
 
 void write_factor(std::ostream& out, double factor) {
   KeepFormat keep(out);
-  out << std::defaultfloat << factor << " *\n";
+  out << std::defaultfloat << std::setprecision(6) << factor << " *\n";
 }
 
 void write_matrix(std::ostream& out, const double* values, int64_t rows, int64_t columns, int64_t line_size,

@@ -94,7 +94,7 @@ std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) cons
 
 Backward::Backward(const Program& forward, std::vector<bool> needs, std::vector<bool> given)
     : Program(str("backward of ", forward.name()),
-              forward.inputs() + given.size() + std::count(given.begin(), given.end(), true)),
+              forward.inputs() + given.size() + std::count(given.begin(), given.end(), true), forward.one_shape()),
       forward_(forward),
       needs_(std::move(needs)),
       given_(std::move(given)) {}

@@ -83,7 +83,9 @@ class Backward;
 /// Immutable but for its caches, which are read without a lock; lives for ever (the number of distinct ones is small).
 class Program {
  public:
-  Program(std::string name, size_t inputs) : name_(std::move(name)), inputs_(inputs) {}
+  /// `one_shape`: whether its inputs may be of one shape at all; the alternative is that sizes of inputs carry numbers.
+  Program(std::string name, size_t inputs, bool one_shape = true)
+      : name_(std::move(name)), inputs_(inputs), one_shape_(one_shape) {}
   virtual ~Program() = default;
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -95,13 +97,16 @@ class Program {
   /// How a message names it: "aten::add.Tensor".
   const std::string& name() const { return name_; }
   size_t inputs() const { return inputs_; }
+  bool one_shape() const { return one_shape_; }
   /// A result that is an input may be that tensor itself.
   virtual bool may_alias() const { return false; }
 
-  /// Whether results depend on operands element by element, so that dimensions can be merged; learnt at the first use.
+  /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
+  /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it.
   enum class Mode : uint8_t { Unknown, Pointwise, Generic };
-  Mode mode() const { return mode_.load(std::memory_order_relaxed); }
-  void set_mode(Mode m) const { mode_.store(m, std::memory_order_relaxed); }
+  static constexpr uint32_t kMaxRank = 20;  // what two bits a dimension in one word of a signature leave room for
+  Mode mode(uint32_t rank) const { return modes_[rank].load(std::memory_order_relaxed); }
+  void set_mode(uint32_t rank, Mode m) const { modes_[rank].store(m, std::memory_order_relaxed); }
 
   Entry* find(const Words& words, uint64_t hash) const;
   /// Under `mutex()`.
@@ -117,7 +122,8 @@ class Program {
  private:
   std::string name_;
   size_t inputs_;
-  mutable std::atomic<Mode> mode_{Mode::Unknown};
+  bool one_shape_;
+  mutable std::array<std::atomic<Mode>, kMaxRank + 1> modes_{};
   mutable std::array<std::atomic<Entry*>, 16> buckets_{};
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Program> in_place_;
@@ -147,7 +153,7 @@ class RowProgram final : public Program {
 class InPlace final : public Program {
  public:
   explicit InPlace(const Program& functional)
-      : Program(functional.name(), functional.inputs()), functional_(functional) {}
+      : Program(functional.name(), functional.inputs(), functional.one_shape()), functional_(functional) {}
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
 
  private:

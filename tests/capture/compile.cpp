@@ -116,6 +116,21 @@ TEST_P(Compile, WholeTrainingStep) {
   EXPECT_TRUE(e.breaks.empty());
 }
 
+TEST_P(Compile, GradientsThroughViews) {
+  auto f = [](const Tensor& x) {
+    Tensor a = x.slice(1, 1, 6, 2).transpose(0, 1).reshape({-1});
+    Tensor b = x.unfold(1, 3, 2).mul(2).sum();
+    Tensor c = x.select(0, 1).unsqueeze(0).expand({3, 6}).square().sum();
+    Tensor loss = a.exp().sum() + b + c;
+    return autograd::grad({loss}, {x})[0];
+  };
+  auto g = compile(f, options());
+  Tensor x = numbers({4, 6}).set_requires_grad(true);
+  expect_close(g(x), f(x));
+  expect_close(g(x), f(x));
+  EXPECT_TRUE(g.explain().breaks.empty());
+}
+
 TEST_P(Compile, ForwardAloneThenBackwardOutside) {
   auto f = [](const Tensor& x) { return (x * x).tanh().sum(); };
   auto g = compile(f, options());
@@ -128,9 +143,12 @@ TEST_P(Compile, ForwardAloneThenBackwardOutside) {
 }
 
 TEST_P(Compile, RandomNumbersAreEagers) {
-  auto f = [](const Tensor& x) { return dropout(x, 0.5, true) + dropout(x, 0.3, true) * rand_like(x); };
+  auto f = [](const Tensor& x) {
+    Tensor y = dropout(x, 0.5, true) + dropout(x, 0.3, true) * rand_like(x);
+    return y + autograd::grad({y.sum()}, {x})[0];
+  };
   auto g = compile(f, options());
-  Tensor x = ones({37});
+  Tensor x = ones({37}).set_requires_grad(true);
   manual_seed(3);
   Tensor a = f(x), a2 = f(x);
   manual_seed(3);

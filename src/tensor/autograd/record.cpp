@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <brasa/factories.h>
 #include "ops/primitives.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
@@ -141,7 +142,7 @@ class ViewNode final : public Node {
 // Places a cotangent into zeros. Inputs: the cotangent, and a shape whose sizes are low…, high…, interior….
 class Pad final : public eager::Program {
  public:
-  explicit Pad(bool interior) : Program("slice backward", 2), interior_(interior) {}
+  explicit Pad(bool interior) : Program("slice backward", 2, false), interior_(interior) {}
   std::vector<ir::Value> build(std::span<const ir::Value> in) const override {
     const ir::Type& t = ir::type_of(in[0]);
     const ir::Shape& numbers = ir::type_of(in[1]).shape;
@@ -175,6 +176,11 @@ Tensor slice_backward(const Tensor& ct, const eager::ViewStep& s) {
   shape.insert(shape.end(), high.begin(), high.end());
   if (interior) shape.insert(shape.end(), gaps.begin(), gaps.end());
   if (shape.empty()) return ct;
+  if (Recorder::current()) {
+    if (gaps.empty()) gaps.assign(start.size(), 0);
+    Tensor zero = eager::call_one("aten::zeros", {IntArrayRef(), ct.scalar_type()});
+    return eager::call_one("prim::pad", {ct, zero, IntArrayRef(start), IntArrayRef(high), IntArrayRef(gaps)});
+  }
   static const auto *dense = new Pad(false), *dilated = new Pad(true);
   const Pad& program = interior ? *dilated : *dense;
   Sizes strides(shape.size(), 0);
@@ -212,7 +218,7 @@ Tensor step_backward(const Tensor& ct, const eager::ViewStep& s);
 // The program of a movement whose numbers are fixed, so that its derivative can be had.
 class Movement final : public eager::Program {
  public:
-  Movement(const ops::Row& row, ir::Args args) : Program(row.name(), 1), row_(row), args_(std::move(args)) {}
+  Movement(const ops::Row& row, ir::Args args) : Program(row.name(), 1, false), row_(row), args_(std::move(args)) {}
   std::vector<ir::Value> build(std::span<const ir::Value> in) const override {
     ir::Args args = args_;
     args[0] = ir::Arg(in[0]);
@@ -226,6 +232,22 @@ class Movement final : public eager::Program {
 };
 
 Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
+  if (Recorder::current()) {
+    // Only the shape of what was moved matters.
+    Tensor moved = eager::call_one("aten::zeros", {IntArrayRef(), ct.scalar_type()})
+                       .expand(IntArrayRef(s.from.data(), s.from.size()));
+    std::vector<CallArg> args = {moved};
+    std::vector<std::vector<int64_t>> lists(s.args.size());
+    for (size_t i = 1; i < s.args.size(); ++i) {
+      if (s.args[i].get_if<std::vector<ir::Expr>>())
+        args.push_back(IntArrayRef(lists[i] = constants(s.args[i])));
+      else
+        args.push_back(s.args[i].get<ir::Expr>().constant());
+    }
+    std::vector<std::optional<Tensor>> cts = {ct};
+    args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
+    return eager::call_one(eager::op(transforms::vjp_row(*s.row, {true}, {true})), args);
+  }
   static std::mutex mutex;
   static auto* programs = new std::vector<std::unique_ptr<Movement>>;
   const Movement* program = nullptr;
@@ -415,8 +437,7 @@ void attach_view(const Tensor& view) {
   set_history(view, std::move(node), 0);
 }
 
-void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results,
-                     const Tensor*) {
+void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
   for (size_t i = 0; i < results.size(); ++i) {

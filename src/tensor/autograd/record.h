@@ -21,8 +21,7 @@ void attach(const eager::Program& program, const std::string& name, std::span<co
 /// After a view was made (its ViewInfo is set).
 void attach_view(const Tensor& view);
 /// After a call that was recorded.
-void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results,
-                     const Tensor* into);
+void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results);
 
 /// brasa::Error where autograd forbids writing into `self`.
 void check_in_place(const Tensor& self, eager::CallArgs args);
