@@ -54,10 +54,10 @@ ViTImpl::ViTImpl(const ViTOptions& o) : options(o) {
   head = register_module("head", nn::Linear(o.width, o.classes));
 
   nn::init::normal_(cls_token, 0, 1e-6);
-  nn::init::trunc_normal_(pos_embed, 0, 0.02);
-  apply([](nn::Module& m) {
+  nn::init::trunc_normal_(pos_embed, 0, o.init);
+  apply([&](nn::Module& m) {
     if (auto* linear = m.as<nn::Linear>()) {
-      nn::init::trunc_normal_(linear->weight, 0, 0.02);
+      nn::init::trunc_normal_(linear->weight, 0, o.init);
       nn::init::zeros_(linear->bias);
     }
   });

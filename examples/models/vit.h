@@ -9,6 +9,7 @@ struct ViTOptions {
   int64_t image_size = 224, patch_size = 16, channels = 3, classes = 1000;
   int64_t width = 192, depth = 12, heads = 3, mlp_ratio = 4;
   double dropout = 0;
+  double init = 0.02;  ///< standard deviation of the weights at the start
 };
 
 struct AttentionImpl : brasa::nn::Module {

@@ -27,6 +27,7 @@ models::ViTOptions small_vit() {
   o.depth = 4;
   o.heads = 4;
   o.dropout = 0.1;
+  o.init = 0.125;  // one over the root of the width
   return o;
 }
 

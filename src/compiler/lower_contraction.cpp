@@ -28,6 +28,7 @@ class Contraction {
     m_.gpu ? declare_gpu() : declare();
     Expressions& e = l_.expressions();
     Value product;
+    if (!m_.gpu) product = kept_tile();
     e.set_hook([&](Value v, const Index&, Value) -> Value {
       if (v.node != dot_) return {};
       if (!product) product = l_.b().convert(sum(), dot_->types[0].dtype);
@@ -48,10 +49,10 @@ class Contraction {
  private:
   void declare() {
     LoopBuilder& b = l_.b();
-    int64_t tile =
-        columns_.is_constant() ? std::min<int64_t>(columns_.constant(), s_.vectors * s_.width) : s_.vectors * s_.width;
+    tile_ = s_.vectors * s_.width;
+    if (columns_.is_constant()) tile_ = std::min(tile_, columns_.constant());
     Pieces row_tiles = pieces_of(ceildiv(rows_, s_.rows), s_.row_blocks);
-    Expr panels = ceildiv(columns_, tile);
+    Expr panels = ceildiv(columns_, tile_);
     if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
     Expr rows = loop("parallel", row_tiles.count), panel;
     if (s_.panel_blocks == 0) {
@@ -64,9 +65,21 @@ class Contraction {
     row_tile_ = rows * Expr(s_.row_blocks) + loop("serial", row_tiles.inside(rows));
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
-    auto vectors = static_cast<int>((tile + s_.width - 1) / s_.width);
-    n_at_ = panel * Expr(tile) + b.loop("vector", tile, s_.width, vectors);
+    first_column_ = panel * Expr(tile_);
+    lane_ = b.loop("vector", tile_, s_.width, vectors());
+    n_at_ = first_column_ + lane_;
     k_at_ = b.loop("serial", k_, 1, s_.k_unroll);
+  }
+
+  // What follows the product is computed row by row from the finished tile: beside it, the accumulators would lose their registers.
+  Value kept_tile() {
+    LoopBuilder& b = l_.b();
+    Value tile = b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_});
+    Expr left = rows_ - row_tile_ * Expr(s_.rows);
+    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = b.loop("vector", tile_, s_.width, vectors());
+    m_at_ = row_tile_ * Expr(s_.rows) + row;
+    n_at_ = first_column_ + column;
+    return b.load(tile, row * tile_ + column);
   }
 
   // One thread a column, a few rows each.
@@ -81,6 +94,7 @@ class Contraction {
     k_at_ = b.loop("serial", k_, 1, 1);
   }
 
+  int vectors() const { return static_cast<int>((tile_ + s_.width - 1) / s_.width); }
   Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
 
   Expr inside_rows(Expr m) const { return provably_less(m, rows_) == std::optional(true) ? m : min(m, rows_ - 1); }
@@ -127,7 +141,8 @@ class Contraction {
   const Node* dot_ = nullptr;
   bool batched_ = false;
   Expr rows_, columns_, k_;
-  Expr batch_at_, row_tile_, unroll_, m_at_, n_at_, k_at_;
+  int64_t tile_ = 0;  // columns
+  Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_, k_at_;
 };
 
 }  // namespace
