@@ -3,7 +3,7 @@ if(NOT TARGET brasa)
   return()
 endif()
 
-# The models of the demo and of `brasa bench`. They bring no library along: the demo uses libbrasa.so, the command the folders.
+# The models of the demo and of `brasa bench`.
 brasa_sources(model_sources ${CMAKE_SOURCE_DIR}/examples/models)
 if(model_sources)
   add_library(brasa_models STATIC ${model_sources})

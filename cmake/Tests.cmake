@@ -6,7 +6,11 @@ if(NOT GTest_FOUND)
   return()
 endif()
 
-set(test_environment "")
+# Neither what the user's cache holds nor what an earlier run left may decide a test; ctest empties this one as it starts.
+set(test_cache ${CMAKE_BINARY_DIR}/tests/cache)
+set(test_environment BRASA_CACHE_DIR=${test_cache})
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/cache.cmake CONTENT "file(REMOVE_RECURSE \"${test_cache}\")\n")
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/tests/cache.cmake)
 if(TARGET brasa_codegen)
   list(APPEND test_environment BRASA_CODEGEN=$<TARGET_FILE:brasa_codegen>)
 endif()
@@ -62,4 +66,5 @@ if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND
                    -P ${CMAKE_SOURCE_DIR}/tests/install/install.cmake)
   add_test(NAME install.readme_program
            COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -P ${CMAKE_SOURCE_DIR}/tests/install/readme.cmake)
+  set_tests_properties(install.user_project PROPERTIES ENVIRONMENT BRASA_CACHE_DIR=${test_cache})
 endif()

@@ -165,7 +165,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
   app.add_option("--seed", o.settings.seed, "of weights, order of the digits and dropout")->capture_default_str();
-  app.add_option("--backend", o.settings.backend, "of brasa::compile")->capture_default_str();
+  app.add_option("--backend", o.settings.backend, "of brasa::compile: inductor, inductor-cuda (a GPU), ...")
+      ->capture_default_str();
   app.add_option("--data", o.data, "the digits, a gzipped CSV file")->capture_default_str();
   app.add_option("--out", o.out, "the plot")->capture_default_str();
   app.add_flag("--first-step", o.first_step_only, "only print the seconds of the first compiled step")->group("");

@@ -8,6 +8,7 @@
 #include <brasa/factories.h>
 #include <brasa/generator.h>
 #include <brasa/index.h>
+#include <brasa/memory.h>
 #include <brasa/ops_generated.h>
 #include <brasa/options.h>
 #include <brasa/scalar.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -81,12 +82,21 @@ struct CallArg {
   }
 };
 
-/// Which of an operator's forms is meant: a new result, or one written into the first argument.
-enum class Form : uint8_t { Functional, InPlace };
+/// An argument that is given by its parameter's name.
+struct NamedArg {
+  std::string_view name;
+  CallArg value;
+};
 
 /// Calls an operator of the table: "aten::gelu", "aten::add.Tensor", in place "aten::add_.Tensor". Arguments in the schema's
 /// order; missing ones have their default. Results in the schema's order, a Tensor[] result as its items.
+/// brasa::Error if there is no such operator, or the arguments do not fit its schema.
 BRASA_API std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args);
+/// The same with keyword arguments: call("aten::gelu", {x}, {{"approximate", "tanh"}}).
+BRASA_API std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef<NamedArg> named);
+/// Whether `call` knows a functional operator of this name.
 BRASA_API bool has_operator(std::string_view name);
+/// "aten::gelu(Tensor self, *, str approximate='none') -> Tensor"; brasa::Error if there is no such operator.
+BRASA_API std::string schema_of(std::string_view name);
 
 }  // namespace brasa

@@ -17,7 +17,8 @@ namespace brasa {
 struct CompileOptions {
   /// A graph break is an error that names the operator and the reason.
   bool fullgraph = false;
-  /// "inductor" compiles; "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
+  /// "inductor" compiles for the CPU; "inductor-cuda" for the first NVIDIA GPU, while the tensors stay in the host's memory: each
+  /// run copies them there and its results back (Error if there is no driver or no GPU). "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
   /// "interpreter" the reference. More by `register_backend`.
   std::string backend = "inductor";
   /// "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs".

@@ -16,10 +16,18 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, const std
   return compiler::compile(graph, facts, {});
 }
 
+std::shared_ptr<compiler::Executable> inductor_cuda(const ir::Graph& graph, const std::string&) {
+  ir::Facts facts;
+  compiler::CompileOptions options;
+  options.device = "cuda";
+  return compiler::compile(graph, facts, options);
+}
+
 struct Registry {
   std::mutex mutex;
   std::map<std::string, Backend> backends = {
       {"inductor", inductor},
+      {"inductor-cuda", inductor_cuda},
       {"interpreter", [](const ir::Graph& g, const std::string&) { return compiler::interpret(g); }},
       {"eager", [](const ir::Graph& g, const std::string&) { return run_stepwise(g); }},
       {"aot_eager",

@@ -12,7 +12,10 @@ enum class Numbers : uint8_t { Strict, Default, Fast };
 
 struct CompileOptions {
   std::string backend = "inductor";  // or "interpreter"
-  std::string target;                // empty: this machine's (runtime::cpu::host_target)
+  /// "cpu" or "cuda" (the first NVIDIA GPU). Operands lie in the host's memory in any case.
+  std::string device = "cpu";
+  /// Empty: the device's. A GPU's target ("nvptx+sm_90") on the CPU: the GPU's loops run there, for tests (see emulate.h).
+  std::string target;
   Numbers numbers = Numbers::Default;
   int threads = 0;  // to schedule for; 0: runtime::thread_count()
   /// Strides of the outputs that `run` takes operands for, in order; an empty list or entry: contiguous.

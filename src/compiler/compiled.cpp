@@ -137,17 +137,17 @@ void Compiled::run_batch(const Batch& b, void* const* buffers, const int64_t* sy
 }
 
 void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
-  run(symbols, inputs, outputs, nullptr);
+  execute(symbols, inputs, outputs, nullptr);
 }
 
 void Compiled::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
                          std::vector<double>& seconds) const {
   seconds.assign(steps_.size(), 0);
-  run(symbols, inputs, outputs, &seconds);
+  execute(symbols, inputs, outputs, &seconds);
 }
 
-void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                   std::vector<double>* seconds) const {
+void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                       std::vector<double>* seconds) const {
   struct Arena {
     size_t bytes;
     std::byte* data;

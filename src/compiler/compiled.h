@@ -28,10 +28,12 @@ class SizeProgram {
 /// One call of a kernel, or of a library's function.
 struct Step {
   LoadedKernel kernel;
-  std::vector<int> buffers;     // positions in Compiled's buffers
+  std::vector<int> buffers;     // positions in Compiled's buffers; what it only reads first
+  size_t first_written = 0;     // of `buffers`
   std::vector<uint32_t> sizes;  // symbols that the kernel takes, in order
   SizeProgram count, scratch;
   int64_t grain = 1;
+  int64_t threads = 1;  // GPU: of a block
   // A sort: the line's place among three dimensions.
   bool is_sort = false, descending = false;
   DType dtype = DType::Float32;
@@ -44,7 +46,8 @@ struct Batch {
   size_t begin, end;
 };
 
-class Compiled final : public Executable {
+/// Runs on the CPU; CompiledCuda on a GPU.
+class Compiled : public Executable {
  public:
   struct Check {
     size_t after;
@@ -62,11 +65,11 @@ class Compiled final : public Executable {
   std::string text() const override { return text_; }
   const Report& report() const { return report_; }
 
- private:
-  void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-           std::vector<double>* seconds) const;
+ protected:
+  /// `seconds`, where given, has room for each step's time.
+  virtual void execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                       std::vector<double>* seconds) const;
   void run_step(const Step& s, void* const* buffers, const int64_t* symbols) const;
-  void run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const;
 
   struct Buffer {
     Place::Kind kind;
@@ -78,6 +81,9 @@ class Compiled final : public Executable {
   std::vector<Batch> batches_;
   std::vector<Check> checks_;
   SizeProgram arena_bytes_;
+
+ private:
+  void run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const;
   std::string text_;
   Report report_;
 };

@@ -6,6 +6,7 @@
 #include "compiler/codegen_client.h"
 #include "compiler/disk_cache.h"
 #include "compiler/pack.h"
+#include "runtime/cuda/device.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -20,7 +21,8 @@ std::unordered_map<std::string, LoadedKernel>& loaded() {
 KernelCounts g_counts;
 
 std::string key_of(const std::string& text, const std::string& target) {
-  return hash_name(str(kCompilerVersion, "\n", target, "\n", text));
+  // A letter first: the key becomes a name in assembly text.
+  return "k" + hash_name(str(kCompilerVersion, "\n", target, "\n", text));
 }
 
 // A text without a name begins with `graph loops "" {`.
@@ -30,19 +32,39 @@ std::string named(const std::string& text, const std::string& key) {
   return str(kStart, key, text.substr(kStart.size()));
 }
 
+// The code of an image on the machine that it is for.
+class LoadedImage {
+ public:
+  LoadedImage() = default;
+  explicit LoadedImage(const runtime::KernelImage& image) {
+    if (image.target.starts_with("nvptx"))
+      gpu_ = runtime::cuda::load(runtime::cuda::Device::get(), image);
+    else
+      cpu_ = runtime::cpu::load(image);
+  }
+  explicit operator bool() const { return cpu_ || gpu_; }
+  LoadedKernel kernel(const std::string& name) const {
+    if (gpu_) return {gpu_, nullptr, gpu_->kernel(name)};
+    return {cpu_, cpu_->kernel(name)};
+  }
+
+ private:
+  std::shared_ptr<const runtime::cpu::Code> cpu_;
+  std::shared_ptr<const runtime::cuda::Module> gpu_;
+};
+
 // On disk a kernel's entry is the name of the image that holds it, so that kernels compiled together are stored once.
-LoadedKernel read_from_disk(const std::string& key,
-                            std::unordered_map<std::string, std::shared_ptr<const runtime::cpu::Code>>& images) {
+LoadedKernel read_from_disk(const std::string& key, std::unordered_map<std::string, LoadedImage>& images) {
   auto name = DiskCache::get().read(key);
   if (!name) return {};
   try {
-    auto& code = images[*name];
-    if (!code) {
+    LoadedImage& image = images[*name];
+    if (!image) {
       auto bytes = DiskCache::get().read(*name);
       if (!bytes) return {};
-      code = runtime::cpu::load(runtime::KernelImage::parse(*bytes));
+      image = LoadedImage(runtime::KernelImage::parse(*bytes));
     }
-    return {code, code->kernel(key)};
+    return image.kernel(key);
   } catch (const Error&) {
     return {};  // not of this version or not for this machine: it is compiled again
   }
@@ -83,16 +105,16 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
   };
   std::vector<std::string> to_compile;
   std::vector<size_t> compiled;
-  std::unordered_map<std::string, std::shared_ptr<const runtime::cpu::Code>> images;
+  std::unordered_map<std::string, LoadedImage> images;
   for (size_t i : missing) {
     LoadedKernel k = find_in_pack(keys[i]);
-    if (k.function) {
+    if (k) {
       ++g_counts.pack;
     } else if (!recording_pack()) {
       k = read_from_disk(keys[i], images);
-      if (k.function) ++g_counts.disk;
+      if (k) ++g_counts.disk;
     }
-    if (k.function) {
+    if (k) {
       keep(i, k);
     } else {
       to_compile.push_back(named(texts[i], keys[i]));
@@ -103,9 +125,9 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
     std::unordered_map<std::string, size_t> by_key;
     for (size_t i : compiled) by_key[keys[i]] = i;
     for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {
-      auto code = runtime::cpu::load(image);
+      LoadedImage loaded_image(image);
       for (const runtime::KernelEntry& e : image.entries)
-        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, {code, code->kernel(e.name)});
+        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, loaded_image.kernel(e.name));
       std::string bytes = image.serialize(), name = hash_name(bytes) + ".image";
       add_to_pack(image);
       DiskCache::get().write(name, bytes);
@@ -116,8 +138,8 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
     g_counts.compiled += static_cast<int64_t>(to_compile.size());
   }
   for (size_t i = 0; i < texts.size(); ++i)
-    if (!out[i].function) out[i] = out[first.at(keys[i])];
-  for (size_t i = 0; i < texts.size(); ++i) BRASA_ASSERT(out[i].function, "no code for a kernel:\n", texts[i]);
+    if (!out[i]) out[i] = out[first.at(keys[i])];
+  for (size_t i = 0; i < texts.size(); ++i) BRASA_ASSERT(out[i], "no code for a kernel:\n", texts[i]);
   return out;
 }
 

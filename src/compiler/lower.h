@@ -14,6 +14,9 @@ struct Lowered {
   double work = 1;  // of one parallel iteration, in simple instructions
 };
 
+/// The elements that a tensor spans in memory; without strides it is contiguous.
+ir::Expr span_of(const ir::Type& t, const std::vector<ir::Expr>& strides);
+
 /// The kernels of a group, in the order in which they run.
 std::vector<Lowered> lower(const Group& group, const Schedule& schedule, const Machine& machine);
 

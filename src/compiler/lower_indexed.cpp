@@ -15,7 +15,6 @@ void lower_scan(const Group& group, const Schedule& schedule, const Machine& mac
   const Node* n = group.graph->outputs()[0].value.node;
   int64_t dim = n->arg<Expr>(1).constant();
   Index at(group.domain.dims.size(), Expr(0));
-  Value mask;
   std::vector<Expr> piece(schedule.axes.size());
   for (size_t i = 0; i < schedule.axes.size(); ++i) {
     const Axis& a = schedule.axes[i];

@@ -8,15 +8,14 @@ using ir::Expr;
 using ir::Node;
 using ir::Value;
 
-namespace {
-
-// The elements that a tensor spans in memory.
 Expr span_of(const ir::Type& t, const std::vector<Expr>& strides) {
   if (strides.empty()) return t.numel();
   Expr last(1);
   for (size_t d = 0; d < strides.size(); ++d) last = last + (t.shape[d] - 1) * strides[d];
   return last;
 }
+
+namespace {
 
 std::vector<Value> declare(const Group& group, LoopBuilder& b) {
   std::vector<Value> out;

@@ -7,6 +7,9 @@
 #include <unordered_map>
 
 #include "compiler/compiled.h"
+#include "compiler/cuda/check.h"
+#include "compiler/cuda/executable.h"
+#include "compiler/emulate.h"
 #include "compiler/fuse.h"
 #include "compiler/indexing.h"
 #include "compiler/loops/layout.h"
@@ -112,14 +115,25 @@ void count_before(const Graph& g, Report& report) {
   }
 }
 
+// A graph as loops, kernel by kernel, before there is code.
+struct LoweredGraph {
+  std::unique_ptr<Graph> graph;  // of primitives; the plan names its values
+  Plan plan;
+  std::unordered_map<std::string, GroupKernels> made;
+  std::vector<const GroupKernels*> of_step;  // of the plan
+  std::vector<std::string> texts;            // of each distinct kernel
+  std::vector<const Graph*> loops;
+};
+
 // The steps of a plan with their memory, kernels loaded.
 class Assembler {
  public:
-  Assembler(const Plan& plan, const std::vector<const GroupKernels*>& kernels, const std::vector<LoadedKernel>& loaded,
-            const Machine& machine)
-      : plan_(plan), kernels_(kernels), loaded_(loaded), machine_(machine) {}
+  /// `emulated`: what CudaCheck compares a GPU's kernels with, or none.
+  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
+            const std::vector<LoadedKernel>& emulated, const Machine& machine)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), emulated_(emulated), machine_(machine) {}
 
-  std::shared_ptr<Executable> run(const Graph& graph, Report report) {
+  std::shared_ptr<Executable> run(const Graph& graph, Report report, const std::string& device) {
     std::vector<size_t> last_step;  // of each group
     for (size_t g = 0; g < plan_.steps.size(); ++g) {
       size_t first = steps_.size();
@@ -131,6 +145,11 @@ class Assembler {
     for (const Plan::Check& c : plan_.checks)
       checks.push_back(
           {c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place, 1), c.message});
+    if (device == "cuda")
+      return std::make_shared<CompiledCuda>(
+          graph, buffers_, std::move(steps_), std::move(checks), plan_.arena_bytes, std::move(report),
+          runtime::cuda::Device::get(),
+          emulated_.empty() ? nullptr : std::make_unique<CudaCheck>(std::move(to_check_)));
     return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), batches(), std::move(checks),
                                       plan_.arena_bytes, std::move(report));
   }
@@ -164,6 +183,7 @@ class Assembler {
       Step s;
       s.is_sort = true;
       for (size_t i = 0; i < 3; ++i) s.buffers.push_back(buffer(places[i], 0));
+      s.first_written = 1;
       const ir::Shape& shape = n->types[0].shape;
       int64_t dim = shape.empty() ? 0 : n->arg<Expr>(1).constant();
       auto part = [&](size_t begin, size_t end) {
@@ -174,6 +194,7 @@ class Assembler {
       s.length = shape.empty() ? SizeProgram(1) : SizeProgram(shape[dim]);
       s.inner = shape.empty() ? SizeProgram(1) : part(dim + 1, shape.size());
       s.descending = n->arg<bool>(2);
+      note_check(s, {}, group, 0);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(false);
@@ -185,18 +206,32 @@ class Assembler {
       Step s;
       s.kernel = loaded_[kernels_[g]->kernels[k]];
       for (int b : l.buffers) s.buffers.push_back(buffer(places[b], 0));
+      s.first_written = group.inputs.size();
       for (Expr e : layout.sizes) s.sizes.push_back(e->id);
       s.count = SizeProgram(layout.count);
       s.scratch = SizeProgram(layout.scratch_bytes);
+      s.threads = layout.threads;
       // Starting another thread costs a few thousand instructions.
       constexpr double kTask = 30000;
       s.grain = static_cast<int64_t>(std::clamp(kTask / std::max(l.work, 1.0), 1.0, 1e9));
       bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) &&
                    static_cast<double>(layout.count.constant()) * l.work < 16 * kTask * machine_.threads;
+      if (!emulated_.empty()) note_check(s, emulated_[kernels_[g]->kernels[k]], group, layout.scratch_bytes);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(small);
     }
+  }
+
+  void note_check(const Step& s, const LoadedKernel& kernel, const Group& group, Expr scratch) {
+    CudaCheck::Kernel k{kernel, SizeProgram(scratch), {}, {}};
+    for (size_t i = 0; i < group.outputs.size(); ++i) {
+      const ir::Type& t = type_of(group.outputs[i]);
+      k.dtypes.push_back(t.dtype);
+      k.elements.emplace_back(i < group.output_strides.size() ? span_of(t, group.output_strides[i]) : t.numel());
+    }
+    BRASA_ASSERT(s.first_written + k.dtypes.size() == s.buffers.size(), "a kernel's buffers are not its group's");
+    to_check_.push_back(std::move(k));
   }
 
   static bool overlap(const Use& a, const Use& b) {
@@ -234,8 +269,9 @@ class Assembler {
 
   const Plan& plan_;
   const std::vector<const GroupKernels*>& kernels_;
-  const std::vector<LoadedKernel>& loaded_;
+  const std::vector<LoadedKernel>&loaded_, &emulated_;
   const Machine& machine_;
+  std::vector<CudaCheck::Kernel> to_check_;  // by step
   std::vector<Place> buffers_;
   std::vector<Step> steps_;
   std::vector<std::vector<Use>> uses_;
@@ -244,15 +280,25 @@ class Assembler {
 
 }  // namespace
 
-std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
-  Report report;
-  std::string target = options.target.empty() ? runtime::cpu::host_target() : options.target;
+namespace {
+
+Machine machine_for(const CompileOptions& options) {
+  BRASA_CHECK(options.device == "cpu" || options.device == "cuda", "there is no device '", options.device,
+              "': it is cpu or cuda");
+  std::string target = options.target;
+  if (target.empty())
+    target = options.device == "cuda" ? runtime::cuda::Device::get().target() : runtime::cpu::host_target();
   Machine machine = machine_of(target, options.threads ? options.threads : runtime::thread_count());
-  if (options.numbers == Numbers::Strict) target += ";strict";
-  PassRunner passes(report);
+  BRASA_CHECK(machine.gpu || options.device == "cpu", "device 'cuda' does not run code for ", target);
+  return machine;
+}
+
+LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOptions& options, const Machine& machine,
+                         PassRunner& passes, Report& report) {
+  LoweredGraph out;
+  std::unique_ptr<Graph>& g = out.graph;
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
-  std::unique_ptr<Graph> g;
   passes.time("decompose", [&] { g = ops::decompose(graph, facts); });
   passes.run("simplify", g, false, [&](const Graph& in) { return simplify(in, facts); });
   report.primitives = ir::print(*g);
@@ -266,41 +312,68 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
   passes.time("fuse", [&] { fused = fuse(*g, prepared.in_memory); });
-  Plan steps;
-  passes.time("plan", [&] { steps = plan(*g, std::move(fused), options.output_strides); });
+  passes.time("plan", [&] { out.plan = plan(*g, std::move(fused), options.output_strides); });
 
-  // Loops of each distinct group, and code of each distinct kernel.
-  std::unordered_map<std::string, GroupKernels> made;
-  std::vector<const GroupKernels*> of_step;
-  std::vector<std::string> texts;
+  // Loops of each distinct group.
+  bool emulate = machine.gpu && options.device == "cpu";
   passes.time("lower", [&] {
-    for (const Group& group : steps.steps) {
-      auto [it, added] = made.try_emplace(key_of(group));
+    for (const Group& group : out.plan.steps) {
+      auto [it, added] = out.made.try_emplace(key_of(group));
       GroupKernels& k = it->second;
       bool empty =
           std::all_of(group.outputs.begin(), group.outputs.end(), [](Value v) { return type_of(v).numel().is(0); });
       if (added && group.kind != GroupKind::Sort && !empty) {
         k.schedule = schedule(group, machine);
         k.lowered = lower(group, k.schedule, machine);
-        for (const Lowered& l : k.lowered) {
-          k.kernels.push_back(texts.size());
-          texts.push_back(ir::print(*l.loops));
+        for (Lowered& l : k.lowered) {
+          if (emulate) l.loops = emulated(*l.loops);
+          k.kernels.push_back(out.texts.size());
+          out.texts.push_back(ir::print(*l.loops));
+          out.loops.push_back(l.loops.get());
         }
       }
-      of_step.push_back(&k);
+      out.of_step.push_back(&k);
       for (Value v : group.inputs) report.bytes_after += bytes_of(type_of(v));
       for (Value v : group.outputs) report.bytes_after += bytes_of(type_of(v));
       report.kernels.push_back(describe(group, k.schedule));
     }
   });
-  report.kernels_after = static_cast<int>(steps.steps.size());
-  std::vector<LoadedKernel> loaded;
-  passes.time("code", [&] { loaded = load_kernels(texts, target); });
+  report.kernels_after = static_cast<int>(out.plan.steps.size());
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> kernel_texts(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
+  Report report;
+  PassRunner passes(report);
+  return lower_graph(graph, facts, options, machine_for(options), passes, report).texts;
+}
+
+std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
+  Report report;
+  PassRunner passes(report);
+  Machine machine = machine_for(options);
+  LoweredGraph lowered = lower_graph(graph, facts, options, machine, passes, report);
+
+  // Code of each distinct kernel.
+  bool on_gpu = options.device == "cuda";
+  std::string strict = options.numbers == Numbers::Strict ? ";strict" : "";
+  std::string target = on_gpu || !machine.gpu ? machine.target : runtime::cpu::host_target();
+  std::vector<LoadedKernel> loaded, compared;
+  passes.time("code", [&] {
+    loaded = load_kernels(lowered.texts, target + strict);
+    if (const char* check = std::getenv("BRASA_CUDA_CHECK"); on_gpu && check && *check && *check != '0') {
+      std::vector<std::string> texts;
+      for (const Graph* loops : lowered.loops) texts.push_back(ir::print(*emulated(*loops)));
+      compared = load_kernels(texts, runtime::cpu::host_target() + strict);
+    }
+  });
   if (listed("BRASA_LOGS", "fusion"))
     for (const std::string& line : report.kernels) std::fprintf(stderr, "%s\n", line.c_str());
   if (listed("BRASA_LOGS", "loops"))
-    for (const std::string& text : texts) std::fprintf(stderr, "%s", text.c_str());
-  return Assembler(steps, of_step, loaded, machine).run(graph, std::move(report));
+    for (const std::string& text : lowered.texts) std::fprintf(stderr, "%s", text.c_str());
+  return Assembler(lowered, loaded, compared, machine).run(graph, std::move(report), options.device);
 }
 
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/compile.h"
 
@@ -25,6 +26,9 @@ class PassRunner {
   bool log_;
   std::string disabled_;
 };
+
+/// The loops of all distinct kernels that a graph becomes, without compiling them.
+std::vector<std::string> kernel_texts(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options);
 
 /// From a graph of operators or primitives to kernels: every step in order.
 std::shared_ptr<Executable> run_pipeline(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options);

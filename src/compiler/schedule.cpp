@@ -64,12 +64,14 @@ class Scheduler {
  private:
   // Neighbouring dimensions through which every access steps evenly become one.
   void merge_axes() {
-    Places places = places_of(g_);
+    bool loops = g_.kind == GroupKind::Loops;
+    Places places;
+    if (loops) places = places_of(g_);
     const Domain& d = g_.domain;
     for (size_t i = 0; i < d.dims.size(); ++i) {
       if (d.dims[i].is(1)) continue;
       bool joined = false;
-      if (!s_.axes.empty() && s_.axes.back().reduced == d.reduced[i] && g_.kind == GroupKind::Loops) {
+      if (!s_.axes.empty() && s_.axes.back().reduced == d.reduced[i] && loops) {
         Axis& before = s_.axes.back();
         Expr outer = places.ranges[before.first + before.count - 1], inner = places.ranges[i];
         joined = std::all_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) {

@@ -581,25 +581,3 @@ Tensor with_options(Tensor t, const TensorOptions& options) {
 }
 
 }  // namespace brasa::eager
-
-namespace brasa {
-
-std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args) {
-  const ops::Row* row = transforms::find_row(name);
-  if (!row) {
-    // "aten::add_.Tensor" is the in-place form of "aten::add.Tensor".
-    size_t dot = name.find('.');
-    std::string_view base = name.substr(0, dot);
-    if (base.ends_with('_') && !args.empty() && args[0].kind == CallArg::Kind::Tensor) {
-      std::string functional(base.substr(0, base.size() - 1));
-      if (dot != name.npos) functional += name.substr(dot);
-      if (const ops::Row* f = transforms::find_row(functional))
-        return {eager::call_in_place(eager::op(*f), args, *args[0].tensor)};
-    }
-  }
-  return eager::call_list(eager::op(name), args);
-}
-
-bool has_operator(std::string_view name) { return transforms::find_row(name) != nullptr; }
-
-}  // namespace brasa

@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
+#include "runtime/cuda/device.h"
 
 namespace brasa::compiler::testing {
 namespace {
@@ -40,7 +41,9 @@ double tolerance_of(DType t) {
 
 }  // namespace
 
-Report check(const std::vector<In>& inputs, const Build& build, const Options& options) {
+namespace {
+
+Report check_one(const std::vector<In>& inputs, const Build& build, const Options& options) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   std::vector<ir::Value> values;
@@ -154,6 +157,28 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
   }
   const Report* report = report_of(*executable);
   return report ? *report : Report{};
+}
+
+}  // namespace
+
+Report check(const std::vector<In>& inputs, const Build& build, const Options& options) {
+  Report report = check_one(inputs, build, options);
+  if (options.compile.target.empty() && options.compile.device == "cpu") {
+    Options gpu = options;
+    gpu.compile.target = "nvptx+sm_80";
+    {
+      SCOPED_TRACE("a GPU's loops on the CPU");
+      check_one(inputs, build, gpu);
+    }
+    static const bool have_gpu = runtime::cuda::device_count() > 0;
+    if (have_gpu) {
+      gpu.compile.target.clear();
+      gpu.compile.device = "cuda";
+      SCOPED_TRACE("on the GPU");
+      check_one(inputs, build, gpu);
+    }
+  }
+  return report;
 }
 
 void check_both(const std::vector<In>& inputs, const Build& build, double tolerance) {

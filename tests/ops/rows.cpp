@@ -11,8 +11,6 @@ namespace {
 
 using ops::Array;
 using ops::Row;
-using verify::Call;
-using verify::Outcome;
 
 std::vector<std::string> names(bool composed) {
   std::vector<std::string> out;
@@ -50,12 +48,12 @@ void expect_same(const Array& a, const Array& b) {
   ASSERT_EQ(a.dtype, b.dtype);
   ASSERT_EQ(a.shape, b.shape);
   if (a.data == b.data) return;
-  ASSERT_TRUE(is_floating(a.dtype)) << verify::describe(a) << " and " << verify::describe(b);
+  ASSERT_TRUE(is_floating(a.dtype)) << describe(a) << " and " << describe(b);
   double bound = a.dtype == DType::Float64 ? 1e-12 : a.dtype == DType::Float32 ? 1e-5 : 1e-2;
   for (int64_t i = 0; i < a.numel(); ++i) {
     double x = ops::get(a, i), y = ops::get(b, i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    ASSERT_LE(std::fabs(x - y), bound * (1 + std::fabs(y))) << verify::describe(a) << " and " << verify::describe(b);
+    ASSERT_LE(std::fabs(x - y), bound * (1 + std::fabs(y))) << describe(a) << " and " << describe(b);
   }
 }
 
@@ -63,7 +61,7 @@ void expect_same(const Array& a, const Array& b) {
 TEST_P(Rows, SymbolicSizesGiveTheSame) {
   for (const ops::Sample& s : row().samples) {
     Call call = sample_call(row(), s, false);
-    Outcome fixed = verify::run_interpreter(call, false), symbolic = verify::run_interpreter(call, true);
+    Outcome fixed = run_interpreter(call, false), symbolic = run_interpreter(call, true);
     ASSERT_EQ(fixed.outputs.size(), symbolic.outputs.size());
     for (size_t i = 0; i < fixed.outputs.size(); ++i) expect_same(fixed.outputs[i], symbolic.outputs[i]);
   }
@@ -87,7 +85,7 @@ TEST_P(Rows, GradientMatchesDifferences) {
   int checked = 0;
   for (const ops::Sample& s : row().samples) {
     Call call = sample_call(row(), s, true);
-    Outcome here = verify::run_interpreter(call, false);
+    Outcome here = run_interpreter(call, false);
     bool wide = false, narrow = false;
     for (const Array& o : here.outputs) {
       wide = wide || o.dtype == DType::Float64;
@@ -104,7 +102,7 @@ TEST_P(Rows, GradientMatchesDifferences) {
                                : std::nullopt);
     Call with = call;
     with.cotangents = cotangents;
-    Outcome joint = verify::run_interpreter(with, false), symbolic = verify::run_interpreter(with, true);
+    Outcome joint = run_interpreter(with, false), symbolic = run_interpreter(with, true);
     for (size_t i = 0; i < here.outputs.size(); ++i) expect_same(here.outputs[i], joint.outputs[i]);
 
     constexpr double kStep = 1e-6;
@@ -122,7 +120,7 @@ TEST_P(Rows, GradientMatchesDifferences) {
       ASSERT_EQ(joint.gradients[i].has_value(), symbolic.gradients[i].has_value());
       if (joint.gradients[i]) expect_same(*joint.gradients[i], *symbolic.gradients[i]);
     }
-    Outcome above = verify::run_interpreter(up, false), below = verify::run_interpreter(down, false);
+    Outcome above = run_interpreter(up, false), below = run_interpreter(down, false);
     double measured = 0, size = 1;
     for (size_t i = 0; i < cotangents.size(); ++i)
       if (cotangents[i]) {

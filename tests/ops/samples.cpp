@@ -20,23 +20,21 @@ class Numbers {
   double at_ = 0.137;
 };
 
-verify::CallTensor tensor(const ops::TensorSample& s, bool wide, Numbers& numbers) {
-  verify::CallTensor t;
+CallTensor tensor(const ops::TensorSample& s, bool wide, Numbers& numbers) {
+  CallTensor t;
   t.array = ops::make_array(wide && is_floating(s.dtype) ? DType::Float64 : s.dtype, s.shape);
   for (int64_t i = 0; i < t.array.numel(); ++i) {
     double v = numbers.next(s.low, s.high);
     is_integral(s.dtype, true) ? ops::set_int(t.array, i, static_cast<int64_t>(std::floor(v)))
                                : ops::set(t.array, i, v);
   }
-  t.strides = ops::row_major(s.shape);
-  for (int64_t& stride : t.strides) stride *= s.stride;
   return t;
 }
 
 }  // namespace
 
-verify::Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
-  verify::Call call;
+Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
+  Call call;
   call.row = &row;
   Numbers numbers;
   auto add = [&](const ops::TensorSample& s) {
@@ -52,13 +50,13 @@ verify::Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wi
     if (i >= sample.args.size()) {
       BRASA_CHECK(params[i].default_value || params[i].optional || params[i].type == ir::ParamType::Generator,
                   row.name(), ": the sample gives no '", params[i].name, "'");
-      call.args.push_back(is_tensor && !params[i].list ? verify::CallArg(-1)
-                                                       : verify::CallArg(params[i].default_value.value_or(ir::Arg())));
+      call.args.push_back(is_tensor && !params[i].list ? CallArg(-1)
+                                                       : CallArg(params[i].default_value.value_or(ir::Arg())));
       continue;
     }
     const ops::SampleArg& a = sample.args[i];
     if (auto* literal = std::get_if<ir::Arg>(&a)) {
-      call.args.push_back(is_tensor && !params[i].list ? verify::CallArg(-1) : verify::CallArg(*literal));
+      call.args.push_back(is_tensor && !params[i].list ? CallArg(-1) : CallArg(*literal));
     } else if (auto* one = std::get_if<ops::TensorSample>(&a)) {
       call.args.emplace_back(std::in_place_type<int>, add(*one));
     } else {

@@ -2,13 +2,13 @@
 
 #include <string>
 
-#include "vectors.h"
+#include "interpreted.h"
 
 namespace brasa::test {
 
 /// A row's sample as a call: tensors get deterministic values in their range. With `wide`, floating tensors become float64
 /// and ask for gradients.
-verify::Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide);
+Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide);
 
 /// A row's name as a name of a test.
 std::string test_name(const std::string& row);

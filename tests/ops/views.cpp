@@ -38,17 +38,17 @@ Array elements(const Array& base, const Strided& v) {
 TEST_P(Views, AreChainsOnStrides) {
   const ops::Row& row = ops::at(GetParam());
   for (const ops::Sample& sample : row.samples) {
-    verify::Call call = sample_call(row, sample, false);
+    Call call = sample_call(row, sample, false);
     ir::Graph graph;
     std::vector<ir::Value> inputs;
     std::vector<Array> arrays;
-    for (const verify::CallTensor& t : call.tensors) {
+    for (const CallTensor& t : call.tensors) {
       ir::Shape shape(t.array.shape.begin(), t.array.shape.end());
       inputs.push_back(graph.add_input({t.array.dtype, shape, false}));
       arrays.push_back(t.array);
     }
     ir::Args args;
-    for (const verify::CallArg& a : call.args) {
+    for (const CallArg& a : call.args) {
       if (auto* literal = std::get_if<ir::Arg>(&a))
         args.push_back(*literal);
       else

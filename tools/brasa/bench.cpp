@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -10,12 +11,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include <brasa/error.h>
 #include <brasa/generator.h>
+#include <brasa/memory.h>
 
 #include "bench_workloads.h"
 #include "commands.h"
-#include "runtime/cpu/allocator.h"
-#include "support/error.h"
 
 namespace brasa::tool {
 namespace {
@@ -40,7 +41,7 @@ const Workload& find(const std::string& name) {
     if (w.name == name) return w;
   std::string names;
   for (const Workload& w : workloads()) names += "\n  " + w.name;
-  fail(str("there is no workload '", name, "'. There are:", names));
+  throw Error(fmt::format("there is no workload '{}'. There are:{}", name, names));
 }
 
 // Made as peers/cpu_torch.py makes its numbers: the first call, two more, then as many as fit, at least three.
@@ -53,7 +54,7 @@ Json measure(const std::string& name, const std::string& mode, double seconds, b
   if (first_only) return first;
   work.run();
   work.run();
-  runtime::cpu::reset_peak();
+  reset_peak_memory_stats();
   std::vector<double> times;
   for (Clock::time_point begin = Clock::now(); times.size() < 3 || seconds_since(begin) < seconds;) {
     start = Clock::now();
@@ -67,7 +68,7 @@ Json measure(const std::string& name, const std::string& mode, double seconds, b
           {"min_ms", rounded(times[0], 1e4)},
           {"first_s", rounded(first, 1e4)},
           {"warm_first_s", nullptr},
-          {"peak_mb", rounded(static_cast<double>(runtime::cpu::memory_stats().peak) / 1e6, 10)},
+          {"peak_mb", rounded(static_cast<double>(memory_stats().peak) / 1e6, 10)},
           {"runs", times.size()},
           {"params", work.parameters}};
 }
@@ -77,19 +78,19 @@ std::string in_process(const std::string& arguments, const fs::path& cache) {
   std::string self = fs::read_symlink("/proc/self/exe").string();
   std::string command = "BRASA_CACHE_DIR='" + cache.string() + "' '" + self + "' bench " + arguments, out;
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  BRASA_CHECK(pipe, "cannot start ", self);
+  if (!pipe) throw Error("cannot start " + self);
   char buffer[4096];
   while (size_t n = std::fread(buffer, 1, sizeof buffer, pipe.get())) out.append(buffer, n);
   int status = ::pclose(pipe.release());
-  BRASA_CHECK(status == 0, "'bench ", arguments, "' failed with ",
-              WIFSIGNALED(status) ? str("signal ", WTERMSIG(status)) : str("exit status ", WEXITSTATUS(status)));
+  if (WIFSIGNALED(status)) throw Error(fmt::format("'bench {}' ended by signal {}", arguments, WTERMSIG(status)));
+  if (status != 0) throw Error(fmt::format("'bench {}' failed with exit status {}", arguments, WEXITSTATUS(status)));
   return out;
 }
 
 // An empty disk cache for the first call, the same one again for the warm first call.
 void report(const std::string& name, const std::string& mode, double seconds) {
   std::string pattern = (fs::temp_directory_path() / "brasa-bench-XXXXXX").string();
-  BRASA_CHECK(::mkdtemp(pattern.data()), "cannot make a folder in ", fs::temp_directory_path().string());
+  if (!::mkdtemp(pattern.data())) throw Error("cannot make a folder in " + fs::temp_directory_path().string());
   struct Removed {
     fs::path path;
     ~Removed() {
@@ -106,7 +107,7 @@ void report(const std::string& name, const std::string& mode, double seconds) {
 
 std::pair<std::string, std::string> split(const std::string& pair) {
   size_t at = pair.find(' ');
-  BRASA_CHECK(at != std::string::npos, "expected 'workload mode', got '", pair, "'");
+  if (at == std::string::npos) throw Error("expected 'workload mode', got '" + pair + "'");
   return {pair.substr(0, at), pair.substr(at + 1)};
 }
 

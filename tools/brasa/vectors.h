@@ -1,112 +1,98 @@
 #pragma once
 
-#include <functional>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include <brasa/safetensors.h>
-#include "ir/facts.h"
-#include "ir/graph.h"
-#include "ops/table.h"
+#include <brasa/dtype.h>
 
-// Reference vectors of operators: calls with arguments, results and gradients (docs/verify.md describes the format).
+// Reference vectors of operators: calls with arguments, results and gradients, as PyTorch gave them. A folder has an index.json with
+// a card for each overload, and for each overload its calls as JSON and their tensors as safetensors.
 namespace brasa::verify {
 
-/// A tensor of a call. The array is contiguous; an implementation that knows strides makes it with these.
-struct CallTensor {
-  ops::Array array;
-  std::vector<int64_t> strides;
-  bool weak = false;  // a number where the schema says Tensor
+/// A tensor's elements in row-major order.
+struct Array {
+  DType dtype = DType::Float32;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> bytes;
+  std::vector<int64_t> strides;  // as PyTorch has them in memory; not how `bytes` lie
 };
 
-/// An argument: positions in Call::tensors (-1 for an absent one), a list of those, or a literal.
-using CallArg = std::variant<ir::Arg, int, std::vector<int>>;
-
-struct Call {
-  const ops::Row* row = nullptr;
-  std::vector<CallArg> args;  // one for each parameter of the schema, defaults filled in
-  std::vector<CallTensor> tensors;
-  std::vector<bool> needs_gradient;                   // one a tensor
-  std::vector<std::optional<ops::Array>> cotangents;  // one an output; empty without gradients
+struct MemoryFormatName {
+  std::string name;
+};
+struct DeviceName {
+  std::string name;
+};
+struct LayoutName {
+  std::string name;
+};
+/// Position in Entry::tensors.
+struct TensorAt {
+  size_t at;
+};
+/// An argument: nothing, a literal, a tensor, or a list of those.
+struct Value {
+  std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, DType, MemoryFormatName,
+               DeviceName, LayoutName, TensorAt, std::vector<Value>>
+      v;
 };
 
+struct Entry {
+  std::vector<Value> args;
+  std::vector<std::pair<std::string, Value>> kwargs;
+  std::vector<Array> tensors;
+  std::vector<bool> needs_gradient;              // one a tensor
+  std::vector<std::optional<Array>> cotangents;  // one an output; empty without gradients
+
+  std::vector<std::optional<Array>> outputs;  // lists flattened; absent: an undefined tensor
+  bool metadata_only = false;
+  std::vector<std::optional<Array>> changed;    // one a tensor: what it holds after the call, where that differs
+  std::vector<std::optional<Array>> gradients;  // one a tensor; absent where none was asked for or none flows
+};
+
+/// What a call gave, in Entry's form.
 struct Outcome {
-  std::vector<ops::Array> outputs;                   // lists flattened
-  std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent means zero
+  std::vector<std::optional<Array>> outputs;
+  std::vector<Array> inputs_after;              // empty: nobody looked
+  std::vector<std::optional<Array>> gradients;  // one a tensor; absent means zero
 };
-
-/// A way to run a call. brasa::Error where the call fails; Unsupported where the back end has no such dtype or operator.
-using Backend = std::function<Outcome(const Call&)>;
 
 /// Not a failure: what the call needs is not there yet.
 struct Unsupported {
   std::string reason;
 };
 
-/// Evaluates a graph: one array for each of its outputs (of checks, anything), from arrays and the strides that its inputs ask for.
-using Evaluate = std::function<std::vector<ops::Array>(const ir::Graph& graph, ir::Facts& facts,
-                                                       const std::vector<ops::Array>& inputs)>;
-/// The call as a graph of one operator, with its derivative as AOT autograd makes it. `symbolic` gives every dimension its own
-/// size symbol, which `evaluate` sees as a constant again.
-Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate& evaluate);
-/// On the reference interpreter.
-Outcome run_interpreter(const Call& call, bool symbolic);
-/// Compiled for this machine.
-Outcome run_compiled(const Call& call);
-/// By the public API: eager operators and their autograd.
-Outcome run_eager(const Call& call);
-
-/// The array's elements at these strides in a storage that is just large enough, 0 elsewhere.
-std::vector<std::byte> strided_storage(const ops::Array& a, const std::vector<int64_t>& strides);
-
-struct Expected {
-  std::vector<std::optional<ops::Array>> outputs;  // absent: nothing to compare
-  bool metadata_only = false;
-  std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent where none was asked for or none flows
-};
-
-struct Entry {
-  Call call;
-  Expected expected;
-};
-
-using Tolerances = std::map<DType, double>;
-
-/// One overload's card and entries.
+/// One overload's calls.
 class VectorFile {
  public:
+  struct Impl;
   /// `stem` is the path without ".json" and ".safetensors".
   explicit VectorFile(const std::string& stem);
   ~VectorFile();
-  const std::string& overload() const { return overload_; }
   size_t size() const;
   /// Throws Unsupported for dtypes that are not there yet.
-  Entry entry(size_t i, const ops::Row& row) const;
+  Entry entry(size_t i) const;
 
  private:
-  struct Impl;
-  std::string overload_;
   std::unique_ptr<Impl> impl_;
 };
 
+/// What holds for all calls of an overload.
 struct Card {
-  std::string overload;
-  Tolerances values, gradients;
-  bool ambiguous = false;  // another right answer exists, such as another order of equal elements
+  std::map<DType, double> values, gradients;  // tolerances
+  bool ambiguous = false;                     // another right answer exists, such as another order of equal elements
 };
-/// The row of an overload as the vectors name it ("aten.abs.default"), or null.
-const ops::Row* row_of(const std::string& overload);
-/// The cards of a folder's index.json, by overload.
+/// The cards of a folder's index.json, by overload as the vectors name it ("aten.abs.default").
 std::map<std::string, Card> read_cards(const std::string& folder);
-
-/// What is wrong, or nothing.
-std::optional<std::string> check(const Entry& entry, const Outcome& outcome, const Card& card);
-
-/// An array for people: "[0.5, 1.0, …] float32[3, 5]".
-std::string describe(const ops::Array& a, int64_t most = 12);
+/// "aten::abs.default" of "aten.abs.default".
+std::string operator_name(const std::string& overload);
 
 }  // namespace brasa::verify

@@ -1,13 +1,15 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include <brasa/call.h>
 #include <brasa/error.h>
 
 #include "commands.h"
-#include "support/str.h"
-#include "vectors.h"
+#include "compare.h"
+#include "run_ops.h"
 
 namespace brasa::tool {
 namespace {
@@ -19,36 +21,23 @@ struct Options {
   bool json = false, verbose = false;
 };
 
-const std::map<std::string, verify::Backend>& backends() {
-  static const std::map<std::string, verify::Backend> all = {
-      {"interpreter", [](const verify::Call& c) { return verify::run_interpreter(c, false); }},
-      {"interpreter-symbolic", [](const verify::Call& c) { return verify::run_interpreter(c, true); }},
-      {"inductor", verify::run_compiled},
-      {"eager", verify::run_eager},
-  };
-  return all;
-}
-
 struct Count {
   int passed = 0, failed = 0, skipped = 0;
 };
 
+void show(const char* what, const std::vector<std::optional<verify::Array>>& arrays) {
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i]) std::printf("    %s %zu: %s\n", what, i, verify::describe(*arrays[i], 64).c_str());
+}
+
 void show(const verify::Entry& e, const verify::Outcome& got) {
-  for (size_t i = 0; i < e.call.tensors.size(); ++i)
-    std::printf("    tensor %zu    %s\n", i, verify::describe(e.call.tensors[i].array, 64).c_str());
-  for (size_t i = 0; i < got.outputs.size(); ++i)
-    std::printf("    result %zu    %s\n", i, verify::describe(got.outputs[i], 64).c_str());
-  for (size_t i = 0; i < e.expected.outputs.size(); ++i)
-    if (e.expected.outputs[i])
-      std::printf("    expected %zu  %s\n", i, verify::describe(*e.expected.outputs[i], 64).c_str());
-  for (size_t i = 0; i < e.call.cotangents.size(); ++i)
-    if (e.call.cotangents[i])
-      std::printf("    cotangent %zu %s\n", i, verify::describe(*e.call.cotangents[i], 64).c_str());
-  for (size_t i = 0; i < got.gradients.size(); ++i)
-    if (got.gradients[i]) std::printf("    gradient %zu  %s\n", i, verify::describe(*got.gradients[i], 64).c_str());
-  for (size_t i = 0; i < e.expected.gradients.size(); ++i)
-    if (e.expected.gradients[i])
-      std::printf("    expected gradient %zu  %s\n", i, verify::describe(*e.expected.gradients[i], 64).c_str());
+  for (size_t i = 0; i < e.tensors.size(); ++i)
+    std::printf("    tensor %zu: %s\n", i, verify::describe(e.tensors[i], 64).c_str());
+  show("result", got.outputs);
+  show("expected result", e.outputs);
+  show("cotangent", e.cotangents);
+  show("gradient", got.gradients);
+  show("expected gradient", e.gradients);
 }
 
 bool wanted(const Options& o, const std::string& overload) {
@@ -60,17 +49,19 @@ bool wanted(const Options& o, const std::string& overload) {
 
 // Exit status 1 if anything failed.
 int verify_ops(const Options& o) {
-  auto found = backends().find(o.backend);
-  if (found == backends().end()) throw Error("there is no back end '" + o.backend + "' to verify");
+  std::vector<std::string> known = verify::backends();
+  if (std::find(known.begin(), known.end(), o.backend) == known.end())
+    throw Error("there is no backend '" + o.backend + "' to verify");
   Count all;
   nlohmann::json failures = nlohmann::json::array();
   std::map<std::string, int> missing;
   for (auto& [overload, card] : verify::read_cards(o.folder)) {
     if (!wanted(o, overload)) continue;
     verify::VectorFile vectors(o.folder + "/" + overload);
-    const ops::Row* row = verify::row_of(overload);
+    std::string op = verify::operator_name(overload);
+    bool present = has_operator(op);
     for (size_t i = 0; i < vectors.size(); ++i) {
-      if (!row) {
+      if (!present) {
         ++all.skipped;
         ++missing[overload];
         continue;
@@ -79,14 +70,14 @@ int verify_ops(const Options& o) {
       verify::Entry entry;
       verify::Outcome outcome;
       try {
-        entry = vectors.entry(i, *row);
-        outcome = found->second(entry.call);
+        entry = vectors.entry(i);
+        outcome = verify::run(op, entry, o.backend);
         wrong = verify::check(entry, outcome, card);
       } catch (const verify::Unsupported&) {
         ++all.skipped;
         continue;
       } catch (const std::exception& e) {
-        wrong = str("throws: ", e.what());
+        wrong = std::string("throws: ") + e.what();
       }
       if (!wrong) {
         ++all.passed;
@@ -125,7 +116,7 @@ void add_verify(CLI::App& app) {
   auto* sub = verify->add_subcommand("ops", "Operators and their gradients, against a folder of reference vectors");
   auto options = std::make_shared<Options>();
   std::string known;
-  for (auto& [name, f] : backends()) known += (known.empty() ? "" : ", ") + name;
+  for (const std::string& name : verify::backends()) known += (known.empty() ? "" : ", ") + name;
   sub->add_option("folder", options->folder, "Folder with index.json and the vectors")->required();
   sub->add_option("--backend", options->backend, "What runs them: " + known)->capture_default_str();
   sub->add_option("--only", options->only, "Operators or overloads, as 'gelu' or 'add.Tensor'");

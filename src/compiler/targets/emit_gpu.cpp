@@ -17,6 +17,7 @@ void Emitter::set_up_gpu_kernel() {
   parameters.insert(parameters.end(), layout_.sizes.size(), b_.getInt64Ty());
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   set_attributes(*function_, target_);
   llvm::LLVMContext& c = b_.getContext();
   auto note = [&](const char* key, int64_t value) {

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "runtime/memory.h"
+#include <cstddef>
+
+#include <brasa/memory.h>
 
 namespace brasa::runtime::cpu {
 

@@ -46,6 +46,7 @@ struct Device::Cache {
 Device& Device::get(int index) {
   static std::mutex mutex;
   static std::array<Device*, 64> devices{};
+  (void)driver();  // says what is missing
   int count = device_count();
   BRASA_CHECK(index >= 0 && index < std::min(count, 64), "device 'cuda:", index, "': this machine has ", count,
               " GPUs");

@@ -8,9 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include <brasa/memory.h>
+
 #include "runtime/cuda/driver.h"
 #include "runtime/image.h"
-#include "runtime/memory.h"
 
 namespace brasa::runtime::cuda {
 

@@ -13,9 +13,14 @@ bool bind(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-const Driver* load() {
+struct Loaded {
+  const Driver* driver = nullptr;
+  std::string why_not;
+};
+
+Loaded load() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return nullptr;
+  if (!library) return {nullptr, str("no NVIDIA driver: ", dlerror())};
   static Driver d;
   bool all =
       bind(library, "cuInit", d.init) && bind(library, "cuGetErrorName", d.get_error_name) &&
@@ -34,21 +39,27 @@ const Driver* load() {
       bind(library, "cuStreamSynchronize", d.stream_synchronize) &&
       bind(library, "cuModuleLoadDataEx", d.module_load) && bind(library, "cuModuleUnload", d.module_unload) &&
       bind(library, "cuModuleGetFunction", d.module_get_function) && bind(library, "cuLaunchKernel", d.launch_kernel);
-  if (!all || d.init(0) != 0) return nullptr;
-  return &d;
+  if (!all) return {nullptr, str("the NVIDIA driver is too old: ", dlerror())};
+  if (Result r = d.init(0)) {
+    const char* text = nullptr;
+    d.get_error_string(r, &text);
+    return {nullptr, str("the NVIDIA driver does not start: ", text ? text : "unknown error")};
+  }
+  return {&d, ""};
+}
+
+const Loaded& loaded() {
+  static const Loaded l = load();
+  return l;
 }
 
 }  // namespace
 
-const Driver* find_driver() {
-  static const Driver* found = load();
-  return found;
-}
+const Driver* find_driver() { return loaded().driver; }
 
 const Driver& driver() {
-  const Driver* d = find_driver();
-  BRASA_CHECK(d, "device 'cuda': no NVIDIA driver (libcuda.so.1) could be loaded on this machine");
-  return *d;
+  BRASA_CHECK(loaded().driver, "device 'cuda': ", loaded().why_not);
+  return *loaded().driver;
 }
 
 void check(Result result, const char* call) {

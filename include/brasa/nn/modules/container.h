@@ -169,8 +169,9 @@ class BRASA_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   const std::shared_ptr<Module>& ptr(size_t index) const;
   template <class M>
   std::shared_ptr<M> ptr(size_t index) const {
+    const Module& module = *ptr(index);
     auto p = std::dynamic_pointer_cast<M>(ptr(index));
-    if (!p) detail::any_type_error(typeid(M), typeid(*ptr(index)), "module", index);
+    if (!p) detail::any_type_error(typeid(M), typeid(module), "module", index);
     return p;
   }
   template <class M>
@@ -215,8 +216,9 @@ class BRASA_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
   template <class M>
   M& at(const std::string& key) const {
-    auto p = std::dynamic_pointer_cast<M>(children_[key]);
-    if (!p) detail::any_type_error(typeid(M), typeid(*children_[key]), "module", 0);
+    Module& module = *children_[key];
+    auto* p = dynamic_cast<M*>(&module);
+    if (!p) detail::any_type_error(typeid(M), typeid(module), "module", 0);
     return *p;
   }
 };

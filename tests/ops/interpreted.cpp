@@ -1,13 +1,13 @@
-#include <cstring>
+#include "interpreted.h"
 
+#include "compare.h"
 #include "ops/builder.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "transforms/vjp.h"
-#include "vectors.h"
 
-namespace brasa::verify {
+namespace brasa::test {
 
 using ir::Arg;
 using ir::Expr;
@@ -33,7 +33,7 @@ ir::Args arguments(const Call& call, const std::vector<ir::Value>& inputs) {
 
 }  // namespace
 
-Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate& evaluate) {
+Outcome run_interpreter(const Call& call, bool symbolic) {
   ir::Graph graph;
   std::vector<ir::Value> inputs;
   std::vector<int64_t> hints;
@@ -44,9 +44,7 @@ Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate&
       type.shape.push_back(symbolic ? Expr::size(static_cast<uint32_t>(hints.size())) : Expr(s));
       if (symbolic) hints.push_back(s);
     }
-    std::vector<Expr> strides;
-    if (strided) strides.assign(t.strides.begin(), t.strides.end());
-    inputs.push_back(graph.add_input(std::move(type), "", std::move(strides)));
+    inputs.push_back(graph.add_input(std::move(type)));
     arrays.push_back(t.array);
   }
   ir::Facts facts(hints);
@@ -65,10 +63,9 @@ Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate&
   for (ir::Value v : results) graph.add_output(v);
 
   auto run = [&](const ir::Graph& g) {
-    if (!symbolic) return evaluate(g, facts, arrays);
+    if (!symbolic) return ops::evaluate(g, arrays);
     auto sized = [&](Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& n) { return hints.at(n.id); }); };
-    ir::Facts none;
-    return evaluate(*ops::specialised(g, sized), none, arrays);
+    return ops::evaluate(*ops::specialised(g, sized), arrays);
   };
   Outcome out;
   size_t count = results.size();
@@ -93,25 +90,6 @@ Outcome run_graph(const Call& call, bool symbolic, bool strided, const Evaluate&
   return out;
 }
 
-Outcome run_interpreter(const Call& call, bool symbolic) {
-  return run_graph(call, symbolic, false, [](const ir::Graph& graph, ir::Facts&, const std::vector<Array>& inputs) {
-    return ops::evaluate(graph, inputs);
-  });
-}
+std::string describe(const Array& a) { return verify::describe({a.dtype, a.shape, a.data, {}}); }
 
-std::vector<std::byte> strided_storage(const Array& a, const std::vector<int64_t>& strides) {
-  int64_t elements = a.numel() > 0 ? 1 : 0, size = size_of(a.dtype);
-  for (size_t d = 0; d < strides.size() && elements > 0; ++d) elements += (a.shape[d] - 1) * strides[d];
-  std::vector<std::byte> out(elements * size);
-  std::vector<int64_t> at(a.shape.size());
-  if (a.numel() == 0) return out;
-  int64_t i = 0;
-  do {
-    int64_t where = 0;
-    for (size_t d = 0; d < at.size(); ++d) where += at[d] * strides[d];
-    std::memcpy(out.data() + where * size, a.data.data() + i++ * size, size);
-  } while (ops::next_index(at, a.shape));
-  return out;
-}
-
-}  // namespace brasa::verify
+}  // namespace brasa::test

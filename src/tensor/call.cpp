@@ -1,0 +1,116 @@
+#include <brasa/call.h>
+
+#include <deque>
+
+#include "support/error.h"
+#include "tensor/dispatch.h"
+#include "transforms/derived.h"
+
+namespace brasa {
+namespace {
+
+struct Target {
+  const ops::Row* row = nullptr;
+  bool in_place = false;
+};
+
+// "aten::add_.Tensor" is the in-place form of "aten::add.Tensor".
+Target find_target(std::string_view name) {
+  if (const ops::Row* row = transforms::find_row(name)) return {row, false};
+  size_t dot = name.find('.');
+  std::string_view base = name.substr(0, dot);
+  if (base.ends_with('_')) {
+    std::string functional(base.substr(0, base.size() - 1));
+    if (dot != name.npos) functional += name.substr(dot);
+    if (const ops::Row* row = transforms::find_row(functional)) return {row, true};
+  }
+  fail(str("there is no operator '", name, "'"));
+}
+
+std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
+  eager::Operator& op = eager::op(*target.row);
+  if (!target.in_place) return eager::call_list(op, args);
+  BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
+              " in place: the first argument must be the tensor that is written");
+  return {eager::call_in_place(op, args, *args[0].tensor)};
+}
+
+// Parameters between given ones have their default, which needs a place to point to.
+class Defaults {
+ public:
+  CallArg of(const ir::Param& p) {
+    if (!p.default_value) return {};
+    const ir::Arg& a = *p.default_value;
+    if (auto* v = a.get_if<ir::Expr>()) return v->constant();
+    if (auto* v = a.get_if<double>()) return *v;
+    if (auto* v = a.get_if<bool>()) return *v;
+    if (auto* v = a.get_if<DType>()) return *v;
+    if (auto* v = a.get_if<std::string>())
+      return p.type == ir::ParamType::Str ? CallArg(std::string_view(*v)) : CallArg();
+    if (auto* v = a.get_if<std::vector<double>>()) return ArrayRef<double>(*v);
+    if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
+      auto& ints = ints_.emplace_back();
+      for (ir::Expr e : *v) ints.push_back(e.constant());
+      return ints;
+    }
+    return {};
+  }
+
+ private:
+  std::deque<std::vector<int64_t>> ints_;
+};
+
+// A caller who knows values and no types, such as a binding, has one empty list for all of them.
+CallArg fitted(const CallArg& a, const ir::Param& p) {
+  if (a.kind != CallArg::Kind::Ints || a.size != 0) return a;
+  if (p.type == ir::ParamType::Tensor) return TensorList();
+  if (p.type == ir::ParamType::Bool) return ArrayRef<bool>();
+  if (p.type == ir::ParamType::Scalar) return ArrayRef<Scalar>();
+  return a;
+}
+
+}  // namespace
+
+std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args) { return run(find_target(name), args); }
+
+std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef<NamedArg> named) {
+  Target target = find_target(name);
+  const ir::Schema& schema = target.row->schema;
+  const auto& params = schema.params;
+  BRASA_CHECK(args.size() <= params.size(), name, ": takes ", params.size(), " arguments, got ", args.size());
+  std::vector<CallArg> all;
+  for (size_t i = 0; i < args.size(); ++i) all.push_back(fitted(args[i], params[i]));
+
+  std::vector<const NamedArg*> by_name(params.size());
+  for (const NamedArg& a : named) {
+    int at = schema.index_of(a.name);
+    BRASA_CHECK(at >= 0, name, ": there is no parameter '", a.name, "' in ", schema_of(name));
+    BRASA_CHECK(static_cast<size_t>(at) >= args.size() && !by_name[at], name, ": argument '", a.name,
+                "' is given twice");
+    by_name[at] = &a;
+  }
+  size_t used = params.size();
+  while (used > args.size() && !by_name[used - 1]) --used;
+  Defaults defaults;
+  for (size_t i = args.size(); i < used; ++i) {
+    const ir::Param& p = params[i];
+    if (by_name[i]) {
+      all.push_back(fitted(by_name[i]->value, p));
+    } else {
+      BRASA_CHECK(p.default_value || p.optional || p.type == ir::ParamType::Generator, name, ": no value for '", p.name,
+                  "'");
+      all.push_back(defaults.of(p));
+    }
+  }
+  return run(target, all);
+}
+
+bool has_operator(std::string_view name) { return transforms::find_row(name) != nullptr; }
+
+std::string schema_of(std::string_view name) {
+  std::string out;
+  append_to(out, find_target(name).row->schema);
+  return out;
+}
+
+}  // namespace brasa

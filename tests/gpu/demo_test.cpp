@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "capture/backend.h"
+#include "compiler/codegen_client.h"
+#include "compiler/compile.h"
+#include "compiler/loops/layout.h"
+#include "compiler/pipeline.h"
+#include "ir/text.h"
+#include "runtime/cuda/device.h"
+#include "support/error.h"
+#include "train.h"
+
+// Every kernel of the demo's training step (forward, backward, Adam in one graph) for a GPU.
+namespace brasa {
+namespace {
+
+constexpr const char* kTarget = "nvptx+sm_90";
+
+std::string data_path() {
+  const char* elsewhere = std::getenv("BRASA_DEMO_DATA");
+  return elsewhere ? elsewhere : DEMO_DATA;
+}
+
+std::vector<double> losses(const std::string& backend, int steps) {
+  using demo::Digits;
+  static const Digits digits(data_path(), Digits::Part::Train), held_out(data_path(), Digits::Part::HeldOut);
+  demo::Settings settings;
+  settings.backend = backend;
+  settings.epochs = 2;
+  return demo::train(digits, held_out, true, settings, [](const demo::Progress&) {}, steps).losses;
+}
+
+void expect_same(const std::vector<double>& cpu, const std::vector<double>& gpu, const char* what) {
+  ASSERT_EQ(cpu.size(), gpu.size());
+  double largest = 0;
+  std::printf("step  %-12s %-12s relative difference\n", "CPU", what);
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    double d = std::fabs(gpu[i] - cpu[i]) / std::fabs(cpu[i]);
+    largest = std::max(largest, d);
+    std::printf("%4zu  %-12.8f %-12.8f %.2e\n", i + 1, cpu[i], gpu[i], d);
+    EXPECT_LE(d, 1e-4) << "step " << i + 1;
+  }
+  std::printf("largest relative difference of %zu losses: %.2e\n", cpu.size(), largest);
+}
+
+// The loops of the step's kernels, caught on their way.
+std::vector<std::string> texts_of_step() {
+  static std::vector<std::string> texts;
+  if (!texts.empty()) return texts;
+  capture::register_backend("catch-gpu-kernels", [](const ir::Graph& graph, const std::string& mode) {
+    compiler::CompileOptions options;
+    options.device = "cuda";
+    options.target = kTarget;
+    ir::Facts facts;
+    auto cpu = capture::find_backend("inductor")(graph, mode);
+    for (std::string& t : compiler::kernel_texts(graph, facts, options)) texts.push_back(std::move(t));
+    return cpu;
+  });
+  losses("catch-gpu-kernels", 1);
+  return texts;
+}
+
+TEST(Demo, EveryKernelAssembles) {
+  std::vector<std::unique_ptr<ir::Graph>> graphs;
+  std::vector<const ir::Graph*> pointers;
+  for (const std::string& text : texts_of_step()) {
+    graphs.push_back(ir::parse(text, compiler::find_loop_level_op));
+    graphs.back()->name = str("kernel_", graphs.size());
+    pointers.push_back(graphs.back().get());
+  }
+  EXPECT_GE(graphs.size(), 40u);
+  // What a launch allows.
+  for (const ir::Graph* g : pointers) {
+    compiler::KernelLayout layout = compiler::layout_of(*g);
+    EXPECT_LE(layout.threads, 1024) << ir::print(*g);
+    EXPECT_GE(layout.count.constant(), 1) << ir::print(*g);
+    EXPECT_LE(layout.count.constant(), 0x7fffffff) << ir::print(*g);
+  }
+  runtime::KernelImage image = compiler::compile_kernels(pointers, kTarget);
+  EXPECT_EQ(image.entries.size(), graphs.size());
+  if (std::system("ptxas --version > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "ptxas is not installed: PTX was made but not assembled";
+  std::string path = testing::TempDir() + "/brasa_demo_step.ptx";
+  std::ofstream(path).write(reinterpret_cast<const char*>(image.code.data()),
+                            static_cast<std::streamsize>(image.code.size()));
+  EXPECT_EQ(std::system(str("ptxas -arch=sm_90 -O1 -o /dev/null ", path).c_str()), 0) << path;
+}
+
+// Schedules and lowering for the GPU, with the CPU in its place.
+TEST(Demo, GpusLoopsGiveTheCpusLosses) {
+  capture::register_backend("gpu-loops-on-cpu", [](const ir::Graph& graph, const std::string&) {
+    compiler::CompileOptions options;
+    options.target = kTarget;
+    ir::Facts facts;
+    return compiler::compile(graph, facts, options);
+  });
+  expect_same(losses("inductor", 10), losses("gpu-loops-on-cpu", 10), "GPU's loops");
+}
+
+TEST(Demo, GpuGivesTheCpusLosses) {
+  if (runtime::cuda::device_count() == 0) GTEST_SKIP() << "there is no GPU";
+  expect_same(losses("inductor", 30), losses("inductor-cuda", 30), "GPU");
+}
+
+TEST(Demo, WithoutAGpuTheErrorSaysSo) {
+  if (runtime::cuda::device_count() > 0) GTEST_SKIP() << "there is a GPU";
+  try {
+    losses("inductor-cuda", 1);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("device 'cuda'"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace brasa

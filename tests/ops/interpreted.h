@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ops/table.h"
+
+// A call of a row on the reference interpreter, with its derivative.
+namespace brasa::test {
+
+struct CallTensor {
+  ops::Array array;
+  bool weak = false;  // a number where the schema says Tensor
+};
+
+/// An argument: positions in Call::tensors (-1 for an absent one), a list of those, or a literal.
+using CallArg = std::variant<ir::Arg, int, std::vector<int>>;
+
+struct Call {
+  const ops::Row* row = nullptr;
+  std::vector<CallArg> args;  // one for each parameter of the schema, defaults filled in
+  std::vector<CallTensor> tensors;
+  std::vector<bool> needs_gradient;                   // one a tensor
+  std::vector<std::optional<ops::Array>> cotangents;  // one an output; empty without gradients
+};
+
+struct Outcome {
+  std::vector<ops::Array> outputs;                   // lists flattened
+  std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent means zero
+};
+
+/// As a graph of one operator, with its derivative as AOT autograd makes it. `symbolic` gives every dimension its own size
+/// symbol while the graph is made.
+Outcome run_interpreter(const Call& call, bool symbolic);
+
+/// An array for people.
+std::string describe(const ops::Array& a);
+
+}  // namespace brasa::test

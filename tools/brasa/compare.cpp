@@ -1,0 +1,127 @@
+#include "compare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <brasa/scalar.h>
+
+namespace brasa::verify {
+namespace {
+
+int64_t numel(const Array& a) { return static_cast<int64_t>(a.bytes.size()) / size_of(a.dtype); }
+
+template <class T>
+T element(const Array& a, int64_t i) {
+  T v;
+  std::memcpy(&v, a.bytes.data() + i * static_cast<int64_t>(sizeof v), sizeof v);
+  return v;
+}
+
+bool by_int(DType t) { return is_integral(t, true); }
+
+int64_t get_int(const Array& a, int64_t i) {
+  switch (a.dtype) {
+    case DType::Int64: return element<int64_t>(a, i);
+    case DType::Int32: return element<int32_t>(a, i);
+    case DType::Int16: return element<int16_t>(a, i);
+    case DType::Int8: return element<int8_t>(a, i);
+    default: return element<uint8_t>(a, i);
+  }
+}
+
+double get(const Array& a, int64_t i) {
+  switch (a.dtype) {
+    case DType::Float64: return element<double>(a, i);
+    case DType::Float32: return element<float>(a, i);
+    case DType::Float16: return element<Half>(a, i);
+    case DType::BFloat16: return element<BFloat16>(a, i);
+    default: return static_cast<double>(get_int(a, i));
+  }
+}
+
+std::string type_of(const Array& a) { return fmt::format("{}[{}]", name(a.dtype), fmt::join(a.shape, ", ")); }
+
+std::optional<std::string> differs(const std::string& what, const Array& got, const Array& want, double tolerance) {
+  if (got.dtype != want.dtype || got.shape != want.shape)
+    return fmt::format("{}: got {}, expected {}", what, type_of(got), type_of(want));
+  for (int64_t i = 0; i < numel(want); ++i) {
+    if (by_int(want.dtype)) {
+      if (get_int(got, i) != get_int(want, i))
+        return fmt::format("{}: element {} is {}, expected {}", what, i, get_int(got, i), get_int(want, i));
+      continue;
+    }
+    double a = get(got, i), b = get(want, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!(std::fabs(a - b) <= tolerance + tolerance * std::fabs(b)))
+      return fmt::format("{}: element {} is {}, expected {}, tolerance {}", what, i, a, b, tolerance);
+  }
+  return std::nullopt;
+}
+
+// Dtype, shape, and where the outcome knows them, strides.
+std::optional<std::string> differs_in_layout(const std::string& what, const Array& got, const Array& want) {
+  if (got.dtype != want.dtype || got.shape != want.shape)
+    return fmt::format("{}: got {}, expected {}", what, type_of(got), type_of(want));
+  if (numel(want) > 1 && got.strides.size() == want.strides.size() && got.strides != want.strides)
+    return fmt::format("{}: strides [{}], expected [{}]", what, fmt::join(got.strides, ", "),
+                       fmt::join(want.strides, ", "));
+  return std::nullopt;
+}
+
+Array zeros_like(const Array& a) { return {a.dtype, a.shape, std::vector<std::byte>(a.bytes.size()), {}}; }
+
+}  // namespace
+
+std::string describe(const Array& a, int64_t most) {
+  std::string s = "[";
+  for (int64_t i = 0; i < std::min(numel(a), most); ++i) {
+    if (i) s += ", ";
+    s += by_int(a.dtype) ? fmt::format("{}", get_int(a, i)) : fmt::format("{:.6g}", get(a, i));
+  }
+  return s + (numel(a) > most ? ", …] " : "] ") + type_of(a);
+}
+
+std::optional<std::string> check(const Entry& expected, const Outcome& got, const Card& card) {
+  // The coarsest floating type among inputs and outputs decides.
+  double values = 0, gradients = 0;
+  auto coarsen = [&](const Array& a) {
+    if (auto it = card.values.find(a.dtype); it != card.values.end()) values = std::max(values, it->second);
+    if (auto it = card.gradients.find(a.dtype); it != card.gradients.end()) gradients = std::max(gradients, it->second);
+  };
+  for (const Array& t : expected.tensors) coarsen(t);
+  for (auto& o : expected.outputs)
+    if (o) coarsen(*o);
+
+  if (got.outputs.size() != expected.outputs.size())
+    return fmt::format("got {} results, expected {}", got.outputs.size(), expected.outputs.size());
+  for (size_t i = 0; i < expected.outputs.size(); ++i) {
+    if (!expected.outputs[i]) continue;
+    const Array& want = *expected.outputs[i];
+    // Which of several equal elements an index names is open.
+    if (card.ambiguous && i > 0 && want.dtype == DType::Int64) continue;
+    std::string what = fmt::format("result {}", i);
+    if (!got.outputs[i]) return what + " is undefined";
+    if (auto d = expected.metadata_only ? differs_in_layout(what, *got.outputs[i], want)
+                                        : differs(what, *got.outputs[i], want, values))
+      return d;
+  }
+  for (size_t i = 0; i < got.inputs_after.size(); ++i) {
+    const Array& want = expected.changed[i] ? *expected.changed[i] : expected.tensors[i];
+    if (auto d = differs(fmt::format("tensor {} after the call", i), got.inputs_after[i], want, values)) return d;
+  }
+  if (expected.cotangents.empty()) return std::nullopt;
+  for (size_t i = 0; i < expected.tensors.size(); ++i) {
+    if (!expected.needs_gradient[i]) continue;
+    Array zero = zeros_like(expected.tensors[i]);
+    const Array& want = expected.gradients[i] ? *expected.gradients[i] : zero;
+    const Array& is = got.gradients[i] ? *got.gradients[i] : zero;
+    if (auto d = differs(fmt::format("gradient of tensor {}", i), is, want, gradients)) return d;
+  }
+  return std::nullopt;
+}
+
+}  // namespace brasa::verify

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "vectors.h"
+
+namespace brasa::verify {
+
+/// Runs a call with its gradients: by itself with "eager", else in a compiled function with that backend. brasa::Error if it fails.
+Outcome run(const std::string& op, const Entry& entry, const std::string& backend);
+/// "eager" and those of `compile`.
+std::vector<std::string> backends();
+
+}  // namespace brasa::verify
