@@ -14,7 +14,7 @@ namespace demo {
 struct Settings {
   int epochs = 16;
   int64_t batch_size = 64;
-  double lr = 0.0005e-3;
+  double lr = 5e-4;
   size_t workers = 2;
   uint64_t seed = 7;
   std::string backend = "inductor";
