@@ -55,6 +55,23 @@ ArgStore::ArgStore(std::span<const CallArg> args) : args_(args.begin(), args.end
     }
 }
 
+CallArg Defaults::of(const ir::Param& param) {
+  if (!param.default_value) return {};
+  const ir::Arg& a = *param.default_value;
+  if (auto* v = a.get_if<ir::Expr>()) return v->constant();
+  if (auto* v = a.get_if<double>()) return *v;
+  if (auto* v = a.get_if<bool>()) return *v;
+  if (auto* v = a.get_if<DType>()) return *v;
+  if (auto* v = a.get_if<std::vector<double>>()) return ArrayRef<double>(*v);
+  if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::Str) return std::string_view(*v);
+  if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
+    auto& ints = ints_.emplace_back();
+    for (ir::Expr e : *v) ints.push_back(e.constant());
+    return ints;
+  }
+  return {};
+}
+
 ir::Arg literal(const Scalar& s) {
   if (s.isBoolean()) return ir::Arg(s.toBool());
   if (s.isFloatingPoint()) return ir::Arg(s.toDouble());
