@@ -1,8 +1,16 @@
 #include "tensor/args.h"
 
+#include <algorithm>
+
 #include "support/error.h"
 
 namespace brasa::eager {
+namespace {
+
+// In the order of MemoryFormat.
+constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+
+}  // namespace
 
 using Kind = CallArg::Kind;
 
@@ -64,8 +72,11 @@ CallArg Defaults::of(const ir::Param& param) {
   if (auto* v = a.get_if<DType>()) return *v;
   if (auto* v = a.get_if<std::vector<double>>()) return ArrayRef<double>(*v);
   if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::Str) return std::string_view(*v);
+  if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::MemoryFormat)
+    return static_cast<MemoryFormat>(std::find(std::begin(kMemoryFormats), std::end(kMemoryFormats), *v) -
+                                     std::begin(kMemoryFormats));
   if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
-    auto& ints = ints_.emplace_back();
+    auto& ints = ints_.emplace_front();
     for (ir::Expr e : *v) ints.push_back(e.constant());
     return ints;
   }
@@ -80,8 +91,6 @@ ir::Arg literal(const Scalar& s) {
 }
 
 namespace {
-
-constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 std::optional<Scalar> number_of(const CallArg& a) {
   switch (a.kind) {

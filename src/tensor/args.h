@@ -1,6 +1,6 @@
 #pragma once
 
-#include <deque>
+#include <forward_list>
 #include <span>
 #include <vector>
 
@@ -39,7 +39,7 @@ class Defaults {
   CallArg of(const ir::Param& param);
 
  private:
-  std::deque<std::vector<int64_t>> ints_;
+  std::forward_list<std::vector<int64_t>> ints_;
 };
 
 /// A literal argument as the IR has it, in the form that the parameter asks for; brasa::Error if it does not fit.
