@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 
-.PHONY: all configure setup demo test bench install format check-format check-includes sanitize clean
+.PHONY: all configure setup demo test bench install format check-format check-includes sanitize sanitize-thread clean
 
 all: configure
 	@cmake --build $(BUILD)
@@ -33,6 +33,11 @@ sanitize: setup
 	@$(MAKE) --no-print-directory all BUILD=build-asan CMAKE_FLAGS="$(CMAKE_FLAGS) -DBRASA_SANITIZE=address,undefined"
 	@ctest --test-dir build-asan -j$$(nproc) --output-on-failure --no-tests=error
 
+sanitize-thread: setup
+	@cmake -S . -B build-tsan -G Ninja $(CMAKE_FLAGS) -DBRASA_SANITIZE=thread
+	@cmake --build build-tsan --target tests
+	@ctest --test-dir build-tsan -R '^test_' --output-on-failure --no-tests=error
+
 format:
 	@scripts/format
 
@@ -43,4 +48,4 @@ check-includes:
 	@scripts/check_includes
 
 clean:
-	@rm -rf $(BUILD) build-asan
+	@rm -rf $(BUILD) build-asan build-tsan

@@ -16,19 +16,28 @@ if(TARGET brasa_codegen)
 endif()
 if(BRASA_SANITIZE)
   # LLVM's own objects are not instrumented, so that containers passed to it look overflown.
-  list(APPEND test_environment ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1)
+  list(APPEND test_environment ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1
+                               TSAN_OPTIONS=halt_on_error=1)
 endif()
+
+# Every test program and what it loads; `make sanitize-thread` builds only those of folders that start threads.
+add_custom_target(tests)
+if(TARGET brasa_codegen)
+  add_dependencies(tests brasa_codegen)
+endif()
+set(threaded_folders runtime data tensor capture)
 
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(dir ${test_dirs})
   get_filename_component(folder ${dir} NAME)
   brasa_sources(sources ${dir})
-  if(NOT sources OR folder STREQUAL "install")
+  if(NOT sources OR folder STREQUAL "install" OR (BRASA_SANITIZE STREQUAL "thread" AND NOT folder IN_LIST threaded_folders))
     continue()
   endif()
 
   set(target test_${folder})
   add_executable(${target} ${sources})
+  add_dependencies(tests ${target})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   brasa_sees_sources(${target})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)

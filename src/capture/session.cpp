@@ -18,7 +18,7 @@ uint64_t hash_of(const Event& e) {
   uint64_t h = reinterpret_cast<uint64_t>(e.row);
   for (const ir::Arg& a : e.args) h = mix(h, a.hash());
   if (!e.row) {
-    h = mix(h, static_cast<uint64_t>(e.guard.kind) * 64 + static_cast<uint64_t>(e.guard.dtype));
+    h = mix(h, static_cast<uint64_t>(e.guard.kind) * 128 + e.guard.weak * 64 + static_cast<uint64_t>(e.guard.dtype));
     for (int64_t s : e.guard.sizes) h = mix(h, static_cast<uint64_t>(s));
     for (int64_t s : e.guard.strides) h = mix(h, static_cast<uint64_t>(s) + 1);
   }
@@ -93,7 +93,7 @@ Number Session::follow(Event event) {
       types = types_of(event);
       event.count = static_cast<uint32_t>(types.size());
     } else {
-      types = {{event.guard.dtype, shape_of(event.guard.sizes), false}};
+      types = {{event.guard.dtype, shape_of(event.guard.sizes), event.guard.weak}};
     }
     trace_->types.insert(trace_->types.end(), types.begin(), types.end());
     trace_->events.push_back(std::move(event));
@@ -174,7 +174,7 @@ Number Session::input_number(const Tensor& t) {
       return inputs_[i].number;
   }
   Event event;
-  event.guard = {InputGuard::Kind::Tensor, impl.dtype, impl.sizes, impl.strides};
+  event.guard = {InputGuard::Kind::Tensor, impl.dtype, impl.sizes, impl.strides, impl.weak};
   known.push_back(static_cast<int>(inputs_.size()));
   inputs_.push_back({t, follow(std::move(event))});
   return inputs_.back().number;
@@ -324,7 +324,7 @@ Tensor Session::snapshot(const Tensor& t) {
 Tensor Session::random_key() {
   if (random_key_ == kNoNumber) {
     Event event;
-    event.guard = {InputGuard::Kind::RandomKey, DType::Int64, {2}, {1}};
+    event.guard = {InputGuard::Kind::RandomKey, DType::Int64, {2}, {1}, false};
     random_input_ = static_cast<int>(inputs_.size());
     random_key_ = follow(std::move(event));
     inputs_.push_back({Tensor(), random_key_});

@@ -10,6 +10,7 @@ void append_to(std::string& out, const InputGuard& g) {
     out += "random key";
     return;
   }
+  if (g.weak) out += "number ";
   out += short_name(g.dtype);
   append_to(out, g.sizes);
   out += " strides ";

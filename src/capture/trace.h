@@ -22,6 +22,7 @@ struct InputGuard {
   enum class Kind : uint8_t { Tensor, RandomKey } kind = Kind::Tensor;
   DType dtype = DType::Float32;
   Sizes sizes, strides;
+  bool weak = false;  // a number of the program
   friend bool operator==(const InputGuard& a, const InputGuard& b) = default;
 };
 void append_to(std::string& out, const InputGuard& g);

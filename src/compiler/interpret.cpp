@@ -22,7 +22,8 @@ class Interpreted final : public Executable {
     auto sized = ops::specialised(*graph_, [&](ir::Expr e) { return evaluate(e, symbols); });
     std::vector<ops::Array> results = ops::evaluate(*sized, arrays);
     size_t fresh = 0;
-    for (size_t i = 0; i < results.size(); ++i) {
+    // Checks that composed operators brought along come after the graph's own outputs.
+    for (size_t i = 0; i < graph_->outputs().size(); ++i) {
       const ir::Output& o = graph_->outputs()[i];
       if (o.check.empty()) write(results[i], o.into >= 0 ? inputs[o.into] : outputs[fresh++]);
     }

@@ -128,7 +128,7 @@ class Scheduler {
     if (g_.kind == GroupKind::Scan) return scan(each);
     last.kind = Axis::Vector;
     double inside = 1;  // elements of one parallel iteration
-    auto size = [](Expr e) { return static_cast<double>(e.is_constant() ? e.constant() : 256); };
+    auto size = [](Expr e) { return static_cast<double>(e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 256); };
     for (Axis& a : s_.axes)
       if (a.reduced && &a != &last) {
         a.kind = Axis::Serial;

@@ -1,8 +1,16 @@
 #include "tensor/args.h"
 
+#include <algorithm>
+
 #include "support/error.h"
 
 namespace brasa::eager {
+namespace {
+
+// In the order of MemoryFormat.
+constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+
+}  // namespace
 
 using Kind = CallArg::Kind;
 
@@ -55,6 +63,26 @@ ArgStore::ArgStore(std::span<const CallArg> args) : args_(args.begin(), args.end
     }
 }
 
+CallArg Defaults::of(const ir::Param& param) {
+  if (!param.default_value) return {};
+  const ir::Arg& a = *param.default_value;
+  if (auto* v = a.get_if<ir::Expr>()) return v->constant();
+  if (auto* v = a.get_if<double>()) return *v;
+  if (auto* v = a.get_if<bool>()) return *v;
+  if (auto* v = a.get_if<DType>()) return *v;
+  if (auto* v = a.get_if<std::vector<double>>()) return ArrayRef<double>(*v);
+  if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::Str) return std::string_view(*v);
+  if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::MemoryFormat)
+    return static_cast<MemoryFormat>(std::find(std::begin(kMemoryFormats), std::end(kMemoryFormats), *v) -
+                                     std::begin(kMemoryFormats));
+  if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
+    auto& ints = ints_.emplace_front();
+    for (ir::Expr e : *v) ints.push_back(e.constant());
+    return ints;
+  }
+  return {};
+}
+
 ir::Arg literal(const Scalar& s) {
   if (s.isBoolean()) return ir::Arg(s.toBool());
   if (s.isFloatingPoint()) return ir::Arg(s.toDouble());
@@ -63,8 +91,6 @@ ir::Arg literal(const Scalar& s) {
 }
 
 namespace {
-
-constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 std::optional<Scalar> number_of(const CallArg& a) {
   switch (a.kind) {

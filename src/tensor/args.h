@@ -1,5 +1,6 @@
 #pragma once
 
+#include <forward_list>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,16 @@ class ArgStore {
   std::unique_ptr<bool[]> bools_;
   std::vector<char> chars_;
   std::vector<Generator> generators_;
+};
+
+/// Arguments for parameters that the caller left out. What they point to lives as long as this.
+class Defaults {
+ public:
+  /// None where the schema has no default.
+  CallArg of(const ir::Param& param);
+
+ private:
+  std::forward_list<std::vector<int64_t>> ints_;
 };
 
 /// A literal argument as the IR has it, in the form that the parameter asks for; brasa::Error if it does not fit.

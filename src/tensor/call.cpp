@@ -1,8 +1,7 @@
 #include <brasa/call.h>
 
-#include <deque>
-
 #include "support/error.h"
+#include "tensor/args.h"
 #include "tensor/dispatch.h"
 #include "transforms/derived.h"
 
@@ -35,31 +34,6 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
   return {eager::call_in_place(op, args, *args[0].tensor)};
 }
 
-// Parameters between given ones have their default, which needs a place to point to.
-class Defaults {
- public:
-  CallArg of(const ir::Param& p) {
-    if (!p.default_value) return {};
-    const ir::Arg& a = *p.default_value;
-    if (auto* v = a.get_if<ir::Expr>()) return v->constant();
-    if (auto* v = a.get_if<double>()) return *v;
-    if (auto* v = a.get_if<bool>()) return *v;
-    if (auto* v = a.get_if<DType>()) return *v;
-    if (auto* v = a.get_if<std::string>())
-      return p.type == ir::ParamType::Str ? CallArg(std::string_view(*v)) : CallArg();
-    if (auto* v = a.get_if<std::vector<double>>()) return ArrayRef<double>(*v);
-    if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
-      auto& ints = ints_.emplace_back();
-      for (ir::Expr e : *v) ints.push_back(e.constant());
-      return ints;
-    }
-    return {};
-  }
-
- private:
-  std::deque<std::vector<int64_t>> ints_;
-};
-
 // A caller who knows values and no types, such as a binding, has one empty list for all of them.
 CallArg fitted(const CallArg& a, const ir::Param& p) {
   if (a.kind != CallArg::Kind::Ints || a.size != 0) return a;
@@ -91,7 +65,7 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
   }
   size_t used = params.size();
   while (used > args.size() && !by_name[used - 1]) --used;
-  Defaults defaults;
+  eager::Defaults defaults;
   for (size_t i = args.size(); i < used; ++i) {
     const ir::Param& p = params[i];
     if (by_name[i]) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <forward_list>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "support/error.h"
 #include "support/hash.h"
+#include "tensor/args.h"
 #include "tensor/autograd/record.h"
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
@@ -442,33 +444,56 @@ void run(Run& r, Results& results) {
   fail(std::move(what));
 }
 
-// A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too.
+// A number of the program as a tensor that takes part in type promotion like a number.
+Tensor weak_tensor(const Scalar& s) {
+  Parsed p;
+  add_number(p, s);
+  Tensor t = make_tensor({}, s.type());
+  std::memcpy(impl_of(t)->storage->data(), p.numbers[0].bytes, static_cast<size_t>(size_of(s.type())));
+  impl_of(t)->weak = true;
+  return t;
+}
+
+// A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too, and
+// numbers that stand for tensors are tensors.
 class RecordedCall {
  public:
   RecordedCall(Recorder& recorder, Operator& op, CallArgs args) : recorder_(recorder), op_(op), args_(args) {
+    const auto& params = op.parameters();
+    for (size_t i = 0; i < args.size() && i < params.size(); ++i) {
+      Kind k = args[i].kind;
+      bool number = k == Kind::Scalar || k == Kind::Int || k == Kind::Double || k == Kind::Bool;
+      if (number && params[i].type == ir::ParamType::Tensor && !params[i].list)
+        replace(i, tensors_.emplace_front(weak_tensor(number_of(args[i]))));
+    }
     if (!op.row().random) return;
-    const auto& params = op.row().schema.params;
     size_t at = 0;
     while (params[at].type != ir::ParamType::Generator) ++at;
     if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
-    key_ = recorder.random_key();
-    with_key_.assign(args.begin(), args.end());
-    if (with_key_.size() <= at) with_key_.resize(at + 1);
-    with_key_[at] = CallArg(key_);
-    args_ = with_key_;
+    random_ = true;
+    replace(at, tensors_.emplace_front(recorder.random_key()));
   }
   CallArgs args() const { return args_; }
   void run(std::vector<Tensor>& out) {
     recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
-    if (key_.defined()) recorder_.advance_random(out.empty() ? 0 : out[0].numel());
+    if (random_) recorder_.advance_random(out.empty() ? 0 : out[0].numel());
   }
 
  private:
+  void replace(size_t at, const Tensor& t) {
+    if (replaced_.empty()) replaced_.assign(args_.begin(), args_.end());
+    const auto& params = op_.row().schema.params;
+    for (size_t i = replaced_.size(); i <= at; ++i) replaced_.push_back(defaults_.of(params[i]));
+    replaced_[at] = CallArg(t);
+    args_ = replaced_;
+  }
   Recorder& recorder_;
   Operator& op_;
   CallArgs args_;
-  Tensor key_;
-  std::vector<CallArg> with_key_;
+  std::forward_list<Tensor> tensors_;
+  Defaults defaults_;
+  bool random_ = false;
+  std::vector<CallArg> replaced_;
 };
 
 }  // namespace

@@ -47,10 +47,10 @@ const ir::Op* find_loop_op(std::string_view name) {
 }
 
 std::optional<LoopOp> loop_kind(const ir::Op* op) {
-  const LoopRow* first = rows().data();
-  auto* row = static_cast<const LoopRow*>(op);
-  if (std::less<>()(row, first) || !std::less<>()(row, first + kCount)) return std::nullopt;
-  return row->kind;
+  const ir::Op* first = rows().data();
+  const ir::Op* last = &rows().back();
+  if (std::less<>()(op, first) || std::less<>()(last, op)) return std::nullopt;
+  return static_cast<const LoopRow*>(op)->kind;
 }
 
 const ir::Op* find_loop_level_op(std::string_view name) {

@@ -105,7 +105,9 @@ class RowNode final : public Node {
     }
     if (std::none_of(given.begin(), given.end(), [](bool b) { return b; })) return out;
     std::vector<CallArg> args(args_->args().begin(), args_->args().end());
-    args.resize(op_.row().schema.params.size());
+    eager::Defaults defaults;
+    const auto& params = op_.row().schema.params;
+    for (size_t i = args.size(); i < params.size(); ++i) args.push_back(defaults.of(params[i]));
     args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
     std::vector<Tensor> results = eager::call_list(eager::op(transforms::vjp_row(op_.row(), needs_, given)), args);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
