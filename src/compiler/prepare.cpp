@@ -118,6 +118,16 @@ class Preparer {
             prim::scan(prim::convert(x, accumulator_of(t)), n->arg<Expr>(1).constant(), args[2].get<std::string>()),
             t)};
       }
+      case Prim::Sort: {
+        // The library sorts contiguous memory; an input of other strides is copied.
+        Value x = args[0].get<Value>();
+        if (ir::is_input(x) && !out_.graph->inputs()[out_.graph->input_index(x)].strides.empty()) {
+          x = ops::call("prim::reshape", {x, shape_of(x)});
+          out_.in_memory.insert(x);
+          args[0] = x;
+        }
+        return ops::Builder::current().call(ops::row_of(*n), std::move(args));
+      }
       default: return ops::Builder::current().call(ops::row_of(*n), std::move(args));
     }
   }

@@ -239,16 +239,21 @@ void add_remainders(Table& t) {
 
 Value larger(Value x, Value low) { return where(logical_or(ge(x, low), ne(x, x)), x, low); }
 Value smaller(Value x, Value high) { return where(logical_or(le(x, high), ne(x, x)), x, high); }
-// A NaN limit makes everything NaN; a literal one that is none needs no test. `open`: the limit itself counts as outside.
+// Whether `limit` decides: where y is beyond it (`beyond` compares them), and everywhere if it is NaN, of which a literal needs
+// no test.
+Value decides(const char* beyond, Value y, Value limit, const Number& number) {
+  Value out = pointwise(beyond, y, limit);
+  if (!is_floating(dtype_of(limit)) || !(number.is_value() || number.is_nan())) return out;
+  return logical_or(out, ne(limit, limit));
+}
+// `open`: the limit itself counts as outside.
 Value above(Value x, const Number& low, bool open) {
   auto [y, l] = promoted(x, low);
-  if (low.is_value() || low.is_nan()) return larger(y, l);
-  return where(pointwise(open ? "le" : "lt", y, l), l, y);
+  return where(decides(open ? "le" : "lt", y, l, low), l, y);
 }
 Value below(Value x, const Number& high, bool open) {
   auto [y, h] = promoted(x, high);
-  if (high.is_value() || high.is_nan()) return smaller(y, h);
-  return where(pointwise(open ? "ge" : "gt", y, h), h, y);
+  return where(decides(open ? "ge" : "gt", y, h, high), h, y);
 }
 
 void add_clamps(Table& t) {

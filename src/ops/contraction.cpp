@@ -72,7 +72,11 @@ Value combined(const char* op, Value x, Value product, const Number& beta, const
   if (beta.is(0)) return out;
   BRASA_CHECK(rank_of(x) <= rank_of(out), op, ": ", type_of(x), " does not broadcast to ", type_of(out));
   x = broadcast_to(x, shape_of(out));
-  return out + (beta.is(1) ? x : x * scalar(beta, t));
+  if (beta.is(1)) return out + x;
+  Value factor = scalar(beta, t);
+  Value term = x * factor;
+  if (beta.is_value()) term = where(eq(factor, scalar(0, t)), scalar(0, t), term);
+  return out + term;
 }
 
 Value addmm(Value x, Value a, Value b, Number beta, Number alpha) {

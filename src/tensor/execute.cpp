@@ -161,9 +161,7 @@ std::vector<ir::Value> build_on_shape(const Program& program, ir::Graph& graph, 
   return results;
 }
 
-// Whether the program works element by element on operands of this rank, whatever their sizes.
-bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t rank) {
-  if (!program.one_shape()) return false;
+bool is_pointwise_at(const Program& program, std::span<const Input> inputs, uint32_t rank) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -178,6 +176,12 @@ bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t 
   } catch (const Error&) {
     return false;  // operands of one shape are wrong for it
   }
+}
+
+// Whether the program works element by element on operands of this rank, whatever their sizes, and on merged dimensions too.
+bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t rank) {
+  return program.one_shape() && is_pointwise_at(program, inputs, rank) &&
+         (rank <= 1 || is_pointwise_at(program, inputs, 1));
 }
 
 // The graph for merged dimensions.
@@ -427,13 +431,20 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
 void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results,
              Prepare prepare) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
-  uint32_t rank = 0;
-  for (const Input& in : inputs) rank = std::max(rank, in.rank);
-  if (!prepare.call && rank <= kMaxRank) {
-    Program::Mode mode = program.mode(rank);
+  uint32_t rank = 0, flat = 0, operand = 0;
+  for (const Input& in : inputs) {
+    rank = std::max(rank, in.rank);
+    if (in.weak) continue;  // a number: always without dimensions
+    if (in.rank == 0) flat |= operand < Program::kMaxFlat ? 1u << operand : 1u << Program::kMaxFlat;
+    ++operand;
+  }
+  if (rank == 0) flat = 0;
+  if (!prepare.call && rank <= kMaxRank && flat < 1u << Program::kMaxFlat) {
+    Program::Mode mode = program.mode(rank, flat);
     if (mode == Program::Mode::Unknown) [[unlikely]] {
-      mode = learn_mode(program, inputs, rank) ? Program::Mode::Pointwise : Program::Mode::Generic;
-      program.set_mode(rank, mode);
+      bool pointwise = learn_mode(program, inputs, rank);
+      program.set_mode(rank, flat, pointwise);
+      mode = pointwise ? Program::Mode::Pointwise : Program::Mode::Generic;
     }
     if (mode == Program::Mode::Pointwise && run_pointwise(program, inputs, target, results)) return;
   }
