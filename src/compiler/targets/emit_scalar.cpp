@@ -1,6 +1,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
+#include <limits>
 #include <complex>
 
 #include "compiler/targets/emitter.h"
@@ -17,7 +18,7 @@ llvm::Value* Emitter::constant_of(const ir::Arg& value, DType t) {
   int64_t integer = 0;
   if (auto* d = value.get_if<double>()) {
     number = *d;
-    integer = std::isfinite(*d) ? static_cast<int64_t>(*d) : 0;
+    integer = std::abs(*d) < 0x1p63 ? static_cast<int64_t>(*d) : std::numeric_limits<int64_t>::min();
   } else if (auto* b = value.get_if<bool>()) {
     number = static_cast<double>(integer = *b);
   } else {
