@@ -48,6 +48,12 @@ foreach(dir ${test_dirs})
     target_link_libraries(${target} PRIVATE ${BRASA_TARGETS})
   endif()
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gtest_main)
+  if(BRASA_SANITIZE MATCHES "address" AND TARGET brasa_codegen)
+    # clang 14's leak checker crashes on thread-local variables of a library that is loaded later.
+    add_dependencies(${target} brasa_codegen)
+    target_link_options(${target} PRIVATE -Wl,--no-as-needed $<TARGET_FILE:brasa_codegen> -Wl,--as-needed
+                                          -Wl,-rpath,$<TARGET_FILE_DIR:brasa_codegen>)
+  endif()
   if(TARGET brasa_generated)
     if(NOT TARGET brasa_${folder} OR brasa_${folder} IN_LIST BRASA_ABOVE_GENERATED)
       add_dependencies(${target} brasa_generated)
