@@ -1,8 +1,8 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
-#include <limits>
 #include <complex>
+#include <limits>
 
 #include "compiler/targets/emitter.h"
 #include "support/error.h"

@@ -62,7 +62,7 @@ int64_t get_int(const Array& a, int64_t i) {
     default: {
       double v = get(a, i);
       // Truncation; what does not fit (and NaN) becomes the smallest number, as x86 converts.
-      if (!(v > -9.3e18 && v < 9.2233720368547748e18)) return std::numeric_limits<int64_t>::min();
+      if (!(v >= -0x1p63 && v < 0x1p63)) return std::numeric_limits<int64_t>::min();
       return static_cast<int64_t>(v);
     }
   }
