@@ -81,6 +81,10 @@ class Preparer {
     return shape;
   }
 
+  static bool is_empty(const Shape& shape) {
+    return std::any_of(shape.begin(), shape.end(), [](Expr e) { return e.is(0); });
+  }
+
   std::vector<Value> node(Node* n) {
     ir::Args args;
     for (const ir::Arg& a : n->args) {
@@ -90,6 +94,12 @@ class Preparer {
         args.push_back(ir::Arg(known(*list)));
       else
         args.push_back(map_(a));
+    }
+    // Results without elements need nothing, and no kernel has a loop that never runs.
+    if (std::all_of(n->types.begin(), n->types.end(), [&](const ir::Type& t) { return is_empty(known(t.shape)); })) {
+      std::vector<Value> out;
+      for (const ir::Type& t : n->types) out.push_back(prim::full(0, known(t.shape), t.dtype));
+      return out;
     }
     switch (prim_of(n)) {
       case Prim::Dot:
@@ -344,6 +354,7 @@ class Preparer {
     Shape s = shape_of(x);
     Dims kept = other_dims(dims, rank_of(x)), real;
     Shape result = pick(s, kept);
+    if (is_empty(s)) return ops::broadcast_to(identity(combiner, t), result);
     for (int64_t d : dims)
       if (!s[d].is(1)) real.push_back(d);
     if (real.empty()) return prim::reshape(x, result);

@@ -33,6 +33,9 @@ Value index_select(Value x, int64_t dim, Value index) {
 Value index_select_backward(Value g, Shape sizes, int64_t dim, Value index) {
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  BRASA_CHECK(rank_of(index) <= 1, "index_select_backward(): expected a vector of indices, got ", type_of(index));
+  BRASA_CHECK(rank_of(g) == static_cast<int64_t>(sizes.size()), "index_select_backward(): expected a gradient of ",
+              sizes.size(), " dimensions, got ", type_of(g));
   Value i = checked_forward_index(at_least_1d(index), sizes[dim], "index_select_backward()");
   Value slices = move_dims(at_least_1d(g), {dim}, {0});
   Shape shape = sizes;
