@@ -106,7 +106,7 @@ class Program {
   /// that have no dimensions: `flat` has a bit for each.
   enum class Mode : uint8_t { Unknown, Pointwise, Generic };
   static constexpr uint32_t kMaxRank = 20;  // what two bits a dimension in one word of a signature leave room for
-  static constexpr uint32_t kMaxFlat = 6;  // operands that `flat` tells apart
+  static constexpr uint32_t kMaxFlat = 6;   // operands that `flat` tells apart
   Mode mode(uint32_t rank, uint32_t flat) const {
     if (pointwise_[rank].load(std::memory_order_relaxed) >> flat & 1) return Mode::Pointwise;
     return generic_[rank].load(std::memory_order_relaxed) >> flat & 1 ? Mode::Generic : Mode::Unknown;
