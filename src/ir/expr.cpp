@@ -319,9 +319,44 @@ bool within(Expr x, Expr d) {  // 0 <= x < d, provably
   return less.has_value() && *less;
 }
 
+// What a difference above and below zero adds up to:  q max(0, x) - q max(0, -x) -> q x
+bool cancel_limits(std::vector<Term>& terms, int64_t& constant) {
+  auto limited = [](Expr e) -> std::optional<Expr> {  // x of max(0, x)
+    if (e->kind != ExprKind::Max) return std::nullopt;
+    if (e->args[0].is(0)) return e->args[1];
+    return e->args[1].is(0) ? std::optional(e->args[0]) : std::nullopt;
+  };
+  auto without = [](const Term& t, size_t f) {
+    std::vector<Expr> rest = t.factors;
+    rest.erase(rest.begin() + static_cast<int64_t>(f));
+    return rest;
+  };
+  for (size_t i = 0; i < terms.size(); ++i)
+    for (size_t f = 0; f < terms[i].factors.size(); ++f) {
+      auto x = limited(terms[i].factors[f]);
+      if (!x) continue;
+      for (size_t j = i + 1; j < terms.size(); ++j)
+        for (size_t g = 0; g < terms[j].factors.size(); ++g) {
+          auto y = limited(terms[j].factors[g]);
+          if (!y || terms[j].coefficient != -terms[i].coefficient) continue;
+          Term rest{without(terms[i], f), terms[i].coefficient};
+          if (rest.factors != without(terms[j], g) || !(*x + *y).is(0)) continue;
+          int64_t c;
+          std::vector<Term> sum = terms_of(expr_of(rest) * *x, c);
+          terms.erase(terms.begin() + static_cast<int64_t>(j));
+          terms.erase(terms.begin() + static_cast<int64_t>(i));
+          terms.insert(terms.end(), sum.begin(), sum.end());
+          constant += c;
+          return true;
+        }
+    }
+  return false;
+}
+
 // Splitting an index and putting it together again gives it back:
 //   q b (x // b) + q (x % b) -> q x        q b ((x // b) % a) + q (x % b) -> q (x % (a b))
 bool recombine(std::vector<Term>& terms, int64_t& constant) {
+  if (cancel_limits(terms, constant)) return true;
   for (size_t i = 0; i < terms.size(); ++i)
     for (size_t f = 0; f < terms[i].factors.size(); ++f) {
       Expr m = terms[i].factors[f];

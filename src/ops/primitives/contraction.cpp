@@ -107,6 +107,8 @@ struct Convolution {
 };
 
 Expr dilated(Expr size, Expr dilation) { return dilation.is(1) ? size : (size - 1) * dilation + 1; }
+// Of nothing there are no gaps, as in prim::pad.
+Expr dilated_data(Expr size, Expr dilation) { return dilation.is(1) ? size : ir::max(dilated(size, dilation), 0); }
 
 // [a, g * b, …] -> [b, g * a, …] (group major), for exchanging features and batch, or outputs and inputs, of each group.
 Value exchange_grouped(Value v, Expr groups) {
@@ -128,13 +130,14 @@ Value convolution_transposed(size_t i, const Node& n, Value ct) {
   size_t spatial = c.stride.size();
   std::vector<Expr> low(spatial), high(spatial);
   for (size_t d = 0; d < spatial; ++d) {
-    Expr xs = dilated(size_of(x, d + 2), c.x_dilation[d]), ks = dilated(size_of(w, d + 2), c.w_dilation[d]);
-    Expr cs = dilated(size_of(ct, d + 2), c.stride[d]);
+    Expr ks = dilated(size_of(w, d + 2), c.w_dilation[d]);
     if (i == 0) {
+      Expr xs = dilated(size_of(x, d + 2), c.x_dilation[d]), cs = dilated_data(size_of(ct, d + 2), c.stride[d]);
       low[d] = ks - 1 - c.low[d];
       // The result must have x's (dilated) size: low + cs + high - ks + 1 = xs.
       high[d] = xs + ks - 1 - low[d] - cs;
     } else {
+      Expr xs = dilated_data(size_of(x, d + 2), c.x_dilation[d]), cs = dilated(size_of(ct, d + 2), c.stride[d]);
       low[d] = c.low[d];
       high[d] = ks + cs - 1 - xs - c.low[d];
     }
@@ -223,7 +226,7 @@ void add_contraction_primitives(Table& t) {
         Convolution c(args);
         Shape shape = {x.shape[0], w.shape[0]};
         for (size_t d = 0; d < c.stride.size(); ++d) {
-          Expr space = dilated(x.shape[d + 2], c.x_dilation[d]) + c.low[d] + c.high[d];
+          Expr space = dilated_data(x.shape[d + 2], c.x_dilation[d]) + c.low[d] + c.high[d];
           shape.push_back(ir::floordiv(space - dilated(w.shape[d + 2], c.w_dilation[d]), c.stride[d]) + 1);
         }
         return std::vector<Type>{{x.dtype, shape, false}};
