@@ -51,7 +51,7 @@ TEST(ThreadPool, ManySmallJobs) {
 TEST(ThreadPool, UsesSeveralThreads) {
   Threads t(2);
   std::atomic<int> inside{0};
-  bool both = false;
+  std::atomic<bool> both{false};
   parallel_for(2, 1, [&](int64_t, int64_t) {
     inside.fetch_add(1);
     for (int i = 0; i < 2000 && inside.load() < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
