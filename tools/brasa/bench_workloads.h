@@ -21,5 +21,6 @@ struct Workload {
 };
 
 const std::vector<Workload>& workloads();
+Prepared hundred_operators();
 
 }  // namespace brasa::tool
