@@ -11,18 +11,21 @@ namespace {
 
 // Names as in the table; each operator counts once.
 const char* const kUnary[] = {
-    "abs",   "acos",     "asin",     "atan",  "ceil",    "cos",       "cosh",     "erf",   "erfc", "exp",  "expm1",
-    "floor", "frac",     "gelu",     "log",   "log10",   "log1p",     "log2",     "neg",   "relu", "silu", "round",
-    "rsqrt", "sigmoid",  "sign",     "sin",   "sinh",    "sqrt",      "square",   "tan",   "tanh", "trunc", "reciprocal",
-    "isnan", "isfinite", "isinf",    "signbit", "softplus", "hardtanh", "hardswish", "elu", "leaky_relu", "mish", "selu",
-    "hardsigmoid", "relu6", "log_sigmoid", "deg2rad", "asinh", "atanh",
+    "abs",     "acos",        "asin",     "atan",      "ceil",  "cos",        "cosh",  "erf",      "erfc",
+    "exp",     "expm1",       "floor",    "frac",      "gelu",  "log",        "log10", "log1p",    "log2",
+    "neg",     "relu",        "silu",     "round",     "rsqrt", "sigmoid",    "sign",  "sin",      "sinh",
+    "sqrt",    "square",      "tan",      "tanh",      "trunc", "reciprocal", "isnan", "isfinite", "isinf",
+    "signbit", "softplus",    "hardtanh", "hardswish", "elu",   "leaky_relu", "mish",  "selu",     "hardsigmoid",
+    "relu6",   "log_sigmoid", "deg2rad",  "asinh",     "atanh",
 };
 const char* const kBinary[] = {
-    "add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "maximum",    "minimum",   "pow.Tensor_Tensor",
-    "atan2",      "eq.Tensor",  "ne.Tensor",  "lt.Tensor",  "le.Tensor",  "gt.Tensor", "ge.Tensor",
-    "fmod.Tensor", "remainder.Tensor", "logaddexp", "hypot", "mse_loss", "l1_loss", "logical_and", "logical_or",
+    "add.Tensor",        "sub.Tensor", "mul.Tensor",  "div.Tensor",       "maximum",   "minimum",
+    "pow.Tensor_Tensor", "atan2",      "eq.Tensor",   "ne.Tensor",        "lt.Tensor", "le.Tensor",
+    "gt.Tensor",         "ge.Tensor",  "fmod.Tensor", "remainder.Tensor", "logaddexp", "hypot",
+    "mse_loss",          "l1_loss",    "logical_and", "logical_or",
 };
-const char* const kReduction[] = {"sum", "mean", "amax", "amin", "prod", "all", "any", "argmax", "argmin", "var", "std", "max", "min"};
+const char* const kReduction[] = {"sum",    "mean",   "amax", "amin", "prod", "all", "any",
+                                  "argmax", "argmin", "var",  "std",  "max",  "min"};
 
 // One hundred distinct operators, each called once.
 void call_all(const Tensor& x, const Tensor& y, const Tensor& indices) {
