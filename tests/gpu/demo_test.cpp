@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 #include "capture/backend.h"
 #include "compiler/codegen_client.h"
@@ -11,6 +10,7 @@
 #include "compiler/loops/layout.h"
 #include "compiler/pipeline.h"
 #include "ir/text.h"
+#include "ptxas.h"
 #include "runtime/cuda/device.h"
 #include "support/error.h"
 #include "train.h"
@@ -83,12 +83,9 @@ TEST(Demo, EveryKernelAssembles) {
   }
   runtime::KernelImage image = compiler::compile_kernels(pointers, kTarget);
   EXPECT_EQ(image.entries.size(), graphs.size());
-  if (std::system("ptxas --version > /dev/null 2>&1") != 0)
-    GTEST_SKIP() << "ptxas is not installed: PTX was made but not assembled";
-  std::string path = testing::TempDir() + "/brasa_demo_step.ptx";
-  std::ofstream(path).write(reinterpret_cast<const char*>(image.code.data()),
-                            static_cast<std::streamsize>(image.code.size()));
-  EXPECT_EQ(std::system(str("ptxas -arch=sm_90 -O1 -o /dev/null ", path).c_str()), 0) << path;
+  if (!test::have_ptxas()) GTEST_SKIP() << "ptxas is not installed: PTX was made but not assembled";
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_TRUE(test::assembles(ptx, "-arch=sm_90 -O1"));
 }
 
 // Schedules and lowering for the GPU, with the CPU in its place.

@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 
 #include "loops/kernel.h"
+#include "ptxas.h"
 #include "runtime/cuda/device.h"
 #include "support/error.h"
 
@@ -144,7 +142,7 @@ runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
 }
 
 TEST(Nvptx, AssemblesForEveryArchitecture) {
-  bool have = std::system("ptxas --version > /dev/null 2>&1") == 0;
+  bool have = brasa::test::have_ptxas();
   for (const auto& [name, make] : kCases)
     for (const char* sm : {"75", "80", "86", "90"}) {
       GpuCase c = make();
@@ -152,9 +150,7 @@ TEST(Nvptx, AssemblesForEveryArchitecture) {
       std::string ptx(image.code.begin(), image.code.end());
       EXPECT_NE(ptx.find(str(".entry ", c.graph->name)), std::string::npos) << ptx;
       if (!have) continue;
-      std::string path = testing::TempDir() + "/brasa_kernel.ptx";
-      std::ofstream(path) << ptx;
-      EXPECT_EQ(std::system(str("ptxas -arch=sm_", sm, " -o /dev/null ", path).c_str()), 0) << name << "\n" << ptx;
+      EXPECT_TRUE(brasa::test::assembles(ptx, str("-arch=sm_", sm))) << name << "\n" << ptx;
     }
   if (!have) GTEST_SKIP() << "ptxas is not installed: PTX was made but not assembled";
 }
