@@ -7,11 +7,11 @@ endif()
 set(BRASA_PACK ${CMAKE_BINARY_DIR}/lib/brasa/pack.bin)
 add_executable(brasa-pack ${pack_sources})
 brasa_sees_sources(brasa-pack)
-target_link_libraries(brasa-pack PRIVATE brasa_tensor CLI11::CLI11)
+target_link_libraries(brasa-pack PRIVATE brasa_tensor CLI11::CLI11 fmt::fmt)
 add_custom_command(
   OUTPUT ${BRASA_PACK}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/lib/brasa
-  COMMAND ${CMAKE_COMMAND} -E env BRASA_CODEGEN=$<TARGET_FILE:brasa_codegen> $<TARGET_FILE:brasa-pack> --out ${BRASA_PACK}
+  COMMAND ${CMAKE_COMMAND} -E env BRASA_CODEGEN=$<TARGET_FILE:brasa_codegen> BRASA_CACHE_DIR= $<TARGET_FILE:brasa-pack> --out ${BRASA_PACK}
   DEPENDS brasa-pack brasa_codegen
   COMMENT "Compiling the kernel pack"
   VERBATIM)

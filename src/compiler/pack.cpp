@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 
@@ -85,7 +87,7 @@ class Pack {
     std::memcpy(&h, bytes.data(), sizeof h);
     if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0 || std::string_view(h.version) != kCompilerVersion) return;
     bytes.remove_prefix(sizeof h);
-    // The index: for each image its size and the number of its kernels, then the kernels' keys of 32 characters.
+    // The index: for each image its size and the number of its kernels, then the kernels' keys.
     for (uint64_t i = 0; i < h.images; ++i) {
       uint64_t sizes[2];
       if (bytes.size() < sizeof sizes) return;
@@ -100,7 +102,7 @@ class Pack {
   }
 
  public:
-  static constexpr size_t kKey = 32;
+  static constexpr size_t kKey = 33;  // a letter and a hash
 
  private:
   std::mutex mutex_;
@@ -135,14 +137,29 @@ void add_to_pack(const runtime::KernelImage& image) {
   if (g_recording) recorded().push_back(image);
 }
 
-void write_pack(const std::string& path) {
-  std::lock_guard lock(g_mutex);
-  std::string out(sizeof(Header), 0);
+namespace {
+
+std::string header(uint64_t images) {
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof kMagic);
   std::memcpy(h.version, kCompilerVersion.data(), kCompilerVersion.size());
-  h.images = recorded().size();
-  std::memcpy(out.data(), &h, sizeof h);
+  h.images = images;
+  return {reinterpret_cast<const char*>(&h), sizeof h};
+}
+
+void write_file(const std::string& path, const std::string& bytes) {
+  std::string temporary = path + ".new";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  ok = file && std::fclose(file) == 0 && ok;
+  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "the pack ", path, " cannot be written");
+}
+
+}  // namespace
+
+void write_pack(const std::string& path) {
+  std::lock_guard lock(g_mutex);
+  std::string out = header(recorded().size());
   for (const runtime::KernelImage& image : recorded()) {
     std::string bytes = image.serialize();
     uint64_t sizes[2] = {bytes.size(), image.entries.size()};
@@ -153,11 +170,23 @@ void write_pack(const std::string& path) {
     }
     out += bytes;
   }
-  std::string temporary = path + ".new";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool ok = file && std::fwrite(out.data(), 1, out.size(), file) == out.size();
-  ok = file && std::fclose(file) == 0 && ok;
-  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "the pack ", path, " cannot be written");
+  write_file(path, out);
+}
+
+void join_packs(const std::vector<std::string>& parts, const std::string& path) {
+  uint64_t images = 0;
+  std::string bodies;
+  for (const std::string& part : parts) {
+    std::ifstream file(part, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    Header h;
+    BRASA_CHECK(bytes.size() >= sizeof h, part, ": no kernel pack");
+    std::memcpy(&h, bytes.data(), sizeof h);
+    BRASA_CHECK(bytes.compare(0, sizeof h, header(h.images)) == 0, part, ": no kernel pack of this version");
+    images += h.images;
+    bodies.append(bytes, sizeof h);
+  }
+  write_file(path, header(images) + bodies);
 }
 
 }  // namespace brasa::compiler

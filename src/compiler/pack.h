@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/kernels.h"
 #include "runtime/image.h"
@@ -17,5 +18,7 @@ bool recording_pack();
 void add_to_pack(const runtime::KernelImage& image);
 /// brasa::Error if the file cannot be written.
 void write_pack(const std::string& path);
+/// One pack of several that this version wrote; brasa::Error if one is no such file.
+void join_packs(const std::vector<std::string>& parts, const std::string& path);
 
 }  // namespace brasa::compiler
