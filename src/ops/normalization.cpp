@@ -93,6 +93,15 @@ struct BatchNorm {
   Value out, mean, rstd, running_mean, running_var;
 };
 
+// A running statistic after it was moved towards its present value.
+Value moved(Value running, Value now, double momentum) {
+  return convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
+}
+Value unbiased_variance(Value x, Value mean, const Dims& dims) {
+  Value centred = x - call("aten::detach", {mean});
+  return sum(centred * centred, dims) / (count(x, dims, dtype_of(x)) - 1);
+}
+
 BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean, Value running_var, bool training,
                            double momentum, double eps) {
   if (rank_of(x) == 1 && same_size(size_of(x, 0), 0)) return {x, x, x, running_mean, running_var};
@@ -114,22 +123,22 @@ BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean
   std::vector<Value> s = standardized(wide, dims, eps);
   Value m = prim::reshape(s[1], {channels}), rstd = prim::reshape(s[2], {channels});
   BatchNorm r{convert(channels_scaled(s[0], weight, bias), dtype_of(x)), convert(m, kept), convert(rstd, kept), {}, {}};
-  auto updated = [&](Value running, Value now) {
-    return convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
-  };
-  if (running_mean) r.running_mean = updated(running_mean, m);
-  if (running_var) {
-    // The running variance is the unbiased one.
-    Value centred = wide - call("aten::detach", {s[1]});
-    r.running_var = updated(
-        running_var, prim::reshape(sum(centred * centred, dims), {channels}) / (count(wide, dims, dtype_of(wide)) - 1));
-  }
+  if (running_mean) r.running_mean = moved(running_mean, m, momentum);
+  if (running_var)
+    r.running_var = moved(running_var, prim::reshape(unbiased_variance(wide, s[1], dims), {channels}), momentum);
   return r;
 }
 
-Three native_batch_norm(Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps) {
+// The results, and behind them the new values of the running statistics where the call changes these.
+std::vector<Value> with_updates(std::vector<Value> results, const BatchNorm& r, bool training) {
+  if (training && r.running_mean && r.running_var) results.insert(results.end(), {r.running_mean, r.running_var});
+  return results;
+}
+
+std::vector<Value> native_batch_norm(Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum,
+                                     double eps) {
   BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
-  return {r.out, r.mean, r.rstd};
+  return with_updates({r.out, r.mean, r.rstd}, r, training);
 }
 
 // ∂L/∂(input, weight, bias) of a norm with these statistics per channel; in evaluation they are constants.
@@ -206,12 +215,19 @@ std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Va
   return out;
 }
 
-Value instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool use_input_stats, double momentum,
-                    double eps, bool) {
-  if (!use_input_stats) return batch_normalized(x, weight, bias, rm, rv, false, momentum, eps).out;
+std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool use_input_stats,
+                                 double momentum, double eps, bool) {
+  if (!use_input_stats) return {batch_normalized(x, weight, bias, rm, rv, false, momentum, eps).out};
   BRASA_CHECK(rank_of(x) >= 3, "instance_norm: expected at least 3D input (got ", type_of(x), ")");
-  Value y = standardized(to_opmath(x), counted(2, rank_of(x) - 2), eps)[0];
-  return convert(channels_scaled(y, weight, bias), dtype_of(x));
+  Value wide = to_opmath(x);
+  Dims dims = counted(2, rank_of(x) - 2);
+  std::vector<Value> s = standardized(wide, dims, eps);
+  BatchNorm r{convert(channels_scaled(s[0], weight, bias), dtype_of(x)), {}, {}, {}, {}};
+  // The running statistics are those of the average sample.
+  Shape each = {size_of(x, 0), size_of(x, 1)};
+  if (rm) r.running_mean = moved(rm, mean(prim::reshape(s[1], each), {0}, false), momentum);
+  if (rv) r.running_var = moved(rv, mean(unbiased_variance(wide, s[1], dims), {0}, false), momentum);
+  return with_updates({r.out}, r, true);
 }
 
 // --- norms without a mean ---
@@ -234,7 +250,7 @@ Value weight_norm(Value v, Value g, int64_t dim) {
 }
 
 const std::vector<Sample> kBatchNorm = {
-    {floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.1, 1e-5},
+    {floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.0, 1e-5},
     {floats(3, 2), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), false, 0.1, 1e-5}};
 
 void add_layer_norms(Table& t) {
@@ -269,10 +285,8 @@ void add_layer_norms(Table& t) {
 }
 
 void add_batch_norms(Table& t) {
-  t.op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
-      .doc(
-          "batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training). The running "
-          "statistics are not changed: _native_batch_norm_legit_functional gives their new values.")
+  t.op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training).")
       .composed(native_batch_norm)
       .samples(kBatchNorm);
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
@@ -296,15 +310,16 @@ void add_batch_norms(Table& t) {
         return native_batch_norm(x, w, b, {}, {}, training, momentum, eps);
       })
       .samples({{floats(3, 2, 4), floats(2), floats(2), true, 0.1, 1e-5}});
-  t.op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
+  t.op("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
       .doc(
           "(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
-          "statistics. The latter are not changed: _native_batch_norm_legit_functional gives their new values.")
+          "statistics. Training moves the latter towards the former, in place.")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
-        return batch_normalized(x, w, b, rm, rv, training, momentum, eps).out;
+        BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
+        return with_updates({r.out}, r, training);
       })
-      .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.1, 1e-5, true}});
-  t.op("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")
+      .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.0, 1e-5, true}});
+  t.op("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")
       .doc("batch_norm of each sample by itself (Ulyanov et al. 2016).")
       .composed(instance_norm)
       .samples({{floats(3, 2, 4), floats(2), floats(2), ir::None{}, ir::None{}, true, 0.1, 1e-5, true}});

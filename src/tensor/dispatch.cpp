@@ -52,6 +52,7 @@ Operator::Operator(const ops::Row& row) : row_(row), backward_name_(node_name(ro
     Parameter q;
     q.type = p.type;
     q.list = p.list;
+    mutates_ = mutates_ || p.mutated;
     if (p.default_value && p.type == ir::ParamType::Scalar && !p.list) {
       const ir::Arg& a = *p.default_value;
       if (auto* e = a.get_if<ir::Expr>()) q.default_number = Scalar(e->constant());
@@ -498,7 +499,9 @@ class RecordedCall {
 
 }  // namespace
 
-void call(Operator& op, CallArgs args, Results& results) {
+namespace {
+
+void call_pure(Operator& op, CallArgs args, Results& results) {
   for (const CallArg& a : args)
     if (a.kind == Kind::Tensors)
       for (uint32_t k = 0; k < a.size; ++k)
@@ -520,6 +523,22 @@ void call(Operator& op, CallArgs args, Results& results) {
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
+}
+
+// A row that changes operands, as its schema says, gives their new values behind its results.
+void write_operands(const ops::Row& row, CallArgs args, Results& results) {
+  NoGradGuard guard;
+  size_t value = row.schema.returns.size();
+  for (size_t i = 0; i < args.size(); ++i)
+    if (row.schema.params[i].mutated) args[i].tensor->copy_(results[value++]);
+  results.resize(row.schema.returns.size());
+}
+
+}  // namespace
+
+void call(Operator& op, CallArgs args, Results& results) {
+  call_pure(op, args, results);
+  if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
 }
 
 Tensor call_one(Operator& op, CallArgs args) {

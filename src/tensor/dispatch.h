@@ -29,6 +29,8 @@ class Operator {
     std::optional<Scalar> default_number;
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Changes operands although it is no in-place form (running statistics).
+  bool mutates() const { return mutates_; }
 
   /// The program for these literal arguments (as words); `make` builds it if it is new.
   template <class F>
@@ -44,6 +46,7 @@ class Operator {
   const ops::Row& row_;
   std::string backward_name_;
   std::vector<Parameter> parameters_;
+  bool mutates_ = false;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;
   std::map<std::vector<uint64_t>, std::unique_ptr<Known>> programs_;

@@ -124,8 +124,9 @@ struct Pointwise {
 
 bool reads_elements(const Input& in) { return in.rank > 0 && in.data; }
 
-// False if the shapes do not broadcast.
+// False if the shapes do not broadcast, or nothing is written.
 bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
+  if (into && into->numel == 0) return false;
   for (const Input& in : inputs)
     if (in.rank > 0 && !broadcast_into(p.shape, in.size_span())) return false;
   SmallVector<OperandLayout, 8> operands;
@@ -133,7 +134,6 @@ bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
     p.operand.push_back(reads_elements(in) ? static_cast<int>(operands.size()) : -1);
     if (reads_elements(in)) operands.push_back({in.size_span(), in.stride_span()});
   }
-  if (into) BRASA_ASSERT(p.operand[0] >= 0 || into->sizes.empty(), "an in-place operand without memory");
   p.loop = make_loop(p.shape, operands);
   return true;
 }

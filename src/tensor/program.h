@@ -37,7 +37,7 @@ class Results {
  public:
   size_t size() const { return size_; }
   void resize(size_t n) {
-    if (n > kInline) more_.resize(n);
+    if (n > kInline || !more_.empty()) more_.resize(n);
     size_ = n;
   }
   Tensor& operator[](size_t i) { return more_.empty() ? inline_[i] : more_[i]; }

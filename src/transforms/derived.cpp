@@ -87,6 +87,7 @@ OneCall one_call(const Row& row, const Args& args, ir::Facts& facts) {
 
 ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
   ir::Schema s = row.schema;
+  for (ir::Param& q : s.params) q.mutated = false;  // what `row` writes, its derivative only reads
   ir::Param p;
   p.name = std::string(parameter);
   p.list = p.optional_items = list;

@@ -74,7 +74,7 @@ Outcome run_interpreter(const Call& call, bool symbolic) {
     out.outputs.resize(count);
     return out;
   }
-  BRASA_CHECK(call.cotangents.size() == count, call.row->name(), " gives ", count, " results, expected ",
+  BRASA_CHECK(call.cotangents.size() <= count, call.row->name(), " gives ", count, " results, expected ",
               call.cotangents.size());
   std::vector<bool> needs = call.needs_gradient, has_cotangent;
   needs.resize(graph.inputs().size());
@@ -82,6 +82,7 @@ Outcome run_interpreter(const Call& call, bool symbolic) {
     has_cotangent.push_back(ct.has_value());
     if (ct) arrays.push_back(*ct);
   }
+  has_cotangent.resize(count);
   transforms::Joint joint = transforms::joint(graph, facts, needs, has_cotangent);
   std::vector<Array> all = run(*joint.graph);
   out.outputs.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));

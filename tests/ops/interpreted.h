@@ -23,11 +23,11 @@ struct Call {
   std::vector<CallArg> args;  // one for each parameter of the schema, defaults filled in
   std::vector<CallTensor> tensors;
   std::vector<bool> needs_gradient;                   // one a tensor
-  std::vector<std::optional<ops::Array>> cotangents;  // one an output; empty without gradients
+  std::vector<std::optional<ops::Array>> cotangents;  // one an output, missing ones absent; empty without gradients
 };
 
 struct Outcome {
-  std::vector<ops::Array> outputs;                   // lists flattened
+  std::vector<ops::Array> outputs;  // lists flattened; then new values of operands that the row changes
   std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent means zero
 };
 
