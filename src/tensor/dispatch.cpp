@@ -48,6 +48,8 @@ std::string node_name(const ops::Row& row) {
 }  // namespace
 
 Operator::Operator(const ops::Row& row) : row_(row), backward_name_(node_name(row)) {
+  bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
+                                   [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
   for (const ir::Param& p : row.schema.params) {
     Parameter q;
     q.type = p.type;
@@ -59,6 +61,7 @@ Operator::Operator(const ops::Row& row) : row_(row), backward_name_(node_name(ro
       if (auto* d = a.get_if<double>()) q.default_number = Scalar(*d);
       if (auto* b = a.get_if<bool>()) q.default_number = Scalar(*b);
     }
+    q.shape = p.symbolic && p.list && p.name == "size" && !takes_tensors;
     parameters_.push_back(std::move(q));
   }
 }
@@ -198,6 +201,22 @@ Scalar number_of(const CallArg& a) {
 
 constexpr uint64_t kDefaultWord = 0xd00d;
 
+// Sizes that may be those of an input; wrong ones stay literal, for a message that shows them.
+bool is_shape(const Operator::Parameter& p, const CallArg& a) {
+  return p.shape && a.kind == Kind::Ints && a.size <= Program::kMaxRank &&
+         std::all_of(a.ints, a.ints + a.size, [](int64_t n) { return n >= 0; });
+}
+
+Input shape_input(const CallArg& a) {
+  static constexpr int64_t kStrides[Program::kMaxRank] = {};
+  Input in;
+  in.sizes = a.ints;
+  in.strides = kStrides;
+  in.rank = a.size;
+  in.dtype = DType::Bool;
+  return in;
+}
+
 // The inputs' numbers lie in `p.numbers`, whose memory is settled only when all are there.
 void settle_numbers(Parsed& p) {
   for (Parsed::Number& n : p.numbers) p.inputs[n.input].data = n.bytes;
@@ -276,6 +295,10 @@ void parse(const Operator& op, CallArgs args, bool literal_numbers, Parsed& p) {
         break;
       case Kind::Ints:
         p.words.push_back(tag);
+        if (is_shape(param, a)) {
+          p.inputs.push_back(shape_input(a));
+          break;
+        }
         for (uint32_t k = 0; k < a.size; ++k) p.words.push_back(static_cast<uint64_t>(a.ints[k]));
         break;
       case Kind::Doubles:
@@ -318,7 +341,10 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, CallArgs args, bool
     } else {
       const CallArg& a = args[i];
       bool number = a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
-      if (a.kind == Kind::None) {
+      if (is_shape(op.parameters()[i], a)) {
+        slot.shape = true;
+        slot.first = inputs++;
+      } else if (a.kind == Kind::None) {
         BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(),
                     ": argument '", param.name, "' is an undefined tensor");
         if (!param.optional && param.default_value) slot.fixed = *param.default_value;

@@ -27,6 +27,7 @@ class Operator {
     ir::ParamType type;
     bool list = false;
     std::optional<Scalar> default_number;
+    bool shape = false;  // the result's sizes: they come as an input without memory, so that no program knows them
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Changes operands although it is no in-place form (running statistics).

@@ -80,6 +80,8 @@ std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) cons
   for (const Slot& s : slots_) {
     if (s.first < 0 && !s.list) {
       args.push_back(s.fixed);
+    } else if (s.shape) {
+      args.push_back(ir::Arg(std::vector<ir::Expr>(ir::type_of(inputs[s.first]).shape)));
     } else if (!s.list) {
       args.push_back(ir::Arg(inputs[s.first]));
     } else {

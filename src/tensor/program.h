@@ -140,11 +140,11 @@ class Program {
 /// A row whose arguments other than tensors are fixed.
 class RowProgram final : public Program {
  public:
-  /// An argument: fixed, or the input at `first`; a list has `presence`, and takes one input for each true.
+  /// An argument: fixed, or the input at `first`, or that input's shape; a list has `presence`, and takes one input for each true.
   struct Slot {
     ir::Arg fixed;
     int first = -1;
-    bool list = false;
+    bool list = false, shape = false;
     std::vector<bool> presence;
   };
   RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs);

@@ -176,5 +176,20 @@ TEST(Tensor, CallsByName) {
   EXPECT_TRUE(contains(error_of([] { call("aten::no_such", ArrayRef<CallArg>()); }), "no operator"));
 }
 
+TEST(Tensor, FactoriesAskTheCompilerOncePerSignature) {
+  auto asked = [] {
+    compiler::KernelCounts c = compiler::kernel_counts();
+    return c.compiled + c.disk + c.pack + c.memory;
+  };
+  auto make = [](int64_t n) {
+    return randn({n, 3}).sum() + rand({n}).sum() + full({n, n, 2}, 0.5).sum() + randint(5, {n}).sum();
+  };
+  make(4);
+  int64_t before = asked();
+  EXPECT_TRUE(std::isfinite(make(7).item<double>()));
+  EXPECT_EQ(asked(), before);
+  EXPECT_THROW(zeros({2, -1}), Error);
+}
+
 }  // namespace
 }  // namespace brasa
