@@ -1,5 +1,9 @@
 #include "tensor/util.h"
 
+#include <cmath>
+
+#include "compiler/kernels.h"
+
 namespace brasa {
 namespace {
 
