@@ -61,8 +61,7 @@ class Pool {
     std::lock_guard lock(owner_, std::adopt_lock);
     int64_t pieces = (n + grain - 1) / grain;
     participants_ = static_cast<int>(std::min<int64_t>(threads_, pieces));
-    // Four pieces a thread even out unequal speeds.
-    piece_ = (pieces + participants_ * 4 - 1) / (participants_ * 4) * grain;
+    grain_ = grain;
     body_ = body;
     context_ = context;
     int64_t share = (pieces + participants_ - 1) / participants_ * grain;
@@ -141,10 +140,12 @@ class Pool {
       while (true) {
         int64_t begin = part.next.load(std::memory_order_relaxed);
         if (begin >= part.end) break;
-        begin = part.next.fetch_add(piece_, std::memory_order_relaxed);
-        if (begin >= part.end) break;
+        // Half of what is left: few pieces, and a short wait for the last one.
+        int64_t grains = (part.end - begin + grain_ - 1) / grain_,
+                end = std::min(part.end, begin + (grains + 1) / 2 * grain_);
+        if (!part.next.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
         try {
-          body_(context_, begin, std::min(begin + piece_, part.end));
+          body_(context_, begin, end);
         } catch (...) {
           if (!error_taken_.exchange(true)) error_ = std::current_exception();
           for (int p = 0; p < participants_; ++p) parts_[p].next.store(INT64_MAX / 2, std::memory_order_relaxed);
@@ -163,7 +164,7 @@ class Pool {
   std::unique_ptr<Part[]> parts_;
   RangeBody body_ = nullptr;
   void* context_ = nullptr;
-  int64_t piece_ = 0;
+  int64_t grain_ = 1;
   uint32_t jobs_ = 0;
   int participants_ = 0;
   const int threads_;
