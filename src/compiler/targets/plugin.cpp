@@ -39,7 +39,11 @@ llvm::TargetMachine& machine_for(const Target& target) {
 std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& target, llvm::TargetMachine& machine,
                                     std::span<const std::string_view> texts) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
+#if LLVM_VERSION_MAJOR < 21
   module->setTargetTriple(target.triple);
+#else
+  module->setTargetTriple(llvm::Triple(target.triple));
+#endif
   module->setDataLayout(machine.createDataLayout());
   module->setPICLevel(llvm::PICLevel::SmallPIC);
   for (std::string_view text : texts) {
@@ -70,8 +74,7 @@ std::string compile(std::span<const std::string_view> texts, std::string_view ta
   llvm::LLVMContext context;
   auto module = build(context, target, machine, texts);
   simplify(*module, machine);
-  if (!target.gpu)
-    return link_flat(generate(*module, machine, kObject), target.text).serialize();
+  if (!target.gpu) return link_flat(generate(*module, machine, kObject), target.text).serialize();
   runtime::KernelImage image;
   image.target = target.text;
   for (const llvm::Function& f : *module)
