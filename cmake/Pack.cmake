@@ -1,6 +1,7 @@
 # pack.bin: the common kernels, compiled when the library is built. `brasa-pack --out FILE` uses the same compiler as the library.
+# Builds with sanitizers have none: every kernel of their tests goes through the code generator.
 brasa_sources(pack_sources ${CMAKE_SOURCE_DIR}/tools/pack)
-if(NOT pack_sources OR NOT TARGET brasa_tensor OR NOT TARGET brasa_codegen)
+if(NOT pack_sources OR NOT TARGET brasa_tensor OR NOT TARGET brasa_codegen OR BRASA_SANITIZE)
   return()
 endif()
 

@@ -83,3 +83,11 @@ if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND
            COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -P ${CMAKE_SOURCE_DIR}/tests/install/readme.cmake)
   set_tests_properties(install.user_project PROPERTIES ENVIRONMENT BRASA_CACHE_DIR=${test_cache})
 endif()
+
+# Operators and their gradients against the reference vectors, as `brasa verify ops` runs them.
+if(TARGET brasa-cli)
+  foreach(backend eager inductor interpreter)
+    add_test(NAME verify_ops.${backend} COMMAND brasa-cli verify ops ${CMAKE_SOURCE_DIR}/tests/data/ops --backend ${backend})
+    set_tests_properties(verify_ops.${backend} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+  endforeach()
+endif()

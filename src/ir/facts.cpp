@@ -12,11 +12,22 @@ void append_to(std::string& out, const Fact& f) {
   append_to(out, f.right);
 }
 
+namespace {
+
+bool contains(Expr e, Expr symbol) {
+  std::vector<Expr> symbols;
+  collect_symbols(e, symbols);
+  return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+}
+
+}  // namespace
+
 Expr Facts::known(Expr e) const {
   if (facts_.empty() || e.is_constant()) return e;
+  // A fact's right side may have been learnt more about since; that ends, because it names no left side of earlier facts.
   return substitute(e, [&](Expr s) -> std::optional<Expr> {
     for (const Fact& f : facts_)
-      if (f.equal && f.left == s) return f.right;
+      if (f.equal && f.left == s && !contains(f.right, s)) return known(f.right);
     return std::nullopt;
   });
 }

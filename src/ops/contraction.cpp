@@ -441,7 +441,7 @@ Value cross(Value a, Value b, std::optional<int64_t> dim) {
 
 Value addmm_activation(Value x, Value a, Value b, Number beta, Number alpha, bool use_gelu) {
   Value y = combined("_addmm_activation", x, mm(a, b), beta, alpha);
-  return use_gelu ? call("aten::gelu", {y, "tanh"}) : call("aten::relu", {y});
+  return use_gelu ? call("aten::gelu", {y, "none"}) : call("aten::relu", {y});
 }
 
 void add_products(Table& t) {

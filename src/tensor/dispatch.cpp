@@ -47,7 +47,8 @@ std::string node_name(const ops::Row& row) {
 
 }  // namespace
 
-Operator::Operator(const ops::Row& row) : row_(row), backward_name_(node_name(row)) {
+Operator::Operator(const ops::Row& row)
+    : row_(row), backward_name_(node_name(row)), memory_(memory_operator(row.name())) {
   bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
                                    [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
   for (const ir::Param& p : row.schema.params) {
@@ -563,6 +564,11 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
 }  // namespace
 
 void call(Operator& op, CallArgs args, Results& results) {
+  if (auto make = op.memory()) [[unlikely]] {
+    results.resize(1);
+    results[0] = make(args);
+    return;
+  }
   call_pure(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
 }

@@ -30,6 +30,9 @@ class Operator {
     bool shape = false;  // the result's sizes: they come as an input without memory, so that no program knows them
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Instead of a program, for operators that are about memory and not about values; null for the others.
+  using Memory = Tensor (*)(ArrayRef<CallArg>);
+  Memory memory() const { return memory_; }
   /// Changes operands although it is no in-place form (running statistics).
   bool mutates() const { return mutates_; }
 
@@ -47,6 +50,7 @@ class Operator {
   const ops::Row& row_;
   std::string backward_name_;
   std::vector<Parameter> parameters_;
+  Memory memory_ = nullptr;
   bool mutates_ = false;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;
@@ -71,6 +75,8 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args);
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
 /// Resizes `out` to the result and writes it there.
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
+/// The operators that only lay out memory: empty_strided and its kin.
+Operator::Memory memory_operator(std::string_view name);
 /// A factory's result with the options' requires_grad.
 Tensor with_options(Tensor t, const TensorOptions& options);
 

@@ -1,6 +1,7 @@
 #include <brasa/autograd.h>
 #include <brasa/factories.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "support/error.h"
@@ -143,3 +144,68 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
 
 }  // namespace detail
 }  // namespace brasa
+
+namespace brasa::eager {
+namespace {
+
+std::vector<int64_t> ints(const CallArg& a, const char* name) {
+  if (a.kind == CallArg::Kind::Ints) return {a.ints, a.ints + a.size};
+  if (a.kind == CallArg::Kind::Int) return {a.integer};
+  if (a.kind == CallArg::Kind::Scalar && a.scalar->isIntegral()) return {a.scalar->toLong()};
+  fail(str("expected a list of integers for '", name, "'"));
+}
+
+DType dtype_at(CallArgs args, size_t i, DType other) {
+  return i < args.size() && args[i].kind == CallArg::Kind::DType ? static_cast<DType>(args[i].integer) : other;
+}
+
+Tensor call_empty_strided(CallArgs args) {
+  BRASA_CHECK(args.size() >= 2, "empty_strided: expected size and stride");
+  return empty_strided(ints(args[0], "size"), ints(args[1], "stride"), dtype_at(args, 2, get_default_dtype()));
+}
+
+Tensor call_new_empty_strided(CallArgs args) {
+  BRASA_CHECK(args.size() >= 3 && args[0].kind == CallArg::Kind::Tensor,
+              "new_empty_strided: expected a tensor, size and stride");
+  return empty_strided(ints(args[1], "size"), ints(args[2], "stride"),
+                       dtype_at(args, 3, args[0].tensor->scalar_type()));
+}
+
+Tensor call_empty_like(CallArgs args) {
+  BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, "empty_like: expected a tensor");
+  const Tensor& self = *args[0].tensor;
+  constexpr size_t kFormat = 5;
+  std::optional<MemoryFormat> format;
+  if (args.size() > kFormat && args[kFormat].kind == CallArg::Kind::MemoryFormat)
+    format = static_cast<MemoryFormat>(args[kFormat].integer);
+  return empty_like(self, dtype_at(args, 1, self.scalar_type()), format);
+}
+
+// physical_layout lists the dimensions from the slowest to the fastest in memory.
+Tensor call_empty_permuted(CallArgs args) {
+  BRASA_CHECK(args.size() >= 2, "empty_permuted: expected size and physical_layout");
+  std::vector<int64_t> sizes = ints(args[0], "size"), layout = ints(args[1], "physical_layout");
+  std::vector<int64_t> strides(sizes.size(), -1);
+  bool fits = layout.size() == sizes.size();
+  int64_t run = 1;
+  for (size_t i = layout.size(); fits && i-- > 0;) {
+    fits = layout[i] >= 0 && layout[i] < static_cast<int64_t>(sizes.size()) && strides[layout[i]] < 0;
+    if (!fits) break;
+    strides[layout[i]] = run;
+    run *= std::max<int64_t>(sizes[layout[i]], 1);
+  }
+  BRASA_CHECK(fits, "empty_permuted: expected physical_layout to list each of ", sizes.size(), " dimensions once, got ",
+              layout);
+  return empty_strided(sizes, strides, dtype_at(args, 2, get_default_dtype()));
+}
+
+}  // namespace
+
+Operator::Memory memory_operator(std::string_view name) {
+  if (name == "aten::empty_strided") return call_empty_strided;
+  if (name == "aten::new_empty_strided") return call_new_empty_strided;
+  if (name == "aten::empty_like") return call_empty_like;
+  return name == "aten::empty_permuted" ? call_empty_permuted : nullptr;
+}
+
+}  // namespace brasa::eager

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 
 #include "compiler/loops/legality.h"
 #include "ir/text.h"
@@ -116,7 +117,12 @@ class Linearizer {
     std::unordered_map<Value, std::vector<const Node*>> loads;
     for (const Node* n : a_.graph().nodes()) {
       Dependences& d = depends_[n];
+      std::set<const Node*>& reductions = reductions_[n];
       n->for_each_input([&](Value v) {
+        if (is(v.node, LoopOp::Reduce))
+          reductions.insert(v.node);
+        else if (!is_sink(v.node))
+          reductions.insert(reductions_[v.node].begin(), reductions_[v.node].end());
         if (is_sink(v.node))
           merge(d, v.node, a_.of(v.node));
         else
@@ -149,11 +155,72 @@ class Linearizer {
     return found;
   }
 
-  Block schedule(const std::vector<const Node*>& sinks, Ranges around) {
-    struct Group {
-      int position, loop;
-      std::vector<const Node*> sinks;
+  struct Group {
+    int position, loop;
+    std::vector<const Node*> sinks;
+  };
+
+  // What needs the fewest loops first, as far as dependences allow.
+  std::vector<const Node*> outermost_first(std::vector<const Node*> sinks, Ranges around) const {
+    std::vector<const Node*> out;
+    auto loops = [&](const Node* s) { return std::popcount(a_.nested(a_.inside(s)) & ~around); };
+    auto ready = [&](const Node* s) {
+      return std::none_of(sinks.begin(), sinks.end(),
+                          [&](const Node* t) { return t != s && depends_.at(s).count(t) > 0; });
     };
+    while (!sinks.empty()) {
+      auto best = sinks.end();
+      for (auto it = sinks.begin(); it != sinks.end(); ++it)
+        if ((best == sinks.end() || loops(*it) < loops(*best)) && ready(*it)) best = it;
+      BRASA_ASSERT(best != sinks.end(), "loops that depend on each other");
+      out.push_back(*best);
+      sinks.erase(best);
+    }
+    return out;
+  }
+
+  // Whether a reduction that is made anew in each iteration of a loop is used outside of that iteration.
+  bool is_torn(const std::vector<Group>& groups) const {
+    std::unordered_map<const Node*, const Group*> group;
+    for (const Group& g : groups)
+      for (const Node* s : g.sinks) group[s] = &g;
+    for (const Group& g : groups)
+      for (const Node* s : g.sinks)
+        for (const Node* r : reductions_.at(s)) {
+          auto it = group.find(r);
+          if (it != group.end() && it->second != &g && it->second->loop >= 0 && a_.of(r) >> it->second->loop & 1)
+            return true;
+        }
+    return false;
+  }
+
+  Block schedule(std::vector<const Node*> sinks, Ranges around) {
+    std::vector<Group> groups = grouped(sinks, around);
+    if (is_torn(groups)) {
+      sinks = outermost_first(std::move(sinks), around);
+      groups = grouped(sinks, around);
+      BRASA_ASSERT(!is_torn(groups), "no order of loops fits");
+    }
+    Block block;
+    for (Group& g : groups) {
+      if (g.loop < 0) {
+        block.push_back({g.sinks[0], nullptr});
+        continue;
+      }
+      Ranges bit = Ranges{1} << g.loop;
+      auto loop = std::make_unique<Loop>();
+      loop->loop = g.loop;
+      for (const Node* s : g.sinks) {
+        Ranges closed = a_.nested(a_.closed(s));
+        if (bit == (closed & -closed)) loop->closes.push_back(s);
+      }
+      loop->body = schedule(g.sinks, around | bit);
+      block.push_back({nullptr, std::move(loop)});
+    }
+    return block;
+  }
+
+  std::vector<Group> grouped(const std::vector<const Node*>& sinks, Ranges around) const {
     std::vector<Group> groups;
     std::unordered_map<const Node*, int> position;
     for (const Node* s : sinks) {
@@ -183,23 +250,7 @@ class Linearizer {
       into->sinks.push_back(s);
       position[s] = into->position;
     }
-    Block block;
-    for (Group& g : groups) {
-      if (g.loop < 0) {
-        block.push_back({g.sinks[0], nullptr});
-        continue;
-      }
-      Ranges bit = Ranges{1} << g.loop;
-      auto loop = std::make_unique<Loop>();
-      loop->loop = g.loop;
-      for (const Node* s : g.sinks) {
-        Ranges closed = a_.nested(a_.closed(s));
-        if (bit == (closed & -closed)) loop->closes.push_back(s);
-      }
-      loop->body = schedule(g.sinks, around | bit);
-      block.push_back({nullptr, std::move(loop)});
-    }
-    return block;
+    return groups;
   }
 
   void collect(const Block& block, std::vector<const Node*>& sinks, Ranges& loops) {
@@ -239,6 +290,7 @@ class Linearizer {
 
   const LoopAnalysis& a_;
   std::unordered_map<const Node*, Dependences> depends_;
+  std::unordered_map<const Node*, std::set<const Node*>> reductions_;  // whose results a node is made of
   std::unordered_map<const Node*, std::vector<const Node*>> later_;
 };
 

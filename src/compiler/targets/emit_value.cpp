@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "compiler/targets/emitter.h"
+#include "ir/text.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -63,7 +64,9 @@ Emitter::Values Emitter::emit_node(const Node* n) {
     }
     case LoopOp::Load: return {emit_load(n)};
     case LoopOp::Unlikely: return {emit_unlikely(n)};
-    default: fail_internal(str("code generator: ", n->op->name(), " is used as a value before it is computed"));
+    default:
+      fail_internal(
+          str("code generator: ", ir::print(*n), " is used as a value before it is computed in\n", ir::print(graph_)));
   }
 }
 

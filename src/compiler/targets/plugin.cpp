@@ -19,6 +19,12 @@ namespace {
 
 using Machine = std::unique_ptr<llvm::TargetMachine>;
 
+#if LLVM_VERSION_MAJOR < 18
+constexpr auto kObject = llvm::CGFT_ObjectFile, kAssembly = llvm::CGFT_AssemblyFile;
+#else
+constexpr auto kObject = llvm::CodeGenFileType::ObjectFile, kAssembly = llvm::CodeGenFileType::AssemblyFile;
+#endif
+
 // Each thread keeps its machine: making one takes a fifth of a millisecond.
 llvm::TargetMachine& machine_for(const Target& target) {
   thread_local std::string key;
@@ -33,7 +39,11 @@ llvm::TargetMachine& machine_for(const Target& target) {
 std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& target, llvm::TargetMachine& machine,
                                     std::span<const std::string_view> texts) {
   auto module = std::make_unique<llvm::Module>("kernels", context);
+#if LLVM_VERSION_MAJOR < 21
   module->setTargetTriple(target.triple);
+#else
+  module->setTargetTriple(llvm::Triple(target.triple));
+#endif
   module->setDataLayout(machine.createDataLayout());
   module->setPICLevel(llvm::PICLevel::SmallPIC);
   for (std::string_view text : texts) {
@@ -64,13 +74,12 @@ std::string compile(std::span<const std::string_view> texts, std::string_view ta
   llvm::LLVMContext context;
   auto module = build(context, target, machine, texts);
   simplify(*module, machine);
-  if (!target.gpu)
-    return link_flat(generate(*module, machine, llvm::CodeGenFileType::ObjectFile), target.text).serialize();
+  if (!target.gpu) return link_flat(generate(*module, machine, kObject), target.text).serialize();
   runtime::KernelImage image;
   image.target = target.text;
   for (const llvm::Function& f : *module)
     if (!f.isDeclaration()) image.entries.push_back({f.getName().str(), 0});
-  std::string ptx = generate(*module, machine, llvm::CodeGenFileType::AssemblyFile);
+  std::string ptx = generate(*module, machine, kAssembly);
   image.code.assign(ptx.begin(), ptx.end());
   return image.serialize();
 }
@@ -93,7 +102,7 @@ std::string show(std::string_view text, std::string_view target_text, std::strin
   }
   BRASA_CHECK(stage == "assembly", "no stage '", stage, "': loops, llvm-raw, llvm and assembly are");
   simplify(*module, machine);
-  return generate(*module, machine, llvm::CodeGenFileType::AssemblyFile);
+  return generate(*module, machine, kAssembly);
 }
 
 template <class F>

@@ -19,6 +19,12 @@
 
 namespace brasa::compiler {
 
+#if LLVM_VERSION_MAJOR < 18
+static constexpr auto kLevel = llvm::CodeGenOpt::Default;
+#else
+static constexpr auto kLevel = llvm::CodeGenOptLevel::Default;
+#endif
+
 Target parse_target(std::string_view text) {
   Target t;
   std::string_view base = text.substr(0, text.find(';'));
@@ -74,9 +80,8 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   // The instructions' own contract flags say what may be fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.TrapUnreachable = false;
-  return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, kLevel));
 }
 
 void set_attributes(llvm::Function& f, const Target& target) {
