@@ -70,21 +70,19 @@ void Session::begin(Place& place) {
 
 Number Session::follow(Event event) {
   event.first = numbers_;
-  uint64_t prefix = mix(prefix_, hash_of(event));
-  if (!making_) {
-    if (!trace_ && !place_->traces.empty())
-      trace_ = place_->traces[std::min(place_->latest, place_->traces.size() - 1)].get();
-    bool agrees = trace_ && position_ < trace_->events.size() && same(trace_->events[position_], event);
-    if (!agrees) {
-      Trace* other = nullptr;
-      for (const auto& t : place_->traces)
-        if (t->events.size() > position_ && t->events[position_].prefix == prefix && same(t->events[position_], event))
-          other = t.get();
-      if (other)
-        trace_ = other;
-      else
-        fork(&event);
-    }
+  if (!making_ && !trace_ && !place_->traces.empty())
+    trace_ = place_->traces[std::min(place_->latest, place_->traces.size() - 1)].get();
+  bool agrees = !making_ && trace_ && position_ < trace_->events.size() && same(trace_->events[position_], event);
+  uint64_t prefix = agrees ? trace_->events[position_].prefix : mix(prefix_, hash_of(event));
+  if (!making_ && !agrees) {
+    Trace* other = nullptr;
+    for (const auto& t : place_->traces)
+      if (t->events.size() > position_ && t->events[position_].prefix == prefix && same(t->events[position_], event))
+        other = t.get();
+    if (other)
+      trace_ = other;
+    else
+      fork(&event);
   }
   if (making_) {
     event.prefix = prefix;
