@@ -272,6 +272,13 @@ Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
   return std::move(results[0]);
 }
 
+// A broadcast of which two operand dimensions are one of the result.
+bool takes_diagonal(const eager::ViewStep& broadcast) {
+  std::vector<int64_t> dims = constants(broadcast.args[2]);
+  std::sort(dims.begin(), dims.end());
+  return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
+}
+
 variable_list ViewNode::apply(variable_list&& grads) {
   if (!grads[0].defined()) return {Tensor()};
   Tensor ct = std::move(grads[0]);
@@ -285,7 +292,7 @@ variable_list ViewNode::apply(variable_list&& grads) {
       ct = eager::call_one("aten::permute", {ct, IntArrayRef(inverse)});
     } else if (s.row == reshaped) {
       ct = reshape(ct, s.from);
-    } else if (s.row == broadcast) {
+    } else if (s.row == broadcast && !takes_diagonal(s)) {
       std::vector<int64_t> dims = constants(s.args[2]), summed;
       for (size_t d = 0; d < s.to.size(); ++d) {
         auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
