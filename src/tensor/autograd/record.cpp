@@ -308,6 +308,36 @@ variable_list ViewNode::apply(variable_list&& grads) {
   return {std::move(ct)};
 }
 
+// Backward of as_strided over the memory behind a tensor: the memory's gradient, at the tensor's elements.
+class MemoryView final : public Node {
+ public:
+  MemoryView(const TensorImpl& view, const TensorImpl& self)
+      : extent_(static_cast<int64_t>(self.storage->bytes()) / size_of(self.dtype)), view_(view), self_(self) {}
+  std::string name() const override { return "AsStridedBackward0"; }
+
+ protected:
+  variable_list apply(variable_list&& grads) override {
+    if (!grads[0].defined()) return {Tensor()};
+    static const ops::Row& row = transforms::vjp_row(ops::at("aten::as_strided"), {true}, {true});
+    Tensor memory = eager::call_one("aten::zeros", {IntArrayRef(extent_), grads[0].scalar_type()});
+    std::optional<Tensor> ct[] = {grads[0]};
+    std::vector<CallArg> args = view_.arguments(memory);
+    args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(ct)));
+    Tensor all = eager::call_one(eager::op(row), args);
+    return {eager::call_one(eager::op("aten::as_strided"), self_.arguments(all))};
+  }
+
+ private:
+  struct Geometry {
+    explicit Geometry(const TensorImpl& t) : sizes(t.sizes.vec()), strides(t.strides.vec()), offset(t.offset) {}
+    std::vector<CallArg> arguments(const Tensor& memory) const { return {memory, sizes, strides, offset}; }
+    std::vector<int64_t> sizes, strides;
+    int64_t offset;
+  };
+  int64_t extent_;
+  Geometry view_, self_;
+};
+
 // Backward of a write into a view, seen from the base: the view's part of the gradient goes through the write.
 class CopySlices final : public Node {
  public:
@@ -442,6 +472,14 @@ void attach_view(const Tensor& view) {
   if (!differentiable(view.scalar_type())) return;
   auto node = make_node<ViewNode>(eager::op(*info.row).backward_name(), info.plan);
   NodeAccess::edges(*node).push_back(gradient_edge(info.parent));
+  node->internals().results.push_back(meta_of_result(view));
+  set_history(view, std::move(node), 0);
+}
+
+void attach_memory_view(const Tensor& view, const Tensor& self) {
+  if (!differentiable(view.scalar_type())) return;
+  auto node = make_node<MemoryView>(*impl_of(view), *impl_of(self));
+  NodeAccess::edges(*node).push_back(gradient_edge(self));
   node->internals().results.push_back(meta_of_result(view));
   set_history(view, std::move(node), 0);
 }
