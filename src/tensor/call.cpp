@@ -26,8 +26,31 @@ Target find_target(std::string_view name) {
   fail(str("there is no operator '", name, "'"));
 }
 
+bool has_mask(const CallArg& indices) {
+  auto mask = [](const Tensor& t) {
+    return t.defined() && (t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8);
+  };
+  for (uint32_t i = 0; i < indices.size; ++i) {
+    if (indices.kind == CallArg::Kind::Tensors && mask(indices.tensor[i])) return true;
+    if (indices.kind == CallArg::Kind::OptionalTensors && mask(indices.optional_tensor[i].value_or(Tensor())))
+      return true;
+  }
+  return false;
+}
+
+// The result's size depends on values, which no row can look at.
+Tensor index_by_masks(ArrayRef<CallArg> args) {
+  std::vector<std::optional<Tensor>> indices;
+  for (uint32_t i = 0; i < args[1].size; ++i)
+    indices.push_back(args[1].kind == CallArg::Kind::Tensors ? std::optional(args[1].tensor[i])
+                                                             : args[1].optional_tensor[i]);
+  return args[0].tensor->index(ArrayRef<std::optional<Tensor>>(indices));
+}
+
 std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
   eager::Operator& op = eager::op(*target.row);
+  bool index = !target.in_place && op.row().schema.base == "index" && args.size() == 2;
+  if (index && args[0].kind == CallArg::Kind::Tensor && has_mask(args[1])) return {index_by_masks(args)};
   if (!target.in_place) return eager::call_list(op, args);
   BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
               " in place: the first argument must be the tensor that is written");

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -177,14 +178,18 @@ class Backward final : public Program {
   bool may_alias() const override { return true; }
   const std::vector<bool>& needs() const { return needs_; }
 
-  /// Which of its inputs it reads, for inputs of these types.
+  /// Which of its inputs it reads, for inputs of these types and sizes.
   const std::vector<bool>& reads(std::span<const Input> inputs) const;
 
  private:
   const Program& forward_;
   std::vector<bool> needs_, given_;
   mutable std::mutex reads_mutex_;
-  mutable std::map<std::vector<uint64_t>, std::vector<bool>> reads_;
+  struct Reads {
+    std::vector<ir::Fact> facts;  // where it holds
+    std::vector<bool> reads;
+  };
+  mutable std::map<std::vector<uint64_t>, std::deque<Reads>> reads_;  // by dtypes and ranks
 };
 
 }  // namespace brasa::eager

@@ -159,6 +159,21 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   if (args.empty() || args[0].kind != Kind::Tensor) return false;
   const Tensor& self = *args[0].tensor;
   const TensorImpl& from = *impl_of(self);
+  if (op.row().schema.base == "as_strided" && !from.contiguous) {
+    // It looks at the memory behind the tensor, elements between those of the tensor too.
+    bool history = GradMode::is_enabled() && self.requires_grad();
+    BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), "as_strided: there is no gradient for ",
+                self, " with strides ", from.strides, ", whose elements share memory");
+    auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
+    Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
+    std::vector<CallArg> on_memory(args.begin(), args.end());
+    on_memory[0] = CallArg(memory);
+    on_memory.resize(4);
+    if (on_memory[3].kind == Kind::None) on_memory[3] = CallArg(from.offset);
+    call_view(op, on_memory, results);
+    if (history) autograd::attach_memory_view(results[0], self);
+    return true;
+  }
   CachedCall uncached;
   const CachedCall* call = nullptr;
   try {

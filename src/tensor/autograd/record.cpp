@@ -272,6 +272,13 @@ Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
   return std::move(results[0]);
 }
 
+// A broadcast of which two operand dimensions are one of the result.
+bool takes_diagonal(const eager::ViewStep& broadcast) {
+  std::vector<int64_t> dims = constants(broadcast.args[2]);
+  std::sort(dims.begin(), dims.end());
+  return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
+}
+
 variable_list ViewNode::apply(variable_list&& grads) {
   if (!grads[0].defined()) return {Tensor()};
   Tensor ct = std::move(grads[0]);
@@ -285,7 +292,7 @@ variable_list ViewNode::apply(variable_list&& grads) {
       ct = eager::call_one("aten::permute", {ct, IntArrayRef(inverse)});
     } else if (s.row == reshaped) {
       ct = reshape(ct, s.from);
-    } else if (s.row == broadcast) {
+    } else if (s.row == broadcast && !takes_diagonal(s)) {
       std::vector<int64_t> dims = constants(s.args[2]), summed;
       for (size_t d = 0; d < s.to.size(); ++d) {
         auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
@@ -300,6 +307,36 @@ variable_list ViewNode::apply(variable_list&& grads) {
   }
   return {std::move(ct)};
 }
+
+// Backward of as_strided over the memory behind a tensor: the memory's gradient, at the tensor's elements.
+class MemoryView final : public Node {
+ public:
+  MemoryView(const TensorImpl& view, const TensorImpl& self)
+      : extent_(static_cast<int64_t>(self.storage->bytes()) / size_of(self.dtype)), view_(view), self_(self) {}
+  std::string name() const override { return "AsStridedBackward0"; }
+
+ protected:
+  variable_list apply(variable_list&& grads) override {
+    if (!grads[0].defined()) return {Tensor()};
+    static const ops::Row& row = transforms::vjp_row(ops::at("aten::as_strided"), {true}, {true});
+    Tensor memory = eager::call_one("aten::zeros", {IntArrayRef(extent_), grads[0].scalar_type()});
+    std::optional<Tensor> ct[] = {grads[0]};
+    std::vector<CallArg> args = view_.arguments(memory);
+    args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(ct)));
+    Tensor all = eager::call_one(eager::op(row), args);
+    return {eager::call_one(eager::op("aten::as_strided"), self_.arguments(all))};
+  }
+
+ private:
+  struct Geometry {
+    explicit Geometry(const TensorImpl& t) : sizes(t.sizes.vec()), strides(t.strides.vec()), offset(t.offset) {}
+    std::vector<CallArg> arguments(const Tensor& memory) const { return {memory, sizes, strides, offset}; }
+    std::vector<int64_t> sizes, strides;
+    int64_t offset;
+  };
+  int64_t extent_;
+  Geometry view_, self_;
+};
 
 // Backward of a write into a view, seen from the base: the view's part of the gradient goes through the write.
 class CopySlices final : public Node {
@@ -435,6 +472,14 @@ void attach_view(const Tensor& view) {
   if (!differentiable(view.scalar_type())) return;
   auto node = make_node<ViewNode>(eager::op(*info.row).backward_name(), info.plan);
   NodeAccess::edges(*node).push_back(gradient_edge(info.parent));
+  node->internals().results.push_back(meta_of_result(view));
+  set_history(view, std::move(node), 0);
+}
+
+void attach_memory_view(const Tensor& view, const Tensor& self) {
+  if (!differentiable(view.scalar_type())) return;
+  auto node = make_node<MemoryView>(*impl_of(view), *impl_of(self));
+  NodeAccess::edges(*node).push_back(gradient_edge(self));
   node->internals().results.push_back(meta_of_result(view));
   set_history(view, std::move(node), 0);
 }

@@ -20,6 +20,8 @@ void attach(const eager::Program& program, const std::string& name, std::span<co
             eager::Results& results);
 /// After a view was made (its ViewInfo is set).
 void attach_view(const Tensor& view);
+/// After as_strided was taken of the memory behind `self`, which is not contiguous.
+void attach_memory_view(const Tensor& view, const Tensor& self);
 /// After a call that was recorded.
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results);
 
