@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "plot.h"
 #include "terminal.h"
@@ -86,12 +87,14 @@ void plot(const Result& eager, const Result& compiled, const Options& o, double 
 }
 
 int run(const Options& o) {
+  // Before the first tensor: the library looks for its cache once.
+  std::optional<FreshCache> cache;
+  if (!o.first_step_only) cache.emplace();
   Digits digits(o.data, Digits::Part::Train), held_out(o.data, Digits::Part::HeldOut);
   if (o.first_step_only) {
     fmt::print("{}\n", train(digits, held_out, true, o.settings, [](const Progress&) {}, 1).first_s);
     return 0;
   }
-  FreshCache cache;
   auto one = [&](const char* name, bool compiled) {
     ProgressBar bar(name, o.json);
     Result r = train(digits, held_out, compiled, o.settings, [&](const Progress& p) { bar.show(p); });

@@ -39,14 +39,66 @@ Sizes contiguous_strides(const Sizes& sizes) {
   return strides;
 }
 
+// A call whose tensors have numbers. The operand of a view's chain stands in for the first argument, which is empty.
+struct Numbered {
+  const ops::Row& row;
+  std::span<const CallArg> args;
+  std::span<const ir::Value> operands;
+  bool view;
+
+  CallArg::Kind kind(size_t i) const { return view && i == 0 ? CallArg::Kind::Tensor : args[i].kind; }
+  bool is_list(size_t i) const {
+    return kind(i) == CallArg::Kind::Tensors || kind(i) == CallArg::Kind::OptionalTensors;
+  }
+  // How many operands an argument takes.
+  size_t count(size_t i) const { return is_list(i) ? args[i].size : kind(i) == CallArg::Kind::Tensor; }
+
+  ir::Args node_args() const {
+    ir::Args out;
+    out.reserve(row.schema.params.size());
+    const ir::Value* at = operands.data();
+    for (size_t i = 0; i < args.size(); at += count(i++)) {
+      if (kind(i) == CallArg::Kind::Tensor)
+        out.push_back(ir::Arg(*at));
+      else if (is_list(i))
+        out.push_back(ir::Arg(std::vector<ir::Value>(at, at + args[i].size)));
+      else
+        out.push_back(eager::literal(args[i], row.schema.params[i], row));
+    }
+    ops::complete_args(row, out);
+    return out;
+  }
+
+  // Whether they surely are `known`.
+  bool agrees(const ir::Args& known) const {
+    const auto& params = row.schema.params;
+    if (args.size() > known.size()) return false;
+    const ir::Value* at = operands.data();
+    for (size_t i = 0; i < args.size(); at += count(i++)) {
+      if (kind(i) == CallArg::Kind::Tensor) {
+        auto* v = known[i].get_if<ir::Value>();
+        if (!v || !(*v == *at)) return false;
+      } else if (is_list(i)) {
+        auto* list = known[i].get_if<std::vector<ir::Value>>();
+        if (!list || list->size() != args[i].size || !std::equal(list->begin(), list->end(), at)) return false;
+      } else if (!eager::surely_equal(args[i], params[i], known[i])) {
+        return false;
+      }
+    }
+    for (size_t i = args.size(); i < known.size(); ++i)
+      if (params[i].default_value ? !(known[i] == *params[i].default_value) : !known[i].is_none()) return false;
+    return true;
+  }
+};
+
 }  // namespace
 
 Session::Session(detail::CompiledState& state) : state_(state) { begin(state.start); }
 
 Session::~Session() {
   // Only after an error: what was recorded but not run has no value.
-  for (auto& [storage, held] : held_)
-    if (held.storage->recorder() == this) held.storage->set_recorder(nullptr);
+  for (Held& held : held_)
+    if (held.storage->recorder() == this) held.storage->end_recording();
 }
 
 void Session::begin(Place& place) {
@@ -60,7 +112,6 @@ void Session::begin(Place& place) {
   inputs_of_.clear();
   snapshots_.clear();
   held_.clear();
-  order_.clear();
   random_key_ = kNoNumber;
   random_taken_ = 0;
   random_input_ = -1;
@@ -150,21 +201,24 @@ bool Session::covers(const Held& held, const TensorImpl& t) const {
   return held.dtype == t.dtype && held.offset == t.offset && held.sizes == t.sizes && held.strides == t.strides;
 }
 
+Session::Held* Session::held(const Storage& storage) {
+  return storage.recorder() == this ? &held_[storage.recorder_slot()] : nullptr;
+}
+
 Number Session::number_of(const Tensor& t) {
   const TensorImpl& impl = *checked_impl(t);
-  auto it = held_.find(impl.storage.get());
-  if (it == held_.end()) {
+  const Held* known = held(*impl.storage.get());
+  if (!known) {
     BRASA_CHECK(impl.storage->recorder() == nullptr, "a tensor of another recording, which has not run yet, was used");
     // Views of a tensor from outside are read through it, so that one memory is one input.
     return impl.view ? view_number(t) : input_number(t);
   }
-  if (covers(it->second, impl)) return it->second.value;
-  return view_number(t);
+  return covers(*known, impl) ? known->value : view_number(t);
 }
 
 Number Session::input_number(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
-  std::vector<int>& known = inputs_of_[impl.storage->root()];
+  SmallVector<int, 2>& known = inputs_of_[impl.storage->root()];
   for (int i : known) {
     const TensorImpl& other = *impl_of(inputs_[i].tensor);
     if (other.dtype == impl.dtype && other.offset == impl.offset && other.sizes == impl.sizes &&
@@ -185,29 +239,19 @@ Number Session::view_number(const Tensor& t) {
     materialise("a tensor that shares memory with a recorded one without being its view");
     return input_number(t);
   }
-  Event event;
-  event.row = view->row;
-  event.args = numbered_args(*view->row, view->args->args(), number_of(view->parent));
-  return follow(std::move(event)) + static_cast<Number>(view->result);
+  return follow(*view->row, view->args->args(), number_of(view->parent)) + static_cast<Number>(view->result);
 }
 
 // From now on the value of the tensor's storage is held here; what was saved of it before keeps the present one.
 Session::Held& Session::hold(const Tensor& t) {
   const TensorImpl& impl = *checked_impl(t);
-  auto it = held_.find(impl.storage.get());
-  if (it == held_.end()) {
-    if (impl.view) return hold(impl.view->base);
-    Number n = input_number(t);
-    const std::vector<int>& inputs = inputs_of_.at(impl.storage->root());
-    int input = *std::find_if(inputs.begin(), inputs.end(), [&](int i) { return inputs_[i].number == n; });
-    order_.push_back(impl.storage.get());
-    it = held_
-             .emplace(impl.storage.get(),
-                      Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input})
-             .first;
-    impl.storage->set_recorder(this);
-  }
-  return it->second;
+  if (Held* known = held(*impl.storage.get())) return *known;
+  if (impl.view) return hold(impl.view->base);
+  Number n = input_number(t);
+  const auto& inputs = inputs_of_.at(impl.storage->root());
+  int input = *std::find_if(inputs.begin(), inputs.end(), [&](int i) { return inputs_[i].number == n; });
+  impl.storage->set_recorder(this, static_cast<uint32_t>(held_.size()));
+  return held_.emplace_back(Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input});
 }
 
 void Session::keep_snapshots(const Storage* storage) {
@@ -230,7 +274,7 @@ void Session::keep_snapshots(const Storage* storage) {
 void Session::put(const Tensor& target, Number value) {
   const TensorImpl& impl = *checked_impl(target);
   keep_snapshots(impl.storage.get());
-  if (held_.find(impl.storage.get()) == held_.end()) {
+  if (!held(*impl.storage.get())) {
     auto shared = inputs_of_.find(impl.storage->root());
     if (shared != inputs_of_.end() && shared->second.size() > 1) {
       // Several inputs look at this memory; they must have been read before it changes.
@@ -239,16 +283,16 @@ void Session::put(const Tensor& target, Number value) {
       value = number_of(kept);
     }
   }
-  Held& held = hold(target);
-  if (covers(held, impl)) {
-    held.value = value;
+  if (Held& known = hold(target); covers(known, impl)) {
+    known.value = value;
     return;
   }
   const eager::ViewInfo* view = impl.view.get();
   BRASA_CHECK(view, "compile: a write through a tensor that shares memory with a recorded one without being its view");
   Event event;
   event.row = &transforms::put_row(*view->row, view->result);
-  event.args = numbered_args(*view->row, view->args->args(), number_of(view->parent));
+  auto args = view->args->args();
+  event.args = Numbered{*view->row, args, operands(args, number_of(view->parent)), true}.node_args();
   event.args.push_back(ir::Arg(numbered(value)));
   put(view->parent, follow(std::move(event)));
 }
@@ -261,50 +305,60 @@ Tensor Session::make_recorded(Number n) {
     sizes.push_back(e.constant());
     bytes *= e.constant();
   }
-  StorageRef storage(Storage::recorded(static_cast<size_t>(bytes), this));
+  StorageRef storage(Storage::recorded(static_cast<size_t>(bytes), this, static_cast<uint32_t>(held_.size())));
   Sizes strides = contiguous_strides(sizes);
-  order_.push_back(storage.get());
-  held_.emplace(storage.get(), Held{storage, n, type.dtype, sizes, strides, 0, -1});
+  held_.push_back(Held{storage, n, type.dtype, sizes, strides, 0, -1});
   return make_tensor(std::move(storage), type.dtype, std::move(sizes), std::move(strides), 0);
 }
 
 // ---- The Recorder.
 
 // `first` takes the place of the first argument.
-ir::Args Session::numbered_args(const ops::Row& row, std::span<const CallArg> args, Number first) {
-  ir::Args out;
-  const auto& params = row.schema.params;
-  auto number = [&](const Tensor& t) { return t.defined() ? numbered(number_of(t)) : ir::Value{}; };
+Session::Operands Session::operands(std::span<const CallArg> args, Number first) {
+  Operands out;
+  auto add = [&](const Tensor& t) { out.push_back(t.defined() ? numbered(number_of(t)) : ir::Value{}); };
   for (size_t i = 0; i < args.size(); ++i) {
     const CallArg& a = args[i];
-    std::vector<ir::Value> items;
     if (i == 0 && first != kNoNumber) {
-      out.push_back(ir::Arg(numbered(first)));
+      out.push_back(numbered(first));
       continue;
     }
     switch (a.kind) {
-      case CallArg::Kind::Tensor: out.push_back(ir::Arg(number(*a.tensor))); break;
+      case CallArg::Kind::Tensor: add(*a.tensor); break;
       case CallArg::Kind::Tensors:
-        for (uint32_t k = 0; k < a.size; ++k) items.push_back(number(a.tensor[k]));
-        out.push_back(ir::Arg(std::move(items)));
+        for (uint32_t k = 0; k < a.size; ++k) add(a.tensor[k]);
         break;
       case CallArg::Kind::OptionalTensors:
         for (uint32_t k = 0; k < a.size; ++k)
-          items.push_back(a.optional_tensor[k] ? number(*a.optional_tensor[k]) : ir::Value{});
-        out.push_back(ir::Arg(std::move(items)));
+          a.optional_tensor[k] ? add(*a.optional_tensor[k]) : out.push_back(ir::Value{});
         break;
-      default: out.push_back(eager::literal(a, params[i], row));
+      default: break;
     }
   }
-  ops::complete_args(row, out);
   return out;
 }
 
-void Session::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
+// Calls are compared with what is known before anything is made of them: agreeing is the rule.
+Number Session::follow(const ops::Row& row, std::span<const CallArg> args, Number first) {
+  Operands values = operands(args, first);
+  Numbered call{row, args, values, first != kNoNumber};
+  if (!making_ && trace_ && position_ < trace_->events.size()) {
+    const Event& known = trace_->events[position_];
+    if (known.row == &row && call.agrees(known.args)) {
+      ++position_;
+      prefix_ = known.prefix;
+      numbers_ += known.count;
+      return known.first;
+    }
+  }
   Event event;
   event.row = &row;
-  event.args = numbered_args(row, args);
-  Number first = follow(std::move(event));
+  event.args = call.node_args();
+  return follow(std::move(event));
+}
+
+void Session::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
+  Number first = follow(row, args);
   uint32_t count = trace_->events[position_ - 1].count;
   for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
 }
@@ -382,9 +436,7 @@ void Session::run_segment() {
   // Recorded storages that somebody still holds, and inputs that were written.
   std::vector<Delivery> deliveries;
   std::vector<Held*> fresh;
-  std::vector<std::pair<Held*, bool>> all;
-  for (const Storage* s : order_) {
-    Held& h = held_.at(s);
+  for (Held& h : held_) {
     if (h.input >= 0)
       deliveries.push_back({h.value, h.input});
     else if (h.storage->use_count() > 1) {
@@ -410,7 +462,7 @@ void Session::run_segment() {
                         impl.sizes, impl.strides});
     }
     for (Held* h : fresh) {
-      h->storage->set_recorder(nullptr);
+      h->storage->end_recording();
       h->storage->allocate(h->storage->bytes());
       outputs.push_back({h->storage->data(), h->dtype, h->sizes, h->strides});
     }
@@ -418,7 +470,7 @@ void Session::run_segment() {
     executable.bind(inputs, symbols.data());
     executable.run(symbols.data(), inputs, outputs);
   }
-  for (auto& [storage, held] : held_) held.storage->set_recorder(nullptr);
+  for (Held& h : held_) h.storage->end_recording();
 }
 
 }  // namespace brasa::capture

@@ -68,10 +68,14 @@ class Session final : public Recorder {
   void put(const Tensor& target, Number value);
   Number follow(Event event);
   std::vector<ir::Type> types_of(const Event& event) const;
-  ir::Args numbered_args(const ops::Row& row, std::span<const CallArg> args, Number first = kNoNumber);
+  // The tensors among a call's arguments, in order.
+  using Operands = SmallVector<ir::Value, 8>;
+  Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
+  Number follow(const ops::Row& row, std::span<const CallArg> args, Number first = kNoNumber);
   Tensor make_recorded(Number n);
   bool covers(const Held& held, const TensorImpl& t) const;
   void fork(const Event* came);
+  Held* held(const Storage& storage);
   Held& hold(const Tensor& t);
   void keep_snapshots(const Storage* storage);
   void run_segment();
@@ -87,10 +91,9 @@ class Session final : public Recorder {
   Number numbers_ = 0;
 
   std::vector<BoundInput> inputs_;
-  std::unordered_map<const Storage*, std::vector<int>> inputs_of_;  // positions in inputs_ by the memory they read
+  std::unordered_map<const Storage*, SmallVector<int, 2>> inputs_of_;  // positions in inputs_ by the memory they read
   std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
-  std::unordered_map<const Storage*, Held> held_;
-  std::vector<const Storage*> order_;  // keys of held_ in order of appearance
+  std::vector<Held> held_;  // in order of appearance; a storage knows its slot
   Number random_key_ = kNoNumber;
   int64_t random_taken_ = 0;
   int random_input_ = -1;

@@ -1,6 +1,7 @@
 #include "tensor/args.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "support/error.h"
 
@@ -165,6 +166,49 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
     case ParamType::Generator: return ir::Arg();
   }
   return bad();
+}
+
+bool surely_equal(const CallArg& a, const ir::Param& p, const ir::Arg& known) {
+  using ir::ParamType;
+  auto is_int = [&](int64_t v) {
+    auto* e = known.get_if<ir::Expr>();
+    return e && e->is(v);
+  };
+  auto is_double = [&](double v) {
+    auto* d = known.get_if<double>();
+    return d && std::bit_cast<uint64_t>(*d) == std::bit_cast<uint64_t>(v);
+  };
+  auto is_bool = [&](bool v) {
+    auto* b = known.get_if<bool>();
+    return b && *b == v;
+  };
+  if (a.kind == Kind::None) return known.is_none();
+  if (p.list) {
+    auto* ints = known.get_if<std::vector<ir::Expr>>();
+    return p.type == ParamType::Int && a.kind == Kind::Ints && ints && ints->size() == a.size &&
+           std::equal(ints->begin(), ints->end(), a.ints, [](ir::Expr e, int64_t v) { return e.is(v); });
+  }
+  switch (p.type) {
+    case ParamType::Scalar:
+    case ParamType::Tensor: {
+      auto number = number_of(a);
+      if (!number || number->isComplex()) return false;
+      if (number->isBoolean()) return is_bool(number->toBool());
+      return number->isFloatingPoint() ? is_double(number->toDouble()) : is_int(number->toLong());
+    }
+    case ParamType::Int: return a.kind == Kind::Int && is_int(a.integer);
+    case ParamType::Float: return a.kind == Kind::Double && is_double(a.real);
+    case ParamType::Bool: return a.kind == Kind::Bool && is_bool(a.integer != 0);
+    case ParamType::DType: {
+      auto* d = known.get_if<DType>();
+      return a.kind == Kind::DType && d && *d == static_cast<DType>(a.integer);
+    }
+    case ParamType::Str: {
+      auto* text = known.get_if<std::string>();
+      return a.kind == Kind::String && text && *text == std::string_view(a.chars, a.size);
+    }
+    default: return false;
+  }
 }
 
 }  // namespace brasa::eager

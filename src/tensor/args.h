@@ -45,5 +45,7 @@ class Defaults {
 /// A literal argument as the IR has it, in the form that the parameter asks for; brasa::Error if it does not fit.
 ir::Arg literal(const CallArg& arg, const ir::Param& param, const ops::Row& row);
 ir::Arg literal(const Scalar& s);
+/// Whether that literal is `known`, found without making it; false also where that takes too long to say.
+bool surely_equal(const CallArg& arg, const ir::Param& param, const ir::Arg& known);
 
 }  // namespace brasa::eager

@@ -131,6 +131,13 @@ Operator& op(std::string_view name) {
   return op(*row);
 }
 
+Operator& Operator::backward(const std::vector<bool>& needs, const std::vector<bool>& given) {
+  std::lock_guard lock(mutex_);
+  Operator*& known = backwards_[{needs, given}];
+  if (!known) known = &op(transforms::vjp_row(row_, needs, given));
+  return *known;
+}
+
 namespace {
 
 // A call's arguments, split into what selects the program (words) and what it runs on (inputs).

@@ -39,6 +39,8 @@ class Operator {
   /// The program for these literal arguments (as words); `make` builds it if it is new.
   template <class F>
   const RowProgram& program(const Words& words, F make);
+  /// The derived operator of the operands' cotangents (see transforms::vjp_row).
+  Operator& backward(const std::vector<bool>& needs, const std::vector<bool>& given);
   /// Set where the row's composition must know its numbers (pow with a literal exponent, arange): they become literals.
   std::atomic<bool> literal_numbers{false};
 
@@ -55,6 +57,7 @@ class Operator {
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;
   std::map<std::vector<uint64_t>, std::unique_ptr<Known>> programs_;
+  std::map<std::pair<std::vector<bool>, std::vector<bool>>, Operator*> backwards_;
 };
 
 /// By position in the table, as brasa-gen numbers rows.

@@ -38,10 +38,10 @@ Storage* Storage::alias(Storage* of) {
   return s;
 }
 
-Storage* Storage::recorded(size_t bytes, Recorder* recorder) {
+Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot) {
   auto* s = new Storage;
   s->bytes_ = bytes;
-  s->recorder_ = recorder;
+  s->set_recorder(recorder, slot);
   return s;
 }
 

@@ -6,6 +6,7 @@
 
 #include <brasa/tensor.h>
 
+#include "support/pooled.h"
 #include "support/small_vector.h"
 
 namespace brasa {
@@ -19,7 +20,7 @@ struct ViewInfo;
 }
 
 /// Memory that tensors share, and its version: the number of writes, which views share too.
-class Storage {
+class Storage : Pooled {
  public:
   /// From the device's allocator.
   static Storage* make(size_t bytes);
@@ -27,8 +28,8 @@ class Storage {
   static Storage* borrow(void* data, size_t bytes, std::function<void(void*)> deleter);
   /// The same memory with a version of its own.
   static Storage* alias(Storage* of);
-  /// Without memory until the recorder gives it some (see recorder.h).
-  static Storage* recorded(size_t bytes, Recorder* recorder);
+  /// Without memory until the recorder gives it some (see recorder.h), which finds it again by `slot`.
+  static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot);
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
@@ -46,10 +47,17 @@ class Storage {
 
   /// Who holds the value of a storage without memory; null otherwise.
   Recorder* recorder() const { return recorder_; }
+  /// The recorder's number for it.
+  uint32_t recorder_slot() const { return recorder_slot_; }
   /// Makes (more) memory, keeping what was there. Ends a recording of this storage.
   void allocate(size_t bytes);
   /// Says that the present value is with `recorder`, whatever the memory holds.
-  void set_recorder(Recorder* recorder) { recorder_ = recorder; }
+  void set_recorder(Recorder* recorder, uint32_t slot) {
+    recorder_ = recorder;
+    recorder_slot_ = slot;
+  }
+  /// The present value is in the memory.
+  void end_recording() { recorder_ = nullptr; }
   /// Gives up the memory, for an executable that hands its own over. `deleter` frees it.
   void adopt(void* data, size_t bytes, std::function<void(void*)> deleter);
 
@@ -59,6 +67,7 @@ class Storage {
   void free_memory();
 
   std::atomic<uint32_t> references_{1}, version_{0};
+  uint32_t recorder_slot_ = 0;
   void* data_ = nullptr;
   size_t bytes_ = 0;
   Recorder* recorder_ = nullptr;
@@ -90,7 +99,7 @@ class StorageRef {
   Storage* p_ = nullptr;
 };
 
-struct TensorImpl final : detail::TensorImplBase {
+struct TensorImpl final : detail::TensorImplBase, Pooled {
   StorageRef storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 0;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "support/pooled.h"
 #include "tensor/args.h"
 #include "tensor/dispatch.h"
 
@@ -23,7 +24,7 @@ struct ViewPlan {
 };
 
 /// What a view knows of where it comes from. The row with its arguments (the first of which stands for `parent`) replays it.
-struct ViewInfo {
+struct ViewInfo : Pooled {
   Tensor parent, base;  // base: the tensor at the end of the chain of parents
   const ops::Row* row = nullptr;
   std::shared_ptr<const ArgStore> args;

@@ -7,6 +7,7 @@
 
 #include <brasa/autograd.h>
 
+#include "support/pooled.h"
 #include "tensor/tensor_impl.h"
 
 namespace brasa::autograd {
@@ -23,7 +24,7 @@ struct RetainSlot {
 };
 
 /// What a tensor that takes part in autograd has besides its memory.
-struct AutogradMeta {
+struct AutogradMeta : Pooled {
   Tensor grad;
   std::shared_ptr<Node> grad_fn;
   uint32_t output_nr = 0;
@@ -55,7 +56,7 @@ struct ResultMeta {
 
 namespace brasa::autograd {
 
-struct Node::Internals {
+struct Node::Internals : Pooled {
   std::vector<ResultMeta> results;  // of the forward operator: what gradients must look like
   std::vector<std::pair<uint32_t, std::shared_ptr<HookList>>> tensor_hooks;
   std::vector<std::pair<uint32_t, std::shared_ptr<RetainSlot>>> retains;

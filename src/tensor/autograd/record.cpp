@@ -33,7 +33,7 @@ std::string second_time(const std::string& name) {
 }
 
 // Backward of a program: again a program, run on what was saved and the gradients.
-class ProgramNode final : public Node {
+class ProgramNode final : public Node, public Pooled {
  public:
   ProgramNode(const eager::Program& program, std::string name, std::vector<bool> needs)
       : program_(program), name_(std::move(name)), needs_(std::move(needs)) {}
@@ -86,9 +86,9 @@ class ProgramNode final : public Node {
 };
 
 // Backward of a row by its derived row, for calls that a recorder kept: the arguments are snapshots.
-class RowNode final : public Node {
+class RowNode final : public Node, public Pooled {
  public:
-  RowNode(const eager::Operator& op, std::shared_ptr<eager::ArgStore> args, std::vector<bool> needs)
+  RowNode(eager::Operator& op, std::shared_ptr<eager::ArgStore> args, std::vector<bool> needs)
       : op_(op), args_(std::move(args)), needs_(std::move(needs)) {}
   std::string name() const override { return op_.backward_name(); }
 
@@ -109,7 +109,7 @@ class RowNode final : public Node {
     const auto& params = op_.row().schema.params;
     for (size_t i = args.size(); i < params.size(); ++i) args.push_back(defaults.of(params[i]));
     args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
-    std::vector<Tensor> results = eager::call_list(eager::op(transforms::vjp_row(op_.row(), needs_, given)), args);
+    std::vector<Tensor> results = eager::call_list(op_.backward(needs_, given), args);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
       if (needs_[i]) out[i] = std::move(results[k++]);
     return out;
@@ -121,13 +121,13 @@ class RowNode final : public Node {
   }
 
  private:
-  const eager::Operator& op_;
+  eager::Operator& op_;
   std::shared_ptr<eager::ArgStore> args_;
   std::vector<bool> needs_;
 };
 
 // Backward of a view: its movements the other way.
-class ViewNode final : public Node {
+class ViewNode final : public Node, public Pooled {
  public:
   ViewNode(std::string name, std::shared_ptr<const eager::ViewPlan> plan)
       : name_(std::move(name)), plan_(std::move(plan)) {}

@@ -1,0 +1,75 @@
+#include "support/pooled.h"
+
+#include <new>
+#include <utility>
+
+namespace brasa {
+namespace {
+
+// Sanitizers see a use after the end only in memory that goes back to the system.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kPool = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kPool = false;
+#else
+constexpr bool kPool = true;
+#endif
+#else
+constexpr bool kPool = true;
+#endif
+
+constexpr size_t kStep = 16, kLargest = 512, kMostBlocks = 4096;
+
+struct Block {
+  Block* next;
+};
+
+// Trivial, so that it can be read while the thread's other objects are destroyed.
+struct Lists {
+  Block* first[kLargest / kStep + 1];
+  size_t count[kLargest / kStep + 1];
+  bool open, closed;
+};
+thread_local constinit Lists lists{};
+
+struct Guard {
+  ~Guard() {
+    lists.closed = true;
+    for (Block*& first : lists.first)
+      while (first) ::operator delete(std::exchange(first, first->next));
+  }
+};
+
+}  // namespace
+
+void* pool_allocate(size_t bytes) {
+  size_t c = (bytes + kStep - 1) / kStep;
+  if (kPool && bytes <= kLargest) {
+    if (Block* b = lists.first[c]) {
+      lists.first[c] = b->next;
+      --lists.count[c];
+      return b;
+    }
+    return ::operator new(c * kStep);
+  }
+  return ::operator new(bytes);
+}
+
+void pool_deallocate(void* p, size_t bytes) noexcept {
+  size_t c = (bytes + kStep - 1) / kStep;
+  if (!kPool || bytes > kLargest || lists.closed || lists.count[c] == kMostBlocks) {
+    ::operator delete(p);
+    return;
+  }
+  if (!lists.open) {
+    thread_local Guard guard;
+    lists.open = true;
+  }
+  auto* b = static_cast<Block*>(p);
+  b->next = lists.first[c];
+  lists.first[c] = b;
+  ++lists.count[c];
+}
+
+}  // namespace brasa
