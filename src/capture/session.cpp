@@ -8,6 +8,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/args.h"
+#include "tensor/geometry.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -38,6 +39,23 @@ Sizes contiguous_strides(const Sizes& sizes) {
   }
   return strides;
 }
+
+// Of tensors that share memory.
+bool same_place(const TensorImpl& a, const TensorImpl& b) {
+  return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
+}
+
+// How a tensor lies in a storage whose value begins at `origin`, as arguments of as_strided.
+class Geometry {
+ public:
+  Geometry(const TensorImpl& t, int64_t origin)
+      : args_{CallArg(), IntArrayRef(t.sizes.data(), t.sizes.size()), IntArrayRef(t.strides.data(), t.strides.size()),
+              CallArg(t.offset - origin)} {}
+  std::span<const CallArg> args() const { return args_; }
+
+ private:
+  CallArg args_[4];
+};
 
 // A call whose tensors have numbers. The operand of a view's chain stands in for the first argument, which is empty.
 struct Numbered {
@@ -201,6 +219,13 @@ bool Session::covers(const Held& held, const TensorImpl& t) const {
   return held.dtype == t.dtype && held.offset == t.offset && held.sizes == t.sizes && held.strides == t.strides;
 }
 
+// Whether the held value has all elements that the tensor looks at.
+bool Session::holds(const Held& held, const TensorImpl& t) const {
+  int64_t begin = t.offset - held.offset;
+  return held.dtype == t.dtype && is_row_major(held.sizes, held.strides) && begin >= 0 &&
+         begin + extent_of(t.sizes, t.strides) <= product(held.sizes);
+}
+
 Session::Held* Session::held(const Storage& storage) {
   return storage.recorder() == this ? &held_[storage.recorder_slot()] : nullptr;
 }
@@ -219,12 +244,8 @@ Number Session::number_of(const Tensor& t) {
 Number Session::input_number(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
   SmallVector<int, 2>& known = inputs_of_[impl.storage->root()];
-  for (int i : known) {
-    const TensorImpl& other = *impl_of(inputs_[i].tensor);
-    if (other.dtype == impl.dtype && other.offset == impl.offset && other.sizes == impl.sizes &&
-        other.strides == impl.strides)
-      return inputs_[i].number;
-  }
+  for (int i : known)
+    if (same_place(*impl_of(inputs_[i].tensor), impl)) return inputs_[i].number;
   Event event;
   event.guard = {InputGuard::Kind::Tensor, impl.dtype, impl.sizes, impl.strides, impl.weak};
   known.push_back(static_cast<int>(inputs_.size()));
@@ -236,6 +257,11 @@ Number Session::input_number(const Tensor& t) {
 Number Session::view_number(const Tensor& t) {
   const eager::ViewInfo* view = impl_of(t)->view.get();
   if (!view) {
+    if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
+      static const ops::Row& row = ops::at("aten::as_strided");
+      Geometry g(*impl_of(t), known->offset);
+      return follow(row, g.args(), known->value);
+    }
     materialise("a tensor that shares memory with a recorded one without being its view");
     return input_number(t);
   }
@@ -276,7 +302,9 @@ void Session::put(const Tensor& target, Number value) {
   keep_snapshots(impl.storage.get());
   if (!held(*impl.storage.get())) {
     auto shared = inputs_of_.find(impl.storage->root());
-    if (shared != inputs_of_.end() && shared->second.size() > 1) {
+    const TensorImpl& base = *impl_of(impl.view ? impl.view->base : target);
+    if (shared != inputs_of_.end() &&
+        (shared->second.size() > 1 || !same_place(*impl_of(inputs_[shared->second[0]].tensor), base))) {
       // Several inputs look at this memory; they must have been read before it changes.
       Tensor kept = make_recorded(value);
       materialise("a write to memory that several tensors share");
@@ -288,8 +316,22 @@ void Session::put(const Tensor& target, Number value) {
     return;
   }
   const eager::ViewInfo* view = impl.view.get();
-  BRASA_CHECK(view, "compile: a write through a tensor that shares memory with a recorded one without being its view");
   Event event;
+  if (!view) {
+    Held& known = hold(target);
+    if (!holds(known, impl)) {
+      Tensor kept = make_recorded(value);
+      materialise("a write through a tensor that shares memory with a recorded one without being its view");
+      return put(target, number_of(kept));
+    }
+    Geometry g(impl, known.offset);
+    event.row = &transforms::put_row(ops::at("aten::as_strided"), 0);
+    ir::Value whole[] = {numbered(known.value)};
+    event.args = Numbered{ops::at("aten::as_strided"), g.args(), whole, true}.node_args();
+    event.args.push_back(ir::Arg(numbered(value)));
+    known.value = follow(std::move(event));
+    return;
+  }
   event.row = &transforms::put_row(*view->row, view->result);
   auto args = view->args->args();
   event.args = Numbered{*view->row, args, operands(args, number_of(view->parent)), true}.node_args();

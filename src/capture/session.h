@@ -74,6 +74,7 @@ class Session final : public Recorder {
   Number follow(const ops::Row& row, std::span<const CallArg> args, Number first = kNoNumber);
   Tensor make_recorded(Number n);
   bool covers(const Held& held, const TensorImpl& t) const;
+  bool holds(const Held& held, const TensorImpl& t) const;
   void fork(const Event* came);
   Held* held(const Storage& storage);
   Held& hold(const Tensor& t);

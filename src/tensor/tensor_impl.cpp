@@ -31,10 +31,8 @@ Storage* Storage::borrow(void* data, size_t bytes, std::function<void(void*)> de
 
 Storage* Storage::alias(Storage* of) {
   auto* s = new Storage;
-  of->retain();
-  s->owner_ = of;
-  s->data_ = of->data_;
-  s->bytes_ = of->bytes_;
+  s->owner_ = of->owner();
+  s->owner_->retain();
   return s;
 }
 
@@ -46,9 +44,7 @@ Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot) {
 }
 
 void Storage::free_memory() {
-  if (owner_) {
-    std::exchange(owner_, nullptr)->release();
-  } else if (deleter_) {
+  if (deleter_) {
     if (*deleter_) (*deleter_)(data_);
     deleter_.reset();
   } else {
@@ -57,9 +53,13 @@ void Storage::free_memory() {
   data_ = nullptr;
 }
 
-Storage::~Storage() { free_memory(); }
+Storage::~Storage() {
+  free_memory();
+  if (owner_) owner_->release();
+}
 
 void Storage::allocate(size_t bytes) {
+  if (owner_) return owner_->allocate(bytes);
   void* fresh = runtime::cpu::allocate(bytes);
   if (data_ && fresh) std::memcpy(fresh, data_, std::min(bytes, bytes_));
   free_memory();
@@ -69,6 +69,7 @@ void Storage::allocate(size_t bytes) {
 }
 
 void Storage::adopt(void* data, size_t bytes, std::function<void(void*)> deleter) {
+  if (owner_) return owner_->adopt(data, bytes, std::move(deleter));
   free_memory();
   data_ = data;
   bytes_ = bytes;

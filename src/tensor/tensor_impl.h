@@ -26,7 +26,7 @@ class Storage : Pooled {
   static Storage* make(size_t bytes);
   /// The caller's memory.
   static Storage* borrow(void* data, size_t bytes, std::function<void(void*)> deleter);
-  /// The same memory with a version of its own.
+  /// The same memory with a version of its own. Whatever happens to the memory, recordings too, happens to both.
   static Storage* alias(Storage* of);
   /// Without memory until the recorder gives it some (see recorder.h), which finds it again by `slot`.
   static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot);
@@ -38,32 +38,33 @@ class Storage : Pooled {
   uint32_t use_count() const { return references_.load(std::memory_order_relaxed); }
 
   /// Null while a recorder has not materialised it, and for 0 bytes.
-  void* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
+  void* data() const { return root()->data_; }
+  size_t bytes() const { return root()->bytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
   /// The storage that owns the memory.
-  const Storage* root() const { return owner_ ? owner_->root() : this; }
+  const Storage* root() const { return owner_ ? owner_ : this; }
 
   /// Who holds the value of a storage without memory; null otherwise.
-  Recorder* recorder() const { return recorder_; }
+  Recorder* recorder() const { return root()->recorder_; }
   /// The recorder's number for it.
-  uint32_t recorder_slot() const { return recorder_slot_; }
+  uint32_t recorder_slot() const { return root()->recorder_slot_; }
   /// Makes (more) memory, keeping what was there. Ends a recording of this storage.
   void allocate(size_t bytes);
   /// Says that the present value is with `recorder`, whatever the memory holds.
   void set_recorder(Recorder* recorder, uint32_t slot) {
-    recorder_ = recorder;
-    recorder_slot_ = slot;
+    owner()->recorder_ = recorder;
+    owner()->recorder_slot_ = slot;
   }
   /// The present value is in the memory.
-  void end_recording() { recorder_ = nullptr; }
+  void end_recording() { owner()->recorder_ = nullptr; }
   /// Gives up the memory, for an executable that hands its own over. `deleter` frees it.
   void adopt(void* data, size_t bytes, std::function<void(void*)> deleter);
 
  private:
   Storage() = default;
   ~Storage();
+  Storage* owner() { return owner_ ? owner_ : this; }
   void free_memory();
 
   std::atomic<uint32_t> references_{1}, version_{0};
@@ -71,7 +72,7 @@ class Storage : Pooled {
   void* data_ = nullptr;
   size_t bytes_ = 0;
   Recorder* recorder_ = nullptr;
-  Storage* owner_ = nullptr;
+  Storage* owner_ = nullptr;  // of an alias, which has nothing but its version
   std::unique_ptr<std::function<void(void*)>> deleter_;
 };
 

@@ -1,6 +1,4 @@
-#include <brasa/brasa.h>
-#include <brasa/compile.h>
-#include <gtest/gtest.h>
+#include "values.h"
 
 namespace brasa {
 namespace {
@@ -16,18 +14,6 @@ class Compile : public ::testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Backends, Compile, ::testing::Values("interpreter", "inductor", "eager", "aot_eager"),
                          [](const auto& info) { return std::string(info.param); });
-
-Tensor numbers(IntArrayRef sizes) {
-  int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
-  return (arange(n, kFloat32) * 0.37 + 0.1).sin().reshape(sizes);
-}
-
-void expect_close(const Tensor& a, const Tensor& b) {
-  ASSERT_EQ(a.sizes(), b.sizes());
-  ASSERT_EQ(a.scalar_type(), b.scalar_type());
-  EXPECT_TRUE(allclose(a, b, 1e-5, 1e-6)) << a << "\n" << b;
-}
 
 TEST_P(Compile, PointwiseAndReduction) {
   auto f = [](const Tensor& x, const Tensor& y) { return ((x * y + 1).tanh() * x).sum({1}); };

@@ -235,10 +235,10 @@ const Tensor& Tensor::_base() const {
 bool Tensor::is_inference() const { return checked_impl(*this)->inference; }
 
 Tensor Tensor::data() const {
-  const TensorImpl* impl = checked_impl(*this);
-  if (impl->storage->recorder()) impl->materialise("data()");
-  return make_tensor(StorageRef(Storage::alias(impl->storage.get())), impl->dtype, impl->sizes, impl->strides,
-                     impl->offset);
+  checked_impl(*this);
+  Tensor out = eager::detached(*this);
+  impl_of(out)->storage = StorageRef(Storage::alias(impl_of(*this)->storage.get()));
+  return out;
 }
 
 void Tensor::set_data(const Tensor& o) const {

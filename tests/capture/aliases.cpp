@@ -1,0 +1,68 @@
+// Tensors that share memory without being views of each other: data(), set_data, as_strided.
+#include "values.h"
+
+namespace brasa {
+namespace {
+
+TEST(Aliases, AWriteThroughDataIsSeenByTheTensor) {
+  auto f = [](const Tensor& p, const Tensor& d) {
+    NoGradGuard guard;
+    p.data().sub_(d * 0.1);
+    return p.sum();
+  };
+  auto g = compile(f);
+  Tensor a = numbers({3, 4}).clone().requires_grad_(), b = a.detach().clone().requires_grad_(), d = numbers({3, 4}) + 2;
+  for (int i = 0; i < 3; ++i) expect_close(g(a, d), f(b, d));
+  expect_close(a.detach(), b.detach());
+}
+
+TEST(Aliases, WritesThroughBothReachOneMemory) {
+  auto f = [](const Tensor& p) {
+    p.data().mul_(2);
+    p.add_(1);
+    p.data().narrow(0, 0, 1).zero_();
+    return p.data() * 3;
+  };
+  auto g = compile(f);
+  Tensor a = numbers({3, 4}).clone(), b = a.clone();
+  for (int i = 0; i < 2; ++i) expect_close(g(a), f(b));
+  expect_close(a, b);
+  EXPECT_EQ(g.explain().graphs.size(), 1u);
+}
+
+TEST(Aliases, DataOfARecordedTensor) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2, alias = y.data();
+    alias.add_(1);
+    return std::vector<Tensor>{y, alias, y.t().data()};
+  };
+  auto g = compile(f, {.fullgraph = true});
+  Tensor x = numbers({3, 4});
+  auto got = g(x), want = f(x);
+  for (size_t i = 0; i < 3; ++i) expect_close(got[i], want[i]);
+  got[0].zero_();
+  EXPECT_EQ(got[1].sum().item<float>(), 0);
+}
+
+TEST(Aliases, AnotherGeometryOfTheSameMemory) {
+  auto f = [](const Tensor& x, const Tensor& window) {
+    Tensor before = window.sum();
+    x.mul_(3);
+    Tensor y = window + 1;
+    window.sub_(1);
+    return std::vector<Tensor>{before, y, x * 1};
+  };
+  auto g = compile(f);
+  Tensor a = numbers({4, 4}).clone(), b = a.clone();
+  Tensor wa = empty({0}), wb = empty({0});
+  wa.set_data(a.select(0, 1));
+  wb.set_data(b.select(0, 1));
+  for (int i = 0; i < 2; ++i) {
+    auto got = g(a, wa), want = f(b, wb);
+    for (size_t k = 0; k < 3; ++k) expect_close(got[k], want[k]);
+  }
+  expect_close(a, b);
+}
+
+}  // namespace
+}  // namespace brasa
