@@ -62,6 +62,8 @@ class Compiled : public Executable {
   void run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
                  std::vector<double>& seconds) const;
   const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Batch>& batches() const { return batches_; }
+  const std::vector<Check>& checks() const { return checks_; }
   std::string text() const override { return text_; }
   const Report& report() const { return report_; }
 

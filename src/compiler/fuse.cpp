@@ -459,7 +459,8 @@ class Fuser {
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
     if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.has_reduced() != kc.domain.has_reduced())) return;
     if (path_around(p, c) || path_around(c, p)) return;
-    if (!aligned(kp, kc, d) || buffers(kp, kc) > kMaxBuffers) return;
+    // Of siblings the first may read the other one, through an earlier merge.
+    if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
     kp.domain = d;
     kp.roots.insert(kp.roots.end(), kc.roots.begin(), kc.roots.end());
     std::sort(kp.roots.begin(), kp.roots.end(), [](Node* a, Node* b) { return a->id < b->id; });

@@ -150,14 +150,15 @@ class Assembler {
           graph, buffers_, std::move(steps_), std::move(checks), plan_.arena_bytes, std::move(report),
           runtime::cuda::Device::get(),
           emulated_.empty() ? nullptr : std::make_unique<CudaCheck>(std::move(to_check_)));
-    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), batches(), std::move(checks),
+    std::vector<Batch> together = batches(checks);
+    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), std::move(together), std::move(checks),
                                       plan_.arena_bytes, std::move(report));
   }
 
  private:
   struct Use {
     Place place;
-    int64_t bytes;
+    std::optional<int64_t> bytes;  // where constant
     bool written;
   };
 
@@ -175,8 +176,10 @@ class Assembler {
     std::vector<Use> uses;
     for (size_t i = 0; i < places.size(); ++i) {
       bool out = i >= group.inputs.size();
-      uses.push_back(
-          {places[i], bytes_of(type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i])), out});
+      const ir::Type& t = type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i]);
+      std::optional<int64_t> bytes;
+      if (t.numel().is_constant()) bytes = bytes_of(t);
+      uses.push_back({places[i], bytes, out});
     }
     if (group.kind == GroupKind::Sort) {
       const ir::Node* n = group.outputs[0].node;
@@ -240,7 +243,7 @@ class Assembler {
     if (a.place.kind != Place::Arena) return true;
     if (!a.place.offset.is_constant() || !b.place.offset.is_constant()) return true;
     int64_t pa = a.place.offset.constant(), pb = b.place.offset.constant();
-    return pa < pb + b.bytes && pb < pa + a.bytes;
+    return (!b.bytes || pa < pb + *b.bytes) && (!a.bytes || pb < pa + *a.bytes);
   }
 
   bool independent(size_t a, size_t b) const {
@@ -250,12 +253,16 @@ class Assembler {
     return true;
   }
 
-  std::vector<Batch> batches() const {
+  // A step with a check ends its batch: what comes after it must not run where the check fails.
+  std::vector<Batch> batches(const std::vector<Compiled::Check>& checks) const {
+    std::vector<bool> checked(steps_.size());
+    for (const Compiled::Check& c : checks)
+      if (c.after < steps_.size()) checked[c.after] = true;
     std::vector<Batch> out;
     for (size_t s = 0; s < steps_.size();) {
       size_t end = s + 1;
       if (small_[s])
-        while (end < steps_.size() && small_[end] && end - s < 256) {
+        while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1]) {
           bool free = true;
           for (size_t a = s; a < end && free; ++a) free = independent(a, end);
           if (!free) break;

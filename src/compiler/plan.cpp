@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <unordered_map>
 
@@ -65,6 +66,12 @@ class Planner {
       bool itself = o.into >= 0 && o.value == graph_.inputs()[o.into].value;
       if (!itself) wanted.push_back({o.value, place, strides});
     }
+    for (const ir::Output& o : graph_.outputs())
+      if (auto it = producer_.find(o.value); !o.check.empty() && it != producer_.end()) checks_.push_back(it->second);
+    // What others read, copies too, has to be contiguous.
+    auto count = [&](Value v) {
+      return std::count_if(wanted.begin(), wanted.end(), [&](const Copy& c) { return c.value == v; });
+    };
     // Copies of inputs come first: what overwrites the input has to know of them.
     std::vector<size_t> into_inputs;
     auto copy = [&](const Copy& c) {
@@ -74,11 +81,16 @@ class Planner {
     };
     for (const Copy& c : wanted)
       if (ir::is_input(c.value)) copy(c);
-    for (const Copy& c : wanted)
-      if (!ir::is_input(c.value) && !direct(c.value, c.place, c.strides)) copy(c);
-    for (size_t g : into_inputs)
+    for (const Copy& c : wanted) {
+      if (ir::is_input(c.value)) continue;
+      bool fits = c.strides.empty() || count(c.value) == 1;
+      if (!fits || !direct(c.value, c.place, c.strides)) copy(c);
+    }
+    for (size_t g : into_inputs) {
       for (size_t r : readers(graph_.inputs()[copy_place_[g].index].value))
         if (r != g) after_[g].push_back(r);
+      after_[g].insert(after_[g].end(), checks_.begin(), checks_.end());
+    }
   }
 
   bool direct(Value v, const Place& place, const std::vector<Expr>& strides) {
@@ -87,25 +99,72 @@ class Planner {
     BRASA_ASSERT(it != producer_.end(), "nothing computes an output");
     Group& g = groups_[it->second];
     if (!strides.empty() && (!readers_[v].empty() || g.kind == GroupKind::Sort)) return false;
-    auto index = static_cast<size_t>(std::find(g.outputs.begin(), g.outputs.end(), v) - g.outputs.begin());
     if (place.kind == Place::Input) {
       Value old = graph_.inputs()[place.index].value;
       if (graph_.inputs()[place.index].strides.size() && strides.empty() && !readers_[v].empty()) return false;
-      std::vector<size_t> others = readers_[old];
-      bool own = std::find(others.begin(), others.end(), it->second) != others.end();
-      std::erase(others, it->second);
-      if (own && !same_elements(g, old)) return false;
-      // All others read the old value first.
+      // All others read the old value first, and where a check fails nothing has been overwritten.
+      std::vector<size_t> before = readers_[old];
+      bool own = std::erase(before, it->second) > 0;
+      before.insert(before.end(), checks_.begin(), checks_.end());
       std::vector<bool> follow = following(it->second);
-      for (size_t r : others)
-        if (follow[r]) return false;
-      for (size_t r : others) {
-        after_[it->second].push_back(r);
-      }
+      for (size_t b : before)
+        if (b == it->second || follow[b]) return false;
+      if (own && !(same_elements(g, old) && order_stores(g, v, place))) return false;
+      after_[it->second].insert(after_[it->second].end(), before.begin(), before.end());
     }
+    auto index = static_cast<size_t>(std::find(g.outputs.begin(), g.outputs.end(), v) - g.outputs.begin());
     g.output_strides[index] = strides;
     place_[v] = place;
     return true;
+  }
+
+  // Puts the outputs of a group, of which `v` and those placed before overwrite inputs, in an order in which every input is
+  // loaded before it is overwritten: by the output itself, or an earlier one. False if there is none.
+  bool order_stores(Group& g, Value v, const Place& place) const {
+    size_t n = g.outputs.size();
+    std::vector<Value> overwritten(n);  // the group's input that output k overwrites
+    for (size_t k = 0; k < n; ++k) {
+      auto it = place_.find(g.outputs[k]);
+      const Place* p = g.outputs[k] == v ? &place : it != place_.end() ? &it->second : nullptr;
+      if (!p || p->kind != Place::Input) continue;
+      for (size_t i = 0; i < g.inputs.size(); ++i)
+        if (g.inputs[i] == graph_.inputs()[p->index].value) overwritten[k] = g.graph->inputs()[i].value;
+    }
+    std::vector<std::vector<bool>> reads(n, std::vector<bool>(g.graph->nodes().size()));  // by output and node
+    for (size_t k = 0; k < n; ++k) {
+      reads[k][g.graph->outputs()[k].value.node->id] = true;
+      for (size_t id = reads[k].size(); id-- > 0;)
+        if (reads[k][id]) g.graph->nodes()[id]->for_each_input([&](Value o) { reads[k][o.node->id] = true; });
+    }
+    std::vector<size_t> order, left(n);
+    std::iota(left.begin(), left.end(), size_t{0});
+    while (!left.empty()) {
+      auto fits = [&](size_t k) {
+        if (!overwritten[k]) return true;
+        size_t id = overwritten[k].node->id;
+        auto loads = [&](size_t o) { return reads[o][id]; };
+        return loads(k) || std::any_of(order.begin(), order.end(), loads) ||
+               std::none_of(left.begin(), left.end(), loads);
+      };
+      auto next = std::find_if(left.begin(), left.end(), fits);
+      if (next == left.end()) return false;
+      order.push_back(*next);
+      left.erase(next);
+    }
+    auto reordered = [&](auto& list) {
+      auto from = list;
+      for (size_t k = 0; k < n; ++k) list[k] = from[order[k]];
+    };
+    reordered(g.outputs);
+    reordered(g.output_strides);
+    reordered(g.graph->outputs());
+    return true;
+  }
+
+  // The element at an index is made of those at the same index.
+  static bool keeps_index(const ir::Node* n) {
+    Prim p = prim_of(n);
+    return p == Prim::Pointwise || (p == Prim::Reshape && n->types[0].shape == type_of(n->arg<Value>(0)).shape);
   }
 
   // Every read of `old` in the group is of the element that the same iteration overwrites.
@@ -117,7 +176,7 @@ class Planner {
     for (const ir::Node* n : g.graph->nodes()) {
       bool reads = false;
       n->for_each_input([&](Value v) { reads |= v == in; });
-      if (reads && (prim_of(n) != Prim::Pointwise || !(n->types[0].shape == g.domain.dims))) return false;
+      if (reads && !(keeps_index(n) && n->types[0].shape == g.domain.dims)) return false;
     }
     // From there to the outputs only point-wise work on the whole domain.
     std::vector<bool> tainted(g.graph->nodes().size());
@@ -126,7 +185,7 @@ class Planner {
       bool reads = false;
       n->for_each_input([&](Value v) { reads |= tainted[v.node->id]; });
       if (!reads) continue;
-      if (prim_of(n) != Prim::Pointwise) return false;
+      if (!keeps_index(n)) return false;
       tainted[n->id] = true;
     }
     return type_of(in).shape == g.domain.dims;
@@ -308,6 +367,7 @@ class Planner {
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
   std::unordered_map<Value, Place> place_;
+  std::vector<size_t> checks_;              // groups whose results are checked
   std::vector<std::vector<size_t>> after_;  // by group: groups that must run before it
   std::unordered_map<size_t, Place> copy_place_;
   std::vector<size_t> order_;

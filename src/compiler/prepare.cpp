@@ -71,7 +71,8 @@ class Preparer {
       std::vector<Value> results = node(n);
       for (uint32_t i = 0; i < results.size(); ++i) map_.set({n, i}, results[i]);
     }
-    for (const ir::Output& o : graph_.outputs()) out_.graph->outputs().push_back({map_(o.value), o.into, o.check});
+    for (const ir::Output& o : graph_.outputs())
+      out_.graph->outputs().push_back({written(map_(o.value), o.into), o.into, o.check});
     return std::move(out_);
   }
 
@@ -79,6 +80,14 @@ class Preparer {
   Shape known(Shape shape) const {
     for (Expr& e : shape) e = facts_.known(e);
     return shape;
+  }
+
+  // An input that another input receives is copied, so that the plan has a value to keep where both are overwritten.
+  Value written(Value v, int into) {
+    if (into < 0 || !ir::is_input(v) || v == out_.graph->inputs()[into].value) return v;
+    v = ops::call("prim::reshape", {v, shape_of(v)});
+    out_.in_memory.insert(v);
+    return v;
   }
 
   static bool is_empty(const Shape& shape) {

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include "check.h"
+#include "compiler/compiled.h"
+#include "support/error.h"
+
+// Kernels that share memory: the order of their reads and writes.
+namespace brasa::compiler {
+namespace {
+
+using namespace testing;
+using ir::Value;
+using ops::operator+;
+using ops::operator-;
+using ops::operator*;
+using Values = std::vector<Value>;
+namespace prim = ops::prim;
+
+const In kVector{DType::Float32, {40}};
+
+TEST(Memory, AReductionIsReadAlongTheOtherDimension) {
+  for (int64_t n : {2, 5, 64})
+    check_both({{DType::Float32, {n, n}}}, [](const Values& v) {
+      Value e = ops::exp(v[0]), s = prim::reduce(v[0], {1}, "add");
+      Value t = prim::reduce(e * prim::broadcast(s, ops::shape_of(e), {1}) + v[0], {1}, "add");
+      return Values{e, t};
+    });
+}
+
+TEST(Memory, Swap) {
+  Options o;
+  for (bool symbolic : {false, true}) {
+    o.symbolic = symbolic;
+    o.into = {0, 1};
+    check({kVector, kVector}, [](const Values& v) { return Values{v[1], v[0]}; }, o);
+    check(
+        {{DType::Float32, {6, 7}, -2, 2, {1, 6}}, {DType::Float32, {6, 7}}},
+        [](const Values& v) { return Values{v[1], v[0]}; }, o);
+    o.into = {0, 1, 2};
+    check({kVector, kVector, kVector}, [](const Values& v) { return Values{v[1], v[2], v[0]}; }, o);
+    o.into = {0, -1, 1};
+    check({kVector, kVector}, [](const Values& v) { return Values{v[1], v[0], v[0]}; }, o);
+  }
+}
+
+TEST(Memory, Leapfrog) {
+  Options o;
+  o.into = {0, 1};
+  for (bool symbolic : {false, true}) {
+    o.symbolic = symbolic;
+    check({kVector, kVector}, [](const Values& v) { return Values{v[1], 2 * v[1] - v[0]}; }, o);
+  }
+  o.into = {1, 0};
+  check({kVector, kVector}, [](const Values& v) { return Values{2 * v[1] - v[0], v[1]}; }, o);
+}
+
+TEST(Memory, OneKernelReadsAllBeforeItWrites) {
+  Options o;
+  o.into = {0, 1};
+  for (int64_t n : {1, 40, 1000})
+    check(
+        {{DType::Float32, {n}}, {DType::Float32, {n}}, {DType::Float32, {n}}},
+        [](const Values& v) { return Values{2 * v[1] + v[2], 3 * v[0] + v[2]}; }, o);
+}
+
+TEST(Memory, KernelsOfSymbolicSizeWaitForEachOther) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts({100000});
+  {
+    ops::Builder builder(graph, facts);
+    Value x = graph.add_input({DType::Float32, {ir::Expr::size(0)}, false});
+    graph.add_output(prim::scan(prim::scan(x, 0, "add"), 0, "add"));
+  }
+  auto executable = compile(graph, facts, {});
+  auto* compiled = dynamic_cast<const Compiled*>(executable.get());
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(compiled->steps().size(), 2u);
+  EXPECT_EQ(compiled->batches().size(), 2u);
+}
+
+TEST(Memory, AFailedCheckLeavesInputsAlone) {
+  // x is raised by one where an index is used that is too large.
+  auto run = [](auto write) {
+    ir::Graph graph(ir::Level::Primitives);
+    Value x = graph.add_input({DType::Float32, {4}, false}), i = graph.add_input({DType::Int64, {3}, false});
+    ir::Facts facts;
+    {
+      ops::Builder builder(graph, facts);
+      Value small = prim::binary("lt", i, prim::full(4, {3}, DType::Int64));
+      graph.add_check(prim::reduce(small, {0}, "and"), "an index is too large");
+      graph.add_output(write(x, i), 0);
+    }
+    auto executable = compile(graph, facts, {});
+    float data[] = {1, 2, 3, 4};
+    int64_t index[] = {1, 9, 2}, four = 4, three = 3, one = 1;
+    std::vector<Operand> in = {{data, DType::Float32, {&four, 1}, {&one, 1}},
+                               {index, DType::Int64, {&three, 1}, {&one, 1}}};
+    EXPECT_THROW(executable->run(nullptr, in, {}), IndexError);
+    for (int k = 0; k < 4; ++k) EXPECT_EQ(data[k], k + 1.0f) << k;
+  };
+  run([](Value x, Value) { return x + 1; });
+  run([](Value x, Value i) { return prim::scatter(x, {i}, prim::full(1, {3}, DType::Float32), {0}, "add"); });
+  // What the check needs, and the write as well.
+  run([](Value x, Value i) {
+    return x + prim::convert(prim::broadcast(prim::reduce(i, {0}, "add"), {4}, {}), DType::Float32);
+  });
+}
+
+TEST(Memory, ACheckEndsItsBatch) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  {
+    ops::Builder builder(graph, facts);
+    Value x = graph.add_input({DType::Float32, {4, 4}, false}), y = graph.add_input({DType::Float32, {8}, false});
+    graph.add_check(prim::reduce(prim::binary("lt", y, prim::full(0.0, {8}, DType::Float32)), {0}, "and"), "negative");
+    graph.add_output(prim::reduce(x, {0}, "add"));
+    graph.add_output(x + 1, 0);
+  }
+  auto executable = compile(graph, facts, {});
+  auto* compiled = dynamic_cast<const Compiled*>(executable.get());
+  ASSERT_TRUE(compiled);
+  for (const Compiled::Check& c : compiled->checks())
+    for (const Batch& b : compiled->batches()) EXPECT_FALSE(c.after >= b.begin && c.after + 1 < b.end);
+}
+
+}  // namespace
+}  // namespace brasa::compiler
