@@ -96,20 +96,13 @@ std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
     if (auto* e = n->arg(0).get_if<Expr>()) return *e;
     return std::nullopt;
   }
-  if (p != Prim::Pointwise || n->args.size() != 2 || !n->arg(1).is<Value>()) return std::nullopt;
+  ops::Symbolic symbolic = p == Prim::Input ? nullptr : ops::row_of(*n).symbolic;
+  if (!symbolic) return std::nullopt;
   auto a = as_index(n->arg<Value>(0), index);
   if (!a) return std::nullopt;
   auto b = as_index(n->arg<Value>(1), index);
   if (!b) return std::nullopt;
-  const std::string& name = n->op->name();
-  if (name == "prim::add") return *a + *b;
-  if (name == "prim::sub") return *a - *b;
-  if (name == "prim::mul") return *a * *b;
-  // Division truncates; it is the floor where nothing is negative.
-  bool floors = (*a)->min >= 0 && (*b)->min >= 1;
-  if (name == "prim::div" && floors) return floordiv(*a, *b);
-  if (name == "prim::rem" && floors) return mod(*a, *b);
-  return std::nullopt;
+  return symbolic(*a, *b);
 }
 
 Value Expressions::pad(const Node* n, const Index& index, Value mask) {

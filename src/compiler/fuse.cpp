@@ -37,18 +37,7 @@ std::string_view name(GroupKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-int work_of(const Node* n) {
-  static const auto* work = new std::unordered_map<std::string_view, int>{
-      {"prim::div", 4},     {"prim::sqrt", 4},    {"prim::rsqrt", 4},    {"prim::rem", 10},  {"prim::exp", 10},
-      {"prim::exp2", 8},    {"prim::expm1", 12},  {"prim::log", 12},     {"prim::log2", 12}, {"prim::log10", 12},
-      {"prim::log1p", 14},  {"prim::sin", 14},    {"prim::cos", 14},     {"prim::tan", 20},  {"prim::asin", 16},
-      {"prim::acos", 16},   {"prim::atan", 16},   {"prim::sinh", 16},    {"prim::cosh", 16}, {"prim::tanh", 14},
-      {"prim::asinh", 20},  {"prim::acosh", 20},  {"prim::atanh", 20},   {"prim::erf", 16},  {"prim::erfc", 20},
-      {"prim::erfinv", 30}, {"prim::lgamma", 40}, {"prim::digamma", 40}, {"prim::pow", 30},  {"prim::atan2", 20},
-      {"prim::philox", 40}};
-  auto it = work->find(n->op->name());
-  return it == work->end() ? 1 : it->second;
-}
+int work_of(const Node* n) { return ops::row_of(*n).work; }
 
 namespace {
 

@@ -2,49 +2,23 @@
 
 #include <vector>
 
-#include "ir/graph.h"
+#include "ops/index.h"
 
-// What each primitive does to indices: the algebra that fusion and lowering share.
+// What each primitive does to indices, as fusion and lowering ask it.
 namespace brasa::compiler {
 
-using Index = std::vector<ir::Expr>;
+using ops::delinearise;
+using ops::Index;
+using ops::linearise;
+using ops::reshaped;
+using Prim = ops::Kind;
+using ops::is_leaf;
+using ops::is_view;
 
-enum class Prim : uint8_t {
-  Input,
-  Full,
-  Iota,
-  SizeValue,
-  Pointwise,
-  Broadcast,
-  Reshape,
-  Transpose,
-  Slice,
-  Reverse,
-  Window,
-  Pad,
-  Concat,
-  Gather,
-  Scatter,
-  Reduce,
-  ArgReduce,
-  Scan,
-  Sort,
-  Dot,
-  Convolution,
-};
-
-/// brasa::Error for one that the compiler has no lowering for.
+/// What a node of a graph of primitives does; brasa::InternalError for a composed row.
 Prim prim_of(const ir::Node* n);
 inline Prim prim_of(ir::Value v) { return prim_of(v.node); }
-/// A movement primitive that reads one element of its one operand for each of the result, at a computed index.
-inline bool is_view(Prim p) { return p >= Prim::Broadcast && p <= Prim::Window; }
-/// A value without memory of its own: no data, or an index alone decides.
-inline bool is_leaf(Prim p) { return p == Prim::Full || p == Prim::Iota || p == Prim::SizeValue; }
 
-ir::Expr linearise(const Index& index, const ir::Shape& shape);
-Index delinearise(ir::Expr linear, const ir::Shape& shape);
-/// The index in a tensor of shape `from` of the element that is at `index` in shape `to`, both row-major over the same elements.
-Index reshaped(const Index& index, const ir::Shape& to, const ir::Shape& from);
 /// Where a view (is_view) reads its operand for its result at `index`.
 Index view_index(const ir::Node* n, const Index& index);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/lowering.h"
+#include "ops/combiner.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -185,17 +186,10 @@ class Loops {
 
   // What does not change a result of the combiner.
   Value identity(const std::string& combiner, DType t) {
-    LoopBuilder& b = l_.b();
-    int64_t bits = 8 * size_of(t);
-    bool sign = is_signed(t), real = is_floating(t), truth = t == DType::Bool;
-    if (combiner == "add" || combiner == "or") return real ? b.constant(0.0, t) : b.constant(int64_t{0}, t);
-    if (combiner == "mul") return real ? b.constant(1.0, t) : b.constant(int64_t{1}, t);
-    if (combiner == "and") return b.constant(int64_t{truth ? 1 : -1}, t);
-    bool greatest = combiner == "max";
-    if (real) return b.constant(greatest ? -INFINITY : INFINITY, t);
-    if (truth) return b.constant(int64_t{greatest ? 0 : 1}, t);
-    int64_t least = sign ? -(int64_t{1} << (bits - 2)) * 2 : 0;
-    return b.constant(greatest ? least : sign ? -(least + 1) : (int64_t{1} << bits) - 1, t);
+    ops::Number n = ops::identity(combiner, t);
+    if (is_floating(t)) return l_.b().constant(n.as_double(), t);
+    const ir::Arg& literal = n.arg();
+    return l_.b().constant(literal.is<bool>() ? int64_t{literal.get<bool>()} : literal.get<Expr>().constant(), t);
   }
 
   const Group& g_;

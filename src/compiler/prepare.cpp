@@ -5,6 +5,7 @@
 
 #include "compiler/indexing.h"
 #include "ops/algebra.h"
+#include "ops/combiner.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -373,19 +374,7 @@ class Preparer {
     return prim::convert(prim::reshape(out, result), t);
   }
 
-  Value identity(const std::string& combiner, DType t) {
-    bool real = is_floating(t);
-    int64_t bits = 8 * size_of(t);
-    int64_t least = is_signed(t) ? static_cast<int64_t>(~uint64_t{0} << (bits - 1)) : 0;
-    int64_t most = is_signed(t) ? ~least : (int64_t{1} << (bits < 64 ? bits : 63)) - 1;
-    if (t == DType::Bool)
-      return ops::scalar(ops::Number(combiner == "mul" || combiner == "min" || combiner == "and"), t);
-    if (combiner == "mul") return ops::scalar(1, t);
-    if (combiner == "and") return ops::scalar(ops::Number(int64_t{-1}), t);
-    if (combiner == "max") return ops::scalar(real ? ops::Number(-INFINITY) : ops::Number(least), t);
-    if (combiner == "min") return ops::scalar(real ? ops::Number(INFINITY) : ops::Number(most), t);
-    return ops::scalar(0, t);
-  }
+  Value identity(const std::string& combiner, DType t) { return ops::scalar(ops::identity(combiner, t), t); }
 
   // In two steps where one would leave threads without work; an absent Value where it would not.
   Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner) {

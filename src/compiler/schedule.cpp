@@ -282,7 +282,7 @@ class Scheduler {
     Index at = index;
     for (;;) {
       Prim p = prim_of(v);
-      if (p == Prim::Pointwise && v.node->op->name() == "prim::convert") {
+      if (p == Prim::Pointwise && v.node->op == &ops::at("prim::convert")) {
         v = v.node->arg<Value>(0);
       } else if (is_view(p)) {
         at = view_index(v.node, at);

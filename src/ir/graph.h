@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,11 +33,22 @@ struct Type {
 };
 void append_to(std::string& out, const Type& t);  // "f32[s0, 64]", "i64[]!" for a weak one
 
+/// The level of a graph says which nodes are legal in it (see legality.h).
+enum class Level : uint8_t { Operators, Primitives, Loops };
+std::string_view name(Level level);
+
 /// What every row of an operator table has. The folders above add what their level needs.
 struct Op {
   Schema schema;
   const std::string& name() const { return schema.name; }
   virtual ~Op() = default;
+
+  /// Whether graphs of this level may hold it.
+  virtual bool legal_at(Level) const { return true; }
+  /// The types of the results, where the arguments alone give them.
+  virtual std::optional<std::vector<Type>> infer(const Args&) const { return std::nullopt; }
+  /// f(a, b) = f(b, a), to the bit.
+  virtual bool commutes() const { return false; }
 };
 
 class Graph;
@@ -64,10 +76,6 @@ struct Node {
 };
 
 inline const Type& type_of(Value v) { return v.node->types[v.index]; }
-
-/// The level of a graph says which nodes are legal in it (see legality.h).
-enum class Level : uint8_t { Operators, Primitives, Loops };
-std::string_view name(Level level);
 
 struct Input {
   Value value;

@@ -204,28 +204,35 @@ Value operator/(const Number& a, Value b) {
 
 namespace {
 
+// Integers stay integers, wrapping as int64 does; what is only known when the graph runs becomes a value of the category.
 template <class F>
-Number on_numbers(const Number& a, const Number& b, F f) {
-  auto known = [](const Number& n) { return !n.is_value() && !n.is_size(); };
-  if (known(a) && known(b)) return Number(f(a.as_double(), b.as_double()));
-  return Number(f(scalar(a, DType::Float64), scalar(b, DType::Float64)));
+Number on_numbers(const Number& a, const Number& b, bool divides, F f) {
+  bool integer = !divides && is_integral(a.dtype(), true) && is_integral(b.dtype(), true);
+  if (!a.is_known() || !b.is_known()) {
+    DType t = integer ? DType::Int64 : promote(DType::Float64, promote(a.dtype(), b.dtype()));
+    return Number(f(scalar(a, t), scalar(b, t)));
+  }
+  if (integer)
+    return Number(static_cast<int64_t>(f(static_cast<uint64_t>(a.as_int()), static_cast<uint64_t>(b.as_int()))));
+  if (is_complex(a.dtype()) || is_complex(b.dtype())) return Number(f(a.as_complex(), b.as_complex()));
+  return Number(f(a.as_double(), b.as_double()));
 }
 
 }  // namespace
 
 Number operator+(const Number& a, const Number& b) {
-  return on_numbers(a, b, [](auto x, auto y) { return x + y; });
+  return on_numbers(a, b, false, [](auto x, auto y) { return x + y; });
 }
 Number operator-(const Number& a, const Number& b) {
-  return on_numbers(a, b, [](auto x, auto y) { return x - y; });
+  return on_numbers(a, b, false, [](auto x, auto y) { return x - y; });
 }
 Number operator*(const Number& a, const Number& b) {
-  return on_numbers(a, b, [](auto x, auto y) { return x * y; });
+  return on_numbers(a, b, false, [](auto x, auto y) { return x * y; });
 }
 Number operator/(const Number& a, const Number& b) {
-  return on_numbers(a, b, [](auto x, auto y) { return x / y; });
+  return on_numbers(a, b, true, [](auto x, auto y) { return x / y; });
 }
-Number operator-(const Number& a) { return Number(0.0) - a; }
+Number operator-(const Number& a) { return is_integral(a.dtype(), true) ? Number(0) - a : Number(-0.0) - a; }
 
 Value maximum(Value a, Value b) { return pointwise("max", a, b); }
 Value minimum(Value a, Value b) { return pointwise("min", a, b); }

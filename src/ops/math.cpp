@@ -248,26 +248,10 @@ void add_simple(Table& t) {
       .samples({{floats(3, 5).in(0.1, 2)}});
 }
 
-// ψ′ by reflection to x >= 0.5, six steps of its recurrence, and the asymptotic series of Abramowitz & Stegun 6.4.12.
-Value trigamma(Value x) {
-  Value low = lt(x, 0.5);
-  Value y = where(low, 1 - x, x);
-  Value r = zeros_like(x);
-  for (int i = 0; i < 6; ++i) {
-    r = r + 1 / (y * y);
-    y = y + 1;
-  }
-  Value w = 1 / (y * y);
-  r = r + (1 + 1 / (2 * y) + w * (1. / 6 - w * (1. / 30 - w * (1. / 42 - w / 30)))) / y;
-  Value s = kPi / sin(kPi * where(low, x, constant_like(x, 0.5)));
-  return where(low, s * s - r, r);
-}
-
 void add_gamma(Table& t) {
   t.op("aten::digamma(Tensor self) -> Tensor")
       .doc("The logarithmic derivative of Γ.")
       .composed_in_opmath([](Value x) { return prim::unary("digamma", to_float(x)); })
-      .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * trigamma(s.in(0))}; }))
       .samples({{floats(3, 5).in(0.5, 4)}, {ints(3).in(1, 4)}});
   t.alias("aten::special_digamma", "aten::digamma");
   t.alias("aten::special_psi", "aten::digamma");
@@ -308,10 +292,6 @@ void add_of_two(Table& t) {
   t.op("aten::nextafter(Tensor self, Tensor other) -> Tensor")
       .doc("The next representable number towards other.")
       .composed([](Value a, Value b) { return pointwise("nextafter", a, b); })
-      .vjp(own_derivative([](const Saved& s) {
-        return std::vector{where(ne(s.in(0), s.in(1)), s.ct(), zeros_like(s.ct())),
-                           where(ne(s.in(0), s.in(1)), zeros_like(s.ct()), s.ct())};
-      }))
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
       .doc("log(exp(self) + exp(other)).")

@@ -27,7 +27,19 @@ double Number::as_double() const {
   if (auto* d = arg_.get_if<double>()) return *d;
   if (auto* b = arg_.get_if<bool>()) return *b;
   if (auto* e = arg_.get_if<Expr>(); e && e->is_constant()) return static_cast<double>(e->constant());
+  if (arg_.is<std::complex<double>>()) fail("a real number was needed, but a complex one is given");
   fail("a number was needed while the graph is built, but it is only known when the graph runs");
+}
+
+int64_t Number::as_int() const {
+  if (auto* b = arg_.get_if<bool>()) return *b;
+  if (auto* e = arg_.get_if<Expr>(); e && e->is_constant()) return e->constant();
+  fail_internal("a number is no integer literal");
+}
+
+std::complex<double> Number::as_complex() const {
+  if (auto* c = arg_.get_if<std::complex<double>>()) return *c;
+  return as_double();
 }
 
 DType Number::dtype() const {

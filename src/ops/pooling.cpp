@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <limits>
 
+#include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -71,25 +71,13 @@ Value restored(Value x, bool unbatched) { return unbatched ? squeeze(x, 0) : x; 
 
 // --- max ---
 
-Number lowest(DType t) {
-  switch (t) {
-    case DType::UInt8:
-    case DType::Bool: return 0;
-    case DType::Int8: return int64_t{INT8_MIN};
-    case DType::Int16: return int64_t{INT16_MIN};
-    case DType::Int32: return int64_t{INT32_MIN};
-    case DType::Int64: return int64_t{INT64_MIN};
-    default: return -std::numeric_limits<double>::infinity();
-  }
-}
-
 struct MaxPool {
   Value windows, best;  // […, positions] with the window's dimensions merged; the first greatest one's position
 };
 
 MaxPool max_pooled(Value x, const Window& w) {
   auto n = static_cast<int64_t>(w.spatial());
-  Value v = merge_dims(windows_of(x, w, lowest(dtype_of(x))), n + 2, 2 * n + 1);
+  Value v = merge_dims(windows_of(x, w, identity(Combiner::Max, dtype_of(x))), n + 2, 2 * n + 1);
   return {v, prim::arg_reduce(v, n + 2, "max")};
 }
 
@@ -133,8 +121,9 @@ Value max_pool(Value x, Shape kernel, Shape stride, Shape padding, Shape dilatio
   Window w = window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
   bool unbatched;
   Value b = batched("max_pool", x, kSpatial, unbatched);
-  return restored(reduce(windows_of(b, w, lowest(dtype_of(x))), counted(kSpatial + 2, kSpatial), false, "max"),
-                  unbatched);
+  return restored(
+      reduce(windows_of(b, w, identity(Combiner::Max, dtype_of(x))), counted(kSpatial + 2, kSpatial), false, "max"),
+      unbatched);
 }
 
 // The first maximum of each window takes the window's gradient. Each element gathers from the windows that it lies in.
@@ -310,7 +299,7 @@ Value adaptive_avg_backward(Value g, Value x) {
     // A distinct constant, so that the chain below starts at a node of its own.
     Value start = prim::unary("neg", like), v = adaptive_windows(start, d, o, 0);
     Value wide = repeat_along(h, d + 1, size_of(v, d + 1));
-    if (v.node->op->name() == "prim::select") {
+    if (v.node->op == &at("prim::select")) {
       wide = prim::select(v.node->arg<Value>(0), wide, zeros_like(wide));
       v = v.node->arg<Value>(1);
     }
@@ -328,7 +317,7 @@ std::array<Value, 2> adaptive_max(Value x, Shape out) {
   Dims places;
   for (int64_t d = 0; d < kSpatial; ++d) {
     BRASA_CHECK(is_less(0, out[d]), "adaptive_max_pool: elements of output_size must be greater than 0, got ", out);
-    v = adaptive_windows(v, 2 + 2 * d, out[d], lowest(dtype_of(x)));
+    v = adaptive_windows(v, 2 + 2 * d, out[d], identity(Combiner::Max, dtype_of(x)));
     places.push_back(3 + 2 * d);
   }
   v = merge_dims(move_dims(v, places, counted(kSpatial + 2, kSpatial)), kSpatial + 2, 2 * kSpatial + 1);

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <limits>
 
+#include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -179,20 +179,6 @@ Value index_fill_tensor(Value x, int64_t dim, Value index, Value value) {
 
 // --- reductions into places ---
 
-Number identity(const std::string& how, DType t) {
-  bool integer = is_integral(t, true);
-  if (how == "prod") return 1;
-  if (how == "amax" && integer)
-    return t == DType::UInt8 || t == DType::Bool ? Number(0) : Number(-(int64_t{1} << (8 * size_of(t) - 1)));
-  if (how == "amin" && integer)
-    return t == DType::Bool    ? Number(1)
-           : t == DType::UInt8 ? Number(255)
-                               : Number(static_cast<int64_t>((uint64_t{1} << (8 * size_of(t) - 1)) - 1));
-  if (how == "amax") return -std::numeric_limits<double>::infinity();
-  if (how == "amin") return std::numeric_limits<double>::infinity();
-  return 0;
-}
-
 // Places that `indices` name reduced with the updates there ("sum", "prod", "mean", "amax", "amin"), with or without x's own value.
 Value reduced_into(const char* op, Value x, const std::vector<Value>& indices, Value updates, const Dims& dims,
                    const std::string& how, bool include_self) {
@@ -208,7 +194,7 @@ Value reduced_into(const char* op, Value x, const std::vector<Value>& indices, V
   if (!include_self) {
     Value hit = prim::scatter(full(false, shape_of(x), DType::Bool), indices,
                               full(true, shape_of(updates), DType::Bool), dims, "");
-    start = prim::select(hit, constant_like(x, identity(how, t)), x);
+    start = prim::select(hit, constant_like(x, identity(combiner, t)), x);
   }
   if (how != "mean") return prim::scatter(start, indices, updates, dims, combiner);
   DType wide = opmath(t);

@@ -6,6 +6,20 @@
 
 namespace brasa::ops {
 
+bool Row::legal_at(ir::Level level) const {
+  switch (level) {
+    case ir::Level::Operators: return true;
+    case ir::Level::Primitives: return is_primitive();
+    case ir::Level::Loops: return kind == Kind::Pointwise || kind == Kind::Full;
+  }
+  return false;
+}
+
+std::optional<std::vector<Type>> Row::infer(const Args& args) const {
+  if (!is_primitive()) return std::nullopt;
+  return type(args);
+}
+
 RowBuilder& RowBuilder::doc(std::string text) {
   row_.doc = std::move(text);
   return *this;
@@ -22,16 +36,50 @@ RowBuilder& RowBuilder::eval(Eval rule) {
   row_.eval = std::move(rule);
   return *this;
 }
-RowBuilder& RowBuilder::pointwise() {
-  row_.pointwise = true;
+RowBuilder& RowBuilder::kind(Kind kind) {
+  row_.kind = kind;
+  return *this;
+}
+RowBuilder& RowBuilder::pointwise(int work) {
+  row_.kind = Kind::Pointwise;
+  row_.work = work;
+  return *this;
+}
+RowBuilder& RowBuilder::symbolic(Symbolic f) {
+  row_.symbolic = f;
+  return *this;
+}
+RowBuilder& RowBuilder::dense() {
+  row_.dense = true;
+  return *this;
+}
+RowBuilder& RowBuilder::commutative() {
+  row_.commutative = true;
+  return *this;
+}
+RowBuilder& RowBuilder::costly() {
+  row_.costly = true;
+  return *this;
+}
+RowBuilder& RowBuilder::jvp(Jvp rule) {
+  row_.jvp = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::batched(Batch rule) {
+  row_.batch = std::move(rule);
+  return *this;
+}
+RowBuilder& RowBuilder::index_rule(IndexRule rule) {
+  row_.index_rule = std::move(rule);
   return *this;
 }
 RowBuilder& RowBuilder::partial(Partial rule) {
   row_.partial = std::move(rule);
   return *this;
 }
-RowBuilder& RowBuilder::transposed(Transpose rule) {
+RowBuilder& RowBuilder::transposed(Transpose rule, Linear linear) {
   row_.transposed = std::move(rule);
+  row_.linear = linear;
   return *this;
 }
 RowBuilder& RowBuilder::vjp(Vjp rule) {

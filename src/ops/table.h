@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,53 @@ using Compose = std::function<std::vector<Value>(const Args&)>;
 /// The view that a movement primitive gives, or nothing where it has to copy (a reshape that strides cannot express).
 using ViewRule = std::function<std::optional<Strided>(const Args& args, const Strided& in)>;
 
+/// Where a view (Kind) reads its operand for the result's element at `index`.
+using IndexRule = std::function<std::vector<Expr>(const Node& node, const std::vector<Expr>& index)>;
+/// An operation of two integers on symbolic ones; nothing where no expression stands for it.
+using Symbolic = std::optional<Expr> (*)(Expr a, Expr b);
+/// The tangents of the results from those of the operands; absent Values mean zero, in both directions.
+using Jvp = std::function<std::vector<Value>(const Node& node, std::span<const Value> tangents)>;
+/// The results for `operands` of which those that `mapped` marks have one more dimension, of size `count`, in front. All results
+/// have it too.
+using Batch = std::function<std::vector<Value>(const Node& node, std::span<const Value> operands,
+                                               const std::vector<bool>& mapped, Expr count)>;
+
+/// What a primitive does to elements. Composed rows and inputs of a graph are not in it.
+enum class Kind : uint8_t {
+  None,   // a composed row
+  Input,  // of a graph
+  // Leaves: no data, or an index alone decides.
+  Full,
+  Iota,
+  SizeValue,
+  Pointwise,  // out[i] depends on in[i] alone
+  // Views: each element is one of the first operand's, at an index that only depends on its own.
+  Broadcast,
+  Reshape,
+  Transpose,
+  Slice,
+  Reverse,
+  Window,
+  Pad,
+  Concat,
+  Gather,
+  Scatter,
+  Reduce,
+  ArgReduce,
+  Scan,
+  Sort,
+  Dot,
+  Convolution,
+};
+constexpr bool is_leaf(Kind k) { return k >= Kind::Full && k <= Kind::SizeValue; }
+constexpr bool is_view(Kind k) { return k >= Kind::Broadcast && k <= Kind::Window; }
+
+/// How a primitive that is linear in its operands is so.
+enum class Linear : uint8_t {
+  Together,  // f(a + b, c + d) = f(a, c) + f(b, d)
+  Each,      // in each operand while the others stay: a product
+};
+
 /// One row of the table: the only place where an operator is described.
 struct Row final : ir::Op {
   std::string doc;
@@ -67,16 +115,30 @@ struct Row final : ir::Op {
   Eval eval;
   Partial partial;
   Transpose transposed;
+  Linear linear = Linear::Together;
+  Jvp jvp;  // where it follows neither from partials nor from linearity
+  Batch batch;
   ViewRule view_rule;
+  IndexRule index_rule;
 
   Vjp vjp;  // of a primitive that is neither point-wise nor linear, or a composed row's own derivative
 
-  bool pointwise = false;    // a primitive: out[i] depends on in[i] alone
+  Kind kind = Kind::None;
+  int work = 1;  // of one element, in additions
+  Symbolic symbolic = nullptr;
+  bool dense = false;        // a view of all elements of its operand, each once
+  bool commutative = false;  // of two operands
+  bool costly = false;       // reading the result again costs less than making it again
   bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
   bool random = false;       // takes the Philox key as its last argument, and numel(result 0) numbers
   bool no_gradient = false;  // the results never carry gradients
 
   bool is_primitive() const { return static_cast<bool>(type); }
+  bool is_pointwise() const { return kind == Kind::Pointwise; }
+
+  bool legal_at(ir::Level level) const override;
+  std::optional<std::vector<Type>> infer(const Args& args) const override;
+  bool commutes() const override { return commutative; }
 };
 
 namespace detail {
@@ -176,9 +238,17 @@ class RowBuilder {
   RowBuilder& samples(std::vector<Sample> s);
   RowBuilder& type(TypeRule rule);
   RowBuilder& eval(Eval rule);
-  RowBuilder& pointwise();
+  RowBuilder& kind(Kind kind);
+  RowBuilder& pointwise(int work = 1);
+  RowBuilder& symbolic(Symbolic f);
+  RowBuilder& dense();
+  RowBuilder& commutative();
+  RowBuilder& costly();
   RowBuilder& partial(Partial rule);
-  RowBuilder& transposed(Transpose rule);
+  RowBuilder& transposed(Transpose rule, Linear linear = Linear::Together);
+  RowBuilder& jvp(Jvp rule);
+  RowBuilder& batched(Batch rule);
+  RowBuilder& index_rule(IndexRule rule);
   RowBuilder& vjp(Vjp rule);
   RowBuilder& view_rule(ViewRule rule);
   RowBuilder& view();
@@ -219,5 +289,7 @@ const Row* find(std::string_view name);
 const Row& at(std::string_view name);
 
 inline const Row& row_of(const Node& n) { return static_cast<const Row&>(*n.op); }
+/// Kind::Input for a graph's input too.
+inline Kind kind_of(const Node& n) { return n.op == ir::input_op() ? Kind::Input : row_of(n).kind; }
 
 }  // namespace brasa::ops

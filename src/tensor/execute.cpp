@@ -140,12 +140,12 @@ bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
 
 // Whether every node works element by element on values of this one shape.
 bool is_pointwise(const ir::Graph& graph, std::span<const ir::Value> results, const ir::Shape& shape) {
-  static const ops::Row *broadcast = &ops::at("prim::broadcast"), *full = &ops::at("prim::full");
   for (const ir::Output& o : graph.outputs())
     if (!o.check.empty()) return false;
   for (ir::Node* n : ir::live_nodes(graph)) {
-    if (n->op == ir::input_op() || ops::row_of(*n).pointwise || n->op == full) continue;
-    if (n->op == broadcast && ir::type_of(n->arg<ir::Value>(0)).shape.empty()) continue;
+    ops::Kind k = ops::kind_of(*n);
+    if (k == ops::Kind::Input || k == ops::Kind::Pointwise || k == ops::Kind::Full) continue;
+    if (k == ops::Kind::Broadcast && ir::type_of(n->arg<ir::Value>(0)).shape.empty()) continue;
     return false;
   }
   return std::all_of(results.begin(), results.end(), [&](ir::Value v) { return !v || ir::type_of(v).shape == shape; });

@@ -128,8 +128,7 @@ Value compose_put(const Row& view, int result, Args args) {
   bool partial = false;
   for (Value v = chain->outputs()[result].value; !ir::is_input(v); v = v.node->inputs()[0]) {
     BRASA_ASSERT(ops::row_of(*v.node).view_rule, view.name(), " is no chain of movements");
-    const std::string& name = v.node->op->name();
-    partial = partial || (name != "prim::reshape" && name != "prim::transpose");
+    partial = partial || !ops::row_of(*v.node).dense;
     nodes.push_back(v.node);
   }
   auto place = [&](Value v) {

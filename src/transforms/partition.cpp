@@ -11,11 +11,10 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-// Work that the backward graph may repeat: point-wise arithmetic and movement, which fuse into their readers. Random bits
-// are point-wise, but ten rounds of multiplication cost more than reading the mask that came of them.
+// Work that the backward graph may repeat: point-wise arithmetic and movement, which fuse into their readers.
 bool cheap(const Node& n) {
   const ops::Row& row = ops::row_of(n);
-  return (row.pointwise && row.name() != "prim::philox") || row.view_rule || n.inputs().empty();
+  return !row.costly && (row.is_pointwise() || row.view_rule || n.inputs().empty());
 }
 
 Value copy_into(ir::Graph& to, ir::ValueMap& map, Value v) {

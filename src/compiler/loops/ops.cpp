@@ -9,6 +9,7 @@ namespace {
 
 struct LoopRow final : ir::Op {
   LoopOp kind = LoopOp::For;
+  bool legal_at(ir::Level level) const override { return level == ir::Level::Loops; }
 };
 
 constexpr const char* kSchemas[] = {

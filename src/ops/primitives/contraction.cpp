@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/algebra.h"
+#include "ops/combiner.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -84,7 +85,7 @@ std::vector<Array> dot_eval(const Node& n, std::span<const Array* const> in) {
             qb += k[c] * sb[rb.contract[c]];
           }
           if (by_int(a.dtype))
-            int_sum = combine_int("add", int_sum, combine_int("mul", get_int(a, qa), get_int(b, qb)));
+            int_sum = combine(Combiner::Add, int_sum, combine(Combiner::Mul, get_int(a, qa), get_int(b, qb)));
           else
             sum += get(a, qa) * get(b, qb);
         } while (next_index(k, inner));
@@ -92,6 +93,29 @@ std::vector<Array> dot_eval(const Node& n, std::span<const Array* const> in) {
       ++i;
     } while (next_index(at, out.shape));
   return {std::move(out)};
+}
+
+// A dimension in front of both is a batch; in front of one it is a free dimension, which goes to the front of the result.
+std::vector<Value> dot_batched(const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr) {
+  auto moved = [&](size_t arg, bool by) {
+    Dims out = constants(n.arg<std::vector<Expr>>(arg));
+    for (int64_t& d : out) d += by;
+    return out;
+  };
+  Dims a_contract = moved(2, mapped[0]), b_contract = moved(3, mapped[1]), a_batch = moved(4, mapped[0]),
+       b_batch = moved(5, mapped[1]);
+  if (mapped[0] && mapped[1]) {
+    a_batch.insert(a_batch.begin(), 0);
+    b_batch.insert(b_batch.begin(), 0);
+    return {prim::dot_general(in[0], in[1], a_contract, b_contract, a_batch, b_batch)};
+  }
+  Value r = prim::dot_general(in[0], in[1], a_contract, b_contract, a_batch, b_batch);
+  auto batch = static_cast<int64_t>(a_batch.size());
+  int64_t at = mapped[0] ? batch : rank_of(in[0]) - static_cast<int64_t>(a_contract.size());
+  Dims order = counted(0, static_cast<size_t>(rank_of(r)));
+  order.erase(order.begin() + at);
+  order.insert(order.begin(), at);
+  return {prim::transpose(r, order)};
 }
 
 struct Convolution {
@@ -161,6 +185,45 @@ Value convolution_transposed(size_t i, const Node& n, Value ct) {
   return transpose(r, 0, 1);
 }
 
+// Dimension `from` of x becomes dimension `to`; the others keep their order.
+Value moved(Value x, int64_t from, int64_t to) {
+  Dims order = counted(0, static_cast<size_t>(rank_of(x)));
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  return prim::transpose(x, order);
+}
+// Dimensions d and d + 1 as one.
+Value merged(Value x, int64_t d) {
+  Shape s = shape_of(x);
+  s[d] = s[d] * s[d + 1];
+  s.erase(s.begin() + d + 1);
+  return prim::reshape(x, s);
+}
+Value split(Value x, int64_t d, Expr outer) {
+  Shape s = shape_of(x);
+  Expr inner = ir::floordiv(s[d], outer);
+  s[d] = outer;
+  s.insert(s.begin() + d + 1, inner);
+  return prim::reshape(x, s);
+}
+
+// Of x alone: more samples. Of w alone: more outputs in each group. Of both: more groups.
+std::vector<Value> convolution_batched(const Node& n, std::span<const Value> in, const std::vector<bool>& mapped,
+                                       Expr count) {
+  Convolution c(n.args);
+  auto convolved = [&](Value x, Value w, Expr groups) {
+    return prim::convolution(x, w, c.stride, c.low, c.high, c.x_dilation, c.w_dilation, groups);
+  };
+  if (mapped[0] && !mapped[1]) return {split(convolved(merged(in[0], 0), in[1], c.groups), 0, count)};
+  if (!mapped[0]) {
+    Value w = merged(merged(moved(split(in[1], 1, c.groups), 0, 1), 0), 0);  // [groups * count * outputs, …]
+    Value y = split(split(convolved(in[0], w, c.groups), 1, c.groups), 2, count);
+    return {merged(moved(y, 2, 0), 2)};
+  }
+  Value y = convolved(merged(moved(in[0], 0, 1), 1), merged(in[1], 0), count * c.groups);
+  return {moved(split(y, 1, count), 1, 0)};
+}
+
 std::vector<Array> convolution_eval(const Node& n, std::span<const Array* const> in) {
   const Array &x = *in[0], &w = *in[1];
   Dims stride = int_args(n, 2), low = int_args(n, 3), xd = int_args(n, 5), wd = int_args(n, 6);
@@ -188,7 +251,7 @@ std::vector<Array> convolution_eval(const Node& n, std::span<const Array* const>
             }
             if (!inside) continue;
             if (by_int(x.dtype))
-              int_sum = combine_int("add", int_sum, combine_int("mul", get_int(x, px), get_int(w, pw)));
+              int_sum = combine(Combiner::Add, int_sum, combine(Combiner::Mul, get_int(x, px), get_int(w, pw)));
             else
               sum += get(x, px) * get(w, pw);
           } while (next_index(k, kernel));
@@ -203,6 +266,7 @@ std::vector<Array> convolution_eval(const Node& n, std::span<const Array* const>
 
 void add_contraction_primitives(Table& t) {
   t.prim("dot_general(Tensor a, Tensor b, int[] a_contract, int[] b_contract, int[] a_batch, int[] b_batch) -> Tensor")
+      .kind(Kind::Dot)
       .doc("Sum of products over the contracted dimensions: batch, then a's free dimensions, then b's.")
       .type([](const Args& args) {
         const Type &a = operand(args, 0), &b = operand(args, 1);
@@ -215,10 +279,12 @@ void add_contraction_primitives(Table& t) {
         return std::vector<Type>{{a.dtype, shape, false}};
       })
       .eval(dot_eval)
-      .transposed(dot_transposed);
+      .transposed(dot_transposed, Linear::Each)
+      .batched(dot_batched);
   t.prim(
        "convolution(Tensor x, Tensor w, SymInt[] stride, SymInt[] pad_low, SymInt[] pad_high, SymInt[] x_dilation, "
        "SymInt[] w_dilation, SymInt groups) -> Tensor")
+      .kind(Kind::Convolution)
       .doc("Cross-correlation over any number of spatial dimensions; paddings may be negative.")
       .type([](const Args& args) {
         const Type &x = operand(args, 0), &w = operand(args, 1);
@@ -232,7 +298,8 @@ void add_contraction_primitives(Table& t) {
         return std::vector<Type>{{x.dtype, shape, false}};
       })
       .eval(convolution_eval)
-      .transposed(convolution_transposed);
+      .transposed(convolution_transposed, Linear::Each)
+      .batched(convolution_batched);
 }
 
 namespace prim {

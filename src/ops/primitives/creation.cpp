@@ -9,23 +9,17 @@ namespace brasa::ops {
 
 void add_creation_primitives(Table& t) {
   t.prim("full(Scalar value, SymInt[] size, ScalarType dtype) -> Tensor")
+      .kind(Kind::Full)
       .doc("One literal everywhere.")
       .no_gradient()
       .type([](const Args& args) { return std::vector<Type>{{args[2].get<DType>(), args[1].get<Shape>(), false}}; })
       .eval([](const Node& n, std::span<const Array* const>) {
         Array out = result_array(n);
-        const Arg& v = n.arg(0);
-        for (int64_t i = 0; i < out.numel(); ++i) {
-          if (auto* e = v.get_if<Expr>())
-            set_int(out, i, e->constant());
-          else if (auto* b = v.get_if<bool>())
-            set_int(out, i, *b);
-          else
-            set(out, i, v.get<double>());
-        }
+        for (int64_t i = 0; i < out.numel(); ++i) set_literal(out, i, n.arg(0));
         return std::vector<Array>{std::move(out)};
       });
   t.prim("iota(SymInt[] size, int dim, ScalarType dtype) -> Tensor")
+      .kind(Kind::Iota)
       .doc("0, 1, … along one dimension, the same along all others.")
       .no_gradient()
       .type([](const Args& args) { return std::vector<Type>{{args[2].get<DType>(), args[0].get<Shape>(), false}}; })
@@ -39,6 +33,7 @@ void add_creation_primitives(Table& t) {
         return std::vector<Array>{std::move(out)};
       });
   t.prim("size_value(SymInt value) -> Tensor")
+      .kind(Kind::SizeValue)
       .doc("A size as a number of the graph.")
       .no_gradient()
       .type([](const Args&) { return std::vector<Type>{{DType::Int64, {}, false}}; })

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/algebra.h"
+#include "ops/combiner.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -46,10 +47,46 @@ void each_gathered(const std::vector<int64_t>& x_shape, std::span<const Array* c
   } while (next_index(at, shape));
 }
 
+// Operands of a gather or scatter that is done once for each of `count`: indices of that many, with the first dimension's
+// among them where what they pick from has it.
+struct Mapped {
+  std::vector<Value> indices;
+  std::vector<int64_t> dims;
+};
+
+Value repeated(Value x, bool mapped, Expr count) {
+  if (mapped) return x;
+  Shape shape = shape_of(x);
+  shape.insert(shape.begin(), count);
+  return broadcast_to(x, shape);
+}
+
+Mapped mapped_indices(std::span<const Value> indices, const std::vector<bool>& mapped, size_t first,
+                      const std::vector<int64_t>& dims, Expr count) {
+  Mapped out;
+  for (size_t i = 0; i < indices.size(); ++i) out.indices.push_back(repeated(indices[i], mapped[first + i], count));
+  out.indices.insert(out.indices.begin(), prim::iota(shape_of(out.indices[0]), 0, DType::Int64));
+  out.dims.push_back(0);
+  for (int64_t d : dims) out.dims.push_back(d + 1);
+  return out;
+}
+
 }  // namespace
 
 void add_indexing_primitives(Table& t) {
   t.prim("gather(Tensor x, Tensor[] indices, int[] dims) -> Tensor")
+      .kind(Kind::Gather)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        std::vector<int64_t> dims = int_list(n.arg(2));
+        std::span<const Value> indices = in.subspan(1);
+        if (mapped[0]) {
+          Mapped m = mapped_indices(indices, mapped, 1, dims, count);
+          return std::vector{prim::gather(in[0], m.indices, m.dims)};
+        }
+        std::vector<Value> each;
+        for (size_t i = 0; i < indices.size(); ++i) each.push_back(repeated(indices[i], mapped[1 + i], count));
+        return std::vector{prim::gather(in[0], each, dims)};
+      })
       .doc("Picks along dims with index tensors of one shape S; the result has shape S, then the other dimensions.")
       .type([](const Args& args) {
         const auto& indices = args[1].get<std::vector<Value>>();
@@ -73,6 +110,30 @@ void add_indexing_primitives(Table& t) {
       });
 
   t.prim("scatter(Tensor x, Tensor[] indices, Tensor updates, int[] dims, str combine) -> Tensor")
+      .kind(Kind::Scatter)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        Mapped m = mapped_indices(in.subspan(1, in.size() - 2), mapped, 1, int_list(n.arg(3)), count);
+        return std::vector{prim::scatter(repeated(in.front(), mapped.front(), count), m.indices,
+                                         repeated(in.back(), mapped.back(), count), m.dims, n.arg<std::string>(4))};
+      })
+      .jvp([](const Node& n, std::span<const Value> tangents) {
+        Value x = n.arg<Value>(0), updates = n.arg<Value>(2), y = n.graph->nodes()[n.id]->out();
+        auto or_zero = [](Value t, Value like) { return t ? t : zeros_like(like); };
+        Value tx = or_zero(tangents.front(), x), tu = or_zero(tangents.back(), updates);
+        const auto& indices = n.arg<std::vector<Value>>(1);
+        std::vector<int64_t> dims = int_list(n.arg(3));
+        Combiner how = combiner_of(n.arg<std::string>(4));
+        if (how == Combiner::Add || how == Combiner::Replace)
+          return std::vector{prim::scatter(tx, indices, tu, dims, n.arg<std::string>(4))};
+        if (how == Combiner::Mul)
+          return std::vector{
+              prim::scatter(tx * (y / x), indices, tu * prim::gather(y, indices, dims) / updates, dims, "add")};
+        // The mean over all that equal the result.
+        Value mine = convert(eq(updates, prim::gather(y, indices, dims)), dtype_of(x)),
+              kept = convert(eq(x, y), dtype_of(x));
+        Value share = prim::scatter(kept, indices, mine, dims, "add");
+        return std::vector{prim::scatter(kept * tx, indices, mine * tu, dims, "add") / share};
+      })
       .doc("x with the updates written at, or combined into, the places that gather would read.")
       .type([](const Args& args) {
         BRASA_ASSERT(
@@ -88,7 +149,7 @@ void add_indexing_primitives(Table& t) {
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = *in[0];
         const Array& updates = *in.back();
-        const auto& how = n.arg<std::string>(4);
+        Combiner how = combiner_of(n.arg<std::string>(4));
         // Reduced floats accumulate in double, and are rounded when all updates are in.
         Array wide = out;
         if (is_floating(out.dtype)) {
@@ -97,10 +158,9 @@ void add_indexing_primitives(Table& t) {
         }
         each_gathered(out.shape, in.subspan(1, in.size() - 2), int_list(n.arg(3)), [&](int64_t x, int64_t i) {
           if (by_int(out.dtype))
-            set_int(wide, x,
-                    how.empty() ? get_int(updates, i) : combine_int(how, get_int(wide, x), get_int(updates, i)));
+            set_int(wide, x, combine(how, get_int(wide, x), get_int(updates, i)));
           else
-            set(wide, x, how.empty() ? get(updates, i) : combine(how, get(wide, x), get(updates, i)));
+            set(wide, x, combine(how, get(wide, x), get(updates, i)));
         });
         for (int64_t i = 0; i < out.numel(); ++i)
           by_int(out.dtype) ? set_int(out, i, get_int(wide, i)) : set(out, i, get(wide, i));

@@ -1,7 +1,5 @@
 #include "ops/primitives/interp.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -133,36 +131,13 @@ bool next_index(std::vector<int64_t>& index, const std::vector<int64_t>& shape) 
 std::vector<int64_t> result_shape(const Node& n, size_t i) { return constants(n.types[i].shape); }
 Array result_array(const Node& n, size_t i) { return make_array(n.types[i].dtype, result_shape(n, i)); }
 
-double combine(const std::string& c, double a, double b) {
-  if (c == "add") return a + b;
-  if (c == "mul") return a * b;
-  if (c == "max") return std::isnan(a) || a > b ? a : b;
-  if (c == "min") return std::isnan(a) || a < b ? a : b;
-  fail_internal(str("no combiner '", c, "' of floating numbers"));
-}
-
-int64_t combine_int(const std::string& c, int64_t a, int64_t b) {
-  auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
-  if (c == "add") return static_cast<int64_t>(u(a) + u(b));
-  if (c == "mul") return static_cast<int64_t>(u(a) * u(b));
-  if (c == "max") return a > b ? a : b;
-  if (c == "min") return a < b ? a : b;
-  if (c == "and") return a & b;
-  if (c == "or") return a | b;
-  fail_internal(str("no combiner '", c, "' of integers"));
-}
-
-void set_identity(const std::string& c, Array& a, int64_t i) {
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  if (!by_int(a.dtype)) return set(a, i, c == "add" ? 0 : c == "mul" ? 1 : c == "max" ? -inf : inf);
-  if (c == "add" || c == "or") return set_int(a, i, 0);
-  if (c == "mul") return set_int(a, i, 1);
-  if (c == "and") return set_int(a, i, a.dtype == DType::Bool ? 1 : -1);
-  int64_t bits = 8 * size_of(a.dtype);
-  if (a.dtype == DType::Bool) return set_int(a, i, c == "min");
-  if (a.dtype == DType::UInt8) return set_int(a, i, c == "min" ? 255 : 0);
-  int64_t lowest = std::numeric_limits<int64_t>::min() >> (64 - bits);
-  set_int(a, i, c == "max" ? lowest : ~lowest);
+void set_literal(Array& a, int64_t i, const Arg& literal) {
+  if (auto* e = literal.get_if<Expr>())
+    set_int(a, i, e->constant());
+  else if (auto* b = literal.get_if<bool>())
+    set_int(a, i, *b);
+  else
+    set(a, i, literal.get<double>());
 }
 
 }  // namespace brasa::ops

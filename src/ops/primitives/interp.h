@@ -40,10 +40,7 @@ Array rearranged(const Node& n, const Array& in, F source) {
   return out;
 }
 
-/// Combiners of reduce, scan and scatter.
-double combine(const std::string& combiner, double a, double b);
-int64_t combine_int(const std::string& combiner, int64_t a, int64_t b);
-/// The neutral element, written to element i of `a`.
-void set_identity(const std::string& combiner, Array& a, int64_t i);
+/// A literal written to element i.
+void set_literal(Array& a, int64_t i, const Arg& literal);
 
 }  // namespace brasa::ops

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/algebra.h"
+#include "ops/index.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -19,8 +20,25 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
   return out;
 }
 
+// dims of an operand as those of one with one more dimension in front; with it as the first of them if `whole`.
+std::vector<int64_t> behind(const std::vector<int64_t>& dims, bool whole) {
+  std::vector<int64_t> out;
+  if (whole) out.push_back(0);
+  for (int64_t d : dims) out.push_back(d + 1);
+  return out;
+}
+std::vector<Expr> behind(Expr first, const std::vector<Expr>& rest) {
+  std::vector<Expr> out = {first};
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
 void add_broadcast(Table& t) {
   t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
+      .kind(Kind::Broadcast)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr count) {
+        return std::vector{prim::broadcast(in[0], behind(count, n.arg<Shape>(1)), behind(int_list(n.arg(2)), true))};
+      })
       .doc(
           "Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
           "result dimension give their diagonal.")
@@ -57,6 +75,13 @@ void add_broadcast(Table& t) {
           on = logical_and(on, eq(prim::iota(from, first, DType::Int64), prim::iota(from, i, DType::Int64)));
         }
         return prim::select(on, spread, zeros_like(spread));
+      })
+      .index_rule([](const Node& n, const Index& index) {
+        const Shape& in = shape_of(n.arg<Value>(0));
+        std::vector<int64_t> dims = int_list(n.arg(2));
+        Index out(in.size());
+        for (size_t i = 0; i < dims.size(); ++i) out[i] = in[i].is(1) ? Expr(0) : index[dims[i]];
+        return out;
       })
       .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
         Strided out{int_list(args[1]), {}, in.offset};
@@ -108,6 +133,11 @@ std::optional<std::vector<int64_t>> reshaped_strides(const Strided& in, const st
 
 void add_reshape(Table& t) {
   t.prim("reshape(Tensor x, SymInt[] size) -> Tensor")
+      .kind(Kind::Reshape)
+      .dense()
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr count) {
+        return std::vector{prim::reshape(in[0], behind(count, n.arg<Shape>(1)))};
+      })
       .doc("The same elements in row-major order.")
       .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -117,6 +147,9 @@ void add_reshape(Table& t) {
         return std::vector<Array>{std::move(out)};
       })
       .transposed([](size_t, const Node& n, Value ct) { return prim::reshape(ct, shape_of(n.arg<Value>(0))); })
+      .index_rule([](const Node& n, const Index& index) {
+        return reshaped(index, n.types[0].shape, shape_of(n.arg<Value>(0)));
+      })
       .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
         std::vector<int64_t> sizes = int_list(args[1]);
         auto strides = reshaped_strides(in, sizes);
@@ -125,6 +158,11 @@ void add_reshape(Table& t) {
       });
 
   t.prim("transpose(Tensor x, int[] dims) -> Tensor")
+      .kind(Kind::Transpose)
+      .dense()
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        return std::vector{prim::transpose(in[0], behind(int_list(n.arg(1)), true))};
+      })
       .doc("Result dimension i is operand dimension dims[i].")
       .type([](const Args& args) {
         Shape shape;
@@ -140,6 +178,12 @@ void add_reshape(Table& t) {
         })};
       })
       .transposed([](size_t, const Node& n, Value ct) { return prim::transpose(ct, inverse(int_list(n.arg(1)))); })
+      .index_rule([](const Node& n, const Index& index) {
+        std::vector<int64_t> dims = int_list(n.arg(1));
+        Index out(dims.size());
+        for (size_t i = 0; i < dims.size(); ++i) out[dims[i]] = index[i];
+        return out;
+      })
       .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
         Strided out{{}, {}, in.offset};
         for (int64_t d : int_list(args[1])) {
@@ -150,6 +194,11 @@ void add_reshape(Table& t) {
       });
 
   t.prim("reverse(Tensor x, int[] dims) -> Tensor")
+      .kind(Kind::Reverse)
+      .dense()
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        return std::vector{prim::reverse(in[0], behind(int_list(n.arg(1)), false))};
+      })
       .doc("Counts these dimensions from their ends.")
       .type([](const Args& args) { return typed(operand(args), operand(args).shape); })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -161,11 +210,22 @@ void add_reshape(Table& t) {
           return s;
         })};
       })
+      .index_rule([](const Node& n, const Index& index) {
+        const Shape& in = shape_of(n.arg<Value>(0));
+        Index out = index;
+        for (int64_t d : int_list(n.arg(1))) out[d] = in[d] - 1 - index[d];
+        return out;
+      })
       .transposed([](size_t, const Node& n, Value ct) { return prim::reverse(ct, int_list(n.arg(1))); });
 }
 
 void add_slice_and_pad(Table& t) {
   t.prim("slice(Tensor x, SymInt[] start, SymInt[] size, SymInt[] step) -> Tensor")
+      .kind(Kind::Slice)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr count) {
+        return std::vector{
+            prim::slice(in[0], behind(0, n.arg<Shape>(1)), behind(count, n.arg<Shape>(2)), behind(1, n.arg<Shape>(3)))};
+      })
       .doc("Elements start + i * step, i < size, in every dimension.")
       .type([](const Args& args) { return typed(operand(args), args[2].get<Shape>()); })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -190,6 +250,12 @@ void add_slice_and_pad(Table& t) {
         }
         return prim::pad(ct, scalar(0, dtype_of(ct)), start, high, interior);
       })
+      .index_rule([](const Node& n, const Index& index) {
+        const auto &start = n.arg<std::vector<Expr>>(1), &step = n.arg<std::vector<Expr>>(3);
+        Index out(index.size());
+        for (size_t i = 0; i < out.size(); ++i) out[i] = start[i] + index[i] * step[i];
+        return out;
+      })
       .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
         std::vector<int64_t> start = int_list(args[1]), step = int_list(args[3]);
         Strided out{int_list(args[2]), in.strides, in.offset};
@@ -201,6 +267,21 @@ void add_slice_and_pad(Table& t) {
       });
 
   t.prim("pad(Tensor x, Tensor value, SymInt[] low, SymInt[] high, SymInt[] interior) -> Tensor")
+      .kind(Kind::Pad)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        auto padded = [&](Value x, Value value, bool whole) {
+          auto list = [&](size_t i) { return whole ? behind(0, n.arg<Shape>(i)) : n.arg<Shape>(i); };
+          return prim::pad(x, value, list(2), list(3), list(4));
+        };
+        if (!mapped[1]) return std::vector{padded(in[0], in[1], true)};
+        // Its own value for each: chosen where the padding of a mask shows.
+        Value x = in[0];
+        Shape shape = behind(count, n.types[0].shape);
+        Value inside = padded(full(true, shape_of(n.arg<Value>(0)), DType::Bool), scalar(false, DType::Bool), false);
+        Value wide = padded(x, scalar(0, dtype_of(x)), mapped[0]);
+        return std::vector{
+            prim::select(broadcast_to(inside, shape), broadcast_to(wide, shape), prim::broadcast(in[1], shape, {0}))};
+      })
       .doc("Copies of a rank-0 value before, after and between the elements.")
       .type([](const Args& args) {
         Shape shape = operand(args).shape;
@@ -236,6 +317,13 @@ void add_slice_and_pad(Table& t) {
       });
 
   t.prim("concat(Tensor[] xs, int dim) -> Tensor")
+      .kind(Kind::Concat)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        std::vector<Value> xs;
+        for (size_t i = 0; i < in.size(); ++i)
+          xs.push_back(mapped[i] ? in[i] : broadcast_to(in[i], behind(count, shape_of(in[i]))));
+        return std::vector{prim::concat(xs, n.arg<Expr>(1).constant() + 1)};
+      })
       .doc("One after the other along a dimension.")
       .type([](const Args& args) {
         const auto& xs = args[0].get<std::vector<Value>>();
@@ -274,6 +362,11 @@ void add_slice_and_pad(Table& t) {
 
 void add_window(Table& t) {
   t.prim("window(Tensor x, int dim, SymInt size, SymInt step, SymInt dilation) -> Tensor")
+      .kind(Kind::Window)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        return std::vector{
+            prim::window(in[0], n.arg<Expr>(1).constant() + 1, n.arg<Expr>(2), n.arg<Expr>(3), n.arg<Expr>(4))};
+      })
       .doc("Sliding windows along a dimension, as a new last dimension.")
       .type([](const Args& args) {
         Shape shape = operand(args).shape;
@@ -316,6 +409,12 @@ void add_window(Table& t) {
           dims.push_back(d);
         }
         return sum(where(valid, prim::gather(ct, index, dims), full(0, space, dtype_of(ct))), {last});
+      })
+      .index_rule([](const Node& n, const Index& index) {
+        Index out(index.begin(), index.end() - 1);
+        int64_t d = n.arg<Expr>(1).constant();
+        out[d] = index[d] * n.arg<Expr>(3) + index.back() * n.arg<Expr>(4);
+        return out;
       })
       .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
         int64_t dim = args[1].get<Expr>().constant(), size = args[2].get<Expr>().constant(),

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/algebra.h"
+#include "ops/combiner.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -58,8 +59,8 @@ Eval binary_eval(Binary f, BinaryInt g) {
 
 using UnaryPartial = Value (*)(Value x, Value out);
 
-void unary(Table& t, const char* name, Unary f, UnaryInt g, UnaryPartial partial) {
-  auto row = t.prim(str(name, "(Tensor x) -> Tensor")).pointwise().type(same_type).eval(unary_eval(f, g));
+void unary(Table& t, const char* name, int work, Unary f, UnaryInt g, UnaryPartial partial) {
+  auto row = t.prim(str(name, "(Tensor x) -> Tensor")).pointwise(work).type(same_type).eval(unary_eval(f, g));
   if (partial)
     row.partial([partial](size_t, std::span<const Value> in, Value out) { return partial(in[0], out); });
   else
@@ -68,16 +69,18 @@ void unary(Table& t, const char* name, Unary f, UnaryInt g, UnaryPartial partial
 
 using BinaryPartial = Value (*)(size_t operand, Value a, Value b, Value out);
 
-void binary(Table& t, const char* name, Binary f, BinaryInt g, BinaryPartial partial) {
-  auto row = t.prim(str(name, "(Tensor a, Tensor b) -> Tensor")).pointwise().type(same_type).eval(binary_eval(f, g));
+RowBuilder binary(Table& t, const char* name, int work, Binary f, BinaryInt g, BinaryPartial partial) {
+  auto row =
+      t.prim(str(name, "(Tensor a, Tensor b) -> Tensor")).pointwise(work).type(same_type).eval(binary_eval(f, g));
   if (partial)
     row.partial([partial](size_t i, std::span<const Value> in, Value out) { return partial(i, in[0], in[1], out); });
   else
     row.no_gradient();
+  return row;
 }
 
-void comparison(Table& t, const char* name, Binary f, BinaryInt g) {
-  t.prim(str(name, "(Tensor a, Tensor b) -> Tensor"))
+RowBuilder comparison(Table& t, const char* name, Binary f, BinaryInt g) {
+  return t.prim(str(name, "(Tensor a, Tensor b) -> Tensor"))
       .pointwise()
       .type(bool_type)
       .no_gradient()
@@ -125,6 +128,21 @@ double erfinv(double y) {
   return x;
 }
 
+// ψ′ by reflection to x >= 0.5, six steps of its recurrence, and the asymptotic series of Abramowitz & Stegun 6.4.12.
+Value trigamma(Value x) {
+  Value low = lt(x, 0.5);
+  Value y = where(low, 1 - x, x);
+  Value r = zeros_like(x);
+  for (int i = 0; i < 6; ++i) {
+    r = r + 1 / (y * y);
+    y = y + 1;
+  }
+  Value w = 1 / (y * y);
+  r = r + (1 + 1 / (2 * y) + w * (1. / 6 - w * (1. / 30 - w * (1. / 42 - w / 30)))) / y;
+  Value s = M_PI / sin(M_PI * where(low, x, constant_like(x, 0.5)));
+  return where(low, s * s - r, r);
+}
+
 int64_t int_pow(int64_t a, int64_t e) {
   if (e < 0) return a == 1 ? 1 : a == -1 ? (e & 1 ? -1 : 1) : 0;
   uint64_t r = 1, base = static_cast<uint64_t>(a);
@@ -138,50 +156,50 @@ int64_t int_pow(int64_t a, int64_t e) {
 void add_unary(Table& t) {
   constexpr double two_over_sqrt_pi = 1.1283791670955126;
   constexpr double ln2 = 0.69314718055994531, ln10 = 2.3025850929940457;
-  unary(t, "neg", [](double x) { return -x; }, [](int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); },
+  unary(t, "neg", 1, [](double x) { return -x; }, [](int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); },
         [](Value x, Value) { return constant_like(x, -1); });
-  unary(t, "abs", [](double x) { return std::fabs(x); },
+  unary(t, "abs", 1, [](double x) { return std::fabs(x); },
         [](int64_t x) { return x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x; },
         [](Value x, Value) { return prim::unary("sign", x); });
-  unary(t, "sign", [](double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); },
+  unary(t, "sign", 1, [](double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); },
         [](int64_t x) { return static_cast<int64_t>((x > 0) - (x < 0)); }, [](Value x, Value) { return zero(x); });
   auto same = [](int64_t x) { return x; };
   auto flat = [](Value x, Value) { return zero(x); };
-  unary(t, "floor", [](double x) { return std::floor(x); }, same, flat);
-  unary(t, "ceil", [](double x) { return std::ceil(x); }, same, flat);
-  unary(t, "round", [](double x) { return std::nearbyint(x); }, same, flat);
-  unary(t, "trunc", [](double x) { return std::trunc(x); }, same, flat);
-  unary(t, "exp", [](double x) { return std::exp(x); }, nullptr, [](Value, Value y) { return y; });
-  unary(t, "exp2", [](double x) { return std::exp2(x); }, nullptr, [](Value, Value y) { return y * ln2; });
-  unary(t, "expm1", [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; });
-  unary(t, "log", [](double x) { return std::log(x); }, nullptr, [](Value x, Value) { return 1 / x; });
-  unary(t, "log2", [](double x) { return std::log2(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln2); });
-  unary(t, "log10", [](double x) { return std::log10(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln10); });
-  unary(t, "log1p", [](double x) { return std::log1p(x); }, nullptr, [](Value x, Value) { return 1 / (x + 1); });
-  unary(t, "sin", [](double x) { return std::sin(x); }, nullptr, [](Value x, Value) { return cos(x); });
-  unary(t, "cos", [](double x) { return std::cos(x); }, nullptr, [](Value x, Value) { return -sin(x); });
-  unary(t, "tan", [](double x) { return std::tan(x); }, nullptr, [](Value, Value y) { return 1 + y * y; });
-  unary(t, "asin", [](double x) { return std::asin(x); }, nullptr, [](Value x, Value) { return rsqrt(1 - x * x); });
-  unary(t, "acos", [](double x) { return std::acos(x); }, nullptr, [](Value x, Value) { return -rsqrt(1 - x * x); });
-  unary(t, "atan", [](double x) { return std::atan(x); }, nullptr, [](Value x, Value) { return 1 / (x * x + 1); });
-  unary(t, "sinh", [](double x) { return std::sinh(x); }, nullptr,
+  unary(t, "floor", 1, [](double x) { return std::floor(x); }, same, flat);
+  unary(t, "ceil", 1, [](double x) { return std::ceil(x); }, same, flat);
+  unary(t, "round", 1, [](double x) { return std::nearbyint(x); }, same, flat);
+  unary(t, "trunc", 1, [](double x) { return std::trunc(x); }, same, flat);
+  unary(t, "exp", 10, [](double x) { return std::exp(x); }, nullptr, [](Value, Value y) { return y; });
+  unary(t, "exp2", 8, [](double x) { return std::exp2(x); }, nullptr, [](Value, Value y) { return y * ln2; });
+  unary(t, "expm1", 12, [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; });
+  unary(t, "log", 12, [](double x) { return std::log(x); }, nullptr, [](Value x, Value) { return 1 / x; });
+  unary(t, "log2", 12, [](double x) { return std::log2(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln2); });
+  unary(t, "log10", 12, [](double x) { return std::log10(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln10); });
+  unary(t, "log1p", 14, [](double x) { return std::log1p(x); }, nullptr, [](Value x, Value) { return 1 / (x + 1); });
+  unary(t, "sin", 14, [](double x) { return std::sin(x); }, nullptr, [](Value x, Value) { return cos(x); });
+  unary(t, "cos", 14, [](double x) { return std::cos(x); }, nullptr, [](Value x, Value) { return -sin(x); });
+  unary(t, "tan", 20, [](double x) { return std::tan(x); }, nullptr, [](Value, Value y) { return 1 + y * y; });
+  unary(t, "asin", 16, [](double x) { return std::asin(x); }, nullptr, [](Value x, Value) { return rsqrt(1 - x * x); });
+  unary(t, "acos", 16, [](double x) { return std::acos(x); }, nullptr, [](Value x, Value) { return -rsqrt(1 - x * x); });
+  unary(t, "atan", 16, [](double x) { return std::atan(x); }, nullptr, [](Value x, Value) { return 1 / (x * x + 1); });
+  unary(t, "sinh", 16, [](double x) { return std::sinh(x); }, nullptr,
         [](Value x, Value) { return prim::unary("cosh", x); });
-  unary(t, "cosh", [](double x) { return std::cosh(x); }, nullptr,
+  unary(t, "cosh", 16, [](double x) { return std::cosh(x); }, nullptr,
         [](Value x, Value) { return prim::unary("sinh", x); });
-  unary(t, "tanh", [](double x) { return std::tanh(x); }, nullptr, [](Value, Value y) { return 1 - y * y; });
-  unary(t, "asinh", [](double x) { return std::asinh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x + 1); });
-  unary(t, "acosh", [](double x) { return std::acosh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x - 1); });
-  unary(t, "atanh", [](double x) { return std::atanh(x); }, nullptr, [](Value x, Value) { return 1 / (1 - x * x); });
-  unary(t, "sqrt", [](double x) { return std::sqrt(x); }, nullptr, [](Value, Value y) { return 0.5 / y; });
-  unary(t, "rsqrt", [](double x) { return 1 / std::sqrt(x); }, nullptr, [](Value, Value y) { return -0.5 * (y * y * y); });
-  unary(t, "erf", [](double x) { return std::erf(x); }, nullptr,
+  unary(t, "tanh", 14, [](double x) { return std::tanh(x); }, nullptr, [](Value, Value y) { return 1 - y * y; });
+  unary(t, "asinh", 20, [](double x) { return std::asinh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x + 1); });
+  unary(t, "acosh", 20, [](double x) { return std::acosh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x - 1); });
+  unary(t, "atanh", 20, [](double x) { return std::atanh(x); }, nullptr, [](Value x, Value) { return 1 / (1 - x * x); });
+  unary(t, "sqrt", 4, [](double x) { return std::sqrt(x); }, nullptr, [](Value, Value y) { return 0.5 / y; });
+  unary(t, "rsqrt", 4, [](double x) { return 1 / std::sqrt(x); }, nullptr, [](Value, Value y) { return -0.5 * (y * y * y); });
+  unary(t, "erf", 16, [](double x) { return std::erf(x); }, nullptr,
         [](Value x, Value) { return two_over_sqrt_pi * exp(-(x * x)); });
-  unary(t, "erfc", [](double x) { return std::erfc(x); }, nullptr,
+  unary(t, "erfc", 20, [](double x) { return std::erfc(x); }, nullptr,
         [](Value x, Value) { return -two_over_sqrt_pi * exp(-(x * x)); });
-  unary(t, "erfinv", erfinv, nullptr, [](Value, Value y) { return 1 / two_over_sqrt_pi * exp(y * y); });
-  unary(t, "lgamma", [](double x) { return std::lgamma(x); }, nullptr,
+  unary(t, "erfinv", 30, erfinv, nullptr, [](Value, Value y) { return 1 / two_over_sqrt_pi * exp(y * y); });
+  unary(t, "lgamma", 40, [](double x) { return std::lgamma(x); }, nullptr,
         [](Value x, Value) { return prim::unary("digamma", x); });
-  unary(t, "digamma", digamma, nullptr, nullptr);
+  unary(t, "digamma", 40, digamma, nullptr, [](Value x, Value) { return trigamma(x); });
   t.prim("bit_not(Tensor x) -> Tensor")
       .doc("Flips every bit; of a bool the truth value.")
       .pointwise()
@@ -189,6 +207,7 @@ void add_unary(Table& t) {
       .type(same_type)
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
+        BRASA_CHECK(by_int(out.dtype), "prim::bit_not is not defined for ", name(out.dtype));
         bool truth = out.dtype == DType::Bool;
         for (int64_t i = 0; i < out.numel(); ++i) set_int(out, i, truth ? !get_int(*in[0], i) : ~get_int(*in[0], i));
         return std::vector<Array>{std::move(out)};
@@ -196,29 +215,35 @@ void add_unary(Table& t) {
 }
 
 void add_binary(Table& t) {
-  binary(t, "add", [](double a, double b) { return a + b; },
+  binary(t, "add", 1, [](double a, double b) { return a + b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
-         [](size_t, Value a, Value, Value) { return constant_like(a, 1); });
-  binary(t, "sub", [](double a, double b) { return a - b; },
+         [](size_t, Value a, Value, Value) { return constant_like(a, 1); }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a + b; }).commutative();
+  binary(t, "sub", 1, [](double a, double b) { return a - b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); },
-         [](size_t i, Value a, Value, Value) { return constant_like(a, i == 0 ? 1 : -1); });
-  binary(t, "mul", [](double a, double b) { return a * b; },
+         [](size_t i, Value a, Value, Value) { return constant_like(a, i == 0 ? 1 : -1); }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a - b; });
+  binary(t, "mul", 1, [](double a, double b) { return a * b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
-         [](size_t i, Value a, Value b, Value) { return i == 0 ? b : a; });
+         [](size_t i, Value a, Value b, Value) { return i == 0 ? b : a; }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a * b; }).commutative();
   // Integer division truncates; by 0 it gives 0, so that no kernel traps.
-  binary(t, "div", [](double a, double b) { return a / b; },
+  binary(t, "div", 4, [](double a, double b) { return a / b; },
          [](int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b; },
-         [](size_t i, Value, Value b, Value out) { return i == 0 ? 1 / b : -(out / b); });
-  binary(t, "rem", [](double a, double b) { return std::fmod(a, b); }, [](int64_t a, int64_t b) { return b == 0 || b == -1 ? int64_t{0} : a % b; },
+         [](size_t i, Value, Value b, Value out) { return i == 0 ? 1 / b : -(out / b); }).symbolic([](Expr a, Expr b) -> std::optional<Expr> {
+    if (a->min < 0 || b->min < 1) return std::nullopt;  // truncation is the floor where nothing is negative
+    return ir::floordiv(a, b);
+  });
+  binary(t, "rem", 10, [](double a, double b) { return std::fmod(a, b); }, [](int64_t a, int64_t b) { return b == 0 || b == -1 ? int64_t{0} : a % b; },
          [](size_t i, Value a, Value b, Value) {
            return i == 0 ? constant_like(a, 1) : -prim::unary("trunc", a / b);
-         });
-  binary(t, "pow", [](double a, double b) { return std::pow(a, b); }, int_pow, [](size_t i, Value a, Value b, Value out) {
+         }).symbolic([](Expr a, Expr b) -> std::optional<Expr> {
+    if (a->min < 0 || b->min < 1) return std::nullopt;  // truncation is the floor where nothing is negative
+    return ir::mod(a, b);
+  });
+  binary(t, "pow", 30, [](double a, double b) { return std::pow(a, b); }, int_pow, [](size_t i, Value a, Value b, Value out) {
     // d/da a^b = b a^(b-1), and 0 for b = 0; d/db a^b = a^b ln a, and 0 for a = 0 with b >= 0.
     if (i == 0) return where(eq(b, 0), zero(a), b * pointwise("pow", a, b - 1));
     return where(logical_and(eq(a, 0), ge(b, 0)), zero(a), out * log(a));
   });
-  binary(t, "atan2", [](double a, double b) { return std::atan2(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
+  binary(t, "atan2", 20, [](double a, double b) { return std::atan2(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
     Value r = 1 / (a * a + b * b);
     return i == 0 ? b * r : -(a * r);
   });
@@ -228,16 +253,18 @@ void add_binary(Table& t) {
     Value with_nan = where(ne(other, other), zero(a), where(ne(mine, mine), constant_like(a, 1), zero(a)));
     return where(eq(a, b), constant_like(a, 0.5), where(eq(out, mine), constant_like(a, 1), with_nan));
   };
-  binary(t, "max", [](double a, double b) { return combine("max", a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); },
-         extremum);
-  binary(t, "min", [](double a, double b) { return combine("min", a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); },
-         extremum);
-  binary(t, "nextafter", [](double a, double b) { return std::nextafter(a, b); }, nullptr, nullptr);
-  binary(t, "bit_and", nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr);
-  binary(t, "bit_or", nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr);
-  binary(t, "bit_xor", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, nullptr);
-  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); });
-  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); });
+  binary(t, "max", 1, [](double a, double b) { return combine(Combiner::Max, a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); },
+         extremum).commutative();
+  binary(t, "min", 1, [](double a, double b) { return combine(Combiner::Min, a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); },
+         extremum).commutative();
+  binary(t, "nextafter", 1, [](double a, double b) { return std::nextafter(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
+    return convert(i == 0 ? ne(a, b) : eq(a, b), dtype_of(a));
+  });
+  binary(t, "bit_and", 1, nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr).commutative();
+  binary(t, "bit_or", 1, nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr).commutative();
+  binary(t, "bit_xor", 1, nullptr, [](int64_t a, int64_t b) { return a ^ b; }, nullptr).commutative();
+  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); }).commutative();
+  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); }).commutative();
   comparison(t, "lt", [](double a, double b) { return double(a < b); }, [](int64_t a, int64_t b) { return int64_t(a < b); });
   comparison(t, "le", [](double a, double b) { return double(a <= b); }, [](int64_t a, int64_t b) { return int64_t(a <= b); });
   comparison(t, "gt", [](double a, double b) { return double(a > b); }, [](int64_t a, int64_t b) { return int64_t(a > b); });
@@ -249,6 +276,7 @@ void add_binary(Table& t) {
 Eval shift_eval(bool left) {
   return [left](const Node& n, std::span<const Array* const> in) {
     Array out = result_array(n);
+    BRASA_CHECK(by_int(out.dtype), n.op->name(), " is not defined for ", name(out.dtype));
     int64_t width = 8 * size_of(out.dtype);
     for (int64_t i = 0; i < out.numel(); ++i) {
       int64_t a = get_int(*in[0], i), b = get_int(*in[1], i);
@@ -328,7 +356,8 @@ void add_others(Table& t) {
 
   t.prim("philox(Tensor seed, Tensor offset, Tensor index) -> Tensor")
       .doc("Word index % 4 of Philox4x32-10 (Salmon et al. 2011) under key seed and counter offset / 4 + index / 4.")
-      .pointwise()
+      .pointwise(40)
+      .costly()  // ten rounds of multiplication, for a mask of few bytes
       .no_gradient()
       .type([](const Args& args) { return std::vector<Type>{{DType::Int32, operand(args, 0).shape, false}}; })
       .eval([](const Node& n, std::span<const Array* const> in) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ops/algebra.h"
+#include "ops/combiner.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -48,6 +49,17 @@ std::vector<Value> reduce_vjp(const Node& n, std::span<const Value> cts, const s
   return {spread(ct, x, dims) * where(eq(spread(zeros, x, dims), 0), plain, lone)};
 }
 
+std::vector<Value> reduce_jvp(const Node& n, std::span<const Value> tangents) {
+  Value y = n.graph->nodes()[n.id]->out(), t = tangents[0];
+  std::vector<int64_t> dims = int_args(n, 1);
+  Combiner how = combiner_of(n.arg<std::string>(2));
+  if (how == Combiner::Add) return {sum(t, dims)};
+  // The derivative by each element is its cotangent for 1.
+  Value ones = constant_like(y, 1);
+  Value slope = reduce_vjp(n, std::span(&ones, 1), {true})[0];
+  return {sum(slope * t, dims)};
+}
+
 // Calls f(line) with the positions of each line of elements along dim.
 template <class F>
 void each_line(const std::vector<int64_t>& shape, int64_t dim, F f) {
@@ -72,19 +84,80 @@ bool less(const Array& a, int64_t i, int64_t j) {
   return std::isnan(y) || x < y;
 }
 
+// The index along dim where a running extremum last was reached.
+Value reached(Value x, Value y, int64_t dim) {
+  Value here = prim::iota(shape_of(x), dim, DType::Int64);
+  Value mine = logical_or(eq(x, y), is_nan(x));
+  return prim::scan(where(mine, here, zeros_like(here)), dim, "max");
+}
+
+// Zeros of a running product: before the first one of a line nothing is special, from it on only its own slope counts.
+struct Zeros {
+  Value zero, first, none_yet, healed;  // healed: the product with 1 in place of the first zero
+};
+Zeros zeros_of(Value x, int64_t dim) {
+  Zeros z;
+  z.zero = eq(x, 0);
+  Value seen = prim::scan(convert(z.zero, DType::Int64), dim, "add");
+  z.first = logical_and(z.zero, eq(seen, 1));
+  z.none_yet = eq(seen, 0);
+  z.healed = prim::scan(where(z.first, constant_like(x, 1), x), dim, "mul");
+  return z;
+}
+
+std::vector<Value> scan_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
+  Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), ct = cts[0];
+  int64_t dim = n.arg<Expr>(1).constant();
+  auto from_the_end = [&](Value v) { return prim::reverse(prim::scan(prim::reverse(v, {dim}), dim, "add"), {dim}); };
+  switch (combiner_of(n.arg<std::string>(2))) {
+    case Combiner::Add: return {from_the_end(ct)};
+    case Combiner::Mul: {
+      // Before the first zero of a line: Σ over k >= i of ct_k y_k / x_i. At it: the same with it replaced by 1. Behind it: 0.
+      Zeros z = zeros_of(x, dim);
+      Value before = from_the_end(ct * y) / where(z.zero, constant_like(x, 1), x);
+      return {where(z.first, from_the_end(ct * z.healed), where(z.none_yet, before, zeros_like(x)))};
+    }
+    default: {
+      std::vector<int64_t> dims;
+      for (int64_t d = 0; d < rank_of(x); ++d) dims.push_back(d);
+      return {prim::scatter(zeros_like(ct), indices_along(shape_of(x), dim, reached(x, y, dim)), ct, dims, "add")};
+    }
+  }
+}
+
+std::vector<Value> scan_jvp(const Node& n, std::span<const Value> tangents) {
+  Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), t = tangents[0];
+  int64_t dim = n.arg<Expr>(1).constant();
+  switch (combiner_of(n.arg<std::string>(2))) {
+    case Combiner::Add: return {prim::scan(t, dim, "add")};
+    case Combiner::Mul: {
+      Zeros z = zeros_of(x, dim);
+      Value before = y * prim::scan(t / where(z.zero, constant_like(x, 1), x), dim, "add");
+      Value after = z.healed * prim::scan(where(z.first, t, zeros_like(t)), dim, "add");
+      return {where(z.none_yet, before, after)};
+    }
+    default: return {gather_along(t, dim, reached(x, y, dim))};
+  }
+}
+
 void add_scan(Table& t) {
   t.prim("scan(Tensor x, int dim, str combiner) -> Tensor")
+      .kind(Kind::Scan)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        return std::vector{prim::scan(in[0], n.arg<Expr>(1).constant() + 1, n.arg<std::string>(2))};
+      })
+      .jvp(scan_jvp)
       .doc("Inclusive running combination along a dimension.")
       .type([](const Args& args) { return std::vector<Type>{{operand(args).dtype, operand(args).shape, false}}; })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
-        const auto& how = n.arg<std::string>(2);
+        Combiner how = combiner_of(n.arg<std::string>(2));
         if (out.numel() > 0)
           each_line(out.shape, n.arg<Expr>(1).constant(), [&](const std::vector<int64_t>& line) {
             if (by_int(out.dtype)) {
               int64_t run = 0;
               for (size_t k = 0; k < line.size(); ++k) {
-                run = k ? combine_int(how, run, get_int(*in[0], line[k])) : get_int(*in[0], line[k]);
+                run = k ? combine(how, run, get_int(*in[0], line[k])) : get_int(*in[0], line[k]);
                 set_int(out, line[k], run);
               }
             } else {
@@ -97,29 +170,20 @@ void add_scan(Table& t) {
           });
         return std::vector<Array>{std::move(out)};
       })
-      .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
-        Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), ct = cts[0];
-        int64_t dim = n.arg<Expr>(1).constant();
-        const auto& how = n.arg<std::string>(2);
-        auto from_the_end = [&](Value v) {
-          return prim::reverse(prim::scan(prim::reverse(v, {dim}), dim, "add"), {dim});
-        };
-        if (how == "add") return std::vector<Value>{from_the_end(ct)};
-        if (how == "mul") {
-          // Before the first zero of a line: Σ over k >= i of ct_k y_k / x_i. At it: the same with it replaced by 1. Behind it: 0.
-          Value zero = eq(x, 0), zeros = prim::scan(convert(zero, DType::Int64), dim, "add");
-          Value first = logical_and(zero, eq(zeros, 1)), one = constant_like(x, 1);
-          Value healed = prim::scan(where(first, one, x), dim, "mul");
-          Value before = from_the_end(ct * y) / where(zero, one, x);
-          return std::vector<Value>{
-              where(first, from_the_end(ct * healed), where(eq(zeros, 0), before, zeros_like(x)))};
-        }
-        fail(str("the derivative of a running ", how, " is not there yet"));
-      });
+      .vjp(scan_vjp);
 }
 
 void add_sort(Table& t) {
   t.prim("sort(Tensor x, int dim, bool descending) -> (Tensor values, Tensor indices)")
+      .kind(Kind::Sort)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        auto [values, indices] = prim::sort(in[0], n.arg<Expr>(1).constant() + 1, n.arg<bool>(2));
+        return std::vector{values, indices};
+      })
+      .jvp([](const Node& n, std::span<const Value> tangents) {
+        Value sorted = gather_along(tangents[0], n.arg<Expr>(1).constant(), n.graph->nodes()[n.id]->out(1));
+        return std::vector{sorted, Value{}};
+      })
       .doc("Stable; NaN is the greatest.")
       .type([](const Args& args) {
         return std::vector<Type>{{operand(args).dtype, operand(args).shape, false},
@@ -160,6 +224,13 @@ void add_sort(Table& t) {
 
 void add_reduction_primitives(Table& t) {
   t.prim("reduce(Tensor x, int[] dims, str combiner) -> Tensor")
+      .kind(Kind::Reduce)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        std::vector<int64_t> dims = int_args(n, 1);
+        for (int64_t& d : dims) ++d;
+        return std::vector{prim::reduce(in[0], dims, n.arg<std::string>(2))};
+      })
+      .jvp(reduce_jvp)
       .doc("Combines all elements along dims, and removes them.")
       .type([](const Args& args) {
         return std::vector<Type>{
@@ -167,12 +238,12 @@ void add_reduction_primitives(Table& t) {
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         const Array& x = *in[0];
-        const auto& how = n.arg<std::string>(2);
+        Combiner how = combiner_of(n.arg<std::string>(2));
         std::vector<int64_t> dims = int_args(n, 1);
         Array out = result_array(n);
         // Floating sums accumulate in double and are rounded once.
         Array wide = is_floating(x.dtype) ? make_array(DType::Float64, out.shape) : out;
-        for (int64_t i = 0; i < out.numel(); ++i) set_identity(how, wide, i);
+        for (int64_t i = 0; i < out.numel(); ++i) set_literal(wide, i, identity(how, x.dtype).arg());
         std::vector<int64_t> at(x.shape.size()), strides = row_major(out.shape);
         int64_t i = 0;
         if (x.numel() > 0) do {
@@ -181,7 +252,7 @@ void add_reduction_primitives(Table& t) {
             for (size_t d = 0; d < at.size(); ++d)
               if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) s += at[d] * strides[k++];
             if (by_int(x.dtype))
-              set_int(wide, s, combine_int(how, get_int(wide, s), get_int(x, i)));
+              set_int(wide, s, combine(how, get_int(wide, s), get_int(x, i)));
             else
               set(wide, s, combine(how, get(wide, s), get(x, i)));
             ++i;
@@ -193,6 +264,10 @@ void add_reduction_primitives(Table& t) {
       .vjp(reduce_vjp);
 
   t.prim("arg_reduce(Tensor x, int dim, str which) -> Tensor")
+      .kind(Kind::ArgReduce)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
+        return std::vector{prim::arg_reduce(in[0], n.arg<Expr>(1).constant() + 1, n.arg<std::string>(2))};
+      })
       .doc("Index of the first greatest or smallest element; NaN wins.")
       .no_gradient()
       .type([](const Args& args) {
