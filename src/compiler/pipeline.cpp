@@ -18,6 +18,7 @@
 #include "compiler/plan.h"
 #include "compiler/prepare.h"
 #include "compiler/simplify.h"
+#include "ir/legality.h"
 #include "ir/text.h"
 #include "ops/decompose.h"
 #include "runtime/cpu/features.h"
@@ -61,6 +62,9 @@ void PassRunner::run(std::string_view name, std::unique_ptr<Graph>& graph, bool 
   if (!needed && listed("BRASA_DISABLE_PASSES", name)) return;
   std::string before = log_ ? ir::print(*graph) : "";
   time(name, [&] { graph = pass(*graph); });
+#ifndef NDEBUG
+  ir::check_legal(*graph);
+#endif
   if (!log_) return;
   std::string after = ir::print(*graph);
   std::fprintf(stderr, "--- %s%s\n%s", std::string(name).c_str(), before == after ? " (unchanged)" : "",
@@ -307,7 +311,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
   passes.time("decompose", [&] { g = ops::decompose(graph, facts); });
-  passes.run("simplify", g, false, [&](const Graph& in) { return simplify(in, facts); });
+  passes.run("simplify", g, false, [&](const Graph& in) { return simplify(in); });
   report.primitives = ir::print(*g);
   count_before(*g, report);
   Prepared prepared;
