@@ -33,42 +33,45 @@ ir::Args arguments(const Call& call, const std::vector<ir::Value>& inputs) {
 
 }  // namespace
 
-Outcome run_interpreter(const Call& call, bool symbolic) {
-  ir::Graph graph;
+Recorded record(const Call& call, bool symbolic) {
+  Recorded out;
+  ir::Graph& graph = *out.graph;
   std::vector<ir::Value> inputs;
-  std::vector<int64_t> hints;
-  std::vector<Array> arrays;
   for (const CallTensor& t : call.tensors) {
     ir::Type type{t.array.dtype, {}, t.weak};
     for (int64_t s : t.array.shape) {
-      type.shape.push_back(symbolic ? Expr::size(static_cast<uint32_t>(hints.size())) : Expr(s));
-      if (symbolic) hints.push_back(s);
+      type.shape.push_back(symbolic ? Expr::size(static_cast<uint32_t>(out.hints.size())) : Expr(s));
+      if (symbolic) out.hints.push_back(s);
     }
     inputs.push_back(graph.add_input(std::move(type)));
-    arrays.push_back(t.array);
+    out.arrays.push_back(t.array);
   }
-  ir::Facts facts(hints);
+  out.facts = ir::Facts(out.hints);
   ir::Args args = arguments(call, inputs);
   if (call.row->random) {
     args.back() = Arg(graph.add_input({DType::Int64, {Expr(2)}, false}, "key"));
     Array key = ops::make_array(DType::Int64, {2});
     ops::set_int(key, 0, 2147483647);
-    arrays.push_back(std::move(key));
+    out.arrays.push_back(std::move(key));
   }
-  std::vector<ir::Value> results;
-  {
-    ops::Builder builder(graph, facts);
-    results = builder.record(*call.row, std::move(args));
-  }
-  for (ir::Value v : results) graph.add_output(v);
+  ops::Builder builder(graph, out.facts);
+  for (ir::Value v : builder.record(*call.row, std::move(args))) graph.add_output(v);
+  return out;
+}
 
-  auto run = [&](const ir::Graph& g) {
-    if (!symbolic) return ops::evaluate(g, arrays);
-    auto sized = [&](Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& n) { return hints.at(n.id); }); };
-    return ops::evaluate(*ops::specialised(g, sized), arrays);
-  };
+std::vector<Array> evaluate(const ir::Graph& graph, const Recorded& r, const std::vector<Array>& arrays) {
+  if (r.hints.empty()) return ops::evaluate(graph, arrays);
+  auto sized = [&](Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& n) { return r.hints.at(n.id); }); };
+  return ops::evaluate(*ops::specialised(graph, sized), arrays);
+}
+
+Outcome run_interpreter(const Call& call, bool symbolic) {
+  Recorded recorded = record(call, symbolic);
+  ir::Graph& graph = *recorded.graph;
+  std::vector<Array>& arrays = recorded.arrays;
+  auto run = [&](const ir::Graph& g) { return evaluate(g, recorded, arrays); };
   Outcome out;
-  size_t count = results.size();
+  size_t count = graph.outputs().size();
   if (call.cotangents.empty()) {
     out.outputs = run(graph);
     out.outputs.resize(count);
@@ -83,7 +86,7 @@ Outcome run_interpreter(const Call& call, bool symbolic) {
     if (ct) arrays.push_back(*ct);
   }
   has_cotangent.resize(count);
-  transforms::Joint joint = transforms::joint(graph, facts, needs, has_cotangent);
+  transforms::Joint joint = transforms::joint(graph, recorded.facts, needs, has_cotangent);
   std::vector<Array> all = run(*joint.graph);
   out.outputs.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
   for (size_t i = 0; i < call.tensors.size(); ++i)

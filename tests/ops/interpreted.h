@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "ir/facts.h"
 #include "ops/table.h"
 
 // A call of a row on the reference interpreter, with its derivative.
@@ -30,6 +32,19 @@ struct Outcome {
   std::vector<ops::Array> outputs;  // lists flattened; then new values of operands that the row changes
   std::vector<std::optional<ops::Array>> gradients;  // one a tensor; absent means zero
 };
+
+/// A graph of one operator, with what its inputs are.
+struct Recorded {
+  std::unique_ptr<ir::Graph> graph = std::make_unique<ir::Graph>();
+  std::vector<int64_t> hints;  // of the size symbols
+  ir::Facts facts;
+  std::vector<ops::Array> arrays;
+};
+/// `symbolic` gives every dimension its own size symbol.
+Recorded record(const Call& call, bool symbolic);
+/// Runs a graph made from the recorded one.
+std::vector<ops::Array> evaluate(const ir::Graph& graph, const Recorded& recorded,
+                                 const std::vector<ops::Array>& arrays);
 
 /// As a graph of one operator, with its derivative as AOT autograd makes it. `symbolic` gives every dimension its own size
 /// symbol while the graph is made.
