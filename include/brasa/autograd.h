@@ -94,6 +94,10 @@ struct BRASA_API Node {
   virtual variable_list apply(variable_list&& gradients) = 0;
   /// Gives up saved values after a backward that does not keep the graph.
   virtual void release_variables() {}
+  /// Calls f for every tensor that it keeps for backward.
+  virtual void for_each_saved(const std::function<void(const Tensor&)>&) const {}
+  /// The node whose work it does in part, or null.
+  virtual const Node* inner() const { return nullptr; }
 
   std::vector<Edge> next_edges_;
   uint64_t sequence_nr_;

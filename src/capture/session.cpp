@@ -8,6 +8,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/args.h"
+#include "tensor/autograd/meta.h"
 #include "tensor/geometry.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
@@ -129,6 +130,8 @@ void Session::begin(Place& place) {
   inputs_.clear();
   inputs_of_.clear();
   snapshots_.clear();
+  nodes_.clear();
+  first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
   random_key_ = kNoNumber;
   random_taken_ = 0;
@@ -401,6 +404,7 @@ Number Session::follow(const ops::Row& row, std::span<const CallArg> args, Numbe
 
 void Session::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
   Number first = follow(row, args);
+  last_call_ = static_cast<uint32_t>(position_ - 1);
   uint32_t count = trace_->events[position_ - 1].count;
   for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
 }
@@ -432,6 +436,15 @@ Tensor Session::random_key() {
 
 void Session::advance_random(int64_t numbers) { random_taken_ += (numbers + 3) / 4 * 4; }
 
+void Session::made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) {
+  RecordedNode recorded{node, call, {}};
+  for (const Tensor& t : results) {
+    bool carries = t.defined() && (is_floating(t.scalar_type()) || brasa::is_complex(t.scalar_type()));
+    recorded.results.push_back(carries ? number_of(t) : kNoNumber);
+  }
+  nodes_.push_back(std::move(recorded));
+}
+
 void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
@@ -448,15 +461,123 @@ void Session::finish() {
 
 // ---- Running.
 
-Variant& Session::variant_for(const std::vector<Delivery>& deliveries) {
+Variant& Session::variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
   for (Variant& v : trace_->variants)
-    if (v.deliveries == deliveries) return v;
+    if (v.deliveries == deliveries && (v.halves ? v.halves->joint : nullptr) == joint) return v;
   Variant v;
   v.deliveries = deliveries;
   v.graph = trace_->graph(deliveries);
-  v.executable = state_.backend(*v.graph, state_.options.mode);
+  if (joint) {
+    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options.mode);
+    v.executable = v.halves->forward;
+  } else {
+    v.executable = state_.backend(*v.graph, state_.options.mode);
+  }
   trace_->variants.push_back(std::move(v));
   return trace_->variants.back();
+}
+
+std::optional<GradientFlow> Session::find_gradient_flow() {
+  // A pass that is under way goes through the nodes themselves.
+  if (nodes_.empty() || autograd::in_backward() || state_.options.backend == "eager") return std::nullopt;
+  std::vector<const Tensor*> own;
+  for (const auto& [storage, tensors] : snapshots_)
+    for (const Tensor& t : tensors) own.push_back(&t);
+  for (const BoundInput& in : inputs_) own.push_back(&in.tensor);
+  return gradient_flow(nodes_, own, first_sequence_);
+}
+
+std::shared_ptr<const Joint> Session::joint_for(const GradientFlow& flow) {
+  auto it = std::find_if(trace_->joints.begin(), trace_->joints.end(),
+                         [&](const auto& joint) { return joint->key == flow.key; });
+  if (it == trace_->joints.end()) it = trace_->joints.insert(it, record_joint(flow));
+  return (*it)->roots.empty() ? nullptr : *it;
+}
+
+// Records the backward pass behind the segment's own events, in a trace of its own. Without roots if there is none.
+std::shared_ptr<const Joint> Session::record_joint(const GradientFlow& flow) {
+  auto joint = std::make_shared<Joint>();
+  joint->key = flow.key;
+  joint->trace.events = trace_->events;
+  joint->trace.types = trace_->types;
+  joint->inputs = inputs_.size();
+  joint->events = trace_->events.size();
+  joint->needs.insert(flow.needs.begin(), flow.needs.end());
+  Trace* const trace = std::exchange(trace_, &joint->trace);
+  const bool making = std::exchange(making_, true);
+  const size_t position = position_, held = held_.size();
+  const Number numbers = numbers_;
+  const uint64_t prefix = prefix_;
+  const int64_t random = random_taken_;
+  // Their hooks are for the gradients of a real pass.
+  std::vector<autograd::Node::Internals> hooks(flow.roots.size());
+  auto swap_hooks = [&] {
+    for (size_t i = 0; i < hooks.size(); ++i) {
+      autograd::Node::Internals& in = flow.roots[i]->internals();
+      std::swap(in.tensor_hooks, hooks[i].tensor_hooks);
+      std::swap(in.pre_hooks, hooks[i].pre_hooks);
+      std::swap(in.retains, hooks[i].retains);
+    }
+  };
+  swap_hooks();
+  try {
+    std::vector<autograd::Edge> from;
+    std::vector<Tensor> cts;
+    for (const GradientFlow::Slot& s : flow.slots) {
+      const ir::Type& type = trace_->types[s.number];
+      Event event;
+      for (ir::Expr e : type.shape) event.guard.sizes.push_back(e.constant());
+      event.guard.strides = contiguous_strides(event.guard.sizes);
+      event.guard.dtype = type.dtype;
+      joint->roots.push_back(s.number);
+      from.push_back({flow.roots[s.root], s.result});
+      cts.push_back(make_recorded(follow(std::move(event))));
+    }
+    for (const Tensor& g : autograd::gradients(from, cts, flow.leaves, false))
+      joint->gradients.push_back(g.defined() ? number_of(g) : kNoNumber);
+    if (inputs_.size() != joint->inputs || random_taken_ != random) joint->roots.clear();
+  } catch (const Error&) {
+    joint->roots.clear();  // an operator without a derivative: the error comes if the pass really runs
+  }
+  swap_hooks();
+  for (size_t i = held; i < held_.size(); ++i) held_[i].storage->end_recording();
+  held_.erase(held_.begin() + static_cast<int64_t>(held), held_.end());
+  trace_ = trace;
+  making_ = making;
+  position_ = position;
+  numbers_ = numbers;
+  prefix_ = prefix;
+  random_taken_ = random;
+  return joint;
+}
+
+// Memory for what the forward half leaves for backward, and operands for what it has to compute for that.
+void Session::keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, const int64_t* symbols,
+                                SavedRun& run, std::vector<compiler::Operand>& outputs) {
+  Recorder::Scope alone(nullptr);
+  NoGradGuard guard;
+  auto intermediate = variant.halves->intermediates.begin();
+  for (const transforms::Saved& s : variant.halves->saved) {
+    switch (s.from) {
+      case transforms::Saved::From::Input:
+        run.saved.push_back(variant.halves->written[s.index] ? run.inputs[s.index].clone() : run.inputs[s.index]);
+        break;
+      case transforms::Saved::From::Output: {
+        auto end = variant.deliveries.begin() + s.index;
+        const Held& h =
+            *fresh[std::count_if(variant.deliveries.begin(), end, [](const Delivery& d) { return d.into < 0; })];
+        run.saved.push_back(make_tensor(h.storage, h.dtype, h.sizes, h.strides, 0));
+        break;
+      }
+      case transforms::Saved::From::Intermediate: {
+        Sizes sizes;
+        for (ir::Expr e : intermediate->shape) sizes.push_back(variant.executable->evaluate(e, symbols));
+        run.saved.push_back(make_tensor(sizes, intermediate++->dtype));
+        outputs.push_back(operand_of(run.saved.back()));
+        break;
+      }
+    }
+  }
 }
 
 void Session::run_segment() {
@@ -475,6 +596,13 @@ void Session::run_segment() {
       fork(nullptr);
     }
   }
+  std::optional<GradientFlow> flow = find_gradient_flow();
+  std::shared_ptr<const Joint> joint = flow ? joint_for(*flow) : nullptr;
+  // The segment's node takes the place of the recorded ones, so that what only they kept is not delivered. Until the run has
+  // given it something to keep, the roots lead nowhere.
+  if (joint) redirect(*flow, nullptr);
+  nodes_.clear();
+  snapshots_.clear();
   // Recorded storages that somebody still holds, and inputs that were written.
   std::vector<Delivery> deliveries;
   std::vector<Held*> fresh;
@@ -487,7 +615,7 @@ void Session::run_segment() {
     }
   }
   if (!deliveries.empty()) {
-    Variant& variant = variant_for(deliveries);
+    Variant& variant = variant_for(deliveries, joint);
     const compiler::Executable& executable = *variant.executable;
     std::vector<compiler::Operand> inputs, outputs;
     Generator::Key key{0, 0};
@@ -510,7 +638,20 @@ void Session::run_segment() {
     }
     SmallVector<int64_t, 8> symbols(executable.symbol_count());
     executable.bind(inputs, symbols.data());
+    SavedRun kept;
+    if (joint) {
+      // Their memory is read as it is before the run.
+      for (Held& h : held_) h.storage->end_recording();
+      for (const BoundInput& in : inputs_) {
+        kept.inputs.push_back(in.tensor);
+        if (in.tensor.defined()) continue;
+        kept.inputs.back() = make_tensor(kTwo, DType::Int64);
+        std::copy(key_data, key_data + 2, static_cast<int64_t*>(impl_of(kept.inputs.back())->storage->data()));
+      }
+      keep_for_backward(variant, fresh, symbols.data(), kept, outputs);
+    }
     executable.run(symbols.data(), inputs, outputs);
+    if (joint) redirect(*flow, make_segment_node(variant.halves, kept, *flow));
   }
   for (Held& h : held_) h.storage->end_recording();
 }

@@ -10,6 +10,7 @@
 #include <brasa/compile.h>
 
 #include "capture/backend.h"
+#include "capture/joint.h"
 #include "capture/trace.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
@@ -42,6 +43,8 @@ class Session final : public Recorder {
   Tensor snapshot(const Tensor& t) override;
   Tensor random_key() override;
   void advance_random(int64_t numbers) override;
+  uint32_t last_call() const override { return last_call_; }
+  void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
   void materialise(const char* reason) override;
 
   /// Runs what was recorded since the last break.
@@ -81,7 +84,12 @@ class Session final : public Recorder {
   void keep_snapshots(const Storage* storage);
   void run_segment();
   void begin(Place& place);
-  Variant& variant_for(const std::vector<Delivery>& deliveries);
+  Variant& variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  std::optional<GradientFlow> find_gradient_flow();
+  std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
+  std::shared_ptr<const Joint> record_joint(const GradientFlow& flow);
+  void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, const int64_t* symbols, SavedRun& run,
+                         std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
   Place* place_ = nullptr;
@@ -95,6 +103,9 @@ class Session final : public Recorder {
   std::unordered_map<const Storage*, SmallVector<int, 2>> inputs_of_;  // positions in inputs_ by the memory they read
   std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
   std::vector<Held> held_;  // in order of appearance; a storage knows its slot
+  std::vector<RecordedNode> nodes_;
+  uint32_t last_call_ = 0;
+  uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
   Number random_key_ = kNoNumber;
   int64_t random_taken_ = 0;
   int random_input_ = -1;

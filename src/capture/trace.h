@@ -45,8 +45,12 @@ struct Delivery {
   friend bool operator==(const Delivery& a, const Delivery& b) = default;
 };
 
+struct Halves;
+struct Joint;
+
 struct Variant {
   std::vector<Delivery> deliveries;
+  std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half
   std::shared_ptr<compiler::Executable> executable;
   std::unique_ptr<ir::Graph> graph;  // operators, for explain
 };
@@ -64,7 +68,8 @@ struct Trace {
   std::vector<Event> events;
   std::vector<ir::Type> types;  // by number
   std::vector<Variant> variants;
-  Place next;  // behind the break that ends it
+  std::vector<std::shared_ptr<const Joint>> joints;  // one for each way that gradients flowed
+  Place next;                                        // behind the break that ends it
 
   /// The events as a graph of operators that delivers these values.
   std::unique_ptr<ir::Graph> graph(const std::vector<Delivery>& deliveries) const;

@@ -64,14 +64,25 @@ ArgStore::ArgStore(std::span<const CallArg> args) : args_(args.begin(), args.end
     }
 }
 
-CallArg Defaults::of(const ir::Param& param) {
-  if (!param.default_value) return {};
-  const ir::Arg& a = *param.default_value;
+CallArg Literals::default_of(const ir::Param& param) {
+  return param.default_value ? of(*param.default_value, param) : CallArg();
+}
+
+CallArg Literals::of(const ir::Arg& a, const ir::Param& param) {
   if (auto* v = a.get_if<ir::Expr>()) return v->constant();
   if (auto* v = a.get_if<double>()) return *v;
   if (auto* v = a.get_if<bool>()) return *v;
   if (auto* v = a.get_if<DType>()) return *v;
-  if (auto* v = a.get_if<std::vector<double>>()) return ArrayRef<double>(*v);
+  if (auto* v = a.get_if<std::complex<double>>()) return scalars_.emplace_front(1, Scalar(*v))[0];
+  if (auto* v = a.get_if<std::vector<double>>()) {
+    if (param.type != ir::ParamType::Scalar) return ArrayRef<double>(*v);
+    return ArrayRef<Scalar>(scalars_.emplace_front(v->begin(), v->end()));
+  }
+  if (auto* v = a.get_if<std::vector<bool>>()) {
+    auto& copy = bools_.emplace_front(new bool[v->size()]);
+    std::copy(v->begin(), v->end(), copy.get());
+    return ArrayRef<bool>(copy.get(), v->size());
+  }
   if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::Str) return std::string_view(*v);
   if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::MemoryFormat)
     return static_cast<MemoryFormat>(std::find(std::begin(kMemoryFormats), std::end(kMemoryFormats), *v) -

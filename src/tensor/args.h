@@ -1,6 +1,7 @@
 #pragma once
 
 #include <forward_list>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,14 +33,17 @@ class ArgStore {
   std::vector<Generator> generators_;
 };
 
-/// Arguments for parameters that the caller left out. What they point to lives as long as this.
-class Defaults {
+/// A node's literal arguments as a call has them. What they point to lives as long as this.
+class Literals {
  public:
-  /// None where the schema has no default.
-  CallArg of(const ir::Param& param);
+  CallArg of(const ir::Arg& arg, const ir::Param& param);
+  /// For a parameter that the caller left out; None where the schema has no default.
+  CallArg default_of(const ir::Param& param);
 
  private:
   std::forward_list<std::vector<int64_t>> ints_;
+  std::forward_list<std::vector<Scalar>> scalars_;
+  std::forward_list<std::unique_ptr<bool[]>> bools_;
 };
 
 /// A literal argument as the IR has it, in the form that the parameter asks for; brasa::Error if it does not fit.

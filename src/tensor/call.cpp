@@ -88,7 +88,7 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
   }
   size_t used = params.size();
   while (used > args.size() && !by_name[used - 1]) --used;
-  eager::Defaults defaults;
+  eager::Literals defaults;
   for (size_t i = args.size(); i < used; ++i) {
     const ir::Param& p = params[i];
     if (by_name[i]) {
@@ -96,7 +96,7 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
     } else {
       BRASA_CHECK(p.default_value || p.optional || p.type == ir::ParamType::Generator, name, ": no value for '", p.name,
                   "'");
-      all.push_back(defaults.of(p));
+      all.push_back(defaults.default_of(p));
     }
   }
   return run(target, all);

@@ -518,7 +518,7 @@ class RecordedCall {
   void replace(size_t at, const Tensor& t) {
     if (replaced_.empty()) replaced_.assign(args_.begin(), args_.end());
     const auto& params = op_.row().schema.params;
-    for (size_t i = replaced_.size(); i <= at; ++i) replaced_.push_back(defaults_.of(params[i]));
+    for (size_t i = replaced_.size(); i <= at; ++i) replaced_.push_back(defaults_.default_of(params[i]));
     replaced_[at] = CallArg(t);
     args_ = replaced_;
   }
@@ -526,7 +526,7 @@ class RecordedCall {
   Operator& op_;
   CallArgs args_;
   std::forward_list<Tensor> tensors_;
-  Defaults defaults_;
+  Literals defaults_;
   bool random_ = false;
   std::vector<CallArg> replaced_;
 };
@@ -613,13 +613,13 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
       std::vector<Tensor> value;
       RecordedCall recorded(*recorder, op, args);
       recorded.run(value);
+      autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
       if (value.at(0).scalar_type() != target->dtype) {
         CallArg convert[] = {value[0], target->dtype};
         Tensor wide = value[0];
         value.clear();
         recorder->call(ops::at("prim::convert"), convert, value);
       }
-      autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
       recorder->write(self, value[0]);
       target->storage->bump_version();
       autograd::rebase(self, std::move(pending));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,9 @@ class Tensor;
 struct CallArg;
 namespace ops {
 struct Row;
+}
+namespace autograd {
+struct Node;
 }
 
 /// While a Recorder is installed on a thread, dispatch gives it the calls instead of running them (see src/capture).
@@ -37,6 +41,10 @@ class Recorder {
   /// that row took. A vjp row gets its forward row's key and takes none.
   virtual Tensor random_key() = 0;
   virtual void advance_random(int64_t numbers) = 0;
+  /// The number of the last `call`.
+  virtual uint32_t last_call() const = 0;
+  /// `node` is the autograd node of that call, and where `results` come from; none for one that keeps no values (a view's).
+  virtual void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) = 0;
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;

@@ -1,5 +1,6 @@
 #include "transforms/derived.h"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -59,15 +60,18 @@ class Registry {
 struct OneCall {
   std::unique_ptr<ir::Graph> graph;
   std::vector<Value> operands;  // of the caller's graph
+  std::vector<bool> is_tensor;  // by operand; the others are numbers, which have no gradient
 };
 
 OneCall one_call(const Row& row, const Args& args, ir::Facts& facts) {
-  OneCall out{std::make_unique<ir::Graph>(), {}};
+  OneCall out{std::make_unique<ir::Graph>(), {}, {}};
   Args mapped;
-  for (const Arg& a : args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Arg& a = args[i];
     auto input = [&](Value v) {
       if (!v) return v;
       out.operands.push_back(v);
+      out.is_tensor.push_back(row.schema.params[i].type != ir::ParamType::Scalar);
       return out.graph->add_input(ir::type_of(v));
     };
     if (auto* v = a.get_if<Value>()) {
@@ -90,6 +94,10 @@ ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
   for (ir::Param& q : s.params) q.mutated = false;  // what `row` writes, its derivative only reads
   ir::Param p;
   p.name = std::string(parameter);
+  auto taken = [&] {
+    return std::any_of(s.params.begin(), s.params.end(), [&](const ir::Param& q) { return q.name == p.name; });
+  };
+  for (int order = 2; taken(); ++order) p.name = str(parameter, order);
   p.list = p.optional_items = list;
   s.params.push_back(std::move(p));
   s.returns.assign(1, ir::Return{});
@@ -102,8 +110,15 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
   args.pop_back();
   ir::Facts& facts = Builder::current().facts();
   OneCall call = one_call(row, args, facts);
-  BRASA_ASSERT(call.operands.size() == needs.size() && cts.size() == given.size(), row.name(), ": masks do not fit");
-  Joint j = joint(*call.graph, facts, needs, given);
+  std::vector<bool> wanted;
+  size_t tensors = 0;
+  for (bool is_tensor : call.is_tensor) {
+    bool wants = is_tensor && tensors < needs.size() && needs[tensors];
+    wanted.push_back(wants);
+    tensors += is_tensor;
+  }
+  BRASA_ASSERT(tensors == needs.size() && cts.size() == given.size(), row.name(), ": masks do not fit");
+  Joint j = joint(*call.graph, facts, wanted, given);
   std::vector<Value> inputs = call.operands;
   for (size_t i = 0; i < given.size(); ++i)
     if (given[i]) {
@@ -111,8 +126,8 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
       inputs.push_back(ir::type_of(cts[i]).shape == t.shape ? cts[i] : ops::prim::reshape(cts[i], t.shape));
     }
   std::vector<Value> all = splice(*j.graph, inputs), out;
-  for (size_t i = 0; i < needs.size(); ++i)
-    if (needs[i]) out.push_back(j.gradient_of[i] < 0 ? ops::zeros_like(call.operands[i]) : all[j.gradient_of[i]]);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i]) out.push_back(j.gradient_of[i] < 0 ? ops::zeros_like(call.operands[i]) : all[j.gradient_of[i]]);
   return out;
 }
 

@@ -63,6 +63,12 @@ struct Capture {
   size_t output_nr, result;
 };
 
+thread_local int passes = 0;
+struct Depth {
+  Depth() { ++passes; }
+  ~Depth() { --passes; }
+};
+
 // One backward pass.
 class Pass {
  public:
@@ -76,6 +82,7 @@ class Pass {
 
   /// `accumulate`: leaves take their gradients, too.
   variable_list run(size_t captured, bool accumulate) {
+    Depth depth;
     results_.resize(captured);
     find_dependencies();
     if (!accumulate) find_needed();
@@ -135,7 +142,7 @@ class Pass {
     }
   }
 
-  // Nodes from which a captured one is reached.
+  // Nodes below which there is a captured one.
   void find_needed() {
     enum State : uint8_t { Open, No, Yes };
     std::unordered_map<Node*, State> state;
@@ -162,8 +169,14 @@ class Pass {
         stack.pop_back();
       }
     }
-    for (auto& [n, s] : state)
-      if (s == Yes) needed_.insert(n);
+    for (auto& [n, s] : state) {
+      const auto& edges = n->next_edges();
+      bool below = std::any_of(edges.begin(), edges.end(), [&](const Edge& e) {
+        auto it = state.find(e.function.get());
+        return it != state.end() && it->second == Yes;
+      });
+      if (below) needed_.insert(n);
+    }
   }
 
   variable_list evaluate(Node& node, variable_list gradients, bool accumulate) {
@@ -190,6 +203,7 @@ class Pass {
     bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
     if (!any && node.next_edges().empty()) return {};
     variable_list received = in.post_hooks.empty() ? variable_list() : gradients;
+    if (in.forwards) return gradients;
     variable_list out = NodeAccess::apply(node, std::move(gradients));
     for (auto& hook : in.post_hooks) out = hook(out, received);
     if (!keep_graph_) NodeAccess::release(node);
@@ -241,6 +255,17 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
 }
 
 }  // namespace
+
+bool in_backward() { return passes > 0; }
+
+variable_list gradients(const std::vector<Edge>& outputs, const variable_list& given, const std::vector<Edge>& inputs,
+                        bool create_graph) {
+  Pass pass(true, create_graph);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (given[i].defined()) pass.add_root(outputs[i], given[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) pass.capture(inputs[i], i);
+  return pass.run(inputs.size(), false);
+}
 
 void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph,
               bool create_graph, const variable_list& inputs) {

@@ -64,6 +64,8 @@ struct Node::Internals : Pooled {
   std::vector<std::function<variable_list(const variable_list&, const variable_list&)>> post_hooks;
   std::mutex mutex;
   bool released = false;
+  /// Its work was taken over by the node of a compiled graph, and it only hands on what it receives (see capture/joint.h).
+  bool forwards = false;
 };
 
 /// The engine's and the recording's way into a node.
@@ -71,6 +73,8 @@ struct NodeAccess {
   static std::vector<Edge>& edges(Node& n) { return n.next_edges_; }
   static variable_list apply(Node& n, variable_list&& g) { return n.apply(std::move(g)); }
   static void release(Node& n) { n.release_variables(); }
+  static const Node* inner(const Node& n) { return n.inner(); }
+  static void for_each_saved(const Node& n, const std::function<void(const Tensor&)>& f) { n.for_each_saved(f); }
 };
 
 /// Makes a node whose chain of owners is taken apart without recursion.
@@ -82,6 +86,14 @@ template <class T, class... A>
 std::shared_ptr<T> make_node(A&&... args) {
   return std::shared_ptr<T>(new T(std::forward<A>(args)...), [](T* n) { delete_node(n); });
 }
+
+/// That of the next node made on this thread.
+uint64_t next_sequence_nr();
+/// Whether this thread is in a backward pass.
+bool in_backward();
+/// Gradients at `inputs` from those at `outputs`, of which absent ones are zero. Keeps the graph.
+variable_list gradients(const std::vector<Edge>& outputs, const variable_list& given, const std::vector<Edge>& inputs,
+                        bool create_graph);
 
 /// Sums over the dimensions that broadcasting added or stretched. Differentiable.
 Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);

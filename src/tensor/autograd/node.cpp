@@ -7,10 +7,12 @@ namespace brasa::autograd {
 
 namespace {
 // Later calls have greater numbers, so that backward runs them first.
-thread_local uint64_t next_sequence_nr = 0;
+thread_local uint64_t sequence = 0;
 }  // namespace
 
-Node::Node() : sequence_nr_(next_sequence_nr++), internals_(std::make_unique<Internals>()) {}
+uint64_t next_sequence_nr() { return sequence; }
+
+Node::Node() : sequence_nr_(sequence++), internals_(std::make_unique<Internals>()) {}
 Node::~Node() = default;
 
 uint32_t Node::num_inputs() const { return static_cast<uint32_t>(internals_->results.size()); }

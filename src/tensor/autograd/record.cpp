@@ -85,6 +85,19 @@ class ProgramNode final : public Node, public Pooled {
   std::vector<Saved> inputs_, results_;
 };
 
+// The tensors among a call's arguments in the order of the row's operands.
+template <class F>
+void each_tensor(eager::CallArgs args, F f) {
+  for (const CallArg& a : args) {
+    if (a.kind == CallArg::Kind::Tensor) f(*a.tensor);
+    if (a.kind == CallArg::Kind::Tensors)
+      for (uint32_t k = 0; k < a.size; ++k) f(a.tensor[k]);
+    if (a.kind == CallArg::Kind::OptionalTensors)
+      for (uint32_t k = 0; k < a.size; ++k)
+        if (a.optional_tensor[k] && a.optional_tensor[k]->defined()) f(*a.optional_tensor[k]);
+  }
+}
+
 // Backward of a row by its derived row, for calls that a recorder kept: the arguments are snapshots.
 class RowNode final : public Node, public Pooled {
  public:
@@ -105,9 +118,18 @@ class RowNode final : public Node, public Pooled {
     }
     if (std::none_of(given.begin(), given.end(), [](bool b) { return b; })) return out;
     std::vector<CallArg> args(args_->args().begin(), args_->args().end());
-    eager::Defaults defaults;
+    variable_list with_history = tensors_with_history();
+    if (!with_history.empty()) {
+      size_t at = 0;
+      for (CallArg& a : args) {
+        if (a.kind != CallArg::Kind::Tensor && a.kind != CallArg::Kind::Tensors) continue;
+        a.tensor = &with_history[at];
+        at += a.kind == CallArg::Kind::Tensor ? 1 : a.size;
+      }
+    }
+    eager::Literals defaults;
     const auto& params = op_.row().schema.params;
-    for (size_t i = args.size(); i < params.size(); ++i) args.push_back(defaults.of(params[i]));
+    for (size_t i = args.size(); i < params.size(); ++i) args.push_back(defaults.default_of(params[i]));
     args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
     std::vector<Tensor> results = eager::call_list(op_.backward(needs_, given), args);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
@@ -119,8 +141,28 @@ class RowNode final : public Node, public Pooled {
     internals_->released = true;
     args_.reset();
   }
+  void for_each_saved(const std::function<void(const Tensor&)>& f) const override {
+    if (!args_) return;
+    each_tensor(eager::CallArgs(args_->args().data(), args_->args().size()), f);
+  }
 
  private:
+  // Where the derivative is to have one itself, the operands lead on to what they came from.
+  variable_list tensors_with_history() const {
+    variable_list out;
+    if (!GradMode::is_enabled()) return out;
+    Recorder* recorder = Recorder::current();
+    size_t operand = 0;
+    each_tensor(eager::CallArgs(args_->args().data(), args_->args().size()), [&](const Tensor& t) {
+      size_t i = operand++;
+      if (out.size() == args_->tensors().size() || &t != &args_->tensors()[out.size()]) return;  // an optional one
+      Tensor copy = recorder ? recorder->snapshot(t) : shallow_copy(t);
+      if (needs_[i]) set_history(copy, next_edges_[i].function, next_edges_[i].input_nr);
+      out.push_back(std::move(copy));
+    });
+    return out;
+  }
+
   eager::Operator& op_;
   std::shared_ptr<eager::ArgStore> args_;
   std::vector<bool> needs_;
@@ -367,7 +409,12 @@ class CopySlices final : public Node {
   void release_variables() override {
     if (write_) NodeAccess::release(*write_);
     write_.reset();
+    internals_->released = true;
   }
+  void for_each_saved(const std::function<void(const Tensor&)>& f) const override {
+    if (write_) NodeAccess::for_each_saved(*write_, f);
+  }
+  const Node* inner() const override { return write_.get(); }
 
  private:
   eager::ViewChain view_;
@@ -401,19 +448,6 @@ std::vector<Input> backward_operands(std::span<const Input> inputs, const std::v
   for (size_t i = 0; i < given.size(); ++i)
     if (given[i]) out.push_back(Input::of(results[i]));
   return out;
-}
-
-// The tensors among a call's arguments in the order of the row's operands.
-template <class F>
-void each_tensor(eager::CallArgs args, F f) {
-  for (const CallArg& a : args) {
-    if (a.kind == CallArg::Kind::Tensor) f(*a.tensor);
-    if (a.kind == CallArg::Kind::Tensors)
-      for (uint32_t k = 0; k < a.size; ++k) f(a.tensor[k]);
-    if (a.kind == CallArg::Kind::OptionalTensors)
-      for (uint32_t k = 0; k < a.size; ++k)
-        if (a.optional_tensor[k] && a.optional_tensor[k]->defined()) f(*a.optional_tensor[k]);
-  }
 }
 
 std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
@@ -473,6 +507,7 @@ void attach_view(const Tensor& view) {
   auto node = make_node<ViewNode>(eager::op(*info.row).backward_name(), info.plan);
   NodeAccess::edges(*node).push_back(gradient_edge(info.parent));
   node->internals().results.push_back(meta_of_result(view));
+  if (Recorder* recorder = Recorder::current()) recorder->made(node, 0, {});
   set_history(view, std::move(node), 0);
 }
 
@@ -492,6 +527,9 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
     if (results[i].defined() && differentiable(results[i].scalar_type()))
       set_history(results[i], node, static_cast<uint32_t>(i));
   }
+  std::vector<Tensor> all;
+  for (size_t i = 0; i < results.size(); ++i) all.push_back(results[i]);
+  recorder.made(node, recorder.last_call(), all);
 }
 
 void check_in_place(const Tensor& self, eager::CallArgs args) {
@@ -510,14 +548,16 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
 }
 
 Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
-  return {recorded_node(op, args, recorder)};
+  return {recorded_node(op, args, recorder), recorder.last_call()};
 }
 
 void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   if (!pending.node) return;
   TensorImpl* impl = impl_of(self);
   if (pending.node->internals().results.empty()) pending.node->internals().results.push_back(meta_of_result(self));
+  Recorder* recorder = Recorder::current();
   if (!impl->view || !impl->view->differentiable) {
+    if (recorder) recorder->made(pending.node, pending.call, {&self, 1});
     set_history(self, std::move(pending.node), 0);
     return;
   }
@@ -527,6 +567,7 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   edges = pending.node->next_edges();
   edges[self_edge] = gradient_edge(base);
   node->internals().results.push_back(meta_of_result(base));
+  if (recorder) recorder->made(node, pending.call, {&base, 1});
   set_history(base, std::move(node), 0);
   impl->view->version = impl->storage->version() - 1;  // its own history is made anew from the base's
 }

@@ -31,6 +31,7 @@ void check_in_place(const Tensor& self, eager::CallArgs args);
 /// The node of a call that writes into a tensor, made before the write.
 struct Pending {
   std::shared_ptr<Node> node;
+  uint32_t call = 0;  // the recorder's number for it
 };
 Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder);
 /// Makes `node` what `self` comes from; where self is a view, its base comes from a copy into the view.

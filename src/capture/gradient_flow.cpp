@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <map>
+
+#include "capture/joint.h"
+#include "tensor/autograd/meta.h"
+#include "tensor/views.h"
+
+namespace brasa::capture {
+namespace {
+
+using autograd::Edge;
+using autograd::Node;
+using autograd::NodeAccess;
+
+constexpr int32_t kNoEdge = -1, kFirstLeaf = -2;
+
+// Which of the recorded nodes are held from outside: by trial deletion, as garbage collectors of cycles do. References that
+// recorded nodes and what they keep have of one another are counted; who has more than those is held.
+class Holders {
+ public:
+  Holders(const std::vector<std::shared_ptr<Node>>& nodes, std::span<const Tensor* const> own) : nodes_(nodes) {
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (nodes[i]) index_[nodes[i].get()] = i;
+    references_.assign(nodes.size(), 1);
+    for (const auto& n : nodes) {
+      if (!n) continue;
+      count_node(*n);
+      if (const Node* inner = NodeAccess::inner(*n)) count_edges(*inner);
+    }
+    for (const Tensor* t : own)
+      if (t->defined())
+        if (auto it = tensors_.find(impl_of(*t)); it != tensors_.end()) ++it->second.references;
+    for (auto& [impl, state] : tensors_)
+      if (impl->autograd)
+        if (auto it = index_.find(impl->autograd->grad_fn.get()); it != index_.end()) ++references_[it->second];
+  }
+
+  // `moves`: keeps nothing but its edges, and stays as it is.
+  std::vector<bool> held(const std::vector<bool>& moves) {
+    std::vector<bool> out(nodes_.size());
+    std::vector<size_t> open_nodes;
+    std::vector<TensorImpl*> open_tensors;
+    auto hold_node = [&](const Node* n) {
+      auto it = index_.find(n);
+      if (it == index_.end() || out[it->second]) return;
+      out[it->second] = true;
+      open_nodes.push_back(it->second);
+    };
+    auto hold_tensor = [&](const Tensor& t) {
+      auto it = tensors_.find(impl_of(t));
+      if (it == tensors_.end() || it->second.held) return;
+      it->second.held = true;
+      open_tensors.push_back(it->first);
+    };
+    for (auto& [impl, state] : tensors_)
+      if (impl->references.load() > state.references) {
+        state.held = true;
+        open_tensors.push_back(impl);
+      }
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (nodes_[i] && nodes_[i].use_count() > references_[i]) hold_node(nodes_[i].get());
+    while (!open_nodes.empty() || !open_tensors.empty()) {
+      if (!open_tensors.empty()) {
+        TensorImpl* t = open_tensors.back();
+        open_tensors.pop_back();
+        if (t->autograd) hold_node(t->autograd->grad_fn.get());
+        if (!t->view) continue;
+        hold_tensor(t->view->base);
+        hold_tensor(t->view->parent);
+        continue;
+      }
+      size_t n = open_nodes.back();
+      open_nodes.pop_back();
+      if (moves[n])
+        for (const Edge& e : nodes_[n]->next_edges()) hold_node(e.function.get());
+    }
+    return out;
+  }
+
+  // -1: not a recorded one
+  int32_t index(const Node* n) const {
+    auto it = index_.find(n);
+    return it == index_.end() ? -1 : static_cast<int32_t>(it->second);
+  }
+
+ private:
+  struct State {
+    uint32_t references = 0;
+    bool held = false;
+  };
+  void count_edges(const Node& n) {
+    for (const Edge& e : n.next_edges())
+      if (auto it = index_.find(e.function.get()); it != index_.end()) ++references_[it->second];
+  }
+  void count_node(const Node& n) {
+    count_edges(n);
+    NodeAccess::for_each_saved(n, [&](const Tensor& t) { count_tensor(t); });
+  }
+  void count_tensor(const Tensor& t) {
+    if (!t.defined()) return;
+    auto [it, fresh] = tensors_.try_emplace(impl_of(t));
+    ++it->second.references;
+    if (!fresh || !impl_of(t)->view) return;
+    count_tensor(impl_of(t)->view->base);
+    count_tensor(impl_of(t)->view->parent);
+  }
+
+  const std::vector<std::shared_ptr<Node>>& nodes_;
+  std::unordered_map<const Node*, size_t> index_;
+  std::vector<long> references_;
+  std::unordered_map<TensorImpl*, State> tensors_;
+};
+
+bool has_hooks(const Node& n) {
+  const Node::Internals& in = n.internals();
+  return !in.tensor_hooks.empty() || !in.retains.empty() || !in.pre_hooks.empty() || !in.post_hooks.empty();
+}
+
+}  // namespace
+
+std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded, std::span<const Tensor* const> own,
+                                          uint64_t first_sequence) {
+  std::vector<std::shared_ptr<Node>> nodes;
+  std::vector<bool> moves;
+  bool any = false;
+  for (const RecordedNode& r : recorded) {
+    nodes.push_back(r.node.lock());
+    moves.push_back(r.results.empty());
+    if (!nodes.back()) continue;
+    if (nodes.back()->internals().released) return std::nullopt;
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  Holders holders(nodes, own);
+  std::vector<bool> held = holders.held(moves), seen(nodes.size());
+  GradientFlow flow;
+  std::vector<int32_t> open;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!held[i] || moves[i]) continue;
+    if (!nodes[i]->internals().post_hooks.empty()) return std::nullopt;
+    for (uint32_t r = 0; r < recorded[i].results.size(); ++r)
+      if (recorded[i].results[r] != kNoNumber) flow.slots.push_back({flow.roots.size(), r, recorded[i].results[r]});
+    flow.roots.push_back(nodes[i]);
+    flow.key.push_back(static_cast<int32_t>(i));
+    seen[i] = true;
+    open.push_back(static_cast<int32_t>(i));
+  }
+  if (flow.roots.empty()) return std::nullopt;
+  std::map<std::pair<Node*, uint32_t>, int32_t> leaves;
+  while (!open.empty()) {
+    auto i = static_cast<size_t>(open.back());
+    open.pop_back();
+    flow.key.push_back(kNoEdge);
+    flow.key.push_back(static_cast<int32_t>(i));
+    bool is_root = held[i] && !moves[i];
+    if (!is_root && has_hooks(*nodes[i])) return std::nullopt;
+    std::vector<bool> needs;
+    for (const Edge& e : nodes[i]->next_edges()) {
+      needs.push_back(e.is_valid());
+      if (!e.is_valid()) {
+        flow.key.push_back(kNoEdge);
+        continue;
+      }
+      if (int32_t to = holders.index(e.function.get()); to >= 0) {
+        flow.key.push_back(to);
+        if (!seen[to]) open.push_back(to);
+        seen[to] = true;
+        continue;
+      }
+      // A node of the recording that is not known here (a custom function's) may lead back into it.
+      if (!e.function->next_edges().empty() && e.function->sequence_nr() >= first_sequence) return std::nullopt;
+      auto [it, fresh] =
+          leaves.try_emplace({e.function.get(), e.input_nr}, kFirstLeaf - static_cast<int32_t>(leaves.size()));
+      if (fresh) flow.leaves.push_back(e);
+      flow.key.push_back(it->second);
+    }
+    if (!moves[i]) flow.needs.emplace_back(recorded[i].event, std::move(needs));
+  }
+  return flow;
+}
+
+void redirect(const GradientFlow& flow, const std::shared_ptr<Node>& segment) {
+  for (size_t i = 0; i < flow.roots.size(); ++i) {
+    Node& root = *flow.roots[i];
+    NodeAccess::release(root);
+    root.internals().forwards = true;
+    std::vector<Edge>& edges = NodeAccess::edges(root);
+    edges.assign(root.internals().results.size(), Edge{});
+    for (size_t s = 0; s < flow.slots.size(); ++s)
+      if (flow.slots[s].root == i) edges[flow.slots[s].result] = {segment, static_cast<uint32_t>(s)};
+  }
+}
+
+}  // namespace brasa::capture

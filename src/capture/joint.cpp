@@ -1,0 +1,140 @@
+#include "capture/joint.h"
+
+#include <algorithm>
+
+#include "capture/replay.h"
+#include "ops/decompose.h"
+#include "support/error.h"
+#include "support/pooled.h"
+#include "tensor/autograd/meta.h"
+#include "tensor/autograd/saved.h"
+#include "tensor/recorder.h"
+
+namespace brasa::capture {
+namespace {
+
+using autograd::Edge;
+using autograd::Node;
+using compiler::Operand;
+
+class SegmentNode final : public Node, public Pooled {
+ public:
+  SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run) : halves_(std::move(halves)) {
+    for (const Tensor& t : run.inputs) inputs_.emplace_back(t, false);
+    for (size_t i = 0; i < run.saved.size(); ++i)
+      saved_.emplace_back(run.saved[i], halves_->saved[i].from != transforms::Saved::From::Input);
+  }
+  std::string name() const override { return "CompiledBackward"; }
+
+ protected:
+  variable_list apply(variable_list&& cts) override {
+    std::lock_guard lock(internals_->mutex);
+    BRASA_CHECK(
+        !internals_->released,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed): ",
+        name(), ". Specify retain_graph=true if you need to backward through the graph a second time.");
+    if (GradMode::is_enabled()) return differentiable(cts);
+    if (Recorder* outer = Recorder::current()) outer->materialise("the backward of another compiled function");
+    Recorder::Scope alone(nullptr);
+    const compiler::Executable& backward = *halves_->backward;
+    std::vector<Tensor> held;
+    std::vector<Operand> operands;
+    auto add = [&](Tensor t) {
+      held.push_back(std::move(t));
+      operands.push_back(operand_of(held.back()));
+    };
+    for (const autograd::Saved& s : saved_) add(s.unpack(nullptr, name()));
+    for (size_t i = 0; i < internals_->results.size(); ++i) {
+      const autograd::ResultMeta& meta = internals_->results[i];
+      add(i < cts.size() && cts[i].defined() ? cts[i].contiguous() : autograd::zeros(meta.sizes, meta.dtype));
+    }
+    static constexpr int64_t kNone[1] = {0};
+    std::vector<int64_t> sizes(halves_->sizes.size());
+    SmallVector<int64_t, 8> symbols(backward.symbol_count());
+    backward.bind(operands, symbols.data());
+    for (int64_t& size : sizes) operands.push_back({nullptr, DType::Bool, {&size, 1}, kNone});
+    variable_list results;
+    std::vector<Operand> outputs;
+    for (const ir::Type& t : backward.output_types()) {
+      Sizes shape;
+      for (ir::Expr e : t.shape) shape.push_back(backward.evaluate(e, symbols.data()));
+      results.push_back(make_tensor(shape, t.dtype));
+      outputs.push_back(operand_of(results.back()));
+    }
+    backward.run(symbols.data(), operands, outputs);
+    variable_list out(next_edges_.size());
+    size_t next = 0;
+    for (size_t i = 0; i < out.size(); ++i)
+      if (halves_->joint->gradients[i] != kNoNumber) out[i] = results[next++];
+    return out;
+  }
+  void release_variables() override {
+    std::lock_guard lock(internals_->mutex);
+    internals_->released = true;
+    inputs_.clear();
+    saved_.clear();
+  }
+
+ private:
+  variable_list differentiable(const variable_list& cts) const {
+    std::vector<Tensor> inputs;
+    for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
+    std::vector<Tensor> roots = replay(*halves_->joint, inputs, halves_->written);
+    std::vector<Edge> from;
+    variable_list given;
+    for (size_t i = 0; i < roots.size(); ++i) {
+      if (i >= cts.size() || !cts[i].defined() || !roots[i].requires_grad()) continue;
+      from.push_back(autograd::gradient_edge(roots[i]));
+      given.push_back(cts[i]);
+    }
+    return autograd::gradients(from, given, next_edges_, true);
+  }
+
+  std::shared_ptr<const Halves> halves_;
+  std::vector<autograd::Saved> inputs_, saved_;
+};
+
+}  // namespace
+
+Operand operand_of(const Tensor& t) {
+  const TensorImpl& impl = *impl_of(t);
+  return {static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype, impl.sizes,
+          impl.strides};
+}
+
+std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
+                                             const std::vector<Delivery>& deliveries, const Backend& backend,
+                                             const std::string& mode) {
+  std::vector<Delivery> all = deliveries;
+  for (Number n : joint->gradients)
+    if (n != kNoNumber) all.push_back({n, -1});
+  ir::Facts facts;
+  transforms::Joint whole;
+  whole.graph = ops::decompose(*joint->trace.graph(all), facts);
+  transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
+  auto out = std::make_shared<Halves>();
+  out->forward = backend(*p.forward, mode);
+  out->backward = backend(*p.backward, mode);
+  for (const transforms::Saved& s : p.saved)
+    if (s.from == transforms::Saved::From::Intermediate)
+      out->intermediates.push_back(ir::type_of(p.forward->outputs()[s.index].value));
+  out->saved = std::move(p.saved);
+  out->sizes = std::move(p.sizes);
+  out->written.assign(joint->inputs, false);
+  for (const Delivery& d : deliveries)
+    if (d.into >= 0) out->written[d.into] = true;
+  out->joint = std::move(joint);
+  return out;
+}
+
+std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
+                                        const GradientFlow& flow) {
+  auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
+  autograd::NodeAccess::edges(*node) = flow.leaves;
+  for (const GradientFlow::Slot& s : flow.slots)
+    node->internals().results.push_back(flow.roots[s.root]->internals().results[s.result]);
+  return node;
+}
+
+}  // namespace brasa::capture
