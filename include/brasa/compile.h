@@ -25,8 +25,13 @@ struct CompileOptions {
   std::string mode = "default";
   /// Call the function as it is.
   bool disable = false;
-  /// Graphs for different shapes and paths that are kept at one place before the function runs uncompiled.
+  /// Sizes and numbers that differ between calls: not set, the second distinct value makes them symbolic, so that one graph serves
+  /// all; true, sizes (of other than parameters) are symbolic from the first call; false, each value has its graph.
+  std::optional<bool> dynamic = std::nullopt;
+  /// Graphs that are kept for one place of the function; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
+  /// For the backend. "inductor" and "inductor-cuda" know "numbers": "strict", "default" or "fast" (see docs).
+  std::map<std::string, std::string> options = {};
 };
 
 /// Names that CompileOptions::backend may have.
@@ -42,10 +47,15 @@ struct Explanation {
     int64_t bytes_before = 0;  ///< read and written by the former
     int64_t bytes_after = 0;
     std::string kernels;  ///< a line each: what was fused, its schedule
+    std::vector<std::string>
+        guards;  ///< what each input must be like, and what must hold of the sizes, for the function to take it
+    std::vector<std::string>
+        facts;  ///< what this compilation takes for granted beyond that; another one serves where it does not hold
+    bool symbolic = false;  ///< serves more than one size or number
   };
   std::vector<Graph> graphs;
   std::vector<std::string> breaks;      ///< the reason of each graph break
-  std::vector<std::string> recompiles;  ///< what differed
+  std::vector<std::string> recompiles;  ///< the guard that failed, for each graph after a place's first
   /// As text for a person.
   BRASA_API std::string str() const;
 };
@@ -69,7 +79,7 @@ class BRASA_API Recording {
   std::unique_ptr<Impl> impl_;
 };
 
-BRASA_API Explanation explain(const CompiledState& state);
+BRASA_API Explanation explain(CompiledState& state);
 
 }  // namespace detail
 

@@ -11,13 +11,11 @@
 namespace brasa::capture {
 namespace {
 
-std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, const std::string&) {
-  ir::Facts facts;
+std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions&) {
   return compiler::compile(graph, facts, {});
 }
 
-std::shared_ptr<compiler::Executable> inductor_cuda(const ir::Graph& graph, const std::string&) {
-  ir::Facts facts;
+std::shared_ptr<compiler::Executable> inductor_cuda(const ir::Graph& graph, ir::Facts& facts, const CompileOptions&) {
   compiler::CompileOptions options;
   options.device = "cuda";
   return compiler::compile(graph, facts, options);
@@ -28,13 +26,10 @@ struct Registry {
   std::map<std::string, Backend> backends = {
       {"inductor", inductor},
       {"inductor-cuda", inductor_cuda},
-      {"interpreter", [](const ir::Graph& g, const std::string&) { return compiler::interpret(g); }},
-      {"eager", [](const ir::Graph& g, const std::string&) { return run_stepwise(g); }},
-      {"aot_eager",
-       [](const ir::Graph& g, const std::string&) {
-         ir::Facts facts;
-         return run_stepwise(*ops::decompose(g, facts));
-       }},
+      {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&) { return compiler::interpret(g); }},
+      {"eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&) { return run_stepwise(g, facts); }},
+      {"aot_eager", [](const ir::Graph& g, ir::Facts& facts,
+                       const CompileOptions&) { return run_stepwise(*ops::decompose(g, facts), facts); }},
   };
   static Registry& get() {
     static Registry* r = new Registry;

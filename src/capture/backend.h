@@ -5,12 +5,16 @@
 #include <string>
 #include <vector>
 
+#include <brasa/compile.h>
+
 #include "compiler/executable.h"
 
 namespace brasa::capture {
 
-/// Makes a captured graph of operators (constant sizes) ready to run.
-using Backend = std::function<std::shared_ptr<compiler::Executable>(const ir::Graph& graph, const std::string& mode)>;
+/// Makes a captured graph of operators ready to run. What it assumes of the sizes goes to `facts`, which knows those of this
+/// call; an exception where sizes are symbolic asks for a graph with constant ones.
+using Backend = std::function<std::shared_ptr<compiler::Executable>(const ir::Graph& graph, ir::Facts& facts,
+                                                                    const CompileOptions& options)>;
 
 /// brasa::Error that lists the names if there is none of this one.
 Backend find_backend(const std::string& name);

@@ -1,5 +1,8 @@
 #include <brasa/compile.h>
 
+#include <algorithm>
+
+#include "capture/describe.h"
 #include "capture/session.h"
 #include "compiler/compile.h"
 #include "ir/text.h"
@@ -26,14 +29,14 @@ std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
 // A compiled function called while another records becomes part of that recording.
 struct Recording::Impl {
   std::shared_ptr<CompiledState> state;
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<std::recursive_mutex> lock;
   capture::Session session;
   Recorder::Scope scope;
   explicit Impl(const std::shared_ptr<CompiledState>& s) : state(s), lock(s->mutex), session(*s), scope(&session) {}
 };
 
 Recording::Recording(const std::shared_ptr<CompiledState>& state) {
-  if (state->options.disable || state->over_limit || Recorder::current()) return;
+  if (state->options.disable || Recorder::current()) return;
   impl_ = std::make_unique<Impl>(state);
 }
 Recording::~Recording() = default;
@@ -57,6 +60,11 @@ void explain_place(const capture::Place& place, Explanation& out) {
         g.bytes_after = report->bytes_after;
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
       }
+      g.guards = capture::guards_of(*trace);
+      for (const ir::Fact& f : v.facts)
+        if (std::string text = brasa::str(f); std::find(g.guards.begin(), g.guards.end(), text) == g.guards.end())
+          g.facts.push_back(std::move(text));
+      g.symbolic = !trace->arguments.empty() || !trace->sample.symbols.empty();
       out.graphs.push_back(std::move(g));
     }
     explain_place(trace->next, out);
@@ -65,7 +73,8 @@ void explain_place(const capture::Place& place, Explanation& out) {
 
 }  // namespace
 
-Explanation explain(const CompiledState& state) {
+Explanation explain(CompiledState& state) {
+  std::lock_guard lock(state.mutex);
   Explanation out;
   explain_place(state.start, out);
   out.breaks = state.breaks;
@@ -86,6 +95,8 @@ std::string Explanation::str() const {
     out += brasa::str("\ngraph ", i, ": ", g.operator_count, " operators; kernels ", g.kernels_before, " -> ",
                       g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ", megabytes(g.bytes_after),
                       "\n", g.kernels);
+    for (const std::string& guard : g.guards) out += "  guard: " + guard + "\n";
+    for (const std::string& fact : g.facts) out += "  where " + fact + "\n";
   }
   for (const std::string& reason : breaks) out += "graph break: " + reason + "\n";
   for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capture/replay.h"
+#include "capture/uncompiled.h"
 #include "ops/decompose.h"
 #include "support/error.h"
 #include "support/pooled.h"
@@ -97,15 +98,9 @@ class SegmentNode final : public Node, public Pooled {
 
 }  // namespace
 
-Operand operand_of(const Tensor& t) {
-  const TensorImpl& impl = *impl_of(t);
-  return {static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype, impl.sizes,
-          impl.strides};
-}
-
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const std::string& mode) {
+                                             const CompileOptions& options) {
   std::vector<Delivery> all = deliveries;
   for (Number n : joint->gradients)
     if (n != kNoNumber) all.push_back({n, -1});
@@ -114,8 +109,8 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
   whole.graph = ops::decompose(*joint->trace.graph(all), facts);
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();
-  out->forward = backend(*p.forward, mode);
-  out->backward = backend(*p.backward, mode);
+  out->forward = backend(*p.forward, facts, options);
+  out->backward = backend(*p.backward, facts, options);
   for (const transforms::Saved& s : p.saved)
     if (s.from == transforms::Saved::From::Intermediate)
       out->intermediates.push_back(ir::type_of(p.forward->outputs()[s.index].value));

@@ -55,14 +55,13 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
 /// Forward and backward events of a segment for one flow.
 struct Joint {
   std::vector<int32_t> key;
+  std::vector<int64_t> symbols;   // the sizes that it is for
   Trace trace;                    // the segment's events, an input for each cotangent, the backward events
   size_t inputs = 0, events = 0;  // of the segment alone
   std::vector<Number> roots;      // the values whose cotangents come in
   std::vector<Number> gradients;  // for each leaf; kNoNumber: none flows
   std::unordered_map<uint32_t, std::vector<bool>> needs;  // as in GradientFlow
 };
-
-compiler::Operand operand_of(const Tensor& t);
 
 /// Its two halves, compiled for runs that deliver the same values.
 struct Halves {
@@ -75,7 +74,7 @@ struct Halves {
 };
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const std::string& mode);
+                                             const CompileOptions& options);
 
 /// What a run of the forward half leaves for the other one.
 struct SavedRun {

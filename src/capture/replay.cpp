@@ -1,6 +1,8 @@
 #include "capture/replay.h"
 
 #include <algorithm>
+#include <forward_list>
+#include <span>
 
 #include "support/error.h"
 #include "tensor/args.h"
@@ -12,7 +14,7 @@ namespace {
 template <class F>
 void each_operand(const Event& e, F f) {
   for (const ir::Arg& a : e.args) {
-    if (auto* v = a.get_if<ir::Value>(); v && v->index > 0) f(v->index - 1);
+    if (auto* v = a.get_if<ir::Value>(); v && !is_argument(*v) && v->index > 0) f(v->index - 1);
     if (auto* list = a.get_if<std::vector<ir::Value>>())
       for (ir::Value v : *list)
         if (v.index > 0) f(v.index - 1);
@@ -34,7 +36,8 @@ std::vector<bool> live_values(const Joint& joint) {
 // Views and writes through them only move values, as do the conversions that dispatch adds: gradients always pass.
 bool moves(const ops::Row& row) { return row.view || row.is_primitive() || !ops::find(row.name()); }
 
-std::vector<Tensor> call(const Event& e, const std::vector<Tensor>& values, const std::vector<bool>* needs) {
+std::vector<Tensor> call(const Event& e, const std::vector<Tensor>& values, std::span<const Tensor> arguments,
+                         const std::vector<bool>* needs) {
   AutoGradMode mode(needs || moves(*e.row));
   size_t operand = 0;
   auto value_of = [&](ir::Value v) {
@@ -45,9 +48,12 @@ std::vector<Tensor> call(const Event& e, const std::vector<Tensor>& values, cons
   std::vector<Tensor> single(e.args.size());
   std::vector<std::vector<std::optional<Tensor>>> lists(e.args.size());
   std::vector<CallArg> args;
+  std::forward_list<Scalar> numbers;
   eager::Literals literals;
   for (size_t k = 0; k < e.args.size(); ++k) {
-    if (auto* v = e.args[k].get_if<ir::Value>()) {
+    if (auto* v = e.args[k].get_if<ir::Value>(); v && is_argument(*v)) {
+      args.emplace_back(numbers.emplace_front(arguments[v->index].item()));
+    } else if (v) {
       if (v->index > 0) single[k] = value_of(*v);
       args.emplace_back(single[k]);
     } else if (auto* list = e.args[k].get_if<std::vector<ir::Value>>()) {
@@ -78,7 +84,8 @@ std::vector<Tensor> replay(const Joint& joint, const std::vector<Tensor>& inputs
       values[e.first] = inputs[input++];
     } else if (needed) {
       auto it = joint.needs.find(static_cast<uint32_t>(i));
-      std::vector<Tensor> results = call(e, values, it == joint.needs.end() ? nullptr : &it->second);
+      std::vector<Tensor> results = call(e, values, std::span(inputs).subspan(joint.trace.own_inputs),
+                                         it == joint.needs.end() ? nullptr : &it->second);
       std::move(results.begin(), results.end(), values.begin() + e.first);
     }
   }

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "capture/describe.h"
-#include "ops/builder.h"
-#include "runtime/cpu/allocator.h"
+#include <brasa/autograd.h>
+
+#include "capture/uncompiled.h"
 #include "support/error.h"
-#include "support/hash.h"
-#include "tensor/args.h"
+#include "support/log.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/geometry.h"
 #include "tensor/views.h"
@@ -15,21 +14,6 @@
 
 namespace brasa::capture {
 namespace {
-
-uint64_t hash_of(const Event& e) {
-  uint64_t h = reinterpret_cast<uint64_t>(e.row);
-  for (const ir::Arg& a : e.args) h = mix(h, a.hash());
-  if (!e.row) {
-    h = mix(h, static_cast<uint64_t>(e.guard.kind) * 128 + e.guard.weak * 64 + static_cast<uint64_t>(e.guard.dtype));
-    for (int64_t s : e.guard.sizes) h = mix(h, static_cast<uint64_t>(s));
-    for (int64_t s : e.guard.strides) h = mix(h, static_cast<uint64_t>(s) + 1);
-  }
-  return h;
-}
-
-bool same(const Event& a, const Event& b) { return a.row == b.row && a.args == b.args && a.guard == b.guard; }
-
-ir::Shape shape_of(const Sizes& sizes) { return ir::Shape(sizes.begin(), sizes.end()); }
 
 Sizes contiguous_strides(const Sizes& sizes) {
   Sizes strides(sizes.size());
@@ -58,162 +42,29 @@ class Geometry {
   CallArg args_[4];
 };
 
-// A call whose tensors have numbers. The operand of a view's chain stands in for the first argument, which is empty.
-struct Numbered {
-  const ops::Row& row;
-  std::span<const CallArg> args;
-  std::span<const ir::Value> operands;
-  bool view;
-
-  CallArg::Kind kind(size_t i) const { return view && i == 0 ? CallArg::Kind::Tensor : args[i].kind; }
-  bool is_list(size_t i) const {
-    return kind(i) == CallArg::Kind::Tensors || kind(i) == CallArg::Kind::OptionalTensors;
-  }
-  // How many operands an argument takes.
-  size_t count(size_t i) const { return is_list(i) ? args[i].size : kind(i) == CallArg::Kind::Tensor; }
-
-  ir::Args node_args() const {
-    ir::Args out;
-    out.reserve(row.schema.params.size());
-    const ir::Value* at = operands.data();
-    for (size_t i = 0; i < args.size(); at += count(i++)) {
-      if (kind(i) == CallArg::Kind::Tensor)
-        out.push_back(ir::Arg(*at));
-      else if (is_list(i))
-        out.push_back(ir::Arg(std::vector<ir::Value>(at, at + args[i].size)));
-      else
-        out.push_back(eager::literal(args[i], row.schema.params[i], row));
-    }
-    ops::complete_args(row, out);
-    return out;
-  }
-
-  // Whether they surely are `known`.
-  bool agrees(const ir::Args& known) const {
-    const auto& params = row.schema.params;
-    if (args.size() > known.size()) return false;
-    const ir::Value* at = operands.data();
-    for (size_t i = 0; i < args.size(); at += count(i++)) {
-      if (kind(i) == CallArg::Kind::Tensor) {
-        auto* v = known[i].get_if<ir::Value>();
-        if (!v || !(*v == *at)) return false;
-      } else if (is_list(i)) {
-        auto* list = known[i].get_if<std::vector<ir::Value>>();
-        if (!list || list->size() != args[i].size || !std::equal(list->begin(), list->end(), at)) return false;
-      } else if (!eager::surely_equal(args[i], params[i], known[i])) {
-        return false;
-      }
-    }
-    for (size_t i = args.size(); i < known.size(); ++i)
-      if (params[i].default_value ? !(known[i] == *params[i].default_value) : !known[i].is_none()) return false;
-    return true;
-  }
-};
-
 }  // namespace
 
-Session::Session(detail::CompiledState& state) : state_(state) { begin(state.start); }
+Session::Session(detail::CompiledState& state) : state_(state), own_path_(state) { begin(state.start); }
 
 Session::~Session() {
-  // Only after an error: what was recorded but not run has no value.
-  for (Held& held : held_)
-    if (held.storage->recorder() == this) held.storage->end_recording();
+  if (finished_ || held_.empty()) return;
+  // The function ended with an error. What it did before happens all the same, without compiling a graph for it.
+  try {
+    deliver(false);
+  } catch (const std::exception&) {
+    lose();
+  }
+  path_->abandon();
 }
 
 void Session::begin(Place& place) {
-  place_ = &place;
-  trace_ = nullptr;
-  position_ = 0;
-  prefix_ = 0;
-  making_ = false;
-  numbers_ = 0;
+  path_->begin(place);
   inputs_.clear();
   inputs_of_.clear();
   snapshots_.clear();
   nodes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
-  random_key_ = kNoNumber;
-  random_taken_ = 0;
-  random_input_ = -1;
-}
-
-// ---- Events.
-
-Number Session::follow(Event event) {
-  event.first = numbers_;
-  if (!making_ && !trace_ && !place_->traces.empty())
-    trace_ = place_->traces[std::min(place_->latest, place_->traces.size() - 1)].get();
-  bool agrees = !making_ && trace_ && position_ < trace_->events.size() && same(trace_->events[position_], event);
-  uint64_t prefix = agrees ? trace_->events[position_].prefix : mix(prefix_, hash_of(event));
-  if (!making_ && !agrees) {
-    Trace* other = nullptr;
-    for (const auto& t : place_->traces)
-      if (t->events.size() > position_ && t->events[position_].prefix == prefix && same(t->events[position_], event))
-        other = t.get();
-    if (other)
-      trace_ = other;
-    else
-      fork(&event);
-  }
-  if (making_) {
-    event.prefix = prefix;
-    std::vector<ir::Type> types;
-    if (event.row) {
-      types = types_of(event);
-      event.count = static_cast<uint32_t>(types.size());
-    } else {
-      types = {{event.guard.dtype, shape_of(event.guard.sizes), event.guard.weak}};
-    }
-    trace_->types.insert(trace_->types.end(), types.begin(), types.end());
-    trace_->events.push_back(std::move(event));
-  }
-  const Event& known = trace_->events[position_++];
-  prefix_ = prefix;
-  numbers_ += known.count;
-  return known.first;
-}
-
-// From here on a new trace: the events so far are those of the one followed. `came` is null at the end of a segment.
-void Session::fork(const Event* came) {
-  auto fresh = std::make_unique<Trace>();
-  if (trace_) {
-    fresh->events.assign(trace_->events.begin(), trace_->events.begin() + static_cast<int64_t>(position_));
-    fresh->types.assign(trace_->types.begin(), trace_->types.begin() + numbers_);
-  }
-  if (!place_->traces.empty()) {
-    const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
-    state_.recompiles.push_back(difference(came, expected));
-    if (static_cast<int>(place_->traces.size()) >= state_.options.recompile_limit) state_.over_limit = true;
-  }
-  place_->traces.push_back(std::move(fresh));
-  trace_ = place_->traces.back().get();
-  making_ = true;
-}
-
-std::vector<ir::Type> Session::types_of(const Event& event) const {
-  ir::Graph side;
-  ir::Facts facts;
-  std::unordered_map<uint32_t, ir::Value> values;
-  auto mapped = [&](ir::Value v) {
-    if (v.index == 0) return ir::Value{};
-    auto [it, fresh] = values.try_emplace(v.index);
-    if (fresh) it->second = side.add_input(trace_->types.at(v.index - 1));
-    return it->second;
-  };
-  ir::Args args;
-  for (const ir::Arg& a : event.args) {
-    if (auto* v = a.get_if<ir::Value>()) {
-      args.push_back(ir::Arg(mapped(*v)));
-    } else if (auto* list = a.get_if<std::vector<ir::Value>>()) {
-      std::vector<ir::Value> items;
-      for (ir::Value v : *list) items.push_back(mapped(v));
-      args.push_back(ir::Arg(std::move(items)));
-    } else {
-      args.push_back(a);
-    }
-  }
-  return ops::result_types(*event.row, args, facts);
 }
 
 // ---- Tensors and numbers.
@@ -237,6 +88,7 @@ Number Session::number_of(const Tensor& t) {
   const TensorImpl& impl = *checked_impl(t);
   const Held* known = held(*impl.storage.get());
   if (!known) {
+    if (impl.storage->recorder() == Recorder::lost()) impl.materialise("an operator");
     BRASA_CHECK(impl.storage->recorder() == nullptr, "a tensor of another recording, which has not run yet, was used");
     // Views of a tensor from outside are read through it, so that one memory is one input.
     return impl.view ? view_number(t) : input_number(t);
@@ -249,11 +101,10 @@ Number Session::input_number(const Tensor& t) {
   SmallVector<int, 2>& known = inputs_of_[impl.storage->root()];
   for (int i : known)
     if (same_place(*impl_of(inputs_[i].tensor), impl)) return inputs_[i].number;
-  Event event;
-  event.guard = {InputGuard::Kind::Tensor, impl.dtype, impl.sizes, impl.strides, impl.weak};
+  Number n = path_->input(impl);
   known.push_back(static_cast<int>(inputs_.size()));
-  inputs_.push_back({t, follow(std::move(event))});
-  return inputs_.back().number;
+  inputs_.push_back({t, n});
+  return n;
 }
 
 // A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
@@ -332,23 +183,23 @@ void Session::put(const Tensor& target, Number value) {
     ir::Value whole[] = {numbered(known.value)};
     event.args = Numbered{ops::at("aten::as_strided"), g.args(), whole, true}.node_args();
     event.args.push_back(ir::Arg(numbered(value)));
-    known.value = follow(std::move(event));
+    known.value = path_->step(std::move(event));
     return;
   }
   event.row = &transforms::put_row(*view->row, view->result);
   auto args = view->args->args();
   event.args = Numbered{*view->row, args, operands(args, number_of(view->parent)), true}.node_args();
   event.args.push_back(ir::Arg(numbered(value)));
-  put(view->parent, follow(std::move(event)));
+  put(view->parent, path_->step(std::move(event)));
 }
 
 Tensor Session::make_recorded(Number n) {
-  const ir::Type& type = trace_->types[n];
+  const ir::Type& type = path_->type(n);
   Sizes sizes;
   int64_t bytes = size_of(type.dtype);
   for (ir::Expr e : type.shape) {
-    sizes.push_back(e.constant());
-    bytes *= e.constant();
+    sizes.push_back(path_->binding()(e));
+    bytes *= sizes.back();
   }
   StorageRef storage(Storage::recorded(static_cast<size_t>(bytes), this, static_cast<uint32_t>(held_.size())));
   Sizes strides = contiguous_strides(sizes);
@@ -383,29 +234,14 @@ Session::Operands Session::operands(std::span<const CallArg> args, Number first)
   return out;
 }
 
-// Calls are compared with what is known before anything is made of them: agreeing is the rule.
 Number Session::follow(const ops::Row& row, std::span<const CallArg> args, Number first) {
   Operands values = operands(args, first);
-  Numbered call{row, args, values, first != kNoNumber};
-  if (!making_ && trace_ && position_ < trace_->events.size()) {
-    const Event& known = trace_->events[position_];
-    if (known.row == &row && call.agrees(known.args)) {
-      ++position_;
-      prefix_ = known.prefix;
-      numbers_ += known.count;
-      return known.first;
-    }
-  }
-  Event event;
-  event.row = &row;
-  event.args = call.node_args();
-  return follow(std::move(event));
+  return path_->call(row, args, values, first != kNoNumber);
 }
 
 void Session::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
   Number first = follow(row, args);
-  last_call_ = static_cast<uint32_t>(position_ - 1);
-  uint32_t count = trace_->events[position_ - 1].count;
+  uint32_t count = path_->last().count;
   for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
 }
 
@@ -419,241 +255,175 @@ Tensor Session::snapshot(const Tensor& t) {
   return copy;
 }
 
-Tensor Session::random_key() {
-  if (random_key_ == kNoNumber) {
-    Event event;
-    event.guard = {InputGuard::Kind::RandomKey, DType::Int64, {2}, {1}, false};
-    random_input_ = static_cast<int>(inputs_.size());
-    random_key_ = follow(std::move(event));
-    inputs_.push_back({Tensor(), random_key_});
-  }
-  if (random_taken_ == 0) return make_recorded(random_key_);
-  Event event;
-  event.row = &ops::at("brasa::advance_key");
-  event.args = {ir::Arg(numbered(random_key_)), ir::Arg(random_taken_)};
-  return make_recorded(follow(std::move(event)));
-}
-
-void Session::advance_random(int64_t numbers) { random_taken_ += (numbers + 3) / 4 * 4; }
-
-void Session::made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) {
-  RecordedNode recorded{node, call, {}};
-  for (const Tensor& t : results) {
-    bool carries = t.defined() && (is_floating(t.scalar_type()) || brasa::is_complex(t.scalar_type()));
-    recorded.results.push_back(carries ? number_of(t) : kNoNumber);
-  }
-  nodes_.push_back(std::move(recorded));
-}
-
 void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
   if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
     state_.breaks.emplace_back(reason);
   run_segment();
-  begin(trace_ ? trace_->next : *place_);
+  begin(path_->started() ? path_->trace().next : path_->place());
 }
 
 void Session::finish() {
+  finished_ = true;
   run_segment();
-  begin(*place_);
 }
 
 // ---- Running.
 
-Variant& Session::variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
-  for (Variant& v : trace_->variants)
-    if (v.deliveries == deliveries && (v.halves ? v.halves->joint : nullptr) == joint) return v;
-  Variant v;
-  v.deliveries = deliveries;
-  v.graph = trace_->graph(deliveries);
-  if (joint) {
-    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options.mode);
-    v.executable = v.halves->forward;
-  } else {
-    v.executable = state_.backend(*v.graph, state_.options.mode);
-  }
-  trace_->variants.push_back(std::move(v));
-  return trace_->variants.back();
-}
-
-std::optional<GradientFlow> Session::find_gradient_flow() {
-  // A pass that is under way goes through the nodes themselves.
-  if (nodes_.empty() || autograd::in_backward() || state_.options.backend == "eager") return std::nullopt;
-  std::vector<const Tensor*> own;
-  for (const auto& [storage, tensors] : snapshots_)
-    for (const Tensor& t : tensors) own.push_back(&t);
-  for (const BoundInput& in : inputs_) own.push_back(&in.tensor);
-  return gradient_flow(nodes_, own, first_sequence_);
-}
-
-std::shared_ptr<const Joint> Session::joint_for(const GradientFlow& flow) {
-  auto it = std::find_if(trace_->joints.begin(), trace_->joints.end(),
-                         [&](const auto& joint) { return joint->key == flow.key; });
-  if (it == trace_->joints.end()) it = trace_->joints.insert(it, record_joint(flow));
-  return (*it)->roots.empty() ? nullptr : *it;
-}
-
-// Records the backward pass behind the segment's own events, in a trace of its own. Without roots if there is none.
-std::shared_ptr<const Joint> Session::record_joint(const GradientFlow& flow) {
-  auto joint = std::make_shared<Joint>();
-  joint->key = flow.key;
-  joint->trace.events = trace_->events;
-  joint->trace.types = trace_->types;
-  joint->inputs = inputs_.size();
-  joint->events = trace_->events.size();
-  joint->needs.insert(flow.needs.begin(), flow.needs.end());
-  Trace* const trace = std::exchange(trace_, &joint->trace);
-  const bool making = std::exchange(making_, true);
-  const size_t position = position_, held = held_.size();
-  const Number numbers = numbers_;
-  const uint64_t prefix = prefix_;
-  const int64_t random = random_taken_;
-  // Their hooks are for the gradients of a real pass.
-  std::vector<autograd::Node::Internals> hooks(flow.roots.size());
-  auto swap_hooks = [&] {
-    for (size_t i = 0; i < hooks.size(); ++i) {
-      autograd::Node::Internals& in = flow.roots[i]->internals();
-      std::swap(in.tensor_hooks, hooks[i].tensor_hooks);
-      std::swap(in.pre_hooks, hooks[i].pre_hooks);
-      std::swap(in.retains, hooks[i].retains);
-    }
-  };
-  swap_hooks();
-  try {
-    std::vector<autograd::Edge> from;
-    std::vector<Tensor> cts;
-    for (const GradientFlow::Slot& s : flow.slots) {
-      const ir::Type& type = trace_->types[s.number];
-      Event event;
-      for (ir::Expr e : type.shape) event.guard.sizes.push_back(e.constant());
-      event.guard.strides = contiguous_strides(event.guard.sizes);
-      event.guard.dtype = type.dtype;
-      joint->roots.push_back(s.number);
-      from.push_back({flow.roots[s.root], s.result});
-      cts.push_back(make_recorded(follow(std::move(event))));
-    }
-    for (const Tensor& g : autograd::gradients(from, cts, flow.leaves, false))
-      joint->gradients.push_back(g.defined() ? number_of(g) : kNoNumber);
-    if (inputs_.size() != joint->inputs || random_taken_ != random) joint->roots.clear();
-  } catch (const Error&) {
-    joint->roots.clear();  // an operator without a derivative: the error comes if the pass really runs
-  }
-  swap_hooks();
-  for (size_t i = held; i < held_.size(); ++i) held_[i].storage->end_recording();
-  held_.erase(held_.begin() + static_cast<int64_t>(held), held_.end());
-  trace_ = trace;
-  making_ = making;
-  position_ = position;
-  numbers_ = numbers;
-  prefix_ = prefix;
-  random_taken_ = random;
-  return joint;
-}
-
-// Memory for what the forward half leaves for backward, and operands for what it has to compute for that.
-void Session::keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, const int64_t* symbols,
-                                SavedRun& run, std::vector<compiler::Operand>& outputs) {
-  Recorder::Scope alone(nullptr);
-  NoGradGuard guard;
-  auto intermediate = variant.halves->intermediates.begin();
-  for (const transforms::Saved& s : variant.halves->saved) {
-    switch (s.from) {
-      case transforms::Saved::From::Input:
-        run.saved.push_back(variant.halves->written[s.index] ? run.inputs[s.index].clone() : run.inputs[s.index]);
-        break;
-      case transforms::Saved::From::Output: {
-        auto end = variant.deliveries.begin() + s.index;
-        const Held& h =
-            *fresh[std::count_if(variant.deliveries.begin(), end, [](const Delivery& d) { return d.into < 0; })];
-        run.saved.push_back(make_tensor(h.storage, h.dtype, h.sizes, h.strides, 0));
-        break;
-      }
-      case transforms::Saved::From::Intermediate: {
-        Sizes sizes;
-        for (ir::Expr e : intermediate->shape) sizes.push_back(variant.executable->evaluate(e, symbols));
-        run.saved.push_back(make_tensor(sizes, intermediate++->dtype));
-        outputs.push_back(operand_of(run.saved.back()));
-        break;
-      }
-    }
-  }
-}
-
 void Session::run_segment() {
-  if (!trace_) return;
-  place_->latest = static_cast<size_t>(
-      std::find_if(place_->traces.begin(), place_->traces.end(), [&](const auto& t) { return t.get() == trace_; }) -
-      place_->traces.begin());
-  // A followed trace that went on beyond this point is another one.
-  if (!making_ && position_ < trace_->events.size()) {
-    Trace* shorter = nullptr;
-    for (const auto& t : place_->traces)
-      if (t->events.size() == position_ && (position_ == 0 || t->events.back().prefix == prefix_)) shorter = t.get();
-    if (shorter) {
-      trace_ = shorter;
-    } else {
-      fork(nullptr);
-    }
+  if (!path_->end()) return;
+  try {
+    deliver(path_->kept());
+  } catch (...) {
+    lose();
+    throw;
   }
-  std::optional<GradientFlow> flow = find_gradient_flow();
+}
+
+// Gives recorded storages that somebody still holds their memory, and inputs that were written their values.
+void Session::deliver(bool compile) {
+  std::optional<GradientFlow> flow = compile ? find_gradient_flow() : std::nullopt;
   std::shared_ptr<const Joint> joint = flow ? joint_for(*flow) : nullptr;
   // The segment's node takes the place of the recorded ones, so that what only they kept is not delivered. Until the run has
   // given it something to keep, the roots lead nowhere.
   if (joint) redirect(*flow, nullptr);
   nodes_.clear();
   snapshots_.clear();
-  // Recorded storages that somebody still holds, and inputs that were written.
   std::vector<Delivery> deliveries;
   std::vector<Held*> fresh;
   for (Held& h : held_) {
-    if (h.input >= 0)
+    if (h.input >= 0) {
       deliveries.push_back({h.value, h.input});
-    else if (h.storage->use_count() > 1) {
+    } else if (h.storage->use_count() > 1) {
       deliveries.push_back({h.value, -1});
       fresh.push_back(&h);
     }
   }
   if (!deliveries.empty()) {
-    Variant& variant = variant_for(deliveries, joint);
-    const compiler::Executable& executable = *variant.executable;
-    std::vector<compiler::Operand> inputs, outputs;
-    Generator::Key key{0, 0};
-    if (random_input_ >= 0) key = default_generator().take(static_cast<uint64_t>(random_taken_));
-    int64_t key_data[2] = {key.seed, key.offset};
-    static constexpr int64_t kTwo[1] = {2}, kOne[1] = {1};
-    for (const BoundInput& in : inputs_) {
-      if (!in.tensor.defined()) {
-        inputs.push_back({key_data, DType::Int64, kTwo, kOne});
-        continue;
-      }
-      const TensorImpl& impl = *impl_of(in.tensor);
-      inputs.push_back({static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype,
-                        impl.sizes, impl.strides});
-    }
-    for (Held* h : fresh) {
-      h->storage->end_recording();
-      h->storage->allocate(h->storage->bytes());
-      outputs.push_back({h->storage->data(), h->dtype, h->sizes, h->strides});
-    }
-    SmallVector<int64_t, 8> symbols(executable.symbol_count());
-    executable.bind(inputs, symbols.data());
-    SavedRun kept;
-    if (joint) {
-      // Their memory is read as it is before the run.
-      for (Held& h : held_) h.storage->end_recording();
-      for (const BoundInput& in : inputs_) {
-        kept.inputs.push_back(in.tensor);
-        if (in.tensor.defined()) continue;
-        kept.inputs.back() = make_tensor(kTwo, DType::Int64);
-        std::copy(key_data, key_data + 2, static_cast<int64_t*>(impl_of(kept.inputs.back())->storage->data()));
-      }
-      keep_for_backward(variant, fresh, symbols.data(), kept, outputs);
-    }
-    executable.run(symbols.data(), inputs, outputs);
-    if (joint) redirect(*flow, make_segment_node(variant.halves, kept, *flow));
+    Variant* variant = compile ? variant_for(deliveries, joint) : nullptr;
+    if (variant)
+      run(*variant, fresh, joint ? &*flow : nullptr);
+    else
+      run_uncompiled(deliveries);
   }
   for (Held& h : held_) h.storage->end_recording();
+  held_.clear();
+}
+
+void Session::lose() {
+  for (Held& h : held_) {
+    if (h.input >= 0 || h.storage->recorder() != this)
+      h.storage->end_recording();
+    else
+      h.storage->set_recorder(Recorder::lost(), 0);
+  }
+  held_.clear();
+}
+
+// Null if the limit is reached.
+Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
+  Trace& trace = path_->trace();
+  const Binding& binding = path_->binding();
+  int same = 0;
+  const ir::Fact* failed = nullptr;
+  for (Variant& v : trace.variants) {
+    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint) continue;
+    auto wrong = std::find_if(v.facts.begin(), v.facts.end(), [&](const ir::Fact& f) { return !binding.holds(f); });
+    if (wrong == v.facts.end()) return &v;
+    failed = &*wrong;
+    ++same;
+  }
+  if (failed) {
+    std::string reason = str("sizes: ", *failed, " does not hold");
+    if (std::find(state_.recompiles.begin(), state_.recompiles.end(), reason) == state_.recompiles.end())
+      state_.recompiles.push_back(reason);
+    if (logs("recompiles")) log_line("recompiles", reason);
+  }
+  if (same >= state_.options.recompile_limit) return nullptr;
+  trace.variants.push_back(compiled(deliveries, joint));
+  return &trace.variants.back();
+}
+
+Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
+  const Trace& trace = path_->trace();
+  const Binding& binding = path_->binding();
+  Variant v;
+  v.deliveries = deliveries;
+  v.graph = trace.graph(deliveries);
+  if (joint) {
+    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options);
+    v.executable = v.halves->forward;
+    return v;
+  }
+  if (!binding.symbols.empty()) {
+    ir::Facts facts(binding.symbols);
+    try {
+      v.executable = state_.backend(*v.graph, facts, state_.options);
+      v.facts = facts.facts();
+      return v;
+    } catch (const std::exception& e) {
+      if (logs("recompiles")) log_line("recompiles", str("the graph is made for these sizes alone: ", e.what()));
+    }
+    // A backend that needs to know the sizes gets them.
+    v.graph = trace.sized(binding).graph(deliveries);
+    for (uint32_t k = 0; k < binding.symbols.size(); ++k)
+      v.facts.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
+  }
+  ir::Facts none;
+  v.executable = state_.backend(*v.graph, none, state_.options);
+  return v;
+}
+
+void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow) {
+  const compiler::Executable& executable = *variant.executable;
+  std::vector<Tensor> given = argument_tensors(path_->trace(), path_->binding());
+  std::vector<compiler::Operand> inputs, outputs;
+  for (const BoundInput& in : inputs_) inputs.push_back(operand_of(in.tensor));
+  for (const Tensor& t : given) inputs.push_back(operand_of(t));
+  // They have their values when the run has ended.
+  std::vector<StorageRef> memory;
+  for (Held* h : fresh) {
+    memory.emplace_back(Storage::make(h->storage->bytes()));
+    outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
+  }
+  SavedRun kept;
+  if (flow) {
+    // Their memory is read as it is before the run.
+    for (Held& h : held_)
+      if (h.input >= 0) h.storage->end_recording();
+    for (const BoundInput& in : inputs_) kept.inputs.push_back(in.tensor);
+    kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
+    keep_for_backward(variant, fresh, kept, outputs);
+  }
+  SmallVector<int64_t, 8> symbols(executable.symbol_count());
+  executable.bind(inputs, symbols.data());
+  executable.run(symbols.data(), inputs, outputs);
+  for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->storage->take_memory(*memory[i].get());
+  if (flow) redirect(*flow, make_segment_node(variant.halves, kept, *flow));
+}
+
+void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
+  std::vector<Tensor> inputs;
+  for (const BoundInput& in : inputs_) inputs.push_back(in.tensor);
+  for (Held& h : held_)
+    if (h.input >= 0) h.storage->end_recording();
+  std::vector<Tensor> values =
+      capture::run_uncompiled(path_->trace(), path_->position(), path_->binding(), inputs, deliveries);
+  Recorder::Scope alone(nullptr);
+  NoGradGuard guard;
+  size_t i = 0;
+  for (Held& h : held_) {
+    if (h.input >= 0) {
+      // The write was counted when it was recorded.
+      Tensor to = make_tensor(StorageRef(Storage::alias(h.storage.get())), h.dtype, h.sizes, h.strides, h.offset);
+      to.copy_(values[i++]);
+    } else if (h.storage->use_count() > 1) {
+      h.storage->allocate(h.storage->bytes());
+      Tensor to = make_tensor(h.storage, h.dtype, h.sizes, h.strides, 0);
+      to.copy_(values[i++]);
+    }
+  }
 }
 
 }  // namespace brasa::capture

@@ -1,38 +1,21 @@
 #pragma once
 
-#include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <brasa/call.h>
-#include <brasa/compile.h>
 
-#include "capture/backend.h"
 #include "capture/joint.h"
-#include "capture/trace.h"
+#include "capture/path.h"
+#include "capture/state.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
 
-namespace brasa::detail {
-
-/// What stays of a compiled function between calls.
-struct CompiledState {
-  CompileOptions options;
-  capture::Backend backend;
-  capture::Place start;
-  std::vector<std::string> breaks, recompiles;
-  bool over_limit = false;  // the recompile limit was passed: later calls run uncompiled
-  std::mutex mutex;
-};
-
-}  // namespace brasa::detail
-
 namespace brasa::capture {
 
-/// One call of a compiled function: follows a known trace event by event while the calls agree, and makes a new one where
-/// they do not. Runs the segment's graph at a break and at the end.
+/// One call of a compiled function: what its tensors are among the values of the path that it takes. Runs the segment's graph
+/// at a break and at the end.
 class Session final : public Recorder {
  public:
   explicit Session(detail::CompiledState& state);
@@ -41,9 +24,7 @@ class Session final : public Recorder {
   void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) override;
   void write(const Tensor& target, const Tensor& value) override;
   Tensor snapshot(const Tensor& t) override;
-  Tensor random_key() override;
-  void advance_random(int64_t numbers) override;
-  uint32_t last_call() const override { return last_call_; }
+  uint32_t last_call() const override { return static_cast<uint32_t>(path_->position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
   void materialise(const char* reason) override;
 
@@ -61,7 +42,7 @@ class Session final : public Recorder {
     int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
   };
   struct BoundInput {
-    Tensor tensor;  // undefined: the random key
+    Tensor tensor;
     Number number;
   };
 
@@ -69,8 +50,6 @@ class Session final : public Recorder {
   Number input_number(const Tensor& t);
   Number view_number(const Tensor& t);
   void put(const Tensor& target, Number value);
-  Number follow(Event event);
-  std::vector<ir::Type> types_of(const Event& event) const;
   // The tensors among a call's arguments, in order.
   using Operands = SmallVector<ir::Value, 8>;
   Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
@@ -78,37 +57,34 @@ class Session final : public Recorder {
   Tensor make_recorded(Number n);
   bool covers(const Held& held, const TensorImpl& t) const;
   bool holds(const Held& held, const TensorImpl& t) const;
-  void fork(const Event* came);
   Held* held(const Storage& storage);
   Held& hold(const Tensor& t);
   void keep_snapshots(const Storage* storage);
   void run_segment();
   void begin(Place& place);
-  Variant& variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
+  void run_uncompiled(const std::vector<Delivery>& deliveries);
+  void deliver(bool compile);
+  void lose();
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
   std::shared_ptr<const Joint> record_joint(const GradientFlow& flow);
-  void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, const int64_t* symbols, SavedRun& run,
+  void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, SavedRun& run,
                          std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
-  Place* place_ = nullptr;
-  Trace* trace_ = nullptr;  // followed or being made; null before the first event
-  size_t position_ = 0;     // events that agree
-  uint64_t prefix_ = 0;
-  bool making_ = false;  // trace_ grows with every event
-  Number numbers_ = 0;
+  Path own_path_;
+  Path* path_ = &own_path_;
+  bool finished_ = false;
 
   std::vector<BoundInput> inputs_;
   std::unordered_map<const Storage*, SmallVector<int, 2>> inputs_of_;  // positions in inputs_ by the memory they read
   std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
   std::vector<Held> held_;  // in order of appearance; a storage knows its slot
   std::vector<RecordedNode> nodes_;
-  uint32_t last_call_ = 0;
   uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
-  Number random_key_ = kNoNumber;
-  int64_t random_taken_ = 0;
-  int random_input_ = -1;
 };
 
 }  // namespace brasa::capture

@@ -1,6 +1,7 @@
 #include "capture/stepwise.h"
 
 #include <cstring>
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -16,13 +17,13 @@ namespace {
 using compiler::Executable;
 using compiler::Operand;
 
-Sizes constant_sizes(const std::vector<ir::Expr>& exprs) {
-  Sizes out;
-  for (ir::Expr e : exprs) out.push_back(e.constant());
-  return out;
-}
-
+// Where a value lies, for the sizes of a run.
 struct Layout {
+  DType dtype;
+  std::vector<ir::Expr> sizes, strides;
+};
+
+struct Placed {
   DType dtype;
   Sizes sizes, strides;
   size_t bytes() const {
@@ -32,10 +33,6 @@ struct Layout {
   }
   Operand at(void* data) const { return {data, dtype, sizes, strides}; }
 };
-
-Layout contiguous(const ir::Type& t) {
-  return {t.dtype, constant_sizes(t.shape), constant_sizes(ir::contiguous_strides(t.shape))};
-}
 
 struct Memory {
   void* data = nullptr;
@@ -47,25 +44,24 @@ struct Memory {
 
 class Stepwise final : public Executable {
  public:
-  explicit Stepwise(const ir::Graph& graph) : Executable(graph), text_(ir::print(graph)) {
+  Stepwise(const ir::Graph& graph, ir::Facts& facts) : Executable(graph), text_(ir::print(graph)) {
     std::unordered_map<ir::Value, int> slots;
     auto slot = [&](ir::Value v, Layout layout) {
       layouts_.push_back(std::move(layout));
       slots[v] = static_cast<int>(layouts_.size()) - 1;
     };
     for (const ir::Input& in : graph.inputs()) {
-      Layout layout = contiguous(ir::type_of(in.value));
-      if (!in.strides.empty()) layout.strides = constant_sizes(in.strides);
-      slot(in.value, std::move(layout));
+      const ir::Type& t = ir::type_of(in.value);
+      slot(in.value, {t.dtype, t.shape, in.strides});
     }
     inputs_ = layouts_.size();
     for (ir::Node* n : live_nodes(graph)) {
       if (n->op == ir::input_op()) continue;
       Step step;
-      step.executable = one_node(*n, graph);
+      step.executable = one_node(*n, graph, facts);
       n->for_each_input([&](ir::Value v) { step.reads.push_back(slots.at(v)); });
       for (uint32_t r = 0; r < n->types.size(); ++r) {
-        slot(n->out(r), contiguous(n->types[r]));
+        slot(n->out(r), {n->types[r].dtype, n->types[r].shape, ir::contiguous_strides(n->types[r].shape)});
         step.writes.push_back(slots.at(n->out(r)));
       }
       steps_.push_back(std::move(step));
@@ -73,19 +69,23 @@ class Stepwise final : public Executable {
     for (const ir::Output& o : graph.outputs()) outputs_.push_back({slots.at(o.value), o.into, o.check});
   }
 
-  void run(const int64_t*, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
+  void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
     std::vector<Operand> operands(inputs.begin(), inputs.end());
+    std::deque<Placed> places;
     std::vector<Memory> memory;
     for (size_t i = inputs_; i < layouts_.size(); ++i) {
-      memory.emplace_back(layouts_[i].bytes());
-      operands.push_back(layouts_[i].at(memory.back().data));
+      places.push_back({layouts_[i].dtype, {}, {}});
+      for (ir::Expr e : layouts_[i].sizes) places.back().sizes.push_back(evaluate(e, symbols));
+      for (ir::Expr e : layouts_[i].strides) places.back().strides.push_back(evaluate(e, symbols));
+      memory.emplace_back(places.back().bytes());
+      operands.push_back(places.back().at(memory.back().data));
     }
     for (const Step& s : steps_) {
       std::vector<Operand> in, out;
       for (int r : s.reads) in.push_back(operands[r]);
       for (int w : s.writes) out.push_back(operands[w]);
-      SmallVector<int64_t, 8> symbols(s.executable->symbol_count());
-      s.executable->run(symbols.data(), in, out);
+      // The node's graph has the symbols of the whole.
+      s.executable->run(symbols, in, out);
     }
     size_t fresh = 0;
     for (const Out& o : outputs_) {
@@ -109,7 +109,7 @@ class Stepwise final : public Executable {
     std::string check;
   };
 
-  static std::shared_ptr<Executable> one_node(const ir::Node& n, const ir::Graph& graph) {
+  static std::shared_ptr<Executable> one_node(const ir::Node& n, const ir::Graph& graph, ir::Facts& facts) {
     ir::Graph one(graph.level());
     ir::ValueMap map;
     n.for_each_input([&](ir::Value v) {
@@ -122,7 +122,6 @@ class Stepwise final : public Executable {
     for (const ir::Arg& a : n.args) args.push_back(map(a));
     ir::Node* copy = one.add(n.op, std::move(args), n.types);
     for (uint32_t r = 0; r < n.types.size(); ++r) one.add_output(copy->out(r));
-    ir::Facts facts;
     return compiler::compile(one, facts, {});
   }
 
@@ -157,6 +156,8 @@ class Stepwise final : public Executable {
 
 }  // namespace
 
-std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph) { return std::make_shared<Stepwise>(graph); }
+std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts) {
+  return std::make_shared<Stepwise>(graph, facts);
+}
 
 }  // namespace brasa::capture

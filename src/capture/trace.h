@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include <brasa/scalar.h>
 
 #include "compiler/executable.h"
 #include "ir/facts.h"
@@ -19,23 +22,41 @@ constexpr Number kNoNumber = UINT32_MAX;
 
 /// What an input's tensor must be like for a trace to fit.
 struct InputGuard {
-  enum class Kind : uint8_t { Tensor, RandomKey } kind = Kind::Tensor;
   DType dtype = DType::Float32;
-  Sizes sizes, strides;
-  bool weak = false;  // a number of the program
-  friend bool operator==(const InputGuard& a, const InputGuard& b) = default;
+  ir::Shape sizes;
+  std::vector<ir::Expr> strides;  // empty: contiguous
+  bool weak = false;              // a number of the program
 };
 void append_to(std::string& out, const InputGuard& g);
 
-/// Something that happened while recording. Arguments are those of an operator's node, with tensors as Values
-/// {nullptr, Number + 1}, so that events of different traces compare.
+/// Something that happened while recording. Arguments are those of an operator's node, with tensors as `numbered` Values, so
+/// that events of different traces compare. Sizes and integers may be expressions of the trace's symbols, and other numbers
+/// `argument`s, where calls were seen that differ in them.
 struct Event {
   const ops::Row* row = nullptr;  // null: an input
   ir::Args args;
   InputGuard guard;
-  Number first = 0;     // number of the first result
-  uint32_t count = 1;   // results
-  uint64_t prefix = 0;  // hash of this event and all before it
+  Number first = 0;             // number of the first result
+  uint32_t count = 1;           // results
+  bool general = false;         // holds symbols or arguments
+  std::vector<ir::Fact> facts;  // what the types of the results take for granted
+};
+
+/// A number among a call's arguments that is only known when the trace runs: an input of its graph.
+struct Argument {
+  DType dtype = DType::Int64;
+  /// The symbol that has its value, for an integer that sizes are made of; the input then has this size and no elements.
+  std::optional<ir::Expr> size;
+};
+
+/// What a trace's symbols and arguments are in one call; those that the call has not come to yet are unbound.
+struct Binding {
+  static constexpr int64_t kUnbound = INT64_MIN;
+  std::vector<int64_t> symbols;                // by id
+  std::vector<std::optional<Scalar>> numbers;  // by argument; not for sizes
+
+  int64_t operator()(ir::Expr e) const;
+  bool holds(const ir::Fact& f) const { return ((*this)(f.left) == (*this)(f.right)) == f.equal; }
 };
 
 /// One way from the recorded values to what a run must deliver.
@@ -48,8 +69,10 @@ struct Delivery {
 struct Halves;
 struct Joint;
 
+/// The compiled graph for some deliveries; right where the facts hold.
 struct Variant {
   std::vector<Delivery> deliveries;
+  std::vector<ir::Fact> facts;
   std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half
   std::shared_ptr<compiler::Executable> executable;
   std::unique_ptr<ir::Graph> graph;  // operators, for explain
@@ -61,21 +84,36 @@ struct Trace;
 struct Place {
   std::vector<std::unique_ptr<Trace>> traces;
   size_t latest = 0;
+  const Place* model = nullptr;  // the same point behind a trace that this one's is a generalisation of
+  bool temporary = false;        // behind a trace that is not kept
+  bool warned = false;           // of the recompile limit
 };
 
 /// The events from a place to the next break or the end, and the graphs made of them.
 struct Trace {
   std::vector<Event> events;
   std::vector<ir::Type> types;  // by number
+  std::vector<Argument> arguments;
+  Binding sample;  // of the call that made it
+  /// The trace that it was made from, and the first event that differs.
+  Trace* model = nullptr;
+  size_t forked_at = static_cast<size_t>(-1);
   std::vector<Variant> variants;
   std::vector<std::shared_ptr<const Joint>> joints;  // one for each way that gradients flowed
   Place next;                                        // behind the break that ends it
 
-  /// The events as a graph of operators that delivers these values.
+  /// The events as a graph of operators that delivers these values. Its inputs are those of the events, and behind the first
+  /// `own_inputs` of them the arguments.
   std::unique_ptr<ir::Graph> graph(const std::vector<Delivery>& deliveries) const;
+  size_t own_inputs = static_cast<size_t>(-1);
+  /// The same events for the sizes of one call.
+  Trace sized(const Binding& binding) const;
 };
 
 /// A tensor among the arguments of an event.
 inline ir::Value numbered(Number n) { return {nullptr, n + 1}; }
+/// A number among the arguments of an event that is an input of the trace.
+ir::Value argument(uint32_t index);
+bool is_argument(ir::Value v);
 
 }  // namespace brasa::capture

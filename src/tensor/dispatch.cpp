@@ -395,19 +395,26 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, CallArgs args, bool
   return std::make_unique<RowProgram>(op.row(), std::move(slots), inputs);
 }
 
-// The generator's key for this call, as a tensor that backward can keep.
-void take_key(Parsed& p) {
+// A generator's key for one call is a tensor that backward can keep.
+Tensor new_key() {
   static constexpr int64_t kTwo[] = {2};
-  p.key = make_tensor(kTwo, DType::Int64);
+  return make_tensor(kTwo, DType::Int64);
+}
+
+void take_key(Parsed& p) {
+  p.key = new_key();
   p.inputs[p.key_input] = Input::of(p.key);
+}
+
+void fill(const Tensor& key, Generator::Key k) {
+  auto* at = static_cast<int64_t*>(impl_of(key)->storage->data());
+  at[0] = k.seed;
+  at[1] = k.offset;
 }
 
 void fill_key(void* context, int64_t numel) {
   auto* p = static_cast<Parsed*>(context);
-  Generator::Key k = p->stream->take(static_cast<uint64_t>(numel));
-  auto* at = static_cast<int64_t*>(impl_of(p->key)->storage->data());
-  at[0] = k.seed;
-  at[1] = k.offset;
+  fill(p->key, p->stream->take(static_cast<uint64_t>(numel)));
 }
 
 // Whether memory that a call writes is read by it in another order.
@@ -505,13 +512,14 @@ class RecordedCall {
     size_t at = 0;
     while (params[at].type != ir::ParamType::Generator) ++at;
     if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
-    random_ = true;
-    replace(at, tensors_.emplace_front(recorder.random_key()));
+    stream_ = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
+    key_ = new_key();
+    replace(at, key_);
   }
   CallArgs args() const { return args_; }
   void run(std::vector<Tensor>& out) {
     recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
-    if (random_) recorder_.advance_random(out.empty() ? 0 : out[0].numel());
+    if (stream_) fill(key_, stream_->take(out.empty() ? 0 : static_cast<uint64_t>(out[0].numel())));
   }
 
  private:
@@ -527,15 +535,14 @@ class RecordedCall {
   CallArgs args_;
   std::forward_list<Tensor> tensors_;
   Literals defaults_;
-  bool random_ = false;
+  std::optional<Generator> stream_;  // of a random row
+  Tensor key_;
   std::vector<CallArg> replaced_;
 };
 
 }  // namespace
 
-namespace {
-
-void call_pure(Operator& op, CallArgs args, Results& results) {
+void call_functional(Operator& op, CallArgs args, Results& results) {
   for (const CallArg& a : args)
     if (a.kind == Kind::Tensors)
       for (uint32_t k = 0; k < a.size; ++k)
@@ -559,6 +566,8 @@ void call_pure(Operator& op, CallArgs args, Results& results) {
   }
 }
 
+namespace {
+
 // A row that changes operands, as its schema says, gives their new values behind its results.
 void write_operands(const ops::Row& row, CallArgs args, Results& results) {
   NoGradGuard guard;
@@ -576,7 +585,7 @@ void call(Operator& op, CallArgs args, Results& results) {
     results[0] = make(args);
     return;
   }
-  call_pure(op, args, results);
+  call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
 }
 

@@ -71,6 +71,8 @@ using CallArgs = ArrayRef<CallArg>;
 
 /// Calls the functional form.
 void call(Operator& op, CallArgs args, Results& results);
+/// As `call`; where a row changes operands, nothing is written and their new values follow its results.
+void call_functional(Operator& op, CallArgs args, Results& results);
 Tensor call_one(Operator& op, CallArgs args);
 void call_many(Operator& op, CallArgs args, Tensor* results, size_t n);
 std::vector<Tensor> call_list(Operator& op, CallArgs args);

@@ -1,9 +1,37 @@
 #include "tensor/recorder.h"
 
+#include <brasa/tensor.h>
+
+#include "support/error.h"
+
 namespace brasa {
 
 namespace {
+
 thread_local Recorder* current_recorder = nullptr;
+
+class Lost final : public Recorder {
+ public:
+  void call(const ops::Row&, std::span<const CallArg>, std::vector<Tensor>&) override { materialise("an operator"); }
+  void write(const Tensor&, const Tensor&) override { materialise("a write"); }
+  Tensor snapshot(const Tensor&) override {
+    materialise("backward");
+    return {};
+  }
+  uint32_t last_call() const override { return 0; }
+  void made(const std::shared_ptr<autograd::Node>&, uint32_t, std::span<const Tensor>) override {}
+  void materialise(const char* reason) override {
+    fail(str(reason,
+             " needs the value of a tensor that was never computed: the compiled function that recorded it ended with "
+             "an error"));
+  }
+};
+
+}  // namespace
+
+Recorder* Recorder::lost() {
+  static auto* lost = new Lost;
+  return lost;
 }
 
 Recorder* Recorder::current() { return current_recorder; }

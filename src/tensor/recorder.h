@@ -24,6 +24,9 @@ struct Node;
 /// followed by `write`. An autograd node made while recording keeps `snapshot`s of the row's tensor arguments, and when it
 /// runs while a Recorder is installed it calls dispatch with transforms::vjp_row(row, needs, given).
 ///
+/// A random row gets its key (int64 [seed, offset]) as a tensor in the place of its generator, which has moved on when the
+/// call is recorded, as it has after a call that ran. A vjp row gets its forward row's key.
+///
 /// A recorded tensor's Storage has no memory yet (data() is null and `Storage::recorder` is set). Everything that needs the
 /// memory (data_ptr, item, printing, copies to the host, operators outside the recording) first calls `materialise`.
 class Recorder {
@@ -37,10 +40,6 @@ class Recorder {
   virtual void write(const Tensor& target, const Tensor& value) = 0;
   /// The tensor's present value as a tensor of its own, which later writes do not reach. Costs nothing.
   virtual Tensor snapshot(const Tensor& t) = 0;
-  /// The key (int64 [seed, offset]) for the next random row, which dispatch passes as its generator, and how many numbers
-  /// that row took. A vjp row gets its forward row's key and takes none.
-  virtual Tensor random_key() = 0;
-  virtual void advance_random(int64_t numbers) = 0;
   /// The number of the last `call`.
   virtual uint32_t last_call() const = 0;
   /// `node` is the autograd node of that call, and where `results` come from; none for one that keeps no values (a view's).
@@ -48,6 +47,9 @@ class Recorder {
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;
+
+  /// Holds tensors of recordings that ended with an error and could not be run: asking for their values throws.
+  static Recorder* lost();
 
   /// Installs a recorder on this thread; null suspends recording.
   class Scope {

@@ -68,6 +68,14 @@ void Storage::allocate(size_t bytes) {
   recorder_ = nullptr;
 }
 
+void Storage::take_memory(Storage& from) {
+  if (owner_) return owner_->take_memory(from);
+  free_memory();
+  data_ = std::exchange(from.data_, nullptr);
+  bytes_ = std::exchange(from.bytes_, 0);
+  recorder_ = nullptr;
+}
+
 void Storage::adopt(void* data, size_t bytes, std::function<void(void*)> deleter) {
   if (owner_) return owner_->adopt(data, bytes, std::move(deleter));
   free_memory();

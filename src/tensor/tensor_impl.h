@@ -58,6 +58,8 @@ class Storage : Pooled {
   }
   /// The present value is in the memory.
   void end_recording() { owner()->recorder_ = nullptr; }
+  /// As `allocate`, with the memory of another storage, which has none afterwards.
+  void take_memory(Storage& from);
   /// Gives up the memory, for an executable that hands its own over. `deleter` frees it.
   void adopt(void* data, size_t bytes, std::function<void(void*)> deleter);
 

@@ -52,15 +52,16 @@ void expect_same(const std::vector<double>& cpu, const std::vector<double>& gpu,
 std::vector<std::string> texts_of_step() {
   static std::vector<std::string> texts;
   if (!texts.empty()) return texts;
-  capture::register_backend("catch-gpu-kernels", [](const ir::Graph& graph, const std::string& mode) {
-    compiler::CompileOptions options;
-    options.device = "cuda";
-    options.target = kTarget;
-    ir::Facts facts;
-    auto cpu = capture::find_backend("inductor")(graph, mode);
-    for (std::string& t : compiler::kernel_texts(graph, facts, options)) texts.push_back(std::move(t));
-    return cpu;
-  });
+  capture::register_backend("catch-gpu-kernels",
+                            [](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given) {
+                              compiler::CompileOptions options;
+                              options.device = "cuda";
+                              options.target = kTarget;
+                              auto cpu = capture::find_backend("inductor")(graph, facts, given);
+                              for (std::string& t : compiler::kernel_texts(graph, facts, options))
+                                texts.push_back(std::move(t));
+                              return cpu;
+                            });
   losses("catch-gpu-kernels", 1);
   return texts;
 }
@@ -90,10 +91,9 @@ TEST(Demo, EveryKernelAssembles) {
 
 // Schedules and lowering for the GPU, with the CPU in its place.
 TEST(Demo, GpusLoopsGiveTheCpusLosses) {
-  capture::register_backend("gpu-loops-on-cpu", [](const ir::Graph& graph, const std::string&) {
+  capture::register_backend("gpu-loops-on-cpu", [](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&) {
     compiler::CompileOptions options;
     options.target = kTarget;
-    ir::Facts facts;
     return compiler::compile(graph, facts, options);
   });
   expect_same(losses("inductor", 10), losses("gpu-loops-on-cpu", 10), "GPU's loops");

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "capture/trace.h"
+
+namespace brasa::capture {
+
+/// Makes the events of a new trace from those of a call. Where another trace, the model, has an event of the same sort at the
+/// same place, what differs from it becomes general: a size of an input a symbol, an integer an expression of the symbols
+/// that fits both calls or a symbol of its own, any other number an argument. If an operator has to know the number, it stays.
+class Generaliser {
+ public:
+  /// `now` is what the symbols and arguments of `trace` are in this call; it grows with them.
+  Generaliser(Trace& trace, Binding& now, std::optional<bool> dynamic) : trace_(trace), now_(now), dynamic_(dynamic) {
+    for (const Event& e : trace.events) facts_.insert(facts_.end(), e.facts.begin(), e.facts.end());
+  }
+
+  /// Takes the model if its events up to here are those of the trace, for other values of its symbols.
+  bool set_model(const Trace& model);
+  const Trace* model() const { return model_; }
+  /// Appends an event, which is given with all its numbers. `fixed`: an input whose sizes are never general, unless calls
+  /// differ in them. brasa::Error if the call is wrong; then nothing is appended.
+  void add(const Event& event, bool fixed);
+
+ private:
+  // What may become general; less and less until the operator accepts it.
+  enum class Level { All, NumbersAsArguments, Expressions, Nothing };
+  Event generalised(const Event& event, const Event* known, Level level, bool fixed);
+  ir::Expr size(std::optional<ir::Expr> known, int64_t value, bool fixed);
+  ir::Expr integer(std::optional<ir::Expr> known, int64_t value, bool own, Level level);
+  ir::Arg number(const ir::Arg* known, const ir::Arg& literal, Level level);
+  std::optional<ir::Expr> translated(ir::Expr known) const;
+  std::optional<ir::Expr> same_symbol(int64_t old, int64_t value) const;
+  std::optional<ir::Expr> solved(int64_t old, int64_t value) const;
+  ir::Expr new_symbol(int64_t old, int64_t value);
+  void learn(const Event& own, const Event& known);
+  void learn(ir::Expr own, ir::Expr known);
+  std::vector<ir::Type> types_of(const Event& event, ir::Facts& facts) const;
+
+  Trace& trace_;
+  Binding& now_;
+  std::optional<bool> dynamic_;
+  const Trace* model_ = nullptr;
+  Binding old_;                                      // what the symbols and arguments are in the model's call
+  std::vector<std::optional<ir::Expr>> from_model_;  // by the model's symbols
+  std::vector<ir::Fact> facts_;
+};
+
+}  // namespace brasa::capture

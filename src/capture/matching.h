@@ -1,0 +1,60 @@
+#pragma once
+
+#include <span>
+
+#include <brasa/call.h>
+
+#include "capture/trace.h"
+#include "tensor/tensor_impl.h"
+
+namespace brasa::capture {
+
+/// A call whose tensors have numbers. The operand of a view's chain stands in for the first argument, which is empty.
+struct Numbered {
+  const ops::Row& row;
+  std::span<const CallArg> args;
+  std::span<const ir::Value> operands;
+  bool view;
+
+  CallArg::Kind kind(size_t i) const { return view && i == 0 ? CallArg::Kind::Tensor : args[i].kind; }
+  bool is_list(size_t i) const {
+    return kind(i) == CallArg::Kind::Tensors || kind(i) == CallArg::Kind::OptionalTensors;
+  }
+  /// How many operands an argument takes.
+  size_t count(size_t i) const { return is_list(i) ? args[i].size : kind(i) == CallArg::Kind::Tensor; }
+  ir::Args node_args() const;
+};
+
+/// Compares what happens with the events of a trace, and learns from it what the trace's symbols and arguments are in this
+/// call.
+class Matching {
+ public:
+  Matching(const Trace& trace, Binding& binding) : trace_(trace), binding_(binding) {}
+
+  /// Whether a call surely is `known`, found without making an event of it.
+  bool call(const Event& known, const Numbered& call);
+  bool input(const Event& known, const TensorImpl& t);
+  /// Whether `known` is `other`, an event under a binding of its own.
+  bool event(const Event& known, const Event& other, const Binding& others);
+  /// Forgets what was learnt since this was made.
+  void undo();
+
+ private:
+  bool size(ir::Expr known, int64_t v);
+  bool number(uint32_t argument, const Scalar& v);
+  bool literal(const Event& known, const CallArg& a, const ir::Param& p, const ir::Arg& arg);
+  bool sizes(const std::vector<ir::Expr>& known, const std::vector<ir::Expr>& other, const Binding& others);
+  bool facts(const Event& known) const;
+
+  const Trace& trace_;
+  Binding& binding_;
+  SmallVector<uint32_t, 8> symbols_, numbers_;  // what was bound here
+};
+
+/// A literal of an event as a number; nothing for other arguments.
+std::optional<Scalar> number_of(const ir::Arg& a, const Binding& binding);
+bool same_number(const Scalar& a, const Scalar& b);
+/// Of the same sort, so that one may be a generalisation of the other.
+bool alike(const Event& a, const Event& b);
+
+}  // namespace brasa::capture

@@ -1,0 +1,211 @@
+#include "capture/path.h"
+
+#include <algorithm>
+
+#include "capture/describe.h"
+#include "support/error.h"
+#include "support/log.h"
+#include "tensor/autograd/meta.h"
+
+namespace brasa::capture {
+
+namespace {
+
+Binding unbound(const Trace& t) {
+  Binding b;
+  b.symbols.assign(t.sample.symbols.size(), Binding::kUnbound);
+  b.numbers.resize(t.arguments.size());
+  return b;
+}
+
+}  // namespace
+
+void Path::begin(Place& place) {
+  place_ = &place;
+  trace_ = nullptr;
+  position_ = 0;
+  maker_.reset();
+  spare_ = false;
+  if (place.traces.empty()) return;
+  trace_ = place.traces[std::min(place.latest, place.traces.size() - 1)].get();
+  binding_ = unbound(*trace_);
+}
+
+void Path::extend(Trace& trace, const Binding& binding) {
+  trace_ = &trace;
+  position_ = trace.events.size();
+  binding_ = binding;
+  maker_ = std::make_unique<Generaliser>(trace, binding_, state_->options.dynamic);
+}
+
+Number Path::advance() { return trace_->events[position_++].first; }
+
+Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view) {
+  Numbered call{row, args, operands, view};
+  // Calls are compared with what is known before anything is made of them: agreeing is the rule.
+  if (!maker_ && trace_ && position_ < trace_->events.size() && position_ != trace_->forked_at) {
+    Matching matching(*trace_, binding_);
+    if (matching.call(trace_->events[position_], call)) return advance();
+    matching.undo();
+  }
+  Event event;
+  event.row = &row;
+  event.args = call.node_args();
+  return step(std::move(event));
+}
+
+Number Path::input(const TensorImpl& t) {
+  if (!maker_ && trace_ && position_ < trace_->events.size() && position_ != trace_->forked_at) {
+    Matching matching(*trace_, binding_);
+    if (matching.input(trace_->events[position_], t)) return advance();
+    matching.undo();
+  }
+  Event event;
+  event.guard.dtype = t.dtype;
+  event.guard.weak = t.weak;
+  event.guard.sizes.assign(t.sizes.begin(), t.sizes.end());
+  if (!t.contiguous) event.guard.strides.assign(t.strides.begin(), t.strides.end());
+  // Parameters keep their sizes.
+  return step(std::move(event), t.autograd && t.autograd->requires_grad);
+}
+
+Number Path::step(Event event, bool fixed) {
+  if (!maker_) {
+    bool agrees = false;
+    if (trace_ && position_ < trace_->events.size()) {
+      if (position_ == trace_->forked_at) agrees = prefer_model(event);
+      if (!agrees) {
+        Matching matching(*trace_, binding_);
+        agrees = matching.event(trace_->events[position_], event, binding_);
+        if (!agrees) matching.undo();
+      }
+    }
+    if (agrees || switch_to(&event)) return advance();
+    fork(&event, fixed);
+    return advance();
+  }
+  maker_->add(event, fixed);
+  return advance();
+}
+
+// What a trace was generalised from is faster where it fits.
+bool Path::prefer_model(const Event& next) {
+  Trace* model = trace_->model;
+  if (!model) return false;
+  Binding binding = unbound(*model);
+  if (!fits(*model, &next, binding)) return false;
+  trace_ = model;
+  binding_ = std::move(binding);
+  return true;
+}
+
+// Whether the events so far are the first ones of t, and `next` the one behind; null: t ends here.
+bool Path::fits(const Trace& t, const Event* next, Binding& binding) const {
+  if (next ? t.events.size() <= position_ : t.events.size() != position_) return false;
+  Matching matching(t, binding);
+  // Most traces differ in what comes next.
+  if (next && !alike(t.events[position_], *next)) return false;
+  for (size_t i = 0; i < position_; ++i)
+    if (!matching.event(t.events[i], trace_->events[i], binding_)) return false;
+  return !next || matching.event(t.events[position_], *next, binding_);
+}
+
+bool Path::switch_to(const Event* next) {
+  for (const auto& t : place_->traces) {
+    if (t.get() == trace_) continue;
+    Binding binding = unbound(*t);
+    if (!fits(*t, next, binding)) continue;
+    trace_ = t.get();
+    binding_ = std::move(binding);
+    return true;
+  }
+  return false;
+}
+
+// From here on a new trace: the events so far are those of the one followed. `came` is null at the end of a segment.
+void Path::fork(const Event* came, bool fixed) {
+  auto fresh = std::make_unique<Trace>();
+  Binding binding;
+  if (trace_) {
+    auto bound = std::find(binding_.symbols.begin(), binding_.symbols.end(), Binding::kUnbound);
+    binding.symbols.assign(binding_.symbols.begin(), bound);
+    for (const Argument& a : trace_->arguments) {
+      size_t k = fresh->arguments.size();
+      if (a.size ? (*a.size)->id >= binding.symbols.size() : !binding_.numbers[k].has_value()) break;
+      fresh->arguments.push_back(a);
+      binding.numbers.push_back(binding_.numbers[k]);
+    }
+    fresh->events.assign(trace_->events.begin(), trace_->events.begin() + static_cast<int64_t>(position_));
+    size_t results = fresh->events.empty() ? 0 : fresh->events.back().first + fresh->events.back().count;
+    fresh->types.assign(trace_->types.begin(), trace_->types.begin() + static_cast<int64_t>(results));
+  }
+  std::swap(binding_, binding);
+  auto maker = std::make_unique<Generaliser>(*fresh, binding_, state_->options.dynamic);
+  // The model is the trace that agreed up to here, or another one that goes on as this call does.
+  Trace* model = nullptr;
+  auto consider = [&](Trace* t) {
+    if (model || !came || t->events.size() <= position_ || !alike(t->events[position_], *came)) return;
+    if (maker->set_model(*t)) model = t;
+  };
+  if (trace_) consider(trace_);
+  for (size_t i = place_->traces.size(); i-- > 0;) consider(place_->traces[i].get());
+  if (place_->model && place_->traces.empty())
+    for (const auto& t : place_->model->traces) consider(t.get());
+  try {
+    if (came) maker->add(*came, fixed);
+  } catch (...) {
+    std::swap(binding_, binding);  // the user's error: the call is as if it had not been made
+    throw;
+  }
+  const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
+  size_t limit = static_cast<size_t>(std::max(state_->options.recompile_limit, 1));
+  bool first = place_->traces.empty();
+  if (!first) {
+    std::string reason = difference(came, expected, position_, binding);
+    state_->recompiles.push_back(reason);
+    if (logs("recompiles")) log_line("recompiles", reason);
+    if (place_->traces.size() >= limit && !place_->warned) {
+      place_->warned = true;
+      log_line("recompiles", str("the recompile limit of ", limit,
+                                 " graphs for one place is reached; what fits none of them "
+                                 "runs uncompiled. The last difference: ",
+                                 reason));
+    }
+  }
+  spare_ = place_->temporary || place_->traces.size() >= limit;
+  fresh->next.temporary = spare_;
+  if (model && !spare_) {
+    bool same_place =
+        std::any_of(place_->traces.begin(), place_->traces.end(), [&](auto& t) { return t.get() == model; });
+    fresh->model = same_place ? model : nullptr;
+    fresh->forked_at = position_;
+    fresh->next.model = &model->next;
+  }
+  trace_ = fresh.get();
+  (spare_ ? spares_ : place_->traces).push_back(std::move(fresh));
+  maker_ = std::move(maker);
+}
+
+bool Path::end() {
+  if (position_ == 0 && !maker_) return false;
+  if (!maker_ && position_ < trace_->events.size() && !switch_to(nullptr)) fork(nullptr, false);
+  if (maker_) {
+    trace_->sample = binding_;
+    if (!maker_->model() || maker_->model()->events.size() != position_) trace_->next.model = nullptr;
+  }
+  for (size_t i = 0; i < place_->traces.size(); ++i)
+    if (place_->traces[i].get() == trace_) place_->latest = i;
+  return true;
+}
+
+void Path::abandon() {
+  if (!maker_ || spare_) return;
+  auto& traces = place_->traces;
+  auto it = std::find_if(traces.begin(), traces.end(), [&](const auto& t) { return t.get() == trace_; });
+  if (it == traces.end()) return;
+  spares_.push_back(std::move(*it));
+  traces.erase(it);
+  maker_.reset();
+}
+
+}  // namespace brasa::capture

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capture/generalise.h"
+#include "capture/matching.h"
+#include "capture/state.h"
+
+namespace brasa::capture {
+
+/// One call's way through the traces of a place: follows a known trace event by event while the call agrees with it, goes on
+/// to another where that one does, and makes a new one where none does.
+class Path {
+ public:
+  explicit Path(detail::CompiledState& state) : state_(&state) {}
+  Path(const Path&) = delete;
+  Path& operator=(const Path&) = delete;
+
+  void begin(Place& place);
+  /// Goes on at the end of a trace of the caller's, which grows with every event.
+  void extend(Trace& trace, const Binding& binding);
+
+  /// The number of the first result. `view`: the first operand stands in for the first argument.
+  Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view);
+  Number input(const TensorImpl& t);
+  /// An event that is given with all its numbers. `fixed`: see Generaliser::add.
+  Number step(Event event, bool fixed = false);
+  /// The segment ends here. False if nothing happened in it.
+  bool end();
+  /// Forgets a trace that this call began and did not finish.
+  void abandon();
+
+  Trace& trace() { return *trace_; }
+  const Trace& trace() const { return *trace_; }
+  Place& place() { return *place_; }
+  bool started() const { return trace_ != nullptr; }
+  /// The number of events so far.
+  size_t position() const { return position_; }
+  const Event& last() const { return trace_->events[position_ - 1]; }
+  const Binding& binding() const { return binding_; }
+  const ir::Type& type(Number n) const { return trace_->types[n]; }
+  /// Whether the trace is kept; false beyond the recompile limit.
+  bool kept() const { return !spare_; }
+
+ private:
+  Number advance();
+  bool fits(const Trace& t, const Event* next, Binding& binding) const;
+  bool switch_to(const Event* next);
+  bool prefer_model(const Event& next);
+  void fork(const Event* came, bool fixed);
+
+  detail::CompiledState* state_;
+  Place* place_ = nullptr;
+  Trace* trace_ = nullptr;  // followed or being made; null before the first event
+  size_t position_ = 0;     // events that agree
+  Binding binding_;
+  std::unique_ptr<Generaliser> maker_;  // where trace_ grows with every event
+  bool spare_ = false;                  // trace_ is made for this call alone
+  std::vector<std::unique_ptr<Trace>> spares_;
+};
+
+}  // namespace brasa::capture

@@ -1,0 +1,235 @@
+// The second distinct value of a size or number makes it symbolic: one graph serves all that follow.
+#include <brasa/nn.h>
+#include <brasa/optim.h>
+
+#include "values.h"
+
+namespace brasa {
+namespace {
+
+// No view of another tensor.
+Tensor fresh(IntArrayRef sizes) { return numbers(sizes).clone(); }
+
+constexpr int64_t kBatches[] = {8, 16, 24, 7, 1, 16, 8, 33};
+
+class Dynamic : public ::testing::TestWithParam<const char*> {
+ protected:
+  CompileOptions options() const {
+    CompileOptions o;
+    o.backend = GetParam();
+    return o;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, Dynamic, ::testing::Values("interpreter", "inductor", "eager", "aot_eager"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Dynamic, PointwiseAndReduction) {
+  auto f = [](const Tensor& x, const Tensor& b) { return ((x + b).tanh() * x).sum({1}) / 3; };
+  auto g = compile(f, options());
+  for (int64_t n : kBatches) expect_close(g(fresh({n, 5}), fresh({5})), f(fresh({n, 5}), fresh({5})));
+  Explanation e = g.explain();
+  EXPECT_EQ(e.graphs.size(), 2u) << e.str();
+  EXPECT_EQ(e.recompiles.size(), 1u) << e.str();
+}
+
+// Sizes that the function computes with are numbers of C++ for it.
+TEST_P(Dynamic, SizesInArithmetic) {
+  auto f = [](const Tensor& x) {
+    int64_t n = x.size(0), half = n / 2;
+    Tensor a = x.view({n * 2, 3}).sum({1}), b = x.narrow(0, half, n - half).mean();
+    Tensor c = x.reshape({1, n, 6}).expand({2, n, 6}).transpose(0, 1).reshape({n, -1});
+    return a.view({n, 2}) + b + c.slice(1, 0, 2) + zeros({n, 1}) + arange(n, kFloat32).unsqueeze(1);
+  };
+  auto g = compile(f, options());
+  for (int64_t n : {8, 16, 24, 6, 34, 8}) expect_close(g(fresh({n, 6})), f(fresh({n, 6})));
+  Explanation e = g.explain();
+  EXPECT_EQ(e.graphs.size(), 2u) << e.str();
+}
+
+// A view that comes from outside is read through the tensor that it looks at.
+TEST_P(Dynamic, ViewsFromOutside) {
+  auto f = [](const Tensor& x) { return (x * x).sum({0}); };
+  auto g = compile(f, options());
+  for (int64_t n : {4, 7, 9, 5}) {
+    expect_close(g(numbers({n, 3})), f(numbers({n, 3})));
+    expect_close(g(fresh({3, n}).t()), f(fresh({3, n}).t()));
+  }
+  EXPECT_EQ(g.explain().graphs.size(), 4u) << g.explain().str();
+}
+
+TEST_P(Dynamic, TwoSizes) {
+  auto f = [](const Tensor& x, const Tensor& w) {
+    int64_t b = x.size(0), t = x.size(1);
+    return x.reshape({b * t, -1}).matmul(w).view({b, t, -1}).softmax(1);
+  };
+  auto g = compile(f, options());
+  Tensor w = fresh({4, 5});
+  for (auto [b, t] : {std::pair<int64_t, int64_t>{2, 3}, {4, 7}, {5, 6}, {3, 11}, {2, 3}})
+    expect_close(g(fresh({b, t, 4}), w), f(fresh({b, t, 4}), w));
+  EXPECT_EQ(g.explain().graphs.size(), 2u) << g.explain().str();
+}
+
+TEST_P(Dynamic, APartOfABigTensor) {
+  auto f = [](const Tensor& all, int64_t i) { return all.narrow(0, i * 4, 4).sum({0}) * 2; };
+  auto g = compile(f, options());
+  Tensor all = fresh({40, 3});
+  for (int64_t i : {0, 1, 2, 7, 9, 3}) expect_close(g(all, i), f(all, i));
+  EXPECT_LE(g.explain().graphs.size(), 2u) << g.explain().str();
+}
+
+TEST_P(Dynamic, Numbers) {
+  auto f = [](const Tensor& x, double a, int64_t n) { return (x.sub(x.sin(), a) + n).clamp_min(a - 1); };
+  auto g = compile(f, options());
+  Tensor x = fresh({7});
+  int i = 0;
+  for (double a : {0.1, 0.2, 0.7, 0.1, 3.0}) {
+    expect_close(g(x, a, i), f(x, a, i));
+    ++i;
+  }
+  EXPECT_LE(g.explain().graphs.size(), 2u) << g.explain().str();
+}
+
+TEST_P(Dynamic, BehindABreak) {
+  auto f = [](const Tensor& x) {
+    Tensor s = (x * x).sum();
+    return s.item<float>() > -1 ? x * s + x.size(0) : x;
+  };
+  auto g = compile(f, options());
+  for (int64_t n : kBatches) expect_close(g(fresh({n})), f(fresh({n})));
+  EXPECT_EQ(g.explain().graphs.size(), 4u) << g.explain().str();
+}
+
+TEST(DynamicOptions, NeverOrFromTheFirstCall) {
+  auto f = [](const Tensor& x) { return (x * 2).view({x.size(0) * 3}).relu(); };
+  auto fixed = compile(f, {.dynamic = false});
+  auto open = compile(f, {.dynamic = true});
+  for (int64_t n : {4, 5, 6, 7}) {
+    expect_close(fixed(fresh({n, 3})), f(fresh({n, 3})));
+    expect_close(open(fresh({n, 3})), f(fresh({n, 3})));
+  }
+  EXPECT_EQ(fixed.explain().graphs.size(), 4u);
+  EXPECT_LE(open.explain().graphs.size(), 2u) << open.explain().str();
+  EXPECT_TRUE(open.explain().graphs[0].symbolic);
+}
+
+TEST(DynamicOptions, BeyondTheLimitCallsRunUncompiledAndKnownOnesDoNot) {
+  auto f = [](const Tensor& x, int64_t d) { return x.sum({d}) * 2 + x.select(d, 0); };
+  auto g = compile(f, {.recompile_limit = 2});
+  Tensor x = fresh({2, 3, 4, 5});
+  for (int round = 0; round < 2; ++round)
+    for (int64_t d = 0; d < 4; ++d) expect_close(g(x, d), f(x, d));
+  Explanation e = g.explain();
+  EXPECT_EQ(e.graphs.size(), 2u) << e.str();
+}
+
+TEST(DynamicOptions, TheReasonNamesTheGuard) {
+  auto g = compile([](const Tensor& x, int64_t d) { return x.sum({d}); });
+  g(fresh({4, 3}), 0);
+  g(fresh({5, 3}), 0);
+  g(fresh({5, 3}), 1);
+  Explanation e = g.explain();
+  ASSERT_EQ(e.recompiles.size(), 2u) << e.str();
+  EXPECT_NE(e.recompiles[0].find("size 0 is 5"), std::string::npos) << e.str();
+  EXPECT_NE(e.recompiles[1].find("'dim'"), std::string::npos) << e.str();
+  EXPECT_NE(e.str().find("f32[s0, 3]"), std::string::npos) << e.str();
+}
+
+// ---- Models.
+
+struct BlockImpl : nn::Module {
+  int64_t heads = 2, width = 8;
+  nn::Linear qkv{nullptr}, out{nullptr}, up{nullptr}, down{nullptr};
+  nn::LayerNorm a{nullptr}, b{nullptr};
+  BlockImpl() {
+    qkv = register_module("qkv", nn::Linear(width, 3 * width));
+    out = register_module("out", nn::Linear(width, width));
+    up = register_module("up", nn::Linear(width, 16));
+    down = register_module("down", nn::Linear(16, width));
+    a = register_module("a", nn::LayerNorm(nn::LayerNormOptions({width})));
+    b = register_module("b", nn::LayerNorm(nn::LayerNormOptions({width})));
+  }
+  Tensor forward(const Tensor& x) {
+    int64_t n = x.size(0), t = x.size(1);
+    auto parts = qkv(a(x)).view({n, t, 3, heads, width / heads}).permute({2, 0, 3, 1, 4}).unbind(0);
+    Tensor scores = parts[0].matmul(parts[1].transpose(-2, -1)) * 0.5;
+    Tensor mask = ones({t, t}).tril();
+    scores = scores + (mask - 1) * 1e9;
+    Tensor y = scores.softmax(-1).matmul(parts[2]).transpose(1, 2).reshape({n, t, width});
+    Tensor z = x + out(y);
+    return z + down(gelu(up(b(z))));
+  }
+};
+BRASA_MODULE(Block);
+
+void same_parameters(nn::Module& to, const nn::Module& from) {
+  NoGradGuard guard;
+  auto a = to.parameters(), b = from.parameters();
+  for (size_t i = 0; i < a.size(); ++i) a[i].copy_(b[i]);
+}
+
+TEST(DynamicModels, TransformerBlockForward) {
+  Block block;
+  NoGradGuard guard;
+  auto f = [&](const Tensor& x) { return block->forward(x); };
+  auto g = compile(f);
+  auto shapes = {std::pair<int64_t, int64_t>{8, 5}, {16, 9}, {24, 12}, {7, 4}, {1, 6}, {3, 9}};
+  for (auto [n, t] : shapes) expect_close(g(fresh({n, t, 8})), f(fresh({n, t, 8})));
+  EXPECT_EQ(g.explain().graphs.size(), 2u) << g.explain().str();
+}
+
+template <class Model, class MakeOptimizer, class Data>
+void train(Model eager, Model compiled, MakeOptimizer make, Data data, size_t graphs, bool schedule) {
+  same_parameters(*compiled, *eager);
+  auto run = [&](Model& model, auto& optimizer, bool compile_it) {
+    auto step = [&](const Tensor& x, const Tensor& y) {
+      optimizer.zero_grad();
+      Tensor loss = mse_loss(model->forward(x), y);
+      loss.backward();
+      optimizer.step();
+      return loss.detach();
+    };
+    auto fast = compile(step);
+    std::vector<Tensor> losses;
+    for (int i = 0; i < static_cast<int>(std::size(kBatches)); ++i) {
+      if (schedule) static_cast<optim::AdamWOptions&>(optimizer.param_groups()[0].options()).lr(1e-3 / (1 + i));
+      auto [x, y] = data(i);
+      losses.push_back(compile_it ? fast(x, y) : step(x, y));
+    }
+    if (compile_it) {
+      EXPECT_LE(fast.explain().graphs.size(), graphs) << fast.explain().str();
+    }
+    return losses;
+  };
+  auto a = make(eager->parameters()), b = make(compiled->parameters());
+  auto want = run(eager, a, false), got = run(compiled, b, true);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(allclose(got[i], want[i], 1e-4, 1e-5)) << i << got[i] << want[i];
+  for (size_t i = 0; i < eager->parameters().size(); ++i)
+    EXPECT_TRUE(allclose(compiled->parameters()[i], eager->parameters()[i], 1e-3, 1e-4)) << i;
+}
+
+nn::Sequential mlp() { return nn::Sequential(nn::Linear(6, 16), nn::ReLU(), nn::Linear(16, 3)); }
+auto adamw = [](std::vector<Tensor> p) { return optim::AdamW(p, optim::AdamWOptions(1e-3)); };
+// Adam would make steps of the rounding errors that are the gradient of the keys' bias.
+auto sgd = [](std::vector<Tensor> p) { return optim::SGD(p, optim::SGDOptions(1e-2).momentum(0.9)); };
+
+TEST(DynamicModels, TrainingStepOfAnMlpAtManyBatchSizes) {
+  train(
+      mlp(), mlp(), adamw, [](int i) { return std::pair{fresh({kBatches[i], 6}), fresh({kBatches[i], 3})}; }, 3, false);
+}
+
+TEST(DynamicModels, TrainingStepOfATransformerBlock) {
+  train(
+      Block(), Block(), sgd,
+      [](int i) {
+        std::vector<int64_t> sizes = {kBatches[i], 4 + i, 8};
+        return std::pair{fresh(sizes), fresh(sizes) + 1};
+      },
+      3, false);
+}
+
+TEST(DynamicModels, AScheduledLearningRate) {
+  train(mlp(), mlp(), adamw, [](int) { return std::pair{fresh({8, 6}), fresh({8, 3})}; }, 3, true);
+}
+
+}  // namespace
+}  // namespace brasa
