@@ -104,8 +104,8 @@ std::unique_ptr<Kernel> finish(const Program& program, ir::Graph& graph, ir::Fac
   for (const ir::Output& o : checks) graph.outputs().push_back(o);
   kernel->outputs = outputs.size();
   graph.name = program.name();
-  for (const ir::Fact& f : facts.facts()) kernel->guards.push_back(guard_of(f));
   if (!outputs.empty()) kernel->executable = executable_of(graph, facts);
+  for (const ir::Fact& f : facts.facts()) kernel->guards.push_back(guard_of(f));
   return kernel;
 }
 
