@@ -1,5 +1,6 @@
 #include "capture/backend.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -11,12 +12,23 @@
 namespace brasa::capture {
 namespace {
 
-std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions&) {
-  return compiler::compile(graph, facts, {});
+compiler::CompileOptions compiler_options(const CompileOptions& given) {
+  compiler::CompileOptions out;
+  auto it = given.options.find("numbers");
+  if (it != given.options.end())
+    out.numbers = it->second == "strict" ? compiler::Numbers::Strict
+                  : it->second == "fast" ? compiler::Numbers::Fast
+                                         : compiler::Numbers::Default;
+  return out;
 }
 
-std::shared_ptr<compiler::Executable> inductor_cuda(const ir::Graph& graph, ir::Facts& facts, const CompileOptions&) {
-  compiler::CompileOptions options;
+std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given) {
+  return compiler::compile(graph, facts, compiler_options(given));
+}
+
+std::shared_ptr<compiler::Executable> inductor_cuda(const ir::Graph& graph, ir::Facts& facts,
+                                                    const CompileOptions& given) {
+  compiler::CompileOptions options = compiler_options(given);
   options.device = "cuda";
   return compiler::compile(graph, facts, options);
 }
@@ -38,6 +50,22 @@ struct Registry {
 };
 
 }  // namespace
+
+bool is_built_in(const std::string& name) {
+  static const char* const kNames[] = {"inductor", "inductor-cuda", "interpreter", "eager", "aot_eager"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+void check_options(const CompileOptions& options) {
+  if (!is_built_in(options.backend)) return;
+  bool compiles = options.backend.starts_with("inductor");
+  for (const auto& [key, value] : options.options) {
+    BRASA_CHECK(compiles && key == "numbers", "compile: backend '", options.backend, "' has no option '", key, "'",
+                compiles ? "; it has 'numbers'" : "");
+    BRASA_CHECK(value == "strict" || value == "default" || value == "fast",
+                "compile: option 'numbers' is strict, default or fast, got '", value, "'");
+  }
+}
 
 Backend find_backend(const std::string& name) {
   Registry& r = Registry::get();

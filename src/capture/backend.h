@@ -20,5 +20,8 @@ using Backend = std::function<std::shared_ptr<compiler::Executable>(const ir::Gr
 Backend find_backend(const std::string& name);
 std::vector<std::string> backend_names();
 void register_backend(std::string name, Backend backend);
+bool is_built_in(const std::string& name);
+/// brasa::Error where a backend of Brasa's own does not know an option.
+void check_options(const CompileOptions& options);
 
 }  // namespace brasa::capture

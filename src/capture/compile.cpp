@@ -22,6 +22,7 @@ std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
               "'; modes are default, reduce-overhead, max-autotune, max-autotune-no-cudagraphs");
   auto state = std::make_shared<CompiledState>();
   state->backend = capture::find_backend(options.backend);
+  capture::check_options(options);
   state->options = std::move(options);
   return state;
 }

@@ -1,0 +1,140 @@
+// Backends that programs register: they see a graph through a handle, and run on tensors.
+#include <brasa/autograd.h>
+#include <brasa/backend.h>
+
+#include "capture/backend.h"
+#include "capture/uncompiled.h"
+#include "ir/text.h"
+#include "support/error.h"
+#include "tensor/recorder.h"
+#include "tensor/tensor_impl.h"
+
+namespace brasa {
+
+struct CapturedGraph::Impl {
+  const ir::Graph& graph;
+  ir::Facts& facts;
+  const CompileOptions& options;
+};
+
+namespace {
+
+// The same values, none of them written into an input.
+std::unique_ptr<ir::Graph> without_writes(const ir::Graph& graph) {
+  auto out = std::make_unique<ir::Graph>(graph.level());
+  ir::ValueMap map;
+  for (const ir::Input& in : graph.inputs())
+    map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
+  for (ir::Node* n : live_nodes(graph)) {
+    if (n->op == ir::input_op()) continue;
+    ir::Args args;
+    for (const ir::Arg& a : n->args) args.push_back(map(a));
+    ir::Node* copy = out->add(n->op, std::move(args), n->types);
+    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
+  }
+  for (const ir::Output& o : graph.outputs()) out->add_output(map(o.value));
+  return out;
+}
+
+// A graph function behind the compiler's interface.
+class Called final : public compiler::Executable {
+ public:
+  Called(std::string name, const ir::Graph& graph, GraphFunction function)
+      : Executable(graph), name_(std::move(name)), text_(ir::print(graph)), function_(std::move(function)) {
+    for (const ir::Input& in : graph.inputs()) weak_.push_back(ir::type_of(in.value).weak);
+    for (const ir::Output& o : graph.outputs()) into_.push_back(o.into);
+  }
+
+  void run(const int64_t*, std::span<const compiler::Operand> inputs,
+           std::span<const compiler::Operand> outputs) const override {
+    Recorder::Scope alone(nullptr);
+    NoGradGuard guard;
+    std::vector<Tensor> given;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      given.push_back(tensor_at(inputs[i]));
+      impl_of(given.back())->weak = weak_[i];
+    }
+    std::vector<Tensor> results = function_(given);
+    BRASA_CHECK(results.size() == into_.size(), "backend '", name_, "': a graph with ", into_.size(), " outputs gave ",
+                results.size(), " tensors");
+    // An output may be an input that another one is written into.
+    for (Tensor& t : results) t = t.clone();
+    size_t fresh = 0;
+    for (size_t i = 0; i < results.size(); ++i) {
+      Tensor to = tensor_at(into_[i] >= 0 ? inputs[into_[i]] : outputs[fresh++]);
+      BRASA_CHECK(results[i].sizes() == to.sizes() && results[i].scalar_type() == to.scalar_type(), "backend '", name_,
+                  "': output ", i, " is ", results[i], ", expected ", to);
+      to.copy_(results[i]);
+    }
+  }
+  std::string text() const override { return text_; }
+
+ private:
+  static Tensor tensor_at(const compiler::Operand& at) {
+    StorageRef storage(Storage::borrow(at.data, static_cast<size_t>(size_of(at.dtype)), nullptr));
+    return make_tensor(std::move(storage), at.dtype, Sizes(at.sizes), Sizes(at.strides), 0);
+  }
+
+  std::string name_, text_;
+  GraphFunction function_;
+  std::vector<bool> weak_;
+  std::vector<int> into_;
+};
+
+}  // namespace
+
+std::string CapturedGraph::text() const { return ir::print(impl_.graph); }
+
+std::vector<std::string> CapturedGraph::operators() const {
+  std::vector<std::string> out;
+  for (const ir::Node* n : live_nodes(impl_.graph))
+    if (n->op != ir::input_op()) out.push_back(n->op->name());
+  return out;
+}
+
+size_t CapturedGraph::input_count() const { return impl_.graph.inputs().size(); }
+size_t CapturedGraph::output_count() const { return impl_.graph.outputs().size(); }
+
+bool CapturedGraph::symbolic() const {
+  for (const ir::Input& in : impl_.graph.inputs())
+    for (ir::Expr e : ir::type_of(in.value).shape)
+      if (!e.is_constant()) return true;
+  return false;
+}
+
+const CompileOptions& CapturedGraph::options() const { return impl_.options; }
+
+GraphFunction CapturedGraph::compile(const std::string& backend) const {
+  std::shared_ptr<compiler::Executable> executable =
+      capture::find_backend(backend)(*without_writes(impl_.graph), impl_.facts, impl_.options);
+  return [executable](const std::vector<Tensor>& given) {
+    std::vector<compiler::Operand> inputs, outputs;
+    for (const Tensor& t : given) inputs.push_back(capture::operand_of(t));
+    SmallVector<int64_t, 8> symbols(executable->symbol_count());
+    executable->bind(inputs, symbols.data());
+    std::vector<Tensor> results;
+    for (const ir::Type& t : executable->output_types()) {
+      Sizes sizes;
+      for (ir::Expr e : t.shape) sizes.push_back(executable->evaluate(e, symbols.data()));
+      results.push_back(make_tensor(sizes, t.dtype));
+      outputs.push_back(capture::operand_of(results.back()));
+    }
+    executable->run(symbols.data(), inputs, outputs);
+    return results;
+  };
+}
+
+void register_backend(const std::string& name, Backend backend) {
+  BRASA_CHECK(!capture::is_built_in(name), "register_backend: '", name, "' is one of Brasa's own backends");
+  BRASA_CHECK(backend, "register_backend: '", name, "' has no function");
+  capture::register_backend(name,
+                            [name, backend](const ir::Graph& graph, ir::Facts& facts,
+                                            const CompileOptions& options) -> std::shared_ptr<compiler::Executable> {
+                              CapturedGraph::Impl impl{graph, facts, options};
+                              GraphFunction function = backend(CapturedGraph(impl));
+                              BRASA_CHECK(function, "backend '", name, "' gave no function");
+                              return std::make_shared<Called>(name, graph, std::move(function));
+                            });
+}
+
+}  // namespace brasa
