@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/indexing.h"
+#include "ir/text.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -35,6 +36,22 @@ void append_to(std::string& out, const Domain& d) {
 std::string_view name(GroupKind kind) {
   constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "sort"};
   return kNames[static_cast<int>(kind)];
+}
+
+void append_to(std::string& out, const Group& g) {
+  auto values = [&](const char* what, const std::vector<Value>& list) {
+    out += what;
+    for (Value v : list)
+      out += v.index ? str(" %", v.node->id, ".", static_cast<int64_t>(v.index)) : str(" %", v.node->id);
+  };
+  out += str(name(g.kind), " ", g.domain);
+  values(" of", g.inputs);
+  values(" to", g.outputs);
+  out += "\n" + ir::print(*g.graph);
+}
+
+void append_to(std::string& out, const FusedGraph& f) {
+  for (const Group& g : f.groups) append_to(out, g);
 }
 
 int work_of(const Node* n) { return ops::row_of(*n).work; }

@@ -38,6 +38,9 @@ struct FusedGraph {
   std::vector<Group> groups;  // in an order that respects their dependences
 };
 
+void append_to(std::string& out, const Group& g);
+void append_to(std::string& out, const FusedGraph& f);
+
 /// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case.
 FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised);
 

@@ -1,5 +1,5 @@
 #include "compiler/lowering.h"
-#include "compiler/prepare.h"
+#include "compiler/passes/passes.h"
 #include "support/error.h"
 
 namespace brasa::compiler {

@@ -15,6 +15,30 @@ namespace brasa::compiler {
 using ir::Expr;
 using ir::Value;
 
+void append_to(std::string& out, const Place& p) {
+  if (p.kind == Place::Arena)
+    out += str("arena + ", p.offset);
+  else
+    out += str(p.kind == Place::Input ? "input " : "output ", p.index);
+}
+
+void append_to(std::string& out, const Plan& p) {
+  auto checks = [&](size_t after) {
+    for (const Plan::Check& c : p.checks)
+      if (c.after == after) out += str("check ", c.place, ": ", c.message, "\n");
+  };
+  checks(static_cast<size_t>(-1));
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    const Group& g = p.steps[s];
+    out += str("step ", s, ": ", name(g.kind), " ", g.domain);
+    for (size_t i = 0; i < p.places[s].size(); ++i)
+      out += str(i == 0 && !g.inputs.empty() ? " reads " : i == g.inputs.size() ? " writes " : ", ", p.places[s][i]);
+    out += "\n";
+    checks(s);
+  }
+  out += str("arena of ", p.arena_bytes, " bytes\n");
+}
+
 namespace {
 
 constexpr int64_t kAlignment = 64;

@@ -13,6 +13,8 @@ struct Place {
   ir::Expr offset = 0;  // in the arena, bytes
 };
 
+void append_to(std::string& out, const Place& p);  // "input 0", "output 2", "arena + 64"
+
 /// The order in which groups run, and the memory of everything they read and write.
 struct Plan {
   std::vector<Group> steps;
@@ -25,6 +27,8 @@ struct Plan {
   std::vector<Check> checks;
   ir::Expr arena_bytes = 0;
 };
+
+void append_to(std::string& out, const Plan& p);
 
 /// `output_strides` as in CompileOptions.
 Plan plan(const ir::Graph& graph, FusedGraph fused, const std::vector<std::vector<ir::Expr>>& output_strides);

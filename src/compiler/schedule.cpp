@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/indexing.h"
+#include "compiler/expressions.h"
+#include "compiler/passes/contraction.h"
 #include "compiler/places.h"
-#include "compiler/prepare.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -293,8 +293,7 @@ class Scheduler {
     }
     if (prim_of(v) != Prim::Input) return false;
     const auto& strides = g_.graph->inputs()[g_.graph->input_index(v)].strides;
-    Expr place = strides.empty() ? linearise(at, type_of(v).shape) : Expr(0);
-    for (size_t d = 0; d < strides.size(); ++d) place = place + at[d] * strides[d];
+    Expr place = place_of(at, type_of(v).shape, strides);
     return coefficient(place, index[index.size() - 1]) && coefficient(place, index[index.size() - 2]);
   }
 

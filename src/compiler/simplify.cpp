@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/passes/passes.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
 
@@ -274,5 +275,7 @@ std::unique_ptr<ir::Graph> simplify(const ir::Graph& graph) {
       new ir::RuleSet(kRules, [](std::string_view name) { return ops::find(str("prim::", name)); });
   return rewrite(graph, *rules);
 }
+
+void simplify(Primitives& p, const PassContext&) { p.graph = simplify(*p.graph); }
 
 }  // namespace brasa::compiler

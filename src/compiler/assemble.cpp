@@ -1,0 +1,183 @@
+#include "compiler/assemble.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/cuda/check.h"
+#include "compiler/cuda/executable.h"
+#include "compiler/loops/layout.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Graph;
+
+namespace {
+
+// The steps of a plan with their memory, kernels loaded.
+class Assembler {
+ public:
+  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
+            const std::vector<LoadedKernel>& emulated, const Machine& machine)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), emulated_(emulated), machine_(machine) {}
+
+  std::shared_ptr<Executable> run(const Graph& graph, Report report, const std::string& device) {
+    std::vector<size_t> last_step;  // of each group
+    for (size_t g = 0; g < plan_.steps.size(); ++g) {
+      size_t first = steps_.size();
+      add_group(g);
+      for (size_t s = first; s < steps_.size(); ++s) steps_[s].group = g;
+      last_step.push_back(steps_.size() - 1);  // of nothing: all ones, which is before the first
+    }
+    std::vector<Compiled::Check> checks;
+    for (const Plan::Check& c : plan_.checks)
+      checks.push_back({c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place), c.message});
+    if (device == "cuda")
+      return std::make_shared<CompiledCuda>(
+          graph, buffers_, std::move(steps_), std::move(checks), plan_.arena_bytes, std::move(report),
+          runtime::cuda::Device::get(),
+          emulated_.empty() ? nullptr : std::make_unique<CudaCheck>(std::move(to_check_)));
+    std::vector<Batch> together = batches(checks);
+    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), std::move(together), std::move(checks),
+                                      plan_.arena_bytes, std::move(report));
+  }
+
+ private:
+  struct Use {
+    Place place;
+    std::optional<int64_t> bytes;  // where constant
+    bool written;
+  };
+
+  int buffer(const Place& p) {
+    for (size_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i].kind == p.kind && buffers_[i].index == p.index && buffers_[i].offset == p.offset)
+        return static_cast<int>(i);
+    buffers_.push_back(p);
+    return static_cast<int>(buffers_.size()) - 1;
+  }
+
+  void add_group(size_t g) {
+    const Group& group = plan_.steps[g];
+    const std::vector<Place>& places = plan_.places[g];
+    std::vector<Use> uses;
+    for (size_t i = 0; i < places.size(); ++i) {
+      bool out = i >= group.inputs.size();
+      const ir::Type& t = type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i]);
+      std::optional<int64_t> numel = t.numel().maybe_constant();
+      uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
+    }
+    if (group.kind == GroupKind::Sort) {
+      const ir::Node* n = group.outputs[0].node;
+      Step s;
+      s.is_sort = true;
+      for (size_t i = 0; i < 3; ++i) s.buffers.push_back(buffer(places[i]));
+      s.first_written = 1;
+      const ir::Shape& shape = n->types[0].shape;
+      int64_t dim = shape.empty() ? 0 : n->arg<Expr>(1).constant();
+      auto part = [&](size_t begin, size_t end) {
+        return SizeProgram(product(std::span(shape).subspan(begin, end - begin)));
+      };
+      s.dtype = n->types[0].dtype;
+      s.outer = part(0, dim);
+      s.length = shape.empty() ? SizeProgram(1) : SizeProgram(shape[dim]);
+      s.inner = shape.empty() ? SizeProgram(1) : part(dim + 1, shape.size());
+      s.descending = n->arg<bool>(2);
+      note_check(s, {}, group, 0);
+      steps_.push_back(std::move(s));
+      uses_.push_back(uses);
+      small_.push_back(false);
+      return;
+    }
+    for (size_t k = 0; k < kernels_[g]->lowered.size(); ++k) {
+      const Lowered& l = kernels_[g]->lowered[k];
+      KernelLayout layout = layout_of(*l.loops);
+      Step s;
+      s.kernel = loaded_[kernels_[g]->kernels[k]];
+      for (int b : l.buffers) s.buffers.push_back(buffer(places[b]));
+      s.first_written = group.inputs.size();
+      for (Expr e : layout.sizes) s.sizes.push_back(e->id);
+      s.count = SizeProgram(layout.count);
+      s.scratch = SizeProgram(layout.scratch_bytes);
+      s.threads = layout.threads;
+      // Starting another thread costs a few thousand instructions.
+      constexpr double kTask = 30000;
+      s.grain = static_cast<int64_t>(std::clamp(kTask / std::max(l.work, 1.0), 1.0, 1e9));
+      bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) &&
+                   static_cast<double>(layout.count.constant()) * l.work < 16 * kTask * machine_.threads;
+      if (!emulated_.empty()) note_check(s, emulated_[kernels_[g]->kernels[k]], group, layout.scratch_bytes);
+      steps_.push_back(std::move(s));
+      uses_.push_back(uses);
+      small_.push_back(small);
+    }
+  }
+
+  void note_check(const Step& s, const LoadedKernel& kernel, const Group& group, Expr scratch) {
+    CudaCheck::Kernel k{kernel, SizeProgram(scratch), {}, {}};
+    for (size_t i = 0; i < group.outputs.size(); ++i) {
+      const ir::Type& t = type_of(group.outputs[i]);
+      k.dtypes.push_back(t.dtype);
+      k.elements.emplace_back(i < group.output_strides.size() ? span_of(t, group.output_strides[i]) : t.numel());
+    }
+    BRASA_ASSERT(s.first_written + k.dtypes.size() == s.buffers.size(), "a kernel's buffers are not its group's");
+    to_check_.push_back(std::move(k));
+  }
+
+  static bool overlap(const Use& a, const Use& b) {
+    if (!a.written && !b.written) return false;
+    if (a.place.kind != b.place.kind || a.place.index != b.place.index) return false;
+    if (a.place.kind != Place::Arena) return true;
+    if (!a.place.offset.is_constant() || !b.place.offset.is_constant()) return true;
+    int64_t pa = a.place.offset.constant(), pb = b.place.offset.constant();
+    return (!b.bytes || pa < pb + *b.bytes) && (!a.bytes || pb < pa + *a.bytes);
+  }
+
+  bool independent(size_t a, size_t b) const {
+    for (const Use& x : uses_[a])
+      for (const Use& y : uses_[b])
+        if (overlap(x, y)) return false;
+    return true;
+  }
+
+  // A step with a check ends its batch: what comes after it must not run where the check fails.
+  std::vector<Batch> batches(const std::vector<Compiled::Check>& checks) const {
+    std::vector<bool> checked(steps_.size());
+    for (const Compiled::Check& c : checks)
+      if (c.after < steps_.size()) checked[c.after] = true;
+    std::vector<Batch> out;
+    for (size_t s = 0; s < steps_.size();) {
+      size_t end = s + 1;
+      if (small_[s])
+        while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1]) {
+          bool free = true;
+          for (size_t a = s; a < end && free; ++a) free = independent(a, end);
+          if (!free) break;
+          ++end;
+        }
+      out.push_back({s, end});
+      s = end;
+    }
+    return out;
+  }
+
+  const Plan& plan_;
+  const std::vector<GroupKernels*>& kernels_;
+  const std::vector<LoadedKernel>&loaded_, &emulated_;
+  const Machine& machine_;
+  std::vector<CudaCheck::Kernel> to_check_;  // by step
+  std::vector<Place> buffers_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<Use>> uses_;
+  std::vector<bool> small_;
+};
+
+}  // namespace
+
+std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
+                                     const std::vector<LoadedKernel>& loaded, const std::vector<LoadedKernel>& emulated,
+                                     const Machine& machine, Report report, const std::string& device) {
+  return Assembler(lowered, loaded, emulated, machine).run(graph, std::move(report), device);
+}
+
+}  // namespace brasa::compiler

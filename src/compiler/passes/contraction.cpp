@@ -1,0 +1,203 @@
+#include "compiler/passes/contraction.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/expressions.h"
+#include "compiler/passes/transform.h"
+#include "compiler/places.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+namespace prim = ops::prim;
+using ops::rank_of;
+using ops::shape_of;
+using Dims = std::vector<int64_t>;
+
+ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& machine) {
+  int lanes = std::max(1, machine.lanes(size_of(accumulator_of(dtype))));
+  int registers = machine.vector_registers;
+  ContractionTile best{1, 1, lanes};
+  double best_cost = 1e300;
+  for (int v = 1; v <= 4; ++v)
+    for (int r = 1; r <= 14; ++r) {
+      if (r * v + v + 1 > registers) continue;
+      double waste = 1;
+      auto padded = [](int64_t size, int64_t tile) {
+        return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(std::max<int64_t>(size, 1));
+      };
+      // A tile that a size does not fill wastes work; of an unknown size a long one is assumed.
+      if (m.is_constant()) waste *= padded(m.constant(), r);
+      if (n.is_constant()) waste *= padded(n.constant(), v * lanes);
+      // For each k: r * v multiply-adds, v + r loads (two of each a cycle), at least 4 cycles latency for each accumulator.
+      double cycles = std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5;
+      double cost = waste * cycles / (r * v);
+      if (cost < best_cost * 0.999) {
+        best_cost = cost;
+        best = {r, v, lanes};
+      }
+    }
+  return best;
+}
+
+namespace {
+
+class Contractions {
+ public:
+  Contractions(Primitives& out, const Machine& machine) : out_(out), m_(machine) {}
+
+  Value contraction(Value a, Value b, const Dims& ac, const Dims& bc, const Dims& ab, const Dims& bb) {
+    Shape sa = shape_of(a), sb = shape_of(b);
+    Dims taken_a = ac, taken_b = bc;
+    taken_a.insert(taken_a.end(), ab.begin(), ab.end());
+    taken_b.insert(taken_b.end(), bb.begin(), bb.end());
+    Dims af = other_dims(taken_a, rank_of(a)), bf = other_dims(taken_b, rank_of(b));
+    Shape result = pick(sa, ab);
+    for (int64_t d : af) result.push_back(sa[d]);
+    for (int64_t d : bf) result.push_back(sb[d]);
+    Value ma = grouped(a, ab, af, ac), mb = grouped(b, bb, bc, bf);  // [b] m k, [b] k n
+    if (!m_.gpu) steady_rows(ma);
+    return prim::reshape(matrix_product(ma, mb), result);
+  }
+
+ private:
+  // The dimensions in the order of the groups, each group as one; an empty group of `batch` leaves no dimension.
+  static Value grouped(Value x, const Dims& batch, const Dims& first, const Dims& second) {
+    Dims order = batch;
+    order.insert(order.end(), first.begin(), first.end());
+    order.insert(order.end(), second.begin(), second.end());
+    Shape s = shape_of(x), shape;
+    if (!batch.empty()) shape.push_back(product(pick(s, batch)));
+    shape.push_back(product(pick(s, first)));
+    shape.push_back(product(pick(s, second)));
+    return prim::reshape(prim::transpose(x, order), shape);
+  }
+
+  // Where a chain of views reads memory, as an expression in the indices of its result.
+  struct Source {
+    Value value;
+    Expr place;
+  };
+  Source source_of(Value v, Index index) {
+    while (is_view(prim_of(v))) {
+      index = view_index(v.node, index);
+      v = v.node->arg<Value>(0);
+    }
+    int i = out_.graph->input_index(v);
+    return {v, place_of(index, shape_of(v), i >= 0 ? out_.graph->inputs()[i].strides : std::vector<Expr>{})};
+  }
+
+  static Index probe(const Shape& shape) {
+    Index index;
+    for (size_t d = 0; d < shape.size(); ++d)
+      index.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(d), shape[d]));
+    return index;
+  }
+
+  // Rows that cannot be read in even steps (patches of an image) are written out first, in their own dimensions.
+  void steady_rows(Value a) {
+    Index index = probe(shape_of(a));
+    Source from = source_of(a, index);
+    if (coefficient(from.place, index[index.size() - 1]) && coefficient(from.place, index[index.size() - 2])) return;
+    Value before = prim_of(a) == Prim::Reshape ? a.node->arg<Value>(0) : a;
+    if (prim_of(before) != Prim::Input) out_.in_memory.insert(before);
+  }
+
+  Value matrix_product(Value a, Value b) {
+    int64_t rank = rank_of(a), batch = rank - 2;
+    Shape sa = shape_of(a), sb = shape_of(b);
+    Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
+    if (k.is(1) || ((m.is(1) || n.is(1)) && !m_.gpu)) return product_of_vectors(a, b);
+    if (!m_.gpu) b = along_vectors(b, m);
+    Dims batches(batch);
+    std::iota(batches.begin(), batches.end(), 0);
+    return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
+  }
+
+  // b if its columns lie side by side in memory, else b packed into panels [b] n / columns, k, columns.
+  Value along_vectors(Value b, Expr m) {
+    int64_t rank = rank_of(b), batch = rank - 2;
+    Shape s = shape_of(b);
+    Expr k = s[rank - 2], n = s[rank - 1];
+    Index index = probe(s);
+    Source from = source_of(b, index);
+    auto column = coefficient(from.place, index[rank - 1]), row = coefficient(from.place, index[rank - 2]);
+    bool affine = column && row && column->is(1);
+    bool far =
+        n.is_constant() && n.constant() * size_of(ops::dtype_of(b)) >= 8192 && m.is_constant() && m.constant() >= 64;
+    if (affine && !far) {
+      if (prim_of(from.value) != Prim::Input) out_.in_memory.insert(from.value);
+      return b;
+    }
+    ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
+    Expr columns = n.is_constant() && n.constant() < tile.columns() ? n : Expr(tile.columns());
+    Expr panels = ceildiv(n, columns);
+    std::vector<Expr> zeros(rank, Expr(0)), ones(rank, Expr(1)), high = zeros;
+    high[rank - 1] = panels * columns - n;
+    Value padded = prim::pad(b, ops::scalar(0, ops::dtype_of(b)), zeros, high, zeros);
+    Shape split(s.begin(), s.begin() + batch), back = split;
+    split.insert(split.end(), {k, panels, columns});
+    back.insert(back.end(), {k, panels * columns});
+    Dims order(batch);
+    std::iota(order.begin(), order.end(), 0);
+    order.insert(order.end(), {batch + 1, batch, batch + 2});
+    Value packed = prim::transpose(prim::reshape(padded, split), order);
+    if (prim_of(packed) == Prim::Input) return b;
+    out_.in_memory.insert(packed);
+    Value unpacked = prim::reshape(prim::transpose(packed, order), back);
+    return prim::slice(unpacked, zeros, s, ones);
+  }
+
+  // One row or column, or an outer product: a sum of products as point-wise work.
+  Value product_of_vectors(Value a, Value b) {
+    int64_t rank = rank_of(a), batch = rank - 2;
+    Shape sa = shape_of(a), sb = shape_of(b), wide(sa.begin(), sa.begin() + batch), result = wide;
+    Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
+    result.insert(result.end(), {m, n});
+    DType t = ops::dtype_of(a), acc = accumulator_of(t);
+    Value big = m.is(1) ? b : a;
+    Index index = probe(shape_of(big));
+    Source from = source_of(big, index);
+    size_t k_at = m.is(1) ? batch : batch + 1;
+    auto stride = coefficient(from.place, index[k_at]);
+    // The contracted dimension comes last where it lies along memory.
+    bool last = stride && stride->is(1);
+    Dims dims_a(batch), dims_b(batch);
+    std::iota(dims_a.begin(), dims_a.end(), 0);
+    dims_b = dims_a;
+    if (last) {
+      wide.insert(wide.end(), {m, n, k});
+      dims_a.insert(dims_a.end(), {batch, batch + 2});
+      dims_b.insert(dims_b.end(), {batch + 2, batch + 1});
+    } else {
+      wide.insert(wide.end(), {k, m, n});
+      dims_a.insert(dims_a.end(), {batch + 1, batch});
+      dims_b.insert(dims_b.end(), {batch, batch + 2});
+    }
+    Value x = prim::broadcast(prim::convert(a, acc), wide, dims_a);
+    Value y = prim::broadcast(prim::convert(b, acc), wide, dims_b);
+    Value sum = reduced(prim::binary("mul", x, y), {last ? batch + 2 : batch}, "add");
+    return prim::reshape(prim::convert(sum, t), result);
+  }
+
+  Primitives& out_;
+  const Machine& m_;
+};
+
+}  // namespace
+
+void shape_contractions(Primitives& p, const PassContext& context) {
+  transform(
+      p, context.facts, [](const Node* n) { return prim_of(n) == Prim::Dot; },
+      [&](const Node* n, ir::Args& args, Primitives& out) {
+        return std::vector{Contractions(out, context.machine)
+                               .contraction(args[0].get<Value>(), args[1].get<Value>(), int_args(n, 2), int_args(n, 3),
+                                            int_args(n, 4), int_args(n, 5))};
+      });
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,34 @@
+#include <algorithm>
+
+#include "compiler/indexing.h"
+#include "compiler/passes/transform.h"
+
+namespace brasa::compiler {
+
+using ir::Value;
+
+void place_library_operands(Primitives& p, const PassContext& context) {
+  auto strided = [](const ir::Graph& g, Value v) {
+    return ir::is_input(v) && !g.inputs()[g.input_index(v)].strides.empty();
+  };
+  transform(
+      p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Sort; },
+      [&](const ir::Node* n, ir::Args& args, Primitives& out) {
+        for (ir::Arg& a : args)
+          if (a.is<Value>() && strided(*out.graph, a.get<Value>())) a = copied(a.get<Value>(), out);
+        return ops::Builder::current().call(ops::row_of(*n), args);
+      });
+}
+
+void copy_inputs(Primitives& p, const PassContext& context) {
+  const ir::Graph& g = *p.graph;
+  auto moves = [&](const ir::Output& o) {
+    return o.into >= 0 && ir::is_input(o.value) && !(o.value == g.inputs()[o.into].value);
+  };
+  if (std::none_of(g.outputs().begin(), g.outputs().end(), moves)) return;
+  ops::Builder builder(*p.graph, context.facts);
+  for (ir::Output& o : p.graph->outputs())
+    if (moves(o)) o.value = copied(o.value, p);
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/machine.h"
+#include "ir/facts.h"
+#include "ir/graph.h"
+
+// The passes over graphs of primitives; the pipeline (pipeline.cpp) lists them in order.
+namespace brasa::compiler {
+
+/// What passes work on.
+struct Primitives {
+  std::unique_ptr<ir::Graph> graph;
+  /// Values that must go to memory: packed operands of contractions, and what is read in a better order from memory.
+  std::unordered_set<ir::Value> in_memory;
+};
+void append_to(std::string& out, const Primitives& p);  // the graph's text, and the values in memory
+
+struct PassContext {
+  ir::Facts& facts;
+  const Machine& machine;
+};
+
+using Pass = void (*)(Primitives& p, const PassContext& context);
+
+/// One line of the pipeline.
+struct GraphPass {
+  std::string_view name;
+  /// Others bring a graph into a form that later ones require, and cannot be switched off.
+  bool optional;
+  Pass run;
+};
+
+/// Algebra: see simplify.h.
+void simplify(Primitives& p, const PassContext& context);
+/// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
+void specialise(Primitives& p, const PassContext& context);
+/// Convolutions become contractions over sliding windows.
+void lower_convolutions(Primitives& p, const PassContext& context);
+/// Contractions become [b,] m, k · [b,] k, n; with one row or column a reduction; an operand whose last dimension does not
+/// lie along vectors is packed into panels first.
+void shape_contractions(Primitives& p, const PassContext& context);
+/// What is summed of reduced floats is accumulated in float32.
+void widen_accumulators(Primitives& p, const PassContext& context);
+/// Reductions with too little parallel work are split in two.
+void split_reductions(Primitives& p, const PassContext& context);
+/// A library's operands are contiguous memory.
+void place_library_operands(Primitives& p, const PassContext& context);
+/// An input that another input receives becomes a value of its own, so that the plan has something to keep where both are
+/// overwritten.
+void copy_inputs(Primitives& p, const PassContext& context);
+
+/// The dtype in which sums of this dtype accumulate.
+DType accumulator_of(DType t);
+
+}  // namespace brasa::compiler

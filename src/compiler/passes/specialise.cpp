@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "compiler/indexing.h"
+#include "compiler/passes/transform.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Value;
+
+void specialise(Primitives& p, const PassContext& context) {
+  ir::Facts& facts = context.facts;
+  auto known = [&](ir::Shape shape) {
+    for (Expr& e : shape) e = facts.known(e);
+    return shape;
+  };
+  transform(p, facts, nullptr, [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
+    for (ir::Arg& a : args) {
+      if (auto* e = a.get_if<Expr>())
+        a = ir::Arg(facts.known(*e));
+      else if (auto* list = a.get_if<std::vector<Expr>>())
+        a = ir::Arg(known(*list));
+    }
+    // No kernel has a loop that never runs.
+    if (std::all_of(n->types.begin(), n->types.end(), [&](const ir::Type& t) { return is_empty(known(t.shape)); })) {
+      std::vector<Value> out;
+      for (const ir::Type& t : n->types) out.push_back(ops::prim::full(0, known(t.shape), t.dtype));
+      return out;
+    }
+    if (prim_of(n) == Prim::Reduce) return {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
+    return {};
+  });
+}
+
+}  // namespace brasa::compiler

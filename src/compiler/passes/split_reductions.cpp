@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "compiler/indexing.h"
+#include "compiler/passes/transform.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Shape;
+using ir::Value;
+namespace prim = ops::prim;
+using ops::shape_of;
+using Dims = std::vector<int64_t>;
+
+namespace {
+
+// A reduction is split so that about this many elements stay in each part.
+constexpr int64_t kPart = 8192;
+
+// About `wanted` parts of equal length if there is such a number near.
+int64_t parts_of(int64_t length, int64_t wanted) {
+  wanted = std::max<int64_t>(wanted, 1);
+  for (int64_t p = wanted; p <= wanted * 2; ++p)
+    if (length % p == 0) return p;
+  return wanted;
+}
+
+// In two steps where one would leave threads without work; an absent Value where it would not.
+Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, int threads) {
+  Shape s = shape_of(x);
+  Expr rows = product(pick(s, kept)), length = product(pick(s, reduced));
+  Dims kept_real;
+  for (int64_t d : kept)
+    if (!s[d].is(1)) kept_real.push_back(d);
+  if (!rows.is_constant() || (!length.is_constant() && !rows.is(1))) return {};
+  bool columns = !kept_real.empty() && kept_real.front() > reduced.back();
+  bool rows_first = kept_real.empty() || kept_real.back() < reduced.front();
+  Expr parts(1);
+  if (rows_first) {
+    if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= 4 * threads : false) return {};
+    parts = length.is_constant() ? Expr(parts_of(length.constant(), (length.constant() + kPart - 1) / kPart))
+                                 : ceildiv(length, Expr(2 * kPart));
+  } else if (columns) {
+    int64_t tasks = (rows.constant() + 63) / 64, enough = 4 * threads;
+    if (tasks >= enough || length.constant() < 128 || rows.constant() * length.constant() < 2 * kPart) return {};
+    parts = Expr(parts_of(length.constant(), std::min((enough + tasks - 1) / tasks, length.constant() / 32)));
+  } else {
+    return {};
+  }
+  Expr part = ceildiv(length, parts);
+  Shape flat = columns ? Shape{length, rows} : Shape{rows, length};
+  size_t at = columns ? 0 : 1;
+  Value v = prim::reshape(x, flat);
+  std::vector<Expr> zeros(2, 0), high(2, 0);
+  high[at] = parts * part - length;
+  v = prim::pad(v, identity(combiner, ops::dtype_of(x)), zeros, high, zeros);
+  Value pieces = columns ? prim::reshape(v, {parts, part, rows}) : prim::reshape(v, {rows, parts, part});
+  Value partial = prim::reduce(pieces, {columns ? 1 : 2}, combiner);
+  return prim::reduce(partial, {columns ? 0 : 1}, combiner);
+}
+
+}  // namespace
+
+void split_reductions(Primitives& p, const PassContext& context) {
+  if (context.machine.gpu) return;
+  transform(
+      p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Reduce; },
+      [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
+        Value x = args[0].get<Value>();
+        const Shape& s = shape_of(x);
+        Dims dims = int_args(n, 1), kept = other_dims(dims, ops::rank_of(x));
+        std::erase_if(dims, [&](int64_t d) { return s[d].is(1); });
+        if (dims.empty()) return {};
+        Value out = split(x, kept, dims, args[2].get<std::string>(), context.machine.threads);
+        if (!out) return {};
+        return {prim::reshape(out, pick(s, kept))};
+      });
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,90 @@
+#include "compiler/passes/transform.h"
+
+#include <algorithm>
+
+#include "compiler/indexing.h"
+#include "ir/text.h"
+#include "ops/combiner.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+namespace prim = ops::prim;
+
+void append_to(std::string& out, const Primitives& p) {
+  out += ir::print(*p.graph);
+  std::vector<uint32_t> ids;
+  for (Value v : p.in_memory) ids.push_back(v.node->id);
+  std::sort(ids.begin(), ids.end());
+  if (!ids.empty()) out += "in memory:";
+  for (uint32_t id : ids) out += str(" %", id);
+  if (!ids.empty()) out += "\n";
+}
+
+void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const Node*)>& wanted, const Change& change) {
+  std::vector<Node*> live = live_nodes(*p.graph);
+  if (wanted && std::none_of(live.begin(), live.end(), wanted)) return;
+  Primitives out;
+  out.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  out.graph->name = p.graph->name;
+  ops::Builder builder(*out.graph, facts);
+  ir::ValueMap map;
+  for (const ir::Input& in : p.graph->inputs()) {
+    std::vector<Expr> strides;
+    for (Expr e : in.strides) strides.push_back(facts.known(e));
+    ir::Type t = type_of(in.value);
+    for (Expr& e : t.shape) e = facts.known(e);
+    map.set(in.value, out.graph->add_input({t.dtype, t.shape, false}, in.name, std::move(strides)));
+  }
+  for (Node* n : live) {
+    if (n->op == ir::input_op()) continue;
+    ir::Args args;
+    for (const ir::Arg& a : n->args) args.push_back(map(a));
+    std::vector<Value> results;
+    bool asked = !wanted || wanted(n);
+    if (asked) results = change(n, args, out);
+    bool changed = !results.empty();
+    if (!changed) results = ops::Builder::current().call(ops::row_of(*n), std::move(args));
+    for (uint32_t i = 0; i < results.size(); ++i) {
+      map.set({n, i}, results[i]);
+      if (!p.in_memory.count({n, i})) continue;
+      Value v = results[i];
+      // What a pass made ends in views, which would be a copy of it.
+      while (changed && is_view(prim_of(v))) v = v.node->arg<Value>(0);
+      if (!ir::is_input(v)) out.in_memory.insert(v);
+    }
+  }
+  for (const ir::Output& o : p.graph->outputs()) out.graph->outputs().push_back({map(o.value), o.into, o.check});
+  p = std::move(out);
+}
+
+Value copied(Value v, Primitives& out) {
+  v = ops::call("prim::reshape", {v, ops::shape_of(v)});
+  out.in_memory.insert(v);
+  return v;
+}
+
+Shape pick(const Shape& shape, const std::vector<int64_t>& dims) {
+  Shape out;
+  for (int64_t d : dims) out.push_back(shape[d]);
+  return out;
+}
+
+bool is_empty(const Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](Expr e) { return e.is(0); });
+}
+
+Value reduced(Value x, const std::vector<int64_t>& dims, const std::string& combiner) {
+  Shape s = ops::shape_of(x), result = pick(s, other_dims(dims, ops::rank_of(x)));
+  if (is_empty(s)) return ops::broadcast_to(identity(combiner, ops::dtype_of(x)), result);
+  if (std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return s[d].is(1); })) return prim::reshape(x, result);
+  return prim::reduce(x, dims, combiner);
+}
+
+Value identity(const std::string& combiner, DType t) { return ops::scalar(ops::identity(combiner, t), t); }
+
+}  // namespace brasa::compiler

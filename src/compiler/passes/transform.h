@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+
+#include "compiler/passes/passes.h"
+#include "ops/algebra.h"
+
+// What passes that change single nodes share.
+namespace brasa::compiler {
+
+/// The values that take the place of a node's results, made with the current ops::Builder from `args`, which are of the new
+/// graph; none: the node is copied.
+using Change = std::function<std::vector<ir::Value>(const ir::Node* n, ir::Args& args, Primitives& out)>;
+
+/// Copies the graph with changes to nodes of the kinds that `wanted` names (empty: to any), and leaves it alone where there is none of
+/// them.
+void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const ir::Node*)>& wanted,
+               const Change& change);
+
+/// A value made anew in memory, contiguous.
+ir::Value copied(ir::Value v, Primitives& out);
+
+ir::Shape pick(const ir::Shape& shape, const std::vector<int64_t>& dims);
+/// Dims of size 0: no elements.
+bool is_empty(const ir::Shape& shape);
+/// A reduction, or what it is of nothing, or of dimensions of one element each.
+ir::Value reduced(ir::Value x, const std::vector<int64_t>& dims, const std::string& combiner);
+/// What does not change a result of the combiner.
+ir::Value identity(const std::string& combiner, DType t);
+
+}  // namespace brasa::compiler

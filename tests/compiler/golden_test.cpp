@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/fuse.h"
+#include "compiler/pipeline.h"
+#include "compiler/plan.h"
+#include "compiler/report.h"
+#include "ir/legality.h"
+#include "ir/text.h"
+#include "ops/table.h"
+#include "support/error.h"
+
+// One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, the graph, `---`, and what the step makes of it. With
+// BRASA_UPDATE_GOLDEN=1 the files are written anew.
+namespace brasa::compiler {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFolder = fs::path(BRASA_TEST_DATA).parent_path() / "compiler" / "golden";
+
+std::string result_of(const std::string& pass, const std::string& text, const std::string& target) {
+  Primitives p;
+  p.graph = ir::parse(text, [](std::string_view name) { return ops::find(name); });
+  ir::Facts facts;
+  Machine machine = machine_of(target, 2);
+  for (auto passes : {algebra_passes(), form_passes()})
+    for (const GraphPass& each : passes)
+      if (each.name == pass) {
+        each.run(p, {facts, machine});
+        ir::check_legal(*p.graph);
+        return str(p);
+      }
+  if (pass == "loops") {
+    CompileOptions options;
+    options.target = target;
+    options.threads = 2;
+    if (machine.gpu) options.device = "cuda";
+    std::string out;
+    for (const std::string& kernel : kernel_texts(*p.graph, facts, options)) out += kernel;
+    return out;
+  }
+  FusedGraph fused = fuse(*p.graph, {});
+  if (pass == "fuse") return str(fused);
+  if (pass == "plan") return str(plan(*p.graph, std::move(fused), {}));
+  std::string out;
+  BRASA_CHECK(pass == "schedule", "there is no pass ", pass);
+  for (const Group& g : fused.groups) out += describe(g, schedule(g, machine)) + "\n";
+  return out;
+}
+
+class Golden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, Text) {
+  fs::path path = kFolder / (GetParam() + ".txt");
+  std::stringstream all;
+  all << std::ifstream(path).rdbuf();
+  std::string text = all.str(), pass, target = "x86-64+avx2", line;
+  size_t end = text.find("\n---\n");
+  std::string before = text.substr(0, end == std::string::npos ? end : end + 1);
+  std::string after = end == std::string::npos ? "" : text.substr(end + 5);
+  std::stringstream head(before);
+  std::string graph;
+  while (std::getline(head, line)) {
+    if (line.starts_with("pass: "))
+      pass = line.substr(6);
+    else if (line.starts_with("target: "))
+      target = line.substr(8);
+    else
+      graph += line + "\n";
+  }
+  std::string result = result_of(pass, graph, target);
+  if (std::getenv("BRASA_UPDATE_GOLDEN"))
+    std::ofstream(path) << before << "---\n" << result;
+  else
+    EXPECT_EQ(result, after) << path;
+}
+
+std::vector<std::string> files() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(kFolder)) out.push_back(entry.path().stem());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, Golden, ::testing::ValuesIn(files()), [](const auto& info) { return info.param; });
+
+TEST(Pipeline, EveryPassHasAGoldenText) {
+  for (auto passes : {algebra_passes(), form_passes()})
+    for (const GraphPass& pass : passes) {
+      bool found = false;
+      for (const std::string& file : files()) found |= file.starts_with(pass.name);
+      EXPECT_TRUE(found) << pass.name;
+    }
+}
+
+}  // namespace
+}  // namespace brasa::compiler
