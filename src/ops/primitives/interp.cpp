@@ -20,8 +20,6 @@ void store(Array& a, int64_t i, T v) {
   std::memcpy(a.data.data() + i * sizeof(T), &v, sizeof(T));
 }
 
-[[noreturn]] void no_complex(DType t) { fail(str("complex numbers (", name(t), ") are not supported yet")); }
-
 }  // namespace
 
 int64_t Array::numel() const {
@@ -37,6 +35,7 @@ Array make_array(DType dtype, std::vector<int64_t> shape) {
 }
 
 double get(const Array& a, int64_t i) {
+  BRASA_CHECK(!is_complex(a.dtype), "expected a real number, got ", name(a.dtype));
   switch (a.dtype) {
     case DType::Float32: return load<float>(a, i);
     case DType::Float64: return load<double>(a, i);
@@ -54,9 +53,6 @@ int64_t get_int(const Array& a, int64_t i) {
     case DType::Int16: return load<int16_t>(a, i);
     case DType::Int32: return load<int32_t>(a, i);
     case DType::Int64: return load<int64_t>(a, i);
-    case DType::Complex32:
-    case DType::Complex64:
-    case DType::Complex128: no_complex(a.dtype);
     default: {
       double v = get(a, i);
       // Truncation; what does not fit (and NaN) becomes the smallest number, as x86 converts.
@@ -67,6 +63,7 @@ int64_t get_int(const Array& a, int64_t i) {
 }
 
 void set(Array& a, int64_t i, double v) {
+  if (is_complex(a.dtype)) return set_complex(a, i, v);
   switch (a.dtype) {
     case DType::Float32: return store(a, i, static_cast<float>(v));
     case DType::Float64: return store(a, i, v);
@@ -82,6 +79,7 @@ void set(Array& a, int64_t i, double v) {
 }
 
 void set_int(Array& a, int64_t i, int64_t v) {
+  if (is_complex(a.dtype)) return set_complex(a, i, static_cast<double>(v));
   switch (a.dtype) {
     case DType::UInt8: return store(a, i, static_cast<uint8_t>(v));
     case DType::Int8: return store(a, i, static_cast<int8_t>(v));
@@ -89,11 +87,32 @@ void set_int(Array& a, int64_t i, int64_t v) {
     case DType::Int32: return store(a, i, static_cast<int32_t>(v));
     case DType::Int64: return store(a, i, v);
     case DType::Bool: return store<uint8_t>(a, i, v != 0);
-    case DType::Complex32:
-    case DType::Complex64:
-    case DType::Complex128: no_complex(a.dtype);
     case DType::Float32: return store(a, i, static_cast<float>(v));
     default: return set(a, i, static_cast<double>(v));
+  }
+}
+
+std::complex<double> get_complex(const Array& a, int64_t i) {
+  switch (a.dtype) {
+    case DType::Complex32:
+      return {half_to_float(load<uint16_t>(a, 2 * i)), half_to_float(load<uint16_t>(a, 2 * i + 1))};
+    case DType::Complex64: return {load<float>(a, 2 * i), load<float>(a, 2 * i + 1)};
+    case DType::Complex128: return {load<double>(a, 2 * i), load<double>(a, 2 * i + 1)};
+    default: return is_integral(a.dtype, true) ? static_cast<double>(get_int(a, i)) : get(a, i);
+  }
+}
+
+void set_complex(Array& a, int64_t i, std::complex<double> v) {
+  switch (a.dtype) {
+    case DType::Complex32:
+      store(a, 2 * i, double_to_half(v.real()));
+      return store(a, 2 * i + 1, double_to_half(v.imag()));
+    case DType::Complex64:
+      store(a, 2 * i, static_cast<float>(v.real()));
+      return store(a, 2 * i + 1, static_cast<float>(v.imag()));
+    case DType::Complex128: store(a, 2 * i, v.real()); return store(a, 2 * i + 1, v.imag());
+    case DType::Bool: return set_int(a, i, v != 0.0);
+    default: return set(a, i, v.real());
   }
 }
 
@@ -136,6 +155,8 @@ void set_literal(Array& a, int64_t i, const Arg& literal) {
     set_int(a, i, e->constant());
   else if (auto* b = literal.get_if<bool>())
     set_int(a, i, *b);
+  else if (auto* c = literal.get_if<std::complex<double>>())
+    set_complex(a, i, *c);
   else
     set(a, i, literal.get<double>());
 }
