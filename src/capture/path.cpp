@@ -31,11 +31,19 @@ void Path::begin(Place& place) {
   binding_ = unbound(*trace_);
 }
 
-void Path::extend(Trace& trace, const Binding& binding) {
+void Path::extend(Trace& trace, const Binding& binding, const Trace* model) {
   trace_ = &trace;
   position_ = trace.events.size();
   binding_ = binding;
   maker_ = std::make_unique<Generaliser>(trace, binding_, state_->options.dynamic);
+  maker_->close();
+  if (model) maker_->set_model(*model);
+}
+
+void Path::check(Trace& trace, size_t events, const Binding& binding) {
+  trace_ = &trace;
+  position_ = events;
+  binding_ = binding;
 }
 
 Number Path::advance() { return trace_->events[position_++].first; }
@@ -80,6 +88,7 @@ Number Path::step(Event event, bool fixed) {
         if (!agrees) matching.undo();
       }
     }
+    if (!agrees && !place_) throw Mismatch();
     if (agrees || switch_to(&event)) return advance();
     fork(&event, fixed);
     return advance();
