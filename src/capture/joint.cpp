@@ -54,7 +54,8 @@ class SegmentNode final : public Node, public Pooled {
     static constexpr int64_t kNone[1] = {0};
     std::vector<int64_t> sizes;
     for (ir::Expr e : halves_->sizes) sizes.push_back(binding_(e));
-    for (int64_t& size : sizes) operands.push_back({nullptr, DType::Bool, {&size, 1}, kNone});
+    bool nothing = false;  // what an executable finds that reads the operands whose sizes matter
+    for (int64_t& size : sizes) operands.push_back({&nothing, DType::Bool, {&size, 1}, kNone});
     SmallVector<int64_t, 8> symbols(backward.symbol_count());
     backward.bind(operands, symbols.data());
     variable_list results;

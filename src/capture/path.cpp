@@ -169,11 +169,11 @@ void Path::fork(const Event* came, bool fixed) {
   const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
   size_t limit = static_cast<size_t>(std::max(state_->options.recompile_limit, 1));
   bool first = place_->traces.empty();
-  if (!first) {
+  if (!first && !place_->warned && !place_->temporary) {
     std::string reason = difference(came, expected, position_, binding);
     state_->recompiles.push_back(reason);
     if (logs("recompiles")) log_line("recompiles", reason);
-    if (place_->traces.size() >= limit && !place_->warned) {
+    if (place_->traces.size() >= limit) {
       place_->warned = true;
       log_line("recompiles", str("the recompile limit of ", limit,
                                  " graphs for one place is reached; what fits none of them "
