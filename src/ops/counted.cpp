@@ -320,7 +320,8 @@ void add_counted(Table& t) {
                         "bincount: weights should be 1-d and have the same length as input, got ", type_of(weights),
                         " for ", type_of(x));
             DType type = dtype_of(weights) == DType::Float32 ? DType::Float32 : DType::Float64;
-            return prim::scatter(full(0, {n}, type), {at}, convert(weights, type), {0}, "add");
+            return prim::scatter(full(0, {n}, type), {at}, prim::reshape(convert(weights, type), shape_of(at)), {0},
+                                 "add");
           })
       .no_gradient()
       .samples({{ints(6)}, {ints(5), floats(5), 4}, {ints(0)}});

@@ -71,7 +71,7 @@ Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
     counting.row = &transforms::count_row(row);
     int64_t count = ops::get_int(run_interpreter(counting, false).outputs.at(0), 0);
     call.row = &transforms::sized_row(row);
-    call.args.push_back(CallArg(ops::list({count})));
+    call.args.emplace_back(std::in_place_type<ir::Arg>, ops::list({count}));
   }
   return call;
 }
