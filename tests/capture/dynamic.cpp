@@ -1,4 +1,6 @@
 // The second distinct value of a size or number makes it symbolic: one graph serves all that follow.
+#include <thread>
+
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 
@@ -120,6 +122,32 @@ TEST(DynamicOptions, BeyondTheLimitCallsRunUncompiledAndKnownOnesDoNot) {
     for (int64_t d = 0; d < 4; ++d) expect_close(g(x, d), f(x, d));
   Explanation e = g.explain();
   EXPECT_EQ(e.graphs.size(), 2u) << e.str();
+}
+
+TEST(DynamicOptions, ThreadsTakeTurnsAndMayExplain) {
+  auto f = [](const Tensor& x) { return (x * x).sum({0}) + 1; };
+  auto g = compile(f);
+  std::vector<std::thread> threads;
+  for (int64_t k = 0; k < 4; ++k)
+    threads.emplace_back([&, k] {
+      for (int64_t n = 2; n < 12; ++n) {
+        expect_close(g(fresh({n + k, 3})), f(fresh({n + k, 3})));
+        EXPECT_GE(g.explain().graphs.size(), 1u);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(g.explain().graphs.size(), 2u);
+}
+
+TEST(DynamicOptions, BeyondTheLimitGradientsFlowToo) {
+  auto f = [](const Tensor& x, int64_t d) { return (x.sum({d}) * x.select(d, 0)).exp(); };
+  auto g = compile(f, {.recompile_limit = 1});
+  for (int64_t d = 0; d < 3; ++d) {
+    Tensor a = fresh({2, 3, 2}).requires_grad_(), b = a.detach().clone().requires_grad_();
+    f(a, d).sum().backward();
+    g(b, d).sum().backward();
+    expect_close(b.grad(), a.grad());
+  }
 }
 
 TEST(DynamicOptions, TheReasonNamesTheGuard) {
