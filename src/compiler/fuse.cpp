@@ -61,6 +61,8 @@ namespace {
 
 // Recomputing a value of at most this cost is cheaper than a trip through memory.
 constexpr int kCheap = 4;
+// And of this much, where a contraction and others would each do it again.
+constexpr int kCheapShared = 2;
 // What a broadcast repeats may cost this much.
 constexpr int kCheapRepeated = 12;
 // Kernels with more pointers than this lose registers, and gain nothing.
@@ -109,13 +111,13 @@ class Fuser {
   Prim kind(const Node* n) const { return kind_[n->id]; }
 
   void choose_values_in_memory() {
-    std::vector<int> users(graph_.nodes().size());
+    users_.assign(graph_.nodes().size(), 0);
     for (const Node* n : live_) {
       std::vector<Node*> seen;
       n->for_each_input([&](Value v) {
         if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
           seen.push_back(v.node);
-          ++users[v.node->id];
+          ++users_[v.node->id];
         }
       });
     }
@@ -140,7 +142,7 @@ class Fuser {
       cost_[n->id] = cost;
       leaves_[n->id] = leaves;
       if (p == Prim::Input || is_leaf(p)) continue;
-      if (users[n->id] > 1 && cost > kCheap) materialise(n->types.empty() ? Value{} : const_cast<Node*>(n)->out());
+      if (users_[n->id] > 1 && cost > kCheap) materialise_source(n);
       if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
       repeated_operands(n);
     }
@@ -150,6 +152,14 @@ class Fuser {
 
   void materialise(Value v) {
     if (!ir::is_input(v)) memory_[v.node->id] = true;
+  }
+
+  // Of a view, what it looks at: that serves other views, too.
+  void materialise_source(const Node* n) {
+    Value v = const_cast<Node*>(n)->out();
+    while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    materialise(v);
+    if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
   }
 
   // An operand whose elements are read many times each is computed once.
@@ -164,8 +174,12 @@ class Fuser {
       case Prim::Dot: {
         // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
         Value v = n->arg<Value>(0);
-        while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
-        once(v, kCheap);
+        bool shared = users_[v.node->id] > 1;
+        while (is_view(kind(v.node)) && !memory_[v.node->id]) {
+          v = v.node->arg<Value>(0);
+          shared = shared || users_[v.node->id] > 1;
+        }
+        once(v, shared ? kCheapShared : kCheap);
         break;
       }
       case Prim::Scatter:
@@ -524,7 +538,7 @@ class Fuser {
   std::vector<Prim> kind_;
   std::vector<bool> memory_;   // by node id: its results are values in memory
   std::vector<bool> library_;  // a library computes it
-  std::vector<int> cost_, leaves_, kernel_;
+  std::vector<int> users_, cost_, leaves_, kernel_;
   std::vector<Kernel> kernels_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
   uint32_t next_value_ = 0;
