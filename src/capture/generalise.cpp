@@ -268,19 +268,7 @@ std::vector<ir::Type> Generaliser::types_of(const Event& event, ir::Facts& facts
     if (fresh) it->second = side.add_input(trace_.types.at(v.index - 1));
     return it->second;
   };
-  ir::Args args;
-  for (const ir::Arg& a : event.args) {
-    if (auto* v = a.get_if<ir::Value>()) {
-      args.push_back(ir::Arg(mapped(*v)));
-    } else if (auto* list = a.get_if<std::vector<ir::Value>>()) {
-      std::vector<ir::Value> items;
-      for (ir::Value v : *list) items.push_back(mapped(v));
-      args.push_back(ir::Arg(std::move(items)));
-    } else {
-      args.push_back(a);
-    }
-  }
-  return ops::result_types(*event.row, args, facts);
+  return ops::result_types(*event.row, mapped_args(event, mapped), facts);
 }
 
 void Generaliser::add(const Event& event, bool fixed) {

@@ -55,19 +55,7 @@ std::unique_ptr<ir::Graph> Trace::graph(const std::vector<Delivery>& deliveries)
       values.push_back(inputs[input++]);
       continue;
     }
-    ir::Args args;
-    for (const ir::Arg& a : e.args) {
-      if (auto* v = a.get_if<ir::Value>()) {
-        args.push_back(ir::Arg(mapped(*v)));
-      } else if (auto* list = a.get_if<std::vector<ir::Value>>()) {
-        std::vector<ir::Value> items;
-        for (ir::Value v : *list) items.push_back(mapped(v));
-        args.push_back(ir::Arg(std::move(items)));
-      } else {
-        args.push_back(a);
-      }
-    }
-    ir::Node* n = g->add(e.row, std::move(args), {types.begin() + e.first, types.begin() + e.first + e.count});
+    ir::Node* n = g->add(e.row, mapped_args(e, mapped), {types.begin() + e.first, types.begin() + e.first + e.count});
     for (uint32_t r = 0; r < e.count; ++r) values.push_back(n->out(r));
   }
   for (const Delivery& d : deliveries) g->add_output(values.at(d.number), d.into);

@@ -118,4 +118,33 @@ inline ir::Value numbered(Number n) { return {nullptr, n + 1}; }
 ir::Value argument(uint32_t index);
 bool is_argument(ir::Value v);
 
+/// Calls f(Number) for each tensor among the arguments of an event, in order.
+template <class F>
+void each_operand(const Event& e, F f) {
+  for (const ir::Arg& a : e.args) {
+    if (auto* v = a.get_if<ir::Value>(); v && !is_argument(*v) && v->index > 0) f(v->index - 1);
+    if (auto* list = a.get_if<std::vector<ir::Value>>())
+      for (ir::Value v : *list)
+        if (v.index > 0) f(v.index - 1);
+  }
+}
+
+/// The arguments of an event with f(Value) in place of each Value, absent ones too.
+template <class F>
+ir::Args mapped_args(const Event& e, F f) {
+  ir::Args out;
+  for (const ir::Arg& a : e.args) {
+    if (auto* v = a.get_if<ir::Value>()) {
+      out.push_back(ir::Arg(f(*v)));
+    } else if (auto* list = a.get_if<std::vector<ir::Value>>()) {
+      std::vector<ir::Value> items;
+      for (ir::Value v : *list) items.push_back(f(v));
+      out.push_back(ir::Arg(std::move(items)));
+    } else {
+      out.push_back(a);
+    }
+  }
+  return out;
+}
+
 }  // namespace brasa::capture

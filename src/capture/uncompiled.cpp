@@ -1,15 +1,11 @@
 #include "capture/uncompiled.h"
 
 #include <algorithm>
-#include <cstring>
-#include <forward_list>
-#include <memory>
 
 #include <brasa/autograd.h>
 
-#include "capture/matching.h"
+#include "capture/event_call.h"
 #include "support/error.h"
-#include "tensor/args.h"
 #include "tensor/dispatch.h"
 #include "tensor/recorder.h"
 
@@ -24,20 +20,7 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
       *static_cast<bool*>(impl_of(out.back())->storage->data()) = false;
       continue;
     }
-    const Scalar& s = *binding.numbers[k];
-    Tensor t = make_tensor({}, a.dtype);
-    void* to = impl_of(t)->storage->data();
-    auto put = [&](auto v) { std::memcpy(to, &v, sizeof v); };
-    if (s.isBoolean())
-      put(s.toBool());
-    else if (s.isFloatingPoint())
-      put(s.toDouble());
-    else if (s.isComplex())
-      put(s.toComplexDouble());
-    else
-      put(s.toLong());
-    impl_of(t)->weak = true;
-    out.push_back(std::move(t));
+    out.push_back(eager::weak_tensor(*binding.numbers[k]));
   }
   return out;
 }
@@ -47,65 +30,6 @@ compiler::Operand operand_of(const Tensor& t) {
   return {static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype, impl.sizes,
           impl.strides};
 }
-
-namespace {
-
-template <class F>
-void each_operand(const Event& e, F f) {
-  for (const ir::Arg& a : e.args) {
-    if (auto* v = a.get_if<ir::Value>(); v && !is_argument(*v) && v->index > 0) f(v->index - 1);
-    if (auto* list = a.get_if<std::vector<ir::Value>>())
-      for (ir::Value v : *list)
-        if (v.index > 0) f(v.index - 1);
-  }
-}
-
-// The arguments of one event as a call has them.
-class Given {
- public:
-  Given(const Event& e, const std::vector<Tensor>& values, const Binding& binding) {
-    for (size_t k = 0; k < e.args.size(); ++k) args_.push_back(of(e.args[k], e.row->schema.params[k], values, binding));
-  }
-  std::span<const CallArg> args() const { return args_; }
-
- private:
-  CallArg of(const ir::Arg& a, const ir::Param& p, const std::vector<Tensor>& values, const Binding& binding) {
-    auto value = [&](ir::Value v) { return v.index > 0 ? values[v.index - 1] : Tensor(); };
-    if (auto* v = a.get_if<ir::Value>(); v && !is_argument(*v)) return CallArg(tensors_.emplace_front(value(*v)));
-    if (auto* list = a.get_if<std::vector<ir::Value>>()) {
-      if (p.optional_items) {
-        auto& items = optionals_.emplace_front();
-        for (ir::Value v : *list) items.push_back(v.index > 0 ? std::optional(value(v)) : std::nullopt);
-        return CallArg(ArrayRef<std::optional<Tensor>>(items));
-      }
-      auto& items = lists_.emplace_front();
-      for (ir::Value v : *list) items.push_back(value(v));
-      return CallArg(items);
-    }
-    if (auto* list = a.get_if<std::vector<ir::Expr>>()) {
-      auto& items = ints_.emplace_front();
-      for (ir::Expr e : *list) items.push_back(binding(e));
-      return CallArg(items);
-    }
-    if (auto n = number_of(a, binding)) {
-      if (p.type == ir::ParamType::Scalar) return CallArg(scalars_.emplace_front(*n));
-      if (n->isBoolean()) return n->toBool();
-      if (n->isFloatingPoint()) return n->toDouble();
-      return n->toLong();
-    }
-    return literals_.of(a, p);
-  }
-
-  std::vector<CallArg> args_;
-  std::forward_list<Tensor> tensors_;
-  std::forward_list<std::vector<Tensor>> lists_;
-  std::forward_list<std::vector<std::optional<Tensor>>> optionals_;
-  std::forward_list<std::vector<int64_t>> ints_;
-  std::forward_list<Scalar> scalars_;
-  eager::Literals literals_;
-};
-
-}  // namespace
 
 std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Binding& binding,
                                    std::span<const Tensor> inputs, const std::vector<Delivery>& deliveries) {
@@ -130,9 +54,9 @@ std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Bind
       continue;
     }
     if (!needed(e)) continue;
-    Given given(e, values, binding);
+    EventCall call(e, binding, [&](Number n) { return values[n]; });
     eager::Results results;
-    eager::call_functional(eager::op(*e.row), eager::CallArgs(given.args().data(), given.args().size()), results);
+    eager::call_functional(eager::op(*e.row), call.args(), results);
     BRASA_ASSERT(results.size() == e.count, e.row->name(), " gave ", results.size(), " results");
     for (uint32_t r = 0; r < e.count; ++r) values[e.first + r] = std::move(results[r]);
     each_operand(e, [&](Number n) {

@@ -58,6 +58,17 @@ Value select(Value x, int64_t dim, Expr index) {
   return squeeze(narrow(x, dim, selected(x, dim, index), 1), dim);
 }
 
+// Pieces of these sizes, one behind the other.
+std::vector<Value> pieces(Value x, const Shape& sizes, int64_t dim) {
+  std::vector<Value> out;
+  Expr start(0);
+  for (Expr s : sizes) {
+    out.push_back(narrow(x, dim, start, s));
+    start = start + s;
+  }
+  return out;
+}
+
 std::vector<Value> split_sizes(Value x, Shape sizes, int64_t dim) {
   BRASA_CHECK(rank_of(x) > 0, "split expects at least a 1-dimensional tensor");
   dim = wrap_dim(dim, rank_of(x));
@@ -68,13 +79,7 @@ std::vector<Value> split_sizes(Value x, Shape sizes, int64_t dim) {
   }
   BRASA_CHECK(same_size(total, size_of(x, dim)), "split_with_sizes expects split_sizes to sum exactly to ",
               size_of(x, dim), " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
-  std::vector<Value> out;
-  Expr start(0);
-  for (Expr s : sizes) {
-    out.push_back(narrow(x, dim, start, s));
-    start = start + s;
-  }
-  return out;
+  return pieces(x, sizes, dim);
 }
 
 std::vector<Value> split(Value x, Expr each, int64_t dim) {
@@ -122,13 +127,7 @@ std::vector<Value> split_evenly(Value x, Expr sections, int64_t dim) {
   Expr size = size_of(x, dim), each = ir::floordiv(size, Expr(n)), longer = ir::mod(size, Expr(n));
   Shape sizes;
   for (int64_t i = 0; i < n; ++i) sizes.push_back(each + ir::max(ir::min(longer - i, 1), 0));
-  std::vector<Value> out;
-  Expr start(0);
-  for (Expr s : sizes) {
-    out.push_back(narrow(x, dim, start, s));
-    start = start + s;
-  }
-  return out;
+  return pieces(x, sizes, dim);
 }
 
 // hsplit, vsplit and dsplit: along `dim` of a tensor with at least that rank; hsplit of one dimension splits that.

@@ -486,7 +486,8 @@ void run(Run& r, Results& results) {
   fail(std::move(what));
 }
 
-// A number of the program as a tensor that takes part in type promotion like a number.
+}  // namespace
+
 Tensor weak_tensor(const Scalar& s) {
   Parsed p;
   add_number(p, s);
@@ -495,6 +496,8 @@ Tensor weak_tensor(const Scalar& s) {
   impl_of(t)->weak = true;
   return t;
 }
+
+namespace {
 
 // A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too, and
 // numbers that stand for tensors are tensors.

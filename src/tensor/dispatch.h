@@ -85,6 +85,9 @@ Operator::Memory memory_operator(std::string_view name);
 /// A factory's result with the options' requires_grad.
 Tensor with_options(Tensor t, const TensorOptions& options);
 
+/// A number of the program as a tensor that takes part in type promotion like a number.
+Tensor weak_tensor(const Scalar& s);
+
 /// For hand-written operators: by name, results by value.
 inline Tensor call_one(std::string_view name, std::initializer_list<CallArg> args) {
   return call_one(op(name), CallArgs(args.begin(), args.end()));

@@ -6,6 +6,7 @@
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "transforms/tangent.h"
 
 namespace brasa::transforms {
 namespace {
@@ -13,16 +14,6 @@ namespace {
 using ir::Node;
 using ir::Value;
 using ops::Row;
-
-bool has_tangent(Value v) {
-  DType t = ir::type_of(v).dtype;
-  return is_floating(t) || is_complex(t);
-}
-
-Value plus(Value a, Value b) {
-  if (!a) return b;
-  return b ? ops::prim::binary("add", a, b) : a;
-}
 
 // The node with other operands.
 Value again(const Node& n, const std::vector<Value>& operands) {

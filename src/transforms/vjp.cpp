@@ -6,6 +6,7 @@
 #include "ops/complex.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "transforms/tangent.h"
 
 namespace brasa::transforms {
 namespace {
@@ -13,17 +14,6 @@ namespace {
 using ir::Node;
 using ir::Value;
 using ops::Row;
-
-bool carries_gradient(Value v) {
-  DType t = ir::type_of(v).dtype;
-  return is_floating(t) || is_complex(t);
-}
-
-Value plus(Value a, Value b) {
-  if (!a) return b;
-  if (!b) return a;
-  return ops::prim::binary("add", a, b);
-}
 
 // The cotangents of a node's operands from those of its results, by the row's one description of the derivative.
 std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std::vector<bool>& needs) {
@@ -54,7 +44,7 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   std::unordered_map<Value, Value> cotangent;
   uint32_t last = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!cts[i] || !carries_gradient(outputs[i])) continue;
+    if (!cts[i] || !has_tangent(outputs[i])) continue;
     Value& ct = cotangent[outputs[i]];
     ct = plus(ct, cts[i]);
     last = std::max(last, outputs[i].node->id + 1);
@@ -63,10 +53,10 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   const auto& nodes = ops::Builder::current().graph().nodes();
   std::vector<bool> depends(last);
   for (Value v : inputs)
-    if (v.node->id < last && carries_gradient(v)) depends[v.node->id] = true;
+    if (v.node->id < last && has_tangent(v)) depends[v.node->id] = true;
   for (uint32_t id = 0; id < last; ++id)
     nodes[id]->for_each_input([&](Value v) {
-      if (depends[v.node->id] && carries_gradient(v)) depends[id] = true;
+      if (depends[v.node->id] && has_tangent(v)) depends[id] = true;
     });
   std::vector<bool> is_target(last);
   for (Value v : inputs)
@@ -85,7 +75,7 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
     if (!any || n.op == ir::input_op()) continue;
     std::vector<Value> operands = n.inputs();
     std::vector<bool> needs;
-    for (Value v : operands) needs.push_back(depends[v.node->id] && carries_gradient(v));
+    for (Value v : operands) needs.push_back(depends[v.node->id] && has_tangent(v));
     if (std::none_of(needs.begin(), needs.end(), [](bool b) { return b; })) continue;
     std::vector<Value> back = pull(n, node_cts, needs);
     BRASA_ASSERT(back.size() == operands.size(), n.op->name(), ": one cotangent an operand");
