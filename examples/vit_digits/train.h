@@ -12,9 +12,9 @@
 namespace demo {
 
 struct Settings {
-  int epochs = 16;
+  int epochs = 20;
   int64_t batch_size = 64;
-  double lr = 5e-4;
+  double lr = 1e-3;
   size_t workers = 2;
   uint64_t seed = 7;
   std::string backend = "inductor";

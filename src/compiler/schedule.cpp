@@ -23,6 +23,8 @@ namespace {
 constexpr int64_t kPieceWork = 8192;
 // Starting another thread costs a few thousand instructions.
 constexpr double kTask = 30000;
+// An element that is fetched by itself, whether or not by a vector instruction.
+constexpr double kStridedWork = 4;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -69,6 +71,12 @@ class Scheduler {
       }
       if (!joined) s_.axes.push_back({d.dims[i], i, 1, d.reduced[i], Axis::Parallel, 0});
     }
+    if (s_.axes.empty()) return;
+    const Axis& last = s_.axes.back();
+    for (Expr e : places.exprs) {
+      auto step = coefficient(e, places.ranges[last.first + last.count - 1]);
+      strided_ += !step || !(step->is(0) || step->is(1));
+    }
   }
 
   int64_t element_bytes() {
@@ -95,7 +103,12 @@ class Scheduler {
       else if (!is_view(p) && !is_leaf(p))
         work += 2;
     }
-    return work / 8;  // a vector's worth at a time
+    return work / 8 + strided_ * kStridedWork;  // a vector's worth at a time
+  }
+
+  bool draws_random() const {
+    static const ir::Op* philox = &ops::at("prim::philox");
+    return std::any_of(g_.graph->nodes().begin(), g_.graph->nodes().end(), [](const Node* n) { return n->op == philox; });
   }
 
   void loops() {
@@ -123,6 +136,7 @@ class Scheduler {
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
     int copies = each > 8 ? 1 : reducing ? 4 : 2;
+    if (draws_random()) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
     if (last.extent.is_constant())
       copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
     s_.unroll = copies;
@@ -298,6 +312,7 @@ class Scheduler {
   const Group& g_;
   const Machine& m_;
   Schedule s_;
+  int strided_ = 0;  // places along the vector axis that are not neighbours
   double work_ = 1;  // of one parallel iteration, in simple instructions
 };
 

@@ -20,7 +20,8 @@ Value select(Value condition, Value a, Value b);
 /// Itself if x has the dtype already.
 Value convert(Value x, DType dtype);
 Value bitcast(Value x, DType dtype);
-/// 32 random bits (int32) for each 64-bit index under a key: word index % 4 of Philox4x32-10's block offset/4 + index/4.
+/// 32 random bits (int32) for each 64-bit index under a key: word index / 16 % 4 of Philox4x32-10's block offset / 4 +
+/// index / 64 * 16 + index % 16, so that four vectors of 16 lanes take the four words of one vector of blocks.
 Value philox(Value seed, Value offset, Value index);
 
 Value full(const Number& value, const Shape& shape, DType dtype);

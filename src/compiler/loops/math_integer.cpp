@@ -97,8 +97,9 @@ X philox(X seed, X offset, X index) {
   constexpr int64_t kMask = 0xffffffff;
   auto low = [&](X v) { return v & constant(kMask, DType::Int64); };
   auto high = [&](X v) { return low(shr(v, 32)); };
-  auto quarter = [](X v) { return shr(v, 2) & constant(INT64_MAX >> 1, DType::Int64); };
-  X block = quarter(offset) + quarter(index);
+  auto shifted = [](X v, int64_t by) { return shr(v, by) & constant(INT64_MAX >> (by - 1), DType::Int64); };
+  X lane = index & constant(int64_t{15}, DType::Int64);
+  X block = shifted(offset, 2) + (shl(shifted(index, 6), 4) + lane);
   X c0 = low(block), c1 = high(block), c2 = like(c0, 0), c3 = c2;
   X k0 = low(seed), k1 = high(seed);
   for (int round = 0; round < 10; ++round) {
@@ -111,7 +112,7 @@ X philox(X seed, X offset, X index) {
     k0 = low(k0 + constant(int64_t{0x9E3779B9}, DType::Int64));
     k1 = low(k1 + constant(int64_t{0xBB67AE85}, DType::Int64));
   }
-  X w = index & constant(int64_t{3}, DType::Int64);
+  X w = shr(index, 4) & constant(int64_t{3}, DType::Int64);
   auto is = [&](int64_t i) { return w == constant(i, DType::Int64); };
   X r = select(is(0), c0, select(is(1), c1, select(is(2), c2, c3)));
   return convert(r, DType::Int32);

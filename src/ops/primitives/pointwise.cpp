@@ -426,7 +426,8 @@ void add_others(Table& t) {
       });
 
   t.prim("philox(Tensor seed, Tensor offset, Tensor index) -> Tensor")
-      .doc("Word index % 4 of Philox4x32-10 (Salmon et al. 2011) under key seed and counter offset / 4 + index / 4.")
+      .doc("A word of Philox4x32-10 (Salmon et al. 2011) under key seed: of each 64 indices the first 16 take word 0 of 16 "
+           "blocks, the next 16 word 1 of the same; the counter is offset / 4 + index / 64 * 16 + index % 16.")
       .pointwise(40)
       .costly()  // ten rounds of multiplication, for a mask of few bytes
       .no_gradient()
@@ -439,7 +440,7 @@ void add_others(Table& t) {
         for (int64_t i = 0; i < out.numel(); ++i) {
           auto key = static_cast<uint64_t>(get_int(*in[0], i));
           auto index = static_cast<uint64_t>(get_int(*in[2], i));
-          uint64_t block = static_cast<uint64_t>(get_int(*in[1], i)) / 4 + index / 4;
+          uint64_t block = static_cast<uint64_t>(get_int(*in[1], i)) / 4 + (index / 64 * 16 + index % 16);
           uint32_t c[4] = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0};
           auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
           for (int round = 0; round < 10; ++round) {
@@ -450,7 +451,7 @@ void add_others(Table& t) {
             k0 += 0x9E3779B9;
             k1 += 0xBB67AE85;
           }
-          set_int(out, i, static_cast<int32_t>(c[index % 4]));
+          set_int(out, i, static_cast<int32_t>(c[index / 16 % 4]));
         }
         return std::vector<Array>{std::move(out)};
       });
