@@ -1,6 +1,7 @@
 #include "capture/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <brasa/autograd.h>
 
@@ -14,11 +15,6 @@
 
 namespace brasa::capture {
 namespace {
-
-// Of tensors that share memory.
-bool same_place(const TensorImpl& a, const TensorImpl& b) {
-  return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
-}
 
 // How a tensor lies in a storage whose value begins at `origin`, as arguments of as_strided.
 class Geometry {
@@ -34,23 +30,28 @@ class Geometry {
 
 }  // namespace
 
-Session::Session(detail::CompiledState& state) : state_(state), own_path_(state) { begin(state.start); }
+Session::Session(detail::CompiledState& state)
+    : state_(state), workspace_(std::exchange(state.workspace, Workspace())), own_path_(state) {
+  begin(state.start);
+}
 
 Session::~Session() {
-  if (finished_ || held_.empty()) return;
-  // The function ended with an error. What it did before happens all the same, without compiling a graph for it.
-  try {
-    deliver(false);
-  } catch (const std::exception&) {
-    lose();
+  if (!finished_ && !held_.empty()) {
+    // The function ended with an error. What it did before happens all the same, without compiling a graph for it.
+    try {
+      deliver(false);
+    } catch (const std::exception&) {
+      lose();
+    }
+    path_->abandon();
   }
-  path_->abandon();
+  inputs_.clear();
+  state_.workspace = std::move(workspace_);
 }
 
 void Session::begin(Place& place) {
   path_->begin(place);
   inputs_.clear();
-  inputs_of_.clear();
   snapshots_.clear();
   nodes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
@@ -70,7 +71,7 @@ bool Session::holds(const Held& held, const TensorImpl& t) const {
          begin + extent_of(t.sizes, t.strides) <= product(held.sizes);
 }
 
-Session::Held* Session::held(const Storage& storage) {
+Held* Session::held(const Storage& storage) {
   return storage.recorder() == this ? &held_[storage.recorder_slot()] : nullptr;
 }
 
@@ -87,13 +88,9 @@ Number Session::number_of(const Tensor& t) {
 }
 
 Number Session::input_number(const Tensor& t) {
-  const TensorImpl& impl = *impl_of(t);
-  SmallVector<int, 2>& known = inputs_of_[impl.storage->root()];
-  for (int i : known)
-    if (same_place(*impl_of(inputs_[i].tensor), impl)) return inputs_[i].number;
-  Number n = path_->input(impl);
-  known.push_back(static_cast<int>(inputs_.size()));
-  inputs_.push_back({t, n});
+  if (const BoundInputs::Input* known = inputs_.same_as(*impl_of(t))) return known->number;
+  Number n = path_->input(*impl_of(t));
+  inputs_.add(t, n);
   return n;
 }
 
@@ -113,13 +110,13 @@ Number Session::view_number(const Tensor& t) {
 }
 
 // From now on the value of the tensor's storage is held here; what was saved of it before keeps the present one.
-Session::Held& Session::hold(const Tensor& t) {
+Held& Session::hold(const Tensor& t) {
   const TensorImpl& impl = *checked_impl(t);
   if (Held* known = held(*impl.storage.get())) return *known;
   if (impl.view) return hold(impl.view->base);
   Number n = input_number(t);
-  const auto& inputs = inputs_of_.at(impl.storage->root());
-  int input = *std::find_if(inputs.begin(), inputs.end(), [&](int i) { return inputs_[i].number == n; });
+  int input = inputs_.last_of(impl);
+  while (inputs_[input].number != n) input = inputs_[input].before;
   impl.storage->set_recorder(this, static_cast<uint32_t>(held_.size()));
   return held_.emplace_back(Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input});
 }
@@ -145,10 +142,9 @@ void Session::put(const Tensor& target, Number value) {
   const TensorImpl& impl = *checked_impl(target);
   keep_snapshots(impl.storage.get());
   if (!held(*impl.storage.get())) {
-    auto shared = inputs_of_.find(impl.storage->root());
+    int shared = inputs_.last_of(impl);
     const TensorImpl& base = *impl_of(impl.view ? impl.view->base : target);
-    if (shared != inputs_of_.end() &&
-        (shared->second.size() > 1 || !same_place(*impl_of(inputs_[shared->second[0]].tensor), base))) {
+    if (shared >= 0 && (inputs_[shared].before >= 0 || !inputs_.same_as(base))) {
       // Several inputs look at this memory; they must have been read before it changes.
       Tensor kept = make_recorded(value);
       materialise("a write to memory that several tensors share");
@@ -369,7 +365,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
   const compiler::Executable& executable = *variant.executable;
   std::vector<Tensor> given = argument_tensors(path_->trace(), path_->binding());
   std::vector<compiler::Operand> inputs, outputs;
-  for (const BoundInput& in : inputs_) inputs.push_back(operand_of(in.tensor));
+  for (const BoundInputs::Input& in : inputs_) inputs.push_back(operand_of(in.tensor));
   for (const Tensor& t : given) inputs.push_back(operand_of(t));
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
@@ -383,7 +379,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
     // Their memory is read as it is before the run.
     for (Held& h : held_)
       if (h.input >= 0) h.storage->end_recording();
-    for (const BoundInput& in : inputs_) kept.inputs.push_back(in.tensor);
+    for (const BoundInputs::Input& in : inputs_) kept.inputs.push_back(in.tensor);
     kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
     keep_for_backward(variant, fresh, kept, outputs);
   }
@@ -396,7 +392,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
 
 void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   std::vector<Tensor> inputs;
-  for (const BoundInput& in : inputs_) inputs.push_back(in.tensor);
+  for (const BoundInputs::Input& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
   std::vector<Tensor> values =

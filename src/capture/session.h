@@ -32,20 +32,6 @@ class Session final : public Recorder {
   void finish();
 
  private:
-  // The present value of a storage, as long as its memory does not hold it.
-  struct Held {
-    StorageRef storage;
-    Number value = kNoNumber;
-    DType dtype;
-    Sizes sizes, strides;  // of the value: the whole of a recorded storage, or the input tensor that was written
-    int64_t offset = 0;
-    int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
-  };
-  struct BoundInput {
-    Tensor tensor;
-    Number number;
-  };
-
   Number number_of(const Tensor& t);
   Number input_number(const Tensor& t);
   Number view_number(const Tensor& t);
@@ -80,14 +66,14 @@ class Session final : public Recorder {
                          std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
+  Workspace workspace_;
   Path own_path_;
   Path* path_ = &own_path_;
   bool finished_ = false;
 
-  std::vector<BoundInput> inputs_;
-  std::unordered_map<const Storage*, SmallVector<int, 2>> inputs_of_;  // positions in inputs_ by the memory they read
+  std::vector<Held>& held_ = workspace_.held;
+  BoundInputs& inputs_ = workspace_.inputs;
   std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
-  std::vector<Held> held_;  // in order of appearance; a storage knows its slot
   std::vector<RecordedNode> nodes_;
   uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
 };

@@ -24,7 +24,7 @@ std::optional<GradientFlow> Session::find_gradient_flow() {
   std::vector<const Tensor*> own;
   for (const auto& [storage, tensors] : snapshots_)
     for (const Tensor& t : tensors) own.push_back(&t);
-  for (const BoundInput& in : inputs_) own.push_back(&in.tensor);
+  for (const BoundInputs::Input& in : inputs_) own.push_back(&in.tensor);
   return gradient_flow(nodes_, own, first_sequence_);
 }
 
@@ -159,10 +159,7 @@ bool Session::record_backward(Path& aside, const GradientFlow& flow, std::vector
   for (size_t i = held; i < held_.size(); ++i) held_[i].storage->end_recording();
   held_.erase(held_.begin() + static_cast<int64_t>(held), held_.end());
   good = good && inputs_.size() == inputs;
-  while (inputs_.size() > inputs) {
-    inputs_of_.erase(impl_of(inputs_.back().tensor)->storage->root());
-    inputs_.pop_back();
-  }
+  while (inputs_.size() > inputs) inputs_.remove_last();
   path_ = path;
   return good;
 }

@@ -8,6 +8,7 @@
 
 #include "capture/backend.h"
 #include "capture/trace.h"
+#include "capture/workspace.h"
 
 namespace brasa::detail {
 
@@ -17,6 +18,7 @@ struct CompiledState {
   capture::Backend backend;
   capture::Place start;
   std::vector<std::string> breaks, recompiles;
+  capture::Workspace workspace;  // empty while a call runs
   std::recursive_mutex mutex;  // the function may ask for its own explanation
 };
 

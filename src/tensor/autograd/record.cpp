@@ -424,6 +424,7 @@ class CopySlices final : public Node {
 
 std::vector<Edge> edges_of(std::span<const Input> inputs, const std::vector<bool>& needs) {
   std::vector<Edge> edges;
+  edges.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) edges.push_back(needs[i] ? gradient_edge(*inputs[i].tensor) : Edge{});
   return edges;
 }
@@ -454,6 +455,7 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
   if (!GradMode::is_enabled() || op.row().no_gradient) return nullptr;
   std::vector<bool> needs;
   std::vector<Edge> edges;
+  edges.reserve(args.size());
   bool any = false;
   each_tensor(args, [&](const Tensor& t) {
     needs.push_back(differentiable(t.scalar_type()) && t.requires_grad());
