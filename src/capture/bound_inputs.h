@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "capture/trace.h"
+#include "tensor/tensor_impl.h"
+
+namespace brasa::capture {
+
+/// The tensors from outside that one recording has read so far, in order, and found again by their memory.
+class BoundInputs {
+ public:
+  struct Input {
+    Tensor tensor;
+    Number number;
+    int before;  // the one before it that reads the same memory, or -1
+  };
+
+  void add(const Tensor& tensor, Number number);
+  void remove_last();
+  void clear();
+
+  size_t size() const { return inputs_.size(); }
+  const Input& operator[](size_t i) const { return inputs_[i]; }
+  auto begin() const { return inputs_.begin(); }
+  auto end() const { return inputs_.end(); }
+
+  /// The last one that reads this tensor's memory, or -1; `before` leads to the others.
+  int last_of(const TensorImpl& t) const;
+  /// The one that lies exactly as this tensor, or null.
+  const Input* same_as(const TensorImpl& t) const;
+
+ private:
+  struct Slot {
+    const Storage* storage = nullptr;
+    int last = -1;
+  };
+  Slot& slot(const Storage* storage);
+
+  std::vector<Input> inputs_;
+  std::vector<Slot> slots_;  // open addressing, at most half full
+  size_t used_ = 0;
+};
+
+}  // namespace brasa::capture

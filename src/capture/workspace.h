@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "capture/bound_inputs.h"
+
+namespace brasa::capture {
+
+/// The present value of a storage, as long as its memory does not hold it.
+struct Held {
+  StorageRef storage;
+  Number value = kNoNumber;
+  DType dtype;
+  Sizes sizes, strides;  // of the value: the whole of a recorded storage, or the input tensor that was written
+  int64_t offset = 0;
+  int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
+};
+
+/// Lists that every call fills anew; handed from one call to the next, so that they need not grow again.
+struct Workspace {
+  std::vector<Held> held;  // in order of appearance; a storage knows its slot
+  BoundInputs inputs;
+};
+
+}  // namespace brasa::capture
