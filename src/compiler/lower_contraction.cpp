@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "compiler/lowering.h"
 #include "compiler/passes/passes.h"
 #include "support/error.h"
@@ -9,6 +11,8 @@ using ir::Node;
 using ir::Value;
 
 namespace {
+
+constexpr int64_t kCacheLine = 64;
 
 // Tiles of rows x columns stay in registers while all of k passes. Rows and columns beyond the end of the result are computed
 // from what lies near, and not stored.
@@ -74,12 +78,38 @@ class Contraction {
   // What follows the product is computed row by row from the finished tile: beside it, the accumulators would lose their registers.
   Value kept_tile() {
     LoopBuilder& b = l_.b();
+    prefetch_rows();
     Value tile = b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_});
     Expr left = rows_ - row_tile_ * Expr(s_.rows);
     Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = b.loop("vector", tile_, s_.width, vectors());
     m_at_ = row_tile_ * Expr(s_.rows) + row;
     n_at_ = first_column_ + column;
     return b.load(tile, row * tile_ + column);
+  }
+
+  // Rows of a tile lie too far apart for the processor to foresee; while the product is computed, they can arrive.
+  void prefetch_rows() {
+    Places places = places_of(g_);
+    Expr m = places.ranges[places.ranges.size() - 2], n = places.ranges.back();
+    std::optional<Expr> row;
+    if (m.is_constant() || n.is_constant()) return;
+    for (const Places::Access& a : places.accesses) {
+      auto down = coefficient(a.place, m), along = coefficient(a.place, n);
+      if (!down || down->is(0) || !along || !along->is(1) || depends_on_values(a.place)) continue;
+      if (!row) row = l_.b().loop("serial", min(Expr(s_.rows), rows_ - row_tile_ * Expr(s_.rows)));
+      Expr first = ir::substitute(a.place, [&](Expr e) -> std::optional<Expr> {
+        if (e == m) return row_tile_ * Expr(s_.rows) + *row;
+        if (e == n) return first_column_;
+        return e == places.ranges[0] ? std::optional(batch_at_) : std::nullopt;
+      });
+      Value buffer = l_.input_buffer(a.input);
+      for (int64_t c = 0; c < tile_; c += kCacheLine / size_of(type_of(buffer).dtype)) l_.b().prefetch(buffer, first + c);
+    }
+  }
+  static bool depends_on_values(Expr e) {
+    std::vector<Expr> symbols;
+    ir::collect_symbols(e, symbols);
+    return std::any_of(symbols.begin(), symbols.end(), [](Expr s) { return s->kind == ir::ExprKind::Value; });
   }
 
   // One thread a column, a few rows each.

@@ -14,6 +14,7 @@ class Lowering {
 
   LoopBuilder& b() { return b_; }
   Expressions& expressions() { return expressions_; }
+  ir::Value input_buffer(size_t i) const { return buffers_[i]; }
   ir::Value output_buffer(size_t i) const { return buffers_[group_.inputs.size() + i]; }
   /// Where element `index` of output i lies.
   ir::Expr output_place(size_t i, const Index& index) const;

@@ -56,11 +56,13 @@ class Walker {
     const Node* n = v.node;
     switch (prim_of(n)) {
       case Prim::Input:
-        out_.exprs.push_back(place_of(index, type_of(v).shape, g_.graph->inputs()[g_.graph->input_index(v)].strides));
+        out_.accesses.push_back(access(v, index));
+        out_.exprs.push_back(out_.accesses.back().place);
         return;
       case Prim::Iota: out_.exprs.push_back(index[n->arg<Expr>(1).constant()]); return;
       case Prim::Full:
       case Prim::SizeValue:
+      case Prim::Dot:
       case Prim::Reduce:
       case Prim::ArgReduce: return;
       default: break;
@@ -73,6 +75,11 @@ class Walker {
       for (const Bound& b : r.where) out_.exprs.push_back(b.e);
       walk(r.operand, r.index);
     }
+  }
+
+  Places::Access access(Value v, const Index& index) const {
+    auto i = static_cast<size_t>(g_.graph->input_index(v));
+    return {i, place_of(index, type_of(v).shape, g_.graph->inputs()[i].strides)};
   }
 
   const Group& g_;

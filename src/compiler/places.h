@@ -8,10 +8,16 @@ namespace brasa::compiler {
 /// Ids of ranges that exist only while places are looked at.
 constexpr uint32_t kProbeRange = 1u << 20;
 
-/// Every index expression that a loops group computes with, over one range for each dimension of its domain.
+/// Every index expression that a group computes with, over one range for each dimension of its domain; of a contraction, what
+/// follows the product.
 struct Places {
   Index ranges;
   std::vector<ir::Expr> exprs;
+  struct Access {
+    size_t input;  // of the group
+    ir::Expr place;
+  };
+  std::vector<Access> accesses;  // those of `exprs` that are places in inputs
 };
 Places places_of(const Group& group);
 

@@ -276,7 +276,7 @@ class Scheduler {
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
     int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows,
             panels = (size(n, 512) + tile.columns() - 1) / tile.columns();
-    int64_t tasks = size(batch, 1) * blocks, enough = 32 * m_.threads;
+    int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
     s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
     tasks /= s_.row_blocks;

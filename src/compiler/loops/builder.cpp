@@ -74,6 +74,10 @@ void LoopBuilder::store(Value buffer, Expr index, Value value, Value mask, std::
              {kEffect});
 }
 
+void LoopBuilder::prefetch(Value buffer, Expr index) {
+  graph_.add(loop_op(LoopOp::Prefetch), {buffer, index, values_of(index)}, {kEffect});
+}
+
 Value LoopBuilder::reduce(Value item, const std::vector<Expr>& ranges, std::string_view combiner) {
   Type t{type_of(item).dtype, {}, false};
   return graph_.add(loop_op(LoopOp::Reduce), {std::vector<Value>{item}, ranges, std::string(combiner)}, {t})->out();

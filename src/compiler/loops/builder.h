@@ -28,6 +28,7 @@ class LoopBuilder {
   ir::Expr bind(ir::Value value, ir::Expr extent);
   ir::Value load(ir::Value buffer, ir::Expr index, ir::Value mask = {});
   void store(ir::Value buffer, ir::Expr index, ir::Value value, ir::Value mask = {}, std::string_view combine = "");
+  void prefetch(ir::Value buffer, ir::Expr index);
   ir::Value reduce(ir::Value item, const std::vector<ir::Expr>& ranges, std::string_view combiner);
   /// {value, index} of argmax or argmin.
   std::vector<ir::Value> arg_reduce(ir::Value item, ir::Value index, const std::vector<ir::Expr>& ranges,

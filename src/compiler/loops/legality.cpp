@@ -57,10 +57,11 @@ class Checker {
     if (!kind && !n->op->name().starts_with("prim::")) bad(n, "this op does not exist at the loop level");
     if (kind == LoopOp::For) return;
     for (const ir::Arg& a : n->args)
-      if (auto* e = a.get_if<Expr>(); e && (kind == LoopOp::Index || kind == LoopOp::Load || kind == LoopOp::Store))
+      if (auto* e = a.get_if<Expr>();
+          e && (kind == LoopOp::Index || kind == LoopOp::Load || kind == LoopOp::Store || kind == LoopOp::Prefetch))
         expr(n, *e);
     if (std::popcount(a_.inside(n) & a_.kind(ForKind::Vector)) > 1) bad(n, "it depends on two vector loops");
-    if (kind == LoopOp::Load || kind == LoopOp::Store) {
+    if (kind == LoopOp::Load || kind == LoopOp::Store || kind == LoopOp::Prefetch) {
       Value buffer = n->arg<Value>(0);
       auto from = loop_kind(buffer.node->op);
       bool array = is_input(buffer) || (kind == LoopOp::Load && (from == LoopOp::Stage || from == LoopOp::Table));

@@ -54,7 +54,7 @@ class LoopAnalysis {
 };
 
 struct Loop;
-/// A reduce, stage or store whose operands are to be computed here, or a loop.
+/// A reduce, stage, store or prefetch whose operands are to be computed here, or a loop.
 struct Item {
   const ir::Node* node = nullptr;
   std::unique_ptr<Loop> loop;

@@ -18,6 +18,7 @@ constexpr const char* kSchemas[] = {
     "loop::bind(Tensor value, SymInt symbol) -> Tensor",
     "loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor",
     "loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor",
+    "loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[]) -> Tensor",
     "loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]",
     "loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor",
     "loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor",

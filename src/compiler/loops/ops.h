@@ -22,6 +22,8 @@
 //       buffer: a graph input or a `stage`. Where mask is false memory is not touched and the result is 0.
 //   loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor
 //       combine: '' writes; 'add', 'max', 'min', 'mul' update atomically as far as iterations may run at once.
+//   loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[]) -> Tensor
+//       Asks for the memory at that place, which is read later; the place need not exist.
 //   loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]
 //       Over all iterations of `ranges`. combiner: add, mul, max, min (NaN wins), and, or on one item (any order, the
 //       accumulator has the item's dtype); argmax, argmin on (value, i64 index): NaN wins, then the lowest index.
@@ -35,7 +37,7 @@
 //       A constant array given by its elements' bits, read by `load`.
 namespace brasa::compiler {
 
-enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Reduce, Stage, Unlikely, Table };
+enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Stage, Unlikely, Table };
 
 const ir::Op* loop_op(LoopOp op);
 /// The op of a name such as "loop::load"; null if there is none.

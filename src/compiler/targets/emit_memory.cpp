@@ -142,6 +142,13 @@ void Emitter::emit_store(const Node* n) {
   }
 }
 
+void Emitter::emit_prefetch(const Node* n) {
+  Place p = place_of(n->arg<Value>(0));
+  llvm::Value* at = b_.CreateGEP(memory_type(p.dtype), p.base, eval_expr(at_copy(n->arg<Expr>(1))));
+  // To read, into the first level, of data.
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+}
+
 void Emitter::store_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* mask) {
   llvm::Type* scalar = memory_type(p.dtype);
   llvm::Align align(size_of(p.dtype));

@@ -132,7 +132,7 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
     if (small_stage) start_stage(first);
     size_t stop = begin + 1;
     auto groups = [&](const Node* n) {
-      if (is(n, LoopOp::Stage)) return false;
+      if (is(n, LoopOp::Stage) || is(n, LoopOp::Prefetch)) return false;
       return is(n, LoopOp::Store) ? !read_later(n) : accumulators_.count(n) > 0;
     };
     bool vector = in_vector(analysis_.inside(first));
@@ -145,6 +145,8 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
         const Node* n = block[i].node;
         if (is(n, LoopOp::Store))
           emit_store(n);
+        else if (is(n, LoopOp::Prefetch))
+          emit_prefetch(n);
         else if (is(n, LoopOp::Reduce))
           accumulate(n);
         else

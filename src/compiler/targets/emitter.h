@@ -99,6 +99,7 @@ class Emitter {
   llvm::Value* address(const Place& p, ir::Expr index);
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
+  void emit_prefetch(const ir::Node* n);
   void store_to(const Place& p, ir::Expr index, llvm::Value* value, llvm::Value* mask);
   void combine_to(const Place& p, ir::Expr index, llvm::Value* value, llvm::Value* mask, const std::string& combiner);
   void combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value, const std::string& combiner);
