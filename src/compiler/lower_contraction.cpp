@@ -13,6 +13,8 @@ using ir::Value;
 namespace {
 
 constexpr int64_t kCacheLine = 64;
+// About so many lines can be on their way to a core at once.
+constexpr int64_t kLinesUnderWay = 64;
 
 // Tiles of rows x columns stay in registers while all of k passes. Rows and columns beyond the end of the result are computed
 // from what lies near, and not stored.
@@ -91,19 +93,29 @@ class Contraction {
   void prefetch_rows() {
     Places places = places_of(g_);
     Expr m = places.ranges[places.ranges.size() - 2], n = places.ranges.back();
-    std::optional<Expr> row;
     if (m.is_constant() || n.is_constant()) return;
-    for (const Places::Access& a : places.accesses) {
-      auto down = coefficient(a.place, m), along = coefficient(a.place, n);
-      if (!down || down->is(0) || !along || !along->is(1) || depends_on_values(a.place)) continue;
+    std::optional<Expr> row;
+    int64_t lines = 0;
+    auto prefetch = [&](Value buffer, Expr place, int64_t most) {
+      int64_t step = kCacheLine / size_of(type_of(buffer).dtype), more = s_.rows * ((tile_ + step - 1) / step);
+      if (lines + more > most) return;
+      auto down = coefficient(place, m), along = coefficient(place, n);
+      if (!down || down->is(0) || !along || !along->is(1) || depends_on_values(place)) return;
       if (!row) row = l_.b().loop("serial", min(Expr(s_.rows), rows_ - row_tile_ * Expr(s_.rows)));
-      Expr first = ir::substitute(a.place, [&](Expr e) -> std::optional<Expr> {
+      Expr first = ir::substitute(place, [&](Expr e) -> std::optional<Expr> {
         if (e == m) return row_tile_ * Expr(s_.rows) + *row;
         if (e == n) return first_column_;
         return e == places.ranges[0] ? std::optional(batch_at_) : std::nullopt;
       });
-      Value buffer = l_.input_buffer(a.input);
-      for (int64_t c = 0; c < tile_; c += kCacheLine / size_of(type_of(buffer).dtype)) l_.b().prefetch(buffer, first + c);
+      lines += more;
+      for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + c);
+    };
+    for (const Places::Access& a : places.accesses) prefetch(l_.input_buffer(a.input), a.place, INT64_MAX);
+    // A write is waited for less than a read.
+    for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
+      Value v = g_.graph->outputs()[i].value;
+      Expr place = l_.output_place(i, member_index(v.node, g_.domain, places.ranges));
+      prefetch(l_.output_buffer(i), place, kLinesUnderWay);
     }
   }
   static bool depends_on_values(Expr e) {
