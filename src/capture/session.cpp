@@ -365,6 +365,8 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
   const compiler::Executable& executable = *variant.executable;
   std::vector<Tensor> given = argument_tensors(path_->trace(), path_->binding());
   std::vector<compiler::Operand> inputs, outputs;
+  inputs.reserve(inputs_.size() + given.size());
+  outputs.reserve(fresh.size());
   for (const BoundInputs::Input& in : inputs_) inputs.push_back(operand_of(in.tensor));
   for (const Tensor& t : given) inputs.push_back(operand_of(t));
   // They have their values when the run has ended.
