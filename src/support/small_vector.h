@@ -17,7 +17,7 @@ class SmallVector {
 
  public:
   using value_type = T;
-  SmallVector() = default;
+  SmallVector() {}  // NOLINT: were it defaulted, {} would clear all of inline_
   explicit SmallVector(size_t n, T value = T()) { resize(n, value); }
   SmallVector(std::initializer_list<T> items) { assign(items.begin(), items.size()); }
   SmallVector(std::span<const T> items) { assign(items.data(), items.size()); }     // NOLINT
@@ -37,8 +37,8 @@ class SmallVector {
   }
   ~SmallVector() { release(); }
 
-  T* data() { return heap_ ? heap_ : inline_; }
-  const T* data() const { return heap_ ? heap_ : inline_; }
+  T* data() { return heap_ ? heap_ : reinterpret_cast<T*>(inline_); }
+  const T* data() const { return heap_ ? heap_ : reinterpret_cast<const T*>(inline_); }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   T& operator[](size_t i) { return data()[i]; }
@@ -103,14 +103,14 @@ class SmallVector {
       o.heap_ = nullptr;
       o.capacity_ = N;
     } else {
-      std::copy(o.inline_, o.inline_ + o.size_, inline_);
+      std::memcpy(inline_, o.inline_, o.size_ * sizeof(T));
     }
     o.size_ = 0;
   }
 
   T* heap_ = nullptr;
   size_t size_ = 0, capacity_ = N;
-  T inline_[N];
+  alignas(T) std::byte inline_[N * sizeof(T)];  // bytes, so that no item is set before it is used
 };
 
 using Sizes = SmallVector<int64_t, 6>;

@@ -88,6 +88,17 @@ bool broadcast_into(Sizes& shape, std::span<const int64_t> sizes) {
 
 Loop make_loop(std::span<const int64_t> shape, std::span<const OperandLayout> operands) {
   size_t rank = shape.size(), n = operands.size();
+  Loop loop;
+  loop.order.resize(rank);
+  std::iota(loop.order.begin(), loop.order.end(), 0);
+  auto dense = [&](const OperandLayout& o) {
+    return std::equal(o.sizes.begin(), o.sizes.end(), shape.begin(), shape.end()) && is_row_major(o.sizes, o.strides);
+  };
+  if (std::all_of(operands.begin(), operands.end(), dense)) {
+    loop.sizes.push_back(product(shape));
+    loop.strides.resize(n, 1);
+    return loop;
+  }
   // Strides in the common shape: 0 where an operand is repeated.
   SmallVector<int64_t, 48> all(n * rank);
   for (size_t i = 0; i < n; ++i) {
@@ -95,9 +106,6 @@ Loop make_loop(std::span<const int64_t> shape, std::span<const OperandLayout> op
     for (size_t d = lead; d < rank; ++d)
       all[i * rank + d] = operands[i].sizes[d - lead] == 1 ? 0 : operands[i].strides[d - lead];
   }
-  Loop loop;
-  loop.order.resize(rank);
-  std::iota(loop.order.begin(), loop.order.end(), 0);
   // Insertion sort, so that dimensions that the operands do not decide on keep their order.
   auto inside = [&](int64_t a, int64_t b) {  // 1: a lies inside b, -1: outside, 0: undecided
     for (size_t i = 0; i < n; ++i) {
