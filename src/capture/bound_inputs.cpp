@@ -11,7 +11,9 @@ bool same_place(const TensorImpl& a, const TensorImpl& b) {
   return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
 }
 
-size_t hash(const Storage* s) { return static_cast<size_t>(reinterpret_cast<uintptr_t>(s) * 0x9E3779B97F4A7C15ull >> 32); }
+size_t hash(const Storage* s) {
+  return static_cast<size_t>(reinterpret_cast<uintptr_t>(s) * 0x9E3779B97F4A7C15ull >> 32);
+}
 
 }  // namespace
 

@@ -9,29 +9,14 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
-#include "tensor/geometry.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
 namespace brasa::capture {
-namespace {
-
-// How a tensor lies in a storage whose value begins at `origin`, as arguments of as_strided.
-class Geometry {
- public:
-  Geometry(const TensorImpl& t, int64_t origin)
-      : args_{CallArg(), IntArrayRef(t.sizes.data(), t.sizes.size()), IntArrayRef(t.strides.data(), t.strides.size()),
-              CallArg(t.offset - origin)} {}
-  std::span<const CallArg> args() const { return args_; }
-
- private:
-  CallArg args_[4];
-};
-
-}  // namespace
 
 Session::Session(detail::CompiledState& state)
-    : state_(state), workspace_(std::exchange(state.workspace, Workspace())), own_path_(state) {
+    : state_(state), own_path_(state), inputs_(std::move(state.workspace.inputs)) {
+  held_ = std::move(state.workspace.held);
   begin(state.start);
 }
 
@@ -46,7 +31,7 @@ Session::~Session() {
     path_->abandon();
   }
   inputs_.clear();
-  state_.workspace = std::move(workspace_);
+  state_.workspace = {std::move(held_), std::move(inputs_)};
 }
 
 void Session::begin(Place& place) {
@@ -60,185 +45,62 @@ void Session::begin(Place& place) {
 
 // ---- Tensors and numbers.
 
-bool Session::covers(const Held& held, const TensorImpl& t) const {
-  return held.dtype == t.dtype && held.offset == t.offset && held.sizes == t.sizes && held.strides == t.strides;
-}
-
-// Whether the held value has all elements that the tensor looks at.
-bool Session::holds(const Held& held, const TensorImpl& t) const {
-  int64_t begin = t.offset - held.offset;
-  return held.dtype == t.dtype && is_row_major(held.sizes, held.strides) && begin >= 0 &&
-         begin + extent_of(t.sizes, t.strides) <= product(held.sizes);
-}
-
-Held* Session::held(const Storage& storage) {
-  return storage.recorder() == this ? &held_[storage.recorder_slot()] : nullptr;
-}
-
-Number Session::number_of(const Tensor& t) {
-  const TensorImpl& impl = *checked_impl(t);
-  const Held* known = held(*impl.storage.get());
-  if (!known) {
-    if (impl.storage->recorder() == Recorder::lost()) impl.materialise("an operator");
-    BRASA_CHECK(impl.storage->recorder() == nullptr, "a tensor of another recording, which has not run yet, was used");
-    // Views of a tensor from outside are read through it, so that one memory is one input.
-    return impl.view ? view_number(t) : input_number(t);
-  }
-  return covers(*known, impl) ? known->value : view_number(t);
-}
-
-Number Session::input_number(const Tensor& t) {
+Number Session::outside(const Tensor& t) {
+  BRASA_CHECK(impl_of(t)->storage->recorder() == nullptr,
+              "a tensor of another recording, which has not run yet, was used");
+  // Views of a tensor from outside are read through it, so that one memory is one input.
+  if (impl_of(t)->view) return view_number(t);
   if (const BoundInputs::Input* known = inputs_.same_as(*impl_of(t))) return known->number;
   Number n = path_->input(*impl_of(t));
   inputs_.add(t, n);
   return n;
 }
 
-// A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
-Number Session::view_number(const Tensor& t) {
-  const eager::ViewInfo* view = impl_of(t)->view.get();
-  if (!view) {
-    if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
-      static const ops::Row& row = ops::at("aten::as_strided");
-      Geometry g(*impl_of(t), known->offset);
-      return follow(row, g.args(), known->value);
-    }
-    materialise("a tensor that shares memory with a recorded one without being its view");
-    return input_number(t);
-  }
-  return follow(*view->row, view->args->args(), number_of(view->parent)) + static_cast<Number>(view->result);
-}
-
-// From now on the value of the tensor's storage is held here; what was saved of it before keeps the present one.
-Held& Session::hold(const Tensor& t) {
-  const TensorImpl& impl = *checked_impl(t);
-  if (Held* known = held(*impl.storage.get())) return *known;
-  if (impl.view) return hold(impl.view->base);
-  Number n = input_number(t);
+Held& Session::hold_outside(const Tensor& t) {
+  const TensorImpl& impl = *impl_of(t);
+  Number n = outside(t);
   int input = inputs_.last_of(impl);
   while (inputs_[input].number != n) input = inputs_[input].before;
   impl.storage->set_recorder(this, static_cast<uint32_t>(held_.size()));
   return held_.emplace_back(Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input});
 }
 
-void Session::keep_snapshots(const Storage* storage) {
-  auto it = snapshots_.find(storage);
-  if (it == snapshots_.end()) return;
-  std::vector<Tensor> tensors = std::move(it->second);
-  snapshots_.erase(it);
-  for (Tensor& t : tensors) {
-    if (t.use_count() == 1) continue;  // only this list knows it
-    Tensor copy = make_recorded(number_of(t));
-    TensorImpl &to = *impl_of(t), &from = *impl_of(copy);
-    to.storage = from.storage;
-    to.offset = 0;
-    to.strides = from.strides;
-    to.view.reset();
-    to.refresh();
+bool Session::may_hold(const Tensor& target, Number& value) {
+  const TensorImpl &impl = *impl_of(target), &base = *impl_of(impl.view ? impl.view->base : target);
+  int shared = inputs_.last_of(impl);
+  if (shared >= 0 && (inputs_[shared].before >= 0 || !inputs_.same_as(base))) {
+    // Several inputs look at this memory; they must have been read before it changes.
+    Tensor kept = make_recorded(value);
+    materialise("a write to memory that several tensors share");
+    value = number_of(kept);
   }
+  return true;
 }
 
-void Session::put(const Tensor& target, Number value) {
-  const TensorImpl& impl = *checked_impl(target);
-  keep_snapshots(impl.storage.get());
-  if (!held(*impl.storage.get())) {
-    int shared = inputs_.last_of(impl);
-    const TensorImpl& base = *impl_of(impl.view ? impl.view->base : target);
-    if (shared >= 0 && (inputs_[shared].before >= 0 || !inputs_.same_as(base))) {
-      // Several inputs look at this memory; they must have been read before it changes.
-      Tensor kept = make_recorded(value);
-      materialise("a write to memory that several tensors share");
-      value = number_of(kept);
-    }
-  }
-  if (Held& known = hold(target); covers(known, impl)) {
-    known.value = value;
-    return;
-  }
-  const eager::ViewInfo* view = impl.view.get();
-  Event event;
-  if (!view) {
-    Held& known = hold(target);
-    if (!holds(known, impl)) {
-      Tensor kept = make_recorded(value);
-      materialise("a write through a tensor that shares memory with a recorded one without being its view");
-      return put(target, number_of(kept));
-    }
-    Geometry g(impl, known.offset);
-    event.row = &transforms::put_row(ops::at("aten::as_strided"), 0);
-    ir::Value whole[] = {numbered(known.value)};
-    event.args = Numbered{ops::at("aten::as_strided"), g.args(), whole, true}.node_args();
-    event.args.push_back(ir::Arg(numbered(value)));
-    known.value = path_->step(std::move(event));
-    return;
-  }
-  event.row = &transforms::put_row(*view->row, view->result);
-  auto args = view->args->args();
-  event.args = Numbered{*view->row, args, operands(args, number_of(view->parent)), true}.node_args();
-  event.args.push_back(ir::Arg(numbered(value)));
-  put(view->parent, path_->step(std::move(event)));
-}
+DType Session::dtype_of(Number n) const { return path_->type(n).dtype; }
 
-Tensor Session::make_recorded(Number n) {
-  const ir::Type& type = path_->type(n);
+Sizes Session::sizes_of(Number n) const {
   Sizes sizes;
-  int64_t bytes = size_of(type.dtype);
-  for (ir::Expr e : type.shape) {
-    sizes.push_back(path_->binding()(e));
-    bytes *= sizes.back();
-  }
-  StorageRef storage(Storage::recorded(static_cast<size_t>(bytes), this, static_cast<uint32_t>(held_.size())));
-  Sizes strides = row_major_strides(sizes);
-  held_.push_back(Held{storage, n, type.dtype, sizes, strides, 0, -1});
-  return make_tensor(std::move(storage), type.dtype, std::move(sizes), std::move(strides), 0);
+  for (ir::Expr e : path_->type(n).shape) sizes.push_back(path_->binding()(e));
+  return sizes;
 }
 
-// ---- The Recorder.
+// ---- Calls.
 
-// `first` takes the place of the first argument.
-Session::Operands Session::operands(std::span<const CallArg> args, Number first) {
-  Operands out;
-  auto add = [&](const Tensor& t) { out.push_back(t.defined() ? numbered(number_of(t)) : ir::Value{}); };
-  for (size_t i = 0; i < args.size(); ++i) {
-    const CallArg& a = args[i];
-    if (i == 0 && first != kNoNumber) {
-      out.push_back(numbered(first));
-      continue;
-    }
-    switch (a.kind) {
-      case CallArg::Kind::Tensor: add(*a.tensor); break;
-      case CallArg::Kind::Tensors:
-        for (uint32_t k = 0; k < a.size; ++k) add(a.tensor[k]);
-        break;
-      case CallArg::Kind::OptionalTensors:
-        for (uint32_t k = 0; k < a.size; ++k)
-          a.optional_tensor[k] ? add(*a.optional_tensor[k]) : out.push_back(ir::Value{});
-        break;
-      default: break;
-    }
-  }
-  return out;
+Number Session::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
+                       uint32_t& count) {
+  Number first = path_->call(row, args, operands, view);
+  count = path_->last().count;
+  return first;
 }
 
-Number Session::follow(const ops::Row& row, std::span<const CallArg> args, Number first) {
-  Operands values = operands(args, first);
-  return path_->call(row, args, values, first != kNoNumber);
-}
-
-void Session::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
-  Number first = follow(row, args);
-  uint32_t count = path_->last().count;
-  for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
-}
-
-void Session::write(const Tensor& target, const Tensor& value) { put(target, number_of(value)); }
-
-// Shares the storage until that is written (see keep_snapshots).
-Tensor Session::snapshot(const Tensor& t) {
-  Tensor copy = shallow_copy(t);
-  if (const auto& view = impl_of(t)->view) impl_of(copy)->view = std::make_unique<eager::ViewInfo>(*view);
-  snapshots_[checked_impl(t)->storage.get()].push_back(copy);
-  return copy;
+Number Session::record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
+                           Number value) {
+  Event event;
+  event.row = &transforms::put_row(view, result);
+  event.args = Numbered{view, args, operands, true}.node_args();
+  event.args.push_back(ir::Arg(numbered(value)));
+  return path_->step(std::move(event));
 }
 
 void Session::materialise(const char* reason) {
@@ -294,16 +156,6 @@ void Session::deliver(bool compile) {
       run_uncompiled(deliveries);
   }
   for (Held& h : held_) h.storage->end_recording();
-  held_.clear();
-}
-
-void Session::lose() {
-  for (Held& h : held_) {
-    if (h.input >= 0 || h.storage->recorder() != this)
-      h.storage->end_recording();
-    else
-      h.storage->set_recorder(Recorder::lost(), 0);
-  }
   held_.clear();
 }
 

@@ -1,29 +1,22 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include <brasa/call.h>
-
+#include "capture/functional.h"
 #include "capture/joint.h"
 #include "capture/path.h"
 #include "capture/state.h"
-#include "tensor/recorder.h"
-#include "tensor/tensor_impl.h"
 
 namespace brasa::capture {
 
 /// One call of a compiled function: what its tensors are among the values of the path that it takes. Runs the segment's graph
 /// at a break and at the end.
-class Session final : public Recorder {
+class Session final : public Functional {
  public:
   explicit Session(detail::CompiledState& state);
   ~Session() override;
 
-  void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) override;
-  void write(const Tensor& target, const Tensor& value) override;
-  Tensor snapshot(const Tensor& t) override;
   uint32_t last_call() const override { return static_cast<uint32_t>(path_->position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
   void materialise(const char* reason) override;
@@ -32,20 +25,16 @@ class Session final : public Recorder {
   void finish();
 
  private:
-  Number number_of(const Tensor& t);
-  Number input_number(const Tensor& t);
-  Number view_number(const Tensor& t);
-  void put(const Tensor& target, Number value);
-  // The tensors among a call's arguments, in order.
-  using Operands = SmallVector<ir::Value, 8>;
-  Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
-  Number follow(const ops::Row& row, std::span<const CallArg> args, Number first = kNoNumber);
-  Tensor make_recorded(Number n);
-  bool covers(const Held& held, const TensorImpl& t) const;
-  bool holds(const Held& held, const TensorImpl& t) const;
-  Held* held(const Storage& storage);
-  Held& hold(const Tensor& t);
-  void keep_snapshots(const Storage* storage);
+  Number record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
+                uint32_t& count) override;
+  Number record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
+                    Number value) override;
+  Number outside(const Tensor& t) override;
+  bool may_hold(const Tensor& target, Number& value) override;
+  Held& hold_outside(const Tensor& t) override;
+  DType dtype_of(Number n) const override;
+  Sizes sizes_of(Number n) const override;
+
   void run_segment();
   void begin(Place& place);
   Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
@@ -53,7 +42,6 @@ class Session final : public Recorder {
   void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
-  void lose();
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
   std::shared_ptr<const Halves> compiled_halves(const std::shared_ptr<const Joint>& joint,
@@ -66,14 +54,11 @@ class Session final : public Recorder {
                          std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
-  Workspace workspace_;
   Path own_path_;
   Path* path_ = &own_path_;
   bool finished_ = false;
 
-  std::vector<Held>& held_ = workspace_.held;
-  BoundInputs& inputs_ = workspace_.inputs;
-  std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
+  BoundInputs inputs_;
   std::vector<RecordedNode> nodes_;
   uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
 };

@@ -108,7 +108,8 @@ class Scheduler {
 
   bool draws_random() const {
     static const ir::Op* philox = &ops::at("prim::philox");
-    return std::any_of(g_.graph->nodes().begin(), g_.graph->nodes().end(), [](const Node* n) { return n->op == philox; });
+    return std::any_of(g_.graph->nodes().begin(), g_.graph->nodes().end(),
+                       [](const Node* n) { return n->op == philox; });
   }
 
   void loops() {

@@ -23,7 +23,7 @@ class Lost final : public Recorder {
   void materialise(const char* reason) override {
     fail(str(reason,
              " needs the value of a tensor that was never computed: the compiled function that recorded it ended with "
-             "an error"));
+             "an error, or it left a function under vmap, jvp or vjp other than as its result"));
   }
 };
 

@@ -8,7 +8,9 @@
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "transforms/jvp.h"
 #include "transforms/vjp.h"
+#include "transforms/vmap.h"
 
 namespace brasa::transforms {
 namespace {
@@ -63,8 +65,10 @@ struct OneCall {
   std::vector<bool> is_tensor;  // by operand; the others are numbers, which have no gradient
 };
 
-OneCall one_call(const Row& row, const Args& args, ir::Facts& facts) {
+// `mapped` tensors hold the values of many calls, one behind the other.
+OneCall one_call(const Row& row, const Args& args, ir::Facts& facts, const std::vector<bool>& mapped_tensors = {}) {
   OneCall out{std::make_unique<ir::Graph>(), {}, {}};
+  size_t tensors = 0;
   Args mapped;
   for (size_t i = 0; i < args.size(); ++i) {
     const Arg& a = args[i];
@@ -72,7 +76,12 @@ OneCall one_call(const Row& row, const Args& args, ir::Facts& facts) {
       if (!v) return v;
       out.operands.push_back(v);
       out.is_tensor.push_back(row.schema.params[i].type != ir::ParamType::Scalar);
-      return out.graph->add_input(ir::type_of(v));
+      ir::Type t = ir::type_of(v);
+      if (out.is_tensor.back() && tensors++ < mapped_tensors.size() && mapped_tensors[tensors - 1]) {
+        BRASA_ASSERT(!t.shape.empty(), row.name(), ": many calls of a tensor without dimensions");
+        t.shape.erase(t.shape.begin());
+      }
+      return out.graph->add_input(std::move(t));
     };
     if (auto* v = a.get_if<Value>()) {
       mapped.push_back(Arg(input(*v)));
@@ -104,6 +113,11 @@ ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
   return s;
 }
 
+// Sizes of different operands are different symbols, also where they are equal; reshaping makes that a fact.
+Value of_shape(Value v, const ir::Shape& shape) {
+  return ir::type_of(v).shape == shape ? v : ops::prim::reshape(v, shape);
+}
+
 std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given,
                                Args args) {
   std::vector<Value> cts = args.back().get<std::vector<Value>>();
@@ -123,7 +137,7 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
   for (size_t i = 0; i < given.size(); ++i)
     if (given[i]) {
       ir::Type t = ir::type_of(call.graph->outputs()[i].value);
-      inputs.push_back(ir::type_of(cts[i]).shape == t.shape ? cts[i] : ops::prim::reshape(cts[i], t.shape));
+      inputs.push_back(of_shape(cts[i], t.shape));
     }
   std::vector<Value> all = splice(*j.graph, inputs), out;
   for (size_t i = 0; i < wanted.size(); ++i)
@@ -158,6 +172,51 @@ Value compose_put(const Row& view, int result, Args args) {
   return ops::prim::select(place(ops::full(true, t.shape, DType::Bool)), placed, base);
 }
 
+// A mask by tensor as one by operand.
+std::vector<bool> by_operand(const OneCall& call, const std::vector<bool>& mask) {
+  std::vector<bool> out;
+  size_t tensors = 0;
+  for (bool is_tensor : call.is_tensor) out.push_back(is_tensor && mask.at(tensors++));
+  return out;
+}
+
+std::vector<Value> compose_vmap(const Row& row, const std::vector<bool>& mapped, const Args& args) {
+  ir::Facts& facts = Builder::current().facts();
+  OneCall call = one_call(row, args, facts, mapped);
+  std::vector<bool> operands = by_operand(call, mapped);
+  std::vector<Value> inputs = call.operands;
+  std::optional<ir::Expr> count;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!operands[i]) continue;
+    ir::Shape shape = ir::type_of(inputs[i]).shape;
+    if (!count) count = shape[0];
+    shape[0] = *count;
+    inputs[i] = of_shape(inputs[i], shape);
+  }
+  BRASA_ASSERT(count, row.name(), ": no operand holds many calls");
+  return splice(*vmap(*call.graph, facts, operands, *count), inputs);
+}
+
+std::vector<Value> compose_jvp(const Row& row, const std::vector<bool>& has_tangent, Args args) {
+  std::vector<Value> tangents = args.back().get<std::vector<Value>>();
+  args.pop_back();
+  ir::Facts& facts = Builder::current().facts();
+  OneCall call = one_call(row, args, facts);
+  std::vector<Value> inputs = call.operands;
+  std::vector<bool> marked = by_operand(call, has_tangent);
+  for (size_t i = 0, k = 0; i < marked.size(); ++i)
+    if (marked[i]) inputs.push_back(of_shape(tangents.at(k++), ir::type_of(call.operands[i]).shape));
+  Forward forward = jvp(*call.graph, facts, marked);
+  std::vector<Value> all = splice(*forward.graph, inputs), out, behind;
+  for (size_t i = 0; i < call.graph->outputs().size(); ++i) {
+    if (!call.graph->outputs()[i].check.empty()) continue;
+    out.push_back(all[i]);
+    behind.push_back(forward.tangent_of[i] < 0 ? ops::zeros_like(all[i]) : all[forward.tangent_of[i]]);
+  }
+  out.insert(out.end(), behind.begin(), behind.end());
+  return out;
+}
+
 }  // namespace
 
 std::vector<Value> splice(const ir::Graph& graph, const std::vector<Value>& inputs) {
@@ -185,6 +244,25 @@ const Row& vjp_row(const Row& row, const std::vector<bool>& needs, const std::ve
     made.doc = str("Cotangents of the operands of ", row.name(), ".");
     made.random = row.random;
     made.compose = [&row, needs, given](const Args& args) { return compose_vjp(row, needs, given, args); };
+  });
+}
+
+const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
+  return Registry::get().find_or_make(str("vmap::", row.name(), "/", bits(mapped)), [&](Row& made) {
+    made.schema = row.schema;
+    for (ir::Param& p : made.schema.params) p.mutated = false;
+    made.doc = str("Many calls of ", row.name(), ".");
+    made.compose = [&row, mapped](const Args& args) { return compose_vmap(row, mapped, args); };
+    made.no_gradient = row.no_gradient;
+  });
+}
+
+const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
+  return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {
+    made.schema = schema_with(row, "tangents", true);
+    made.doc = str("Results of ", row.name(), " and their tangents.");
+    made.compose = [&row, has_tangent](const Args& args) { return compose_jvp(row, has_tangent, args); };
+    made.no_gradient = row.no_gradient;
   });
 }
 
@@ -238,6 +316,12 @@ const Row* find_row(std::string_view name) {
     const Row* view = slash == name.npos ? nullptr : find_row(name.substr(5, slash - 5));
     return view ? &put_row(*view, std::atoi(std::string(tail(slash + 1)).c_str())) : nullptr;
   }
+  for (auto [prefix, make] : {std::pair("vmap::", &vmap_row), std::pair("jvp::", &jvp_row)})
+    if (name.starts_with(prefix)) {
+      size_t slash = name.rfind('/'), start = std::string_view(prefix).size();
+      const Row* row = slash == name.npos || slash < start ? nullptr : find_row(name.substr(start, slash - start));
+      return row ? &(*make)(*row, bits(tail(slash + 1))) : nullptr;
+    }
   if (name.starts_with("vjp::")) {
     size_t last = name.rfind('/');
     size_t first = last == name.npos || last == 0 ? name.npos : name.rfind('/', last - 1);

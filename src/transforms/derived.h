@@ -15,6 +15,14 @@ namespace brasa::transforms {
 /// that are present.
 const ops::Row& vjp_row(const ops::Row& row, const std::vector<bool>& needs, const std::vector<bool>& given);
 
+/// `vmap::aten::add.Tensor/10`: the same parameters, where the tensors that `mapped` marks have one more dimension in front: the
+/// operands of many calls. Gives the results of all calls, each with that dimension.
+const ops::Row& vmap_row(const ops::Row& row, const std::vector<bool>& mapped);
+
+/// `jvp::aten::gelu/1`: parameters of `row`, then `Tensor?[] tangents`, one for each tensor that `has_tangent` marks. Gives the
+/// results, and behind them as many tangents of the results.
+const ops::Row& jvp_row(const ops::Row& row, const std::vector<bool>& has_tangent);
+
 /// `put::aten::select.int/0`: parameters of the view row, then `Tensor value`. Gives the first operand with `value` written
 /// where the row's result number `result` looks.
 const ops::Row& put_row(const ops::Row& view, int result);

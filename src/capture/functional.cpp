@@ -1,0 +1,181 @@
+#include "capture/functional.h"
+
+#include <utility>
+
+#include "ops/table.h"
+#include "support/error.h"
+#include "tensor/geometry.h"
+#include "tensor/tensor_impl.h"
+#include "tensor/views.h"
+
+namespace brasa::capture {
+namespace {
+
+// How a tensor lies in a storage whose value begins at `origin`, as arguments of as_strided.
+class Geometry {
+ public:
+  Geometry(const TensorImpl& t, int64_t origin)
+      : args_{CallArg(), IntArrayRef(t.sizes.data(), t.sizes.size()), IntArrayRef(t.strides.data(), t.strides.size()),
+              CallArg(t.offset - origin)} {}
+  std::span<const CallArg> args() const { return args_; }
+
+ private:
+  CallArg args_[4];
+};
+
+bool covers(const Held& held, const TensorImpl& t) {
+  return held.dtype == t.dtype && held.offset == t.offset && held.sizes == t.sizes && held.strides == t.strides;
+}
+
+// Whether the held value has all elements that the tensor looks at.
+bool holds(const Held& held, const TensorImpl& t) {
+  int64_t begin = t.offset - held.offset;
+  return held.dtype == t.dtype && is_row_major(held.sizes, held.strides) && begin >= 0 &&
+         begin + extent_of(t.sizes, t.strides) <= product(held.sizes);
+}
+
+}  // namespace
+
+Held* Functional::held(const Storage& storage) {
+  return storage.recorder() == this ? &held_[storage.recorder_slot()] : nullptr;
+}
+
+// From now on the value of the tensor's storage is held here; what was saved of it before keeps the present one.
+Held& Functional::hold(const Tensor& t) {
+  const TensorImpl& impl = *checked_impl(t);
+  if (Held* known = held(*impl.storage.get())) return *known;
+  return impl.view ? hold(impl.view->base) : hold_outside(t);
+}
+
+Number Functional::number_of(const Tensor& t) {
+  const TensorImpl& impl = *checked_impl(t);
+  const Held* known = held(*impl.storage.get());
+  if (!known) {
+    if (impl.storage->recorder() == Recorder::lost()) impl.materialise("an operator");
+    return outside(t);
+  }
+  return covers(*known, impl) ? known->value : view_number(t);
+}
+
+// A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
+Number Functional::view_number(const Tensor& t) {
+  const eager::ViewInfo* view = impl_of(t)->view.get();
+  if (!view) {
+    if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
+      static const ops::Row& row = ops::at("aten::as_strided");
+      Geometry g(*impl_of(t), known->offset);
+      return follow(row, g.args(), known->value);
+    }
+    materialise("a tensor that shares memory with a recorded one without being its view");
+    return outside(t);
+  }
+  return follow(*view->row, view->args->args(), number_of(view->parent)) + static_cast<Number>(view->result);
+}
+
+void Functional::keep_snapshots(const Storage* storage) {
+  auto it = snapshots_.find(storage);
+  if (it == snapshots_.end()) return;
+  std::vector<Tensor> tensors = std::move(it->second);
+  snapshots_.erase(it);
+  for (Tensor& t : tensors) {
+    if (t.use_count() == 1) continue;  // only this list knows it
+    Tensor copy = make_recorded(number_of(t));
+    TensorImpl &to = *impl_of(t), &from = *impl_of(copy);
+    to.storage = from.storage;
+    to.offset = 0;
+    to.strides = from.strides;
+    to.view.reset();
+    to.refresh();
+  }
+}
+
+void Functional::put(const Tensor& target, Number value) {
+  const TensorImpl& impl = *checked_impl(target);
+  keep_snapshots(impl.storage.get());
+  if (!held(*impl.storage.get()) && !may_hold(target, value)) return;
+  if (Held& known = hold(target); covers(known, impl)) {
+    known.value = value;
+    return;
+  }
+  const eager::ViewInfo* view = impl.view.get();
+  if (!view) {
+    Held& known = hold(target);
+    if (!holds(known, impl)) {
+      Tensor kept = make_recorded(value);
+      materialise("a write through a tensor that shares memory with a recorded one without being its view");
+      return put(target, number_of(kept));
+    }
+    Geometry g(impl, known.offset);
+    known.value = record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), known.value), value);
+    return;
+  }
+  auto args = view->args->args();
+  put(view->parent, record_put(*view->row, view->result, args, operands(args, number_of(view->parent)), value));
+}
+
+Tensor Functional::make_recorded(Number n) {
+  Sizes sizes = sizes_of(n), strides = row_major_strides(sizes);
+  DType dtype = dtype_of(n);
+  auto bytes = static_cast<size_t>(product(sizes) * size_of(dtype));
+  StorageRef storage(Storage::recorded(bytes, this, static_cast<uint32_t>(held_.size())));
+  held_.push_back(Held{storage, n, dtype, sizes, strides, 0, -1});
+  return make_tensor(std::move(storage), dtype, std::move(sizes), std::move(strides), 0);
+}
+
+void Functional::lose() {
+  for (Held& h : held_) {
+    if (h.input >= 0 || h.storage->recorder() != this)
+      h.storage->end_recording();
+    else
+      h.storage->set_recorder(Recorder::lost(), 0);
+  }
+  held_.clear();
+}
+
+// `first` takes the place of the first argument.
+Functional::Operands Functional::operands(std::span<const CallArg> args, Number first) {
+  Operands out;
+  auto add = [&](const Tensor& t) { out.push_back(t.defined() ? numbered(number_of(t)) : ir::Value{}); };
+  for (size_t i = 0; i < args.size(); ++i) {
+    const CallArg& a = args[i];
+    if (i == 0 && first != kNoNumber) {
+      out.push_back(numbered(first));
+      continue;
+    }
+    switch (a.kind) {
+      case CallArg::Kind::Tensor: add(*a.tensor); break;
+      case CallArg::Kind::Tensors:
+        for (uint32_t k = 0; k < a.size; ++k) add(a.tensor[k]);
+        break;
+      case CallArg::Kind::OptionalTensors:
+        for (uint32_t k = 0; k < a.size; ++k)
+          a.optional_tensor[k] ? add(*a.optional_tensor[k]) : out.push_back(ir::Value{});
+        break;
+      default: break;
+    }
+  }
+  return out;
+}
+
+Number Functional::follow(const ops::Row& row, std::span<const CallArg> args, Number first) {
+  uint32_t count = 0;
+  return record(row, args, operands(args, first), true, count);
+}
+
+void Functional::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
+  uint32_t count = 0;
+  Number first = record(row, args, operands(args), false, count);
+  for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
+}
+
+void Functional::write(const Tensor& target, const Tensor& value) { put(target, number_of(value)); }
+
+// Shares the storage until that is written (see keep_snapshots).
+Tensor Functional::snapshot(const Tensor& t) {
+  Tensor copy = shallow_copy(t);
+  if (const auto& view = impl_of(t)->view) impl_of(copy)->view = std::make_unique<eager::ViewInfo>(*view);
+  snapshots_[checked_impl(t)->storage.get()].push_back(copy);
+  return copy;
+}
+
+}  // namespace brasa::capture

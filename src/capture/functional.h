@@ -1,0 +1,58 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include <brasa/call.h>
+
+#include "capture/workspace.h"
+#include "tensor/recorder.h"
+
+namespace brasa::capture {
+
+/// What recorders share that keep no memory but numbered values: which value each storage holds at present, how a view of it reads
+/// that value, and what value a write through a view leaves. Calls of functional operators are all that remains for the recorder.
+class Functional : public Recorder {
+ public:
+  void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) override;
+  void write(const Tensor& target, const Tensor& value) override;
+  Tensor snapshot(const Tensor& t) override;
+
+ protected:
+  // The tensors among a call's arguments, in order.
+  using Operands = SmallVector<ir::Value, 8>;
+
+  /// Records a call; gives its first result and, in `count`, how many follow each other. `view`: the first operand stands in
+  /// for the first argument.
+  virtual Number record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
+                        uint32_t& count) = 0;
+  /// The first operand with `value` written where result `result` of the view looks.
+  virtual Number record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
+                            Number value) = 0;
+  /// A tensor that this recording has not made and not written.
+  virtual Number outside(const Tensor& t) = 0;
+  /// Before the first write to such memory; false if this has done the write.
+  virtual bool may_hold(const Tensor& target, Number& value) = 0;
+  virtual Held& hold_outside(const Tensor& t) = 0;
+  virtual DType dtype_of(Number n) const = 0;
+  virtual Sizes sizes_of(Number n) const = 0;
+
+  Number number_of(const Tensor& t);
+  /// Reads a tensor through the chain of views that it is the end of.
+  Number view_number(const Tensor& t);
+  Tensor make_recorded(Number n);
+  void lose();
+
+  std::vector<Held> held_;  // in order of appearance; a storage knows its slot
+  std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
+
+ private:
+  Number follow(const ops::Row& row, std::span<const CallArg> args, Number first);
+  Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
+  void put(const Tensor& target, Number value);
+  Held* held(const Storage& storage);
+  Held& hold(const Tensor& t);
+  void keep_snapshots(const Storage* storage);
+};
+
+}  // namespace brasa::capture

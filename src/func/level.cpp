@@ -1,0 +1,133 @@
+#include "func/level.h"
+
+#include <forward_list>
+
+#include "ops/table.h"
+#include "support/error.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+#include "tensor/tensor_impl.h"
+#include "transforms/derived.h"
+
+namespace brasa::func {
+
+using capture::Number;
+
+namespace {
+
+// A call's arguments with other tensors in place of its own.
+class Replaced {
+ public:
+  Replaced(std::span<const CallArg> args, std::span<const Tensor* const> tensors, bool view)
+      : args_(args.begin(), args.end()) {
+    size_t k = 0;
+    for (size_t i = 0; i < args_.size(); ++i) {
+      CallArg& a = args_[i];
+      if (a.kind == CallArg::Kind::Tensor || (view && i == 0)) {
+        a = tensors[k] ? CallArg(*tensors[k]) : CallArg();
+        ++k;
+      } else if (a.kind == CallArg::Kind::Tensors) {
+        auto& items = lists_.emplace_front();
+        for (uint32_t j = 0; j < a.size; ++j, ++k) items.push_back(tensors[k] ? *tensors[k] : Tensor());
+        a = CallArg(items);
+      } else if (a.kind == CallArg::Kind::OptionalTensors) {
+        auto& items = optionals_.emplace_front();
+        for (uint32_t j = 0; j < a.size; ++j, ++k)
+          items.push_back(tensors[k] ? std::optional<Tensor>(*tensors[k]) : std::nullopt);
+        a = CallArg(ArrayRef<std::optional<Tensor>>(items));
+      }
+    }
+  }
+  const std::vector<CallArg>& args() const { return args_; }
+
+ private:
+  std::vector<CallArg> args_;
+  std::forward_list<std::vector<Tensor>> lists_;
+  std::forward_list<std::vector<std::optional<Tensor>>> optionals_;
+};
+
+}  // namespace
+
+Tensor Level::wrap(Lift lift) {
+  values_.push_back(std::move(lift));
+  return make_recorded(static_cast<Number>(values_.size() - 1));
+}
+
+Lift Level::unwrap(const Tensor& t) {
+  Scope scope(*this);  // a view is read now
+  return values_[number_of(t)];
+}
+
+void Level::materialise(const char* reason) {
+  fail(str(name(), ": ", reason, " needs a value, and inside the function a tensor stands for more than one"));
+}
+
+Number Level::outside(const Tensor& t) {
+  values_.push_back({t, {}, false});
+  return static_cast<Number>(values_.size() - 1);
+}
+
+Number Level::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
+                     uint32_t& count) {
+  BRASA_CHECK(
+      !row.random, name(), ": ", row.name(),
+      " draws random numbers, which is not there inside a transformed function: draw them outside and pass them in");
+  std::vector<const Tensor*> tensors;
+  std::vector<const Lift*> lifts;
+  bool any = false;
+  // Copies, because what is called may make values here.
+  std::forward_list<Lift> own;
+  for (ir::Value v : operands) {
+    if (v.index == 0) {
+      tensors.push_back(nullptr);
+      continue;
+    }
+    const Lift& lift = own.emplace_front(values_[v.index - 1]);
+    tensors.push_back(&lift.value);
+    lifts.push_back(&lift);
+    any = any || lift.lifted;
+  }
+  Recorder::Scope around(around_.recorder);
+  AutoGradMode mode(around_.grad_mode);
+  Replaced replaced(args, tensors, view);
+  std::vector<Lift> results;
+  if (any) {
+    results = transformed(row, replaced.args(), lifts);
+  } else {
+    for (Tensor& t : eager::call_list(eager::op(row), replaced.args())) results.push_back({std::move(t), {}, false});
+  }
+  auto first = static_cast<Number>(values_.size());
+  count = static_cast<uint32_t>(results.size());
+  values_.insert(values_.end(), results.begin(), results.end());
+  return first;
+}
+
+Number Level::record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
+                         Number value) {
+  // The value is the last parameter, behind those that the call leaves out.
+  const ops::Row& row = transforms::put_row(view, result);
+  std::vector<CallArg> all(args.begin(), args.end());
+  eager::Literals defaults;
+  for (size_t i = all.size(); i + 1 < row.schema.params.size(); ++i)
+    all.push_back(defaults.default_of(row.schema.params[i]));
+  const Tensor placeholder = values_[value].value;
+  all.push_back(CallArg(placeholder));
+  Operands with_value = operands;
+  with_value.push_back(capture::numbered(value));
+  uint32_t count = 0;
+  return record(row, all, with_value, true, count);
+}
+
+bool Level::may_hold(const Tensor& target, Number& value) {
+  const Lift lift = values_[value];
+  BRASA_CHECK(!lift.lifted, name(), ": the function writes ", lift.value, " into ", target,
+              ", a tensor from outside, in place: return the value instead");
+  Recorder::Scope around(around_.recorder);
+  NoGradGuard guard;
+  Tensor(target).copy_(lift.value);
+  return false;
+}
+
+capture::Held& Level::hold_outside(const Tensor&) { fail_internal(str(name(), " holds no memory from outside")); }
+
+}  // namespace brasa::func

@@ -1,0 +1,158 @@
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/func.h>
+#include <gtest/gtest.h>
+
+namespace brasa {
+namespace {
+
+Tensor cubes(const Tensor& x) { return x * x * x; }
+
+void expect_close(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  EXPECT_TRUE(allclose(a, b, 1e-5, 1e-6)) << a << "\n" << b;
+}
+
+TEST(Vmap, IsALoop) {
+  Tensor xs = randn({5, 3}), w = randn({4, 3});
+  auto f = [&](const Tensor& x) { return softmax(w.mv(x).sin(), 0) * x.norm(); };
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < 5; ++i) rows.push_back(f(xs[i]));
+  expect_close(func::vmap(f)(xs), stack(rows));
+}
+
+TEST(Vmap, Dimensions) {
+  Tensor a = randn({3, 5}), b = randn({5, 4}), c = randn({2});
+  auto f = [](const Tensor& x, const Tensor& y, const Tensor& z) { return outer(x, y) + z.sum(); };
+  Tensor got = func::vmap(f, {1, 0, std::nullopt}, 2)(a, b, c);
+  Tensor want = (a.t().unsqueeze(2) * b.unsqueeze(1) + c.sum()).permute({1, 2, 0});
+  expect_close(got, want);
+  EXPECT_THROW(func::vmap(f)(a, b, c), Error);
+  EXPECT_THROW(func::vmap(f, {0})(a, b, c), Error);
+  EXPECT_THROW(func::vmap([](const Tensor& x) { return x; })(tensor(1.0)), Error);
+}
+
+TEST(Vmap, ViewsAndWrites) {
+  Tensor xs = randn({6, 4, 4});
+  auto f = [](const Tensor& x) {
+    Tensor y = x.clone();
+    y.t()[1].mul_(2);
+    y.diagonal().add_(y[0]);
+    y.select(1, 3).copy_(x[2]);
+    return y;
+  };
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < 6; ++i) rows.push_back(f(xs[i]));
+  expect_close(func::vmap(f)(xs), stack(rows));
+}
+
+TEST(Vmap, OfVmap) {
+  Tensor a = randn({3, 4}), b = randn({5, 4});
+  auto dot = [](const Tensor& x, const Tensor& y) { return (x * y).sum(); };
+  auto against_all = [&](const Tensor& x) { return func::vmap(dot, {std::nullopt, 0})(x, b); };
+  expect_close(func::vmap(against_all)(a), a.matmul(b.t()));
+}
+
+TEST(Vmap, HasDerivatives) {
+  Tensor xs = randn({5, 3}).requires_grad_(), w = randn({3}).requires_grad_();
+  func::vmap([&](const Tensor& x) { return (x * w).sin().sum(); })(xs).sum().backward();
+  Tensor dx = xs.grad().clone(), dw = w.grad().clone();
+  xs.mutable_grad() = Tensor();
+  w.mutable_grad() = Tensor();
+  (xs * w).sin().sum().backward();
+  expect_close(dx, xs.grad());
+  expect_close(dw, w.grad());
+}
+
+TEST(Vmap, ConstantsAndErrors) {
+  Tensor xs = randn({3, 2}), out = zeros({2});
+  expect_close(func::vmap([](const Tensor&) { return ones({2}); })(xs), ones({3, 2}));
+  EXPECT_THROW(func::vmap([&](const Tensor& x) { return out.add_(x); })(xs), Error);
+  EXPECT_THROW(func::vmap([&](const Tensor& x) { return x * x.sum().item<double>(); })(xs), Error);
+  EXPECT_THROW(func::vmap([&](const Tensor& x) { return x + randn({2}); })(xs), Error);
+  Tensor escaped;
+  func::vmap([&](const Tensor& x) { return escaped = x + 1; })(xs);
+  EXPECT_THROW(escaped.sum().item<double>(), Error);
+}
+
+TEST(Jvp, IsTheDirectionalDerivative) {
+  Tensor x = randn({4}, kDouble), v = randn({4}, kDouble);
+  auto f = [](const Tensor& x) { return x.sin() * x[0] + cubes(x).cumsum(0); };
+  auto [y, dy] = func::jvp(f, x, v);
+  double h = 1e-6;
+  expect_close(y[0], f(x));
+  EXPECT_TRUE(allclose(dy[0], (f(x + h * v) - f(x - h * v)) / (2 * h), 1e-6, 1e-7));
+  auto [one, none] = func::jvp([](const Tensor& x) { return ones_like(x); }, x, v);
+  expect_close(none[0], zeros_like(x));
+  EXPECT_THROW(func::jvp(f, x, randn({3}, kDouble)), Error);
+}
+
+TEST(Jvp, ThroughWrites) {
+  Tensor x = randn({4}), v = randn({4});
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    y[1].mul_(y[0]);
+    return y;
+  };
+  auto dy = func::jvp(f, x, v).second[0];
+  Tensor want = 2 * v;
+  want[1] = 4 * (x[0] * v[1] + x[1] * v[0]);
+  expect_close(dy, want);
+}
+
+TEST(Vjp, PullsBack) {
+  Tensor x = randn({3}), y = randn({3}), ct = randn({3});
+  auto [values, back] = func::vjp([](const Tensor& a, const Tensor& b) { return a * b.exp(); }, x, y);
+  expect_close(values[0], x * y.exp());
+  EXPECT_FALSE(values[0].requires_grad());
+  auto g = back({ct});
+  expect_close(g[0], ct * y.exp());
+  expect_close(g[1], ct * x * y.exp());
+}
+
+TEST(Grad, OfGrad) {
+  auto f = [](const Tensor& x) { return x.sin(); };
+  Tensor x = tensor(0.7);
+  expect_close(func::grad(f)(x), x.cos());
+  expect_close(func::grad(func::grad(f))(x), -x.sin());
+  expect_close(func::grad(func::grad(func::grad(f)))(x), -x.cos());
+  EXPECT_THROW(func::grad(f)(randn({2})), Error);
+}
+
+TEST(Grad, ForEveryExample) {
+  Tensor xs = randn({6, 3}), w = randn({3});
+  auto loss = [](const Tensor& w, const Tensor& x) { return (w * x).sum().tanh(); };
+  Tensor each = func::vmap(func::grad(loss), {std::nullopt, 0})(w, xs);
+  Tensor t = xs.mv(w).tanh();
+  expect_close(each, (1 - t * t).unsqueeze(1) * xs);
+}
+
+TEST(Jacobian, BothWays) {
+  Tensor x = randn({2, 3}), w = randn({4, 2});
+  auto f = [&](const Tensor& x) { return w.matmul(x.sin()); };
+  Tensor reverse = func::jacrev(f)(x), forward = func::jacfwd(f)(x);
+  ASSERT_EQ(reverse.sizes(), IntArrayRef({4, 3, 2, 3}));
+  expect_close(forward, reverse);
+  Tensor want = zeros({4, 3, 2, 3});
+  for (int64_t i = 0; i < 4; ++i)
+    for (int64_t j = 0; j < 3; ++j)
+      for (int64_t k = 0; k < 2; ++k) want.index_put_({i, j, k, j}, w[i][k] * x[k][j].cos());
+  expect_close(reverse, want);
+}
+
+TEST(Jacobian, Hessian) {
+  Tensor x = randn({3}), a = randn({3, 3});
+  Tensor h = func::hessian([&](const Tensor& x) { return x.dot(a.mv(x)) + cubes(x).sum(); })(x);
+  expect_close(h, a + a.t() + (6 * x).diag());
+}
+
+TEST(Func, Compiled) {
+  Tensor xs = randn({5, 3}), w = randn({3});
+  auto loss = [](const Tensor& w, const Tensor& x) { return (w * x).sum().tanh(); };
+  auto each = func::vmap(func::grad(loss), {std::nullopt, 0});
+  auto compiled = compile([&](const Tensor& w, const Tensor& x) { return each(w, x); }, {.fullgraph = true});
+  for (int i = 0; i < 3; ++i) expect_close(compiled(w, xs), each(w, xs));
+}
+
+}  // namespace
+}  // namespace brasa
