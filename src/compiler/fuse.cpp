@@ -4,9 +4,11 @@
 #include <unordered_map>
 
 #include "compiler/indexing.h"
+#include "compiler/libraries/library.h"
+#include "compiler/places.h"
+#include "compiler/values_in_memory.h"
 #include "ir/text.h"
 #include "support/error.h"
-#include "support/hash.h"
 
 namespace brasa::compiler {
 
@@ -15,55 +17,8 @@ using ir::Node;
 using ir::Shape;
 using ir::Value;
 
-Expr Domain::rows() const {
-  Expr r(1);
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (!reduced[d]) r = r * dims[d];
-  return r;
-}
-bool Domain::has_reduced() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
-
-void append_to(std::string& out, const Domain& d) {
-  out += '[';
-  for (size_t i = 0; i < d.dims.size(); ++i) {
-    if (i) out += ", ";
-    if (d.reduced[i]) out += '~';
-    append_to(out, d.dims[i]);
-  }
-  out += ']';
-}
-
-std::string_view name(GroupKind kind) {
-  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "sort"};
-  return kNames[static_cast<int>(kind)];
-}
-
-void append_to(std::string& out, const Group& g) {
-  auto values = [&](const char* what, const std::vector<Value>& list) {
-    out += what;
-    for (Value v : list)
-      out += v.index ? str(" %", v.node->id, ".", static_cast<int64_t>(v.index)) : str(" %", v.node->id);
-  };
-  out += str(name(g.kind), " ", g.domain);
-  values(" of", g.inputs);
-  values(" to", g.outputs);
-  out += "\n" + ir::print(*g.graph);
-}
-
-void append_to(std::string& out, const FusedGraph& f) {
-  for (const Group& g : f.groups) append_to(out, g);
-}
-
-int work_of(const Node* n) { return ops::row_of(*n).work; }
-
 namespace {
 
-// Recomputing a value of at most this cost is cheaper than a trip through memory.
-constexpr int kCheap = 4;
-// What a broadcast repeats may cost this much.
-constexpr int kCheapRepeated = 12;
-// Kernels with more pointers than this lose registers, and gain nothing.
-constexpr size_t kMaxBuffers = 48;
 constexpr size_t kMaxRoots = 24;
 
 struct Kernel {
@@ -76,110 +31,30 @@ struct Kernel {
 
 using Access = std::function<void(Value, const Index&)>;
 
-struct WalkKey {
-  Value value;
-  Index index;
-  friend bool operator==(const WalkKey& a, const WalkKey& b) { return a.value == b.value && a.index == b.index; }
-};
-struct WalkHash {
-  size_t operator()(const WalkKey& k) const {
-    uint64_t h = std::hash<Value>()(k.value);
-    for (Expr e : k.index) h = mix(h, reinterpret_cast<uint64_t>(e.node()));
-    return h;
-  }
-};
-
 class Fuser {
  public:
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
     size_t n = graph.nodes().size();
     kind_.resize(n);
-    memory_.assign(n, false);
     kernel_.assign(n, -1);
-    for (Node* node : live_) kind_[node->id] = prim_of(node);
-    for (Value v : forced) memory_[v.node->id] = true;
+    library_.assign(n, false);
+    for (Node* node : live_) {
+      kind_[node->id] = prim_of(node);
+      library_[node->id] = implementation_of(*node) != nullptr;
+      if (kind_[node->id] == Prim::Whole && !library_[node->id])
+        fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
+    }
+    memory_ = values_in_memory(graph, forced);
   }
 
   FusedGraph run() {
-    choose_values_in_memory();
     make_kernels();
     merge_kernels();
     return extract();
   }
 
  private:
-  static bool is_heavy(Prim p) {
-    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Sort ||
-           p == Prim::Scatter || p == Prim::Convolution;
-  }
   Prim kind(const Node* n) const { return kind_[n->id]; }
-
-  void choose_values_in_memory() {
-    std::vector<int> users(graph_.nodes().size());
-    for (const Node* n : live_) {
-      std::vector<Node*> seen;
-      n->for_each_input([&](Value v) {
-        if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
-          seen.push_back(v.node);
-          ++users[v.node->id];
-        }
-      });
-    }
-    for (const ir::Output& o : graph_.outputs())
-      if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
-    for (const Node* n : live_) {
-      if (is_heavy(kind(n))) memory_[n->id] = true;
-      if (kind(n) == Prim::Sort) materialise(n->arg<Value>(0));
-    }
-    cost_.assign(graph_.nodes().size(), 0);
-    leaves_.assign(graph_.nodes().size(), 0);
-    for (const Node* n : live_) {
-      int cost = 0, leaves = 0;
-      n->for_each_input([&](Value v) {
-        cost += seen_cost(v.node);
-        leaves += memory_[v.node->id] || kind(v.node) == Prim::Input ? 1 : leaves_[v.node->id];
-      });
-      Prim p = kind(n);
-      if (p == Prim::Pointwise) cost += work_of(n);
-      if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
-      if (is_leaf(p)) cost = 0;
-      cost_[n->id] = cost;
-      leaves_[n->id] = leaves;
-      if (p == Prim::Input || is_leaf(p)) continue;
-      if (users[n->id] > 1 && cost > kCheap) materialise(n->types.empty() ? Value{} : const_cast<Node*>(n)->out());
-      if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
-      repeated_operands(n);
-    }
-  }
-
-  int seen_cost(const Node* n) const { return memory_[n->id] || kind(n) == Prim::Input ? 1 : cost_[n->id]; }
-
-  void materialise(Value v) {
-    if (!ir::is_input(v)) memory_[v.node->id] = true;
-  }
-
-  // An operand whose elements are read many times each is computed once.
-  void repeated_operands(const Node* n) {
-    auto once = [&](Value v, int limit) {
-      if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
-    };
-    switch (kind(n)) {
-      case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
-      case Prim::Window:
-      case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
-      case Prim::Dot: {
-        // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
-        Value v = n->arg<Value>(0);
-        while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
-        once(v, kCheap);
-        break;
-      }
-      case Prim::Scatter:
-        for (Value v : n->arg<std::vector<Value>>(1)) once(v, kCheap);
-        break;
-      default: break;
-    }
-  }
 
   // The values in memory that an expression reads, without their places.
   template <class F>
@@ -214,9 +89,13 @@ class Fuser {
         }
         case Prim::Dot: k.kind = GroupKind::Contraction; break;
         case Prim::Scan: k.kind = GroupKind::Scan; break;
-        case Prim::Sort: k.kind = GroupKind::Sort; break;
         case Prim::Scatter: k.kind = GroupKind::Scatter; break;
         default: break;
+      }
+      if (library_[n->id]) {
+        k.kind = GroupKind::Library;
+        dims = n->types[0].shape;
+        k.domain.reduced.clear();
       }
       k.domain.dims = dims;
       k.domain.reduced.resize(dims.size(), false);
@@ -229,11 +108,6 @@ class Fuser {
       kernel_[n->id] = id;
       kernels_.push_back(std::move(k));
     }
-  }
-
-  static std::vector<int64_t> reduced_dims(const Node* n) {
-    if (prim_of(n) == Prim::ArgReduce) return {n->arg<Expr>(1).constant()};
-    return int_args(n, 1);
   }
 
   int find(int k) const {
@@ -280,7 +154,7 @@ class Fuser {
 
   Member member(const Node* root, const Domain& d) const {
     Prim p = kind(root);
-    if (p == Prim::Reduce || p == Prim::ArgReduce) {
+    if (is_reduction(p)) {
       const Shape& in = type_of(root->arg<Value>(0)).shape;
       std::vector<bool> reduced(in.size(), false);
       for (int64_t dim : reduced_dims(root)) reduced[dim] = true;
@@ -308,8 +182,6 @@ class Fuser {
     return blocks(a) == blocks(b);
   }
 
-  static constexpr uint32_t kProbe = 1u << 20;  // ids of ranges that only exist here
-
   struct Ranges {
     Index index;
     Expr full, row;
@@ -317,7 +189,7 @@ class Fuser {
   static Ranges ranges_of(const Domain& d) {
     Ranges r;
     for (size_t i = 0; i < d.dims.size(); ++i)
-      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbe + static_cast<uint32_t>(i), d.dims[i]));
+      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbeRange + static_cast<uint32_t>(i), d.dims[i]));
     r.full = linearise(r.index, d.dims);
     Index kept;
     Shape shape;
@@ -330,56 +202,25 @@ class Fuser {
     return r;
   }
 
-  void walk(Value v, const Index& index, const Access& access, std::unordered_set<WalkKey, WalkHash>& seen, bool top) {
+  void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
+            bool top) {
     if (!seen.insert({v, index}).second) return;
     const Node* n = v.node;
     Prim p = kind(n);
     if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
     if (is_leaf(p)) return;
-    if (is_view(p)) return walk(n->arg<Value>(0), view_index(n, index), access, seen, false);
-    switch (p) {
-      case Prim::Pointwise: n->for_each_input([&](Value o) { walk(o, index, access, seen, false); }); return;
-      case Prim::Pad: {
-        const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
-        Index at(index.size());
-        for (size_t d = 0; d < at.size(); ++d) at[d] = floordiv(index[d] - low[d], gaps[d] + 1);
-        walk(n->arg<Value>(0), at, access, seen, false);
-        walk(n->arg<Value>(1), {}, access, seen, false);
-        return;
-      }
-      case Prim::Concat: {
-        int64_t dim = n->arg<Expr>(1).constant();
-        Index at = index;
-        for (Value x : n->arg<std::vector<Value>>(0)) {
-          walk(x, at, access, seen, false);
-          at[dim] = at[dim] - type_of(x).shape[dim];
-        }
-        return;
-      }
-      case Prim::Gather: {
-        Value x = n->arg<Value>(0);
-        const auto& indices = n->arg<std::vector<Value>>(1);
-        std::vector<int64_t> dims = int_args(n, 2);
-        size_t rank = type_of(indices[0]).shape.size();
-        Index front(index.begin(), index.begin() + static_cast<int64_t>(rank)), at(type_of(x).shape.size());
-        for (size_t i = 0; i < indices.size(); ++i) {
-          walk(indices[i], front, access, seen, false);
-          at[dims[i]] = Expr::value(kProbe + next_value_++, type_of(x).shape[dims[i]]);
-        }
-        size_t k = rank;
-        for (int64_t d : other_dims(dims, type_of(x).rank())) at[d] = index[k++];
-        walk(x, at, access, seen, false);
-        return;
-      }
-      default: fail_internal(str(n->op->name(), " inside an expression"));
-    }
+    Pick pick = [&](Value indices, const Index& at, Expr size) {
+      walk(indices, at, access, seen, false);
+      return Expr::value(kProbeRange + next_value_++, size);
+    };
+    for (const Read& r : reads(n, index, pick)) walk(r.operand, r.index, access, seen, false);
   }
 
   // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
   bool aligned(const Kernel& of, const Kernel& by, const Domain& d) {
     Ranges r = ranges_of(d);
     bool ok = true;
-    std::unordered_set<WalkKey, WalkHash> seen;
+    std::unordered_set<Element, ElementHash> seen;
     for (Node* root : by.roots) {
       Member m = member(root, d);
       Access access = [&](Value v, const Index& at) {
@@ -562,8 +403,9 @@ class Fuser {
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<Prim> kind_;
-  std::vector<bool> memory_;  // by node id: its results are values in memory
-  std::vector<int> cost_, leaves_, kernel_;
+  std::vector<bool> memory_;   // by node id: its results are values in memory
+  std::vector<bool> library_;  // a library computes it
+  std::vector<int> kernel_;
   std::vector<Kernel> kernels_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
   uint32_t next_value_ = 0;
