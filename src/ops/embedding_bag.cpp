@@ -12,6 +12,7 @@ enum Mode : int64_t { kSum, kMean, kMax };
 
 struct Bags {
   Value weight, indices, bag;  // bag: that of each index
+  Value end;                   // where the last bag ends, if that was given
   Value used;                  // is the index not padding? Absent if all are
   Value scale;                 // per_sample_weights
   Expr count;
@@ -55,6 +56,7 @@ Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value sca
                    {0}, "and"),
       str(op, ": offsets[0] has to be 0, and offsets at most the number of indices, ", size_of(indices, 0)));
   b.bag = segment_of(narrow(starts, 0, 0, b.count), size_of(indices, 0));
+  if (include_last) b.end = narrow(starts, 0, b.count, 1);
   b.used = not_padding(b.indices, padding);
   b.scale = scale;
   b.mode = mode;
@@ -74,16 +76,22 @@ std::array<Value, 4> embedding_bag(Value weight, Value indices, Value offsets, i
   Value rows = prim::gather(weight, {b.indices}, {0});
   auto as_index = [&](Value v) { return convert(v, b.index_type); };
   Value none = full(0, {b.count}, b.index_type), bag = as_index(b.bag);
+  Value summed = b.used;
+  if (b.end && dtype_of(weight) != DType::Float64) {
+    // PyTorch's kernels for these sums stop at the last offset; what counts elements does not.
+    Value inside = lt(prim::iota(shape_of(b.indices), 0, DType::Int64), b.end);
+    summed = summed ? logical_and(summed, inside) : inside;
+  }
   if (mode == kSum) {
     if (scale) rows = rows * beside_rows(scale, rows);
     // As PyTorch's fast path does, which needs no bags for its derivative.
     if (padding < 0 && dtype_of(weight) != DType::Float64) bag = full(0, {Expr(0)}, b.index_type);
-    return {collected(unused_as_zero(b.used, rows), b.bag, b.count, 0, "add"), bag, none, none};
+    return {collected(unused_as_zero(summed, rows), b.bag, b.count, 0, "add"), bag, none, none};
   }
   Value one = full(1, shape_of(b.indices), DType::Int64);
   Value sizes = collected(unused_as_zero(b.used, one), b.bag, b.count, 0, "add");
   if (mode == kMean) {
-    Value total = collected(unused_as_zero(b.used, rows), b.bag, b.count, 0, "add");
+    Value total = collected(unused_as_zero(summed, rows), b.bag, b.count, 0, "add");
     Value n = maximum(sizes, full(1, shape_of(sizes), DType::Int64));
     return {total / beside_rows(n, total), bag, as_index(sizes), as_index(sizes)};
   }
@@ -116,7 +124,9 @@ Value weight_gradient(Value g, Value indices, Value bag, Value sizes, Value grea
   Shape shape = {rows, size_of(g, 1)};
   indices = convert(indices, DType::Int64);
   BRASA_CHECK(!by_frequency || mode != kMax, "embedding_bag: scale_grad_by_freq was set but is not supported for mode 2 (max)");
+  if (mode == kMax || mode == kMean) sizes = with_sizes(sizes, {size_of(g, 0)});
   if (mode == kMax) {
+    greatest = with_sizes(greatest, shape_of(g));
     Value filled = prim::broadcast(gt(sizes, 0), shape_of(g), {0});
     return prim::scatter(full(0, shape, dtype_of(g)),
                          {convert(greatest, DType::Int64), prim::iota(shape_of(g), 1, DType::Int64)},
@@ -137,7 +147,7 @@ Value scale_gradient(Value g, Value weight, Value indices, Value bag, int64_t pa
 
 // The bag of each index, where the forward pass did not give it.
 Value known_bag(Value indices, Value offsets, Value offset2bag, Expr bags) {
-  if (same_size(size_of(offset2bag, 0), size_of(indices, 0))) return offset2bag;
+  if (same_size(size_of(offset2bag, 0), size_of(indices, 0))) return with_sizes(offset2bag, shape_of(indices));
   Value starts = narrow(convert(offsets, DType::Int64), 0, 0, ir::min(bags, size_of(offsets, 0)));
   return segment_of(starts, size_of(indices, 0));
 }

@@ -2,6 +2,11 @@
 
 namespace brasa::ops {
 
+Value with_sizes(Value v, const Shape& shape) {
+  if (shape_of(v) == shape) return v;
+  return prim::slice(v, std::vector<Expr>(shape.size(), Expr(0)), shape, std::vector<Expr>(shape.size(), Expr(1)));
+}
+
 Value segment_starts(Value lengths) {
   int64_t last = rank_of(lengths) - 1;
   return pad_dim(prim::scan(convert(lengths, DType::Int64), last, "add"), last, 1, 0);

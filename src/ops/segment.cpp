@@ -28,6 +28,9 @@ Segments segments_of(const char* op, Value x, Value lengths, Value offsets, int6
   for (int64_t d = 0; d < s.axis; ++d)
     BRASA_CHECK(same_size(size_of(given, d), size_of(x, d)), op, ": expected sizes before axis ", s.axis,
                 " to be equal, got ", type_of(x), " and ", type_of(given));
+  Shape shape(shape_of(x).begin(), shape_of(x).begin() + s.axis);
+  shape.push_back(size_of(given, s.axis));
+  (lengths ? lengths : offsets) = with_sizes(given, shape);
   Value starts = lengths ? segment_starts(lengths) : convert(offsets, DType::Int64);
   s.count = size_of(starts, s.axis) - 1;
   s.lengths = narrow(starts, s.axis, 1, s.count) - narrow(starts, s.axis, 0, s.count);
@@ -86,6 +89,12 @@ Value segment_pullback(Value g, Value out, Value x, const std::string& reduce, V
   combiner(reduce);
   Segments s = segments_of("_segment_reduce_backward", x, lengths, offsets, axis);
   check_same_shape("_segment_reduce_backward", g, out);
+  Shape results = shape_of(x);
+  results[s.axis] = s.count;
+  BRASA_CHECK(rank_of(g) == rank_of(x), "_segment_reduce_backward: expected a gradient of shape ", results, ", got ",
+              type_of(g));
+  g = with_sizes(g, results);
+  out = with_sizes(out, results);
   if (reduce == "sum") return spread(g, s);
   if (reduce == "mean") {
     Value n = beside(s.lengths, g);

@@ -168,8 +168,9 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   for (size_t d = 0; fits && d < want.size(); ++d) fits = same_size(size_of(g, static_cast<int64_t>(d)), want[d]);
   BRASA_CHECK(fits, op, ": Expected grad_output of shape ", want, ", but got ", type_of(g));
   Value wide = to_opmath(g);
-  Plan p = planned(in, out, align_corners, factors, filter, antialias, dtype_of(wide));
-  Shape shape = want;
+  // The gradient's own sizes, which may be other symbols than those given.
+  Shape shape = shape_of(g);
+  Plan p = planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
   for (size_t i = p.passes.size(); i-- > 0;) {
     for (const Resampling& a : p.passes[i]) shape[a.dim] = in[a.dim];
     wide = resampled_transposed(wide, shape, p.passes[i]);
