@@ -16,6 +16,8 @@ namespace {
 
 // Recomputing a value of at most this cost is cheaper than a trip through memory.
 constexpr int kCheap = 4;
+// And of this much, where a contraction and others would each do it again.
+constexpr int kCheapShared = 2;
 // What a broadcast repeats may cost this much.
 constexpr int kCheapRepeated = 12;
 
@@ -34,13 +36,13 @@ class Chooser {
   }
 
   std::vector<bool> run() {
-    std::vector<int> users(graph_.nodes().size());
+    users_.assign(graph_.nodes().size(), 0);
     for (const Node* n : live_) {
       std::vector<Node*> seen;
       n->for_each_input([&](Value v) {
         if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
           seen.push_back(v.node);
-          ++users[v.node->id];
+          ++users_[v.node->id];
         }
       });
     }
@@ -65,7 +67,7 @@ class Chooser {
       cost_[n->id] = cost;
       leaves_[n->id] = leaves;
       if (p == Prim::Input || is_leaf(p)) continue;
-      if (users[n->id] > 1 && cost > kCheap) materialise(n->types.empty() ? Value{} : const_cast<Node*>(n)->out());
+      if (users_[n->id] > 1 && cost > kCheap) materialise_source(n);
       if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
       repeated_operands(n);
     }
@@ -85,6 +87,14 @@ class Chooser {
     if (!ir::is_input(v)) memory_[v.node->id] = true;
   }
 
+  // Of a view, what it looks at: that serves other views, too.
+  void materialise_source(const Node* n) {
+    Value v = const_cast<Node*>(n)->out();
+    while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    materialise(v);
+    if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
+  }
+
   // An operand whose elements are read many times each is computed once.
   void repeated_operands(const Node* n) {
     auto once = [&](Value v, int limit) {
@@ -97,8 +107,12 @@ class Chooser {
       case Prim::Dot: {
         // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
         Value v = n->arg<Value>(0);
-        while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
-        once(v, kCheap);
+        bool shared = users_[v.node->id] > 1;
+        while (is_view(kind(v.node)) && !memory_[v.node->id]) {
+          v = v.node->arg<Value>(0);
+          shared = shared || users_[v.node->id] > 1;
+        }
+        once(v, shared ? kCheapShared : kCheap);
         break;
       }
       case Prim::Scatter:
@@ -112,7 +126,7 @@ class Chooser {
   std::vector<Node*> live_;
   std::vector<Prim> kind_;
   std::vector<bool> memory_, library_;
-  std::vector<int> cost_, leaves_;
+  std::vector<int> users_, cost_, leaves_;
 };
 
 }  // namespace
