@@ -4,6 +4,7 @@
 #include <typeinfo>
 
 #include <brasa/autograd.h>
+#include <brasa/expanding_array.h>
 #include <brasa/nn/any.h>
 #include <brasa/nn/cloneable.h>
 #include <brasa/nn/pimpl.h>

@@ -8,8 +8,8 @@ LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {}
 LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::step() {
-  ++step_count_;
   set_optimizer_lrs(get_lrs());
+  ++step_count_;
 }
 
 std::vector<double> LRScheduler::get_current_lrs() const {
@@ -32,7 +32,7 @@ StepLR::StepLR(Optimizer& optimizer, unsigned step_size, double gamma)
 
 std::vector<double> StepLR::get_lrs() {
   std::vector<double> lrs = get_current_lrs();
-  if (step_count_ % step_size_ == 0)
+  if (step_count_ > 0 && step_count_ % step_size_ == 0)
     for (double& lr : lrs) lr *= gamma_;
   return lrs;
 }

@@ -14,7 +14,7 @@ class BRASA_API LRScheduler {
   void step();
 
  protected:
-  /// The rates after step_count_ steps.
+  /// The rates for the call of `step()` before which there were step_count_ others.
   virtual std::vector<double> get_lrs() = 0;
   std::vector<double> get_current_lrs() const;
 
@@ -25,7 +25,8 @@ class BRASA_API LRScheduler {
   Optimizer& optimizer_;
 };
 
-/// lr · gamma after every step_size steps.
+/// lr · gamma after every step_size steps. As in LibTorch the first call of `step()` is number 0: the rate changes with call
+/// step_size + 1, where Python's schedulers, which call it once themselves, change it with call step_size.
 class BRASA_API StepLR : public LRScheduler {
  public:
   StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1);
