@@ -68,6 +68,11 @@ class Printer {
     for (size_t i = 0; i < n.args.size(); ++i) {
       const Arg& a = n.args[i];
       bool operand = a.is<Value>() || a.is<std::vector<Value>>();
+      if (i >= params.size()) {  // an illegal node, shown in a message
+        out_ += i ? ", " : "";
+        arg(a);
+        continue;
+      }
       if (params[i].default_value && *params[i].default_value == a) continue;
       if (a.is_none() && !params[i].default_value && params[i].optional) continue;
       if (!first) out_ += ", ";

@@ -34,7 +34,11 @@ Z like(Z z, double re, double im = 0) { return {constant_like(z.re, re), constan
 Z operator+(Z a, Z b) { return {a.re + b.re, a.im + b.im}; }
 Z operator-(Z a, Z b) { return {a.re - b.re, a.im - b.im}; }
 Z operator-(Z a) { return {-a.re, -a.im}; }
-Z operator*(Z a, Z b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+// Products one after another: in one expression their order, and with it the graph, would be the C++ compiler's.
+Z operator*(Z a, Z b) {
+  Value rr = a.re * b.re, ii = a.im * b.im, ri = a.re * b.im, ir = a.im * b.re;
+  return {rr - ii, ri + ir};
+}
 Z operator*(Z a, double s) { return {a.re * s, a.im * s}; }
 // R. L. Smith, Algorithm 116 (1962): without overflow of the divisor's square.
 Z operator/(Z a, Z b) {

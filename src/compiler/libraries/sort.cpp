@@ -38,7 +38,8 @@ bool less(K a, K b) {
 template <class T>
 void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, int64_t length, int64_t inner,
                 bool descending) {
-  int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(length, 1));
+  if (length == 0) return;
+  int64_t grain = std::max<int64_t>(1, 4096 / length);
   runtime::parallel_for(outer * inner, grain, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> order(length);
     std::vector<decltype(key(T{}))> keys(length);
