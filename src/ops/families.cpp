@@ -60,6 +60,17 @@ void add_families(Table& t) {
   add_attention(t);
   add_random_key(t);
   add_optimizer(t);
+  add_upsample(t);
+  add_grid_sample(t);
+  add_fractional_pool(t);
+  add_rnn(t);
+  add_embedding_bag(t);
+  add_segment(t);
+  add_margin_loss(t);
+  add_ctc_loss(t);
+  add_quantization(t);
+  add_attention_kernels(t);
+  add_fused(t);
   additional().too_late = true;
   for (auto family : additional().families) family(t);
 }

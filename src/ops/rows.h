@@ -38,5 +38,16 @@ void add_pooling(Table& t);
 void add_normalization(Table& t);
 void add_attention(Table& t);
 void add_optimizer(Table& t);
+void add_upsample(Table& t);
+void add_grid_sample(Table& t);
+void add_fractional_pool(Table& t);
+void add_rnn(Table& t);
+void add_embedding_bag(Table& t);
+void add_segment(Table& t);
+void add_margin_loss(Table& t);
+void add_ctc_loss(Table& t);
+void add_quantization(Table& t);
+void add_attention_kernels(Table& t);
+void add_fused(Table& t);
 
 }  // namespace brasa::ops
