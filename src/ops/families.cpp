@@ -33,6 +33,13 @@ void add_families(Table& t) {
   add_comparison(t);
   add_activation(t);
   add_activation_backward(t);
+  add_modified_bessel(t);
+  add_bessel(t);
+  add_airy(t);
+  add_normal_functions(t);
+  add_zeta(t);
+  add_chebyshev(t);
+  add_orthogonal(t);
   add_reduction(t);
   add_moments(t);
   add_norm(t);
