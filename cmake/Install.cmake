@@ -1,15 +1,17 @@
-# What a user's project needs: headers, the libraries with the kernel pack beside them, the command, find_package(Brasa) and
-# `pkg-config brasa`.
+# What a user's project needs: headers, the libraries with the kernel pack beside them, the command, find_package(Brasa) with
+# Brasa::brasa and Brasa::torch, `pkg-config brasa` and `pkg-config brasa-torch`.
 if(NOT TARGET brasa)
   return()
 endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS brasa EXPORT BrasaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+install(TARGETS brasa brasa_torch EXPORT BrasaTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/brasa DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
                                                                                            PATTERN "*.inc")
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/compat/torch/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/brasa-torch
+        FILES_MATCHING PATTERN "*.h")
 if(TARGET brasa_generated)
   install(DIRECTORY ${BRASA_GENERATED_DIR}/include/brasa DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
@@ -33,5 +35,7 @@ install(FILES ${CMAKE_BINARY_DIR}/BrasaConfig.cmake ${CMAKE_BINARY_DIR}/BrasaCon
 # The prefix is known only when the files are installed, so brasa.pc finds it from its own place.
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" prefix_from_pc "${prefix_from_pc}")
-configure_file(${CMAKE_CURRENT_LIST_DIR}/brasa.pc.in ${CMAKE_BINARY_DIR}/brasa.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/brasa.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name brasa brasa-torch)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
+endforeach()
+install(FILES ${CMAKE_BINARY_DIR}/brasa.pc ${CMAKE_BINARY_DIR}/brasa-torch.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -19,3 +19,10 @@ endif()
 if(TARGET brasa_codegen)
   add_dependencies(brasa brasa_codegen)
 endif()
+
+# LibTorch's headers over Brasa's.
+add_library(brasa_torch INTERFACE)
+set_target_properties(brasa_torch PROPERTIES EXPORT_NAME torch)
+target_include_directories(brasa_torch INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/compat/torch>
+                                                 $<INSTALL_INTERFACE:include/brasa-torch>)
+target_link_libraries(brasa_torch INTERFACE brasa)

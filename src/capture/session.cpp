@@ -352,7 +352,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   v.deliveries = deliveries;
   v.graph = trace.graph(deliveries);
   if (joint) {
-    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options);
+    v.halves = compiled_halves(joint, deliveries, v.facts);
     v.executable = v.halves->forward;
     return v;
   }
@@ -388,6 +388,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
     outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
   }
   SavedRun kept;
+  kept.binding = path_->binding();
   if (flow) {
     // Their memory is read as it is before the run.
     for (Held& h : held_)

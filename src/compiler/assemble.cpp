@@ -68,23 +68,13 @@ class Assembler {
       std::optional<int64_t> numel = t.numel().maybe_constant();
       uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
     }
-    if (group.kind == GroupKind::Sort) {
-      const ir::Node* n = group.outputs[0].node;
+    if (group.kind == GroupKind::Library) {
       Step s;
-      s.is_sort = true;
-      for (size_t i = 0; i < 3; ++i) s.buffers.push_back(buffer(places[i]));
-      s.first_written = 1;
-      const ir::Shape& shape = n->types[0].shape;
-      int64_t dim = shape.empty() ? 0 : n->arg<Expr>(1).constant();
-      auto part = [&](size_t begin, size_t end) {
-        return SizeProgram(product(std::span(shape).subspan(begin, end - begin)));
-      };
-      s.dtype = n->types[0].dtype;
-      s.outer = part(0, dim);
-      s.length = shape.empty() ? SizeProgram(1) : SizeProgram(shape[dim]);
-      s.inner = shape.empty() ? SizeProgram(1) : part(dim + 1, shape.size());
-      s.descending = n->arg<bool>(2);
-      note_check(s, {}, group, 0);
+      s.library = std::make_shared<LibraryStep>(group);
+      for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
+      s.first_written = s.buffers.size();
+      for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
+      if (!emulated_.empty()) note_check(s, {}, group, 0);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(false);

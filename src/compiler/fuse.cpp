@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/indexing.h"
+#include "compiler/libraries/library.h"
 #include "ir/text.h"
 #include "support/error.h"
 #include "support/hash.h"
@@ -34,7 +35,7 @@ void append_to(std::string& out, const Domain& d) {
 }
 
 std::string_view name(GroupKind kind) {
-  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "sort"};
+  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "library"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -96,7 +97,13 @@ class Fuser {
     kind_.resize(n);
     memory_.assign(n, false);
     kernel_.assign(n, -1);
-    for (Node* node : live_) kind_[node->id] = prim_of(node);
+    library_.assign(n, false);
+    for (Node* node : live_) {
+      kind_[node->id] = prim_of(node);
+      library_[node->id] = implementation_of(*node) != nullptr;
+      if (kind_[node->id] == Prim::Whole && !library_[node->id])
+        fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
+    }
     for (Value v : forced) memory_[v.node->id] = true;
   }
 
@@ -109,8 +116,8 @@ class Fuser {
 
  private:
   static bool is_heavy(Prim p) {
-    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Sort ||
-           p == Prim::Scatter || p == Prim::Convolution;
+    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
+           p == Prim::Convolution;
   }
   Prim kind(const Node* n) const { return kind_[n->id]; }
 
@@ -128,8 +135,8 @@ class Fuser {
     for (const ir::Output& o : graph_.outputs())
       if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
     for (const Node* n : live_) {
-      if (is_heavy(kind(n))) memory_[n->id] = true;
-      if (kind(n) == Prim::Sort) materialise(n->arg<Value>(0));
+      if (is_heavy(kind(n)) || library_[n->id]) memory_[n->id] = true;
+      if (library_[n->id]) n->for_each_input([&](Value v) { materialise(v); });
     }
     cost_.assign(graph_.nodes().size(), 0);
     leaves_.assign(graph_.nodes().size(), 0);
@@ -214,9 +221,13 @@ class Fuser {
         }
         case Prim::Dot: k.kind = GroupKind::Contraction; break;
         case Prim::Scan: k.kind = GroupKind::Scan; break;
-        case Prim::Sort: k.kind = GroupKind::Sort; break;
         case Prim::Scatter: k.kind = GroupKind::Scatter; break;
         default: break;
+      }
+      if (library_[n->id]) {
+        k.kind = GroupKind::Library;
+        dims = n->types[0].shape;
+        k.domain.reduced.clear();
       }
       k.domain.dims = dims;
       k.domain.reduced.resize(dims.size(), false);
@@ -562,7 +573,8 @@ class Fuser {
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<Prim> kind_;
-  std::vector<bool> memory_;  // by node id: its results are values in memory
+  std::vector<bool> memory_;   // by node id: its results are values in memory
+  std::vector<bool> library_;  // a library computes it
   std::vector<int> cost_, leaves_, kernel_;
   std::vector<Kernel> kernels_;
   std::unordered_map<const Node*, std::vector<int>> readers_;

@@ -78,7 +78,7 @@ std::vector<Lowered> lower(const Group& group, const Schedule& schedule, const M
     case GroupKind::Contraction: lower_contraction(group, schedule, machine, out); break;
     case GroupKind::Scan: lower_scan(group, schedule, machine, out); break;
     case GroupKind::Scatter: lower_scatter(group, schedule, machine, out); break;
-    case GroupKind::Sort: break;  // a library's: see library.h
+    case GroupKind::Library: break;  // see libraries/
   }
   return out;
 }

@@ -14,6 +14,7 @@
 #include "runtime/cuda/device.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "transforms/complex.h"
 
 namespace brasa::compiler {
 
@@ -23,6 +24,8 @@ using ir::Value;
 namespace {
 
 constexpr GraphPass kAlgebra[] = {
+    {"complex", false,
+     [](Primitives& p, const PassContext& c) { p.graph = transforms::split_complex(*p.graph, c.facts); }},
     {"simplify", true, simplify},
 };
 
@@ -45,6 +48,18 @@ Machine machine_for(const CompileOptions& options) {
   Machine machine = machine_of(target, options.threads ? options.threads : runtime::thread_count());
   BRASA_CHECK(machine.gpu || options.device == "cpu", "device 'cuda' does not run code for ", target);
   return machine;
+}
+
+// Complex outputs are pairs of real numbers by then.
+std::vector<std::vector<ir::Expr>> real_strides(const Graph& graph, std::vector<std::vector<ir::Expr>> strides) {
+  size_t fresh = 0;
+  for (const ir::Output& o : graph.outputs()) {
+    if (!o.check.empty() || o.into >= 0) continue;
+    if (fresh < strides.size() && is_complex(type_of(o.value).dtype))
+      strides[fresh] = transforms::strides_of_parts(strides[fresh]);
+    ++fresh;
+  }
+  return strides;
 }
 
 std::string key_of(const Group& g) {
@@ -80,7 +95,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
   FusedGraph fused;
   passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory); }, [&] { return str(fused); });
   passes.run(
-      "plan", "plan", [&] { out.plan = plan(*p.graph, std::move(fused), options.output_strides); },
+      "plan", "plan", [&] { out.plan = plan(*p.graph, std::move(fused), real_strides(graph, options.output_strides)); },
       [&] { return str(out.plan); });
 
   // How each distinct group runs.

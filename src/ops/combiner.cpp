@@ -52,6 +52,15 @@ double combine(Combiner c, double a, double b) {
   }
 }
 
+std::complex<double> combine(Combiner c, std::complex<double> a, std::complex<double> b) {
+  switch (c) {
+    case Combiner::Replace: return b;
+    case Combiner::Add: return a + b;
+    case Combiner::Mul: return a * b;
+    default: fail_internal(str("no combiner '", name(c), "' of complex numbers"));
+  }
+}
+
 int64_t combine(Combiner c, int64_t a, int64_t b) {
   auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
   switch (c) {

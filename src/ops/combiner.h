@@ -27,6 +27,7 @@ Number identity(Combiner c, DType t);
 inline Number identity(std::string_view combiner, DType t) { return identity(combiner_of(combiner), t); }
 
 double combine(Combiner c, double a, double b);
+std::complex<double> combine(Combiner c, std::complex<double> a, std::complex<double> b);
 /// In 64 bits, wrapping.
 int64_t combine(Combiner c, int64_t a, int64_t b);
 

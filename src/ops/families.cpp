@@ -29,6 +29,7 @@ void add_families(Table& t) {
   add_contraction_primitives(t);
   add_arithmetic(t);
   add_math(t);
+  add_complex(t);
   add_bitwise(t);
   add_comparison(t);
   add_activation(t);
@@ -50,11 +51,13 @@ void add_families(Table& t) {
   add_loss(t);
   add_nll(t);
   add_view(t);
+  add_slicing(t);
   add_movement(t);
   add_padding(t);
   add_indexing(t);
   add_scatter(t);
   add_contraction(t);
+  add_einsum(t);
   add_convolution(t);
   add_pooling(t);
   add_fold(t);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/algebra.h"
+#include "ops/complex.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -130,7 +131,7 @@ void add_signs(Table& t) {
       .samples({{floats(3, 5)}});
   t.op("aten::abs(Tensor self) -> Tensor")
       .doc("|self|; its derivative at 0 is 0.")
-      .composed([](Value x) { return abs(x); })
+      .composed([](Value x) { return magnitude(x); })
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
   t.alias("aten::absolute", "aten::abs");
   t.op("aten::sign(Tensor self) -> Tensor")
@@ -405,7 +406,7 @@ void add_classes(Table& t) {
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isreal(Tensor self) -> Tensor")
       .doc("Has it no imaginary part?")
-      .composed([](Value x) { return all_of(true, x); })
+      .composed([](Value x) { return is_complex(dtype_of(x)) ? eq(imag(x), 0) : all_of(true, x); })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
       .doc("NaN becomes nan (0), the infinities posinf and neginf (the dtype's limits).")

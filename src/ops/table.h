@@ -91,7 +91,7 @@ enum class Kind : uint8_t {
   Reduce,
   ArgReduce,
   Scan,
-  Sort,
+  Whole,  // each result depends on whole operands: a function computes it, no loops (compiler/libraries)
   Dot,
   Convolution,
 };

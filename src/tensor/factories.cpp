@@ -12,11 +12,6 @@
 namespace brasa {
 namespace {
 
-Tensor finish(Tensor t, const TensorOptions& options) {
-  impl_of(t)->inference = InferenceMode::is_enabled();
-  return eager::with_options(std::move(t), options);
-}
-
 void check_sizes(IntArrayRef sizes) {
   for (int64_t s : sizes)
     BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
@@ -26,7 +21,7 @@ void check_sizes(IntArrayRef sizes) {
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat>) {
   check_sizes(sizes);
-  return finish(make_tensor({sizes.data(), sizes.size()}, options.dtype()), options);
+  return eager::with_options(make_tensor({sizes.data(), sizes.size()}, options.dtype()), options);
 }
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
@@ -34,14 +29,15 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions
   BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
               " strides");
   for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
-  return finish(make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, options.dtype()), options);
+  return eager::with_options(
+      make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, options.dtype()), options);
 }
 
 Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
   const TensorImpl* impl = checked_impl(self);
   DType t = options.dtype_opt().value_or(impl->dtype);
   bool keep = (!format || *format == MemoryFormat::Preserve) && is_dense(impl->sizes, impl->strides);
-  return finish(keep ? make_tensor(impl->sizes, impl->strides, t) : make_tensor(impl->sizes, t), options);
+  return eager::with_options(keep ? make_tensor(impl->sizes, impl->strides, t) : make_tensor(impl->sizes, t), options);
 }
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
@@ -52,7 +48,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
   Sizes s(std::span(sizes.data(), sizes.size())), st(std::span(strides.data(), strides.size()));
   auto bytes = static_cast<size_t>(extent_of(s, st) * size_of(t));
   StorageRef storage(Storage::borrow(data, bytes, std::move(deleter)));
-  return finish(make_tensor(std::move(storage), t, std::move(s), std::move(st), 0), options);
+  return eager::with_options(make_tensor(std::move(storage), t, std::move(s), std::move(st), 0), options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   return from_blob(data, sizes, strides, std::function<void(void*)>(), options);
@@ -98,7 +94,7 @@ void write_element(void* at, DType t, const Scalar& v) {
 Tensor scalar_tensor(const Scalar& value, const TensorOptions& options) {
   Tensor t = make_tensor({}, options.dtype());
   write_element(impl_of(t)->storage->data(), t.scalar_type(), value);
-  return finish(std::move(t), options);
+  return eager::with_options(std::move(t), options);
 }
 
 namespace detail {
@@ -139,7 +135,7 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
     write_element(at, t.scalar_type(), v);
     at += step;
   }
-  return finish(std::move(t), options);
+  return eager::with_options(std::move(t), options);
 }
 
 }  // namespace detail

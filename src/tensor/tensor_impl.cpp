@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include <brasa/autograd.h>
+
 #include "runtime/cpu/allocator.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
@@ -118,6 +120,7 @@ Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
     impl->strides[d] = n;
     n *= std::max<int64_t>(sizes[d], 1);
   }
+  impl->inference = InferenceMode::is_enabled();
   impl->numel = product(impl->sizes);
   impl->storage = StorageRef(Storage::make(static_cast<size_t>(impl->numel * size_of(dtype))));
   return out;
@@ -136,6 +139,7 @@ Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, 
   impl->sizes = std::move(sizes);
   impl->strides = std::move(strides);
   impl->offset = offset;
+  impl->inference = InferenceMode::is_enabled();
   impl->refresh();
   return Tensor(impl);
 }

@@ -227,6 +227,28 @@ TEST(DynamicModels, TrainingStepOfATransformerBlock) {
       3, false);
 }
 
+// The forward pass alone is compiled; loss and backward are outside.
+TEST(DynamicModels, BackwardOutside) {
+  Block eager, compiled;
+  same_parameters(*compiled, *eager);
+  auto g = compile([&](const Tensor& x) { return compiled->forward(x); });
+  int i = 0;
+  for (int64_t n : kBatches) {
+    Tensor a = fresh({n, 4 + i % 3, 8}).requires_grad_(), b = a.detach().clone().requires_grad_();
+    ++i;
+    eager->zero_grad();
+    compiled->zero_grad();
+    (eager->forward(a) * a).sum().backward();
+    Tensor out = g(b);
+    EXPECT_EQ(out.grad_fn()->next_edges().at(0).function->name(), "CompiledBackward") << n;
+    (out * b).sum().backward();
+    EXPECT_TRUE(allclose(b.grad(), a.grad(), 1e-4, 1e-5)) << n;
+    auto p = eager->parameters(), q = compiled->parameters();
+    for (size_t k = 0; k < p.size(); ++k) EXPECT_TRUE(allclose(q[k].grad(), p[k].grad(), 1e-3, 1e-4)) << n << " " << k;
+  }
+  EXPECT_LE(g.explain().graphs.size(), 3u) << g.explain().str();
+}
+
 TEST(DynamicModels, AScheduledLearningRate) {
   train(mlp(), mlp(), adamw, [](int) { return std::pair{fresh({8, 6}), fresh({8, 3})}; }, 3, true);
 }

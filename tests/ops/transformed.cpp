@@ -150,10 +150,11 @@ TEST_P(Transformed, ManyCallsAtOnceAreALoop) {
           ASSERT_EQ(got[o].shape, shape);
           ASSERT_EQ(got[o].dtype, want[o].dtype);
           for (int64_t i = 0; i < want[o].numel(); ++i) {
-            double a = ops::get(want[o], i), b = ops::get(got[o], k * want[o].numel() + i);
-            if (std::isnan(a) && std::isnan(b)) continue;
-            double bound = is_floating(want[o].dtype) ? 1e-5 * (1 + std::fabs(a)) : 0;
-            ASSERT_TRUE(a == b || std::fabs(a - b) <= bound)
+            std::complex<double> a = ops::get_complex(want[o], i),
+                                 b = ops::get_complex(got[o], k * want[o].numel() + i);
+            if (std::isnan(a.real()) && std::isnan(b.real())) continue;
+            double bound = is_integral(want[o].dtype, true) ? 0 : 1e-5 * (1 + std::abs(a));
+            ASSERT_TRUE(a == b || std::abs(a - b) <= bound)
                 << "call " << k << ", output " << o << ", element " << i << " is " << b << ", expected " << a;
           }
         }

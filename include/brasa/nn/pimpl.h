@@ -15,6 +15,9 @@ struct ModuleHolderIndicator {};
 
 template <class T>
 inline constexpr bool is_module_holder = std::is_base_of_v<detail::ModuleHolderIndicator, std::decay_t<T>>;
+template <class T, class Contained>
+inline constexpr bool is_holder_of =
+    requires { requires std::is_same_v<typename std::decay_t<T>::ContainedType, Contained>; };
 
 /// A module by shared reference that reads like a value: `Linear fc(2, 3); fc(x); fc->weight`. `Linear fc{nullptr}` is empty.
 template <class Contained>
@@ -25,7 +28,7 @@ class ModuleHolder : detail::ModuleHolderIndicator {
   ModuleHolder() : impl_(default_construct()) {}
   ModuleHolder(std::nullptr_t) : impl_(nullptr) {}  // NOLINT
   template <class Head, class... Tail>
-    requires(!(is_module_holder<Head> && sizeof...(Tail) == 0) &&
+    requires(!(is_holder_of<Head, Contained> && sizeof...(Tail) == 0) &&
              !(std::is_convertible_v<Head, std::shared_ptr<Contained>> && sizeof...(Tail) == 0))
   explicit ModuleHolder(Head&& head, Tail&&... tail)
       : impl_(std::make_shared<Contained>(std::forward<Head>(head), std::forward<Tail>(tail)...)) {}

@@ -2,6 +2,7 @@
 
 #include "ops/algebra.h"
 #include "ops/combiner.h"
+#include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -42,7 +43,8 @@ Value dot_transposed(size_t i, const Node& n, Value ct) {
   auto batch = static_cast<int64_t>(mine.batch.size());
   int64_t a_free = batch, b_free = batch + static_cast<int64_t>(ra.free.size());
   Dims ct_contract = i == 0 ? counted(b_free, rb.free.size()) : counted(a_free, ra.free.size());
-  Value r = prim::dot_general(ct, i == 0 ? b : a, ct_contract, other.free, counted(0, mine.batch.size()), other.batch);
+  Value r =
+      prim::dot_general(ct, conj(i == 0 ? b : a), ct_contract, other.free, counted(0, mine.batch.size()), other.batch);
   // r: batch, my free, then the other's contracted dimensions in the order of their position there.
   Dims remaining = other.contract;
   std::sort(remaining.begin(), remaining.end());
@@ -75,7 +77,7 @@ std::vector<Array> dot_eval(const Node& n, std::span<const Array* const> in) {
       }
       for (int64_t f : ra.free) pa += at[d++] * sa[f];
       for (int64_t f : rb.free) pb += at[d++] * sb[f];
-      double sum = 0;
+      std::complex<double> sum = 0;
       int64_t int_sum = 0;
       Dims k(inner.size());
       if (!empty) do {
@@ -87,9 +89,9 @@ std::vector<Array> dot_eval(const Node& n, std::span<const Array* const> in) {
           if (by_int(a.dtype))
             int_sum = combine(Combiner::Add, int_sum, combine(Combiner::Mul, get_int(a, qa), get_int(b, qb)));
           else
-            sum += get(a, qa) * get(b, qb);
+            sum += is_complex(a.dtype) ? get_complex(a, qa) * get_complex(b, qb) : get(a, qa) * get(b, qb);
         } while (next_index(k, inner));
-      by_int(a.dtype) ? set_int(out, i, int_sum) : set(out, i, sum);
+      by_int(a.dtype) ? set_int(out, i, int_sum) : set_complex(out, i, sum);
       ++i;
     } while (next_index(at, out.shape));
   return {std::move(out)};
@@ -149,7 +151,7 @@ Value exchange_grouped(Value v, Expr groups) {
 // With respect to x: the cotangent, spread by the stride, convolved with the flipped kernel whose inputs and outputs are
 // exchanged. With respect to w: x convolved with the cotangent as kernel, batch taking the place of the features.
 Value convolution_transposed(size_t i, const Node& n, Value ct) {
-  Value x = n.arg<Value>(0), w = n.arg<Value>(1);
+  Value x = conj(n.arg<Value>(0)), w = conj(n.arg<Value>(1));
   Convolution c(n.args);
   size_t spatial = c.stride.size();
   std::vector<Expr> low(spatial), high(spatial);
@@ -235,7 +237,7 @@ std::vector<Array> convolution_eval(const Node& n, std::span<const Array* const>
   int64_t i = 0;
   bool empty = std::find(kernel.begin(), kernel.end(), 0) != kernel.end();
   if (out.numel() > 0) do {
-      double sum = 0;
+      std::complex<double> sum = 0;
       int64_t int_sum = 0;
       int64_t group = at[1] / per_group;
       for (int64_t c = 0; c < channels; ++c) {
@@ -253,10 +255,10 @@ std::vector<Array> convolution_eval(const Node& n, std::span<const Array* const>
             if (by_int(x.dtype))
               int_sum = combine(Combiner::Add, int_sum, combine(Combiner::Mul, get_int(x, px), get_int(w, pw)));
             else
-              sum += get(x, px) * get(w, pw);
+              sum += is_complex(x.dtype) ? get_complex(x, px) * get_complex(w, pw) : get(x, px) * get(w, pw);
           } while (next_index(k, kernel));
       }
-      by_int(x.dtype) ? set_int(out, i, int_sum) : set(out, i, sum);
+      by_int(x.dtype) ? set_int(out, i, int_sum) : set_complex(out, i, sum);
       ++i;
     } while (next_index(at, out.shape));
   return {std::move(out)};

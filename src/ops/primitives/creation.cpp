@@ -49,7 +49,9 @@ namespace prim {
 Value full(const Number& value, const Shape& shape, DType dtype) {
   // One spelling for each constant, so that equal ones are one node.
   Arg literal = value.arg();
-  if (is_floating(dtype))
+  if (is_complex(dtype))
+    literal = Arg(value.as_complex());
+  else if (is_floating(dtype))
     literal = Arg(value.as_double());
   else if (dtype == DType::Bool)
     literal = Arg(!value.is(0));

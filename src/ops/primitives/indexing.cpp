@@ -152,18 +152,20 @@ void add_indexing_primitives(Table& t) {
         Combiner how = combiner_of(n.arg<std::string>(4));
         // Reduced floats accumulate in double, and are rounded when all updates are in.
         Array wide = out;
-        if (is_floating(out.dtype)) {
-          wide = make_array(DType::Float64, out.shape);
-          for (int64_t i = 0; i < out.numel(); ++i) set(wide, i, get(out, i));
+        if (!by_int(out.dtype)) {
+          wide = make_array(is_complex(out.dtype) ? DType::Complex128 : DType::Float64, out.shape);
+          for (int64_t i = 0; i < out.numel(); ++i) set_complex(wide, i, get_complex(out, i));
         }
         each_gathered(out.shape, in.subspan(1, in.size() - 2), int_list(n.arg(3)), [&](int64_t x, int64_t i) {
           if (by_int(out.dtype))
             set_int(wide, x, combine(how, get_int(wide, x), get_int(updates, i)));
+          else if (is_complex(out.dtype))
+            set_complex(wide, x, combine(how, get_complex(wide, x), get_complex(updates, i)));
           else
             set(wide, x, combine(how, get(wide, x), get(updates, i)));
         });
         for (int64_t i = 0; i < out.numel(); ++i)
-          by_int(out.dtype) ? set_int(out, i, get_int(wide, i)) : set(out, i, get(wide, i));
+          by_int(out.dtype) ? set_int(out, i, get_int(wide, i)) : set_complex(out, i, get_complex(wide, i));
         return std::vector<Array>{std::move(out)};
       })
       .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <complex>
+
 #include "ops/table.h"
 
 // What primitives' evaluations are written with: slow, obvious element access.
@@ -9,6 +11,10 @@ Array make_array(DType dtype, std::vector<int64_t> shape);
 /// Element i (row-major) as a double; integers beyond 2^53 lose bits, so integer code uses `get_int`.
 double get(const Array& a, int64_t i);
 int64_t get_int(const Array& a, int64_t i);
+/// Of real elements too.
+std::complex<double> get_complex(const Array& a, int64_t i);
+/// To a real dtype: its real part; to bool: is not 0.
+void set_complex(Array& a, int64_t i, std::complex<double> v);
 /// Rounds to the array's dtype; to bool: is not 0.
 void set(Array& a, int64_t i, double v);
 void set_int(Array& a, int64_t i, int64_t v);

@@ -3,6 +3,7 @@
 
 #include "ops/algebra.h"
 #include "ops/combiner.h"
+#include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -14,6 +15,9 @@ using Unary = double (*)(double);
 using UnaryInt = int64_t (*)(int64_t);
 using Binary = double (*)(double, double);
 using BinaryInt = int64_t (*)(int64_t, int64_t);
+using C = std::complex<double>;
+using UnaryComplex = C (*)(C);
+using BinaryComplex = C (*)(C, C);
 
 const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
 
@@ -32,12 +36,17 @@ std::vector<Type> bool_type(const Args& args) {
   return {t};
 }
 
-// Floating elements are computed in double and rounded once, integers in 64 bits and wrapped. A null function means that
+// Floating and complex elements are computed in double and rounded once, integers in 64 bits and wrapped. A null function means that
 // the primitive is not defined there.
-Eval unary_eval(Unary f, UnaryInt g) {
-  return [f, g](const Node& n, std::span<const Array* const> in) {
+Eval unary_eval(Unary f, UnaryInt g, UnaryComplex h) {
+  return [f, g, h](const Node& n, std::span<const Array* const> in) {
     Array out = result_array(n);
     const Array& x = *in[0];
+    if (is_complex(x.dtype)) {
+      BRASA_CHECK(h, n.op->name(), " is not defined for ", name(x.dtype));
+      for (int64_t i = 0; i < out.numel(); ++i) set_complex(out, i, h(get_complex(x, i)));
+      return std::vector<Array>{std::move(out)};
+    }
     bool integer = by_int(x.dtype);
     BRASA_CHECK(integer ? g != nullptr : f != nullptr, n.op->name(), " is not defined for ", name(x.dtype));
     for (int64_t i = 0; i < out.numel(); ++i) integer ? set_int(out, i, g(get_int(x, i))) : set(out, i, f(get(x, i)));
@@ -45,10 +54,15 @@ Eval unary_eval(Unary f, UnaryInt g) {
   };
 }
 
-Eval binary_eval(Binary f, BinaryInt g) {
-  return [f, g](const Node& n, std::span<const Array* const> in) {
+Eval binary_eval(Binary f, BinaryInt g, BinaryComplex h) {
+  return [f, g, h](const Node& n, std::span<const Array* const> in) {
     Array out = result_array(n);
     const Array &x = *in[0], &y = *in[1];
+    if (is_complex(x.dtype)) {
+      BRASA_CHECK(h, n.op->name(), " is not defined for ", name(x.dtype));
+      for (int64_t i = 0; i < out.numel(); ++i) set_complex(out, i, h(get_complex(x, i), get_complex(y, i)));
+      return std::vector<Array>{std::move(out)};
+    }
     bool integer = by_int(x.dtype);
     BRASA_CHECK(integer ? g != nullptr : f != nullptr, n.op->name(), " is not defined for ", name(x.dtype));
     for (int64_t i = 0; i < out.numel(); ++i)
@@ -59,8 +73,8 @@ Eval binary_eval(Binary f, BinaryInt g) {
 
 using UnaryPartial = Value (*)(Value x, Value out);
 
-void unary(Table& t, const char* name, int work, Unary f, UnaryInt g, UnaryPartial partial) {
-  auto row = t.prim(str(name, "(Tensor x) -> Tensor")).pointwise(work).type(same_type).eval(unary_eval(f, g));
+void unary(Table& t, const char* name, int work, Unary f, UnaryInt g, UnaryPartial partial, UnaryComplex h = nullptr) {
+  auto row = t.prim(str(name, "(Tensor x) -> Tensor")).pointwise(work).type(same_type).eval(unary_eval(f, g, h));
   if (partial)
     row.partial([partial](size_t, std::span<const Value> in, Value out) { return partial(in[0], out); });
   else
@@ -69,9 +83,10 @@ void unary(Table& t, const char* name, int work, Unary f, UnaryInt g, UnaryParti
 
 using BinaryPartial = Value (*)(size_t operand, Value a, Value b, Value out);
 
-RowBuilder binary(Table& t, const char* name, int work, Binary f, BinaryInt g, BinaryPartial partial) {
+RowBuilder binary(Table& t, const char* name, int work, Binary f, BinaryInt g, BinaryPartial partial,
+                  BinaryComplex h = nullptr) {
   auto row =
-      t.prim(str(name, "(Tensor a, Tensor b) -> Tensor")).pointwise(work).type(same_type).eval(binary_eval(f, g));
+      t.prim(str(name, "(Tensor a, Tensor b) -> Tensor")).pointwise(work).type(same_type).eval(binary_eval(f, g, h));
   if (partial)
     row.partial([partial](size_t i, std::span<const Value> in, Value out) { return partial(i, in[0], in[1], out); });
   else
@@ -79,13 +94,20 @@ RowBuilder binary(Table& t, const char* name, int work, Binary f, BinaryInt g, B
   return row;
 }
 
-RowBuilder comparison(Table& t, const char* name, Binary f, BinaryInt g) {
+RowBuilder comparison(Table& t, const char* name, Binary f, BinaryInt g, bool complex = false) {
   return t.prim(str(name, "(Tensor a, Tensor b) -> Tensor"))
       .pointwise()
       .type(bool_type)
       .no_gradient()
-      .eval([f, g](const Node& n, std::span<const Array* const> in) {
+      .eval([f, g, complex](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
+        if (is_complex(in[0]->dtype)) {
+          BRASA_CHECK(complex, n.op->name(), " is not defined for ", brasa::name(in[0]->dtype));
+          bool equal = g(0, 0) != 0;
+          for (int64_t i = 0; i < out.numel(); ++i)
+            set_int(out, i, (get_complex(*in[0], i) == get_complex(*in[1], i)) == equal);
+          return std::vector<Array>{std::move(out)};
+        }
         bool integer = by_int(in[0]->dtype);
         for (int64_t i = 0; i < out.numel(); ++i)
           set_int(out, i, integer ? g(get_int(*in[0], i), get_int(*in[1], i)) : f(get(*in[0], i), get(*in[1], i)) != 0);
@@ -143,6 +165,11 @@ Value trigamma(Value x) {
   return where(low, s * s - r, r);
 }
 
+// By the formula alone: what a product of infinities is, its parts say.
+C complex_product(C a, C b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
 int64_t int_pow(int64_t a, int64_t e) {
   if (e < 0) return a == 1 ? 1 : a == -1 ? (e & 1 ? -1 : 1) : 0;
   uint64_t r = 1, base = static_cast<uint64_t>(a);
@@ -157,7 +184,7 @@ void add_unary(Table& t) {
   constexpr double two_over_sqrt_pi = 1.1283791670955126;
   constexpr double ln2 = 0.69314718055994531, ln10 = 2.3025850929940457;
   unary(t, "neg", 1, [](double x) { return -x; }, [](int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); },
-        [](Value x, Value) { return constant_like(x, -1); });
+        [](Value x, Value) { return constant_like(x, -1); }, [](C z) { return -z; });
   unary(t, "abs", 1, [](double x) { return std::fabs(x); },
         [](int64_t x) { return x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x; },
         [](Value x, Value) { return prim::unary("sign", x); });
@@ -169,29 +196,29 @@ void add_unary(Table& t) {
   unary(t, "ceil", 1, [](double x) { return std::ceil(x); }, same, flat);
   unary(t, "round", 1, [](double x) { return std::nearbyint(x); }, same, flat);
   unary(t, "trunc", 1, [](double x) { return std::trunc(x); }, same, flat);
-  unary(t, "exp", 10, [](double x) { return std::exp(x); }, nullptr, [](Value, Value y) { return y; });
-  unary(t, "exp2", 8, [](double x) { return std::exp2(x); }, nullptr, [](Value, Value y) { return y * ln2; });
-  unary(t, "expm1", 12, [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; });
-  unary(t, "log", 12, [](double x) { return std::log(x); }, nullptr, [](Value x, Value) { return 1 / x; });
-  unary(t, "log2", 12, [](double x) { return std::log2(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln2); });
-  unary(t, "log10", 12, [](double x) { return std::log10(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln10); });
-  unary(t, "log1p", 14, [](double x) { return std::log1p(x); }, nullptr, [](Value x, Value) { return 1 / (x + 1); });
-  unary(t, "sin", 14, [](double x) { return std::sin(x); }, nullptr, [](Value x, Value) { return cos(x); });
-  unary(t, "cos", 14, [](double x) { return std::cos(x); }, nullptr, [](Value x, Value) { return -sin(x); });
-  unary(t, "tan", 20, [](double x) { return std::tan(x); }, nullptr, [](Value, Value y) { return 1 + y * y; });
-  unary(t, "asin", 16, [](double x) { return std::asin(x); }, nullptr, [](Value x, Value) { return rsqrt(1 - x * x); });
-  unary(t, "acos", 16, [](double x) { return std::acos(x); }, nullptr, [](Value x, Value) { return -rsqrt(1 - x * x); });
-  unary(t, "atan", 16, [](double x) { return std::atan(x); }, nullptr, [](Value x, Value) { return 1 / (x * x + 1); });
+  unary(t, "exp", 10, [](double x) { return std::exp(x); }, nullptr, [](Value, Value y) { return y; }, [](C z) { return std::exp(z); });
+  unary(t, "exp2", 8, [](double x) { return std::exp2(x); }, nullptr, [](Value, Value y) { return y * ln2; }, [](C z) { return std::exp(z * M_LN2); });
+  unary(t, "expm1", 12, [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; }, [](C z) { return std::exp(z) - 1.0; });
+  unary(t, "log", 12, [](double x) { return std::log(x); }, nullptr, [](Value x, Value) { return 1 / x; }, [](C z) { return std::log(z); });
+  unary(t, "log2", 12, [](double x) { return std::log2(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln2); }, [](C z) { return std::log(z) / M_LN2; });
+  unary(t, "log10", 12, [](double x) { return std::log10(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln10); }, [](C z) { return std::log10(z); });
+  unary(t, "log1p", 14, [](double x) { return std::log1p(x); }, nullptr, [](Value x, Value) { return 1 / (x + 1); }, [](C z) { return std::log(1.0 + z); });
+  unary(t, "sin", 14, [](double x) { return std::sin(x); }, nullptr, [](Value x, Value) { return cos(x); }, [](C z) { return std::sin(z); });
+  unary(t, "cos", 14, [](double x) { return std::cos(x); }, nullptr, [](Value x, Value) { return -sin(x); }, [](C z) { return std::cos(z); });
+  unary(t, "tan", 20, [](double x) { return std::tan(x); }, nullptr, [](Value, Value y) { return 1 + y * y; }, [](C z) { return std::tan(z); });
+  unary(t, "asin", 16, [](double x) { return std::asin(x); }, nullptr, [](Value x, Value) { return rsqrt(1 - x * x); }, [](C z) { return std::asin(z); });
+  unary(t, "acos", 16, [](double x) { return std::acos(x); }, nullptr, [](Value x, Value) { return -rsqrt(1 - x * x); }, [](C z) { return std::acos(z); });
+  unary(t, "atan", 16, [](double x) { return std::atan(x); }, nullptr, [](Value x, Value) { return 1 / (x * x + 1); }, [](C z) { return std::atan(z); });
   unary(t, "sinh", 16, [](double x) { return std::sinh(x); }, nullptr,
-        [](Value x, Value) { return prim::unary("cosh", x); });
+        [](Value x, Value) { return prim::unary("cosh", x); }, [](C z) { return std::sinh(z); });
   unary(t, "cosh", 16, [](double x) { return std::cosh(x); }, nullptr,
-        [](Value x, Value) { return prim::unary("sinh", x); });
-  unary(t, "tanh", 14, [](double x) { return std::tanh(x); }, nullptr, [](Value, Value y) { return 1 - y * y; });
-  unary(t, "asinh", 20, [](double x) { return std::asinh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x + 1); });
-  unary(t, "acosh", 20, [](double x) { return std::acosh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x - 1); });
-  unary(t, "atanh", 20, [](double x) { return std::atanh(x); }, nullptr, [](Value x, Value) { return 1 / (1 - x * x); });
-  unary(t, "sqrt", 4, [](double x) { return std::sqrt(x); }, nullptr, [](Value, Value y) { return 0.5 / y; });
-  unary(t, "rsqrt", 4, [](double x) { return 1 / std::sqrt(x); }, nullptr, [](Value, Value y) { return -0.5 * (y * y * y); });
+        [](Value x, Value) { return prim::unary("sinh", x); }, [](C z) { return std::cosh(z); });
+  unary(t, "tanh", 14, [](double x) { return std::tanh(x); }, nullptr, [](Value, Value y) { return 1 - y * y; }, [](C z) { return std::tanh(z); });
+  unary(t, "asinh", 20, [](double x) { return std::asinh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x + 1); }, [](C z) { return std::asinh(z); });
+  unary(t, "acosh", 20, [](double x) { return std::acosh(x); }, nullptr, [](Value x, Value) { return rsqrt(x * x - 1); }, [](C z) { return std::acosh(z); });
+  unary(t, "atanh", 20, [](double x) { return std::atanh(x); }, nullptr, [](Value x, Value) { return 1 / (1 - x * x); }, [](C z) { return std::atanh(z); });
+  unary(t, "sqrt", 4, [](double x) { return std::sqrt(x); }, nullptr, [](Value, Value y) { return 0.5 / y; }, [](C z) { return std::sqrt(z); });
+  unary(t, "rsqrt", 4, [](double x) { return 1 / std::sqrt(x); }, nullptr, [](Value, Value y) { return -0.5 * (y * y * y); }, [](C z) { return 1.0 / std::sqrt(z); });
   unary(t, "erf", 16, [](double x) { return std::erf(x); }, nullptr,
         [](Value x, Value) { return two_over_sqrt_pi * exp(-(x * x)); });
   unary(t, "erfc", 20, [](double x) { return std::erfc(x); }, nullptr,
@@ -217,17 +244,17 @@ void add_unary(Table& t) {
 void add_binary(Table& t) {
   binary(t, "add", 1, [](double a, double b) { return a + b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
-         [](size_t, Value a, Value, Value) { return constant_like(a, 1); }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a + b; }).commutative();
+         [](size_t, Value a, Value, Value) { return constant_like(a, 1); }, [](C a, C b) { return a + b; }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a + b; }).commutative();
   binary(t, "sub", 1, [](double a, double b) { return a - b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); },
-         [](size_t i, Value a, Value, Value) { return constant_like(a, i == 0 ? 1 : -1); }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a - b; });
+         [](size_t i, Value a, Value, Value) { return constant_like(a, i == 0 ? 1 : -1); }, [](C a, C b) { return a - b; }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a - b; });
   binary(t, "mul", 1, [](double a, double b) { return a * b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
-         [](size_t i, Value a, Value b, Value) { return i == 0 ? b : a; }).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a * b; }).commutative();
+         [](size_t i, Value a, Value b, Value) { return i == 0 ? b : a; }, complex_product).symbolic([](Expr a, Expr b) -> std::optional<Expr> { return a * b; }).commutative();
   // Integer division truncates; by 0 it gives 0, so that no kernel traps.
   binary(t, "div", 4, [](double a, double b) { return a / b; },
          [](int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b; },
-         [](size_t i, Value, Value b, Value out) { return i == 0 ? 1 / b : -(out / b); }).symbolic([](Expr a, Expr b) -> std::optional<Expr> {
+         [](size_t i, Value, Value b, Value out) { return i == 0 ? 1 / b : -(out / b); }, [](C a, C b) { return a / b; }).symbolic([](Expr a, Expr b) -> std::optional<Expr> {
     if (a->min < 0 || b->min < 1) return std::nullopt;  // truncation is the floor where nothing is negative
     return ir::floordiv(a, b);
   });
@@ -242,7 +269,7 @@ void add_binary(Table& t) {
     // d/da a^b = b a^(b-1), and 0 for b = 0; d/db a^b = a^b ln a, and 0 for a = 0 with b >= 0.
     if (i == 0) return where(eq(b, 0), zero(a), b * pointwise("pow", a, b - 1));
     return where(logical_and(eq(a, 0), ge(b, 0)), zero(a), out * log(a));
-  });
+  }, [](C a, C b) { return std::pow(a, b); });
   binary(t, "atan2", 20, [](double a, double b) { return std::atan2(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
     Value r = 1 / (a * a + b * b);
     return i == 0 ? b * r : -(a * r);
@@ -263,8 +290,8 @@ void add_binary(Table& t) {
   binary(t, "bit_and", 1, nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr).commutative();
   binary(t, "bit_or", 1, nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr).commutative();
   binary(t, "bit_xor", 1, nullptr, [](int64_t a, int64_t b) { return a ^ b; }, nullptr).commutative();
-  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); }).commutative();
-  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); }).commutative();
+  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); }, true).commutative();
+  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); }, true).commutative();
   comparison(t, "lt", [](double a, double b) { return double(a < b); }, [](int64_t a, int64_t b) { return int64_t(a < b); });
   comparison(t, "le", [](double a, double b) { return double(a <= b); }, [](int64_t a, int64_t b) { return int64_t(a <= b); });
   comparison(t, "gt", [](double a, double b) { return double(a > b); }, [](int64_t a, int64_t b) { return int64_t(a > b); });
@@ -276,7 +303,7 @@ void add_binary(Table& t) {
 Eval shift_eval(bool left) {
   return [left](const Node& n, std::span<const Array* const> in) {
     Array out = result_array(n);
-    BRASA_CHECK(by_int(out.dtype), n.op->name(), " is not defined for ", name(out.dtype));
+    BRASA_CHECK(is_integral(out.dtype), n.op->name(), " is not defined for ", name(out.dtype));
     int64_t width = 8 * size_of(out.dtype);
     for (int64_t i = 0; i < out.numel(); ++i) {
       int64_t a = get_int(*in[0], i), b = get_int(*in[1], i);
@@ -287,6 +314,21 @@ Eval shift_eval(bool left) {
                   : left  ? static_cast<int64_t>(static_cast<uint64_t>(a) << b)
                           : a >> b;
       set_int(out, i, r);
+    }
+    return std::vector<Array>{std::move(out)};
+  };
+}
+
+std::vector<Type> part_type(const Args& args) {
+  BRASA_ASSERT(is_complex(operand(args, 0).dtype), "a part of ", operand(args, 0));
+  return {{real_part_of(operand(args, 0).dtype), operand(args, 0).shape, false}};
+}
+Eval part_eval(bool imaginary) {
+  return [imaginary](const Node& n, std::span<const Array* const> in) {
+    Array out = result_array(n);
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      C z = get_complex(*in[0], i);
+      set(out, i, imaginary ? z.imag() : z.real());
     }
     return std::vector<Array>{std::move(out)};
   };
@@ -333,13 +375,42 @@ void add_others(Table& t) {
         Array out = result_array(n);
         const Array& x = *in[0];
         for (int64_t i = 0; i < out.numel(); ++i)
-          by_int(x.dtype) ? set_int(out, i, get_int(x, i)) : set(out, i, get(x, i));
+          if (is_complex(x.dtype))
+            set_complex(out, i, get_complex(x, i));
+          else
+            by_int(x.dtype) ? set_int(out, i, get_int(x, i)) : set(out, i, get(x, i));
         return std::vector<Array>{std::move(out)};
       })
       .transposed([](size_t, const Node& n, Value ct) {
         DType from = dtype_of(n.arg<Value>(0));
         return is_floating(from) || is_complex(from) ? convert(ct, from) : Value{};
       });
+  t.prim("real(Tensor x) -> Tensor")
+      .doc("The real part of a complex number.")
+      .pointwise()
+      .type(part_type)
+      .eval(part_eval(false))
+      .transposed([](size_t, const Node&, Value ct) { return complex(ct, zero(ct)); });
+  t.prim("imag(Tensor x) -> Tensor")
+      .doc("The imaginary part of a complex number.")
+      .pointwise()
+      .type(part_type)
+      .eval(part_eval(true))
+      .transposed([](size_t, const Node&, Value ct) { return complex(zero(ct), ct); });
+  t.prim("complex(Tensor real, Tensor imag) -> Tensor")
+      .doc("The complex number of two parts.")
+      .pointwise()
+      .type([](const Args& args) {
+        Type t = same_type(args)[0];
+        t.dtype = complex_of(t.dtype);
+        return std::vector<Type>{t};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        Array out = result_array(n);
+        for (int64_t i = 0; i < out.numel(); ++i) set_complex(out, i, {get(*in[0], i), get(*in[1], i)});
+        return std::vector<Array>{std::move(out)};
+      })
+      .transposed([](size_t i, const Node&, Value ct) { return i == 0 ? real(ct) : imag(ct); });
   t.prim("bitcast(Tensor x, ScalarType dtype) -> Tensor")
       .doc("The same bits as another dtype of the same width.")
       .pointwise()
@@ -359,7 +430,10 @@ void add_others(Table& t) {
       .pointwise(40)
       .costly()  // ten rounds of multiplication, for a mask of few bytes
       .no_gradient()
-      .type([](const Args& args) { return std::vector<Type>{{DType::Int32, operand(args, 0).shape, false}}; })
+      .type([](const Args& args) {
+        BRASA_ASSERT(same_type(args)[0].dtype == DType::Int64, "philox of ", operand(args, 0));
+        return std::vector<Type>{{DType::Int32, operand(args, 0).shape, false}};
+      })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
         for (int64_t i = 0; i < out.numel(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "ops/algebra.h"
 #include "ops/combiner.h"
+#include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -32,7 +33,7 @@ std::vector<Value> reduce_vjp(const Node& n, std::span<const Value> cts, const s
   Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), ct = cts[0];
   std::vector<int64_t> dims = int_args(n, 1);
   const auto& how = n.arg<std::string>(2);
-  if (!is_floating(dtype_of(x))) return {Value{}};
+  if (is_integral(dtype_of(x), true)) return {Value{}};
   if (how == "add") return {spread(ct, x, dims)};
   if (how == "max" || how == "min") {
     // Elements that equal the extremum share the gradient equally, as PyTorch's amax does.
@@ -46,7 +47,7 @@ std::vector<Value> reduce_vjp(const Node& n, std::span<const Value> cts, const s
   Value others = prim::reduce(where(zero, constant_like(x, 1), x), dims, "mul");
   Value plain = spread(y, x, dims) / where(zero, constant_like(x, 1), x);
   Value lone = where(zero, spread(where(eq(zeros, 1), others, zeros_like(others)), x, dims), zeros_like(x));
-  return {spread(ct, x, dims) * where(eq(spread(zeros, x, dims), 0), plain, lone)};
+  return {spread(ct, x, dims) * conj(where(eq(spread(zeros, x, dims), 0), plain, lone))};
 }
 
 std::vector<Value> reduce_jvp(const Node& n, std::span<const Value> tangents) {
@@ -56,7 +57,7 @@ std::vector<Value> reduce_jvp(const Node& n, std::span<const Value> tangents) {
   if (how == Combiner::Add) return {sum(t, dims)};
   // The derivative by each element is its cotangent for 1.
   Value ones = constant_like(y, 1);
-  Value slope = reduce_vjp(n, std::span(&ones, 1), {true})[0];
+  Value slope = conj(reduce_vjp(n, std::span(&ones, 1), {true})[0]);
   return {sum(slope * t, dims)};
 }
 
@@ -114,8 +115,8 @@ std::vector<Value> scan_vjp(const Node& n, std::span<const Value> cts, const std
     case Combiner::Mul: {
       // Before the first zero of a line: Σ over k >= i of ct_k y_k / x_i. At it: the same with it replaced by 1. Behind it: 0.
       Zeros z = zeros_of(x, dim);
-      Value before = from_the_end(ct * y) / where(z.zero, constant_like(x, 1), x);
-      return {where(z.first, from_the_end(ct * z.healed), where(z.none_yet, before, zeros_like(x)))};
+      Value before = from_the_end(ct * conj(y)) / conj(where(z.zero, constant_like(x, 1), x));
+      return {where(z.first, from_the_end(ct * conj(z.healed)), where(z.none_yet, before, zeros_like(x)))};
     }
     default: {
       std::vector<int64_t> dims;
@@ -160,6 +161,12 @@ void add_scan(Table& t) {
                 run = k ? combine(how, run, get_int(*in[0], line[k])) : get_int(*in[0], line[k]);
                 set_int(out, line[k], run);
               }
+            } else if (is_complex(out.dtype)) {
+              std::complex<double> run = 0;
+              for (size_t k = 0; k < line.size(); ++k) {
+                run = k ? combine(how, run, get_complex(*in[0], line[k])) : get_complex(*in[0], line[k]);
+                set_complex(out, line[k], run);
+              }
             } else {
               double run = 0;
               for (size_t k = 0; k < line.size(); ++k) {
@@ -175,7 +182,7 @@ void add_scan(Table& t) {
 
 void add_sort(Table& t) {
   t.prim("sort(Tensor x, int dim, bool descending) -> (Tensor values, Tensor indices)")
-      .kind(Kind::Sort)
+      .kind(Kind::Whole)
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
         auto [values, indices] = prim::sort(in[0], n.arg<Expr>(1).constant() + 1, n.arg<bool>(2));
         return std::vector{values, indices};
@@ -242,7 +249,9 @@ void add_reduction_primitives(Table& t) {
         std::vector<int64_t> dims = int_args(n, 1);
         Array out = result_array(n);
         // Floating sums accumulate in double and are rounded once.
-        Array wide = is_floating(x.dtype) ? make_array(DType::Float64, out.shape) : out;
+        Array wide = is_floating(x.dtype)  ? make_array(DType::Float64, out.shape)
+                     : is_complex(x.dtype) ? make_array(DType::Complex128, out.shape)
+                                           : out;
         for (int64_t i = 0; i < out.numel(); ++i) set_literal(wide, i, identity(how, x.dtype).arg());
         std::vector<int64_t> at(x.shape.size()), strides = row_major(out.shape);
         int64_t i = 0;
@@ -253,12 +262,14 @@ void add_reduction_primitives(Table& t) {
               if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) s += at[d] * strides[k++];
             if (by_int(x.dtype))
               set_int(wide, s, combine(how, get_int(wide, s), get_int(x, i)));
+            else if (is_complex(x.dtype))
+              set_complex(wide, s, combine(how, get_complex(wide, s), get_complex(x, i)));
             else
               set(wide, s, combine(how, get(wide, s), get(x, i)));
             ++i;
           } while (next_index(at, x.shape));
         for (int64_t j = 0; j < out.numel(); ++j)
-          by_int(out.dtype) ? set_int(out, j, get_int(wide, j)) : set(out, j, get(wide, j));
+          by_int(out.dtype) ? set_int(out, j, get_int(wide, j)) : set_complex(out, j, get_complex(wide, j));
         return std::vector<Array>{std::move(out)};
       })
       .vjp(reduce_vjp);

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <iostream>
+#include <sstream>
+
+#include <brasa/arg.h>
+#include <brasa/error.h>
+#include <brasa/export.h>
+#include <brasa/nn/pimpl.h>
+
+namespace torch::detail {
+
+template <class... A>
+std::string message(const A&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+template <class... A>
+[[noreturn]] void failed(const char* condition, const A&... parts) {
+  std::string text = message(parts...);
+  throw ::brasa::Error(text.empty() ? message("Expected ", condition, " to be true, but got false.") : text);
+}
+
+}  // namespace torch::detail
+
+#define TORCH_API BRASA_API
+#define TORCH_CUDA_CPP_API BRASA_API
+#define C10_API BRASA_API
+#define C10_EXPORT BRASA_API
+#define C10_UNUSED [[maybe_unused]]
+#define C10_LIKELY(expression) (__builtin_expect(static_cast<bool>(expression), 1))
+#define C10_UNLIKELY(expression) (__builtin_expect(static_cast<bool>(expression), 0))
+#define C10_HOST_DEVICE
+
+#define TORCH_CHECK(condition, ...)                                                   \
+  do {                                                                                \
+    if (!(condition)) ::torch::detail::failed(#condition __VA_OPT__(, ) __VA_ARGS__); \
+  } while (false)
+#define TORCH_CHECK_INDEX(condition, ...)                                               \
+  do {                                                                                  \
+    if (!(condition)) throw ::brasa::IndexError(::torch::detail::message(__VA_ARGS__)); \
+  } while (false)
+#define TORCH_CHECK_VALUE TORCH_CHECK
+#define TORCH_CHECK_TYPE TORCH_CHECK
+#define TORCH_CHECK_NOT_IMPLEMENTED TORCH_CHECK
+#define TORCH_CHECK_EQ(a, b) TORCH_CHECK((a) == (b), "Check failed: " #a " == " #b)
+#define TORCH_CHECK_NE(a, b) TORCH_CHECK((a) != (b), "Check failed: " #a " != " #b)
+#define TORCH_CHECK_LT(a, b) TORCH_CHECK((a) < (b), "Check failed: " #a " < " #b)
+#define TORCH_CHECK_LE(a, b) TORCH_CHECK((a) <= (b), "Check failed: " #a " <= " #b)
+#define TORCH_CHECK_GT(a, b) TORCH_CHECK((a) > (b), "Check failed: " #a " > " #b)
+#define TORCH_CHECK_GE(a, b) TORCH_CHECK((a) >= (b), "Check failed: " #a " >= " #b)
+#define TORCH_INTERNAL_ASSERT TORCH_CHECK
+#define TORCH_INTERNAL_ASSERT_DEBUG_ONLY TORCH_CHECK
+#define AT_ASSERT TORCH_CHECK
+#define AT_ASSERTM TORCH_CHECK
+#define AT_ERROR(...) throw ::brasa::Error(::torch::detail::message(__VA_ARGS__))
+#define TORCH_WARN(...) (std::cerr << "Warning: " << ::torch::detail::message(__VA_ARGS__) << std::endl)
+#define TORCH_WARN_ONCE(...)                                    \
+  do {                                                          \
+    static const bool warned = (TORCH_WARN(__VA_ARGS__), true); \
+    (void)warned;                                               \
+  } while (false)
+
+#define TORCH_ARG BRASA_ARG
+#define TORCH_MODULE BRASA_MODULE
+#define TORCH_MODULE_IMPL(Name, ImplType)                    \
+  class Name : public ::brasa::nn::ModuleHolder<ImplType> {  \
+   public:                                                   \
+    using ::brasa::nn::ModuleHolder<ImplType>::ModuleHolder; \
+    using Impl [[maybe_unused]] = ImplType;                  \
+  }
+
+#define TORCH_VERSION_MAJOR 2
+#define TORCH_VERSION_MINOR 15
+#define TORCH_VERSION_PATCH 0
+#define TORCH_VERSION "2.15.0"

@@ -1,0 +1,4 @@
+#pragma once
+
+#include <torch/macros.h>
+#include <torch/namespaces.h>

@@ -1,0 +1,181 @@
+#include "ir/expr_table.h"
+
+#include <array>
+#include <climits>
+#include <deque>
+#include <mutex>
+#include <unordered_set>
+
+#include "support/error.h"
+#include "support/hash.h"
+
+namespace brasa::ir {
+namespace {
+
+constexpr int64_t kUnknownMin = INT64_MIN, kUnknownMax = INT64_MAX;
+
+// Saturating arithmetic on bounds; an unknown bound stays unknown.
+int64_t add_bound(int64_t a, int64_t b, int64_t unknown) {
+  int64_t r;
+  if (a == unknown || b == unknown || __builtin_add_overflow(a, b, &r)) return unknown;
+  return r;
+}
+
+struct Interval {
+  int64_t min, max;
+};
+
+Interval multiply(Interval a, Interval b) {
+  // Exact where all four ends are known; sizes and indices are mostly non-negative, so that case keeps half bounds.
+  bool known = a.min != kUnknownMin && a.max != kUnknownMax && b.min != kUnknownMin && b.max != kUnknownMax;
+  if (known) {
+    int64_t lo = INT64_MAX, hi = INT64_MIN;
+    for (int64_t x : {a.min, a.max})
+      for (int64_t y : {b.min, b.max}) {
+        int64_t r;
+        if (__builtin_mul_overflow(x, y, &r)) return {kUnknownMin, kUnknownMax};
+        lo = std::min(lo, r);
+        hi = std::max(hi, r);
+      }
+    return {lo, hi};
+  }
+  auto end = [](int64_t x, int64_t y, int64_t unknown) {
+    int64_t r;
+    return x == unknown || y == unknown || __builtin_mul_overflow(x, y, &r) ? unknown : r;
+  };
+  auto nonnegative = [](Interval i) { return i.min != kUnknownMin && i.min >= 0; };
+  if (nonnegative(a) && nonnegative(b)) return {a.min * b.min, end(a.max, b.max, kUnknownMax)};
+  bool a_constant = a.min == a.max, b_constant = b.min == b.max;
+  if (b_constant) std::swap(a, b);
+  if (a_constant || b_constant) {
+    int64_t c = a.min;
+    if (c == 0) return {0, 0};
+    int64_t lo = b.min == kUnknownMin ? kUnknownMin : b.min, hi = b.max;
+    if (c > 0) return {end(lo, c, kUnknownMin), end(hi, c, kUnknownMax)};
+    return {hi == kUnknownMax ? kUnknownMin : end(hi, c, kUnknownMin),
+            lo == kUnknownMin ? kUnknownMax : end(lo, c, kUnknownMax)};
+  }
+  return {kUnknownMin, kUnknownMax};
+}
+
+Interval bounds_of(const ExprNode& n) {
+  auto of = [](Expr e) { return Interval{e->min, e->max}; };
+  switch (n.kind) {
+    case ExprKind::Constant: return {n.value, n.value};
+    case ExprKind::Size: return {n.value, kUnknownMax};
+    case ExprKind::Range:
+    case ExprKind::Value: {
+      int64_t m = n.args[0]->max;
+      return {0, m == kUnknownMax ? m : std::max<int64_t>(m - 1, 0)};
+    }
+    case ExprKind::Mul: {
+      Interval r{n.value, n.value};
+      for (Expr a : n.args) r = multiply(r, of(a));
+      return r;
+    }
+    case ExprKind::Add: {
+      Interval r{n.value, n.value};
+      for (Expr a : n.args) r = {add_bound(r.min, a->min, kUnknownMin), add_bound(r.max, a->max, kUnknownMax)};
+      return r;
+    }
+    case ExprKind::FloorDiv: {
+      Interval a = of(n.args[0]), b = of(n.args[1]);
+      if (b.min < 1) b.min = 1;
+      Interval r{kUnknownMin, kUnknownMax};
+      if (a.min != kUnknownMin)
+        r.min = a.min >= 0 ? (b.max == kUnknownMax ? 0 : a.min / b.max) : floor_div(a.min, b.min);
+      if (a.max != kUnknownMax) r.max = a.max >= 0 ? a.max / b.min : -1;
+      return r;
+    }
+    case ExprKind::Mod: {
+      Interval a = of(n.args[0]), b = of(n.args[1]);
+      int64_t hi = b.max == kUnknownMax ? kUnknownMax : b.max - 1;
+      if (a.min != kUnknownMin && a.min >= 0) hi = std::min(hi, a.max);
+      return {0, hi};
+    }
+    case ExprKind::Min: return {std::min(n.args[0]->min, n.args[1]->min), std::min(n.args[0]->max, n.args[1]->max)};
+    case ExprKind::Max: return {std::max(n.args[0]->min, n.args[1]->min), std::max(n.args[0]->max, n.args[1]->max)};
+  }
+  return {kUnknownMin, kUnknownMax};
+}
+
+uint64_t hash_of(const ExprNode& n) {
+  uint64_t h = mix(static_cast<uint64_t>(n.kind), n.id);
+  h = mix(h, static_cast<uint64_t>(n.value));
+  h = mix(h, static_cast<uint64_t>(n.multiple));
+  for (Expr a : n.args) h = mix(h, reinterpret_cast<uint64_t>(a.node()));
+  return h;
+}
+
+struct NodeHash {
+  size_t operator()(const ExprNode* n) const { return n->hash; }
+};
+struct NodeEqual {
+  bool operator()(const ExprNode* a, const ExprNode* b) const {
+    return a->kind == b->kind && a->id == b->id && a->value == b->value && a->multiple == b->multiple &&
+           a->args == b->args;
+  }
+};
+
+// Expressions live as long as the process, in static objects too.
+struct Nodes {
+  std::mutex mutex;
+  std::deque<ExprNode> nodes;
+  std::unordered_set<const ExprNode*, NodeHash, NodeEqual> set;
+};
+Nodes& all_nodes() {
+  static auto* instance = new Nodes;
+  return *instance;
+}
+
+// Numbers that shapes and indices are full of are found without a lock.
+constexpr int64_t kSmallest = -16, kLargest = 1024;
+
+}  // namespace
+
+Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint32_t id, int64_t multiple) {
+  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0};
+  n.hash = hash_of(n);
+  Nodes& all = all_nodes();
+  std::lock_guard lock(all.mutex);
+  auto it = all.set.find(&n);
+  if (it != all.set.end()) return Expr(*it);
+  Interval b = bounds_of(n);
+  n.min = b.min;
+  n.max = b.max;
+  n.order = all.nodes.size();
+  all.nodes.push_back(std::move(n));
+  all.set.insert(&all.nodes.back());
+  return Expr(&all.nodes.back());
+}
+
+const ExprNode* ExprTable::number(int64_t value) {
+  if (value < kSmallest || value > kLargest) return make(ExprKind::Constant, value, {}).node();
+  static const auto* small = [] {
+    auto* nodes = new std::array<const ExprNode*, kLargest - kSmallest + 1>;
+    for (int64_t v = kSmallest; v <= kLargest; ++v) (*nodes)[v - kSmallest] = make(ExprKind::Constant, v, {}).node();
+    return nodes;
+  }();
+  return (*small)[value - kSmallest];
+}
+
+Expr::Expr(int64_t constant) : node_(ExprTable::number(constant)) {}
+
+Expr Expr::size(uint32_t id, int64_t min, int64_t multiple) {
+  return ExprTable::make(ExprKind::Size, min, {}, id, multiple);
+}
+Expr Expr::range(uint32_t id, Expr extent) { return ExprTable::make(ExprKind::Range, 0, {extent}, id); }
+Expr Expr::value(uint32_t id, Expr extent) { return ExprTable::make(ExprKind::Value, 0, {extent}, id); }
+
+bool Expr::is_constant() const { return node_->kind == ExprKind::Constant; }
+int64_t Expr::constant() const {
+  BRASA_ASSERT(is_constant(), str(*this), " is not a constant");
+  return node_->value;
+}
+std::optional<int64_t> Expr::maybe_constant() const {
+  return is_constant() ? std::optional(node_->value) : std::nullopt;
+}
+
+bool is_symbol(Expr e) { return e->kind == ExprKind::Size || e->kind == ExprKind::Range || e->kind == ExprKind::Value; }
+
+}  // namespace brasa::ir
