@@ -122,7 +122,7 @@ void add_triangle(Table& t) {
 
 }  // namespace
 
-void add_combinations(Table& t) {
+void add_combinatorics(Table& t) {
   t.op("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor")
       .doc("Every ascending choice of r elements of a vector, a row each, in lexicographic order.")
       .composed(combinations)

@@ -141,7 +141,7 @@ std::vector<double> numbers(const Number& list) {
 
 using OptDim = std::optional<int64_t>;
 using OptDims = std::optional<std::vector<int64_t>>;
-OptDims one(const OptDim& d) { return d ? OptDims({*d}) : std::nullopt; }
+OptDims one(const OptDim& d) { return d ? OptDims(std::vector{*d}) : std::nullopt; }
 
 void add_gradient(Table& t) {
   const char* doc =

@@ -41,6 +41,17 @@ void add_families(Table& t) {
   add_zeta(t);
   add_chebyshev(t);
   add_orthogonal(t);
+  add_incomplete_gamma(t);
+  add_integers(t);
+  add_membership(t);
+  add_histogram(t);
+  add_quantile(t);
+  add_statistics(t);
+  add_differences(t);
+  add_combinatorics(t);
+  add_windows(t);
+  add_strided(t);
+  add_questions(t);
   add_reduction(t);
   add_moments(t);
   add_norm(t);

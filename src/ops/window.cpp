@@ -52,7 +52,7 @@ Value kaiser(int64_t n, bool periodic, double beta, OptDType dtype) {
 
 }  // namespace
 
-void add_window(Table& t) {
+void add_windows(Table& t) {
   auto op = [&](const char* name, const char* params, const char* doc) {
     RowBuilder row = t.op(str("aten::", name, "(int window_length, ", params, "*, " BRASA_OPTIONS ") -> Tensor"));
     row.doc(doc);
