@@ -107,7 +107,7 @@ Value linalg_vander(Value x, std::optional<Expr> n) {
   return convert(powers(to_opmath(x), count), dtype_of(x));
 }
 
-#define BRASA_OPTIONS "ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define BRASA_OPTIONS "ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 template <bool lower>
 void add_triangle(Table& t) {
