@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,23 @@ double special_float(const json& j) {
 }
 
 bool is_tensor(const json& j) { return j.is_object() && j.contains("tensor"); }
+
+template <class T>
+Array scalar(DType dtype, T v) {
+  Array a{dtype, {}, std::vector<std::byte>(sizeof v), {}};
+  std::memcpy(a.bytes.data(), &v, sizeof v);
+  return a;
+}
+
+// A result that is a number, a bool or a dtype (its number).
+std::optional<Array> number(const json& j) {
+  if (j.is_null()) return std::nullopt;
+  if (j.is_boolean()) return scalar(DType::Bool, static_cast<uint8_t>(j.get<bool>()));
+  if (j.is_number_integer()) return scalar(DType::Int64, j.get<int64_t>());
+  if (j.is_number()) return scalar(DType::Float64, j.get<double>());
+  if (j.is_object() && j.contains("float")) return scalar(DType::Float64, special_float(j["float"]));
+  throw Unsupported{"the result " + j.dump()};
+}
 
 }  // namespace
 
@@ -105,9 +123,10 @@ Entry VectorFile::entry(size_t i) const {
 
   std::vector<std::string> output_names;
   auto add_output = [&](const json& o) {
-    if (!o.is_null() && !is_tensor(o)) throw Unsupported{"a result that is no tensor"};
-    output_names.push_back(o.is_null() ? "" : o["tensor"].get<std::string>());
-    out.outputs.emplace_back(o.is_null() ? std::nullopt : std::optional(impl_->array(o)));
+    bool tensor = is_tensor(o);
+    output_names.push_back(tensor ? o["tensor"].get<std::string>() : "");
+    out.numbers.push_back(!tensor && !o.is_null());
+    out.outputs.emplace_back(tensor ? std::optional(impl_->array(o)) : number(o));
   };
   for (const json& o : j["outputs"]) {
     if (o.is_array())
