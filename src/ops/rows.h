@@ -37,6 +37,9 @@ void add_convolution(Table& t);
 void add_pooling(Table& t);
 void add_normalization(Table& t);
 void add_attention(Table& t);
+void add_linalg(Table& t);
+void add_linalg_solve(Table& t);
+void add_linalg_spectral(Table& t);
 void add_optimizer(Table& t);
 
 }  // namespace brasa::ops
