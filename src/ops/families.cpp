@@ -27,6 +27,7 @@ void add_families(Table& t) {
   add_indexing_primitives(t);
   add_reduction_primitives(t);
   add_contraction_primitives(t);
+  add_factorisation_primitives(t);
   add_arithmetic(t);
   add_math(t);
   add_complex(t);
@@ -77,6 +78,9 @@ void add_families(Table& t) {
   add_normalization(t);
   add_attention(t);
   add_random_key(t);
+  add_linalg(t);
+  add_linalg_solve(t);
+  add_linalg_spectral(t);
   add_optimizer(t);
   add_upsample(t);
   add_grid_sample(t);

@@ -6,5 +6,7 @@
 namespace brasa::compiler {
 
 extern const Implementation kSort;
+// lapack.cpp
+extern const Implementation kCholesky, kLu, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd, kEig;
 
 }  // namespace brasa::compiler
