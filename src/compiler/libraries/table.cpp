@@ -11,6 +11,7 @@ namespace {
 // For one primitive the first that takes a call runs it.
 constexpr const Implementation* kTable[] = {
     &kSort,
+    &kFft,
 };
 
 }  // namespace
