@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "ops/fourier.h"
 #include "ops/primitives/families.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -28,9 +29,12 @@ void add_families(Table& t) {
   add_reduction_primitives(t);
   add_contraction_primitives(t);
   add_factorisation_primitives(t);
+  add_fourier_primitives(t);
   add_arithmetic(t);
   add_math(t);
   add_complex(t);
+  add_fft(t);
+  add_stft(t);
   add_bitwise(t);
   add_comparison(t);
   add_activation(t);

@@ -3,6 +3,7 @@
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <brasa/data.h>
+#include <brasa/fft.h>
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 #include <brasa/ordered_dict.h>
@@ -13,6 +14,8 @@
 namespace c10 {
 using namespace ::brasa;
 using ScalarType = ::brasa::DType;
+template <class T>
+using complex = std::complex<T>;
 namespace impl {}
 }  // namespace c10
 
@@ -30,6 +33,9 @@ using Dtype = ::brasa::DType;
 using ScalarType = ::brasa::DType;
 namespace indexing {
 using namespace ::brasa::indexing;
+}
+namespace fft {
+using namespace ::brasa::fft;
 }
 namespace autograd {
 using namespace ::brasa::autograd;
