@@ -25,6 +25,7 @@ class TensorIndex;
 }
 namespace autograd {
 struct Node;
+struct AutogradMetaInterface;
 }
 using TensorList = ArrayRef<Tensor>;
 
@@ -33,6 +34,8 @@ namespace detail {
 /// The part of a tensor that its handles share; see src/tensor/tensor_impl.h.
 struct TensorImplBase {
   std::atomic<uint32_t> references{1};
+  /// Of a view a DifferentiableViewMeta, else null.
+  BRASA_API autograd::AutogradMetaInterface* autograd_meta() const;
 };
 BRASA_API void destroy(TensorImplBase* impl) noexcept;
 
@@ -236,6 +239,7 @@ class BRASA_API Tensor {
 
   explicit Tensor(detail::TensorImplBase* owned) : impl_(owned) {}
   detail::TensorImplBase* impl() const { return impl_; }
+  detail::TensorImplBase* unsafeGetTensorImpl() const { return impl_; }
   detail::TensorImplBase* release() { return std::exchange(impl_, nullptr); }
 
  private:

@@ -120,6 +120,8 @@ OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
     });
   return result;
 }
+std::vector<std::pair<unsigned, AnyValue>> Module::_forward_default_args() { return {}; }
+
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 
 OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {

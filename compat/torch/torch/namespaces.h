@@ -7,6 +7,7 @@
 #include <brasa/optim.h>
 #include <brasa/ordered_dict.h>
 #include <brasa/serialize.h>
+#include <torch/utilities.h>
 
 // LibTorch's namespaces. Each is a real one, which a program may open, and sees all of the one of Brasa's that it stands for.
 
@@ -14,6 +15,7 @@ namespace c10 {
 using namespace ::brasa;
 using ScalarType = ::brasa::DType;
 namespace impl {}
+namespace ivalue {}
 }  // namespace c10
 
 namespace at {
@@ -31,6 +33,9 @@ using ScalarType = ::brasa::DType;
 namespace indexing {
 using namespace ::brasa::indexing;
 }
+namespace enumtype {
+using namespace ::brasa::enumtype;
+}
 namespace autograd {
 using namespace ::brasa::autograd;
 using Variable = ::brasa::Tensor;
@@ -45,6 +50,9 @@ using namespace ::brasa::nn::init;
 }
 namespace utils {
 using namespace ::brasa::nn::utils;
+namespace rnn {
+using namespace ::brasa::nn::utils::rnn;
+}
 }
 }  // namespace nn
 namespace optim {

@@ -13,47 +13,19 @@
 namespace brasa::nn {
 
 namespace detail {
-
 [[noreturn]] BRASA_API void any_arity_error(const std::type_info& module, size_t expected, size_t got);
 [[noreturn]] BRASA_API void any_type_error(const std::type_info& expected, const std::type_info& got, const char* what,
                                            size_t index);
 [[noreturn]] BRASA_API void any_empty_error(const char* what);
-
-template <class F>
-struct ForwardSignature;
-template <class C, class R, class... A>
-struct ForwardSignature<R (C::*)(A...)> {
-  using Result = R;
-  template <class Module, size_t... I>
-  static std::any call(Module& module, std::vector<std::any>& arguments, std::index_sequence<I...>) {
-    if (arguments.size() != sizeof...(A)) any_arity_error(typeid(Module), sizeof...(A), arguments.size());
-    if constexpr (std::is_void_v<R>) {
-      module.forward(get<std::decay_t<A>>(arguments[I], I)...);
-      return {};
-    } else {
-      return std::any(std::decay_t<R>(module.forward(get<std::decay_t<A>>(arguments[I], I)...)));
-    }
-  }
-  template <class T>
-  static T get(std::any& value, size_t index) {
-    if (T* p = std::any_cast<T>(&value)) return std::move(*p);
-    any_type_error(typeid(T), value.type(), "argument", index);
-  }
-  template <class Module>
-  static std::any call(Module& module, std::vector<std::any>& arguments) {
-    return call(module, arguments, std::index_sequence_for<A...>());
-  }
-};
-template <class C, class R, class... A>
-struct ForwardSignature<R (C::*)(A...) const> : ForwardSignature<R (C::*)(A...)> {};
-
 }  // namespace detail
 
 /// What AnyModule's forward gives: a value whose type must be named to get it.
 class AnyValue {
  public:
   AnyValue() = default;
-  explicit AnyValue(std::any value) : value_(std::move(value)) {}
+  template <class T>
+    requires(!std::is_same_v<std::decay_t<T>, AnyValue>)
+  explicit AnyValue(T&& value) : value_(std::forward<T>(value)) {}
   template <class T>
   T get() {
     if (T* p = std::any_cast<T>(&value_)) return *p;
@@ -69,6 +41,41 @@ class AnyValue {
  private:
   std::any value_;
 };
+
+namespace detail {
+
+template <class F>
+struct ForwardSignature;
+template <class C, class R, class... A>
+struct ForwardSignature<R (C::*)(A...)> {
+  using Result = R;
+  template <class M, size_t... I>
+  static std::any call(M& module, std::vector<std::any>& arguments, std::index_sequence<I...>) {
+    if (arguments.size() < sizeof...(A))
+      for (auto& [position, value] : static_cast<Module&>(module)._forward_default_args())
+        if (position == arguments.size()) arguments.push_back(value.any());
+    if (arguments.size() != sizeof...(A)) any_arity_error(typeid(M), sizeof...(A), arguments.size());
+    if constexpr (std::is_void_v<R>) {
+      module.forward(get<std::decay_t<A>>(arguments[I], I)...);
+      return {};
+    } else {
+      return std::any(std::decay_t<R>(module.forward(get<std::decay_t<A>>(arguments[I], I)...)));
+    }
+  }
+  template <class T>
+  static T get(std::any& value, size_t index) {
+    if (T* p = std::any_cast<T>(&value)) return std::move(*p);
+    any_type_error(typeid(T), value.type(), "argument", index);
+  }
+  template <class M>
+  static std::any call(M& module, std::vector<std::any>& arguments) {
+    return call(module, arguments, std::index_sequence_for<A...>());
+  }
+};
+template <class C, class R, class... A>
+struct ForwardSignature<R (C::*)(A...) const> : ForwardSignature<R (C::*)(A...)> {};
+
+}  // namespace detail
 
 /// A module of any type, called through its forward() with values of exactly its parameters' types (references aside).
 class AnyModule {
@@ -153,3 +160,7 @@ class AnyModule {
 };
 
 }  // namespace brasa::nn
+
+/// In a module's class: what forward's last parameters are when AnyModule or Sequential calls it with fewer, as {position, AnyValue(value)}.
+#define BRASA_FORWARD_DEFAULTS(...) \
+  std::vector<std::pair<unsigned, ::brasa::nn::AnyValue>> _forward_default_args() override { return {__VA_ARGS__}; }
