@@ -20,6 +20,21 @@ if(NOT LLVM_FOUND OR LLVM_VERSION_MAJOR LESS 16 OR LLVM_VERSION_MAJOR GREATER 21
 endif()
 message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} from ${LLVM_DIR}")
 
+# The caches' keys name what makes code of a kernel's text.
+file(GLOB_RECURSE version_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/compiler/loops/*.h ${CMAKE_SOURCE_DIR}/src/compiler/loops/*.cpp
+     ${CMAKE_SOURCE_DIR}/src/compiler/targets/*.h ${CMAKE_SOURCE_DIR}/src/compiler/targets/*.cpp)
+string(REPLACE ";" "\n" version_list "${version_sources}")
+file(CONFIGURE OUTPUT ${BRASA_GENERATED_DIR}/compiler_sources.txt CONTENT "${version_list}\n")
+set(version_file ${BRASA_GENERATED_DIR}/compiler_version.cpp)
+set(version_script ${CMAKE_CURRENT_LIST_DIR}/CompilerVersion.cmake)
+add_custom_command(
+  OUTPUT ${version_file}
+  COMMAND ${CMAKE_COMMAND} -Doutput=${version_file} -Dlist=${BRASA_GENERATED_DIR}/compiler_sources.txt -Dllvm=${LLVM_PACKAGE_VERSION}
+          -P ${version_script}
+  DEPENDS ${version_sources} ${version_script} ${BRASA_GENERATED_DIR}/compiler_sources.txt
+  VERBATIM)
+target_sources(brasa_compiler PRIVATE ${version_file})
+
 if(TARGET LLVMX86CodeGen)
   # A distribution's LLVM may lack a target or a library of another version; what is not referenced is not linked.
   set(llvm_libraries "")

@@ -30,7 +30,7 @@ struct CompileOptions {
   std::optional<bool> dynamic = std::nullopt;
   /// Graphs that are kept for one place of the function; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
-  /// For the backend. "inductor" and "inductor-cuda" know "numbers": "strict", "default" or "fast" (see docs).
+  /// For the backend. "inductor" and "inductor-cuda" know "numbers": "strict", "default" or "fast".
   std::map<std::string, std::string> options = {};
 };
 

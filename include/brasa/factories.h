@@ -65,9 +65,7 @@ inline Tensor tensor(detail::TensorData data, const TensorOptions& options = {})
   return detail::make_tensor(data, options);
 }
 
-// Functions on host data, whose result sizes depend on values.
-inline Tensor nonzero(const Tensor& self) { return self.nonzero(); }
-inline Tensor masked_select(const Tensor& self, const Tensor& mask) { return self.masked_select(mask); }
+// Functions on host data.
 inline bool equal(const Tensor& a, const Tensor& b) { return a.equal(b); }
 /// |a - b| <= atol + rtol * |b| everywhere.
 BRASA_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,

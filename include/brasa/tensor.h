@@ -151,9 +151,6 @@ class BRASA_API Tensor {
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const;
   Tensor& index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const;
-  /// [count, dim()] int64 positions of the elements that are not zero, in row-major order.
-  Tensor nonzero() const;
-  Tensor masked_select(const Tensor& mask) const;
   Tensor clone(std::optional<MemoryFormat> format = {}) const;
   /// Itself if it is contiguous.
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;

@@ -96,7 +96,8 @@ std::string Explanation::str() const {
     out += brasa::str("\ngraph ", i, ": ", g.operator_count, " operators; kernels ", g.kernels_before, " -> ",
                       g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ", megabytes(g.bytes_after),
                       "\n", g.kernels);
-    for (const std::string& guard : g.guards) out += "  guard: " + guard + "\n";
+    for (const std::string& guard : g.symbolic ? g.guards : std::vector<std::string>())
+      out += "  guard: " + guard + "\n";
     for (const std::string& fact : g.facts) out += "  where " + fact + "\n";
   }
   for (const std::string& reason : breaks) out += "graph break: " + reason + "\n";

@@ -20,7 +20,8 @@ using compiler::Operand;
 
 class SegmentNode final : public Node, public Pooled {
  public:
-  SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run) : halves_(std::move(halves)) {
+  SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run)
+      : halves_(std::move(halves)), binding_(run.binding) {
     for (const Tensor& t : run.inputs) inputs_.emplace_back(t, false);
     for (size_t i = 0; i < run.saved.size(); ++i)
       saved_.emplace_back(run.saved[i], halves_->saved[i].from != transforms::Saved::From::Input);
@@ -51,10 +52,12 @@ class SegmentNode final : public Node, public Pooled {
       add(i < cts.size() && cts[i].defined() ? cts[i].contiguous() : autograd::zeros(meta.sizes, meta.dtype));
     }
     static constexpr int64_t kNone[1] = {0};
-    std::vector<int64_t> sizes(halves_->sizes.size());
+    std::vector<int64_t> sizes;
+    for (ir::Expr e : halves_->sizes) sizes.push_back(binding_(e));
+    bool nothing = false;  // what an executable finds that reads the operands whose sizes matter
+    for (int64_t& size : sizes) operands.push_back({&nothing, DType::Bool, {&size, 1}, kNone});
     SmallVector<int64_t, 8> symbols(backward.symbol_count());
     backward.bind(operands, symbols.data());
-    for (int64_t& size : sizes) operands.push_back({nullptr, DType::Bool, {&size, 1}, kNone});
     variable_list results;
     std::vector<Operand> outputs;
     for (const ir::Type& t : backward.output_types()) {
@@ -81,7 +84,7 @@ class SegmentNode final : public Node, public Pooled {
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Tensor> inputs;
     for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
-    std::vector<Tensor> roots = replay(*halves_->joint, inputs, halves_->written);
+    std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written);
     std::vector<Edge> from;
     variable_list given;
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -93,6 +96,7 @@ class SegmentNode final : public Node, public Pooled {
   }
 
   std::shared_ptr<const Halves> halves_;
+  Binding binding_;
   std::vector<autograd::Saved> inputs_, saved_;
 };
 
@@ -100,11 +104,10 @@ class SegmentNode final : public Node, public Pooled {
 
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options) {
+                                             const CompileOptions& options, ir::Facts& facts) {
   std::vector<Delivery> all = deliveries;
   for (Number n : joint->gradients)
     if (n != kNoNumber) all.push_back({n, -1});
-  ir::Facts facts;
   transforms::Joint whole;
   whole.graph = ops::decompose(*joint->trace.graph(all), facts);
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);

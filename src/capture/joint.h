@@ -55,7 +55,10 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
 /// Forward and backward events of a segment for one flow.
 struct Joint {
   std::vector<int32_t> key;
-  std::vector<int64_t> symbols;   // the sizes that it is for
+  /// For all sizes, as far as its events' facts hold; otherwise for `sizes[0]`.
+  bool symbolic = false;
+  /// What the trace's symbols were when it was recorded, and when recording it again gave the same.
+  std::vector<std::vector<int64_t>> sizes;
   Trace trace;                    // the segment's events, an input for each cotangent, the backward events
   size_t inputs = 0, events = 0;  // of the segment alone
   std::vector<Number> roots;      // the values whose cotangents come in
@@ -74,12 +77,13 @@ struct Halves {
 };
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options);
+                                             const CompileOptions& options, ir::Facts& facts);
 
 /// What a run of the forward half leaves for the other one.
 struct SavedRun {
   std::vector<Tensor> inputs;  // of the segment, the random key among them
   std::vector<Tensor> saved;   // in the order of Halves::saved
+  Binding binding;
 };
 
 /// Stands for the whole segment: takes a cotangent for each slot, gives a gradient for each leaf.

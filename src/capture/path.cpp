@@ -31,11 +31,19 @@ void Path::begin(Place& place) {
   binding_ = unbound(*trace_);
 }
 
-void Path::extend(Trace& trace, const Binding& binding) {
+void Path::extend(Trace& trace, const Binding& binding, const Trace* model) {
   trace_ = &trace;
   position_ = trace.events.size();
   binding_ = binding;
   maker_ = std::make_unique<Generaliser>(trace, binding_, state_->options.dynamic);
+  maker_->close();
+  if (model) maker_->set_model(*model);
+}
+
+void Path::check(Trace& trace, size_t events, const Binding& binding) {
+  trace_ = &trace;
+  position_ = events;
+  binding_ = binding;
 }
 
 Number Path::advance() { return trace_->events[position_++].first; }
@@ -80,6 +88,7 @@ Number Path::step(Event event, bool fixed) {
         if (!agrees) matching.undo();
       }
     }
+    if (!agrees && !place_) throw Mismatch();
     if (agrees || switch_to(&event)) return advance();
     fork(&event, fixed);
     return advance();
@@ -160,11 +169,11 @@ void Path::fork(const Event* came, bool fixed) {
   const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
   size_t limit = static_cast<size_t>(std::max(state_->options.recompile_limit, 1));
   bool first = place_->traces.empty();
-  if (!first) {
+  if (!first && !place_->warned && !place_->temporary) {
     std::string reason = difference(came, expected, position_, binding);
     state_->recompiles.push_back(reason);
     if (logs("recompiles")) log_line("recompiles", reason);
-    if (place_->traces.size() >= limit && !place_->warned) {
+    if (place_->traces.size() >= limit) {
       place_->warned = true;
       log_line("recompiles", str("the recompile limit of ", limit,
                                  " graphs for one place is reached; what fits none of them "

@@ -20,8 +20,14 @@ class Path {
   Path& operator=(const Path&) = delete;
 
   void begin(Place& place);
-  /// Goes on at the end of a trace of the caller's, which grows with every event.
-  void extend(Trace& trace, const Binding& binding);
+  /// Goes on at the end of a trace of the caller's, which grows with every event, without symbols of its own. Those of the
+  /// trace are kept general with the help of `model`, if there is one.
+  void extend(Trace& trace, const Binding& binding, const Trace* model);
+  /// Whether everything that differed from the model became general.
+  bool generalised() const { return maker_->model() && !maker_->failed(); }
+  /// Goes on in a trace of the caller's behind its first events. What does not agree throws Mismatch.
+  struct Mismatch {};
+  void check(Trace& trace, size_t events, const Binding& binding);
 
   /// The number of the first result. `view`: the first operand stands in for the first argument.
   Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view);

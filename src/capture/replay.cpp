@@ -68,12 +68,14 @@ std::vector<Tensor> call(const Event& e, const std::vector<Tensor>& values, std:
 
 }  // namespace
 
-std::vector<Tensor> replay(const Joint& joint, const std::vector<Tensor>& inputs, const std::vector<bool>& written) {
+std::vector<Tensor> replay(const Joint& joint, const Binding& binding, const std::vector<Tensor>& inputs,
+                           const std::vector<bool>& written) {
+  const Trace trace = joint.trace.sized(binding);
   std::vector<bool> live = live_values(joint);
   std::vector<Tensor> values(live.size());
   size_t input = 0;
   for (size_t i = 0; i < joint.events; ++i) {
-    const Event& e = joint.trace.events[i];
+    const Event& e = trace.events[i];
     bool needed =
         std::find(live.begin() + e.first, live.begin() + e.first + e.count, true) != live.begin() + e.first + e.count;
     if (!e.row) {
@@ -84,8 +86,8 @@ std::vector<Tensor> replay(const Joint& joint, const std::vector<Tensor>& inputs
       values[e.first] = inputs[input++];
     } else if (needed) {
       auto it = joint.needs.find(static_cast<uint32_t>(i));
-      std::vector<Tensor> results = call(e, values, std::span(inputs).subspan(joint.trace.own_inputs),
-                                         it == joint.needs.end() ? nullptr : &it->second);
+      std::vector<Tensor> results =
+          call(e, values, std::span(inputs).subspan(trace.own_inputs), it == joint.needs.end() ? nullptr : &it->second);
       std::move(results.begin(), results.end(), values.begin() + e.first);
     }
   }

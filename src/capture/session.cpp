@@ -15,16 +15,6 @@
 namespace brasa::capture {
 namespace {
 
-Sizes contiguous_strides(const Sizes& sizes) {
-  Sizes strides(sizes.size());
-  int64_t run = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    strides[d] = run;
-    run *= std::max<int64_t>(sizes[d], 1);
-  }
-  return strides;
-}
-
 // Of tensors that share memory.
 bool same_place(const TensorImpl& a, const TensorImpl& b) {
   return a.dtype == b.dtype && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
@@ -202,7 +192,7 @@ Tensor Session::make_recorded(Number n) {
     bytes *= sizes.back();
   }
   StorageRef storage(Storage::recorded(static_cast<size_t>(bytes), this, static_cast<uint32_t>(held_.size())));
-  Sizes strides = contiguous_strides(sizes);
+  Sizes strides = row_major_strides(sizes);
   held_.push_back(Held{storage, n, type.dtype, sizes, strides, 0, -1});
   return make_tensor(std::move(storage), type.dtype, std::move(sizes), std::move(strides), 0);
 }
@@ -352,7 +342,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   v.deliveries = deliveries;
   v.graph = trace.graph(deliveries);
   if (joint) {
-    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options);
+    v.halves = compiled_halves(joint, deliveries, v.facts);
     v.executable = v.halves->forward;
     return v;
   }
@@ -388,6 +378,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
     outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
   }
   SavedRun kept;
+  kept.binding = path_->binding();
   if (flow) {
     // Their memory is read as it is before the run.
     for (Held& h : held_)

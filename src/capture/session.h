@@ -70,7 +70,12 @@ class Session final : public Recorder {
   void lose();
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
-  std::shared_ptr<const Joint> record_joint(const GradientFlow& flow);
+  std::shared_ptr<const Halves> compiled_halves(const std::shared_ptr<const Joint>& joint,
+                                                const std::vector<Delivery>& deliveries,
+                                                std::vector<ir::Fact>& assumed);
+  bool serves(Joint& joint, const GradientFlow& flow);
+  std::shared_ptr<Joint> record_joint(const GradientFlow& flow, const Joint* model);
+  bool record_backward(Path& aside, const GradientFlow& flow, std::vector<Number>& gradients);
   void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, SavedRun& run,
                          std::vector<compiler::Operand>& outputs);
 

@@ -74,12 +74,17 @@ std::unique_ptr<ir::Graph> Trace::graph(const std::vector<Delivery>& deliveries)
   return g;
 }
 
-Trace Trace::sized(const Binding& binding) const {
+Trace Trace::copy() const {
   Trace out;
   out.events = events;
   out.types = types;
   out.arguments = arguments;
   out.own_inputs = own_inputs;
+  return out;
+}
+
+Trace Trace::sized(const Binding& binding) const {
+  Trace out = copy();
   auto size = [&](ir::Expr& e) { e = ir::Expr(binding(e)); };
   auto all = [&](std::vector<ir::Expr>& list) { std::for_each(list.begin(), list.end(), size); };
   for (ir::Type& t : out.types) all(t.shape);

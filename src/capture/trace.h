@@ -99,13 +99,15 @@ struct Trace {
   Trace* model = nullptr;
   size_t forked_at = static_cast<size_t>(-1);
   std::vector<Variant> variants;
-  std::vector<std::shared_ptr<const Joint>> joints;  // one for each way that gradients flowed
-  Place next;                                        // behind the break that ends it
+  std::vector<std::shared_ptr<Joint>> joints;  // one for each way that gradients flowed
+  Place next;                                  // behind the break that ends it
 
   /// The events as a graph of operators that delivers these values. Its inputs are those of the events, and behind the first
   /// `own_inputs` of them the arguments.
   std::unique_ptr<ir::Graph> graph(const std::vector<Delivery>& deliveries) const;
   size_t own_inputs = static_cast<size_t>(-1);
+  /// The same events, without what was compiled of them.
+  Trace copy() const;
   /// The same events for the sizes of one call.
   Trace sized(const Binding& binding) const;
 };

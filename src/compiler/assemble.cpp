@@ -19,8 +19,8 @@ namespace {
 class Assembler {
  public:
   Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
-            const std::vector<LoadedKernel>& emulated, const Machine& machine)
-      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), emulated_(emulated), machine_(machine) {}
+            const std::vector<LoadedKernel>& emulated)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), emulated_(emulated) {}
 
   std::shared_ptr<Executable> run(const Graph& graph, Report report, const std::string& device) {
     std::vector<size_t> last_step;  // of each group
@@ -68,23 +68,13 @@ class Assembler {
       std::optional<int64_t> numel = t.numel().maybe_constant();
       uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
     }
-    if (group.kind == GroupKind::Sort) {
-      const ir::Node* n = group.outputs[0].node;
+    if (group.kind == GroupKind::Library) {
       Step s;
-      s.is_sort = true;
-      for (size_t i = 0; i < 3; ++i) s.buffers.push_back(buffer(places[i]));
-      s.first_written = 1;
-      const ir::Shape& shape = n->types[0].shape;
-      int64_t dim = shape.empty() ? 0 : n->arg<Expr>(1).constant();
-      auto part = [&](size_t begin, size_t end) {
-        return SizeProgram(product(std::span(shape).subspan(begin, end - begin)));
-      };
-      s.dtype = n->types[0].dtype;
-      s.outer = part(0, dim);
-      s.length = shape.empty() ? SizeProgram(1) : SizeProgram(shape[dim]);
-      s.inner = shape.empty() ? SizeProgram(1) : part(dim + 1, shape.size());
-      s.descending = n->arg<bool>(2);
-      note_check(s, {}, group, 0);
+      s.library = std::make_shared<LibraryStep>(group);
+      for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
+      s.first_written = s.buffers.size();
+      for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
+      if (!emulated_.empty()) note_check(s, {}, group, 0);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(false);
@@ -101,11 +91,8 @@ class Assembler {
       s.count = SizeProgram(layout.count);
       s.scratch = SizeProgram(layout.scratch_bytes);
       s.threads = layout.threads;
-      // Starting another thread costs a few thousand instructions.
-      constexpr double kTask = 30000;
-      s.grain = static_cast<int64_t>(std::clamp(kTask / std::max(l.work, 1.0), 1.0, 1e9));
-      bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) &&
-                   static_cast<double>(layout.count.constant()) * l.work < 16 * kTask * machine_.threads;
+      s.grain = l.grain;
+      bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) && layout.count.constant() < l.beside;
       if (!emulated_.empty()) note_check(s, emulated_[kernels_[g]->kernels[k]], group, layout.scratch_bytes);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
@@ -164,7 +151,6 @@ class Assembler {
   const Plan& plan_;
   const std::vector<GroupKernels*>& kernels_;
   const std::vector<LoadedKernel>&loaded_, &emulated_;
-  const Machine& machine_;
   std::vector<CudaCheck::Kernel> to_check_;  // by step
   std::vector<Place> buffers_;
   std::vector<Step> steps_;
@@ -176,8 +162,8 @@ class Assembler {
 
 std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
                                      const std::vector<LoadedKernel>& loaded, const std::vector<LoadedKernel>& emulated,
-                                     const Machine& machine, Report report, const std::string& device) {
-  return Assembler(lowered, loaded, emulated, machine).run(graph, std::move(report), device);
+                                     Report report, const std::string& device) {
+  return Assembler(lowered, loaded, emulated).run(graph, std::move(report), device);
 }
 
 }  // namespace brasa::compiler

@@ -9,6 +9,6 @@ namespace brasa::compiler {
 /// GPU's kernels with, or none.
 std::shared_ptr<Executable> assemble(const ir::Graph& graph, const LoweredGraph& lowered,
                                      const std::vector<LoadedKernel>& loaded, const std::vector<LoadedKernel>& emulated,
-                                     const Machine& machine, Report report, const std::string& device);
+                                     Report report, const std::string& device);
 
 }  // namespace brasa::compiler

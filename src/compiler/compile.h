@@ -8,6 +8,7 @@
 
 namespace brasa::compiler {
 
+/// Strict: multiplications and additions are not contracted. Default and Fast: they are.
 enum class Numbers : uint8_t { Strict, Default, Fast };
 
 struct CompileOptions {

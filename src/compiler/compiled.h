@@ -2,28 +2,11 @@
 
 #include "compiler/compile.h"
 #include "compiler/kernels.h"
+#include "compiler/libraries/step.h"
 #include "compiler/plan.h"
+#include "compiler/size_program.h"
 
 namespace brasa::compiler {
-
-/// A number that each run computes from the graph's symbols; a constant costs nothing.
-class SizeProgram {
- public:
-  SizeProgram() = default;
-  explicit SizeProgram(ir::Expr e);
-  int64_t operator()(const int64_t* symbols) const { return code_.empty() ? constant_ : evaluate(symbols); }
-
- private:
-  enum Op : uint8_t { Push, Symbol, Add, Mul, Div, Mod, Min, Max };
-  struct Instruction {
-    Op op;
-    int64_t value;
-  };
-  void emit(ir::Expr e);
-  int64_t evaluate(const int64_t* symbols) const;
-  int64_t constant_ = 0;
-  std::vector<Instruction> code_;
-};
 
 /// One call of a kernel, or of a library's function.
 struct Step {
@@ -33,12 +16,9 @@ struct Step {
   std::vector<uint32_t> sizes;  // symbols that the kernel takes, in order
   SizeProgram count, scratch;
   int64_t grain = 1;
-  int64_t threads = 1;  // GPU: of a block
-  // A sort: the line's place among three dimensions.
-  bool is_sort = false, descending = false;
-  DType dtype = DType::Float32;
-  SizeProgram outer, length, inner;
-  size_t group = 0;  // of Report::kernels
+  int64_t threads = 1;                         // GPU: of a block
+  std::shared_ptr<const LibraryStep> library;  // instead of a kernel
+  size_t group = 0;                            // of Report::kernels
 };
 
 /// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.

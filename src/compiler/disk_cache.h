@@ -25,7 +25,4 @@ class DiskCache {
   std::string folder_;
 };
 
-/// Part of every key: what the code generator makes of a text may change with it.
-inline constexpr std::string_view kCompilerVersion = "brasa-1";
-
 }  // namespace brasa::compiler

@@ -105,44 +105,33 @@ std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
   return symbolic(*a, *b);
 }
 
+Value Expressions::holds(const std::vector<Bound>& where) {
+  Value out;
+  for (const Bound& b : where)
+    out = both(out, b.zero ? b_.op("eq", {b_.index(b.e), b_.index(0)}) : within(b.e, b.low, b.high));
+  return out;
+}
+
 Value Expressions::pad(const Node* n, const Index& index, Value mask) {
-  const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
-  Value x = n->arg<Value>(0), inside;
-  const Shape& shape = type_of(x).shape;
-  Index at_x(index.size());
-  for (size_t d = 0; d < index.size(); ++d) {
-    Expr i = index[d] - low[d], step = gaps[d] + 1;
-    if (step.is(1)) {
-      at_x[d] = i;
-      inside = both(inside, within(i, 0, shape[d]));
-      continue;
-    }
-    at_x[d] = floordiv(i, step);
-    inside = both(inside, within(i, 0, (shape[d] - 1) * step + 1));
-    Expr rest = mod(i, step);
-    if (!rest.is(0)) inside = both(inside, b_.op("eq", {b_.index(rest), b_.index(0)}));
-  }
-  Value value = at(x, at_x, both(mask, inside));
-  return inside ? b_.op("select", {inside, value, at(n->arg<Value>(1), {}, mask)}) : value;
+  std::vector<Read> r = reads(n, index, nullptr);
+  Value inside = holds(r[0].where);
+  Value value = at(r[0].operand, r[0].index, both(mask, inside));
+  return inside ? b_.op("select", {inside, value, at(r[1].operand, {}, mask)}) : value;
 }
 
 Value Expressions::concat(const Node* n, const Index& index, Value mask) {
-  const auto& xs = n->arg<std::vector<Value>>(0);
+  std::vector<Read> r = reads(n, index, nullptr);
   int64_t dim = n->arg<Expr>(1).constant();
-  std::vector<Expr> starts{0};
-  for (Value x : xs) starts.push_back(starts.back() + type_of(x).shape[dim]);
   Value out;
-  for (size_t i = xs.size(); i-- > 0;) {
-    Expr size = type_of(xs[i]).shape[dim];
+  for (size_t i = r.size(); i-- > 0;) {
+    Expr size = type_of(r[i].operand).shape[dim];
     if (size.is(0)) continue;
-    Index at_x = index;
-    at_x[dim] = index[dim] - starts[i];
-    Value piece = at(xs[i], at_x, both(mask, within(at_x[dim], 0, size)));
-    Value before_end = out ? within(index[dim], 0, starts[i + 1]) : Value{};
+    Value piece = at(r[i].operand, r[i].index, both(mask, holds(r[i].where)));
+    Expr end = index[dim] - r[i].index[dim] + size;
+    Value before_end = out ? within(index[dim], 0, end) : Value{};
     out = before_end ? b_.op("select", {before_end, piece, out}) : piece;
   }
-  if (!out) out = at(xs[0], index, mask);
-  return out;
+  return out ? out : at(r[0].operand, index, mask);
 }
 
 Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mask) {
@@ -162,19 +151,9 @@ Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mas
 }
 
 Value Expressions::gather(const Node* n, const Index& index, Value mask) {
-  Value x = n->arg<Value>(0);
-  const auto& indices = n->arg<std::vector<Value>>(1);
-  std::vector<int64_t> dims = int_args(n, 2);
-  const Shape& shape = type_of(x).shape;
-  auto rank = static_cast<int64_t>(type_of(indices[0]).shape.size());
-  Index front(index.begin(), index.begin() + rank), place(shape.size());
-  for (size_t i = 0; i < indices.size(); ++i) {
-    place[dims[i]] = picked(indices[i], front, shape[dims[i]], mask);
-    mask = both(mask, within(0, 0, shape[dims[i]]));  // nothing to read in an empty dimension
-  }
-  int64_t k = rank;
-  for (int64_t d : other_dims(dims, type_of(x).rank())) place[d] = index[k++];
-  return at(x, place, mask);
+  Pick pick = [&](Value indices, const Index& front, Expr size) { return picked(indices, front, size, mask); };
+  Read r = reads(n, index, pick)[0];
+  return at(r.operand, r.index, both(mask, holds(r.where)));
 }
 
 }  // namespace brasa::compiler

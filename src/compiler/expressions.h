@@ -52,6 +52,7 @@ class Expressions {
   ir::Value pad(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value concat(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value gather(const ir::Node* n, const Index& index, ir::Value mask);
+  ir::Value holds(const std::vector<Bound>& where);
 
   const ir::Graph& group_;
   LoopBuilder& b_;

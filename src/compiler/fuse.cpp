@@ -4,9 +4,10 @@
 #include <unordered_map>
 
 #include "compiler/indexing.h"
+#include "compiler/libraries/library.h"
+#include "compiler/places.h"
 #include "ir/text.h"
 #include "support/error.h"
-#include "support/hash.h"
 
 namespace brasa::compiler {
 
@@ -34,7 +35,7 @@ void append_to(std::string& out, const Domain& d) {
 }
 
 std::string_view name(GroupKind kind) {
-  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "sort"};
+  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "library"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -76,19 +77,6 @@ struct Kernel {
 
 using Access = std::function<void(Value, const Index&)>;
 
-struct WalkKey {
-  Value value;
-  Index index;
-  friend bool operator==(const WalkKey& a, const WalkKey& b) { return a.value == b.value && a.index == b.index; }
-};
-struct WalkHash {
-  size_t operator()(const WalkKey& k) const {
-    uint64_t h = std::hash<Value>()(k.value);
-    for (Expr e : k.index) h = mix(h, reinterpret_cast<uint64_t>(e.node()));
-    return h;
-  }
-};
-
 class Fuser {
  public:
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
@@ -96,7 +84,13 @@ class Fuser {
     kind_.resize(n);
     memory_.assign(n, false);
     kernel_.assign(n, -1);
-    for (Node* node : live_) kind_[node->id] = prim_of(node);
+    library_.assign(n, false);
+    for (Node* node : live_) {
+      kind_[node->id] = prim_of(node);
+      library_[node->id] = implementation_of(*node) != nullptr;
+      if (kind_[node->id] == Prim::Whole && !library_[node->id])
+        fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
+    }
     for (Value v : forced) memory_[v.node->id] = true;
   }
 
@@ -109,8 +103,8 @@ class Fuser {
 
  private:
   static bool is_heavy(Prim p) {
-    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Sort ||
-           p == Prim::Scatter || p == Prim::Convolution;
+    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
+           p == Prim::Convolution;
   }
   Prim kind(const Node* n) const { return kind_[n->id]; }
 
@@ -128,8 +122,8 @@ class Fuser {
     for (const ir::Output& o : graph_.outputs())
       if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
     for (const Node* n : live_) {
-      if (is_heavy(kind(n))) memory_[n->id] = true;
-      if (kind(n) == Prim::Sort) materialise(n->arg<Value>(0));
+      if (is_heavy(kind(n)) || library_[n->id]) memory_[n->id] = true;
+      if (library_[n->id]) n->for_each_input([&](Value v) { materialise(v); });
     }
     cost_.assign(graph_.nodes().size(), 0);
     leaves_.assign(graph_.nodes().size(), 0);
@@ -214,9 +208,13 @@ class Fuser {
         }
         case Prim::Dot: k.kind = GroupKind::Contraction; break;
         case Prim::Scan: k.kind = GroupKind::Scan; break;
-        case Prim::Sort: k.kind = GroupKind::Sort; break;
         case Prim::Scatter: k.kind = GroupKind::Scatter; break;
         default: break;
+      }
+      if (library_[n->id]) {
+        k.kind = GroupKind::Library;
+        dims = n->types[0].shape;
+        k.domain.reduced.clear();
       }
       k.domain.dims = dims;
       k.domain.reduced.resize(dims.size(), false);
@@ -229,11 +227,6 @@ class Fuser {
       kernel_[n->id] = id;
       kernels_.push_back(std::move(k));
     }
-  }
-
-  static std::vector<int64_t> reduced_dims(const Node* n) {
-    if (prim_of(n) == Prim::ArgReduce) return {n->arg<Expr>(1).constant()};
-    return int_args(n, 1);
   }
 
   int find(int k) const {
@@ -280,7 +273,7 @@ class Fuser {
 
   Member member(const Node* root, const Domain& d) const {
     Prim p = kind(root);
-    if (p == Prim::Reduce || p == Prim::ArgReduce) {
+    if (is_reduction(p)) {
       const Shape& in = type_of(root->arg<Value>(0)).shape;
       std::vector<bool> reduced(in.size(), false);
       for (int64_t dim : reduced_dims(root)) reduced[dim] = true;
@@ -308,8 +301,6 @@ class Fuser {
     return blocks(a) == blocks(b);
   }
 
-  static constexpr uint32_t kProbe = 1u << 20;  // ids of ranges that only exist here
-
   struct Ranges {
     Index index;
     Expr full, row;
@@ -317,7 +308,7 @@ class Fuser {
   static Ranges ranges_of(const Domain& d) {
     Ranges r;
     for (size_t i = 0; i < d.dims.size(); ++i)
-      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbe + static_cast<uint32_t>(i), d.dims[i]));
+      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbeRange + static_cast<uint32_t>(i), d.dims[i]));
     r.full = linearise(r.index, d.dims);
     Index kept;
     Shape shape;
@@ -330,56 +321,25 @@ class Fuser {
     return r;
   }
 
-  void walk(Value v, const Index& index, const Access& access, std::unordered_set<WalkKey, WalkHash>& seen, bool top) {
+  void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
+            bool top) {
     if (!seen.insert({v, index}).second) return;
     const Node* n = v.node;
     Prim p = kind(n);
     if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
     if (is_leaf(p)) return;
-    if (is_view(p)) return walk(n->arg<Value>(0), view_index(n, index), access, seen, false);
-    switch (p) {
-      case Prim::Pointwise: n->for_each_input([&](Value o) { walk(o, index, access, seen, false); }); return;
-      case Prim::Pad: {
-        const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
-        Index at(index.size());
-        for (size_t d = 0; d < at.size(); ++d) at[d] = floordiv(index[d] - low[d], gaps[d] + 1);
-        walk(n->arg<Value>(0), at, access, seen, false);
-        walk(n->arg<Value>(1), {}, access, seen, false);
-        return;
-      }
-      case Prim::Concat: {
-        int64_t dim = n->arg<Expr>(1).constant();
-        Index at = index;
-        for (Value x : n->arg<std::vector<Value>>(0)) {
-          walk(x, at, access, seen, false);
-          at[dim] = at[dim] - type_of(x).shape[dim];
-        }
-        return;
-      }
-      case Prim::Gather: {
-        Value x = n->arg<Value>(0);
-        const auto& indices = n->arg<std::vector<Value>>(1);
-        std::vector<int64_t> dims = int_args(n, 2);
-        size_t rank = type_of(indices[0]).shape.size();
-        Index front(index.begin(), index.begin() + static_cast<int64_t>(rank)), at(type_of(x).shape.size());
-        for (size_t i = 0; i < indices.size(); ++i) {
-          walk(indices[i], front, access, seen, false);
-          at[dims[i]] = Expr::value(kProbe + next_value_++, type_of(x).shape[dims[i]]);
-        }
-        size_t k = rank;
-        for (int64_t d : other_dims(dims, type_of(x).rank())) at[d] = index[k++];
-        walk(x, at, access, seen, false);
-        return;
-      }
-      default: fail_internal(str(n->op->name(), " inside an expression"));
-    }
+    Pick pick = [&](Value indices, const Index& at, Expr size) {
+      walk(indices, at, access, seen, false);
+      return Expr::value(kProbeRange + next_value_++, size);
+    };
+    for (const Read& r : reads(n, index, pick)) walk(r.operand, r.index, access, seen, false);
   }
 
   // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
   bool aligned(const Kernel& of, const Kernel& by, const Domain& d) {
     Ranges r = ranges_of(d);
     bool ok = true;
-    std::unordered_set<WalkKey, WalkHash> seen;
+    std::unordered_set<Element, ElementHash> seen;
     for (Node* root : by.roots) {
       Member m = member(root, d);
       Access access = [&](Value v, const Index& at) {
@@ -562,7 +522,8 @@ class Fuser {
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<Prim> kind_;
-  std::vector<bool> memory_;  // by node id: its results are values in memory
+  std::vector<bool> memory_;   // by node id: its results are values in memory
+  std::vector<bool> library_;  // a library computes it
   std::vector<int> cost_, leaves_, kernel_;
   std::vector<Kernel> kernels_;
   std::unordered_map<const Node*, std::vector<int>> readers_;

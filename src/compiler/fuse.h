@@ -20,10 +20,10 @@ struct Domain {
 };
 void append_to(std::string& out, const Domain& d);  // "[8, 197 | 192]" with reduced dimensions after the bar, or "[…]"
 
-enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Sort };
+enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Library };
 std::string_view name(GroupKind kind);
 
-/// What becomes one kernel (a scatter: two). `graph` is a small graph of primitives on its own; its inputs and outputs are
+/// What becomes one kernel (a scatter: two), or one call of a library. `graph` is a small graph of primitives on its own; its inputs and outputs are
 /// tensors in memory.
 struct Group {
   GroupKind kind = GroupKind::Loops;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ops/index.h"
@@ -21,6 +22,37 @@ inline Prim prim_of(ir::Value v) { return prim_of(v.node); }
 
 /// Where a view (is_view) reads its operand for its result at `index`.
 Index view_index(const ir::Node* n, const Index& index);
+
+/// The value at an index, as a key.
+struct Element {
+  ir::Value value;
+  Index index;
+  friend bool operator==(const Element& a, const Element& b) { return a.value == b.value && a.index == b.index; }
+};
+struct ElementHash {
+  size_t operator()(const Element& e) const;
+};
+
+/// low <= e < high, or e = 0.
+struct Bound {
+  ir::Expr e, low, high;
+  bool zero = false;
+};
+
+/// One operand that an element is made of: which of its elements, and where it is this operand that is read.
+struct Read {
+  ir::Value operand;
+  Index index;
+  std::vector<Bound> where;  // all of them; without those that always hold
+};
+/// What a point-wise primitive, a view, pad, concat or gather reads for its result at `index`, in the order of its operands. Of
+/// a gather `pick` says which place the indices name along a dimension of this size; it reads them itself.
+using Pick = std::function<ir::Expr(ir::Value indices, const Index& index, ir::Expr size)>;
+std::vector<Read> reads(const ir::Node* n, const Index& index, const Pick& pick);
+
+inline bool is_reduction(Prim p) { return p == Prim::Reduce || p == Prim::ArgReduce; }
+/// Of a reduction.
+std::vector<int64_t> reduced_dims(const ir::Node* n);
 
 std::vector<int64_t> int_args(const ir::Node* n, size_t arg);
 /// Dimensions of `rank` that are not in `dims`, in order.

@@ -5,10 +5,14 @@
 
 #include "compiler/codegen_client.h"
 #include "compiler/disk_cache.h"
+#include "compiler/loops/ops.h"
 #include "compiler/pack.h"
+#include "compiler/version.h"
+#include "ir/text.h"
 #include "runtime/cuda/device.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/log.h"
 
 namespace brasa::compiler {
 namespace {
@@ -117,11 +121,18 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
     if (k) {
       keep(i, k);
     } else {
+      if (logs("cache"))
+        log_line("cache",
+                 str("no ", keys[i], " for ", target, " in this process, the pack, or '", DiskCache::get().folder(),
+                     "': its text is new, or the compiler is (", kCompilerVersion, ")"));
       to_compile.push_back(named(texts[i], keys[i]));
       compiled.push_back(i);
     }
   }
   if (!to_compile.empty()) {
+    if (logs("code"))
+      for (const std::string& text : to_compile)
+        log_line("code", show_kernel(*ir::parse(text, find_loop_level_op), target, "assembly"));
     std::unordered_map<std::string, size_t> by_key;
     for (size_t i : compiled) by_key[keys[i]] = i;
     for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {

@@ -14,7 +14,7 @@ namespace {
 // from what lies near, and not stored.
 class Contraction {
  public:
-  Contraction(const Group& g, const Schedule& s, const Machine& m) : g_(g), s_(s), m_(m), l_(g, m) {
+  Contraction(const Group& g, const Schedule& s) : g_(g), s_(s), l_(g) {
     for (const Node* n : g.graph->nodes())
       if (prim_of(n) == Prim::Dot) dot_ = n;
     const ir::Shape& shape = dot_->types[0].shape;
@@ -25,10 +25,10 @@ class Contraction {
   }
 
   Lowered run() {
-    m_.gpu ? declare_gpu() : declare();
+    s_.threads ? declare_gpu() : declare();
     Expressions& e = l_.expressions();
     Value product;
-    if (!m_.gpu) product = kept_tile();
+    if (s_.stage_tile) product = kept_tile();
     e.set_hook([&](Value v, const Index&, Value) -> Value {
       if (v.node != dot_) return {};
       if (!product) product = l_.b().convert(sum(), dot_->types[0].dtype);
@@ -43,7 +43,7 @@ class Contraction {
       Index at = member_index(v.node, g_.domain, index);
       l_.b().store(l_.output_buffer(i), l_.output_place(i, at), e.at(v, at, mask), mask);
     }
-    return l_.finish(s_.work);
+    return l_.finish(s_);
   }
 
  private:
@@ -136,7 +136,6 @@ class Contraction {
 
   const Group& g_;
   const Schedule& s_;
-  const Machine& m_;
   Lowering l_;
   const Node* dot_ = nullptr;
   bool batched_ = false;
@@ -147,9 +146,8 @@ class Contraction {
 
 }  // namespace
 
-void lower_contraction(const Group& group, const Schedule& schedule, const Machine& machine,
-                       std::vector<Lowered>& out) {
-  out.push_back(Contraction(group, schedule, machine).run());
+void lower_contraction(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
+  out.push_back(Contraction(group, schedule).run());
 }
 
 }  // namespace brasa::compiler

@@ -9,8 +9,8 @@ using ir::Expr;
 using ir::Node;
 using ir::Value;
 
-void lower_scan(const Group& group, const Schedule& schedule, const Machine& machine, std::vector<Lowered>& out) {
-  Lowering l(group, machine);
+void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
+  Lowering l(group);
   LoopBuilder& b = l.b();
   const Node* n = group.graph->outputs()[0].value.node;
   int64_t dim = n->arg<Expr>(1).constant();
@@ -19,9 +19,9 @@ void lower_scan(const Group& group, const Schedule& schedule, const Machine& mac
   for (size_t i = 0; i < schedule.axes.size(); ++i) {
     const Axis& a = schedule.axes[i];
     if (a.piece) piece[i] = b.loop("parallel", ceildiv(a.extent, a.piece));
-    if (a.kind == Axis::Parallel) at[a.first] = b.loop(machine.gpu ? "block" : "parallel", a.extent);
+    if (a.kind == Axis::Parallel) at[a.first] = b.loop(schedule.threads ? "block" : "parallel", a.extent);
   }
-  if (machine.gpu) b.loop("thread", 1);
+  if (schedule.threads) b.loop("thread", schedule.threads);
   for (const Axis& a : schedule.axes)
     if (a.kind == Axis::Serial) at[a.first] = b.loop("serial", a.extent);
   for (size_t i = 0; i < schedule.axes.size(); ++i) {
@@ -40,13 +40,11 @@ void lower_scan(const Group& group, const Schedule& schedule, const Machine& mac
     result = b.op("select", {later, b.op(n->arg<std::string>(2), {run, x}), x});
   }
   b.store(l.output_buffer(0), l.output_place(0, at), result);
-  out.push_back(l.finish(schedule.work));
+  out.push_back(l.finish(schedule));
 }
 
-namespace {
-
-// The tensor that a scatter starts from, as a group on its own that fills the result.
-Group initial_value(const Group& group, const Node* scatter) {
+Group initial_value(const Group& group) {
+  const Node* scatter = group.graph->outputs()[0].value.node;
   Group g;
   g.kind = GroupKind::Loops;
   g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
@@ -74,52 +72,43 @@ Group initial_value(const Group& group, const Node* scatter) {
   return g;
 }
 
-}  // namespace
-
-void lower_scatter(const Group& group, const Schedule& schedule, const Machine& machine, std::vector<Lowered>& out) {
+void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
   const Node* n = group.graph->outputs()[0].value.node;
-  Group start = initial_value(group, n);
-  lower_loops(start, brasa::compiler::schedule(start, machine), machine, out);
+  lower_loops(initial_value(group), schedule.before.at(0), out);
 
-  // Updates of one place follow each other; what the indices leave free is parallel.
-  Lowering l(group, machine);
+  Lowering l(group);
   LoopBuilder& b = l.b();
   const auto& indices = n->arg<std::vector<Value>>(1);
-  std::vector<int64_t> dims = int_args(n, 3), rest = other_dims(dims, n->types[0].rank());
+  std::vector<int64_t> dims = int_args(n, 3);
   const ir::Shape& shape = n->types[0].shape;
-  const ir::Shape& index_shape = type_of(indices[0]).shape;
-  Index free(rest.size());
+  Index free;  // by axis
   Value mask;
-  Expr piece;
-  const char* parallel = machine.gpu ? "block" : "parallel";
-  int64_t lanes = machine.gpu ? 1 : machine.lanes(4), block = 4 * lanes;
-  for (size_t i = 0; i < rest.size(); ++i) {
-    bool last = i + 1 == rest.size();
-    if (!last) free[i] = b.loop(parallel, shape[rest[i]]);
-    if (last) piece = b.loop(parallel, ceildiv(shape[rest[i]], block));
+  for (const Axis& a : schedule.axes) {
+    const char* parallel = schedule.threads ? "block" : "parallel";
+    free.push_back(b.loop(parallel, a.piece ? ceildiv(a.extent, a.piece) : a.extent));
   }
-  if (machine.gpu) b.loop("thread", 1);
+  if (schedule.threads) b.loop("thread", schedule.threads);
   Index front;
-  for (Expr size : index_shape) front.push_back(b.loop("serial", size));
-  if (!rest.empty()) {
-    Pieces p = pieces_of(shape[rest.back()], block);
-    free.back() =
-        piece * Expr(block) + b.loop(machine.gpu ? "serial" : "vector", p.inside(piece), static_cast<int>(lanes), 1);
+  for (Expr size : type_of(indices[0]).shape) front.push_back(b.loop("serial", size));
+  for (size_t i = 0; i < free.size(); ++i) {
+    const Axis& a = schedule.axes[i];
+    if (!a.piece) continue;
+    Expr inside = pieces_of(a.extent, a.piece).inside(free[i]);
+    free[i] = free[i] * Expr(a.piece) + b.loop(schedule.threads ? "serial" : "vector", inside, schedule.width, 1);
   }
   Index place(shape.size()), update = front;
   for (size_t i = 0; i < dims.size(); ++i) {
     place[dims[i]] = l.expressions().picked(indices[i], front, shape[dims[i]], {});
     mask = l.expressions().both(mask, l.expressions().within(0, 0, shape[dims[i]]));
   }
-  for (size_t i = 0; i < rest.size(); ++i) place[rest[i]] = free[i];
+  for (size_t i = 0; i < free.size(); ++i) place[schedule.axes[i].first] = free[i];
   update.insert(update.end(), free.begin(), free.end());
   Value value = l.expressions().at(n->arg<Value>(2), update);
   const auto& how = n->arg<std::string>(4);
   Expr at = l.output_place(0, place);
   if (!how.empty()) value = b.op(how, {b.load(l.output_buffer(0), at, mask), value});
   b.store(l.output_buffer(0), at, value, mask);
-  out.push_back(l.finish(1e9));
-  (void)schedule;
+  out.push_back(l.finish(schedule));
 }
 
 }  // namespace brasa::compiler

@@ -14,11 +14,10 @@ namespace {
 
 class Loops {
  public:
-  Loops(const Group& g, const Schedule& s, const Machine& m)
-      : g_(g), s_(s), m_(m), l_(g, m), passes_(passes_of(*g.graph)) {}
+  Loops(const Group& g, const Schedule& s) : g_(g), s_(s), l_(g), passes_(passes_of(*g.graph)) {}
 
   Lowered run() {
-    m_.gpu ? declare_gpu() : declare();
+    s_.threads ? declare_gpu() : declare();
     set_index();
     l_.expressions().set_hook([this](Value v, const Index& index, Value mask) { return special(v, index, mask); });
     const auto& outputs = g_.graph->outputs();
@@ -38,11 +37,11 @@ class Loops {
       Value value = row ? special(v, index, {}) : l_.expressions().at(v, index, mask);
       l_.b().store(l_.output_buffer(i), l_.output_place(i, index), value, mask);
     }
-    return l_.finish(s_.work);
+    return l_.finish(s_);
   }
 
  private:
-  static bool is_reduce(const Node* n) { return prim_of(n) == Prim::Reduce || prim_of(n) == Prim::ArgReduce; }
+  static bool is_reduce(const Node* n) { return is_reduction(prim_of(n)); }
 
   Index row_index(const ir::Shape& shape) const {
     Index kept;
@@ -95,7 +94,7 @@ class Loops {
     if (s_.vector_outside) vector();
     for (size_t i = 0; i < s_.axes.size(); ++i)
       if (s_.axes[i].kind == Axis::Serial) {
-        Expr r = inner(i, "serial", 1, s_.vector_outside ? 2 : 1);
+        Expr r = inner(i, "serial", 1, s_.serial_unroll);
         if (s_.axes[i].reduced) closed_.push_back(r);
       }
     if (!s_.vector_outside) vector();
@@ -146,7 +145,7 @@ class Loops {
 
   Value special(Value v, const Index& index, Value mask) {
     if (is_reduce(v.node)) return reduce(v.node);
-    auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node);
+    auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node->id);
     if (it == s_.staged.end()) return {};
     int first = passes_[v.node->id], now = l_.expressions().pass();
     if (now == first) return {};
@@ -194,7 +193,6 @@ class Loops {
 
   const Group& g_;
   const Schedule& s_;
-  const Machine& m_;
   Lowering l_;
   std::vector<int> passes_;
   std::vector<Expr> at_;      // by axis
@@ -206,8 +204,8 @@ class Loops {
 
 }  // namespace
 
-void lower_loops(const Group& group, const Schedule& schedule, const Machine& machine, std::vector<Lowered>& out) {
-  out.push_back(Loops(group, schedule, machine).run());
+void lower_loops(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
+  out.push_back(Loops(group, schedule).run());
 }
 
 }  // namespace brasa::compiler

@@ -32,7 +32,7 @@ std::vector<Value> declare(const Group& group, LoopBuilder& b) {
 
 }  // namespace
 
-Lowering::Lowering(const Group& group, const Machine&)
+Lowering::Lowering(const Group& group)
     : group_(group),
       graph_(std::make_unique<ir::Graph>(ir::Level::Loops)),
       b_(*graph_),
@@ -43,9 +43,10 @@ Expr Lowering::output_place(size_t i, const Index& index) const {
   return place_of(index, type_of(group_.graph->outputs()[i].value).shape, group_.output_strides[i]);
 }
 
-Lowered Lowering::finish(double work) {
+Lowered Lowering::finish(const Schedule& schedule) {
   Lowered out;
-  out.work = work;
+  out.grain = schedule.grain;
+  out.beside = schedule.beside;
   for (size_t i = 0; i < buffers_.size(); ++i) out.buffers.push_back(static_cast<int>(i));
   out.loops = std::move(graph_);
   return out;
@@ -64,21 +65,21 @@ std::vector<int> passes_of(const ir::Graph& group) {
     int p = 0;
     n->for_each_input([&](Value v) {
       Prim kind = prim_of(v);
-      p = std::max(p, pass[v.node->id] + (kind == Prim::Reduce || kind == Prim::ArgReduce ? 1 : 0));
+      p = std::max(p, pass[v.node->id] + (is_reduction(kind) ? 1 : 0));
     });
     pass[n->id] = p;
   }
   return pass;
 }
 
-std::vector<Lowered> lower(const Group& group, const Schedule& schedule, const Machine& machine) {
+std::vector<Lowered> lower(const Group& group, const Schedule& schedule) {
   std::vector<Lowered> out;
   switch (group.kind) {
-    case GroupKind::Loops: lower_loops(group, schedule, machine, out); break;
-    case GroupKind::Contraction: lower_contraction(group, schedule, machine, out); break;
-    case GroupKind::Scan: lower_scan(group, schedule, machine, out); break;
-    case GroupKind::Scatter: lower_scatter(group, schedule, machine, out); break;
-    case GroupKind::Sort: break;  // a library's: see library.h
+    case GroupKind::Loops: lower_loops(group, schedule, out); break;
+    case GroupKind::Contraction: lower_contraction(group, schedule, out); break;
+    case GroupKind::Scan: lower_scan(group, schedule, out); break;
+    case GroupKind::Scatter: lower_scatter(group, schedule, out); break;
+    case GroupKind::Library: break;  // see libraries/
   }
   return out;
 }

@@ -10,16 +10,15 @@ namespace brasa::compiler {
 /// A loop graph with a buffer for each tensor of the group.
 class Lowering {
  public:
-  Lowering(const Group& group, const Machine& machine);
+  explicit Lowering(const Group& group);
 
   LoopBuilder& b() { return b_; }
   Expressions& expressions() { return expressions_; }
   ir::Value output_buffer(size_t i) const { return buffers_[group_.inputs.size() + i]; }
   /// Where element `index` of output i lies.
   ir::Expr output_place(size_t i, const Index& index) const;
-  /// Iterations over [0, extent), `piece` of them together: the expression outer * piece + inner, with both loops
-  /// declared. Kinds of no loop ("") must have one iteration.
-  Lowered finish(double work);
+  /// The kernel, once its stores are made.
+  Lowered finish(const Schedule& schedule);
 
  private:
   const Group& group_;

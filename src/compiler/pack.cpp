@@ -14,7 +14,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "compiler/disk_cache.h"
+#include "compiler/version.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -25,7 +25,7 @@ constexpr char kMagic[8] = {'B', 'R', 'A', 'S', 'A', 'P', '0', '1'};
 // After the header come the sizes of the images, then the images, each with its own checksum.
 struct Header {
   char magic[8];
-  char version[16];
+  char version[32];
   uint64_t images;
 };
 
@@ -142,6 +142,7 @@ namespace {
 std::string header(uint64_t images) {
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof kMagic);
+  BRASA_ASSERT(kCompilerVersion.size() < sizeof h.version, kCompilerVersion);
   std::memcpy(h.version, kCompilerVersion.data(), kCompilerVersion.size());
   h.images = images;
   return {reinterpret_cast<const char*>(&h), sizeof h};

@@ -5,24 +5,17 @@
 #include <cstdlib>
 
 #include "ir/legality.h"
+#include "support/log.h"
 #include "support/str.h"
 
 namespace brasa::compiler {
 
-bool listed(const char* variable, std::string_view word) {
-  const char* text = std::getenv(variable);
-  if (!text) return false;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    size_t comma = rest.find(',');
-    if (rest.substr(0, comma) == word) return true;
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
-  return false;
-}
-
 namespace {
+
+bool switched_off(std::string_view pass) {
+  const char* text = std::getenv("BRASA_DISABLE_PASSES");
+  return text && str(",", text, ",").find(str(",", pass, ",")) != std::string::npos;
+}
 
 void show(std::string_view name, const std::string& before, const std::string& after) {
   std::string text = str("--- ", name, before == after ? " (unchanged)" : "", "\n", before == after ? "" : after);
@@ -32,12 +25,12 @@ void show(std::string_view name, const std::string& before, const std::string& a
 }  // namespace
 
 void PassRunner::run(const GraphPass& pass, Primitives& p, const PassContext& context) {
-  if (pass.optional && listed("BRASA_DISABLE_PASSES", pass.name)) return;
+  if (pass.optional && switched_off(pass.name)) return;
   run(pass.name, p, [&] { pass.run(p, context); });
 }
 
 void PassRunner::run(std::string_view name, Primitives& p, const std::function<void()>& step) {
-  bool log = listed("BRASA_LOGS", "graph");
+  bool log = logs("graph");
   std::string before = log && p.graph ? str(p) : "";
   run(name, "", step);
 #ifndef NDEBUG
@@ -51,7 +44,7 @@ void PassRunner::run(std::string_view name, std::string_view topic, const std::f
   auto start = std::chrono::steady_clock::now();
   step();
   report_.seconds.emplace_back(name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  if (text && listed("BRASA_LOGS", topic)) show(name, "", text());
+  if (text && logs(topic)) show(name, "", text());
 }
 
 }  // namespace brasa::compiler

@@ -9,9 +9,6 @@
 
 namespace brasa::compiler {
 
-/// Whether a comma-separated list in the environment names the word.
-bool listed(const char* variable, std::string_view word);
-
 /// Runs every step of the pipeline: notes its time, shows what it made where BRASA_LOGS names its topic ('(unchanged)' where
 /// that is what it was), and in builds with assertions checks that a graph is legal (ir/legality.h).
 class PassRunner {

@@ -119,7 +119,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
         for (size_t s = 0; s < out.plan.steps.size(); ++s) {
           GroupKernels& k = *out.of_step[s];
           if (!k.lowered.empty() || computes_nothing(out.plan.steps[s])) continue;
-          k.lowered = lower(out.plan.steps[s], k.schedule, machine);
+          k.lowered = lower(out.plan.steps[s], k.schedule);
           for (Lowered& l : k.lowered) {
             // A GPU's loops on the CPU, for tests.
             if (machine.gpu && options.device == "cpu") l.loops = emulated(*l.loops);
@@ -163,7 +163,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
       for (const Graph* loops : lowered.loops) texts.push_back(ir::print(*emulated(*loops)));
       compared = load_kernels(texts, runtime::cpu::host_target() + strict);
     });
-  return assemble(graph, lowered, loaded, compared, machine, std::move(report), options.device);
+  return assemble(graph, lowered, loaded, compared, std::move(report), options.device);
 }
 
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {

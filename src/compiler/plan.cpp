@@ -122,7 +122,7 @@ class Planner {
     auto it = producer_.find(v);
     BRASA_ASSERT(it != producer_.end(), "nothing computes an output");
     Group& g = groups_[it->second];
-    if (!strides.empty() && (!readers_[v].empty() || g.kind == GroupKind::Sort)) return false;
+    if (!strides.empty() && (!readers_[v].empty() || g.kind == GroupKind::Library)) return false;
     if (place.kind == Place::Input) {
       Value old = graph_.inputs()[place.index].value;
       if (graph_.inputs()[place.index].strides.size() && strides.empty() && !readers_[v].empty()) return false;

@@ -1,9 +1,11 @@
 #include "compiler/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "compiler/expressions.h"
+#include "compiler/lower.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/places.h"
 #include "support/error.h"
@@ -14,34 +16,12 @@ using ir::Expr;
 using ir::Node;
 using ir::Value;
 
-void append_to(std::string& out, const Schedule& s) {
-  bool first = true;
-  auto word = [&](const std::string& w) {
-    if (!first) out += "; ";
-    first = false;
-    out += w;
-  };
-  for (const Axis& a : s.axes) {
-    std::string w = str(a.kind == Axis::Parallel ? "parallel "
-                        : a.kind == Axis::Vector ? "vector "
-                                                 : "serial ",
-                        a.extent);
-    if (a.reduced) w += " reduced";
-    if (a.piece) w += str(" in pieces of ", a.piece);
-    if (a.kind == Axis::Vector) w += str(" by ", s.width, "x", s.unroll, s.vector_outside ? " outside" : "");
-    word(w);
-  }
-  if (s.rows > 1 || s.vectors > 1)
-    word(str("tile ", s.rows, "x", s.vectors, "x", s.width, ", ", s.row_blocks, " tiles a panel", ", ", s.panel_blocks,
-             " panels a task", s.stage_rows ? ", rows staged" : ""));
-  for (const Node* n : s.staged) word(str("stage %", n->id));
-  if (s.threads) word(str("block of ", s.threads));
-}
-
 namespace {
 
 // One parallel iteration should take about this many simple instructions, to be worth its start.
 constexpr int64_t kPieceWork = 8192;
+// Starting another thread costs a few thousand instructions.
+constexpr double kTask = 30000;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -52,12 +32,14 @@ class Scheduler {
   Scheduler(const Group& g, const Machine& m) : g_(g), m_(m) {}
 
   Schedule run() {
-    if (g_.kind == GroupKind::Contraction) {
-      contraction();
-    } else {
-      merge_axes();
-      loops();
+    switch (g_.kind) {
+      case GroupKind::Contraction: contraction(); break;
+      case GroupKind::Scatter: scatter(); break;
+      case GroupKind::Library: return {};
+      default: merge_axes(); loops();
     }
+    s_.grain = static_cast<int64_t>(std::clamp(kTask / std::max(work_, 1.0), 1.0, 1e9));
+    s_.beside = static_cast<int64_t>(std::ceil(std::min(16 * kTask * m_.threads / work_, 1e15)));
     return std::move(s_);
   }
 
@@ -119,7 +101,7 @@ class Scheduler {
     double each = work_per_element();
     s_.width = std::max(1, m_.lanes(element_bytes()));
     if (s_.axes.empty()) {
-      s_.work = each;
+      work_ = each;
       return;
     }
     if (m_.gpu) return gpu_loops();
@@ -135,6 +117,7 @@ class Scheduler {
         inside *= size(a.extent);
       }
     s_.vector_outside = reducing && !last.reduced;
+    if (s_.vector_outside) s_.serial_unroll = 2;
     double others = 1;  // parallel iterations besides the vector axis
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
@@ -165,7 +148,7 @@ class Scheduler {
         inside *= rows->piece ? static_cast<double>(rows->piece) : 1;
       }
     }
-    s_.work = inside * each;
+    work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
   }
 
@@ -180,7 +163,7 @@ class Scheduler {
       last.kind = Axis::Vector;
       last.piece = 4 * s_.width;
     }
-    s_.work = 1024 * each;
+    work_ = 1024 * each;
   }
 
   // Values that several passes over a row need, and that cost more than reading them back.
@@ -189,10 +172,7 @@ class Scheduler {
     std::vector<int> pass(nodes.size());
     std::vector<uint64_t> needed(nodes.size());
     Expr full = g_.domain.numel();
-    auto reduces = [](const Node* n) {
-      Prim p = prim_of(n);
-      return p == Prim::Reduce || p == Prim::ArgReduce;
-    };
+    auto reduces = [](const Node* n) { return is_reduction(prim_of(n)); };
     for (const Node* n : nodes) {
       int p = 0;
       n->for_each_input([&](Value v) { p = std::max(p, pass[v.node->id] + (reduces(v.node) ? 1 : 0)); });
@@ -215,7 +195,7 @@ class Scheduler {
       bool per_element = n->types[0].numel() == full && !is_leaf(p) && p == Prim::Pointwise;
       bool again = needed[n->id] & (needed[n->id] - 1);
       if (per_element && again && c >= kStageWork) {
-        s_.staged.push_back(n);
+        s_.staged.push_back(n->id);
         c = 1;
       }
       if (n->types[0].numel() == g_.domain.rows() && !(full == g_.domain.rows())) c = 0;  // once a row
@@ -242,6 +222,22 @@ class Scheduler {
     }
   }
 
+  // Updates of one place follow each other; what the indices leave free is parallel, the last of it a vector.
+  void scatter() {
+    const Node* n = g_.graph->outputs()[0].value.node;
+    const ir::Shape& shape = n->types[0].shape;
+    s_.before.push_back(schedule(initial_value(g_), m_));
+    s_.width = m_.gpu ? 1 : m_.lanes(4);
+    s_.threads = m_.gpu ? 1 : 0;
+    for (int64_t d : other_dims(int_args(n, 3), n->types[0].rank()))
+      s_.axes.push_back({shape[d], static_cast<size_t>(d), 1, false, Axis::Parallel, 0});
+    if (!s_.axes.empty()) {
+      s_.axes.back().kind = Axis::Vector;
+      s_.axes.back().piece = 4 * s_.width;
+    }
+    work_ = 1e9;  // as long as there are updates
+  }
+
   void contraction() {
     const Node* dot = nullptr;
     for (const Node* n : g_.graph->nodes())
@@ -255,6 +251,7 @@ class Scheduler {
       s_.threads = 64;
       return;
     }
+    s_.stage_tile = true;
     ContractionTile tile = contraction_tile(m, n, type_of(dot->arg<Value>(0)).dtype, m_);
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
@@ -270,8 +267,8 @@ class Scheduler {
     tasks /= s_.row_blocks;
     int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
     s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;
-    s_.work = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /
-              static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
+    work_ = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /
+            static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }
 
   // The first operand is read as it lies: rows or columns step by a fixed distance, without work on the way.
@@ -300,6 +297,7 @@ class Scheduler {
   const Group& g_;
   const Machine& m_;
   Schedule s_;
+  double work_ = 1;  // of one parallel iteration, in simple instructions
 };
 
 }  // namespace

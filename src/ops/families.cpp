@@ -49,6 +49,7 @@ void add_families(Table& t) {
   add_padding(t);
   add_indexing(t);
   add_scatter(t);
+  add_counted(t);
   add_contraction(t);
   add_einsum(t);
   add_convolution(t);

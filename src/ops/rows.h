@@ -30,6 +30,7 @@ void add_distance(Table& t);
 void add_movement(Table& t);
 void add_indexing(Table& t);
 void add_scatter(Table& t);
+void add_counted(Table& t);
 void add_contraction(Table& t);
 void add_einsum(Table& t);
 void add_convolution(Table& t);

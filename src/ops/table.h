@@ -91,7 +91,7 @@ enum class Kind : uint8_t {
   Reduce,
   ArgReduce,
   Scan,
-  Sort,
+  Whole,  // each result depends on whole operands: a function computes it, no loops (compiler/libraries)
   Dot,
   Convolution,
 };
@@ -110,6 +110,9 @@ struct Row final : ir::Op {
   std::vector<Sample> samples;
 
   Compose compose;  // a composed operator; exactly one of `compose` and `type` is set
+  /// Where the results' size depends on values: gives that size, a rank-0 int64 value, which `compose` takes as one more
+  /// argument (an Expr). Dispatch runs it first; graphs hold the rows of transforms::count_row and sized_row.
+  Compose count;
 
   TypeRule type;  // a primitive
   Eval eval;
@@ -234,6 +237,17 @@ class RowBuilder {
   RowBuilder& composed_in_opmath(F f) {
     composed(f);
     return wrap_in_opmath();
+  }
+  /// For results whose size depends on values: `count` takes the schema's parameters and gives that size, a rank-0 int64
+  /// value; `f` takes it as a last parameter more.
+  template <class C, class F>
+  RowBuilder& sized(C count, F f) {
+    using Count = detail::Signature<std::decay_t<decltype(+count)>>;
+    using S = detail::Signature<std::decay_t<decltype(+f)>>;
+    check_parameters(Count::kParams);
+    check_parameters(S::kParams - 1);
+    row_.count = Count::compose(+count);
+    return set_compose(S::compose(+f));
   }
   RowBuilder& samples(std::vector<Sample> s);
   RowBuilder& type(TypeRule rule);

@@ -62,7 +62,7 @@ Operator::Operator(const ops::Row& row)
       if (auto* d = a.get_if<double>()) q.default_number = Scalar(*d);
       if (auto* b = a.get_if<bool>()) q.default_number = Scalar(*b);
     }
-    q.shape = p.symbolic && p.list && p.name == "size" && !takes_tensors;
+    q.shape = p.symbolic && p.list && ((p.name == "size" && !takes_tensors) || p.name == "count");
     parameters_.push_back(std::move(q));
   }
 }
@@ -577,6 +577,25 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
   results.resize(row.schema.returns.size());
 }
 
+// A row whose results' size depends on values: that is found first, and becomes one more argument.
+void call_sized(Operator& op, CallArgs args, Results& results) {
+  int64_t count = 0;
+  {
+    NoGradGuard guard;
+    Results counted;
+    call_functional(eager::op(transforms::count_row(op.row())), args, counted);
+    if (Recorder* recorder = Recorder::current())
+      recorder->materialise(str(op.row().name(), ", whose result's size depends on values,").c_str());
+    count = counted[0].item<int64_t>();
+  }
+  std::vector<CallArg> with_count(args.begin(), args.end());
+  Literals defaults;
+  const auto& params = op.row().schema.params;
+  for (size_t i = args.size(); i < params.size(); ++i) with_count.push_back(defaults.default_of(params[i]));
+  with_count.emplace_back(IntArrayRef(count));
+  call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
+}
+
 }  // namespace
 
 void call(Operator& op, CallArgs args, Results& results) {
@@ -585,6 +604,7 @@ void call(Operator& op, CallArgs args, Results& results) {
     results[0] = make(args);
     return;
   }
+  if (op.row().count) return call_sized(op, args, results);
   call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
 }

@@ -23,26 +23,6 @@ namespace {
 using indexing::TensorIndex;
 using OptionalTensors = std::vector<std::optional<Tensor>>;
 
-// [count, rank] positions of what is not zero, and their number.
-Tensor positions_of(const Tensor& t) {
-  NoGradGuard guard;
-  Tensor flags = (t.scalar_type() == DType::Bool ? t : t.ne(0)).contiguous();
-  const bool* at = static_cast<const bool*>(flags.data_ptr());
-  int64_t n = flags.numel(), rank = flags.dim();
-  int64_t count = std::count(at, at + n, true);
-  const int64_t shape[] = {count, rank};
-  Tensor out = make_tensor(shape, DType::Int64);
-  auto* to = static_cast<int64_t*>(impl_of(out)->storage->data());
-  const Sizes& sizes = impl_of(flags)->sizes;
-  for (int64_t i = 0; i < n; ++i) {
-    if (!at[i]) continue;
-    int64_t rest = i;
-    for (int64_t d = rank; d-- > 0; rest /= sizes[d]) to[d] = rest % sizes[d];
-    to += rank;
-  }
-  return out;
-}
-
 // Masks become the positions where they hold; every index int64 or int32.
 OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
   OptionalTensors out;
@@ -65,7 +45,7 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
         fail_index(str("The shape of the mask ", impl_of(*index)->sizes, " at index ", d,
                        " does not match the shape of the indexed tensor ", impl_of(self)->sizes, " at index ", at + d));
     }
-    Tensor where = positions_of(*index);
+    Tensor where = index->nonzero();
     for (int64_t d = 0; d < index->dim(); ++d) out.push_back(where.select(1, d));
   }
   if (static_cast<int64_t>(out.size()) > self.dim())
@@ -247,26 +227,6 @@ Tensor& Tensor::index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor
 Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
                            bool accumulate) const {
   return index_put_(ArrayRef<std::optional<Tensor>>(indices), values, accumulate);
-}
-
-Tensor Tensor::nonzero() const {
-  checked_impl(*this);
-  return positions_of(*this);
-}
-
-Tensor Tensor::masked_select(const Tensor& mask) const {
-  BRASA_CHECK(checked_impl(mask)->dtype == DType::Bool, "masked_select: expected BoolTensor for mask, got ", mask);
-  Sizes shape = checked_impl(*this)->sizes;
-  BRASA_CHECK(broadcast_into(shape, impl_of(mask)->sizes), "masked_select: shapes ", impl_of(*this)->sizes, " and ",
-              impl_of(mask)->sizes, " do not broadcast");
-  IntArrayRef to(shape.data(), shape.size());
-  std::optional<Tensor> where[] = {mask.expand(to)};
-  Tensor self = expand(to);
-  if (shape.empty()) {
-    self = self.unsqueeze(0);
-    where[0] = where[0]->unsqueeze(0);
-  }
-  return gather_at(self, where);
 }
 
 }  // namespace brasa

@@ -213,7 +213,7 @@ class Splitter {
         return {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)};
       }
       case Kind::ArgReduce:
-      case Kind::Sort: unknown(n);
+      case Kind::Whole: unknown(n);
       default: return both(n);  // movement
     }
   }

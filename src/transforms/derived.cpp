@@ -196,9 +196,43 @@ const Row& put_row(const Row& view, int result) {
   });
 }
 
+const Row& count_row(const Row& row) {
+  return Registry::get().find_or_make(str("count::", row.name()), [&](Row& made) {
+    made.schema = row.schema;
+    made.schema.returns.assign(1, ir::Return{});
+    made.doc = str("The size of the results of ", row.name(), ".");
+    made.compose = row.count;
+    made.no_gradient = true;
+  });
+}
+
+const Row& sized_row(const Row& row) {
+  return Registry::get().find_or_make(str("sized::", row.name()), [&](Row& made) {
+    made.schema = row.schema;
+    ir::Param count;
+    count.name = "count";
+    count.type = ir::ParamType::Int;
+    count.list = count.symbolic = true;
+    count.list_size = 1;
+    made.schema.params.push_back(std::move(count));
+    made.doc = row.doc;
+    made.no_gradient = row.no_gradient;
+    made.compose = [&row](const Args& args) {
+      Args unpacked = args;
+      unpacked.back() = Arg(args.back().get<std::vector<ir::Expr>>().at(0));
+      return row.compose(unpacked);
+    };
+  });
+}
+
 const Row* find_row(std::string_view name) {
   if (const Row* row = ops::find(name)) return row;
   auto tail = [&](size_t skip) { return name.substr(skip); };
+  for (auto [prefix, make] : {std::pair("count::", &count_row), std::pair("sized::", &sized_row)})
+    if (name.starts_with(prefix)) {
+      const Row* row = ops::find(tail(7));
+      return row && row->count ? &(*make)(*row) : nullptr;
+    }
   if (name.starts_with("put::")) {
     size_t slash = name.rfind('/');
     const Row* view = slash == name.npos ? nullptr : find_row(name.substr(5, slash - 5));

@@ -1,4 +1,6 @@
 // The second distinct value of a size or number makes it symbolic: one graph serves all that follow.
+#include <thread>
+
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 
@@ -122,6 +124,32 @@ TEST(DynamicOptions, BeyondTheLimitCallsRunUncompiledAndKnownOnesDoNot) {
   EXPECT_EQ(e.graphs.size(), 2u) << e.str();
 }
 
+TEST(DynamicOptions, ThreadsTakeTurnsAndMayExplain) {
+  auto f = [](const Tensor& x) { return (x * x).sum({0}) + 1; };
+  auto g = compile(f);
+  std::vector<std::thread> threads;
+  for (int64_t k = 0; k < 4; ++k)
+    threads.emplace_back([&, k] {
+      for (int64_t n = 2; n < 12; ++n) {
+        expect_close(g(fresh({n + k, 3})), f(fresh({n + k, 3})));
+        EXPECT_GE(g.explain().graphs.size(), 1u);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(g.explain().graphs.size(), 2u);
+}
+
+TEST(DynamicOptions, BeyondTheLimitGradientsFlowToo) {
+  auto f = [](const Tensor& x, int64_t d) { return (x.sum({d}) * x.select(d, 0)).exp(); };
+  auto g = compile(f, {.recompile_limit = 1});
+  for (int64_t d = 0; d < 3; ++d) {
+    Tensor a = fresh({2, 3, 2}).requires_grad_(), b = a.detach().clone().requires_grad_();
+    f(a, d).sum().backward();
+    g(b, d).sum().backward();
+    expect_close(b.grad(), a.grad());
+  }
+}
+
 TEST(DynamicOptions, TheReasonNamesTheGuard) {
   auto g = compile([](const Tensor& x, int64_t d) { return x.sum({d}); });
   g(fresh({4, 3}), 0);
@@ -225,6 +253,28 @@ TEST(DynamicModels, TrainingStepOfATransformerBlock) {
         return std::pair{fresh(sizes), fresh(sizes) + 1};
       },
       3, false);
+}
+
+// The forward pass alone is compiled; loss and backward are outside.
+TEST(DynamicModels, BackwardOutside) {
+  Block eager, compiled;
+  same_parameters(*compiled, *eager);
+  auto g = compile([&](const Tensor& x) { return compiled->forward(x); });
+  int i = 0;
+  for (int64_t n : kBatches) {
+    Tensor a = fresh({n, 4 + i % 3, 8}).requires_grad_(), b = a.detach().clone().requires_grad_();
+    ++i;
+    eager->zero_grad();
+    compiled->zero_grad();
+    (eager->forward(a) * a).sum().backward();
+    Tensor out = g(b);
+    EXPECT_EQ(out.grad_fn()->next_edges().at(0).function->name(), "CompiledBackward") << n;
+    (out * b).sum().backward();
+    EXPECT_TRUE(allclose(b.grad(), a.grad(), 1e-4, 1e-5)) << n;
+    auto p = eager->parameters(), q = compiled->parameters();
+    for (size_t k = 0; k < p.size(); ++k) EXPECT_TRUE(allclose(q[k].grad(), p[k].grad(), 1e-3, 1e-4)) << n << " " << k;
+  }
+  EXPECT_LE(g.explain().graphs.size(), 3u) << g.explain().str();
 }
 
 TEST(DynamicModels, AScheduledLearningRate) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "compiler/fuse.h"
+#include "compiler/lower.h"
 #include "compiler/pipeline.h"
 #include "compiler/plan.h"
 #include "compiler/report.h"
@@ -49,7 +50,11 @@ std::string result_of(const std::string& pass, const std::string& text, const st
   if (pass == "plan") return str(plan(*p.graph, std::move(fused), {}));
   std::string out;
   BRASA_CHECK(pass == "schedule", "there is no pass ", pass);
-  for (const Group& g : fused.groups) out += describe(g, schedule(g, machine)) + "\n";
+  for (const Group& g : fused.groups) {
+    Schedule s = schedule(g, machine);
+    out += describe(g, s) + "\n";
+    EXPECT_EQ(str(parse_schedule(str(s), g.domain)), str(s));
+  }
   return out;
 }
 
@@ -88,6 +93,33 @@ std::vector<std::string> files() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, Golden, ::testing::ValuesIn(files()), [](const auto& info) { return info.param; });
+
+TEST(Schedule, OtherTextIsAnError) {
+  Domain d{{8, 100}, {false, true}};
+  Schedule s = parse_schedule(
+      "parallel d0 [8] in pieces of 2; vector d1 [100] reduced; width 8; stage %1 %2; first {grain 7}", d);
+  EXPECT_EQ(s.axes[0].piece, 2);
+  EXPECT_TRUE(s.axes[1].reduced);
+  EXPECT_EQ(s.width, 8);
+  EXPECT_EQ(s.staged, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(s.before.at(0).grain, 7);
+  for (const char* text : {"parallel d0 [9]", "parallel d2 [8]", "vector d1 [100]", "width", "width 8;", "tile",
+                           "first {grain 7", "width 8 9"})
+    EXPECT_THROW(parse_schedule(text, d), Error) << text;
+}
+
+TEST(Schedule, LoweringObeysIt) {
+  // Another schedule than the heuristics' gives other loops, without any of the heuristics.
+  auto graph = ir::parse(
+      "graph primitives \"\" {\n  %0 = input: f32[64, 64] \"\"\n  %1 = prim::exp(%0): f32[64, 64]\n  return %1\n}\n",
+      [](std::string_view name) { return ops::find(name); });
+  FusedGraph fused = fuse(*graph, {});
+  const Group& g = fused.groups.at(0);
+  std::string text =
+      ir::print(*lower(g, parse_schedule("parallel d0 [64]; vector d1 [64]; width 4; unroll 3", g.domain))[0].loops);
+  EXPECT_NE(text.find("kind=\"parallel\""), std::string::npos) << text;
+  EXPECT_NE(text.find("width=4, unroll=3"), std::string::npos) << text;
+}
 
 TEST(Pipeline, EveryPassHasAGoldenText) {
   for (auto passes : {algebra_passes(), form_passes()})

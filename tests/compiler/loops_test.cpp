@@ -174,6 +174,23 @@ TEST(Sort, Dims) {
     });
 }
 
+TEST(Library, AnyPlaceAndSize) {
+  // Operands that are computed, strided, constants; one operand for two; results that are used, overwrite an input, or are not needed.
+  for (int64_t n : {0, 1, 2, 17})
+    check_both({{DType::Float32, {n, 6}, -2, 2, {1, n}}, {DType::Int16, {n}, -9, 9}}, [](const Values& v) {
+      auto [a, i] = prim::sort(v[0] * v[0], 0, false);
+      auto [b, j] = prim::sort(v[0], 1, true);
+      return Values{a + b, i, prim::sort(v[1], 0, true)[0],
+                    prim::sort(prim::full(2.5, ops::shape_of(v[1]), DType::Float32), 0, false)[1]};
+    });
+  Options o;
+  o.into = {0};
+  check({{DType::Float32, {5, 3}}}, [](const Values& v) { return Values{prim::sort(v[0], 0, false)[0]}; }, o);
+  check(
+      {{DType::Float32, {5, 3}, -2, 2, {1, 5}}}, [](const Values& v) { return Values{prim::sort(v[0], 0, false)[0]}; },
+      o);
+}
+
 TEST(Memory, IntoInputs) {
   Options o;
   o.into = {0, 1};

@@ -4,6 +4,7 @@
 
 #include "ops/primitives/interp.h"
 #include "support/error.h"
+#include "transforms/derived.h"
 
 namespace brasa::test {
 namespace {
@@ -64,6 +65,13 @@ Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
       for (const ops::TensorSample& s : std::get<std::vector<ops::TensorSample>>(a)) list.push_back(add(s));
       call.args.push_back(std::move(list));
     }
+  }
+  if (row.count) {
+    Call counting = call;
+    counting.row = &transforms::count_row(row);
+    int64_t count = ops::get_int(run_interpreter(counting, false).outputs.at(0), 0);
+    call.row = &transforms::sized_row(row);
+    call.args.emplace_back(std::in_place_type<ir::Arg>, ops::list({count}));
   }
   return call;
 }

@@ -148,7 +148,7 @@ Outcome run(const std::string& op, const Entry& entry, const std::string& backen
   Arguments arguments(entry, tensors);
   AutoGradMode recording(!cotangents.empty());
   auto body = [&] { return with_gradients(op, arguments, asked, cotangents); };
-  Results results = backend == "eager" ? body() : compile(body, {.fullgraph = true, .backend = backend})();
+  Results results = backend == "eager" ? body() : compile(body, {.backend = backend})();
 
   Outcome out;
   for (const Tensor& t : results.outputs)

@@ -4,7 +4,6 @@
 
 #include "compiler/cuda/check.h"
 #include "compiler/cuda/mirror.h"
-#include "compiler/library.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -75,7 +74,7 @@ void CompiledCuda::execute(const int64_t* symbols, std::span<const Operand> inpu
 }
 
 void CompiledCuda::launch(const Step& s, void* const* buffers, const int64_t* symbols) const {
-  if (s.is_sort) return sort_on_host(s, buffers, symbols);
+  if (s.library) return library_on_host(s, buffers, symbols);
   std::vector<void*> pointers;
   for (int b : s.buffers) pointers.push_back(buffers[b]);
   std::vector<int64_t> sizes;
@@ -83,15 +82,18 @@ void CompiledCuda::launch(const Step& s, void* const* buffers, const int64_t* sy
   cuda::launch(device_, s.kernel.gpu_function, pointers, sizes, s.count(symbols), s.threads);
 }
 
-void CompiledCuda::sort_on_host(const Step& s, void* const* buffers, const int64_t* symbols) const {
-  int64_t outer = s.outer(symbols), length = s.length(symbols), inner = s.inner(symbols);
-  auto numel = static_cast<size_t>(outer * length * inner), bytes = numel * static_cast<size_t>(size_of(s.dtype));
-  std::vector<std::byte> x(bytes), values(bytes);
-  std::vector<int64_t> indices(numel);
-  device_.copy_to_host(x.data(), buffers[s.buffers[0]], bytes);
-  sort(s.dtype, x.data(), values.data(), indices.data(), outer, length, inner, s.descending);
-  device_.copy_to_device(buffers[s.buffers[1]], values.data(), bytes);
-  device_.copy_to_device(buffers[s.buffers[2]], indices.data(), numel * sizeof(int64_t));
+void CompiledCuda::library_on_host(const Step& s, void* const* buffers, const int64_t* symbols) const {
+  size_t count = s.buffers.size();
+  std::vector<std::vector<std::byte>> host(count);
+  std::vector<void*> pointers(count);
+  for (size_t i = 0; i < count; ++i) {
+    host[i].resize(s.library->bytes_of(i, symbols));
+    pointers[i] = host[i].data();
+    if (i < s.first_written) device_.copy_to_host(pointers[i], buffers[s.buffers[i]], host[i].size());
+  }
+  s.library->run(pointers.data(), symbols);
+  for (size_t i = s.first_written; i < count; ++i)
+    device_.copy_to_device(buffers[s.buffers[i]], pointers[i], host[i].size());
 }
 
 }  // namespace brasa::compiler

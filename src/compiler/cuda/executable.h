@@ -19,7 +19,7 @@ class CompiledCuda final : public Compiled {
   void execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
                std::vector<double>* seconds) const override;
   void launch(const Step& s, void* const* buffers, const int64_t* symbols) const;
-  void sort_on_host(const Step& s, void* const* buffers, const int64_t* symbols) const;
+  void library_on_host(const Step& s, void* const* buffers, const int64_t* symbols) const;
 
   runtime::cuda::Device& device_;
   std::vector<bool> written_;  // by input

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "compiler/indexing.h"
+#include "compiler/libraries/library.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {
@@ -12,10 +12,18 @@ void place_library_operands(Primitives& p, const PassContext& context) {
     return ir::is_input(v) && !g.inputs()[g.input_index(v)].strides.empty();
   };
   transform(
-      p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Sort; },
+      p, context.facts, [](const ir::Node* n) { return implementation_of(*n) != nullptr; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
-        for (ir::Arg& a : args)
-          if (a.is<Value>() && strided(*out.graph, a.get<Value>())) a = copied(a.get<Value>(), out);
+        auto placed = [&](Value v) { return strided(*out.graph, v) ? copied(v, out) : v; };
+        for (ir::Arg& a : args) {
+          if (a.is<Value>()) {
+            a = placed(a.get<Value>());
+          } else if (auto* list = a.get_if<std::vector<Value>>()) {
+            std::vector<Value> all = *list;
+            for (Value& v : all) v = placed(v);
+            a = all;
+          }
+        }
         return ops::Builder::current().call(ops::row_of(*n), args);
       });
 }

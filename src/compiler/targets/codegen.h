@@ -21,7 +21,7 @@ using BrasaCodegenSink = void (*)(void* context, const char* data, size_t size);
 /// Compiles `count` kernels into one image. Kernel i is named by its graph's name. Thread-safe.
 using BrasaCodegenCompile = BrasaCodegenStatus (*)(const char* const* texts, const size_t* sizes, size_t count,
                                                    const char* target, BrasaCodegenSink sink, void* context);
-/// One step of the way to code as text, for `BRASA_LOGS=code`: stage is "loops", "llvm" or "assembly".
+/// One step of the way to code as text, for `BRASA_LOGS=code`: stage is "loops", "llvm-raw", "llvm" or "assembly".
 using BrasaCodegenShow = BrasaCodegenStatus (*)(const char* text, size_t size, const char* target, const char* stage,
                                                 BrasaCodegenSink sink, void* context);
 

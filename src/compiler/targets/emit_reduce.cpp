@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "compiler/targets/emitter.h"
+#include "ops/combiner.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -38,31 +39,18 @@ Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, c
 }
 
 Emitter::Values Emitter::neutral(const Node* n, int lanes) {
-  const std::string& c = combiner_of(n);
+  std::string_view c = combiner_of(n);
+  if (c.starts_with("arg")) c.remove_prefix(3);
   DType t = n->types[0].dtype;
   llvm::Type* type = register_type(t);
-  unsigned bits = type->isIntegerTy() ? type->getIntegerBitWidth() : 0;
-  bool low = c == "max" || c == "argmax";
+  ops::Number neutral = ops::identity(c, t);
   llvm::Value* v;
-  if (low || c == "min" || c == "argmin") {
-    if (t == DType::Float16 || t == DType::BFloat16)
-      v = convert(llvm::ConstantFP::getInfinity(b_.getFloatTy(), low), DType::Float32, t);
-    else if (is_floating(t))
-      v = llvm::ConstantFP::getInfinity(type, low);
-    else if (!is_signed(t))
-      v = llvm::ConstantInt::get(type, low ? llvm::APInt(bits, 0) : llvm::APInt::getMaxValue(bits));
-    else
-      v = llvm::ConstantInt::get(type,
-                                 low ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
-  } else if (c == "mul") {
-    v = is_reduced_floating(t) ? convert(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), DType::Float32, t)
-                               : number(type, 1);
-  } else if (c == "and") {
-    v = number(type, -1);
-  } else {
-    BRASA_ASSERT(c == "add" || c == "or", "no combiner '", c, "'");
-    v = number(type, 0);
-  }
+  if (is_reduced_floating(t))
+    v = convert(llvm::ConstantFP::get(b_.getFloatTy(), neutral.as_double()), DType::Float32, t);
+  else if (is_floating(t))
+    v = llvm::ConstantFP::get(type, neutral.as_double());
+  else
+    v = number(type, neutral.as_int());
   Values out{splat(v, lanes)};
   if (n->types.size() == 2) out.push_back(splat(i64(INT64_MAX), lanes));
   return out;

@@ -4,13 +4,14 @@
 #include <limits>
 
 #include "support/error.h"
-#include "support/half.h"
+#include "support/visit_dtype.h"
 
 namespace brasa::ops {
 namespace {
 
 template <class T>
 T load(const Array& a, int64_t i) {
+  if constexpr (std::is_same_v<T, bool>) return load<uint8_t>(a, i) != 0;
   T v;
   std::memcpy(&v, a.data.data() + i * sizeof(T), sizeof(T));
   return v;
@@ -35,85 +36,71 @@ Array make_array(DType dtype, std::vector<int64_t> shape) {
 }
 
 double get(const Array& a, int64_t i) {
-  BRASA_CHECK(!is_complex(a.dtype), "expected a real number, got ", name(a.dtype));
-  switch (a.dtype) {
-    case DType::Float32: return load<float>(a, i);
-    case DType::Float64: return load<double>(a, i);
-    case DType::Float16: return half_to_float(load<uint16_t>(a, i));
-    case DType::BFloat16: return bfloat16_to_float(load<uint16_t>(a, i));
-    default: return static_cast<double>(get_int(a, i));
-  }
+  return visit_dtype(a.dtype, [&](auto type) -> double {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_convertible_v<T, double>) return static_cast<double>(load<T>(a, i));
+    fail(str("expected a real number, got ", name(a.dtype)));
+  });
 }
 
 int64_t get_int(const Array& a, int64_t i) {
-  switch (a.dtype) {
-    case DType::UInt8:
-    case DType::Bool: return load<uint8_t>(a, i);
-    case DType::Int8: return load<int8_t>(a, i);
-    case DType::Int16: return load<int16_t>(a, i);
-    case DType::Int32: return load<int32_t>(a, i);
-    case DType::Int64: return load<int64_t>(a, i);
-    default: {
-      double v = get(a, i);
-      // Truncation; what does not fit (and NaN) becomes the smallest number, as x86 converts.
-      if (!(v >= -0x1p63 && v < 0x1p63)) return std::numeric_limits<int64_t>::min();
-      return static_cast<int64_t>(v);
-    }
-  }
+  return visit_dtype(a.dtype, [&](auto type) -> int64_t {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_integral_v<T>) return load<T>(a, i);
+    // Truncation; what does not fit (and NaN) becomes the smallest number, as x86 converts.
+    double v = get(a, i);
+    if (!(v >= -0x1p63 && v < 0x1p63)) return std::numeric_limits<int64_t>::min();
+    return static_cast<int64_t>(v);
+  });
 }
 
 void set(Array& a, int64_t i, double v) {
-  if (is_complex(a.dtype)) return set_complex(a, i, v);
-  switch (a.dtype) {
-    case DType::Float32: return store(a, i, static_cast<float>(v));
-    case DType::Float64: return store(a, i, v);
-    case DType::Float16: return store(a, i, double_to_half(v));
-    case DType::BFloat16: return store(a, i, double_to_bfloat16(v));
-    case DType::Bool: return store<uint8_t>(a, i, v != 0);
-    default: {
+  visit_dtype(a.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, bool>) {
+      store(a, i, v != 0);
+    } else if constexpr (std::is_integral_v<T>) {
       Array one = make_array(DType::Float64, {1});
       store(one, 0, v);
-      return set_int(a, i, get_int(one, 0));
+      store(a, i, static_cast<T>(get_int(one, 0)));
+    } else {
+      store(a, i, T(v));
     }
-  }
+  });
 }
 
 void set_int(Array& a, int64_t i, int64_t v) {
-  if (is_complex(a.dtype)) return set_complex(a, i, static_cast<double>(v));
-  switch (a.dtype) {
-    case DType::UInt8: return store(a, i, static_cast<uint8_t>(v));
-    case DType::Int8: return store(a, i, static_cast<int8_t>(v));
-    case DType::Int16: return store(a, i, static_cast<int16_t>(v));
-    case DType::Int32: return store(a, i, static_cast<int32_t>(v));
-    case DType::Int64: return store(a, i, v);
-    case DType::Bool: return store<uint8_t>(a, i, v != 0);
-    case DType::Float32: return store(a, i, static_cast<float>(v));
-    default: return set(a, i, static_cast<double>(v));
-  }
+  visit_dtype(a.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, bool>)
+      store(a, i, v != 0);
+    else if constexpr (std::is_integral_v<T> || std::is_same_v<T, float>)
+      store(a, i, static_cast<T>(v));  // rounded once, not through double
+    else
+      store(a, i, T(static_cast<double>(v)));
+  });
 }
 
 std::complex<double> get_complex(const Array& a, int64_t i) {
-  switch (a.dtype) {
-    case DType::Complex32:
-      return {half_to_float(load<uint16_t>(a, 2 * i)), half_to_float(load<uint16_t>(a, 2 * i + 1))};
-    case DType::Complex64: return {load<float>(a, 2 * i), load<float>(a, 2 * i + 1)};
-    case DType::Complex128: return {load<double>(a, 2 * i), load<double>(a, 2 * i + 1)};
-    default: return is_integral(a.dtype, true) ? static_cast<double>(get_int(a, i)) : get(a, i);
-  }
+  return visit_dtype(a.dtype, [&](auto type) -> std::complex<double> {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_convertible_v<T, double>)
+      return static_cast<double>(load<T>(a, i));
+    else
+      return static_cast<std::complex<double>>(load<T>(a, i));
+  });
 }
 
 void set_complex(Array& a, int64_t i, std::complex<double> v) {
-  switch (a.dtype) {
-    case DType::Complex32:
-      store(a, 2 * i, double_to_half(v.real()));
-      return store(a, 2 * i + 1, double_to_half(v.imag()));
-    case DType::Complex64:
-      store(a, 2 * i, static_cast<float>(v.real()));
-      return store(a, 2 * i + 1, static_cast<float>(v.imag()));
-    case DType::Complex128: store(a, 2 * i, v.real()); return store(a, 2 * i + 1, v.imag());
-    case DType::Bool: return set_int(a, i, v != 0.0);
-    default: return set(a, i, v.real());
-  }
+  visit_dtype(a.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, bool>)
+      store(a, i, v != 0.0);
+    else if constexpr (std::is_convertible_v<T, double>)
+      set(a, i, v.real());
+    else
+      store(a, i, T(v));
+  });
 }
 
 void copy_element(Array& a, int64_t i, const Array& b, int64_t j) {

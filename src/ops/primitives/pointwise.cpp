@@ -303,7 +303,7 @@ void add_binary(Table& t) {
 Eval shift_eval(bool left) {
   return [left](const Node& n, std::span<const Array* const> in) {
     Array out = result_array(n);
-    BRASA_CHECK(by_int(out.dtype), n.op->name(), " is not defined for ", name(out.dtype));
+    BRASA_CHECK(is_integral(out.dtype), n.op->name(), " is not defined for ", name(out.dtype));
     int64_t width = 8 * size_of(out.dtype);
     for (int64_t i = 0; i < out.numel(); ++i) {
       int64_t a = get_int(*in[0], i), b = get_int(*in[1], i);
@@ -430,7 +430,10 @@ void add_others(Table& t) {
       .pointwise(40)
       .costly()  // ten rounds of multiplication, for a mask of few bytes
       .no_gradient()
-      .type([](const Args& args) { return std::vector<Type>{{DType::Int32, operand(args, 0).shape, false}}; })
+      .type([](const Args& args) {
+        BRASA_ASSERT(same_type(args)[0].dtype == DType::Int64, "philox of ", operand(args, 0));
+        return std::vector<Type>{{DType::Int32, operand(args, 0).shape, false}};
+      })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
         for (int64_t i = 0; i < out.numel(); ++i) {

@@ -182,7 +182,7 @@ void add_scan(Table& t) {
 
 void add_sort(Table& t) {
   t.prim("sort(Tensor x, int dim, bool descending) -> (Tensor values, Tensor indices)")
-      .kind(Kind::Sort)
+      .kind(Kind::Whole)
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
         auto [values, indices] = prim::sort(in[0], n.arg<Expr>(1).constant() + 1, n.arg<bool>(2));
         return std::vector{values, indices};

@@ -1,4 +1,4 @@
-#include "compiler/library.h"
+#include "compiler/libraries/rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -58,24 +58,40 @@ void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, in
   });
 }
 
-}  // namespace
-
-void sort(DType dtype, const void* x, void* values, int64_t* indices, int64_t outer, int64_t length, int64_t inner,
-          bool descending) {
-  auto run = [&](auto element) { sort_lines<decltype(element)>(x, values, indices, outer, length, inner, descending); };
-  switch (dtype) {
+void run(const LibraryCall& call) {
+  const LibraryTensor& x = call.inputs[0];
+  int64_t dim = call.integer(1), outer = 1, length = 1, inner = 1;
+  for (size_t d = 0; d < x.sizes.size(); ++d) {
+    auto at = static_cast<int64_t>(d);
+    (at < dim ? outer : at == dim ? length : inner) *= x.sizes[d];
+  }
+  bool descending = call.args[2].get<bool>();
+  auto lines = [&](auto element) {
+    sort_lines<decltype(element)>(x.data, call.outputs[0].data, static_cast<int64_t*>(call.outputs[1].data), outer,
+                                  length, inner, descending);
+  };
+  switch (x.dtype) {
     case DType::Bool:
-    case DType::UInt8: return run(uint8_t{});
-    case DType::Int8: return run(int8_t{});
-    case DType::Int16: return run(int16_t{});
-    case DType::Int32: return run(int32_t{});
-    case DType::Int64: return run(int64_t{});
-    case DType::Float16: return run(HalfBits{});
-    case DType::BFloat16: return run(BrainBits{});
-    case DType::Float32: return run(float{});
-    case DType::Float64: return run(double{});
-    default: fail(str("sort is not defined for ", name(dtype)));
+    case DType::UInt8: return lines(uint8_t{});
+    case DType::Int8: return lines(int8_t{});
+    case DType::Int16: return lines(int16_t{});
+    case DType::Int32: return lines(int32_t{});
+    case DType::Int64: return lines(int64_t{});
+    case DType::Float16: return lines(HalfBits{});
+    case DType::BFloat16: return lines(BrainBits{});
+    case DType::Float32: return lines(float{});
+    case DType::Float64: return lines(double{});
+    default: fail_internal(str("sort of ", name(x.dtype)));
   }
 }
+
+}  // namespace
+
+// Stable; NaN is the greatest.
+const Implementation kSort = {
+    .name = "sort",
+    .primitive = "prim::sort",
+    .run = run,
+};
 
 }  // namespace brasa::compiler

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ir/graph.h"
+
+// Primitives that functions of libraries compute, whole tensors to whole tensors.
+namespace brasa::compiler {
+
+/// An operand or result in contiguous memory of the host.
+struct LibraryTensor {
+  void* data = nullptr;
+  DType dtype = DType::Float32;
+  std::span<const int64_t> sizes;
+};
+
+struct LibraryCall {
+  /// The primitive's arguments; operands stand in `inputs` instead, in order, lists one after the other.
+  const ir::Args& args;
+  std::span<const LibraryTensor> inputs, outputs;
+  /// As many bytes as Implementation::workspace says, aligned to 64.
+  void* workspace;
+  const int64_t* symbols;
+
+  /// An int or SymInt argument.
+  int64_t integer(size_t arg) const;
+  /// An int[] or SymInt[] argument.
+  std::vector<int64_t> integers(size_t arg) const;
+};
+
+/// One way to compute a primitive.
+struct Implementation {
+  std::string_view name;       // in reports
+  std::string_view primitive;  // "prim::sort"
+  /// Which calls it takes, by dtypes, shapes and arguments; null: all.
+  bool (*supports)(const ir::Node& n) = nullptr;
+  /// Bytes of memory that a run needs besides; null: none. An expression in the sizes of the operands.
+  ir::Expr (*workspace)(const ir::Node& n) = nullptr;
+  /// May run on several threads at once, on different memory. An error of the user's is a brasa::Error.
+  void (*run)(const LibraryCall& call) = nullptr;
+};
+
+/// All of them, in the order in which they are tried.
+std::span<const Implementation* const> implementations();
+/// The first that takes this node; null where code is generated for it.
+const Implementation* implementation_of(const ir::Node& n);
+
+}  // namespace brasa::compiler

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace brasa::compiler {
+
+/// Part of every cache's key: a hash of the sources that make code of a kernel's text (loops/, targets/) and of LLVM's version,
+/// made by the build.
+extern const std::string_view kCompilerVersion;
+
+}  // namespace brasa::compiler
