@@ -53,6 +53,7 @@ BRASA_API std::ostream& operator<<(std::ostream& out, DeviceType t);
 
 class BRASA_API Device {
  public:
+  using Type = DeviceType;
   constexpr Device(DeviceType type = kCPU, int8_t index = -1) : type_(type), index_(index) {}  // NOLINT
   /// "cpu", "cuda", "cuda:1"; brasa::Error otherwise.
   Device(std::string_view text);                                       // NOLINT

@@ -135,6 +135,7 @@ class BRASA_API Tensor {
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() const&;
   bool equal(const Tensor& o) const;
+  bool allclose(const Tensor& o, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   bool is_nonzero() const;
 
   // ---- Views and copies.
@@ -167,6 +168,7 @@ class BRASA_API Tensor {
             std::optional<MemoryFormat> format = {}) const;
   Tensor toType(DType dtype) const { return to(dtype); }
   Tensor cpu() const;
+  Tensor cuda() const { return to(Device(kCUDA)); }
   Tensor type_as(const Tensor& o) const { return to(o.scalar_type()); }
   /// Changes the sizes; the memory grows if it has to, the elements in front stay.
   const Tensor& resize_(IntArrayRef sizes) const;

@@ -14,6 +14,7 @@
 namespace c10 {
 using namespace ::brasa;
 using ScalarType = ::brasa::DType;
+using IValue = ::brasa::autograd::IValue;
 namespace impl {}
 namespace ivalue {}
 }  // namespace c10
@@ -21,56 +22,34 @@ namespace ivalue {}
 namespace at {
 using namespace ::brasa;
 using ScalarType = ::brasa::DType;
-namespace indexing {
-using namespace ::brasa::indexing;
-}
+namespace indexing = ::brasa::indexing;
 }  // namespace at
 
 namespace torch {
 using namespace ::brasa;
 using Dtype = ::brasa::DType;
 using ScalarType = ::brasa::DType;
-namespace indexing {
-using namespace ::brasa::indexing;
-}
-namespace enumtype {
-using namespace ::brasa::enumtype;
-}
+// Aliases rather than namespaces of their own: `using namespace torch::data;` and then `samplers::…` must not find two.
+namespace indexing = ::brasa::indexing;
+namespace enumtype = ::brasa::enumtype;
+namespace serialize = ::brasa::serialize;
 namespace autograd {
 using namespace ::brasa::autograd;
 using Variable = ::brasa::Tensor;
 }  // namespace autograd
 namespace nn {
 using namespace ::brasa::nn;
-namespace functional {
-using namespace ::brasa::nn::functional;
-}
-namespace init {
-using namespace ::brasa::nn::init;
-}
-namespace utils {
-using namespace ::brasa::nn::utils;
-namespace rnn {
-using namespace ::brasa::nn::utils::rnn;
-}
-}
+namespace functional = ::brasa::nn::functional;
+namespace init = ::brasa::nn::init;
+namespace utils = ::brasa::nn::utils;
 }  // namespace nn
 namespace optim {
 using namespace ::brasa::optim;
 }
 namespace data {
 using namespace ::brasa::data;
-namespace datasets {
-using namespace ::brasa::data::datasets;
-}
-namespace samplers {
-using namespace ::brasa::data::samplers;
-}
-namespace transforms {
-using namespace ::brasa::data::transforms;
-}
+namespace datasets = ::brasa::data::datasets;
+namespace samplers = ::brasa::data::samplers;
+namespace transforms = ::brasa::data::transforms;
 }  // namespace data
-namespace serialize {
-using namespace ::brasa::serialize;
-}
 }  // namespace torch

@@ -213,6 +213,7 @@ class BRASA_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void clear() { children_.clear(); }
   std::shared_ptr<Module> pop(const std::string& key);
   void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules);
+  void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules);
   std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
   template <class M>
   M& at(const std::string& key) const {

@@ -16,6 +16,10 @@ class Layer : public Cloneable<Derived> {
     requires(std::default_initializable<Options>)
   {}
   explicit Layer(Options o) : options(std::move(o)) {}
+  /// From what the options are made of.
+  template <class... A>
+    requires(sizeof...(A) > 0 && std::constructible_from<Options, A...>)
+  explicit Layer(A&&... arguments) : options(std::forward<A>(arguments)...) {}
   void reset() override {}
   Options options;
 };

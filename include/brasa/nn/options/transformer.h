@@ -5,6 +5,7 @@
 
 #include <brasa/arg.h>
 #include <brasa/enum.h>
+#include <brasa/nn/any.h>
 #include <brasa/tensor.h>
 
 namespace brasa::nn {
@@ -20,6 +21,23 @@ struct TransformerEncoderLayerOptions {
   BRASA_ARG(activation_t, activation) = kReLU;
 };
 using TransformerDecoderLayerOptions = TransformerEncoderLayerOptions;
+
+/// num_layers copies of a layer, and what follows them.
+template <class Layer>
+struct TransformerCoderOptions {
+  TransformerCoderOptions(Layer layer, int64_t num_layers) : layer_(std::move(layer)), num_layers_(num_layers) {}
+  BRASA_ARG(Layer, layer) = nullptr;
+  BRASA_ARG(int64_t, num_layers);
+  BRASA_ARG(AnyModule, norm);
+
+ public:
+  decltype(auto) encoder_layer(Layer l) { return layer(std::move(l)); }
+  Layer& encoder_layer() { return layer_; }
+  const Layer& encoder_layer() const { return layer_; }
+  decltype(auto) decoder_layer(Layer l) { return layer(std::move(l)); }
+  Layer& decoder_layer() { return layer_; }
+  const Layer& decoder_layer() const { return layer_; }
+};
 
 struct TransformerOptions {
   TransformerOptions() = default;
