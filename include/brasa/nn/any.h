@@ -93,6 +93,12 @@ class AnyModule {
   template <class M>
   explicit AnyModule(const ModuleHolder<M>& holder) : AnyModule(holder.ptr()) {}
 
+  template <class M>
+    requires(std::is_base_of_v<Module, M>)
+  AnyModule& operator=(std::shared_ptr<M> module) {
+    return *this = AnyModule(std::move(module));
+  }
+
   AnyModule clone(std::optional<Device> device = std::nullopt) const {
     AnyModule copy = *this;
     if (module_) copy.module_ = module_->clone(device);
