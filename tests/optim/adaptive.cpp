@@ -60,7 +60,7 @@ TEST(LBFGS, FindsTheMinimumOfRosenbrock) {
   };
   optimizer.step(closure);
   EXPECT_TRUE(x.allclose(ones({2}, kFloat64), 1e-4, 1e-4)) << x;
-  EXPECT_THROW(optimizer.step(), Error);
+  EXPECT_THROW(optimizer.step(nullptr), Error);
 }
 
 TEST(Optimizer, StepMayBeOverridden) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include <brasa/arg.h>
 #include <brasa/data/datasets.h>
 #include <brasa/data/prefetcher.h>
 #include <brasa/data/samplers.h>

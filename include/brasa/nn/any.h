@@ -14,9 +14,10 @@ namespace brasa::nn {
 
 namespace detail {
 [[noreturn]] BRASA_API void any_arity_error(const std::type_info& module, size_t expected, size_t got);
-[[noreturn]] BRASA_API void any_type_error(const std::type_info& expected, const std::type_info& got, const char* what,
-                                           size_t index);
-[[noreturn]] BRASA_API void any_empty_error(const char* what);
+[[noreturn]] BRASA_API void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index);
+[[noreturn]] BRASA_API void any_value_error(const std::type_info& expected, const std::type_info& got);
+[[noreturn]] BRASA_API void any_module_error(const std::type_info& expected, const std::type_info& got);
+[[noreturn]] BRASA_API void any_empty_error(const char* method, const char* what = "AnyModule");
 }  // namespace detail
 
 /// What AnyModule's forward gives: a value whose type must be named to get it.
@@ -29,7 +30,7 @@ class AnyValue {
   template <class T>
   T get() {
     if (T* p = std::any_cast<T>(&value_)) return *p;
-    detail::any_type_error(typeid(T), value_.type(), "result", 0);
+    detail::any_value_error(typeid(T), value_.type());
   }
   template <class T>
   T* try_get() {
@@ -65,7 +66,7 @@ struct ForwardSignature<R (C::*)(A...)> {
   template <class T>
   static T get(std::any& value, size_t index) {
     if (T* p = std::any_cast<T>(&value)) return std::move(*p);
-    any_type_error(typeid(T), value.type(), "argument", index);
+    any_argument_error(typeid(T), value.type(), index);
   }
   template <class M>
   static std::any call(M& module, std::vector<std::any>& arguments) {
@@ -117,18 +118,20 @@ class AnyModule {
     return any_forward(std::forward<A>(arguments)...).template get<Result>();
   }
   AnyValue call(std::vector<std::any>& arguments) {
-    if (!module_) detail::any_empty_error("called");
+    if (!module_) detail::any_empty_error("forward()");
     return AnyValue(call_(*module_, arguments));
   }
 
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   M& get() {
+    if (!module_) detail::any_empty_error("get()");
     return *ptr<M>();
   }
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   const M& get() const {
+    if (!module_) detail::any_empty_error("get()");
     return *ptr<M>();
   }
   template <class Holder>
@@ -137,18 +140,21 @@ class AnyModule {
     return Holder(ptr<typename Holder::ContainedType>());
   }
   std::shared_ptr<Module> ptr() const {
-    if (!module_) detail::any_empty_error("asked for its module");
+    if (!module_) detail::any_empty_error("ptr()");
     return module_;
   }
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   std::shared_ptr<M> ptr() const {
-    if (!module_) detail::any_empty_error("asked for its module");
+    if (!module_) detail::any_empty_error("ptr()");
     auto p = std::dynamic_pointer_cast<M>(module_);
-    if (!p) detail::any_type_error(typeid(M), *type_, "module", 0);
+    if (!p) detail::any_module_error(typeid(M), *type_);
     return p;
   }
-  const std::type_info& type_info() const { return type_ ? *type_ : typeid(void); }
+  const std::type_info& type_info() const {
+    if (!module_) detail::any_empty_error("type_info()");
+    return *type_;
+  }
   bool is_empty() const noexcept { return module_ == nullptr; }
 
  private:
