@@ -6,6 +6,7 @@
 #include "compiler/indexing.h"
 #include "compiler/libraries/library.h"
 #include "compiler/places.h"
+#include "compiler/values_in_memory.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -16,55 +17,8 @@ using ir::Node;
 using ir::Shape;
 using ir::Value;
 
-Expr Domain::rows() const {
-  Expr r(1);
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (!reduced[d]) r = r * dims[d];
-  return r;
-}
-bool Domain::has_reduced() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
-
-void append_to(std::string& out, const Domain& d) {
-  out += '[';
-  for (size_t i = 0; i < d.dims.size(); ++i) {
-    if (i) out += ", ";
-    if (d.reduced[i]) out += '~';
-    append_to(out, d.dims[i]);
-  }
-  out += ']';
-}
-
-std::string_view name(GroupKind kind) {
-  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "library"};
-  return kNames[static_cast<int>(kind)];
-}
-
-void append_to(std::string& out, const Group& g) {
-  auto values = [&](const char* what, const std::vector<Value>& list) {
-    out += what;
-    for (Value v : list)
-      out += v.index ? str(" %", v.node->id, ".", static_cast<int64_t>(v.index)) : str(" %", v.node->id);
-  };
-  out += str(name(g.kind), " ", g.domain);
-  values(" of", g.inputs);
-  values(" to", g.outputs);
-  out += "\n" + ir::print(*g.graph);
-}
-
-void append_to(std::string& out, const FusedGraph& f) {
-  for (const Group& g : f.groups) append_to(out, g);
-}
-
-int work_of(const Node* n) { return ops::row_of(*n).work; }
-
 namespace {
 
-// Recomputing a value of at most this cost is cheaper than a trip through memory.
-constexpr int kCheap = 4;
-// What a broadcast repeats may cost this much.
-constexpr int kCheapRepeated = 12;
-// Kernels with more pointers than this lose registers, and gain nothing.
-constexpr size_t kMaxBuffers = 48;
 constexpr size_t kMaxRoots = 24;
 
 struct Kernel {
@@ -82,7 +36,6 @@ class Fuser {
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
     size_t n = graph.nodes().size();
     kind_.resize(n);
-    memory_.assign(n, false);
     kernel_.assign(n, -1);
     library_.assign(n, false);
     for (Node* node : live_) {
@@ -91,89 +44,17 @@ class Fuser {
       if (kind_[node->id] == Prim::Whole && !library_[node->id])
         fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
     }
-    for (Value v : forced) memory_[v.node->id] = true;
+    memory_ = values_in_memory(graph, forced);
   }
 
   FusedGraph run() {
-    choose_values_in_memory();
     make_kernels();
     merge_kernels();
     return extract();
   }
 
  private:
-  static bool is_heavy(Prim p) {
-    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
-           p == Prim::Convolution;
-  }
   Prim kind(const Node* n) const { return kind_[n->id]; }
-
-  void choose_values_in_memory() {
-    std::vector<int> users(graph_.nodes().size());
-    for (const Node* n : live_) {
-      std::vector<Node*> seen;
-      n->for_each_input([&](Value v) {
-        if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
-          seen.push_back(v.node);
-          ++users[v.node->id];
-        }
-      });
-    }
-    for (const ir::Output& o : graph_.outputs())
-      if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
-    for (const Node* n : live_) {
-      if (is_heavy(kind(n)) || library_[n->id]) memory_[n->id] = true;
-      if (library_[n->id]) n->for_each_input([&](Value v) { materialise(v); });
-    }
-    cost_.assign(graph_.nodes().size(), 0);
-    leaves_.assign(graph_.nodes().size(), 0);
-    for (const Node* n : live_) {
-      int cost = 0, leaves = 0;
-      n->for_each_input([&](Value v) {
-        cost += seen_cost(v.node);
-        leaves += memory_[v.node->id] || kind(v.node) == Prim::Input ? 1 : leaves_[v.node->id];
-      });
-      Prim p = kind(n);
-      if (p == Prim::Pointwise) cost += work_of(n);
-      if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
-      if (is_leaf(p)) cost = 0;
-      cost_[n->id] = cost;
-      leaves_[n->id] = leaves;
-      if (p == Prim::Input || is_leaf(p)) continue;
-      if (users[n->id] > 1 && cost > kCheap) materialise(n->types.empty() ? Value{} : const_cast<Node*>(n)->out());
-      if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
-      repeated_operands(n);
-    }
-  }
-
-  int seen_cost(const Node* n) const { return memory_[n->id] || kind(n) == Prim::Input ? 1 : cost_[n->id]; }
-
-  void materialise(Value v) {
-    if (!ir::is_input(v)) memory_[v.node->id] = true;
-  }
-
-  // An operand whose elements are read many times each is computed once.
-  void repeated_operands(const Node* n) {
-    auto once = [&](Value v, int limit) {
-      if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
-    };
-    switch (kind(n)) {
-      case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
-      case Prim::Window:
-      case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
-      case Prim::Dot: {
-        // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
-        Value v = n->arg<Value>(0);
-        while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
-        once(v, kCheap);
-        break;
-      }
-      case Prim::Scatter:
-        for (Value v : n->arg<std::vector<Value>>(1)) once(v, kCheap);
-        break;
-      default: break;
-    }
-  }
 
   // The values in memory that an expression reads, without their places.
   template <class F>
@@ -524,7 +405,7 @@ class Fuser {
   std::vector<Prim> kind_;
   std::vector<bool> memory_;   // by node id: its results are values in memory
   std::vector<bool> library_;  // a library computes it
-  std::vector<int> cost_, leaves_, kernel_;
+  std::vector<int> kernel_;
   std::vector<Kernel> kernels_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
   uint32_t next_value_ = 0;

@@ -44,7 +44,4 @@ void append_to(std::string& out, const FusedGraph& f);
 /// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case.
 FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised);
 
-/// Work for one element of a point-wise primitive, in simple instructions.
-int work_of(const ir::Node* n);
-
 }  // namespace brasa::compiler

@@ -144,7 +144,12 @@ class Loops {
   }
 
   Value special(Value v, const Index& index, Value mask) {
-    if (is_reduce(v.node)) return reduce(v.node);
+    if (is_reduce(v.node)) {
+      const ir::Shape& shape = type_of(v).shape;
+      BRASA_ASSERT(linearise(index, shape) == linearise(row_index(shape), shape),
+                   "a row reads another row's reduction");
+      return reduce(v.node);
+    }
     auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node->id);
     if (it == s_.staged.end()) return {};
     int first = passes_[v.node->id], now = l_.expressions().pass();

@@ -8,6 +8,7 @@
 #include "compiler/lower.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/places.h"
+#include "compiler/values_in_memory.h"
 #include "support/error.h"
 
 namespace brasa::compiler {

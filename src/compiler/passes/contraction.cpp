@@ -98,13 +98,23 @@ class Contractions {
     return index;
   }
 
-  // Rows that cannot be read in even steps (patches of an image) are written out first, in their own dimensions.
+  // Rows that cannot be read in even steps (patches of an image) are written out first: as far down the chain of views as
+  // reading is even from there, so that other views of it are served too.
   void steady_rows(Value a) {
-    Index index = probe(shape_of(a));
-    Source from = source_of(a, index);
-    if (coefficient(from.place, index[index.size() - 1]) && coefficient(from.place, index[index.size() - 2])) return;
-    Value before = prim_of(a) == Prim::Reshape ? a.node->arg<Value>(0) : a;
-    if (prim_of(before) != Prim::Input) out_.in_memory.insert(before);
+    Index index = probe(shape_of(a)), at = index;
+    Value written = a;
+    for (Value v = a;;) {
+      int i = out_.graph->input_index(v);
+      Expr place = place_of(at, shape_of(v), i >= 0 ? out_.graph->inputs()[i].strides : std::vector<Expr>{});
+      bool steady = coefficient(place, index[index.size() - 1]) && coefficient(place, index[index.size() - 2]);
+      if (steady) written = v;
+      if (!is_view(prim_of(v))) {
+        if (!steady) out_.in_memory.insert(written);
+        return;
+      }
+      at = view_index(v.node, at);
+      v = v.node->arg<Value>(0);
+    }
   }
 
   Value matrix_product(Value a, Value b) {
