@@ -111,7 +111,6 @@ Value of_singular_values(Value x, const Dims& d, bool keep, F f) {
   Value r = f(singular_values(move_dims(x, d, {rank_of(x) - 2, rank_of(x) - 1})));
   return keep ? keep_dims(r, shape_of(x), d) : r;
 }
-Value keep_two(Value r, Value x, const Dims& d, bool keep) { return keep ? keep_dims(r, shape_of(x), d) : r; }
 
 Value matrix_norm(Value v, double ord, const Dims& dim, bool keep, std::optional<DType> dtype) {
   Dims d = matrix_dims(dim, v);
