@@ -24,9 +24,11 @@ const Type& matrices(const char* op, const Args& args) {
   BRASA_CHECK(t.dtype == DType::Float32 || t.dtype == DType::Float64, op, ": expected float32 or float64, got ", t);
   return t;
 }
+// Sizes that a fact makes equal may be spelled differently in a type rule, which knows no facts: prim's functions ask.
+bool may_equal(Expr a, Expr b) { return ir::provably_equal(a, b).value_or(true); }
 const Type& squares(const char* op, const Args& args) {
   const Type& t = matrices(op, args);
-  BRASA_CHECK(same_size(t.shape[t.rank() - 2], t.shape.back()), op, ": A must be batches of square matrices, got ", t);
+  BRASA_CHECK(may_equal(t.shape[t.rank() - 2], t.shape.back()), op, ": A must be batches of square matrices, got ", t);
   return t;
 }
 Expr rows(const Type& t) { return t.shape[t.rank() - 2]; }
@@ -343,7 +345,7 @@ void add_triangular(Table& t) {
       .doc("T⁻¹ b or T⁻ᵀ b, where T is one triangle of a, with ones on its diagonal if unit.")
       .type([](const Args& args) {
         const Type &a = squares("linalg.solve_triangular", args), &b = operand(args, 1);
-        BRASA_CHECK(b.dtype == a.dtype && b.rank() == a.rank() && same_size(rows(a), rows(b)),
+        BRASA_CHECK(b.dtype == a.dtype && b.rank() == a.rank() && may_equal(rows(a), rows(b)),
                     "linalg.solve_triangular: Incompatible shapes or dtypes of A and B, got ", a, " and ", b);
         return std::vector<Type>{with(a, {rows(b), columns(b)})};
       })
@@ -526,6 +528,12 @@ void add_factorisation_primitives(Table& t) {
 namespace prim {
 namespace {
 
+Value square(const char* op, Value a) {
+  BRASA_CHECK(rank_of(a) < 2 || same_size(rows_of(a), columns_of(a)), op, ": A must be batches of square matrices, got ",
+              type_of(a));
+  return a;
+}
+
 template <size_t N>
 std::array<Value, N> several(const char* name, Args args) {
   std::vector<Value> r = call_all(name, std::move(args));
@@ -536,7 +544,7 @@ std::array<Value, N> several(const char* name, Args args) {
 
 }  // namespace
 
-std::array<Value, 2> cholesky(Value a) { return several<2>("prim::cholesky", {a}); }
+std::array<Value, 2> cholesky(Value a) { return several<2>("prim::cholesky", {square("linalg.cholesky", a)}); }
 std::array<Value, 3> lu(Value a) { return several<3>("prim::lu", {a}); }
 Value lu_permutation(Value pivots, Expr rows) { return call("prim::lu_permutation", {pivots, rows}); }
 Value triangular_solve(Value a, Value b, Triangle how) {
@@ -544,9 +552,9 @@ Value triangular_solve(Value a, Value b, Triangle how) {
 }
 std::array<Value, 2> qr(Value a, bool complete) { return several<2>("prim::qr", {a, complete}); }
 std::array<Value, 2> geqrf(Value a) { return several<2>("prim::geqrf", {a}); }
-std::array<Value, 2> eigh(Value a) { return several<2>("prim::eigh", {a}); }
+std::array<Value, 2> eigh(Value a) { return several<2>("prim::eigh", {square("linalg.eigh", a)}); }
 std::array<Value, 3> svd(Value a, bool full) { return several<3>("prim::svd", {a, full}); }
-std::array<Value, 4> eig(Value a) { return several<4>("prim::eig", {a}); }
+std::array<Value, 4> eig(Value a) { return several<4>("prim::eig", {square("linalg.eig", a)}); }
 
 }  // namespace prim
 }  // namespace brasa::ops
