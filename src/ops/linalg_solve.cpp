@@ -157,8 +157,9 @@ Value power(Value a, int64_t n) {
 }  // namespace
 
 void add_linalg_solve(Table& t) {
-  const std::vector<Sample> squares = {{floats(3, 3)}, {floats(2, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
-  const std::vector<Sample> systems = {{floats(3, 3), floats(3, 2)}, {floats(2, 3, 3), floats(3, 1)}, {floats(3, 3), floats(3)}};
+  // Samples of three rows and columns are nearly singular: their numbers are spread evenly.
+  const std::vector<Sample> squares = {{floats(2, 2)}, {floats(3, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
+  const std::vector<Sample> systems = {{floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
   t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
       .composed(inverse)
@@ -238,15 +239,15 @@ void add_linalg_solve(Table& t) {
   t.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
       .doc("The inverse of self as a matrix from its last dimensions to its first `ind` ones.")
       .composed(tensorinv)
-      .samples({{floats(4, 2, 2), 1}, {floats(2, 1, 2)  , 1}});
+      .samples({{floats(2, 1, 2), 1}, {floats(1, 2, 2), 2}});
   t.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
       .doc("x with tensordot(self, x, x.ndim) = other; dims go to the end of self's first.")
       .composed(tensorsolve)
-      .samples({{floats(4, 2, 2), floats(4)}});
+      .samples({{floats(2, 1, 2), floats(2)}});
   t.op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor")
       .doc("Aⁿ; of A⁻¹ for negative n.")
       .composed(power)
-      .samples({{floats(3, 3), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
+      .samples({{floats(2, 2), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
   t.alias("aten::matrix_power", "aten::linalg_matrix_power");
 }
 
