@@ -36,7 +36,7 @@ bool is_vector(Value a, Value b) {
   return true;
 }
 
-// {result, LU, pivots, info}; the factors are those of Aᵀ, as in PyTorch, where a row-major matrix is read so.
+// {result, LU, pivots, info}
 std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool check) {
   check_square(op, a);
   bool vector = is_vector(a, b);
@@ -47,9 +47,9 @@ std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool che
                   same_size(left ? rows_of(right) : columns_of(right), rows_of(a)),
               op, ": Incompatible shapes or dtypes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
               type_of(a), " and ", type_of(b), ")");
-  auto [lu, pivots, info] = prim::lu(mt(a));
+  auto [lu, pivots, info] = prim::lu(a);
   if (check) check_no_failure(info, str(op, ": The solver failed because the input matrix is singular."));
-  Value x = lu_solve(lu, pivots, right, left, left);
+  Value x = lu_solve(lu, pivots, right, left, false);
   return {vector ? squeeze(x, rank_of(x) - 1) : x, lu, pivots, info};
 }
 
@@ -170,7 +170,7 @@ void add_linalg_solve(Table& t) {
       .samples(squares);
   t.alias("aten::inverse", "aten::linalg_inv");
   t.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
-      .doc("As linalg_solve, with the factors of Aᵀ.")
+      .doc("As linalg_solve, with the factors of A.")
       .composed([](Value a, Value b, bool left, bool check) { return solve("linalg.solve", a, b, left, check); })
       .samples(systems);
   t.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")

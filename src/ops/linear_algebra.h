@@ -37,6 +37,8 @@ Value solve_triangle_right(Value a, Value b, Triangle how);
 Value permutation_matrix(Value p, DType dtype);
 /// x⁻¹ b and x⁻¹ for complex or real square x, by LU; singular matrices give infinities or NaN.
 Value solve_square(Value a, Value b);
+/// Of a symmetric matrix with eigenvalues w and eigenvectors v, from their cotangents; both may be absent.
+Value eigh_cotangent(Value w, Value v, Value gw, Value gv);
 
 }  // namespace brasa::ops
 

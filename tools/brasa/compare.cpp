@@ -16,7 +16,7 @@ namespace {
 int64_t numel(const Array& a) { return static_cast<int64_t>(a.bytes.size()) / size_of(a.dtype); }
 
 template <class T>
-T element(const Array& a, int64_t i) {
+T read(const Array& a, int64_t i) {
   T v;
   std::memcpy(&v, a.bytes.data() + i * static_cast<int64_t>(sizeof v), sizeof v);
   return v;
@@ -26,37 +26,41 @@ bool by_int(DType t) { return is_integral(t, true); }
 
 int64_t get_int(const Array& a, int64_t i) {
   switch (a.dtype) {
-    case DType::Int64: return element<int64_t>(a, i);
-    case DType::Int32: return element<int32_t>(a, i);
-    case DType::Int16: return element<int16_t>(a, i);
-    case DType::Int8: return element<int8_t>(a, i);
-    default: return element<uint8_t>(a, i);
+    case DType::Int64: return read<int64_t>(a, i);
+    case DType::Int32: return read<int32_t>(a, i);
+    case DType::Int16: return read<int16_t>(a, i);
+    case DType::Int8: return read<int8_t>(a, i);
+    default: return read<uint8_t>(a, i);
   }
 }
 
 double get(const Array& a, int64_t i) {
   switch (a.dtype) {
-    case DType::Float64: return element<double>(a, i);
-    case DType::Float32: return element<float>(a, i);
-    case DType::Float16: return element<Half>(a, i);
-    case DType::BFloat16: return element<BFloat16>(a, i);
+    case DType::Float64: return read<double>(a, i);
+    case DType::Float32: return read<float>(a, i);
+    case DType::Float16: return read<Half>(a, i);
+    case DType::BFloat16: return read<BFloat16>(a, i);
     default: return static_cast<double>(get_int(a, i));
   }
 }
 
-std::complex<double> get_complex(const Array& a, int64_t i) {
+}  // namespace
+
+std::complex<double> element(const Array& a, int64_t i) {
   switch (a.dtype) {
-    case DType::Complex128: return element<std::complex<double>>(a, i);
-    case DType::Complex64: return element<std::complex<float>>(a, i);
-    case DType::Complex32: return {element<Half>(a, 2 * i), element<Half>(a, 2 * i + 1)};
+    case DType::Complex128: return read<std::complex<double>>(a, i);
+    case DType::Complex64: return read<std::complex<float>>(a, i);
+    case DType::Complex32: return {read<Half>(a, 2 * i), read<Half>(a, 2 * i + 1)};
     default: return get(a, i);
   }
 }
 
+namespace {
+
 std::string number_text(const Array& a, int64_t i) {
   if (by_int(a.dtype)) return fmt::format("{}", get_int(a, i));
   if (!is_complex(a.dtype)) return fmt::format("{}", get(a, i));
-  std::complex<double> v = get_complex(a, i);
+  std::complex<double> v = element(a, i);
   return fmt::format("{}{:+}i", v.real(), v.imag());
 }
 
@@ -76,7 +80,7 @@ std::optional<std::string> differs(const std::string& what, const Array& got, co
     return fmt::format("{}: got {}, expected {}", what, type_of(got), type_of(want));
   for (int64_t i = 0; i < numel(want); ++i) {
     bool same = by_int(want.dtype)       ? get_int(got, i) == get_int(want, i)
-                : is_complex(want.dtype) ? close(get_complex(got, i), get_complex(want, i), tolerance)
+                : is_complex(want.dtype) ? close(element(got, i), element(want, i), tolerance)
                                          : close(get(got, i), get(want, i), tolerance);
     if (!same)
       return fmt::format("{}: element {} is {}, expected {}{}", what, i, number_text(got, i), number_text(want, i),

@@ -243,11 +243,7 @@ std::vector<Value> qr_jvp(const Node& node, Cotangents t) {
 }
 
 std::vector<Value> eigh_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
-  Value w = self(n), v = self(n, 1);
-  if (!cts[1]) return {cts[0] ? mm(column_scaled(v, cts[0]), mt(v)) : Value{}};
-  Value inner = over_gaps(mm(mt(v), cts[1]), w);
-  if (cts[0]) inner = inner + diagonal_matrix(cts[0]);
-  return {mm(mm(v, inner), mt(v))};
+  return {eigh_cotangent(self(n), self(n, 1), cts[0], cts[1])};
 }
 std::vector<Value> eigh_jvp(const Node& n, Cotangents t) {
   Value w = self(n), v = self(n, 1), m = mm(mm(mt(v), t[0]), v);
@@ -517,6 +513,13 @@ void add_spectral(Table& t) {
 }
 
 }  // namespace
+
+Value eigh_cotangent(Value w, Value v, Value gw, Value gv) {
+  if (!gv) return gw ? mm(column_scaled(v, gw), mt(v)) : Value{};
+  Value inner = over_gaps(mm(mt(v), gv), w);
+  if (gw) inner = inner + diagonal_matrix(gw);
+  return mm(mm(v, inner), mt(v));
+}
 
 void add_factorisation_primitives(Table& t) {
   add_triangular(t);
