@@ -104,6 +104,30 @@ Value solve_triangular(Value a, Value b, bool upper, bool left, bool unit) {
   return left ? solve_triangle(a, b, how) : solve_triangle_right(a, b, how);
 }
 
+std::array<Value, 3> ldl_factor(const char* op, Value a, bool check) {
+  check_square(op, a);
+  auto [ld, pivots, info] = prim::ldl(a);
+  if (check) check_no_failure(info, str(op, ": The diagonal has a block that is zero, and ldl_solve would divide by it."));
+  return {tril(ld), pivots, info};
+}
+Value ldl_solve(Value ld, Value pivots, Value b, bool) {
+  constexpr const char* op = "linalg.ldl_solve";
+  check_square(op, ld);
+  BRASA_CHECK(rank_of(pivots) == rank_of(ld) - 1 && dtype_of(pivots) == DType::Int32 && rank_of(b) >= 2 &&
+                  dtype_of(b) == dtype_of(ld) && same_size(rows_of(b), rows_of(ld)),
+              op, ": Incompatible shapes or dtypes of LD, pivots and B, got ", type_of(ld), ", ", type_of(pivots), " and ",
+              type_of(b));
+  auto batch_of = [](Value v, int64_t last) { return Shape(shape_of(v).begin(), shape_of(v).end() - last); };
+  Shape batch = broadcast_shapes(batch_of(ld, 2), batch_of(b, 2));
+  auto repeated = [&](Value v, std::initializer_list<Expr> last) {
+    Shape s = batch;
+    s.insert(s.end(), last);
+    return broadcast_to(v, s);
+  };
+  Expr n = rows_of(ld);
+  return prim::ldl_solve(repeated(ld, {n, n}), repeated(pivots, {n}), repeated(b, {n, columns_of(b)}));
+}
+
 Expr product_of(const Shape& s, size_t from, size_t to) {
   Expr p(1);
   for (size_t i = from; i < to; ++i) p = p * s[i];
@@ -206,6 +230,27 @@ void add_linalg_solve(Table& t) {
         return std::array{x, broadcast_to(a, s)};
       })
       .samples({{floats(3, 2), floats(3, 3).in(1, 2)}, {floats(2, 3, 2), floats(3, 3).in(1, 2), false, true, true}});
+
+  t.op("aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)")
+      .doc("A = L D Lᵀ of a symmetric matrix of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
+           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
+      .composed([](Value a, bool, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, check); })
+      .no_gradient()
+      .samples(squares);
+  t.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
+      .doc("As linalg_ldl_factor_ex; a block that is zero is an error.")
+      .composed([](Value a, bool) {
+        auto [ld, pivots, info] = ldl_factor("linalg.ldl_factor", a, true);
+        return std::array{ld, pivots};
+      })
+      .no_gradient()
+      .samples(squares);
+  t.op("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor")
+      .doc("X with A X = B, for the factors of A.")
+      .composed(ldl_solve)
+      .no_gradient()
+      .samples({{floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(2, 3), floats(2, 3)},
+                {floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(-2, -1), floats(3, 2, 1)}});
 
   t.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
       .doc("The determinant, and the factors of Aᵀ.")

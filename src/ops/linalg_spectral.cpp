@@ -19,18 +19,6 @@ std::array<Value, 2> eigh(Value a, const std::string& which) {
   return prim::eigh(upper ? mt(a) : a);
 }
 
-// Whichever triangle is read, as in PyTorch.
-std::vector<Value> eigh_derivative(const Saved& s) {
-  return {eigh_cotangent(s.out(), s.out(1), s.ct(), s.ct(1))};
-}
-std::vector<Value> values_derivative(const Saved& s) {
-  if (!s.ct()) return {};
-  return {eigh_cotangent(s.out(), eigh(s.in(0), s.arg<std::string>(1))[1], s.ct(), {})};
-}
-std::vector<Value> either_derivative(const Saved& s) {
-  return s.arg<bool>(2) ? eigh_derivative(s) : values_derivative(s);
-}
-
 std::array<Value, 2> eig(Value a) {
   auto [re, im, vre, vim] = prim::eig(a);
   return {complex(re, im), complex(vre, vim)};
@@ -215,6 +203,13 @@ Value sqrth(Value a) {
   return mm(v * unsqueeze(sqrt(w), rank_of(w) - 1), mt(v));
 }
 
+// S X + X S = dS in the basis of eigenvectors; symmetric, as is what it is the derivative by.
+std::vector<Value> sqrth_derivative(const Saved& s) {
+  auto [w, v] = prim::eigh(s.out());
+  Value gap = unsqueeze(w, rank_of(w) - 1) + unsqueeze(w, rank_of(w));
+  return {symmetrised(mm(mm(v, mm(mm(mt(v), s.ct()), v) / gap), mt(v)))};
+}
+
 std::array<Value, 2> polar(Value a) {
   auto [u, s, vh] = prim::svd(a, false);
   return {mm(u, vh), mm(mt(vh) * unsqueeze(s, rank_of(s) - 1), vh)};
@@ -254,17 +249,14 @@ void add_linalg_spectral(Table& t) {
         if (!vectors) r[1] = no_result(dtype_of(a));
         return r;
       })
-      .vjp(own_derivative(either_derivative))
       .samples({{one}, {one, "U", false}, {none}});
   t.op("aten::linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
       .doc("Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix of which one triangle is read.")
       .composed([](Value a, std::string which) { return eigh(a, which); })
-      .vjp(own_derivative(eigh_derivative))
       .samples({{one}, {one, "U"}});
   t.op("aten::linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor")
       .doc("Eigenvalues, ascending, of a symmetric matrix of which one triangle is read.")
       .composed([](Value a, std::string which) { return eigh(a, which)[0]; })
-      .vjp(own_derivative(values_derivative))
       .samples({{one}, {one, "U"}, {none}});
   t.op("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")
       .doc("Complex eigenvalues, and eigenvectors of norm 1 as columns.")
@@ -380,6 +372,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_matrix_sqrth(Tensor self) -> Tensor")
       .doc("The symmetric square root of a symmetric matrix without negative eigenvalues.")
       .composed(sqrth)
+      .vjp(own_derivative(sqrth_derivative))
       .samples({{one}});
   t.op("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)")
       .doc("A = U H with orthonormal columns (or rows) of U and symmetric H without negative eigenvalues.")
