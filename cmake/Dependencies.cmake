@@ -6,8 +6,9 @@ find_package(CLI11 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
+find_path(KISSFFT_INCLUDE_DIR kissfft/kissfft.hh REQUIRED)
 
 add_library(brasa_external INTERFACE)
 target_link_libraries(brasa_external INTERFACE fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB ${XXHASH_LIBRARY}
                                                Threads::Threads ${CMAKE_DL_LIBS})
-target_include_directories(brasa_external SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+target_include_directories(brasa_external SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR} ${KISSFFT_INCLUDE_DIR})

@@ -5,11 +5,7 @@
 /// A member of an options struct with LibTorch's setter and getter: `LinearOptions(2, 3).bias(false)`, `options.bias()`.
 #define BRASA_ARG(T, name)                                 \
  public:                                                   \
-  auto name(const T& new_##name) -> decltype(*this) {      \
-    this->name##_ = new_##name;                            \
-    return *this;                                          \
-  }                                                        \
-  auto name(T&& new_##name) -> decltype(*this) {           \
+  auto name(T new_##name) -> decltype(*this) {             \
     this->name##_ = std::move(new_##name);                 \
     return *this;                                          \
   }                                                        \

@@ -59,6 +59,18 @@ namespace autograd {
 using Variable = Tensor;
 using variable_list = std::vector<Tensor>;
 
+/// How a view came to be, where that forbids to write to it with gradients.
+enum class CreationMeta : uint8_t { DEFAULT, IN_CUSTOM_FUNCTION, MULTI_OUTPUT_NODE, NO_GRAD_MODE, INFERENCE_MODE };
+
+struct AutogradMetaInterface {};
+/// What autograd knows of a view.
+struct DifferentiableViewMeta : AutogradMetaInterface {
+  bool differentiable = true;  // false for what `detach` gives
+  CreationMeta creation = CreationMeta::DEFAULT;
+  bool has_bw_view() const { return differentiable; }
+  CreationMeta get_creation_meta() const { return creation; }
+};
+
 /// An input of a node, as seen from where the gradient comes from.
 struct Edge {
   std::shared_ptr<Node> function;

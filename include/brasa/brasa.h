@@ -13,3 +13,4 @@
 #include <brasa/options.h>
 #include <brasa/scalar.h>
 #include <brasa/tensor.h>
+#include <brasa/warning.h>

@@ -1,6 +1,7 @@
 #pragma once
 
 // Datasets, their transforms, samplers, the loader with worker threads.
+#include <brasa/data/chunk.h>
 #include <brasa/data/data_loader.h>
 #include <brasa/data/datasets.h>
 #include <brasa/data/example.h>

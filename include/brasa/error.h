@@ -12,6 +12,8 @@ class BRASA_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message);
   ~Error() override;
+  std::string msg() const { return what(); }
+  const char* what_without_backtrace() const noexcept { return what(); }
 };
 
 /// An index outside its range. A subtype, so that range loops and bindings can tell it apart.

@@ -43,4 +43,32 @@ std::ostream& operator<<(std::ostream& out, const ExpandingArray<D, T>& a) {
   return out << ArrayRef<T>(a);
 }
 
+/// As above, where an element may be missing.
+template <size_t D, class T = int64_t>
+class ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::optional<T>> {
+ public:
+  using Base = ExpandingArray<D, std::optional<T>>;
+  using Base::Base;
+  ExpandingArrayWithOptionalElem(T all) : Base(std::optional<T>(all)) {}  // NOLINT
+  ExpandingArrayWithOptionalElem(std::initializer_list<T> list)           // NOLINT
+      : Base(std::vector<std::optional<T>>(list.begin(), list.end())) {}
+  ExpandingArrayWithOptionalElem(const std::vector<T>& list)  // NOLINT
+      : Base(std::vector<std::optional<T>>(list.begin(), list.end())) {}
+  ExpandingArrayWithOptionalElem(const std::array<T, D>& values)  // NOLINT
+      : Base(std::vector<std::optional<T>>(values.begin(), values.end())) {}
+};
+
+/// "[3, None]".
+template <size_t D, class T>
+std::ostream& operator<<(std::ostream& out, const ExpandingArrayWithOptionalElem<D, T>& a) {
+  for (size_t i = 0; i < D; ++i) {
+    out << (i ? ", " : "[");
+    if ((*a)[i])
+      out << *(*a)[i];
+    else
+      out << "None";
+  }
+  return out << "]";
+}
+
 }  // namespace brasa

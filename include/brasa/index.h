@@ -14,13 +14,19 @@ inline constexpr std::nullopt_t None = std::nullopt;
 struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis{};
 
+/// What stands for a missing start or stop, by the step's sign.
+inline constexpr int64_t INDEX_MIN = std::numeric_limits<int64_t>::min();
+inline constexpr int64_t INDEX_MAX = std::numeric_limits<int64_t>::max();
+
 /// start:stop:step; what is missing runs to the end. Negative numbers count from the end; the step is positive.
 class Slice {
  public:
-  static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   Slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
         std::optional<int64_t> step = {})  // NOLINT
-      : start_(start.value_or(0)), stop_(stop.value_or(kMax)), step_(step.value_or(1)) {}
+      : step_(step.value_or(1)) {
+    start_ = start.value_or(step_ < 0 ? INDEX_MAX : 0);
+    stop_ = stop.value_or(step_ < 0 ? INDEX_MIN : INDEX_MAX);
+  }
   int64_t start() const { return start_; }
   int64_t stop() const { return stop_; }
   int64_t step() const { return step_; }
@@ -61,5 +67,10 @@ class TensorIndex {
   Slice slice_;
   Tensor tensor_;
 };
+
+/// "1:3:1", "...", "None", as Python writes them.
+BRASA_API std::ostream& operator<<(std::ostream& out, const Slice& slice);
+BRASA_API std::ostream& operator<<(std::ostream& out, const TensorIndex& index);
+BRASA_API std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices);
 
 }  // namespace brasa::indexing

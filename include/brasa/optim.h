@@ -2,6 +2,8 @@
 
 // Optimizers and learning-rate schedules.
 #include <brasa/optim/adam.h>
+#include <brasa/optim/adaptive.h>
+#include <brasa/optim/lbfgs.h>
 #include <brasa/optim/optimizer.h>
 #include <brasa/optim/schedulers.h>
 #include <brasa/optim/sgd.h>

@@ -53,6 +53,7 @@ BRASA_API std::ostream& operator<<(std::ostream& out, DeviceType t);
 
 class BRASA_API Device {
  public:
+  using Type = DeviceType;
   constexpr Device(DeviceType type = kCPU, int8_t index = -1) : type_(type), index_(index) {}  // NOLINT
   /// "cpu", "cuda", "cuda:1"; brasa::Error otherwise.
   Device(std::string_view text);                                       // NOLINT
@@ -72,8 +73,11 @@ class BRASA_API Device {
 };
 BRASA_API std::ostream& operator<<(std::ostream& out, Device d);
 
-enum class Layout : int8_t { Strided };
+enum class Layout : int8_t { Strided, Sparse, SparseCsr };
 inline constexpr Layout kStrided = Layout::Strided;
+inline constexpr Layout kSparse = Layout::Sparse;
+inline constexpr Layout kSparseCsr = Layout::SparseCsr;
+BRASA_API std::ostream& operator<<(std::ostream& out, Layout l);
 
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
@@ -85,6 +89,8 @@ class BRASA_API TensorOptions {
   TensorOptions(TypeMeta t) : dtype_(std::optional<DType>(t)) {}              // NOLINT
   TensorOptions(Device d) : device_(std::optional<Device>(d)) {}              // NOLINT
   TensorOptions(DeviceType d) : device_(std::optional<Device>(Device(d))) {}  // NOLINT
+  TensorOptions(DeviceType d, int64_t index)
+      : device_(std::optional<Device>(Device(d, static_cast<int8_t>(index)))) {}
   TensorOptions(Layout l) : layout_(std::optional<Layout>(l)) {}              // NOLINT
 
   [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const {
@@ -128,6 +134,12 @@ class BRASA_API TensorOptions {
   bool pinned_memory() const { return pinned_.value_or(false); }
   bool has_dtype() const { return dtype_.set; }
   bool has_device() const { return device_.set; }
+  bool has_layout() const { return layout_.set; }
+  bool has_requires_grad() const { return requires_grad_.set; }
+  bool has_pinned_memory() const { return pinned_.set; }
+  bool has_memory_format() const { return memory_format_.set; }
+  int32_t device_index() const { return device().index(); }
+  bool is_sparse() const { return layout() == kSparse; }
   std::optional<DType> dtype_opt() const { return dtype_; }
   std::optional<Device> device_opt() const { return device_; }
   std::optional<Layout> layout_opt() const { return layout_; }

@@ -47,6 +47,7 @@ class OrderedDict {
     for (const Item& item : items) insert(item.key(), item.value());
   }
 
+  const std::string& key_description() const noexcept { return subject_; }
   size_t size() const noexcept { return items_.size(); }
   bool is_empty() const noexcept { return items_.empty(); }
   Iterator begin() { return items_.begin(); }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -52,8 +53,11 @@ class BRASA_API File {
   std::shared_ptr<const void> mapping_;
 };
 
-/// Writes a temporary file beside `path` and renames it, so that a reader sees the old file or the whole new one.
-/// Each entry needs name, dtype, shape and data; `format` is ignored. brasa::Error for what cannot be written.
+/// Hands the bytes to `sink`, piece by piece; `name` stands in errors. Each entry needs name, dtype, shape and data; `format` is ignored. brasa::Error for what cannot be written.
+using Sink = std::function<void(const void* data, size_t size)>;
+BRASA_API void write(const Sink& sink, std::span<const Entry> entries, const Metadata& metadata = {},
+                     const std::string& name = "safetensors data");
+/// As a file: writes a temporary one beside `path` and renames it, so that a reader sees the old file or the whole new one.
 BRASA_API void write(const std::string& path, std::span<const Entry> entries, const Metadata& metadata = {});
 
 }  // namespace brasa::safetensors

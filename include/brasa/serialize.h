@@ -22,27 +22,30 @@ BRASA_API TensorDict load_tensors(const std::string& path, safetensors::Metadata
 BRASA_API void save_tensors(const TensorDict& tensors, const std::string& path,
                             const safetensors::Metadata& metadata = {});
 
-/// Anything that has `archive << value`: modules and their holders, optimizers.
-template <class T>
+/// Anything that has `archive << value`: modules and their holders, optimizers, samplers. `to`: a path, a stream or a function that
+/// takes pieces of bytes.
+template <class T, class To>
   requires requires(serialize::OutputArchive& archive, const T& value) { archive << value; }
-void save(const T& value, const std::string& path) {
+void save(const T& value, To&& to) {
   serialize::OutputArchive archive;
   archive << value;
-  archive.save_to(path);
+  archive.save_to(std::forward<To>(to));
 }
-template <class T>
+/// `from`: a path, a stream, bytes and their count, or functions that read (see InputArchive::load_from); then a device.
+template <class T, class... From>
   requires requires(serialize::InputArchive& archive, T& value) { archive >> value; }
-void load(T& value, const std::string& path, std::optional<Device> device = std::nullopt) {
+void load(T& value, From&&... from) {
   serialize::InputArchive archive;
-  archive.load_from(path, device);
+  archive.load_from(std::forward<From>(from)...);
   archive >> value;
 }
 
 // A tensor is stored under the name "0", those of a list under their index.
-BRASA_API void save(const Tensor& tensor, const std::string& path);
-BRASA_API void load(Tensor& tensor, const std::string& path, std::optional<Device> device = std::nullopt);
-BRASA_API void save(const std::vector<Tensor>& tensors, const std::string& path);
-BRASA_API void load(std::vector<Tensor>& tensors, const std::string& path, std::optional<Device> device = std::nullopt);
-BRASA_API void save(const OrderedDict<std::string, Tensor>& tensors, const std::string& path);
+BRASA_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Tensor& tensor);
+BRASA_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, Tensor& tensor);
+BRASA_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const std::vector<Tensor>& tensors);
+BRASA_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, std::vector<Tensor>& tensors);
+BRASA_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                               const OrderedDict<std::string, Tensor>& tensors);
 
 }  // namespace brasa

@@ -25,6 +25,7 @@ class TensorIndex;
 }
 namespace autograd {
 struct Node;
+struct AutogradMetaInterface;
 }
 using TensorList = ArrayRef<Tensor>;
 
@@ -33,6 +34,8 @@ namespace detail {
 /// The part of a tensor that its handles share; see src/tensor/tensor_impl.h.
 struct TensorImplBase {
   std::atomic<uint32_t> references{1};
+  /// Of a view a DifferentiableViewMeta, else null.
+  BRASA_API autograd::AutogradMetaInterface* autograd_meta() const;
 };
 BRASA_API void destroy(TensorImplBase* impl) noexcept;
 
@@ -132,6 +135,7 @@ class BRASA_API Tensor {
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() const&;
   bool equal(const Tensor& o) const;
+  bool allclose(const Tensor& o, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   bool is_nonzero() const;
 
   // ---- Views and copies.
@@ -164,6 +168,7 @@ class BRASA_API Tensor {
             std::optional<MemoryFormat> format = {}) const;
   Tensor toType(DType dtype) const { return to(dtype); }
   Tensor cpu() const;
+  Tensor cuda() const { return to(Device(kCUDA)); }
   Tensor type_as(const Tensor& o) const { return to(o.scalar_type()); }
   /// Changes the sizes; the memory grows if it has to, the elements in front stay.
   const Tensor& resize_(IntArrayRef sizes) const;
@@ -233,6 +238,7 @@ class BRASA_API Tensor {
 
   explicit Tensor(detail::TensorImplBase* owned) : impl_(owned) {}
   detail::TensorImplBase* impl() const { return impl_; }
+  detail::TensorImplBase* unsafeGetTensorImpl() const { return impl_; }
   detail::TensorImplBase* release() { return std::exchange(impl_, nullptr); }
 
  private:

@@ -84,6 +84,58 @@ void RandomSampler::load(serialize::InputArchive& archive) {
   index_ = std::min(order_.size(), read_index(archive, "index"));
 }
 
+DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates)
+    : DistributedSampler(size, num_replicas, rank, allow_duplicates) {
+  DistributedRandomSampler::reset(std::nullopt);
+}
+
+void DistributedRandomSampler::reset(std::optional<size_t> new_size) {
+  size_ = new_size.value_or(size_);
+  std::vector<size_t> all(size_);
+  std::iota(all.begin(), all.end(), size_t{0});
+  std::mt19937_64 numbers(epoch_);
+  for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[numbers() % i]);
+  order_.clear();
+  for (size_t i = 0; i < local_sample_count(); ++i) order_.push_back(all[(rank_ + i * num_replicas_) % size_]);
+  index_ = 0;
+}
+
+std::optional<std::vector<size_t>> DistributedRandomSampler::next(size_t batch_size) {
+  size_t n = std::min(batch_size, order_.size() - index_);
+  if (n == 0) return std::nullopt;
+  auto begin = order_.begin() + static_cast<ptrdiff_t>(index_);
+  index_ += n;
+  return std::vector<size_t>(begin, begin + static_cast<ptrdiff_t>(n));
+}
+
+void DistributedRandomSampler::save(serialize::OutputArchive& archive) const {
+  write_index(archive, "index", index_);
+  write_index(archive, "epoch", epoch_);
+}
+void DistributedRandomSampler::load(serialize::InputArchive& archive) {
+  epoch_ = read_index(archive, "epoch");
+  reset(size_);
+  index_ = std::min(order_.size(), read_index(archive, "index"));
+}
+
+void DistributedSequentialSampler::reset(std::optional<size_t> new_size) {
+  size_ = new_size.value_or(size_);
+  index_ = 0;
+}
+
+std::optional<std::vector<size_t>> DistributedSequentialSampler::next(size_t batch_size) {
+  size_t n = std::min(batch_size, local_sample_count() - index_);
+  if (n == 0) return std::nullopt;
+  std::vector<size_t> out(n);
+  for (size_t& i : out) i = (rank_ * local_sample_count() + index_++) % size_;
+  return out;
+}
+
+void DistributedSequentialSampler::save(serialize::OutputArchive& archive) const { write_index(archive, "index", index_); }
+void DistributedSequentialSampler::load(serialize::InputArchive& archive) {
+  index_ = std::min(local_sample_count(), read_index(archive, "index"));
+}
+
 void StreamSampler::reset(std::optional<size_t> new_size) {
   epoch_size_ = new_size.value_or(epoch_size_);
   given_ = 0;

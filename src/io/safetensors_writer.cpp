@@ -49,7 +49,7 @@ class Temporary {
 
 }  // namespace
 
-void write(const std::string& path, std::span<const Entry> entries, const Metadata& metadata) {
+void write(const Sink& sink, std::span<const Entry> entries, const Metadata& metadata, const std::string& path) {
   // Wide elements first, so that every tensor is aligned for its dtype without holes.
   std::vector<const Entry*> order;
   for (const Entry& e : entries) order.push_back(&e);
@@ -83,12 +83,16 @@ void write(const std::string& path, std::span<const Entry> entries, const Metada
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
 
-  Temporary file(path);
   unsigned char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(text.size() >> (8 * i));
-  file.write(length, sizeof length);
-  file.write(text.data(), text.size());
-  for (const Entry* e : order) file.write(e->data.data(), e->data.size());
+  sink(length, sizeof length);
+  sink(text.data(), text.size());
+  for (const Entry* e : order) sink(e->data.data(), e->data.size());
+}
+
+void write(const std::string& path, std::span<const Entry> entries, const Metadata& metadata) {
+  Temporary file(path);
+  write([&](const void* data, size_t size) { file.write(data, size); }, entries, metadata, path);
   file.commit();
 }
 

@@ -1,6 +1,10 @@
 #include <brasa/serialize.h>
 
 #include <cstring>
+#include <istream>
+#include <iterator>
+#include <ostream>
+#include <span>
 
 #include <brasa/brasa.h>
 
@@ -9,11 +13,29 @@
 namespace brasa {
 namespace {
 
-Tensor read(const safetensors::Entry& entry, const std::string& source) {
+Tensor read_entry(const safetensors::Entry& entry, const std::string& source) {
   BRASA_CHECK(entry.dtype, source, ": tensor '", entry.name, "' is of dtype ", entry.format, ", which Brasa has not");
   Tensor t = empty(entry.shape, *entry.dtype);
   if (!entry.data.empty()) std::memcpy(t.mutable_data_ptr(), entry.data.data(), entry.data.size());
   return t;
+}
+
+// The tensors' bytes, with what keeps them alive.
+struct Held {
+  std::vector<Tensor> tensors;
+  std::vector<safetensors::Entry> entries;
+};
+
+Held hold(const TensorDict& tensors, const std::string& path) {
+  Held out;
+  for (const auto& [name, tensor] : tensors) {
+    BRASA_CHECK(tensor.defined(), path, ": tensor '", name, "' is undefined");
+    out.tensors.push_back(tensor.detach().cpu().contiguous());
+    const Tensor& t = out.tensors.back();
+    out.entries.push_back(
+        {name, "", t.scalar_type(), t.sizes().vec(), {static_cast<const std::byte*>(t.const_data_ptr()), t.nbytes()}});
+  }
+  return out;
 }
 
 }  // namespace
@@ -21,22 +43,13 @@ Tensor read(const safetensors::Entry& entry, const std::string& source) {
 TensorDict load_tensors(const std::string& path, safetensors::Metadata* metadata) {
   safetensors::File file = safetensors::File::open(path);
   TensorDict out;
-  for (const safetensors::Entry& entry : file.entries()) out.emplace(entry.name, read(entry, path));
+  for (const safetensors::Entry& entry : file.entries()) out.emplace(entry.name, read_entry(entry, path));
   if (metadata) *metadata = file.metadata();
   return out;
 }
 
 void save_tensors(const TensorDict& tensors, const std::string& path, const safetensors::Metadata& metadata) {
-  std::vector<Tensor> held;
-  std::vector<safetensors::Entry> entries;
-  for (const auto& [name, tensor] : tensors) {
-    BRASA_CHECK(tensor.defined(), path, ": tensor '", name, "' is undefined");
-    held.push_back(tensor.detach().cpu().contiguous());
-    const Tensor& t = held.back();
-    entries.push_back(
-        {name, "", t.scalar_type(), t.sizes().vec(), {static_cast<const std::byte*>(t.const_data_ptr()), t.nbytes()}});
-  }
-  safetensors::write(path, entries, metadata);
+  safetensors::write(path, hold(tensors, path).entries, metadata);
 }
 
 namespace serialize {
@@ -44,50 +57,82 @@ namespace serialize {
 void OutputArchive::save_to(const std::string& filename) const {
   save_tensors(contents_.tensors, filename, contents_.texts);
 }
+void OutputArchive::save_to(std::ostream& stream) const {
+  save_to([&](const void* data, size_t size) {
+    return stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(size)) ? size : 0;
+  });
+}
+void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& function) const {
+  Held held = hold(contents_.tensors, "archive");
+  auto sink = [&](const void* data, size_t size) {
+    BRASA_CHECK(function(data, size) == size, "archive: it could not be written");
+  };
+  safetensors::write(sink, held.entries, contents_.texts, "archive");
+}
 
 void InputArchive::load_from(const std::string& filename, std::optional<Device> device) {
+  load(safetensors::File::open(filename), filename, device);
+}
+void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  load_from(bytes.data(), bytes.size(), device);
+}
+void InputArchive::load_from(const char* data, size_t size, std::optional<Device> device) {
+  std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
+  load(safetensors::File::parse(bytes, "archive"), "archive", device);
+}
+void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)>& read,
+                             const std::function<size_t()>& size, std::optional<Device> device) {
+  std::string bytes(size(), 0);
+  for (size_t at = 0; at < bytes.size();) {
+    size_t got = read(at, bytes.data() + at, bytes.size() - at);
+    BRASA_CHECK(got > 0, "archive: only ", at, " of ", bytes.size(), " bytes could be read");
+    at += got;
+  }
+  load_from(bytes.data(), bytes.size(), device);
+}
+void InputArchive::load(const safetensors::File& file, const std::string& source, std::optional<Device> device) {
   auto contents = std::make_shared<Contents>();
-  contents->tensors = load_tensors(filename, &contents->texts);
-  if (device)
-    for (auto& [name, tensor] : contents->tensors) tensor = tensor.to(*device);
+  contents->texts = file.metadata();
+  for (const safetensors::Entry& entry : file.entries()) {
+    Tensor t = read_entry(entry, source);
+    contents->tensors.emplace(entry.name, device ? t.to(*device) : t);
+  }
   contents_ = std::move(contents);
   prefix_.clear();
-  source_ = filename;
+  source_ = source;
 }
 
 }  // namespace serialize
 
-void save(const Tensor& tensor, const std::string& path) { save_tensors({{"0", tensor}}, path); }
-
-void load(Tensor& tensor, const std::string& path, std::optional<Device> device) {
-  std::vector<Tensor> tensors;
-  load(tensors, path, device);
-  BRASA_CHECK(tensors.size() == 1, path, ": expected one tensor, found ", tensors.size());
-  tensor = tensors[0];
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Tensor& tensor) {
+  archive.write("0", tensor);
+  return archive;
+}
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, Tensor& tensor) {
+  BRASA_CHECK(archive.keys().size() == 1, archive.source(), ": expected one tensor, found ", archive.keys().size());
+  Tensor fresh;
+  archive.read("0", fresh);
+  tensor = fresh;
+  return archive;
 }
 
-void save(const std::vector<Tensor>& tensors, const std::string& path) {
-  TensorDict dict;
-  for (size_t i = 0; i < tensors.size(); ++i) dict.emplace(std::to_string(i), tensors[i]);
-  save_tensors(dict, path);
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
+  return archive;
 }
-
-void load(std::vector<Tensor>& tensors, const std::string& path, std::optional<Device> device) {
-  TensorDict dict = load_tensors(path);
-  std::vector<Tensor> out;
-  for (size_t i = 0; i < dict.size(); ++i) {
-    auto it = dict.find(std::to_string(i));
-    BRASA_CHECK(it != dict.end(), path, ": it is no list of tensors: among its ", dict.size(), " there is none named '",
-                i, "'");
-    out.push_back(device ? it->second.to(*device) : it->second);
-  }
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, std::vector<Tensor>& tensors) {
+  std::vector<Tensor> out(archive.keys().size());
+  for (size_t i = 0; i < out.size(); ++i)
+    BRASA_CHECK(archive.try_read(std::to_string(i), out[i]), archive.source(),
+                ": it is no list of tensors: among its ", out.size(), " there is none named '", i, "'");
   tensors = std::move(out);
+  return archive;
 }
 
-void save(const OrderedDict<std::string, Tensor>& tensors, const std::string& path) {
-  TensorDict dict;
-  for (const auto& item : tensors) dict.emplace(item.key(), item.value());
-  save_tensors(dict, path);
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const OrderedDict<std::string, Tensor>& tensors) {
+  for (const auto& item : tensors) archive.write(item.key(), item.value());
+  return archive;
 }
 
 }  // namespace brasa

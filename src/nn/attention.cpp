@@ -10,6 +10,82 @@
 
 namespace brasa::nn {
 
+namespace functional {
+
+std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                        const MultiheadAttentionForwardFuncOptions& o) {
+  BRASA_CHECK(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
+              "MultiheadAttention: expected query, key and value of 3 dimensions, got ", query.sizes(), ", ",
+              key.sizes(), ", ", value.sizes());
+  int64_t e = query.size(2), heads = o.num_heads(), length = query.size(0), batch = query.size(1);
+  BRASA_CHECK(e == o.embed_dim_to_check(), "MultiheadAttention: expected embed_dim ", o.embed_dim_to_check(), ", got ",
+              e);
+  BRASA_CHECK(e % heads == 0, "MultiheadAttention: embed_dim ", e, " must be divisible by num_heads ", heads);
+  BRASA_CHECK(key.size(0) == value.size(0) && key.size(1) == batch && value.size(1) == batch,
+              "MultiheadAttention: key ", key.sizes(), " and value ", value.sizes(), " do not fit together and to query ",
+              query.sizes());
+  int64_t head_dim = e / heads;
+
+  auto project = [&](const Tensor& x, int64_t part, const Tensor& own) {
+    Tensor bias = o.in_proj_bias().defined() ? o.in_proj_bias().slice(0, part * e, (part + 1) * e) : Tensor();
+    Tensor weight = o.use_separate_proj_weight() ? own : o.in_proj_weight().slice(0, part * e, (part + 1) * e);
+    return linear(x, weight, bias);
+  };
+  Tensor q = project(query, 0, o.q_proj_weight()), k = project(key, 1, o.k_proj_weight()),
+         v = project(value, 2, o.v_proj_weight());
+
+  auto additive = [&](const Tensor& mask) {
+    if (mask.scalar_type() != kBool && mask.scalar_type() != kByte) return mask.to(q.scalar_type());
+    return zeros(mask.sizes(), q.options()).masked_fill(mask.to(kBool), -HUGE_VAL);
+  };
+  Tensor mask = o.attn_mask().defined() ? additive(o.attn_mask()) : Tensor();
+  Tensor padding = o.key_padding_mask().defined() ? additive(o.key_padding_mask()) : Tensor();
+  // A key that is added is never masked.
+  auto extend = [&](const Tensor& more_keys, const Tensor& more_values) {
+    k = cat({k, more_keys.to(k.scalar_type())});
+    v = cat({v, more_values.to(v.scalar_type())});
+    if (mask.defined()) mask = constant_pad_nd(mask, {0, 1});
+    if (padding.defined()) padding = constant_pad_nd(padding, {0, 1});
+  };
+  if (o.bias_k().defined()) extend(o.bias_k().repeat({1, batch, 1}), o.bias_v().repeat({1, batch, 1}));
+  if (o.add_zero_attn()) {
+    Tensor none = zeros({1, batch, e}, q.options());
+    extend(none, none);
+  }
+
+  auto split = [&](const Tensor& x) {
+    return x.reshape({x.size(0), batch, heads, head_dim}).permute({1, 2, 0, 3});
+  };
+  q = split(q);
+  k = o.static_k().defined() ? o.static_k().reshape({batch, heads, -1, head_dim}) : split(k);
+  v = o.static_v().defined() ? o.static_v().reshape({batch, heads, -1, head_dim}) : split(v);
+  int64_t source = k.size(2);
+  if (mask.defined() && mask.dim() == 3) mask = mask.reshape({batch, heads, length, source});
+  if (padding.defined()) {
+    BRASA_CHECK(padding.size(0) == batch && padding.size(1) == source, "MultiheadAttention: key_padding_mask ",
+                padding.sizes(), " must be [", batch, ", ", source, "]");
+    padding = padding.view({batch, 1, 1, source});
+    mask = mask.defined() ? mask + padding : padding;
+  }
+
+  double dropout_p = o.training() ? o.dropout_p() : 0.0;
+  Tensor context, weights;
+  if (o.need_weights()) {
+    Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(head_dim))), k.transpose(-2, -1));
+    if (mask.defined()) scores = scores + mask;
+    weights = brasa::dropout(brasa::softmax(scores, -1), dropout_p, o.training());
+    context = matmul(weights, v);
+    if (o.average_attn_weights()) weights = weights.mean(1);
+  } else {
+    context =
+        scaled_dot_product_attention(q, k, v, mask.defined() ? std::optional<Tensor>(mask) : std::nullopt, dropout_p);
+  }
+  Tensor joined = context.permute({2, 0, 1, 3}).reshape({length, batch, e});
+  return {linear(joined, o.out_proj_weight(), o.out_proj_bias()), weights};
+}
+
+}  // namespace functional
+
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o) : options(o) {
   MultiheadAttentionImpl::reset();
 }
@@ -19,63 +95,51 @@ void MultiheadAttentionImpl::reset() {
   BRASA_CHECK(options.num_heads() > 0 && e % options.num_heads() == 0, "MultiheadAttention: embed_dim ", e,
               " must be divisible by num_heads ", options.num_heads());
   head_dim = e / options.num_heads();
-  in_proj_weight = register_parameter("in_proj_weight", brasa::empty({3 * e, e}));
+  _qkv_same_embed_dim = options.kdim() == e && options.vdim() == e;
+  if (_qkv_same_embed_dim) {
+    in_proj_weight = register_parameter("in_proj_weight", brasa::empty({3 * e, e}));
+  } else {
+    q_proj_weight = register_parameter("q_proj_weight", brasa::empty({e, e}));
+    k_proj_weight = register_parameter("k_proj_weight", brasa::empty({e, options.kdim()}));
+    v_proj_weight = register_parameter("v_proj_weight", brasa::empty({e, options.vdim()}));
+  }
   in_proj_bias = register_parameter("in_proj_bias", options.bias() ? brasa::empty({3 * e}) : Tensor());
   out_proj = register_module("out_proj", Linear(LinearOptions(e, e).bias(options.bias())));
-  reset_parameters();
+  if (options.add_bias_kv()) {
+    bias_k = register_parameter("bias_k", brasa::empty({1, 1, e}));
+    bias_v = register_parameter("bias_v", brasa::empty({1, 1, e}));
+  }
+  _reset_parameters();
 }
 
-void MultiheadAttentionImpl::reset_parameters() {
-  init::xavier_uniform_(in_proj_weight);
-  if (!in_proj_bias.defined()) return;
-  init::zeros_(in_proj_bias);
-  init::zeros_(out_proj->bias);
+void MultiheadAttentionImpl::_reset_parameters() {
+  for (const Tensor& w : {in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight})
+    if (w.defined()) init::xavier_uniform_(w);
+  if (in_proj_bias.defined()) {
+    init::zeros_(in_proj_bias);
+    init::zeros_(out_proj->bias);
+  }
+  if (bias_k.defined()) init::xavier_normal_(bias_k);
+  if (bias_v.defined()) init::xavier_normal_(bias_v);
 }
 
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                                            const Tensor& key_padding_mask, bool need_weights,
                                                            const Tensor& attn_mask, bool average_attn_weights) {
-  BRASA_CHECK(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
-              "MultiheadAttention: expected query, key and value of 3 dimensions, got ", query.sizes(), ", ",
-              key.sizes(), ", ", value.sizes());
-  int64_t e = options.embed_dim(), heads = options.num_heads(), length = query.size(0), batch = query.size(1),
-          source = key.size(0);
-  BRASA_CHECK(query.size(2) == e && key.size(2) == e && value.size(2) == e, "MultiheadAttention: expected embed_dim ",
-              e, ", got ", query.size(2), ", ", key.size(2), ", ", value.size(2));
-  auto project = [&](const Tensor& x, int64_t part, int64_t n) {
-    Tensor bias = in_proj_bias.defined() ? in_proj_bias.slice(0, part * e, (part + 1) * e) : Tensor();
-    Tensor y = functional::linear(x, in_proj_weight.slice(0, part * e, (part + 1) * e), bias);
-    return y.view({n, batch, heads, head_dim}).permute({1, 2, 0, 3});
-  };
-  Tensor q = project(query, 0, length), k = project(key, 1, source), v = project(value, 2, source);
-
-  auto additive = [&](const Tensor& mask) {
-    if (mask.scalar_type() != kBool) return mask.to(q.scalar_type());
-    return zeros(mask.sizes(), q.options()).masked_fill(mask, -HUGE_VAL);
-  };
-  Tensor mask;
-  if (attn_mask.defined()) {
-    mask = additive(attn_mask);
-    if (mask.dim() == 3) mask = mask.view({batch, heads, length, source});
-  }
-  if (key_padding_mask.defined()) {
-    Tensor padding = additive(key_padding_mask).view({batch, 1, 1, source});
-    mask = mask.defined() ? mask + padding : padding;
-  }
-
-  double dropout_p = is_training() ? options.dropout() : 0.0;
-  Tensor context, weights;
-  if (need_weights) {
-    Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(head_dim))), k.transpose(-2, -1));
-    if (mask.defined()) scores = scores + mask;
-    weights = dropout(softmax(scores, -1), dropout_p, is_training());
-    context = matmul(weights, v);
-    if (average_attn_weights) weights = weights.mean(1);
-  } else {
-    context =
-        scaled_dot_product_attention(q, k, v, mask.defined() ? std::optional<Tensor>(mask) : std::nullopt, dropout_p);
-  }
-  return {out_proj(context.permute({2, 0, 1, 3}).reshape({length, batch, e})), weights};
+  auto o = functional::MultiheadAttentionForwardFuncOptions(
+               options.embed_dim(), options.num_heads(), in_proj_weight, in_proj_bias, bias_k, bias_v,
+               options.add_zero_attn(), options.dropout(), out_proj->weight, out_proj->bias)
+               .training(is_training())
+               .key_padding_mask(key_padding_mask)
+               .need_weights(need_weights)
+               .attn_mask(attn_mask)
+               .average_attn_weights(average_attn_weights);
+  if (!_qkv_same_embed_dim)
+    o.use_separate_proj_weight(true)
+        .q_proj_weight(q_proj_weight)
+        .k_proj_weight(k_proj_weight)
+        .v_proj_weight(v_proj_weight);
+  return functional::multi_head_attention_forward(query, key, value, o);
 }
 
 }  // namespace brasa::nn

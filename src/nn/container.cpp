@@ -1,4 +1,5 @@
 #include <brasa/nn/modules/container.h>
+#include <brasa/nn/modules/functional.h>
 
 #include "support/error.h"
 
@@ -10,6 +11,8 @@ SequentialImpl::SequentialImpl(OrderedDict<std::string, AnyModule>&& modules) {
 SequentialImpl::SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
   for (const NamedAnyModule& m : modules) push_back(m.name(), m.module());
 }
+
+void FunctionalImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::Functional()"; }
 
 std::shared_ptr<Module> SequentialImpl::clone(const std::optional<Device>& device) const {
   auto copy = std::make_shared<SequentialImpl>();
@@ -84,6 +87,9 @@ std::shared_ptr<Module> ModuleDictImpl::pop(const std::string& key) {
   return module;
 }
 
+void ModuleDictImpl::update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) {
+  update(modules.pairs());
+}
 void ModuleDictImpl::update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
   for (const auto& [name, module] : modules) {
     if (children_.contains(name))

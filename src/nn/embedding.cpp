@@ -6,6 +6,7 @@
 #include <brasa/nn/functional.h>
 #include <brasa/nn/init.h>
 
+#include "nn/print.h"
 #include "support/error.h"
 
 namespace brasa::nn {
@@ -35,14 +36,36 @@ void EmbeddingImpl::reset_parameters() {
 }
 
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "torch::nn::Embedding(num_embeddings=" << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  stream << ")";
+  Described d(stream, "Embedding");
+  d("num_embeddings", options.num_embeddings())("embedding_dim", options.embedding_dim());
+  if (options.padding_idx()) d("padding_idx", *options.padding_idx());
+  if (options.max_norm()) d("max_norm", *options.max_norm());
+  if (options.norm_type() != 2) d("norm_type", options.norm_type());
+  d.flag("scale_grad_by_freq", options.scale_grad_by_freq()).flag("sparse", options.sparse());
 }
 
 Tensor EmbeddingImpl::forward(const Tensor& indices) {
-  return functional::embedding(indices, weight, functional::EmbeddingFuncOptions().padding_idx(options.padding_idx()));
+  return functional::embedding(indices, weight,
+                               functional::EmbeddingFuncOptions()
+                                   .padding_idx(options.padding_idx())
+                                   .max_norm(options.max_norm())
+                                   .norm_type(options.norm_type())
+                                   .scale_grad_by_freq(options.scale_grad_by_freq())
+                                   .sparse(options.sparse()));
+}
+
+Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options) {
+  BRASA_CHECK(embeddings.dim() == 2, "Embedding: expected pretrained weights of 2 dimensions, got ",
+              embeddings.sizes());
+  Embedding embedding(EmbeddingOptions(embeddings.size(0), embeddings.size(1))
+                          ._weight(embeddings)
+                          .padding_idx(options.padding_idx())
+                          .max_norm(options.max_norm())
+                          .norm_type(options.norm_type())
+                          .scale_grad_by_freq(options.scale_grad_by_freq())
+                          .sparse(options.sparse()));
+  embedding->weight.set_requires_grad(!options.freeze());
+  return embedding;
 }
 
 }  // namespace brasa::nn

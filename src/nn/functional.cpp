@@ -2,92 +2,114 @@
 
 #include <brasa/brasa.h>
 
+#include "nn/optional.h"
 #include "support/error.h"
 
 namespace brasa::nn::functional {
-namespace {
-
-// PyTorch's numbers of the reductions: none, mean, sum.
-int64_t reduction_number(const Reduction& r) { return static_cast<int64_t>(r.index()); }
-
-std::optional<Tensor> optional(const Tensor& t) { return t.defined() ? std::optional<Tensor>(t) : std::nullopt; }
-
-}  // namespace
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   return brasa::linear(input, weight, optional(bias));
 }
-
-Tensor conv1d(const Tensor& input, const Tensor& weight, const Conv1dFuncOptions& o) {
-  return brasa::conv1d(input, weight, optional(o.bias()), o.stride(), o.padding(), o.dilation(), o.groups());
-}
-Tensor conv2d(const Tensor& input, const Tensor& weight, const Conv2dFuncOptions& o) {
-  return brasa::conv2d(input, weight, optional(o.bias()), o.stride(), o.padding(), o.dilation(), o.groups());
-}
-Tensor conv3d(const Tensor& input, const Tensor& weight, const Conv3dFuncOptions& o) {
-  return brasa::conv3d(input, weight, optional(o.bias()), o.stride(), o.padding(), o.dilation(), o.groups());
-}
-
-Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& o) {
-  return brasa::layer_norm(input, o.normalized_shape(), optional(o.weight()), optional(o.bias()), o.eps());
-}
-
-Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
-                  const BatchNormFuncOptions& o) {
-  double momentum = o.momentum().value_or(0.0);
-  if (!o.training() || !running_mean.defined())
-    return brasa::batch_norm(input, optional(o.weight()), optional(o.bias()), optional(running_mean),
-                             optional(running_var), o.training(), momentum, o.eps(), true);
-  auto [result, mean, invstd, new_mean, new_var] = _native_batch_norm_legit_functional(
-      input, optional(o.weight()), optional(o.bias()), running_mean, running_var, true, momentum, o.eps());
-  NoGradGuard no_grad;
-  running_mean.copy_(new_mean);
-  running_var.copy_(new_var);
-  return result;
+Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+  return brasa::bilinear(input1, input2, weight, optional(bias));
 }
 
 Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
-  return brasa::embedding(weight, input, o.padding_idx().value_or(-1));
+  int64_t rows = weight.size(0), pad = o.padding_idx().value_or(-1);
+  if (o.padding_idx()) {
+    BRASA_CHECK(-rows <= pad && pad < rows, "embedding: padding_idx ", pad, " is not among the ", rows, " embeddings");
+    if (pad < 0) pad += rows;
+  }
+  if (o.max_norm()) {
+    NoGradGuard no_grad;
+    Tensor indices = input.reshape({-1});
+    Tensor read = weight.index_select(0, indices);
+    Tensor norms = linalg_vector_norm(read, o.norm_type(), 1, true);
+    Tensor scale = where(norms > *o.max_norm(), *o.max_norm() / (norms + 1e-7), ones_like(norms));
+    Tensor target = weight;
+    target.index_copy_(0, indices, read * scale);
+  }
+  return brasa::embedding(weight, input, pad, o.scale_grad_by_freq(), o.sparse());
 }
 
-Tensor dropout(Tensor input, const DropoutFuncOptions& o) {
-  BRASA_CHECK(o.p() >= 0 && o.p() <= 1, "dropout: the probability must lie in [0, 1], got ", o.p());
-  if (!o.inplace()) return brasa::dropout(input, o.p(), o.training());
-  return brasa::dropout_(input, o.p(), o.training());
+Tensor one_hot(const Tensor& tensor, int64_t num_classes) { return brasa::one_hot(tensor, num_classes); }
+
+namespace {
+
+template <size_t D, class Conv>
+Tensor conv(const Conv& f, const Tensor& input, const Tensor& weight, const ConvFuncOptions<D>& o) {
+  if (const auto* padding = std::get_if<ExpandingArray<D>>(&o.padding()))
+    return f(input, weight, optional(o.bias()), o.stride(), *padding, o.dilation(), o.groups());
+  std::string_view name = std::holds_alternative<enumtype::kValid>(o.padding()) ? "valid" : "same";
+  return f(input, weight, optional(o.bias()), o.stride(), name, o.dilation(), o.groups());
 }
 
-Tensor relu(Tensor input, const ReLUFuncOptions& o) { return o.inplace() ? brasa::relu_(input) : brasa::relu(input); }
-Tensor gelu(const Tensor& input, const GELUFuncOptions& o) { return brasa::gelu(input, o.approximate()); }
-Tensor silu(const Tensor& input) { return brasa::silu(input); }
-Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& o) {
-  return o.inplace() ? brasa::leaky_relu_(input, o.negative_slope()) : brasa::leaky_relu(input, o.negative_slope());
-}
-Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& o) { return brasa::softmax(input, o.dim()); }
-Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& o) { return brasa::log_softmax(input, o.dim()); }
+}  // namespace
 
-Tensor max_pool2d(const Tensor& input, const MaxPool2dFuncOptions& o) {
-  return brasa::max_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(), o.ceil_mode());
+#define BRASA_CONV(D)                                                                                           \
+  Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& o) {                \
+    return conv<D>([](auto&&... a) { return brasa::conv##D##d(a...); }, input, weight, o);                      \
+  }                                                                                                             \
+  Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight, const ConvTranspose##D##dFuncOptions& o) { \
+    return brasa::conv_transpose##D##d(input, weight, optional(o.bias()), o.stride(), o.padding(),              \
+                                       o.output_padding(), o.groups(), o.dilation());                           \
+  }
+BRASA_CONV(1)
+BRASA_CONV(2)
+BRASA_CONV(3)
+#undef BRASA_CONV
+
+Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
+  BRASA_CHECK(input.dim() == 2 || input.dim() == 3, "fold: expected an input of 2 or 3 dimensions, got ", input.sizes());
+  return col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
-Tensor avg_pool2d(const Tensor& input, const AvgPool2dFuncOptions& o) {
-  return brasa::avg_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(), o.count_include_pad(),
-                           o.divisor_override());
-}
-Tensor adaptive_avg_pool2d(const Tensor& input, const AdaptiveAvgPool2dFuncOptions& o) {
-  return brasa::adaptive_avg_pool2d(input, o.output_size());
+Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
+  BRASA_CHECK(input.dim() == 3 || input.dim() == 4, "unfold: expected an input of 3 or 4 dimensions, got ",
+              input.sizes());
+  return im2col(input, o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 
-Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyFuncOptions& o) {
-  return cross_entropy_loss(input, target, optional(o.weight()), reduction_number(o.reduction()), o.ignore_index(),
-                            o.label_smoothing());
+Tensor pad(const Tensor& input, const PadFuncOptions& o) {
+  constexpr const char* modes[] = {"constant", "reflect", "replicate", "circular"};
+  size_t mode = o.mode().index();
+  BRASA_CHECK(mode == 0 || o.value() == 0, "pad: mode ", modes[mode], " takes no value, got ", o.value());
+  return brasa::pad(input, o.pad(), modes[mode], mode == 0 ? std::optional<double>(o.value()) : std::nullopt);
 }
-Tensor nll_loss(const Tensor& input, const Tensor& target, const NLLLossFuncOptions& o) {
-  return brasa::nll_loss_nd(input, target, optional(o.weight()), reduction_number(o.reduction()), o.ignore_index());
+
+Tensor pixel_shuffle(const Tensor& input, const PixelShuffleFuncOptions& o) {
+  return brasa::pixel_shuffle(input, o.upscale_factor());
 }
-Tensor mse_loss(const Tensor& input, const Tensor& target, const MSELossFuncOptions& o) {
-  return brasa::mse_loss(input, target, reduction_number(o.reduction()));
+Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleFuncOptions& o) {
+  return brasa::pixel_unshuffle(input, o.downscale_factor());
 }
-Tensor l1_loss(const Tensor& input, const Tensor& target, const L1LossFuncOptions& o) {
-  return brasa::l1_loss(input, target, reduction_number(o.reduction()));
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, const CosineSimilarityFuncOptions& o) {
+  return brasa::cosine_similarity(x1, x2, o.dim(), o.eps());
 }
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, const PairwiseDistanceFuncOptions& o) {
+  return brasa::pairwise_distance(x1, x2, o.p(), o.eps(), o.keepdim());
+}
+Tensor pdist(const Tensor& input, double p) { return brasa::pdist(input, p); }
+
+namespace {
+
+void check_probability(const char* name, double p) {
+  BRASA_CHECK(p >= 0 && p <= 1, name, ": the probability must lie in [0, 1], got ", p);
+}
+
+}  // namespace
+
+#define BRASA_DROPOUT(name, op)                                          \
+  Tensor name(Tensor input, const DropoutFuncOptions& o) {               \
+    check_probability(#name, o.p());                                     \
+    if (!o.inplace()) return brasa::op(input, o.p(), o.training());      \
+    return brasa::op##_(input, o.p(), o.training());                     \
+  }
+BRASA_DROPOUT(dropout, dropout)
+BRASA_DROPOUT(dropout2d, feature_dropout)
+BRASA_DROPOUT(dropout3d, feature_dropout)
+BRASA_DROPOUT(alpha_dropout, alpha_dropout)
+BRASA_DROPOUT(feature_alpha_dropout, feature_alpha_dropout)
+#undef BRASA_DROPOUT
 
 }  // namespace brasa::nn::functional

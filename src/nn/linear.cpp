@@ -44,4 +44,46 @@ void FlattenImpl::pretty_print(std::ostream& stream) const {
 }
 Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
 
+BilinearImpl::BilinearImpl(const BilinearOptions& o) : options(o) { BilinearImpl::reset(); }
+
+void BilinearImpl::reset() {
+  weight = register_parameter(
+      "weight", brasa::empty({options.out_features(), options.in1_features(), options.in2_features()}));
+  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor());
+  reset_parameters();
+}
+
+void BilinearImpl::reset_parameters() {
+  double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+
+void BilinearImpl::pretty_print(std::ostream& stream) const {
+  Described(stream, "Bilinear")("in1_features", options.in1_features())("in2_features", options.in2_features())(
+      "out_features", options.out_features())("bias", options.bias());
+}
+
+Tensor BilinearImpl::forward(const Tensor& input1, const Tensor& input2) {
+  return functional::bilinear(input1, input2, weight, bias);
+}
+
+void UnflattenImpl::pretty_print(std::ostream& stream) const {
+  Described d(stream, "Unflatten");
+  if (options.namedshape().empty()) {
+    d("dim", options.dim())("unflattened_size", IntArrayRef(options.sizes()));
+    return;
+  }
+  std::string shape = "{";
+  for (const auto& [name, size] : options.namedshape())
+    shape += (shape.size() > 1 ? ", {" : "{") + name + ", " + std::to_string(size) + "}";
+  d("dim", "\"" + options.dimname() + "\"")("unflattened_size", shape + "}");
+}
+
+Tensor UnflattenImpl::forward(const Tensor& input) {
+  BRASA_CHECK(options.namedshape().empty(), "Unflatten: dimension '", options.dimname(),
+              "' is given by name, but dimensions have no names");
+  return input.unflatten(options.dim(), options.sizes());
+}
+
 }  // namespace brasa::nn

@@ -36,13 +36,26 @@ Tensor copied(const Tensor& t, const std::optional<Device>& device) {
 }
 void empty_holder() { fail("this module holder is empty: it was made with nullptr, or its module needs arguments"); }
 void any_arity_error(const std::type_info& module, size_t expected, size_t got) {
-  fail(str(autograd::detail::demangled(module.name()), "::forward takes ", expected, " arguments, got ", got));
+  std::string name = autograd::detail::demangled(module.name());
+  std::string text = str(name, "'s forward() method expects ", expected, " argument(s), but received ", got, ".");
+  if (got < expected)
+    text += str(" If ", name, "'s forward() method has default arguments, please make sure the forward() method is ",
+                "declared with a corresponding `FORWARD_HAS_DEFAULT_ARGS` macro.");
+  fail(text);
 }
-void any_type_error(const std::type_info& expected, const std::type_info& got, const char* what, size_t index) {
-  fail(str("expected ", what, " ", index, " of type ", autograd::detail::demangled(expected.name()), ", got ",
-           autograd::detail::demangled(got.name())));
+void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index) {
+  fail(str("Expected argument #", index, " to be of type ", autograd::detail::demangled(expected.name()),
+           ", but received value of type ", autograd::detail::demangled(got.name())));
 }
-void any_empty_error(const char* what) { fail(str("an empty module cannot be ", what)); }
+void any_value_error(const std::type_info& expected, const std::type_info& got) {
+  fail(str("Attempted to cast AnyValue to ", autograd::detail::demangled(expected.name()),
+           ", but its actual type is ", autograd::detail::demangled(got.name())));
+}
+void any_module_error(const std::type_info& expected, const std::type_info& got) {
+  fail(str("Attempted to cast module of type ", autograd::detail::demangled(got.name()), " to type ",
+           autograd::detail::demangled(expected.name())));
+}
+void any_empty_error(const char* method, const char* what) { fail(str("Cannot call ", method, " on an empty ", what)); }
 
 }  // namespace detail
 
@@ -121,6 +134,8 @@ OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
     });
   return result;
 }
+std::vector<std::pair<unsigned, AnyValue>> Module::_forward_default_args() { return {}; }
+
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 
 OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {

@@ -32,7 +32,9 @@ void LayerNormImpl::pretty_print(std::ostream& stream) const {
 }
 
 Tensor LayerNormImpl::forward(const Tensor& input) {
-  return layer_norm(input, options.normalized_shape(), weight, bias, options.eps());
+  return functional::layer_norm(
+      input,
+      functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));
 }
 
 template <size_t D, class Derived>
@@ -109,5 +111,104 @@ BRASA_BATCH_NORM(1, rank == 2 || rank == 3, "2 or 3")
 BRASA_BATCH_NORM(2, rank == 4, "4")
 BRASA_BATCH_NORM(3, rank == 5, "5")
 #undef BRASA_BATCH_NORM
+
+template <size_t D, class Derived>
+InstanceNormImplBase<D, Derived>::InstanceNormImplBase(const InstanceNormOptions& o) : options(o) {
+  InstanceNormImplBase::reset();
+}
+
+template <size_t D, class Derived>
+void InstanceNormImplBase<D, Derived>::reset() {
+  IntArrayRef features = options.num_features();
+  weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor());
+  bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor());
+  bool track = options.track_running_stats();
+  running_mean = this->register_buffer("running_mean", track ? brasa::empty(features) : Tensor());
+  running_var = this->register_buffer("running_var", track ? brasa::empty(features) : Tensor());
+  num_batches_tracked = this->register_buffer("num_batches_tracked", track ? brasa::empty({}, kInt64) : Tensor());
+  reset_parameters();
+}
+
+template <size_t D, class Derived>
+void InstanceNormImplBase<D, Derived>::reset_running_stats() {
+  if (!options.track_running_stats()) return;
+  init::zeros_(running_mean);
+  init::ones_(running_var);
+  init::zeros_(num_batches_tracked);
+}
+
+template <size_t D, class Derived>
+void InstanceNormImplBase<D, Derived>::reset_parameters() {
+  reset_running_stats();
+  if (!options.affine()) return;
+  init::ones_(weight);
+  init::zeros_(bias);
+}
+
+template <size_t D, class Derived>
+void InstanceNormImplBase<D, Derived>::pretty_print(std::ostream& stream) const {
+  Described(stream, "InstanceNorm" + std::to_string(D) + "d")
+      .value(options.num_features())("eps", options.eps())("momentum", options.momentum())(
+          "affine", options.affine())("track_running_stats", options.track_running_stats());
+}
+
+template <size_t D, class Derived>
+Tensor InstanceNormImplBase<D, Derived>::forward(const Tensor& input) {
+  BRASA_CHECK(input.dim() == static_cast<int64_t>(D) + 2, "InstanceNorm", D, "d: expected an input of ", D + 2,
+              " dimensions, got ", input.sizes());
+  return functional::instance_norm(input, functional::InstanceNormFuncOptions()
+                                              .running_mean(running_mean)
+                                              .running_var(running_var)
+                                              .weight(weight)
+                                              .bias(bias)
+                                              .use_input_stats(this->is_training() || !options.track_running_stats())
+                                              .momentum(options.momentum())
+                                              .eps(options.eps()));
+}
+template class InstanceNormImplBase<1, InstanceNorm1dImpl>;
+template class InstanceNormImplBase<2, InstanceNorm2dImpl>;
+template class InstanceNormImplBase<3, InstanceNorm3dImpl>;
+
+GroupNormImpl::GroupNormImpl(const GroupNormOptions& o) : options(o) { GroupNormImpl::reset(); }
+void GroupNormImpl::reset() {
+  BRASA_CHECK(options.num_groups() > 0 && options.num_channels() % options.num_groups() == 0, "GroupNorm: num_channels ",
+              options.num_channels(), " must be divisible by num_groups ", options.num_groups());
+  weight = register_parameter("weight", options.affine() ? brasa::empty({options.num_channels()}) : Tensor());
+  bias = register_parameter("bias", options.affine() ? brasa::empty({options.num_channels()}) : Tensor());
+  reset_parameters();
+}
+void GroupNormImpl::reset_parameters() {
+  if (!options.affine()) return;
+  init::ones_(weight);
+  init::zeros_(bias);
+}
+void GroupNormImpl::pretty_print(std::ostream& stream) const {
+  Described(stream, "GroupNorm")
+      .value(options.num_groups())
+      .value(options.num_channels())("eps", options.eps())("affine", options.affine());
+}
+Tensor GroupNormImpl::forward(const Tensor& input) {
+  return functional::group_norm(
+      input, functional::GroupNormFuncOptions(options.num_groups()).weight(weight).bias(bias).eps(options.eps()));
+}
+
+void LocalResponseNormImpl::pretty_print(std::ostream& stream) const {
+  Described(stream, "LocalResponseNorm")
+      .value(options.size())("alpha", options.alpha())("beta", options.beta())("k", options.k());
+}
+Tensor LocalResponseNormImpl::forward(const Tensor& input) { return functional::local_response_norm(input, options); }
+
+void CrossMapLRN2dImpl::pretty_print(std::ostream& stream) const {
+  Described(stream, "CrossMapLRN2d")
+      .value(options.size())("alpha", options.alpha())("beta", options.beta())("k", options.k());
+}
+Tensor CrossMapLRN2dImpl::forward(const Tensor& input) {
+  BRASA_CHECK(input.dim() == 4, "CrossMapLRN2d: expected an input of 4 dimensions, got ", input.sizes());
+  // Its window reaches equally far to both sides: an even size counts one channel less than it divides by.
+  int64_t reach = (options.size() - 1) / 2, width = 2 * reach + 1;
+  double alpha = options.alpha() * static_cast<double>(width) / static_cast<double>(options.size());
+  return functional::local_response_norm(
+      input, LocalResponseNormOptions(width).alpha(alpha).beta(options.beta()).k(static_cast<double>(options.k())));
+}
 
 }  // namespace brasa::nn

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/random_key.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -10,13 +11,6 @@ namespace brasa::ops {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// A Philox key of its own for more numbers than a row's share, drawn from that share.
-Value derived_key(Value key) {
-  Value seed = broadcast_to(narrow(key, 0, 0, 1), {Expr(2)}), offset = broadcast_to(narrow(key, 0, 1, 1), {Expr(2)});
-  Value words = convert(prim::philox(seed, offset, prim::iota({Expr(2)}, 0, DType::Int64)), DType::Int64);
-  return prim::concat({narrow(words, 0, 0, 1), zeros_like(narrow(words, 0, 1, 1))}, 0);
-}
 
 struct Attention {
   Value query, key, value;  // [batch…, heads, length, features]

@@ -66,6 +66,11 @@ Value as_complex(Value x) {
 
 void add_complex(Table& t) {
   const std::vector<Sample> parts = {{floats(3, 5), floats(3, 5)}};
+  t.op("aten::real(Tensor(a) self) -> Tensor(a)")
+      .doc("The real part; a real tensor itself.")
+      .view()
+      .composed(real)
+      .samples({{floats(3)}, {tensor(DType::Complex64, {3})}});
   t.op("aten::imag(Tensor self) -> Tensor")
       .doc("The imaginary part.")
       .composed(imaginary)

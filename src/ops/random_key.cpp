@@ -1,7 +1,15 @@
+#include "ops/random_key.h"
+
 #include "ops/algebra.h"
 #include "ops/rows.h"
 
 namespace brasa::ops {
+
+Value derived_key(Value key) {
+  Value seed = broadcast_to(narrow(key, 0, 0, 1), {Expr(2)}), offset = broadcast_to(narrow(key, 0, 1, 1), {Expr(2)});
+  Value words = convert(prim::philox(seed, offset, prim::iota({Expr(2)}, 0, DType::Int64)), DType::Int64);
+  return prim::concat({narrow(words, 0, 0, 1), zeros_like(narrow(words, 0, 1, 1))}, 0);
+}
 
 void add_random_key(Table& t) {
   t.op("brasa::advance_key(Tensor key, int numbers) -> Tensor")

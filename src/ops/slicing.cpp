@@ -322,7 +322,7 @@ void add_slices(Table& t) {
       .samples(binds);
 }
 
-void add_windows(Table& t) {
+void add_sliding_windows(Table& t) {
   const std::vector<Sample> diagonals = {
       {floats(3, 5)}, {floats(2, 3, 4), 1, 0, 2}, {floats(3, 3), -1}, {floats(2, 0), 1}};
   t.op("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
@@ -365,7 +365,7 @@ void add_windows(Table& t) {
 
 void add_slicing(Table& t) {
   add_slices(t);
-  add_windows(t);
+  add_sliding_windows(t);
 }
 
 }  // namespace brasa::ops

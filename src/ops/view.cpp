@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -12,11 +13,6 @@ namespace {
 using OptExpr = std::optional<Expr>;
 
 Value itself(Value x) { return x; }
-Value real_itself(Value x) {
-  BRASA_CHECK(!is_complex(dtype_of(x)), "conj: a view of conjugates is not supported, conj_physical gives a copy; got ",
-              type_of(x));
-  return x;
-}
 
 // `size` with its -1 replaced by what is left of `numel` elements.
 Shape completed(const Shape& size, Expr numel, const char* what) {
@@ -141,7 +137,7 @@ Value last_two_swapped(Value x) {
               "-D tensor.");
   return transpose(x, rank_of(x) - 2, rank_of(x) - 1);
 }
-Value adjoint(Value x) { return rank_of(real_itself(x)) == 0 ? x : last_two_swapped(x); }
+Value adjoint(Value x) { return conj(rank_of(x) == 0 ? x : last_two_swapped(x)); }
 Value matrix_H(Value x) {
   BRASA_CHECK(rank_of(x) == 0 || rank_of(x) == 2, "tensor.H is only supported on matrices (2-D tensors). Got ",
               rank_of(x), "-D tensor.");
@@ -320,11 +316,17 @@ void add_identities(Table& t) {
       .no_gradient()
       .composed(itself)
       .samples(kMatrix);
-  for (const char* conj : {"_conj", "conj", "resolve_conj", "resolve_neg"})
-    t.op(str("aten::", conj, "(Tensor(a) self) -> Tensor(a)"))
-        .doc("The same tensor, as a real one is its own conjugate.")
+  for (const char* name : {"_conj", "conj"})
+    t.op(str("aten::", name, "(Tensor(a) self) -> Tensor(a)"))
+        .doc("The conjugate; a real tensor itself, of a complex one a copy.")
         .view()
-        .composed(real_itself)
+        .composed(conj)
+        .samples({{floats(2, 3)}, {tensor(DType::Complex64, {3})}});
+  for (const char* name : {"resolve_conj", "resolve_neg"})
+    t.op(str("aten::", name, "(Tensor(a) self) -> Tensor(a)"))
+        .doc("The same tensor: conjugates and negatives are computed when they are made.")
+        .view()
+        .composed(itself)
         .samples(kMatrix);
   for (const char* copy : {"alias_copy", "lift_fresh_copy"})
     t.op(str("aten::", copy, "(Tensor self) -> Tensor")).doc("A copy.").composed(itself).samples(kMatrix);

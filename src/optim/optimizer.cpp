@@ -1,5 +1,7 @@
 #include <brasa/optim/optimizer.h>
 
+#include <algorithm>
+
 #include <brasa/autograd.h>
 
 #include "support/error.h"
@@ -8,6 +10,15 @@ namespace brasa::optim {
 
 OptimizerParamState::~OptimizerParamState() = default;
 OptimizerOptions::~OptimizerOptions() = default;
+
+std::unique_ptr<OptimizerParamState> OptimizerParamState::clone() const { fail("this optimizer state has no clone()"); }
+void OptimizerParamState::serialize(serialize::OutputArchive&) const { fail("this optimizer state cannot be saved"); }
+void OptimizerParamState::serialize(serialize::InputArchive&) { fail("this optimizer state cannot be loaded"); }
+std::unique_ptr<OptimizerOptions> OptimizerOptions::clone() const { fail("these optimizer options have no clone()"); }
+void OptimizerOptions::serialize(serialize::OutputArchive&) const { fail("these optimizer options cannot be saved"); }
+void OptimizerOptions::serialize(serialize::InputArchive&) { fail("these optimizer options cannot be loaded"); }
+double OptimizerOptions::get_lr() const { fail("these optimizer options have no learning rate"); }
+void OptimizerOptions::set_lr(double) { fail("these optimizer options have no learning rate"); }
 
 OptimizerParamGroup::OptimizerParamGroup(const OptimizerParamGroup& o)
     : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
@@ -24,6 +35,10 @@ const OptimizerOptions& OptimizerParamGroup::options() const {
   return const_cast<OptimizerParamGroup*>(this)->options();
 }
 
+namespace {
+struct NoOptions : OptimizerCloneableOptions<NoOptions> {};
+}  // namespace
+
 Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults)
     : defaults_(std::move(defaults)) {
   for (const OptimizerParamGroup& group : param_groups) add_param_group(group);
@@ -32,7 +47,23 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOp
     : defaults_(std::move(defaults)) {
   add_param_group(OptimizerParamGroup(std::move(parameters)));
 }
+Optimizer::Optimizer(std::vector<Tensor> parameters) : defaults_(std::make_unique<NoOptions>()) {
+  add_param_group(OptimizerParamGroup(std::move(parameters)));
+}
 Optimizer::~Optimizer() = default;
+
+void Optimizer::update(OptimizerParamGroup&) { fail("this optimizer overrides neither step() nor update()"); }
+std::unique_ptr<OptimizerParamState> Optimizer::new_state() const { fail("this optimizer's state cannot be loaded"); }
+
+std::vector<Tensor>& Optimizer::parameters() {
+  BRASA_CHECK(!param_groups_.empty(), "this optimizer has no parameter groups");
+  return param_groups_[0].params();
+}
+const std::vector<Tensor>& Optimizer::parameters() const { return const_cast<Optimizer*>(this)->parameters(); }
+void Optimizer::add_parameters(const std::vector<Tensor>& added) {
+  std::vector<Tensor>& all = parameters();
+  all.insert(all.end(), added.begin(), added.end());
+}
 
 void Optimizer::add_param_group(const OptimizerParamGroup& group) {
   for (const Tensor& p : group.params()) {
@@ -120,6 +151,24 @@ void Optimizer::load(serialize::InputArchive& archive) {
     }
   }
 }
+
+namespace {
+
+template <class T>
+bool saved_alike(const T& a, const T& b) {
+  serialize::OutputArchive left, right;
+  a.serialize(left);
+  b.serialize(right);
+  const auto &x = left.contents().tensors, &y = right.contents().tensors;
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& p, const auto& q) {
+    return p.first == q.first && p.second.scalar_type() == q.second.scalar_type() && p.second.equal(q.second);
+  });
+}
+
+}  // namespace
+
+bool operator==(const OptimizerOptions& a, const OptimizerOptions& b) { return saved_alike(a, b); }
+bool operator==(const OptimizerParamState& a, const OptimizerParamState& b) { return saved_alike(a, b); }
 
 serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer) {
   optimizer.save(archive);

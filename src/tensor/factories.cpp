@@ -195,9 +195,26 @@ Tensor call_empty_permuted(CallArgs args) {
   return empty_strided(sizes, strides, dtype_at(args, 2, get_default_dtype()));
 }
 
+Tensor number(int64_t n) { return scalar_tensor(Scalar(n), DType::Int64); }
+
+Tensor call_stride(CallArgs args) {
+  bool scalar = args.size() == 2 && args[1].kind == CallArg::Kind::Scalar;
+  BRASA_CHECK(args.size() == 2 && args[0].kind == CallArg::Kind::Tensor &&
+                  (scalar || args[1].kind == CallArg::Kind::Int),
+              "stride: expected a tensor and a dimension");
+  return number(args[0].tensor->stride(scalar ? args[1].scalar->toLong() : args[1].integer));
+}
+
+Tensor call_storage_offset(CallArgs args) {
+  BRASA_CHECK(args.size() == 1 && args[0].kind == CallArg::Kind::Tensor, "storage_offset: expected a tensor");
+  return number(args[0].tensor->storage_offset());
+}
+
 }  // namespace
 
 Operator::Memory memory_operator(std::string_view name) {
+  if (name == "aten::stride.int" || name == "aten::sym_stride.int") return call_stride;
+  if (name == "aten::storage_offset" || name == "aten::sym_storage_offset") return call_storage_offset;
   if (name == "aten::empty_strided") return call_empty_strided;
   if (name == "aten::new_empty_strided") return call_new_empty_strided;
   if (name == "aten::empty_like") return call_empty_like;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ostream>
 
 #include "support/error.h"
 #include "tensor/dispatch.h"
@@ -15,6 +16,26 @@ namespace brasa {
 namespace indexing {
 TensorIndex::TensorIndex(const char* dots) : kind_(Kind::Ellipsis) {
   BRASA_CHECK(std::strcmp(dots, "...") == 0, "Expected \"...\" to represent an ellipsis index, but got \"", dots, "\"");
+}
+
+std::ostream& operator<<(std::ostream& out, const Slice& slice) {
+  return out << slice.start() << ":" << slice.stop() << ":" << slice.step();
+}
+std::ostream& operator<<(std::ostream& out, const TensorIndex& index) {
+  switch (index.kind()) {
+    case TensorIndex::Kind::None: return out << "None";
+    case TensorIndex::Kind::Ellipsis: return out << "...";
+    case TensorIndex::Kind::Integer: return out << index.integer();
+    case TensorIndex::Kind::Boolean: return out << (index.boolean() ? "true" : "false");
+    case TensorIndex::Kind::Slice: return out << index.slice();
+    case TensorIndex::Kind::Tensor: return out << index.tensor();
+  }
+  return out;
+}
+std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices) {
+  out << "(";
+  for (size_t i = 0; i < indices.size(); ++i) out << (i ? ", " : "") << indices[i];
+  return out << ")";
 }
 }  // namespace indexing
 

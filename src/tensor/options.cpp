@@ -50,6 +50,10 @@ std::string_view TypeMeta::name() const {
 }
 std::ostream& operator<<(std::ostream& out, TypeMeta t) { return out << t.name(); }
 
+std::ostream& operator<<(std::ostream& out, Layout l) {
+  constexpr const char* names[] = {"Strided", "Sparse", "SparseCsr"};
+  return out << names[static_cast<int>(l)];
+}
 std::ostream& operator<<(std::ostream& out, DeviceType t) { return out << (t == kCPU ? "cpu" : "cuda"); }
 
 Device::Device(std::string_view text) : type_(kCPU), index_(-1) {

@@ -162,6 +162,10 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
   return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();
 }
 
+bool Tensor::allclose(const Tensor& o, double rtol, double atol, bool equal_nan) const {
+  return brasa::allclose(*this, o, rtol, atol, equal_nan);
+}
+
 bool is_floating_point(const Tensor& self) { return self.is_floating_point(); }
 DType promote_types(DType a, DType b) { return promote(a, b); }
 

@@ -101,6 +101,9 @@ void TensorImpl::refresh() {
 }
 
 namespace detail {
+autograd::AutogradMetaInterface* TensorImplBase::autograd_meta() const {
+  return static_cast<const TensorImpl*>(this)->view.get();
+}
 void destroy(TensorImplBase* impl) noexcept { delete static_cast<TensorImpl*>(impl); }
 }  // namespace detail
 

@@ -155,6 +155,12 @@ bool must_alias(const Operator& op) { return op.row().schema.base.starts_with("v
 
 }  // namespace
 
+static autograd::CreationMeta creation(bool one_of_several) {
+  if (InferenceMode::is_enabled()) return autograd::CreationMeta::INFERENCE_MODE;
+  if (!GradMode::is_enabled()) return autograd::CreationMeta::NO_GRAD_MODE;
+  return one_of_several ? autograd::CreationMeta::MULTI_OUTPUT_NODE : autograd::CreationMeta::DEFAULT;
+}
+
 bool call_view(Operator& op, CallArgs args, Results& results) {
   if (args.empty() || args[0].kind != Kind::Tensor) return false;
   const Tensor& self = *args[0].tensor;
@@ -211,6 +217,8 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     info.parent = self;
     info.base = from.view ? from.view->base : self;
     info.differentiable = !from.view || from.view->differentiable;
+    info.creation = creation(plans.size() > 1);
+    if (from.view && info.creation == autograd::CreationMeta::DEFAULT) info.creation = from.view->creation;
     info.row = &op.row();
     info.args = store;
     info.result = static_cast<int>(i);

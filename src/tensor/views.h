@@ -3,6 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include <brasa/autograd.h>
+
 #include "support/pooled.h"
 #include "tensor/args.h"
 #include "tensor/dispatch.h"
@@ -24,13 +26,12 @@ struct ViewPlan {
 };
 
 /// What a view knows of where it comes from. The row with its arguments (the first of which stands for `parent`) replays it.
-struct ViewInfo : Pooled {
+struct ViewInfo : Pooled, autograd::DifferentiableViewMeta {
   Tensor parent, base;  // base: the tensor at the end of the chain of parents
   const ops::Row* row = nullptr;
   std::shared_ptr<const ArgStore> args;
   int result = 0;
   std::shared_ptr<const ViewPlan> plan;
-  bool differentiable = true;  // false for what `detach` gives
   uint32_t version = 0;        // of the storage when the history was made
 };
 

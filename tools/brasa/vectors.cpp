@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,7 @@ json read_json(const std::string& path) {
 
 DType dtype_named(const std::string& name) {
   auto t = dtype_of(name);
-  if (!t || is_complex(*t)) throw Unsupported{"dtype " + name};
+  if (!t) throw Unsupported{"dtype " + name};
   return *t;
 }
 
@@ -33,7 +34,28 @@ double special_float(const json& j) {
   return s == "nan" ? std::nan("") : s == "inf" ? INFINITY : -INFINITY;
 }
 
+double part(const json& j) { return j.is_object() ? special_float(j["float"]) : j.get<double>(); }
+std::complex<double> complex_number(const json& parts) { return {part(parts[0]), part(parts[1])}; }
+
 bool is_tensor(const json& j) { return j.is_object() && j.contains("tensor"); }
+
+template <class T>
+Array scalar(DType dtype, T v) {
+  Array a{dtype, {}, std::vector<std::byte>(sizeof v), {}};
+  std::memcpy(a.bytes.data(), &v, sizeof v);
+  return a;
+}
+
+// A result that is a number, a bool or a dtype (its number).
+std::optional<Array> number(const json& j) {
+  if (j.is_null()) return std::nullopt;
+  if (j.is_boolean()) return scalar(DType::Bool, static_cast<uint8_t>(j.get<bool>()));
+  if (j.is_number_integer()) return scalar(DType::Int64, j.get<int64_t>());
+  if (j.is_number()) return scalar(DType::Float64, j.get<double>());
+  if (j.is_object() && j.contains("float")) return scalar(DType::Float64, special_float(j["float"]));
+  if (j.is_object() && j.contains("complex")) return scalar(DType::Complex128, complex_number(j["complex"]));
+  throw Unsupported{"the result " + j.dump()};
+}
 
 }  // namespace
 
@@ -43,8 +65,13 @@ struct VectorFile::Impl {
 
   Array array(const std::string& name, DType dtype) const {
     const safetensors::Entry& t = tensors.at(name);
-    if (t.dtype != dtype) throw Unsupported{"dtype of " + name};
-    return {dtype, t.shape, {t.data.begin(), t.data.end()}, {}};
+    std::vector<int64_t> shape = t.shape;
+    // Complex numbers are stored as their parts, along one more dimension.
+    if (is_complex(dtype) && t.dtype == real_part_of(dtype) && !shape.empty() && shape.back() == 2)
+      shape.pop_back();
+    else if (t.dtype != dtype)
+      throw Unsupported{"dtype of " + name};
+    return {dtype, std::move(shape), {t.data.begin(), t.data.end()}, {}};
   }
   Array array(const json& j) const {
     Array a = array(j["tensor"].get<std::string>(), dtype_named(j["dtype"].get<std::string>()));
@@ -74,7 +101,7 @@ struct Reader {
     }
     if (is_tensor(j)) return {TensorAt{tensor(j)}};
     if (j.contains("float")) return {special_float(j["float"])};
-    if (j.contains("complex")) throw Unsupported{"complex numbers"};
+    if (j.contains("complex")) return {complex_number(j["complex"])};
     if (j.contains("dtype")) return {dtype_named(j["dtype"].get<std::string>())};
     if (j.contains("memory_format")) return {MemoryFormatName{j["memory_format"].get<std::string>()}};
     if (j.contains("device")) return {DeviceName{j["device"].get<std::string>()}};
@@ -105,9 +132,10 @@ Entry VectorFile::entry(size_t i) const {
 
   std::vector<std::string> output_names;
   auto add_output = [&](const json& o) {
-    if (!o.is_null() && !is_tensor(o)) throw Unsupported{"a result that is no tensor"};
-    output_names.push_back(o.is_null() ? "" : o["tensor"].get<std::string>());
-    out.outputs.emplace_back(o.is_null() ? std::nullopt : std::optional(impl_->array(o)));
+    bool tensor = is_tensor(o);
+    output_names.push_back(tensor ? o["tensor"].get<std::string>() : "");
+    out.numbers.push_back(!tensor && !o.is_null());
+    out.outputs.emplace_back(tensor ? std::optional(impl_->array(o)) : number(o));
   };
   for (const json& o : j["outputs"]) {
     if (o.is_array())

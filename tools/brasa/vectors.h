@@ -53,6 +53,7 @@ struct Entry {
   std::vector<std::optional<Array>> cotangents;  // one an output; empty without gradients
 
   std::vector<std::optional<Array>> outputs;  // lists flattened; absent: an undefined tensor
+  std::vector<bool> numbers;  // one an output: it is a number, a bool or a dtype, here without dimensions
   bool metadata_only = false;
   std::vector<std::optional<Array>> changed;    // one a tensor: what it holds after the call, where that differs
   std::vector<std::optional<Array>> gradients;  // one a tensor; absent where none was asked for or none flows

@@ -155,7 +155,8 @@ std::optional<Signature> signature(const ops::Row& row, size_t index) {
   if (s.returns.size() == 1 && s.returns[0].list) {
     out.result = Result::List;
   } else if (s.returns.size() != 1) {
-    if (s.returns.empty()) return std::nullopt;
+    bool lists = std::any_of(s.returns.begin(), s.returns.end(), [](const ir::Return& r) { return r.list; });
+    if (s.returns.empty() || lists) return std::nullopt;
     out.result = Result::Tuple;
     out.results = s.returns.size();
   }

@@ -3,66 +3,57 @@
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <brasa/data.h>
+#include <brasa/fft.h>
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 #include <brasa/ordered_dict.h>
 #include <brasa/serialize.h>
+#include <torch/utilities.h>
 
 // LibTorch's namespaces. Each is a real one, which a program may open, and sees all of the one of Brasa's that it stands for.
 
 namespace c10 {
 using namespace ::brasa;
 using ScalarType = ::brasa::DType;
+template <class T>
+using complex = std::complex<T>;
+using IValue = ::brasa::autograd::IValue;
 namespace impl {}
+namespace ivalue {}
 }  // namespace c10
 
 namespace at {
 using namespace ::brasa;
 using ScalarType = ::brasa::DType;
-namespace indexing {
-using namespace ::brasa::indexing;
-}
+namespace indexing = ::brasa::indexing;
 }  // namespace at
 
 namespace torch {
 using namespace ::brasa;
 using Dtype = ::brasa::DType;
 using ScalarType = ::brasa::DType;
-namespace indexing {
-using namespace ::brasa::indexing;
-}
+// Aliases rather than namespaces of their own: `using namespace torch::data;` and then `samplers::…` must not find two.
+namespace indexing = ::brasa::indexing;
+namespace enumtype = ::brasa::enumtype;
+namespace fft = ::brasa::fft;
+namespace serialize = ::brasa::serialize;
 namespace autograd {
 using namespace ::brasa::autograd;
 using Variable = ::brasa::Tensor;
 }  // namespace autograd
 namespace nn {
 using namespace ::brasa::nn;
-namespace functional {
-using namespace ::brasa::nn::functional;
-}
-namespace init {
-using namespace ::brasa::nn::init;
-}
-namespace utils {
-using namespace ::brasa::nn::utils;
-}
+namespace functional = ::brasa::nn::functional;
+namespace init = ::brasa::nn::init;
+namespace utils = ::brasa::nn::utils;
 }  // namespace nn
 namespace optim {
 using namespace ::brasa::optim;
 }
 namespace data {
 using namespace ::brasa::data;
-namespace datasets {
-using namespace ::brasa::data::datasets;
-}
-namespace samplers {
-using namespace ::brasa::data::samplers;
-}
-namespace transforms {
-using namespace ::brasa::data::transforms;
-}
+namespace datasets = ::brasa::data::datasets;
+namespace samplers = ::brasa::data::samplers;
+namespace transforms = ::brasa::data::transforms;
 }  // namespace data
-namespace serialize {
-using namespace ::brasa::serialize;
-}
 }  // namespace torch

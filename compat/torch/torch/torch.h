@@ -1,4 +1,5 @@
 #pragma once
 
+#include <torch/detail/static.h>
 #include <torch/macros.h>
 #include <torch/namespaces.h>

@@ -67,6 +67,10 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 
+/// A dataset without indices: get_batch(n) gives n examples.
+template <class Self, class Batch = std::vector<Example<>>>
+using StreamDataset = BatchDataset<Self, Batch, size_t>;
+
 /// The rows of one tensor.
 class TensorDataset : public Dataset<TensorDataset, TensorExample> {
  public:

@@ -91,6 +91,8 @@ class Normalize : public TensorTransform<Target> {
 
 template <class T, class BatchOfT = std::vector<T>>
 using Collation = BatchTransform<BatchOfT, T>;
+template <class T, class BatchOfT = std::vector<T>>
+using Collate = BatchLambda<BatchOfT, T>;
 
 /// Examples of equal sizes to one, along a new first dimension.
 template <class T = Example<>>

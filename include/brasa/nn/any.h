@@ -13,51 +13,24 @@
 namespace brasa::nn {
 
 namespace detail {
-
 [[noreturn]] BRASA_API void any_arity_error(const std::type_info& module, size_t expected, size_t got);
-[[noreturn]] BRASA_API void any_type_error(const std::type_info& expected, const std::type_info& got, const char* what,
-                                           size_t index);
-[[noreturn]] BRASA_API void any_empty_error(const char* what);
-
-template <class F>
-struct ForwardSignature;
-template <class C, class R, class... A>
-struct ForwardSignature<R (C::*)(A...)> {
-  using Result = R;
-  template <class Module, size_t... I>
-  static std::any call(Module& module, std::vector<std::any>& arguments, std::index_sequence<I...>) {
-    if (arguments.size() != sizeof...(A)) any_arity_error(typeid(Module), sizeof...(A), arguments.size());
-    if constexpr (std::is_void_v<R>) {
-      module.forward(get<std::decay_t<A>>(arguments[I], I)...);
-      return {};
-    } else {
-      return std::any(std::decay_t<R>(module.forward(get<std::decay_t<A>>(arguments[I], I)...)));
-    }
-  }
-  template <class T>
-  static T get(std::any& value, size_t index) {
-    if (T* p = std::any_cast<T>(&value)) return std::move(*p);
-    any_type_error(typeid(T), value.type(), "argument", index);
-  }
-  template <class Module>
-  static std::any call(Module& module, std::vector<std::any>& arguments) {
-    return call(module, arguments, std::index_sequence_for<A...>());
-  }
-};
-template <class C, class R, class... A>
-struct ForwardSignature<R (C::*)(A...) const> : ForwardSignature<R (C::*)(A...)> {};
-
+[[noreturn]] BRASA_API void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index);
+[[noreturn]] BRASA_API void any_value_error(const std::type_info& expected, const std::type_info& got);
+[[noreturn]] BRASA_API void any_module_error(const std::type_info& expected, const std::type_info& got);
+[[noreturn]] BRASA_API void any_empty_error(const char* method, const char* what = "AnyModule");
 }  // namespace detail
 
 /// What AnyModule's forward gives: a value whose type must be named to get it.
 class AnyValue {
  public:
   AnyValue() = default;
-  explicit AnyValue(std::any value) : value_(std::move(value)) {}
+  template <class T>
+    requires(!std::is_same_v<std::decay_t<T>, AnyValue>)
+  explicit AnyValue(T&& value) : value_(std::forward<T>(value)) {}
   template <class T>
   T get() {
     if (T* p = std::any_cast<T>(&value_)) return *p;
-    detail::any_type_error(typeid(T), value_.type(), "result", 0);
+    detail::any_value_error(typeid(T), value_.type());
   }
   template <class T>
   T* try_get() {
@@ -69,6 +42,41 @@ class AnyValue {
  private:
   std::any value_;
 };
+
+namespace detail {
+
+template <class F>
+struct ForwardSignature;
+template <class C, class R, class... A>
+struct ForwardSignature<R (C::*)(A...)> {
+  using Result = R;
+  template <class M, size_t... I>
+  static std::any call(M& module, std::vector<std::any>& arguments, std::index_sequence<I...>) {
+    if (arguments.size() < sizeof...(A))
+      for (auto& [position, value] : static_cast<Module&>(module)._forward_default_args())
+        if (position == arguments.size()) arguments.push_back(value.any());
+    if (arguments.size() != sizeof...(A)) any_arity_error(typeid(M), sizeof...(A), arguments.size());
+    if constexpr (std::is_void_v<R>) {
+      module.forward(get<std::decay_t<A>>(arguments[I], I)...);
+      return {};
+    } else {
+      return std::any(std::decay_t<R>(module.forward(get<std::decay_t<A>>(arguments[I], I)...)));
+    }
+  }
+  template <class T>
+  static T get(std::any& value, size_t index) {
+    if (T* p = std::any_cast<T>(&value)) return std::move(*p);
+    any_argument_error(typeid(T), value.type(), index);
+  }
+  template <class M>
+  static std::any call(M& module, std::vector<std::any>& arguments) {
+    return call(module, arguments, std::index_sequence_for<A...>());
+  }
+};
+template <class C, class R, class... A>
+struct ForwardSignature<R (C::*)(A...) const> : ForwardSignature<R (C::*)(A...)> {};
+
+}  // namespace detail
 
 /// A module of any type, called through its forward() with values of exactly its parameters' types (references aside).
 class AnyModule {
@@ -85,6 +93,12 @@ class AnyModule {
   explicit AnyModule(M&& module) : AnyModule(std::make_shared<std::decay_t<M>>(std::forward<M>(module))) {}
   template <class M>
   explicit AnyModule(const ModuleHolder<M>& holder) : AnyModule(holder.ptr()) {}
+
+  template <class M>
+    requires(std::is_base_of_v<Module, M>)
+  AnyModule& operator=(std::shared_ptr<M> module) {
+    return *this = AnyModule(std::move(module));
+  }
 
   AnyModule clone(std::optional<Device> device = std::nullopt) const {
     AnyModule copy = *this;
@@ -104,18 +118,20 @@ class AnyModule {
     return any_forward(std::forward<A>(arguments)...).template get<Result>();
   }
   AnyValue call(std::vector<std::any>& arguments) {
-    if (!module_) detail::any_empty_error("called");
+    if (!module_) detail::any_empty_error("forward()");
     return AnyValue(call_(*module_, arguments));
   }
 
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   M& get() {
+    if (!module_) detail::any_empty_error("get()");
     return *ptr<M>();
   }
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   const M& get() const {
+    if (!module_) detail::any_empty_error("get()");
     return *ptr<M>();
   }
   template <class Holder>
@@ -124,18 +140,21 @@ class AnyModule {
     return Holder(ptr<typename Holder::ContainedType>());
   }
   std::shared_ptr<Module> ptr() const {
-    if (!module_) detail::any_empty_error("asked for its module");
+    if (!module_) detail::any_empty_error("ptr()");
     return module_;
   }
   template <class M>
     requires(std::is_base_of_v<Module, M>)
   std::shared_ptr<M> ptr() const {
-    if (!module_) detail::any_empty_error("asked for its module");
+    if (!module_) detail::any_empty_error("ptr()");
     auto p = std::dynamic_pointer_cast<M>(module_);
-    if (!p) detail::any_type_error(typeid(M), *type_, "module", 0);
+    if (!p) detail::any_module_error(typeid(M), *type_);
     return p;
   }
-  const std::type_info& type_info() const { return type_ ? *type_ : typeid(void); }
+  const std::type_info& type_info() const {
+    if (!module_) detail::any_empty_error("type_info()");
+    return *type_;
+  }
   bool is_empty() const noexcept { return module_ == nullptr; }
 
  private:
@@ -153,3 +172,7 @@ class AnyModule {
 };
 
 }  // namespace brasa::nn
+
+/// In a module's class: what forward's last parameters are when AnyModule or Sequential calls it with fewer, as {position, AnyValue(value)}.
+#define BRASA_FORWARD_DEFAULTS(...) \
+  std::vector<std::pair<unsigned, ::brasa::nn::AnyValue>> _forward_default_args() override { return {__VA_ARGS__}; }

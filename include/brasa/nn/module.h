@@ -19,6 +19,7 @@ namespace brasa::nn {
 
 template <class Contained>
 class ModuleHolder;
+class AnyValue;
 
 /// What every layer and model derives from: named parameters, buffers and submodules, train and eval mode. Kept by shared_ptr; a
 /// `ModuleHolder` (see BRASA_MODULE) hides that.
@@ -73,6 +74,8 @@ class BRASA_API Module : public std::enable_shared_from_this<Module> {
   virtual void load(serialize::InputArchive& archive);
   virtual void pretty_print(std::ostream& stream) const;
   virtual bool is_serializable() const { return true; }
+  /// See BRASA_FORWARD_DEFAULTS.
+  virtual std::vector<std::pair<unsigned, AnyValue>> _forward_default_args();
 
   /// A leaf that optimizers train. An undefined tensor keeps the name's place and is not listed.
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);

@@ -17,9 +17,9 @@ namespace brasa::optim {
 class BRASA_API OptimizerParamState {
  public:
   virtual ~OptimizerParamState();
-  virtual std::unique_ptr<OptimizerParamState> clone() const = 0;
-  virtual void serialize(serialize::OutputArchive& archive) const = 0;
-  virtual void serialize(serialize::InputArchive& archive) = 0;
+  virtual std::unique_ptr<OptimizerParamState> clone() const;
+  virtual void serialize(serialize::OutputArchive& archive) const;
+  virtual void serialize(serialize::InputArchive& archive);
 };
 
 template <class Derived>
@@ -34,11 +34,12 @@ class OptimizerCloneableParamState : public OptimizerParamState {
 class BRASA_API OptimizerOptions {
  public:
   virtual ~OptimizerOptions();
-  virtual std::unique_ptr<OptimizerOptions> clone() const = 0;
-  virtual void serialize(serialize::OutputArchive& archive) const = 0;
-  virtual void serialize(serialize::InputArchive& archive) = 0;
-  virtual double get_lr() const = 0;
-  virtual void set_lr(double lr) = 0;
+  // brasa::Error where the options' own type does not override them.
+  virtual std::unique_ptr<OptimizerOptions> clone() const;
+  virtual void serialize(serialize::OutputArchive& archive) const;
+  virtual void serialize(serialize::InputArchive& archive);
+  virtual double get_lr() const;
+  virtual void set_lr(double lr);
 };
 
 template <class Derived>
@@ -47,8 +48,18 @@ class OptimizerCloneableOptions : public OptimizerOptions {
   std::unique_ptr<OptimizerOptions> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }
-  double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }
-  void set_lr(double lr) override { static_cast<Derived&>(*this).lr(lr); }
+  double get_lr() const override {
+    if constexpr (requires(const Derived& o) { o.lr(); })
+      return static_cast<const Derived&>(*this).lr();
+    else
+      return OptimizerOptions::get_lr();
+  }
+  void set_lr(double lr) override {
+    if constexpr (requires(Derived& o) { o.lr(lr); })
+      static_cast<Derived&>(*this).lr(lr);
+    else
+      OptimizerOptions::set_lr(lr);
+  }
 };
 
 /// Parameters with options of their own; without, those of the optimizer.
@@ -82,6 +93,8 @@ class BRASA_API Optimizer {
 
   Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults);
   Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
+  /// For an optimizer of the user's without options.
+  explicit Optimizer(std::vector<Tensor> parameters);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   Optimizer(Optimizer&&) = default;
@@ -92,7 +105,7 @@ class BRASA_API Optimizer {
   void add_param_group(const OptimizerParamGroup& group);
   /// One update of every parameter that has a gradient. The closure, if given, is evaluated first (with gradients) and its
   /// loss returned.
-  Tensor step(LossClosure closure = nullptr);
+  virtual Tensor step(LossClosure closure = nullptr);
   void zero_grad(bool set_to_none = true);
 
   std::vector<OptimizerParamGroup>& param_groups() noexcept { return param_groups_; }
@@ -104,20 +117,28 @@ class BRASA_API Optimizer {
   OptimizerOptions& defaults() noexcept { return *defaults_; }
   /// Parameters in all groups.
   size_t size() const noexcept;
+  /// Those of the first group.
+  std::vector<Tensor>& parameters();
+  const std::vector<Tensor>& parameters() const;
+  void add_parameters(const std::vector<Tensor>& parameters);
 
   virtual void save(serialize::OutputArchive& archive) const;
   virtual void load(serialize::InputArchive& archive);
 
  protected:
-  /// Without autograd, once for each group.
-  virtual void update(OptimizerParamGroup& group) = 0;
-  virtual std::unique_ptr<OptimizerParamState> new_state() const = 0;
+  /// Without autograd, once for each group. An optimizer overrides this, or all of `step`.
+  virtual void update(OptimizerParamGroup& group);
+  virtual std::unique_ptr<OptimizerParamState> new_state() const;
   OptimizerParamState* find_state(const Tensor& parameter) const;
 
   std::vector<OptimizerParamGroup> param_groups_;
   State state_;
   std::unique_ptr<OptimizerOptions> defaults_;
 };
+
+/// Whether they would be saved alike.
+BRASA_API bool operator==(const OptimizerOptions& a, const OptimizerOptions& b);
+BRASA_API bool operator==(const OptimizerParamState& a, const OptimizerParamState& b);
 
 BRASA_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer);
 BRASA_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +13,9 @@
 
 /// What modules and optimizers are saved to and loaded from: tensors under dotted names, as in a Python state_dict, and texts.
 /// Files are safetensors; the texts are its metadata.
+namespace brasa::safetensors {
+class File;
+}
 namespace brasa::serialize {
 
 struct Contents {
@@ -33,6 +38,9 @@ class OutputArchive {
   }
   /// A safetensors file; brasa::Error if it cannot be written.
   BRASA_API void save_to(const std::string& filename) const;
+  BRASA_API void save_to(std::ostream& stream) const;
+  /// Calls the function with piece after piece; it gives how much it took.
+  BRASA_API void save_to(const std::function<size_t(const void*, size_t)>& function) const;
   const Contents& contents() const { return contents_; }
 
  private:
@@ -48,6 +56,11 @@ class InputArchive {
 
   /// brasa::Error for a file that cannot be read.
   BRASA_API void load_from(const std::string& filename, std::optional<Device> device = std::nullopt);
+  BRASA_API void load_from(std::istream& stream, std::optional<Device> device = std::nullopt);
+  BRASA_API void load_from(const char* data, size_t size, std::optional<Device> device = std::nullopt);
+  /// `read(position, buffer, size)` gives how much it read.
+  BRASA_API void load_from(const std::function<size_t(uint64_t, void*, size_t)>& read, const std::function<size_t()>& size,
+                           std::optional<Device> device = std::nullopt);
   /// A defined `tensor` gets the values, in its own dtype; brasa::Error if the sizes differ. An undefined one becomes the tensor.
   bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false) {
     (void)is_buffer;
@@ -97,6 +110,7 @@ class InputArchive {
   const std::string& source() const { return source_; }
 
  private:
+  void load(const safetensors::File& file, const std::string& source, std::optional<Device> device);
   template <class Map>
   void collect(const Map& map, std::map<std::string, bool>& found) const {
     for (auto it = map.lower_bound(prefix_); it != map.end() && it->first.starts_with(prefix_); ++it)

@@ -5,6 +5,9 @@
 // The rows of table.cpp, one file each.
 namespace brasa::compiler {
 
+extern const Implementation kFft;
 extern const Implementation kSort;
+// lapack.cpp
+extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd, kEig;
 
 }  // namespace brasa::compiler

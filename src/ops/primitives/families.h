@@ -10,5 +10,7 @@ void add_movement_primitives(Table& t);
 void add_indexing_primitives(Table& t);
 void add_reduction_primitives(Table& t);
 void add_contraction_primitives(Table& t);
+void add_factorisation_primitives(Table& t);
+void add_fourier_primitives(Table& t);
 
 }  // namespace brasa::ops

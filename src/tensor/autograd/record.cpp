@@ -534,6 +534,25 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
   recorder.made(node, recorder.last_call(), all);
 }
 
+static void check_creation(CreationMeta creation) {
+  switch (creation) {
+    case CreationMeta::DEFAULT: return;
+    case CreationMeta::MULTI_OUTPUT_NODE:
+      fail("A view that is one of several outputs of an operator (such as split, chunk or unbind) is being modified "
+           "inplace with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place "
+           "one.");
+    case CreationMeta::NO_GRAD_MODE:
+      fail("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both into the "
+           "no_grad block, or both out of it.");
+    case CreationMeta::INFERENCE_MODE:
+      fail("A view was created in inference mode and is being modified inplace in normal mode. Move both into the "
+           "inference_mode block, or both out of it.");
+    case CreationMeta::IN_CUSTOM_FUNCTION:
+      fail("A view was created inside a custom Function and is being modified inplace. Its backward would be overwritten; "
+           "return a clone from the Function.");
+  }
+}
+
 void check_in_place(const Tensor& self, eager::CallArgs args) {
   if (!GradMode::is_enabled()) return;
   const TensorImpl* impl = impl_of(self);
@@ -546,6 +565,7 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
   if (!differentiable(impl->dtype)) return;
   bool any = false;
   each_tensor(args, [&](const Tensor& t) { any = any || (differentiable(t.scalar_type()) && t.requires_grad()); });
+  if (any && impl->view && impl->view->differentiable) check_creation(impl->view->creation);
   BRASA_CHECK(!any || !impl->inference, "Inplace update to inference tensor outside InferenceMode is not allowed.");
 }
 

@@ -1,97 +1,65 @@
 #pragma once
 
-#include <brasa/nn/cloneable.h>
-#include <brasa/nn/options.h>
-#include <brasa/nn/pimpl.h>
+#include <brasa/nn/modules/layer.h>
 
 namespace brasa::nn {
 
-class BRASA_API GELUImpl : public Cloneable<GELUImpl> {
- public:
-  explicit GELUImpl(GELUOptions options = {}) : options(std::move(options)) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  GELUOptions options;
-};
-BRASA_MODULE(GELU);
+BRASA_LAYER(ELU, Tensor input);
+BRASA_LAYER(SELU, Tensor input);
+BRASA_LAYER(CELU, Tensor input);
+BRASA_LAYER(GELU, const Tensor& input);
+BRASA_LAYER(GLU, const Tensor& input);
+BRASA_LAYER(ReLU, Tensor input);
+BRASA_LAYER(ReLU6, Tensor input);
+BRASA_LAYER(LeakyReLU, Tensor input);
+BRASA_LAYER(Hardshrink, const Tensor& input);
+BRASA_LAYER(Hardtanh, Tensor input);
+BRASA_LAYER(Softplus, const Tensor& input);
+BRASA_LAYER(Softshrink, const Tensor& input);
+BRASA_LAYER(Softmax, const Tensor& input);
+BRASA_LAYER(Softmin, const Tensor& input);
+BRASA_LAYER(LogSoftmax, const Tensor& input);
+/// The slope is drawn from [lower, upper] while training, else their mean.
+BRASA_LAYER(RReLU, Tensor input);
 
-class BRASA_API ReLUImpl : public Cloneable<ReLUImpl> {
+class BRASA_API ThresholdImpl : public detail::Layer<ThresholdImpl, ThresholdOptions> {
  public:
-  explicit ReLUImpl(const ReLUOptions& options = {}) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(Tensor input);
-  ReLUOptions options;
-};
-BRASA_MODULE(ReLU);
-
-class BRASA_API LeakyReLUImpl : public Cloneable<LeakyReLUImpl> {
- public:
-  explicit LeakyReLUImpl(const LeakyReLUOptions& options = {}) : options(options) {}
-  void reset() override {}
+  using detail::Layer<ThresholdImpl, ThresholdOptions>::Layer;
+  ThresholdImpl(double threshold, double value) : Layer(ThresholdOptions(threshold, value)) {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(Tensor input);
-  LeakyReLUOptions options;
 };
-BRASA_MODULE(LeakyReLU);
+BRASA_MODULE(Threshold);
 
-class BRASA_API SiLUImpl : public Cloneable<SiLUImpl> {
- public:
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-};
-BRASA_MODULE(SiLU);
+#define BRASA_PLAIN_LAYER(Name)                             \
+  class BRASA_API Name##Impl : public Cloneable<Name##Impl> { \
+   public:                                                  \
+    void reset() override {}                                \
+    void pretty_print(std::ostream& stream) const override; \
+    Tensor forward(const Tensor& input);                    \
+  };                                                        \
+  BRASA_MODULE(Name)
+BRASA_PLAIN_LAYER(LogSigmoid);
+BRASA_PLAIN_LAYER(Mish);
+BRASA_PLAIN_LAYER(Sigmoid);
+BRASA_PLAIN_LAYER(SiLU);
+/// Softmax over the channels of [C, H, W] or [N, C, H, W].
+BRASA_PLAIN_LAYER(Softmax2d);
+BRASA_PLAIN_LAYER(Softsign);
+BRASA_PLAIN_LAYER(Tanh);
+BRASA_PLAIN_LAYER(Tanhshrink);
+#undef BRASA_PLAIN_LAYER
 
-class BRASA_API TanhImpl : public Cloneable<TanhImpl> {
+/// max(0, x) + weight · min(0, x), one weight for all or one a channel.
+class BRASA_API PReLUImpl : public Cloneable<PReLUImpl> {
  public:
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-};
-BRASA_MODULE(Tanh);
-
-class BRASA_API SigmoidImpl : public Cloneable<SigmoidImpl> {
- public:
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-};
-BRASA_MODULE(Sigmoid);
-
-class BRASA_API SoftmaxImpl : public Cloneable<SoftmaxImpl> {
- public:
-  explicit SoftmaxImpl(int64_t dim) : SoftmaxImpl(SoftmaxOptions(dim)) {}
-  explicit SoftmaxImpl(const SoftmaxOptions& options) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  SoftmaxOptions options;
-};
-BRASA_MODULE(Softmax);
-
-class BRASA_API LogSoftmaxImpl : public Cloneable<LogSoftmaxImpl> {
- public:
-  explicit LogSoftmaxImpl(int64_t dim) : LogSoftmaxImpl(LogSoftmaxOptions(dim)) {}
-  explicit LogSoftmaxImpl(const LogSoftmaxOptions& options) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  LogSoftmaxOptions options;
-};
-BRASA_MODULE(LogSoftmax);
-
-/// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
-class BRASA_API DropoutImpl : public Cloneable<DropoutImpl> {
- public:
-  explicit DropoutImpl(double p) : DropoutImpl(DropoutOptions(p)) {}
-  explicit DropoutImpl(const DropoutOptions& options = {});
+  explicit PReLUImpl(const PReLUOptions& options = {});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  Tensor forward(Tensor input);
-  DropoutOptions options;
+  Tensor forward(const Tensor& input);
+  PReLUOptions options;
+  Tensor weight;
 };
-BRASA_MODULE(Dropout);
+BRASA_MODULE(PReLU);
 
 }  // namespace brasa::nn

@@ -2,18 +2,19 @@
 
 #include <tuple>
 
+#include <brasa/nn/any.h>
 #include <brasa/nn/modules/linear.h>
 
 namespace brasa::nn {
 
-/// Attention of several heads, Vaswani et al. 2017. query [L, N, E], key and value [S, N, E].
+/// Attention of several heads, Vaswani et al. 2017. query [L, N, E], key [S, N, kdim], value [S, N, vdim].
 class BRASA_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
  public:
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
   explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
   void reset() override;
-  void reset_parameters();
+  void _reset_parameters();
 
   /// {output [L, N, E], attention weights}. key_padding_mask [N, S], true where a key is left out. attn_mask [L, S] or
   /// [N * heads, L, S], bool (true: left out) or added to the scores. Weights are [N, L, S] averaged over heads, or [N, heads, L, S].
@@ -22,9 +23,15 @@ class BRASA_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl
                                      const Tensor& attn_mask = {}, bool average_attn_weights = true);
 
   MultiheadAttentionOptions options;
+  bool _qkv_same_embed_dim = true;
   Tensor in_proj_weight, in_proj_bias;  // query, key and value below each other: [3E, E], [3E]
   Linear out_proj{nullptr};
+  Tensor bias_k, bias_v;                               // [1, 1, E], with add_bias_kv
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight;  // instead of in_proj_weight where the sizes differ
   int64_t head_dim;
+
+ protected:
+  BRASA_FORWARD_DEFAULTS({3, AnyValue(Tensor())}, {4, AnyValue(true)}, {5, AnyValue(Tensor())}, {6, AnyValue(true)})
 };
 BRASA_MODULE(MultiheadAttention);
 

@@ -51,7 +51,7 @@ class BRASA_API SequentialImpl : public Cloneable<SequentialImpl> {
 
   template <class Result = Tensor, class... A>
   Result forward(A&&... inputs) {
-    if (modules_.empty()) detail::any_empty_error("called: the Sequential has no modules");
+    if (modules_.empty()) detail::any_empty_error("forward()", "Sequential");
     AnyValue value = modules_.front().any_forward(std::forward<A>(inputs)...);
     for (size_t i = 1; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
     return value.get<Result>();
@@ -171,7 +171,7 @@ class BRASA_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   std::shared_ptr<M> ptr(size_t index) const {
     const Module& module = *ptr(index);
     auto p = std::dynamic_pointer_cast<M>(ptr(index));
-    if (!p) detail::any_type_error(typeid(M), typeid(module), "module", index);
+    if (!p) detail::any_module_error(typeid(M), typeid(module));
     return p;
   }
   template <class M>
@@ -213,12 +213,13 @@ class BRASA_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void clear() { children_.clear(); }
   std::shared_ptr<Module> pop(const std::string& key);
   void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules);
+  void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules);
   std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
   template <class M>
   M& at(const std::string& key) const {
     Module& module = *children_[key];
     auto* p = dynamic_cast<M*>(&module);
-    if (!p) detail::any_type_error(typeid(M), typeid(module), "module", 0);
+    if (!p) detail::any_module_error(typeid(M), typeid(module));
     return *p;
   }
 };

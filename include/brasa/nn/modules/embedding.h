@@ -1,8 +1,7 @@
 #pragma once
 
-#include <brasa/nn/cloneable.h>
-#include <brasa/nn/options.h>
-#include <brasa/nn/pimpl.h>
+#include <brasa/nn/any.h>
+#include <brasa/nn/modules/layer.h>
 
 namespace brasa::nn {
 
@@ -20,6 +19,14 @@ class BRASA_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   EmbeddingOptions options;
   Tensor weight;
 };
-BRASA_MODULE(Embedding);
+
+class Embedding : public ModuleHolder<EmbeddingImpl> {
+ public:
+  using ModuleHolder<EmbeddingImpl>::ModuleHolder;
+  using Impl = EmbeddingImpl;
+  /// With the rows of `embeddings`, which are trained only if `freeze` is false.
+  BRASA_API static Embedding from_pretrained(const Tensor& embeddings,
+                                             const EmbeddingFromPretrainedOptions& options = {});
+};
 
 }  // namespace brasa::nn

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <brasa/nn/cloneable.h>
-#include <brasa/nn/options.h>
-#include <brasa/nn/pimpl.h>
+#include <brasa/nn/modules/layer.h>
 
 namespace brasa::nn {
 
+/// Gives its input: a place holder.
 class BRASA_API IdentityImpl : public Cloneable<IdentityImpl> {
  public:
   void reset() override {}
@@ -29,15 +28,33 @@ class BRASA_API LinearImpl : public Cloneable<LinearImpl> {
 };
 BRASA_MODULE(Linear);
 
-class BRASA_API FlattenImpl : public Cloneable<FlattenImpl> {
+/// y = x1ᵀ · weight · x2 + bias; weight [out_features, in1_features, in2_features].
+class BRASA_API BilinearImpl : public Cloneable<BilinearImpl> {
  public:
-  explicit FlattenImpl(const FlattenOptions& options = {}) : options(options) {}
-  void reset() override {}
+  BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features)
+      : BilinearImpl(BilinearOptions(in1_features, in2_features, out_features)) {}
+  explicit BilinearImpl(const BilinearOptions& options);
+  void reset() override;
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input1, const Tensor& input2);
+
+  BilinearOptions options;
+  Tensor weight, bias;
+};
+BRASA_MODULE(Bilinear);
+
+BRASA_LAYER(Flatten, const Tensor& input);
+
+class BRASA_API UnflattenImpl : public detail::Layer<UnflattenImpl, UnflattenOptions> {
+ public:
+  using detail::Layer<UnflattenImpl, UnflattenOptions>::Layer;
+  UnflattenImpl(int64_t dim, std::vector<int64_t> sizes) : Layer(UnflattenOptions(dim, std::move(sizes))) {}
+  UnflattenImpl(std::string dimname, UnflattenOptions::namedshape_t namedshape)
+      : Layer(UnflattenOptions(std::move(dimname), std::move(namedshape))) {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
-
-  FlattenOptions options;
 };
-BRASA_MODULE(Flatten);
+BRASA_MODULE(Unflatten);
 
 }  // namespace brasa::nn

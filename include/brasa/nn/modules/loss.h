@@ -1,52 +1,51 @@
 #pragma once
 
-#include <brasa/nn/cloneable.h>
-#include <brasa/nn/options.h>
-#include <brasa/nn/pimpl.h>
+#include <brasa/nn/modules/layer.h>
 
 namespace brasa::nn {
 
+BRASA_LAYER(L1Loss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(MSELoss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(SmoothL1Loss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(HuberLoss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(KLDivLoss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(PoissonNLLLoss, const Tensor& log_input, const Tensor& target);
+BRASA_LAYER(GaussianNLLLoss, const Tensor& input, const Tensor& target, const Tensor& var);
+BRASA_LAYER(HingeEmbeddingLoss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(CosineEmbeddingLoss, const Tensor& input1, const Tensor& input2, const Tensor& target);
+BRASA_LAYER(MarginRankingLoss, const Tensor& input1, const Tensor& input2, const Tensor& target);
+BRASA_LAYER(SoftMarginLoss, const Tensor& input, const Tensor& target);
+BRASA_LAYER(TripletMarginLoss, const Tensor& anchor, const Tensor& positive, const Tensor& negative);
+BRASA_LAYER(TripletMarginWithDistanceLoss, const Tensor& anchor, const Tensor& positive, const Tensor& negative);
+
+/// A loss with a weight for each class or element, kept in a buffer.
+#define BRASA_WEIGHTED_LOSS(Name)                                        \
+  class BRASA_API Name##Impl : public Cloneable<Name##Impl> {            \
+   public:                                                               \
+    explicit Name##Impl(Name##Options options = {});                     \
+    void reset() override;                                               \
+    void pretty_print(std::ostream& stream) const override;              \
+    Tensor forward(const Tensor& input, const Tensor& target);           \
+    Name##Options options;                                               \
+    Tensor weight;                                                       \
+  };                                                                     \
+  BRASA_MODULE(Name)
 /// -log softmax(input)[target], with class indices or probabilities as target. input [N, C, …] or [C].
-class BRASA_API CrossEntropyLossImpl : public Cloneable<CrossEntropyLossImpl> {
+BRASA_WEIGHTED_LOSS(CrossEntropyLoss);
+BRASA_WEIGHTED_LOSS(NLLLoss);
+BRASA_WEIGHTED_LOSS(BCELoss);
+BRASA_WEIGHTED_LOSS(MultiLabelSoftMarginLoss);
+#undef BRASA_WEIGHTED_LOSS
+
+class BRASA_API BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> {
  public:
-  explicit CrossEntropyLossImpl(CrossEntropyLossOptions options = {});
+  explicit BCEWithLogitsLossImpl(BCEWithLogitsLossOptions options = {});
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
-  CrossEntropyLossOptions options;
-  Tensor weight;
+  BCEWithLogitsLossOptions options;
+  Tensor weight, pos_weight;
 };
-BRASA_MODULE(CrossEntropyLoss);
-
-class BRASA_API NLLLossImpl : public Cloneable<NLLLossImpl> {
- public:
-  explicit NLLLossImpl(NLLLossOptions options = {});
-  void reset() override;
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  NLLLossOptions options;
-  Tensor weight;
-};
-BRASA_MODULE(NLLLoss);
-
-class BRASA_API MSELossImpl : public Cloneable<MSELossImpl> {
- public:
-  explicit MSELossImpl(MSELossOptions options = {}) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  MSELossOptions options;
-};
-BRASA_MODULE(MSELoss);
-
-class BRASA_API L1LossImpl : public Cloneable<L1LossImpl> {
- public:
-  explicit L1LossImpl(L1LossOptions options = {}) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input, const Tensor& target);
-  L1LossOptions options;
-};
-BRASA_MODULE(L1Loss);
+BRASA_MODULE(BCEWithLogitsLoss);
 
 }  // namespace brasa::nn

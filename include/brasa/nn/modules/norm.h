@@ -1,8 +1,6 @@
 #pragma once
 
-#include <brasa/nn/cloneable.h>
-#include <brasa/nn/options.h>
-#include <brasa/nn/pimpl.h>
+#include <brasa/nn/modules/layer.h>
 
 namespace brasa::nn {
 
@@ -56,5 +54,52 @@ BRASA_BATCH_NORM(1);
 BRASA_BATCH_NORM(2);
 BRASA_BATCH_NORM(3);
 #undef BRASA_BATCH_NORM
+
+/// As batch norm for each sample by itself; the input's statistics count unless running ones are tracked and it is in eval mode.
+#define BRASA_INSTANCE_NORM(D)                                                                              \
+  class BRASA_API InstanceNorm##D##dImpl : public InstanceNormImplBase<D, InstanceNorm##D##dImpl> {         \
+   public:                                                                                                  \
+    using InstanceNormImplBase<D, InstanceNorm##D##dImpl>::InstanceNormImplBase;                            \
+  };                                                                                                        \
+  BRASA_MODULE(InstanceNorm##D##d)
+template <size_t D, class Derived>
+class BRASA_API InstanceNormImplBase : public Cloneable<Derived> {
+ public:
+  explicit InstanceNormImplBase(int64_t num_features) : InstanceNormImplBase(InstanceNormOptions(num_features)) {}
+  explicit InstanceNormImplBase(const InstanceNormOptions& options);
+  void reset() override;
+  void reset_parameters();
+  void reset_running_stats();
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+
+  InstanceNormOptions options;
+  Tensor weight, bias;
+  Tensor running_mean, running_var;
+  Tensor num_batches_tracked;
+};
+BRASA_INSTANCE_NORM(1);
+BRASA_INSTANCE_NORM(2);
+BRASA_INSTANCE_NORM(3);
+#undef BRASA_INSTANCE_NORM
+
+/// Statistics over groups of channels (Wu & He 2018).
+class BRASA_API GroupNormImpl : public Cloneable<GroupNormImpl> {
+ public:
+  GroupNormImpl(int64_t num_groups, int64_t num_channels) : GroupNormImpl(GroupNormOptions(num_groups, num_channels)) {}
+  explicit GroupNormImpl(const GroupNormOptions& options);
+  void reset() override;
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+
+  GroupNormOptions options;
+  Tensor weight, bias;
+};
+BRASA_MODULE(GroupNorm);
+
+/// x / (k + alpha · mean of x² over `size` neighbouring channels)^beta (Krizhevsky et al. 2012).
+BRASA_LAYER(LocalResponseNorm, const Tensor& input);
+BRASA_LAYER(CrossMapLRN2d, const Tensor& input);
 
 }  // namespace brasa::nn

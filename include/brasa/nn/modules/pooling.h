@@ -1,45 +1,57 @@
 #pragma once
 
-#include <brasa/nn/cloneable.h>
-#include <brasa/nn/options.h>
-#include <brasa/nn/pimpl.h>
+#include <tuple>
+
+#include <brasa/nn/any.h>
+#include <brasa/nn/modules/layer.h>
 
 namespace brasa::nn {
 
-class BRASA_API MaxPool2dImpl : public Cloneable<MaxPool2dImpl> {
- public:
-  MaxPool2dImpl(ExpandingArray<2> kernel_size) : MaxPool2dImpl(MaxPool2dOptions(kernel_size)) {}  // NOLINT
-  explicit MaxPool2dImpl(const MaxPool2dOptions& options) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  /// {values, positions in each input plane}.
-  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
-  MaxPool2dOptions options;
-};
-BRASA_MODULE(MaxPool2d);
+BRASA_LAYER(AvgPool1d, const Tensor& input);
+BRASA_LAYER(AvgPool2d, const Tensor& input);
+BRASA_LAYER(AvgPool3d, const Tensor& input);
+BRASA_LAYER(AdaptiveAvgPool1d, const Tensor& input);
+BRASA_LAYER(AdaptiveAvgPool2d, const Tensor& input);
+BRASA_LAYER(AdaptiveAvgPool3d, const Tensor& input);
+/// (sum of xᵖ)^(1/p) over a window.
+BRASA_LAYER(LPPool1d, const Tensor& input);
+BRASA_LAYER(LPPool2d, const Tensor& input);
+BRASA_LAYER(LPPool3d, const Tensor& input);
 
-class BRASA_API AvgPool2dImpl : public Cloneable<AvgPool2dImpl> {
- public:
-  AvgPool2dImpl(ExpandingArray<2> kernel_size) : AvgPool2dImpl(AvgPool2dOptions(kernel_size)) {}  // NOLINT
-  explicit AvgPool2dImpl(const AvgPool2dOptions& options) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  AvgPool2dOptions options;
-};
-BRASA_MODULE(AvgPool2d);
+/// forward_with_indices gives {values, positions in each input plane}.
+#define BRASA_MAX_POOL(Name)                                                         \
+  class BRASA_API Name##Impl : public detail::Layer<Name##Impl, Name##Options> {     \
+   public:                                                                           \
+    using detail::Layer<Name##Impl, Name##Options>::Layer;                           \
+    void pretty_print(std::ostream& stream) const override;                          \
+    Tensor forward(const Tensor& input);                                             \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);            \
+  };                                                                                 \
+  BRASA_MODULE(Name)
+BRASA_MAX_POOL(MaxPool1d);
+BRASA_MAX_POOL(MaxPool2d);
+BRASA_MAX_POOL(MaxPool3d);
+BRASA_MAX_POOL(AdaptiveMaxPool1d);
+BRASA_MAX_POOL(AdaptiveMaxPool2d);
+BRASA_MAX_POOL(AdaptiveMaxPool3d);
+#undef BRASA_MAX_POOL
 
-class BRASA_API AdaptiveAvgPool2dImpl : public Cloneable<AdaptiveAvgPool2dImpl> {
- public:
-  AdaptiveAvgPool2dImpl(ExpandingArray<2> output_size)
-      : AdaptiveAvgPool2dImpl(AdaptiveAvgPool2dOptions(output_size)) {}  // NOLINT
-  explicit AdaptiveAvgPool2dImpl(const AdaptiveAvgPool2dOptions& options) : options(options) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  AdaptiveAvgPool2dOptions options;
-};
-BRASA_MODULE(AdaptiveAvgPool2d);
+/// Puts values back where max pooling took them from, zeros elsewhere.
+#define BRASA_MAX_UNPOOL(Name)                                                                                        \
+  class BRASA_API Name##Impl : public detail::Layer<Name##Impl, Name##Options> {                                      \
+   public:                                                                                                            \
+    using detail::Layer<Name##Impl, Name##Options>::Layer;                                                            \
+    void pretty_print(std::ostream& stream) const override;                                                           \
+    Tensor forward(const Tensor& input, const Tensor& indices,                                                        \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt);                            \
+                                                                                                                      \
+   protected:                                                                                                         \
+    BRASA_FORWARD_DEFAULTS({2, AnyValue(std::optional<std::vector<int64_t>>())})                                      \
+  };                                                                                                                  \
+  BRASA_MODULE(Name)
+BRASA_MAX_UNPOOL(MaxUnpool1d);
+BRASA_MAX_UNPOOL(MaxUnpool2d);
+BRASA_MAX_UNPOOL(MaxUnpool3d);
+#undef BRASA_MAX_UNPOOL
 
 }  // namespace brasa::nn

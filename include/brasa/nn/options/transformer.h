@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <variant>
+
+#include <brasa/arg.h>
+#include <brasa/enum.h>
+#include <brasa/nn/any.h>
+#include <brasa/tensor.h>
+
+namespace brasa::nn {
+
+using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
+
+struct TransformerEncoderLayerOptions {
+  TransformerEncoderLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
+  BRASA_ARG(int64_t, d_model);
+  BRASA_ARG(int64_t, nhead);
+  BRASA_ARG(int64_t, dim_feedforward) = 2048;
+  BRASA_ARG(double, dropout) = 0.1;
+  BRASA_ARG(activation_t, activation) = kReLU;
+};
+using TransformerDecoderLayerOptions = TransformerEncoderLayerOptions;
+
+/// num_layers copies of a layer, and what follows them.
+template <class Layer>
+struct TransformerCoderOptions {
+  TransformerCoderOptions(Layer layer, int64_t num_layers) : layer_(std::move(layer)), num_layers_(num_layers) {}
+  BRASA_ARG(Layer, layer) = nullptr;
+  BRASA_ARG(int64_t, num_layers);
+  BRASA_ARG(AnyModule, norm);
+
+ public:
+  decltype(auto) encoder_layer(Layer l) { return layer(std::move(l)); }
+  Layer& encoder_layer() { return layer_; }
+  const Layer& encoder_layer() const { return layer_; }
+  decltype(auto) decoder_layer(Layer l) { return layer(std::move(l)); }
+  Layer& decoder_layer() { return layer_; }
+  const Layer& decoder_layer() const { return layer_; }
+};
+
+struct TransformerOptions {
+  TransformerOptions() = default;
+  TransformerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
+  TransformerOptions(int64_t d_model, int64_t nhead, int64_t num_encoder_layers, int64_t num_decoder_layers)
+      : d_model_(d_model),
+        nhead_(nhead),
+        num_encoder_layers_(num_encoder_layers),
+        num_decoder_layers_(num_decoder_layers) {}
+  BRASA_ARG(int64_t, d_model) = 512;
+  BRASA_ARG(int64_t, nhead) = 8;
+  BRASA_ARG(int64_t, num_encoder_layers) = 6;
+  BRASA_ARG(int64_t, num_decoder_layers) = 6;
+  BRASA_ARG(int64_t, dim_feedforward) = 2048;
+  BRASA_ARG(double, dropout) = 0.1;
+  BRASA_ARG(activation_t, activation) = kReLU;
+  BRASA_ARG(AnyModule, custom_encoder);
+  BRASA_ARG(AnyModule, custom_decoder);
+};
+
+}  // namespace brasa::nn

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <brasa/optim/optimizer.h>
+
+namespace brasa::optim {
+
+/// An optimizer that updates each parameter by itself.
+template <class Options, class ParamState>
+class EachParameter : public Optimizer {
+ public:
+  explicit EachParameter(const std::vector<OptimizerParamGroup>& param_groups, Options defaults = {})
+      : Optimizer(param_groups, std::make_unique<Options>(defaults)) {
+    for (const OptimizerParamGroup& group : param_groups_) static_cast<const Options&>(group.options()).check();
+  }
+  explicit EachParameter(std::vector<Tensor> params, Options defaults = {})
+      : EachParameter(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+
+ protected:
+  void update(OptimizerParamGroup& group) override {
+    const auto& options = static_cast<const Options&>(group.options());
+    for (Tensor& p : group.params())
+      if (p.grad().defined())
+        update(p, p.grad(), static_cast<ParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second), options);
+  }
+  virtual void update(Tensor& p, Tensor grad, ParamState& state, const Options& options) = 0;
+  std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<ParamState>(); }
+};
+
+#define BRASA_OPTIMIZER(Name)                                                                        \
+  class BRASA_API Name : public EachParameter<Name##Options, Name##ParamState> {                     \
+   public:                                                                                           \
+    using EachParameter<Name##Options, Name##ParamState>::EachParameter;                             \
+                                                                                                     \
+   protected:                                                                                        \
+    using EachParameter<Name##Options, Name##ParamState>::update;                                    \
+    void update(Tensor& p, Tensor grad, Name##ParamState& state, const Name##Options& o) override;   \
+  }
+#define BRASA_OPTIONS_END                                      \
+ public:                                                       \
+  void check() const;                                          \
+  void serialize(serialize::OutputArchive& archive) const override; \
+  void serialize(serialize::InputArchive& archive) override
+#define BRASA_STATE_END                                        \
+ public:                                                       \
+  void serialize(serialize::OutputArchive& archive) const override; \
+  void serialize(serialize::InputArchive& archive) override
+
+}  // namespace brasa::optim

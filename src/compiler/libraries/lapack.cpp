@@ -1,0 +1,361 @@
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "compiler/libraries/rows.h"
+#include "runtime/thread_pool.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+namespace {
+
+// LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
+// argument has its length behind the others.
+void* symbol(const char* name) {
+  static void* library = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
+  BRASA_CHECK(library, "linear algebra needs LAPACK, and liblapack.so.3 cannot be loaded (", dlerror(),
+              "): install the package liblapack3");
+  void* f = dlsym(library, name);
+  BRASA_CHECK(f, "liblapack.so.3 has no ", name, ": install the package liblapack3");
+  return f;
+}
+
+// BRASA_LAPACK(potrf) gives the function of float or double, whose arguments are passed by address.
+template <class T>
+struct Function {
+  void* address;
+  template <class... A>
+  void operator()(A... args) const {
+    reinterpret_cast<void (*)(A...)>(address)(args...);
+  }
+};
+template <class T>
+Function<T> find(const char* single, const char* twice) {
+  return {symbol(sizeof(T) == sizeof(float) ? single : twice)};
+}
+#define BRASA_LAPACK(T, name)                                      \
+  ([]() -> const Function<T>& {                                    \
+    static const Function<T> f = find<T>("s" #name "_", "d" #name "_"); \
+    return f;                                                      \
+  }())
+
+constexpr size_t kLength = 1;  // of a character argument
+
+int narrow(int64_t n) {
+  BRASA_CHECK(n <= 0x7fffffff, "LAPACK takes matrices of at most 2^31 - 1 rows, got ", n);
+  return static_cast<int>(n);
+}
+
+template <class T>
+void transpose(const T* from, T* to, int64_t rows, int64_t cols) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) to[j * rows + i] = from[i * cols + j];
+}
+
+// One tensor as matrices or vectors of `last` dimensions.
+struct Stack {
+  const LibraryTensor& t;
+  int64_t rows, cols, count = 1;
+  Stack(const LibraryTensor& tensor, size_t last) : t(tensor) {
+    size_t batch = t.sizes.size() - last;
+    rows = last > 0 ? t.sizes[batch] : 1;
+    cols = last > 1 ? t.sizes[batch + 1] : 1;
+    for (size_t d = 0; d < batch; ++d) count *= t.sizes[d];
+  }
+  template <class T>
+  T* at(int64_t b) const {
+    return static_cast<T*>(t.data) + b * rows * cols;
+  }
+  template <class T>
+  std::vector<T> columns(int64_t b) const {
+    std::vector<T> out(std::max<int64_t>(rows * cols, 1));
+    transpose(at<T>(b), out.data(), rows, cols);
+    return out;
+  }
+  // From column-major memory of this shape.
+  template <class T>
+  void put(int64_t b, const T* from) const {
+    transpose(from, at<T>(b), cols, rows);
+  }
+};
+
+// f(number of a matrix) for all, on several threads.
+template <class F>
+void each(const Stack& s, F f) {
+  if (s.count == 0) return;
+  int64_t work = std::max<int64_t>(1, s.rows * s.cols * std::min(s.rows, s.cols));
+  runtime::parallel_for(s.count, std::max<int64_t>(1, 20000 / work), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) f(b);
+  });
+}
+
+template <class F>
+void by_type(const LibraryCall& call, F f) {
+  call.inputs[0].dtype == DType::Float32 ? f(float{}) : f(double{});
+}
+
+void check_info(const char* name, int info) { BRASA_ASSERT(info >= 0, "LAPACK's ", name, " rejects argument ", -info); }
+
+// Runs f(work, &length, &info) twice: LAPACK's convention to ask for the length first.
+template <class T, class F>
+int with_work(F f) {
+  T size = 0;
+  int ask = -1, info = 0;
+  f(&size, &ask, &info);
+  int length = std::max(1, static_cast<int>(size));
+  std::vector<T> work(length);
+  f(work.data(), &length, &info);
+  return info;
+}
+
+void cholesky(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& potrf = BRASA_LAPACK(T, potrf);
+    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs[1], 0);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b);
+      int n = narrow(in.rows), ld = std::max(1, n), info = 0;
+      for (int j = 0; j < n; ++j) std::fill_n(a.data() + static_cast<int64_t>(j) * n, j, T(0));
+      potrf("L", &n, a.data(), &ld, &info, kLength);
+      check_info("potrf", info);
+      out.put(b, a.data());
+      *infos.at<int32_t>(b) = info;
+    });
+  });
+}
+
+void ldl(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& sytrf = BRASA_LAPACK(T, sytrf);
+    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b);
+      int n = narrow(in.rows), ld = std::max(1, n);
+      int info = with_work<T>([&](T* work, int* length, int* info) {
+        sytrf("L", &n, a.data(), &ld, pivots.at<int32_t>(b), work, length, info, kLength);
+      });
+      check_info("sytrf", info);
+      out.put(b, a.data());
+      *infos.at<int32_t>(b) = info;
+    });
+  });
+}
+
+void ldl_solve(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& sytrs = BRASA_LAPACK(T, sytrs);
+    Stack in(call.inputs[0], 2), pivots(call.inputs[1], 1), right(call.inputs[2], 2), out(call.outputs[0], 2);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b), x = right.columns<T>(b);
+      const int32_t* p = pivots.at<int32_t>(b);
+      int n = narrow(in.rows), m = narrow(right.cols), ld = std::max(1, n), info = 0;
+      // LAPACK would follow other ones out of the matrix.
+      for (int k = 0; k < n; ++k) {
+        bool pair = p[k] < 0 && k + 1 < n && p[k + 1] == p[k];
+        BRASA_CHECK(p[k] != 0 && std::abs(p[k]) <= n && (p[k] > 0 || pair),
+                    "linalg.ldl_solve: pivots must be those of ldl_factor, got ", p[k], " for row ", k);
+        k += pair;
+      }
+      sytrs("L", &n, &m, a.data(), &ld, p, x.data(), &ld, &info, kLength);
+      check_info("sytrs", info);
+      out.put(b, x.data());
+    });
+  });
+}
+
+void lu(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& getrf = BRASA_LAPACK(T, getrf);
+    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b);
+      int m = narrow(in.rows), n = narrow(in.cols), ld = std::max(1, m), info = 0;
+      getrf(&m, &n, a.data(), &ld, pivots.at<int32_t>(b), &info);
+      check_info("getrf", info);
+      out.put(b, a.data());
+      *infos.at<int32_t>(b) = info;
+    });
+  });
+}
+
+void lu_permutation(const LibraryCall& call) {
+  Stack in(call.inputs[0], 1), out(call.outputs[0], 1);
+  for (int64_t b = 0; b < in.count; ++b) {
+    auto* order = out.at<int64_t>(b);
+    for (int64_t i = 0; i < out.rows; ++i) order[i] = i;
+    for (int64_t i = 0; i < std::min(in.rows, out.rows); ++i) {
+      int64_t p = in.at<int32_t>(b)[i] - 1;
+      BRASA_CHECK(p >= 0 && p < out.rows, "pivots passed to lu_unpack must be between 1 and ", out.rows, ", got ",
+                  p + 1);
+      std::swap(order[i], order[p]);
+    }
+  }
+}
+
+// Row-major memory read as column-major is the transpose, so X = T⁻¹ B is Xᵀ = Bᵀ T⁻ᵀ in place, without a copy.
+void triangular_solve(const LibraryCall& call) {
+  bool upper = call.args[2].get<bool>(), transposed = call.args[3].get<bool>(), unit = call.args[4].get<bool>();
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& trsm = BRASA_LAPACK(T, trsm);
+    Stack a(call.inputs[0], 2), in(call.inputs[1], 2), out(call.outputs[0], 2);
+    each(a, [&](int64_t b) {
+      if (in.rows * in.cols == 0) return;
+      std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
+      int n = narrow(in.rows), k = narrow(in.cols);
+      T one = 1;
+      trsm("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n,
+           out.at<T>(b), &k, kLength, kLength, kLength, kLength);
+    });
+  });
+}
+
+template <class T>
+void factor_qr(std::vector<T>& a, int m, int n, std::vector<T>& tau) {
+  int ld = std::max(1, m);
+  check_info("geqrf", with_work<T>([&](T* work, int* length, int* info) {
+               BRASA_LAPACK(T, geqrf)(&m, &n, a.data(), &ld, tau.data(), work, length, info);
+             }));
+}
+
+void geqrf(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), taus(call.outputs[1], 1);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b), tau(std::max<int64_t>(1, taus.rows));
+      factor_qr(a, narrow(in.rows), narrow(in.cols), tau);
+      out.put(b, a.data());
+      std::copy_n(tau.data(), taus.rows, taus.at<T>(b));
+    });
+  });
+}
+
+void qr(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    Stack in(call.inputs[0], 2), qs(call.outputs[0], 2), rs(call.outputs[1], 2);
+    // A matrix without columns still has a complete Q, and LAPACK's orgqr makes it.
+    each(qs, [&](int64_t b) {
+      int m = narrow(in.rows), n = narrow(in.cols), columns = narrow(qs.cols), reflectors = std::min(m, n);
+      std::vector<T> a = in.columns<T>(b), tau(std::max(1, reflectors));
+      factor_qr(a, m, n, tau);
+      T* r = rs.at<T>(b);
+      for (int64_t i = 0; i < rs.rows; ++i)
+        for (int64_t j = 0; j < n; ++j) r[i * n + j] = i <= j ? a[j * m + i] : T(0);
+      a.resize(std::max<int64_t>(1, static_cast<int64_t>(m) * std::max(n, columns)));
+      int ld = std::max(1, m);
+      check_info("orgqr", with_work<T>([&](T* work, int* length, int* info) {
+                   BRASA_LAPACK(T, orgqr)(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
+                 }));
+      qs.put(b, a.data());
+    });
+  });
+}
+
+void eigh(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    Stack in(call.inputs[0], 2), values(call.outputs[0], 1), vectors(call.outputs[1], 2);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b);
+      int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
+      std::vector<int> ints(int_length);
+      int info = with_work<T>([&](T* work, int* length, int* info) {
+        BRASA_LAPACK(T, syevd)("V", "L", &n, a.data(), &ld, values.at<T>(b), work, length, ints.data(), &int_length, info,
+                               kLength, kLength);
+      });
+      check_info("syevd", info);
+      BRASA_CHECK(info == 0, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
+                  "or has too many repeated eigenvalues (error code: ", info, ").");
+      vectors.put(b, a.data());
+    });
+  });
+}
+
+void svd(const LibraryCall& call) {
+  bool full = call.args[1].get<bool>();
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    Stack in(call.inputs[0], 2), us(call.outputs[0], 2), values(call.outputs[1], 1), vs(call.outputs[2], 2);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b);
+      int m = narrow(in.rows), n = narrow(in.cols), k = std::min(m, n);
+      if (k == 0) {
+        for (const Stack* s : {&us, &vs})
+          for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = i / s->cols == i % s->cols;
+        return;
+      }
+      std::vector<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
+      std::vector<int> ints(8 * k);
+      int rows = narrow(vs.rows);
+      int info = with_work<T>([&](T* work, int* length, int* info) {
+        BRASA_LAPACK(T, gesdd)(full ? "A" : "S", &m, &n, a.data(), &m, values.at<T>(b), u.data(), &m, v.data(), &rows,
+                               work, length, ints.data(), info, kLength);
+      });
+      check_info("gesdd", info);
+      BRASA_CHECK(info == 0, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned "
+                  "or has too many repeated singular values (error code: ", info, ").");
+      us.put(b, u.data());
+      vs.put(b, v.data());
+    });
+  });
+}
+
+void eig(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    Stack in(call.inputs[0], 2), re(call.outputs[0], 1), im(call.outputs[1], 1), vre(call.outputs[2], 2),
+        vim(call.outputs[3], 2);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b), v(a.size());
+      int n = narrow(in.rows), ld = std::max(1, n), one = 1;
+      T none = 0;
+      int info = with_work<T>([&](T* work, int* length, int* info) {
+        BRASA_LAPACK(T, geev)("N", "V", &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work,
+                              length, info, kLength, kLength);
+      });
+      check_info("geev", info);
+      BRASA_CHECK(info == 0, "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned "
+                  "or has too many repeated eigenvalues (error code: ", info, ").");
+      // A pair of conjugate values has the real and the imaginary part of its first vector in two columns.
+      T *vr = vre.at<T>(b), *vi = vim.at<T>(b);
+      for (int64_t j = 0; j < n; ++j) {
+        bool pair = im.at<T>(b)[j] != 0;
+        for (int64_t i = 0; i < n; ++i) {
+          T x = v[j * n + i], y = pair ? v[(j + 1) * n + i] : T(0);
+          vr[i * n + j] = x;
+          vi[i * n + j] = y;
+          if (pair) {
+            vr[i * n + j + 1] = x;
+            vi[i * n + j + 1] = -y;
+          }
+        }
+        if (pair) ++j;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+const Implementation kCholesky = {.name = "lapack potrf", .primitive = "prim::cholesky", .run = cholesky};
+const Implementation kLdl = {.name = "lapack sytrf", .primitive = "prim::ldl", .run = ldl};
+const Implementation kLdlSolve = {.name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = ldl_solve};
+const Implementation kLu = {.name = "lapack getrf", .primitive = "prim::lu", .run = lu};
+const Implementation kLuPermutation = {.name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
+const Implementation kTriangularSolve = {
+    .name = "blas trsm", .primitive = "prim::triangular_solve", .run = triangular_solve};
+const Implementation kQr = {.name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = qr};
+const Implementation kGeqrf = {.name = "lapack geqrf", .primitive = "prim::geqrf", .run = geqrf};
+const Implementation kEigh = {.name = "lapack syevd", .primitive = "prim::eigh", .run = eigh};
+const Implementation kSvd = {.name = "lapack gesdd", .primitive = "prim::svd", .run = svd};
+const Implementation kEig = {.name = "lapack geev", .primitive = "prim::eig", .run = eig};
+
+}  // namespace brasa::compiler

@@ -1,0 +1,202 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// Attention as PyTorch's own kernels name it: the CPU's flash attention with its derivative, the multi-head attention of
+// nn.TransformerEncoder, and the masked softmax in it.
+namespace brasa::ops {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// --- flash attention ---
+
+struct Operands {
+  Value query, key, value, mask;  // [N, heads, length, features], wide
+  bool causal;
+  Value scale;
+  Shape scores;
+};
+
+Operands operands(Value q, Value k, Value v, double dropout, bool causal, Value mask, std::optional<double> scale) {
+  constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu";
+  BRASA_CHECK(rank_of(q) == 4 && rank_of(k) == 4 && rank_of(v) == 4, op,
+              ": Accept only 4 dims inputs shape of {B, H, T, K}, got ", type_of(q), ", ", type_of(k), " and ", type_of(v));
+  BRASA_CHECK(dropout == 0, op, ": Currently do not support dropout > 0, got ", dropout);
+  BRASA_CHECK(is_floating(dtype_of(q)) && dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v), op,
+              ": expected query, key and value of one floating dtype, got ", type_of(q), ", ", type_of(k), " and ",
+              type_of(v));
+  bool fits = same_size(size_of(q, 3), size_of(k, 3)) && same_size(size_of(k, 2), size_of(v, 2)) &&
+              same_size(size_of(k, 3), size_of(v, 3));
+  for (int64_t d = 0; fits && d < 2; ++d)
+    fits = same_size(size_of(q, d), size_of(k, d)) && same_size(size_of(q, d), size_of(v, d));
+  BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v), " do not fit together");
+  BRASA_CHECK(!mask || dtype_of(mask) == DType::Bool || dtype_of(mask) == dtype_of(q) || dtype_of(mask) == DType::Float32,
+              op, ": expected a mask of dtype bool or ", name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
+  Operands o{to_opmath(q), to_opmath(k), to_opmath(v), mask, causal, {}, {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
+  DType t = dtype_of(o.query);
+  o.scale = scale ? full(*scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
+  return o;
+}
+
+Value scores(const Operands& o) {
+  Value s = prim::dot_general(o.query, o.key, {3}, {3}, {0, 1}, {0, 1}) * o.scale;
+  Value never = constant_like(s, -kInfinity);
+  if (o.causal) s = prim::select(band(o.scores, "le", 0), s, never);
+  if (!o.mask) return s;
+  Value mask = broadcast_to(o.mask, o.scores);
+  return dtype_of(mask) == DType::Bool ? prim::select(mask, s, never) : s + convert(mask, dtype_of(s));
+}
+Value by_row(Value v, const Operands& o) { return prim::broadcast(v, o.scores, {0, 1, 2}); }
+
+// A row in which nothing may be attended to gives zeros, and 0 as its logarithm.
+std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
+                           std::optional<double> scale) {
+  Operands o = operands(q, k, v, dropout, causal, mask, scale);
+  Value s = scores(o), most = prim::reduce(s, {3}, "max");
+  most = where(eq(most, -kInfinity), zeros_like(most), most);
+  Value e = exp(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
+  Value empty = eq(total, 0), safe = where(empty, constant_like(total, 1), total);
+  Value p = convert(e / by_row(safe, o), dtype_of(q));
+  Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
+  return {out, where(empty, zeros_like(total), log(safe) + most)};
+}
+
+// dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp).
+// A cotangent of logsumexp itself adds P times it to dS; the fourth result is dS, which an added mask has too.
+std::array<Value, 4> pulled_back(const Operands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
+                                 Value log_sum) {
+  check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
+  Value wide = to_opmath(g);
+  Value p = exp(scores(o) - by_row(to_opmath(log_sum), o));
+  Value dv = prim::dot_general(p, wide, {2}, {2}, {0, 1}, {0, 1});
+  Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
+  Value inner = prim::reduce(wide * to_opmath(out), {3}, "add");
+  if (g_log) inner = inner - g_log;
+  Value added = p * (dp - by_row(inner, o)), ds = added * o.scale;
+  Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
+  Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
+  return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v)), added};
+}
+
+std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
+                                    bool causal, Value mask, std::optional<double> scale) {
+  auto [dq, dk, dv, added] =
+      pulled_back(operands(q, k, v, dropout, causal, mask, scale), g, {}, q, k, v, out, log_sum);
+  return {dq, dk, dv};
+}
+
+std::vector<Value> flash_vjp(const Saved& s) {
+  Value q = s.in(0), k = s.in(1), v = s.in(2);
+  Operands o = operands(q, k, v, s.arg<double>(3), s.arg<bool>(4), s.in(5), s.arg<std::optional<double>>(6));
+  auto g = pulled_back(o, s.ct() ? s.ct() : zeros_like(s.out()), s.ct(1), q, k, v, s.out(), s.out(1));
+  return {g[0], g[1], g[2], {}, {}, s.in(5) && dtype_of(s.in(5)) != DType::Bool ? g[3] : Value{}};
+}
+
+// --- masked softmax: a mask is true where nothing is attended to ---
+
+// A mask of type 0 is [length, length] and one of type 1 [batch, length], for scores [batch, heads, length, length].
+Value full_mask(Value mask, Value x, std::optional<int64_t> type) {
+  BRASA_CHECK(dtype_of(mask) == DType::Bool, "_masked_softmax: Mask should be a boolean tensor, got ", type_of(mask));
+  if (type && rank_of(mask) == 2 && rank_of(x) == 4) {
+    bool padding = *type == 1;
+    Shape shape = {padding ? size_of(mask, 0) : Expr(1), Expr(1), padding ? Expr(1) : size_of(mask, 0), size_of(mask, 1)};
+    mask = prim::reshape(mask, shape);
+  }
+  return broadcast_to(mask, shape_of(x));
+}
+
+Value masked_softmax(Value x, Value mask, std::optional<int64_t> dim, std::optional<int64_t> type) {
+  BRASA_CHECK(is_floating(dtype_of(x)), "_masked_softmax: expected floating scores, got ", type_of(x));
+  if (rank_of(x) == 0) return call("aten::softmax.int", {x, 0, Arg()});
+  Value masked = where(full_mask(mask, x, type), constant_like(x, -kInfinity), x);
+  return call("aten::softmax.int", {masked, wrap_dim(dim.value_or(rank_of(x) - 1), rank_of(x)), Arg()});
+}
+
+Value masked_softmax_backward(Value g, Value out, Value mask, std::optional<int64_t> dim) {
+  check_same_shape("_masked_softmax_backward", g, out);
+  Value wide = broadcast_to(mask, shape_of(out)), none = zeros_like(out);
+  Value product = where(wide, none, g * out);
+  if (rank_of(out) == 0) return none;
+  Value total = sum(product, {wrap_dim(dim.value_or(rank_of(out) - 1), rank_of(out))}, true);
+  return where(wide, none, product - out * total);
+}
+
+// --- multi-head attention ---
+
+std::array<Value, 2> multi_head(Value q, Value k, Value v, int64_t embed, int64_t heads, Value qkv_weight, Value qkv_bias,
+                                Value proj_weight, Value proj_bias, Value mask, bool need_weights, bool average,
+                                std::optional<int64_t> mask_type) {
+  constexpr const char* op = "_native_multi_head_attention";
+  for (Value x : {q, k, v})
+    BRASA_CHECK(rank_of(x) == 3 && same_size(size_of(x, 2), embed), op, ": expected 3-D query, key and value with ",
+                embed, " features, got ", type_of(x));
+  BRASA_CHECK(heads > 0 && embed % heads == 0, op, ": embed_dim ", embed, " must be divisible by num_head ", heads);
+  BRASA_CHECK(rank_of(qkv_weight) == 2 && same_size(size_of(qkv_weight, 0), 3 * embed) && rank_of(qkv_bias) == 1 &&
+                  same_size(size_of(qkv_bias, 0), 3 * embed),
+              op, ": expected qkv_weight and qkv_bias of ", 3 * embed, " rows, got ", type_of(qkv_weight), " and ",
+              type_of(qkv_bias));
+  auto projected = [&](Value x, int64_t part) {
+    Value y = call("aten::linear", {x, narrow(qkv_weight, 0, part * embed, embed), narrow(qkv_bias, 0, part * embed, embed)});
+    return transpose(split_dim(y, 2, {Expr(heads), Expr(embed / heads)}), 1, 2);
+  };
+  Value query = projected(q, 0) * (1 / std::sqrt(static_cast<double>(embed / heads)));
+  Value s = prim::dot_general(query, projected(k, 1), {3}, {3}, {0, 1}, {0, 1});
+  Value p = mask ? masked_softmax(s, mask, 3, mask_type) : call("aten::softmax.int", {s, 3, Arg()});
+  Value out = prim::dot_general(p, projected(v, 2), {3}, {2}, {0, 1}, {0, 1});
+  out = merge_dims(transpose(out, 1, 2), 2, 3);
+  out = call("aten::linear", {out, proj_weight, proj_bias});
+  if (!need_weights) return {out, no_result(dtype_of(out))};
+  return {out, average ? mean(p, {1}) : p};
+}
+
+std::array<Value, 3> rescaled_qkv(Value qkv, Value bias, int64_t heads) {
+  constexpr const char* op = "_transform_bias_rescale_qkv";
+  check_rank(op, "qkv", qkv, 3);
+  BRASA_CHECK(rank_of(bias) == 1 && same_size(size_of(bias, 0), size_of(qkv, 2)) && heads > 0 &&
+                  same_size(ir::mod(size_of(qkv, 2), Expr(3 * heads)), 0),
+              op, ": expected a bias for each feature and features for ", heads, " heads of q, k and v, got ", type_of(qkv),
+              " and ", type_of(bias));
+  Expr features = ir::floordiv(size_of(qkv, 2), Expr(3 * heads));
+  Value all = split_dim(qkv + bias, 2, {Expr(3), Expr(heads), features});
+  std::array<Value, 3> out;
+  for (int64_t i = 0; i < 3; ++i) out[i] = transpose(squeeze(narrow(all, 2, i, 1), 2), 1, 2);
+  out[0] = out[0] * rsqrt(size_tensor(features, {}, dtype_of(out[0])));
+  return out;
+}
+
+}  // namespace
+
+void add_attention_kernels(Table& t) {
+  const TensorSample q = floats(2, 2, 3, 4), k = floats(2, 2, 5, 4);
+  t.op("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+      .doc("softmax(query · keyᵀ · scale + mask) · value, and the logarithm of each row's sum of exponentials.")
+      .composed(flash)
+      .vjp(own_derivative(flash_vjp))
+      .samples({{q, k, k}, {q, q, q, 0.0, true, floats(3, 3), 0.5}});
+  t.op("aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+      .doc("The derivatives of attention by query, key and value (Dao et al. 2022).")
+      .composed(flash_backward)
+      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), 0.0, true}});
+  t.op("aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
+      .doc("The softmax of what the mask leaves; it is true where nothing is attended to.")
+      .composed_in_opmath(masked_softmax)
+      .samples({{floats(3, 4), tensor(DType::Bool, {3, 4}).in(0, 1), 1}, {floats(2, 1, 3, 3), tensor(DType::Bool, {3, 3}).in(0, 1), 3, 0}});
+  t.op("aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
+      .doc("The derivative of _masked_softmax.")
+      .composed_in_opmath(masked_softmax_backward)
+      .samples({{floats(3, 4), floats(3, 4), bools(3, 4), 1}});
+  t.op("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
+      .doc("Multi-head attention (Vaswani et al. 2017), batch first, and its weights, of all heads or their mean.")
+      .composed_in_opmath(multi_head)
+      .samples({{floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), 4, 2, floats(12, 4), floats(12), floats(4, 4), floats(4)}});
+  t.op("aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
+      .doc("qkv + bias as query, key and value by heads; the query divided by the root of its features.")
+      .composed_in_opmath(rescaled_qkv)
+      .samples({{floats(2, 3, 12), floats(12), 2}});
+}
+
+}  // namespace brasa::ops

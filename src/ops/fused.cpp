@@ -1,0 +1,156 @@
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// Operators that do two things at once, for parameters that are reparametrised, bounded or sharded.
+namespace brasa::ops {
+namespace {
+
+// --- weight norm ---
+
+Dims all_but(Value v, int64_t dim) {
+  Dims dims = all_dims(v);
+  dims.erase(dims.begin() + wrap_dim(dim, rank_of(v)));
+  return dims;
+}
+Value norm_over(Value v, const Dims& dims) {
+  return call("aten::linalg_vector_norm", {v, 2, dims.empty() ? Arg() : int_arg(dims), true, Arg()});
+}
+
+std::array<Value, 2> weight_norm(Value v, Value g, int64_t dim) {
+  BRASA_CHECK(rank_of(v) > 0 && rank_of(g) == rank_of(v), "_weight_norm_interface: expected v and g of as many dimensions, got ",
+              type_of(v), " and ", type_of(g));
+  Dims dims = all_but(v, dim);
+  Value wide = to_opmath(v), norm = dims.empty() ? abs(wide) : norm_over(wide, dims);
+  return {convert(wide * (to_opmath(g) / norm), dtype_of(v)), norm};
+}
+
+std::array<Value, 2> weight_norm_backward(Value ct, Value v, Value g, Value norm, int64_t dim) {
+  check_same_shape("_weight_norm_interface_backward", ct, v);
+  Dims dims = all_but(v, dim);
+  Value wide = to_opmath(v), product = sum(to_opmath(ct) * wide, dims, true), n = to_opmath(norm);
+  Value dv = to_opmath(g) / n * (to_opmath(ct) - wide * (product / (n * n)));
+  return {convert(dv, dtype_of(v)), convert(product / n, dtype_of(g))};
+}
+
+// --- bounded norms ---
+
+// The factor that brings a norm above `most` down to it; PyTorch's small number keeps it below.
+Value bounding(Value norm, const Number& most) {
+  constexpr double kEpsilon = 1e-7;
+  Value limit = constant_like(norm, most);
+  return where(gt(norm, limit), limit / (norm + kEpsilon), constant_like(norm, 1));
+}
+
+Value renorm(Value x, Number p, int64_t dim, Number most) {
+  BRASA_CHECK(is_floating(dtype_of(x)), "renorm: expected a floating tensor, got ", type_of(x));
+  BRASA_CHECK(rank_of(x) > 1, "renorm: input needs at least 2 dimensions, got ", rank_of(x), " dimensions");
+  BRASA_CHECK(!p.is_known() || p.as_double() > 0, "renorm: non-positive-norm not supported, got p = ", p.as_double());
+  BRASA_CHECK(!most.is_known() || most.as_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ", most.as_double());
+  Value norm = call("aten::linalg_vector_norm", {x, p.arg(), int_arg(all_but(x, dim)), true, Arg()});
+  return x * bounding(norm, most);
+}
+
+Value embedding_renorm(Value weight, Value indices, double most, double p) {
+  check_rank("embedding_renorm", "weight", weight, 2);
+  Value rows = flattened(checked_forward_index(indices, size_of(weight, 0), "embedding_renorm"));
+  Value norm = call("aten::linalg_vector_norm", {weight, p, int_arg({1}), true, Arg()});
+  Value named = prim::scatter(full(false, {size_of(weight, 0)}, DType::Bool), {rows}, full(true, shape_of(rows), DType::Bool), {0}, "");
+  return where(unsqueeze(named, 1), weight * bounding(norm, most), weight);
+}
+
+// --- several tensors as one ---
+
+Value chunk_cat(std::vector<Value> tensors, int64_t dim, int64_t chunks) {
+  BRASA_CHECK(!tensors.empty(), "_chunk_cat: expects a non-empty input tensor list");
+  BRASA_CHECK(chunks >= 1, "_chunk_cat: expects positive num_chunks, got ", chunks);
+  dim = wrap_dim(dim, rank_of(tensors[0]));
+  std::vector<Value> parts;
+  for (Value x : tensors) {
+    BRASA_CHECK(type_of(x).numel().maybe_constant().value_or(1) > 0, "_chunk_cat: expects non-empty tensors, got ", type_of(x));
+    BRASA_CHECK(dtype_of(x) == dtype_of(tensors[0]), "_chunk_cat: expects all input tensors with the same dtype, got ",
+                name(dtype_of(tensors[0])), " and ", name(dtype_of(x)));
+    BRASA_CHECK(rank_of(x) > dim, "_chunk_cat: expects dim < ndim for all input tensors, got dim ", dim, " for ", type_of(x));
+    for (int64_t d = 0; d < dim; ++d)
+      BRASA_CHECK(same_size(size_of(x, d), size_of(tensors[0], d)), "_chunk_cat: expects same sizes of 0,...,dim-1 "
+                  "dimensions for all tensors, got ", type_of(tensors[0]), " and ", type_of(x));
+    Expr size = ir::ceildiv(size_of(x, dim), Expr(chunks)), rest = size;
+    Value padded = pad_dim(x, dim, 0, size * Expr(chunks) - size_of(x, dim));
+    Shape shape(shape_of(x).begin(), shape_of(x).begin() + dim);
+    for (int64_t d = dim + 1; d < rank_of(x); ++d) rest = rest * size_of(x, d);
+    shape.push_back(Expr(chunks));
+    shape.push_back(rest);
+    parts.push_back(prim::reshape(padded, shape));
+  }
+  return prim::concat(parts, dim + 1);
+}
+
+Value flatten_dense_tensors(std::vector<Value> tensors) {
+  BRASA_CHECK(!tensors.empty(), "flatten_dense_tensors: expected a non-empty list of tensors");
+  std::vector<Value> parts;
+  for (Value x : tensors) {
+    BRASA_CHECK(dtype_of(x) == dtype_of(tensors[0]), "flatten_dense_tensors: expected tensors of one dtype, got ",
+                type_of(tensors[0]), " and ", type_of(x));
+    parts.push_back(flattened(x));
+  }
+  return prim::concat(parts, 0);
+}
+
+std::vector<Value> unflatten_dense_tensors(Value flat, std::vector<Value> tensors) {
+  check_rank("unflatten_dense_tensors", "flat", flat, 1);
+  std::vector<Value> out;
+  Expr at(0);
+  for (Value x : tensors) {
+    Expr n = type_of(x).numel();
+    BRASA_CHECK(!is_less(size_of(flat, 0), at + n), "unflatten_dense_tensors: ", type_of(flat),
+                " holds fewer elements than the tensors");
+    out.push_back(prim::reshape(narrow(flat, 0, at, n), shape_of(x)));
+    at = at + n;
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_fused(Table& t) {
+  t.op("aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
+      .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016), and that norm.")
+      .composed(weight_norm)
+      .samples({{floats(3, 4).in(0.5, 2), floats(3, 1)}});
+  for (const char* name : {"_weight_norm_interface_backward", "_weight_norm_differentiable_backward"})
+    t.op(str("aten::", name, "(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)"))
+        .doc("The derivatives of g · v/‖v‖ by v and g.")
+        .composed(weight_norm_backward)
+        .samples({{floats(3, 4), floats(3, 4), floats(3, 1), floats(3, 1).in(1, 2), 0}});
+  t.op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
+      .doc("Slices along dim whose p-norm is above maxnorm, scaled down to it.")
+      .composed_in_opmath(renorm)
+      .samples({{floats(3, 4).in(0.5, 2), 2, 0, 1.5}});
+  t.op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
+      .doc("The rows that indices name, scaled down to max_norm where their norm is above it.")
+      .no_gradient()
+      .composed_in_opmath(embedding_renorm)
+      .samples({{floats(3, 4), ints(2), 1.0, 2.0}});
+  t.op("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .doc("max(0, self + alpha other).")
+      .composed_in_opmath([](Value a, Value b, Number alpha) { return call("aten::relu", {call("aten::add.Tensor", {a, b, alpha.arg()})}); })
+      .samples({{floats(3, 4), floats(4), 2}});
+  t.op("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .doc("max(0, self + alpha other).")
+      .composed_in_opmath([](Value a, Number b, Number alpha) { return call("aten::relu", {a + b * alpha}); })
+      .samples({{floats(3, 4), 0.5, 2}});
+  t.op("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor")
+      .doc("Each tensor cut into num_chunks along dim, the last filled with zeros, its further dimensions made one; all beside one another.")
+      .composed(chunk_cat)
+      .samples({{std::vector{floats(3, 4), floats(3, 2)}, 0, 2}, {std::vector{floats(2, 3)}, 1, 2}});
+  t.op("aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor")
+      .doc("The elements of all tensors, one behind the other.")
+      .composed(flatten_dense_tensors)
+      .samples({{std::vector{floats(3, 4), floats(2)}}});
+  t.op("aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
+      .doc("The elements of a flat tensor in the shapes of the tensors.")
+      .composed(unflatten_dense_tensors)
+      .samples({{floats(14), std::vector{floats(3, 4), floats(2)}}});
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,299 @@
+#include "ops/linear_algebra.h"
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// Linear systems, inverses, determinants.
+namespace brasa::ops {
+namespace {
+
+void check_no_failure(Value info, const std::string& message) {
+  Builder::current().graph().add_check(reduce(eq(info, 0), all_dims(info), false, "and"), message);
+}
+
+// x with A x = b, or Aᵀ x = b, or the same from the right, for A = P L U.
+Value lu_solve(Value lu, Value pivots, Value b, bool left, bool transposed) {
+  if (!left) return mt(lu_solve(lu, pivots, mt(b), true, !transposed));
+  Value p = permutation_matrix(prim::lu_permutation(pivots, rows_of(lu)), dtype_of(lu));
+  if (transposed)
+    return mm(p, solve_triangle(lu, solve_triangle(lu, b, {.upper = true, .transposed = true}),
+                                {.transposed = true, .unit = true}));
+  return solve_triangle(lu, solve_triangle(lu, mm(mt(p), b), {.unit = true}), {.upper = true});
+}
+
+void check_square(const char* op, Value a) {
+  BRASA_CHECK(rank_of(a) >= 2, op, ": The input tensor A must have at least 2 dimensions, got ", type_of(a));
+  BRASA_CHECK(same_size(rows_of(a), columns_of(a)), op, ": A must be batches of square matrices, but they are ",
+              rows_of(a), " by ", columns_of(a), " matrices");
+}
+
+// A vector for each matrix, as numpy's solve had it.
+bool is_vector(Value a, Value b) {
+  if (rank_of(b) == 1) return true;
+  if (rank_of(b) != rank_of(a) - 1) return false;
+  for (int64_t d = 0; d < rank_of(b); ++d)
+    if (!same_size(size_of(a, d), size_of(b, d))) return false;
+  return true;
+}
+
+// {result, LU, pivots, info}
+std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool check) {
+  check_square(op, a);
+  bool vector = is_vector(a, b);
+  BRASA_CHECK(left || !vector, op, ": Vector broadcasting of the left hand side is not supported for left=False, got ",
+              type_of(b));
+  Value right = vector ? unsqueeze(b, rank_of(b)) : b;
+  BRASA_CHECK(rank_of(right) >= 2 && dtype_of(a) == dtype_of(b) &&
+                  same_size(left ? rows_of(right) : columns_of(right), rows_of(a)),
+              op, ": Incompatible shapes or dtypes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
+              type_of(a), " and ", type_of(b), ")");
+  auto [lu, pivots, info] = prim::lu(a);
+  if (check) check_no_failure(info, str(op, ": The solver failed because the input matrix is singular."));
+  Value x = lu_solve(lu, pivots, right, left, false);
+  return {vector ? squeeze(x, rank_of(x) - 1) : x, lu, pivots, info};
+}
+
+std::array<Value, 2> inverse(Value a, bool check) {
+  check_square("linalg.inv", a);
+  auto [lu, pivots, info] = prim::lu(a);
+  if (check)
+    check_no_failure(info, "linalg.inv: The inversion could not be completed because the input matrix is singular.");
+  return {lu_solve(lu, pivots, identity_like(a), true, false), info};
+}
+
+// -1 for an odd number of exchanges.
+Value parity(Value pivots, DType dtype) {
+  int64_t last = rank_of(pivots) - 1;
+  Value here = prim::iota(shape_of(pivots), last, DType::Int64) + 1;
+  return reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, dtype), scalar(-1, dtype)), {last}, false, "mul");
+}
+
+Value product(Value x) { return reduce(x, {rank_of(x) - 1}, false, "mul"); }
+
+// {determinant, LU, pivots} with the factors of Aᵀ, as in PyTorch.
+std::array<Value, 3> det(Value a) {
+  check_square("linalg.det", a);
+  auto [lu, pivots, info] = prim::lu(mt(a));
+  return {product(diagonal_of(lu)) * parity(pivots, dtype_of(a)), lu, pivots};
+}
+
+// The matrix of cofactors, d det / d A, which singular matrices have too: det(U) det(V) U diag(∏ of the other s) Vᵀ.
+std::vector<Value> det_derivative(const Saved& s) {
+  auto [u, values, vh] = prim::svd(s.in(0), false);
+  int64_t last = rank_of(values);
+  Value square = repeat_along(values, last - 1, size_of(values, last - 1));
+  Value others = where(eq(identity_like(square), 1), constant_like(square, 1), square);
+  Value scale = product(others) * unsqueeze(det(u)[0] * det(vh)[0] * s.ct(), last - 1);
+  return {mm(u * unsqueeze(scale, last - 1), vh)};
+}
+
+std::array<Value, 4> slogdet(Value a) {
+  check_square("linalg.slogdet", a);
+  auto [lu, pivots, info] = prim::lu(mt(a));
+  Value d = diagonal_of(lu);
+  Value sign = product(prim::unary("sign", d)) * parity(pivots, dtype_of(a));
+  return {sign, sum(log(abs(d)), {rank_of(d) - 1}), lu, pivots};
+}
+
+Value solve_triangular(Value a, Value b, bool upper, bool left, bool unit) {
+  check_square("linalg.solve_triangular", a);
+  BRASA_CHECK(rank_of(b) >= 2 && same_size(left ? rows_of(b) : columns_of(b), rows_of(a)),
+              "linalg.solve_triangular: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
+              ", got ", type_of(a), " and ", type_of(b));
+  Triangle how{.upper = upper, .unit = unit};
+  return left ? solve_triangle(a, b, how) : solve_triangle_right(a, b, how);
+}
+
+std::array<Value, 3> ldl_factor(const char* op, Value a, bool check) {
+  check_square(op, a);
+  auto [ld, pivots, info] = prim::ldl(a);
+  if (check) check_no_failure(info, str(op, ": The diagonal has a block that is zero, and ldl_solve would divide by it."));
+  return {tril(ld), pivots, info};
+}
+Value ldl_solve(Value ld, Value pivots, Value b, bool) {
+  constexpr const char* op = "linalg.ldl_solve";
+  check_square(op, ld);
+  BRASA_CHECK(rank_of(pivots) == rank_of(ld) - 1 && dtype_of(pivots) == DType::Int32 && rank_of(b) >= 2 &&
+                  dtype_of(b) == dtype_of(ld) && same_size(rows_of(b), rows_of(ld)),
+              op, ": Incompatible shapes or dtypes of LD, pivots and B, got ", type_of(ld), ", ", type_of(pivots), " and ",
+              type_of(b));
+  auto batch_of = [](Value v, int64_t last) { return Shape(shape_of(v).begin(), shape_of(v).end() - last); };
+  Shape batch = broadcast_shapes(batch_of(ld, 2), batch_of(b, 2));
+  auto repeated = [&](Value v, std::initializer_list<Expr> last) {
+    Shape s = batch;
+    s.insert(s.end(), last);
+    return broadcast_to(v, s);
+  };
+  Expr n = rows_of(ld);
+  return prim::ldl_solve(repeated(ld, {n, n}), repeated(pivots, {n}), repeated(b, {n, columns_of(b)}));
+}
+
+Expr product_of(const Shape& s, size_t from, size_t to) {
+  Expr p(1);
+  for (size_t i = from; i < to; ++i) p = p * s[i];
+  return p;
+}
+
+Value tensorinv(Value x, int64_t ind) {
+  BRASA_CHECK(ind > 0, "Expected a strictly positive integer for 'ind', got ", ind);
+  Shape s = shape_of(x);
+  auto k = std::min<size_t>(ind, s.size());
+  Expr front = product_of(s, 0, k), back = product_of(s, k, s.size());
+  BRASA_CHECK(same_size(front, back), "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+              "prod(self.shape[:ind]), but got ", back, " != ", front);
+  Shape out(s.begin() + static_cast<int64_t>(k), s.end());
+  out.insert(out.end(), s.begin(), s.begin() + static_cast<int64_t>(k));
+  return prim::reshape(inverse(prim::reshape(x, {front, back}), true)[0], out);
+}
+
+Value tensorsolve(Value a, Value b, std::optional<Dims> dims) {
+  if (dims) {
+    Dims from = wrap_dims(*dims, rank_of(a));
+    a = move_dims(a, from, counted(rank_of(a) - static_cast<int64_t>(from.size()), static_cast<int64_t>(from.size())));
+  }
+  Shape s = shape_of(a);
+  auto k = static_cast<size_t>(rank_of(b));
+  BRASA_CHECK(k <= s.size(), "linalg.tensorsolve: self must have at least as many dimensions as other, got ", type_of(a),
+              " and ", type_of(b));
+  Shape out(s.begin() + static_cast<int64_t>(k), s.end());
+  Expr rows = product_of(shape_of(b), 0, k), cols = product_of(s, k, s.size());
+  BRASA_CHECK(same_size(rows, cols), "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+              "prod(self.shape[:other.ndim]), but got ", cols, " != ", rows);
+  Value x = solve("linalg.solve", prim::reshape(a, {rows, cols}), prim::reshape(b, {rows}), true, true)[0];
+  return prim::reshape(x, out);
+}
+
+Value power(Value a, int64_t n) {
+  check_square("linalg.matrix_power", a);
+  if (n == 0) return broadcast_to(identity_like(a), shape_of(a));
+  if (n < 0) {
+    a = inverse(a, true)[0];
+    n = -n;
+  }
+  Value out;
+  for (;;) {
+    if (n & 1) out = out ? mm(out, a) : a;
+    if (!(n >>= 1)) return out;
+    a = mm(a, a);
+  }
+}
+
+}  // namespace
+
+void add_linalg_solve(Table& t) {
+  // Samples of three rows and columns are nearly singular: their numbers are spread evenly.
+  const std::vector<Sample> squares = {{floats(2, 2)}, {floats(3, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
+  const std::vector<Sample> systems = {{floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
+  t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
+      .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
+      .composed(inverse)
+      .samples(squares);
+  t.op("aten::linalg_inv(Tensor A) -> Tensor")
+      .doc("A⁻¹.")
+      .composed([](Value a) { return inverse(a, true)[0]; })
+      .samples(squares);
+  t.alias("aten::inverse", "aten::linalg_inv");
+  t.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
+      .doc("As linalg_solve, with the factors of A.")
+      .composed([](Value a, Value b, bool left, bool check) { return solve("linalg.solve", a, b, left, check); })
+      .samples(systems);
+  t.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
+      .doc("As linalg_solve; info is the index of the first pivot that is zero, or 0.")
+      .composed([](Value a, Value b, bool left, bool check) {
+        std::array<Value, 4> r = solve("linalg.solve_ex", a, b, left, check);
+        return std::array{r[0], r[3]};
+      })
+      .samples(systems);
+  t.op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
+      .doc("X with A X = B, or X A = B without left; B may be one vector for each matrix.")
+      .composed([](Value a, Value b, bool left) { return solve("linalg.solve", a, b, left, true)[0]; })
+      .samples(systems);
+  t.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
+      .doc("As linalg_solve, for the factors of A (with adjoint: of Aᵀ).")
+      .composed(lu_solve)
+      .samples({{floats(3, 3), tensor(DType::Int32, {3}).in(3, 4), floats(3, 2)},
+                {floats(3, 3), tensor(DType::Int32, {3}).in(3, 4), floats(2, 3), false, true}});
+  t.op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
+      .doc("A⁻¹ self, for the factors of A.")
+      .composed([](Value b, Value lu, Value pivots) { return lu_solve(lu, pivots, b, true, false); })
+      .samples({{floats(3, 2), floats(3, 3), tensor(DType::Int32, {3}).in(3, 4)}});
+  t.op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
+      .doc("X with T X = B, or X T = B without left, where T is a triangle of self.")
+      .composed(solve_triangular)
+      .samples({{floats(3, 3).in(1, 2), floats(3, 2), true}, {floats(3, 3).in(1, 2), floats(2, 4, 3), false, false, true}});
+  t.op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)")
+      .doc("T⁻¹ self or T⁻ᵀ self, where T is a triangle of A; and A.")
+      .composed([](Value b, Value a, bool upper, bool transposed, bool unit) {
+        Value x = solve_triangle(a, b, {upper, transposed, unit});
+        Shape s(shape_of(x).begin(), shape_of(x).end() - 1);
+        s.push_back(rows_of(a));
+        return std::array{x, broadcast_to(a, s)};
+      })
+      .samples({{floats(3, 2), floats(3, 3).in(1, 2)}, {floats(2, 3, 2), floats(3, 3).in(1, 2), false, true, true}});
+
+  t.op("aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)")
+      .doc("A = L D Lᵀ of a symmetric matrix of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
+           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
+      .composed([](Value a, bool, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, check); })
+      .no_gradient()
+      .samples(squares);
+  t.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
+      .doc("As linalg_ldl_factor_ex; a block that is zero is an error.")
+      .composed([](Value a, bool) {
+        auto [ld, pivots, info] = ldl_factor("linalg.ldl_factor", a, true);
+        return std::array{ld, pivots};
+      })
+      .no_gradient()
+      .samples(squares);
+  t.op("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor")
+      .doc("X with A X = B, for the factors of A.")
+      .composed(ldl_solve)
+      .no_gradient()
+      .samples({{floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(2, 3), floats(2, 3)},
+                {floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(-2, -1), floats(3, 2, 1)}});
+
+  t.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
+      .doc("The determinant, and the factors of Aᵀ.")
+      .composed(det)
+      .samples(squares);
+  t.op("aten::linalg_det(Tensor A) -> Tensor")
+      .doc("The determinant.")
+      .composed([](Value a) { return det(a)[0]; })
+      .vjp(own_derivative(det_derivative))
+      .samples({{floats(3, 3)}, {floats(2, 2, 2)}, {floats(1, 1)}});
+  t.alias("aten::det", "aten::linalg_det");
+  t.op("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
+      .doc("The determinant's sign and logarithm, and the factors of Aᵀ.")
+      .composed(slogdet)
+      .samples(squares);
+  t.op("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")
+      .doc("The sign of the determinant and the logarithm of its absolute value.")
+      .composed([](Value a) {
+        std::array<Value, 4> r = slogdet(a);
+        return std::array{r[0], r[1]};
+      })
+      .samples(squares);
+  t.alias("aten::slogdet", "aten::linalg_slogdet");
+  t.op("aten::logdet(Tensor self) -> Tensor")
+      .doc("The logarithm of the determinant; NaN where it is negative.")
+      .composed([](Value a) {
+        std::array<Value, 4> r = slogdet(a);
+        return where(eq(r[0], -1), constant_like(r[1], std::numeric_limits<double>::quiet_NaN()), r[1]);
+      })
+      .samples({{floats(1, 1).in(1, 2)}, {floats(0, 0)}});
+  t.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
+      .doc("The inverse of self as a matrix from its last dimensions to its first `ind` ones.")
+      .composed(tensorinv)
+      .samples({{floats(2, 1, 2), 1}, {floats(1, 2, 2), 2}});
+  t.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
+      .doc("x with tensordot(self, x, x.ndim) = other; dims go to the end of self's first.")
+      .composed(tensorsolve)
+      .samples({{floats(2, 1, 2), floats(2)}});
+  t.op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor")
+      .doc("Aⁿ; of A⁻¹ for negative n.")
+      .composed(power)
+      .samples({{floats(2, 2), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
+  t.alias("aten::matrix_power", "aten::linalg_matrix_power");
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,388 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/complex.h"
+#include "ops/linear_algebra.h"
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// What follows from eigenvalues and singular values, and functions of matrices.
+namespace brasa::ops {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+std::array<Value, 2> eigh(Value a, const std::string& which) {
+  bool upper = which == "U" || which == "u";
+  BRASA_CHECK(upper || which == "L" || which == "l", "Expected UPLO argument to be 'L' or 'U', but got ", which);
+  return prim::eigh(upper ? mt(a) : a);
+}
+
+std::array<Value, 2> eig(Value a) {
+  auto [re, im, vre, vim] = prim::eig(a);
+  return {complex(re, im), complex(vre, vim)};
+}
+
+std::array<Value, 3> svd(Value a, bool full, bool vectors) {
+  std::array<Value, 3> r = prim::svd(a, full);
+  if (!vectors) r[0] = r[2] = no_result(dtype_of(a));
+  return r;
+}
+Value singular_values(Value a) { return prim::svd(a, false)[1]; }
+Value greatest(Value s, bool keep = false) { return amax(s, {rank_of(s) - 1}, keep); }
+Value smallest(Value s) { return reduce(s, {rank_of(s) - 1}, false, "min"); }
+bool is_empty(Value a) {
+  for (Expr e : shape_of(a))
+    if (same_size(e, Expr(0))) return true;
+  return false;
+}
+
+double epsilon(DType t) { return t == DType::Float64 ? 0x1p-52 : 0x1p-23; }
+
+// max(atol, rtol * the greatest singular value), as a column of one element a matrix. rtol is by default eps * max(m, n), or 0 if
+// there is an atol that is not 0.
+Value cutoff(Value a, Value s, Value atol, Value rtol) {
+  Value most = greatest(s, true);
+  auto column = [&](Value v) {
+    v = convert(v, dtype_of(s));
+    return rank_of(v) == 0 ? v : unsqueeze(v, rank_of(v));
+  };
+  Value fallback = epsilon(dtype_of(s)) * size_tensor(ir::max(rows_of(a), columns_of(a)), {}, dtype_of(s));
+  Value relative = rtol ? column(rtol) : fallback;
+  if (!atol) return relative * most;
+  Value absolute = column(atol);
+  if (!rtol) relative = where(gt(absolute, 0), zeros_like(absolute), broadcast_to(relative, shape_of(absolute)));
+  return maximum(absolute, relative * most);
+}
+Value tensor_of(std::optional<double> v) { return v ? scalar(*v, DType::Float64) : Value{}; }
+
+Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
+  if (is_empty(a)) return mt(a);
+  auto inverted = [](Value s, Value size, Value tolerance) {
+    Value kept = gt(size, tolerance);
+    return where(kept, 1 / where(kept, s, constant_like(s, 1)), zeros_like(s));
+  };
+  if (hermitian) {
+    auto [w, v] = prim::eigh(a);
+    Value d = inverted(w, abs(w), cutoff(a, abs(w), atol, rtol));
+    return mm(v * unsqueeze(d, rank_of(d) - 1), mt(v));
+  }
+  auto [u, s, vh] = prim::svd(a, false);
+  Value d = inverted(s, s, cutoff(a, s, atol, rtol));
+  return mm(mt(vh) * unsqueeze(d, rank_of(d) - 1), mt(u));
+}
+
+// Golub & Pereyra 1973: of a matrix of constant rank.
+std::vector<Value> pinv_derivative(const Saved& s) {
+  Value a = s.in(0), p = s.out(), g = mt(s.ct()), pt = mt(p);
+  if (!is_less(columns_of(a), rows_of(a))) {
+    Value k = mm(g, p), kp = mm(k, pt);
+    return {kp - mt(mm(p, k)) - mm(mm(a, p), kp) + mm(mm(pt, p), g - mm(k, a))};
+  }
+  Value k = mm(p, g), pk = mm(pt, k);
+  return {mm(mm(g - mm(a, k), p), pt) + pk - mt(mm(k, p)) - mm(mm(pk, p), a)};
+}
+
+Value rank(Value a, Value atol, Value rtol, bool hermitian) {
+  Value s = hermitian ? abs(prim::eigh(a)[0]) : singular_values(a);
+  int64_t last = rank_of(s) - 1;
+  if (is_empty(a)) return sum(convert(s, DType::Int64), {last});
+  return sum(convert(gt(s, cutoff(a, s, atol, rtol)), DType::Int64), {last});
+}
+
+// ---- norms
+
+using OptionalDims = std::optional<Dims>;
+
+Value vector_norm(Value x, Arg ord, const OptionalDims& dim, bool keep, Arg dtype) {
+  return call("aten::linalg_vector_norm", {x, std::move(ord), dim ? int_arg(*dim) : Arg(), keep, std::move(dtype)});
+}
+Dims matrix_dims(const Dims& dim, Value x) {
+  BRASA_CHECK(dim.size() == 2, "linalg.matrix_norm: dim must be a 2-tuple, got ", dim.size(), " dimensions");
+  BRASA_CHECK(rank_of(x) >= 2, "linalg.matrix_norm: The input tensor must have at least 2 dimensions, got ", type_of(x));
+  Dims d = wrap_dims(dim, rank_of(x));
+  BRASA_CHECK(d[0] != d[1], "linalg.matrix_norm: dims must be different, got ", dim[0], " and ", dim[1]);
+  return d;
+}
+// f of the singular values of the matrices in two dimensions.
+template <class F>
+Value of_singular_values(Value x, const Dims& d, bool keep, F f) {
+  Value r = f(singular_values(move_dims(x, d, {rank_of(x) - 2, rank_of(x) - 1})));
+  return keep ? keep_dims(r, shape_of(x), d) : r;
+}
+
+Value matrix_norm(Value v, double ord, const Dims& dim, bool keep, std::optional<DType> dtype) {
+  Dims d = matrix_dims(dim, v);
+  Value x = dtype ? convert(v, *dtype) : v;
+  double size = std::fabs(ord);
+  BRASA_CHECK(size == 1 || size == 2 || size == kInf, "linalg.matrix_norm: Order ", ord, " not supported.");
+  const char* how = ord > 0 ? "max" : "min";
+  if (size == 2)
+    return of_singular_values(x, d, keep, [&](Value s) { return reduce(s, {rank_of(s) - 1}, false, how); });
+  int64_t summed = size == 1 ? d[0] : d[1], other = size == 1 ? d[1] : d[0];
+  Value sums = vector_norm(x, 1, Dims{summed}, true, {});
+  Value r = reduce(sums, {other}, true, how);
+  Dims sorted = {std::max(d[0], d[1]), std::min(d[0], d[1])};
+  return keep ? r : squeeze(squeeze(r, sorted[0]), sorted[1]);
+}
+Value matrix_norm_named(Value v, const std::string& ord, const Dims& dim, bool keep, std::optional<DType> dtype) {
+  BRASA_CHECK(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
+  Dims d = matrix_dims(dim, v);
+  Value x = dtype ? convert(v, *dtype) : v;
+  if (ord == "fro") return vector_norm(x, 2, d, keep, {});
+  return of_singular_values(x, d, keep, [](Value s) { return sum(s, {rank_of(s) - 1}); });
+}
+const Dims kLastTwo = {-2, -1};
+
+Value norm(Value x, std::optional<Number> ord, const OptionalDims& dim, bool keep, std::optional<DType> dtype) {
+  Arg type = dtype ? Arg(*dtype) : Arg();
+  if (dim) BRASA_CHECK(dim->size() == 1 || dim->size() == 2 || !ord, "linalg.norm: If dim is specified, it must be of "
+                       "length 1 or 2. Got ", dim->size(), " dimensions");
+  if (!ord) {
+    Value r = vector_norm(dim ? x : flattened(x), 2, dim, dim ? keep : false, type);
+    if (dim || !keep) return r;
+    return prim::reshape(r, Shape(rank_of(x), Expr(1)));
+  }
+  BRASA_CHECK(dim || rank_of(x) == 1 || rank_of(x) == 2, "linalg.norm: If dim is not specified but ord is, the input must be "
+              "1D or 2D. Got ", type_of(x));
+  if (dim ? dim->size() == 2 : rank_of(x) == 2)
+    return matrix_norm(x, ord->as_double(), dim.value_or(kLastTwo), keep, dtype);
+  return vector_norm(x, ord->arg(), dim ? dim : OptionalDims(Dims{0}), keep, type);
+}
+
+Value cond(Value a, std::optional<Number> p) {
+  double ord = p ? p->as_double() : 2;
+  if (std::fabs(ord) == 2) {
+    Value s = singular_values(a);
+    if (is_empty(s)) return sum(s, {rank_of(s) - 1});
+    return ord > 0 ? greatest(s) / smallest(s) : smallest(s) / greatest(s);
+  }
+  if (is_empty(a)) return sum(a, {rank_of(a) - 2, rank_of(a) - 1});
+  Value both = matrix_norm(a, ord, kLastTwo, false, {}) *
+               matrix_norm(call_all("aten::linalg_inv_ex", {a})[0], ord, kLastTwo, false, {});
+  return where(is_nan(both), constant_like(both, kInf), both);
+}
+Value cond_named(Value a, const std::string& p) {
+  if (is_empty(a)) return sum(a, {rank_of(a) - 2, rank_of(a) - 1});
+  return matrix_norm_named(a, p, kLastTwo, false, {}) *
+         matrix_norm_named(call_all("aten::linalg_inv_ex", {a})[0], p, kLastTwo, false, {});
+}
+
+// ---- functions of matrices
+
+// exp(A) = exp(A / 2^k)^(2^k) by Taylor's series, with k from each matrix's norm (Higham, Functions of Matrices, 10.3).
+Value matrix_exp(Value x) {
+  BRASA_CHECK(rank_of(x) >= 2 && same_size(rows_of(x), columns_of(x)),
+              "linalg.matrix_exp: A must be batches of square matrices, got ", type_of(x));
+  if (is_empty(x)) return x;
+  DType type = dtype_of(x);
+  Value a = to_opmath(x);
+  // With 18 terms: 1 / 19! is nothing beside 1 in double precision, nor 3¹⁹ / 19! in single.
+  constexpr int kTerms = 18, kSquarings = 12;
+  double most = dtype_of(a) == DType::Float64 ? 1 : 3;
+  Value size = reduce(sum(abs(a), {rank_of(a) - 1}, true), {rank_of(a) - 2}, true, "max"), halved = a, squarings = zeros_like(size);
+  for (int k = 0; k < kSquarings; ++k) {
+    Value more = gt(size, most);
+    Value factor = where(more, constant_like(size, 0.5), constant_like(size, 1));
+    halved = halved * factor;
+    size = size * factor;
+    squarings = squarings + convert(more, dtype_of(size));
+  }
+  Value one = broadcast_to(identity_like(a), shape_of(a)), e = one;
+  for (int k = kTerms; k > 0; --k) e = one + mm(halved, e) * (1.0 / k);
+  for (int k = 0; k < kSquarings; ++k) {
+    Value go = broadcast_to(gt(squarings, k), shape_of(e));
+    e = where(go, mm(e, e), e);
+  }
+  return convert(e, type);
+}
+
+Value sqrth(Value a) {
+  auto [w, v] = prim::eigh(a);
+  return mm(v * unsqueeze(sqrt(w), rank_of(w) - 1), mt(v));
+}
+
+// S X + X S = dS in the basis of eigenvectors; symmetric, as is what it is the derivative by.
+std::vector<Value> sqrth_derivative(const Saved& s) {
+  auto [w, v] = prim::eigh(s.out());
+  Value gap = unsqueeze(w, rank_of(w) - 1) + unsqueeze(w, rank_of(w));
+  return {symmetrised(mm(mm(v, mm(mm(mt(v), s.ct()), v) / gap), mt(v)))};
+}
+
+std::array<Value, 2> polar(Value a) {
+  auto [u, s, vh] = prim::svd(a, false);
+  return {mm(u, vh), mm(mt(vh) * unsqueeze(s, rank_of(s) - 1), vh)};
+}
+
+// {solution, residuals, rank, singular values}
+std::array<Value, 4> lstsq(Value a, Value b, std::optional<double> rcond, std::optional<std::string> driver) {
+  std::string how = driver.value_or("gelsy");
+  BRASA_CHECK(how == "gels" || how == "gelsy" || how == "gelsd" || how == "gelss",
+              "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got ", how);
+  BRASA_CHECK(rank_of(a) >= 2 && rank_of(b) >= 1, "torch.linalg.lstsq: input must have at least 2 dimensions, got ", type_of(a));
+  bool vector = rank_of(b) == rank_of(a) - 1;
+  Value right = vector ? unsqueeze(b, rank_of(b)) : b;
+  BRASA_CHECK(same_size(rows_of(a), rows_of(right)), "torch.linalg.lstsq: input.size(-2) should match other.size(-2), got ",
+              type_of(a), " and ", type_of(b));
+  Arg rtol = rcond ? Arg(*rcond) : Arg();
+  Value x = mm(call("aten::linalg_pinv.atol_rtol_float", {a, Arg(), rtol}), right), none = no_result(dtype_of(a));
+  Value residuals = none;
+  if (is_less(columns_of(a), rows_of(a))) {
+    Value off = mm(a, x) - right;
+    residuals = sum(off * off, {rank_of(off) - 2});
+  }
+  bool values = how == "gelsd" || how == "gelss";
+  return {vector ? squeeze(x, rank_of(x) - 1) : x, residuals,
+          how == "gels" ? no_result(DType::Int64) : rank(a, {}, tensor_of(rcond), false), values ? singular_values(a) : none};
+}
+
+}  // namespace
+
+void add_linalg_spectral(Table& t) {
+  const std::vector<Sample> matrices = {{floats(3, 2)}, {floats(2, 2, 3)}};
+  TensorSample one = floats(2, 1, 1).in(0.5, 2), none = floats(0, 0);
+  t.op("aten::_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
+      .doc("Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix of which one triangle is read.")
+      .composed([](Value a, std::string which, bool vectors) {
+        std::array<Value, 2> r = eigh(a, which);
+        if (!vectors) r[1] = no_result(dtype_of(a));
+        return r;
+      })
+      .samples({{one}, {one, "U", false}, {none}});
+  t.op("aten::linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
+      .doc("Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix of which one triangle is read.")
+      .composed([](Value a, std::string which) { return eigh(a, which); })
+      .samples({{one}, {one, "U"}});
+  t.op("aten::linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor")
+      .doc("Eigenvalues, ascending, of a symmetric matrix of which one triangle is read.")
+      .composed([](Value a, std::string which) { return eigh(a, which)[0]; })
+      .samples({{one}, {one, "U"}, {none}});
+  t.op("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")
+      .doc("Complex eigenvalues, and eigenvectors of norm 1 as columns.")
+      .composed(eig)
+      .samples({{floats(1, 1)}});
+  t.op("aten::linalg_eigvals(Tensor self) -> Tensor")
+      .doc("Complex eigenvalues.")
+      .composed([](Value a) { return eig(a)[0]; })
+      .samples({{floats(1, 1)}});
+
+  t.op("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
+      .doc("A = U diag(S) Vᵀ, S descending.")
+      .composed([](Value a, bool full, bool vectors, std::optional<std::string>) { return svd(a, full, vectors); })
+      .samples({{floats(3, 2)}, {floats(2, 2, 3), false, false}});
+  t.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
+      .doc("A = U diag(S) Vᵀ, S descending; U and V are square with full_matrices.")
+      .composed([](Value a, bool full, std::optional<std::string>) { return svd(a, full, true); })
+      .samples({{floats(3, 2), false}, {floats(2, 2, 2)}});
+  t.op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
+      .doc("Singular values, descending.")
+      .composed([](Value a, std::optional<std::string>) { return singular_values(a); })
+      .samples(matrices);
+  t.op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
+      .doc("As linalg_svd, with V in place of Vᵀ; zeros for the vectors without compute_uv.")
+      .composed([](Value a, bool some, bool vectors) {
+        std::array<Value, 3> r = svd(a, !some || !vectors, true);
+        r[2] = mt(r[2]);
+        if (!vectors) r[0] = zeros_like(r[0]), r[2] = zeros_like(r[2]);
+        return r;
+      })
+      .samples({{floats(3, 2)}, {floats(2, 2, 3), true, false}});
+
+  t.op("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor")
+      .doc("The pseudo-inverse: singular values up to max(atol, rtol * the greatest) count as 0.")
+      .composed([](Value a, Value atol, Value rtol, bool hermitian) { return pinv(a, atol, rtol, hermitian); })
+      .vjp(own_derivative(pinv_derivative))
+      .samples(matrices);
+  t.op("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
+      .doc("The pseudo-inverse: singular values up to max(atol, rtol * the greatest) count as 0.")
+      .composed([](Value a, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+        return pinv(a, tensor_of(atol), tensor_of(rtol), hermitian);
+      })
+      .vjp(own_derivative(pinv_derivative))
+      .samples(matrices);
+  t.op("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor")
+      .doc("The pseudo-inverse: singular values up to rcond * the greatest count as 0.")
+      .composed([](Value a, double rcond, bool hermitian) { return pinv(a, {}, tensor_of(rcond), hermitian); })
+      .vjp(own_derivative(pinv_derivative))
+      .samples({{floats(3, 2), 1e-6}});
+  t.op("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor")
+      .doc("The pseudo-inverse: singular values up to rcond * the greatest count as 0.")
+      .composed([](Value a, Value rcond, bool hermitian) { return pinv(a, {}, rcond, hermitian); })
+      .vjp(own_derivative(pinv_derivative))
+      .samples({{floats(3, 2), floats().in(1e-7, 1e-6)}});
+  t.op("aten::pinverse(Tensor self, float rcond=1e-15) -> Tensor")
+      .doc("As linalg_pinv.")
+      .composed([](Value a, double rcond) { return pinv(a, {}, tensor_of(rcond), false); })
+      .vjp(own_derivative(pinv_derivative))
+      .samples(matrices);
+
+  t.op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor")
+      .doc("The number of singular values beyond max(atol, rtol * the greatest).")
+      .composed(rank)
+      .no_gradient()
+      .samples(matrices);
+  t.op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
+      .doc("The number of singular values beyond max(atol, rtol * the greatest).")
+      .composed([](Value a, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+        return rank(a, tensor_of(atol), tensor_of(rtol), hermitian);
+      })
+      .no_gradient()
+      .samples(matrices);
+  t.op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
+      .doc("The number of singular values beyond tol.")
+      .composed([](Value a, double tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
+      .no_gradient()
+      .samples({{floats(3, 2), 0.1}});
+
+  t.op("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .doc("The norm of a matrix as a map of vectors with the 1-, 2- or inf-norm; negative ord: the least singular value or sum.")
+      .composed([](Value x, Number ord, Dims dim, bool keep, std::optional<DType> dtype) {
+        return matrix_norm(x, ord.as_double(), dim, keep, dtype);
+      })
+      .samples({{floats(3, 4), 2}, {floats(2, 3, 4), 1, list({0, 1}), true}, {floats(3, 4), -kInf}});
+  t.op("aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .doc("'fro': the root of the sum of squares; 'nuc': the sum of singular values.")
+      .composed(matrix_norm_named)
+      .samples({{floats(3, 4)}, {floats(2, 3, 4), "nuc", list({1, 2}), true}});
+  t.op("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
+      .composed(norm)
+      .samples({{floats(3, 4)}, {floats(3, 4), 2}, {floats(5), 1}, {floats(3, 4), ir::Arg(), list({1}), true}});
+  t.op("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .doc("As linalg_matrix_norm.")
+      .composed([](Value x, std::string ord, OptionalDims dim, bool keep, std::optional<DType> dtype) {
+        return matrix_norm_named(x, ord, dim.value_or(kLastTwo), keep, dtype);
+      })
+      .samples({{floats(3, 4), "fro"}, {floats(3, 4), "nuc"}});
+  t.op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
+      .doc("The norm of A times that of A⁻¹; by default the greatest singular value by the least.")
+      .composed(cond)
+      .samples({{floats(3, 2)}, {floats(2, 2), 1}});
+  t.op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor")
+      .doc("The norm of A times that of A⁻¹.")
+      .composed(cond_named)
+      .samples({{floats(2, 2), "fro"}});
+
+  t.op("aten::linalg_matrix_exp(Tensor self) -> Tensor")
+      .doc("Σ Aᵏ / k!.")
+      .composed(matrix_exp)
+      .samples({{floats(2, 2)}, {floats(0, 0)}});
+  t.alias("aten::matrix_exp", "aten::linalg_matrix_exp");
+  t.op("aten::linalg_matrix_sqrth(Tensor self) -> Tensor")
+      .doc("The symmetric square root of a symmetric matrix without negative eigenvalues.")
+      .composed(sqrth)
+      .vjp(own_derivative(sqrth_derivative))
+      .samples({{one}});
+  t.op("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)")
+      .doc("A = U H with orthonormal columns (or rows) of U and symmetric H without negative eigenvalues.")
+      .composed(polar)
+      .samples({{floats(3, 2)}});
+  t.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
+      .doc("The shortest X with the least |A X - B|, the squares of that, A's rank, and for the drivers gelsd and gelss its "
+           "singular values.")
+      .composed(lstsq)
+      .samples({{floats(4, 2), floats(4, 3)}, {floats(2, 3), floats(2, 1), ir::Arg(), "gelsd"}});
+}
+
+}  // namespace brasa::ops

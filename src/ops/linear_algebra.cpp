@@ -1,0 +1,59 @@
+#include "ops/linear_algebra.h"
+
+#include "ops/complex.h"
+#include "ops/shapes.h"
+
+namespace brasa::ops {
+
+Value mm(Value a, Value b) { return call("aten::matmul", {a, b}); }
+Value mt(Value x) { return transpose(x, rank_of(x) - 2, rank_of(x) - 1); }
+Expr rows_of(Value x) { return size_of(x, rank_of(x) - 2); }
+Expr columns_of(Value x) { return size_of(x, rank_of(x) - 1); }
+Value row_block(Value x, Expr start, Expr n) { return narrow(x, rank_of(x) - 2, start, n); }
+Value column_block(Value x, Expr start, Expr n) { return narrow(x, rank_of(x) - 1, start, n); }
+Value tril(Value x, int64_t diagonal) { return call("aten::tril", {x, diagonal}); }
+Value triu(Value x, int64_t diagonal) { return call("aten::triu", {x, diagonal}); }
+Value diagonal_of(Value x) { return diagonal(x, 0, rank_of(x) - 2, rank_of(x) - 1); }
+Value diagonal_matrix(Value d) { return diagonal_embedded(d, 0, rank_of(d) - 1, rank_of(d)); }
+Value identity_like(Value x) { return convert(band({rows_of(x), columns_of(x)}, "eq", Expr(0)), dtype_of(x)); }
+Value half_lower(Value x) { return tril(x) * (1 - 0.5 * identity_like(x)); }
+Value symmetrised(Value x) { return 0.5 * (x + mt(x)); }
+
+Value solve_triangle(Value a, Value b, Triangle how) {
+  Shape ba = shape_of(a), bb = shape_of(b);
+  Expr n = ba.back(), k = bb.back();
+  ba.resize(ba.size() - 2);
+  bb.resize(bb.size() - 2);
+  Shape batch = broadcast_shapes(ba, bb), sa = batch, sb = batch;
+  sa.insert(sa.end(), {n, n});
+  sb.insert(sb.end(), {n, k});
+  return prim::triangular_solve(broadcast_to(a, sa), broadcast_to(b, sb), how);
+}
+Value solve_triangle_right(Value a, Value b, Triangle how) {
+  how.transposed = !how.transposed;
+  return mt(solve_triangle(a, mt(b), how));
+}
+
+Value permutation_matrix(Value p, DType dtype) {
+  Shape s = shape_of(p);
+  int64_t r = rank_of(p);
+  s.push_back(s.back());
+  return convert(eq(broadcast_to(unsqueeze(p, r - 1), s), prim::iota(s, r - 1, DType::Int64)), dtype);
+}
+
+Value solve_square(Value a, Value b) {
+  if (is_complex(dtype_of(a)) || is_complex(dtype_of(b))) {
+    // (R + iM)(x + iy) = c + id as a real system of twice the size.
+    auto joined = [](Value x, Value y, int64_t from_end) { return prim::concat({x, y}, rank_of(x) - from_end); };
+    Value re = real(a), im = imag(a), n = b;
+    Value wide = joined(joined(re, -im, 1), joined(im, re, 1), 2);
+    Value both = solve_square(wide, joined(real(n), imag(n), 2));
+    Expr half = rows_of(b);
+    return complex(row_block(both, Expr(0), half), row_block(both, half, half));
+  }
+  auto [lu, pivots, info] = prim::lu(a);
+  Value permuted = mm(mt(permutation_matrix(prim::lu_permutation(pivots, rows_of(a)), dtype_of(a))), b);
+  return solve_triangle(lu, solve_triangle(lu, permuted, {.unit = true}), {.upper = true});
+}
+
+}  // namespace brasa::ops

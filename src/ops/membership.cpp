@@ -1,0 +1,43 @@
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "support/error.h"
+
+// Is an element one of a set?
+namespace brasa::ops {
+namespace {
+
+Value among(Value x, Value set, bool invert) {
+  auto known = [](Value v) { return dtype_of(v) != DType::Bool; };
+  BRASA_CHECK(known(x) && known(set), "Unsupported input type encountered for isin(): bool");
+  DType t = result_type({x, set});
+  Value all = flattened(convert(set, t));
+  Shape shape = shape_of(x);
+  shape.push_back(size_of(all, 0));
+  int64_t last = rank_of(x);
+  Value equal = eq(prim::broadcast(convert(x, t), shape, all_dims(x)), prim::broadcast(all, shape, {last}));
+  Value found = reduce(equal, {last}, false, "or");
+  return invert ? logical_not(found) : found;
+}
+
+}  // namespace
+
+void add_membership(Table& t) {
+  const char* doc = "Is each element one of the test elements? assume_unique only promises what is not needed here.";
+  t.op("aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
+      .doc(doc)
+      .composed([](Value x, Value set, bool, bool invert) { return among(x, set, invert); })
+      .no_gradient()
+      .samples({{ints(3, 5).in(0, 9), ints(2, 2).in(0, 9)}, {floats(4), floats(0), false, true}, {floats(0), floats(2)}});
+  t.op("aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor")
+      .doc(doc)
+      .composed([](Value x, Number n, bool, bool invert) { return among(x, to_value(n), invert); })
+      .no_gradient()
+      .samples({{ints(3, 5).in(0, 3), 1}, {floats(4), 0.5, false, true}});
+  t.op("aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor")
+      .doc(doc)
+      .composed([](Number n, Value set, bool, bool invert) { return among(to_value(n), set, invert); })
+      .no_gradient()
+      .samples({{1, ints(3, 5).in(0, 3)}});
+}
+
+}  // namespace brasa::ops

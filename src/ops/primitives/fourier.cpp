@@ -1,0 +1,80 @@
+#include "ops/fourier.h"
+
+#include <cmath>
+#include <complex>
+
+#include "ops/primitives/families.h"
+#include "ops/primitives/interp.h"
+
+namespace brasa::ops {
+namespace {
+
+Value or_zeros(Value v, Value like) { return v ? v : zeros_like(like); }
+
+std::vector<Value> transformed(Value re, Value im, int64_t dim, bool forward) {
+  auto [a, b] = prim::fft(re, im, dim, forward);
+  return {a, b};
+}
+
+std::vector<Array> evaluated(const Node& n, std::span<const Array* const> in) {
+  constexpr double kTau = 6.283185307179586476925;
+  std::vector<Array> out = {result_array(n, 0), result_array(n, 1)};
+  const std::vector<int64_t>& shape = out[0].shape;
+  auto dim = static_cast<size_t>(n.arg<Expr>(2).constant());
+  double sign = n.arg<bool>(3) ? -1 : 1;
+  int64_t length = shape[dim], step = row_major(shape)[dim];
+  for (int64_t i = 0; i < out[0].numel(); ++i) {
+    int64_t k = i / step % length, first = i - k * step;
+    std::complex<double> sum = 0;
+    for (int64_t j = 0; j < length; ++j) {
+      double angle = sign * kTau * static_cast<double>(j * k % length) / static_cast<double>(length);
+      sum += std::complex(get(*in[0], first + j * step), get(*in[1], first + j * step)) * std::polar(1.0, angle);
+    }
+    set(out[0], i, sum.real());
+    set(out[1], i, sum.imag());
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_fourier_primitives(Table& t) {
+  t.prim("fft(Tensor x, Tensor y, int dim, bool forward) -> (Tensor real, Tensor imag)")
+      .kind(Kind::Whole)
+      .doc(
+          "Σ_j (x + iy)[j] exp(∓2πi jk/n) along a dimension, minus if forward; not normalised. Complex numbers are pairs of reals.")
+      .type([](const Args& args) {
+        const Type& x = ir::type_of(args[0].get<Value>());
+        return std::vector<Type>{{x.dtype, x.shape, false}, {x.dtype, x.shape, false}};
+      })
+      .eval(evaluated)
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        auto whole = [&](size_t i) {
+          if (mapped[i]) return in[i];
+          Shape shape = shape_of(in[i]);
+          shape.insert(shape.begin(), count);
+          return broadcast_to(in[i], shape);
+        };
+        return transformed(whole(0), whole(1), n.arg<Expr>(2).constant() + 1, n.arg<bool>(3));
+      })
+      .jvp([](const Node& n, std::span<const Value> tangents) {
+        Value x = n.arg<Value>(0);
+        return transformed(or_zeros(tangents[0], x), or_zeros(tangents[1], x), n.arg<Expr>(2).constant(),
+                           n.arg<bool>(3));
+      })
+      // The transform is symmetric, so its conjugate transpose is the other direction.
+      .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
+        Value x = n.arg<Value>(0);
+        return transformed(or_zeros(cts[0], x), or_zeros(cts[1], x), n.arg<Expr>(2).constant(), !n.arg<bool>(3));
+      });
+}
+
+namespace prim {
+
+std::array<Value, 2> fft(Value x, Value y, int64_t dim, bool forward) {
+  std::vector<Value> r = call_all("prim::fft", {x, y, dim, forward});
+  return {r[0], r[1]};
+}
+
+}  // namespace prim
+}  // namespace brasa::ops

@@ -1,0 +1,76 @@
+#include "ops/resample.h"
+
+namespace brasa::ops {
+namespace {
+
+// The axes brought to indices of one shape [outs…, taps…], and where each of its dimensions stands in [result…, taps…].
+struct Joint {
+  std::vector<Value> indices;
+  Dims dims, places;
+  Shape taps;
+  std::vector<std::pair<Value, Dims>> weights;
+};
+
+Joint joined(const std::vector<Resampling>& axes, int64_t rank) {
+  Joint j;
+  Shape shape;
+  for (const Resampling& a : axes) {
+    shape.push_back(size_of(a.index, 0));
+    j.dims.push_back(a.dim);
+    if (!a.weight) continue;
+    j.weights.push_back({a.weight, {a.dim, rank + static_cast<int64_t>(j.taps.size())}});
+    j.taps.push_back(size_of(a.index, 1));
+  }
+  auto n = static_cast<int64_t>(axes.size()), tap = n;
+  shape.insert(shape.end(), j.taps.begin(), j.taps.end());
+  for (int64_t d = 0; d < n; ++d)
+    j.indices.push_back(prim::broadcast(axes[d].index, shape, axes[d].weight ? Dims{d, tap++} : Dims{d}));
+  j.places = j.dims;
+  for (size_t t = 0; t < j.taps.size(); ++t) j.places.push_back(rank + static_cast<int64_t>(t));
+  return j;
+}
+
+Value weighted(Value v, const Joint& j) {
+  Value weight;
+  for (auto& [w, dims] : j.weights) {
+    Value wide = prim::broadcast(w, shape_of(v), dims);
+    weight = weight ? weight * wide : wide;
+  }
+  return weight ? v * weight : v;
+}
+
+}  // namespace
+
+Value resampled(Value x, const std::vector<Resampling>& axes) {
+  if (axes.empty()) return x;
+  int64_t rank = rank_of(x);
+  Joint j = joined(axes, rank);
+  Value v = move_dims(prim::gather(x, j.indices, j.dims), counted(0, static_cast<int64_t>(j.places.size())), j.places);
+  return sum(weighted(v, j), counted(rank, static_cast<int64_t>(j.taps.size())));
+}
+
+Value resampled_transposed(Value ct, const Shape& shape, const std::vector<Resampling>& axes) {
+  if (axes.empty()) return ct;
+  int64_t rank = rank_of(ct);
+  Joint j = joined(axes, rank);
+  Shape wide = shape_of(ct);
+  wide.insert(wide.end(), j.taps.begin(), j.taps.end());
+  Value v = weighted(prim::broadcast(ct, wide, counted(0, rank)), j);
+  v = move_dims(v, j.places, counted(0, static_cast<int64_t>(j.places.size())));
+  return prim::scatter(full(0, shape, dtype_of(ct)), j.indices, v, j.dims, "add");
+}
+
+Value cubic_kernel(Value distance, double a) {
+  Value d = abs(distance);
+  Value near = ((a + 2) * d - (a + 3)) * d * d + 1, far = ((d - 5) * d + 8) * d * a - 4 * a;
+  return where(le(d, 1), near, where(lt(d, 2), far, zeros_like(d)));
+}
+
+Value cubic_kernel_slope(Value distance, double a) {
+  Value d = abs(distance);
+  Value near = (3 * (a + 2) * d - 2 * (a + 3)) * d, far = ((3 * d - 10) * d + 8) * a;
+  Value slope = where(le(d, 1), near, where(lt(d, 2), far, zeros_like(d)));
+  return where(lt(distance, 0), -slope, slope);
+}
+
+}  // namespace brasa::ops

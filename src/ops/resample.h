@@ -1,0 +1,25 @@
+#pragma once
+
+#include "ops/shapes.h"
+
+// Weighted sums of neighbours at computed places: what interpolation is made of.
+namespace brasa::ops {
+
+/// How dimension `dim` is resampled: element i of the result reads x[index[i]], or the sum over k of
+/// weight[i, k] * x[index[i, k]].
+struct Resampling {
+  int64_t dim = 0;
+  Value index;   // int64 [out] or [out, taps], in range
+  Value weight;  // [out, taps]; absent for [out]
+};
+
+Value resampled(Value x, const std::vector<Resampling>& axes);
+/// The transpose of `resampled`, from the cotangent of its result; `shape` is x's.
+Value resampled_transposed(Value ct, const Shape& shape, const std::vector<Resampling>& axes);
+
+/// The cubic convolution kernel (Keys 1981, eq. 4) with parameter a at a signed distance: nothing beyond 2.
+Value cubic_kernel(Value distance, double a);
+/// Its derivative.
+Value cubic_kernel_slope(Value distance, double a);
+
+}  // namespace brasa::ops

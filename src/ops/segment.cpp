@@ -1,0 +1,142 @@
+#include <limits>
+
+#include "ops/positions.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+// Reductions of consecutive segments along a dimension. The dimensions before it are those of lengths or offsets too.
+namespace brasa::ops {
+namespace {
+
+struct Segments {
+  int64_t axis;
+  Value id;       // [outer…, size]: the segment of each position, `count` behind the last
+  Value lengths;  // [outer…, count]
+  Expr count;
+};
+
+Segments segments_of(const char* op, Value x, Value lengths, Value offsets, int64_t axis) {
+  BRASA_CHECK(rank_of(x) > 0, op, ": expected data of at least 1 dimension, got ", type_of(x));
+  Segments s;
+  s.axis = wrap_dim(axis, rank_of(x));
+  BRASA_CHECK(static_cast<bool>(lengths) != static_cast<bool>(offsets), op,
+              ": Either lengths or offsets must be defined, and not both");
+  Value given = lengths ? lengths : offsets;
+  BRASA_CHECK(is_integral(dtype_of(given)) && rank_of(given) == s.axis + 1, op, ": expected ",
+              lengths ? "lengths" : "offsets", " of ", s.axis + 1, " dimensions and an integer dtype for axis ", s.axis,
+              ", got ", type_of(given));
+  for (int64_t d = 0; d < s.axis; ++d)
+    BRASA_CHECK(same_size(size_of(given, d), size_of(x, d)), op, ": expected sizes before axis ", s.axis,
+                " to be equal, got ", type_of(x), " and ", type_of(given));
+  Shape shape(shape_of(x).begin(), shape_of(x).begin() + s.axis);
+  shape.push_back(size_of(given, s.axis));
+  (lengths ? lengths : offsets) = with_sizes(given, shape);
+  Value starts = lengths ? segment_starts(lengths) : convert(offsets, DType::Int64);
+  s.count = size_of(starts, s.axis) - 1;
+  s.lengths = narrow(starts, s.axis, 1, s.count) - narrow(starts, s.axis, 0, s.count);
+  s.id = segment_of(starts, size_of(x, s.axis));
+  Value inside = ge(s.id, 0);
+  s.id = where(inside, s.id, size_tensor(s.count, shape_of(s.id)));
+  return s;
+}
+
+// Indices of x's elements that name the segment of each instead of the position.
+std::vector<Value> by_segment(const Segments& s) {
+  return indices_along(shape_of(s.id), s.axis, s.id);
+}
+Dims leading(const Segments& s) { return counted(0, s.axis + 1); }
+
+Value combined(Value x, const Segments& s, const Number& initial, const char* combine) {
+  Shape shape = shape_of(x);
+  // A place behind the last segment takes what belongs to none.
+  shape[s.axis] = s.count + 1;
+  Value all = prim::scatter(full(initial, shape, dtype_of(x)), by_segment(s), x, leading(s), combine);
+  return narrow(all, s.axis, 0, s.count);
+}
+// A value of each segment beside its elements; zero behind the last segment.
+Value spread(Value v, const Segments& s) { return prim::gather(pad_dim(v, s.axis, 0, 1), by_segment(s), leading(s)); }
+Value beside(Value lengths, Value like) {
+  return prim::broadcast(convert(lengths, dtype_of(like)), shape_of(like), counted(0, rank_of(lengths)));
+}
+
+const char* combiner(const std::string& reduce) {
+  if (reduce == "sum" || reduce == "mean") return "add";
+  if (reduce == "prod") return "mul";
+  if (reduce == "max" || reduce == "min") return reduce == "max" ? "max" : "min";
+  fail(str("segment_reduce: expected reduce to be sum, mean, prod, max or min, got '", reduce, "'"));
+}
+
+Value segment_reduce(Value x, std::string reduce, Value lengths, Value indices, Value offsets, int64_t axis, bool,
+                     std::optional<Number> initial) {
+  BRASA_CHECK(!indices, "segment_reduce: indices based reduction is not supported, use lengths or offsets");
+  BRASA_CHECK(is_floating(dtype_of(x)), "segment_reduce: not implemented for ", name(dtype_of(x)), " tensors");
+  const char* combine = combiner(reduce);
+  Segments s = segments_of("segment_reduce", x, lengths, offsets, axis);
+  double infinity = std::numeric_limits<double>::infinity();
+  Number start = initial          ? *initial
+                 : reduce == "max" ? Number(-infinity)
+                 : reduce == "min" ? Number(infinity)
+                                   : Number(reduce == "prod" ? 1 : 0);
+  Value out = combined(x, s, start, combine);
+  if (reduce != "mean") return out;
+  // An empty segment gives the initial value, or 0/0 if there is none.
+  Value n = beside(s.lengths, out);
+  return initial ? out / maximum(n, constant_like(n, 1)) : out / n;
+}
+
+Value segment_pullback(Value g, Value out, Value x, const std::string& reduce, Value lengths, Value offsets,
+                       int64_t axis, std::optional<Number> initial) {
+  combiner(reduce);
+  Segments s = segments_of("_segment_reduce_backward", x, lengths, offsets, axis);
+  check_same_shape("_segment_reduce_backward", g, out);
+  Shape results = shape_of(x);
+  results[s.axis] = s.count;
+  BRASA_CHECK(rank_of(g) == rank_of(x), "_segment_reduce_backward: expected a gradient of shape ", results, ", got ",
+              type_of(g));
+  g = with_sizes(g, results);
+  out = with_sizes(out, results);
+  if (reduce == "sum") return spread(g, s);
+  if (reduce == "mean") {
+    Value n = beside(s.lengths, g);
+    return spread(g / maximum(n, constant_like(n, 1)), s);
+  }
+  Value wide = spread(g, s), zero = zeros_like(x);
+  if (reduce == "prod") {
+    // Where one factor is zero, the product of the others is left; where more are, nothing.
+    Value is_zero = eq(x, 0);
+    Value others = combined(where(is_zero, constant_like(x, 1), x), s, initial ? *initial : Number(1), "mul");
+    Value zeros = combined(convert(is_zero, dtype_of(x)), s, 0, "add");
+    Value share = spread(where(eq(zeros, 1), g * others, zeros_like(g)), s);
+    return where(is_zero, share, wide * spread(out, s) / x);
+  }
+  Value best = logical_or(eq(x, spread(out, s)), is_nan(x));
+  Value n = combined(convert(best, dtype_of(x)), s, 0, "add");
+  return where(best, spread(g / maximum(n, constant_like(n, 1)), s), zero);
+}
+
+std::vector<Value> segment_vjp(const Saved& s) {
+  return {segment_pullback(s.ct(), s.out(), s.in(0), s.arg<std::string>(1), s.in(2), s.in(4), s.arg<int64_t>(5),
+                           s.arg<std::optional<Number>>(7))};
+}
+
+}  // namespace
+
+void add_segment(Table& t) {
+  t.op("aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor")
+      .doc("The sum, mean, prod, max or min of each segment along axis, together with the initial value.")
+      .composed_in_opmath(segment_reduce)
+      .vjp(own_derivative(segment_vjp))
+      .samples({{floats(3, 2), "sum", ints(3).in(1, 2)},
+                {floats(2, 2), "mean", ints(2, 2).in(1, 2), ir::None{}, ir::None{}, 1, true, 0.5},
+                {floats(2), "max", ints(2).in(1, 2)},
+                {floats(2), "prod", ints(2).in(1, 2)}});
+  t.op("aten::_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor")
+      .doc("The derivative of segment_reduce; elements that share an extremum share its gradient.")
+      .composed_in_opmath([](Value g, Value out, Value x, std::string reduce, Value lengths, Value offsets,
+                             int64_t axis, std::optional<Number> initial) {
+        return segment_pullback(g, out, x, reduce, lengths, offsets, axis, initial);
+      })
+      .samples({{floats(3, 2), floats(3, 2), floats(3, 2), "sum", ints(3).in(1, 2)}});
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,316 @@
+#include <cmath>
+#include <numbers>
+
+#include "ops/literal.h"
+#include "ops/resample.h"
+#include "ops/rows.h"
+#include "support/error.h"
+
+// Interpolation to another size, dimension by dimension. Element i of the result lies at (i + 1/2) * scale - 1/2 of the input,
+// or with align_corners at i * scale; scale is 1 / (the factor given), or the quotient of the sizes.
+namespace brasa::ops {
+namespace {
+
+enum class Filter { Nearest, NearestExact, Linear, Cubic, Lanczos };
+constexpr double kCubic = -0.75, kCubicAntialiased = -0.5;  // PyTorch's parameters of the cubic kernel
+
+constexpr double kLanczosRadius = 3;
+
+using Scale = std::optional<double>;
+using Scales = std::vector<Scale>;
+
+struct Axis {
+  Expr in, out;
+  bool align_corners = false;
+  Scale factor;
+  bool given() const { return factor && *factor > 0; }
+};
+
+Value scale_of(const Axis& a, DType t) {
+  if (a.align_corners)
+    return (size_tensor(a.in, {}, t) - 1) / maximum(size_tensor(a.out, {}, t) - 1, full(1, {}, t));
+  if (a.given()) return full(1 / *a.factor, {}, t);
+  return size_tensor(a.in, {}, t) / size_tensor(a.out, {}, t);
+}
+
+// 0, 1, … along a new last dimension of n.
+Value steps(Expr n, DType t) { return convert(prim::iota({n}, 0, DType::Int64), t); }
+Value last(Expr size, DType t) { return size_tensor(size - 1, {}, t); }
+Value column(Value v) { return unsqueeze(v, 1); }
+
+// Computed in float32 whatever the data, as PyTorch does.
+Resampling nearest(const Axis& a, int64_t dim, bool exact) {
+  Value i = steps(a.out, DType::Float32);
+  Value at = prim::unary("floor", (exact ? i + 0.5 : i) * scale_of(a, DType::Float32));
+  return {dim, convert(minimum(at, last(a.in, DType::Float32)), DType::Int64), {}};
+}
+
+Value position(const Axis& a, DType t) {
+  Value i = steps(a.out, t), scale = scale_of(a, t);
+  return a.align_corners ? i * scale : (i + 0.5) * scale - 0.5;
+}
+
+Resampling linear(const Axis& a, int64_t dim, DType t) {
+  Value at = position(a, t), zero = full(0, {}, t), one = full(1, {}, t);
+  at = maximum(at, zero);
+  Value low = minimum(prim::unary("floor", at), last(a.in, t));
+  Value fraction = column(minimum(maximum(at - low, zero), one)), tap = steps(2, t);
+  return {dim, convert(minimum(column(low) + tap, last(a.in, t)), DType::Int64),
+          where(eq(tap, 0), 1 - fraction, fraction)};
+}
+
+Resampling cubic(const Axis& a, int64_t dim, DType t) {
+  Value at = position(a, t), zero = full(0, {}, t), one = full(1, {}, t);
+  Value low = minimum(prim::unary("floor", at), last(a.in, t));
+  Value fraction = column(minimum(maximum(at - low, zero), one)), tap = steps(4, t) - 1;
+  return {dim, convert(minimum(maximum(column(low) + tap, zero), last(a.in, t)), DType::Int64),
+          cubic_kernel(fraction - tap, kCubic)};
+}
+
+// sinc(x) sinc(x / 3) within 3 of the middle.
+Value lanczos_kernel(Value x) {
+  auto sinc = [](Value v) {
+    Value angle = v * std::numbers::pi;
+    return where(eq(v, 0), constant_like(v, 1), sin(angle) / angle);
+  };
+  return where(lt(abs(x), kLanczosRadius), sinc(x) * sinc(x / kLanczosRadius), zeros_like(x));
+}
+
+// The kernel stretched by the scale where that is greater than 1, so that every input element takes part.
+Resampling antialiased(const Axis& a, int64_t dim, DType t, Filter filter) {
+  double radius = filter == Filter::Lanczos ? kLanczosRadius : filter == Filter::Cubic ? 2 : 1;
+  auto in = static_cast<double>(known_size(a.in)), out = static_cast<double>(known_size(a.out));
+  double s = a.align_corners ? (out > 1 ? (in - 1) / (out - 1) : 0) : a.given() ? 1 / *a.factor : in / out;
+  if (t == DType::Float32) s = static_cast<float>(s);
+  double support = s >= 1 ? radius * s : radius, inverse = s >= 1 ? 1 / s : 1;
+  auto taps = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  Value centre = (steps(a.out, t) + 0.5) * full(s, {}, t), zero = full(0, {}, t);
+  auto truncated = [&](Value v) { return prim::unary("trunc", v); };
+  Value from = maximum(truncated(centre - support + 0.5), zero);
+  Value to = minimum(truncated(centre + support + 0.5), size_tensor(a.in, {}, t));
+  Value at = column(from) + steps(taps, t), distance = (at - column(centre) + 0.5) * inverse;
+  Value weight = filter == Filter::Lanczos ? lanczos_kernel(distance)
+                 : filter == Filter::Cubic ? cubic_kernel(distance, kCubicAntialiased)
+                                           : maximum(1 - abs(distance), zero);
+  weight = where(lt(at, column(to)), weight, zero);
+  Value index = minimum(at, maximum(column(to) - 1, zero));
+  return {dim, convert(index, DType::Int64), weight / sum(weight, {1}, true)};
+}
+
+struct Plan {
+  std::vector<std::vector<Resampling>> passes;
+};
+
+// An antialiased kernel may be wide: its dimensions come one after the other. The others read each element once.
+Plan planned(const Shape& in, const Shape& out, bool align_corners, const Scales& factors, Filter filter, bool antialias,
+             DType t) {
+  Plan p;
+  if (!antialias) p.passes.emplace_back();
+  for (size_t d = 0; d < out.size(); ++d) {
+    Axis a{in[d + 2], out[d], align_corners, factors[d]};
+    auto dim = static_cast<int64_t>(d) + 2;
+    bool keeps = filter != Filter::Cubic && !antialias && a.given() && !align_corners && same_size(a.in, a.out);
+    if (keeps || a.in == a.out) continue;
+    if (antialias) {
+      p.passes.push_back({antialiased(a, dim, t, filter)});
+      continue;
+    }
+    switch (filter) {
+      case Filter::Nearest:
+      case Filter::NearestExact:
+        p.passes[0].push_back(nearest(a, dim, filter == Filter::NearestExact));
+        break;
+      case Filter::Linear:
+        p.passes[0].push_back(linear(a, dim, t));
+        break;
+      case Filter::Cubic:
+      case Filter::Lanczos:
+        p.passes[0].push_back(cubic(a, dim, t));
+    }
+  }
+  return p;
+}
+
+void check_sizes(const char* op, const Shape& in, const Shape& out) {
+  for (size_t d = 0; d < out.size(); ++d)
+    BRASA_CHECK(is_less(0, in[d + 2]) && is_less(0, out[d]), op,
+                ": Input and output sizes should be greater than 0, but got input ", in, " and output_size ", out);
+}
+
+Value upsampled(const char* op, Value x, const Shape& out, bool align_corners, const Scales& factors, Filter filter,
+                bool antialias) {
+  size_t n = factors.size();
+  BRASA_CHECK(out.size() == n, op, ": It is expected output_size equals to ", n, ", but got size ", out.size());
+  BRASA_CHECK(rank_of(x) == static_cast<int64_t>(n) + 2, op, ": It is expected input to have ", n + 2,
+              " dimensions, but got ", type_of(x));
+  check_sizes(op, shape_of(x), out);
+  DType t = dtype_of(x);
+  bool interpolates = filter != Filter::Nearest && filter != Filter::NearestExact;
+  BRASA_CHECK(is_floating(t) || t == DType::UInt8, op, ": not implemented for ", name(t), " tensors");
+  Value wide = interpolates ? (t == DType::UInt8 ? to_float(x) : to_opmath(x)) : x;
+  Plan p = planned(shape_of(x), out, align_corners, factors, filter, antialias,
+                   interpolates ? dtype_of(wide) : DType::Float32);
+  for (auto& axes : p.passes) wide = resampled(wide, axes);
+  if (t == DType::UInt8 && interpolates)
+    wide = minimum(maximum(prim::unary("round", wide), full(0, {}, DType::Float32)), full(255, {}, DType::Float32));
+  return convert(wide, t);
+}
+
+Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape& in, bool align_corners,
+                         const Scales& factors, Filter filter, bool antialias) {
+  size_t n = factors.size();
+  BRASA_CHECK(out.size() == n && in.size() == n + 2, op, ": expected ", n, " output sizes and ", n + 2,
+              " input sizes, got ", out, " and ", in);
+  check_sizes(op, in, out);
+  Shape want = {in[0], in[1]};
+  want.insert(want.end(), out.begin(), out.end());
+  bool fits = rank_of(g) == static_cast<int64_t>(n) + 2;
+  for (size_t d = 0; fits && d < want.size(); ++d) fits = same_size(size_of(g, static_cast<int64_t>(d)), want[d]);
+  BRASA_CHECK(fits, op, ": Expected grad_output of shape ", want, ", but got ", type_of(g));
+  Value wide = to_opmath(g);
+  // The gradient's own sizes, which may be other symbols than those given.
+  Shape shape = shape_of(g);
+  Plan p = planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
+  for (size_t i = p.passes.size(); i-- > 0;) {
+    for (const Resampling& a : p.passes[i]) shape[a.dim] = in[a.dim];
+    wide = resampled_transposed(wide, shape, p.passes[i]);
+  }
+  return convert(wide, dtype_of(g));
+}
+
+// floor(size * factor); a factor of few binary digits keeps the size symbolic.
+Expr scaled_size(Expr size, double factor) {
+  constexpr double kDigits = 1024;
+  if (!size.is_constant() && factor * kDigits == std::floor(factor * kDigits) && factor < kDigits)
+    return ir::floordiv(size * Expr(static_cast<int64_t>(factor * kDigits)), Expr(static_cast<int64_t>(kDigits)));
+  return Expr(static_cast<int64_t>(std::floor(static_cast<double>(known_size(size)) * factor)));
+}
+
+struct Target {
+  Shape out;
+  Scales factors;
+};
+Target target(const char* op, Value x, const std::optional<Shape>& out, const std::optional<std::vector<double>>& factors,
+              size_t n) {
+  BRASA_CHECK(out.has_value() != factors.has_value(), op, ": Must specify exactly one of output_size and scale_factors");
+  if (out) return {*out, Scales(n)};
+  BRASA_CHECK(factors->size() == n && rank_of(x) == static_cast<int64_t>(n) + 2, op, ": expected ", n,
+              " scale factors for an input of ", n + 2, " dimensions, got ", factors->size(), " for ", type_of(x));
+  Target t;
+  for (size_t d = 0; d < n; ++d) {
+    t.out.push_back(scaled_size(size_of(x, static_cast<int64_t>(d) + 2), (*factors)[d]));
+    t.factors.emplace_back((*factors)[d]);
+  }
+  return t;
+}
+
+TensorSample planes(int n, int64_t size) {
+  std::vector<int64_t> shape = {2, 3};
+  shape.insert(shape.end(), n, size);
+  return tensor(DType::Float32, shape);
+}
+ir::Arg sizes(int n, int64_t size) { return ir::Arg(std::vector<Expr>(n, Expr(size))); }
+ir::Arg input_sizes(int n, int64_t size) {
+  std::vector<Expr> out = {Expr(2), Expr(3)};
+  out.insert(out.end(), n, Expr(size));
+  return ir::Arg(std::move(out));
+}
+ir::Arg factors(int n, double f) { return ir::Arg(std::vector<double>(n, f)); }
+
+std::string scale_parameters(int n) {
+  if (n == 1) return "float? scales=None";
+  std::string out;
+  for (const char* d : {"d", "h", "w"})
+    if (n == 3 || *d != 'd') out += str(out.empty() ? "" : ", ", "float? scales_", d, "=None");
+  return out;
+}
+
+// The rows of one filter; `align` says whether they have the parameter align_corners.
+template <Literal name, int n, Filter filter, bool antialias>
+void add_filter(Table& t, const char* doc) {
+  constexpr bool align = filter != Filter::Nearest && filter != Filter::NearestExact;
+  std::string corners = align ? "bool align_corners, " : "", size = str("SymInt[", n, "]"),
+              op = str("aten::", static_cast<const char*>(name.text));
+  static constexpr auto run = [](Value x, const Shape& out, bool corners, const Scales& f) {
+    return upsampled(name.text, x, out, corners, f, filter, antialias);
+  };
+  static constexpr auto run_back = [](Value g, const Shape& out, const Shape& in, bool corners, const Scales& f) {
+    return upsampled_backward(name.text, g, out, in, corners, f, filter, antialias);
+  };
+  std::string schema = str(op, "(Tensor self, ", size, " output_size, ", corners, scale_parameters(n), ") -> Tensor");
+  std::string vec = str(op, ".vec(Tensor input, SymInt[]? output_size, ", corners, "float[]? scale_factors) -> Tensor");
+  std::string back = str(op, "_backward(Tensor grad_output, ", size, " output_size, SymInt[", n + 2, "] input_size, ",
+                         corners, scale_parameters(n), ") -> Tensor");
+  RowBuilder row = t.op(schema), vector = t.op(vec), gradient = t.op(back);
+  row.doc(doc);
+  vector.doc(str(doc, " The size is given, or a factor for each dimension."));
+  gradient.doc(str("The transpose of ", static_cast<const char*>(name.text), "."));
+  if constexpr (align) {
+    if constexpr (n == 1) {
+      row.composed([](Value x, Shape o, bool c, Scale s) { return run(x, o, c, {s}); });
+      gradient.composed([](Value g, Shape o, Shape i, bool c, Scale s) { return run_back(g, o, i, c, {s}); });
+    } else if constexpr (n == 2) {
+      row.composed([](Value x, Shape o, bool c, Scale h, Scale w) { return run(x, o, c, {h, w}); });
+      gradient.composed(
+          [](Value g, Shape o, Shape i, bool c, Scale h, Scale w) { return run_back(g, o, i, c, {h, w}); });
+    } else {
+      row.composed([](Value x, Shape o, bool c, Scale d, Scale h, Scale w) { return run(x, o, c, {d, h, w}); });
+      gradient.composed([](Value g, Shape o, Shape i, bool c, Scale d, Scale h, Scale w) {
+        return run_back(g, o, i, c, {d, h, w});
+      });
+    }
+    vector.composed([](Value x, std::optional<Shape> o, bool c, std::optional<std::vector<double>> f) {
+      Target to = target(name.text, x, o, f, n);
+      return run(x, to.out, c, to.factors);
+    });
+    row.samples({{planes(n, 4), sizes(n, 6), false}, {planes(n, 5), sizes(n, 3), true}});
+    vector.samples({{planes(n, 4), ir::None{}, false, factors(n, 1.5)}, {planes(n, 3), sizes(n, 5), true, ir::None{}}});
+    gradient.samples({{planes(n, 6), sizes(n, 6), input_sizes(n, 4), false}});
+  } else {
+    if constexpr (n == 1) {
+      row.composed([](Value x, Shape o, Scale s) { return run(x, o, false, {s}); });
+      gradient.composed([](Value g, Shape o, Shape i, Scale s) { return run_back(g, o, i, false, {s}); });
+    } else if constexpr (n == 2) {
+      row.composed([](Value x, Shape o, Scale h, Scale w) { return run(x, o, false, {h, w}); });
+      gradient.composed([](Value g, Shape o, Shape i, Scale h, Scale w) { return run_back(g, o, i, false, {h, w}); });
+    } else {
+      row.composed([](Value x, Shape o, Scale d, Scale h, Scale w) { return run(x, o, false, {d, h, w}); });
+      gradient.composed(
+          [](Value g, Shape o, Shape i, Scale d, Scale h, Scale w) { return run_back(g, o, i, false, {d, h, w}); });
+    }
+    vector.composed([](Value x, std::optional<Shape> o, std::optional<std::vector<double>> f) {
+      Target to = target(name.text, x, o, f, n);
+      return run(x, to.out, false, to.factors);
+    });
+    row.samples({{planes(n, 4), sizes(n, 6)}, {planes(n, 5), sizes(n, 3)}});
+    vector.samples({{planes(n, 4), ir::None{}, factors(n, 1.5)}, {planes(n, 3), sizes(n, 5), ir::None{}}});
+    gradient.samples({{planes(n, 6), sizes(n, 6), input_sizes(n, 4)}});
+  }
+}
+
+constexpr const char* kNearest = "The element at floor(i * scale).";
+constexpr const char* kNearestExact = "The element at floor((i + 1/2) * scale), the nearest to the middle.";
+constexpr const char* kLinear = "Linear interpolation of the two neighbours in each dimension.";
+constexpr const char* kCubicDoc =
+    "Cubic convolution (Keys 1981, a = -0.75) of the four neighbours in each dimension; the edges repeat.";
+
+}  // namespace
+
+void add_upsample(Table& t) {
+  add_filter<"upsample_nearest1d", 1, Filter::Nearest, false>(t, kNearest);
+  add_filter<"upsample_nearest2d", 2, Filter::Nearest, false>(t, kNearest);
+  add_filter<"upsample_nearest3d", 3, Filter::Nearest, false>(t, kNearest);
+  add_filter<"_upsample_nearest_exact1d", 1, Filter::NearestExact, false>(t, kNearestExact);
+  add_filter<"_upsample_nearest_exact2d", 2, Filter::NearestExact, false>(t, kNearestExact);
+  add_filter<"_upsample_nearest_exact3d", 3, Filter::NearestExact, false>(t, kNearestExact);
+  add_filter<"upsample_linear1d", 1, Filter::Linear, false>(t, kLinear);
+  add_filter<"upsample_bilinear2d", 2, Filter::Linear, false>(t, kLinear);
+  add_filter<"upsample_trilinear3d", 3, Filter::Linear, false>(t, kLinear);
+  add_filter<"upsample_bicubic2d", 2, Filter::Cubic, false>(t, kCubicDoc);
+  add_filter<"_upsample_bilinear2d_aa", 2, Filter::Linear, true>(t, "Linear interpolation, its kernel stretched by the scale where the result is smaller.");
+  add_filter<"_upsample_bicubic2d_aa", 2, Filter::Cubic, true>(t, "Cubic convolution (Keys 1981, a = -0.5), stretched by the scale where the result is smaller.");
+  add_filter<"_upsample_lanczos2d_aa", 2, Filter::Lanczos, true>(
+      t, "The windowed sinc of Lanczos with three lobes, stretched by the scale where the result is smaller.");
+}
+
+}  // namespace brasa::ops

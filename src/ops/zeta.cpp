@@ -1,0 +1,147 @@
+#include <cmath>
+#include <limits>
+
+#include "ops/rows.h"
+#include "ops/series.h"
+#include "support/error.h"
+
+// Hurwitz's ζ and the derivatives of ψ.
+namespace brasa::ops {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kPi = 3.14159265358979323846;
+
+Value pow2(Value x, Value e) { return prim::binary("pow", x, e); }
+
+// Σ (q + k)^-s for q > 0, s > 1: ten terms and the Euler–Maclaurin formula for the rest (Cephes, zeta.c).
+Value zeta_right(Value s, Value q) {
+  constexpr double kBernoulli[] = {1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160};
+  constexpr double kMore[] = {-691. / 1307674368000, 1. / 74724249600, -3617. / 10670622842880000,
+                              43867. / 5109094217170944000.};
+  Value sum = pow2(q, -s), a = q, b = sum;
+  for (int i = 0; i < 9; ++i) {
+    a = a + 1.0;
+    b = pow2(a, -s);
+    sum = sum + b;
+  }
+  sum = sum + b * a / (s - 1.0) - 0.5 * b;
+  Value fac = s, power = b / a, inverse = 1.0 / (a * a);
+  double k = 0;
+  auto add = [&](double c) {
+    sum = sum + fac * power * c;
+    fac = fac * (s + (k + 1)) * (s + (k + 2));
+    power = power * inverse;
+    k += 2;
+  };
+  for (double c : kBernoulli) add(c);
+  for (double c : kMore) add(c);
+  return sum;
+}
+
+// For q < 0 and a whole s, Σ over all integers k of (q + k)^-s has the period 1 in q: with d = q - round(q) moved into (0, 1),
+// ζ(s, q) = ζ(s, d) + (-1)^s (ζ(s, 1 - d) - ζ(s, 1 - q)).
+Value zeta(Value s, Value q) {
+  Value one = constant_like(q, 1.0), left = lt(q, 0), whole = eq(prim::unary("floor", s), s);
+  Value large = where(gt(s, 1), s, constant_like(s, 2.0));
+  Value rest = q - prim::unary("round", q);
+  Value d = where(gt(rest, 0), rest, rest + 1.0), e = where(gt(rest, 0), 1.0 - rest, -rest);
+  Value safe = logical_and(left, ne(rest, 0));
+  Value first = zeta_right(large, where(safe, d, where(gt(q, 0), q, one)));
+  Value second = zeta_right(large, where(safe, e, one)) - zeta_right(large, where(safe, 1.0 - q, one));
+  Value half = large * 0.5;
+  Value even = eq(prim::unary("floor", half), half);
+  Value y = where(left, where(even, first + second, first - second), first);
+  y = where(logical_and(left, logical_not(whole)), constant_like(y, kNan), y);
+  y = where(logical_and(le(q, 0), eq(prim::unary("floor", q), q)), constant_like(y, kInf), y);
+  y = where(lt(s, 1), constant_like(y, kNan), where(eq(s, 1), constant_like(y, kInf), y));
+  return where(logical_or(is_nan(s), is_nan(q)), constant_like(y, kNan), y);
+}
+
+Value zeta_of(Value a, Value b) {
+  auto [s, q] = promoted(to_float(a), to_float(b));
+  return zeta(s, q);
+}
+
+// As a value of this dtype.
+Value number(const Saved& s, size_t i, DType dtype) {
+  if (auto* v = s.args[i].get_if<Value>()) return convert(*v, dtype);
+  return scalar(Number(s.args[i]), dtype);
+}
+
+Vjp zeta_derivative() {
+  Vjp by_second = own_derivative([](const Saved& s) {
+    DType t = dtype_of(s.out());
+    Value x = number(s, 0, t), q = number(s, 1, t);
+    return std::vector{Value{}, -(s.ct() * x * zeta_of(x + 1.0, q))};
+  });
+  return [by_second](const Node& node, std::span<const Value> cts, const std::vector<bool>& needs) {
+    BRASA_CHECK(needs.size() == 1 || !needs[0], node.op->name(), ": there is no derivative by the first argument");
+    return by_second(node, cts, needs);
+  };
+}
+
+// ψ′ as PyTorch computes it in the type of x: reflection to x >= 1/2, six steps of the recurrence, and the asymptotic series of
+// Abramowitz & Stegun 6.4.12.
+Value trigamma(Value x) {
+  Value low = lt(x, 0.5), y = where(low, 1.0 - x, x), r = zeros_like(x);
+  for (int i = 0; i < 6; ++i) {
+    r = r + 1.0 / (y * y);
+    y = y + 1.0;
+  }
+  Value w = 1.0 / (y * y);
+  r = r + (1.0 + 1.0 / (2.0 * y) + w * (1. / 6 - w * (1. / 30 - w * (1. / 42 - w * (1. / 30))))) / y;
+  Value s = sin(x * kPi);
+  return where(low, kPi * kPi / (s * s) - r, r);
+}
+
+Value polygamma(int64_t n, Value x) {
+  if (n == 0) return prim::unary("digamma", x);
+  if (n == 1) return trigamma(x);
+  double factor = std::exp(std::lgamma(static_cast<double>(n) + 1)) * (n % 2 ? 1 : -1);
+  return factor * zeta(constant_like(x, static_cast<double>(n + 1)), x);
+}
+
+int64_t checked_order(int64_t n) {
+  BRASA_CHECK(n >= 0, "polygamma(n, x) does not support negative n, got ", n);
+  return n;
+}
+
+}  // namespace
+
+void add_zeta(Table& t) {
+  const char* doc =
+      "Hurwitz's ζ(x, q) = Σ (q + k)^-x, by ten terms and the Euler–Maclaurin formula; NaN for x < 1, and for q < 0 if x is not "
+      "whole. The derivative is that by q.";
+  t.op("aten::special_zeta(Tensor self, Tensor other) -> Tensor")
+      .doc(doc)
+      .composed([](Value x, Value q) { return zeta_of(x, q); })
+      .vjp(zeta_derivative())
+      .samples({{ints(3, 5).in(2, 6), floats(5).in(0.5, 4)}, {ints(4).in(2, 5), ints(4).in(1, 5)}, {ints(0), floats(0)}});
+  t.op("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor")
+      .doc(doc)
+      .composed([](Number x, Value q) { return zeta_of(to_value(x), q); })
+      .vjp(zeta_derivative())
+      .samples({{2.5, floats(3, 5).in(0.5, 4)}, {3, ints(4).in(1, 5)}});
+  t.op("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor")
+      .doc(doc)
+      .composed([](Value x, Number q) { return zeta_of(x, to_value(q)); })
+      .no_gradient()
+      .samples({{floats(3, 5).in(1.5, 6), 1.5}, {ints(4).in(2, 5), 2}});
+  auto derivative = own_derivative([](const Saved& s) {
+    Value g = call("aten::special_polygamma", {s.arg<int64_t>(0) + 1, s.in(1)});
+    return std::vector{Value{}, s.ct() * g};
+  });
+  t.op("aten::special_polygamma(int n, Tensor self) -> Tensor")
+      .doc("The n-th derivative of ψ: ψ itself for n = 0, then (-1)^(n+1) n! ζ(n + 1, x).")
+      .composed_in_opmath([](int64_t n, Value x) { return polygamma(checked_order(n), to_float(x)); })
+      .vjp(derivative)
+      .samples({{1, floats(3, 5).in(0.5, 4)}, {2, floats(7).strided(2).in(0.5, 4)}, {0, floats(4).in(1, 2)}, {3, ints(4).in(1, 4)}});
+  t.op("aten::polygamma(int n, Tensor self) -> Tensor")
+      .doc("special_polygamma.")
+      .composed([](int64_t n, Value x) { return call("aten::special_polygamma", {n, x}); })
+      .samples({{1, floats(3, 5).in(0.5, 4)}, {4, floats(4).in(0.5, 4)}});
+}
+
+}  // namespace brasa::ops

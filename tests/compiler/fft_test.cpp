@@ -1,0 +1,24 @@
+#include <gtest/gtest.h>
+
+#include "check.h"
+#include "ops/fourier.h"
+
+namespace brasa::compiler {
+namespace {
+
+using namespace testing;
+using Values = std::vector<ir::Value>;
+
+// Sizes without elements, with one, of small factors, primes, and a product of a large prime.
+TEST(Fft, AnySize) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t n : {0, 1, 2, 12, 53, 64, 101, 134})
+      for (bool forward : {false, true})
+        check_both({{t, {3, n, 2}}, {t, {3, n, 2}}}, [forward](const Values& v) {
+          auto [a, b] = ops::prim::fft(v[0], v[1], 1, forward);
+          return Values{a, b};
+        });
+}
+
+}  // namespace
+}  // namespace brasa::compiler

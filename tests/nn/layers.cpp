@@ -1,0 +1,142 @@
+#include <cmath>
+#include <sstream>
+
+#include <brasa/brasa.h>
+#include <brasa/nn.h>
+#include <gtest/gtest.h>
+
+namespace brasa::nn {
+namespace {
+
+template <class M>
+std::string text(const M& module) {
+  std::ostringstream out;
+  out << module;
+  return out.str();
+}
+
+TEST(Layers, PrintTheirOptions) {
+  EXPECT_EQ(text(ELU(ELUOptions().alpha(2))), "torch::nn::ELU(alpha=2)");
+  EXPECT_EQ(text(ReLU6(true)), "torch::nn::ReLU6(inplace=true)");
+  EXPECT_EQ(text(Softshrink(0.25)), "torch::nn::Softshrink(0.25)");
+  EXPECT_EQ(text(Threshold(1, 2)), "torch::nn::Threshold(threshold=1, value=2)");
+  EXPECT_EQ(text(Conv2d(Conv2dOptions(4, 6, {3, 5}).padding(kSame).bias(false))),
+            "torch::nn::Conv2d(4, 6, kernel_size=[3, 5], stride=[1, 1], padding='same', bias=false)");
+  EXPECT_EQ(text(ConvTranspose1d(ConvTranspose1dOptions(2, 3, 4).output_padding(1).stride(2))),
+            "torch::nn::ConvTranspose1d(2, 3, kernel_size=4, stride=2, output_padding=1)");
+  EXPECT_EQ(text(InstanceNorm1d(3)),
+            "torch::nn::InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=false, track_running_stats=false)");
+  EXPECT_EQ(text(LPPool1d(2, 3)), "torch::nn::LPPool1d(norm_type=2, kernel_size=3, stride=3, ceil_mode=false)");
+  EXPECT_EQ(text(ConstantPad1d(ConstantPad1dOptions({1, 2}, 3.5))),
+            "torch::nn::ConstantPad1d(padding=[1, 2], value=3.5)");
+  EXPECT_EQ(text(TripletMarginLoss()), "torch::nn::TripletMarginLoss(margin=1, p=2, eps=1e-06, swap=false)");
+}
+
+TEST(Layers, PaddingModesOfAConvolution) {
+  // A kernel of one 1 at its first place shifts the padded input.
+  for (ConvPaddingMode mode : {ConvPaddingMode(kZeros), ConvPaddingMode(kReflect), ConvPaddingMode(kReplicate),
+                               ConvPaddingMode(kCircular)}) {
+    Conv1d conv(Conv1dOptions(1, 1, 3).padding(1).bias(false).padding_mode(mode));
+    NoGradGuard no_grad;
+    conv->weight.copy_(tensor({1.f, 0.f, 0.f}).view({1, 1, 3}));
+    float before = conv(tensor({1.f, 2.f, 3.f}).view({1, 1, 3}))[0][0][0].item<float>();
+    constexpr float expected[] = {0, 2, 1, 3};
+    EXPECT_EQ(before, expected[mode.index()]) << enumtype::get_enum_name(mode);
+  }
+}
+
+TEST(Layers, TransposedConvolutionOfAGivenSize) {
+  ConvTranspose1d up(ConvTranspose1dOptions(1, 1, 2).stride(3));
+  Tensor x = randn({1, 1, 4});
+  EXPECT_EQ(up(x).size(2), 11);
+  EXPECT_EQ(up->forward(x, IntArrayRef({13})).size(2), 13);
+  EXPECT_THROW(up->forward(x, IntArrayRef({14})), Error);
+}
+
+TEST(Layers, UnpoolingPutsMaximaBack) {
+  Tensor x = randn({1, 1, 4, 4});
+  MaxPool2d pool(2);
+  MaxUnpool2d unpool(2);
+  auto [values, where] = pool->forward_with_indices(x);
+  Tensor back = unpool(values, where);
+  EXPECT_TRUE(back.sum().allclose(values.sum()));
+  EXPECT_TRUE(pool(back.masked_fill(back == 0, -INFINITY)).equal(values));
+}
+
+TEST(Layers, InstanceNormMovesRunningStatistics) {
+  InstanceNorm1d norm(InstanceNormOptions(2).track_running_stats(true).momentum(0.5));
+  Tensor x = tensor({{{0.f, 2.f}, {4.f, 4.f}}, {{2.f, 4.f}, {8.f, 8.f}}});
+  Tensor y = norm(x);
+  EXPECT_TRUE(y.mean(2).allclose(zeros({2, 2}), 0, 1e-5));
+  EXPECT_TRUE(norm->running_mean.allclose(tensor({1.f, 3.f})));
+  EXPECT_TRUE(norm->running_var.allclose(tensor({1.5f, 0.5f})));
+}
+
+TEST(Layers, LossesAndReductions) {
+  namespace F = functional;
+  Tensor x = tensor({0.5f, -1.f, 2.f}), target = tensor({1.f, 0.f, 1.f});
+  Tensor each = F::multilabel_soft_margin_loss(x.unsqueeze(0), target.unsqueeze(0), {});
+  Tensor bce = F::binary_cross_entropy_with_logits(x, target);
+  EXPECT_TRUE(each.allclose(bce));
+  Tensor log_p = x.log_softmax(0), q = target.softmax(0);
+  EXPECT_TRUE((F::kl_div(log_p.unsqueeze(0), q.unsqueeze(0), F::KLDivFuncOptions(kBatchMean)))
+                  .allclose(F::kl_div(log_p, q, F::KLDivFuncOptions(kSum))));
+}
+
+TEST(Layers, EmbeddingsAreRenormalised) {
+  Embedding embedding(EmbeddingOptions(3, 2).max_norm(1.0));
+  {
+    NoGradGuard no_grad;
+    embedding->weight.fill_(3);
+  }
+  Tensor rows = embedding(tensor({0, 2}));
+  EXPECT_TRUE(rows.norm(2.0, {1}).allclose(ones({2})));
+  EXPECT_EQ(embedding->weight[1][0].item<float>(), 3);
+}
+
+TEST(Layers, AttentionWithAndWithoutWeightsAgrees) {
+  manual_seed(3);
+  MultiheadAttention attention(MultiheadAttentionOptions(8, 2).kdim(6).vdim(4).add_bias_kv(true).add_zero_attn(true));
+  Tensor q = randn({3, 2, 8}), k = randn({5, 2, 6}), v = randn({5, 2, 4});
+  Tensor padding = zeros({2, 5}, kBool);
+  padding.index_put_({1, 4}, true);
+  auto [y, weights] = attention(q, k, v, padding);
+  auto [z, none] = attention(q, k, v, padding, false);
+  EXPECT_EQ(weights.sizes(), IntArrayRef({2, 3, 7}));
+  EXPECT_TRUE(weights.sum(-1).allclose(ones({2, 3})));
+  EXPECT_EQ(weights[1][0][4].item<float>(), 0);
+  EXPECT_FALSE(none.defined());
+  EXPECT_TRUE(y.allclose(z, 1e-4, 1e-5));
+}
+
+TEST(Layers, CausalMaskHidesTheFuture) {
+  manual_seed(1);
+  TransformerEncoder encoder(TransformerEncoderOptions(
+      TransformerEncoderLayer(TransformerEncoderLayerOptions(4, 2).dim_feedforward(8).dropout(0)), 2));
+  encoder->eval();
+  Tensor x = randn({3, 1, 4}), mask = TransformerImpl::generate_square_subsequent_mask(3);
+  Tensor y = encoder(x, mask);
+  Tensor changed = x.clone();
+  changed[2].fill_(1);
+  Tensor z = encoder(changed, mask);
+  EXPECT_TRUE(y.slice(0, 0, 2).allclose(z.slice(0, 0, 2)));
+  EXPECT_FALSE(y[2].allclose(z[2]));
+}
+
+TEST(Layers, DefaultArgumentsInASequential) {
+  Sequential net(Linear(2, 4), TransformerEncoderLayer(TransformerEncoderLayerOptions(4, 2).dropout(0)));
+  EXPECT_EQ(net->forward(randn({3, 1, 2})).sizes(), IntArrayRef({3, 1, 4}));
+}
+
+TEST(Layers, ParameterContainersCopyTheirTensors) {
+  ParameterDict dict{{"a", ones({2})}, {"b", zeros({1})}};
+  auto copy = std::dynamic_pointer_cast<ParameterDictImpl>(dict->clone());
+  (*copy)["a"].detach().fill_(5);
+  EXPECT_EQ(dict["a"][0].item<float>(), 1);
+  EXPECT_EQ(copy->keys(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(text(ParameterList(ones({2}))),
+            "torch::nn::ParameterList(\n(0): Parameter containing: [Float of size [2]]\n)");
+}
+
+}  // namespace
+}  // namespace brasa::nn

@@ -1,0 +1,82 @@
+#include <brasa/brasa.h>
+#include <brasa/optim.h>
+#include <gtest/gtest.h>
+
+namespace brasa::optim {
+namespace {
+
+template <class O>
+class Each : public testing::Test {};
+using All = testing::Types<Adagrad, RMSprop, Adadelta, Adamax, ASGD, Rprop, NAdam, RAdam>;
+TYPED_TEST_SUITE(Each, All);
+
+template <class O>
+void steps(O& optimizer, Tensor& x, int n) {
+  for (int i = 0; i < n; ++i) {
+    optimizer.zero_grad();
+    (x - tensor({1.f, -2.f})).square().sum().backward();
+    optimizer.step();
+  }
+}
+
+TYPED_TEST(Each, Descends) {
+  Tensor x = zeros({2}, requires_grad());
+  TypeParam optimizer(std::vector<Tensor>{x});
+  optimizer.defaults().set_lr(0.1);
+  optimizer.param_groups()[0].options().set_lr(0.1);
+  steps(optimizer, x, 40);
+  EXPECT_LT((x - tensor({1.f, -2.f})).square().sum().template item<float>(), 4.9f);
+}
+
+TYPED_TEST(Each, GoesOnWhereItWasSaved) {
+  Tensor x = zeros({2}, requires_grad());
+  TypeParam a(std::vector<Tensor>{x});
+  steps(a, x, 3);
+  serialize::OutputArchive out;
+  a.save(out);
+  Tensor y = x.detach().clone().set_requires_grad(true);
+  TypeParam b(std::vector<Tensor>{y});
+  serialize::InputArchive in(out.contents());
+  b.load(in);
+  EXPECT_TRUE(a.param_groups()[0].options() == b.param_groups()[0].options());
+  EXPECT_TRUE(*a.state().at(x.impl()) == *b.state().at(y.impl()));
+  steps(a, x, 3);
+  steps(b, y, 3);
+  EXPECT_TRUE(x.equal(y));
+}
+
+TYPED_TEST(Each, RefusesANegativeRate) {
+  EXPECT_THROW(TypeParam(std::vector<Tensor>{zeros({1}, requires_grad())}, -1.0), Error);
+}
+
+TEST(LBFGS, FindsTheMinimumOfRosenbrock) {
+  Tensor x = tensor({-1.2, 1.0}, kFloat64).set_requires_grad(true);
+  LBFGS optimizer(std::vector<Tensor>{x}, LBFGSOptions(1).max_iter(60).line_search_fn("strong_wolfe"));
+  auto closure = [&] {
+    optimizer.zero_grad();
+    Tensor f = (1 - x[0]).square() + 100 * (x[1] - x[0].square()).square();
+    f.backward();
+    return f;
+  };
+  optimizer.step(closure);
+  EXPECT_TRUE(x.allclose(ones({2}, kFloat64), 1e-4, 1e-4)) << x;
+  EXPECT_THROW(optimizer.step(nullptr), Error);
+}
+
+TEST(Optimizer, StepMayBeOverridden) {
+  struct Halve : Optimizer {
+    using Optimizer::Optimizer;
+    Tensor step(LossClosure = nullptr) override {
+      NoGradGuard no_grad;
+      for (Tensor& p : parameters()) p.mul_(0.5);
+      return {};
+    }
+  };
+  Tensor x = ones({1}, requires_grad());
+  Halve optimizer(std::vector<Tensor>{x});
+  optimizer.step();
+  EXPECT_EQ(x.item<float>(), 0.5f);
+}
+
+}  // namespace
+}  // namespace brasa::optim
