@@ -125,6 +125,7 @@ void add_verify(CLI::App& app) {
   sub->callback([options] {
     if (int status = verify_ops(*options)) throw CLI::RuntimeError(status);
   });
+  add_verify_training(*verify);
 }
 
 }  // namespace brasa::tool
