@@ -84,10 +84,13 @@ if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND
   set_tests_properties(install.user_project PROPERTIES ENVIRONMENT BRASA_CACHE_DIR=${test_cache})
 endif()
 
-# Operators and their gradients against the reference vectors, as `brasa verify ops` runs them.
+# Operators and their gradients, and training step for step, against references, as `brasa verify` runs them.
 if(TARGET brasa-cli)
   foreach(backend eager inductor interpreter)
     add_test(NAME verify_ops.${backend} COMMAND brasa-cli verify ops ${CMAKE_SOURCE_DIR}/tests/data/ops --backend ${backend})
     set_tests_properties(verify_ops.${backend} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+    add_test(NAME verify_training.${backend}
+             COMMAND brasa-cli verify training ${CMAKE_SOURCE_DIR}/tests/data/training --backend ${backend})
+    set_tests_properties(verify_training.${backend} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
   endforeach()
 endif()

@@ -7,6 +7,7 @@
 #include "compiler/compile.h"
 #include "ir/text.h"
 #include "support/error.h"
+#include "tensor/autocast.h"
 
 namespace brasa {
 
@@ -33,6 +34,7 @@ struct Recording::Impl {
   std::unique_lock<std::recursive_mutex> lock;
   capture::Session session;
   Recorder::Scope scope;
+  eager::CastCache casts;
   explicit Impl(const std::shared_ptr<CompiledState>& s) : state(s), lock(s->mutex), session(*s), scope(&session) {}
 };
 
@@ -43,7 +45,9 @@ Recording::Recording(const std::shared_ptr<CompiledState>& state) {
 Recording::~Recording() = default;
 
 void Recording::finish() {
-  if (impl_) impl_->session.finish();
+  if (!impl_) return;
+  impl_->casts.clear();  // what is still referenced would be delivered
+  impl_->session.finish();
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include "capture/event_call.h"
 #include "support/error.h"
+#include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/recorder.h"
 
@@ -58,7 +59,14 @@ std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Bind
     eager::Results results;
     eager::call_functional(eager::op(*e.row), call.args(), results);
     BRASA_ASSERT(results.size() == e.count, e.row->name(), " gave ", results.size(), " results");
-    for (uint32_t r = 0; r < e.count; ++r) values[e.first + r] = std::move(results[r]);
+    for (uint32_t r = 0; r < e.count; ++r) {
+      Tensor& value = values[e.first + r] = std::move(results[r]);
+      if (!value.defined()) continue;
+      // Eager gradients of what was broadcast have yet to be summed.
+      Sizes sizes;
+      for (ir::Expr s : trace.types[e.first + r].shape) sizes.push_back(binding(s));
+      value = autograd::sum_to_size(value, sizes);
+    }
     each_operand(e, [&](Number n) {
       if (last[n] == i + 1) values[n].reset();
     });

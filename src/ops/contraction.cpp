@@ -114,16 +114,21 @@ Value linear(Value x, Value w, Value bias) {
   BRASA_CHECK(rank_of(w) == 1 || rank_of(w) == 2, "linear: weight must be a matrix or a vector, got ", type_of(w));
   check_inner("linear", x, rank_of(x) - 1, w, rank_of(w) - 1);
   int64_t last = rank_of(x) - 1;
-  if (bias) check_dtypes("linear", x, bias);
+  DType t = dtype_of(x);
+  if (bias) {
+    check_dtypes("linear", x, bias);
+    // The sum is rounded once.
+    x = to_opmath(x), w = to_opmath(w), bias = to_opmath(bias);
+  }
   if (rank_of(w) == 1 || last == 0) {
     Value out = product(x, w, last, rank_of(w) - 1);
-    return bias ? out + bias : out;
+    return convert(bias ? out + bias : out, t);
   }
   Value out = product(as_rows(x), w, 1, 1);
   if (bias) out = out + bias;
   Shape shape = shape_of(x);
   shape.back() = size_of(w, 0);
-  return prim::reshape(out, shape);
+  return convert(prim::reshape(out, shape), t);
 }
 
 Value matmul(Value a, Value b) {

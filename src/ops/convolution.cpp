@@ -108,8 +108,11 @@ Value convolved(Value x, Value w, Value bias, const Convolution& c) {
   bool batched = rank_of(x) != rank_of(w) - 1;
   if (!batched) x = unsqueeze(x, 0);
   check_operands(x, w, bias, c);
+  DType t = dtype_of(x);
+  // With the bias, the sum is rounded once.
+  if (bias) x = to_opmath(x), w = to_opmath(w), bias = to_opmath(bias);
   Value out = !c.transposed && tiles(w, c) ? tiled(x, w) : plain_convolution(x, w, c);
-  if (bias) out = out + along(bias, 1, rank_of(out));
+  if (bias) out = convert(out + along(bias, 1, rank_of(out)), t);
   return batched ? out : squeeze(out, 0);
 }
 

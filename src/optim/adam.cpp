@@ -1,5 +1,6 @@
 #include <brasa/optim/adam.h>
 
+#include <cmath>
 #include <map>
 
 #include <brasa/brasa.h>
@@ -120,7 +121,7 @@ void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool deco
     for (auto& [p, state] : together.members) {
       DType wanted = p.scalar_type() == kFloat64 ? kFloat64 : kFloat32;
       if (wanted != scale_type) {
-        std::tie(step_size, correction) = _adam_scales(together.step, o.lr(), beta1, beta2, wanted);
+        std::tie(step_size, correction) = _adam_scales(together.step, o.lr(), std::log(beta1), std::log(beta2), wanted);
         scale_type = wanted;
       }
       Tensor grad = o.maximize() ? -p.grad() : p.grad();

@@ -5,91 +5,39 @@
 
 #include <brasa/brasa.h>
 
-#include "optim/numbers.h"
+#include "optim/fields.h"
 #include "optim/state.h"
 #include "support/error.h"
 
 namespace brasa::optim {
 namespace {
 
-// One list of fields serves to write and to read.
-struct Writer {
-  serialize::OutputArchive& archive;
-  void operator()(const char* key, const Tensor& t) { archive.write(key, t); }
-  void operator()(const char* key, const std::tuple<double, double>& pair) {
-    write_number(archive, std::string(key) + "0", std::get<0>(pair));
-    write_number(archive, std::string(key) + "1", std::get<1>(pair));
-  }
-  template <class T>
-  void operator()(const char* key, const T& number) {
-    write_number(archive, key, static_cast<double>(number));
-  }
-};
-struct Reader {
-  serialize::InputArchive& archive;
-  void operator()(const char* key, Tensor& t) { archive.try_read(key, t); }
-  void operator()(const char* key, std::tuple<double, double>& pair) {
-    pair = {read_number(archive, std::string(key) + "0"), read_number(archive, std::string(key) + "1")};
-  }
-  template <class T>
-  void operator()(const char* key, T& number) {
-    number = static_cast<T>(read_number(archive, key));
-  }
-};
-
-template <class Options>
-void check_common(const char* name, const Options& o) {
-  BRASA_CHECK(o.lr() >= 0, name, ": Invalid learning rate: ", o.lr());
-  if constexpr (requires { o.eps(); }) BRASA_CHECK(o.eps() >= 0, name, ": Invalid epsilon value: ", o.eps());
-  if constexpr (requires { o.weight_decay(); })
-    BRASA_CHECK(o.weight_decay() >= 0, name, ": Invalid weight_decay value: ", o.weight_decay());
-  if constexpr (requires { o.betas(); }) {
-    auto [beta1, beta2] = o.betas();
-    BRASA_CHECK(0 <= beta1 && beta1 < 1, name, ": Invalid beta parameter at index 0: ", beta1);
-    BRASA_CHECK(0 <= beta2 && beta2 < 1, name, ": Invalid beta parameter at index 1: ", beta2);
-  }
-}
-
-void make(Tensor& state, const Tensor& p) {
-  if (!state.defined()) state = state_zeros_like(p);
+void make(Tensor& state, const Tensor& p, double value = 0) {
+  if (!state.defined()) state = state_full_like(p, value);
 }
 
 }  // namespace
 
-#define BRASA_F(field) f(#field, o.field());
-#define BRASA_FIELDS(Type, fields)                                  \
-  void Type::serialize(serialize::OutputArchive& archive) const {   \
-    Writer f{archive};                                              \
-    const Type& o = *this;                                          \
-    fields                                                          \
-  }                                                                 \
-  void Type::serialize(serialize::InputArchive& archive) {          \
-    Reader f{archive};                                              \
-    Type& o = *this;                                                \
-    fields                                                          \
-  }
 BRASA_FIELDS(AdagradOptions, BRASA_F(lr) BRASA_F(lr_decay) BRASA_F(weight_decay) BRASA_F(initial_accumulator_value)
-                                 BRASA_F(eps))
+                                 BRASA_F(eps) BRASA_F(maximize))
 BRASA_FIELDS(AdagradParamState, BRASA_F(sum) BRASA_F(step))
 BRASA_FIELDS(RMSpropOptions, BRASA_F(lr) BRASA_F(alpha) BRASA_F(eps) BRASA_F(weight_decay) BRASA_F(momentum)
-                                 BRASA_F(centered))
+                                 BRASA_F(centered) BRASA_F(maximize))
 BRASA_FIELDS(RMSpropParamState, BRASA_F(step) BRASA_F(square_avg) BRASA_F(momentum_buffer) BRASA_F(grad_avg))
-BRASA_FIELDS(AdadeltaOptions, BRASA_F(lr) BRASA_F(rho) BRASA_F(eps) BRASA_F(weight_decay))
-BRASA_FIELDS(AdadeltaParamState, BRASA_F(square_avg) BRASA_F(acc_delta))
-BRASA_FIELDS(AdamaxOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay))
+BRASA_FIELDS(AdadeltaOptions, BRASA_F(lr) BRASA_F(rho) BRASA_F(eps) BRASA_F(weight_decay) BRASA_F(maximize))
+BRASA_FIELDS(AdadeltaParamState, BRASA_F(step) BRASA_F(square_avg) BRASA_F(acc_delta))
+BRASA_FIELDS(AdamaxOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay) BRASA_F(maximize))
 BRASA_FIELDS(AdamaxParamState, BRASA_F(step) BRASA_F(exp_avg) BRASA_F(exp_inf))
-BRASA_FIELDS(ASGDOptions, BRASA_F(lr) BRASA_F(lambd) BRASA_F(alpha) BRASA_F(t0) BRASA_F(weight_decay))
+BRASA_FIELDS(ASGDOptions, BRASA_F(lr) BRASA_F(lambd) BRASA_F(alpha) BRASA_F(t0) BRASA_F(weight_decay) BRASA_F(maximize))
 BRASA_FIELDS(ASGDParamState, BRASA_F(step) BRASA_F(eta) BRASA_F(mu) BRASA_F(ax))
-BRASA_FIELDS(RpropOptions, BRASA_F(lr) BRASA_F(etas) BRASA_F(step_sizes))
-BRASA_FIELDS(RpropParamState, BRASA_F(prev) BRASA_F(step_size))
+BRASA_FIELDS(RpropOptions, BRASA_F(lr) BRASA_F(etas) BRASA_F(step_sizes) BRASA_F(maximize))
+BRASA_FIELDS(RpropParamState, BRASA_F(step) BRASA_F(prev) BRASA_F(step_size))
 BRASA_FIELDS(NAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay) BRASA_F(momentum_decay)
-                               BRASA_F(decoupled_weight_decay))
+                               BRASA_F(decoupled_weight_decay) BRASA_F(maximize))
 BRASA_FIELDS(NAdamParamState, BRASA_F(step) BRASA_F(mu_product) BRASA_F(exp_avg) BRASA_F(exp_avg_sq))
 BRASA_FIELDS(RAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay)
-                               BRASA_F(decoupled_weight_decay))
+                               BRASA_F(decoupled_weight_decay) BRASA_F(maximize))
 BRASA_FIELDS(RAdamParamState, BRASA_F(step) BRASA_F(exp_avg) BRASA_F(exp_avg_sq))
-#undef BRASA_FIELDS
-#undef BRASA_F
 
 void AdagradOptions::check() const {
   check_common("Adagrad", *this);
@@ -98,10 +46,7 @@ void AdagradOptions::check() const {
               "Adagrad: Invalid initial_accumulator_value value: ", initial_accumulator_value());
 }
 void Adagrad::update(Tensor& p, Tensor g, AdagradParamState& s, const AdagradOptions& o) {
-  if (!s.sum().defined()) {
-    make(s.sum(), p);
-    s.sum().fill_(o.initial_accumulator_value());
-  }
+  make(s.sum(), p, o.initial_accumulator_value());
   s.step(s.step() + 1);
   if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
   double lr = o.lr() / (1 + static_cast<double>(s.step() - 1) * o.lr_decay());
@@ -142,6 +87,7 @@ void AdadeltaOptions::check() const {
 void Adadelta::update(Tensor& p, Tensor g, AdadeltaParamState& s, const AdadeltaOptions& o) {
   make(s.square_avg(), p);
   make(s.acc_delta(), p);
+  s.step(s.step() + 1);
   if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
   s.square_avg().mul_(o.rho()).addcmul_(g, g, 1 - o.rho());
   Tensor delta = s.acc_delta().add(o.eps()).sqrt_().div_(s.square_avg().add(o.eps()).sqrt_()).mul_(g);
@@ -187,10 +133,8 @@ void RpropOptions::check() const {
 }
 void Rprop::update(Tensor& p, Tensor g, RpropParamState& s, const RpropOptions& o) {
   make(s.prev(), p);
-  if (!s.step_size().defined()) {
-    make(s.step_size(), p);
-    s.step_size().fill_(o.lr());
-  }
+  make(s.step_size(), p, o.lr());
+  s.step(s.step() + 1);
   auto [shrink, grow] = o.etas();
   auto [least, most] = o.step_sizes();
   Tensor agreement = g.mul(s.prev());

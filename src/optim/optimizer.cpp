@@ -20,10 +20,14 @@ void OptimizerOptions::serialize(serialize::InputArchive&) { fail("these optimiz
 double OptimizerOptions::get_lr() const { fail("these optimizer options have no learning rate"); }
 void OptimizerOptions::set_lr(double) { fail("these optimizer options have no learning rate"); }
 
+std::optional<double> OptimizerOptions::get_momentum() const { return std::nullopt; }
+void OptimizerOptions::set_momentum(double) { fail("these optimizer options have neither a momentum nor betas"); }
+
 OptimizerParamGroup::OptimizerParamGroup(const OptimizerParamGroup& o)
-    : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
+    : params_(o.params_), initial_lr_(o.initial_lr_), options_(o.options_ ? o.options_->clone() : nullptr) {}
 OptimizerParamGroup& OptimizerParamGroup::operator=(const OptimizerParamGroup& o) {
   params_ = o.params_;
+  initial_lr_ = o.initial_lr_;
   options_ = o.options_ ? o.options_->clone() : nullptr;
   return *this;
 }

@@ -13,5 +13,9 @@ inline Tensor state_zeros(IntArrayRef sizes, const TensorOptions& options) {
   return zeros(sizes, options);
 }
 inline Tensor state_zeros_like(const Tensor& parameter) { return state_zeros(parameter.sizes(), parameter.options()); }
+inline Tensor state_full_like(const Tensor& parameter, double value) {
+  Recorder::Scope none(nullptr);
+  return full(parameter.sizes(), value, parameter.options());
+}
 
 }  // namespace brasa::optim

@@ -49,6 +49,8 @@ std::string node_name(const ops::Row& row) {
 
 Operator::Operator(const ops::Row& row)
     : row_(row), backward_name_(node_name(row)), memory_(memory_operator(row.name())) {
+  // Derived rows have the base of the one that they come from.
+  if (row.name().starts_with("aten::")) cast_policy_ = eager::cast_policy(row.schema.base);
   bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
                                    [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
   for (const ir::Param& p : row.schema.params) {
@@ -607,6 +609,10 @@ void call(Operator& op, CallArgs args, Results& results) {
     results[0] = make(args);
     return;
   }
+  if (op.cast_policy() != CastPolicy::None && autocasting()) [[unlikely]] {
+    CastCall cast(op.cast_policy(), args);
+    return call(op, cast.args(), results);
+  }
   if (op.row().count) return call_sized(op, args, results);
   call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
@@ -664,6 +670,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     bool overlap = false;
     for (size_t i = 1; i < probe.inputs.size(); ++i) overlap = overlap || overlaps(*target, probe.inputs[i]);
     if (overlap) {
+      NoAutocast off;
       Tensor fresh = call_one(op, args);
       return self.copy_(fresh), out;
     }
@@ -679,6 +686,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
 }
 
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
+  NoAutocast off;
   Tensor result = call_one(op, args);
   if (!out.defined()) {
     out = result;

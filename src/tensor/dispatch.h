@@ -10,6 +10,7 @@
 #include <brasa/call.h>
 
 #include "ops/table.h"
+#include "tensor/autocast.h"
 #include "tensor/program.h"
 
 // The one way into every operator. Generated functions pack their arguments and call one of the functions below.
@@ -35,6 +36,8 @@ class Operator {
   Memory memory() const { return memory_; }
   /// Changes operands although it is no in-place form (running statistics).
   bool mutates() const { return mutates_; }
+  /// What autocast does to the operands.
+  CastPolicy cast_policy() const { return cast_policy_; }
 
   /// The program for these literal arguments (as words); `make` builds it if it is new.
   template <class F>
@@ -54,6 +57,7 @@ class Operator {
   std::vector<Parameter> parameters_;
   Memory memory_ = nullptr;
   bool mutates_ = false;
+  CastPolicy cast_policy_ = CastPolicy::None;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;
   std::map<std::vector<uint64_t>, std::unique_ptr<Known>> programs_;

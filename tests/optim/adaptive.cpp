@@ -2,13 +2,20 @@
 #include <brasa/optim.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace brasa::optim {
 namespace {
 
 template <class O>
 class Each : public testing::Test {};
-using All = testing::Types<Adagrad, RMSprop, Adadelta, Adamax, ASGD, Rprop, NAdam, RAdam>;
+using All = testing::Types<Adagrad, RMSprop, Adadelta, Adamax, ASGD, Rprop, NAdam, RAdam, Adafactor>;
 TYPED_TEST_SUITE(Each, All);
+
+template <class Options, class State>
+Options& options_of(EachParameter<Options, State>& optimizer) {
+  return static_cast<Options&>(optimizer.param_groups()[0].options());
+}
 
 template <class O>
 void steps(O& optimizer, Tensor& x, int n) {
@@ -47,6 +54,56 @@ TYPED_TEST(Each, GoesOnWhereItWasSaved) {
 
 TYPED_TEST(Each, RefusesANegativeRate) {
   EXPECT_THROW(TypeParam(std::vector<Tensor>{zeros({1}, requires_grad())}, -1.0), Error);
+}
+
+TYPED_TEST(Each, AscendsToMaximize) {
+  Tensor x = zeros({2}, requires_grad());
+  TypeParam optimizer(std::vector<Tensor>{x});
+  optimizer.param_groups()[0].options().set_lr(0.1);
+  options_of(optimizer).maximize(true);
+  steps(optimizer, x, 10);
+  EXPECT_GT((x - tensor({1.f, -2.f})).square().sum().template item<float>(), 5.f);
+}
+
+Tensor trained_matrix(MuonOptions options, int n) {
+  manual_seed(3);
+  Tensor target = randn({6, 4}), w = zeros({6, 4}, requires_grad());
+  Muon optimizer(std::vector<Tensor>{w}, options);
+  for (int i = 0; i < n; ++i) {
+    optimizer.zero_grad();
+    (w - target).square().sum().backward();
+    optimizer.step();
+  }
+  return w.detach();
+}
+
+TEST(Muon, StepsAreNearlyOrthogonal) {
+  // All singular values of the first step are about the rate, · sqrt(6 / 4) for the sizes.
+  Tensor w = trained_matrix(MuonOptions(0.1).weight_decay(0), 1);
+  Tensor gram = w.t().matmul(w) / (0.01 * 1.5);
+  EXPECT_LT((gram - eye(4)).abs().max().item<double>(), 0.6) << gram;
+  EXPECT_GT(gram.diagonal().min().item<double>(), 0.4);
+  Tensor other = trained_matrix(MuonOptions(0.1).weight_decay(0).adjust_lr_fn("match_rms_adamw"), 1);
+  EXPECT_TRUE(allclose(other / w, full({6, 4}, 0.2 * std::sqrt(6.0) / std::sqrt(1.5)), 1e-4, 1e-4));
+}
+
+TEST(Muon, IsSavedAndRefusesVectors) {
+  Tensor w = ones({2, 2}, requires_grad());
+  Muon a(std::vector<Tensor>{w}, MuonOptions(0.5).nesterov(false).adjust_lr_fn("match_rms_adamw"));
+  w.mutable_grad() = ones({2, 2});
+  a.step();
+  serialize::OutputArchive out;
+  a.save(out);
+  Muon b(std::vector<Tensor>{w});
+  serialize::InputArchive in(out.contents());
+  b.load(in);
+  EXPECT_TRUE(a.param_groups()[0].options() == b.param_groups()[0].options());
+  EXPECT_TRUE(*a.state().at(w.impl()) == *b.state().at(w.impl()));
+  Tensor v = ones({2}, requires_grad());
+  v.mutable_grad() = ones({2});
+  Muon c(std::vector<Tensor>{v});
+  EXPECT_THROW(c.step(), Error);
+  EXPECT_THROW(Muon(std::vector<Tensor>{w}, MuonOptions().adjust_lr_fn("mine")), Error);
 }
 
 TEST(LBFGS, FindsTheMinimumOfRosenbrock) {

@@ -131,6 +131,7 @@ void add_verify(CLI::App& app) {
   sub->callback([options] {
     if (int status = verify_ops(*options)) throw CLI::RuntimeError(status);
   });
+  add_verify_training(*verify);
 }
 
 }  // namespace brasa::tool

@@ -14,6 +14,7 @@ struct BRASA_API AdagradOptions : public OptimizerCloneableOptions<AdagradOption
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(double, initial_accumulator_value) = 0;
   BRASA_ARG(double, eps) = 1e-10;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API AdagradParamState : public OptimizerCloneableParamState<AdagradParamState> {
@@ -32,6 +33,7 @@ struct BRASA_API RMSpropOptions : public OptimizerCloneableOptions<RMSpropOption
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(double, momentum) = 0;
   BRASA_ARG(bool, centered) = false;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API RMSpropParamState : public OptimizerCloneableParamState<RMSpropParamState> {
@@ -50,9 +52,11 @@ struct BRASA_API AdadeltaOptions : public OptimizerCloneableOptions<AdadeltaOpti
   BRASA_ARG(double, rho) = 0.9;
   BRASA_ARG(double, eps) = 1e-6;
   BRASA_ARG(double, weight_decay) = 0;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API AdadeltaParamState : public OptimizerCloneableParamState<AdadeltaParamState> {
+  BRASA_ARG(int64_t, step) = 0;
   BRASA_ARG(Tensor, square_avg);
   BRASA_ARG(Tensor, acc_delta);
   BRASA_STATE_END;
@@ -67,6 +71,7 @@ struct BRASA_API AdamaxOptions : public OptimizerCloneableOptions<AdamaxOptions>
   BRASA_ARG(betas_t, betas) = {0.9, 0.999};
   BRASA_ARG(double, eps) = 1e-8;
   BRASA_ARG(double, weight_decay) = 0;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API AdamaxParamState : public OptimizerCloneableParamState<AdamaxParamState> {
@@ -85,6 +90,7 @@ struct BRASA_API ASGDOptions : public OptimizerCloneableOptions<ASGDOptions> {
   BRASA_ARG(double, alpha) = 0.75;
   BRASA_ARG(double, t0) = 1e6;
   BRASA_ARG(double, weight_decay) = 0;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API ASGDParamState : public OptimizerCloneableParamState<ASGDParamState> {
@@ -104,9 +110,11 @@ struct BRASA_API RpropOptions : public OptimizerCloneableOptions<RpropOptions> {
   BRASA_ARG(double, lr);
   BRASA_ARG(pair_t, etas) = {0.5, 1.2};
   BRASA_ARG(pair_t, step_sizes) = {1e-6, 50.0};
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API RpropParamState : public OptimizerCloneableParamState<RpropParamState> {
+  BRASA_ARG(int64_t, step) = 0;
   BRASA_ARG(Tensor, prev);
   BRASA_ARG(Tensor, step_size);
   BRASA_STATE_END;
@@ -123,6 +131,7 @@ struct BRASA_API NAdamOptions : public OptimizerCloneableOptions<NAdamOptions> {
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(double, momentum_decay) = 4e-3;
   BRASA_ARG(bool, decoupled_weight_decay) = false;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API NAdamParamState : public OptimizerCloneableParamState<NAdamParamState> {
@@ -143,6 +152,7 @@ struct BRASA_API RAdamOptions : public OptimizerCloneableOptions<RAdamOptions> {
   BRASA_ARG(double, eps) = 1e-8;
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(bool, decoupled_weight_decay) = false;
+  BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
 struct BRASA_API RAdamParamState : public OptimizerCloneableParamState<RAdamParamState> {

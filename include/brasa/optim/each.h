@@ -20,7 +20,8 @@ class EachParameter : public Optimizer {
     const auto& options = static_cast<const Options&>(group.options());
     for (Tensor& p : group.params())
       if (p.grad().defined())
-        update(p, p.grad(), static_cast<ParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second), options);
+        update(p, options.maximize() ? -p.grad() : p.grad(),
+               static_cast<ParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second), options);
   }
   virtual void update(Tensor& p, Tensor grad, ParamState& state, const Options& options) = 0;
   std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<ParamState>(); }

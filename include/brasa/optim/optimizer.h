@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -40,6 +42,9 @@ class BRASA_API OptimizerOptions {
   virtual void serialize(serialize::InputArchive& archive);
   virtual double get_lr() const;
   virtual void set_lr(double lr);
+  /// The momentum, or the first of Adam's betas; nothing where the options have neither.
+  virtual std::optional<double> get_momentum() const;
+  virtual void set_momentum(double momentum);
 };
 
 template <class Derived>
@@ -60,6 +65,24 @@ class OptimizerCloneableOptions : public OptimizerOptions {
     else
       OptimizerOptions::set_lr(lr);
   }
+  std::optional<double> get_momentum() const override {
+    const auto& o = static_cast<const Derived&>(*this);
+    if constexpr (requires { o.betas(); })
+      return std::get<0>(o.betas());
+    else if constexpr (requires { o.momentum(); })
+      return o.momentum();
+    else
+      return OptimizerOptions::get_momentum();
+  }
+  void set_momentum(double momentum) override {
+    auto& o = static_cast<Derived&>(*this);
+    if constexpr (requires { o.betas(); })
+      std::get<0>(o.betas()) = momentum;
+    else if constexpr (requires { o.momentum(momentum); })
+      o.momentum(momentum);
+    else
+      OptimizerOptions::set_momentum(momentum);
+  }
 };
 
 /// Parameters with options of their own; without, those of the optimizer.
@@ -78,9 +101,13 @@ class BRASA_API OptimizerParamGroup {
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
   std::vector<Tensor>& params() { return params_; }
   const std::vector<Tensor>& params() const { return params_; }
+  /// The learning rate before the first of lr_scheduler's schedules changed it.
+  std::optional<double>& initial_lr() { return initial_lr_; }
+  const std::optional<double>& initial_lr() const { return initial_lr_; }
 
  private:
   std::vector<Tensor> params_;
+  std::optional<double> initial_lr_;
   std::unique_ptr<OptimizerOptions> options_;
 };
 

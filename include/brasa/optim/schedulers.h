@@ -11,22 +11,23 @@ class BRASA_API LRScheduler {
  public:
   explicit LRScheduler(Optimizer& optimizer);
   virtual ~LRScheduler();
-  void step();
+  virtual void step();
 
  protected:
   /// The rates for the call of `step()` before which there were step_count_ others.
   virtual std::vector<double> get_lrs() = 0;
   std::vector<double> get_current_lrs() const;
+  void set_optimizer_lrs(const std::vector<double>& lrs);
+  Optimizer& optimizer() const { return optimizer_; }
 
   unsigned step_count_ = 0;
 
  private:
-  void set_optimizer_lrs(const std::vector<double>& lrs);
   Optimizer& optimizer_;
 };
 
 /// lr · gamma after every step_size steps. As in LibTorch the first call of `step()` is number 0: the rate changes with call
-/// step_size + 1, where Python's schedulers, which call it once themselves, change it with call step_size.
+/// step_size + 1, where lr_scheduler::StepLR, which like Python's takes the first step itself, changes it with call step_size.
 class BRASA_API StepLR : public LRScheduler {
  public:
   StepLR(Optimizer& optimizer, unsigned step_size, double gamma = 0.1);

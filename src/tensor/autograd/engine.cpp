@@ -87,6 +87,7 @@ class Pass {
     find_dependencies();
     if (!accumulate) find_needed();
     AutoGradMode mode(create_graph_);
+    eager::NoAutocast off;  // the dtypes are those of forward
     auto later = [](const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { return order(*a) < order(*b); };
     std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(later)> ready(later);
     std::unordered_set<Node*> queued;

@@ -1,6 +1,7 @@
 #include "tensor/autograd/saved.h"
 
 #include <cstring>
+#include <utility>
 
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
@@ -30,6 +31,10 @@ Saved::Saved(const Tensor& t, bool result) : read_(t.defined()), result_(result)
 
 void Saved::set_tensor(const Tensor& t) {
   version_ = impl_of(t)->storage->version();
+  if ((dropped_ = drop(t))) [[unlikely]] {
+    if (auto& meta = impl_of(t)->autograd) output_nr_ = meta->output_nr;
+    return;
+  }
   if (!result_) {
     tensor_ = t;
     return;
@@ -39,7 +44,22 @@ void Saved::set_tensor(const Tensor& t) {
   if (auto& meta = impl_of(t)->autograd) output_nr_ = meta->output_nr;
 }
 
+void Saved::reset() {
+  tensor_.reset();
+  if (dropped_) forget(*std::exchange(dropped_, nullptr));
+}
+
 Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name) const {
+  if (dropped_) [[unlikely]] {
+    Tensor value = recomputed(*dropped_, name);
+    if (!GradMode::is_enabled()) return value;
+    Tensor out = shallow_copy(value);
+    if (result_ && node)
+      set_history(out, node, output_nr_);
+    else if (dropped_->edge.is_valid())
+      set_history(out, dropped_->edge.function, dropped_->edge.input_nr);
+    return out;
+  }
   if (!tensor_.defined()) return {};
   uint32_t now = impl_of(tensor_)->storage->version();
   BRASA_CHECK(now == version_ || impl_of(tensor_)->inference,
@@ -53,7 +73,7 @@ Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name)
 }
 
 eager::Input Saved::input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const {
-  if (tensor_.defined()) {
+  if (tensor_.defined() || dropped_) {
     holder = unpack(node, name);
     eager::Input in = eager::Input::of(holder);
     in.weak = weak_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tensor/autograd/checkpoint.h"
 #include "tensor/program.h"
 
 namespace brasa::autograd {
@@ -18,12 +19,13 @@ class Saved {
   /// The tensor itself with its history.
   Tensor unpack(const std::shared_ptr<Node>& node, const std::string& name) const;
   void set_tensor(const Tensor& t);
-  void reset() { tensor_.reset(); }
+  void reset();
   const Sizes& sizes() const { return sizes_; }
   DType dtype() const { return dtype_; }
 
  private:
   Tensor tensor_;
+  std::unique_ptr<Dropped> dropped_;  // in place of the tensor
   Sizes sizes_, strides_;
   alignas(16) unsigned char number_[16] = {};
   uint32_t version_ = 0, output_nr_ = 0;

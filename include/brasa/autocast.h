@@ -1,0 +1,49 @@
+#pragma once
+
+#include <brasa/options.h>
+
+/// Mixed precision: while autocast is on, operators that gain by it (matrix products, convolutions, attention) convert their
+/// floating operands of 32 bits or fewer to a smaller dtype, those that lose by it (losses, factorisations, FFT …) to float32, and
+/// `cat`, `stack`, `index_copy` to the widest among theirs. The lists are PyTorch's for the CPU. In-place and out= forms are left
+/// alone, and so are float64 operands. Weights stay as they are: a leaf that requires grad is converted once within the outermost
+/// guard, and its gradient arrives in its own dtype. Backward runs in the dtypes of forward. One state a thread.
+///
+///     { AutocastMode guard(kBFloat16); loss = criterion(model->forward(x), y); }
+///     loss.backward();
+namespace brasa {
+
+/// LibTorch's functions of the state; AutocastMode does all of it.
+namespace autocast {
+
+BRASA_API bool is_autocast_enabled(DeviceType device);
+BRASA_API void set_autocast_enabled(DeviceType device, bool enabled);
+BRASA_API DType get_autocast_dtype(DeviceType device);
+BRASA_API void set_autocast_dtype(DeviceType device, DType dtype);
+BRASA_API bool is_autocast_cache_enabled();
+BRASA_API void set_autocast_cache_enabled(bool enabled);
+/// Guards nest; the outermost one's end should clear the cache.
+BRASA_API int increment_nesting();
+BRASA_API int decrement_nesting();
+/// Forgets the converted weights.
+BRASA_API void clear_cache();
+
+}  // namespace autocast
+
+/// Autocast while it lives; `enabled` false turns it off inside a guard. For other dtypes than bfloat16 and float16 it warns and
+/// stays off.
+class BRASA_API AutocastMode {
+ public:
+  explicit AutocastMode(DType dtype = DType::BFloat16, bool enabled = true, bool cache_enabled = true)
+      : AutocastMode(kCPU, dtype, enabled, cache_enabled) {}
+  explicit AutocastMode(DeviceType device, DType dtype = DType::BFloat16, bool enabled = true,
+                        bool cache_enabled = true);
+  ~AutocastMode();
+  AutocastMode(const AutocastMode&) = delete;
+  AutocastMode& operator=(const AutocastMode&) = delete;
+
+ private:
+  bool previous_enabled_, previous_cache_;
+  DType previous_dtype_;
+};
+
+}  // namespace brasa

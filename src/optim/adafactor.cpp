@@ -1,0 +1,85 @@
+#include <brasa/optim/adafactor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <brasa/brasa.h>
+
+#include "optim/fields.h"
+#include "optim/state.h"
+
+namespace brasa::optim {
+
+void AdafactorOptions::serialize(serialize::OutputArchive& archive) const {
+  FieldWriter f{archive};
+  f("lr", lr());
+  f("beta2_decay", beta2_decay());
+  f("eps0", std::get<0>(eps()));
+  f("eps1", std::get<1>(eps()));
+  f("d", d());
+  f("weight_decay", weight_decay());
+  f("maximize", maximize());
+}
+void AdafactorOptions::serialize(serialize::InputArchive& archive) {
+  FieldReader f{archive};
+  f("lr", lr());
+  f("beta2_decay", beta2_decay());
+  f("eps0", std::get<0>(eps()));
+  f("eps1", std::get<1>(eps()));
+  f("d", d());
+  f("weight_decay", weight_decay());
+  f("maximize", maximize());
+}
+BRASA_FIELDS(AdafactorParamState, BRASA_F(step) BRASA_F(row_var) BRASA_F(col_var) BRASA_F(variance))
+
+void AdafactorOptions::check() const {
+  BRASA_CHECK(lr() >= 0, "Adafactor: Learning rate should be >= 0 but is: ", lr());
+  BRASA_CHECK(beta2_decay() <= 0, "Adafactor: beta2_decay should be <= 0 but is: ", beta2_decay());
+  BRASA_CHECK(std::get<0>(eps()).value_or(0) >= 0, "Adafactor: epsilon1 should be >= 0 but is: ",
+              std::get<0>(eps()).value_or(0));
+  BRASA_CHECK(std::get<1>(eps()) >= 0, "Adafactor: epsilon2 should be >= 0 but is: ", std::get<1>(eps()));
+  BRASA_CHECK(d() >= 1, "Adafactor: Clipping threshold d should be >= 1 but is: ", d());
+  BRASA_CHECK(weight_decay() >= 0, "Adafactor: weight_decay should be >= 0 but is: ", weight_decay());
+}
+
+namespace {
+
+double epsilon_of(DType t) {
+  switch (t) {
+    case DType::BFloat16: return 0x1p-7;
+    case DType::Float16: return 0x1p-10;
+    case DType::Float64: return std::numeric_limits<double>::epsilon();
+    default: return std::numeric_limits<float>::epsilon();
+  }
+}
+
+Tensor root_mean_square(const Tensor& t) { return t.square().mean().sqrt(); }
+
+}  // namespace
+
+void Adafactor::update(Tensor& p, Tensor g, AdafactorParamState& s, const AdafactorOptions& o) {
+  s.step(s.step() + 1);
+  double t = static_cast<double>(s.step()), weight = std::pow(t, o.beta2_decay());
+  double floor = std::get<0>(o.eps()).value_or(epsilon_of(p.scalar_type()));
+  if (o.weight_decay() != 0) p.mul_(1 - o.lr() * o.weight_decay());
+  Tensor size = root_mean_square(p).clamp_min(std::get<1>(o.eps()));
+  Tensor squares = g.square(), estimate;
+  if (g.dim() > 1) {
+    Tensor rows = squares.mean(-1, true), columns = squares.mean(-2, true);
+    if (!s.row_var().defined()) s.row_var(state_zeros_like(rows));
+    if (!s.col_var().defined()) s.col_var(state_zeros_like(columns));
+    s.row_var().lerp_(rows, weight);
+    s.col_var().lerp_(columns, weight);
+    estimate = s.row_var().matmul(s.col_var()) / s.row_var().mean(-2, true).clamp_min(floor);
+  } else {
+    if (!s.variance().defined()) s.variance(state_zeros_like(p));
+    s.variance().lerp_(squares, weight);
+    estimate = s.variance();
+  }
+  Tensor update = g * estimate.clamp_min(floor * floor).rsqrt();
+  Tensor scale = (root_mean_square(update) / o.d()).clamp_min(1);
+  p.sub_(update * (size * std::min(o.lr(), 1 / std::sqrt(t)) / scale));
+}
+
+}  // namespace brasa::optim

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "optim/numbers.h"
+#include "support/error.h"
+
+// Options and states in an archive, and what most optimizers want of their options.
+namespace brasa::optim {
+
+// One list of fields serves to write and to read.
+struct FieldWriter {
+  serialize::OutputArchive& archive;
+  void operator()(const char* key, const Tensor& t) { archive.write(key, t); }
+  void operator()(const char* key, const std::tuple<double, double>& pair) {
+    write_number(archive, std::string(key) + "0", std::get<0>(pair));
+    write_number(archive, std::string(key) + "1", std::get<1>(pair));
+  }
+  void operator()(const char* key, const std::optional<double>& number) {
+    if (number) write_number(archive, key, *number);
+  }
+  template <class T>
+  void operator()(const char* key, const T& number) {
+    write_number(archive, key, static_cast<double>(number));
+  }
+};
+struct FieldReader {
+  serialize::InputArchive& archive;
+  void operator()(const char* key, Tensor& t) { archive.try_read(key, t); }
+  void operator()(const char* key, std::tuple<double, double>& pair) {
+    pair = {read_number(archive, std::string(key) + "0"), read_number(archive, std::string(key) + "1")};
+  }
+  void operator()(const char* key, std::optional<double>& number) {
+    Tensor t;
+    number = archive.try_read(key, t) ? std::optional<double>(t.item<double>()) : std::nullopt;
+  }
+  template <class T>
+  void operator()(const char* key, T& number) {
+    number = static_cast<T>(read_number(archive, key));
+  }
+};
+
+template <class Options>
+void check_common(const char* name, const Options& o) {
+  BRASA_CHECK(o.lr() >= 0, name, ": Invalid learning rate: ", o.lr());
+  if constexpr (requires { o.eps(); }) BRASA_CHECK(o.eps() >= 0, name, ": Invalid epsilon value: ", o.eps());
+  if constexpr (requires { o.weight_decay(); })
+    BRASA_CHECK(o.weight_decay() >= 0, name, ": Invalid weight_decay value: ", o.weight_decay());
+  if constexpr (requires { o.betas(); }) {
+    auto [beta1, beta2] = o.betas();
+    BRASA_CHECK(0 <= beta1 && beta1 < 1, name, ": Invalid beta parameter at index 0: ", beta1);
+    BRASA_CHECK(0 <= beta2 && beta2 < 1, name, ": Invalid beta parameter at index 1: ", beta2);
+  }
+}
+
+#define BRASA_F(field) f(#field, o.field());
+#define BRASA_FIELDS(Type, fields)                                  \
+  void Type::serialize(serialize::OutputArchive& archive) const {   \
+    FieldWriter f{archive};                                              \
+    const Type& o = *this;                                          \
+    fields                                                          \
+  }                                                                 \
+  void Type::serialize(serialize::InputArchive& archive) {          \
+    FieldReader f{archive};                                              \
+    Type& o = *this;                                                \
+    fields                                                          \
+  }
+
+}  // namespace brasa::optim

@@ -1,0 +1,83 @@
+#include <brasa/optim/muon.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <brasa/brasa.h>
+
+#include "optim/fields.h"
+#include "optim/state.h"
+
+namespace brasa::optim {
+
+void MuonOptions::serialize(serialize::OutputArchive& archive) const {
+  FieldWriter f{archive};
+  f("lr", lr());
+  f("weight_decay", weight_decay());
+  f("momentum", momentum());
+  f("nesterov", nesterov());
+  f("ns_coefficients0", std::get<0>(ns_coefficients()));
+  f("ns_coefficients1", std::get<1>(ns_coefficients()));
+  f("ns_coefficients2", std::get<2>(ns_coefficients()));
+  f("eps", eps());
+  f("ns_steps", ns_steps());
+  f("match_rms_adamw", adjust_lr_fn() == "match_rms_adamw");
+  f("maximize", maximize());
+}
+void MuonOptions::serialize(serialize::InputArchive& archive) {
+  FieldReader f{archive};
+  f("lr", lr());
+  f("weight_decay", weight_decay());
+  f("momentum", momentum());
+  f("nesterov", nesterov());
+  f("ns_coefficients0", std::get<0>(ns_coefficients()));
+  f("ns_coefficients1", std::get<1>(ns_coefficients()));
+  f("ns_coefficients2", std::get<2>(ns_coefficients()));
+  f("eps", eps());
+  f("ns_steps", ns_steps());
+  bool match = false;
+  f("match_rms_adamw", match);
+  adjust_lr_fn(match ? "match_rms_adamw" : "original");
+  f("maximize", maximize());
+}
+BRASA_FIELDS(MuonParamState, BRASA_F(momentum_buffer))
+
+void MuonOptions::check() const {
+  check_common("Muon", *this);
+  BRASA_CHECK(momentum() >= 0, "Muon: Invalid momentum value: ", momentum());
+  BRASA_CHECK(adjust_lr_fn() == "original" || adjust_lr_fn() == "match_rms_adamw",
+              "Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got '", adjust_lr_fn(), "'");
+  BRASA_CHECK(0 <= ns_steps() && ns_steps() < 100, "Muon: ns_steps must be in [0, 100), got ", ns_steps());
+}
+
+namespace {
+
+// U Vᵀ of the singular value decomposition U S Vᵀ, roughly.
+Tensor orthogonal(const Tensor& m, const MuonOptions& o) {
+  auto [a, b, c] = o.ns_coefficients();
+  bool tall = m.size(0) > m.size(1);
+  Tensor x = m.to(kBFloat16);
+  if (tall) x = x.t();
+  x = x / x.norm().clamp_min(o.eps());
+  for (int64_t i = 0; i < o.ns_steps(); ++i) {
+    Tensor gram = x.matmul(x.t());
+    x = addmm(x, addmm(gram, gram, gram, b, c), x, a, 1);
+  }
+  return tall ? x.t() : x;
+}
+
+}  // namespace
+
+void Muon::update(Tensor& p, Tensor g, MuonParamState& s, const MuonOptions& o) {
+  BRASA_CHECK(p.dim() == 2, "Muon only supports 2D parameters, whereas we found a parameter with sizes ", p.sizes());
+  if (!s.momentum_buffer().defined()) s.momentum_buffer(state_zeros_like(p));
+  s.momentum_buffer().lerp_(g, 1 - o.momentum());
+  Tensor direction = o.nesterov() ? g.lerp(s.momentum_buffer(), o.momentum()) : s.momentum_buffer();
+  auto rows = static_cast<double>(p.size(0)), columns = static_cast<double>(p.size(1));
+  double adjusted = o.lr() * (o.adjust_lr_fn() == "original" ? std::sqrt(std::max(1.0, rows / columns))
+                                                             : 0.2 * std::sqrt(std::max(rows, columns)));
+  p.mul_(1 - o.lr() * o.weight_decay());
+  p.sub_(orthogonal(direction, o), adjusted);
+}
+
+}  // namespace brasa::optim

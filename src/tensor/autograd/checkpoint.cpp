@@ -1,0 +1,162 @@
+#include "tensor/autograd/checkpoint.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <brasa/autocast.h>
+#include <brasa/checkpoint.h>
+#include <brasa/generator.h>
+
+#include "support/error.h"
+#include "tensor/recorder.h"
+
+namespace brasa::autograd {
+
+namespace {
+
+thread_local std::shared_ptr<CheckpointFrame> saving;
+thread_local CheckpointFrame* running_again = nullptr;
+
+}  // namespace
+
+// One call of a checkpointed function.
+class CheckpointFrame {
+ public:
+  CheckpointFrame(std::function<void()> again, bool rng)
+      : again_(std::move(again)),
+        autocast_(autocast::is_autocast_enabled(kCPU)),
+        caches_(autocast::is_autocast_cache_enabled()),
+        dtype_(autocast::get_autocast_dtype(kCPU)) {
+    if (!rng) return;
+    Generator& generator = default_generator();
+    rng_ = {generator.current_seed(), generator.offset()};
+  }
+
+  size_t next_place() { return places_++; }
+  void take_down(const Tensor& t) {
+    Tensor value = shallow_copy(t);
+    values_.push_back({value, impl_of(value)->storage->version()});
+  }
+  void forget(size_t place) {
+    if (place < values_.size()) values_[place].tensor.reset();
+  }
+
+  Tensor value(size_t place, const std::string& name) {
+    if (!filled_) run();
+    BRASA_CHECK(place < values_.size(), "checkpoint: the function saved ", places_,
+                " tensors for backward, but only ", values_.size(), " when it ran again for ", name,
+                "; it must do the same both times");
+    const Value& v = values_[place];
+    BRASA_CHECK(v.tensor.defined(), "checkpoint: a value that ", name, " needs was given up already");
+    uint32_t now = impl_of(v.tensor)->storage->version();
+    BRASA_CHECK(now == v.version,
+                "one of the variables needed for gradient computation has been modified by an inplace operation: [",
+                v.tensor, "], which is needed by ", name, ", is at version ", now, "; expected version ", v.version,
+                " instead, in a checkpointed function.");
+    return v.tensor;
+  }
+
+ private:
+  struct Value {
+    Tensor tensor;
+    uint32_t version;
+  };
+  struct Stream {
+    uint64_t seed, offset;
+    static Stream now() { return {default_generator().current_seed(), default_generator().offset()}; }
+    void set() const {
+      default_generator().set_current_seed(seed);
+      default_generator().set_offset(offset);
+    }
+  };
+
+  void run() {
+    // Nested calls of the function's own checkpoints are frames of their own.
+    struct Again {
+      std::shared_ptr<CheckpointFrame> outer_saving = std::exchange(saving, nullptr);
+      CheckpointFrame* outer_running;
+      std::optional<Stream> outer_stream;
+      Again(CheckpointFrame* frame) : outer_running(std::exchange(running_again, frame)) {
+        if (!frame->rng_) return;
+        outer_stream = Stream::now();
+        frame->rng_->set();
+      }
+      ~Again() {
+        saving = std::move(outer_saving);
+        running_again = outer_running;
+        if (outer_stream) outer_stream->set();
+      }
+    };
+    values_.clear();
+    Recorder::Scope eager(nullptr);
+    AutoGradMode grad(true);
+    AutocastMode mode(dtype_, autocast_, caches_);
+    Again again(this);
+    again_();
+    filled_ = true;
+  }
+
+  std::function<void()> again_;
+  std::optional<Stream> rng_;
+  bool autocast_, caches_;
+  DType dtype_;
+  size_t places_ = 0;
+  bool filled_ = false;
+  std::vector<Value> values_;
+};
+
+std::unique_ptr<Dropped> drop(const Tensor& t) {
+  if (!saving && !running_again) return nullptr;
+  if (t.requires_grad() && t.is_leaf()) return nullptr;
+  if (running_again) {
+    running_again->take_down(t);
+    return nullptr;
+  }
+  auto dropped = std::make_unique<Dropped>(Dropped{saving, saving->next_place(), {}});
+  if (t.requires_grad()) dropped->edge = gradient_edge(t);
+  return dropped;
+}
+
+Tensor recomputed(const Dropped& dropped, const std::string& name) { return dropped.frame->value(dropped.place, name); }
+void forget(const Dropped& dropped) { dropped.frame->forget(dropped.place); }
+
+}  // namespace brasa::autograd
+
+namespace brasa {
+
+// A checkpoint inside another has its own values, the first time and when the outer one runs again.
+struct detail::CheckpointScope::Impl {
+  std::shared_ptr<autograd::CheckpointFrame> outer;
+  autograd::CheckpointFrame* outer_running;
+};
+
+detail::CheckpointScope::CheckpointScope(std::function<void()> again, const CheckpointOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  auto frame = std::make_shared<autograd::CheckpointFrame>(std::move(again), options.preserve_rng_state);
+  impl_->outer = std::exchange(autograd::saving, std::move(frame));
+  impl_->outer_running = std::exchange(autograd::running_again, nullptr);
+}
+detail::CheckpointScope::~CheckpointScope() {
+  autograd::saving = std::move(impl_->outer);
+  autograd::running_again = impl_->outer_running;
+}
+
+Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, size_t segments, Tensor input,
+                             const CheckpointOptions& options) {
+  BRASA_CHECK(segments > 0, "checkpoint_sequential: expected at least one segment");
+  size_t size = std::max<size_t>(functions.size() / segments, 1);
+  auto run = [&functions](size_t begin, size_t end) {
+    std::vector<std::function<Tensor(Tensor)>> part(functions.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                    functions.begin() + static_cast<std::ptrdiff_t>(end));
+    return [part](Tensor x) {
+      for (const auto& f : part) x = f(x);
+      return x;
+    };
+  };
+  size_t begin = 0;
+  for (size_t k = 0; k + 1 < segments && begin + size < functions.size(); ++k, begin += size)
+    input = checkpoint(options, run(begin, begin + size), input);
+  return run(begin, functions.size())(input);
+}
+
+}  // namespace brasa

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+
+#include "tensor/autograd/meta.h"
+
+namespace brasa::autograd {
+
+class CheckpointFrame;
+
+/// A value that was not kept: its number among those that the checkpointed function saves, and where its gradient goes.
+struct Dropped {
+  std::shared_ptr<CheckpointFrame> frame;
+  size_t place;
+  Edge edge;
+};
+
+/// Asked for each tensor that a node saves. In a checkpointed function gives what to keep in its place, null elsewhere and for leaves
+/// that want gradients, which live on anyway. While such a function runs again, takes the tensor down.
+std::unique_ptr<Dropped> drop(const Tensor& t);
+/// The value, from running the function again. Shares the memory of what that run saved.
+Tensor recomputed(const Dropped& dropped, const std::string& name);
+/// Nobody needs it any more.
+void forget(const Dropped& dropped);
+
+}  // namespace brasa::autograd
