@@ -86,7 +86,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
 
 }  // namespace functional
 
-MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o) : options(o) {
+MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o)
+    : Cloneable("torch::nn::MultiheadAttention"), options(o) {
   MultiheadAttentionImpl::reset();
 }
 

@@ -21,7 +21,14 @@ BRASA_LOSS(SmoothL1Loss, smooth_l1_loss)
 BRASA_LOSS(KLDivLoss, kl_div)
 BRASA_LOSS(PoissonNLLLoss, poisson_nll_loss)
 BRASA_LOSS(SoftMarginLoss, soft_margin_loss)
+BRASA_LOSS(MultiLabelMarginLoss, multilabel_margin_loss)
 #undef BRASA_LOSS
+
+void CTCLossImpl::pretty_print(ostream& s) const { Described(s, "CTCLoss"); }
+Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                            const Tensor& target_lengths) {
+  return F::ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+}
 
 void HuberLossImpl::pretty_print(ostream& s) const { Described(s, "HuberLoss"); }
 Tensor HuberLossImpl::forward(const Tensor& input, const Tensor& target) {

@@ -21,4 +21,3 @@ BRASA_API void vector_to_parameters(const Tensor& vec, const std::vector<Tensor>
 
 }  // namespace brasa::nn::utils
 
-namespace brasa::nn::utils::rnn {}

@@ -161,6 +161,15 @@ class BRASA_API ModuleListImpl : public Cloneable<ModuleListImpl> {
     for (const auto& module : container) push_back(module);
   }
   void insert(size_t index, std::shared_ptr<Module> module);
+  template <class M>
+    requires(std::is_base_of_v<Module, std::decay_t<M>>)
+  void insert(size_t index, M&& module) {
+    insert(index, std::shared_ptr<Module>(std::make_shared<std::decay_t<M>>(std::forward<M>(module))));
+  }
+  template <class M>
+  void insert(size_t index, const ModuleHolder<M>& holder) {
+    insert(index, std::shared_ptr<Module>(holder.ptr()));
+  }
 
   Iterator begin() { return modules_.begin(); }
   Iterator end() { return modules_.end(); }
@@ -214,6 +223,7 @@ class BRASA_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   std::shared_ptr<Module> pop(const std::string& key);
   void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules);
   void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules);
+  void update(const ModuleDictImpl& other) { update(other.children_); }
   std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
   template <class M>
   M& at(const std::string& key) const {
