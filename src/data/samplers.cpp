@@ -91,12 +91,13 @@ DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_repli
 
 void DistributedRandomSampler::reset(std::optional<size_t> new_size) {
   size_ = new_size.value_or(size_);
-  std::vector<size_t> all(size_);
-  std::iota(all.begin(), all.end(), size_t{0});
+  // What all replicas take together; the first examples make up for those that lack.
+  std::vector<size_t> all(num_replicas_ == 1 ? size_ : local_sample_count() * num_replicas_);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i % size_;
   std::mt19937_64 numbers(epoch_);
   for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[numbers() % i]);
   order_.clear();
-  for (size_t i = 0; i < local_sample_count(); ++i) order_.push_back(all[(rank_ + i * num_replicas_) % size_]);
+  for (size_t i = 0; i < local_sample_count(); ++i) order_.push_back(all[rank_ * local_sample_count() + i]);
   index_ = 0;
 }
 

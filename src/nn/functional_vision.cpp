@@ -18,15 +18,15 @@ std::vector<int64_t> sizes_of(const Tensor& input, const InterpolateFuncOptions&
   int64_t dims = input.dim() - 2;
   BRASA_CHECK(o.size() || o.scale_factor(), "either size or scale_factor should be defined");
   BRASA_CHECK(!o.size() || !o.scale_factor(), "only one of size or scale_factor should be defined");
-  auto check = [&](size_t got, const char* what) {
-    BRASA_CHECK(static_cast<int64_t>(got) == dims, what, " shape must match input shape. Input is ", dims, "D, ", what,
-                " size is ", got);
+  auto check = [&](const auto& got, const char* what) {
+    BRASA_CHECK(static_cast<int64_t>(got.size()) == dims, what, " shape must match input shape. Input is ", dims, "D, ",
+                what, " size is ", ArrayRef(got));
   };
   if (o.size()) {
-    check(o.size()->size(), "size");
+    check(*o.size(), "size");
     return *o.size();
   }
-  check(o.scale_factor()->size(), "scale_factor");
+  check(*o.scale_factor(), "scale_factor");
   std::vector<int64_t> out;
   for (int64_t d = 0; d < dims; ++d)
     out.push_back(static_cast<int64_t>(
@@ -44,7 +44,7 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
               "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
   BRASA_CHECK(input.dim() >= 3 && input.dim() <= 5,
               "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(),
-              "D) for the modes: nearest | linear | bilinear | bicubic | trilinear | nearest-exact (got ",
+              "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got ",
               enumtype::get_enum_name(o.mode()), ")");
   int64_t dims = input.dim() - 2;
   std::vector<int64_t> size = sizes_of(input, o);
@@ -87,7 +87,7 @@ Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
               "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
   int64_t dims = static_cast<int64_t>(size.size()) - 2;
   BRASA_CHECK(theta.dim() == 3 && theta.size(1) == dims && theta.size(2) == dims + 1, "Expected a batch of ", dims,
-              "D affine matrices of shape Nx", dims, "x", dims + 1, " for size ", size, ". Got ", theta.sizes());
+              "D affine matrices of shape Nx", dims, "x", dims + 1, " for size ", size, ". Got ", theta.sizes(), ".");
   return affine_grid_generator(theta, size, align_corners);
 }
 

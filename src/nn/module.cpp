@@ -19,6 +19,7 @@ namespace detail {
 void dict_error(const std::string& subject, const std::string& key, const char* what) {
   fail(str(subject, " '", key, "' ", what));
 }
+void empty_dict_error(const char* method) { fail(str("Called ", method, " on an empty OrderedDict")); }
 void expanding_array_error(size_t expected, size_t got) {
   fail(str("Expected ", static_cast<uint64_t>(expected), " values, but instead got ", static_cast<uint64_t>(got)));
 }
@@ -62,6 +63,10 @@ void any_argument_error(const std::type_info& expected, const std::type_info& go
 void any_value_error(const std::type_info& expected, const std::type_info& got) {
   fail(str("Attempted to cast AnyValue to ", autograd::detail::demangled(expected.name()),
            ", but its actual type is ", autograd::detail::demangled(got.name())));
+}
+void any_return_error(const std::type_info& expected, const std::type_info& got) {
+  fail(str("The type of the return value is ", autograd::detail::demangled(got.name()), ", but you asked for type ",
+           autograd::detail::demangled(expected.name())));
 }
 void any_module_error(const std::type_info& expected, const std::type_info& got) {
   fail(str("Attempted to cast module of type ", autograd::detail::demangled(got.name()), " to type ",
@@ -276,8 +281,12 @@ void Module::load(serialize::InputArchive& archive) {
   for (const auto& child : children_) {
     if (!child.value()->is_serializable()) continue;
     serialize::InputArchive nested;
-    bool found = archive.try_read(child.key(), nested);
-    if (found || !child.value()->parameters().empty() || !child.value()->buffers().empty()) child.value()->load(nested);
+    if (!archive.try_read(child.key(), nested)) {
+      // One without tensors leaves nothing in a file.
+      if (child.value()->parameters().empty() && child.value()->buffers().empty()) continue;
+      archive.read(child.key(), nested);
+    }
+    child.value()->load(nested);
   }
 }
 

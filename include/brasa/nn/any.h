@@ -16,6 +16,7 @@ namespace detail {
 [[noreturn]] BRASA_API void any_arity_error(const std::type_info& module, size_t expected, size_t defaults, size_t got);
 [[noreturn]] BRASA_API void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index);
 [[noreturn]] BRASA_API void any_value_error(const std::type_info& expected, const std::type_info& got);
+[[noreturn]] BRASA_API void any_return_error(const std::type_info& expected, const std::type_info& got);
 [[noreturn]] BRASA_API void any_module_error(const std::type_info& expected, const std::type_info& got);
 [[noreturn]] BRASA_API void any_empty_error(const char* method, const char* what = "AnyModule");
 }  // namespace detail

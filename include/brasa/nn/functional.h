@@ -157,4 +157,18 @@ BRASA_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positiv
 BRASA_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                                    const TripletMarginWithDistanceLossFuncOptions& options = {});
 
+namespace detail {
+// With every option as an argument.
+inline Tensor dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::dropout(std::move(input), DropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::alpha_dropout(std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::feature_alpha_dropout(std::move(input),
+                                           FeatureAlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+}  // namespace detail
+
 }  // namespace brasa::nn::functional

@@ -54,7 +54,8 @@ class BRASA_API SequentialImpl : public Cloneable<SequentialImpl> {
     if (modules_.empty()) detail::any_empty_error("forward()", "Sequential");
     AnyValue value = modules_.front().any_forward(std::forward<A>(inputs)...);
     for (size_t i = 1; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
-    return value.get<Result>();
+    if (Result* result = value.try_get<Result>()) return std::move(*result);
+    detail::any_return_error(typeid(Result), value.type_info());
   }
 
   template <class M>
