@@ -142,11 +142,11 @@ void StreamSampler::reset(std::optional<size_t> new_size) {
   given_ = 0;
 }
 
-std::optional<size_t> StreamSampler::next(size_t batch_size) {
+std::optional<BatchSize> StreamSampler::next(size_t batch_size) {
   size_t n = std::min(batch_size, epoch_size_ - given_);
   if (n == 0) return std::nullopt;
   if (epoch_size_ != static_cast<size_t>(-1)) given_ += n;
-  return n;
+  return BatchSize(n);
 }
 
 void StreamSampler::save(serialize::OutputArchive& archive) const { write_index(archive, "given", given_); }

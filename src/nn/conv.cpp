@@ -48,7 +48,7 @@ void ConvNdImpl<D, Derived>::reset() {
   std::vector<int64_t> shape{options.out_channels(), options.in_channels() / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor());
+  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(), options.bias());
   reset_parameters();
 }
 
@@ -132,7 +132,7 @@ void ConvTransposeNdImpl<D, Derived>::reset() {
   std::vector<int64_t> shape{options.in_channels(), options.out_channels() / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor());
+  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(), options.bias());
   reset_parameters();
 }
 

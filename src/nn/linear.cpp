@@ -21,7 +21,7 @@ void LinearImpl::reset() {
               "Linear: the features must not be negative, got ", options.in_features(), " and ",
               options.out_features());
   weight = register_parameter("weight", brasa::empty({options.out_features(), options.in_features()}));
-  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor());
+  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor(), options.bias());
   reset_parameters();
 }
 
@@ -49,7 +49,7 @@ BilinearImpl::BilinearImpl(const BilinearOptions& o) : options(o) { BilinearImpl
 void BilinearImpl::reset() {
   weight = register_parameter(
       "weight", brasa::empty({options.out_features(), options.in1_features(), options.in2_features()}));
-  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor());
+  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor(), options.bias());
   reset_parameters();
 }
 

@@ -99,7 +99,8 @@ void check_bins(const char* op, int64_t bins) { BRASA_CHECK(bins > 0, op, ": bin
 
 // --- histc: an element's bin from its distance to the lowest edge.
 
-Value histc(Value self, int64_t bins, double min, double max) {
+Value histc(Value self, int64_t bins, Number lowest, Number highest) {
+  double min = lowest.as_double(), max = highest.as_double();
   check_input("histc", self);
   check_bins("histc", bins);
   BRASA_CHECK(min <= max, "torch.histc: max must be larger than min, got ", min, " and ", max);

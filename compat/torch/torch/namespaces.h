@@ -42,6 +42,10 @@ namespace serialize = ::brasa::serialize;
 namespace autograd {
 using namespace ::brasa::autograd;
 using Variable = ::brasa::Tensor;
+using ::brasa::AutoGradMode;
+using ::brasa::GradMode;
+using ::brasa::InferenceMode;
+using ::brasa::NoGradGuard;
 /// A leaf with the data of another tensor.
 inline Variable make_variable(const Variable& data, bool requires_grad = false, bool = true) {
   if (!data.defined()) return data;

@@ -108,6 +108,16 @@ namespace at {
 using namespace ::c10;
 using Tensors = std::vector<::brasa::Tensor>;
 
+/// Operators below it are not recorded.
+struct AutoDispatchBelowAutograd : ::brasa::NoGradGuard {
+  explicit AutoDispatchBelowAutograd(bool = true) {}
+};
+struct AutoNonVariableTypeMode : AutoDispatchBelowAutograd {
+  explicit AutoNonVariableTypeMode(bool = true) {
+    TORCH_WARN_ONCE("AutoNonVariableTypeMode is deprecated; use InferenceMode or AutoDispatchBelowAutograd instead.");
+  }
+};
+
 /// In the dtype of the data and of at least one dimension, unlike torch::tensor.
 inline ::brasa::Tensor tensor(const ::brasa::detail::TensorData& data, const ::brasa::TensorOptions& options = {}) {
   ::brasa::Tensor t = ::brasa::tensor(data, options.has_dtype() ? options : options.dtype(data.scalar_type()));

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <brasa/arg.h>
 #include <brasa/data/prefetcher.h>
@@ -110,6 +111,10 @@ class DataLoader {
         options_(options),
         prefetcher_(options_.workers, options_.enforce_ordering) {
     if (options_.batch_size == 0) throw Error("DataLoader: the batch size must be positive");
+    if constexpr (!is_stateful && std::is_copy_constructible_v<DatasetT>) {
+      copies_.reserve(options_.workers);
+      for (size_t i = 0; i < options_.workers; ++i) copies_.push_back(dataset_);
+    }
     if (options_.workers > 0 && options_.max_jobs == 0)
       throw Error("DataLoader: max_jobs must be positive when there are workers");
   }
@@ -133,12 +138,12 @@ class DataLoader {
   void join() { prefetcher_.join(); }
   const FullDataLoaderOptions& options() const noexcept { return options_; }
 
-  /// The next batch of this pass, nullopt at its end. What a worker threw is thrown here.
+  /// The next batch of this pass, nullopt at its end. What a worker threw is thrown here, as a WorkerException.
   std::optional<BatchType> next() {
     if (options_.workers == 0) {
       if (exhausted_) return std::nullopt;
       auto request = request_next();
-      return request ? fetch(std::move(*request)) : std::nullopt;
+      return request ? fetch(dataset_, std::move(*request)) : std::nullopt;
     }
     while (prefetcher_.in_flight() > 0) {
       std::optional<BatchType> batch = prefetcher_.pop(options_.timeout);
@@ -160,16 +165,21 @@ class DataLoader {
       if (options_.drop_last && request->size() < options_.batch_size) request.reset();
     return request;
   }
-  std::optional<BatchType> fetch(BatchRequestType request) { return dataset_.get_batch(std::move(request)); }
+  std::optional<BatchType> fetch(DatasetT& dataset, BatchRequestType request) {
+    return dataset.get_batch(std::move(request));
+  }
   bool push() {
     if (exhausted_) return false;
     auto request = request_next();
     if (!request) return false;
-    prefetcher_.push([this, request = std::move(*request)]() mutable { return fetch(std::move(request)); });
+    prefetcher_.push([this, request = std::move(*request)](size_t worker) mutable {
+      return fetch(copies_.empty() ? dataset_ : copies_[worker], std::move(request));
+    });
     return true;
   }
 
   DatasetT dataset_;
+  std::vector<DatasetT> copies_;  // one a worker, so that a dataset need not be safe to use from several threads
   SamplerT sampler_;
   FullDataLoaderOptions options_;
   bool exhausted_ = false;
