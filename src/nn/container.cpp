@@ -99,4 +99,7 @@ void ModuleDictImpl::update(const std::vector<std::pair<std::string, std::shared
   }
 }
 
+Sequential::Sequential(std::initializer_list<NamedAnyModule> modules)
+    : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+
 }  // namespace brasa::nn

@@ -44,6 +44,9 @@ Tensor& ParameterListImpl::at(size_t index) {
   return parameters_[std::to_string(index)];
 }
 
+ParameterDict::ParameterDict(std::initializer_list<OrderedDict<std::string, Tensor>::Item> items)
+    : ModuleHolder(std::make_shared<ParameterDictImpl>(OrderedDict<std::string, Tensor>(items))) {}
+
 std::shared_ptr<Module> ParameterListImpl::clone(const std::optional<Device>& device) const {
   NoGradGuard no_grad;
   auto copy = std::make_shared<ParameterListImpl>();

@@ -33,7 +33,7 @@ class BRASA_API AdaptiveLogSoftmaxWithLossImpl : public Cloneable<AdaptiveLogSof
   std::vector<int64_t> cutoffs;
   int64_t shortlist_size, n_clusters, head_size;
   Linear head{nullptr};
-  ModuleList tail;
+  ModuleList tail{nullptr};
 };
 BRASA_MODULE(AdaptiveLogSoftmaxWithLoss);
 

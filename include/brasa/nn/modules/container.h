@@ -126,7 +126,7 @@ class Sequential : public ModuleHolder<SequentialImpl> {
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   using Impl = SequentialImpl;
   Sequential() = default;
-  Sequential(std::initializer_list<NamedAnyModule> modules) : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+  BRASA_API Sequential(std::initializer_list<NamedAnyModule> modules);
 };
 
 /// A list of modules that are registered under their index and called by the owner.

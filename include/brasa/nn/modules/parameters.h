@@ -49,8 +49,7 @@ class ParameterDict : public ModuleHolder<ParameterDictImpl> {
   using ModuleHolder<ParameterDictImpl>::ModuleHolder;
   using Impl = ParameterDictImpl;
   ParameterDict() = default;
-  ParameterDict(std::initializer_list<OrderedDict<std::string, Tensor>::Item> items)
-      : ModuleHolder(std::make_shared<ParameterDictImpl>(OrderedDict<std::string, Tensor>(items))) {}
+  BRASA_API ParameterDict(std::initializer_list<OrderedDict<std::string, Tensor>::Item> items);
 };
 
 /// Parameters that are registered under their index.
