@@ -1,6 +1,8 @@
 #include "compiler/simplify.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "compiler/passes/passes.h"
 #include "ops/primitives/interp.h"
@@ -82,7 +84,9 @@ bool folded(Match& m) {
     ops::set_int(out, 0, static_cast<int64_t>(op == '+' ? x + y : op == '-' ? x - y : x * y));
   } else {
     double x = ops::get(a, 0), y = ops::get(b, 0);
-    ops::set(out, 0, op == '+' ? x + y : op == '-' ? x - y : x * y);
+    double r = op == '+' ? x + y : op == '-' ? x - y : x * y;
+    // Text knows one NaN, processors make others.
+    ops::set(out, 0, std::isnan(r) ? std::numeric_limits<double>::quiet_NaN() : r);
   }
   m.let("w", literal(out));
   return true;

@@ -66,8 +66,8 @@ std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causa
 }
 
 // dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp).
-// A cotangent of logsumexp itself adds P times it to dS.
-std::array<Value, 3> pulled_back(const Operands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
+// A cotangent of logsumexp itself adds P times it to dS; the fourth result is dS, which an added mask has too.
+std::array<Value, 4> pulled_back(const Operands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
                                  Value log_sum) {
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
   Value wide = to_opmath(g);
@@ -76,22 +76,24 @@ std::array<Value, 3> pulled_back(const Operands& o, Value g, Value g_log, Value 
   Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
   Value inner = prim::reduce(wide * to_opmath(out), {3}, "add");
   if (g_log) inner = inner - g_log;
-  Value ds = p * (dp - by_row(inner, o)) * o.scale;
+  Value added = p * (dp - by_row(inner, o)), ds = added * o.scale;
   Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
   Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
-  return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v))};
+  return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v)), added};
 }
 
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
-  return pulled_back(operands(q, k, v, dropout, causal, mask, scale), g, {}, q, k, v, out, log_sum);
+  auto [dq, dk, dv, added] =
+      pulled_back(operands(q, k, v, dropout, causal, mask, scale), g, {}, q, k, v, out, log_sum);
+  return {dq, dk, dv};
 }
 
 std::vector<Value> flash_vjp(const Saved& s) {
   Value q = s.in(0), k = s.in(1), v = s.in(2);
   Operands o = operands(q, k, v, s.arg<double>(3), s.arg<bool>(4), s.in(5), s.arg<std::optional<double>>(6));
   auto g = pulled_back(o, s.ct() ? s.ct() : zeros_like(s.out()), s.ct(1), q, k, v, s.out(), s.out(1));
-  return {g[0], g[1], g[2]};
+  return {g[0], g[1], g[2], {}, {}, s.in(5) && dtype_of(s.in(5)) != DType::Bool ? g[3] : Value{}};
 }
 
 // --- masked softmax: a mask is true where nothing is attended to ---

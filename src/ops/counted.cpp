@@ -230,6 +230,11 @@ void add_counted(Table& t) {
       .sized(nonzero_count, [](Value x, Expr n) { return nonzero_columns(at_least_1d(x), n); })
       .no_gradient()
       .samples({{ints(3, 4)}, {ints()}});
+  t.op("aten::where(Tensor condition) -> Tensor[]")
+      .doc("As nonzero_numpy.")
+      .sized(nonzero_count, [](Value x, Expr n) { return nonzero_columns(at_least_1d(x), n); })
+      .no_gradient()
+      .samples({{bools(3, 4)}, {bools()}});
   t.op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
       .doc("nonzero's first `size` rows, filled up with fill_value.")
       .composed(nonzero_static)

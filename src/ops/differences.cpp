@@ -148,14 +148,14 @@ void add_gradient(Table& t) {
       "Central differences of second order along each dimension, one-sided at the ends; one tensor a dimension.";
   t.op("aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, std::optional<double> spacing, OptDim dim, int64_t edge) {
-        return evenly_spaced(x, {spacing.value_or(1)}, one(dim), edge);
+      .composed([](Value x, std::optional<Number> spacing, OptDim dim, int64_t edge) {
+        return evenly_spaced(x, {spacing ? spacing->as_double() : 1}, one(dim), edge);
       })
       .samples({{floats(5)}, {floats(4, 5), 2.0, 1, 2}, {ints(4)}});
   t.op("aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, double spacing, std::vector<int64_t> dim, int64_t edge) {
-        return evenly_spaced(x, {spacing}, dim, edge);
+      .composed([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
+        return evenly_spaced(x, {spacing.as_double()}, dim, edge);
       })
       .samples({{floats(4, 5), 2.0, list({0, 1})}});
   t.op("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]")

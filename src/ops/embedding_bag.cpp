@@ -133,7 +133,7 @@ Value weight_gradient(Value g, Value indices, Value bag, Value sizes, Value grea
                          prim::select(filled, g, zeros_like(g)), {0, 1}, "add");
   }
   if (mode == kMean) g = g / beside_rows(maximum(sizes, full(1, shape_of(sizes), dtype_of(sizes))), g);
-  Value each = prim::gather(g, {convert(bag, DType::Int64)}, {0});
+  Value each = prim::gather(g, {with_sizes(convert(bag, DType::Int64), shape_of(indices))}, {0});
   if (scale) each = each * beside_rows(scale, each);
   if (by_frequency) each = each / beside_rows(frequencies(indices, rows), each);
   return collected(unused_as_zero(not_padding(indices, padding), each), indices, rows, 0, "add");

@@ -90,6 +90,7 @@ void add_families(Table& t) {
   add_grid_sample(t);
   add_fractional_pool(t);
   add_rnn(t);
+  add_packed_sequence(t);
   add_embedding_bag(t);
   add_segment(t);
   add_margin_loss(t);

@@ -1,6 +1,7 @@
 #include <array>
 #include <limits>
 
+#include "ops/positions.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -65,7 +66,7 @@ Value counts(const std::vector<Value>& bins, const Shape& shape, Value weight, D
     inside = logical_and(inside, logical_and(ge(bins[d], 0), lt(bins[d], size)));
     at = at * size + bins[d];
   }
-  Value w = weight ? convert(flattened(weight), t) : full(1, shape_of(at), t);
+  Value w = weight ? with_sizes(convert(flattened(weight), t), shape_of(at)) : full(1, shape_of(at), t);
   Expr n = ir::product(shape);
   Value flat = full(0, {n}, t);
   if (same_size(size_of(at, 0), 0) || same_size(n, 0)) return prim::reshape(flat, shape);

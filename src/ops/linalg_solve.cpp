@@ -36,7 +36,7 @@ bool is_vector(Value a, Value b) {
   return true;
 }
 
-// {result, LU, pivots, info}; the factors are those of Aᵀ, as in PyTorch, where a row-major matrix is read so.
+// {result, LU, pivots, info}
 std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool check) {
   check_square(op, a);
   bool vector = is_vector(a, b);
@@ -47,9 +47,9 @@ std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool che
                   same_size(left ? rows_of(right) : columns_of(right), rows_of(a)),
               op, ": Incompatible shapes or dtypes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
               type_of(a), " and ", type_of(b), ")");
-  auto [lu, pivots, info] = prim::lu(mt(a));
+  auto [lu, pivots, info] = prim::lu(a);
   if (check) check_no_failure(info, str(op, ": The solver failed because the input matrix is singular."));
-  Value x = lu_solve(lu, pivots, right, left, left);
+  Value x = lu_solve(lu, pivots, right, left, false);
   return {vector ? squeeze(x, rank_of(x) - 1) : x, lu, pivots, info};
 }
 
@@ -102,6 +102,30 @@ Value solve_triangular(Value a, Value b, bool upper, bool left, bool unit) {
               ", got ", type_of(a), " and ", type_of(b));
   Triangle how{.upper = upper, .unit = unit};
   return left ? solve_triangle(a, b, how) : solve_triangle_right(a, b, how);
+}
+
+std::array<Value, 3> ldl_factor(const char* op, Value a, bool check) {
+  check_square(op, a);
+  auto [ld, pivots, info] = prim::ldl(a);
+  if (check) check_no_failure(info, str(op, ": The diagonal has a block that is zero, and ldl_solve would divide by it."));
+  return {tril(ld), pivots, info};
+}
+Value ldl_solve(Value ld, Value pivots, Value b, bool) {
+  constexpr const char* op = "linalg.ldl_solve";
+  check_square(op, ld);
+  BRASA_CHECK(rank_of(pivots) == rank_of(ld) - 1 && dtype_of(pivots) == DType::Int32 && rank_of(b) >= 2 &&
+                  dtype_of(b) == dtype_of(ld) && same_size(rows_of(b), rows_of(ld)),
+              op, ": Incompatible shapes or dtypes of LD, pivots and B, got ", type_of(ld), ", ", type_of(pivots), " and ",
+              type_of(b));
+  auto batch_of = [](Value v, int64_t last) { return Shape(shape_of(v).begin(), shape_of(v).end() - last); };
+  Shape batch = broadcast_shapes(batch_of(ld, 2), batch_of(b, 2));
+  auto repeated = [&](Value v, std::initializer_list<Expr> last) {
+    Shape s = batch;
+    s.insert(s.end(), last);
+    return broadcast_to(v, s);
+  };
+  Expr n = rows_of(ld);
+  return prim::ldl_solve(repeated(ld, {n, n}), repeated(pivots, {n}), repeated(b, {n, columns_of(b)}));
 }
 
 Expr product_of(const Shape& s, size_t from, size_t to) {
@@ -157,8 +181,9 @@ Value power(Value a, int64_t n) {
 }  // namespace
 
 void add_linalg_solve(Table& t) {
-  const std::vector<Sample> squares = {{floats(3, 3)}, {floats(2, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
-  const std::vector<Sample> systems = {{floats(3, 3), floats(3, 2)}, {floats(2, 3, 3), floats(3, 1)}, {floats(3, 3), floats(3)}};
+  // Samples of three rows and columns are nearly singular: their numbers are spread evenly.
+  const std::vector<Sample> squares = {{floats(2, 2)}, {floats(3, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
+  const std::vector<Sample> systems = {{floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
   t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
       .composed(inverse)
@@ -169,7 +194,7 @@ void add_linalg_solve(Table& t) {
       .samples(squares);
   t.alias("aten::inverse", "aten::linalg_inv");
   t.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
-      .doc("As linalg_solve, with the factors of Aᵀ.")
+      .doc("As linalg_solve, with the factors of A.")
       .composed([](Value a, Value b, bool left, bool check) { return solve("linalg.solve", a, b, left, check); })
       .samples(systems);
   t.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
@@ -206,6 +231,27 @@ void add_linalg_solve(Table& t) {
       })
       .samples({{floats(3, 2), floats(3, 3).in(1, 2)}, {floats(2, 3, 2), floats(3, 3).in(1, 2), false, true, true}});
 
+  t.op("aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)")
+      .doc("A = L D Lᵀ of a symmetric matrix of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
+           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
+      .composed([](Value a, bool, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, check); })
+      .no_gradient()
+      .samples(squares);
+  t.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
+      .doc("As linalg_ldl_factor_ex; a block that is zero is an error.")
+      .composed([](Value a, bool) {
+        auto [ld, pivots, info] = ldl_factor("linalg.ldl_factor", a, true);
+        return std::array{ld, pivots};
+      })
+      .no_gradient()
+      .samples(squares);
+  t.op("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor")
+      .doc("X with A X = B, for the factors of A.")
+      .composed(ldl_solve)
+      .no_gradient()
+      .samples({{floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(2, 3), floats(2, 3)},
+                {floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(-2, -1), floats(3, 2, 1)}});
+
   t.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
       .doc("The determinant, and the factors of Aᵀ.")
       .composed(det)
@@ -238,15 +284,15 @@ void add_linalg_solve(Table& t) {
   t.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
       .doc("The inverse of self as a matrix from its last dimensions to its first `ind` ones.")
       .composed(tensorinv)
-      .samples({{floats(4, 2, 2), 1}, {floats(2, 1, 2)  , 1}});
+      .samples({{floats(2, 1, 2), 1}, {floats(1, 2, 2), 2}});
   t.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
       .doc("x with tensordot(self, x, x.ndim) = other; dims go to the end of self's first.")
       .composed(tensorsolve)
-      .samples({{floats(4, 2, 2), floats(4)}});
+      .samples({{floats(2, 1, 2), floats(2)}});
   t.op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor")
       .doc("Aⁿ; of A⁻¹ for negative n.")
       .composed(power)
-      .samples({{floats(3, 3), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
+      .samples({{floats(2, 2), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
   t.alias("aten::matrix_power", "aten::linalg_matrix_power");
 }
 

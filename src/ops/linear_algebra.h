@@ -48,6 +48,9 @@ namespace brasa::ops::prim {
 std::array<Value, 2> cholesky(Value a);
 /// {LU, pivots, info} with partial pivoting, as LAPACK's getrf: pivots (int32) count from 1.
 std::array<Value, 3> lu(Value a);
+/// {LD, pivots, info}: A = L D Lᵀ of a symmetric matrix, as LAPACK's sytrf, and A⁻¹ b from these, of equal batches.
+std::array<Value, 3> ldl(Value a);
+Value ldl_solve(Value ld, Value pivots, Value b);
 /// The permutation p (int64) of so many rows that pivots mean: A[p] = L U.
 Value lu_permutation(Value pivots, Expr rows);
 /// Equal batches.

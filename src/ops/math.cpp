@@ -37,6 +37,12 @@ void step(Table& t, const char* name, const char* doc) {
       .samples({{floats(3, 5)}, {ints(4)}, {floats(0)}});
 }
 
+Value sgn(Value x) {
+  if (!is_complex(dtype_of(x))) return call("aten::sign", {x});
+  Value size = magnitude(x), nothing = eq(size, 0), divisor = where(nothing, constant_like(size, 1), size);
+  return complex(real(x) / divisor, imag(x) / divisor);
+}
+
 void add_functions(Table& t) {
   function<"exp">(t, "exp", "e to the power of self.");
   function<"exp2">(t, "exp2", "2 to the power of self.");
@@ -140,10 +146,9 @@ void add_signs(Table& t) {
       .vjp(zero_derivative())
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
   t.op("aten::sgn(Tensor self) -> Tensor")
-      .doc("-1, 0 or 1.")
-      .composed([](Value x) { return call("aten::sign", {x}); })
-      .vjp(zero_derivative())
-      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
+      .doc("-1, 0 or 1; of a complex number z: z / |z|, or 0.")
+      .composed(sgn)
+      .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}, {tensor(DType::Complex64, {3})}});
   t.op("aten::signbit(Tensor self) -> Tensor")
       .doc("Is the sign's bit set?")
       .composed([](Value x) { return sign_bit(x); })

@@ -384,6 +384,10 @@ void add_copies(Table& t) {
       .doc("The tensor in the other's dtype.")
       .composed([](Value x, Value other, bool, bool, OptText) { return convert(x, dtype_of(other)); })
       .samples({{floats(2, 3), ints(1)}});
+  t.op("aten::chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+      .doc("Complex numbers of half precision.")
+      .composed([](Value x, OptText) { return convert(x, DType::Complex32); })
+      .samples({{floats(2, 3)}, {tensor(DType::Complex64, {3})}});
   t.op("aten::type_as(Tensor self, Tensor other) -> Tensor")
       .doc("The tensor in the other's dtype.")
       .composed([](Value x, Value other) { return convert(x, dtype_of(other)); })

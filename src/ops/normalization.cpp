@@ -289,6 +289,13 @@ void add_batch_norms(Table& t) {
       .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training).")
       .composed(native_batch_norm)
       .samples(kBatchNorm);
+  t.op("aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
+      .doc("native_batch_norm, what another implementation would keep for its derivative (nothing), and which one it is (0).")
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
+        BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
+        return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8), scalar(0, DType::Int64)}, r, training);
+      })
+      .samples({{floats(3, 2), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), false, 0.1, 1e-5, true}});
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc("native_batch_norm, and the new running statistics.")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps) {

@@ -157,12 +157,12 @@ void add_dtypes(Table& t) {
       .samples({{floats(3), ints(3)}, {ints(3), floats()}});
   t.op("aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType")
       .doc("The dtype of an operation on both.")
-      .composed([](Value a, Number b) { return code(result_type({a, to_value(b)})); })
+      .composed([](Value a, Number b) { return code(dtype_of(promoted(a, b)[0])); })
       .no_gradient()
       .samples({{ints(3), 2.5}});
   t.op("aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType")
       .doc("The dtype of an operation on both.")
-      .composed([](Number a, Value b) { return code(result_type({to_value(a), b})); })
+      .composed([](Number a, Value b) { return code(dtype_of(promoted(b, a)[0])); })
       .no_gradient()
       .samples({{2.5, ints(3)}});
   t.op("aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType")

@@ -63,6 +63,7 @@ void add_upsample(Table& t);
 void add_grid_sample(Table& t);
 void add_fractional_pool(Table& t);
 void add_rnn(Table& t);
+void add_packed_sequence(Table& t);
 void add_embedding_bag(Table& t);
 void add_segment(Table& t);
 void add_margin_loss(Table& t);

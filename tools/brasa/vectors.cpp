@@ -25,7 +25,7 @@ json read_json(const std::string& path) {
 
 DType dtype_named(const std::string& name) {
   auto t = dtype_of(name);
-  if (!t || is_complex(*t)) throw Unsupported{"dtype " + name};
+  if (!t) throw Unsupported{"dtype " + name};
   return *t;
 }
 
@@ -33,6 +33,9 @@ double special_float(const json& j) {
   const auto& s = j.get_ref<const std::string&>();
   return s == "nan" ? std::nan("") : s == "inf" ? INFINITY : -INFINITY;
 }
+
+double part(const json& j) { return j.is_object() ? special_float(j["float"]) : j.get<double>(); }
+std::complex<double> complex_number(const json& parts) { return {part(parts[0]), part(parts[1])}; }
 
 bool is_tensor(const json& j) { return j.is_object() && j.contains("tensor"); }
 
@@ -50,6 +53,7 @@ std::optional<Array> number(const json& j) {
   if (j.is_number_integer()) return scalar(DType::Int64, j.get<int64_t>());
   if (j.is_number()) return scalar(DType::Float64, j.get<double>());
   if (j.is_object() && j.contains("float")) return scalar(DType::Float64, special_float(j["float"]));
+  if (j.is_object() && j.contains("complex")) return scalar(DType::Complex128, complex_number(j["complex"]));
   throw Unsupported{"the result " + j.dump()};
 }
 
@@ -61,8 +65,13 @@ struct VectorFile::Impl {
 
   Array array(const std::string& name, DType dtype) const {
     const safetensors::Entry& t = tensors.at(name);
-    if (t.dtype != dtype) throw Unsupported{"dtype of " + name};
-    return {dtype, t.shape, {t.data.begin(), t.data.end()}, {}};
+    std::vector<int64_t> shape = t.shape;
+    // Complex numbers are stored as their parts, along one more dimension.
+    if (is_complex(dtype) && t.dtype == real_part_of(dtype) && !shape.empty() && shape.back() == 2)
+      shape.pop_back();
+    else if (t.dtype != dtype)
+      throw Unsupported{"dtype of " + name};
+    return {dtype, std::move(shape), {t.data.begin(), t.data.end()}, {}};
   }
   Array array(const json& j) const {
     Array a = array(j["tensor"].get<std::string>(), dtype_named(j["dtype"].get<std::string>()));
@@ -92,7 +101,7 @@ struct Reader {
     }
     if (is_tensor(j)) return {TensorAt{tensor(j)}};
     if (j.contains("float")) return {special_float(j["float"])};
-    if (j.contains("complex")) throw Unsupported{"complex numbers"};
+    if (j.contains("complex")) return {complex_number(j["complex"])};
     if (j.contains("dtype")) return {dtype_named(j["dtype"].get<std::string>())};
     if (j.contains("memory_format")) return {MemoryFormatName{j["memory_format"].get<std::string>()}};
     if (j.contains("device")) return {DeviceName{j["device"].get<std::string>()}};

@@ -127,6 +127,47 @@ void cholesky(const LibraryCall& call) {
   });
 }
 
+void ldl(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& sytrf = BRASA_LAPACK(T, sytrf);
+    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b);
+      int n = narrow(in.rows), ld = std::max(1, n);
+      int info = with_work<T>([&](T* work, int* length, int* info) {
+        sytrf("L", &n, a.data(), &ld, pivots.at<int32_t>(b), work, length, info, kLength);
+      });
+      check_info("sytrf", info);
+      out.put(b, a.data());
+      *infos.at<int32_t>(b) = info;
+    });
+  });
+}
+
+void ldl_solve(const LibraryCall& call) {
+  by_type(call, [&](auto element) {
+    using T = decltype(element);
+    const auto& sytrs = BRASA_LAPACK(T, sytrs);
+    Stack in(call.inputs[0], 2), pivots(call.inputs[1], 1), right(call.inputs[2], 2), out(call.outputs[0], 2);
+    each(in, [&](int64_t b) {
+      std::vector<T> a = in.columns<T>(b), x = right.columns<T>(b);
+      const int32_t* p = pivots.at<int32_t>(b);
+      int n = narrow(in.rows), m = narrow(right.cols), ld = std::max(1, n), info = 0;
+      // LAPACK would follow other ones out of the matrix.
+      for (int k = 0; k < n; ++k) {
+        bool pair = p[k] < 0 && k + 1 < n && p[k + 1] == p[k];
+        BRASA_CHECK(p[k] != 0 && std::abs(p[k]) <= n && (p[k] > 0 || pair),
+                    "linalg.ldl_solve: pivots must be those of ldl_factor, got ", p[k], " for row ", k);
+        k += pair;
+      }
+      sytrs("L", &n, &m, a.data(), &ld, p, x.data(), &ld, &info, kLength);
+      check_info("sytrs", info);
+      out.put(b, x.data());
+    });
+  });
+}
+
 void lu(const LibraryCall& call) {
   by_type(call, [&](auto element) {
     using T = decltype(element);
@@ -305,6 +346,8 @@ void eig(const LibraryCall& call) {
 }  // namespace
 
 const Implementation kCholesky = {.name = "lapack potrf", .primitive = "prim::cholesky", .run = cholesky};
+const Implementation kLdl = {.name = "lapack sytrf", .primitive = "prim::ldl", .run = ldl};
+const Implementation kLdlSolve = {.name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = ldl_solve};
 const Implementation kLu = {.name = "lapack getrf", .primitive = "prim::lu", .run = lu};
 const Implementation kLuPermutation = {.name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
 const Implementation kTriangularSolve = {

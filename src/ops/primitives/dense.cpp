@@ -126,6 +126,96 @@ int64_t lu(Matrix& a, std::vector<int64_t>& pivots) {
   return info;
 }
 
+int64_t ldl(Matrix& a, std::vector<int64_t>& pivots) {
+  const double alpha = (1 + std::sqrt(17.0)) / 8;  // bounds the growth of the elements
+  int64_t n = a.rows, info = 0;
+  pivots.assign(n, 0);
+  for (int64_t k = 0, step = 1; k < n; k += step) {
+    step = 1;
+    double diagonal = std::fabs(a(k, k)), below = 0;
+    int64_t at = k, p = k;
+    for (int64_t i = k + 1; i < n; ++i)
+      if (std::fabs(a(i, k)) > below) below = std::fabs(a(at = i, k));
+    if (std::max(diagonal, below) == 0) {
+      if (info == 0) info = k + 1;
+      pivots[k] = k + 1;
+      continue;
+    }
+    if (diagonal < alpha * below) {
+      double row = 0;
+      for (int64_t j = k; j < at; ++j) row = std::max(row, std::fabs(a(at, j)));
+      for (int64_t i = at + 1; i < n; ++i) row = std::max(row, std::fabs(a(i, at)));
+      if (diagonal < alpha * below * (below / row)) {
+        p = at;
+        if (std::fabs(a(at, at)) < alpha * row) step = 2;
+      }
+    }
+    int64_t last = k + step - 1;
+    if (p != last) {
+      for (int64_t i = p + 1; i < n; ++i) std::swap(a(i, last), a(i, p));
+      for (int64_t j = last + 1; j < p; ++j) std::swap(a(j, last), a(p, j));
+      std::swap(a(last, last), a(p, p));
+      if (step == 2) std::swap(a(k + 1, k), a(p, k));
+    }
+    for (int64_t i = k; i <= last; ++i) pivots[i] = step == 2 ? -(p + 1) : p + 1;
+    if (step == 1) {
+      for (int64_t j = k + 1; j < n; ++j)
+        for (int64_t i = j; i < n; ++i) a(i, j) -= a(i, k) * a(j, k) / a(k, k);
+      for (int64_t i = k + 1; i < n; ++i) a(i, k) /= a(k, k);
+      continue;
+    }
+    double off = a(k + 1, k), d1 = a(k + 1, k + 1) / off, d2 = a(k, k) / off, scale = 1 / (d1 * d2 - 1) / off;
+    for (int64_t j = k + 2; j < n; ++j) {
+      double w1 = scale * (d1 * a(j, k) - a(j, k + 1)), w2 = scale * (d2 * a(j, k + 1) - a(j, k));
+      for (int64_t i = j; i < n; ++i) a(i, j) -= a(i, k) * w1 + a(i, k + 1) * w2;
+      a(j, k) = w1;
+      a(j, k + 1) = w2;
+    }
+  }
+  return info;
+}
+
+void ldl_solve(const Matrix& a, const std::vector<int64_t>& pivots, Matrix& b) {
+  int64_t n = a.rows, m = b.cols;
+  auto exchange = [&](int64_t i, int64_t j) {
+    for (int64_t c = 0; c < m; ++c) std::swap(b(i, c), b(j, c));
+  };
+  auto eliminate = [&](int64_t k, int64_t from) {
+    for (int64_t i = from; i < n; ++i)
+      for (int64_t c = 0; c < m; ++c) b(i, c) -= a(i, k) * b(k, c);
+  };
+  auto substitute = [&](int64_t k, int64_t from) {
+    for (int64_t i = from; i < n; ++i)
+      for (int64_t c = 0; c < m; ++c) b(k, c) -= a(i, k) * b(i, c);
+  };
+  for (int64_t k = 0; k < n;) {
+    if (pivots[k] > 0) {
+      exchange(k, pivots[k] - 1);
+      eliminate(k, k + 1);
+      for (int64_t c = 0; c < m; ++c) b(k, c) /= a(k, k);
+      ++k;
+      continue;
+    }
+    exchange(k + 1, -pivots[k] - 1);
+    eliminate(k, k + 2);
+    eliminate(k + 1, k + 2);
+    double off = a(k + 1, k), d1 = a(k, k) / off, d2 = a(k + 1, k + 1) / off, det = d1 * d2 - 1;
+    for (int64_t c = 0; c < m; ++c) {
+      double x = b(k, c) / off, y = b(k + 1, c) / off;
+      b(k, c) = (d2 * x - y) / det;
+      b(k + 1, c) = (d1 * y - x) / det;
+    }
+    k += 2;
+  }
+  for (int64_t k = n - 1; k >= 0;) {
+    bool two = pivots[k] < 0;
+    substitute(k, k + 1);
+    if (two) substitute(k - 1, k + 1);
+    exchange(k, std::abs(pivots[k]) - 1);
+    k -= two ? 2 : 1;
+  }
+}
+
 std::vector<double> householder(Matrix& a) {
   int64_t n = std::min(a.rows, a.cols);
   std::vector<double> tau(n);

@@ -19,6 +19,11 @@ struct Matrix {
 int64_t cholesky(Matrix& a);
 /// In place with partial pivoting; the index of the first zero pivot from 1, or 0.
 int64_t lu(Matrix& a, std::vector<int64_t>& pivots);
+/// A = L D Lᵀ of the lower triangle, in place, D of blocks of one or two rows (Bunch & Kaufman 1977). pivots as LAPACK's sytrf: from
+/// 1, the row that was exchanged, negative for both rows of a block of two. The index of the first zero block from 1, or 0.
+int64_t ldl(Matrix& a, std::vector<int64_t>& pivots);
+/// b becomes A⁻¹ b.
+void ldl_solve(const Matrix& ldl, const std::vector<int64_t>& pivots, Matrix& b);
 /// In place; tau[k] of H_k = I - tau v vᵀ with v[k] = 1.
 std::vector<double> householder(Matrix& a);
 /// The first `columns` columns of H_0 H_1 ….

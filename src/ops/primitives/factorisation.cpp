@@ -24,9 +24,11 @@ const Type& matrices(const char* op, const Args& args) {
   BRASA_CHECK(t.dtype == DType::Float32 || t.dtype == DType::Float64, op, ": expected float32 or float64, got ", t);
   return t;
 }
+// Sizes that a fact makes equal may be spelled differently in a type rule, which knows no facts: prim's functions ask.
+bool may_equal(Expr a, Expr b) { return ir::provably_equal(a, b).value_or(true); }
 const Type& squares(const char* op, const Args& args) {
   const Type& t = matrices(op, args);
-  BRASA_CHECK(same_size(t.shape[t.rank() - 2], t.shape.back()), op, ": A must be batches of square matrices, got ", t);
+  BRASA_CHECK(may_equal(t.shape[t.rank() - 2], t.shape.back()), op, ": A must be batches of square matrices, got ", t);
   return t;
 }
 Expr rows(const Type& t) { return t.shape[t.rank() - 2]; }
@@ -245,10 +247,11 @@ std::vector<Value> eigh_vjp(const Node& n, Cotangents cts, const std::vector<boo
   if (!cts[1]) return {cts[0] ? mm(column_scaled(v, cts[0]), mt(v)) : Value{}};
   Value inner = over_gaps(mm(mt(v), cts[1]), w);
   if (cts[0]) inner = inner + diagonal_matrix(cts[0]);
-  return {mm(mm(v, inner), mt(v))};
+  // As of symmetric matrices, whichever triangle is read.
+  return {symmetrised(mm(mm(v, inner), mt(v)))};
 }
 std::vector<Value> eigh_jvp(const Node& n, Cotangents t) {
-  Value w = self(n), v = self(n, 1), m = mm(mm(mt(v), t[0]), v);
+  Value w = self(n), v = self(n, 1), m = mm(mm(mt(v), symmetrised(t[0])), v);
   return {diagonal_of(m), mm(v, over_gaps(m, w))};
 }
 
@@ -343,7 +346,7 @@ void add_triangular(Table& t) {
       .doc("T⁻¹ b or T⁻ᵀ b, where T is one triangle of a, with ones on its diagonal if unit.")
       .type([](const Args& args) {
         const Type &a = squares("linalg.solve_triangular", args), &b = operand(args, 1);
-        BRASA_CHECK(b.dtype == a.dtype && b.rank() == a.rank() && same_size(rows(a), rows(b)),
+        BRASA_CHECK(b.dtype == a.dtype && b.rank() == a.rank() && may_equal(rows(a), rows(b)),
                     "linalg.solve_triangular: Incompatible shapes or dtypes of A and B, got ", a, " and ", b);
         return std::vector<Type>{with(a, {rows(b), columns(b)})};
       })
@@ -409,6 +412,60 @@ void add_lu(Table& t) {
             std::swap(order[i], order[p]);
           }
           put_ints(out[0], b, order);
+        }
+        return out;
+      })
+      .batched(batched)
+      .no_gradient();
+}
+
+// Each a row, and negative ones in pairs.
+void check_ldl_pivots(const std::vector<int64_t>& pivots) {
+  auto n = static_cast<int64_t>(pivots.size());
+  for (int64_t k = 0; k < n; ++k) {
+    bool pair = pivots[k] < 0 && k + 1 < n && pivots[k + 1] == pivots[k];
+    BRASA_CHECK(pivots[k] != 0 && std::abs(pivots[k]) <= n && (pivots[k] > 0 || pair),
+                "linalg.ldl_solve: pivots must be those of ldl_factor, got ", pivots);
+    k += pair;
+  }
+}
+
+void add_indefinite(Table& t) {
+  t.prim("ldl(Tensor a) -> (Tensor ld, Tensor pivots, Tensor info)")
+      .kind(Kind::Whole)
+      .doc("A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf.")
+      .type([](const Args& args) {
+        const Type& a = squares("linalg.ldl_factor", args);
+        return std::vector<Type>{with(a, {rows(a), rows(a)}), with(a, {rows(a)}, DType::Int32), with(a, {}, DType::Int32)};
+      })
+      .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
+        std::vector<int64_t> pivots;
+        set_int(out[2], b, dense::ldl(a, pivots));
+        put(out[0], b, a.a);
+        put_ints(out[1], b, pivots);
+      }))
+      .batched(batched)
+      .no_gradient();
+  t.prim("ldl_solve(Tensor ld, Tensor pivots, Tensor b) -> Tensor")
+      .kind(Kind::Whole)
+      .doc("A⁻¹ b for the factors of A.")
+      .type([](const Args& args) {
+        const Type &a = squares("linalg.ldl_solve", args), &p = operand(args, 1), &b = operand(args, 2);
+        BRASA_CHECK(p.dtype == DType::Int32 && b.dtype == a.dtype && b.rank() == a.rank() && p.rank() == a.rank() - 1 &&
+                        may_equal(rows(a), rows(b)) && may_equal(rows(a), p.shape.back()),
+                    "linalg.ldl_solve: Incompatible shapes or dtypes of LD, pivots and B, got ", a, ", ", p, " and ", b);
+        return std::vector<Type>{with(a, {rows(b), columns(b)})};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) {
+        std::vector<Array> out = result_arrays(n);
+        Batches all(*in[0]), right(*in[2]);
+        for (int64_t b = 0; b < all.count; ++b) {
+          std::vector<int64_t> pivots;
+          for (int64_t i = 0; i < all.rows; ++i) pivots.push_back(get_int(*in[1], b * all.rows + i));
+          check_ldl_pivots(pivots);
+          Matrix x = right[b];
+          dense::ldl_solve(all[b], pivots, x);
+          put(out[0], b, x.a);
         }
         return out;
       })
@@ -519,12 +576,19 @@ void add_spectral(Table& t) {
 void add_factorisation_primitives(Table& t) {
   add_triangular(t);
   add_lu(t);
+  add_indefinite(t);
   add_orthogonal(t);
   add_spectral(t);
 }
 
 namespace prim {
 namespace {
+
+Value square(const char* op, Value a) {
+  BRASA_CHECK(rank_of(a) < 2 || same_size(rows_of(a), columns_of(a)), op, ": A must be batches of square matrices, got ",
+              type_of(a));
+  return a;
+}
 
 template <size_t N>
 std::array<Value, N> several(const char* name, Args args) {
@@ -536,17 +600,19 @@ std::array<Value, N> several(const char* name, Args args) {
 
 }  // namespace
 
-std::array<Value, 2> cholesky(Value a) { return several<2>("prim::cholesky", {a}); }
+std::array<Value, 2> cholesky(Value a) { return several<2>("prim::cholesky", {square("linalg.cholesky", a)}); }
 std::array<Value, 3> lu(Value a) { return several<3>("prim::lu", {a}); }
+std::array<Value, 3> ldl(Value a) { return several<3>("prim::ldl", {square("linalg.ldl_factor", a)}); }
+Value ldl_solve(Value ld, Value pivots, Value b) { return call("prim::ldl_solve", {ld, pivots, b}); }
 Value lu_permutation(Value pivots, Expr rows) { return call("prim::lu_permutation", {pivots, rows}); }
 Value triangular_solve(Value a, Value b, Triangle how) {
   return call("prim::triangular_solve", {a, b, how.upper, how.transposed, how.unit});
 }
 std::array<Value, 2> qr(Value a, bool complete) { return several<2>("prim::qr", {a, complete}); }
 std::array<Value, 2> geqrf(Value a) { return several<2>("prim::geqrf", {a}); }
-std::array<Value, 2> eigh(Value a) { return several<2>("prim::eigh", {a}); }
+std::array<Value, 2> eigh(Value a) { return several<2>("prim::eigh", {square("linalg.eigh", a)}); }
 std::array<Value, 3> svd(Value a, bool full) { return several<3>("prim::svd", {a, full}); }
-std::array<Value, 4> eig(Value a) { return several<4>("prim::eig", {a}); }
+std::array<Value, 4> eig(Value a) { return several<4>("prim::eig", {square("linalg.eig", a)}); }
 
 }  // namespace prim
 }  // namespace brasa::ops
