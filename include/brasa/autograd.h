@@ -7,7 +7,6 @@
 #include <string>
 #include <typeinfo>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <brasa/tensor.h>
@@ -116,6 +115,24 @@ struct BRASA_API Node {
   std::unique_ptr<Internals> internals_;
 };
 
+/// Finds what a failing backward comes from: while it is on, nodes remember where they were made, and what fails or gives NaN in
+/// backward warns with it. One switch for the program; slow.
+struct BRASA_API AnomalyMode {
+  static bool is_enabled();
+  static bool should_check_nan();
+  static void set_enabled(bool enabled, bool check_nan = true);
+};
+class BRASA_API DetectAnomalyGuard {
+ public:
+  explicit DetectAnomalyGuard(bool check_nan = true);
+  ~DetectAnomalyGuard();
+  DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
+  DetectAnomalyGuard& operator=(const DetectAnomalyGuard&) = delete;
+
+ private:
+  bool previous_, previous_check_nan_;
+};
+
 /// Accumulates gradients of `tensors` into the leaves.
 BRASA_API void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
                         std::optional<bool> retain_graph = {}, bool create_graph = false,
@@ -125,34 +142,39 @@ BRASA_API variable_list grad(const variable_list& outputs, const variable_list& 
                              const variable_list& grad_outputs = {}, std::optional<bool> retain_graph = {},
                              bool create_graph = false, bool allow_unused = false);
 
-/// A value that a custom function keeps between forward and backward.
-class IValue {
+/// A value that a custom function keeps between forward and backward, or that an archive holds.
+class BRASA_API IValue {
  public:
   IValue() = default;
-  IValue(double v) : v_(v) {}                           // NOLINT
-  IValue(int64_t v) : v_(v) {}                          // NOLINT
-  IValue(int v) : v_(int64_t{v}) {}                     // NOLINT
-  IValue(bool v) : v_(v) {}                             // NOLINT
-  IValue(std::string v) : v_(std::move(v)) {}           // NOLINT
-  IValue(const char* v) : v_(std::string(v)) {}         // NOLINT
-  IValue(Tensor v) : v_(std::move(v)) {}                // NOLINT
-  IValue(std::vector<int64_t> v) : v_(std::move(v)) {}  // NOLINT
-  IValue(std::vector<double> v) : v_(std::move(v)) {}   // NOLINT
-  IValue(std::vector<Tensor> v) : v_(std::move(v)) {}   // NOLINT
-  double toDouble() const { return std::get<double>(v_); }
-  int64_t toInt() const { return std::get<int64_t>(v_); }
-  bool toBool() const { return std::get<bool>(v_); }
-  const std::string& toStringRef() const { return std::get<std::string>(v_); }
-  const Tensor& toTensor() const { return std::get<Tensor>(v_); }
-  const std::vector<int64_t>& toIntVector() const { return std::get<std::vector<int64_t>>(v_); }
-  const std::vector<double>& toDoubleVector() const { return std::get<std::vector<double>>(v_); }
-  const std::vector<Tensor>& toTensorVector() const { return std::get<std::vector<Tensor>>(v_); }
-  bool isNone() const { return v_.index() == 0; }
+  IValue(double v);                // NOLINT
+  IValue(int64_t v);               // NOLINT
+  IValue(int v);                   // NOLINT
+  IValue(bool v);                  // NOLINT
+  IValue(std::string v);           // NOLINT
+  IValue(const char* v);           // NOLINT
+  IValue(Tensor v);                // NOLINT
+  IValue(std::vector<int64_t> v);  // NOLINT
+  IValue(std::vector<double> v);   // NOLINT
+  IValue(std::vector<Tensor> v);   // NOLINT
+  bool isNone() const { return value_ == nullptr; }
+  bool isDouble() const;
+  bool isInt() const;
+  bool isBool() const;
+  bool isString() const;
+  bool isTensor() const;
+  // brasa::Error for a value of another kind.
+  double toDouble() const;
+  int64_t toInt() const;
+  bool toBool() const;
+  const std::string& toStringRef() const;
+  const Tensor& toTensor() const;
+  const std::vector<int64_t>& toIntVector() const;
+  const std::vector<double>& toDoubleVector() const;
+  const std::vector<Tensor>& toTensorVector() const;
 
  private:
-  std::variant<std::monostate, double, int64_t, bool, std::string, Tensor, std::vector<int64_t>, std::vector<double>,
-               std::vector<Tensor>>
-      v_;
+  struct Value;
+  std::shared_ptr<const Value> value_;
 };
 
 /// What a custom function's forward leaves for its backward.

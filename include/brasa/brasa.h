@@ -13,4 +13,5 @@
 #include <brasa/options.h>
 #include <brasa/scalar.h>
 #include <brasa/tensor.h>
+#include <brasa/threads.h>
 #include <brasa/warning.h>

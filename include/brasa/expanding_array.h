@@ -37,10 +37,13 @@ class ExpandingArray {
   std::array<T, D> values_;
 };
 
-/// "[3, 3]".
+/// "[3, 3]", or "3" of one number.
 template <size_t D, class T>
 std::ostream& operator<<(std::ostream& out, const ExpandingArray<D, T>& a) {
-  return out << ArrayRef<T>(a);
+  if constexpr (D == 1)
+    return out << (*a)[0];
+  else
+    return out << ArrayRef<T>(a);
 }
 
 /// As above, where an element may be missing.
@@ -58,17 +61,17 @@ class ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::optional<T>
       : Base(std::vector<std::optional<T>>(values.begin(), values.end())) {}
 };
 
-/// "[3, None]".
+/// "[3, None]", or "None" of one.
 template <size_t D, class T>
 std::ostream& operator<<(std::ostream& out, const ExpandingArrayWithOptionalElem<D, T>& a) {
   for (size_t i = 0; i < D; ++i) {
-    out << (i ? ", " : "[");
+    out << (i ? ", " : D == 1 ? "" : "[");
     if ((*a)[i])
       out << *(*a)[i];
     else
       out << "None";
   }
-  return out << "]";
+  return out << (D == 1 ? "" : "]");
 }
 
 }  // namespace brasa

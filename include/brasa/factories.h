@@ -30,6 +30,7 @@ namespace detail {
 /// What `tensor(...)` takes: a number, or lists of these nested to one depth.
 class BRASA_API TensorData {
  public:
+  TensorData() = default;
   template <class T>
     requires requires { dtype_for<T>::value; }
   TensorData(T v) : scalar_(v), dtype_(dtype_for<T>::value) {}  // NOLINT
@@ -37,24 +38,39 @@ class BRASA_API TensorData {
   template <class T>
     requires requires { dtype_for<T>::value; }
   TensorData(ArrayRef<T> items)
-      : list_(true), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {  // NOLINT
+      : kind_(Kind::Array), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {  // NOLINT
     for (const T& v : items) values_.emplace_back(v);
   }
   template <class T>
     requires requires { dtype_for<T>::value; }
   TensorData(const std::vector<T>& items)  // NOLINT
-      : list_(true), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {
+      : kind_(Kind::Array), dtype_(dtype_for<T>::value), shape_{static_cast<int64_t>(items.size())} {
     for (const T& v : items) values_.emplace_back(v);
   }
 
+  bool is_scalar() const { return kind_ == Kind::Scalar; }
+  bool is_init_list() const { return kind_ == Kind::List; }
+  bool is_tensor() const { return kind_ == Kind::Array; }
+  // brasa::Error for one of another kind.
+  const Scalar& scalar() const;
+  /// All numbers of the lists, one after the other.
+  const std::vector<Scalar>& init_list() const;
+  Tensor tensor() const;
+  IntArrayRef sizes() const { return shape_; }
+  DType scalar_type() const { return dtype_; }
+
  private:
   friend BRASA_API Tensor make_tensor(const TensorData& data, const TensorOptions& options);
-  bool list_ = false;
+  friend BRASA_API std::ostream& operator<<(std::ostream& out, const TensorData& data);
+  enum class Kind : uint8_t { Scalar, List, Array };
+  Kind kind_ = Kind::Scalar;
   Scalar scalar_;
   DType dtype_ = DType::Float32;
   std::vector<int64_t> shape_;
   std::vector<Scalar> values_;
 };
+/// "{{1, 2}, {3, 4}}".
+BRASA_API std::ostream& operator<<(std::ostream& out, const TensorData& data);
 
 BRASA_API Tensor make_tensor(const TensorData& data, const TensorOptions& options);
 
@@ -71,6 +87,10 @@ inline bool equal(const Tensor& a, const Tensor& b) { return a.equal(b); }
 BRASA_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
                         bool equal_nan = false);
 inline Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = {}) { return self.clone(format); }
+inline Tensor var(const Tensor& self, int dim) { return self.var(dim); }
+inline Tensor std(const Tensor& self, int dim) { return self.std(dim); }
+BRASA_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim);
+BRASA_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim);
 inline Tensor detach(const Tensor& self) { return self.detach(); }
 BRASA_API bool is_floating_point(const Tensor& self);
 BRASA_API DType promote_types(DType a, DType b);

@@ -7,6 +7,7 @@
 #include <brasa/nn/init.h>
 #include <brasa/nn/module.h>
 #include <brasa/nn/modules/activation.h>
+#include <brasa/nn/modules/adaptive.h>
 #include <brasa/nn/modules/attention.h>
 #include <brasa/nn/modules/container.h>
 #include <brasa/nn/modules/conv.h>
@@ -20,8 +21,10 @@
 #include <brasa/nn/modules/padding.h>
 #include <brasa/nn/modules/parameters.h>
 #include <brasa/nn/modules/pooling.h>
+#include <brasa/nn/modules/rnn.h>
 #include <brasa/nn/modules/transformer.h>
 #include <brasa/nn/modules/vision.h>
 #include <brasa/nn/options.h>
 #include <brasa/nn/pimpl.h>
 #include <brasa/nn/utils.h>
+#include <brasa/nn/utils/rnn.h>

@@ -5,11 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <brasa/dtype.h>
 
 namespace brasa {
 
+template <class T>
+struct dtype_for;
 using ScalarType = DType;
 
 inline constexpr DType kByte = DType::UInt8, kUInt8 = DType::UInt8;
@@ -36,6 +39,10 @@ class TypeMeta {
   constexpr TypeMeta(DType t) : type_(t) {}           // NOLINT
   constexpr operator DType() const { return type_; }  // NOLINT
   constexpr DType toScalarType() const { return type_; }
+  template <class T>
+  static TypeMeta Make() {
+    return dtype_for<T>::value;
+  }
   constexpr size_t itemsize() const { return static_cast<size_t>(size_of(type_)); }
   BRASA_API std::string_view name() const;
   friend constexpr bool operator==(TypeMeta a, TypeMeta b) { return a.type_ == b.type_; }
@@ -46,7 +53,24 @@ class TypeMeta {
 };
 BRASA_API std::ostream& operator<<(std::ostream& out, TypeMeta t);
 
-enum class DeviceType : int8_t { CPU = 0, CUDA = 1 };
+/// PyTorch's kinds of devices, with its numbers; tensors live on the CPU.
+enum class DeviceType : int8_t {
+  CPU = 0,
+  CUDA = 1,
+  MKLDNN = 2,
+  OPENGL = 3,
+  OPENCL = 4,
+  IDEEP = 5,
+  HIP = 6,
+  FPGA = 7,
+  XLA = 9,
+  Vulkan = 10,
+  Metal = 11,
+  XPU = 12,
+  MPS = 13,
+  Meta = 14,
+};
+using DeviceIndex = int8_t;
 inline constexpr DeviceType kCPU = DeviceType::CPU;
 inline constexpr DeviceType kCUDA = DeviceType::CUDA;
 BRASA_API std::ostream& operator<<(std::ostream& out, DeviceType t);
@@ -87,7 +111,12 @@ class BRASA_API TensorOptions {
   TensorOptions() = default;
   TensorOptions(DType t) : dtype_(std::optional<DType>(t)) {}                 // NOLINT
   TensorOptions(TypeMeta t) : dtype_(std::optional<DType>(t)) {}              // NOLINT
-  TensorOptions(Device d) : device_(std::optional<Device>(d)) {}              // NOLINT
+  /// A template, so that `{kCPU, 0}` is a DeviceType and an index.
+  template <class T>
+    requires(std::is_same_v<std::remove_cvref_t<T>, Device>)
+  TensorOptions(T&& d) : device_(std::optional<Device>(d)) {}          // NOLINT
+  TensorOptions(const char* d) : TensorOptions(Device(d)) {}           // NOLINT
+  TensorOptions(const std::string& d) : TensorOptions(Device(d)) {}    // NOLINT
   TensorOptions(DeviceType d) : device_(std::optional<Device>(Device(d))) {}  // NOLINT
   TensorOptions(DeviceType d, int64_t index)
       : device_(std::optional<Device>(Device(d, static_cast<int8_t>(index)))) {}
@@ -104,6 +133,8 @@ class BRASA_API TensorOptions {
     return r;
   }
   [[nodiscard]] TensorOptions device(DeviceType d, int8_t index = -1) const { return device(Device(d, index)); }
+  /// The CUDA device of this number.
+  [[nodiscard]] TensorOptions device_index(DeviceIndex index) const { return device(kCUDA, index); }
   [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const {
     TensorOptions r = *this;
     r.layout_ = l;
@@ -168,6 +199,7 @@ class BRASA_API TensorOptions {
 
 inline TensorOptions dtype(DType t) { return TensorOptions().dtype(t); }
 inline TensorOptions device(Device d) { return TensorOptions().device(d); }
+inline TensorOptions device_index(DeviceIndex index) { return TensorOptions().device_index(index); }
 inline TensorOptions layout(Layout l) { return TensorOptions().layout(l); }
 inline TensorOptions requires_grad(bool v = true) { return TensorOptions().requires_grad(v); }
 

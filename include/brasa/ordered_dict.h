@@ -12,6 +12,7 @@
 namespace brasa {
 
 namespace detail {
+[[noreturn]] BRASA_API void empty_dict_error(const char* method);
 [[noreturn]] BRASA_API void dict_error(const std::string& subject, const std::string& key, const char* what);
 inline const std::string& dict_key_text(const std::string& key) { return key; }
 template <class K>
@@ -54,10 +55,16 @@ class OrderedDict {
   Iterator end() { return items_.end(); }
   ConstIterator begin() const { return items_.begin(); }
   ConstIterator end() const { return items_.end(); }
-  Item& front() { return items_.front(); }
-  const Item& front() const { return items_.front(); }
-  Item& back() { return items_.back(); }
-  const Item& back() const { return items_.back(); }
+  Item& front() {
+    if (is_empty()) detail::empty_dict_error("front()");
+    return items_.front();
+  }
+  const Item& front() const { return const_cast<OrderedDict&>(*this).front(); }
+  Item& back() {
+    if (is_empty()) detail::empty_dict_error("back()");
+    return items_.back();
+  }
+  const Item& back() const { return const_cast<OrderedDict&>(*this).back(); }
 
   Item& operator[](size_t index) { return items_[index]; }
   const Item& operator[](size_t index) const { return items_[index]; }
@@ -74,11 +81,10 @@ class OrderedDict {
   const Value* find(const Key& key) const noexcept { return const_cast<OrderedDict&>(*this).find(key); }
   bool contains(const Key& key) const noexcept { return find(key) != nullptr; }
 
-  template <class K, class V>
-  Value& insert(K&& key, V&& value) {
+  Value& insert(Key key, Value value) {
     if (!index_.emplace(key, items_.size()).second)
       detail::dict_error(subject_, detail::dict_key_text(key), "already defined");
-    items_.emplace_back(std::forward<K>(key), std::forward<V>(value));
+    items_.emplace_back(std::move(key), std::move(value));
     return items_.back().value();
   }
   void update(const OrderedDict& other) {

@@ -20,6 +20,7 @@
 namespace brasa {
 
 class Tensor;
+class TensorStorage;
 namespace indexing {
 class TensorIndex;
 }
@@ -28,6 +29,22 @@ struct Node;
 struct AutogradMetaInterface;
 }
 using TensorList = ArrayRef<Tensor>;
+
+/// LibTorch's names of what an operator on a tensor passes through; here they only say what holds of the tensor.
+enum class DispatchKey : uint8_t { CPU, AutogradCPU, ADInplaceOrView };
+class DispatchKeySet {
+ public:
+  DispatchKeySet() = default;
+  DispatchKeySet(std::initializer_list<DispatchKey> keys) {
+    for (DispatchKey k : keys) bits_ |= bit(k);
+  }
+  bool has(DispatchKey k) const { return (bits_ & bit(k)) != 0; }
+  friend bool operator==(DispatchKeySet a, DispatchKeySet b) { return a.bits_ == b.bits_; }
+
+ private:
+  static uint32_t bit(DispatchKey k) { return 1u << static_cast<int>(k); }
+  uint32_t bits_ = 0;
+};
 
 namespace detail {
 
@@ -104,6 +121,8 @@ class BRASA_API Tensor {
   bool is_cuda() const { return device().is_cuda(); }
   bool is_sparse() const { return false; }
   bool is_alias_of(const Tensor& o) const;
+  /// The memory that this tensor and its views lie in.
+  TensorStorage storage() const;
   /// True for a tensor without elements' memory of its own: none here.
   bool is_meta() const { return false; }
   std::string toString() const;
@@ -162,6 +181,10 @@ class BRASA_API Tensor {
   Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = {}) const;
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = {}) const;
+  Tensor to(TypeMeta dtype, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = {}) const {
+    return to(dtype.toScalarType(), non_blocking, copy, format);
+  }
   Tensor to(Device device, DType dtype, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = {}) const;
   Tensor to(const Tensor& like, bool non_blocking = false, bool copy = false,
@@ -211,6 +234,8 @@ class BRASA_API Tensor {
   bool is_view() const;
   const Tensor& _base() const;
   bool is_inference() const;
+  /// What LibTorch would dispatch on.
+  DispatchKeySet key_set() const;
   /// The same memory with a version of its own and no history.
   Tensor data() const;
   Tensor tensor_data() const { return data(); }
@@ -233,6 +258,9 @@ class BRASA_API Tensor {
   Tensor& operator|=(const Tensor& o);
   Tensor& operator^=(const Tensor& o);
 
+  // One dimension, which would otherwise be taken for `unbiased`.
+  Tensor var(int dim) const;
+  Tensor std(int dim) const;
   // ---- Operators of the table whose schema has a `self`.
 #include <brasa/tensor_methods.inc>
 
@@ -247,6 +275,25 @@ class BRASA_API Tensor {
 
   detail::TensorImplBase* impl_;
 };
+
+/// The memory of a tensor as a whole, which it keeps alive.
+class BRASA_API TensorStorage {
+ public:
+  struct DataPtr {
+    void* pointer;
+    void* get() const { return pointer; }
+    void* get_context() const { return nullptr; }
+  };
+  explicit TensorStorage(Tensor tensor) : tensor_(std::move(tensor)) {}
+  void* data() const;
+  void* mutable_data() const { return data(); }
+  DataPtr data_ptr() const { return {data()}; }
+  size_t nbytes() const;
+
+ private:
+  Tensor tensor_;
+};
+inline TensorStorage Tensor::storage() const { return TensorStorage(*this); }
 
 /// Elements of a tensor on the host by index, without checks.
 template <class T, size_t N>

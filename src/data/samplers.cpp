@@ -91,12 +91,13 @@ DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_repli
 
 void DistributedRandomSampler::reset(std::optional<size_t> new_size) {
   size_ = new_size.value_or(size_);
-  std::vector<size_t> all(size_);
-  std::iota(all.begin(), all.end(), size_t{0});
+  // What all replicas take together; the first examples make up for those that lack.
+  std::vector<size_t> all(num_replicas_ == 1 ? size_ : local_sample_count() * num_replicas_);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i % size_;
   std::mt19937_64 numbers(epoch_);
   for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[numbers() % i]);
   order_.clear();
-  for (size_t i = 0; i < local_sample_count(); ++i) order_.push_back(all[(rank_ + i * num_replicas_) % size_]);
+  for (size_t i = 0; i < local_sample_count(); ++i) order_.push_back(all[rank_ * local_sample_count() + i]);
   index_ = 0;
 }
 
@@ -141,11 +142,11 @@ void StreamSampler::reset(std::optional<size_t> new_size) {
   given_ = 0;
 }
 
-std::optional<size_t> StreamSampler::next(size_t batch_size) {
+std::optional<BatchSize> StreamSampler::next(size_t batch_size) {
   size_t n = std::min(batch_size, epoch_size_ - given_);
   if (n == 0) return std::nullopt;
   if (epoch_size_ != static_cast<size_t>(-1)) given_ += n;
-  return n;
+  return BatchSize(n);
 }
 
 void StreamSampler::save(serialize::OutputArchive& archive) const { write_index(archive, "given", given_); }

@@ -86,7 +86,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
 
 }  // namespace functional
 
-MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o) : options(o) {
+MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o)
+    : Cloneable("torch::nn::MultiheadAttention"), options(o) {
   MultiheadAttentionImpl::reset();
 }
 
@@ -103,7 +104,7 @@ void MultiheadAttentionImpl::reset() {
     k_proj_weight = register_parameter("k_proj_weight", brasa::empty({e, options.kdim()}));
     v_proj_weight = register_parameter("v_proj_weight", brasa::empty({e, options.vdim()}));
   }
-  in_proj_bias = register_parameter("in_proj_bias", options.bias() ? brasa::empty({3 * e}) : Tensor());
+  in_proj_bias = register_parameter("in_proj_bias", options.bias() ? brasa::empty({3 * e}) : Tensor(), options.bias());
   out_proj = register_module("out_proj", Linear(LinearOptions(e, e).bias(options.bias())));
   if (options.add_bias_kv()) {
     bias_k = register_parameter("bias_k", brasa::empty({1, 1, e}));

@@ -29,7 +29,7 @@ void SequentialImpl::push_back(std::string name, AnyModule module) {
 }
 
 AnyModule& SequentialImpl::checked(size_t index) {
-  BRASA_CHECK(index < modules_.size(), "Sequential: index ", index, " is out of range for ", modules_.size(),
+  BRASA_CHECK(index < modules_.size(), "Index out of range: Sequential has no element ", index, " among ", modules_.size(),
               " modules");
   return modules_[index];
 }
@@ -52,7 +52,7 @@ void ModuleListImpl::push_back(std::shared_ptr<Module> module) {
 }
 
 void ModuleListImpl::insert(size_t index, std::shared_ptr<Module> module) {
-  BRASA_CHECK(index <= modules_.size(), "ModuleList: index ", index, " is out of range for ", modules_.size(),
+  BRASA_CHECK(index <= modules_.size(), "Index out of range: ModuleList has no element ", index, " among ", modules_.size(),
               " modules");
   modules_.insert(modules_.begin() + static_cast<ptrdiff_t>(index), std::move(module));
   children_.clear();
@@ -60,7 +60,7 @@ void ModuleListImpl::insert(size_t index, std::shared_ptr<Module> module) {
 }
 
 const std::shared_ptr<Module>& ModuleListImpl::ptr(size_t index) const {
-  BRASA_CHECK(index < modules_.size(), "ModuleList: index ", index, " is out of range for ", modules_.size(),
+  BRASA_CHECK(index < modules_.size(), "Index out of range: ModuleList has no element ", index, " among ", modules_.size(),
               " modules");
   return modules_[index];
 }
@@ -98,5 +98,8 @@ void ModuleDictImpl::update(const std::vector<std::pair<std::string, std::shared
       register_module(name, module);
   }
 }
+
+Sequential::Sequential(std::initializer_list<NamedAnyModule> modules)
+    : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
 
 }  // namespace brasa::nn

@@ -42,10 +42,13 @@ ConvNdImpl<D, Derived>::ConvNdImpl(const ConvOptions<D>& o) : options(o) {
 template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::reset() {
   check_channels(options);
+  for (int64_t s : *options.stride())
+    BRASA_CHECK(s == 1 || !std::holds_alternative<enumtype::kSame>(options.padding()),
+                "padding='same' is not supported for strided convolutions");
   std::vector<int64_t> shape{options.out_channels(), options.in_channels() / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor());
+  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(), options.bias());
   reset_parameters();
 }
 
@@ -129,7 +132,7 @@ void ConvTransposeNdImpl<D, Derived>::reset() {
   std::vector<int64_t> shape{options.in_channels(), options.out_channels() / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor());
+  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(), options.bias());
   reset_parameters();
 }
 

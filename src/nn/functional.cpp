@@ -14,25 +14,65 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   return brasa::bilinear(input1, input2, weight, optional(bias));
 }
 
+namespace {
+
+// Scales the rows that will be read, in place, to a norm of at most max_norm.
+void renormalize(const Tensor& weight, const Tensor& input, double max_norm, double norm_type) {
+  NoGradGuard no_grad;
+  Tensor indices = input.reshape({-1});
+  Tensor read = weight.index_select(0, indices);
+  Tensor norms = linalg_vector_norm(read, norm_type, 1, true);
+  Tensor scale = where(norms.gt(max_norm), max_norm / (norms + 1e-7), ones_like(norms));
+  Tensor target = weight;
+  target.index_copy_(0, indices, read * scale);
+}
+
+}  // namespace
+
 Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
   int64_t rows = weight.size(0), pad = o.padding_idx().value_or(-1);
   if (o.padding_idx()) {
-    BRASA_CHECK(-rows <= pad && pad < rows, "embedding: padding_idx ", pad, " is not among the ", rows, " embeddings");
+    BRASA_CHECK(-rows <= pad && pad < rows, "Padding_idx must be within num_embeddings: got ", pad, " of ", rows);
     if (pad < 0) pad += rows;
   }
-  if (o.max_norm()) {
-    NoGradGuard no_grad;
-    Tensor indices = input.reshape({-1});
-    Tensor read = weight.index_select(0, indices);
-    Tensor norms = linalg_vector_norm(read, o.norm_type(), 1, true);
-    Tensor scale = where(norms > *o.max_norm(), *o.max_norm() / (norms + 1e-7), ones_like(norms));
-    Tensor target = weight;
-    target.index_copy_(0, indices, read * scale);
-  }
+  if (o.max_norm()) renormalize(weight, input, *o.max_norm(), o.norm_type());
   return brasa::embedding(weight, input, pad, o.scale_grad_by_freq(), o.sparse());
 }
 
-Tensor one_hot(const Tensor& tensor, int64_t num_classes) { return brasa::one_hot(tensor, num_classes); }
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& o) {
+  Tensor indices = input, offsets = o.offsets(), weights = o.per_sample_weights();
+  BRASA_CHECK(!weights.defined() || weights.sizes() == input.sizes(), "embedding_bag: If per_sample_weights (",
+              weights.defined() ? weights.sizes() : IntArrayRef(), ") is not null, then it must have the same shape as the input (",
+              input.sizes(), ")");
+  if (input.dim() == 2) {
+    BRASA_CHECK(!offsets.defined(),
+                "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length "
+                "sequences. However, found offsets of sizes ",
+                offsets.defined() ? offsets.sizes() : IntArrayRef());
+    offsets = arange(0, input.numel(), input.size(1), input.options());
+    indices = input.reshape({-1});
+    if (weights.defined()) weights = weights.reshape({-1});
+  } else {
+    BRASA_CHECK(input.dim() == 1, "input has to be 1D or 2D Tensor, but got Tensor of dimension ", input.dim());
+    BRASA_CHECK(offsets.defined() && offsets.dim() == 1, "offsets has to be a 1D Tensor");
+  }
+  size_t mode = o.mode().index();
+  bool max = std::holds_alternative<enumtype::kMax>(o.mode());
+  BRASA_CHECK(!max || !o.scale_grad_by_freq(), "max mode does not support scaling the gradient by the frequency");
+  BRASA_CHECK(!max || !o.sparse(), "max mode does not support sparse weights");
+  BRASA_CHECK(!weights.defined() || std::holds_alternative<enumtype::kSum>(o.mode()),
+              "embedding_bag: per_sample_weights was not null. per_sample_weights is only supported for mode='kSum' (got "
+              "mode='",
+              enumtype::get_enum_name(o.mode()), "')");
+  if (o.max_norm()) renormalize(weight, indices, *o.max_norm(), o.norm_type());
+  return std::get<0>(brasa::embedding_bag(weight, indices, offsets, o.scale_grad_by_freq(), static_cast<int64_t>(mode),
+                                          o.sparse(), optional(weights), o.include_last_offset(), o.padding_idx()));
+}
+
+Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
+  if (num_classes == -1 && tensor.numel() > 0) num_classes = tensor.max().item<int64_t>() + 1;
+  return brasa::one_hot(tensor, num_classes);
+}
 
 namespace {
 
@@ -60,12 +100,13 @@ BRASA_CONV(3)
 #undef BRASA_CONV
 
 Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
-  BRASA_CHECK(input.dim() == 2 || input.dim() == 3, "fold: expected an input of 2 or 3 dimensions, got ", input.sizes());
+  BRASA_CHECK(input.dim() == 2 || input.dim() == 3, "Input Error: Only 3D input Tensors are supported (got ", input.dim(),
+              "D)");
   return col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
-  BRASA_CHECK(input.dim() == 3 || input.dim() == 4, "unfold: expected an input of 3 or 4 dimensions, got ",
-              input.sizes());
+  BRASA_CHECK(input.dim() == 3 || input.dim() == 4, "Input Error: Only 4D input Tensors are supported (got ", input.dim(),
+              "D)");
   return im2col(input, o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 

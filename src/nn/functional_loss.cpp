@@ -45,6 +45,26 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1L
   BRASA_CHECK(!o.beta(), "smooth_l1_loss: beta is given both as an argument and in the options");
   return brasa::smooth_l1_loss(input, target, reduction_get_enum(o.reduction()), beta);
 }
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossFuncOptions& o) {
+  BRASA_CHECK(o.p() == 1 || o.p() == 2, "only p == 1 and p == 2 supported");
+  return brasa::multi_margin_loss(input, target, o.p(), o.margin(), optional(o.weight()),
+                                  reduction_get_enum(o.reduction()));
+}
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, const MultilabelMarginLossFuncOptions& o) {
+  return brasa::multilabel_margin_loss(input, target, reduction_get_enum(o.reduction()));
+}
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossFuncOptions& o) {
+  BRASA_CHECK(is_integral(input_lengths.scalar_type()), "input_lengths must be integral");
+  BRASA_CHECK(is_integral(target_lengths.scalar_type()), "target_lengths must be integral");
+  if (targets.dim() == 2 && target_lengths.numel() > 0) {
+    int64_t longest = target_lengths.max().item<int64_t>();
+    BRASA_CHECK(targets.size(1) >= longest, "Expected tensor to have size at least ", longest,
+                " at dimension 1, but got size ", targets.size(1), " for the targets");
+  }
+  return brasa::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(), reduction_get_enum(o.reduction()),
+                         o.zero_infinity());
+}
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFuncOptions& o) {
   return brasa::huber_loss(input, target, reduction_get_enum(o.reduction()), o.delta());
 }

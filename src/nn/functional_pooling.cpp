@@ -79,6 +79,41 @@ Tensor lp_pool3d(const Tensor& input, const LPPool3dFuncOptions& o) {
 
 namespace {
 
+template <size_t D>
+std::vector<int64_t> fractional_sizes(const Tensor& input, const FractionalMaxPoolOptions<D>& o) {
+  BRASA_CHECK(o.output_size() || o.output_ratio(), "fractional_max_pool", D,
+              "d requires specifying either an output_size or an output_ratio");
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < D; ++i) {
+    int64_t have = input.size(static_cast<int64_t>(i) - static_cast<int64_t>(D));
+    out.push_back(o.output_size() ? (**o.output_size())[i]
+                                  : static_cast<int64_t>(static_cast<double>(have) * (**o.output_ratio())[i]));
+  }
+  return out;
+}
+template <size_t D>
+Tensor samples(const Tensor& input, const FractionalMaxPoolOptions<D>& o) {
+  if (o._random_samples().defined()) return o._random_samples();
+  int64_t d = static_cast<int64_t>(D), batch = input.dim() == d + 1 ? 1 : input.size(0);
+  return rand({batch, input.size(-d - 1), d}, input.options());
+}
+
+}  // namespace
+
+#define BRASA_FRACTIONAL(D)                                                                              \
+  std::tuple<Tensor, Tensor> fractional_max_pool##D##d_with_indices(const Tensor& input,                 \
+                                                                    const FractionalMaxPool##D##dFuncOptions& o) { \
+    return brasa::fractional_max_pool##D##d(input, o.kernel_size(), fractional_sizes(input, o), samples(input, o)); \
+  }                                                                                                      \
+  Tensor fractional_max_pool##D##d(const Tensor& input, const FractionalMaxPool##D##dFuncOptions& o) {   \
+    return std::get<0>(fractional_max_pool##D##d_with_indices(input, o));                                \
+  }
+BRASA_FRACTIONAL(2)
+BRASA_FRACTIONAL(3)
+#undef BRASA_FRACTIONAL
+
+namespace {
+
 // The sizes that max pooling without padding to spare would have come from; those asked for may differ by less than a stride.
 template <size_t D>
 std::vector<int64_t> unpooled(const Tensor& input, const MaxUnpoolFuncOptions<D>& o) {

@@ -21,7 +21,7 @@ void LinearImpl::reset() {
               "Linear: the features must not be negative, got ", options.in_features(), " and ",
               options.out_features());
   weight = register_parameter("weight", brasa::empty({options.out_features(), options.in_features()}));
-  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor());
+  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor(), options.bias());
   reset_parameters();
 }
 
@@ -49,7 +49,7 @@ BilinearImpl::BilinearImpl(const BilinearOptions& o) : options(o) { BilinearImpl
 void BilinearImpl::reset() {
   weight = register_parameter(
       "weight", brasa::empty({options.out_features(), options.in1_features(), options.in2_features()}));
-  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor());
+  bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor(), options.bias());
   reset_parameters();
 }
 
@@ -71,12 +71,14 @@ Tensor BilinearImpl::forward(const Tensor& input1, const Tensor& input2) {
 void UnflattenImpl::pretty_print(std::ostream& stream) const {
   Described d(stream, "Unflatten");
   if (options.namedshape().empty()) {
-    d("dim", options.dim())("unflattened_size", IntArrayRef(options.sizes()));
+    std::string sizes;
+    for (int64_t size : options.sizes()) sizes += (sizes.empty() ? "{" : ", ") + std::to_string(size);
+    d("dim", options.dim())("unflattened_size", sizes + "}");
     return;
   }
   std::string shape = "{";
   for (const auto& [name, size] : options.namedshape())
-    shape += (shape.size() > 1 ? ", {" : "{") + name + ", " + std::to_string(size) + "}";
+    shape += (shape.size() > 1 ? ", {\"" : "{\"") + name + "\", " + std::to_string(size) + "}";
   d("dim", "\"" + options.dimname() + "\"")("unflattened_size", shape + "}");
 }
 

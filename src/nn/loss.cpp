@@ -21,7 +21,14 @@ BRASA_LOSS(SmoothL1Loss, smooth_l1_loss)
 BRASA_LOSS(KLDivLoss, kl_div)
 BRASA_LOSS(PoissonNLLLoss, poisson_nll_loss)
 BRASA_LOSS(SoftMarginLoss, soft_margin_loss)
+BRASA_LOSS(MultiLabelMarginLoss, multilabel_margin_loss)
 #undef BRASA_LOSS
+
+void CTCLossImpl::pretty_print(ostream& s) const { Described(s, "CTCLoss"); }
+Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                            const Tensor& target_lengths) {
+  return F::ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+}
 
 void HuberLossImpl::pretty_print(ostream& s) const { Described(s, "HuberLoss"); }
 Tensor HuberLossImpl::forward(const Tensor& input, const Tensor& target) {
@@ -78,11 +85,16 @@ BRASA_WEIGHTED_LOSS(CrossEntropyLoss, cross_entropy)
 BRASA_WEIGHTED_LOSS(NLLLoss, nll_loss)
 BRASA_WEIGHTED_LOSS(BCELoss, binary_cross_entropy)
 BRASA_WEIGHTED_LOSS(MultiLabelSoftMarginLoss, multilabel_soft_margin_loss)
+BRASA_WEIGHTED_LOSS(MultiMarginLoss, multi_margin_loss)
 #undef BRASA_WEIGHTED_LOSS
 void CrossEntropyLossImpl::pretty_print(ostream& s) const { Described(s, "CrossEntropyLoss"); }
 void NLLLossImpl::pretty_print(ostream& s) const { Described(s, "NLLLoss"); }
 void BCELossImpl::pretty_print(ostream& s) const { Described(s, "BCELoss"); }
 void MultiLabelSoftMarginLossImpl::pretty_print(ostream& s) const { Described(s, "MultiLabelSoftMarginLoss"); }
+void MultiMarginLossImpl::pretty_print(ostream& s) const {
+  Described(s, "MultiMarginLoss")("p", options.p())("margin", options.margin())("weight", options.weight())(
+      "reduction", enumtype::get_enum_name(options.reduction()));
+}
 BCEWithLogitsLossImpl::BCEWithLogitsLossImpl(BCEWithLogitsLossOptions o) : options(std::move(o)) {
   BCEWithLogitsLossImpl::reset();
 }

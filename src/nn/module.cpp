@@ -9,6 +9,7 @@
 #include <brasa/nn/cloneable.h>
 #include <brasa/nn/pimpl.h>
 #include <brasa/serialize/archive.h>
+#include <brasa/warning.h>
 
 #include "support/error.h"
 
@@ -18,8 +19,9 @@ namespace detail {
 void dict_error(const std::string& subject, const std::string& key, const char* what) {
   fail(str(subject, " '", key, "' ", what));
 }
+void empty_dict_error(const char* method) { fail(str("Called ", method, " on an empty OrderedDict")); }
 void expanding_array_error(size_t expected, size_t got) {
-  fail(str("expected ", static_cast<uint64_t>(expected), " values (or one for all), got ", static_cast<uint64_t>(got)));
+  fail(str("Expected ", static_cast<uint64_t>(expected), " values, but instead got ", static_cast<uint64_t>(got)));
 }
 
 }  // namespace detail
@@ -34,14 +36,25 @@ void clone_error(const char* what, size_t expected, size_t got) {
 Tensor copied(const Tensor& t, const std::optional<Device>& device) {
   return device && !(t.device() == *device) ? t.to(*device) : t.clone();
 }
-void empty_holder() { fail("this module holder is empty: it was made with nullptr, or its module needs arguments"); }
-void any_arity_error(const std::type_info& module, size_t expected, size_t got) {
+void empty_holder() { fail("Accessing empty ModuleHolder: it was made with nullptr, or its module needs arguments"); }
+void any_arity_error(const std::type_info& module, size_t expected, size_t defaults, size_t got) {
   std::string name = autograd::detail::demangled(module.name());
+  if (defaults > 0)
+    fail(str(name, "'s forward() method expects at least ", expected - defaults, " argument(s) and at most ", expected,
+             " argument(s), but received ", got, "."));
   std::string text = str(name, "'s forward() method expects ", expected, " argument(s), but received ", got, ".");
   if (got < expected)
     text += str(" If ", name, "'s forward() method has default arguments, please make sure the forward() method is ",
                 "declared with a corresponding `FORWARD_HAS_DEFAULT_ARGS` macro.");
   fail(text);
+}
+void fill_arguments(Module& module, const std::type_info& type, std::vector<std::any>& arguments, size_t count) {
+  auto defaults = module._forward_default_args();
+  size_t given = arguments.size();
+  if (given < count)
+    for (auto& [position, value] : defaults)
+      if (position == arguments.size()) arguments.push_back(value.any());
+  if (arguments.size() != count) any_arity_error(type, count, defaults.size(), given);
 }
 void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index) {
   fail(str("Expected argument #", index, " to be of type ", autograd::detail::demangled(expected.name()),
@@ -50,6 +63,10 @@ void any_argument_error(const std::type_info& expected, const std::type_info& go
 void any_value_error(const std::type_info& expected, const std::type_info& got) {
   fail(str("Attempted to cast AnyValue to ", autograd::detail::demangled(expected.name()),
            ", but its actual type is ", autograd::detail::demangled(got.name())));
+}
+void any_return_error(const std::type_info& expected, const std::type_info& got) {
+  fail(str("The type of the return value is ", autograd::detail::demangled(got.name()), ", but you asked for type ",
+           autograd::detail::demangled(expected.name())));
 }
 void any_module_error(const std::type_info& expected, const std::type_info& got) {
   fail(str("Attempted to cast module of type ", autograd::detail::demangled(got.name()), " to type ",
@@ -71,19 +88,55 @@ Module::Module(std::string name) : name_(std::move(name)) {}
 Module::~Module() = default;
 
 const std::string& Module::name() const noexcept {
-  if (!name_) name_ = autograd::detail::demangled(typeid(*this).name());
+  if (!name_) {
+    name_ = autograd::detail::demangled(typeid(*this).name());
+    // Brasa's own layers are called as LibTorch's are.
+    constexpr std::string_view own = "brasa::";
+    if (name_->starts_with(own)) name_->replace(0, own.size(), "torch::");
+  }
   return *name_;
 }
 
 std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
-  fail(str("clone() is not there for ", name(), ". Derive it from brasa::nn::Cloneable<", name(),
-           "> instead of brasa::nn::Module."));
+  fail(str("clone() has not been implemented for ", name(), ". Subclass torch::nn::Cloneable<", name(),
+           "> instead of torch::nn::Module to inherit the ability to clone."));
 }
 void Module::clone_(Module&, const std::optional<Device>&) {}
 
+namespace {
+
+void copy_tensors(OrderedDict<std::string, Tensor>& to, const OrderedDict<std::string, Tensor>& from, const char* what,
+                  const std::optional<Device>& device) {
+  if (to.size() != from.size()) detail::clone_error(what, from.size(), to.size());
+  for (const auto& item : from) {
+    const Tensor& t = item.value();
+    Tensor& target = to[item.key()];
+    if (t.defined()) target.set_data(detail::copied(t, device));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Module> Module::finish_clone(Module* made, void (*reset)(Module&),
+                                             const std::optional<Device>& device) const {
+  std::shared_ptr<Module> copy(made);
+  NoGradGuard no_grad;
+  copy->parameters_.clear();
+  copy->buffers_.clear();
+  copy->children_.clear();
+  reset(*copy);
+  copy_tensors(copy->parameters_, parameters_, "parameters", device);
+  copy_tensors(copy->buffers_, buffers_, "buffers", device);
+  if (copy->children_.size() != children_.size())
+    detail::clone_error("submodules", children_.size(), copy->children_.size());
+  for (const auto& item : children_) copy->children_[item.key()]->clone_(*item.value(), device);
+  return copy;
+}
+
 std::shared_ptr<Module> Module::shared() const {
   auto p = std::const_pointer_cast<Module>(weak_from_this().lock());
-  BRASA_CHECK(p, name(), " is not kept by a shared_ptr: make it with std::make_shared or through its holder");
+  BRASA_CHECK(p, "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a "
+                 "shared_ptr. Use std::make_shared<", name(), "> or its holder instead of creating it on the stack");
   return p;
 }
 
@@ -228,14 +281,28 @@ void Module::load(serialize::InputArchive& archive) {
   for (const auto& child : children_) {
     if (!child.value()->is_serializable()) continue;
     serialize::InputArchive nested;
-    bool found = archive.try_read(child.key(), nested);
-    if (found || !child.value()->parameters().empty() || !child.value()->buffers().empty()) child.value()->load(nested);
+    if (!archive.try_read(child.key(), nested)) {
+      // One without tensors leaves nothing in a file.
+      if (child.value()->parameters().empty() && child.value()->buffers().empty()) continue;
+      archive.read(child.key(), nested);
+    }
+    child.value()->load(nested);
   }
 }
 
+namespace {
+void check_name(const char* what, const std::string& name) {
+  BRASA_CHECK(!name.empty(), what, " name must not be empty");
+  BRASA_CHECK(name.find('.') == std::string::npos, what, " name must not contain a dot (got '", name, "')");
+}
+}  // namespace
+
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
-  BRASA_CHECK(!name.empty(), "a parameter must have a name");
-  BRASA_CHECK(name.find('.') == std::string::npos, "a parameter's name must not contain a dot, got '", name, "'");
+  check_name("Parameter", name);
+  if (!tensor.defined() && requires_grad) {
+    Warning::warn({__func__, __FILE__, __LINE__},
+                  "An undefined tensor cannot require grad. Ignoring the `requires_grad=true` function parameter.", false);
+  }
   if (tensor.defined()) {
     bool differentiable = is_floating(tensor.scalar_type()) || is_complex(tensor.scalar_type());
     BRASA_CHECK(differentiable || !requires_grad, "parameter '", name, "': a tensor of dtype ",
@@ -246,16 +313,19 @@ Tensor& Module::register_parameter(std::string name, Tensor tensor, bool require
 }
 
 Tensor& Module::register_buffer(std::string name, Tensor tensor) {
-  BRASA_CHECK(!name.empty(), "a buffer must have a name");
-  BRASA_CHECK(name.find('.') == std::string::npos, "a buffer's name must not contain a dot, got '", name, "'");
+  check_name("Buffer", name);
   return buffers_.insert(std::move(name), std::move(tensor));
 }
 
 void Module::add_child(std::string name, std::shared_ptr<Module> module) {
-  BRASA_CHECK(!name.empty(), "a submodule must have a name");
-  BRASA_CHECK(name.find('.') == std::string::npos, "a submodule's name must not contain a dot, got '", name, "'");
+  check_name("Submodule", name);
   BRASA_CHECK(module, "submodule '", name, "' is empty");
   children_.insert(std::move(name), std::move(module));
+}
+
+void Module::unregister_module(const std::string& name) {
+  BRASA_CHECK(children_.contains(name), "No Module with name `", name, "` is registered");
+  children_.erase(name);
 }
 
 void Module::pretty_print(std::ostream& stream) const { stream << name(); }

@@ -15,8 +15,8 @@ LayerNormImpl::LayerNormImpl(LayerNormOptions o) : options(std::move(o)) { Layer
 
 void LayerNormImpl::reset() {
   bool affine = options.elementwise_affine();
-  weight = register_parameter("weight", affine ? brasa::empty(options.normalized_shape()) : Tensor());
-  bias = register_parameter("bias", affine ? brasa::empty(options.normalized_shape()) : Tensor());
+  weight = register_parameter("weight", affine ? brasa::empty(options.normalized_shape()) : Tensor(), affine);
+  bias = register_parameter("bias", affine ? brasa::empty(options.normalized_shape()) : Tensor(), affine);
   reset_parameters();
 }
 
@@ -45,8 +45,8 @@ BatchNormImplBase<D, Derived>::BatchNormImplBase(const BatchNormOptions& o) : op
 template <size_t D, class Derived>
 void BatchNormImplBase<D, Derived>::reset() {
   IntArrayRef features = options.num_features();
-  weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor());
-  bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor());
+  weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
+  bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
   bool track = options.track_running_stats();
   running_mean = this->register_buffer("running_mean", track ? brasa::empty(features) : Tensor());
   running_var = this->register_buffer("running_var", track ? brasa::empty(features) : Tensor());
@@ -120,8 +120,8 @@ InstanceNormImplBase<D, Derived>::InstanceNormImplBase(const InstanceNormOptions
 template <size_t D, class Derived>
 void InstanceNormImplBase<D, Derived>::reset() {
   IntArrayRef features = options.num_features();
-  weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor());
-  bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor());
+  weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
+  bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
   bool track = options.track_running_stats();
   running_mean = this->register_buffer("running_mean", track ? brasa::empty(features) : Tensor());
   running_var = this->register_buffer("running_var", track ? brasa::empty(features) : Tensor());
@@ -173,8 +173,8 @@ GroupNormImpl::GroupNormImpl(const GroupNormOptions& o) : options(o) { GroupNorm
 void GroupNormImpl::reset() {
   BRASA_CHECK(options.num_groups() > 0 && options.num_channels() % options.num_groups() == 0, "GroupNorm: num_channels ",
               options.num_channels(), " must be divisible by num_groups ", options.num_groups());
-  weight = register_parameter("weight", options.affine() ? brasa::empty({options.num_channels()}) : Tensor());
-  bias = register_parameter("bias", options.affine() ? brasa::empty({options.num_channels()}) : Tensor());
+  weight = register_parameter("weight", options.affine() ? brasa::empty({options.num_channels()}) : Tensor(), options.affine());
+  bias = register_parameter("bias", options.affine() ? brasa::empty({options.num_channels()}) : Tensor(), options.affine());
   reset_parameters();
 }
 void GroupNormImpl::reset_parameters() {

@@ -4,6 +4,8 @@
 
 #include <brasa/brasa.h>
 
+#include "support/error.h"
+
 namespace brasa::nn {
 namespace {
 
@@ -37,12 +39,13 @@ Tensor ParameterDictImpl::pop(const std::string& key) {
   return out;
 }
 
-void ParameterDictImpl::put(const std::string& key, const Tensor& parameter) {
-  if (Tensor* present = parameters_.find(key))
-    *present = parameter;
-  else
-    insert(key, parameter);
+Tensor& ParameterListImpl::at(size_t index) {
+  BRASA_CHECK(index < size(), "Index out of range: ParameterList has no element ", index, " among ", size());
+  return parameters_[std::to_string(index)];
 }
+
+ParameterDict::ParameterDict(std::initializer_list<OrderedDict<std::string, Tensor>::Item> items)
+    : ModuleHolder(std::make_shared<ParameterDictImpl>(OrderedDict<std::string, Tensor>(items))) {}
 
 std::shared_ptr<Module> ParameterListImpl::clone(const std::optional<Device>& device) const {
   NoGradGuard no_grad;

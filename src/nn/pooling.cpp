@@ -4,6 +4,7 @@
 #include <brasa/nn/functional.h>
 
 #include "nn/print.h"
+#include "support/error.h"
 
 namespace brasa::nn {
 
@@ -59,5 +60,28 @@ BRASA_POOL(1)
 BRASA_POOL(2)
 BRASA_POOL(3)
 #undef BRASA_POOL
+
+#define BRASA_FRACTIONAL(D)                                                                                        \
+  FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions o) : options(std::move(o)) { \
+    FractionalMaxPool##D##dImpl::reset();                                                                          \
+  }                                                                                                                \
+  void FractionalMaxPool##D##dImpl::reset() {                                                                      \
+    _random_samples = register_buffer("_random_samples", options._random_samples());                               \
+    BRASA_CHECK(options.output_size() || options.output_ratio(),                                                   \
+                "FractionalMaxPool" #D "d requires specifying either an output size, or a pooling ratio");         \
+    BRASA_CHECK(!options.output_size() || !options.output_ratio(),                                                 \
+                "only one of output_size and output_ratio may be specified");                                      \
+    if (options.output_ratio())                                                                                    \
+      for (double r : **options.output_ratio())                                                                    \
+        BRASA_CHECK(r > 0 && r < 1, "output_ratio must be between 0 and 1 (got ", r, ")");                         \
+  }                                                                                                                \
+  void FractionalMaxPool##D##dImpl::pretty_print(std::ostream& s) const { Described(s, "FractionalMaxPool" #D "d"); } \
+  std::tuple<Tensor, Tensor> FractionalMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {              \
+    return F::fractional_max_pool##D##d_with_indices(input, options);                                              \
+  }                                                                                                                \
+  Tensor FractionalMaxPool##D##dImpl::forward(const Tensor& input) { return std::get<0>(forward_with_indices(input)); }
+BRASA_FRACTIONAL(2)
+BRASA_FRACTIONAL(3)
+#undef BRASA_FRACTIONAL
 
 }  // namespace brasa::nn

@@ -56,6 +56,9 @@ double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_typ
   return clip_grad_norm_(std::vector<Tensor>{parameter}, max_norm, norm_type, error_if_nonfinite);
 }
 
+void clip_grad_value_(const Tensor& parameter, double clip_value) {
+  clip_grad_value_(std::vector<Tensor>{parameter}, clip_value);
+}
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
   NoGradGuard no_grad;
   for (Tensor& g : gradients(parameters)) g.clamp_(-clip_value, clip_value);

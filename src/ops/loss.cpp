@@ -84,6 +84,19 @@ void add_regression_backward(Table& t) {
 
 Value at_least(Value x, double low) { return where(lt(x, low), constant_like(x, low), x); }
 
+// y in x's shape if the two differ only by dimensions of size 1.
+Value without_ones_as(Value x, Value y) {
+  auto without_ones = [](Value v) {
+    for (int64_t d = rank_of(v); d-- > 0;)
+      if (same_size(size_of(v, d), 1)) v = squeeze(v, d);
+    return v;
+  };
+  Shape a = shape_of(without_ones(x)), b = shape_of(without_ones(y));
+  bool same = a.size() == b.size();
+  for (size_t d = 0; same && d < a.size(); ++d) same = same_size(a[d], b[d]);
+  return same ? prim::reshape(y, shape_of(x)) : y;
+}
+
 void check_binary(const char* op, Value x, Value y) {
   BRASA_CHECK(rank_of(x) == rank_of(y), op, ": using a target size ", shape_of(y),
               " that is different to the input size ", shape_of(x), " is not supported");
@@ -94,19 +107,22 @@ void add_binary(Table& t) {
   t.op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("-(y max(log p, -100) + (1 - y) max(log(1 - p), -100)), weighted and reduced.")
       .composed_in_opmath([](Value p, Value y, Value w, int64_t reduction) {
+        if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         check_binary("binary_cross_entropy", p, y);
         Value loss = (y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100);
         return reduced(w ? loss * w : loss, reduction);
       })
       .vjp(own_derivative([](const Saved& s) {
         Value p = s.in(0), y = s.in(1), w = s.in(2);
+        Shape target = shape_of(y);
+        if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         Value g = spread(s.ct(), p, s.arg<int64_t>(3)), dw;
         if (w) {
           dw = g * ((y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100));
           g = g * w;
         }
         Value dp = g * (p - y) / at_least((1 - p) * p, 1e-12);
-        return std::vector{dp, g * (at_least(log1p(-p), -100) - at_least(log(p), -100)), dw};
+        return std::vector{dp, prim::reshape(g * (at_least(log1p(-p), -100) - at_least(log(p), -100)), target), dw};
       }))
       .samples({{floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)},
                 {floats(4).in(0.1, 0.9), floats(4).in(0, 1), floats(4), 0}});

@@ -64,6 +64,15 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   return convert(prim::reshape(r + full(Number(Arg(low)), shape_of(r), DType::Int64), shape), dtype);
 }
 
+// Of complex numbers, real and imaginary part have the variance 1/2 each.
+Value normal_of_any_kind(const char* op, Value key, const Shape& shape, OptDType dtype, DType otherwise) {
+  DType t = dtype.value_or(otherwise);
+  if (!is_complex(t)) return standard_normal(key, shape, floating(op, dtype, otherwise));
+  Shape parts = shape;
+  parts.push_back(Expr(2));
+  return call("aten::view_as_complex", {standard_normal(key, parts, real_part_of(t)) * std::sqrt(0.5)});
+}
+
 void add_uniform(Table& t) {
   t.op("aten::rand(SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Uniform in [0, 1).")
@@ -158,14 +167,14 @@ void add_normal(Table& t) {
       .doc("Normal with mean 0 and variance 1.")
       .random()
       .composed([](Shape size, OptDType dtype, Text, Text, Flag, Value key) {
-        return standard_normal(key, size, floating("randn", dtype, DType::Float32));
+        return normal_of_any_kind("randn", key, size, dtype, DType::Float32);
       })
       .samples({{list({3, 5})}, {list({0})}});
   t.op("aten::randn_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .doc("Normal with mean 0 and variance 1, in self's shape and dtype.")
       .random()
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {
-        return standard_normal(key, shape_of(x), floating("randn_like", dtype, dtype_of(x)));
+        return normal_of_any_kind("randn_like", key, shape_of(x), dtype, dtype_of(x));
       })
       .samples({{floats(3, 5)}});
   t.op("aten::normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor")

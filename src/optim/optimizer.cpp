@@ -1,3 +1,4 @@
+#include <brasa/warning.h>
 #include <brasa/optim/optimizer.h>
 
 #include <algorithm>
@@ -7,6 +8,14 @@
 #include "support/error.h"
 
 namespace brasa::optim {
+namespace {
+
+void warn_old(const char* name) {
+  Warning::warn({"Optimizer", __FILE__, __LINE__},
+                std::string("Optimizer::") + name + " will be removed; use param_groups() and add_param_group().", false);
+}
+
+}  // namespace
 
 OptimizerParamState::~OptimizerParamState() = default;
 OptimizerOptions::~OptimizerOptions() = default;
@@ -60,11 +69,15 @@ void Optimizer::update(OptimizerParamGroup&) { fail("this optimizer overrides ne
 std::unique_ptr<OptimizerParamState> Optimizer::new_state() const { fail("this optimizer's state cannot be loaded"); }
 
 std::vector<Tensor>& Optimizer::parameters() {
+  warn_old("parameters()");
   BRASA_CHECK(!param_groups_.empty(), "this optimizer has no parameter groups");
   return param_groups_[0].params();
 }
-const std::vector<Tensor>& Optimizer::parameters() const { return const_cast<Optimizer*>(this)->parameters(); }
+const std::vector<Tensor>& Optimizer::parameters() const {
+  return const_cast<Optimizer*>(this)->parameters();
+}
 void Optimizer::add_parameters(const std::vector<Tensor>& added) {
+  warn_old("add_parameters()");
   std::vector<Tensor>& all = parameters();
   all.insert(all.end(), added.begin(), added.end());
 }
@@ -110,6 +123,7 @@ void Optimizer::zero_grad(bool set_to_none) {
 }
 
 size_t Optimizer::size() const noexcept {
+  warn_old("size()");
   size_t n = 0;
   for (const OptimizerParamGroup& group : param_groups_) n += group.params().size();
   return n;

@@ -1,8 +1,10 @@
 #include <brasa/autograd.h>
 #include <brasa/factories.h>
+#include <brasa/ops_generated.h>
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "support/error.h"
 #include "support/half.h"
@@ -97,29 +99,82 @@ Tensor scalar_tensor(const Scalar& value, const TensorOptions& options) {
   return eager::with_options(std::move(t), options);
 }
 
+Tensor Tensor::var(int dim) const { return var(OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>()); }
+Tensor Tensor::std(int dim) const { return std(OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>()); }
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
+  return var_mean(self, OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>());
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
+  return std_mean(self, OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>());
+}
+
 namespace detail {
 
-TensorData::TensorData(std::initializer_list<TensorData> items) : list_(true) {
+TensorData::TensorData(std::initializer_list<TensorData> items) : kind_(Kind::List) {
   shape_.push_back(static_cast<int64_t>(items.size()));
-  bool first = true;
-  for (const TensorData& item : items) {
-    if (first) {
-      shape_.insert(shape_.end(), item.shape_.begin(), item.shape_.end());
-      dtype_ = item.dtype_;
-    }
-    bool same = shape_.size() == item.shape_.size() + 1 &&
-                std::equal(item.shape_.begin(), item.shape_.end(), shape_.begin() + 1);
-    BRASA_CHECK(same, "Expected all sub-lists to have sizes: ", std::vector<int64_t>(shape_.begin() + 1, shape_.end()),
-                ", but got sub-list ", item.shape_);
-    BRASA_CHECK(dtype_ == item.dtype_,
-                "Expected all elements of the tensor to have the same scalar type: ", name(dtype_),
-                ", but got element of scalar type: ", name(item.dtype_));
-    if (item.list_)
-      values_.insert(values_.end(), item.values_.begin(), item.values_.end());
-    else
-      values_.push_back(item.scalar_);
-    first = false;
+  const TensorData* first = items.size() ? items.begin() : nullptr;
+  if (first) {
+    shape_.insert(shape_.end(), first->shape_.begin(), first->shape_.end());
+    dtype_ = first->dtype_;
   }
+  auto text = [](const std::vector<int64_t>& sizes) {
+    std::string t;
+    for (int64_t s : sizes) t += (t.empty() ? "" : ", ") + std::to_string(s);
+    return t;
+  };
+  for (const TensorData& item : items) {
+    if (item.shape_ != first->shape_) {
+      std::ostringstream usual, other;
+      usual << *first;
+      other << item;
+      fail(str("Expected all sub-lists to have sizes: ", text(first->shape_), " (e.g. ", usual.str(),
+               "), but got sub-list ", other.str(), " with sizes: ", text(item.shape_)));
+    }
+    BRASA_CHECK(dtype_ == item.dtype_, "Expected all elements of the tensor to have the same scalar type: ",
+                toString(dtype_), ", but got element of scalar type: ", toString(item.dtype_));
+    if (item.is_scalar())
+      values_.push_back(item.scalar_);
+    else
+      values_.insert(values_.end(), item.values_.begin(), item.values_.end());
+  }
+}
+
+const Scalar& TensorData::scalar() const {
+  BRASA_CHECK(is_scalar(), "Can only call `scalar()` on a TensorDataContainer that has `is_scalar() == true`");
+  return scalar_;
+}
+const std::vector<Scalar>& TensorData::init_list() const {
+  BRASA_CHECK(is_init_list(), "Can only call `init_list()` on a TensorDataContainer that has `is_init_list() == true`");
+  return values_;
+}
+Tensor TensorData::tensor() const {
+  BRASA_CHECK(is_tensor(), "Can only call `tensor()` on a TensorDataContainer that has `is_tensor() == true`");
+  return make_tensor(*this, dtype_);
+}
+
+namespace {
+
+size_t print_level(std::ostream& out, const std::vector<int64_t>& shape, const std::vector<Scalar>& values, size_t depth,
+                   size_t at) {
+  if (depth == shape.size()) {
+    out << values[at];
+    return at + 1;
+  }
+  out << "{";
+  for (int64_t i = 0; i < shape[depth]; ++i) {
+    if (i) out << ", ";
+    at = print_level(out, shape, values, depth + 1, at);
+  }
+  out << "}";
+  return at;
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const TensorData& data) {
+  if (data.is_scalar()) return out << data.scalar_;
+  print_level(out, data.shape_, data.values_, 0, 0);
+  return out;
 }
 
 Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
@@ -127,10 +182,13 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
                   : is_integral(data.dtype_) ? DType::Int64
                   : is_complex(data.dtype_)  ? DType::Complex64
                                              : get_default_dtype();
-  Tensor t = brasa::make_tensor(data.shape_, options.dtype_opt().value_or(natural));
+  DType wanted = options.dtype_opt().value_or(natural);
+  BRASA_CHECK(!is_complex(data.dtype_) || is_complex(wanted), "\"tensor_cpu\" not implemented for '", toString(wanted),
+              "': value cannot be converted to type ", name(wanted), " without overflow: it is complex");
+  Tensor t = brasa::make_tensor(data.shape_, wanted);
   auto* at = static_cast<char*>(impl_of(t)->storage->data());
   int64_t step = size_of(t.scalar_type());
-  if (!data.list_) write_element(at, t.scalar_type(), data.scalar_);
+  if (data.is_scalar()) write_element(at, t.scalar_type(), data.scalar_);
   for (const Scalar& v : data.values_) {
     write_element(at, t.scalar_type(), v);
     at += step;

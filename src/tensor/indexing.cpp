@@ -1,6 +1,7 @@
 #include <brasa/autograd.h>
 #include <brasa/factories.h>
 #include <brasa/index.h>
+#include <brasa/warning.h>
 
 #include <algorithm>
 #include <cstring>
@@ -59,6 +60,9 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
       out.push_back(*index);
       continue;
     }
+    if (t == DType::UInt8)
+      Warning::warn({__func__, __FILE__, __LINE__},
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", false);
     auto at = static_cast<int64_t>(out.size());
     for (int64_t d = 0; d < index->dim(); ++d) {
       bool fits = at + d < self.dim() && index->size(d) == self.size(at + d);
@@ -110,6 +114,8 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
       taken +=
           i.tensor().scalar_type() == DType::Bool || i.tensor().scalar_type() == DType::UInt8 ? i.tensor().dim() : 1;
   }
+  if (self.dim() == 0 && taken > 0 && indices.size() == 1 && indices[0].is_integer())
+    fail_index("invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
   if (taken > self.dim())
     fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", taken, ")"));
 
@@ -120,7 +126,8 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
     tensors.resize(static_cast<size_t>(dim));
     tensors.push_back(std::move(t));
   };
-  for (const TensorIndex& i : indices) switch (i.kind()) {
+  int64_t place = -1;  // of the index in self
+  for (const TensorIndex& i : indices) switch (++place, i.kind()) {
       case TensorIndex::Kind::None: result = result.unsqueeze(dim++); break;
       case TensorIndex::Kind::Ellipsis:
         BRASA_CHECK(!ellipsis, "an index can only have a single ellipsis ('...')");
@@ -130,7 +137,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
       case TensorIndex::Kind::Integer: {
         int64_t size = result.size(dim), at = i.integer();
         if (at < -size || at >= size)
-          fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
+          fail_index(str("index ", at, " is out of bounds for dimension ", place, " with size ", size));
         result = result.select(dim, at);
         break;
       }
@@ -184,7 +191,24 @@ Tensor fitted_value(const Tensor& value, int64_t rank) {
   return v;
 }
 
+// Dimensions of place[tensors], where masks count as the one that they leave.
+int64_t indexed_rank(const Tensor& place, const OptionalTensors& tensors) {
+  int64_t rank = place.dim(), shape = 0;
+  for (const auto& t : tensors)
+    if (t) {
+      bool mask = t->scalar_type() == DType::Bool || t->scalar_type() == DType::UInt8;
+      rank -= mask ? t->dim() : 1;
+      shape = std::max<int64_t>(shape, mask ? 1 : t->dim());
+    }
+  return rank + shape;
+}
+
+void check_not_empty(ArrayRef<TensorIndex> indices, const char* method) {
+  BRASA_CHECK(!indices.empty(), "Passing an empty index list to Tensor::", method, " is not valid syntax");
+}
+
 Tensor& put_at(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
+  check_not_empty(indices, "index_put_()");
   OptionalTensors tensors;
   Tensor place = apply_views(self, indices, tensors);
   if (!any_tensor(tensors)) {
@@ -193,7 +217,7 @@ Tensor& put_at(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& 
     else
       place.copy_(fitted_value(value, place.dim()));
   } else {
-    scatter_at(place, tensors, value, false);
+    scatter_at(place, tensors, fitted_value(value, indexed_rank(place, tensors)), false);
   }
   return const_cast<Tensor&>(self);
 }
@@ -218,6 +242,7 @@ Tensor Tensor::operator[](const Tensor& index) const {
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
   checked_impl(*this);
+  check_not_empty(indices, "index()");
   OptionalTensors tensors;
   Tensor result = apply_views(*this, indices, tensors);
   if (any_tensor(tensors)) return gather_at(result, tensors);

@@ -1,5 +1,6 @@
 #include <brasa/options.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <ostream>
@@ -54,14 +55,23 @@ std::ostream& operator<<(std::ostream& out, Layout l) {
   constexpr const char* names[] = {"Strided", "Sparse", "SparseCsr"};
   return out << names[static_cast<int>(l)];
 }
-std::ostream& operator<<(std::ostream& out, DeviceType t) { return out << (t == kCPU ? "cpu" : "cuda"); }
+
+namespace {
+constexpr std::string_view kDeviceNames[] = {"cpu",    "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
+                                             "fpga",   "",     "xla",    "vulkan", "metal",  "xpu",   "mps",
+                                             "meta"};
+}
+std::ostream& operator<<(std::ostream& out, DeviceType t) { return out << kDeviceNames[static_cast<int>(t)]; }
 
 Device::Device(std::string_view text) : type_(kCPU), index_(-1) {
   size_t colon = text.find(':');
   std::string_view type = text.substr(0, colon);
-  BRASA_CHECK(type == "cpu" || type == "cuda",
-              "Expected one of cpu, cuda device type at start of device string: ", text);
-  type_ = type == "cuda" ? kCUDA : kCPU;
+  const auto* found = std::find(std::begin(kDeviceNames), std::end(kDeviceNames), type);
+  BRASA_CHECK(!type.empty() && found != std::end(kDeviceNames),
+              "Expected one of cpu, cuda, xpu, mkldnn, opengl, opencl, ideep, hip, fpga, xla, vulkan, mps, meta device type at "
+              "start of device string: ",
+              text);
+  type_ = static_cast<DeviceType>(found - std::begin(kDeviceNames));
   if (colon == text.npos) return;
   std::string_view digits = text.substr(colon + 1);
   int index = -1;
@@ -71,7 +81,7 @@ Device::Device(std::string_view text) : type_(kCPU), index_(-1) {
   index_ = static_cast<int8_t>(index);
 }
 std::string Device::str() const {
-  std::string out = type_ == kCPU ? "cpu" : "cuda";
+  std::string out(kDeviceNames[static_cast<int>(type_)]);
   return index_ >= 0 ? out + ":" + std::to_string(index_) : out;
 }
 std::ostream& operator<<(std::ostream& out, Device d) { return out << d.str(); }
@@ -82,7 +92,6 @@ std::atomic<DType> default_dtype{DType::Float32};
 
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) {
-  BRASA_CHECK(is_floating(t), "only floating-point types are supported as the default type, got ", name(t));
   default_dtype.store(t, std::memory_order_relaxed);
 }
 

@@ -190,4 +190,9 @@ DType result_type(const Tensor& a, const Scalar& b) {
   return result_type_of({type_for_promotion(a), {b.type(), {}, true}});
 }
 
+void* TensorStorage::data() const {
+  return static_cast<char*>(tensor_.data_ptr()) - static_cast<size_t>(tensor_.storage_offset()) * tensor_.itemsize();
+}
+size_t TensorStorage::nbytes() const { return impl_of(tensor_)->storage->bytes(); }
+
 }  // namespace brasa

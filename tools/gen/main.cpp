@@ -71,6 +71,15 @@ class Writer {
             str(result_type(s), " Tensor::", s.name, "(", parameter_list(s, true, false), ") const", body(s, true));
       }
     }
+    // torch::special::gammaln is special_gammaln.
+    for (std::string_view space : {"special", "linalg"})
+      if (s.name.size() > space.size() && s.name.starts_with(space) && s.name[space.size()] == '_' &&
+          fresh(str("in namespace ", s.name, "(", types(s, -1)))) {
+        std::string open = str("namespace ", space, " {\n"), name = s.name.substr(space.size() + 1);
+        files_.header +=
+            str(open, "BRASA_API ", result_type(s), " ", name, "(", parameter_list(s, false, true), ");\n}\n");
+        files_.source += str(open, result_type(s), " ", name, "(", parameter_list(s, false, false), ")", body(s, false), "}\n");
+      }
     if (fresh(str(s.name, "(", types(s, -1)))) {
       files_.header += str("BRASA_API ", result_type(s), " ", s.name, "(", parameter_list(s, false, true), ");\n");
       files_.source += str(result_type(s), " ", s.name, "(", parameter_list(s, false, false), ")", body(s, false));

@@ -36,10 +36,23 @@ using ScalarType = ::brasa::DType;
 namespace indexing = ::brasa::indexing;
 namespace enumtype = ::brasa::enumtype;
 namespace fft = ::brasa::fft;
+namespace special = ::brasa::special;
+namespace linalg = ::brasa::linalg;
 namespace serialize = ::brasa::serialize;
 namespace autograd {
 using namespace ::brasa::autograd;
 using Variable = ::brasa::Tensor;
+using ::brasa::AutoGradMode;
+using ::brasa::GradMode;
+using ::brasa::InferenceMode;
+using ::brasa::NoGradGuard;
+/// A leaf with the data of another tensor.
+inline Variable make_variable(const Variable& data, bool requires_grad = false, bool = true) {
+  if (!data.defined()) return data;
+  Variable out = data.detach();
+  out.set_requires_grad(requires_grad);
+  return out;
+}
 }  // namespace autograd
 namespace nn {
 using namespace ::brasa::nn;

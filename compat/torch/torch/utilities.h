@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <variant>
 
 #include <unistd.h>
 
@@ -22,6 +24,12 @@ using std::optional;
 template <class T>
 using complex = std::complex<T>;
 using string_view = std::string_view;
+using std::get_if;
+using std::holds_alternative;
+using std::monostate;
+using std::variant;
+using std::visit;
+using Storage = ::brasa::TensorStorage;
 template <class T>
 using List = std::vector<T>;
 
@@ -68,6 +76,18 @@ inline TempFile make_tempfile(const std::string& prefix = "torch-file-") {
   return std::move(*file);
 }
 
+inline constexpr struct AutogradKeys {
+} autograd_dispatch_keyset{};
+namespace impl {
+// Of this thread's state LibTorch would express: inference mode leaves autograd and the tracking of views out.
+inline bool tls_is_dispatch_key_excluded(::brasa::DispatchKey) { return false; }
+inline bool tls_is_dispatch_key_included(::brasa::DispatchKey key) {
+  return key == ::brasa::DispatchKey::ADInplaceOrView && !::brasa::InferenceMode::is_enabled();
+}
+inline bool tls_is_dispatch_keyset_excluded(AutogradKeys) { return ::brasa::InferenceMode::is_enabled(); }
+inline bool tls_is_dispatch_keyset_included(AutogradKeys) { return false; }
+}  // namespace impl
+
 inline ::brasa::DType typeMetaToScalarType(::brasa::TypeMeta type) { return type; }
 inline ::brasa::TypeMeta scalarTypeToTypeMeta(::brasa::DType type) { return type; }
 inline std::optional<::brasa::DType> optTypeMetaToScalarType(std::optional<::brasa::TypeMeta> type) {
@@ -76,9 +96,51 @@ inline std::optional<::brasa::DType> optTypeMetaToScalarType(std::optional<::bra
 
 }  // namespace c10
 
+namespace ska {
+template <class Key, class Value>
+using flat_hash_map = std::unordered_map<Key, Value>;
+}
+namespace caffe2 {
+using TypeMeta = ::brasa::TypeMeta;
+}
+
 namespace at {
 using namespace ::c10;
 using Tensors = std::vector<::brasa::Tensor>;
+
+/// Operators below it are not recorded.
+struct AutoDispatchBelowAutograd : ::brasa::NoGradGuard {
+  explicit AutoDispatchBelowAutograd(bool = true) {}
+};
+struct AutoNonVariableTypeMode : AutoDispatchBelowAutograd {
+  explicit AutoNonVariableTypeMode(bool = true) {
+    TORCH_WARN_ONCE("AutoNonVariableTypeMode is deprecated; use InferenceMode or AutoDispatchBelowAutograd instead.");
+  }
+};
+
+/// In the dtype of the data and of at least one dimension, unlike torch::tensor.
+inline ::brasa::Tensor tensor(const ::brasa::detail::TensorData& data, const ::brasa::TensorOptions& options = {}) {
+  ::brasa::Tensor t = ::brasa::tensor(data, options.has_dtype() ? options : options.dtype(data.scalar_type()));
+  return data.is_scalar() ? t.reshape({1}) : t;
+}
+inline ::brasa::Tensor index(const ::brasa::Tensor& self, ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices) {
+  return self.index(indices);
+}
+inline ::brasa::Tensor& index_put_(const ::brasa::Tensor& self,
+                                   ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices,
+                                   const ::brasa::Tensor& values, bool accumulate = false) {
+  return self.index_put_(indices, values, accumulate);
+}
+
+enum class Backend { CPU, CUDA, SparseCPU, SparseCUDA };
+inline ::brasa::TensorOptions getDeprecatedTypeProperties(Backend backend, ::brasa::DType dtype) {
+  bool sparse = backend == Backend::SparseCPU || backend == Backend::SparseCUDA;
+  bool cuda = backend == Backend::CUDA || backend == Backend::SparseCUDA;
+  return ::brasa::TensorOptions()
+      .dtype(dtype)
+      .device(cuda ? ::brasa::kCUDA : ::brasa::kCPU)
+      .layout(sparse ? ::brasa::kSparse : ::brasa::kStrided);
+}
 }  // namespace at
 
 namespace torch {
@@ -92,6 +154,27 @@ namespace detail {
 using ::brasa::detail::TensorData;
 using TensorDataContainer = ::brasa::detail::TensorData;
 }  // namespace detail
+
+namespace utils {
+/// One long vector of dense tensors, and back to the sizes of `tensors`.
+inline ::brasa::Tensor flatten_dense_tensors(const std::vector<::brasa::Tensor>& tensors) {
+  std::vector<::brasa::Tensor> flat;
+  for (const ::brasa::Tensor& t : tensors) flat.push_back(t.contiguous().view({-1}));
+  return ::brasa::cat(flat);
+}
+inline std::vector<::brasa::Tensor> unflatten_dense_tensors(const ::brasa::Tensor& flat,
+                                                            const std::vector<::brasa::Tensor>& tensors) {
+  std::vector<::brasa::Tensor> out;
+  int64_t offset = 0;
+  for (const ::brasa::Tensor& t : tensors) {
+    // An empty tensor must not share the memory of another.
+    out.push_back(t.numel() == 0 ? ::brasa::empty({0}, flat.options())
+                                 : flat.narrow(0, offset, t.numel()).view(t.sizes()));
+    offset += t.numel();
+  }
+  return out;
+}
+}  // namespace utils
 
 /// No CUDA device is driven through this interface yet.
 namespace cuda {

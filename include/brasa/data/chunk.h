@@ -121,7 +121,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
         ended_ = true;
         break;
       }
-      preloader_->push([this, indices = *chunks] {
+      preloader_->push([this, indices = *chunks](size_t) {
         typename ChunkReader::ChunkType all;
         for (size_t i : indices) {
           auto chunk = reader_.read_chunk(i);

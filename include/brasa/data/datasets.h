@@ -8,6 +8,7 @@
 
 #include <brasa/array_ref.h>
 #include <brasa/data/example.h>
+#include <brasa/ops_generated.h>
 #include <brasa/serialize/archive.h>
 
 namespace brasa::data::datasets {
@@ -67,13 +68,27 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 
+template <class Self, class Batch, class BatchRequest>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const StatefulDataset<Self, Batch, BatchRequest>& dataset) {
+  dataset.save(archive);
+  return archive;
+}
+template <class Self, class Batch, class BatchRequest>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    StatefulDataset<Self, Batch, BatchRequest>& dataset) {
+  dataset.load(archive);
+  return archive;
+}
+
 /// A dataset without indices: get_batch(n) gives n examples.
 template <class Self, class Batch = std::vector<Example<>>>
 using StreamDataset = BatchDataset<Self, Batch, size_t>;
 
-/// The rows of one tensor.
+/// The rows of one tensor, or tensors of equal sizes.
 class TensorDataset : public Dataset<TensorDataset, TensorExample> {
  public:
+  explicit TensorDataset(const std::vector<Tensor>& tensors) : tensor_(stack(tensors)) {}
   explicit TensorDataset(Tensor tensor) : tensor_(std::move(tensor)) {}
   TensorExample get(size_t index) override { return tensor_[static_cast<int64_t>(index)]; }
   std::optional<size_t> size() const override { return static_cast<size_t>(tensor_.size(0)); }
@@ -151,6 +166,10 @@ class SharedBatchDataset {
   BatchType get_batch(BatchRequestType request) { return dataset_->get_batch(std::move(request)); }
   std::optional<size_t> size() const { return dataset_->size(); }
   void reset() { dataset_->reset(); }
+  template <class Transform>
+  MapDataset<SharedBatchDataset, Transform> map(Transform transform) {
+    return datasets::map(*this, std::move(transform));
+  }
   UnderlyingDataset& operator*() { return *dataset_; }
   UnderlyingDataset* operator->() { return dataset_.get(); }
 

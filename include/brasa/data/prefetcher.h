@@ -16,15 +16,25 @@
 
 namespace brasa::data {
 
+/// What a worker thread threw.
+struct BRASA_API WorkerException : std::exception {
+  explicit WorkerException(std::exception_ptr original);
+  ~WorkerException() override;
+  const char* what() const noexcept override { return message.c_str(); }
+  std::string message;
+  std::exception_ptr original_exception;
+};
+
 /// Runs jobs on threads of its own and hands their results out in the order of the jobs, or as they get ready. A job's exception is
-/// thrown where its result would have been.
+/// thrown where its result would have been, as a WorkerException.
 template <class Result>
 class Prefetcher {
  public:
-  using Job = std::function<Result()>;
+  /// Gets the number of the thread that runs it.
+  using Job = std::function<Result(size_t)>;
 
   Prefetcher(size_t workers, bool ordered) : ordered_(ordered) {
-    for (size_t i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    for (size_t i = 0; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
   }
   ~Prefetcher() { join(); }
   Prefetcher(const Prefetcher&) = delete;
@@ -53,11 +63,12 @@ class Prefetcher {
     if (!timeout)
       result_added_.wait(lock, ready);
     else if (!result_added_.wait_for(lock, *timeout, ready))
-      throw Error("DataLoader: no batch in " + std::to_string(timeout->count()) + " ms");
+      throw Error("Timeout in DataLoader queue while waiting for next batch (timeout was " +
+                  std::to_string(timeout->count()) + " ms)");
     Outcome outcome = std::move(results_.begin()->second);
     results_.erase(results_.begin());
     ++popped_;
-    if (outcome.error) std::rethrow_exception(outcome.error);
+    if (outcome.error) throw WorkerException(outcome.error);
     return std::move(*outcome.result);
   }
 
@@ -81,7 +92,7 @@ class Prefetcher {
     std::exception_ptr error;
   };
 
-  void work() {
+  void work(size_t worker) {
     for (;;) {
       std::unique_lock lock(mutex_);
       job_added_.wait(lock, [&] { return joined_ || !jobs_.empty(); });
@@ -91,7 +102,7 @@ class Prefetcher {
       lock.unlock();
       Outcome outcome;
       try {
-        outcome.result.emplace(job());
+        outcome.result.emplace(job(worker));
       } catch (...) {
         outcome.error = std::current_exception();
       }

@@ -120,13 +120,21 @@ struct CustomBatchRequest {
   virtual size_t size() const = 0;
 };
 
+/// A number of examples.
+struct BatchSize : CustomBatchRequest {
+  BatchSize(size_t count) : count(count) {}  // NOLINT
+  size_t size() const override { return count; }
+  operator size_t() const { return count; }  // NOLINT
+  size_t count;
+};
+
 /// Batch sizes for a dataset that picks its examples itself.
-class BRASA_API StreamSampler : public Sampler<size_t> {
+class BRASA_API StreamSampler : public Sampler<BatchSize> {
  public:
   explicit StreamSampler(size_t epoch_size) : epoch_size_(epoch_size) {}
-  using Sampler<size_t>::reset;
+  using Sampler<BatchSize>::reset;
   void reset(std::optional<size_t> new_size) override;
-  std::optional<size_t> next(size_t batch_size) override;
+  std::optional<BatchSize> next(size_t batch_size) override;
   void save(serialize::OutputArchive& archive) const override;
   void load(serialize::InputArchive& archive) override;
 

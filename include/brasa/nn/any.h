@@ -13,9 +13,10 @@
 namespace brasa::nn {
 
 namespace detail {
-[[noreturn]] BRASA_API void any_arity_error(const std::type_info& module, size_t expected, size_t got);
+[[noreturn]] BRASA_API void any_arity_error(const std::type_info& module, size_t expected, size_t defaults, size_t got);
 [[noreturn]] BRASA_API void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index);
 [[noreturn]] BRASA_API void any_value_error(const std::type_info& expected, const std::type_info& got);
+[[noreturn]] BRASA_API void any_return_error(const std::type_info& expected, const std::type_info& got);
 [[noreturn]] BRASA_API void any_module_error(const std::type_info& expected, const std::type_info& got);
 [[noreturn]] BRASA_API void any_empty_error(const char* method, const char* what = "AnyModule");
 }  // namespace detail
@@ -45,6 +46,9 @@ class AnyValue {
 
 namespace detail {
 
+/// Appends default arguments up to `count`; brasa::Error if there are not enough.
+BRASA_API void fill_arguments(Module& module, const std::type_info& type, std::vector<std::any>& arguments, size_t count);
+
 template <class F>
 struct ForwardSignature;
 template <class C, class R, class... A>
@@ -52,10 +56,7 @@ struct ForwardSignature<R (C::*)(A...)> {
   using Result = R;
   template <class M, size_t... I>
   static std::any call(M& module, std::vector<std::any>& arguments, std::index_sequence<I...>) {
-    if (arguments.size() < sizeof...(A))
-      for (auto& [position, value] : static_cast<Module&>(module)._forward_default_args())
-        if (position == arguments.size()) arguments.push_back(value.any());
-    if (arguments.size() != sizeof...(A)) any_arity_error(typeid(M), sizeof...(A), arguments.size());
+    if (arguments.size() != sizeof...(A)) fill_arguments(module, typeid(M), arguments, sizeof...(A));
     if constexpr (std::is_void_v<R>) {
       module.forward(get<std::decay_t<A>>(arguments[I], I)...);
       return {};

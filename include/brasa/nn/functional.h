@@ -13,6 +13,8 @@ BRASA_API Tensor linear(const Tensor& input, const Tensor& weight, const Tensor&
 BRASA_API Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias = {});
 /// With max_norm, the rows of `weight` that are read are renormalised in place.
 BRASA_API Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& options = {});
+/// Without offsets each row of input [N, L] is a bag.
+BRASA_API Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options = {});
 BRASA_API Tensor one_hot(const Tensor& tensor, int64_t num_classes = -1);
 
 // ---- Convolutions and blocks of images.
@@ -106,10 +108,20 @@ BRASA_MAX_POOL(max_pool3d, MaxPool3d)
 BRASA_MAX_POOL(adaptive_max_pool1d, AdaptiveMaxPool1d)
 BRASA_MAX_POOL(adaptive_max_pool2d, AdaptiveMaxPool2d)
 BRASA_MAX_POOL(adaptive_max_pool3d, AdaptiveMaxPool3d)
+BRASA_MAX_POOL(fractional_max_pool2d, FractionalMaxPool2d)
+BRASA_MAX_POOL(fractional_max_pool3d, FractionalMaxPool3d)
 #undef BRASA_MAX_POOL
 BRASA_API Tensor max_unpool1d(const Tensor& input, const Tensor& indices, const MaxUnpool1dFuncOptions& options);
 BRASA_API Tensor max_unpool2d(const Tensor& input, const Tensor& indices, const MaxUnpool2dFuncOptions& options);
 BRASA_API Tensor max_unpool3d(const Tensor& input, const Tensor& indices, const MaxUnpool3dFuncOptions& options);
+
+// ---- Images.
+/// Resamples [N, C, spatial…] to sizes or by factors.
+BRASA_API Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
+/// The positions that theta [N, 2, 3] or [N, 3, 4] gives the elements of an output of `size`.
+BRASA_API Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners = false);
+/// input at the positions of a grid, which run from -1 to 1.
+BRASA_API Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options = {});
 
 // ---- Losses.
 #define BRASA_LOSS(name, Name) \
@@ -127,9 +139,13 @@ BRASA_LOSS(hinge_embedding_loss, HingeEmbeddingLoss)
 BRASA_LOSS(multilabel_soft_margin_loss, MultilabelSoftMarginLoss)
 BRASA_LOSS(soft_margin_loss, SoftMarginLoss)
 BRASA_LOSS(poisson_nll_loss, PoissonNLLLoss)
+BRASA_LOSS(multi_margin_loss, MultiMarginLoss)
+BRASA_LOSS(multilabel_margin_loss, MultilabelMarginLoss)
 #undef BRASA_LOSS
 BRASA_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossFuncOptions& options,
                                 double beta);
+BRASA_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                          const Tensor& target_lengths, const CTCLossFuncOptions& options = {});
 BRASA_API Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
                                    const GaussianNLLLossFuncOptions& options = {});
 BRASA_API Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
@@ -140,5 +156,19 @@ BRASA_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positiv
                                      const TripletMarginLossFuncOptions& options = {});
 BRASA_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                                    const TripletMarginWithDistanceLossFuncOptions& options = {});
+
+namespace detail {
+// With every option as an argument.
+inline Tensor dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::dropout(std::move(input), DropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::alpha_dropout(std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+inline Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  return functional::feature_alpha_dropout(std::move(input),
+                                           FeatureAlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+}
+}  // namespace detail
 
 }  // namespace brasa::nn::functional

@@ -20,6 +20,11 @@ namespace brasa::nn {
 template <class Contained>
 class ModuleHolder;
 class AnyValue;
+namespace detail {
+[[noreturn]] BRASA_API void clone_error(const char* what, size_t expected, size_t got);
+/// A copy, on `device` if one is given.
+BRASA_API Tensor copied(const Tensor& t, const std::optional<Device>& device);
+}
 
 /// What every layer and model derives from: named parameters, buffers and submodules, train and eval mode. Kept by shared_ptr; a
 /// `ModuleHolder` (see BRASA_MODULE) hides that.
@@ -99,7 +104,8 @@ class BRASA_API Module : public std::enable_shared_from_this<Module> {
   std::shared_ptr<M> replace_module(const std::string& name, const ModuleHolder<M>& holder) {
     return replace_module(name, holder.ptr());
   }
-  void unregister_module(const std::string& name) { children_.erase(name); }
+  /// brasa::Error if there is none.
+  void unregister_module(const std::string& name);
 
   template <class M>
   typename M::ContainedType* as() noexcept {
@@ -126,11 +132,13 @@ class BRASA_API Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::string, std::shared_ptr<Module>> children_{"Submodule"};
 
  private:
-  template <class Derived>
+  template <class Derived, class Base>
   friend class Cloneable;
   friend BRASA_API std::ostream& operator<<(std::ostream& stream, const Module& module);
 
   virtual void clone_(Module& other, const std::optional<Device>& device);
+  /// Takes `copy`, which still shares this module's tensors; `reset` makes its own.
+  std::shared_ptr<Module> finish_clone(Module* copy, void (*reset)(Module&), const std::optional<Device>& device) const;
   void add_child(std::string name, std::shared_ptr<Module> module);
   void convert(const std::function<Tensor(const Tensor&)>& f);
   void print_tree(std::ostream& stream, const std::string& indentation) const;

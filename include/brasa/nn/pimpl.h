@@ -39,17 +39,17 @@ class ModuleHolder : detail::ModuleHolderIndicator {
   const Contained* operator->() const { return get(); }
   Contained& operator*() { return *get(); }
   const Contained& operator*() const { return *get(); }
-  const std::shared_ptr<Contained>& ptr() const {
+  std::shared_ptr<Contained> ptr() const {
     if (!impl_) detail::empty_holder();
-    return impl_;
+    return std::static_pointer_cast<Contained>(impl_);
   }
   Contained* get() {
     if (!impl_) detail::empty_holder();
-    return impl_.get();
+    return static_cast<Contained*>(impl_.get());
   }
   const Contained* get() const {
     if (!impl_) detail::empty_holder();
-    return impl_.get();
+    return static_cast<const Contained*>(impl_.get());
   }
   template <class... A, class C = Contained>
   auto operator()(A&&... args) -> decltype(std::declval<C&>().forward(std::forward<A>(args)...)) {
@@ -62,7 +62,8 @@ class ModuleHolder : detail::ModuleHolderIndicator {
   bool is_empty() const noexcept { return impl_ == nullptr; }
 
  protected:
-  std::shared_ptr<Contained> impl_;
+  // A Module's, not a Contained's: that template would be made for every layer in every program.
+  std::shared_ptr<Module> impl_;
 
  private:
   static std::shared_ptr<Contained> default_construct() {

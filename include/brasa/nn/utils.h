@@ -14,6 +14,7 @@ BRASA_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double m
                                  bool error_if_nonfinite = false);
 BRASA_API double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type = 2.0,
                                  bool error_if_nonfinite = false);
+BRASA_API void clip_grad_value_(const Tensor& parameter, double clip_value);
 BRASA_API void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
 /// One long vector of all, and back.
 BRASA_API Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
@@ -21,4 +22,3 @@ BRASA_API void vector_to_parameters(const Tensor& vec, const std::vector<Tensor>
 
 }  // namespace brasa::nn::utils
 
-namespace brasa::nn::utils::rnn {}

@@ -28,7 +28,7 @@ template <class Derived>
 class OptimizerCloneableParamState : public OptimizerParamState {
  public:
   std::unique_ptr<OptimizerParamState> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+    return std::unique_ptr<OptimizerParamState>(new Derived(static_cast<const Derived&>(*this)));
   }
 };
 
@@ -51,7 +51,7 @@ template <class Derived>
 class OptimizerCloneableOptions : public OptimizerOptions {
  public:
   std::unique_ptr<OptimizerOptions> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+    return std::unique_ptr<OptimizerOptions>(new Derived(static_cast<const Derived&>(*this)));
   }
   double get_lr() const override {
     if constexpr (requires(const Derived& o) { o.lr(); })

@@ -205,7 +205,8 @@ class Pass {
     if (!any && node.next_edges().empty()) return {};
     variable_list received = in.post_hooks.empty() ? variable_list() : gradients;
     if (in.forwards) return gradients;
-    variable_list out = NodeAccess::apply(node, std::move(gradients));
+    variable_list out =
+        in.anomaly ? apply_watched(node, std::move(gradients)) : NodeAccess::apply(node, std::move(gradients));
     for (auto& hook : in.post_hooks) out = hook(out, received);
     if (!keep_graph_) NodeAccess::release(node);
     return out;

@@ -119,6 +119,7 @@ variable_list apply_custom(Custom custom) {
     NoGradGuard guard;
     outputs = custom.forward(&node->context);
   }
+  for (const Tensor& t : in.dirty) impl_of(t)->storage->bump_version();
   if (!record) return outputs;
   NodeAccess::edges(*node) = std::move(edges);
 
@@ -128,7 +129,7 @@ variable_list apply_custom(Custom custom) {
     bool differentiable = out.defined() && !contains(in.non_differentiable, out) &&
                           (is_floating(out.scalar_type()) || is_complex(out.scalar_type()));
     ResultMeta meta;
-    if (differentiable) meta = {impl_of(out)->sizes, out.scalar_type(), true};
+    if (out.defined()) meta = {impl_of(out)->sizes, out.scalar_type(), true};
     node->internals().results.push_back(meta);
     if (!differentiable) continue;
     if (contains(in.dirty, out)) {

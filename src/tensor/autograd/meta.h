@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,13 @@ struct ResultMeta {
 
 namespace brasa::autograd {
 
+/// Where a node was made, and in which node's backward, if in one.
+struct Anomaly {
+  std::string trace;
+  std::string name;
+  std::shared_ptr<Anomaly> parent;
+};
+
 struct Node::Internals : Pooled {
   std::vector<ResultMeta> results;  // of the forward operator: what gradients must look like
   std::vector<std::pair<uint32_t, std::shared_ptr<HookList>>> tensor_hooks;
@@ -63,6 +72,7 @@ struct Node::Internals : Pooled {
   std::vector<std::function<variable_list(variable_list)>> pre_hooks;
   std::vector<std::function<variable_list(const variable_list&, const variable_list&)>> post_hooks;
   std::mutex mutex;
+  std::shared_ptr<Anomaly> anomaly;  // in anomaly mode
   bool released = false;
   /// Its work was taken over by the node of a compiled graph, and it only hands on what it receives (see capture/joint.h).
   bool forwards = false;
@@ -94,6 +104,11 @@ bool in_backward();
 /// Gradients at `inputs` from those at `outputs`, of which absent ones are zero. Keeps the graph.
 variable_list gradients(const std::vector<Edge>& outputs, const variable_list& given, const std::vector<Edge>& inputs,
                         bool create_graph);
+
+/// What a new node remembers in anomaly mode; null outside.
+std::shared_ptr<Anomaly> new_anomaly();
+/// node.apply, watched in anomaly mode.
+variable_list apply_watched(Node& node, variable_list&& gradients);
 
 /// Sums over the dimensions that broadcasting added or stretched. Differentiable.
 Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);

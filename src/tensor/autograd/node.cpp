@@ -12,7 +12,9 @@ thread_local uint64_t sequence = 0;
 
 uint64_t next_sequence_nr() { return sequence; }
 
-Node::Node() : sequence_nr_(sequence++), internals_(std::make_unique<Internals>()) {}
+Node::Node() : sequence_nr_(sequence++), internals_(std::make_unique<Internals>()) {
+  if (AnomalyMode::is_enabled()) internals_->anomaly = new_anomaly();
+}
 Node::~Node() = default;
 
 uint32_t Node::num_inputs() const { return static_cast<uint32_t>(internals_->results.size()); }

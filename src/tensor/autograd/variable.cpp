@@ -161,6 +161,7 @@ int64_t Tensor::output_nr() const {
 void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
                       std::optional<TensorList> inputs) const {
   checked_impl(*this);
+  BRASA_CHECK(!inputs || !inputs->empty(), "'inputs' argument to backward cannot be empty");
   std::vector<Tensor> gradients;
   if (gradient.defined()) gradients.push_back(gradient);
   autograd::backward({*this}, gradients, retain_graph, create_graph, inputs ? inputs->vec() : std::vector<Tensor>());
@@ -213,7 +214,7 @@ void Tensor::remove_hook(unsigned handle) const {
   size_t removed = impl->autograd && impl->autograd->hooks
                        ? std::erase_if(impl->autograd->hooks->hooks, [&](auto& h) { return h.first == handle; })
                        : 0;
-  BRASA_CHECK(removed, "there is no hook ", handle);
+  BRASA_CHECK(removed, "Invalid index, no hook at position ", handle);
 }
 
 unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
@@ -231,6 +232,10 @@ bool Tensor::is_view() const {
 const Tensor& Tensor::_base() const {
   BRASA_CHECK(is_view(), "Can't get base of non-view Tensor");
   return impl_of(*this)->view->base;
+}
+DispatchKeySet Tensor::key_set() const {
+  if (is_inference()) return {DispatchKey::CPU};
+  return {DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::ADInplaceOrView};
 }
 bool Tensor::is_inference() const { return checked_impl(*this)->inference; }
 

@@ -13,7 +13,13 @@ BRASA_LAYER(ReLU, Tensor input);
 BRASA_LAYER(ReLU6, Tensor input);
 BRASA_LAYER(LeakyReLU, Tensor input);
 BRASA_LAYER(Hardshrink, const Tensor& input);
-BRASA_LAYER(Hardtanh, Tensor input);
+class BRASA_API HardtanhImpl : public detail::Layer<HardtanhImpl, HardtanhOptions> {
+ public:
+  explicit HardtanhImpl(const HardtanhOptions& options = {});
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(Tensor input);
+};
+BRASA_MODULE(Hardtanh);
 BRASA_LAYER(Softplus, const Tensor& input);
 BRASA_LAYER(Softshrink, const Tensor& input);
 BRASA_LAYER(Softmax, const Tensor& input);

@@ -54,7 +54,8 @@ class BRASA_API SequentialImpl : public Cloneable<SequentialImpl> {
     if (modules_.empty()) detail::any_empty_error("forward()", "Sequential");
     AnyValue value = modules_.front().any_forward(std::forward<A>(inputs)...);
     for (size_t i = 1; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
-    return value.get<Result>();
+    if (Result* result = value.try_get<Result>()) return std::move(*result);
+    detail::any_return_error(typeid(Result), value.type_info());
   }
 
   template <class M>
@@ -125,7 +126,7 @@ class Sequential : public ModuleHolder<SequentialImpl> {
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   using Impl = SequentialImpl;
   Sequential() = default;
-  Sequential(std::initializer_list<NamedAnyModule> modules) : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+  BRASA_API Sequential(std::initializer_list<NamedAnyModule> modules);
 };
 
 /// A list of modules that are registered under their index and called by the owner.
@@ -161,6 +162,15 @@ class BRASA_API ModuleListImpl : public Cloneable<ModuleListImpl> {
     for (const auto& module : container) push_back(module);
   }
   void insert(size_t index, std::shared_ptr<Module> module);
+  template <class M>
+    requires(std::is_base_of_v<Module, std::decay_t<M>>)
+  void insert(size_t index, M&& module) {
+    insert(index, std::shared_ptr<Module>(std::make_shared<std::decay_t<M>>(std::forward<M>(module))));
+  }
+  template <class M>
+  void insert(size_t index, const ModuleHolder<M>& holder) {
+    insert(index, std::shared_ptr<Module>(holder.ptr()));
+  }
 
   Iterator begin() { return modules_.begin(); }
   Iterator end() { return modules_.end(); }
@@ -214,6 +224,7 @@ class BRASA_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   std::shared_ptr<Module> pop(const std::string& key);
   void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules);
   void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules);
+  void update(const ModuleDictImpl& other) { update(other.children_); }
   std::shared_ptr<Module> operator[](const std::string& key) const { return children_[key]; }
   template <class M>
   M& at(const std::string& key) const {

@@ -29,4 +29,31 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
                                              const EmbeddingFromPretrainedOptions& options = {});
 };
 
+/// Sums, means or maxima over bags of rows, without the rows themselves. Indices [N, L], or all bags in a row with the position
+/// where each begins.
+class BRASA_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
+ public:
+  EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim)
+      : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
+  explicit EmbeddingBagImpl(EmbeddingBagOptions options);
+  void reset() override;
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
+
+  EmbeddingBagOptions options;
+  Tensor weight;
+
+ protected:
+  BRASA_FORWARD_DEFAULTS({1, AnyValue(Tensor())}, {2, AnyValue(Tensor())})
+};
+
+class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
+ public:
+  using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
+  using Impl = EmbeddingBagImpl;
+  BRASA_API static EmbeddingBag from_pretrained(const Tensor& embeddings,
+                                                const EmbeddingBagFromPretrainedOptions& options = {});
+};
+
 }  // namespace brasa::nn

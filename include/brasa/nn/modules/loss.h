@@ -16,6 +16,10 @@ BRASA_LAYER(CosineEmbeddingLoss, const Tensor& input1, const Tensor& input2, con
 BRASA_LAYER(MarginRankingLoss, const Tensor& input1, const Tensor& input2, const Tensor& target);
 BRASA_LAYER(SoftMarginLoss, const Tensor& input, const Tensor& target);
 BRASA_LAYER(TripletMarginLoss, const Tensor& anchor, const Tensor& positive, const Tensor& negative);
+BRASA_LAYER(MultiLabelMarginLoss, const Tensor& input, const Tensor& target);
+/// Graves et al. 2006. log_probs [T, N, C], targets [N, S] or all of them in a row.
+BRASA_LAYER(CTCLoss, const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+            const Tensor& target_lengths);
 BRASA_LAYER(TripletMarginWithDistanceLoss, const Tensor& anchor, const Tensor& positive, const Tensor& negative);
 
 /// A loss with a weight for each class or element, kept in a buffer.
@@ -35,6 +39,7 @@ BRASA_WEIGHTED_LOSS(CrossEntropyLoss);
 BRASA_WEIGHTED_LOSS(NLLLoss);
 BRASA_WEIGHTED_LOSS(BCELoss);
 BRASA_WEIGHTED_LOSS(MultiLabelSoftMarginLoss);
+BRASA_WEIGHTED_LOSS(MultiMarginLoss);
 #undef BRASA_WEIGHTED_LOSS
 
 class BRASA_API BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> {

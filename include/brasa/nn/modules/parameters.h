@@ -33,18 +33,15 @@ class BRASA_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   bool empty() const noexcept { return parameters_.is_empty(); }
   void clear() { parameters_.clear(); }
   bool contains(const std::string& key) const noexcept { return parameters_.contains(key); }
-  /// Those of the same name are replaced. `Container`: pairs or items of key and value.
+  /// Replaces those of the same name; brasa::Error if there is none. `Container`: items of key and value.
   template <class Container>
   void update(const Container& container) {
-    for (const auto& item : container) put(item.key(), item.value());
+    for (const auto& item : container) parameters_[item.key()] = item.value();
   }
   Tensor& get(const std::string& key) { return parameters_[key]; }
   const Tensor& get(const std::string& key) const { return parameters_[key]; }
   Tensor& operator[](const std::string& key) { return parameters_[key]; }
   const Tensor& operator[](const std::string& key) const { return parameters_[key]; }
-
- private:
-  void put(const std::string& key, const Tensor& parameter);
 };
 
 class ParameterDict : public ModuleHolder<ParameterDictImpl> {
@@ -52,8 +49,7 @@ class ParameterDict : public ModuleHolder<ParameterDictImpl> {
   using ModuleHolder<ParameterDictImpl>::ModuleHolder;
   using Impl = ParameterDictImpl;
   ParameterDict() = default;
-  ParameterDict(std::initializer_list<OrderedDict<std::string, Tensor>::Item> items)
-      : ModuleHolder(std::make_shared<ParameterDictImpl>(OrderedDict<std::string, Tensor>(items))) {}
+  BRASA_API ParameterDict(std::initializer_list<OrderedDict<std::string, Tensor>::Item> items);
 };
 
 /// Parameters that are registered under their index.
@@ -85,8 +81,13 @@ class BRASA_API ParameterListImpl : public Cloneable<ParameterListImpl> {
   Iterator end() { return parameters_.end(); }
   ConstIterator begin() const { return parameters_.begin(); }
   ConstIterator end() const { return parameters_.end(); }
-  Tensor& at(size_t index) { return parameters_[std::to_string(index)]; }
-  const Tensor& at(size_t index) const { return parameters_[std::to_string(index)]; }
+  /// brasa::Error outside.
+  Tensor& at(size_t index);
+  const Tensor& at(size_t index) const { return const_cast<ParameterListImpl&>(*this).at(index); }
+  ParameterListImpl& operator+=(const ParameterListImpl& o) {
+    extend(o);
+    return *this;
+  }
   Tensor& operator[](size_t index) { return at(index); }
   const Tensor& operator[](size_t index) const { return at(index); }
   size_t size() const noexcept { return parameters_.size(); }

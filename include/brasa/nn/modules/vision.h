@@ -8,4 +8,7 @@ namespace brasa::nn {
 BRASA_LAYER(PixelShuffle, const Tensor& input);
 BRASA_LAYER(PixelUnshuffle, const Tensor& input);
 
+/// Resamples [N, C, spatial…].
+BRASA_LAYER(Upsample, const Tensor& input);
+
 }  // namespace brasa::nn

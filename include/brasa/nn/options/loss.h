@@ -9,8 +9,16 @@
 
 namespace brasa::nn {
 
+// So that a word alone stands for the options: `F::l1_loss(x, y, kSum)`.
+#define BRASA_FROM_REDUCTION(Name)                                   \
+  using reduction_t = Reduction;                                     \
+  Name(Reduction reduction = kMean) : reduction_(reduction) {}       \
+  Name(enumtype::kNone reduction) : reduction_(reduction) {}         \
+  Name(enumtype::kMean reduction) : reduction_(reduction) {}         \
+  Name(enumtype::kSum reduction) : reduction_(reduction) {}
+
 struct L1LossOptions {
-  L1LossOptions(Reduction reduction = kMean) : reduction_(reduction) {}  // NOLINT
+  BRASA_FROM_REDUCTION(L1LossOptions)
   BRASA_ARG(Reduction, reduction);
 };
 using MSELossOptions = L1LossOptions;
@@ -19,22 +27,26 @@ using MultiLabelMarginLossOptions = L1LossOptions;
 using SoftMarginLossOptions = L1LossOptions;
 
 struct CrossEntropyLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(Tensor, weight) = Tensor();
   BRASA_ARG(int64_t, ignore_index) = -100;
   BRASA_ARG(Reduction, reduction) = kMean;
   BRASA_ARG(double, label_smoothing) = 0.0;
 };
 struct NLLLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(Tensor, weight) = Tensor();
   BRASA_ARG(int64_t, ignore_index) = -100;
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 struct BCELossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(Tensor, weight) = Tensor();
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 using MultiLabelSoftMarginLossOptions = BCELossOptions;
 struct BCEWithLogitsLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(Tensor, weight) = Tensor();
   BRASA_ARG(Reduction, reduction) = kMean;
   BRASA_ARG(Tensor, pos_weight) = Tensor();
@@ -50,31 +62,35 @@ struct KLDivLossOptions {
   BRASA_ARG(bool, log_target) = false;
 };
 struct HingeEmbeddingLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(double, margin) = 1.0;
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 struct MultiMarginLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(int64_t, p) = 1;
   BRASA_ARG(double, margin) = 1.0;
   BRASA_ARG(Tensor, weight) = Tensor();
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 struct CosineEmbeddingLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(double, margin) = 0.0;
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 using MarginRankingLossOptions = CosineEmbeddingLossOptions;
 struct SmoothL1LossOptions {
-  SmoothL1LossOptions(Reduction reduction = kMean) : reduction_(reduction) {}  // NOLINT
+  BRASA_FROM_REDUCTION(SmoothL1LossOptions)
   BRASA_ARG(Reduction, reduction);
   BRASA_ARG(std::optional<double>, beta) = std::nullopt;
 };
 struct HuberLossOptions {
-  HuberLossOptions(Reduction reduction = kMean) : reduction_(reduction) {}  // NOLINT
+  BRASA_FROM_REDUCTION(HuberLossOptions)
   BRASA_ARG(Reduction, reduction);
   BRASA_ARG(double, delta) = 1.0;
 };
 struct TripletMarginLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(double, margin) = 1.0;
   BRASA_ARG(double, p) = 2.0;
   BRASA_ARG(double, eps) = 1e-6;
@@ -83,6 +99,7 @@ struct TripletMarginLossOptions {
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 struct TripletMarginWithDistanceLossOptions {
+  using reduction_t = Reduction;
   using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
   /// The pairwise L2 distance by default.
   BRASA_ARG(std::optional<distance_function_t>, distance_function) = std::nullopt;
@@ -91,17 +108,20 @@ struct TripletMarginWithDistanceLossOptions {
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 struct CTCLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(int64_t, blank) = 0;
   BRASA_ARG(Reduction, reduction) = kMean;
   BRASA_ARG(bool, zero_infinity) = false;
 };
 struct PoissonNLLLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(bool, log_input) = true;
   BRASA_ARG(bool, full) = false;
   BRASA_ARG(double, eps) = 1e-8;
   BRASA_ARG(Reduction, reduction) = kMean;
 };
 struct GaussianNLLLossOptions {
+  using reduction_t = Reduction;
   BRASA_ARG(bool, full) = false;
   BRASA_ARG(double, eps) = 1e-6;
   BRASA_ARG(Reduction, reduction) = kMean;

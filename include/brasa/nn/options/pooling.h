@@ -52,6 +52,7 @@ struct AdaptivePoolOptions {
 /// The output's sizes, or their ratio to the input's: exactly one of them.
 template <size_t D>
 struct FractionalMaxPoolOptions {
+  static constexpr size_t dims = D;
   using Ratio = ExpandingArray<D, double>;
   FractionalMaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size) {}  // NOLINT
   BRASA_ARG(ExpandingArray<D>, kernel_size);

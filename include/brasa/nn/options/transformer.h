@@ -26,6 +26,10 @@ using TransformerDecoderLayerOptions = TransformerEncoderLayerOptions;
 template <class Layer>
 struct TransformerCoderOptions {
   TransformerCoderOptions(Layer layer, int64_t num_layers) : layer_(std::move(layer)), num_layers_(num_layers) {}
+  /// Of a new layer with these options.
+  template <class O>
+    requires(std::is_same_v<O, TransformerEncoderLayerOptions>)
+  TransformerCoderOptions(const O& options, int64_t num_layers) : layer_(Layer(options)), num_layers_(num_layers) {}
   BRASA_ARG(Layer, layer) = nullptr;
   BRASA_ARG(int64_t, num_layers);
   BRASA_ARG(AnyModule, norm);
