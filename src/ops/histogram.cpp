@@ -151,6 +151,7 @@ std::vector<Value> edges_of(const char* op, const Points& p, const std::vector<i
 }
 
 Value hist_of(const char* op, const Points& p, const std::vector<Value>& edges, Value weight, bool density) {
+  BRASA_CHECK(!edges.empty(), op, ": points must have at least one coordinate, got ", type_of(p.rows));
   BRASA_CHECK(same_size(size_of(p.rows, 1), Expr(static_cast<int64_t>(edges.size()))), op, ": expected ",
               size_of(p.rows, 1), " sequences of bin edges, got ", edges.size());
   std::vector<Value> bins;
