@@ -225,6 +225,8 @@ Value pack_padded_sequence_backward(Value g, Shape input_size, Value batch_sizes
   Value padded = prim::gather(g, {p.index}, {0});
   padded = prim::select(prim::broadcast(p.valid, shape_of(padded), {0, 1}), padded, zeros_like(padded));
   Expr steps = input_size[batch_first ? 1 : 0];
+  BRASA_CHECK(!is_less(steps, size_of(batch_sizes, 0)), "_pack_padded_sequence_backward: an input of ", steps,
+              " steps cannot have ", size_of(batch_sizes, 0), " batch sizes");
   padded = pad_dim(padded, 0, 0, steps - size_of(batch_sizes, 0));
   return batch_first ? transpose(padded, 0, 1) : padded;
 }

@@ -14,6 +14,8 @@ const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i]
 std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
 
 Shape gathered_shape(const Shape& x, const Shape& index, const std::vector<int64_t>& dims) {
+  for (int64_t d : dims)
+    BRASA_CHECK(d < static_cast<int64_t>(x.size()), "there is no dimension ", d, " to index in a tensor of shape ", x);
   Shape shape = index;
   for (size_t d = 0; d < x.size(); ++d)
     if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) shape.push_back(x[d]);

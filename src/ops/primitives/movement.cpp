@@ -42,7 +42,17 @@ void add_broadcast(Table& t) {
       .doc(
           "Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
           "result dimension give their diagonal.")
-      .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
+      .type([](const Args& args) {
+        const Type& x = operand(args);
+        const auto& shape = args[1].get<Shape>();
+        std::vector<int64_t> dims = int_list(args[2]);
+        bool fits = static_cast<int64_t>(dims.size()) == x.rank();
+        for (size_t i = 0; fits && i < dims.size(); ++i)
+          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) &&
+                 (x.shape[i].is(1) || ir::provably_equal(x.shape[i], shape[dims[i]]).value_or(true));
+        BRASA_CHECK(fits, "cannot repeat ", x, " in the shape ", shape);
+        return typed(x, shape);
+      })
       .eval([](const Node& n, std::span<const Array* const> in) {
         std::vector<int64_t> dims = int_list(n.arg(2)), strides = row_major(in[0]->shape);
         return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
@@ -239,6 +249,7 @@ void add_slice_and_pad(Table& t) {
       .type([](const Args& args) {
         const Type& x = operand(args);
         const auto &start = args[1].get<Shape>(), &size = args[2].get<Shape>(), &step = args[3].get<Shape>();
+        BRASA_CHECK(static_cast<int64_t>(size.size()) == x.rank(), "expected a tensor of the shape ", size, ", got ", x);
         for (size_t d = 0; d < size.size(); ++d) {
           Expr last = start[d] + (size[d] - 1) * step[d];
           bool empty = !size[d].is_constant() || size[d].constant() <= 0;
