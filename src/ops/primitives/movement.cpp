@@ -249,7 +249,8 @@ void add_slice_and_pad(Table& t) {
       .type([](const Args& args) {
         const Type& x = operand(args);
         const auto &start = args[1].get<Shape>(), &size = args[2].get<Shape>(), &step = args[3].get<Shape>();
-        BRASA_CHECK(static_cast<int64_t>(size.size()) == x.rank(), "expected a tensor of the shape ", size, ", got ", x);
+        BRASA_CHECK(static_cast<int64_t>(size.size()) == x.rank(), "expected a tensor of the shape ", size, ", got ",
+                    x);
         for (size_t d = 0; d < size.size(); ++d) {
           Expr last = start[d] + (size[d] - 1) * step[d];
           bool empty = !size[d].is_constant() || size[d].constant() <= 0;

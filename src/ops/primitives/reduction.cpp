@@ -16,8 +16,8 @@ const Type& operand(const Args& args) { return ir::type_of(args[0].get<Value>())
 
 Shape without(const Shape& shape, const std::vector<int64_t>& dims) {
   for (int64_t d : dims)
-    BRASA_CHECK(d >= 0 && d < static_cast<int64_t>(shape.size()), "there is no dimension ", d, " to reduce in a tensor of shape ",
-                shape);
+    BRASA_CHECK(d >= 0 && d < static_cast<int64_t>(shape.size()), "there is no dimension ", d,
+                " to reduce in a tensor of shape ", shape);
   Shape out;
   for (size_t d = 0; d < shape.size(); ++d)
     if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) out.push_back(shape[d]);
