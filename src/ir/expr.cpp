@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/expr_table.h"
+#include "support/error.h"
 
 namespace brasa::ir {
 namespace {
@@ -285,6 +286,7 @@ Expr operator-(Expr a) { return a * Expr(-1); }
 Expr operator-(Expr a, Expr b) { return a + (-b); }
 
 Expr floordiv(Expr a, Expr b) {
+  BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return a;
   if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_div(a->value, b->value));
   if (a.is(0)) return a;
@@ -315,6 +317,7 @@ Expr floordiv(Expr a, Expr b) {
 }
 
 Expr mod(Expr a, Expr b) {
+  BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return Expr(0);
   if (a.is_constant() && b.is_constant() && b->value != 0)
     return Expr(a->value - b->value * floor_div(a->value, b->value));

@@ -32,6 +32,11 @@ std::vector<int64_t> reduced_dims(const std::optional<std::vector<int64_t>>& dim
   return all;
 }
 
+void fail_dim(Value v, int64_t dim) {
+  if (!v) fail("a tensor is missing");
+  fail(str("expected a tensor with more dimensions: there is no dimension ", dim, " of ", type_of(v)));
+}
+
 bool same_size(Expr a, Expr b) { return Builder::current().facts().equal(a, b); }
 
 void check_same_shape(const char* op, Value a, Value b) {
@@ -350,12 +355,14 @@ Vjp zero_derivative() {
 }
 
 Value unsqueeze(Value x, int64_t dim) {
+  if (dim != 0) check_dim(x, dim - 1);
   Shape shape = shape_of(x);
   shape.insert(shape.begin() + dim, Expr(1));
   return prim::reshape(x, shape);
 }
 
 Value squeeze(Value x, int64_t dim) {
+  check_dim(x, dim);
   Shape shape = shape_of(x);
   shape.erase(shape.begin() + dim);
   return prim::reshape(x, shape);
@@ -364,6 +371,8 @@ Value squeeze(Value x, int64_t dim) {
 Value expand(Value x, const Shape& shape) { return broadcast_to(x, shape); }
 
 Value transpose(Value x, int64_t a, int64_t b) {
+  check_dim(x, a);
+  check_dim(x, b);
   std::vector<int64_t> dims(rank_of(x));
   for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
   std::swap(dims[a], dims[b]);
@@ -371,6 +380,7 @@ Value transpose(Value x, int64_t a, int64_t b) {
 }
 
 Value slice(Value x, int64_t dim, Expr start, Expr end, Expr step) {
+  check_dim(x, dim);
   std::vector<Expr> starts(rank_of(x), Expr(0)), steps(rank_of(x), Expr(1));
   Shape size = shape_of(x);
   starts[dim] = start;
@@ -382,6 +392,7 @@ Value slice(Value x, int64_t dim, Expr start, Expr end, Expr step) {
 Value narrow(Value x, int64_t dim, Expr start, Expr size) { return slice(x, dim, start, start + size, 1); }
 
 Value pad_dim(Value x, int64_t dim, Expr low, Expr high, const Number& value) {
+  check_dim(x, dim);
   std::vector<Expr> lo(rank_of(x), Expr(0)), hi = lo, none = lo;
   lo[dim] = low;
   hi[dim] = high;

@@ -10,7 +10,16 @@ using ir::type_of;
 inline const Shape& shape_of(Value v) { return type_of(v).shape; }
 inline DType dtype_of(Value v) { return type_of(v).dtype; }
 inline int64_t rank_of(Value v) { return type_of(v).rank(); }
-inline Expr size_of(Value v, int64_t dim) { return type_of(v).shape[dim]; }
+/// brasa::Error: an absent tensor, or one with fewer dimensions than its use needs.
+[[noreturn]] void fail_dim(Value v, int64_t dim);
+inline void check_dim(Value v, int64_t dim) {
+  if (!v || dim < 0 || dim >= rank_of(v)) [[unlikely]]
+    fail_dim(v, dim);
+}
+inline Expr size_of(Value v, int64_t dim) {
+  check_dim(v, dim);
+  return type_of(v).shape[dim];
+}
 
 /// A dimension in [0, rank), negative ones counted from the end; brasa::IndexError otherwise.
 int64_t wrap_dim(int64_t dim, int64_t rank);

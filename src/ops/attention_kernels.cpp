@@ -24,7 +24,8 @@ struct Operands {
 Operands operands(Value q, Value k, Value v, double dropout, bool causal, Value mask, std::optional<double> scale) {
   constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu";
   BRASA_CHECK(rank_of(q) == 4 && rank_of(k) == 4 && rank_of(v) == 4, op,
-              ": Accept only 4 dims inputs shape of {B, H, T, K}, got ", type_of(q), ", ", type_of(k), " and ", type_of(v));
+              ": Accept only 4 dims inputs shape of {B, H, T, K}, got ", type_of(q), ", ", type_of(k), " and ",
+              type_of(v));
   BRASA_CHECK(dropout == 0, op, ": Currently do not support dropout > 0, got ", dropout);
   BRASA_CHECK(is_floating(dtype_of(q)) && dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v), op,
               ": expected query, key and value of one floating dtype, got ", type_of(q), ", ", type_of(k), " and ",
@@ -33,10 +34,18 @@ Operands operands(Value q, Value k, Value v, double dropout, bool causal, Value 
               same_size(size_of(k, 3), size_of(v, 3));
   for (int64_t d = 0; fits && d < 2; ++d)
     fits = same_size(size_of(q, d), size_of(k, d)) && same_size(size_of(q, d), size_of(v, d));
-  BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v), " do not fit together");
-  BRASA_CHECK(!mask || dtype_of(mask) == DType::Bool || dtype_of(mask) == dtype_of(q) || dtype_of(mask) == DType::Float32,
-              op, ": expected a mask of dtype bool or ", name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
-  Operands o{to_opmath(q), to_opmath(k), to_opmath(v), mask, causal, {}, {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
+  BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v),
+              " do not fit together");
+  BRASA_CHECK(
+      !mask || dtype_of(mask) == DType::Bool || dtype_of(mask) == dtype_of(q) || dtype_of(mask) == DType::Float32, op,
+      ": expected a mask of dtype bool or ", name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
+  Operands o{to_opmath(q),
+             to_opmath(k),
+             to_opmath(v),
+             mask,
+             causal,
+             {},
+             {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
   DType t = dtype_of(o.query);
   o.scale = scale ? full(*scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
   return o;
@@ -84,8 +93,7 @@ std::array<Value, 4> pulled_back(const Operands& o, Value g, Value g_log, Value 
 
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
-  auto [dq, dk, dv, added] =
-      pulled_back(operands(q, k, v, dropout, causal, mask, scale), g, {}, q, k, v, out, log_sum);
+  auto [dq, dk, dv, added] = pulled_back(operands(q, k, v, dropout, causal, mask, scale), g, {}, q, k, v, out, log_sum);
   return {dq, dk, dv};
 }
 
@@ -103,7 +111,8 @@ Value full_mask(Value mask, Value x, std::optional<int64_t> type) {
   BRASA_CHECK(dtype_of(mask) == DType::Bool, "_masked_softmax: Mask should be a boolean tensor, got ", type_of(mask));
   if (type && rank_of(mask) == 2 && rank_of(x) == 4) {
     bool padding = *type == 1;
-    Shape shape = {padding ? size_of(mask, 0) : Expr(1), Expr(1), padding ? Expr(1) : size_of(mask, 0), size_of(mask, 1)};
+    Shape shape = {padding ? size_of(mask, 0) : Expr(1), Expr(1), padding ? Expr(1) : size_of(mask, 0),
+                   size_of(mask, 1)};
     mask = prim::reshape(mask, shape);
   }
   return broadcast_to(mask, shape_of(x));
@@ -127,9 +136,9 @@ Value masked_softmax_backward(Value g, Value out, Value mask, std::optional<int6
 
 // --- multi-head attention ---
 
-std::array<Value, 2> multi_head(Value q, Value k, Value v, int64_t embed, int64_t heads, Value qkv_weight, Value qkv_bias,
-                                Value proj_weight, Value proj_bias, Value mask, bool need_weights, bool average,
-                                std::optional<int64_t> mask_type) {
+std::array<Value, 2> multi_head(Value q, Value k, Value v, int64_t embed, int64_t heads, Value qkv_weight,
+                                Value qkv_bias, Value proj_weight, Value proj_bias, Value mask, bool need_weights,
+                                bool average, std::optional<int64_t> mask_type) {
   constexpr const char* op = "_native_multi_head_attention";
   for (Value x : {q, k, v})
     BRASA_CHECK(rank_of(x) == 3 && same_size(size_of(x, 2), embed), op, ": expected 3-D query, key and value with ",
@@ -140,7 +149,8 @@ std::array<Value, 2> multi_head(Value q, Value k, Value v, int64_t embed, int64_
               op, ": expected qkv_weight and qkv_bias of ", 3 * embed, " rows, got ", type_of(qkv_weight), " and ",
               type_of(qkv_bias));
   auto projected = [&](Value x, int64_t part) {
-    Value y = call("aten::linear", {x, narrow(qkv_weight, 0, part * embed, embed), narrow(qkv_bias, 0, part * embed, embed)});
+    Value y =
+        call("aten::linear", {x, narrow(qkv_weight, 0, part * embed, embed), narrow(qkv_bias, 0, part * embed, embed)});
     return transpose(split_dim(y, 2, {Expr(heads), Expr(embed / heads)}), 1, 2);
   };
   Value query = projected(q, 0) * (1 / std::sqrt(static_cast<double>(embed / heads)));
@@ -158,8 +168,8 @@ std::array<Value, 3> rescaled_qkv(Value qkv, Value bias, int64_t heads) {
   check_rank(op, "qkv", qkv, 3);
   BRASA_CHECK(rank_of(bias) == 1 && same_size(size_of(bias, 0), size_of(qkv, 2)) && heads > 0 &&
                   same_size(ir::mod(size_of(qkv, 2), Expr(3 * heads)), 0),
-              op, ": expected a bias for each feature and features for ", heads, " heads of q, k and v, got ", type_of(qkv),
-              " and ", type_of(bias));
+              op, ": expected a bias for each feature and features for ", heads, " heads of q, k and v, got ",
+              type_of(qkv), " and ", type_of(bias));
   Expr features = ir::floordiv(size_of(qkv, 2), Expr(3 * heads));
   Value all = split_dim(qkv + bias, 2, {Expr(3), Expr(heads), features});
   std::array<Value, 3> out;
@@ -184,7 +194,8 @@ void add_attention_kernels(Table& t) {
   t.op("aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
       .doc("The softmax of what the mask leaves; it is true where nothing is attended to.")
       .composed_in_opmath(masked_softmax)
-      .samples({{floats(3, 4), tensor(DType::Bool, {3, 4}).in(0, 1), 1}, {floats(2, 1, 3, 3), tensor(DType::Bool, {3, 3}).in(0, 1), 3, 0}});
+      .samples({{floats(3, 4), tensor(DType::Bool, {3, 4}).in(0, 1), 1},
+                {floats(2, 1, 3, 3), tensor(DType::Bool, {3, 3}).in(0, 1), 3, 0}});
   t.op("aten::_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
       .doc("The derivative of _masked_softmax.")
       .composed_in_opmath(masked_softmax_backward)
@@ -192,7 +203,8 @@ void add_attention_kernels(Table& t) {
   t.op("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
       .doc("Multi-head attention (Vaswani et al. 2017), batch first, and its weights, of all heads or their mean.")
       .composed_in_opmath(multi_head)
-      .samples({{floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), 4, 2, floats(12, 4), floats(12), floats(4, 4), floats(4)}});
+      .samples({{floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), 4, 2, floats(12, 4), floats(12), floats(4, 4),
+                 floats(4)}});
   t.op("aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
       .doc("qkv + bias as query, key and value by heads; the query divided by the root of its features.")
       .composed_in_opmath(rescaled_qkv)

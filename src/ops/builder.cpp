@@ -48,6 +48,9 @@ std::vector<Type> result_types(const Row& row, const Args& args, ir::Facts& fact
 std::vector<Value> Builder::record(const Row& row, Args args) {
   complete_args(row, args);
   std::vector<Type> types = result_types(row, args, facts_);
+  for (const Type& t : types)
+    for (Expr e : t.shape)
+      BRASA_CHECK(!e.is_constant() || e.constant() >= 0, row.name(), " would give a negative size: ", t);
   Node* n = graph_.add(&row, std::move(args), std::move(types));
   std::vector<Value> out;
   for (uint32_t i = 0; i < n->types.size(); ++i) out.push_back(n->out(i));

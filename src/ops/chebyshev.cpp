@@ -64,7 +64,8 @@ Value chebyshev(Kind k, Value x, Value degree) {
   }
   // From these degrees on PyTorch too uses the closed form.
   double closed = k.shifted ? (k.kind == 'W' ? 4 : 6) : k.kind == 'T' ? 6 : 8;
-  Value size = abs(y), in = logical_and(lt(size, 1), gt(n, closed)), beyond = logical_and(gt(size, 1), gt(n, kRecurrence));
+  Value size = abs(y), in = logical_and(lt(size, 1), gt(n, closed)),
+        beyond = logical_and(gt(size, 1), gt(n, kRecurrence));
   out = where(in, inside(k.kind, where(in, y, zeros_like(y)), n), out);
   out = where(beyond, outside(k.kind, where(beyond, y, constant_like(y, 2.0)), n), out);
   out = where(eq(size, 1), at_one(k.kind, n, gt(y, 0)), out);
@@ -81,14 +82,16 @@ void add(Table& t) {
   static constexpr Kind k{kind, shifted};
   std::string name = str("aten::special_", shifted ? "shifted_" : "", "chebyshev_polynomial_",
                          std::string(1, static_cast<char>(kind - 'A' + 'a')));
-  std::string doc = str("Chebyshev's polynomial ", std::string(1, kind), "ₙ", shifted ? "(2x - 1)" : "(x)",
-                        "; n loses its fraction, and negative degrees give 0. Degrees to 8 by the recurrence, larger ones by "
-                        "trigonometric and hyperbolic forms. Without a derivative, as in PyTorch.");
+  std::string doc =
+      str("Chebyshev's polynomial ", std::string(1, kind), "ₙ", shifted ? "(2x - 1)" : "(x)",
+          "; n loses its fraction, and negative degrees give 0. Degrees to 8 by the recurrence, larger ones by "
+          "trigonometric and hyperbolic forms. Without a derivative, as in PyTorch.");
   t.op(str(name, "(Tensor x, Tensor n) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x, Value n) { return of(k, x, n); })
       .no_gradient()
-      .samples({{floats(3, 5), floats(5).in(-2, 12)}, {floats(4).strided(2), ints(4).in(0, 9)}, {floats(0), floats(0)}});
+      .samples(
+          {{floats(3, 5), floats(5).in(-2, 12)}, {floats(4).strided(2), ints(4).in(0, 9)}, {floats(0), floats(0)}});
   t.op(str(name, ".n_scalar(Tensor x, Scalar n) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x, Number n) { return of(k, x, to_value(n)); })

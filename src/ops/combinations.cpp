@@ -112,7 +112,8 @@ Value linalg_vander(Value x, std::optional<Expr> n) {
 template <bool lower>
 void add_triangle(Table& t) {
   using Text = std::optional<std::string>;
-  t.op(str("aten::", lower ? "tril" : "triu", "_indices(int row, int col, int offset=0, *, " BRASA_OPTIONS ") -> Tensor"))
+  t.op(str("aten::", lower ? "tril" : "triu",
+           "_indices(int row, int col, int offset=0, *, " BRASA_OPTIONS ") -> Tensor"))
       .doc(lower ? "Rows and columns of the elements on and below a diagonal, as two rows."
                  : "Rows and columns of the elements on and above a diagonal, as two rows.")
       .composed([](int64_t rows, int64_t columns, int64_t offset, std::optional<DType> dtype, Text, Text,
@@ -131,8 +132,7 @@ void add_combinatorics(Table& t) {
       .doc("Every choice of one element of each vector, a row each; of one vector itself.")
       .composed([](std::vector<Value> xs) {
         BRASA_CHECK(!xs.empty(), "cartesian_prod: expected at least one tensor");
-        for (Value x : xs)
-          BRASA_CHECK(rank_of(x) == 1, "Expect a 1D vector, but got shape ", shape_of(x));
+        for (Value x : xs) BRASA_CHECK(rank_of(x) == 1, "Expect a 1D vector, but got shape ", shape_of(x));
         if (xs.size() == 1) return xs[0];
         Shape grid;
         for (Value x : xs) grid.push_back(size_of(x, 0));

@@ -26,6 +26,12 @@ Combiner combiner_of(std::string_view name) {
 
 std::string_view name(Combiner c) { return kNames[static_cast<size_t>(c)]; }
 
+void check_combiner(Combiner c, DType t) {
+  bool ordered = c == Combiner::Max || c == Combiner::Min, logical = c == Combiner::And || c == Combiner::Or;
+  BRASA_CHECK(!(is_complex(t) && ordered) && !(logical && !is_integral(t, true)), name(c), " is not defined for ",
+              brasa::name(t));
+}
+
 Number identity(Combiner c, DType t) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   bool integer = is_integral(t, true);

@@ -22,6 +22,9 @@ enum class Combiner : uint8_t {
 Combiner combiner_of(std::string_view name);
 std::string_view name(Combiner c);
 
+/// brasa::Error for one that this dtype does not have: complex numbers have no order.
+void check_combiner(Combiner c, DType t);
+
 /// What changes nothing: a literal of the dtype's category.
 Number identity(Combiner c, DType t);
 inline Number identity(std::string_view combiner, DType t) { return identity(combiner_of(combiner), t); }

@@ -248,8 +248,9 @@ void add_forms(Table& t, const std::string& overload, const std::string& type, c
       .samples({{floats(2), log_probs, targets, in, out, floats(2).in(2, 3), floats(2, 3, 3).in(-4, -2), 0}});
   t.op(str("aten::ctc_loss.", overload.empty() ? "IntList" : overload, "(", operands,
            ", int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"))
-      .doc("-log of the probability of the labels, summed over all alignments with the steps (Graves et al. 2006), and reduced. "
-           "The derivative takes log_probs to come from log_softmax.")
+      .doc(
+          "-log of the probability of the labels, summed over all alignments with the steps (Graves et al. 2006), and reduced. "
+          "The derivative takes log_probs to come from log_softmax.")
       .composed(ctc_loss<Lengths>)
       .samples({{unlikely, targets, in, out}, {unlikely, targets, in, out, 0, 2, true}});
 }

@@ -23,10 +23,11 @@ Value diff(Value x, int64_t n, int64_t dim, Value prepend, Value append) {
     BRASA_CHECK(rank_of(other) == rank_of(x), "diff expects prepend or append to be the same dimension as input, got ",
                 type_of(other), " and ", type_of(x));
     for (int64_t d = 0; d < rank_of(x); ++d)
-      BRASA_CHECK(d == dim || same_size(size_of(other, d), size_of(x, d)),
-                  "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
-                  "dimension; input.size(",
-                  d, ") = ", size_of(x, d), ", but got ", size_of(other, d));
+      BRASA_CHECK(
+          d == dim || same_size(size_of(other, d), size_of(x, d)),
+          "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+          "dimension; input.size(",
+          d, ") = ", size_of(x, d), ", but got ", size_of(other, d));
   }
   if (n == 0) return x;
   std::vector<Value> pieces;
@@ -78,8 +79,7 @@ Value gradient_along(Value x, const Axis& axis, int64_t edge) {
   if (edge == 1) return joined(dim, (at(1) - at(0)) / placed(first), centre, (at(n - 1) - at(n - 2)) / placed(last));
   Value second = distances(1, 1), before = distances(n - 3, 1);
   Value low = placed(-(2.0 * first + second) / (first * (first + second))) * at(0) +
-              placed((first + second) / (first * second)) * at(1) -
-              placed(first / (second * (first + second))) * at(2);
+              placed((first + second) / (first * second)) * at(1) - placed(first / (second * (first + second))) * at(2);
   Value high = placed(last / (before * (last + before))) * at(n - 3) -
                placed((last + before) / (last * before)) * at(n - 2) +
                placed((2.0 * last + before) / (last * (last + before))) * at(n - 1);
@@ -103,8 +103,9 @@ std::vector<Value> gradients(Value x, const std::vector<Axis>& axes, int64_t edg
 }
 
 void check_count(size_t spacing, size_t dims) {
-  BRASA_CHECK(spacing == dims || spacing == 1, "torch.gradient expected spacing to be unspecified, a scalar, or a list of ",
-              dims, " items, but got ", spacing);
+  BRASA_CHECK(spacing == dims || spacing == 1,
+              "torch.gradient expected spacing to be unspecified, a scalar, or a list of ", dims, " items, but got ",
+              spacing);
 }
 
 std::vector<Value> evenly_spaced(Value x, const std::vector<double>& spacing,
@@ -270,9 +271,14 @@ void add_trapezoid(Table& t) {
 
 void add_differences(Table& t) {
   t.op("aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
-      .doc("The n-th differences of neighbours along dim, after prepend and append were joined; of bools whether they differ.")
+      .doc(
+          "The n-th differences of neighbours along dim, after prepend and append were joined; of bools whether they differ.")
       .composed(diff)
-      .samples({{floats(3, 5)}, {floats(5), 2}, {floats(3, 4), 1, 0, floats(1, 4), floats(2, 4)}, {bools(4)}, {floats(2), 4}});
+      .samples({{floats(3, 5)},
+                {floats(5), 2},
+                {floats(3, 4), 1, 0, floats(1, 4), floats(2, 4)},
+                {bools(4)},
+                {floats(2), 4}});
   add_gradient(t);
   add_trapezoid(t);
 }

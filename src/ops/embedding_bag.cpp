@@ -27,7 +27,8 @@ Value unused_as_zero(const Value& used, Value rows) {
 Value beside_rows(Value v, Value rows) { return prim::broadcast(convert(v, dtype_of(rows)), shape_of(rows), {0}); }
 Value not_padding(Value indices, int64_t padding) { return padding < 0 ? Value{} : ne(indices, padding); }
 
-Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value scale, bool include_last, int64_t padding) {
+Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value scale, bool include_last,
+             int64_t padding) {
   constexpr const char* op = "embedding_bag";
   check_rank(op, "weight", weight, 2);
   check_rank(op, "indices", indices, 1);
@@ -96,8 +97,8 @@ std::array<Value, 4> embedding_bag(Value weight, Value indices, Value offsets, i
     return {total / beside_rows(n, total), bag, as_index(sizes), as_index(sizes)};
   }
   double lowest = -std::numeric_limits<double>::infinity();
-  Value candidates = b.used ? prim::select(prim::broadcast(b.used, shape_of(rows), {0}), rows, constant_like(rows, lowest))
-                            : rows;
+  Value candidates =
+      b.used ? prim::select(prim::broadcast(b.used, shape_of(rows), {0}), rows, constant_like(rows, lowest)) : rows;
   Value best = collected(candidates, b.bag, b.count, lowest, "max");
   Value filled = prim::broadcast(gt(sizes, 0), shape_of(best), {0});
   Expr n = size_of(b.indices, 0);
@@ -123,7 +124,8 @@ Value weight_gradient(Value g, Value indices, Value bag, Value sizes, Value grea
                       int64_t mode, Value scale, int64_t padding) {
   Shape shape = {rows, size_of(g, 1)};
   indices = convert(indices, DType::Int64);
-  BRASA_CHECK(!by_frequency || mode != kMax, "embedding_bag: scale_grad_by_freq was set but is not supported for mode 2 (max)");
+  BRASA_CHECK(!by_frequency || mode != kMax,
+              "embedding_bag: scale_grad_by_freq was set but is not supported for mode 2 (max)");
   if (mode == kMax || mode == kMean) sizes = with_sizes(sizes, {size_of(g, 0)});
   if (mode == kMax) {
     greatest = with_sizes(greatest, shape_of(g));
@@ -190,7 +192,9 @@ void add_embedding_bag(Table& t) {
     return embedding_bag(w, indices, offsets, mode, scale, include_last, -1);
   };
   auto padded_bag = [](Value w, Value indices, Value offsets, bool, int64_t mode, bool, Value scale, bool include_last,
-                       int64_t padding) { return embedding_bag(w, indices, offsets, mode, scale, include_last, padding); };
+                       int64_t padding) {
+    return embedding_bag(w, indices, offsets, mode, scale, include_last, padding);
+  };
   constexpr const char* kParameters =
       "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False";
   t.op(str("aten::embedding_bag", kParameters, ") -> (Tensor, Tensor, Tensor, Tensor)"))
@@ -230,10 +234,12 @@ void add_embedding_bag(Table& t) {
       .samples({{floats(2, 3), ints(4), ints(4), ints(2), ints(2), 2, true, 1, ir::None{}}});
   t.op("aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor")
       .doc("The derivative of embedding_bag by the weights of the samples.")
-      .composed_in_opmath([](Value g, Value weight, Value indices, Value offsets, Value bag, int64_t mode, int64_t padding) {
-        BRASA_CHECK(mode == kSum, "embedding_bag_backward: per_sample_weights only supported for mode 0 (sum), got mode ", mode);
-        return scale_gradient(g, weight, indices, known_bag(indices, offsets, bag, size_of(g, 0)), padding);
-      })
+      .composed_in_opmath(
+          [](Value g, Value weight, Value indices, Value offsets, Value bag, int64_t mode, int64_t padding) {
+            BRASA_CHECK(mode == kSum,
+                        "embedding_bag_backward: per_sample_weights only supported for mode 0 (sum), got mode ", mode);
+            return scale_gradient(g, weight, indices, known_bag(indices, offsets, bag, size_of(g, 0)), padding);
+          })
       .samples({{floats(1, 3), floats(2, 3), ints(4), ints(1).in(0, 1), ints(0), 0}});
 }
 

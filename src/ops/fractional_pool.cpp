@@ -28,12 +28,13 @@ std::array<Value, 2> fractional_max_pool(Value x, Shape kernel, Shape out, Value
   BRASA_CHECK(unbatched || rank_of(x) == n + 2, "fractional_max_pool", n, "d: Expected ", n + 1, "D or ", n + 2,
               "D tensor, but got ", type_of(x));
   BRASA_CHECK(is_floating(dtype_of(x)) && dtype_of(x) == dtype_of(samples), "fractional_max_pool", n,
-              "d: expected input and random_samples of one floating dtype, got ", type_of(x), " and ", type_of(samples));
+              "d: expected input and random_samples of one floating dtype, got ", type_of(x), " and ",
+              type_of(samples));
   Value b = unbatched ? unsqueeze(x, 0) : x;
   BRASA_CHECK(rank_of(samples) == 3 && same_size(size_of(samples, 0), size_of(b, 0)) &&
                   same_size(size_of(samples, 1), size_of(b, 1)) && same_size(size_of(samples, 2), n),
-              "fractional_max_pool", n, "d: expected random_samples of shape [", size_of(b, 0), ", ", size_of(b, 1), ", ",
-              n, "], got ", type_of(samples));
+              "fractional_max_pool", n, "d: expected random_samples of shape [", size_of(b, 0), ", ", size_of(b, 1),
+              ", ", n, "], got ", type_of(samples));
   Shape shape = {size_of(b, 0), size_of(b, 1)};
   for (int d = 0; d < n; ++d) {
     Expr size = size_of(b, d + 2);
@@ -49,7 +50,8 @@ std::array<Value, 2> fractional_max_pool(Value x, Shape kernel, Shape out, Value
   for (int d = 0; d < n; ++d) {
     // The samples of a plane stand in the order width, height in 2d, and depth, height, width in 3d.
     int64_t which = n == 2 ? n - 1 - d : d;
-    Value start = window_starts(squeeze(narrow(to_opmath(samples), 2, which, 1), 2), size_of(b, d + 2), out[d], kernel[d]);
+    Value start =
+        window_starts(squeeze(narrow(to_opmath(samples), 2, which, 1), 2), size_of(b, d + 2), out[d], kernel[d]);
     Value at = prim::broadcast(start, joint, {0, 1, d + 2}) + prim::iota(joint, n + 2 + d, DType::Int64);
     indices.push_back(at);
     plane = plane ? plane * size_tensor(size_of(b, d + 2), joint) + at : at;
@@ -84,8 +86,10 @@ void add_pool(Table& t) {
     shape.insert(shape.end(), n, edge);
     return tensor(DType::Float32, shape);
   };
-  t.op(str(op, "(Tensor self, ", size, " kernel_size, ", size, " output_size, Tensor random_samples) -> (Tensor, Tensor)"))
-      .doc("The greatest element of each of output_size windows whose distances come from random_samples, and where it lies in its plane.")
+  t.op(str(op, "(Tensor self, ", size, " kernel_size, ", size,
+           " output_size, Tensor random_samples) -> (Tensor, Tensor)"))
+      .doc(
+          "The greatest element of each of output_size windows whose distances come from random_samples, and where it lies in its plane.")
       .composed(fractional_max_pool<n>)
       .vjp(own_derivative(fractional_vjp<n>))
       .samples({{planes(6), list({2}), list({3}), floats(2, 3, n).in(0, 1)},

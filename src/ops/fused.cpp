@@ -18,8 +18,8 @@ Value norm_over(Value v, const Dims& dims) {
 }
 
 std::array<Value, 2> weight_norm(Value v, Value g, int64_t dim) {
-  BRASA_CHECK(rank_of(v) > 0 && rank_of(g) == rank_of(v), "_weight_norm_interface: expected v and g of as many dimensions, got ",
-              type_of(v), " and ", type_of(g));
+  BRASA_CHECK(rank_of(v) > 0 && rank_of(g) == rank_of(v),
+              "_weight_norm_interface: expected v and g of as many dimensions, got ", type_of(v), " and ", type_of(g));
   Dims dims = all_but(v, dim);
   Value wide = to_opmath(v), norm = dims.empty() ? abs(wide) : norm_over(wide, dims);
   return {convert(wide * (to_opmath(g) / norm), dtype_of(v)), norm};
@@ -46,7 +46,8 @@ Value renorm(Value x, Number p, int64_t dim, Number most) {
   BRASA_CHECK(is_floating(dtype_of(x)), "renorm: expected a floating tensor, got ", type_of(x));
   BRASA_CHECK(rank_of(x) > 1, "renorm: input needs at least 2 dimensions, got ", rank_of(x), " dimensions");
   BRASA_CHECK(!p.is_known() || p.as_double() > 0, "renorm: non-positive-norm not supported, got p = ", p.as_double());
-  BRASA_CHECK(!most.is_known() || most.as_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ", most.as_double());
+  BRASA_CHECK(!most.is_known() || most.as_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ",
+              most.as_double());
   Value norm = call("aten::linalg_vector_norm", {x, p.arg(), int_arg(all_but(x, dim)), true, Arg()});
   return x * bounding(norm, most);
 }
@@ -55,7 +56,8 @@ Value embedding_renorm(Value weight, Value indices, double most, double p) {
   check_rank("embedding_renorm", "weight", weight, 2);
   Value rows = flattened(checked_forward_index(indices, size_of(weight, 0), "embedding_renorm"));
   Value norm = call("aten::linalg_vector_norm", {weight, p, int_arg({1}), true, Arg()});
-  Value named = prim::scatter(full(false, {size_of(weight, 0)}, DType::Bool), {rows}, full(true, shape_of(rows), DType::Bool), {0}, "");
+  Value named = prim::scatter(full(false, {size_of(weight, 0)}, DType::Bool), {rows},
+                              full(true, shape_of(rows), DType::Bool), {0}, "");
   return where(unsqueeze(named, 1), weight * bounding(norm, most), weight);
 }
 
@@ -67,13 +69,17 @@ Value chunk_cat(std::vector<Value> tensors, int64_t dim, int64_t chunks) {
   dim = wrap_dim(dim, rank_of(tensors[0]));
   std::vector<Value> parts;
   for (Value x : tensors) {
-    BRASA_CHECK(type_of(x).numel().maybe_constant().value_or(1) > 0, "_chunk_cat: expects non-empty tensors, got ", type_of(x));
+    BRASA_CHECK(type_of(x).numel().maybe_constant().value_or(1) > 0, "_chunk_cat: expects non-empty tensors, got ",
+                type_of(x));
     BRASA_CHECK(dtype_of(x) == dtype_of(tensors[0]), "_chunk_cat: expects all input tensors with the same dtype, got ",
                 name(dtype_of(tensors[0])), " and ", name(dtype_of(x)));
-    BRASA_CHECK(rank_of(x) > dim, "_chunk_cat: expects dim < ndim for all input tensors, got dim ", dim, " for ", type_of(x));
+    BRASA_CHECK(rank_of(x) > dim, "_chunk_cat: expects dim < ndim for all input tensors, got dim ", dim, " for ",
+                type_of(x));
     for (int64_t d = 0; d < dim; ++d)
-      BRASA_CHECK(same_size(size_of(x, d), size_of(tensors[0], d)), "_chunk_cat: expects same sizes of 0,...,dim-1 "
-                  "dimensions for all tensors, got ", type_of(tensors[0]), " and ", type_of(x));
+      BRASA_CHECK(same_size(size_of(x, d), size_of(tensors[0], d)),
+                  "_chunk_cat: expects same sizes of 0,...,dim-1 "
+                  "dimensions for all tensors, got ",
+                  type_of(tensors[0]), " and ", type_of(x));
     Expr size = ir::ceildiv(size_of(x, dim), Expr(chunks)), rest = size;
     Value padded = pad_dim(x, dim, 0, size * Expr(chunks) - size_of(x, dim));
     Shape shape(shape_of(x).begin(), shape_of(x).begin() + dim);
@@ -118,7 +124,8 @@ void add_fused(Table& t) {
       .composed(weight_norm)
       .samples({{floats(3, 4).in(0.5, 2), floats(3, 1)}});
   for (const char* name : {"_weight_norm_interface_backward", "_weight_norm_differentiable_backward"})
-    t.op(str("aten::", name, "(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)"))
+    t.op(str("aten::", name,
+             "(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)"))
         .doc("The derivatives of g · v/‖v‖ by v and g.")
         .composed(weight_norm_backward)
         .samples({{floats(3, 4), floats(3, 4), floats(3, 1), floats(3, 1).in(1, 2), 0}});
@@ -133,14 +140,17 @@ void add_fused(Table& t) {
       .samples({{floats(3, 4), ints(2), 1.0, 2.0}});
   t.op("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .doc("max(0, self + alpha other).")
-      .composed_in_opmath([](Value a, Value b, Number alpha) { return call("aten::relu", {call("aten::add.Tensor", {a, b, alpha.arg()})}); })
+      .composed_in_opmath([](Value a, Value b, Number alpha) {
+        return call("aten::relu", {call("aten::add.Tensor", {a, b, alpha.arg()})});
+      })
       .samples({{floats(3, 4), floats(4), 2}});
   t.op("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .doc("max(0, self + alpha other).")
       .composed_in_opmath([](Value a, Number b, Number alpha) { return call("aten::relu", {a + b * alpha}); })
       .samples({{floats(3, 4), 0.5, 2}});
   t.op("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor")
-      .doc("Each tensor cut into num_chunks along dim, the last filled with zeros, its further dimensions made one; all beside one another.")
+      .doc(
+          "Each tensor cut into num_chunks along dim, the last filled with zeros, its further dimensions made one; all beside one another.")
       .composed(chunk_cat)
       .samples({{std::vector{floats(3, 4), floats(3, 2)}, 0, 2}, {std::vector{floats(2, 3)}, 1, 2}});
   t.op("aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor")

@@ -248,8 +248,10 @@ void add_grid_samplers(Table& t) {
       .composed_in_opmath(grid_sampler<kSpatial>)
       .vjp(own_derivative(grid_sampler_vjp<kSpatial>))
       .samples({{x, g, 0, 0, false}, {x, g, 0, 2, true}, {x, g, 1, 1, false}});
-  t.op(str(base,
-           "_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)"))
+  t
+      .op(str(
+          base,
+          "_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)"))
       .doc("The derivatives of the grid sampler by image and grid.")
       .composed_in_opmath(grid_sampler_backward<kSpatial>)
       .samples({{ct, x, g, 0, 1, false, both()}});
@@ -284,8 +286,8 @@ void check_affine(const char* op, const Shape& size) {
 Value affine_grid(Value theta, Shape size, bool align_corners) {
   check_affine("affine_grid_generator", size);
   auto spatial = static_cast<int64_t>(size.size()) - 2;
-  BRASA_CHECK(is_floating(dtype_of(theta)), "affine_grid_generator: Expected theta to have floating point type, but got ",
-              name(dtype_of(theta)));
+  BRASA_CHECK(is_floating(dtype_of(theta)),
+              "affine_grid_generator: Expected theta to have floating point type, but got ", name(dtype_of(theta)));
   BRASA_CHECK(rank_of(theta) == 3 && same_size(size_of(theta, 0), size[0]) && same_size(size_of(theta, 1), spatial) &&
                   same_size(size_of(theta, 2), spatial + 1),
               "affine_grid_generator: Expected a batch of ", spatial, "D affine matrices of shape [", size[0], ", ",

@@ -70,13 +70,17 @@ Vjp derivative() {
 template <bool upper>
 void add(Table& t, const char* name) {
   t.op(str("aten::", name, "(Tensor self, Tensor other) -> Tensor"))
-      .doc(upper ? "Q(a, x) = Γ(a, x) / Γ(a), the regularised upper incomplete gamma function, by double exponential quadrature in "
-                   "float64. The derivative is that by x."
-                 : "P(a, x) = 1 - Γ(a, x) / Γ(a), the regularised lower incomplete gamma function, by double exponential "
-                   "quadrature in float64. The derivative is that by x.")
+      .doc(
+          upper
+              ? "Q(a, x) = Γ(a, x) / Γ(a), the regularised upper incomplete gamma function, by double exponential quadrature in "
+                "float64. The derivative is that by x."
+              : "P(a, x) = 1 - Γ(a, x) / Γ(a), the regularised lower incomplete gamma function, by double exponential "
+                "quadrature in float64. The derivative is that by x.")
       .composed_in_opmath([](Value a, Value x) { return incomplete<upper>(a, x); })
       .vjp(derivative<upper>())
-      .samples({{ints(3, 5).in(1, 6), floats(5).in(0.5, 6)}, {ints(4).in(1, 9), floats(4).in(0.1, 20)}, {ints(0), floats(0)}});
+      .samples({{ints(3, 5).in(1, 6), floats(5).in(0.5, 6)},
+                {ints(4).in(1, 9), floats(4).in(0.1, 20)},
+                {ints(0), floats(0)}});
 }
 
 }  // namespace

@@ -64,10 +64,13 @@ std::vector<Value> frexp(Value v) {
 
 void add_integers(Table& t) {
   t.op("aten::gcd(Tensor self, Tensor other) -> Tensor")
-      .doc("The greatest common divisor, by Euclid's algorithm with as many steps as the type may need; of 0 and 0 it is 0.")
+      .doc(
+          "The greatest common divisor, by Euclid's algorithm with as many steps as the type may need; of 0 and 0 it is 0.")
       .composed([](Value x, Value y) { return gcd("gcd", x, y); })
       .no_gradient()
-      .samples({{ints(3, 5).in(-30, 30), ints(5).in(-30, 30)}, {ints(0), ints(0)}, {ints(4).in(0, 40).of(DType::UInt8), ints(4).in(0, 40).of(DType::UInt8)}});
+      .samples({{ints(3, 5).in(-30, 30), ints(5).in(-30, 30)},
+                {ints(0), ints(0)},
+                {ints(4).in(0, 40).of(DType::UInt8), ints(4).in(0, 40).of(DType::UInt8)}});
   t.op("aten::lcm(Tensor self, Tensor other) -> Tensor")
       .doc("The least common multiple; 0 where one of them is 0.")
       .composed(lcm)

@@ -14,7 +14,8 @@ void check_no_failure(Value info, const char* message) {
 std::array<Value, 2> cholesky(Value x, bool upper, bool check) {
   auto [l, info] = prim::cholesky(upper ? mt(x) : x);
   if (check)
-    check_no_failure(info, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite");
+    check_no_failure(
+        info, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite");
   return {upper ? mt(l) : l, info};
 }
 
@@ -47,9 +48,11 @@ std::array<Value, 3> lu_factor(Value x, bool pivot, bool check) {
   check_pivot(pivot);
   std::array<Value, 3> r = prim::lu(x);
   if (check)
-    check_no_failure(r[2], "torch.linalg.lu_factor: a diagonal element of U is zero, and using it on lu_solve would result in a "
-                           "division by zero. If you still want to perform the factorization, consider calling "
-                           "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)");
+    check_no_failure(
+        r[2],
+        "torch.linalg.lu_factor: a diagonal element of U is zero, and using it on lu_solve would result in a "
+        "division by zero. If you still want to perform the factorization, consider calling "
+        "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)");
   return r;
 }
 
@@ -68,8 +71,8 @@ std::array<Value, 3> unpacked(Value lu, Value pivots, bool data, bool with_pivot
 }
 
 std::array<Value, 2> qr(Value x, const std::string& mode) {
-  BRASA_CHECK(mode == "reduced" || mode == "complete" || mode == "r",
-              "qr received unrecognized mode '", mode, "' but expected one of 'reduced' (default), 'r', or 'complete'");
+  BRASA_CHECK(mode == "reduced" || mode == "complete" || mode == "r", "qr received unrecognized mode '", mode,
+              "' but expected one of 'reduced' (default), 'r', or 'complete'");
   std::array<Value, 2> r = prim::qr(x, mode == "complete");
   if (mode == "r") r[0] = no_result(dtype_of(x));
   return r;
@@ -78,8 +81,8 @@ std::array<Value, 2> qr(Value x, const std::string& mode) {
 // H_0 H_1 … or its transpose, times x: I - V T Vᵀ with T = (I + D S)⁻¹ D, D = diag(tau), S the part of VᵀV above the diagonal
 // (Joffrain et al. 2006, without dividing by tau).
 Value reflected(const char* op, Value a, Value tau, Value x, bool transposed) {
-  BRASA_CHECK(rank_of(a) >= 2 && rank_of(tau) == rank_of(a) - 1, op, ": expected matrices and one vector for each, got ",
-              type_of(a), " and ", type_of(tau));
+  BRASA_CHECK(rank_of(a) >= 2 && rank_of(tau) == rank_of(a) - 1, op,
+              ": expected matrices and one vector for each, got ", type_of(a), " and ", type_of(tau));
   BRASA_CHECK(dtype_of(a) == dtype_of(tau), op, ": tau dtype ", name(dtype_of(tau)), " does not match input dtype ",
               name(dtype_of(a)));
   Expr k = size_of(tau, rank_of(tau) - 1);
@@ -92,9 +95,10 @@ Value reflected(const char* op, Value a, Value tau, Value x, bool transposed) {
 }
 
 Value householder_product(Value a, Value tau) {
-  BRASA_CHECK(rank_of(a) >= 2 && !is_less(rows_of(a), columns_of(a)),
-              "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], got ",
-              type_of(a));
+  BRASA_CHECK(
+      rank_of(a) >= 2 && !is_less(rows_of(a), columns_of(a)),
+      "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], got ",
+      type_of(a));
   return reflected("torch.linalg.householder_product", a, tau, identity_like(a), false);
 }
 
@@ -103,7 +107,8 @@ Value ormqr(Value a, Value tau, Value x, bool left, bool transposed) {
   return mt(reflected("ormqr", a, tau, mt(x), !transposed));
 }
 
-const std::vector<Sample> kMatrices = {{floats(2, 2)}, {floats(2, 4, 3)}, {floats(2, 3)}, {floats(0, 3)}, {floats(1, 1)}};
+const std::vector<Sample> kMatrices = {
+    {floats(2, 2)}, {floats(2, 4, 3)}, {floats(2, 3)}, {floats(0, 3)}, {floats(1, 1)}};
 
 }  // namespace
 
@@ -150,7 +155,8 @@ void add_linalg(Table& t) {
   t.op("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)")
       .doc("The matrices with A = P L U.")
       .composed(unpacked)
-      .samples({{floats(3, 3), tensor(DType::Int32, {3}).in(3, 4)}, {floats(2, 4, 3), tensor(DType::Int32, {2, 3}).in(3, 4)}});
+      .samples({{floats(3, 3), tensor(DType::Int32, {3}).in(3, 4)},
+                {floats(2, 4, 3), tensor(DType::Int32, {2, 3}).in(3, 4)}});
   t.op("aten::linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)")
       .doc("A = P L U.")
       .composed([](Value x, bool pivot) {

@@ -65,7 +65,8 @@ std::array<Value, 2> inverse(Value a, bool check) {
 Value parity(Value pivots, DType dtype) {
   int64_t last = rank_of(pivots) - 1;
   Value here = prim::iota(shape_of(pivots), last, DType::Int64) + 1;
-  return reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, dtype), scalar(-1, dtype)), {last}, false, "mul");
+  return reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, dtype), scalar(-1, dtype)), {last}, false,
+                "mul");
 }
 
 Value product(Value x) { return reduce(x, {rank_of(x) - 1}, false, "mul"); }
@@ -107,7 +108,8 @@ Value solve_triangular(Value a, Value b, bool upper, bool left, bool unit) {
 std::array<Value, 3> ldl_factor(const char* op, Value a, bool check) {
   check_square(op, a);
   auto [ld, pivots, info] = prim::ldl(a);
-  if (check) check_no_failure(info, str(op, ": The diagonal has a block that is zero, and ldl_solve would divide by it."));
+  if (check)
+    check_no_failure(info, str(op, ": The diagonal has a block that is zero, and ldl_solve would divide by it."));
   return {tril(ld), pivots, info};
 }
 Value ldl_solve(Value ld, Value pivots, Value b, bool) {
@@ -115,8 +117,8 @@ Value ldl_solve(Value ld, Value pivots, Value b, bool) {
   check_square(op, ld);
   BRASA_CHECK(rank_of(pivots) == rank_of(ld) - 1 && dtype_of(pivots) == DType::Int32 && rank_of(b) >= 2 &&
                   dtype_of(b) == dtype_of(ld) && same_size(rows_of(b), rows_of(ld)),
-              op, ": Incompatible shapes or dtypes of LD, pivots and B, got ", type_of(ld), ", ", type_of(pivots), " and ",
-              type_of(b));
+              op, ": Incompatible shapes or dtypes of LD, pivots and B, got ", type_of(ld), ", ", type_of(pivots),
+              " and ", type_of(b));
   auto batch_of = [](Value v, int64_t last) { return Shape(shape_of(v).begin(), shape_of(v).end() - last); };
   Shape batch = broadcast_shapes(batch_of(ld, 2), batch_of(b, 2));
   auto repeated = [&](Value v, std::initializer_list<Expr> last) {
@@ -139,8 +141,10 @@ Value tensorinv(Value x, int64_t ind) {
   Shape s = shape_of(x);
   auto k = std::min<size_t>(ind, s.size());
   Expr front = product_of(s, 0, k), back = product_of(s, k, s.size());
-  BRASA_CHECK(same_size(front, back), "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
-              "prod(self.shape[:ind]), but got ", back, " != ", front);
+  BRASA_CHECK(same_size(front, back),
+              "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+              "prod(self.shape[:ind]), but got ",
+              back, " != ", front);
   Shape out(s.begin() + static_cast<int64_t>(k), s.end());
   out.insert(out.end(), s.begin(), s.begin() + static_cast<int64_t>(k));
   return prim::reshape(inverse(prim::reshape(x, {front, back}), true)[0], out);
@@ -153,12 +157,14 @@ Value tensorsolve(Value a, Value b, std::optional<Dims> dims) {
   }
   Shape s = shape_of(a);
   auto k = static_cast<size_t>(rank_of(b));
-  BRASA_CHECK(k <= s.size(), "linalg.tensorsolve: self must have at least as many dimensions as other, got ", type_of(a),
-              " and ", type_of(b));
+  BRASA_CHECK(k <= s.size(), "linalg.tensorsolve: self must have at least as many dimensions as other, got ",
+              type_of(a), " and ", type_of(b));
   Shape out(s.begin() + static_cast<int64_t>(k), s.end());
   Expr rows = product_of(shape_of(b), 0, k), cols = product_of(s, k, s.size());
-  BRASA_CHECK(same_size(rows, cols), "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-              "prod(self.shape[:other.ndim]), but got ", cols, " != ", rows);
+  BRASA_CHECK(same_size(rows, cols),
+              "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+              "prod(self.shape[:other.ndim]), but got ",
+              cols, " != ", rows);
   Value x = solve("linalg.solve", prim::reshape(a, {rows, cols}), prim::reshape(b, {rows}), true, true)[0];
   return prim::reshape(x, out);
 }
@@ -183,7 +189,8 @@ Value power(Value a, int64_t n) {
 void add_linalg_solve(Table& t) {
   // Samples of three rows and columns are nearly singular: their numbers are spread evenly.
   const std::vector<Sample> squares = {{floats(2, 2)}, {floats(3, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
-  const std::vector<Sample> systems = {{floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
+  const std::vector<Sample> systems = {
+      {floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
   t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
       .composed(inverse)
@@ -220,7 +227,8 @@ void add_linalg_solve(Table& t) {
   t.op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
       .doc("X with T X = B, or X T = B without left, where T is a triangle of self.")
       .composed(solve_triangular)
-      .samples({{floats(3, 3).in(1, 2), floats(3, 2), true}, {floats(3, 3).in(1, 2), floats(2, 4, 3), false, false, true}});
+      .samples(
+          {{floats(3, 3).in(1, 2), floats(3, 2), true}, {floats(3, 3).in(1, 2), floats(2, 4, 3), false, false, true}});
   t.op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)")
       .doc("T⁻¹ self or T⁻ᵀ self, where T is a triangle of A; and A.")
       .composed([](Value b, Value a, bool upper, bool transposed, bool unit) {
@@ -232,8 +240,9 @@ void add_linalg_solve(Table& t) {
       .samples({{floats(3, 2), floats(3, 3).in(1, 2)}, {floats(2, 3, 2), floats(3, 3).in(1, 2), false, true, true}});
 
   t.op("aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)")
-      .doc("A = L D Lᵀ of a symmetric matrix of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
-           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
+      .doc(
+          "A = L D Lᵀ of a symmetric matrix of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
+          "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
       .composed([](Value a, bool, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, check); })
       .no_gradient()
       .samples(squares);

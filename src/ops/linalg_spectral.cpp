@@ -100,7 +100,8 @@ Value vector_norm(Value x, Arg ord, const OptionalDims& dim, bool keep, Arg dtyp
 }
 Dims matrix_dims(const Dims& dim, Value x) {
   BRASA_CHECK(dim.size() == 2, "linalg.matrix_norm: dim must be a 2-tuple, got ", dim.size(), " dimensions");
-  BRASA_CHECK(rank_of(x) >= 2, "linalg.matrix_norm: The input tensor must have at least 2 dimensions, got ", type_of(x));
+  BRASA_CHECK(rank_of(x) >= 2, "linalg.matrix_norm: The input tensor must have at least 2 dimensions, got ",
+              type_of(x));
   Dims d = wrap_dims(dim, rank_of(x));
   BRASA_CHECK(d[0] != d[1], "linalg.matrix_norm: dims must be different, got ", dim[0], " and ", dim[1]);
   return d;
@@ -137,15 +138,20 @@ const Dims kLastTwo = {-2, -1};
 
 Value norm(Value x, std::optional<Number> ord, const OptionalDims& dim, bool keep, std::optional<DType> dtype) {
   Arg type = dtype ? Arg(*dtype) : Arg();
-  if (dim) BRASA_CHECK(dim->size() == 1 || dim->size() == 2 || !ord, "linalg.norm: If dim is specified, it must be of "
-                       "length 1 or 2. Got ", dim->size(), " dimensions");
+  if (dim)
+    BRASA_CHECK(dim->size() == 1 || dim->size() == 2 || !ord,
+                "linalg.norm: If dim is specified, it must be of "
+                "length 1 or 2. Got ",
+                dim->size(), " dimensions");
   if (!ord) {
     Value r = vector_norm(dim ? x : flattened(x), 2, dim, dim ? keep : false, type);
     if (dim || !keep) return r;
     return prim::reshape(r, Shape(rank_of(x), Expr(1)));
   }
-  BRASA_CHECK(dim || rank_of(x) == 1 || rank_of(x) == 2, "linalg.norm: If dim is not specified but ord is, the input must be "
-              "1D or 2D. Got ", type_of(x));
+  BRASA_CHECK(dim || rank_of(x) == 1 || rank_of(x) == 2,
+              "linalg.norm: If dim is not specified but ord is, the input must be "
+              "1D or 2D. Got ",
+              type_of(x));
   if (dim ? dim->size() == 2 : rank_of(x) == 2)
     return matrix_norm(x, ord->as_double(), dim.value_or(kLastTwo), keep, dtype);
   return vector_norm(x, ord->arg(), dim ? dim : OptionalDims(Dims{0}), keep, type);
@@ -181,7 +187,8 @@ Value matrix_exp(Value x) {
   // With 18 terms: 1 / 19! is nothing beside 1 in double precision, nor 3¹⁹ / 19! in single.
   constexpr int kTerms = 18, kSquarings = 12;
   double most = dtype_of(a) == DType::Float64 ? 1 : 3;
-  Value size = reduce(sum(abs(a), {rank_of(a) - 1}, true), {rank_of(a) - 2}, true, "max"), halved = a, squarings = zeros_like(size);
+  Value size = reduce(sum(abs(a), {rank_of(a) - 1}, true), {rank_of(a) - 2}, true, "max"), halved = a,
+        squarings = zeros_like(size);
   for (int k = 0; k < kSquarings; ++k) {
     Value more = gt(size, most);
     Value factor = where(more, constant_like(size, 0.5), constant_like(size, 1));
@@ -220,11 +227,12 @@ std::array<Value, 4> lstsq(Value a, Value b, std::optional<double> rcond, std::o
   std::string how = driver.value_or("gelsy");
   BRASA_CHECK(how == "gels" || how == "gelsy" || how == "gelsd" || how == "gelss",
               "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got ", how);
-  BRASA_CHECK(rank_of(a) >= 2 && rank_of(b) >= 1, "torch.linalg.lstsq: input must have at least 2 dimensions, got ", type_of(a));
+  BRASA_CHECK(rank_of(a) >= 2 && rank_of(b) >= 1, "torch.linalg.lstsq: input must have at least 2 dimensions, got ",
+              type_of(a));
   bool vector = rank_of(b) == rank_of(a) - 1;
   Value right = vector ? unsqueeze(b, rank_of(b)) : b;
-  BRASA_CHECK(same_size(rows_of(a), rows_of(right)), "torch.linalg.lstsq: input.size(-2) should match other.size(-2), got ",
-              type_of(a), " and ", type_of(b));
+  BRASA_CHECK(same_size(rows_of(a), rows_of(right)),
+              "torch.linalg.lstsq: input.size(-2) should match other.size(-2), got ", type_of(a), " and ", type_of(b));
   Arg rtol = rcond ? Arg(*rcond) : Arg();
   Value x = mm(call("aten::linalg_pinv.atol_rtol_float", {a, Arg(), rtol}), right), none = no_result(dtype_of(a));
   Value residuals = none;
@@ -234,7 +242,8 @@ std::array<Value, 4> lstsq(Value a, Value b, std::optional<double> rcond, std::o
   }
   bool values = how == "gelsd" || how == "gelss";
   return {vector ? squeeze(x, rank_of(x) - 1) : x, residuals,
-          how == "gels" ? no_result(DType::Int64) : rank(a, {}, tensor_of(rcond), false), values ? singular_values(a) : none};
+          how == "gels" ? no_result(DType::Int64) : rank(a, {}, tensor_of(rcond), false),
+          values ? singular_values(a) : none};
 }
 
 }  // namespace
@@ -336,7 +345,8 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2), 0.1}});
 
   t.op("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-      .doc("The norm of a matrix as a map of vectors with the 1-, 2- or inf-norm; negative ord: the least singular value or sum.")
+      .doc(
+          "The norm of a matrix as a map of vectors with the 1-, 2- or inf-norm; negative ord: the least singular value or sum.")
       .composed([](Value x, Number ord, Dims dim, bool keep, std::optional<DType> dtype) {
         return matrix_norm(x, ord.as_double(), dim, keep, dtype);
       })
@@ -379,8 +389,9 @@ void add_linalg_spectral(Table& t) {
       .composed(polar)
       .samples({{floats(3, 2)}});
   t.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
-      .doc("The shortest X with the least |A X - B|, the squares of that, A's rank, and for the drivers gelsd and gelss its "
-           "singular values.")
+      .doc(
+          "The shortest X with the least |A X - B|, the squares of that, A's rank, and for the drivers gelsd and gelss its "
+          "singular values.")
       .composed(lstsq)
       .samples({{floats(4, 2), floats(4, 3)}, {floats(2, 3), floats(2, 1), ir::Arg(), "gelsd"}});
 }

@@ -2,6 +2,7 @@
 
 #include "ops/complex.h"
 #include "ops/shapes.h"
+#include "support/error.h"
 
 namespace brasa::ops {
 
@@ -20,6 +21,10 @@ Value half_lower(Value x) { return tril(x) * (1 - 0.5 * identity_like(x)); }
 Value symmetrised(Value x) { return 0.5 * (x + mt(x)); }
 
 Value solve_triangle(Value a, Value b, Triangle how) {
+  BRASA_CHECK(
+      rank_of(a) >= 2 && rank_of(b) >= 2 && same_size(rows_of(a), columns_of(a)) && same_size(rows_of(a), rows_of(b)),
+      "a triangular system needs square matrices and right sides of as many rows, got ", type_of(a), " and ",
+      type_of(b));
   Shape ba = shape_of(a), bb = shape_of(b);
   Expr n = ba.back(), k = bb.back();
   ba.resize(ba.size() - 2);

@@ -15,8 +15,8 @@ Value reduced(Value each, int64_t reduction) {
 }
 
 Value as_rows(const char* op, Value x) {
-  BRASA_CHECK(rank_of(x) <= 2, op, ": Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
-              type_of(x));
+  BRASA_CHECK(rank_of(x) <= 2, op,
+              ": Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", type_of(x));
   Value m = at_least_1d(x);
   if (rank_of(m) == 1) m = unsqueeze(m, 0);
   BRASA_CHECK(!same_size(size_of(m, 1), 0), op,
@@ -80,8 +80,8 @@ Value multi_margin_pullback(Value ct, Value self, Value target, Number p, Number
 }
 
 std::vector<Value> multi_margin_vjp(const Saved& s) {
-  return {multi_margin_pullback(s.ct(), s.in(0), s.in(1), s.arg<Number>(2), s.arg<Number>(3), s.in(4),
-                                s.arg<int64_t>(5))};
+  return {
+      multi_margin_pullback(s.ct(), s.in(0), s.in(1), s.arg<Number>(2), s.arg<Number>(3), s.in(4), s.arg<int64_t>(5))};
 }
 
 // --- several classes a sample: those before the first -1 ---
@@ -100,7 +100,8 @@ MultiLabel multilabel(Value self, Value target) {
   m.listed = eq(prim::scan(convert(lt(labels, 0), DType::Int64), 1, "add"), 0);
   m.target = where(m.listed, labels, zeros_like(labels));
   Builder::current().graph().add_check(
-      prim::reduce(logical_and(ge(labels, -1), lt(labels, size_tensor(size_of(m.x, 1), shape_of(labels)))), {0, 1}, "and"),
+      prim::reduce(logical_and(ge(labels, -1), lt(labels, size_tensor(size_of(m.x, 1), shape_of(labels)))), {0, 1},
+                   "and"),
       str(op, ": target is out of range, expected classes in [-1, ", size_of(m.x, 1), ")"));
   return m;
 }
@@ -157,7 +158,8 @@ void add_margin_loss(Table& t) {
       .composed_in_opmath(multi_margin_pullback)
       .samples({{floats(), floats(3, 2), ints(3), 1, 1}});
   t.op("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
-      .doc("The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced; and which classes are among them.")
+      .doc(
+          "The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced; and which classes are among them.")
       .composed_in_opmath(multilabel_forward)
       .vjp(own_derivative(multilabel_vjp))
       .samples({{floats(3, 2), ints(3, 2).in(-1, 2), 1}, {floats(2), ints(2).in(-1, 2), 0}});
@@ -166,7 +168,8 @@ void add_margin_loss(Table& t) {
       .composed_in_opmath(multilabel_pullback)
       .samples({{floats(), floats(3, 2), ints(3, 2).in(-1, 2), 1, floats(3, 2).in(0, 1)}});
   t.op("aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
-      .doc("The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced.")
+      .doc(
+          "The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced.")
       .composed([](Value x, Value target, int64_t reduction) {
         return call_all("aten::multilabel_margin_loss_forward", {x, target, reduction})[0];
       })

@@ -27,7 +27,8 @@ void add_membership(Table& t) {
       .doc(doc)
       .composed([](Value x, Value set, bool, bool invert) { return among(x, set, invert); })
       .no_gradient()
-      .samples({{ints(3, 5).in(0, 9), ints(2, 2).in(0, 9)}, {floats(4), floats(0), false, true}, {floats(0), floats(2)}});
+      .samples(
+          {{ints(3, 5).in(0, 9), ints(2, 2).in(0, 9)}, {floats(4), floats(0), false, true}, {floats(0), floats(2)}});
   t.op("aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor")
       .doc(doc)
       .composed([](Value x, Number n, bool, bool invert) { return among(x, to_value(n), invert); })

@@ -290,7 +290,8 @@ void add_batch_norms(Table& t) {
       .composed(native_batch_norm)
       .samples(kBatchNorm);
   t.op("aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
-      .doc("native_batch_norm, what another implementation would keep for its derivative (nothing), and which one it is (0).")
+      .doc(
+          "native_batch_norm, what another implementation would keep for its derivative (nothing), and which one it is (0).")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8), scalar(0, DType::Int64)}, r, training);

@@ -75,7 +75,8 @@ Value of_number(Family f, Value a, const Number& number) {
   double n = std::trunc(number.as_double());
   if (!(n >= 0)) return zeros_like(x);
   if (is_hermite(f) && n > hermite_limit(x)) return nan_like(x);
-  BRASA_CHECK(n <= kLargestNumber, "special_", kNames[f], ": expected a degree of at most ", kLargestNumber, ", got ", n);
+  BRASA_CHECK(n <= kLargestNumber, "special_", kNames[f], ": expected a degree of at most ", kLargestNumber, ", got ",
+              n);
   Value p = constant_like(x, 1.0), q = first_degree(f, x);
   if (n == 0) return p;
   for (int k = 1; k < static_cast<int>(n); ++k) {
@@ -89,8 +90,10 @@ Value of_number(Family f, Value a, const Number& number) {
 template <Family f>
 void add(Table& t, const char* what) {
   std::string name = str("aten::special_", kNames[f]);
-  std::string doc = str(what, " of degree n, by its recurrence; n loses its fraction, and negative degrees give 0. A tensor of "
-                        "degrees may hold them up to 64, a number up to 1024. Without a derivative, as in PyTorch.");
+  std::string doc =
+      str(what,
+          " of degree n, by its recurrence; n loses its fraction, and negative degrees give 0. A tensor of "
+          "degrees may hold them up to 64, a number up to 1024. Without a derivative, as in PyTorch.");
   t.op(str(name, "(Tensor x, Tensor n) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x, Value n) { return of_tensor(f, x, n); })

@@ -16,13 +16,16 @@ std::array<Value, 2> pack(Value input, Value lengths, bool batch_first, Expr row
   BRASA_CHECK(rank_of(input) >= 2, op, ": expected input of at least 2 dimensions, got ", type_of(input));
   BRASA_CHECK(rank_of(lengths) == 1 && is_integral(dtype_of(lengths)) &&
                   same_size(size_of(lengths, 0), size_of(input, batch_first ? 0 : 1)),
-              op, ": Expected `len(lengths)` to be equal to batch_size, got ", type_of(lengths), " for ", type_of(input));
+              op, ": Expected `len(lengths)` to be equal to batch_size, got ", type_of(lengths), " for ",
+              type_of(input));
   Value x = batch_first ? transpose(input, 0, 1) : input;
   Expr steps = size_of(x, 0), batch = size_of(x, 1);
   Shape grid = {steps, batch};
   Value length = with_sizes(convert(lengths, kInt), {batch});
   ir::Graph& graph = Builder::current().graph();
-  auto check = [&](Value v, const char* what) { graph.add_check(reduce(v, all_dims(v), false, "and"), str(op, ": ", what)); };
+  auto check = [&](Value v, const char* what) {
+    graph.add_check(reduce(v, all_dims(v), false, "and"), str(op, ": ", what));
+  };
   check(gt(length, 0), "Length of all samples has to be greater than 0");
   // How many steps there are would be a second size that depends on data.
   check(eq(reduce(length, {0}, false, "max"), size_tensor(steps, {})),
@@ -64,8 +67,10 @@ std::array<Value, 2> pad(Value data, Value sizes, bool batch_first, const Number
   Value rows = prim::gather(data, {where(valid, at, zeros_like(at))}, {0});
   Value out = prim::select(prim::broadcast(valid, shape_of(rows), {0, 1}), rows, constant_like(rows, padding));
   if (total > 0) {
-    BRASA_CHECK(!is_less(Expr(total), steps), op, ": Expected total_length to be at least the length of the longest "
-                "sequence in input, but got total_length=", total, " and max sequence length being ", steps);
+    BRASA_CHECK(!is_less(Expr(total), steps), op,
+                ": Expected total_length to be at least the length of the longest "
+                "sequence in input, but got total_length=",
+                total, " and max sequence length being ", steps);
     out = pad_dim(out, 0, 0, Expr(total) - steps, padding);
   }
   return {batch_first ? transpose(out, 0, 1) : out, sum(convert(valid, kInt), {0})};
@@ -79,7 +84,8 @@ void add_packed_sequence(Table& t) {
       .sized([](Value, Value lengths, bool) { return rows_in_all(lengths); }, pack)
       .samples({{floats(1, 2, 3), ints(2).in(1, 2), false}, {floats(2, 1), ints(2).in(1, 2), true}});
   t.op("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)")
-      .doc("Packed sequences beside one another, with padding behind their ends up to total_length (or the longest), and their lengths.")
+      .doc(
+          "Packed sequences beside one another, with padding behind their ends up to total_length (or the longest), and their lengths.")
       .sized(widest, pad)
       .samples({{floats(2, 3), ints(2).in(1, 2), false, 0.0, -1}, {floats(4), ints(2).in(2, 3), true, 0.5, 3}});
 }

@@ -145,6 +145,8 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
 // Gradients put back where the indices point in each plane.
 template <int kSpatial>
 Value max_unpooled(Value g, Value x, Value indices) {
+  BRASA_CHECK(rank_of(x) >= kSpatial && rank_of(g) == rank_of(x), "max_pool_backward: expected an input of at least ",
+              kSpatial, " dimensions and a gradient of as many, got ", type_of(x), " and ", type_of(g));
   Shape planes(shape_of(x).begin(), shape_of(x).end() - kSpatial), flat = planes, picked = planes;
   Expr plane(1), windows(1);
   for (int64_t d = 0; d < kSpatial; ++d) {

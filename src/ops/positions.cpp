@@ -17,9 +17,9 @@ Value segment_of(Value starts, Expr n) {
   Shape shape = shape_of(starts), wide = shape;
   wide[last] = n + 1;
   // Starts at the very end, of empty segments, are counted in a place of their own.
-  Value marks = prim::scatter(full(0, wide, DType::Int64),
-                              indices_along(shape, last, minimum(starts, size_tensor(n, shape))),
-                              full(1, shape, DType::Int64), counted(0, last + 1), "add");
+  Value marks =
+      prim::scatter(full(0, wide, DType::Int64), indices_along(shape, last, minimum(starts, size_tensor(n, shape))),
+                    full(1, shape, DType::Int64), counted(0, last + 1), "add");
   return narrow(prim::scan(marks, last, "add"), last, 0, n) - 1;
 }
 

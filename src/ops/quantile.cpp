@@ -13,7 +13,8 @@ using OptDim = std::optional<int64_t>;
 // a + w (b - a), from the nearer end, so that equal ends give themselves.
 Value interpolated(Value a, Value b, Value w) { return where(lt(w, 0.5), a + w * (b - a), b - (b - a) * (1.0 - w)); }
 
-Value quantile(const char* op, Value x, Value q, OptDim dim, bool keep, const std::string& interpolation, bool skip_nan) {
+Value quantile(const char* op, Value x, Value q, OptDim dim, bool keep, const std::string& interpolation,
+               bool skip_nan) {
   static constexpr const char* kModes[] = {"linear", "lower", "higher", "midpoint", "nearest"};
   BRASA_CHECK(dtype_of(x) == DType::Float32 || dtype_of(x) == DType::Float64, op,
               "() input tensor must be either float or double dtype, got ", type_of(x));
@@ -70,9 +71,11 @@ template <bool skip_nan>
 void add_quantile_row(Table& t) {
   static constexpr const char* op = skip_nan ? "nanquantile" : "quantile";
   const char* doc =
-      skip_nan ? "As quantile, of what is not NaN."
-               : "The q-quantiles along dim, or of all elements; between two neighbours as `interpolation` says. NaN wins.";
-  t.op(str("aten::", op, "(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
+      skip_nan
+          ? "As quantile, of what is not NaN."
+          : "The q-quantiles along dim, or of all elements; between two neighbours as `interpolation` says. NaN wins.";
+  t.op(str("aten::", op,
+           "(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
       .doc(doc)
       .composed([](Value x, Value q, OptDim dim, bool keep, std::string interpolation) {
         return quantile(op, x, q, dim, keep, interpolation, skip_nan);
@@ -80,7 +83,8 @@ void add_quantile_row(Table& t) {
       .samples({{floats(3, 5), floats(2).in(0.1, 0.9)},
                 {floats(3, 5), floats(2).in(0.1, 0.9), 1, true, "midpoint"},
                 {floats(4), floats().in(0.3, 0.6), 0, false, "nearest"}});
-  t.op(str("aten::", op, ".scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
+  t.op(str("aten::", op,
+           ".scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
       .doc(doc)
       .composed([](Value x, double q, OptDim dim, bool keep, std::string interpolation) {
         BRASA_CHECK(q >= 0 && q <= 1, op, "() q must be in the range [0, 1] but got ", q);

@@ -52,8 +52,9 @@ Value constant(double v, Value x) { return full(v, shape_of(x), opmath(dtype_of(
 
 Two per_tensor(Value x, double scale, int64_t zero_point, int64_t low, int64_t high) {
   constexpr const char* op = "fake_quantize_per_tensor_affine";
-  BRASA_CHECK(zero_point >= low && zero_point <= high, op, ": `zero_point` must be between `quant_min` and `quant_max`, got ",
-              zero_point, " for [", low, ", ", high, "]");
+  BRASA_CHECK(zero_point >= low && zero_point <= high, op,
+              ": `zero_point` must be between `quant_min` and `quant_max`, got ", zero_point, " for [", low, ", ", high,
+              "]");
   return fake_quantized(op, x, constant(scale, x), full(Number(zero_point), shape_of(x), DType::Int64), low, high);
 }
 Two per_tensor_of(Value x, Value scale, Value zero_point, int64_t low, int64_t high) {
@@ -132,7 +133,8 @@ std::array<Value, 3> learned_channel_pullback(Value g, Value x, Value scale, Val
 }
 
 void add_fake(Table& t) {
-  constexpr const char* kDoc = "x quantised to integers in [quant_min, quant_max] and back; the derivative is 1 inside that range, else 0.";
+  constexpr const char* kDoc =
+      "x quantised to integers in [quant_min, quant_max] and back; the derivative is 1 inside that range, else 0.";
   const std::string with_mask = str(kDoc, " Also gives where x lies in it.");
   constexpr const char* kRange = "int quant_min, int quant_max";
   const TensorSample x = floats(3, 4), scale = floats(3).in(0.1, 0.5), one = floats(1).in(0.1, 0.5);
@@ -141,30 +143,41 @@ void add_fake(Table& t) {
                      tops = tensor(DType::Int32, {3}).in(7, 8), seven = floats(1).in(7, 7), sevens = floats(3).in(7, 7);
   t.op(str("aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, ", kRange, ") -> Tensor"))
       .doc(kDoc)
-      .composed_in_opmath([](Value v, double s, int64_t z, int64_t low, int64_t high) { return per_tensor(v, s, z, low, high)[0]; })
+      .composed_in_opmath(
+          [](Value v, double s, int64_t z, int64_t low, int64_t high) { return per_tensor(v, s, z, low, high)[0]; })
       .vjp(own_derivative(remade_vjp<per_tensor>))
       .samples({{far, 0.5, 7, -8, 7}});
-  t.op(str("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ", kRange, ") -> Tensor"))
+  t.op(str("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ",
+           kRange, ") -> Tensor"))
       .doc(kDoc)
-      .composed_in_opmath([](Value v, Value s, Value z, int64_t low, int64_t high) { return per_tensor_of(v, s, z, low, high)[0]; })
+      .composed_in_opmath(
+          [](Value v, Value s, Value z, int64_t low, int64_t high) { return per_tensor_of(v, s, z, low, high)[0]; })
       .vjp(own_derivative(remade_tensor_vjp))
       .samples({{far, one, top, -8, 7}});
-  t.op(str("aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, ", kRange, ") -> (Tensor output, Tensor mask)"))
+  t.op(str("aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, ", kRange,
+           ") -> (Tensor output, Tensor mask)"))
       .doc(with_mask)
       .composed_in_opmath(per_tensor)
       .vjp(own_derivative(masked_vjp))
       .samples({{far, 0.5, 7, -8, 7}});
-  t.op(str("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, ", kRange, ") -> (Tensor output, Tensor mask)"))
+  t
+      .op(str(
+          "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, Tensor fake_quant_enabled, ",
+          kRange, ") -> (Tensor output, Tensor mask)"))
       .doc(str(with_mask, " Where fake_quant_enabled is 0, x as it is."))
       .composed_in_opmath(switched)
       .vjp(own_derivative(masked_vjp))
       .samples({{far, one, top, ints(1).in(1, 2), -8, 7}});
-  t.op(str("aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, ", kRange, ") -> Tensor"))
+  t.op(str("aten::fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, ", kRange,
+           ") -> Tensor"))
       .doc(kDoc)
-      .composed_in_opmath([](Value v, Value s, Value z, int64_t axis, int64_t low, int64_t high) { return per_channel(v, s, z, axis, low, high)[0]; })
+      .composed_in_opmath([](Value v, Value s, Value z, int64_t axis, int64_t low, int64_t high) {
+        return per_channel(v, s, z, axis, low, high)[0];
+      })
       .vjp(own_derivative(remade_channel_vjp))
       .samples({{far, scale, tops, 0, -8, 7}});
-  t.op(str("aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, ", kRange, ") -> (Tensor output, Tensor mask)"))
+  t.op(str("aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, ",
+           kRange, ") -> (Tensor output, Tensor mask)"))
       .doc(with_mask)
       .composed_in_opmath(per_channel)
       .vjp(own_derivative(masked_vjp))
@@ -177,22 +190,28 @@ void add_fake(Table& t) {
           return where(mask, g, zeros_like(g));
         })
         .samples({{x, bools(3, 4)}});
-  t.op(str("aten::_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, ", kRange, ", float grad_factor=1.0) -> Tensor"))
+  t.op(str("aten::_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, ", kRange,
+           ", float grad_factor=1.0) -> Tensor"))
       .doc("x quantised and back, with derivatives by scale and zero point (Esser et al. 2020) times grad_factor.")
       .composed_in_opmath([](Value v, Value s, Value z, int64_t low, int64_t high, double) {
         constexpr const char* op = "_fake_quantize_learnable_per_tensor_affine";
         return learned(op, v, whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v), low, high);
       })
       .vjp(own_derivative([](const Saved& s) {
-        auto r = learned_tensor_pullback(s.ct(), s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<int64_t>(4), s.arg<double>(5));
+        auto r = learned_tensor_pullback(s.ct(), s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<int64_t>(4),
+                                         s.arg<double>(5));
         return std::vector<Value>(r.begin(), r.end());
       }))
       .samples({{far, one, seven, -8, 7, 0.0}});
-  t.op(str("aten::_fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, ", kRange, ", float grad_factor=1.0) -> (Tensor, Tensor, Tensor)"))
+  t
+      .op(str(
+          "aten::_fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, ",
+          kRange, ", float grad_factor=1.0) -> (Tensor, Tensor, Tensor)"))
       .doc("The derivatives of _fake_quantize_learnable_per_tensor_affine by x, scale and zero point.")
       .composed_in_opmath(learned_tensor_pullback)
       .samples({{x, x, one, floats(1).in(0, 3), -8, 7}});
-  t.op(str("aten::_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, ", kRange, ", float grad_factor=1.0) -> Tensor"))
+  t.op(str("aten::_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, ",
+           kRange, ", float grad_factor=1.0) -> Tensor"))
       .doc("As _fake_quantize_learnable_per_tensor_affine, with a scale and zero point for each index along axis.")
       .composed_in_opmath([](Value v, Value s, Value z, int64_t axis, int64_t low, int64_t high, double) {
         constexpr const char* op = "_fake_quantize_learnable_per_channel_affine";
@@ -200,11 +219,15 @@ void add_fake(Table& t) {
         return learned(op, v, by_channel(op, "scale", s, v, axis), by_channel(op, "zero_point", z, v, axis), low, high);
       })
       .vjp(own_derivative([](const Saved& s) {
-        auto r = learned_channel_pullback(s.ct(), s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<int64_t>(4), s.arg<int64_t>(5), s.arg<double>(6));
+        auto r = learned_channel_pullback(s.ct(), s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<int64_t>(4),
+                                          s.arg<int64_t>(5), s.arg<double>(6));
         return std::vector<Value>(r.begin(), r.end());
       }))
       .samples({{far, scale, sevens, 0, -8, 7, 0.0}});
-  t.op(str("aten::_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, int axis, ", kRange, ", float grad_factor=1.0) -> (Tensor, Tensor, Tensor)"))
+  t
+      .op(str(
+          "aten::_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, int axis, ",
+          kRange, ", float grad_factor=1.0) -> (Tensor, Tensor, Tensor)"))
       .doc("The derivatives of _fake_quantize_learnable_per_channel_affine by x, scale and zero point.")
       .composed_in_opmath(learned_channel_pullback)
       .samples({{x, x, scale, floats(3).in(0, 3), 0, -8, 7}});
@@ -230,7 +253,8 @@ Value data(const char* op, Value x) {
   return to_opmath(x);
 }
 Value codes(const char* op, Value x, DType dtype) {
-  BRASA_CHECK(dtype_of(x) == dtype, op, ": Expecting input to have dtype ", name(dtype), ", but got ", name(dtype_of(x)));
+  BRASA_CHECK(dtype_of(x) == dtype, op, ": Expecting input to have dtype ", name(dtype), ", but got ",
+              name(dtype_of(x)));
   return convert(x, DType::Float32);
 }
 
@@ -279,7 +303,8 @@ Two chosen_per_token(Value x, DType dtype) {
   return {scale, zeros_like(scale)};
 }
 Two chosen_per_token_asymmetric(Value x, DType) {
-  BRASA_CHECK(rank_of(x) >= 1, "choose_qparams_per_token_asymmetric: expected a tensor with dimensions, got ", type_of(x));
+  BRASA_CHECK(rank_of(x) >= 1, "choose_qparams_per_token_asymmetric: expected a tensor with dimensions, got ",
+              type_of(x));
   Dims last = {rank_of(x) - 1};
   Value least = reduce(x, last, true, "min"), most = reduce(x, last, true, "max");
   least = minimum(least, zeros_like(least));
@@ -294,8 +319,8 @@ Two chosen_per_token_asymmetric(Value x, DType) {
 
 void check_tokens(const char* op, Value x, Value scales, Value points) {
   BRASA_CHECK(rank_of(x) >= 1 && rank_of(scales) == rank_of(x) && rank_of(points) == rank_of(x), op,
-              ": expected scales and zero points of one element for each row of ", type_of(x), ", got ", type_of(scales),
-              " and ", type_of(points));
+              ": expected scales and zero points of one element for each row of ", type_of(x), ", got ",
+              type_of(scales), " and ", type_of(points));
 }
 // x [rows, columns] as [groups, group_size] with a parameter for each.
 Value in_groups(const char* op, Value x, int64_t group) {
@@ -317,76 +342,100 @@ void add_decomposed(Table& t) {
                      token_scales = floats(3, 1).in(0.1, 0.5), token_points = ints(3, 1);
   constexpr const char* kTo = "round(x / scale) + zero_point, clamped to [quant_min, quant_max]";
   constexpr const char* kFrom = "(q - zero_point) scale";
-  t.op(q + "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, " + target + ") -> Tensor")
+  t.op(q + "quantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, " + target +
+       ") -> Tensor")
       .doc(str(kTo, "."))
       .no_gradient()
       .composed([](Value v, double s, int64_t z, int64_t low, int64_t high, DType dtype) {
         check_target("quantize_per_tensor", low, high, dtype);
-        return quantized(data("quantize_per_tensor", v), scalar_parameter(s, v), full(Number(z), shape_of(v), DType::Int64), Number(low), Number(high), dtype);
+        return quantized(data("quantize_per_tensor", v), scalar_parameter(s, v),
+                         full(Number(z), shape_of(v), DType::Int64), Number(low), Number(high), dtype);
       })
       .samples({{x, 0.1, 2, -128, 127, DType::Int8}});
-  t.op(q + "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " + target + ") -> Tensor")
+  t.op(q + "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " +
+       target + ") -> Tensor")
       .doc(str(kTo, "."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t low, int64_t high, DType dtype) {
         constexpr const char* op = "quantize_per_tensor";
         check_target(op, low, high, dtype);
-        return quantized(data(op, v), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v), Number(low), Number(high), dtype);
+        return quantized(data(op, v), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v),
+                         Number(low), Number(high), dtype);
       })
       .samples({{x, scale, point, -128, 127, DType::Int8}});
-  t.op(q + "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, " + target + ") -> Tensor")
+  t.op(q +
+       "quantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, " +
+       target + ") -> Tensor")
       .doc(str(kTo, "."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, Value low, Value high, DType dtype) {
         constexpr const char* op = "quantize_per_tensor";
-        return quantized(data(op, v), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v), bound(op, low), bound(op, high), dtype);
+        return quantized(data(op, v), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v),
+                         bound(op, low), bound(op, high), dtype);
       })
-      .samples({{x, scale, point, tensor(DType::Int64, {}).in(-8, -7), tensor(DType::Int64, {}).in(7, 8), DType::Int8}});
+      .samples(
+          {{x, scale, point, tensor(DType::Int64, {}).in(-8, -7), tensor(DType::Int64, {}).in(7, 8), DType::Int8}});
   constexpr const char* kOut = ", *, ScalarType? out_dtype=None) -> Tensor";
-  t.op(q + "dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, " + target + kOut)
+  t.op(q + "dequantize_per_tensor(Tensor input, float scale, int zero_point, int quant_min, int quant_max, " + target +
+       kOut)
       .doc(str(kFrom, "."))
       .no_gradient()
       .composed([](Value v, double s, int64_t z, int64_t, int64_t, DType dtype, std::optional<DType> out) {
-        return dequantized(codes("dequantize_per_tensor", v, dtype), scalar_parameter(s, v), full(Number(z), shape_of(v), DType::Int64), out);
+        return dequantized(codes("dequantize_per_tensor", v, dtype), scalar_parameter(s, v),
+                           full(Number(z), shape_of(v), DType::Int64), out);
       })
       .samples({{i8, 0.1, 2, -128, 127, DType::Int8}});
-  t.op(q + "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " + target + kOut)
+  t.op(q +
+       "dequantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " +
+       target + kOut)
       .doc(str(kFrom, "."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t, int64_t, DType dtype, std::optional<DType> out) {
         constexpr const char* op = "dequantize_per_tensor";
-        return dequantized(codes(op, v, dtype), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v), out);
+        return dequantized(codes(op, v, dtype), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v),
+                           out);
       })
       .samples({{i8, scale, point, -128, 127, DType::Int8}});
-  t.op(q + "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, " + target + kOut)
+  t.op(q +
+       "dequantize_per_tensor.tensor2(Tensor input, Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, " +
+       target + kOut)
       .doc(str(kFrom, "."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, Value, Value, DType dtype, std::optional<DType> out) {
         constexpr const char* op = "dequantize_per_tensor";
-        return dequantized(codes(op, v, dtype), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v), out);
+        return dequantized(codes(op, v, dtype), whole_tensor(op, "scale", s, v), whole_tensor(op, "zero_point", z, v),
+                           out);
       })
       .samples({{i8, scale, point, point, point, DType::Int8}});
-  t.op(q + "quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, " + target + ") -> Tensor")
+  t.op(q +
+       "quantize_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, " +
+       target + ") -> Tensor")
       .doc(str(kTo, ", with a scale and zero point for each index along axis."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t axis, int64_t low, int64_t high, DType dtype) {
         constexpr const char* op = "quantize_per_channel";
         check_target(op, low, high, dtype);
         axis = wrap_dim(axis, rank_of(v));
-        return quantized(data(op, v), by_channel(op, "scales", s, v, axis), by_channel(op, "zero_points", z, v, axis), Number(low), Number(high), dtype);
+        return quantized(data(op, v), by_channel(op, "scales", s, v, axis), by_channel(op, "zero_points", z, v, axis),
+                         Number(low), Number(high), dtype);
       })
       .samples({{x, scales, points, 0, -128, 127, DType::Int8}});
-  t.op(q + "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, " + target + kOut)
+  t.op(q +
+       "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, " +
+       target + kOut)
       .doc(str(kFrom, ", with a scale and zero point for each index along axis."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t axis, int64_t, int64_t, DType dtype, std::optional<DType> out) {
         constexpr const char* op = "dequantize_per_channel";
         axis = wrap_dim(axis, rank_of(v));
-        return dequantized(codes(op, v, dtype), by_channel(op, "scales", s, v, axis), z ? by_channel(op, "zero_points", z, v, axis) : Value{}, out);
+        return dequantized(codes(op, v, dtype), by_channel(op, "scales", s, v, axis),
+                           z ? by_channel(op, "zero_points", z, v, axis) : Value{}, out);
       })
       .samples({{i8, scales, points, 0, -128, 127, DType::Int8}, {i8, scales, ir::None{}, 0, -128, 127, DType::Int8}});
-  t.op(q + "quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " + target + ") -> Tensor")
-      .doc("round(x / scale + zero_point), clamped to [quant_min, quant_max], with a scale and zero point for each row.")
+  t.op(q + "quantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " +
+       target + ") -> Tensor")
+      .doc(
+          "round(x / scale + zero_point), clamped to [quant_min, quant_max], with a scale and zero point for each row.")
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t low, int64_t high, DType dtype) {
         constexpr const char* op = "quantize_per_token";
@@ -395,7 +444,8 @@ void add_decomposed(Table& t) {
         return convert(clamped(rounded(v * (1 / s) + z), Number(low), Number(high)), dtype);
       })
       .samples({{x, token_scales, token_points, -128, 127, DType::Int8}});
-  t.op(q + "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " + target + ", ScalarType output_dtype) -> Tensor")
+  t.op(q + "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " +
+       target + ", ScalarType output_dtype) -> Tensor")
       .doc(str(kFrom, ", with a scale and zero point for each row."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t, int64_t, DType, DType out) {
@@ -403,17 +453,23 @@ void add_decomposed(Table& t) {
         return convert((v - z) * s, out);
       })
       .samples({{i8, token_scales, token_points, -128, 127, DType::Int8, DType::Float32}});
-  t.op(q + "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " + target + ", int group_size) -> Tensor")
-      .doc("round(x / scale + zero_point), clamped to [quant_min, quant_max], with a scale and zero point for each group of a row.")
+  t.op(q +
+       "quantize_per_channel_group(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " +
+       target + ", int group_size) -> Tensor")
+      .doc(
+          "round(x / scale + zero_point), clamped to [quant_min, quant_max], with a scale and zero point for each group of a row.")
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t low, int64_t high, DType dtype, int64_t group) {
         constexpr const char* op = "quantize_per_channel_group";
         Value groups = in_groups(op, v, group_size(v, s, group));
-        Value out = convert(clamped(rounded(groups * (1 / as_column(s)) + as_column(z)), Number(low), Number(high)), dtype);
+        Value out =
+            convert(clamped(rounded(groups * (1 / as_column(s)) + as_column(z)), Number(low), Number(high)), dtype);
         return prim::reshape(out, shape_of(v));
       })
       .samples({{x, floats(3, 2).in(0.1, 0.5), ints(3, 2), -128, 127, DType::Int8, 2}});
-  t.op(q + "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, " + target + ", int group_size, ScalarType output_dtype) -> Tensor")
+  t.op(q +
+       "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, " +
+       target + ", int group_size, ScalarType output_dtype) -> Tensor")
       .doc(str(kFrom, ", with a scale and zero point for each group of a row."))
       .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t, int64_t, DType, int64_t group, DType out) {
@@ -424,12 +480,16 @@ void add_decomposed(Table& t) {
       })
       .samples({{i8, floats(3, 2).in(0.1, 0.5), ints(3, 2), -128, 127, DType::Int8, 2, DType::Float32}});
   for (bool symmetric : {false, true})
-    t.op(q + (symmetric ? "choose_qparams_symmetric" : "choose_qparams") + ".tensor(Tensor input, int quant_min, int quant_max, float eps, " + target + ") -> (Tensor, Tensor)")
-        .doc(symmetric ? "The scale (at least eps) that covers ± the greatest magnitude, and the zero point in the middle."
-                       : "The scale (at least eps) and zero point that cover the range of the elements and zero.")
+    t.op(q + (symmetric ? "choose_qparams_symmetric" : "choose_qparams") +
+         ".tensor(Tensor input, int quant_min, int quant_max, float eps, " + target + ") -> (Tensor, Tensor)")
+        .doc(symmetric
+                 ? "The scale (at least eps) that covers ± the greatest magnitude, and the zero point in the middle."
+                 : "The scale (at least eps) and zero point that cover the range of the elements and zero.")
         .no_gradient()
-        .composed(symmetric ? +[](Value v, int64_t low, int64_t high, double eps, DType dtype) { return chosen(v, low, high, eps, dtype, true); }
-                            : +[](Value v, int64_t low, int64_t high, double eps, DType dtype) { return chosen(v, low, high, eps, dtype, false); })
+        .composed(symmetric ? +[](Value v, int64_t low, int64_t high, double eps,
+                                  DType dtype) { return chosen(v, low, high, eps, dtype, true); }
+                            : +[](Value v, int64_t low, int64_t high, double eps,
+                                  DType dtype) { return chosen(v, low, high, eps, dtype, false); })
         .samples({{x, -128, 127, 1e-5, DType::Int8}});
   t.op(q + "choose_qparams_per_token(Tensor input, " + target + ") -> (Tensor, Tensor)")
       .doc("A symmetric scale for each row, and zero points of 0.")
@@ -442,7 +502,8 @@ void add_decomposed(Table& t) {
         .no_gradient()
         .composed(chosen_per_token_asymmetric)
         .samples({{x, DType::Int8}});
-  t.op(q + "fake_quant_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max) -> Tensor")
+  t.op(q +
+       "fake_quant_per_channel(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max) -> Tensor")
       .doc("x quantised and back, with a scale and zero point for each index along axis.")
       .composed([](Value v, Value s, Value z, int64_t axis, int64_t low, int64_t high) {
         return per_channel(v, convert(s, DType::Float32), convert(z, DType::Int32), axis, low, high)[0];

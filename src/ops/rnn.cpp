@@ -192,9 +192,8 @@ Packing packing(const char* op, Value batch_sizes, Expr batch, Expr rows) {
   Value sizes = convert(batch_sizes, DType::Int64);
   Expr steps = size_of(sizes, 0);
   Value starts = segment_starts(sizes);
-  Builder::current().graph().add_check(
-      prim::reshape(eq(narrow(starts, 0, steps, 1), size_tensor(rows, {Expr(1)})), {}),
-      str(op, ": the sum of batch_sizes must be the number of rows, ", rows));
+  Builder::current().graph().add_check(prim::reshape(eq(narrow(starts, 0, steps, 1), size_tensor(rows, {Expr(1)})), {}),
+                                       str(op, ": the sum of batch_sizes must be the number of rows, ", rows));
   starts = narrow(starts, 0, 0, steps);
   Shape shape = {steps, batch};
   Packing p;
@@ -218,13 +217,15 @@ std::vector<Value> run_packed(const Layers& l, Value data, Value batch_sizes, St
 }
 
 Value pack_padded_sequence_backward(Value g, Shape input_size, Value batch_sizes, bool batch_first) {
-  BRASA_CHECK(input_size.size() >= 2, "_pack_padded_sequence_backward: expected an input_size of at least two numbers, got ",
-              input_size);
+  BRASA_CHECK(input_size.size() >= 2,
+              "_pack_padded_sequence_backward: expected an input_size of at least two numbers, got ", input_size);
   Expr batch = input_size[batch_first ? 0 : 1];
   Packing p = packing("_pack_padded_sequence_backward", batch_sizes, batch, size_of(g, 0));
   Value padded = prim::gather(g, {p.index}, {0});
   padded = prim::select(prim::broadcast(p.valid, shape_of(padded), {0, 1}), padded, zeros_like(padded));
   Expr steps = input_size[batch_first ? 1 : 0];
+  BRASA_CHECK(!is_less(steps, size_of(batch_sizes, 0)), "_pack_padded_sequence_backward: an input of ", steps,
+              " steps cannot have ", size_of(batch_sizes, 0), " batch sizes");
   padded = pad_dim(padded, 0, 0, steps - size_of(batch_sizes, 0));
   return batch_first ? transpose(padded, 0, 1) : padded;
 }
@@ -237,7 +238,8 @@ State pair(const char* op, const std::vector<Value>& hx) {
 }
 
 constexpr const char* kOptions = "bool has_biases, int num_layers, float dropout, bool train, bool bidirectional";
-constexpr const char* kPacked = " The rows of all steps lie behind one another; batch_sizes holds how many each step has.";
+constexpr const char* kPacked =
+    " The rows of all steps lie behind one another; batch_sizes holds how many each step has.";
 
 template <Cell cell>
 void add_one_state(Table& t, const char* name, const char* formula) {
@@ -246,7 +248,8 @@ void add_one_state(Table& t, const char* name, const char* formula) {
   two.insert(two.end(), layer.begin(), layer.end());
   static const char* kName;
   kName = name;
-  t.op(str("aten::", name, "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor"))
+  t.op(str("aten::", name,
+           "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor"))
       .doc(str("One step of a recurrent layer: ", formula, "."))
       .composed_in_opmath(one_state_cell<cell>)
       .samples({{floats(2, 3), floats(2, 2), layer[0], layer[1], layer[2], layer[3]},
@@ -276,7 +279,8 @@ void add_one_state(Table& t, const char* name, const char* formula) {
 void add_lstm(Table& t) {
   const std::vector<TensorSample> layer = {floats(8, 3), floats(8, 2), floats(8), floats(8)},
                                   states = {floats(1, 2, 2), floats(1, 2, 2)};
-  constexpr const char* kFormula = "c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c'), where i, f, g, o = W x + b + U h + b'";
+  constexpr const char* kFormula =
+      "c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c'), where i, f, g, o = W x + b + U h + b'";
   t.op("aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)")
       .doc(str("One step of a long short-term memory: ", kFormula, "."))
       .composed_in_opmath(lstm_cell)
@@ -311,8 +315,8 @@ void add_lstm(Table& t) {
 void add_rnn(Table& t) {
   add_one_state<Cell::Tanh>(t, "rnn_tanh", "h' = tanh(W x + b + U h + b')");
   add_one_state<Cell::Relu>(t, "rnn_relu", "h' = max(0, W x + b + U h + b')");
-  add_one_state<Cell::Gru>(t, "gru",
-                           "h' = (1 - z) n + z h, where r, z = σ(W x + b + U h + b'), n = tanh(W x + b + r (U h + b'))");
+  add_one_state<Cell::Gru>(
+      t, "gru", "h' = (1 - z) n + z h, where r, z = σ(W x + b + U h + b'), n = tanh(W x + b + r (U h + b'))");
   add_lstm(t);
   t.op("aten::_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor")
       .doc("The rows of packed sequences put back at their steps and samples, zeros elsewhere.")

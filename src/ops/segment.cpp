@@ -41,9 +41,7 @@ Segments segments_of(const char* op, Value x, Value lengths, Value offsets, int6
 }
 
 // Indices of x's elements that name the segment of each instead of the position.
-std::vector<Value> by_segment(const Segments& s) {
-  return indices_along(shape_of(s.id), s.axis, s.id);
-}
+std::vector<Value> by_segment(const Segments& s) { return indices_along(shape_of(s.id), s.axis, s.id); }
 Dims leading(const Segments& s) { return counted(0, s.axis + 1); }
 
 Value combined(Value x, const Segments& s, const Number& initial, const char* combine) {
@@ -73,7 +71,7 @@ Value segment_reduce(Value x, std::string reduce, Value lengths, Value indices, 
   const char* combine = combiner(reduce);
   Segments s = segments_of("segment_reduce", x, lengths, offsets, axis);
   double infinity = std::numeric_limits<double>::infinity();
-  Number start = initial          ? *initial
+  Number start = initial           ? *initial
                  : reduce == "max" ? Number(-infinity)
                  : reduce == "min" ? Number(infinity)
                                    : Number(reduce == "prod" ? 1 : 0);

@@ -80,6 +80,8 @@ Value repeat_along(Value x, int64_t dim, Expr n) {
 }
 
 Value along(Value x, int64_t dim, int64_t rank) {
+  BRASA_CHECK(dim >= 0 && dim < rank, "expected a tensor with more dimensions: there is no dimension ", dim, " of ",
+              rank);
   Shape shape(rank, Expr(1));
   shape[dim] = size_of(x, 0);
   return prim::reshape(x, shape);

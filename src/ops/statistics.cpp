@@ -13,7 +13,8 @@ void check_weights(const char* what, Value w, Expr n, bool floating) {
   BRASA_CHECK(same_size(type_of(w).numel(), n), "cov(): expected ", what, " to have the same numel as there are ",
               "observations in the input, got ", type_of(w), " for ", n);
   Value ok = ge(w, 0);
-  Builder::current().graph().add_check(reduce(ok, all_dims(ok), false, "and"), str("cov(): ", what, " cannot be negative"));
+  Builder::current().graph().add_check(reduce(ok, all_dims(ok), false, "and"),
+                                       str("cov(): ", what, " cannot be negative"));
 }
 
 Value squeezed(Value x) {
@@ -58,10 +59,14 @@ Value corrcoef(Value self) {
 
 void add_statistics(Table& t) {
   t.op("aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
-      .doc("The covariance matrix of the rows: (x - mean) w (x - mean)ᵀ / (Σw - correction), the correction weighted if aweights are "
-           "given; fweights count repeated observations.")
+      .doc(
+          "The covariance matrix of the rows: (x - mean) w (x - mean)ᵀ / (Σw - correction), the correction weighted if aweights are "
+          "given; fweights count repeated observations.")
       .composed_in_opmath(cov)
-      .samples({{floats(3, 5)}, {floats(5), 0}, {floats(3, 4), 1, ints(4).in(1, 4)}, {floats(2, 4), 1, ir::Arg(), floats(4).in(0.5, 2)}});
+      .samples({{floats(3, 5)},
+                {floats(5), 0},
+                {floats(3, 4), 1, ints(4).in(1, 4)},
+                {floats(2, 4), 1, ir::Arg(), floats(4).in(0.5, 2)}});
   t.op("aten::corrcoef(Tensor self) -> Tensor")
       .doc("The matrix of correlation coefficients of the rows, within [-1, 1].")
       .composed_in_opmath(corrcoef)

@@ -22,8 +22,8 @@ Value as_strided_scatter(Value x, Value src, Shape size, Shape stride, OptExpr o
   Expr end = offset.value_or(Expr(0)) + 1;
   Value at = size_tensor(offset.value_or(Expr(0)), size);
   for (size_t d = 0; d < size.size(); ++d) {
-    BRASA_CHECK(!is_less(stride[d], 0), "as_strided_scatter: Negative strides are not supported at the moment, got strides: ",
-                stride);
+    BRASA_CHECK(!is_less(stride[d], 0),
+                "as_strided_scatter: Negative strides are not supported at the moment, got strides: ", stride);
     end = end + ir::max(size[d] - 1, 0) * stride[d];
     at = at + prim::iota(size, d, DType::Int64) * size_tensor(stride[d], size);
   }
@@ -37,7 +37,8 @@ Value as_strided_scatter(Value x, Value src, Shape size, Shape stride, OptExpr o
 
 // The first elements in row-major order; PyTorch leaves further ones arbitrary, here they are 0.
 Value resized(Value x, const Shape& size) {
-  for (Expr e : size) BRASA_CHECK(!is_less(e, 0), "resize: Trying to create tensor with negative dimension ", e, ": ", size);
+  for (Expr e : size)
+    BRASA_CHECK(!is_less(e, 0), "resize: Trying to create tensor with negative dimension ", e, ": ", size);
   Value flat = flattened(x);
   Expr have = size_of(flat, 0), want = ir::product(size);
   if (is_less(have, want))
@@ -53,8 +54,8 @@ Value narrowed_at(Value x, int64_t dim, Value start, Expr length) {
   BRASA_CHECK(rank_of(x) > 0, "narrow() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, rank_of(x));
   Expr size = size_of(x, dim);
-  BRASA_CHECK(!is_less(length, 0) && !is_less(size, length), "narrow(): length ", length,
-              " must be within [0, ", size, "]");
+  BRASA_CHECK(!is_less(length, 0) && !is_less(size, length), "narrow(): length ", length, " must be within [0, ", size,
+              "]");
   Value first = convert(start, DType::Int64), n = size_tensor(size, {}), count = size_tensor(length, {});
   first = where(lt(first, 0), first + n, first);
   Builder::current().graph().add_check(logical_and(ge(first, 0), le(first + count, n)),
@@ -76,7 +77,8 @@ void add_strided(Table& t) {
   t.op("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
       .doc("self with src in the place of what as_strided names; these elements must be different ones.")
       .composed(as_strided_scatter)
-      .samples({{floats(3, 4), floats(2, 2), list({2, 2}), list({4, 1}), 1}, {floats(4), floats(), list({}), list({})}});
+      .samples(
+          {{floats(3, 4), floats(2, 2), list({2, 2}), list({4, 1}), 1}, {floats(4), floats(), list({}), list({})}});
   t.op("aten::resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor")
       .doc("The same elements in row-major order with other sizes; further ones are arbitrary (here 0).")
       .composed([](Value x, Shape size, Text) { return resized(x, size); })

@@ -27,8 +27,7 @@ struct Axis {
 };
 
 Value scale_of(const Axis& a, DType t) {
-  if (a.align_corners)
-    return (size_tensor(a.in, {}, t) - 1) / maximum(size_tensor(a.out, {}, t) - 1, full(1, {}, t));
+  if (a.align_corners) return (size_tensor(a.in, {}, t) - 1) / maximum(size_tensor(a.out, {}, t) - 1, full(1, {}, t));
   if (a.given()) return full(1 / *a.factor, {}, t);
   return size_tensor(a.in, {}, t) / size_tensor(a.out, {}, t);
 }
@@ -102,8 +101,8 @@ struct Plan {
 };
 
 // An antialiased kernel may be wide: its dimensions come one after the other. The others read each element once.
-Plan planned(const Shape& in, const Shape& out, bool align_corners, const Scales& factors, Filter filter, bool antialias,
-             DType t) {
+Plan planned(const Shape& in, const Shape& out, bool align_corners, const Scales& factors, Filter filter,
+             bool antialias, DType t) {
   Plan p;
   if (!antialias) p.passes.emplace_back();
   for (size_t d = 0; d < out.size(); ++d) {
@@ -117,15 +116,10 @@ Plan planned(const Shape& in, const Shape& out, bool align_corners, const Scales
     }
     switch (filter) {
       case Filter::Nearest:
-      case Filter::NearestExact:
-        p.passes[0].push_back(nearest(a, dim, filter == Filter::NearestExact));
-        break;
-      case Filter::Linear:
-        p.passes[0].push_back(linear(a, dim, t));
-        break;
+      case Filter::NearestExact: p.passes[0].push_back(nearest(a, dim, filter == Filter::NearestExact)); break;
+      case Filter::Linear: p.passes[0].push_back(linear(a, dim, t)); break;
       case Filter::Cubic:
-      case Filter::Lanczos:
-        p.passes[0].push_back(cubic(a, dim, t));
+      case Filter::Lanczos: p.passes[0].push_back(cubic(a, dim, t));
     }
   }
   return p;
@@ -170,7 +164,8 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   Value wide = to_opmath(g);
   // The gradient's own sizes, which may be other symbols than those given.
   Shape shape = shape_of(g);
-  Plan p = planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
+  Plan p =
+      planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
   for (size_t i = p.passes.size(); i-- > 0;) {
     for (const Resampling& a : p.passes[i]) shape[a.dim] = in[a.dim];
     wide = resampled_transposed(wide, shape, p.passes[i]);
@@ -190,9 +185,10 @@ struct Target {
   Shape out;
   Scales factors;
 };
-Target target(const char* op, Value x, const std::optional<Shape>& out, const std::optional<std::vector<double>>& factors,
-              size_t n) {
-  BRASA_CHECK(out.has_value() != factors.has_value(), op, ": Must specify exactly one of output_size and scale_factors");
+Target target(const char* op, Value x, const std::optional<Shape>& out,
+              const std::optional<std::vector<double>>& factors, size_t n) {
+  BRASA_CHECK(out.has_value() != factors.has_value(), op,
+              ": Must specify exactly one of output_size and scale_factors");
   if (out) return {*out, Scales(n)};
   BRASA_CHECK(factors->size() == n && rank_of(x) == static_cast<int64_t>(n) + 2, op, ": expected ", n,
               " scale factors for an input of ", n + 2, " dimensions, got ", factors->size(), " for ", type_of(x));
@@ -255,9 +251,8 @@ void add_filter(Table& t, const char* doc) {
           [](Value g, Shape o, Shape i, bool c, Scale h, Scale w) { return run_back(g, o, i, c, {h, w}); });
     } else {
       row.composed([](Value x, Shape o, bool c, Scale d, Scale h, Scale w) { return run(x, o, c, {d, h, w}); });
-      gradient.composed([](Value g, Shape o, Shape i, bool c, Scale d, Scale h, Scale w) {
-        return run_back(g, o, i, c, {d, h, w});
-      });
+      gradient.composed(
+          [](Value g, Shape o, Shape i, bool c, Scale d, Scale h, Scale w) { return run_back(g, o, i, c, {d, h, w}); });
     }
     vector.composed([](Value x, std::optional<Shape> o, bool c, std::optional<std::vector<double>> f) {
       Target to = target(name.text, x, o, f, n);
@@ -307,8 +302,10 @@ void add_upsample(Table& t) {
   add_filter<"upsample_bilinear2d", 2, Filter::Linear, false>(t, kLinear);
   add_filter<"upsample_trilinear3d", 3, Filter::Linear, false>(t, kLinear);
   add_filter<"upsample_bicubic2d", 2, Filter::Cubic, false>(t, kCubicDoc);
-  add_filter<"_upsample_bilinear2d_aa", 2, Filter::Linear, true>(t, "Linear interpolation, its kernel stretched by the scale where the result is smaller.");
-  add_filter<"_upsample_bicubic2d_aa", 2, Filter::Cubic, true>(t, "Cubic convolution (Keys 1981, a = -0.5), stretched by the scale where the result is smaller.");
+  add_filter<"_upsample_bilinear2d_aa", 2, Filter::Linear, true>(
+      t, "Linear interpolation, its kernel stretched by the scale where the result is smaller.");
+  add_filter<"_upsample_bicubic2d_aa", 2, Filter::Cubic, true>(
+      t, "Cubic convolution (Keys 1981, a = -0.5), stretched by the scale where the result is smaller.");
   add_filter<"_upsample_lanczos2d_aa", 2, Filter::Lanczos, true>(
       t, "The windowed sinc of Lanczos with three lobes, stretched by the scale where the result is smaller.");
 }

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "ops/rows.h"
 #include "ops/algebra.h"
+#include "ops/rows.h"
 #include "support/error.h"
 
 // Windows of signal processing.
@@ -63,22 +63,31 @@ void add_windows(Table& t) {
       .composed([](int64_t n, OptDType d, Text, Text, Flag) { return hamming("hann_window", n, true, 0.5, 0.5, d); })
       .samples({{5}, {1}, {0}, {4, DType::Float64}});
   op("hann_window.periodic", "bool periodic, ", hann_doc)
-      .composed([](int64_t n, bool p, OptDType d, Text, Text, Flag) { return hamming("hann_window", n, p, 0.5, 0.5, d); })
+      .composed(
+          [](int64_t n, bool p, OptDType d, Text, Text, Flag) { return hamming("hann_window", n, p, 0.5, 0.5, d); })
       .samples({{5, false}, {4, true}});
   const char* hamming_doc = "alpha - beta cos(2πi / N), N = window_length if periodic, else one less.";
   op("hamming_window", "", hamming_doc)
-      .composed([](int64_t n, OptDType d, Text, Text, Flag) { return hamming("hamming_window", n, true, 0.54, 0.46, d); })
+      .composed(
+          [](int64_t n, OptDType d, Text, Text, Flag) { return hamming("hamming_window", n, true, 0.54, 0.46, d); })
       .samples({{5}, {0}});
   op("hamming_window.periodic", "bool periodic, ", hamming_doc)
-      .composed([](int64_t n, bool p, OptDType d, Text, Text, Flag) { return hamming("hamming_window", n, p, 0.54, 0.46, d); })
+      .composed([](int64_t n, bool p, OptDType d, Text, Text, Flag) {
+        return hamming("hamming_window", n, p, 0.54, 0.46, d);
+      })
       .samples({{5, false}});
   op("hamming_window.periodic_alpha", "bool periodic, float alpha, ", hamming_doc)
-      .composed([](int64_t n, bool p, double a, OptDType d, Text, Text, Flag) { return hamming("hamming_window", n, p, a, 0.46, d); })
+      .composed([](int64_t n, bool p, double a, OptDType d, Text, Text, Flag) {
+        return hamming("hamming_window", n, p, a, 0.46, d);
+      })
       .samples({{5, false, 0.6}});
   op("hamming_window.periodic_alpha_beta", "bool periodic, float alpha, float beta, ", hamming_doc)
-      .composed([](int64_t n, bool p, double a, double b, OptDType d, Text, Text, Flag) { return hamming("hamming_window", n, p, a, b, d); })
+      .composed([](int64_t n, bool p, double a, double b, OptDType d, Text, Text, Flag) {
+        return hamming("hamming_window", n, p, a, b, d);
+      })
       .samples({{5, true, 0.6, 0.4}});
-  const char* blackman_doc = "0.42 - cos(2πi / N) / 2 + 0.08 cos(4πi / N), N = window_length if periodic, else one less.";
+  const char* blackman_doc =
+      "0.42 - cos(2πi / N) / 2 + 0.08 cos(4πi / N), N = window_length if periodic, else one less.";
   op("blackman_window", "", blackman_doc)
       .composed([](int64_t n, OptDType d, Text, Text, Flag) { return blackman(n, true, d); })
       .samples({{5}, {1}});
@@ -92,7 +101,8 @@ void add_windows(Table& t) {
   op("bartlett_window.periodic", "bool periodic, ", bartlett_doc)
       .composed([](int64_t n, bool p, OptDType d, Text, Text, Flag) { return bartlett(n, p, d); })
       .samples({{4, false}});
-  const char* kaiser_doc = "I₀(beta sqrt(1 - (2i / N - 1)²)) / I₀(beta), N = window_length if periodic, else one less; beta is 12 if not given.";
+  const char* kaiser_doc =
+      "I₀(beta sqrt(1 - (2i / N - 1)²)) / I₀(beta), N = window_length if periodic, else one less; beta is 12 if not given.";
   op("kaiser_window", "", kaiser_doc)
       .composed([](int64_t n, OptDType d, Text, Text, Flag) { return kaiser(n, true, 12, d); })
       .samples({{5}, {1}});

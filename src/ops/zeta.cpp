@@ -118,7 +118,8 @@ void add_zeta(Table& t) {
       .doc(doc)
       .composed([](Value x, Value q) { return zeta_of(x, q); })
       .vjp(zeta_derivative())
-      .samples({{ints(3, 5).in(2, 6), floats(5).in(0.5, 4)}, {ints(4).in(2, 5), ints(4).in(1, 5)}, {ints(0), floats(0)}});
+      .samples(
+          {{ints(3, 5).in(2, 6), floats(5).in(0.5, 4)}, {ints(4).in(2, 5), ints(4).in(1, 5)}, {ints(0), floats(0)}});
   t.op("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor")
       .doc(doc)
       .composed([](Number x, Value q) { return zeta_of(to_value(x), q); })
@@ -137,7 +138,10 @@ void add_zeta(Table& t) {
       .doc("The n-th derivative of ψ: ψ itself for n = 0, then (-1)^(n+1) n! ζ(n + 1, x).")
       .composed_in_opmath([](int64_t n, Value x) { return polygamma(checked_order(n), to_float(x)); })
       .vjp(derivative)
-      .samples({{1, floats(3, 5).in(0.5, 4)}, {2, floats(7).strided(2).in(0.5, 4)}, {0, floats(4).in(1, 2)}, {3, ints(4).in(1, 4)}});
+      .samples({{1, floats(3, 5).in(0.5, 4)},
+                {2, floats(7).strided(2).in(0.5, 4)},
+                {0, floats(4).in(1, 2)},
+                {3, ints(4).in(1, 4)}});
   t.op("aten::polygamma(int n, Tensor self) -> Tensor")
       .doc("special_polygamma.")
       .composed([](int64_t n, Value x) { return call("aten::special_polygamma", {n, x}); })

@@ -257,9 +257,9 @@ Tensor number(int64_t n) { return scalar_tensor(Scalar(n), DType::Int64); }
 
 Tensor call_stride(CallArgs args) {
   bool scalar = args.size() == 2 && args[1].kind == CallArg::Kind::Scalar;
-  BRASA_CHECK(args.size() == 2 && args[0].kind == CallArg::Kind::Tensor &&
-                  (scalar || args[1].kind == CallArg::Kind::Int),
-              "stride: expected a tensor and a dimension");
+  BRASA_CHECK(
+      args.size() == 2 && args[0].kind == CallArg::Kind::Tensor && (scalar || args[1].kind == CallArg::Kind::Int),
+      "stride: expected a tensor and a dimension");
   return number(args[0].tensor->stride(scalar ? args[1].scalar->toLong() : args[1].integer));
 }
 

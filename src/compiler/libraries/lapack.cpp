@@ -35,10 +35,10 @@ template <class T>
 Function<T> find(const char* single, const char* twice) {
   return {symbol(sizeof(T) == sizeof(float) ? single : twice)};
 }
-#define BRASA_LAPACK(T, name)                                      \
-  ([]() -> const Function<T>& {                                    \
+#define BRASA_LAPACK(T, name)                                           \
+  ([]() -> const Function<T>& {                                         \
     static const Function<T> f = find<T>("s" #name "_", "d" #name "_"); \
-    return f;                                                      \
+    return f;                                                           \
   }())
 
 constexpr size_t kLength = 1;  // of a character argument
@@ -210,8 +210,8 @@ void triangular_solve(const LibraryCall& call) {
       std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
       int n = narrow(in.rows), k = narrow(in.cols);
       T one = 1;
-      trsm("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n,
-           out.at<T>(b), &k, kLength, kLength, kLength, kLength);
+      trsm("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n, out.at<T>(b),
+           &k, kLength, kLength, kLength, kLength);
     });
   });
 }
@@ -268,12 +268,14 @@ void eigh(const LibraryCall& call) {
       int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
       std::vector<int> ints(int_length);
       int info = with_work<T>([&](T* work, int* length, int* info) {
-        BRASA_LAPACK(T, syevd)("V", "L", &n, a.data(), &ld, values.at<T>(b), work, length, ints.data(), &int_length, info,
-                               kLength, kLength);
+        BRASA_LAPACK(T, syevd)("V", "L", &n, a.data(), &ld, values.at<T>(b), work, length, ints.data(), &int_length,
+                               info, kLength, kLength);
       });
       check_info("syevd", info);
-      BRASA_CHECK(info == 0, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
-                  "or has too many repeated eigenvalues (error code: ", info, ").");
+      BRASA_CHECK(info == 0,
+                  "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
+                  "or has too many repeated eigenvalues (error code: ",
+                  info, ").");
       vectors.put(b, a.data());
     });
   });
@@ -300,8 +302,10 @@ void svd(const LibraryCall& call) {
                                work, length, ints.data(), info, kLength);
       });
       check_info("gesdd", info);
-      BRASA_CHECK(info == 0, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned "
-                  "or has too many repeated singular values (error code: ", info, ").");
+      BRASA_CHECK(info == 0,
+                  "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned "
+                  "or has too many repeated singular values (error code: ",
+                  info, ").");
       us.put(b, u.data());
       vs.put(b, v.data());
     });
@@ -322,8 +326,10 @@ void eig(const LibraryCall& call) {
                               length, info, kLength, kLength);
       });
       check_info("geev", info);
-      BRASA_CHECK(info == 0, "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned "
-                  "or has too many repeated eigenvalues (error code: ", info, ").");
+      BRASA_CHECK(info == 0,
+                  "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned "
+                  "or has too many repeated eigenvalues (error code: ",
+                  info, ").");
       // A pair of conjugate values has the real and the imaginary part of its first vector in two columns.
       T *vr = vre.at<T>(b), *vi = vim.at<T>(b);
       for (int64_t j = 0; j < n; ++j) {
@@ -349,7 +355,8 @@ const Implementation kCholesky = {.name = "lapack potrf", .primitive = "prim::ch
 const Implementation kLdl = {.name = "lapack sytrf", .primitive = "prim::ldl", .run = ldl};
 const Implementation kLdlSolve = {.name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = ldl_solve};
 const Implementation kLu = {.name = "lapack getrf", .primitive = "prim::lu", .run = lu};
-const Implementation kLuPermutation = {.name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
+const Implementation kLuPermutation = {
+    .name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
 const Implementation kTriangularSolve = {
     .name = "blas trsm", .primitive = "prim::triangular_solve", .run = triangular_solve};
 const Implementation kQr = {.name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = qr};

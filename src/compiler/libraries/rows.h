@@ -8,6 +8,7 @@ namespace brasa::compiler {
 extern const Implementation kFft;
 extern const Implementation kSort;
 // lapack.cpp
-extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd, kEig;
+extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd,
+    kEig;
 
 }  // namespace brasa::compiler

@@ -272,7 +272,15 @@ void add_contraction_primitives(Table& t) {
       .doc("Sum of products over the contracted dimensions: batch, then a's free dimensions, then b's.")
       .type([](const Args& args) {
         const Type &a = operand(args, 0), &b = operand(args, 1);
-        BRASA_ASSERT(a.dtype == b.dtype, "dot_general of ", a, " and ", b);
+        BRASA_CHECK(a.dtype == b.dtype, "cannot multiply two dtypes: ", a, " and ", b);
+        for (size_t side : {2, 4}) {
+          std::vector<int64_t> da = constants(args[side].get<std::vector<Expr>>()),
+                               db = constants(args[side + 1].get<std::vector<Expr>>());
+          for (size_t i = 0; i < da.size(); ++i)
+            BRASA_CHECK(da[i] < a.rank() && db[i] < b.rank() &&
+                            ir::provably_equal(a.shape[da[i]], b.shape[db[i]]).value_or(true),
+                        "shapes cannot be multiplied: ", a, " and ", b);
+        }
         Roles ra = roles(args[2], args[4], a.rank()), rb = roles(args[3], args[5], b.rank());
         Shape shape;
         for (int64_t d : ra.batch) shape.push_back(a.shape[d]);
@@ -290,7 +298,7 @@ void add_contraction_primitives(Table& t) {
       .doc("Cross-correlation over any number of spatial dimensions; paddings may be negative.")
       .type([](const Args& args) {
         const Type &x = operand(args, 0), &w = operand(args, 1);
-        BRASA_ASSERT(x.dtype == w.dtype && x.rank() == w.rank(), "convolution of ", x, " and ", w);
+        BRASA_CHECK(x.dtype == w.dtype && x.rank() == w.rank(), "cannot convolve ", x, " with ", w);
         Convolution c(args);
         Shape shape = {x.shape[0], w.shape[0]};
         for (size_t d = 0; d < c.stride.size(); ++d) {

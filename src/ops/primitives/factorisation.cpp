@@ -436,7 +436,8 @@ void add_indefinite(Table& t) {
       .doc("A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.ldl_factor", args);
-        return std::vector<Type>{with(a, {rows(a), rows(a)}), with(a, {rows(a)}, DType::Int32), with(a, {}, DType::Int32)};
+        return std::vector<Type>{with(a, {rows(a), rows(a)}), with(a, {rows(a)}, DType::Int32),
+                                 with(a, {}, DType::Int32)};
       })
       .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
         std::vector<int64_t> pivots;
@@ -453,7 +454,8 @@ void add_indefinite(Table& t) {
         const Type &a = squares("linalg.ldl_solve", args), &p = operand(args, 1), &b = operand(args, 2);
         BRASA_CHECK(p.dtype == DType::Int32 && b.dtype == a.dtype && b.rank() == a.rank() && p.rank() == a.rank() - 1 &&
                         may_equal(rows(a), rows(b)) && may_equal(rows(a), p.shape.back()),
-                    "linalg.ldl_solve: Incompatible shapes or dtypes of LD, pivots and B, got ", a, ", ", p, " and ", b);
+                    "linalg.ldl_solve: Incompatible shapes or dtypes of LD, pivots and B, got ", a, ", ", p, " and ",
+                    b);
         return std::vector<Type>{with(a, {rows(b), columns(b)})};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -585,8 +587,8 @@ namespace prim {
 namespace {
 
 Value square(const char* op, Value a) {
-  BRASA_CHECK(rank_of(a) < 2 || same_size(rows_of(a), columns_of(a)), op, ": A must be batches of square matrices, got ",
-              type_of(a));
+  BRASA_CHECK(rank_of(a) < 2 || same_size(rows_of(a), columns_of(a)), op,
+              ": A must be batches of square matrices, got ", type_of(a));
   return a;
 }
 

@@ -14,6 +14,8 @@ const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i]
 std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
 
 Shape gathered_shape(const Shape& x, const Shape& index, const std::vector<int64_t>& dims) {
+  for (int64_t d : dims)
+    BRASA_CHECK(d < static_cast<int64_t>(x.size()), "there is no dimension ", d, " to index in a tensor of shape ", x);
   Shape shape = index;
   for (size_t d = 0; d < x.size(); ++d)
     if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) shape.push_back(x[d]);
@@ -136,12 +138,11 @@ void add_indexing_primitives(Table& t) {
       })
       .doc("x with the updates written at, or combined into, the places that gather would read.")
       .type([](const Args& args) {
-        BRASA_ASSERT(
-            operand(args, 2).dtype == operand(args).dtype &&
-                operand(args, 2).shape == gathered_shape(operand(args).shape,
-                                                         ir::type_of(args[1].get<std::vector<Value>>().at(0)).shape,
-                                                         int_list(args[3])),
-            operand(args), operand(args, 2));
+        const Type &x = operand(args), &updates = operand(args, 2);
+        const Shape& index = ir::type_of(args[1].get<std::vector<Value>>().at(0)).shape;
+        BRASA_CHECK(updates.dtype == x.dtype && updates.shape == gathered_shape(x.shape, index, int_list(args[3])),
+                    "updates ", updates, " do not fit into ", x, " at indices of shape ", index);
+        check_combiner(combiner_of(args[4].get<std::string>()), x.dtype);
         Type t = operand(args);
         t.weak = false;
         return std::vector<Type>{t};
@@ -157,6 +158,7 @@ void add_indexing_primitives(Table& t) {
           for (int64_t i = 0; i < out.numel(); ++i) set_complex(wide, i, get_complex(out, i));
         }
         each_gathered(out.shape, in.subspan(1, in.size() - 2), int_list(n.arg(3)), [&](int64_t x, int64_t i) {
+          if (x >= out.numel()) return;
           if (by_int(out.dtype))
             set_int(wide, x, combine(how, get_int(wide, x), get_int(updates, i)));
           else if (is_complex(out.dtype))

@@ -42,7 +42,17 @@ void add_broadcast(Table& t) {
       .doc(
           "Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
           "result dimension give their diagonal.")
-      .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
+      .type([](const Args& args) {
+        const Type& x = operand(args);
+        const auto& shape = args[1].get<Shape>();
+        std::vector<int64_t> dims = int_list(args[2]);
+        bool fits = static_cast<int64_t>(dims.size()) == x.rank();
+        for (size_t i = 0; fits && i < dims.size(); ++i)
+          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) &&
+                 (x.shape[i].is(1) || ir::provably_equal(x.shape[i], shape[dims[i]]).value_or(true));
+        BRASA_CHECK(fits, "cannot repeat ", x, " in the shape ", shape);
+        return typed(x, shape);
+      })
       .eval([](const Node& n, std::span<const Array* const> in) {
         std::vector<int64_t> dims = int_list(n.arg(2)), strides = row_major(in[0]->shape);
         return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
@@ -139,7 +149,13 @@ void add_reshape(Table& t) {
         return std::vector{prim::reshape(in[0], behind(count, n.arg<Shape>(1)))};
       })
       .doc("The same elements in row-major order.")
-      .type([](const Args& args) { return typed(operand(args), args[1].get<Shape>()); })
+      .type([](const Args& args) {
+        const Type& x = operand(args);
+        const auto& shape = args[1].get<Shape>();
+        BRASA_CHECK(ir::provably_equal(x.numel(), ir::product(shape)).value_or(true), "the elements of ", x,
+                    " do not fill the shape ", shape);
+        return typed(x, shape);
+      })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = *in[0];
         out.shape = result_shape(n);
@@ -166,7 +182,10 @@ void add_reshape(Table& t) {
       .doc("Result dimension i is operand dimension dims[i].")
       .type([](const Args& args) {
         Shape shape;
-        for (int64_t d : int_list(args[1])) shape.push_back(operand(args).shape[d]);
+        for (int64_t d : int_list(args[1])) {
+          BRASA_CHECK(d >= 0 && d < operand(args).rank(), "there is no dimension ", d, " in ", operand(args));
+          shape.push_back(operand(args).shape[d]);
+        }
         return typed(operand(args), std::move(shape));
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -227,7 +246,20 @@ void add_slice_and_pad(Table& t) {
             prim::slice(in[0], behind(0, n.arg<Shape>(1)), behind(count, n.arg<Shape>(2)), behind(1, n.arg<Shape>(3)))};
       })
       .doc("Elements start + i * step, i < size, in every dimension.")
-      .type([](const Args& args) { return typed(operand(args), args[2].get<Shape>()); })
+      .type([](const Args& args) {
+        const Type& x = operand(args);
+        const auto &start = args[1].get<Shape>(), &size = args[2].get<Shape>(), &step = args[3].get<Shape>();
+        BRASA_CHECK(static_cast<int64_t>(size.size()) == x.rank(), "expected a tensor of the shape ", size, ", got ",
+                    x);
+        for (size_t d = 0; d < size.size(); ++d) {
+          Expr last = start[d] + (size[d] - 1) * step[d];
+          bool empty = !size[d].is_constant() || size[d].constant() <= 0;
+          bool known = last.is_constant() && start[d].is_constant() && x.shape[d].is_constant();
+          BRASA_CHECK(empty || !known || (start[d].constant() >= 0 && last.constant() < x.shape[d].constant()),
+                      "elements ", start[d], " to ", last, " of dimension ", d, " of ", x, " do not exist");
+        }
+        return typed(x, size);
+      })
       .eval([](const Node& n, std::span<const Array* const> in) {
         std::vector<int64_t> start = int_args(n, 1), step = int_args(n, 3), strides = row_major(in[0]->shape);
         return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
@@ -330,7 +362,8 @@ void add_slice_and_pad(Table& t) {
         Type t = ir::type_of(xs.at(0));
         size_t dim = args[1].get<Expr>().constant();
         for (size_t i = 1; i < xs.size(); ++i) {
-          BRASA_ASSERT(ir::type_of(xs[i]).dtype == t.dtype, "concat of two dtypes");
+          BRASA_CHECK(ir::type_of(xs[i]).dtype == t.dtype, "cannot put ", t, " and ", ir::type_of(xs[i]),
+                      " behind one another: two dtypes");
           t.shape[dim] = t.shape[dim] + ir::type_of(xs[i]).shape[dim];
         }
         return typed(t, t.shape);
