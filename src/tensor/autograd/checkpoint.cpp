@@ -120,6 +120,13 @@ std::unique_ptr<Dropped> drop(const Tensor& t) {
 Tensor recomputed(const Dropped& dropped, const std::string& name) { return dropped.frame->value(dropped.place, name); }
 void forget(const Dropped& dropped) { dropped.frame->forget(dropped.place); }
 
+KeepValues::KeepValues()
+    : saving_(std::exchange(saving, nullptr)), running_again_(std::exchange(running_again, nullptr)) {}
+KeepValues::~KeepValues() {
+  saving = std::move(saving_);
+  running_again = running_again_;
+}
+
 }  // namespace brasa::autograd
 
 namespace brasa {
