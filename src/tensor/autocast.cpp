@@ -145,10 +145,11 @@ namespace brasa {
 AutocastMode::AutocastMode(DeviceType device, DType dtype, bool enabled, bool cache_enabled) {
   eager::State& s = autocast::state_for(device);
   if (enabled && dtype != DType::BFloat16 && dtype != DType::Float16) {
-    Warning::warn({__func__, __FILE__, __LINE__},
-                  str("In CPU autocast, but the target dtype ", toString(dtype),
-                      " is not supported. Disabling autocast. CPU autocast only supports dtypes of bfloat16 and float16."),
-                  true);
+    Warning::warn(
+        {__func__, __FILE__, __LINE__},
+        str("In CPU autocast, but the target dtype ", toString(dtype),
+            " is not supported. Disabling autocast. CPU autocast only supports dtypes of bfloat16 and float16."),
+        true);
     enabled = false;
   }
   previous_enabled_ = std::exchange(s.enabled, enabled);

@@ -174,7 +174,8 @@ void expect_close(const std::vector<double>& got, const std::vector<double>& exp
 TEST(MixedPrecision, CompiledStepsAreEagers) {
   std::vector<double> eager = losses(false);
   EXPECT_LT(eager.back(), 0.9 * eager.front());
-  expect_close(losses(true), eager, 5e-3);  // a fused product may round to bfloat16 where eager does not, or not where it does
+  expect_close(losses(true), eager,
+               5e-3);  // a fused product may round to bfloat16 where eager does not, or not where it does
   expect_close(losses(true, true), losses(false, true), 5e-3);
   expect_close(losses(false, true), eager, 5e-3);
 }
