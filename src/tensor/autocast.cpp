@@ -136,6 +136,11 @@ bool is_autocast_cache_enabled() { return eager::state().caches; }
 void set_autocast_cache_enabled(bool enabled) { eager::state().caches = enabled; }
 int increment_nesting() { return ++eager::state().nesting; }
 int decrement_nesting() { return --eager::state().nesting; }
+Tensor cached_cast(DType to, const Tensor& t, DeviceType device) {
+  state_for(device);
+  eager::NoAutocast off;
+  return eager::cast(t, to);
+}
 void clear_cache() { eager::state().cache->by_source.clear(); }
 
 }  // namespace brasa::autocast

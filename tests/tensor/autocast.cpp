@@ -149,6 +149,28 @@ TEST(Autocast, AWeightIsConvertedOnceInTheOutermostGuard) {
   EXPECT_NE(cast_of(x.mm(w)), first);
 }
 
+TEST(Autocast, OneConvertedWeightServesTwoBackwards) {
+  Tensor x = randn({2, 3}), w = weight({3, 3});
+  AutocastMode guard;
+  Tensor first = x.mm(w).sum(), second = x.mm(w).exp().sum();
+  first.backward();
+  Tensor once = w.grad().clone();
+  second.backward();
+  EXPECT_FALSE(w.grad().equal(once));
+  // What reads values still has none for a second time.
+  EXPECT_THROW(second.backward(), Error);
+}
+
+TEST(Autocast, CachedCast) {
+  Tensor w = weight({2, 2});
+  EXPECT_TRUE(autocast::cached_cast(kFloat32, w).is_same(w));
+  AutocastMode guard;
+  Tensor low = autocast::cached_cast(kBFloat16, w);
+  EXPECT_TRUE(autocast::cached_cast(kBFloat16, w).is_same(low));
+  Tensor wide = ones({2}, kFloat64);
+  EXPECT_TRUE(autocast::cached_cast(kBFloat16, wide).is_same(wide));
+}
+
 TEST(Autocast, BiasIsAddedBeforeRounding) {
   manual_seed(2);
   Tensor x = randn({64, 16}).to(kBFloat16), w = randn({8, 16}).to(kBFloat16), b = randn({8}).to(kBFloat16);
