@@ -12,6 +12,8 @@
 ///     loss.backward();
 namespace brasa {
 
+class Tensor;
+
 /// LibTorch's functions of the state; AutocastMode does all of it.
 namespace autocast {
 
@@ -26,6 +28,13 @@ BRASA_API int increment_nesting();
 BRASA_API int decrement_nesting();
 /// Forgets the converted weights.
 BRASA_API void clear_cache();
+/// The tensor as an operator would get it that runs in `to`: for operators of the user's own.
+BRASA_API Tensor cached_cast(DType to, const Tensor& t, DeviceType device = kCPU);
+
+inline bool is_cpu_enabled() { return is_autocast_enabled(kCPU); }
+inline void set_cpu_enabled(bool enabled) { set_autocast_enabled(kCPU, enabled); }
+inline DType get_autocast_cpu_dtype() { return get_autocast_dtype(kCPU); }
+inline void set_autocast_cpu_dtype(DType dtype) { set_autocast_dtype(kCPU, dtype); }
 
 }  // namespace autocast
 

@@ -128,6 +128,7 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
 
 std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                         const GradientFlow& flow) {
+  autograd::KeepValues keep;
   auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
   autograd::NodeAccess::edges(*node) = flow.leaves;
   for (const GradientFlow::Slot& s : flow.slots)

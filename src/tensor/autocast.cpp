@@ -136,6 +136,11 @@ bool is_autocast_cache_enabled() { return eager::state().caches; }
 void set_autocast_cache_enabled(bool enabled) { eager::state().caches = enabled; }
 int increment_nesting() { return ++eager::state().nesting; }
 int decrement_nesting() { return --eager::state().nesting; }
+Tensor cached_cast(DType to, const Tensor& t, DeviceType device) {
+  state_for(device);
+  eager::NoAutocast off;
+  return eager::cast(t, to);
+}
 void clear_cache() { eager::state().cache->by_source.clear(); }
 
 }  // namespace brasa::autocast
@@ -145,10 +150,11 @@ namespace brasa {
 AutocastMode::AutocastMode(DeviceType device, DType dtype, bool enabled, bool cache_enabled) {
   eager::State& s = autocast::state_for(device);
   if (enabled && dtype != DType::BFloat16 && dtype != DType::Float16) {
-    Warning::warn({__func__, __FILE__, __LINE__},
-                  str("In CPU autocast, but the target dtype ", toString(dtype),
-                      " is not supported. Disabling autocast. CPU autocast only supports dtypes of bfloat16 and float16."),
-                  true);
+    Warning::warn(
+        {__func__, __FILE__, __LINE__},
+        str("In CPU autocast, but the target dtype ", toString(dtype),
+            " is not supported. Disabling autocast. CPU autocast only supports dtypes of bfloat16 and float16."),
+        true);
     enabled = false;
   }
   previous_enabled_ = std::exchange(s.enabled, enabled);

@@ -268,9 +268,8 @@ int verify_training(const Options& o) {
       for (const Comparison* c : {&got.losses, &got.gradients, &got.weights, &got.state})
         if (!c->passed()) wrong += (wrong.empty() ? "" : "; ") + c->where();
       if (wrong.empty())
-        report.pass(name, ", of the tolerance:" + percent("losses", got.losses) +
-                              percent("gradients", got.gradients) + percent("weights", got.weights) +
-                              percent("state", got.state));
+        report.pass(name, ", of the tolerance:" + percent("losses", got.losses) + percent("gradients", got.gradients) +
+                              percent("weights", got.weights) + percent("state", got.state));
       else
         report.fail(name, wrong);
     } catch (const std::exception& e) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <brasa/amp.h>
 #include <brasa/brasa.h>
+#include <brasa/checkpoint.h>
 #include <brasa/compile.h>
 #include <brasa/data.h>
 #include <brasa/fft.h>

@@ -43,9 +43,8 @@ class CheckpointFrame {
 
   Tensor value(size_t place, const std::string& name) {
     if (!filled_) run();
-    BRASA_CHECK(place < values_.size(), "checkpoint: the function saved ", places_,
-                " tensors for backward, but only ", values_.size(), " when it ran again for ", name,
-                "; it must do the same both times");
+    BRASA_CHECK(place < values_.size(), "checkpoint: the function saved ", places_, " tensors for backward, but only ",
+                values_.size(), " when it ran again for ", name, "; it must do the same both times");
     const Value& v = values_[place];
     BRASA_CHECK(v.tensor.defined(), "checkpoint: a value that ", name, " needs was given up already");
     uint32_t now = impl_of(v.tensor)->storage->version();
@@ -119,6 +118,13 @@ std::unique_ptr<Dropped> drop(const Tensor& t) {
 
 Tensor recomputed(const Dropped& dropped, const std::string& name) { return dropped.frame->value(dropped.place, name); }
 void forget(const Dropped& dropped) { dropped.frame->forget(dropped.place); }
+
+KeepValues::KeepValues()
+    : saving_(std::exchange(saving, nullptr)), running_again_(std::exchange(running_again, nullptr)) {}
+KeepValues::~KeepValues() {
+  saving = std::move(saving_);
+  running_again = running_again_;
+}
 
 }  // namespace brasa::autograd
 

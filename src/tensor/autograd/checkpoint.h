@@ -23,4 +23,18 @@ Tensor recomputed(const Dropped& dropped, const std::string& name);
 /// Nobody needs it any more.
 void forget(const Dropped& dropped);
 
+/// While it lives, nodes keep their values although they are made in a checkpointed function: a compiled one, which records operators
+/// of its own when it runs again.
+class KeepValues {
+ public:
+  KeepValues();
+  ~KeepValues();
+  KeepValues(const KeepValues&) = delete;
+  KeepValues& operator=(const KeepValues&) = delete;
+
+ private:
+  std::shared_ptr<CheckpointFrame> saving_;
+  CheckpointFrame* running_again_;
+};
+
 }  // namespace brasa::autograd

@@ -73,9 +73,12 @@ class ProgramNode final : public Node, public Pooled {
   }
   void release_variables() override {
     std::lock_guard lock(internals_->mutex);
-    internals_->released = true;
-    for (Saved& s : inputs_) s.reset();
-    for (Saved& s : results_) s.reset();
+    // A node that reads no values can run again.
+    for (std::vector<Saved>* list : {&inputs_, &results_})
+      for (Saved& s : *list) {
+        internals_->released = internals_->released || s.keeps();
+        s.reset();
+      }
   }
 
  private:
@@ -538,18 +541,22 @@ static void check_creation(CreationMeta creation) {
   switch (creation) {
     case CreationMeta::DEFAULT: return;
     case CreationMeta::MULTI_OUTPUT_NODE:
-      fail("A view that is one of several outputs of an operator (such as split, chunk or unbind) is being modified "
-           "inplace with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place "
-           "one.");
+      fail(
+          "A view that is one of several outputs of an operator (such as split, chunk or unbind) is being modified "
+          "inplace with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place "
+          "one.");
     case CreationMeta::NO_GRAD_MODE:
-      fail("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both into the "
-           "no_grad block, or both out of it.");
+      fail(
+          "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both into the "
+          "no_grad block, or both out of it.");
     case CreationMeta::INFERENCE_MODE:
-      fail("A view was created in inference mode and is being modified inplace in normal mode. Move both into the "
-           "inference_mode block, or both out of it.");
+      fail(
+          "A view was created in inference mode and is being modified inplace in normal mode. Move both into the "
+          "inference_mode block, or both out of it.");
     case CreationMeta::IN_CUSTOM_FUNCTION:
-      fail("A view was created inside a custom Function and is being modified inplace. Its backward would be overwritten; "
-           "return a clone from the Function.");
+      fail(
+          "A view was created inside a custom Function and is being modified inplace. Its backward would be overwritten; "
+          "return a clone from the Function.");
   }
 }
 

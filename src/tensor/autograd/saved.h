@@ -19,6 +19,8 @@ class Saved {
   /// The tensor itself with its history.
   Tensor unpack(const std::shared_ptr<Node>& node, const std::string& name) const;
   void set_tensor(const Tensor& t);
+  /// Whether it has a tensor's values, or can make them.
+  bool keeps() const { return tensor_.defined() || dropped_; }
   void reset();
   const Sizes& sizes() const { return sizes_; }
   DType dtype() const { return dtype_; }

@@ -1,0 +1,2 @@
+# Archives are files of src/io.
+target_link_libraries(${target} PRIVATE brasa_optim brasa_io)
