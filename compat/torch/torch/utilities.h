@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -135,6 +136,11 @@ inline ::brasa::Tensor& index_put_(const ::brasa::Tensor& self,
   return self.index_put_(indices, values, accumulate);
 }
 
+// The numbers that operators take; options have words for it (see torch::kMean).
+namespace Reduction {
+enum Reduction { None, Mean, Sum, END };
+}
+
 enum class Backend { CPU, CUDA, SparseCPU, SparseCUDA };
 inline ::brasa::TensorOptions getDeprecatedTypeProperties(Backend backend, ::brasa::DType dtype) {
   bool sparse = backend == Backend::SparseCPU || backend == Backend::SparseCUDA;
@@ -178,6 +184,8 @@ inline std::vector<::brasa::Tensor> unflatten_dense_tensors(const ::brasa::Tenso
   return out;
 }
 }  // namespace utils
+
+namespace Reduction = ::at::Reduction;
 
 /// No CUDA device is driven through this interface yet.
 namespace cuda {
