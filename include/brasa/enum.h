@@ -59,7 +59,9 @@ BRASA_ENUM(Same)
 #undef BRASA_ENUM
 
 /// How a loss becomes one number.
+namespace nn {
 using Reduction = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
+}
 
 namespace enumtype {
 

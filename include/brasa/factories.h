@@ -30,7 +30,6 @@ namespace detail {
 /// What `tensor(...)` takes: a number, or lists of these nested to one depth.
 class BRASA_API TensorData {
  public:
-  TensorData() = default;
   template <class T>
     requires requires { dtype_for<T>::value; }
   TensorData(T v) : scalar_(v), dtype_(dtype_for<T>::value) {}  // NOLINT

@@ -196,6 +196,13 @@ class BRASA_API Tensor {
   /// Changes the sizes; the memory grows if it has to, the elements in front stay.
   const Tensor& resize_(IntArrayRef sizes) const;
 
+  // This tensor with other sizes and strides on the same memory. brasa::Error for a view, and for a leaf that requires a gradient.
+  Tensor& transpose_(int64_t dim0, int64_t dim1) const;
+  Tensor& t_() const;
+  Tensor& squeeze_() const;
+  Tensor& squeeze_(int64_t dim) const;
+  Tensor& unsqueeze_(int64_t dim) const;
+
   // ---- Autograd.
   bool requires_grad() const;
   const Tensor& set_requires_grad(bool v) const;

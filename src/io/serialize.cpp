@@ -74,7 +74,11 @@ void InputArchive::load_from(const std::string& filename, std::optional<Device> 
   load(safetensors::File::open(filename), filename, device);
 }
 void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {
+  // The stream stays where it was, so that it can be read again.
+  std::istream::pos_type start = stream.tellg();
   std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  stream.clear();
+  if (start != std::istream::pos_type(-1)) stream.seekg(start);
   load_from(bytes.data(), bytes.size(), device);
 }
 void InputArchive::load_from(const char* data, size_t size, std::optional<Device> device) {

@@ -45,8 +45,10 @@ Tensor LeakyReLUImpl::forward(Tensor input) { return F::leaky_relu(std::move(inp
 void HardshrinkImpl::pretty_print(ostream& s) const { Described(s, "Hardshrink").value(options.lambda()); }
 Tensor HardshrinkImpl::forward(const Tensor& input) { return F::hardshrink(input, options); }
 
-HardtanhImpl::HardtanhImpl(const HardtanhOptions& o) : Layer(o) {
-  BRASA_CHECK(o.max_val() > o.min_val(), "max_val must be greater than min_val, got ", o.max_val(), " and ", o.min_val());
+HardtanhImpl::HardtanhImpl(const HardtanhOptions& o) : Layer(o) { HardtanhImpl::reset(); }
+void HardtanhImpl::reset() {
+  BRASA_CHECK(options.max_val() > options.min_val(), "max_val must be greater than min_val, got ", options.max_val(),
+              " and ", options.min_val());
 }
 void HardtanhImpl::pretty_print(ostream& s) const {
   Described(s, "Hardtanh")("min_val", options.min_val())("max_val", options.max_val())

@@ -122,7 +122,6 @@ BRASA_CONV(3)
 
 template <size_t D, class Derived>
 ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(const ConvTransposeOptions<D>& o) : options(o) {
-  BRASA_CHECK(o.padding_mode().index() == 0, "transposed convolution: only padding mode zeros is supported");
   ConvTransposeNdImpl::reset();
 }
 
@@ -151,6 +150,7 @@ void ConvTransposeNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   if (other(options.output_padding(), 0)) d("output_padding", options.output_padding());
   if (options.groups() != 1) d("groups", options.groups());
   if (!options.bias()) d("bias", false);
+  if (options.padding_mode().index() != 0) d("padding_mode", enumtype::get_enum_name(options.padding_mode()));
 }
 
 namespace {
@@ -159,6 +159,7 @@ namespace {
 template <size_t D>
 ExpandingArray<D> output_padding(const ConvTransposeOptions<D>& o, const Tensor& input,
                                  const std::optional<IntArrayRef>& wanted) {
+  BRASA_CHECK(o.padding_mode().index() == 0, "Only `zeros` padding mode is supported for ConvTranspose", D, "d");
   if (!wanted) return o.output_padding();
   IntArrayRef size = wanted->size() == D + 2 ? wanted->slice(2) : *wanted;
   BRASA_CHECK(size.size() == D, "transposed convolution: output_size must have ", D, " or ", D + 2,

@@ -189,7 +189,7 @@ Tensor TransformerImpl::forward(const Tensor& src, const Tensor& tgt, const Tens
   BRASA_CHECK(src.size(1) == tgt.size(1), "Transformer: src and tgt should have equal batch size, got ", src.size(1),
               " and ", tgt.size(1));
   BRASA_CHECK(src.size(2) == options.d_model() && tgt.size(2) == options.d_model(),
-              "Transformer: src and tgt should have a last dimension of d_model ", options.d_model(), ", got ",
+              "Transformer: src and tgt should have same feature size as d_model ", options.d_model(), ", got ",
               src.size(2), " and ", tgt.size(2));
   Tensor memory = encoder.forward<Tensor>(src, src_mask, src_key_padding_mask);
   return decoder.forward<Tensor>(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask);

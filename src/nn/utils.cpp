@@ -31,7 +31,6 @@ Tensor norm_over_all(const std::vector<Tensor>& tensors, double norm_type) {
 }  // namespace
 
 Tensor clip_grad_norm_tensor_(const std::vector<Tensor>& parameters, double max_norm, double norm_type) {
-  BRASA_CHECK(norm_type > 0, "clip_grad_norm_: the norm's type must be positive, got ", norm_type);
   NoGradGuard no_grad;
   std::vector<Tensor> grads = gradients(parameters);
   if (grads.empty()) return scalar_tensor(0.0);

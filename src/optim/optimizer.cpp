@@ -78,7 +78,7 @@ const std::vector<Tensor>& Optimizer::parameters() const {
 }
 void Optimizer::add_parameters(const std::vector<Tensor>& added) {
   warn_old("add_parameters()");
-  std::vector<Tensor>& all = parameters();
+  std::vector<Tensor>& all = param_groups_.at(0).params();
   all.insert(all.end(), added.begin(), added.end());
 }
 

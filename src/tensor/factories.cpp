@@ -183,8 +183,8 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
                   : is_complex(data.dtype_)  ? DType::Complex64
                                              : get_default_dtype();
   DType wanted = options.dtype_opt().value_or(natural);
-  BRASA_CHECK(!is_complex(data.dtype_) || is_complex(wanted), "\"tensor_cpu\" not implemented for '", toString(wanted),
-              "': value cannot be converted to type ", name(wanted), " without overflow: it is complex");
+  BRASA_CHECK(!is_complex(data.dtype_) || is_complex(wanted), "value cannot be converted to type ",
+              TypeMeta(wanted).name(), " without overflow: it is complex");
   Tensor t = brasa::make_tensor(data.shape_, wanted);
   auto* at = static_cast<char*>(impl_of(t)->storage->data());
   int64_t step = size_of(t.scalar_type());

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensor/views.h"
+#include "tensor/autograd/meta.h"
 #include "ops/algebra.h"
 #include "support/error.h"
 #include "support/half.h"
@@ -189,6 +191,31 @@ DType result_type(const Tensor& a, const Tensor& b) {
 DType result_type(const Tensor& a, const Scalar& b) {
   return result_type_of({type_for_promotion(a), {b.type(), {}, true}});
 }
+
+namespace {
+
+// Makes `self` look at its memory as `view`, a view of it, does.
+Tensor& look_like(const Tensor& self, const Tensor& view) {
+  TensorImpl* impl = impl_of(self);
+  const TensorImpl* from = impl_of(view);
+  BRASA_CHECK(!impl->view || !impl->view->differentiable, "a view's sizes cannot be changed in place");
+  BRASA_CHECK(!GradMode::is_enabled() || !self.requires_grad() || !self.is_leaf(),
+              "a leaf Variable that requires grad is being used in an in-place operation.");
+  std::shared_ptr<autograd::Node> node = GradMode::is_enabled() ? view.grad_fn() : nullptr;
+  impl->sizes = from->sizes;
+  impl->strides = from->strides;
+  impl->refresh();
+  if (node) autograd::set_history(self, std::move(node), static_cast<uint32_t>(view.output_nr()));
+  return const_cast<Tensor&>(self);
+}
+
+}  // namespace
+
+Tensor& Tensor::transpose_(int64_t dim0, int64_t dim1) const { return look_like(*this, transpose(dim0, dim1)); }
+Tensor& Tensor::t_() const { return look_like(*this, t()); }
+Tensor& Tensor::squeeze_() const { return look_like(*this, squeeze()); }
+Tensor& Tensor::squeeze_(int64_t dim) const { return look_like(*this, squeeze(dim)); }
+Tensor& Tensor::unsqueeze_(int64_t dim) const { return look_like(*this, unsqueeze(dim)); }
 
 void* TensorStorage::data() const {
   return static_cast<char*>(tensor_.data_ptr()) - static_cast<size_t>(tensor_.storage_offset()) * tensor_.itemsize();

@@ -30,24 +30,13 @@ using ScalarType = ::brasa::DType;
 namespace indexing = ::brasa::indexing;
 }  // namespace at
 
-namespace torch {
-using namespace ::brasa;
-using Dtype = ::brasa::DType;
-using ScalarType = ::brasa::DType;
-// Aliases rather than namespaces of their own: `using namespace torch::data;` and then `samplers::…` must not find two.
-namespace indexing = ::brasa::indexing;
-namespace enumtype = ::brasa::enumtype;
-namespace fft = ::brasa::fft;
-namespace special = ::brasa::special;
-namespace linalg = ::brasa::linalg;
-namespace serialize = ::brasa::serialize;
-namespace autograd {
-using namespace ::brasa::autograd;
-using Variable = ::brasa::Tensor;
-using ::brasa::AutoGradMode;
-using ::brasa::GradMode;
-using ::brasa::InferenceMode;
-using ::brasa::NoGradGuard;
+// Names that LibTorch has beside Brasa's.
+namespace brasa::autograd {
+using tensor_list = variable_list;
+using brasa::AutoGradMode;
+using brasa::GradMode;
+using brasa::InferenceMode;
+using brasa::NoGradGuard;
 /// A leaf with the data of another tensor.
 inline Variable make_variable(const Variable& data, bool requires_grad = false, bool = true) {
   if (!data.defined()) return data;
@@ -55,20 +44,30 @@ inline Variable make_variable(const Variable& data, bool requires_grad = false, 
   out.set_requires_grad(requires_grad);
   return out;
 }
-}  // namespace autograd
+}  // namespace brasa::autograd
+
+namespace torch {
+using namespace ::brasa;
+using Dtype = ::brasa::DType;
+inline constexpr ::brasa::DType kU8 = ::brasa::kUInt8, kI8 = ::brasa::kInt8, kI16 = ::brasa::kInt16,
+                                kI32 = ::brasa::kInt32, kI64 = ::brasa::kInt64, kF16 = ::brasa::kFloat16,
+                                kF32 = ::brasa::kFloat32, kF64 = ::brasa::kFloat64;
+using ScalarType = ::brasa::DType;
+// Aliases rather than namespaces of their own: after `using namespace torch;`, `nn::…` must not find two.
+namespace indexing = ::brasa::indexing;
+namespace enumtype = ::brasa::enumtype;
+namespace fft = ::brasa::fft;
+namespace special = ::brasa::special;
+namespace linalg = ::brasa::linalg;
+namespace serialize = ::brasa::serialize;
+namespace autograd = ::brasa::autograd;
+// One that programs open.
 namespace nn {
 using namespace ::brasa::nn;
 namespace functional = ::brasa::nn::functional;
 namespace init = ::brasa::nn::init;
 namespace utils = ::brasa::nn::utils;
 }  // namespace nn
-namespace optim {
-using namespace ::brasa::optim;
-}
-namespace data {
-using namespace ::brasa::data;
-namespace datasets = ::brasa::data::datasets;
-namespace samplers = ::brasa::data::samplers;
-namespace transforms = ::brasa::data::transforms;
-}  // namespace data
+namespace optim = ::brasa::optim;
+namespace data = ::brasa::data;
 }  // namespace torch

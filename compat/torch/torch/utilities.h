@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -120,6 +121,9 @@ struct AutoNonVariableTypeMode : AutoDispatchBelowAutograd {
 
 /// In the dtype of the data and of at least one dimension, unlike torch::tensor.
 inline ::brasa::Tensor tensor(const ::brasa::detail::TensorData& data, const ::brasa::TensorOptions& options = {}) {
+  bool drops_imaginary = ::brasa::is_complex(data.scalar_type()) && options.has_dtype() &&
+                         !::brasa::is_complex(options.dtype());
+  TORCH_CHECK(!drops_imaginary, "\"tensor_cpu\" not implemented for '", toString(options.dtype()), "'");
   ::brasa::Tensor t = ::brasa::tensor(data, options.has_dtype() ? options : options.dtype(data.scalar_type()));
   return data.is_scalar() ? t.reshape({1}) : t;
 }
@@ -130,6 +134,11 @@ inline ::brasa::Tensor& index_put_(const ::brasa::Tensor& self,
                                    ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices,
                                    const ::brasa::Tensor& values, bool accumulate = false) {
   return self.index_put_(indices, values, accumulate);
+}
+
+// The numbers that operators take; options have words for it (see torch::kMean).
+namespace Reduction {
+enum Reduction { None, Mean, Sum, END };
 }
 
 enum class Backend { CPU, CUDA, SparseCPU, SparseCUDA };
@@ -175,6 +184,8 @@ inline std::vector<::brasa::Tensor> unflatten_dense_tensors(const ::brasa::Tenso
   return out;
 }
 }  // namespace utils
+
+namespace Reduction = ::at::Reduction;
 
 /// No CUDA device is driven through this interface yet.
 namespace cuda {

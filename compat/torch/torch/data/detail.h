@@ -11,7 +11,7 @@
 #include <brasa/error.h>
 
 // What LibTorch's loaders are made of, for programs with loaders of their own.
-namespace torch::data::detail {
+namespace brasa::data::detail {
 
 /// Values from one thread to another.
 template <class T>
@@ -118,4 +118,4 @@ struct OrderedSequencer {
 };
 
 }  // namespace sequencers
-}  // namespace torch::data::detail
+}  // namespace brasa::data::detail

@@ -16,6 +16,7 @@ BRASA_LAYER(Hardshrink, const Tensor& input);
 class BRASA_API HardtanhImpl : public detail::Layer<HardtanhImpl, HardtanhOptions> {
  public:
   explicit HardtanhImpl(const HardtanhOptions& options = {});
+  void reset() override;
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(Tensor input);
 };

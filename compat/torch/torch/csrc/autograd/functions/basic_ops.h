@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-namespace torch::autograd {
+namespace brasa::autograd {
 
 /// Hands its inputs on, and no gradient back.
 struct UndefinedGrad {
@@ -21,4 +21,4 @@ struct UndefinedGrad {
   };
 };
 
-}  // namespace torch::autograd
+}  // namespace brasa::autograd

@@ -1,0 +1,101 @@
+#include <sstream>
+
+#include <brasa/brasa.h>
+#include <brasa/nn.h>
+#include <gtest/gtest.h>
+
+namespace brasa::nn {
+namespace {
+
+namespace packing = utils::rnn;
+
+TEST(Recurrent, LayerIsItsCellOnEveryStep) {
+  NoGradGuard no_grad;
+  LSTM layer(3, 4);
+  LSTMCell cell(3, 4);
+  cell->weight_ih.copy_(layer->named_parameters()["weight_ih_l0"]);
+  cell->weight_hh.copy_(layer->named_parameters()["weight_hh_l0"]);
+  cell->bias_ih.copy_(layer->named_parameters()["bias_ih_l0"]);
+  cell->bias_hh.copy_(layer->named_parameters()["bias_hh_l0"]);
+  Tensor x = randn({5, 2, 3});
+  auto [out, state] = layer(x);
+  std::optional<std::tuple<Tensor, Tensor>> step;
+  for (int64_t t = 0; t < 5; ++t) {
+    step = cell(x[t], step);
+    EXPECT_TRUE(out[t].allclose(std::get<0>(*step), 1e-4, 1e-5));
+  }
+  EXPECT_TRUE(std::get<1>(state)[0].allclose(std::get<1>(*step), 1e-4, 1e-5));
+}
+
+TEST(Recurrent, PackedStepsGiveWhatEachSequenceGivesAlone) {
+  NoGradGuard no_grad;
+  GRU layer(GRUOptions(3, 4).num_layers(2).bidirectional(true));
+  std::vector<Tensor> sequences{randn({2, 3}), randn({5, 3}), randn({4, 3})};
+  auto [packed, state] = layer->forward_with_packed_input(packing::pack_sequence(sequences, false));
+  auto [padded, lengths] = packing::pad_packed_sequence(packed);
+  EXPECT_TRUE(lengths.equal(tensor({2, 5, 4})));
+  for (int64_t n = 0; n < 3; ++n) {
+    const Tensor& alone = sequences[static_cast<size_t>(n)];
+    auto [out, last] = layer(alone.unsqueeze(1));
+    EXPECT_TRUE(padded.select(1, n).slice(0, 0, alone.size(0)).allclose(out.squeeze(1), 1e-4, 1e-5)) << n;
+    EXPECT_TRUE(state.select(1, n).allclose(last.squeeze(1), 1e-4, 1e-5)) << n;
+  }
+}
+
+TEST(Recurrent, PackingIsUndone) {
+  Tensor padded = arange(12, kFloat).reshape({4, 3});
+  auto packed = packing::pack_padded_sequence(padded, tensor({4, 3, 1}));
+  EXPECT_TRUE(packed.batch_sizes().equal(tensor({3, 2, 2, 1})));
+  auto [back, lengths] = packing::pad_packed_sequence(packed, false, -1.0, 5);
+  EXPECT_EQ(back.sizes(), IntArrayRef({5, 3}));
+  EXPECT_EQ(back[0][2].item<float>(), 2.f);
+  EXPECT_EQ(back[1][2].item<float>(), -1.f);
+  EXPECT_THROW(packing::pack_padded_sequence(padded, tensor({1, 4, 3})), Error);
+  EXPECT_THROW(packing::pad_packed_sequence(packed, false, 0.0, 3), Error);
+}
+
+TEST(Recurrent, WrongSizesAreNamed) {
+  RNN layer(3, 4);
+  EXPECT_THROW(layer(randn({5, 2, 4})), Error);
+  EXPECT_THROW(layer(randn({5, 2, 3}), randn({1, 3, 4})), Error);
+  EXPECT_THROW(LSTM(LSTMOptions(3, 4).proj_size(4)), Error);
+}
+
+TEST(Recurrent, CopiesHaveWeightsOfTheirOwn) {
+  RNN layer(2, 3);
+  auto copy = std::dynamic_pointer_cast<RNNImpl>(layer->clone());
+  ASSERT_TRUE(copy);
+  EXPECT_EQ(copy->all_weights().size(), 4u);
+  EXPECT_FALSE(copy->all_weights()[0].is_alias_of(layer->all_weights()[0]));
+  EXPECT_TRUE(copy->all_weights()[0].equal(layer->all_weights()[0]));
+}
+
+TEST(AdaptiveLogSoftmax, ProbabilitiesSumToOneAndForwardPicksThem) {
+  NoGradGuard no_grad;
+  AdaptiveLogSoftmaxWithLoss layer(AdaptiveLogSoftmaxWithLossOptions(8, 10, {3, 6}).div_value(2));
+  Tensor x = randn({4, 8}), target = tensor({0, 3, 5, 9});
+  Tensor log_prob = layer->log_prob(x);
+  EXPECT_TRUE(log_prob.exp().sum(1).allclose(ones({4}), 1e-4, 1e-4));
+  EXPECT_TRUE(layer(x, target).output.allclose(log_prob.gather(1, target.unsqueeze(1)).squeeze(1), 1e-4, 1e-4));
+  EXPECT_THROW(layer(x, tensor({0, 3, 5, 10})), Error);
+}
+
+TEST(EmbeddingBags, SumRowsOfEachBag) {
+  EmbeddingBag bag = EmbeddingBag::from_pretrained(arange(8, kFloat).reshape({4, 2}),
+                                                   EmbeddingBagFromPretrainedOptions().mode(kSum));
+  Tensor out = bag(tensor({0, 1, 3}), tensor({0, 2}));
+  EXPECT_TRUE(out.allclose(tensor({{2.f, 4.f}, {6.f, 7.f}})));
+  EXPECT_THROW(bag(tensor({0, 1, 3})), Error);
+}
+
+TEST(Interpolation, SizesOrFactorsButNotBoth) {
+  Tensor x = arange(4, kFloat).reshape({1, 1, 4});
+  Tensor doubled = functional::interpolate(x, functional::InterpolateFuncOptions().scale_factor(std::vector<double>{2}));
+  EXPECT_TRUE(doubled.flatten().allclose(tensor({0.f, 0.f, 1.f, 1.f, 2.f, 2.f, 3.f, 3.f})));
+  auto both = functional::InterpolateFuncOptions().size(std::vector<int64_t>{8}).scale_factor(std::vector<double>{2});
+  EXPECT_THROW(functional::interpolate(x, both), Error);
+  EXPECT_THROW(functional::interpolate(x, functional::InterpolateFuncOptions()), Error);
+}
+
+}  // namespace
+}  // namespace brasa::nn
