@@ -10,6 +10,9 @@ namespace brasa::test {
 /// and ask for gradients.
 Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide);
 
+/// One tensor of a sample alone.
+ops::Array sample_array(const ops::TensorSample& sample);
+
 /// A row's name as a name of a test.
 std::string test_name(const std::string& row);
 
