@@ -19,7 +19,8 @@ void check_finite(const char* op, Value low, Value high) {
 }
 
 // The outermost edges: those given, or the extrema of a column; equal ones are moved apart by `apart`.
-std::array<Value, 2> outer_edges(const char* op, Value column, std::optional<std::array<double, 2>> range, double apart) {
+std::array<Value, 2> outer_edges(const char* op, Value column, std::optional<std::array<double, 2>> range,
+                                 double apart) {
   DType t = dtype_of(column);
   Value low, high;
   if (range) {
@@ -55,7 +56,8 @@ Value bins_of(Value column, Value edges) {
   Value bin = sum(convert(ge(x, e), DType::Int64), {1}) - 1;
   Value last = size_tensor(n - 1, shape_of(bin));
   Value end = broadcast_to(narrow(edges, 0, n - 1, 1), shape_of(column));
-  return where(logical_and(eq(bin, last), eq(column, end)), last - 1, where(eq(bin, last), constant_like(bin, -1), bin));
+  return where(logical_and(eq(bin, last), eq(column, end)), last - 1,
+               where(eq(bin, last), constant_like(bin, -1), bin));
 }
 
 // Sums of weights (or 1) by bin; `bins` has a vector for each dimension of the result.
@@ -89,8 +91,9 @@ void check_input(const char* op, Value x) {
 }
 void check_weight(const char* op, Value x, Value weight, int64_t rank) {
   if (!weight) return;
-  BRASA_CHECK(dtype_of(weight) == dtype_of(x), op, ": if weight tensor is provided, input tensor and weight tensor should have the ",
-              "same dtype, got ", type_of(x), " and ", type_of(weight));
+  BRASA_CHECK(dtype_of(weight) == dtype_of(x), op,
+              ": if weight tensor is provided, input tensor and weight tensor should have the ", "same dtype, got ",
+              type_of(x), " and ", type_of(weight));
   bool fits = rank_of(weight) == rank;
   for (int64_t d = 0; fits && d < rank; ++d) fits = same_size(size_of(weight, d), size_of(x, d));
   BRASA_CHECK(fits, op, ": if weight tensor is provided it should have the same shape as the input tensor, got ",
@@ -129,6 +132,7 @@ Points points_of(const char* op, Value x) {
   check_input(op, x);
   BRASA_CHECK(rank_of(x) >= 2, op, ": input tensor should have at least 2 dimensions, got ", type_of(x));
   int64_t last = rank_of(x) - 1;
+  BRASA_CHECK(!size_of(x, last).is(0), op, ": the points have no coordinates, got ", type_of(x));
   Value rows = rank_of(x) == 2 ? x : merge_dims(x, 0, last - 1);
   return {rows};
 }
@@ -156,8 +160,8 @@ Value hist_of(const char* op, const Points& p, const std::vector<Value>& edges, 
   std::vector<Value> bins;
   Shape shape;
   for (size_t d = 0; d < edges.size(); ++d) {
-    BRASA_CHECK(rank_of(edges[d]) == 1 && !is_less(size_of(edges[d], 0), 2) && dtype_of(edges[d]) == dtype_of(p.rows), op,
-                ": expected a vector of at least two edges of the input's dtype, got ", type_of(edges[d]));
+    BRASA_CHECK(rank_of(edges[d]) == 1 && !is_less(size_of(edges[d], 0), 2) && dtype_of(edges[d]) == dtype_of(p.rows),
+                op, ": expected a vector of at least two edges of the input's dtype, got ", type_of(edges[d]));
     bins.push_back(bins_of(p.column(static_cast<int64_t>(d)), edges[d]));
     shape.push_back(size_of(edges[d], 0) - 1);
   }
@@ -171,7 +175,8 @@ std::vector<Value> with_edges(Value hist, const std::vector<Value>& edges) {
   return out;
 }
 
-std::vector<Value> histogramdd(Value x, const std::vector<int64_t>& bins, const Range& range, Value weight, bool density) {
+std::vector<Value> histogramdd(Value x, const std::vector<int64_t>& bins, const Range& range, Value weight,
+                               bool density) {
   Points p = points_of("torch.histogramdd", x);
   check_weight("torch.histogramdd", x, weight, rank_of(x) - 1);
   std::vector<Value> edges = edges_of("torch.histogramdd", p, bins, range);
@@ -192,12 +197,14 @@ Points single(const char* op, Value x, Value weight) {
 
 void add_one_dimension(Table& t) {
   t.op("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor")
-      .doc("How many elements lie in each of `bins` equal bins of [min, max], or of the elements' range if both are equal.")
+      .doc(
+          "How many elements lie in each of `bins` equal bins of [min, max], or of the elements' range if both are equal.")
       .composed(histc)
       .no_gradient()
       .samples({{floats(3, 5), 4}, {floats(7), 3, -1, 1}, {floats(0), 2}});
   t.op("aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)")
-      .doc("How many elements, or how much weight, lies between neighbours of a vector of ascending edges; as a density if asked for.")
+      .doc(
+          "How many elements, or how much weight, lies between neighbours of a vector of ascending edges; as a density if asked for.")
       .composed([](Value x, Value edges, Value weight, bool density) {
         Points p = single("torch.histogram", x, weight);
         return std::vector{hist_of("torch.histogram", p, {edges}, weight, density), edges};
@@ -228,7 +235,8 @@ void add_many_dimensions(Table& t) {
   t.op("aten::histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)")
       .doc(doc)
       .composed([](Value x, int64_t bins, Range range, Value weight, bool density) {
-        BRASA_CHECK(rank_of(x) >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, got ", type_of(x));
+        BRASA_CHECK(rank_of(x) >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, got ",
+                    type_of(x));
         std::vector<int64_t> each(known_size(size_of(x, rank_of(x) - 1)), bins);
         return histogramdd(x, each, range, weight, density);
       })

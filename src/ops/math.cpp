@@ -262,7 +262,8 @@ void add_gamma(Table& t) {
         BRASA_CHECK(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
         auto terms = static_cast<double>(p);
         Value x = to_float(v), i = prim::iota({p}, 0, ir::type_of(x).dtype);
-        return sum(prim::unary("lgamma", unsqueeze(x, -1) - i / 2), {-1}) + terms * (terms - 1) / 4 * std::log(kPi);
+        int64_t last = rank_of(x);
+        return sum(prim::unary("lgamma", unsqueeze(x, last) - i / 2), {last}) + terms * (terms - 1) / 4 * std::log(kPi);
       })
       .samples({{floats(3, 5).in(1.5, 4), 3}});
   t.alias("aten::special_multigammaln", "aten::mvlgamma");

@@ -24,7 +24,8 @@ bool same_shapes(Value a, Value b) {
 }
 
 Value equal(Value a, Value b) {
-  BRASA_CHECK(dtype_of(a) == dtype_of(b), "equal: expected tensors of one dtype, got ", type_of(a), " and ", type_of(b));
+  BRASA_CHECK(dtype_of(a) == dtype_of(b), "equal: expected tensors of one dtype, got ", type_of(a), " and ",
+              type_of(b));
   if (!same_shapes(a, b)) return truth(false);
   return reduce(eq(a, b), all_dims(a), false, "and");
 }
@@ -95,7 +96,10 @@ void add_shapes(Table& t) {
   for (const char* name : {"size.int(Tensor self, int dim) -> int", "sym_size.int(Tensor self, int dim) -> SymInt"})
     t.op(str("aten::", name))
         .doc("The size of a dimension.")
-        .composed([](Value x, int64_t dim) { return whole(size_of(x, wrap_dim(dim, rank_of(x)))); })
+        .composed([](Value x, int64_t dim) {
+          BRASA_CHECK(rank_of(x) > 0, "size: dimension ", dim, " of a tensor that has no dimensions");
+          return whole(size_of(x, wrap_dim(dim, rank_of(x))));
+        })
         .no_gradient()
         .samples({{floats(3, 5), -1}});
   for (const char* name : {"numel(Tensor self) -> int", "sym_numel(Tensor self) -> SymInt"})
@@ -111,8 +115,9 @@ void add_shapes(Table& t) {
       .samples({{floats(3, 5)}});
   for (const char* name : {"stride.int(Tensor self, int dim) -> int", "sym_stride.int(Tensor self, int dim) -> SymInt"})
     t.op(str("aten::", name))
-        .doc("The distance in memory between neighbours along a dimension. In a graph, where nothing has memory, that of a contiguous "
-             "tensor.")
+        .doc(
+            "The distance in memory between neighbours along a dimension. In a graph, where nothing has memory, that of a contiguous "
+            "tensor.")
         .composed(contiguous_stride)
         .no_gradient()
         .samples({{floats(3, 5), 0}});

@@ -13,6 +13,7 @@ using OptExpr = std::optional<Expr>;
 // An index counted from the start; clamped to [0, size] as a slice's bounds are.
 Expr clamped(Expr i, Expr size) {
   if (i.is_constant() && i.constant() >= INT64_MAX / 2) return size;
+  if (i.is_constant() && i.constant() <= INT64_MIN / 2) return 0;
   if (is_less(i, 0)) return ir::max(i + size, 0);
   return ir::min(i, size);
 }
@@ -100,7 +101,9 @@ std::vector<Value> split(Value x, Expr each, int64_t dim) {
 
 std::vector<Value> chunk(Value x, int64_t chunks, int64_t dim) {
   BRASA_CHECK(rank_of(x) > 0, "chunk expects at least a 1-dimensional tensor");
+  constexpr int64_t kMost = 1 << 20;
   BRASA_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  BRASA_CHECK(chunks <= kMost, "chunk: at most ", kMost, " pieces are supported, got: ", chunks);
   dim = wrap_dim(dim, rank_of(x));
   Expr size = size_of(x, dim);
   if (same_size(size, 0)) return split_sizes(x, Shape(chunks, Expr(0)), dim);

@@ -156,7 +156,7 @@ class Spoiler {
     } else if (param().type == ParamType::Int) {
       for (int64_t v : {kMost, kLeast, int64_t{1} << 62, int64_t{-1}, int64_t{-2}, int64_t{0}})
         add(str(v), ir::Arg(v), surely_if(named("dim") && (v > 64 || v < -64)));
-    } else if (param().type == ParamType::Float || param().type == ParamType::Scalar) {
+    } else if (!param().list && (param().type == ParamType::Float || param().type == ParamType::Scalar)) {
       for (double v : {std::nan(""), HUGE_VAL, -1.0, 1e300}) add(str(v), ir::Arg(v), Wrong::IfRuleSays);
     }
   }

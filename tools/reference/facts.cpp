@@ -64,7 +64,7 @@ bool differentiable(const ops::Row& row, const ops::Sample& sample) {
   std::unique_ptr<ir::Graph> graph = record(row, sample, {}, facts);
   std::vector<bool> needs, has;
   for (ir::Value v : graph->inputs()) needs.push_back(is_floating(ir::type_of(v).dtype));
-  for (ir::Value v : graph->outputs()) has.push_back(is_floating(ir::type_of(v).dtype));
+  for (const ir::Output& o : graph->outputs()) has.push_back(is_floating(ir::type_of(o.value).dtype));
   if (std::find(has.begin(), has.end(), true) == has.end()) return false;
   transforms::Joint joint = transforms::joint(*graph, facts, needs, has);
   return std::any_of(joint.gradient_of.begin(), joint.gradient_of.end(), [](int at) { return at >= 0; });
@@ -85,7 +85,7 @@ std::vector<ir::Type> result_types(const ops::Row& row, const ops::Sample& sampl
   ir::Facts facts;
   std::unique_ptr<ir::Graph> graph = record(row, sample, dtype, facts);
   std::vector<ir::Type> out;
-  for (ir::Value v : graph->outputs()) out.push_back(ir::type_of(v));
+  for (const ir::Output& o : graph->outputs()) out.push_back(ir::type_of(o.value));
   return out;
 }
 
