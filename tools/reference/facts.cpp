@@ -63,7 +63,7 @@ bool differentiable(const ops::Row& row, const ops::Sample& sample) {
   ir::Facts facts;
   std::unique_ptr<ir::Graph> graph = record(row, sample, {}, facts);
   std::vector<bool> needs, has;
-  for (ir::Value v : graph->inputs()) needs.push_back(is_floating(ir::type_of(v).dtype));
+  for (const ir::Input& in : graph->inputs()) needs.push_back(is_floating(ir::type_of(in.value).dtype));
   for (const ir::Output& o : graph->outputs()) has.push_back(is_floating(ir::type_of(o.value).dtype));
   if (std::find(has.begin(), has.end(), true) == has.end()) return false;
   transforms::Joint joint = transforms::joint(*graph, facts, needs, has);
