@@ -70,11 +70,12 @@ bool differentiable(const ops::Row& row, const ops::Sample& sample) {
   return std::any_of(joint.gradient_of.begin(), joint.gradient_of.end(), [](int at) { return at >= 0; });
 }
 
+// A primitive may be the first to notice operands that do not go together: its InternalError is a refusal too.
 template <class F>
 bool accepted(F f) {
   try {
     return f();
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return false;
   }
 }
