@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 
-.PHONY: all configure setup demo test bench install format check-format check-includes sanitize sanitize-thread clean
+.PHONY: all configure setup demo test bench docs install format check-format check-includes sanitize sanitize-thread clean
 
 all: configure
 	@cmake --build $(BUILD)
@@ -25,6 +25,10 @@ test: setup
 bench: setup
 	@$(MAKE) --no-print-directory all
 	@$(BUILD)/bin/brasa bench
+
+docs: setup
+	@$(MAKE) --no-print-directory all
+	@cmake --build $(BUILD) --target docs
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -6,6 +6,17 @@
 namespace brasa::ir {
 namespace {
 
+int64_t sum(int64_t a, int64_t b) {
+  int64_t out;
+  BRASA_CHECK(!__builtin_add_overflow(a, b, &out), "a size does not fit into 64 bits: ", a, " + ", b);
+  return out;
+}
+int64_t times(int64_t a, int64_t b) {
+  int64_t out;
+  BRASA_CHECK(!__builtin_mul_overflow(a, b, &out), "a size does not fit into 64 bits: ", a, " * ", b);
+  return out;
+}
+
 Expr make(ExprKind kind, int64_t value, std::vector<Expr> args) {
   return ExprTable::make(kind, value, std::move(args));
 }
@@ -70,7 +81,7 @@ Expr expr_of(std::vector<Term> terms, int64_t constant) {
   std::vector<Term> merged;
   for (Term& t : terms) {
     if (!merged.empty() && merged.back().factors == t.factors)
-      merged.back().coefficient += t.coefficient;
+      merged.back().coefficient = sum(merged.back().coefficient, t.coefficient);
     else
       merged.push_back(std::move(t));
   }
@@ -249,20 +260,29 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
   return false;
 }
 
+// Nothing where it does not fit: limits such as "to the end" are as large as integers get.
+std::optional<Expr> difference_of(Expr a, Expr b) {
+  try {
+    return a - b;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Expr operator+(Expr a, Expr b) {
-  if (a.is_constant() && b.is_constant()) return Expr(a->value + b->value);
+  if (a.is_constant() && b.is_constant()) return Expr(sum(a->value, b->value));
   if (a.is(0)) return b;
   if (b.is(0)) return a;
   int64_t ca, cb;
   std::vector<Term> terms = terms_of(a, ca), more = terms_of(b, cb);
   terms.insert(terms.end(), more.begin(), more.end());
-  return expr_of(std::move(terms), ca + cb);
+  return expr_of(std::move(terms), sum(ca, cb));
 }
 
 Expr operator*(Expr a, Expr b) {
-  if (a.is_constant() && b.is_constant()) return Expr(a->value * b->value);
+  if (a.is_constant() && b.is_constant()) return Expr(times(a->value, b->value));
   if (a.is(0) || b.is(0)) return Expr(0);
   if (a.is(1)) return b;
   if (b.is(1)) return a;
@@ -270,16 +290,16 @@ Expr operator*(Expr a, Expr b) {
   std::vector<Term> ta = terms_of(a, ca), tb = terms_of(b, cb), out;
   for (const Term& x : ta)
     for (const Term& y : tb) {
-      Term t{x.factors, x.coefficient * y.coefficient};
+      Term t{x.factors, times(x.coefficient, y.coefficient)};
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
       std::sort(t.factors.begin(), t.factors.end(), before);
       out.push_back(std::move(t));
     }
   if (cb != 0)
-    for (const Term& x : ta) out.push_back({x.factors, x.coefficient * cb});
+    for (const Term& x : ta) out.push_back({x.factors, times(x.coefficient, cb)});
   if (ca != 0)
-    for (const Term& y : tb) out.push_back({y.factors, y.coefficient * ca});
-  return expr_of(std::move(out), ca * cb);
+    for (const Term& y : tb) out.push_back({y.factors, times(y.coefficient, ca)});
+  return expr_of(std::move(out), times(ca, cb));
 }
 
 Expr operator-(Expr a) { return a * Expr(-1); }
@@ -368,7 +388,9 @@ Expr max(Expr a, Expr b) {
 
 std::optional<bool> provably_equal(Expr a, Expr b) {
   if (a == b) return true;
-  Expr d = a - b;
+  auto difference = difference_of(a, b);
+  if (!difference) return std::nullopt;
+  Expr d = *difference;
   if (d.is_constant()) return d->value == 0;
   if (d->min > 0 || (d->max < 0)) return false;
   int64_t c;
@@ -380,7 +402,10 @@ std::optional<bool> provably_equal(Expr a, Expr b) {
 }
 
 std::optional<bool> provably_less(Expr a, Expr b) {
-  Expr d = b - a;
+  if (a.is_constant() && b.is_constant()) return a->value < b->value;
+  auto difference = difference_of(b, a);
+  if (!difference) return std::nullopt;
+  Expr d = *difference;
   if (d->min >= 1) return true;
   if (d->max <= 0) return false;
   // Where an index stands in one term only, beside factors that are not negative, the difference is monotone in it: its

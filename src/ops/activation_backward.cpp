@@ -127,6 +127,7 @@ void add_smooth(Table& t) {
   t.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
       .doc("The derivative of glu.")
       .composed_in_opmath([](Value ct, Value x, int64_t dim) {
+        BRASA_CHECK(rank_of(x) > 0, "glu_backward: does not support tensors without dimensions");
         dim = wrap_dim(dim, rank_of(x));
         Expr half = ir::floordiv(size_of(x, dim), 2);
         Value a = narrow(x, dim, 0, half), s = sigmoid(narrow(x, dim, half, half));

@@ -7,7 +7,20 @@
 namespace brasa::ops {
 namespace {
 thread_local Builder* current_builder = nullptr;
+
+// Sizes, strides and bytes are computed in 64 bits: what is larger than this can overflow, and fits into no memory.
+void check_size(const Row& row, const Type& type) {
+  constexpr int64_t kMost = int64_t{1} << 56;
+  int64_t known = 1;
+  bool fits = true;
+  for (Expr e : type.shape) {
+    if (e.is(0)) return;
+    if (e.is_constant()) fits = fits && !__builtin_mul_overflow(known, e.constant(), &known) && known <= kMost;
+  }
+  BRASA_CHECK(fits, row.schema.base, ": a tensor of shape ", type.shape, " is too large");
 }
+
+}  // namespace
 
 Builder::Builder(ir::Graph& graph, ir::Facts& facts, std::function<bool(const Row&)> keep)
     : graph_(graph), facts_(facts), keep_(std::move(keep)), outer_(current_builder) {
@@ -48,9 +61,7 @@ std::vector<Type> result_types(const Row& row, const Args& args, ir::Facts& fact
 std::vector<Value> Builder::record(const Row& row, Args args) {
   complete_args(row, args);
   std::vector<Type> types = result_types(row, args, facts_);
-  for (const Type& t : types)
-    for (Expr e : t.shape)
-      BRASA_CHECK(!e.is_constant() || e.constant() >= 0, row.name(), " would give a negative size: ", t);
+  for (const Type& t : types) check_size(row, t);
   Node* n = graph_.add(&row, std::move(args), std::move(types));
   std::vector<Value> out;
   for (uint32_t i = 0; i < n->types.size(); ++i) out.push_back(n->out(i));

@@ -30,12 +30,14 @@ Value combinations(Value x, int64_t r, bool repeated) {
   BRASA_CHECK(rank_of(x) == 1, "combinations: expected a one-dimensional tensor, got ", type_of(x));
   BRASA_CHECK(r >= 0, "combinations: expected a non-negative number of elements, got ", r);
   if (r == 0) return full(0, {Expr(0)}, dtype_of(x));
-  int64_t n = known_size(size_of(x, 0)), count = n == 0 ? 0 : tuples(n, r, repeated), all = 1;
-  if (count == 0) return full(0, {Expr(0), Expr(r)}, dtype_of(x));
+  int64_t n = known_size(size_of(x, 0)), all = 1;
+  if (n == 0 || (!repeated && r > n)) return full(0, {Expr(0), Expr(r)}, dtype_of(x));
+  BRASA_CHECK(r <= INT16_MAX, "combinations: at most ", INT16_MAX, " elements can be chosen, got ", r);
   for (int64_t i = 0; i < r; ++i) {
     BRASA_CHECK(all <= INT32_MAX / n, "combinations: too many combinations of ", r, " out of ", n, " elements");
     all *= n;
   }
+  int64_t count = tuples(n, r, repeated);
   auto digits = [&](Value number) {
     std::vector<Value> out(r);
     for (int64_t j = r; j-- > 0;) {
@@ -62,6 +64,10 @@ Value triangle(int64_t rows, int64_t columns, int64_t offset, std::optional<DTyp
   BRASA_CHECK(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ", columns);
   DType t = dtype.value_or(DType::Int64);
   BRASA_CHECK(t == DType::Int64 || t == DType::Int32, op, ": expected dtype int32 or int64, got ", name(t));
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (rows == 0 || columns == 0) return full(0, {Expr(2), Expr(0)}, t);
+  BRASA_CHECK(rows <= kMost / columns, op, ": a matrix of ", rows, " rows and ", columns, " columns is too large");
+  offset = std::clamp(offset, -rows, columns);
   int64_t count = 0;
   for (int64_t i = 0; i < rows; ++i) {
     int64_t edge = std::clamp<int64_t>(lower ? i + offset + 1 : i + offset, 0, columns);
@@ -133,6 +139,9 @@ void add_combinatorics(Table& t) {
       .composed([](std::vector<Value> xs) {
         BRASA_CHECK(!xs.empty(), "cartesian_prod: expected at least one tensor");
         for (Value x : xs) BRASA_CHECK(rank_of(x) == 1, "Expect a 1D vector, but got shape ", shape_of(x));
+        for (Value x : xs)
+          BRASA_CHECK(dtype_of(x) == dtype_of(xs[0]), "cartesian_prod: expected tensors of one dtype, got ",
+                      type_of(xs[0]), " and ", type_of(x));
         if (xs.size() == 1) return xs[0];
         Shape grid;
         for (Value x : xs) grid.push_back(size_of(x, 0));

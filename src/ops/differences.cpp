@@ -35,6 +35,9 @@ Value diff(Value x, int64_t n, int64_t dim, Value prepend, Value append) {
   pieces.push_back(x);
   if (append) pieces.push_back(append);
   Value y = pieces.size() == 1 ? x : call("aten::cat", {pieces, dim});
+  // Nothing is left, without a pass for each order; a common n asks no question about the size.
+  constexpr int64_t kCommon = 64;
+  if (n > kCommon && is_less(size_of(y, dim), n)) return narrow(y, dim, 0, 0);
   bool truth = dtype_of(y) == DType::Bool;
   for (int64_t i = 0; i < n; ++i) {
     Value a = later(y, dim), b = earlier(y, dim);
@@ -213,8 +216,13 @@ Value without(Value y, int64_t dim) {
 
 Value pairs(Value y, int64_t dim) { return earlier(y, dim) + later(y, dim); }
 
+int64_t sampled_dim(const char* op, Value y, int64_t dim) {
+  BRASA_CHECK(rank_of(y) > 0, op, ": expected at least one dimension, got ", type_of(y));
+  return wrap_dim(dim, rank_of(y));
+}
+
 Value trapezoid_x(Value y, Value x, int64_t dim) {
-  dim = wrap_dim(dim, rank_of(y));
+  dim = sampled_dim("trapezoid", y, dim);
   if (is_less(size_of(y, dim), 1)) return without(y, dim);
   check_no_bool("trapezoid", y);
   check_no_bool("trapezoid", x);
@@ -223,7 +231,7 @@ Value trapezoid_x(Value y, Value x, int64_t dim) {
 }
 
 Value trapezoid_dx(Value y, Number dx, int64_t dim) {
-  dim = wrap_dim(dim, rank_of(y));
+  dim = sampled_dim("trapezoid", y, dim);
   if (is_less(size_of(y, dim), 1)) return without(y, dim);
   check_no_bool("trapezoid", y);
   Value ends = narrow(y, dim, 0, 1) + narrow(y, dim, size_of(y, dim) - 1, 1);
@@ -232,7 +240,7 @@ Value trapezoid_dx(Value y, Number dx, int64_t dim) {
 }
 
 Value cumulative_x(Value y, Value x, int64_t dim) {
-  dim = wrap_dim(dim, rank_of(y));
+  dim = sampled_dim("cumulative_trapezoid", y, dim);
   check_no_bool("cumulative_trapezoid", y);
   check_no_bool("cumulative_trapezoid", x);
   Value each = distances_between(y, x, dim, "cumulative_trapezoid") * pairs(y, dim);
@@ -240,7 +248,7 @@ Value cumulative_x(Value y, Value x, int64_t dim) {
 }
 
 Value cumulative_dx(Value y, Number dx, int64_t dim) {
-  dim = wrap_dim(dim, rank_of(y));
+  dim = sampled_dim("cumulative_trapezoid", y, dim);
   check_no_bool("cumulative_trapezoid", y);
   return call("aten::cumsum", {pairs(y, dim) * (dx / Number(2.0)), dim});
 }

@@ -5,13 +5,98 @@
 #include "ops/fourier.h"
 #include "ops/primitives/families.h"
 #include "ops/rows.h"
+#include "ops/table.h"
 #include "support/error.h"
 
 namespace brasa::ops {
 namespace {
 
+struct Listed {
+  std::string_view title;
+  void (*add)(Table& table);
+};
+// Their titles name the pages of the reference.
+const Listed kFamilies[] = {
+    {"Primitives: point-wise", add_pointwise_primitives},
+    {"Primitives: creation", add_creation_primitives},
+    {"Primitives: movement", add_movement_primitives},
+    {"Primitives: indexing", add_indexing_primitives},
+    {"Primitives: reductions", add_reduction_primitives},
+    {"Primitives: contractions", add_contraction_primitives},
+    {"Primitives: factorisations", add_factorisation_primitives},
+    {"Primitives: Fourier transforms", add_fourier_primitives},
+    {"Arithmetic", add_arithmetic},
+    {"Mathematical functions", add_math},
+    {"Complex numbers", add_complex},
+    {"Fourier transforms", add_fft},
+    {"Short-time Fourier transforms", add_stft},
+    {"Bit operations", add_bitwise},
+    {"Comparison and logic", add_comparison},
+    {"Activations", add_activation},
+    {"Gradients of activations", add_activation_backward},
+    {"Modified Bessel functions", add_modified_bessel},
+    {"Bessel functions", add_bessel},
+    {"Airy functions", add_airy},
+    {"Functions of the normal distribution", add_normal_functions},
+    {"Zeta and polygamma functions", add_zeta},
+    {"Chebyshev polynomials", add_chebyshev},
+    {"Other orthogonal polynomials", add_orthogonal},
+    {"Incomplete gamma functions", add_incomplete_gamma},
+    {"Integers and parts of numbers", add_integers},
+    {"Membership and search", add_membership},
+    {"Histograms and counts", add_histogram},
+    {"Quantiles and medians", add_quantile},
+    {"Statistics", add_statistics},
+    {"Differences and integrals", add_differences},
+    {"Combinations and products", add_combinatorics},
+    {"Window functions", add_windows},
+    {"Strided copies", add_strided},
+    {"Questions about tensors", add_questions},
+    {"Reductions", add_reduction},
+    {"Means and variances", add_moments},
+    {"Norms", add_norm},
+    {"Scans", add_scan},
+    {"Softmax", add_softmax},
+    {"Creation", add_creation},
+    {"Random numbers", add_random},
+    {"Losses", add_loss},
+    {"Classification losses", add_nll},
+    {"Views", add_view},
+    {"Slicing and joining", add_slicing},
+    {"Movement", add_movement},
+    {"Padding", add_padding},
+    {"Indexing", add_indexing},
+    {"Scatter", add_scatter},
+    {"Results of unknown size", add_counted},
+    {"Matrix products", add_contraction},
+    {"Einsum", add_einsum},
+    {"Convolution", add_convolution},
+    {"Pooling", add_pooling},
+    {"Fold and unfold", add_fold},
+    {"Distances", add_distance},
+    {"Normalization", add_normalization},
+    {"Attention", add_attention},
+    {"Random keys", add_random_key},
+    {"Linear algebra", add_linalg},
+    {"Linear systems", add_linalg_solve},
+    {"Spectral decompositions", add_linalg_spectral},
+    {"Optimizer steps", add_optimizer},
+    {"Upsampling", add_upsample},
+    {"Grid sampling", add_grid_sample},
+    {"Fractional pooling", add_fractional_pool},
+    {"Recurrent layers", add_rnn},
+    {"Packed sequences", add_packed_sequence},
+    {"Embedding bags", add_embedding_bag},
+    {"Segments", add_segment},
+    {"Margin losses", add_margin_loss},
+    {"CTC loss", add_ctc_loss},
+    {"Quantization", add_quantization},
+    {"Attention kernels", add_attention_kernels},
+    {"Fused operators", add_fused},
+};
+
 struct Additional {
-  std::vector<void (*)(Table&)> families;
+  std::vector<Listed> families;
   bool too_late = false;
 };
 Additional& additional() {
@@ -19,92 +104,32 @@ Additional& additional() {
   return instance;
 }
 
+std::vector<Family>& added() {
+  static std::vector<Family> instance;
+  return instance;
+}
+
 }  // namespace
 
 void add_families(Table& t) {
-  add_pointwise_primitives(t);
-  add_creation_primitives(t);
-  add_movement_primitives(t);
-  add_indexing_primitives(t);
-  add_reduction_primitives(t);
-  add_contraction_primitives(t);
-  add_factorisation_primitives(t);
-  add_fourier_primitives(t);
-  add_arithmetic(t);
-  add_math(t);
-  add_complex(t);
-  add_fft(t);
-  add_stft(t);
-  add_bitwise(t);
-  add_comparison(t);
-  add_activation(t);
-  add_activation_backward(t);
-  add_modified_bessel(t);
-  add_bessel(t);
-  add_airy(t);
-  add_normal_functions(t);
-  add_zeta(t);
-  add_chebyshev(t);
-  add_orthogonal(t);
-  add_incomplete_gamma(t);
-  add_integers(t);
-  add_membership(t);
-  add_histogram(t);
-  add_quantile(t);
-  add_statistics(t);
-  add_differences(t);
-  add_combinatorics(t);
-  add_windows(t);
-  add_strided(t);
-  add_questions(t);
-  add_reduction(t);
-  add_moments(t);
-  add_norm(t);
-  add_scan(t);
-  add_softmax(t);
-  add_creation(t);
-  add_random(t);
-  add_loss(t);
-  add_nll(t);
-  add_view(t);
-  add_slicing(t);
-  add_movement(t);
-  add_padding(t);
-  add_indexing(t);
-  add_scatter(t);
-  add_counted(t);
-  add_contraction(t);
-  add_einsum(t);
-  add_convolution(t);
-  add_pooling(t);
-  add_fold(t);
-  add_distance(t);
-  add_normalization(t);
-  add_attention(t);
-  add_random_key(t);
-  add_linalg(t);
-  add_linalg_solve(t);
-  add_linalg_spectral(t);
-  add_optimizer(t);
-  add_upsample(t);
-  add_grid_sample(t);
-  add_fractional_pool(t);
-  add_rnn(t);
-  add_packed_sequence(t);
-  add_embedding_bag(t);
-  add_segment(t);
-  add_margin_loss(t);
-  add_ctc_loss(t);
-  add_quantization(t);
-  add_attention_kernels(t);
-  add_fused(t);
+  auto add = [&](const Listed& family) {
+    size_t first = t.rows().size();
+    family.add(t);
+    added().push_back({family.title, first, t.rows().size()});
+  };
+  for (const Listed& family : kFamilies) add(family);
   additional().too_late = true;
-  for (auto family : additional().families) family(t);
+  for (const Listed& family : additional().families) add(family);
 }
 
-void add_family(void (*family)(Table&)) {
+void add_family(void (*family)(Table&), std::string_view title) {
   BRASA_CHECK(!additional().too_late, "the operator table is in use already; families are added before its first use");
-  additional().families.push_back(family);
+  additional().families.push_back({title, family});
+}
+
+std::span<const Family> families() {
+  table();
+  return added();
 }
 
 }  // namespace brasa::ops

@@ -132,6 +132,7 @@ Points points_of(const char* op, Value x) {
   check_input(op, x);
   BRASA_CHECK(rank_of(x) >= 2, op, ": input tensor should have at least 2 dimensions, got ", type_of(x));
   int64_t last = rank_of(x) - 1;
+  BRASA_CHECK(known_size(size_of(x, last)) > 0, op, ": the points have no coordinates, got ", type_of(x));
   Value rows = rank_of(x) == 2 ? x : merge_dims(x, 0, last - 1);
   return {rows};
 }

@@ -160,6 +160,8 @@ std::array<Value, 2> topk(Value x, Expr k, int64_t dim, bool largest, bool) {
 
 // How many boundaries lie before each value: before an equal one too if `right`.
 Value searched(Value boundaries, Value x, bool right) {
+  BRASA_CHECK(rank_of(boundaries) > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, got ",
+              type_of(boundaries));
   Value wide_b, wide_x;
   int64_t last = rank_of(boundaries) - 1;
   DType t = result_type({boundaries, x});
@@ -194,7 +196,8 @@ Value searchsorted(Value sequence, Value x, bool out_int32, bool right, std::opt
   BRASA_CHECK(!side || *side == "left" || *side == "right",
               "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
   BRASA_CHECK(!side || *side == "right" || !right, "torch.searchsorted(): side and right can't be set to opposites");
-  if (sorter)
+  if (sorter) check_same_shape("torch.searchsorted(): sorter", sequence, sorter);
+  if (sorter && rank_of(sorter) > 0)
     sequence =
         gather_along(sequence, rank_of(sequence) - 1,
                      checked_forward_index(sorter, size_of(sequence, rank_of(sequence) - 1), "torch.searchsorted()"));

@@ -265,9 +265,10 @@ void add_gamma(Table& t) {
       .doc("The logarithm of the multivariate Γ of dimension p.")
       .composed_in_opmath([](Value v, int64_t p) {
         BRASA_CHECK(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
-        Value x = to_float(v), sum = constant_like(x, static_cast<double>(p * (p - 1)) / 4 * std::log(kPi));
-        for (int64_t i = 0; i < p; ++i) sum = sum + prim::unary("lgamma", x - static_cast<double>(i) / 2);
-        return sum;
+        auto terms = static_cast<double>(p);
+        Value x = to_float(v), i = prim::iota({p}, 0, ir::type_of(x).dtype);
+        int64_t last = rank_of(x);
+        return sum(prim::unary("lgamma", unsqueeze(x, last) - i / 2), {last}) + terms * (terms - 1) / 4 * std::log(kPi);
       })
       .samples({{floats(3, 5).in(1.5, 4), 3}});
   t.alias("aten::special_multigammaln", "aten::mvlgamma");

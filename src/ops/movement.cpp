@@ -71,6 +71,7 @@ Value column_stack(std::vector<Value> xs) {
 }
 
 Value block_diag(std::vector<Value> xs) {
+  if (xs.empty()) return full(0.0, {Expr(1), Expr(0)}, DType::Float32);
   DType t = result_type(xs);
   Expr columns(0), before(0);
   for (Value& x : xs) {
@@ -206,7 +207,7 @@ Value pixel_shuffle(Value x, int64_t r) {
   int64_t n = rank_of(x);
   BRASA_CHECK(n >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", n,
               " dimension(s)");
-  BRASA_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
+  BRASA_CHECK(r > 0 && r <= INT32_MAX, "pixel_shuffle expects a positive upscale_factor, but got ", r);
   BRASA_CHECK(
       same_size(ir::mod(size_of(x, n - 3), Expr(r * r)), 0),
       "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",

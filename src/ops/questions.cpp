@@ -96,7 +96,10 @@ void add_shapes(Table& t) {
   for (const char* name : {"size.int(Tensor self, int dim) -> int", "sym_size.int(Tensor self, int dim) -> SymInt"})
     t.op(str("aten::", name))
         .doc("The size of a dimension.")
-        .composed([](Value x, int64_t dim) { return whole(size_of(x, wrap_dim(dim, rank_of(x)))); })
+        .composed([](Value x, int64_t dim) {
+          BRASA_CHECK(rank_of(x) > 0, "size: dimension ", dim, " of a tensor that has no dimensions");
+          return whole(size_of(x, wrap_dim(dim, rank_of(x))));
+        })
         .no_gradient()
         .samples({{floats(3, 5), -1}});
   for (const char* name : {"numel(Tensor self) -> int", "sym_numel(Tensor self) -> SymInt"})

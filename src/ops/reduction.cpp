@@ -1,6 +1,7 @@
 #include "ops/algebra.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -241,8 +242,7 @@ void add_order(Table& t) {
       .composed([](Value x, Expr k, int64_t dim, bool keep) {
         dim = wrap_dim(dim, rank_of(x));
         if (rank_of(x) == 0) return std::array{x, full(0, {}, DType::Int64)};
-        BRASA_CHECK(!k.is_constant() || !size_of(x, dim).is_constant() ||
-                        (k.constant() >= 1 && k.constant() <= size_of(x, dim).constant()),
+        BRASA_CHECK(!is_less(k, 1) && !is_less(size_of(x, dim), k),
                     "kthvalue(): selected number k out of range for dimension ", dim, ": ", k, " of ", type_of(x));
         return ranked(x, dim, k - 1, keep);
       })

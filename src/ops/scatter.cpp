@@ -308,6 +308,7 @@ Value put_through(Value x, Value source, F look) {
 }
 
 Value slice_scatter(Value x, Value source, int64_t dim, std::optional<Expr> start, std::optional<Expr> end, Expr step) {
+  BRASA_CHECK(rank_of(x) > 0, "slice_scatter: expected at least one dimension, got ", type_of(x));
   dim = wrap_dim(dim, rank_of(x));
   BRASA_CHECK(is_less(0, step), "slice step must be positive, got ", step);
   Expr n = size_of(x, dim), s = start ? clamped(*start, n) : Expr(0), e = ir::max(end ? clamped(*end, n) : n, s);
@@ -334,6 +335,8 @@ Value slice_backward(Value g, Shape sizes, int64_t dim, Expr start, Expr end, Ex
 Value unfold_backward(Value g, Shape sizes, int64_t dim, int64_t size, int64_t step) {
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  BRASA_CHECK(step > 0 && size >= 0 && !is_less(sizes[dim], size), "unfold_backward: windows of size ", size,
+              " at step ", step, " do not lie in dimension ", dim, " of ", sizes);
   Value start = full(0, sizes, dtype_of(g)), view = prim::window(start, dim, Expr(size), Expr(step), 1);
   check_same_shape("unfold_backward", view, g);
   return pulled_through(start, view, g);

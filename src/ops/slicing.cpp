@@ -9,10 +9,12 @@ namespace brasa::ops {
 namespace {
 
 using OptExpr = std::optional<Expr>;
+constexpr int64_t kMostPieces = 1 << 20;
 
 // An index counted from the start; clamped to [0, size] as a slice's bounds are.
 Expr clamped(Expr i, Expr size) {
   if (i.is_constant() && i.constant() >= INT64_MAX / 2) return size;
+  if (i.is_constant() && i.constant() <= INT64_MIN / 2) return 0;
   if (is_less(i, 0)) return ir::max(i + size, 0);
   return ir::min(i, size);
 }
@@ -101,6 +103,7 @@ std::vector<Value> split(Value x, Expr each, int64_t dim) {
 std::vector<Value> chunk(Value x, int64_t chunks, int64_t dim) {
   BRASA_CHECK(rank_of(x) > 0, "chunk expects at least a 1-dimensional tensor");
   BRASA_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  BRASA_CHECK(chunks <= kMostPieces, "chunk: at most ", kMostPieces, " pieces are supported, got ", chunks);
   dim = wrap_dim(dim, rank_of(x));
   Expr size = size_of(x, dim);
   if (same_size(size, 0)) return split_sizes(x, Shape(chunks, Expr(0)), dim);
@@ -124,6 +127,7 @@ std::vector<Value> split_evenly(Value x, Expr sections, int64_t dim) {
   dim = wrap_dim(dim, rank_of(x));
   int64_t n = known_size(sections);
   BRASA_CHECK(n > 0, "number of sections must be larger than 0, got ", n);
+  BRASA_CHECK(n <= kMostPieces, "tensor_split: at most ", kMostPieces, " pieces are supported, got ", n);
   Expr size = size_of(x, dim), each = ir::floordiv(size, Expr(n)), longer = ir::mod(size, Expr(n));
   Shape sizes;
   for (int64_t i = 0; i < n; ++i) sizes.push_back(each + ir::max(ir::min(longer - i, 1), 0));

@@ -111,12 +111,14 @@ void add_pullbacks(Table& t) {
   t.op("aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .doc("The derivative of softmax, from its result.")
       .composed([](Value ct, Value y, int64_t dim, DType dtype) {
+        check_same_shape("_softmax_backward_data", ct, y);
         return convert(softmax_pullback(to_opmath(ct), to_opmath(y), dim), dtype);
       })
       .samples({{floats(3, 5), floats(3, 5).in(0, 1), -1, DType::Float32}});
   t.op("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .doc("The derivative of log_softmax, from its result.")
       .composed([](Value ct, Value y, int64_t dim, DType dtype) {
+        check_same_shape("_log_softmax_backward_data", ct, y);
         return convert(log_softmax_pullback(to_opmath(ct), to_opmath(y), dim), dtype);
       })
       .samples({{floats(3, 5), floats(3, 5), -1, DType::Float32}});

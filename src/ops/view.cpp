@@ -165,6 +165,7 @@ Value flatten(Value x, int64_t first, int64_t last) {
   return first == last ? x : merge_dims(x, first, last);
 }
 Value unflatten(Value x, int64_t dim, Shape sizes) {
+  BRASA_CHECK(rank_of(x) > 0, "unflatten: expected at least one dimension, got ", type_of(x));
   dim = wrap_dim(dim, rank_of(x));
   BRASA_CHECK(!sizes.empty(), "unflatten: sizes must be non-empty");
   return split_dim(x, dim, completed(sizes, size_of(x, dim), "dimension"));

@@ -547,12 +547,27 @@ class RecordedCall {
 
 }  // namespace
 
+namespace {
+
+void check_defined(const Operator& op, CallArgs args) {
+  const auto& params = op.row().schema.params;
+  for (size_t i = 0; i < std::min(args.size(), params.size()); ++i)
+    BRASA_CHECK(
+        args[i].kind != Kind::None || params[i].type != ir::ParamType::Tensor || params[i].optional || params[i].list,
+        op.row().name(), ": argument '", params[i].name, "' is an undefined tensor");
+}
+
+}  // namespace
+
 void call_functional(Operator& op, CallArgs args, Results& results) {
   for (const CallArg& a : args)
     if (a.kind == Kind::Tensors)
       for (uint32_t k = 0; k < a.size; ++k)
         BRASA_CHECK(a.tensor[k].defined(), op.row().name(), ": a tensor of the list is undefined");
-  if (op.row().view && call_view(op, args, results)) return;
+  if (op.row().view) {
+    check_defined(op, args);
+    if (call_view(op, args, results)) return;
+  }
   try {
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       std::vector<Tensor> out;
@@ -601,14 +616,26 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
 
+// Operators that only take memory have no program that would look at the kinds of their arguments.
+void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Results& results) {
+  try {
+    const auto& params = op.row().schema.params;
+    BRASA_CHECK(args.size() <= params.size(), op.row().name(), ": takes ", params.size(), " arguments, got ",
+                args.size());
+    for (size_t i = 0; i < args.size(); ++i)
+      if (params[i].type != ir::ParamType::Tensor && !params[i].list) literal(args[i], params[i], op.row());
+    results.resize(1);
+    results[0] = make(args);
+  } catch (const Error& e) {
+    rethrow_named(op, args, e);
+  }
+}
+
 }  // namespace
 
 void call(Operator& op, CallArgs args, Results& results) {
-  if (auto make = op.memory()) [[unlikely]] {
-    results.resize(1);
-    results[0] = make(args);
-    return;
-  }
+  if (auto make = op.memory()) [[unlikely]]
+    return call_memory(op, make, args, results);
   if (op.cast_policy() != CastPolicy::None && autocasting()) [[unlikely]] {
     CastCall cast(op.cast_policy(), args);
     return call(op, cast.args(), results);

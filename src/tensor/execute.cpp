@@ -222,6 +222,27 @@ void bind_pointwise(std::span<const Input> inputs, const Pointwise& p, SmallVect
   }
 }
 
+// Builds with this call's sizes as constants, for a message that shows them; returns if no error comes up.
+void explain_failure(const Program& program, std::span<const Input> inputs) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  std::vector<ir::Value> values;
+  for (const Input& in : inputs) {
+    ir::Type t{in.dtype, {}, in.weak};
+    for (int64_t s : in.size_span()) t.shape.emplace_back(s);
+    values.push_back(graph.add_input(std::move(t)));
+  }
+  ops::Builder builder(graph, facts);
+  program.build(values);
+}
+
+// Whether an operand has not all of the loop's dimensions.
+bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Input& in) {
+    return in.rank > 0 && !std::equal(p.shape.begin(), p.shape.end(), in.size_span().begin(), in.size_span().end());
+  });
+}
+
 bool run_pointwise(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results) {
   Pointwise p;
   if (!plan(inputs, into, p)) return false;
@@ -255,6 +276,8 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
   if (!search()) {
     std::lock_guard lock(program.mutex());
     if (!search()) {
+      // The graph over one shape does not see that some operators want equal shapes.
+      if (broadcasts(inputs, p)) explain_failure(program, inputs);
       std::unique_ptr<Kernel> built = build_pointwise(program, inputs, p, into != nullptr);
       kernel = built.get();
       publish(program.add(words, hash), std::move(built));
@@ -331,20 +354,6 @@ std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const In
     }
   }
   return finish(program, graph, facts, std::move(results), into);
-}
-
-// Builds with this call's sizes as constants, for a message that shows them; returns if no error comes up.
-void explain_failure(const Program& program, std::span<const Input> inputs) {
-  ir::Graph graph(ir::Level::Primitives);
-  ir::Facts facts;
-  std::vector<ir::Value> values;
-  for (const Input& in : inputs) {
-    ir::Type t{in.dtype, {}, in.weak};
-    for (int64_t s : in.size_span()) t.shape.emplace_back(s);
-    values.push_back(graph.add_input(std::move(t)));
-  }
-  ops::Builder builder(graph, facts);
-  program.build(values);
 }
 
 void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbols) {

@@ -112,6 +112,17 @@ TensorImpl* checked_impl(const Tensor& t) {
   return impl_of(t);
 }
 
+namespace {
+
+size_t bytes_of(int64_t elements, DType dtype, std::span<const int64_t> sizes) {
+  int64_t bytes;
+  BRASA_CHECK(elements >= 0 && !__builtin_mul_overflow(elements, size_of(dtype), &bytes), "a tensor of shape ", sizes,
+              " does not fit into memory");
+  return static_cast<size_t>(bytes);
+}
+
+}  // namespace
+
 Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
   auto* impl = new TensorImpl;
   Tensor out(impl);
@@ -121,18 +132,18 @@ Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
   int64_t n = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     impl->strides[d] = n;
-    n *= std::max<int64_t>(sizes[d], 1);
+    BRASA_CHECK(!__builtin_mul_overflow(n, std::max<int64_t>(sizes[d], 1), &n), "a tensor of shape ", sizes,
+                " does not fit into memory");
   }
   impl->inference = InferenceMode::is_enabled();
   impl->numel = product(impl->sizes);
-  impl->storage = StorageRef(Storage::make(static_cast<size_t>(impl->numel * size_of(dtype))));
+  impl->storage = StorageRef(Storage::make(bytes_of(impl->numel, dtype, sizes)));
   return out;
 }
 
 Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype) {
   int64_t extent = extent_of(sizes, strides);
-  return make_tensor(StorageRef(Storage::make(static_cast<size_t>(extent * size_of(dtype)))), dtype, Sizes(sizes),
-                     Sizes(strides), 0);
+  return make_tensor(StorageRef(Storage::make(bytes_of(extent, dtype, sizes))), dtype, Sizes(sizes), Sizes(strides), 0);
 }
 
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset) {

@@ -34,6 +34,11 @@ CallTensor tensor(const ops::TensorSample& s, bool wide, Numbers& numbers) {
 
 }  // namespace
 
+ops::Array sample_array(const ops::TensorSample& sample) {
+  Numbers numbers;
+  return tensor(sample, false, numbers).array;
+}
+
 namespace {
 
 Call plain_call(const ops::Row& row, const ops::Sample& sample, bool wide) {

@@ -13,6 +13,8 @@ Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide);
 /// The first sample, without the count that a row whose results' size depends on data takes besides; and a call with it.
 Call first_call(const ops::Row& row);
 Call counted(Call call);
+/// One tensor of a sample alone.
+ops::Array sample_array(const ops::TensorSample& sample);
 
 /// A row's name as a name of a test.
 std::string test_name(const std::string& row);
