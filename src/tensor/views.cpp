@@ -206,7 +206,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   Plans plans = call->plans;
   std::shared_ptr<const ArgStore> store = call->args;
   results.resize(plans.size());
-  bool history = GradMode::is_enabled() && self.requires_grad();
+  bool history = GradMode::is_enabled() && !from.inference && self.requires_grad();
   for (size_t i = 0; i < plans.size(); ++i) {
     const ViewPlan& plan = *plans[i];
     results[i] = make_tensor(from.storage, from.dtype, plan.sizes, plan.strides, from.offset + plan.offset);
@@ -218,7 +218,10 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     info.base = from.view ? from.view->base : self;
     info.differentiable = !from.view || from.view->differentiable;
     info.creation = creation(plans.size() > 1);
-    if (from.view && info.creation == autograd::CreationMeta::DEFAULT) info.creation = from.view->creation;
+    // Inference mode is never left by another view.
+    if (from.view && (info.creation == autograd::CreationMeta::DEFAULT ||
+                      from.view->creation == autograd::CreationMeta::INFERENCE_MODE))
+      info.creation = from.view->creation;
     info.row = &op.row();
     info.args = store;
     info.result = static_cast<int>(i);

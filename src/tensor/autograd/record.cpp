@@ -19,7 +19,11 @@ using eager::Input;
 
 bool differentiable(DType t) { return is_floating(t) || is_complex(t); }
 
-bool wants_gradient(const Input& in) { return in.tensor && differentiable(in.dtype) && in.tensor->requires_grad(); }
+// Inference tensors never take part in autograd.
+bool takes_part(const Tensor& t) {
+  return differentiable(t.scalar_type()) && !impl_of(t)->inference && t.requires_grad();
+}
+bool wants_gradient(const Input& in) { return in.tensor && takes_part(*in.tensor); }
 
 ResultMeta meta_of_result(const Tensor& t) {
   if (!t.defined()) return {};
@@ -461,7 +465,7 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
   edges.reserve(args.size());
   bool any = false;
   each_tensor(args, [&](const Tensor& t) {
-    needs.push_back(differentiable(t.scalar_type()) && t.requires_grad());
+    needs.push_back(takes_part(t));
     edges.push_back(needs.back() ? gradient_edge(t) : Edge{});
     any = any || needs.back();
   });
@@ -563,6 +567,12 @@ static void check_creation(CreationMeta creation) {
 void check_in_place(const Tensor& self, eager::CallArgs args) {
   if (!GradMode::is_enabled()) return;
   const TensorImpl* impl = impl_of(self);
+  // Written to outside of the mode that it was made in, such a view would lack the history of its base.
+  if (impl->view && impl->view->differentiable && impl->view->creation != CreationMeta::MULTI_OUTPUT_NODE &&
+      differentiable(impl->dtype) && takes_part(impl->view->base))
+    check_creation(impl->view->creation);
+  BRASA_CHECK(!impl->inference || !self.requires_grad(),
+              "Inplace update to inference tensor outside InferenceMode is not allowed.");
   if (self.requires_grad()) {
     BRASA_CHECK(!self.is_leaf(), "a leaf Variable that requires grad is being used in an in-place operation.");
     BRASA_CHECK(
@@ -571,7 +581,7 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
   }
   if (!differentiable(impl->dtype)) return;
   bool any = false;
-  each_tensor(args, [&](const Tensor& t) { any = any || (differentiable(t.scalar_type()) && t.requires_grad()); });
+  each_tensor(args, [&](const Tensor& t) { any = any || takes_part(t); });
   if (any && impl->view && impl->view->differentiable) check_creation(impl->view->creation);
   BRASA_CHECK(!any || !impl->inference, "Inplace update to inference tensor outside InferenceMode is not allowed.");
 }

@@ -227,7 +227,7 @@ unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Ten
 int64_t Tensor::_version() const { return checked_impl(*this)->storage->version(); }
 bool Tensor::is_view() const {
   const TensorImpl* impl = checked_impl(*this);
-  return impl->view && impl->view->differentiable;
+  return impl->view && impl->view->differentiable && !impl->inference;
 }
 const Tensor& Tensor::_base() const {
   BRASA_CHECK(is_view(), "Can't get base of non-view Tensor");
