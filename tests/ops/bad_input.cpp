@@ -3,7 +3,10 @@
 #include <brasa/factories.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <set>
 
 #include "ops/table.h"
 #include "samples.h"
@@ -187,9 +190,20 @@ bool rule_forbids(const ops::Row& row, const SampleArgs& args) {
   }
 }
 
+// Rows that still crash, hang or answer with an internal error. The list may only shrink.
+bool is_open(const std::string& row) {
+  static const std::set<std::string> open = [] {
+    std::ifstream in(BRASA_TEST_DATA "/bad_input_open.txt");
+    return std::set<std::string>(std::istream_iterator<std::string>(in), {});
+  }();
+  return open.count(row) > 0;
+}
+
 class BadInput : public testing::TestWithParam<std::string> {};
 
 TEST_P(BadInput, IsAnErrorOfTheOperator) {
+  if (is_open(GetParam()) && !testing::GTEST_FLAG(also_run_disabled_tests))
+    GTEST_SKIP() << "is listed in bad_input_open.txt";
   const ops::Row& row = ops::at(GetParam());
   for (const ops::Sample& sample : row.samples)
     for (const Spoilt& s : Spoiler(row, sample).take()) {
