@@ -9,12 +9,12 @@
 /// of them they take.
 namespace brasa {
 
-#define BRASA_ENUM(name)                       \
-  namespace enumtype {                         \
-  struct k##name {                             \
+#define BRASA_ENUM(name)                           \
+  namespace enumtype {                             \
+  struct k##name {                                 \
     static constexpr const char* text = "k" #name; \
-  };                                           \
-  }                                            \
+  };                                               \
+  }                                                \
   inline constexpr enumtype::k##name k##name{};
 BRASA_ENUM(None)
 BRASA_ENUM(Mean)

@@ -109,18 +109,17 @@ enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsL
 class BRASA_API TensorOptions {
  public:
   TensorOptions() = default;
-  TensorOptions(DType t) : dtype_(std::optional<DType>(t)) {}                 // NOLINT
-  TensorOptions(TypeMeta t) : dtype_(std::optional<DType>(t)) {}              // NOLINT
+  TensorOptions(DType t) : dtype_(std::optional<DType>(t)) {}     // NOLINT
+  TensorOptions(TypeMeta t) : dtype_(std::optional<DType>(t)) {}  // NOLINT
   /// A template, so that `{kCPU, 0}` is a DeviceType and an index.
   template <class T>
     requires(std::is_same_v<std::remove_cvref_t<T>, Device>)
-  TensorOptions(T&& d) : device_(std::optional<Device>(d)) {}          // NOLINT
-  TensorOptions(const char* d) : TensorOptions(Device(d)) {}           // NOLINT
-  TensorOptions(const std::string& d) : TensorOptions(Device(d)) {}    // NOLINT
+  TensorOptions(T&& d) : device_(std::optional<Device>(d)) {}                 // NOLINT
+  TensorOptions(const char* d) : TensorOptions(Device(d)) {}                  // NOLINT
+  TensorOptions(const std::string& d) : TensorOptions(Device(d)) {}           // NOLINT
   TensorOptions(DeviceType d) : device_(std::optional<Device>(Device(d))) {}  // NOLINT
-  TensorOptions(DeviceType d, int64_t index)
-      : device_(std::optional<Device>(Device(d, static_cast<int8_t>(index)))) {}
-  TensorOptions(Layout l) : layout_(std::optional<Layout>(l)) {}              // NOLINT
+  TensorOptions(DeviceType d, int64_t index) : device_(std::optional<Device>(Device(d, static_cast<int8_t>(index)))) {}
+  TensorOptions(Layout l) : layout_(std::optional<Layout>(l)) {}  // NOLINT
 
   [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const {
     TensorOptions r = *this;

@@ -27,7 +27,7 @@ class TensorIndex;
 namespace autograd {
 struct Node;
 struct AutogradMetaInterface;
-}
+}  // namespace autograd
 using TensorList = ArrayRef<Tensor>;
 
 /// LibTorch's names of what an operator on a tensor passes through; here they only say what holds of the tensor.

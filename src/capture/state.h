@@ -19,7 +19,7 @@ struct CompiledState {
   capture::Place start;
   std::vector<std::string> breaks, recompiles;
   capture::Workspace workspace;  // empty while a call runs
-  std::recursive_mutex mutex;  // the function may ask for its own explanation
+  std::recursive_mutex mutex;    // the function may ask for its own explanation
 };
 
 }  // namespace brasa::detail

@@ -132,7 +132,9 @@ std::optional<std::vector<size_t>> DistributedSequentialSampler::next(size_t bat
   return out;
 }
 
-void DistributedSequentialSampler::save(serialize::OutputArchive& archive) const { write_index(archive, "index", index_); }
+void DistributedSequentialSampler::save(serialize::OutputArchive& archive) const {
+  write_index(archive, "index", index_);
+}
 void DistributedSequentialSampler::load(serialize::InputArchive& archive) {
   index_ = std::min(local_sample_count(), read_index(archive, "index"));
 }

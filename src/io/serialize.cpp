@@ -128,13 +128,14 @@ serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const st
 serialize::InputArchive& operator>>(serialize::InputArchive& archive, std::vector<Tensor>& tensors) {
   std::vector<Tensor> out(archive.keys().size());
   for (size_t i = 0; i < out.size(); ++i)
-    BRASA_CHECK(archive.try_read(std::to_string(i), out[i]), archive.source(),
-                ": it is no list of tensors: among its ", out.size(), " there is none named '", i, "'");
+    BRASA_CHECK(archive.try_read(std::to_string(i), out[i]), archive.source(), ": it is no list of tensors: among its ",
+                out.size(), " there is none named '", i, "'");
   tensors = std::move(out);
   return archive;
 }
 
-serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const OrderedDict<std::string, Tensor>& tensors) {
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const OrderedDict<std::string, Tensor>& tensors) {
   for (const auto& item : tensors) archive.write(item.key(), item.value());
   return archive;
 }

@@ -90,8 +90,8 @@ void ThresholdImpl::pretty_print(ostream& s) const {
 }
 Tensor ThresholdImpl::forward(Tensor input) { return F::threshold(std::move(input), options); }
 
-#define BRASA_PLAIN_LAYER(Name, function)                                   \
-  void Name##Impl::pretty_print(ostream& s) const { Described(s, #Name); }  \
+#define BRASA_PLAIN_LAYER(Name, function)                                  \
+  void Name##Impl::pretty_print(ostream& s) const { Described(s, #Name); } \
   Tensor Name##Impl::forward(const Tensor& input) { return function(input); }
 BRASA_PLAIN_LAYER(LogSigmoid, F::logsigmoid)
 BRASA_PLAIN_LAYER(Mish, F::mish)
@@ -110,9 +110,7 @@ Tensor Softmax2dImpl::forward(const Tensor& input) {
 }
 
 PReLUImpl::PReLUImpl(const PReLUOptions& o) : options(o) { PReLUImpl::reset(); }
-void PReLUImpl::reset() {
-  weight = register_parameter("weight", full({options.num_parameters()}, options.init()));
-}
+void PReLUImpl::reset() { weight = register_parameter("weight", full({options.num_parameters()}, options.init())); }
 void PReLUImpl::pretty_print(ostream& s) const { Described(s, "PReLU")("num_parameters", options.num_parameters()); }
 Tensor PReLUImpl::forward(const Tensor& input) { return F::prelu(input, weight); }
 

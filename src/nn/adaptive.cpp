@@ -20,8 +20,9 @@ void AdaptiveLogSoftmaxWithLossImpl::reset() {
   bool rising = !cutoffs.empty();
   for (size_t i = 0; i < cutoffs.size(); ++i)
     rising = rising && cutoffs[i] > (i ? cutoffs[i - 1] : 0) && cutoffs[i] <= options.n_classes() - 1;
-  BRASA_CHECK(rising, "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each "
-                      "value is between 1 and n_classes-1, got ",
+  BRASA_CHECK(rising,
+              "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each "
+              "value is between 1 and n_classes-1, got ",
               IntArrayRef(options.cutoffs()));
   cutoffs.push_back(options.n_classes());
   shortlist_size = cutoffs[0];
@@ -58,7 +59,8 @@ ASMoutput AdaptiveLogSoftmaxWithLossImpl::forward(const Tensor& input, const Ten
                 "], but values in range [", low, ", ", high, "] were found.");
   }
   // A target of cluster i is class shortlist_size + i in the head.
-  Tensor head_output = brasa::log_softmax(head(input), 1), head_target = target, local = zeros_like(target, input.options());
+  Tensor head_output = brasa::log_softmax(head(input), 1), head_target = target,
+         local = zeros_like(target, input.options());
   for (int64_t i = 0; i < n_clusters; ++i) {
     auto at = static_cast<size_t>(i);
     int64_t low = cutoffs[at], high = cutoffs[at + 1];

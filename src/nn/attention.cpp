@@ -22,8 +22,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
               e);
   BRASA_CHECK(e % heads == 0, "MultiheadAttention: embed_dim ", e, " must be divisible by num_heads ", heads);
   BRASA_CHECK(key.size(0) == value.size(0) && key.size(1) == batch && value.size(1) == batch,
-              "MultiheadAttention: key ", key.sizes(), " and value ", value.sizes(), " do not fit together and to query ",
-              query.sizes());
+              "MultiheadAttention: key ", key.sizes(), " and value ", value.sizes(),
+              " do not fit together and to query ", query.sizes());
   int64_t head_dim = e / heads;
 
   auto project = [&](const Tensor& x, int64_t part, const Tensor& own) {
@@ -53,9 +53,7 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
     extend(none, none);
   }
 
-  auto split = [&](const Tensor& x) {
-    return x.reshape({x.size(0), batch, heads, head_dim}).permute({1, 2, 0, 3});
-  };
+  auto split = [&](const Tensor& x) { return x.reshape({x.size(0), batch, heads, head_dim}).permute({1, 2, 0, 3}); };
   q = split(q);
   k = o.static_k().defined() ? o.static_k().reshape({batch, heads, -1, head_dim}) : split(k);
   v = o.static_v().defined() ? o.static_v().reshape({batch, heads, -1, head_dim}) : split(v);
@@ -127,9 +125,9 @@ void MultiheadAttentionImpl::_reset_parameters() {
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                                            const Tensor& key_padding_mask, bool need_weights,
                                                            const Tensor& attn_mask, bool average_attn_weights) {
-  auto o = functional::MultiheadAttentionForwardFuncOptions(
-               options.embed_dim(), options.num_heads(), in_proj_weight, in_proj_bias, bias_k, bias_v,
-               options.add_zero_attn(), options.dropout(), out_proj->weight, out_proj->bias)
+  auto o = functional::MultiheadAttentionForwardFuncOptions(options.embed_dim(), options.num_heads(), in_proj_weight,
+                                                            in_proj_bias, bias_k, bias_v, options.add_zero_attn(),
+                                                            options.dropout(), out_proj->weight, out_proj->bias)
                .training(is_training())
                .key_padding_mask(key_padding_mask)
                .need_weights(need_weights)

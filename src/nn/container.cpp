@@ -29,8 +29,8 @@ void SequentialImpl::push_back(std::string name, AnyModule module) {
 }
 
 AnyModule& SequentialImpl::checked(size_t index) {
-  BRASA_CHECK(index < modules_.size(), "Index out of range: Sequential has no element ", index, " among ", modules_.size(),
-              " modules");
+  BRASA_CHECK(index < modules_.size(), "Index out of range: Sequential has no element ", index, " among ",
+              modules_.size(), " modules");
   return modules_[index];
 }
 const AnyModule& SequentialImpl::checked(size_t index) const {
@@ -52,16 +52,16 @@ void ModuleListImpl::push_back(std::shared_ptr<Module> module) {
 }
 
 void ModuleListImpl::insert(size_t index, std::shared_ptr<Module> module) {
-  BRASA_CHECK(index <= modules_.size(), "Index out of range: ModuleList has no element ", index, " among ", modules_.size(),
-              " modules");
+  BRASA_CHECK(index <= modules_.size(), "Index out of range: ModuleList has no element ", index, " among ",
+              modules_.size(), " modules");
   modules_.insert(modules_.begin() + static_cast<ptrdiff_t>(index), std::move(module));
   children_.clear();
   for (size_t i = 0; i < modules_.size(); ++i) register_module(std::to_string(i), modules_[i]);
 }
 
 const std::shared_ptr<Module>& ModuleListImpl::ptr(size_t index) const {
-  BRASA_CHECK(index < modules_.size(), "Index out of range: ModuleList has no element ", index, " among ", modules_.size(),
-              " modules");
+  BRASA_CHECK(index < modules_.size(), "Index out of range: ModuleList has no element ", index, " among ",
+              modules_.size(), " modules");
   return modules_[index];
 }
 

@@ -48,7 +48,8 @@ void ConvNdImpl<D, Derived>::reset() {
   std::vector<int64_t> shape{options.out_channels(), options.in_channels() / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(), options.bias());
+  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(),
+                                  options.bias());
   reset_parameters();
 }
 
@@ -72,9 +73,8 @@ std::vector<int64_t> around(const ConvOptions<D>& o) {
     if (const auto* padding = std::get_if<ExpandingArray<D>>(&o.padding())) {
       out.insert(out.end(), 2, (**padding)[i]);
     } else {
-      int64_t total = std::holds_alternative<enumtype::kSame>(o.padding())
-                          ? (*o.dilation())[i] * ((*o.kernel_size())[i] - 1)
-                          : 0;
+      int64_t total =
+          std::holds_alternative<enumtype::kSame>(o.padding()) ? (*o.dilation())[i] * ((*o.kernel_size())[i] - 1) : 0;
       out.insert(out.end(), {total / 2, total - total / 2});
     }
   }
@@ -110,8 +110,11 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
                  .groups(options.groups());                                                              \
     if (options.padding_mode().index() == 0) return functional::conv##D##d(input, weight, o);            \
     auto pad = functional::PadFuncOptions(around(options));                                              \
-    std::visit([&](auto mode) { if constexpr (!std::is_same_v<decltype(mode), enumtype::kZeros>) pad.mode(mode); }, \
-               options.padding_mode());                                                                  \
+    std::visit(                                                                                          \
+        [&](auto mode) {                                                                                 \
+          if constexpr (!std::is_same_v<decltype(mode), enumtype::kZeros>) pad.mode(mode);               \
+        },                                                                                               \
+        options.padding_mode());                                                                         \
     return functional::conv##D##d(functional::pad(input, pad), weight, o.padding(ExpandingArray<D>(0))); \
   }                                                                                                      \
   template class ConvNdImpl<D, Conv##D##dImpl>;
@@ -131,7 +134,8 @@ void ConvTransposeNdImpl<D, Derived>::reset() {
   std::vector<int64_t> shape{options.in_channels(), options.out_channels() / options.groups()};
   shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
   weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(), options.bias());
+  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(),
+                                  options.bias());
   reset_parameters();
 }
 
@@ -162,8 +166,8 @@ ExpandingArray<D> output_padding(const ConvTransposeOptions<D>& o, const Tensor&
   BRASA_CHECK(o.padding_mode().index() == 0, "Only `zeros` padding mode is supported for ConvTranspose", D, "d");
   if (!wanted) return o.output_padding();
   IntArrayRef size = wanted->size() == D + 2 ? wanted->slice(2) : *wanted;
-  BRASA_CHECK(size.size() == D, "transposed convolution: output_size must have ", D, " or ", D + 2,
-              " elements, got ", *wanted);
+  BRASA_CHECK(size.size() == D, "transposed convolution: output_size must have ", D, " or ", D + 2, " elements, got ",
+              *wanted);
   ExpandingArray<D> out = 0;
   for (size_t i = 0; i < D; ++i) {
     int64_t least = (input.size(static_cast<int64_t>(i) + 2) - 1) * (*o.stride())[i] - 2 * (*o.padding())[i] +
@@ -178,19 +182,19 @@ ExpandingArray<D> output_padding(const ConvTransposeOptions<D>& o, const Tensor&
 
 }  // namespace
 
-#define BRASA_CONV_TRANSPOSE(D)                                                                                  \
-  template <>                                                                                                    \
-  Tensor ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::forward(const Tensor& input,                           \
+#define BRASA_CONV_TRANSPOSE(D)                                                                                    \
+  template <>                                                                                                      \
+  Tensor ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::forward(const Tensor& input,                             \
                                                                   const std::optional<IntArrayRef>& output_size) { \
-    return functional::conv_transpose##D##d(input, weight,                                                       \
-                                            functional::ConvTranspose##D##dFuncOptions()                         \
-                                                .bias(bias)                                                      \
-                                                .stride(options.stride())                                        \
-                                                .padding(options.padding())                                      \
-                                                .output_padding(output_padding(options, input, output_size))     \
-                                                .groups(options.groups())                                        \
-                                                .dilation(options.dilation()));                                  \
-  }                                                                                                              \
+    return functional::conv_transpose##D##d(input, weight,                                                         \
+                                            functional::ConvTranspose##D##dFuncOptions()                           \
+                                                .bias(bias)                                                        \
+                                                .stride(options.stride())                                          \
+                                                .padding(options.padding())                                        \
+                                                .output_padding(output_padding(options, input, output_size))       \
+                                                .groups(options.groups())                                          \
+                                                .dilation(options.dilation()));                                    \
+  }                                                                                                                \
   template class ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>;
 BRASA_CONV_TRANSPOSE(1)
 BRASA_CONV_TRANSPOSE(2)

@@ -64,8 +64,7 @@ Tensor EmbeddingImpl::forward(const Tensor& indices) {
 }
 
 Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options) {
-  BRASA_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional, got ",
-              embeddings.sizes());
+  BRASA_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional, got ", embeddings.sizes());
   Embedding embedding(EmbeddingOptions(embeddings.size(0), embeddings.size(1))
                           ._weight(embeddings)
                           .padding_idx(options.padding_idx())

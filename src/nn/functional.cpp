@@ -42,8 +42,8 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& o) {
   Tensor indices = input, offsets = o.offsets(), weights = o.per_sample_weights();
   BRASA_CHECK(!weights.defined() || weights.sizes() == input.sizes(), "embedding_bag: If per_sample_weights (",
-              weights.defined() ? weights.sizes() : IntArrayRef(), ") is not null, then it must have the same shape as the input (",
-              input.sizes(), ")");
+              weights.defined() ? weights.sizes() : IntArrayRef(),
+              ") is not null, then it must have the same shape as the input (", input.sizes(), ")");
   if (input.dim() == 2) {
     BRASA_CHECK(!offsets.defined(),
                 "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length "
@@ -60,10 +60,11 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
   bool max = std::holds_alternative<enumtype::kMax>(o.mode());
   BRASA_CHECK(!max || !o.scale_grad_by_freq(), "max mode does not support scaling the gradient by the frequency");
   BRASA_CHECK(!max || !o.sparse(), "max mode does not support sparse weights");
-  BRASA_CHECK(!weights.defined() || std::holds_alternative<enumtype::kSum>(o.mode()),
-              "embedding_bag: per_sample_weights was not null. per_sample_weights is only supported for mode='kSum' (got "
-              "mode='",
-              enumtype::get_enum_name(o.mode()), "')");
+  BRASA_CHECK(
+      !weights.defined() || std::holds_alternative<enumtype::kSum>(o.mode()),
+      "embedding_bag: per_sample_weights was not null. per_sample_weights is only supported for mode='kSum' (got "
+      "mode='",
+      enumtype::get_enum_name(o.mode()), "')");
   if (o.max_norm()) renormalize(weight, indices, *o.max_norm(), o.norm_type());
   return std::get<0>(brasa::embedding_bag(weight, indices, offsets, o.scale_grad_by_freq(), static_cast<int64_t>(mode),
                                           o.sparse(), optional(weights), o.include_last_offset(), o.padding_idx()));
@@ -86,13 +87,13 @@ Tensor conv(const Conv& f, const Tensor& input, const Tensor& weight, const Conv
 
 }  // namespace
 
-#define BRASA_CONV(D)                                                                                           \
-  Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& o) {                \
-    return conv<D>([](auto&&... a) { return brasa::conv##D##d(a...); }, input, weight, o);                      \
-  }                                                                                                             \
-  Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight, const ConvTranspose##D##dFuncOptions& o) { \
-    return brasa::conv_transpose##D##d(input, weight, optional(o.bias()), o.stride(), o.padding(),              \
-                                       o.output_padding(), o.groups(), o.dilation());                           \
+#define BRASA_CONV(D)                                                                                                  \
+  Tensor conv##D##d(const Tensor& input, const Tensor& weight, const Conv##D##dFuncOptions& o) {                       \
+    return conv<D>([](auto&&... a) { return brasa::conv##D##d(a...); }, input, weight, o);                             \
+  }                                                                                                                    \
+  Tensor conv_transpose##D##d(const Tensor& input, const Tensor& weight, const ConvTranspose##D##dFuncOptions& o) {    \
+    return brasa::conv_transpose##D##d(input, weight, optional(o.bias()), o.stride(), o.padding(), o.output_padding(), \
+                                       o.groups(), o.dilation());                                                      \
   }
 BRASA_CONV(1)
 BRASA_CONV(2)
@@ -100,13 +101,13 @@ BRASA_CONV(3)
 #undef BRASA_CONV
 
 Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
-  BRASA_CHECK(input.dim() == 2 || input.dim() == 3, "Input Error: Only 3D input Tensors are supported (got ", input.dim(),
-              "D)");
+  BRASA_CHECK(input.dim() == 2 || input.dim() == 3, "Input Error: Only 3D input Tensors are supported (got ",
+              input.dim(), "D)");
   return col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
-  BRASA_CHECK(input.dim() == 3 || input.dim() == 4, "Input Error: Only 4D input Tensors are supported (got ", input.dim(),
-              "D)");
+  BRASA_CHECK(input.dim() == 3 || input.dim() == 4, "Input Error: Only 4D input Tensors are supported (got ",
+              input.dim(), "D)");
   return im2col(input, o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 
@@ -140,11 +141,11 @@ void check_probability(const char* name, double p) {
 
 }  // namespace
 
-#define BRASA_DROPOUT(name, op)                                          \
-  Tensor name(Tensor input, const DropoutFuncOptions& o) {               \
-    check_probability(#name, o.p());                                     \
-    if (!o.inplace()) return brasa::op(input, o.p(), o.training());      \
-    return brasa::op##_(input, o.p(), o.training());                     \
+#define BRASA_DROPOUT(name, op)                                     \
+  Tensor name(Tensor input, const DropoutFuncOptions& o) {          \
+    check_probability(#name, o.p());                                \
+    if (!o.inplace()) return brasa::op(input, o.p(), o.training()); \
+    return brasa::op##_(input, o.p(), o.training());                \
   }
 BRASA_DROPOUT(dropout, dropout)
 BRASA_DROPOUT(dropout2d, feature_dropout)

@@ -6,10 +6,10 @@
 namespace brasa::nn::functional {
 
 // An activation of the table that has an in-place form, with what it takes besides its input.
-#define BRASA_ACTIVATION(name, Name, ...)                              \
-  Tensor name(Tensor input, const Name##FuncOptions& o) {              \
+#define BRASA_ACTIVATION(name, Name, ...)                                     \
+  Tensor name(Tensor input, const Name##FuncOptions& o) {                     \
     if (o.inplace()) return brasa::name##_(input __VA_OPT__(, ) __VA_ARGS__); \
-    return brasa::name(input __VA_OPT__(, ) __VA_ARGS__);              \
+    return brasa::name(input __VA_OPT__(, ) __VA_ARGS__);                     \
   }
 BRASA_ACTIVATION(elu, ELU, o.alpha())
 BRASA_ACTIVATION(selu, SELU)

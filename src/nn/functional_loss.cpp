@@ -62,8 +62,8 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     BRASA_CHECK(targets.size(1) >= longest, "Expected tensor to have size at least ", longest,
                 " at dimension 1, but got size ", targets.size(1), " for the targets");
   }
-  return brasa::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(), reduction_get_enum(o.reduction()),
-                         o.zero_infinity());
+  return brasa::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(),
+                         reduction_get_enum(o.reduction()), o.zero_infinity());
 }
 Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFuncOptions& o) {
   return brasa::huber_loss(input, target, reduction_get_enum(o.reduction()), o.delta());

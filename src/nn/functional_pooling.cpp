@@ -100,13 +100,13 @@ Tensor samples(const Tensor& input, const FractionalMaxPoolOptions<D>& o) {
 
 }  // namespace
 
-#define BRASA_FRACTIONAL(D)                                                                              \
-  std::tuple<Tensor, Tensor> fractional_max_pool##D##d_with_indices(const Tensor& input,                 \
-                                                                    const FractionalMaxPool##D##dFuncOptions& o) { \
+#define BRASA_FRACTIONAL(D)                                                                                         \
+  std::tuple<Tensor, Tensor> fractional_max_pool##D##d_with_indices(const Tensor& input,                            \
+                                                                    const FractionalMaxPool##D##dFuncOptions& o) {  \
     return brasa::fractional_max_pool##D##d(input, o.kernel_size(), fractional_sizes(input, o), samples(input, o)); \
-  }                                                                                                      \
-  Tensor fractional_max_pool##D##d(const Tensor& input, const FractionalMaxPool##D##dFuncOptions& o) {   \
-    return std::get<0>(fractional_max_pool##D##d_with_indices(input, o));                                \
+  }                                                                                                                 \
+  Tensor fractional_max_pool##D##d(const Tensor& input, const FractionalMaxPool##D##dFuncOptions& o) {              \
+    return std::get<0>(fractional_max_pool##D##d_with_indices(input, o));                                           \
   }
 BRASA_FRACTIONAL(2)
 BRASA_FRACTIONAL(3)

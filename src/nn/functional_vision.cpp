@@ -40,11 +40,11 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   bool nearest = is<enumtype::kNearest>(o.mode()), exact = is<enumtype::kNearestExact>(o.mode());
   bool area = is<enumtype::kArea>(o.mode()), cubic = is<enumtype::kBicubic>(o.mode());
   bool plain = nearest || exact || area;
-  BRASA_CHECK(!plain || !o.align_corners(),
-              "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
-  BRASA_CHECK(input.dim() >= 3 && input.dim() <= 5,
-              "Input Error: Only 3D, 4D and 5D input Tensors supported (got ", input.dim(),
-              "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got ",
+  BRASA_CHECK(
+      !plain || !o.align_corners(),
+      "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear");
+  BRASA_CHECK(input.dim() >= 3 && input.dim() <= 5, "Input Error: Only 3D, 4D and 5D input Tensors supported (got ",
+              input.dim(), "D) for the modes: nearest | linear | bilinear | bicubic | trilinear (got ",
               enumtype::get_enum_name(o.mode()), ")");
   int64_t dims = input.dim() - 2;
   std::vector<int64_t> size = sizes_of(input, o);
@@ -84,7 +84,8 @@ Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
   BRASA_CHECK(theta.is_floating_point(), "Expected theta to have floating point type, but got ", theta.dtype().name());
   for (int64_t s : size) BRASA_CHECK(s > 0, "Expected non-zero, positive output size. Got ", size);
   BRASA_CHECK(size.size() == 4 || size.size() == 5,
-              "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
+              "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ",
+              size);
   int64_t dims = static_cast<int64_t>(size.size()) - 2;
   BRASA_CHECK(theta.dim() == 3 && theta.size(1) == dims && theta.size(2) == dims + 1, "Expected a batch of ", dims,
               "D affine matrices of shape Nx", dims, "x", dims + 1, " for size ", size, ". Got ", theta.sizes(), ".");

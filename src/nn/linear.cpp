@@ -47,8 +47,8 @@ Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.
 BilinearImpl::BilinearImpl(const BilinearOptions& o) : options(o) { BilinearImpl::reset(); }
 
 void BilinearImpl::reset() {
-  weight = register_parameter(
-      "weight", brasa::empty({options.out_features(), options.in1_features(), options.in2_features()}));
+  weight = register_parameter("weight",
+                              brasa::empty({options.out_features(), options.in1_features(), options.in2_features()}));
   bias = register_parameter("bias", options.bias() ? brasa::empty({options.out_features()}) : Tensor(), options.bias());
   reset_parameters();
 }

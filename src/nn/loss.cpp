@@ -10,11 +10,9 @@ namespace brasa::nn {
 namespace F = functional;
 using std::ostream;
 
-#define BRASA_LOSS(Name, function)                                             \
-  void Name##Impl::pretty_print(ostream& s) const { Described(s, #Name); }     \
-  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {      \
-    return F::function(input, target, options);                                \
-  }
+#define BRASA_LOSS(Name, function)                                         \
+  void Name##Impl::pretty_print(ostream& s) const { Described(s, #Name); } \
+  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) { return F::function(input, target, options); }
 BRASA_LOSS(L1Loss, l1_loss)
 BRASA_LOSS(MSELoss, mse_loss)
 BRASA_LOSS(SmoothL1Loss, smooth_l1_loss)
@@ -60,8 +58,8 @@ Tensor MarginRankingLossImpl::forward(const Tensor& input1, const Tensor& input2
 }
 
 void TripletMarginLossImpl::pretty_print(ostream& s) const {
-  Described(s, "TripletMarginLoss")("margin", options.margin())("p", options.p())("eps", options.eps())(
-      "swap", options.swap());
+  Described(s, "TripletMarginLoss")("margin", options.margin())("p", options.p())("eps", options.eps())("swap",
+                                                                                                        options.swap());
 }
 Tensor TripletMarginLossImpl::forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative) {
   return F::triplet_margin_loss(anchor, positive, negative, options);
@@ -75,11 +73,11 @@ Tensor TripletMarginWithDistanceLossImpl::forward(const Tensor& anchor, const Te
   return F::triplet_margin_with_distance_loss(anchor, positive, negative, options);
 }
 
-#define BRASA_WEIGHTED_LOSS(Name, function)                                               \
+#define BRASA_WEIGHTED_LOSS(Name, function)                                                \
   Name##Impl::Name##Impl(Name##Options o) : options(std::move(o)) { Name##Impl::reset(); } \
-  void Name##Impl::reset() { weight = register_buffer("weight", options.weight()); }      \
-  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {                 \
-    return F::function(input, target, Name##Options(options).weight(weight));             \
+  void Name##Impl::reset() { weight = register_buffer("weight", options.weight()); }       \
+  Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) {                  \
+    return F::function(input, target, Name##Options(options).weight(weight));              \
   }
 BRASA_WEIGHTED_LOSS(CrossEntropyLoss, cross_entropy)
 BRASA_WEIGHTED_LOSS(NLLLoss, nll_loss)
@@ -104,8 +102,8 @@ void BCEWithLogitsLossImpl::reset() {
 }
 void BCEWithLogitsLossImpl::pretty_print(ostream& s) const { Described(s, "BCEWithLogitsLoss"); }
 Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target) {
-  return F::binary_cross_entropy_with_logits(
-      input, target, BCEWithLogitsLossOptions(options).weight(weight).pos_weight(pos_weight));
+  return F::binary_cross_entropy_with_logits(input, target,
+                                             BCEWithLogitsLossOptions(options).weight(weight).pos_weight(pos_weight));
 }
 
 }  // namespace brasa::nn

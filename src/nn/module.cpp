@@ -61,8 +61,8 @@ void any_argument_error(const std::type_info& expected, const std::type_info& go
            ", but received value of type ", autograd::detail::demangled(got.name())));
 }
 void any_value_error(const std::type_info& expected, const std::type_info& got) {
-  fail(str("Attempted to cast AnyValue to ", autograd::detail::demangled(expected.name()),
-           ", but its actual type is ", autograd::detail::demangled(got.name())));
+  fail(str("Attempted to cast AnyValue to ", autograd::detail::demangled(expected.name()), ", but its actual type is ",
+           autograd::detail::demangled(got.name())));
 }
 void any_return_error(const std::type_info& expected, const std::type_info& got) {
   fail(str("The type of the return value is ", autograd::detail::demangled(got.name()), ", but you asked for type ",
@@ -135,8 +135,11 @@ std::shared_ptr<Module> Module::finish_clone(Module* made, void (*reset)(Module&
 
 std::shared_ptr<Module> Module::shared() const {
   auto p = std::const_pointer_cast<Module>(weak_from_this().lock());
-  BRASA_CHECK(p, "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a "
-                 "shared_ptr. Use std::make_shared<", name(), "> or its holder instead of creating it on the stack");
+  BRASA_CHECK(
+      p,
+      "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a "
+      "shared_ptr. Use std::make_shared<",
+      name(), "> or its holder instead of creating it on the stack");
   return p;
 }
 
@@ -301,7 +304,8 @@ Tensor& Module::register_parameter(std::string name, Tensor tensor, bool require
   check_name("Parameter", name);
   if (!tensor.defined() && requires_grad) {
     Warning::warn({__func__, __FILE__, __LINE__},
-                  "An undefined tensor cannot require grad. Ignoring the `requires_grad=true` function parameter.", false);
+                  "An undefined tensor cannot require grad. Ignoring the `requires_grad=true` function parameter.",
+                  false);
   }
   if (tensor.defined()) {
     bool differentiable = is_floating(tensor.scalar_type()) || is_complex(tensor.scalar_type());

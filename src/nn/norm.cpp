@@ -33,8 +33,7 @@ void LayerNormImpl::pretty_print(std::ostream& stream) const {
 
 Tensor LayerNormImpl::forward(const Tensor& input) {
   return functional::layer_norm(
-      input,
-      functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));
+      input, functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));
 }
 
 template <size_t D, class Derived>
@@ -148,8 +147,8 @@ void InstanceNormImplBase<D, Derived>::reset_parameters() {
 template <size_t D, class Derived>
 void InstanceNormImplBase<D, Derived>::pretty_print(std::ostream& stream) const {
   Described(stream, "InstanceNorm" + std::to_string(D) + "d")
-      .value(options.num_features())("eps", options.eps())("momentum", options.momentum())(
-          "affine", options.affine())("track_running_stats", options.track_running_stats());
+      .value(options.num_features())("eps", options.eps())("momentum", options.momentum())("affine", options.affine())(
+          "track_running_stats", options.track_running_stats());
 }
 
 template <size_t D, class Derived>
@@ -171,10 +170,13 @@ template class InstanceNormImplBase<3, InstanceNorm3dImpl>;
 
 GroupNormImpl::GroupNormImpl(const GroupNormOptions& o) : options(o) { GroupNormImpl::reset(); }
 void GroupNormImpl::reset() {
-  BRASA_CHECK(options.num_groups() > 0 && options.num_channels() % options.num_groups() == 0, "GroupNorm: num_channels ",
-              options.num_channels(), " must be divisible by num_groups ", options.num_groups());
-  weight = register_parameter("weight", options.affine() ? brasa::empty({options.num_channels()}) : Tensor(), options.affine());
-  bias = register_parameter("bias", options.affine() ? brasa::empty({options.num_channels()}) : Tensor(), options.affine());
+  BRASA_CHECK(options.num_groups() > 0 && options.num_channels() % options.num_groups() == 0,
+              "GroupNorm: num_channels ", options.num_channels(), " must be divisible by num_groups ",
+              options.num_groups());
+  weight = register_parameter("weight", options.affine() ? brasa::empty({options.num_channels()}) : Tensor(),
+                              options.affine());
+  bias = register_parameter("bias", options.affine() ? brasa::empty({options.num_channels()}) : Tensor(),
+                            options.affine());
   reset_parameters();
 }
 void GroupNormImpl::reset_parameters() {

@@ -71,9 +71,10 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(PackedSequence sequence, bool bat
   const Tensor& sizes = sequence.batch_sizes();
   int64_t longest = sizes.size(0), steps = longest, batch = sizes[0].item<int64_t>();
   if (total_length) {
-    BRASA_CHECK(*total_length >= longest,
-                "Expected total_length to be at least the length of the longest sequence in input, but got total_length=",
-                *total_length, " and max sequence length being ", longest);
+    BRASA_CHECK(
+        *total_length >= longest,
+        "Expected total_length to be at least the length of the longest sequence in input, but got total_length=",
+        *total_length, " and max sequence length being ", longest);
     steps = *total_length;
   }
   Tensor present = arange(batch, dtype(kLong)).unsqueeze(0).lt(sizes.unsqueeze(1));

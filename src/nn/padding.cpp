@@ -8,20 +8,20 @@ namespace brasa::nn {
 
 namespace F = functional;
 
-#define BRASA_PAD(Name, padding_mode)                                                                       \
+#define BRASA_PAD(Name, padding_mode)                                                                         \
   void Name##Impl::pretty_print(std::ostream& s) const { Described(s, #Name)("padding", options.padding()); } \
-  Tensor Name##Impl::forward(const Tensor& input) {                                                         \
-    return F::pad(input, F::PadFuncOptions(ArrayRef<int64_t>(options.padding())).mode(padding_mode));       \
+  Tensor Name##Impl::forward(const Tensor& input) {                                                           \
+    return F::pad(input, F::PadFuncOptions(ArrayRef<int64_t>(options.padding())).mode(padding_mode));         \
   }
-#define BRASA_PADS(D)                                                                                              \
-  BRASA_PAD(ReflectionPad##D##d, kReflect)                                                                         \
-  BRASA_PAD(ReplicationPad##D##d, kReplicate)                                                                      \
-  BRASA_PAD(ZeroPad##D##d, kConstant)                                                                              \
-  void ConstantPad##D##dImpl::pretty_print(std::ostream& s) const {                                                \
-    Described(s, "ConstantPad" #D "d")("padding", options.padding())("value", options.value());                    \
-  }                                                                                                                \
-  Tensor ConstantPad##D##dImpl::forward(const Tensor& input) {                                                     \
-    return F::pad(input, F::PadFuncOptions(ArrayRef<int64_t>(options.padding())).value(options.value()));          \
+#define BRASA_PADS(D)                                                                                     \
+  BRASA_PAD(ReflectionPad##D##d, kReflect)                                                                \
+  BRASA_PAD(ReplicationPad##D##d, kReplicate)                                                             \
+  BRASA_PAD(ZeroPad##D##d, kConstant)                                                                     \
+  void ConstantPad##D##dImpl::pretty_print(std::ostream& s) const {                                       \
+    Described(s, "ConstantPad" #D "d")("padding", options.padding())("value", options.value());           \
+  }                                                                                                       \
+  Tensor ConstantPad##D##dImpl::forward(const Tensor& input) {                                            \
+    return F::pad(input, F::PadFuncOptions(ArrayRef<int64_t>(options.padding())).value(options.value())); \
   }
 BRASA_PADS(1)
 BRASA_PADS(2)

@@ -72,8 +72,8 @@ void RNNBase::pretty_print(std::ostream& stream) const {
 void RNNBase::check_input(const Tensor& input, int64_t rank) const {
   BRASA_CHECK(input.dim() == rank, layer_name(options_base), ": expected an input of ", rank, " dimensions, got ",
               input.sizes());
-  BRASA_CHECK(input.size(-1) == options_base.input_size(), layer_name(options_base), ": expected an input whose last size is ",
-              options_base.input_size(), ", got ", input.sizes());
+  BRASA_CHECK(input.size(-1) == options_base.input_size(), layer_name(options_base),
+              ": expected an input whose last size is ", options_base.input_size(), ", got ", input.sizes());
 }
 void RNNBase::check_state(const Tensor& state, const std::vector<int64_t>& sizes, const char* name) const {
   BRASA_CHECK(state.sizes() == IntArrayRef(sizes), layer_name(options_base), ": expected ", name, " of sizes ",
@@ -110,7 +110,7 @@ std::tuple<utils::rnn::PackedSequence, Tensor> RNNBase::run(const utils::rnn::Pa
     return f(input.data(), input.batch_sizes(), hx, flat_weights_, o.bias(), o.num_layers(), o.dropout(), is_training(),
              o.bidirectional());
   };
-  auto [out, state] = is<enumtype::kGRU>(o)       ? call([](auto&&... a) { return gru(a...); })
+  auto [out, state] = is<enumtype::kGRU>(o)        ? call([](auto&&... a) { return gru(a...); })
                       : is<enumtype::kRNN_TANH>(o) ? call([](auto&&... a) { return rnn_tanh(a...); })
                                                    : call([](auto&&... a) { return rnn_relu(a...); });
   return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),
@@ -158,8 +158,8 @@ std::vector<Tensor> LSTMImpl::initial(const std::optional<State>& state, const T
 std::tuple<Tensor, LSTMImpl::State> LSTMImpl::forward(const Tensor& input, std::optional<State> hx_opt) {
   const detail::RNNOptionsBase& o = options_base;
   check_input(input, 3);
-  auto [out, h, c] = lstm(input, initial(hx_opt, input, input.size(o.batch_first() ? 0 : 1), {}), flat_weights_, o.bias(),
-                          o.num_layers(), o.dropout(), is_training(), o.bidirectional(), o.batch_first());
+  auto [out, h, c] = lstm(input, initial(hx_opt, input, input.size(o.batch_first() ? 0 : 1), {}), flat_weights_,
+                          o.bias(), o.num_layers(), o.dropout(), is_training(), o.bidirectional(), o.batch_first());
   return {out, State(h, c)};
 }
 
@@ -167,10 +167,9 @@ std::tuple<utils::rnn::PackedSequence, LSTMImpl::State> LSTMImpl::forward_with_p
     const utils::rnn::PackedSequence& input, std::optional<State> hx_opt) {
   const detail::RNNOptionsBase& o = options_base;
   check_input(input.data(), 2);
-  auto [out, h, c] =
-      lstm(input.data(), input.batch_sizes(),
-           initial(hx_opt, input.data(), input.batch_sizes()[0].item<int64_t>(), input.sorted_indices()), flat_weights_,
-           o.bias(), o.num_layers(), o.dropout(), is_training(), o.bidirectional());
+  auto [out, h, c] = lstm(input.data(), input.batch_sizes(),
+                          initial(hx_opt, input.data(), input.batch_sizes()[0].item<int64_t>(), input.sorted_indices()),
+                          flat_weights_, o.bias(), o.num_layers(), o.dropout(), is_training(), o.bidirectional());
   return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),
           State(detail::ordered(h, input.unsorted_indices()), detail::ordered(c, input.unsorted_indices()))};
 }

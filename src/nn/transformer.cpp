@@ -164,17 +164,17 @@ void TransformerImpl::reset() {
                    .dropout(options.dropout())
                    .activation(options.activation());
   auto norm = [&] { return AnyModule(norm_of(layer)); };
-  encoder = options.custom_encoder().is_empty()
-                ? AnyModule(TransformerEncoder(TransformerEncoderOptions(TransformerEncoderLayer(layer),
-                                                                         options.num_encoder_layers())
-                                                   .norm(norm())))
-                : options.custom_encoder().clone();
+  encoder =
+      options.custom_encoder().is_empty()
+          ? AnyModule(TransformerEncoder(
+                TransformerEncoderOptions(TransformerEncoderLayer(layer), options.num_encoder_layers()).norm(norm())))
+          : options.custom_encoder().clone();
   register_module("encoder", encoder.ptr());
-  decoder = options.custom_decoder().is_empty()
-                ? AnyModule(TransformerDecoder(TransformerDecoderOptions(TransformerDecoderLayer(layer),
-                                                                         options.num_decoder_layers())
-                                                   .norm(norm())))
-                : options.custom_decoder().clone();
+  decoder =
+      options.custom_decoder().is_empty()
+          ? AnyModule(TransformerDecoder(
+                TransformerDecoderOptions(TransformerDecoderLayer(layer), options.num_decoder_layers()).norm(norm())))
+          : options.custom_decoder().clone();
   register_module("decoder", decoder.ptr());
   reset_parameters();
 }

@@ -36,8 +36,8 @@ BRASA_FIELDS(AdafactorParamState, BRASA_F(step) BRASA_F(row_var) BRASA_F(col_var
 void AdafactorOptions::check() const {
   BRASA_CHECK(lr() >= 0, "Adafactor: Learning rate should be >= 0 but is: ", lr());
   BRASA_CHECK(beta2_decay() <= 0, "Adafactor: beta2_decay should be <= 0 but is: ", beta2_decay());
-  BRASA_CHECK(std::get<0>(eps()).value_or(0) >= 0, "Adafactor: epsilon1 should be >= 0 but is: ",
-              std::get<0>(eps()).value_or(0));
+  BRASA_CHECK(std::get<0>(eps()).value_or(0) >= 0,
+              "Adafactor: epsilon1 should be >= 0 but is: ", std::get<0>(eps()).value_or(0));
   BRASA_CHECK(std::get<1>(eps()) >= 0, "Adafactor: epsilon2 should be >= 0 but is: ", std::get<1>(eps()));
   BRASA_CHECK(d() >= 1, "Adafactor: Clipping threshold d should be >= 1 but is: ", d());
   BRASA_CHECK(weight_decay() >= 0, "Adafactor: weight_decay should be >= 0 but is: ", weight_decay());

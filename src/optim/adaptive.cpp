@@ -35,8 +35,8 @@ BRASA_FIELDS(RpropParamState, BRASA_F(step) BRASA_F(prev) BRASA_F(step_size))
 BRASA_FIELDS(NAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay) BRASA_F(momentum_decay)
                                BRASA_F(decoupled_weight_decay) BRASA_F(maximize))
 BRASA_FIELDS(NAdamParamState, BRASA_F(step) BRASA_F(mu_product) BRASA_F(exp_avg) BRASA_F(exp_avg_sq))
-BRASA_FIELDS(RAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay)
-                               BRASA_F(decoupled_weight_decay) BRASA_F(maximize))
+BRASA_FIELDS(RAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weight_decay) BRASA_F(decoupled_weight_decay)
+                               BRASA_F(maximize))
 BRASA_FIELDS(RAdamParamState, BRASA_F(step) BRASA_F(exp_avg) BRASA_F(exp_avg_sq))
 
 void AdagradOptions::check() const {

@@ -56,16 +56,16 @@ void check_common(const char* name, const Options& o) {
 }
 
 #define BRASA_F(field) f(#field, o.field());
-#define BRASA_FIELDS(Type, fields)                                  \
-  void Type::serialize(serialize::OutputArchive& archive) const {   \
-    FieldWriter f{archive};                                              \
-    const Type& o = *this;                                          \
-    fields                                                          \
-  }                                                                 \
-  void Type::serialize(serialize::InputArchive& archive) {          \
-    FieldReader f{archive};                                              \
-    Type& o = *this;                                                \
-    fields                                                          \
+#define BRASA_FIELDS(Type, fields)                                \
+  void Type::serialize(serialize::OutputArchive& archive) const { \
+    FieldWriter f{archive};                                       \
+    const Type& o = *this;                                        \
+    fields                                                        \
+  }                                                               \
+  void Type::serialize(serialize::InputArchive& archive) {        \
+    FieldReader f{archive};                                       \
+    Type& o = *this;                                              \
+    fields                                                        \
   }
 
 }  // namespace brasa::optim

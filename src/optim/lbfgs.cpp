@@ -179,8 +179,8 @@ LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& param_groups, LBFGSOptions 
     : Optimizer(param_groups, std::make_unique<LBFGSOptions>(std::move(defaults))) {
   BRASA_CHECK(param_groups_.size() == 1, "LBFGS doesn't support per-parameter options (parameter groups)");
   const auto& line_search = static_cast<const LBFGSOptions&>(param_groups_[0].options()).line_search_fn();
-  BRASA_CHECK(!line_search || *line_search == "strong_wolfe", "LBFGS: only the line search 'strong_wolfe' is known, got '",
-              line_search.value_or(""), "'");
+  BRASA_CHECK(!line_search || *line_search == "strong_wolfe",
+              "LBFGS: only the line search 'strong_wolfe' is known, got '", line_search.value_or(""), "'");
 }
 
 std::unique_ptr<OptimizerParamState> LBFGS::new_state() const { return std::make_unique<LBFGSParamState>(); }

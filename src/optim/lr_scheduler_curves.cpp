@@ -169,8 +169,8 @@ CyclicLROptions completed(const Optimizer& optimizer, CyclicLROptions o) {
   } else if (o.mode() == "triangular2") {
     o.scale_fn([](double cycle) { return std::pow(2, 1 - cycle); });
   } else {
-    BRASA_CHECK(o.mode() == "exp_range",
-                "CyclicLR: mode must be 'triangular', 'triangular2' or 'exp_range', got '", o.mode(), "'");
+    BRASA_CHECK(o.mode() == "exp_range", "CyclicLR: mode must be 'triangular', 'triangular2' or 'exp_range', got '",
+                o.mode(), "'");
     o.scale_mode("iterations").scale_fn([gamma = o.gamma()](double epoch) { return std::pow(gamma, epoch); });
   }
   return o;

@@ -34,8 +34,8 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers, std::vec
     : LRScheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(milestones)) {
   check_all(schedulers_, "SequentialLR");
   BRASA_CHECK(schedulers_.size() == milestones_.size() + 1,
-              "SequentialLR: expected one scheduler more than milestones, got ", schedulers_.size(),
-              " schedulers and ", milestones_.size(), " milestones");
+              "SequentialLR: expected one scheduler more than milestones, got ", schedulers_.size(), " schedulers and ",
+              milestones_.size(), " milestones");
   for (const auto& s : schedulers_)
     BRASA_CHECK(&s->optimizer() == &optimizer, "SequentialLR: a scheduler belongs to another optimizer");
   last_epoch_ = 0;
@@ -48,8 +48,8 @@ SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers, std::vec
 void SequentialLR::advance(std::optional<double> epoch) {
   BRASA_CHECK(!epoch, "SequentialLR: step() takes no epoch");
   ++last_epoch_;
-  auto k = static_cast<size_t>(std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_) -
-                               milestones_.begin());
+  auto k =
+      static_cast<size_t>(std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_) - milestones_.begin());
   if (k > 0 && milestones_[k - 1] == last_epoch_)
     schedulers_[k]->step(0);
   else

@@ -1,5 +1,5 @@
-#include <brasa/warning.h>
 #include <brasa/optim/optimizer.h>
+#include <brasa/warning.h>
 
 #include <algorithm>
 
@@ -12,7 +12,8 @@ namespace {
 
 void warn_old(const char* name) {
   Warning::warn({"Optimizer", __FILE__, __LINE__},
-                std::string("Optimizer::") + name + " will be removed; use param_groups() and add_param_group().", false);
+                std::string("Optimizer::") + name + " will be removed; use param_groups() and add_param_group().",
+                false);
 }
 
 }  // namespace
@@ -73,9 +74,7 @@ std::vector<Tensor>& Optimizer::parameters() {
   BRASA_CHECK(!param_groups_.empty(), "this optimizer has no parameter groups");
   return param_groups_[0].params();
 }
-const std::vector<Tensor>& Optimizer::parameters() const {
-  return const_cast<Optimizer*>(this)->parameters();
-}
+const std::vector<Tensor>& Optimizer::parameters() const { return const_cast<Optimizer*>(this)->parameters(); }
 void Optimizer::add_parameters(const std::vector<Tensor>& added) {
   warn_old("add_parameters()");
   std::vector<Tensor>& all = param_groups_.at(0).params();

@@ -41,8 +41,7 @@ void ReduceLROnPlateauScheduler::reset() {
 bool ReduceLROnPlateauScheduler::is_better(double metric) const {
   double change = threshold_mode_ == rel ? best_ * threshold_ : threshold_;
   // An infinite best metric has no part that could be taken off it.
-  if (best_ == std::numeric_limits<double>::infinity() || best_ == -std::numeric_limits<double>::infinity())
-    change = 0;
+  if (best_ == std::numeric_limits<double>::infinity() || best_ == -std::numeric_limits<double>::infinity()) change = 0;
   return mode_ == min ? metric < best_ - change : metric > best_ + change;
 }
 
@@ -71,8 +70,7 @@ void ReduceLROnPlateauScheduler::reduce() {
     double old = groups[i].options().get_lr(), lr = std::max(old * factor_, min_lrs_[i]);
     if (old - lr <= eps_) continue;
     groups[i].options().set_lr(lr);
-    if (verbose_)
-      log_line("optim", str("step ", last_epoch_, ": reducing learning rate of group ", i, " to ", lr));
+    if (verbose_) log_line("optim", str("step ", last_epoch_, ": reducing learning rate of group ", i, " to ", lr));
   }
 }
 

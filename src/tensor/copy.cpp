@@ -71,7 +71,8 @@ Tensor& Tensor::zero_() const {
 
 Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<MemoryFormat> format) const {
   BRASA_CHECK(options.device().is_cpu(), "device ", options.device().str(), " is not available");
-  BRASA_CHECK(!options.requires_grad(), "to(options) expects unset requires_grad flag, but got requires_grad set to true");
+  BRASA_CHECK(!options.requires_grad(),
+              "to(options) expects unset requires_grad flag, but got requires_grad set to true");
   DType t = options.dtype_opt().value_or(scalar_type());
   if (!format) format = options.memory_format_opt();
   bool same = t == scalar_type() && (preserves(format) || is_contiguous(*format));

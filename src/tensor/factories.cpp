@@ -130,8 +130,9 @@ TensorData::TensorData(std::initializer_list<TensorData> items) : kind_(Kind::Li
       fail(str("Expected all sub-lists to have sizes: ", text(first->shape_), " (e.g. ", usual.str(),
                "), but got sub-list ", other.str(), " with sizes: ", text(item.shape_)));
     }
-    BRASA_CHECK(dtype_ == item.dtype_, "Expected all elements of the tensor to have the same scalar type: ",
-                toString(dtype_), ", but got element of scalar type: ", toString(item.dtype_));
+    BRASA_CHECK(dtype_ == item.dtype_,
+                "Expected all elements of the tensor to have the same scalar type: ", toString(dtype_),
+                ", but got element of scalar type: ", toString(item.dtype_));
     if (item.is_scalar())
       values_.push_back(item.scalar_);
     else
@@ -154,8 +155,8 @@ Tensor TensorData::tensor() const {
 
 namespace {
 
-size_t print_level(std::ostream& out, const std::vector<int64_t>& shape, const std::vector<Scalar>& values, size_t depth,
-                   size_t at) {
+size_t print_level(std::ostream& out, const std::vector<int64_t>& shape, const std::vector<Scalar>& values,
+                   size_t depth, size_t at) {
   if (depth == shape.size()) {
     out << values[at];
     return at + 1;

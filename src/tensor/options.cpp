@@ -57,9 +57,8 @@ std::ostream& operator<<(std::ostream& out, Layout l) {
 }
 
 namespace {
-constexpr std::string_view kDeviceNames[] = {"cpu",    "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
-                                             "fpga",   "",     "xla",    "vulkan", "metal",  "xpu",   "mps",
-                                             "meta"};
+constexpr std::string_view kDeviceNames[] = {"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga",
+                                             "",    "xla",  "vulkan", "metal",  "xpu",    "mps",   "meta"};
 }
 std::ostream& operator<<(std::ostream& out, DeviceType t) { return out << kDeviceNames[static_cast<int>(t)]; }
 
@@ -67,10 +66,11 @@ Device::Device(std::string_view text) : type_(kCPU), index_(-1) {
   size_t colon = text.find(':');
   std::string_view type = text.substr(0, colon);
   const auto* found = std::find(std::begin(kDeviceNames), std::end(kDeviceNames), type);
-  BRASA_CHECK(!type.empty() && found != std::end(kDeviceNames),
-              "Expected one of cpu, cuda, xpu, mkldnn, opengl, opencl, ideep, hip, fpga, xla, vulkan, mps, meta device type at "
-              "start of device string: ",
-              text);
+  BRASA_CHECK(
+      !type.empty() && found != std::end(kDeviceNames),
+      "Expected one of cpu, cuda, xpu, mkldnn, opengl, opencl, ideep, hip, fpga, xla, vulkan, mps, meta device type at "
+      "start of device string: ",
+      text);
   type_ = static_cast<DeviceType>(found - std::begin(kDeviceNames));
   if (colon == text.npos) return;
   std::string_view digits = text.substr(colon + 1);
@@ -91,9 +91,7 @@ std::atomic<DType> default_dtype{DType::Float32};
 }
 
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
-void set_default_dtype(DType t) {
-  default_dtype.store(t, std::memory_order_relaxed);
-}
+void set_default_dtype(DType t) { default_dtype.store(t, std::memory_order_relaxed); }
 
 TypeMeta TensorOptions::dtype() const { return dtype_.value_or(get_default_dtype()); }
 

@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tensor/views.h"
-#include "tensor/autograd/meta.h"
 #include "ops/algebra.h"
 #include "support/error.h"
 #include "support/half.h"
+#include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/views.h"
 
 // What a tensor is, and its values on the host.
 namespace brasa {

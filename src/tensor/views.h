@@ -32,7 +32,7 @@ struct ViewInfo : Pooled, autograd::DifferentiableViewMeta {
   std::shared_ptr<const ArgStore> args;
   int result = 0;
   std::shared_ptr<const ViewPlan> plan;
-  uint32_t version = 0;        // of the storage when the history was made
+  uint32_t version = 0;  // of the storage when the history was made
 };
 
 /// Makes views of the first argument; false if the strides do not allow one and the row may copy.

@@ -76,8 +76,8 @@ TEST(Samplers, ReplicasShareOutTheExamples) {
 }
 
 void write(const std::string& path, std::vector<unsigned char> bytes) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()),
-                                              static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 TEST(MNIST, ReadsImagesAndLabels) {

@@ -34,8 +34,8 @@ TEST(Layers, PrintTheirOptions) {
 
 TEST(Layers, PaddingModesOfAConvolution) {
   // A kernel of one 1 at its first place shifts the padded input.
-  for (ConvPaddingMode mode : {ConvPaddingMode(kZeros), ConvPaddingMode(kReflect), ConvPaddingMode(kReplicate),
-                               ConvPaddingMode(kCircular)}) {
+  for (ConvPaddingMode mode :
+       {ConvPaddingMode(kZeros), ConvPaddingMode(kReflect), ConvPaddingMode(kReplicate), ConvPaddingMode(kCircular)}) {
     Conv1d conv(Conv1dOptions(1, 1, 3).padding(1).bias(false).padding_mode(mode));
     NoGradGuard no_grad;
     conv->weight.copy_(tensor({1.f, 0.f, 0.f}).view({1, 1, 3}));

@@ -81,8 +81,8 @@ TEST(AdaptiveLogSoftmax, ProbabilitiesSumToOneAndForwardPicksThem) {
 }
 
 TEST(EmbeddingBags, SumRowsOfEachBag) {
-  EmbeddingBag bag = EmbeddingBag::from_pretrained(arange(8, kFloat).reshape({4, 2}),
-                                                   EmbeddingBagFromPretrainedOptions().mode(kSum));
+  EmbeddingBag bag =
+      EmbeddingBag::from_pretrained(arange(8, kFloat).reshape({4, 2}), EmbeddingBagFromPretrainedOptions().mode(kSum));
   Tensor out = bag(tensor({0, 1, 3}), tensor({0, 2}));
   EXPECT_TRUE(out.allclose(tensor({{2.f, 4.f}, {6.f, 7.f}})));
   EXPECT_THROW(bag(tensor({0, 1, 3})), Error);
@@ -90,7 +90,8 @@ TEST(EmbeddingBags, SumRowsOfEachBag) {
 
 TEST(Interpolation, SizesOrFactorsButNotBoth) {
   Tensor x = arange(4, kFloat).reshape({1, 1, 4});
-  Tensor doubled = functional::interpolate(x, functional::InterpolateFuncOptions().scale_factor(std::vector<double>{2}));
+  Tensor doubled =
+      functional::interpolate(x, functional::InterpolateFuncOptions().scale_factor(std::vector<double>{2}));
   EXPECT_TRUE(doubled.flatten().allclose(tensor({0.f, 0.f, 1.f, 1.f, 2.f, 2.f, 3.f, 3.f})));
   auto both = functional::InterpolateFuncOptions().size(std::vector<int64_t>{8}).scale_factor(std::vector<double>{2});
   EXPECT_THROW(functional::interpolate(x, both), Error);

@@ -45,8 +45,8 @@ TEST(StepLR, LibTorchsCountsItsCallsFromZeroAndPythonsFromOne) {
 
 TEST(LrScheduler, GroupsKeepTheirOwnRates) {
   SGD o = two_groups();
-  ls::LambdaLR schedule(o, std::vector<ls::Lambda>{[](int64_t e) { return 1.0 + static_cast<double>(e); },
-                                                   [](int64_t) { return 2.0; }});
+  ls::LambdaLR schedule(
+      o, std::vector<ls::Lambda>{[](int64_t e) { return 1.0 + static_cast<double>(e); }, [](int64_t) { return 2.0; }});
   schedule.step();
   EXPECT_NEAR(rate(o, 0), 0.2, 1e-12);
   EXPECT_NEAR(rate(o, 1), 0.02, 1e-12);
@@ -143,10 +143,9 @@ TEST(ReduceLROnPlateau, WaitsCoolsDownAndHasALeastRate) {
 
 TEST(LrScheduler, GoesOnWhereItWasSaved) {
   auto make = [](Optimizer& o) {
-    return ls::SequentialLR(o,
-                            {std::make_shared<ls::LinearLR>(o, 0.5, 1.0, 3),
-                             std::make_shared<ls::CosineAnnealingWarmRestarts>(o, 3, 2)},
-                            {3});
+    return ls::SequentialLR(
+        o, {std::make_shared<ls::LinearLR>(o, 0.5, 1.0, 3), std::make_shared<ls::CosineAnnealingWarmRestarts>(o, 3, 2)},
+        {3});
   };
   SGD a = two_groups(), b = two_groups();
   ls::SequentialLR first = make(a), second = make(b);

@@ -32,7 +32,9 @@ Tensor vit(const Parameters& p, const Tensor& x) {
   auto norm = [&](const Tensor& t, const std::string& name) {
     return layer_norm(t, {kWidth}, p.at(name + ".w"), p.at(name + ".b"), 1e-6);
   };
-  auto dense = [&](const Tensor& t, const std::string& name) { return linear(t, p.at(name + ".w"), p.at(name + ".b")); };
+  auto dense = [&](const Tensor& t, const std::string& name) {
+    return linear(t, p.at(name + ".w"), p.at(name + ".b"));
+  };
   Tensor t = conv2d(x, p.at("patch.w"), p.at("patch.b"), {kPatch, kPatch}).flatten(2).transpose(1, 2);
   int64_t tokens = t.size(1) + 1;
   t = cat({p.at("cls").expand({n, 1, kWidth}), t}, 1) + p.at("pos");

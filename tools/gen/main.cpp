@@ -78,7 +78,8 @@ class Writer {
         std::string open = str("namespace ", space, " {\n"), name = s.name.substr(space.size() + 1);
         files_.header +=
             str(open, "BRASA_API ", result_type(s), " ", name, "(", parameter_list(s, false, true), ");\n}\n");
-        files_.source += str(open, result_type(s), " ", name, "(", parameter_list(s, false, false), ")", body(s, false), "}\n");
+        files_.source +=
+            str(open, result_type(s), " ", name, "(", parameter_list(s, false, false), ")", body(s, false), "}\n");
       }
     if (fresh(str(s.name, "(", types(s, -1)))) {
       files_.header += str("BRASA_API ", result_type(s), " ", s.name, "(", parameter_list(s, false, true), ");\n");

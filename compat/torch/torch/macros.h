@@ -6,8 +6,8 @@
 #include <brasa/arg.h>
 #include <brasa/error.h>
 #include <brasa/export.h>
-#include <brasa/warning.h>
 #include <brasa/nn/pimpl.h>
+#include <brasa/warning.h>
 
 namespace torch::detail {
 
@@ -56,17 +56,17 @@ template <class... A>
 #define AT_ASSERT TORCH_CHECK
 #define AT_ASSERTM TORCH_CHECK
 #define AT_ERROR(...) throw ::brasa::Error(::torch::detail::message(__VA_ARGS__))
-#define TORCH_WARN_WITH(verbatim, ...)                                                                           \
+#define TORCH_WARN_WITH(verbatim, ...)                                                                                 \
   ::brasa::Warning::warn({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, ::torch::detail::message(__VA_ARGS__), \
                          verbatim)
 #define TORCH_WARN(...) TORCH_WARN_WITH(false, __VA_ARGS__)
-#define TORCH_WARN_ONCE(...)                                     \
-  do {                                                           \
-    static bool warned = false;                                  \
-    if (!warned || ::brasa::Warning::get_warnAlways()) {         \
-      warned = true;                                             \
-      TORCH_WARN(__VA_ARGS__);                                   \
-    }                                                            \
+#define TORCH_WARN_ONCE(...)                             \
+  do {                                                   \
+    static bool warned = false;                          \
+    if (!warned || ::brasa::Warning::get_warnAlways()) { \
+      warned = true;                                     \
+      TORCH_WARN(__VA_ARGS__);                           \
+    }                                                    \
   } while (false)
 
 #define TORCH_ARG BRASA_ARG

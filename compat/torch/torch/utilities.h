@@ -121,8 +121,8 @@ struct AutoNonVariableTypeMode : AutoDispatchBelowAutograd {
 
 /// In the dtype of the data and of at least one dimension, unlike torch::tensor.
 inline ::brasa::Tensor tensor(const ::brasa::detail::TensorData& data, const ::brasa::TensorOptions& options = {}) {
-  bool drops_imaginary = ::brasa::is_complex(data.scalar_type()) && options.has_dtype() &&
-                         !::brasa::is_complex(options.dtype());
+  bool drops_imaginary =
+      ::brasa::is_complex(data.scalar_type()) && options.has_dtype() && !::brasa::is_complex(options.dtype());
   TORCH_CHECK(!drops_imaginary, "\"tensor_cpu\" not implemented for '", toString(options.dtype()), "'");
   ::brasa::Tensor t = ::brasa::tensor(data, options.has_dtype() ? options : options.dtype(data.scalar_type()));
   return data.is_scalar() ? t.reshape({1}) : t;

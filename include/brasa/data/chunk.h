@@ -37,8 +37,7 @@ struct ChunkDatasetOptions {
     if (batch_size == 0) throw Error("Batch size is 0. A positive batch size needs to be specified.");
     if (cache_size == 0) throw Error("Cache size is 0. A positive cache size needs to be specified.");
     if (cache_size < batch_size)
-      throw Error(
-          "Cache size is less than batch size. Cache needs to be large enough to hold at least one batch.");
+      throw Error("Cache size is less than batch size. Cache needs to be large enough to hold at least one batch.");
     if (cross_chunk_shuffle_count == 0) throw Error("cross_chunk_shuffle_count needs to be greater than 0.");
   }
   /// Threads that read chunks ahead.
@@ -75,9 +74,10 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     std::lock_guard lock(mutex_);
     if (!preloader_) throw Error("Dataset needs to call reset() before calling get_batch().");
     if (batch_size != options_.batch_size())
-      throw Error("The requested batch size does not match with the initialized batch size.\n The requested batch size is " +
-                  std::to_string(batch_size) + ", while the dataset is created with batch size equal to " +
-                  std::to_string(options_.batch_size()));
+      throw Error(
+          "The requested batch size does not match with the initialized batch size.\n The requested batch size is " +
+          std::to_string(batch_size) + ", while the dataset is created with batch size equal to " +
+          std::to_string(options_.batch_size()));
     while (waiting_.size() < batch_size && preloader_->in_flight() > 0) take(preloader_->pop(std::nullopt));
     if (waiting_.empty()) return std::nullopt;
     typename ChunkReader::ChunkType batch;

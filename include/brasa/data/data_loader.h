@@ -71,9 +71,7 @@ class Iterator {
     return *pass_->batch;
   }
   pointer operator->() const { return &**this; }
-  bool operator==(const Iterator& o) const {
-    return pass_ == o.pass_ || (!pass_ ? o.at_end() : !o.pass_ && at_end());
-  }
+  bool operator==(const Iterator& o) const { return pass_ == o.pass_ || (!pass_ ? o.at_end() : !o.pass_ && at_end()); }
 
  private:
   struct Pass {

@@ -47,7 +47,8 @@ class AnyValue {
 namespace detail {
 
 /// Appends default arguments up to `count`; brasa::Error if there are not enough.
-BRASA_API void fill_arguments(Module& module, const std::type_info& type, std::vector<std::any>& arguments, size_t count);
+BRASA_API void fill_arguments(Module& module, const std::type_info& type, std::vector<std::any>& arguments,
+                              size_t count);
 
 template <class F>
 struct ForwardSignature;

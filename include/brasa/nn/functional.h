@@ -99,8 +99,8 @@ BRASA_POOL(lp_pool1d, LPPool1d)
 BRASA_POOL(lp_pool2d, LPPool2d)
 BRASA_POOL(lp_pool3d, LPPool3d)
 #undef BRASA_POOL
-#define BRASA_MAX_POOL(name, Name)                                               \
-  BRASA_API Tensor name(const Tensor& input, const Name##FuncOptions& options);  \
+#define BRASA_MAX_POOL(name, Name)                                              \
+  BRASA_API Tensor name(const Tensor& input, const Name##FuncOptions& options); \
   BRASA_API std::tuple<Tensor, Tensor> name##_with_indices(const Tensor& input, const Name##FuncOptions& options);
 BRASA_MAX_POOL(max_pool1d, MaxPool1d)
 BRASA_MAX_POOL(max_pool2d, MaxPool2d)
@@ -163,7 +163,8 @@ inline Tensor dropout(Tensor input, double p, bool training, bool inplace) {
   return functional::dropout(std::move(input), DropoutFuncOptions().p(p).training(training).inplace(inplace));
 }
 inline Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
-  return functional::alpha_dropout(std::move(input), AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
+  return functional::alpha_dropout(std::move(input),
+                                   AlphaDropoutFuncOptions().p(p).training(training).inplace(inplace));
 }
 inline Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
   return functional::feature_alpha_dropout(std::move(input),

@@ -24,7 +24,7 @@ namespace detail {
 [[noreturn]] BRASA_API void clone_error(const char* what, size_t expected, size_t got);
 /// A copy, on `device` if one is given.
 BRASA_API Tensor copied(const Tensor& t, const std::optional<Device>& device);
-}
+}  // namespace detail
 
 /// What every layer and model derives from: named parameters, buffers and submodules, train and eval mode. Kept by shared_ptr; a
 /// `ModuleHolder` (see BRASA_MODULE) hides that.

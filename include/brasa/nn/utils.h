@@ -21,4 +21,3 @@ BRASA_API Tensor parameters_to_vector(const std::vector<Tensor>& parameters);
 BRASA_API void vector_to_parameters(const Tensor& vec, const std::vector<Tensor>& parameters);
 
 }  // namespace brasa::nn::utils
-

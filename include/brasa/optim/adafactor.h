@@ -13,7 +13,7 @@ struct BRASA_API AdafactorOptions : public OptimizerCloneableOptions<AdafactorOp
   BRASA_ARG(double, lr);
   BRASA_ARG(double, beta2_decay) = -0.8;
   /// The least mean square of a gradient, by default the dtype's epsilon, and the least root mean square of a parameter.
-  BRASA_ARG(eps_t, eps) = {std::nullopt, 1e-3};
+  BRASA_ARG(eps_t, eps) = { std::nullopt, 1e-3 };
   /// The most that an update's root mean square may be.
   BRASA_ARG(double, d) = 1.0;
   BRASA_ARG(double, weight_decay) = 0;

@@ -68,7 +68,7 @@ struct BRASA_API AdamaxOptions : public OptimizerCloneableOptions<AdamaxOptions>
   using betas_t = std::tuple<double, double>;
   AdamaxOptions(double lr = 2e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
-  BRASA_ARG(betas_t, betas) = {0.9, 0.999};
+  BRASA_ARG(betas_t, betas) = { 0.9, 0.999 };
   BRASA_ARG(double, eps) = 1e-8;
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(bool, maximize) = false;
@@ -108,8 +108,8 @@ struct BRASA_API RpropOptions : public OptimizerCloneableOptions<RpropOptions> {
   using pair_t = std::tuple<double, double>;
   RpropOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
-  BRASA_ARG(pair_t, etas) = {0.5, 1.2};
-  BRASA_ARG(pair_t, step_sizes) = {1e-6, 50.0};
+  BRASA_ARG(pair_t, etas) = { 0.5, 1.2 };
+  BRASA_ARG(pair_t, step_sizes) = { 1e-6, 50.0 };
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
@@ -126,7 +126,7 @@ struct BRASA_API NAdamOptions : public OptimizerCloneableOptions<NAdamOptions> {
   using betas_t = std::tuple<double, double>;
   NAdamOptions(double lr = 2e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
-  BRASA_ARG(betas_t, betas) = {0.9, 0.999};
+  BRASA_ARG(betas_t, betas) = { 0.9, 0.999 };
   BRASA_ARG(double, eps) = 1e-8;
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(double, momentum_decay) = 4e-3;
@@ -148,7 +148,7 @@ struct BRASA_API RAdamOptions : public OptimizerCloneableOptions<RAdamOptions> {
   using betas_t = std::tuple<double, double>;
   RAdamOptions(double lr = 1e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
-  BRASA_ARG(betas_t, betas) = {0.9, 0.999};
+  BRASA_ARG(betas_t, betas) = { 0.9, 0.999 };
   BRASA_ARG(double, eps) = 1e-8;
   BRASA_ARG(double, weight_decay) = 0;
   BRASA_ARG(bool, decoupled_weight_decay) = false;

@@ -27,22 +27,22 @@ class EachParameter : public Optimizer {
   std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<ParamState>(); }
 };
 
-#define BRASA_OPTIMIZER(Name)                                                                        \
-  class BRASA_API Name : public EachParameter<Name##Options, Name##ParamState> {                     \
-   public:                                                                                           \
-    using EachParameter<Name##Options, Name##ParamState>::EachParameter;                             \
-                                                                                                     \
-   protected:                                                                                        \
-    using EachParameter<Name##Options, Name##ParamState>::update;                                    \
-    void update(Tensor& p, Tensor grad, Name##ParamState& state, const Name##Options& o) override;   \
+#define BRASA_OPTIMIZER(Name)                                                                      \
+  class BRASA_API Name : public EachParameter<Name##Options, Name##ParamState> {                   \
+   public:                                                                                         \
+    using EachParameter<Name##Options, Name##ParamState>::EachParameter;                           \
+                                                                                                   \
+   protected:                                                                                      \
+    using EachParameter<Name##Options, Name##ParamState>::update;                                  \
+    void update(Tensor& p, Tensor grad, Name##ParamState& state, const Name##Options& o) override; \
   }
-#define BRASA_OPTIONS_END                                      \
- public:                                                       \
-  void check() const;                                          \
+#define BRASA_OPTIONS_END                                           \
+ public:                                                            \
+  void check() const;                                               \
   void serialize(serialize::OutputArchive& archive) const override; \
   void serialize(serialize::InputArchive& archive) override
-#define BRASA_STATE_END                                        \
- public:                                                       \
+#define BRASA_STATE_END                                             \
+ public:                                                            \
   void serialize(serialize::OutputArchive& archive) const override; \
   void serialize(serialize::InputArchive& archive) override
 

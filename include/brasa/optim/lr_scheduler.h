@@ -195,8 +195,8 @@ struct CyclicLROptions {
   BRASA_ARG(std::function<double(double)>, scale_fn) = nullptr;
   BRASA_ARG(std::string, scale_mode) = "cycle";
   BRASA_ARG(bool, cycle_momentum) = true;
-  BRASA_ARG(std::vector<double>, base_momentum) = {0.8};
-  BRASA_ARG(std::vector<double>, max_momentum) = {0.9};
+  BRASA_ARG(std::vector<double>, base_momentum) = { 0.8 };
+  BRASA_ARG(std::vector<double>, max_momentum) = { 0.9 };
 };
 
 /// Up and down in lines between two rates, and the momentum the other way (Smith 2017).
@@ -223,8 +223,8 @@ struct OneCycleLROptions {
   /// "cos" or "linear".
   BRASA_ARG(std::string, anneal_strategy) = "cos";
   BRASA_ARG(bool, cycle_momentum) = true;
-  BRASA_ARG(std::vector<double>, base_momentum) = {0.85};
-  BRASA_ARG(std::vector<double>, max_momentum) = {0.95};
+  BRASA_ARG(std::vector<double>, base_momentum) = { 0.85 };
+  BRASA_ARG(std::vector<double>, max_momentum) = { 0.95 };
   BRASA_ARG(double, div_factor) = 25;
   BRASA_ARG(double, final_div_factor) = 1e4;
   BRASA_ARG(bool, three_phase) = false;

@@ -15,7 +15,7 @@ struct BRASA_API MuonOptions : public OptimizerCloneableOptions<MuonOptions> {
   BRASA_ARG(double, momentum) = 0.95;
   BRASA_ARG(bool, nesterov) = true;
   /// Of the polynomial a x + b x³ + c x⁵ that takes singular values towards 1.
-  BRASA_ARG(coefficients_t, ns_coefficients) = {3.4445, -4.7750, 2.0315};
+  BRASA_ARG(coefficients_t, ns_coefficients) = { 3.4445, -4.7750, 2.0315 };
   BRASA_ARG(double, eps) = 1e-7;
   BRASA_ARG(int64_t, ns_steps) = 5;
   /// How the rate goes with a matrix's sizes: "original", sqrt(max(1, rows / columns)), or "match_rms_adamw", 0.2 sqrt(max(rows,

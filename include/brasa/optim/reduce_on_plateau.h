@@ -10,8 +10,8 @@ namespace brasa::optim {
 /// lr · factor once a metric has not become better for more than `patience` steps.
 class BRASA_API ReduceLROnPlateauScheduler {
  public:
-  enum SchedulerMode { min, max };   ///< better is less, or more
-  enum ThresholdMode { rel, abs };   ///< the least change that counts: a part of the best metric, or a number
+  enum SchedulerMode { min, max };  ///< better is less, or more
+  enum ThresholdMode { rel, abs };  ///< the least change that counts: a part of the best metric, or a number
 
   /// `min_lrs`: one for all groups, one a group, or none for 0. A change of the rate by `eps` or less is not made.
   /// brasa::Error for a factor of 1 or more.

@@ -426,8 +426,9 @@ void add_others(Table& t) {
       });
 
   t.prim("philox(Tensor seed, Tensor offset, Tensor index) -> Tensor")
-      .doc("A word of Philox4x32-10 (Salmon et al. 2011) under key seed: of each 64 indices the first 16 take word 0 of 16 "
-           "blocks, the next 16 word 1 of the same; the counter is offset / 4 + index / 64 * 16 + index % 16.")
+      .doc(
+          "A word of Philox4x32-10 (Salmon et al. 2011) under key seed: of each 64 indices the first 16 take word 0 of 16 "
+          "blocks, the next 16 word 1 of the same; the counter is offset / 4 + index / 64 * 16 + index % 16.")
       .pointwise(40)
       .costly()  // ten rounds of multiplication, for a mask of few bytes
       .no_gradient()

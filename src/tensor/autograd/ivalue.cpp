@@ -6,8 +6,8 @@
 
 namespace brasa::autograd {
 
-struct IValue::Value : std::variant<double, int64_t, bool, std::string, Tensor, std::vector<int64_t>, std::vector<double>,
-                                    std::vector<Tensor>> {
+struct IValue::Value : std::variant<double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
+                                    std::vector<double>, std::vector<Tensor>> {
   using variant::variant;
 };
 
@@ -49,7 +49,11 @@ bool IValue::toBool() const { return as<bool>(value_.get(), "Bool"); }
 const std::string& IValue::toStringRef() const { return as<std::string>(value_.get(), "String"); }
 const Tensor& IValue::toTensor() const { return as<Tensor>(value_.get(), "Tensor"); }
 const std::vector<int64_t>& IValue::toIntVector() const { return as<std::vector<int64_t>>(value_.get(), "IntList"); }
-const std::vector<double>& IValue::toDoubleVector() const { return as<std::vector<double>>(value_.get(), "DoubleList"); }
-const std::vector<Tensor>& IValue::toTensorVector() const { return as<std::vector<Tensor>>(value_.get(), "TensorList"); }
+const std::vector<double>& IValue::toDoubleVector() const {
+  return as<std::vector<double>>(value_.get(), "DoubleList");
+}
+const std::vector<Tensor>& IValue::toTensorVector() const {
+  return as<std::vector<Tensor>>(value_.get(), "TensorList");
+}
 
 }  // namespace brasa::autograd

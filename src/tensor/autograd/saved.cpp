@@ -31,7 +31,8 @@ Saved::Saved(const Tensor& t, bool result) : read_(t.defined()), result_(result)
 
 void Saved::set_tensor(const Tensor& t) {
   version_ = impl_of(t)->storage->version();
-  BRASA_CHECK(!impl_of(t)->inference, "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
+  BRASA_CHECK(!impl_of(t)->inference,
+              "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
   if ((dropped_ = drop(t))) [[unlikely]] {
     if (auto& meta = impl_of(t)->autograd) output_nr_ = meta->output_nr;
     return;

@@ -38,13 +38,13 @@ class BRASA_API ThresholdImpl : public detail::Layer<ThresholdImpl, ThresholdOpt
 };
 BRASA_MODULE(Threshold);
 
-#define BRASA_PLAIN_LAYER(Name)                             \
+#define BRASA_PLAIN_LAYER(Name)                               \
   class BRASA_API Name##Impl : public Cloneable<Name##Impl> { \
-   public:                                                  \
-    void reset() override {}                                \
-    void pretty_print(std::ostream& stream) const override; \
-    Tensor forward(const Tensor& input);                    \
-  };                                                        \
+   public:                                                    \
+    void reset() override {}                                  \
+    void pretty_print(std::ostream& stream) const override;   \
+    Tensor forward(const Tensor& input);                      \
+  };                                                          \
   BRASA_MODULE(Name)
 BRASA_PLAIN_LAYER(LogSigmoid);
 BRASA_PLAIN_LAYER(Mish);

@@ -14,13 +14,13 @@ class BRASA_API DropoutImplBase : public Cloneable<Derived> {
   DropoutOptions options;
 };
 
-#define BRASA_DROPOUT(Name)                                     \
+#define BRASA_DROPOUT(Name)                                         \
   class BRASA_API Name##Impl : public DropoutImplBase<Name##Impl> { \
-   public:                                                      \
-    using DropoutImplBase<Name##Impl>::DropoutImplBase;         \
-    void pretty_print(std::ostream& stream) const override;     \
-    Tensor forward(Tensor input);                               \
-  };                                                            \
+   public:                                                          \
+    using DropoutImplBase<Name##Impl>::DropoutImplBase;             \
+    void pretty_print(std::ostream& stream) const override;         \
+    Tensor forward(Tensor input);                                   \
+  };                                                                \
   BRASA_MODULE(Name)
 /// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
 BRASA_DROPOUT(Dropout);

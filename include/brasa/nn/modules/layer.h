@@ -27,11 +27,11 @@ class Layer : public Cloneable<Derived> {
 }  // namespace brasa::nn::detail
 
 /// Declares NameImpl, a layer with NameOptions and forward(…), and Name, its holder.
-#define BRASA_LAYER(Name, ...)                                                         \
-  class BRASA_API Name##Impl : public detail::Layer<Name##Impl, Name##Options> {       \
-   public:                                                                             \
-    using detail::Layer<Name##Impl, Name##Options>::Layer;                             \
-    void pretty_print(std::ostream& stream) const override;                            \
-    Tensor forward(__VA_ARGS__);                                                       \
-  };                                                                                   \
+#define BRASA_LAYER(Name, ...)                                                   \
+  class BRASA_API Name##Impl : public detail::Layer<Name##Impl, Name##Options> { \
+   public:                                                                       \
+    using detail::Layer<Name##Impl, Name##Options>::Layer;                       \
+    void pretty_print(std::ostream& stream) const override;                      \
+    Tensor forward(__VA_ARGS__);                                                 \
+  };                                                                             \
   BRASA_MODULE(Name)

@@ -23,16 +23,16 @@ BRASA_LAYER(CTCLoss, const Tensor& log_probs, const Tensor& targets, const Tenso
 BRASA_LAYER(TripletMarginWithDistanceLoss, const Tensor& anchor, const Tensor& positive, const Tensor& negative);
 
 /// A loss with a weight for each class or element, kept in a buffer.
-#define BRASA_WEIGHTED_LOSS(Name)                                        \
-  class BRASA_API Name##Impl : public Cloneable<Name##Impl> {            \
-   public:                                                               \
-    explicit Name##Impl(Name##Options options = {});                     \
-    void reset() override;                                               \
-    void pretty_print(std::ostream& stream) const override;              \
-    Tensor forward(const Tensor& input, const Tensor& target);           \
-    Name##Options options;                                               \
-    Tensor weight;                                                       \
-  };                                                                     \
+#define BRASA_WEIGHTED_LOSS(Name)                              \
+  class BRASA_API Name##Impl : public Cloneable<Name##Impl> {  \
+   public:                                                     \
+    explicit Name##Impl(Name##Options options = {});           \
+    void reset() override;                                     \
+    void pretty_print(std::ostream& stream) const override;    \
+    Tensor forward(const Tensor& input, const Tensor& target); \
+    Name##Options options;                                     \
+    Tensor weight;                                             \
+  };                                                           \
   BRASA_MODULE(Name)
 /// -log softmax(input)[target], with class indices or probabilities as target. input [N, C, …] or [C].
 BRASA_WEIGHTED_LOSS(CrossEntropyLoss);

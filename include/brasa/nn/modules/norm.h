@@ -56,11 +56,11 @@ BRASA_BATCH_NORM(3);
 #undef BRASA_BATCH_NORM
 
 /// As batch norm for each sample by itself; the input's statistics count unless running ones are tracked and it is in eval mode.
-#define BRASA_INSTANCE_NORM(D)                                                                              \
-  class BRASA_API InstanceNorm##D##dImpl : public InstanceNormImplBase<D, InstanceNorm##D##dImpl> {         \
-   public:                                                                                                  \
-    using InstanceNormImplBase<D, InstanceNorm##D##dImpl>::InstanceNormImplBase;                            \
-  };                                                                                                        \
+#define BRASA_INSTANCE_NORM(D)                                                                      \
+  class BRASA_API InstanceNorm##D##dImpl : public InstanceNormImplBase<D, InstanceNorm##D##dImpl> { \
+   public:                                                                                          \
+    using InstanceNormImplBase<D, InstanceNorm##D##dImpl>::InstanceNormImplBase;                    \
+  };                                                                                                \
   BRASA_MODULE(InstanceNorm##D##d)
 template <size_t D, class Derived>
 class BRASA_API InstanceNormImplBase : public Cloneable<Derived> {

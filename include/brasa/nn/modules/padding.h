@@ -14,15 +14,15 @@ BRASA_LAYER(ZeroPad1d, const Tensor& input);
 BRASA_LAYER(ZeroPad2d, const Tensor& input);
 BRASA_LAYER(ZeroPad3d, const Tensor& input);
 
-#define BRASA_CONSTANT_PAD(D)                                                                                \
+#define BRASA_CONSTANT_PAD(D)                                                                                     \
   class BRASA_API ConstantPad##D##dImpl : public detail::Layer<ConstantPad##D##dImpl, ConstantPad##D##dOptions> { \
-   public:                                                                                                   \
-    using detail::Layer<ConstantPad##D##dImpl, ConstantPad##D##dOptions>::Layer;                             \
-    ConstantPad##D##dImpl(ExpandingArray<D * 2> padding, double value)                                       \
-        : Layer(ConstantPad##D##dOptions(padding, value)) {}                                                 \
-    void pretty_print(std::ostream& stream) const override;                                                  \
-    Tensor forward(const Tensor& input);                                                                     \
-  };                                                                                                         \
+   public:                                                                                                        \
+    using detail::Layer<ConstantPad##D##dImpl, ConstantPad##D##dOptions>::Layer;                                  \
+    ConstantPad##D##dImpl(ExpandingArray<D * 2> padding, double value)                                            \
+        : Layer(ConstantPad##D##dOptions(padding, value)) {}                                                      \
+    void pretty_print(std::ostream& stream) const override;                                                       \
+    Tensor forward(const Tensor& input);                                                                          \
+  };                                                                                                              \
   BRASA_MODULE(ConstantPad##D##d)
 BRASA_CONSTANT_PAD(1);
 BRASA_CONSTANT_PAD(2);

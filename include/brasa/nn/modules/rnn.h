@@ -45,22 +45,22 @@ class RNNImplBase : public Cloneable<Derived, detail::RNNBase> {
   void reset() override { this->register_weights(); }
 };
 
-#define BRASA_RECURRENT(Name)                                                                            \
-  class BRASA_API Name##Impl : public RNNImplBase<Name##Impl> {                                          \
-   public:                                                                                               \
-    Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {} \
-    explicit Name##Impl(const Name##Options& options);                                                   \
-    /** {outputs of the last layer [L, N, D · hidden], last states [D · layers, N, hidden]}. */          \
-    std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) { return run(input, hx); }   \
-    std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(                            \
-        const utils::rnn::PackedSequence& input, Tensor hx = {}) {                                       \
-      return run(input, hx);                                                                             \
-    }                                                                                                    \
-    Name##Options options;                                                                               \
-                                                                                                         \
-   protected:                                                                                            \
-    BRASA_FORWARD_DEFAULTS({1, AnyValue(Tensor())})                                                      \
-  };                                                                                                     \
+#define BRASA_RECURRENT(Name)                                                                                         \
+  class BRASA_API Name##Impl : public RNNImplBase<Name##Impl> {                                                       \
+   public:                                                                                                            \
+    Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}       \
+    explicit Name##Impl(const Name##Options& options);                                                                \
+    /** {outputs of the last layer [L, N, D · hidden], last states [D · layers, N, hidden]}. */                       \
+    std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) { return run(input, hx); }                \
+    std::tuple<utils::rnn::PackedSequence, Tensor> forward_with_packed_input(const utils::rnn::PackedSequence& input, \
+                                                                             Tensor hx = {}) {                        \
+      return run(input, hx);                                                                                          \
+    }                                                                                                                 \
+    Name##Options options;                                                                                            \
+                                                                                                                      \
+   protected:                                                                                                         \
+    BRASA_FORWARD_DEFAULTS({1, AnyValue(Tensor())})                                                                   \
+  };                                                                                                                  \
   BRASA_MODULE(Name)
 /// Elman's: h ← tanh(W_ih x + b_ih + W_hh h + b_hh), or relu.
 BRASA_RECURRENT(RNN);

@@ -122,7 +122,7 @@ using SoftshrinkFuncOptions = SoftshrinkOptions;
 using ThresholdFuncOptions = ThresholdOptions;
 
 struct SoftmaxFuncOptions {
-  SoftmaxFuncOptions(int64_t dim) : dim_(dim) {}                           // NOLINT
+  SoftmaxFuncOptions(int64_t dim) : dim_(dim) {}                              // NOLINT
   SoftmaxFuncOptions(const SoftmaxOptions& options) : dim_(options.dim()) {}  // NOLINT
   BRASA_ARG(int64_t, dim);
   BRASA_ARG(std::optional<DType>, dtype) = std::nullopt;

@@ -9,8 +9,7 @@
 
 namespace brasa::nn {
 
-using ConvPaddingMode =
-    std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+using ConvPaddingMode = std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
 
 template <size_t D>
 struct ConvOptions {

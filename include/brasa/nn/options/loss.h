@@ -10,11 +10,11 @@
 namespace brasa::nn {
 
 // So that a word alone stands for the options: `F::l1_loss(x, y, kSum)`.
-#define BRASA_FROM_REDUCTION(Name)                                   \
-  using reduction_t = Reduction;                                     \
-  Name(Reduction reduction = kMean) : reduction_(reduction) {}       \
-  Name(enumtype::kNone reduction) : reduction_(reduction) {}         \
-  Name(enumtype::kMean reduction) : reduction_(reduction) {}         \
+#define BRASA_FROM_REDUCTION(Name)                             \
+  using reduction_t = Reduction;                               \
+  Name(Reduction reduction = kMean) : reduction_(reduction) {} \
+  Name(enumtype::kNone reduction) : reduction_(reduction) {}   \
+  Name(enumtype::kMean reduction) : reduction_(reduction) {}   \
   Name(enumtype::kSum reduction) : reduction_(reduction) {}
 
 struct L1LossOptions {
