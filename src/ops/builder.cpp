@@ -13,6 +13,8 @@ void check_size(const Row& row, const Type& type) {
   constexpr int64_t kMost = int64_t{1} << 56;
   int64_t known = 1;
   bool fits = true;
+  for (Expr e : type.shape)
+    BRASA_CHECK(!e.is_constant() || e.constant() >= 0, row.schema.base, ": would give a negative size: ", type.shape);
   for (Expr e : type.shape) {
     if (e.is(0)) return;
     if (e.is_constant()) fits = fits && !__builtin_mul_overflow(known, e.constant(), &known) && known <= kMost;
