@@ -433,6 +433,9 @@ bool overlaps(const TensorImpl& target, const Input& in) {
 }
 
 struct Run {
+  // Not an aggregate, which would be cleared as a whole first.
+  Run(Operator& o, CallArgs a, const Tensor* i) : op(o), args(a), into(i) {}
+
   Operator& op;
   CallArgs args;
   const Tensor* into;
@@ -443,7 +446,6 @@ struct Run {
 };
 
 void attempt(Run& r, bool literal_numbers, Results& results) {
-  r.parsed = {};
   Parsed& p = r.parsed;
   parse(r.op, r.args, literal_numbers, p);
   r.row = &r.op.program(p.words, [&] { return make_program(r.op, r.args, literal_numbers); });
@@ -469,6 +471,7 @@ void run(Run& r, Results& results) {
     throw;
   } catch (const Error&) {
     if (!has_numbers(r.parsed)) throw;
+    r.parsed = Parsed();
     attempt(r, true, results);
     r.op.literal_numbers.store(true, std::memory_order_relaxed);
   }
@@ -578,7 +581,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
       autograd::attach_recorded(op, recorded.args(), *recorder, results);
       return;
     }
-    Run r{op, args, nullptr, {}};
+    Run r(op, args, nullptr);
     run(r, results);
     if (!op.row().no_gradient) autograd::attach(*r.program, op.backward_name(), r.parsed.inputs, results);
   } catch (const Error& e) {
@@ -690,7 +693,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
       autograd::rebase(self, std::move(pending));
       return out;
     }
-    Run r{op, args, &self, {}};
+    Run r(op, args, &self);
     Results results;
     Parsed probe;
     parse(op, args, op.literal_numbers.load(std::memory_order_relaxed), probe);
