@@ -34,6 +34,7 @@ void Saved::set_tensor(const Tensor& t) {
   BRASA_CHECK(!impl_of(t)->inference,
               "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
   if ((dropped_ = drop(t))) [[unlikely]] {
+    if (result_) dropped_->edge = {};  // the node would own itself
     if (auto& meta = impl_of(t)->autograd) output_nr_ = meta->output_nr;
     return;
   }
