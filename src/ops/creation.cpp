@@ -8,6 +8,12 @@
 namespace brasa::ops {
 namespace {
 
+// A number of elements that was computed in floating point.
+int64_t count_of(double n) {
+  BRASA_CHECK(n >= 0 && n < 0x1p53, "a range of ", n, " elements is too long");
+  return static_cast<int64_t>(n);
+}
+
 using OptDType = std::optional<DType>;
 using Text = std::optional<std::string>;
 using Flag = std::optional<bool>;
@@ -155,7 +161,7 @@ Value arange(const Number& start, const Number& end, const Number& step, OptDTyp
     BRASA_CHECK(length == 0 || (length > 0) == (by > 0),
                 "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
                 end.as_double(), " by ", by);
-    n = Expr(static_cast<int64_t>(std::ceil(length / by)));
+    n = Expr(count_of(std::ceil(length / by)));
   }
   DType wide = is_integral(t, true) ? DType::Int64 : DType::Float64;
   Value i = prim::iota({n}, 0, wide);
@@ -187,7 +193,7 @@ void add_ranges(Table& t) {
         double n = std::floor((end.as_double() - start.as_double()) / step.as_double()) + 1;
         BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
                     end.as_double());
-        Value i = prim::iota({Expr(static_cast<int64_t>(n))}, 0, DType::Float64);
+        Value i = prim::iota({Expr(count_of(n))}, 0, DType::Float64);
         return convert(i * step.as_double() + start.as_double(), dtype.value_or(kDefault));
       })
       .samples({{1, 4, 1}});

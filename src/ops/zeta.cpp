@@ -100,7 +100,7 @@ Value polygamma(int64_t n, Value x) {
   if (n == 0) return prim::unary("digamma", x);
   if (n == 1) return trigamma(x);
   double factor = std::exp(std::lgamma(static_cast<double>(n) + 1)) * (n % 2 ? 1 : -1);
-  return factor * zeta(constant_like(x, static_cast<double>(n + 1)), x);
+  return factor * zeta(constant_like(x, static_cast<double>(n) + 1), x);
 }
 
 int64_t checked_order(int64_t n) {

@@ -84,9 +84,11 @@ CallArg Literals::of(const ir::Arg& a, const ir::Param& param) {
     return ArrayRef<bool>(copy.get(), v->size());
   }
   if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::Str) return std::string_view(*v);
-  if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::MemoryFormat)
-    return static_cast<MemoryFormat>(std::find(std::begin(kMemoryFormats), std::end(kMemoryFormats), *v) -
-                                     std::begin(kMemoryFormats));
+  if (auto* v = a.get_if<std::string>(); v && param.type == ir::ParamType::MemoryFormat) {
+    const auto* found = std::find(std::begin(kMemoryFormats), std::end(kMemoryFormats), *v);
+    if (found == std::end(kMemoryFormats)) return std::string_view(*v);  // which the operator rejects
+    return static_cast<MemoryFormat>(found - std::begin(kMemoryFormats));
+  }
   if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
     auto& ints = ints_.emplace_front();
     for (ir::Expr e : *v) ints.push_back(e.constant());
