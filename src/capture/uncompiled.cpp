@@ -8,6 +8,7 @@
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
+#include "tensor/parse.h"
 #include "tensor/recorder.h"
 
 namespace brasa::capture {

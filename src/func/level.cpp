@@ -108,8 +108,7 @@ Number Level::record_put(const ops::Row& view, int result, std::span<const CallA
   const ops::Row& row = transforms::put_row(view, result);
   std::vector<CallArg> all(args.begin(), args.end());
   eager::Literals defaults;
-  for (size_t i = all.size(); i + 1 < row.schema.params.size(); ++i)
-    all.push_back(defaults.default_of(row.schema.params[i]));
+  defaults.fill_up(all, row.schema.params, row.schema.params.size() - 1);
   const Tensor placeholder = values_[value].value;
   all.push_back(CallArg(placeholder));
   Operands with_value = operands;

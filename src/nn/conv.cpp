@@ -32,6 +32,17 @@ void init_conv(const Tensor& weight, const Tensor& bias) {
   init::uniform_(bias, -bound, bound);
 }
 
+// `shape`: of the weight but for the kernel's dimensions.
+template <class Impl>
+void make_weights(Impl& module, std::vector<int64_t> shape) {
+  const auto& options = module.options;
+  shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
+  module.weight = module.register_parameter("weight", brasa::empty(shape));
+  module.bias = module.register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(),
+                                          options.bias());
+  module.reset_parameters();
+}
+
 }  // namespace
 
 template <size_t D, class Derived>
@@ -46,11 +57,7 @@ void ConvNdImpl<D, Derived>::reset() {
     BRASA_CHECK(s == 1 || !std::holds_alternative<enumtype::kSame>(options.padding()),
                 "padding='same' is not supported for strided convolutions");
   std::vector<int64_t> shape{options.out_channels(), options.in_channels() / options.groups()};
-  shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
-  weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(),
-                                  options.bias());
-  reset_parameters();
+  make_weights(*this, std::move(shape));
 }
 
 template <size_t D, class Derived>
@@ -132,11 +139,7 @@ template <size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::reset() {
   check_channels(options);
   std::vector<int64_t> shape{options.in_channels(), options.out_channels() / options.groups()};
-  shape.insert(shape.end(), options.kernel_size()->begin(), options.kernel_size()->end());
-  weight = this->register_parameter("weight", brasa::empty(shape));
-  bias = this->register_parameter("bias", options.bias() ? brasa::empty({options.out_channels()}) : Tensor(),
-                                  options.bias());
-  reset_parameters();
+  make_weights(*this, std::move(shape));
 }
 
 template <size_t D, class Derived>

@@ -23,26 +23,32 @@ void settle(std::optional<int64_t>& pad, int64_t n) {
   if (*pad < 0) pad = *pad + n;
 }
 
-}  // namespace
-
-void EmbeddingImpl::reset() {
+// The table that the options give, or a random one.
+template <class Impl>
+void make_table(Impl& module, const char* name) {
+  auto& options = module.options;
   int64_t n = options.num_embeddings(), d = options.embedding_dim();
   settle(options.padding_idx(), n);
   if (!options._weight().defined()) {
-    weight = register_parameter("weight", brasa::empty({n, d}));
-    reset_parameters();
+    module.weight = module.register_parameter("weight", brasa::empty({n, d}));
+    module.reset_parameters();
     return;
   }
-  BRASA_CHECK(options._weight().sizes() == IntArrayRef({n, d}), "Embedding: the weight given has sizes ",
+  BRASA_CHECK(options._weight().sizes() == IntArrayRef({n, d}), name, ": the weight given has sizes ",
               options._weight().sizes(), ", expected [", n, ", ", d, "]");
-  weight = register_parameter("weight", options._weight());
+  module.weight = module.register_parameter("weight", options._weight());
 }
 
-void EmbeddingImpl::reset_parameters() {
+void draw_table(Tensor& weight, std::optional<int64_t> padding) {
   init::normal_(weight);
   NoGradGuard no_grad;
-  if (options.padding_idx()) weight[*options.padding_idx()].fill_(0);
+  if (padding) weight[*padding].fill_(0);
 }
+
+}  // namespace
+
+void EmbeddingImpl::reset() { make_table(*this, "Embedding"); }
+void EmbeddingImpl::reset_parameters() { draw_table(weight, options.padding_idx()); }
 
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
   Described d(stream, "Embedding");
@@ -78,24 +84,8 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFr
 
 EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions o) : options(std::move(o)) { EmbeddingBagImpl::reset(); }
 
-void EmbeddingBagImpl::reset() {
-  int64_t n = options.num_embeddings(), d = options.embedding_dim();
-  settle(options.padding_idx(), n);
-  if (!options._weight().defined()) {
-    weight = register_parameter("weight", brasa::empty({n, d}));
-    reset_parameters();
-    return;
-  }
-  BRASA_CHECK(options._weight().sizes() == IntArrayRef({n, d}), "EmbeddingBag: the weight given has sizes ",
-              options._weight().sizes(), ", expected [", n, ", ", d, "]");
-  weight = register_parameter("weight", options._weight());
-}
-
-void EmbeddingBagImpl::reset_parameters() {
-  init::normal_(weight);
-  NoGradGuard no_grad;
-  if (options.padding_idx()) weight[*options.padding_idx()].fill_(0);
-}
+void EmbeddingBagImpl::reset() { make_table(*this, "EmbeddingBag"); }
+void EmbeddingBagImpl::reset_parameters() { draw_table(weight, options.padding_idx()); }
 
 void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   Described d(stream, "EmbeddingBag");

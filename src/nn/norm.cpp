@@ -36,13 +36,13 @@ Tensor LayerNormImpl::forward(const Tensor& input) {
       input, functional::LayerNormFuncOptions(options.normalized_shape()).weight(weight).bias(bias).eps(options.eps()));
 }
 
-template <size_t D, class Derived>
-BatchNormImplBase<D, Derived>::BatchNormImplBase(const BatchNormOptions& o) : options(o) {
-  BatchNormImplBase::reset();
+template <size_t D, class Derived, class Options>
+NormImplBase<D, Derived, Options>::NormImplBase(const Options& o) : options(o) {
+  NormImplBase::reset();
 }
 
-template <size_t D, class Derived>
-void BatchNormImplBase<D, Derived>::reset() {
+template <size_t D, class Derived, class Options>
+void NormImplBase<D, Derived, Options>::reset() {
   IntArrayRef features = options.num_features();
   weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
   bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
@@ -53,16 +53,16 @@ void BatchNormImplBase<D, Derived>::reset() {
   reset_parameters();
 }
 
-template <size_t D, class Derived>
-void BatchNormImplBase<D, Derived>::reset_running_stats() {
+template <size_t D, class Derived, class Options>
+void NormImplBase<D, Derived, Options>::reset_running_stats() {
   if (!options.track_running_stats()) return;
   init::zeros_(running_mean);
   init::ones_(running_var);
   init::zeros_(num_batches_tracked);
 }
 
-template <size_t D, class Derived>
-void BatchNormImplBase<D, Derived>::reset_parameters() {
+template <size_t D, class Derived, class Options>
+void NormImplBase<D, Derived, Options>::reset_parameters() {
   reset_running_stats();
   if (!options.affine()) return;
   init::ones_(weight);
@@ -71,32 +71,33 @@ void BatchNormImplBase<D, Derived>::reset_parameters() {
 
 template <size_t D, class Derived>
 void BatchNormImplBase<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << "torch::nn::BatchNorm" << D << "d(" << options.num_features() << ", eps=" << options.eps() << ", momentum=";
-  if (options.momentum())
-    stream << *options.momentum();
+  stream << "torch::nn::BatchNorm" << D << "d(" << this->options.num_features() << ", eps=" << this->options.eps()
+         << ", momentum=";
+  if (this->options.momentum())
+    stream << *this->options.momentum();
   else
     stream << "None";
-  stream << ", affine=" << word(options.affine()) << ", track_running_stats=" << word(options.track_running_stats())
-         << ")";
+  stream << ", affine=" << word(this->options.affine())
+         << ", track_running_stats=" << word(this->options.track_running_stats()) << ")";
 }
 
 template <size_t D, class Derived>
 Tensor BatchNormImplBase<D, Derived>::forward(const Tensor& input) {
   check_input_dim(input);
-  bool training = this->is_training(), tracked = running_mean.defined();
-  std::optional<double> momentum = options.momentum();
+  bool training = this->is_training(), tracked = this->running_mean.defined();
+  std::optional<double> momentum = this->options.momentum();
   if (training && tracked) {
     NoGradGuard no_grad;
-    num_batches_tracked.add_(1);
-    if (!momentum) momentum = 1.0 / num_batches_tracked.template item<double>();
+    this->num_batches_tracked.add_(1);
+    if (!momentum) momentum = 1.0 / this->num_batches_tracked.template item<double>();
   }
-  return functional::batch_norm(input, running_mean, running_var,
+  return functional::batch_norm(input, this->running_mean, this->running_var,
                                 functional::BatchNormFuncOptions()
-                                    .weight(weight)
-                                    .bias(bias)
+                                    .weight(this->weight)
+                                    .bias(this->bias)
                                     .training(training || !tracked)
                                     .momentum(momentum.value_or(0.0))
-                                    .eps(options.eps()));
+                                    .eps(this->options.eps()));
 }
 
 #define BRASA_BATCH_NORM(D, ranks, text)                                                                   \
@@ -105,6 +106,7 @@ Tensor BatchNormImplBase<D, Derived>::forward(const Tensor& input) {
     int64_t rank = input.dim();                                                                            \
     BRASA_CHECK(ranks, "BatchNorm" #D "d: expected an input of " text " dimensions, got ", input.sizes()); \
   }                                                                                                        \
+  template class NormImplBase<D, BatchNorm##D##dImpl, BatchNormOptions>;                                   \
   template class BatchNormImplBase<D, BatchNorm##D##dImpl>;
 BRASA_BATCH_NORM(1, rank == 2 || rank == 3, "2 or 3")
 BRASA_BATCH_NORM(2, rank == 4, "4")
@@ -112,60 +114,31 @@ BRASA_BATCH_NORM(3, rank == 5, "5")
 #undef BRASA_BATCH_NORM
 
 template <size_t D, class Derived>
-InstanceNormImplBase<D, Derived>::InstanceNormImplBase(const InstanceNormOptions& o) : options(o) {
-  InstanceNormImplBase::reset();
-}
-
-template <size_t D, class Derived>
-void InstanceNormImplBase<D, Derived>::reset() {
-  IntArrayRef features = options.num_features();
-  weight = this->register_parameter("weight", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
-  bias = this->register_parameter("bias", options.affine() ? brasa::empty(features) : Tensor(), options.affine());
-  bool track = options.track_running_stats();
-  running_mean = this->register_buffer("running_mean", track ? brasa::empty(features) : Tensor());
-  running_var = this->register_buffer("running_var", track ? brasa::empty(features) : Tensor());
-  num_batches_tracked = this->register_buffer("num_batches_tracked", track ? brasa::empty({}, kInt64) : Tensor());
-  reset_parameters();
-}
-
-template <size_t D, class Derived>
-void InstanceNormImplBase<D, Derived>::reset_running_stats() {
-  if (!options.track_running_stats()) return;
-  init::zeros_(running_mean);
-  init::ones_(running_var);
-  init::zeros_(num_batches_tracked);
-}
-
-template <size_t D, class Derived>
-void InstanceNormImplBase<D, Derived>::reset_parameters() {
-  reset_running_stats();
-  if (!options.affine()) return;
-  init::ones_(weight);
-  init::zeros_(bias);
-}
-
-template <size_t D, class Derived>
 void InstanceNormImplBase<D, Derived>::pretty_print(std::ostream& stream) const {
   Described(stream, "InstanceNorm" + std::to_string(D) + "d")
-      .value(options.num_features())("eps", options.eps())("momentum", options.momentum())("affine", options.affine())(
-          "track_running_stats", options.track_running_stats());
+      .value(this->options.num_features())("eps", this->options.eps())("momentum", this->options.momentum())(
+          "affine", this->options.affine())("track_running_stats", this->options.track_running_stats());
 }
 
 template <size_t D, class Derived>
 Tensor InstanceNormImplBase<D, Derived>::forward(const Tensor& input) {
   BRASA_CHECK(input.dim() == static_cast<int64_t>(D) + 2, "InstanceNorm", D, "d: expected an input of ", D + 2,
               " dimensions, got ", input.sizes());
-  return functional::instance_norm(input, functional::InstanceNormFuncOptions()
-                                              .running_mean(running_mean)
-                                              .running_var(running_var)
-                                              .weight(weight)
-                                              .bias(bias)
-                                              .use_input_stats(this->is_training() || !options.track_running_stats())
-                                              .momentum(options.momentum())
-                                              .eps(options.eps()));
+  return functional::instance_norm(input,
+                                   functional::InstanceNormFuncOptions()
+                                       .running_mean(this->running_mean)
+                                       .running_var(this->running_var)
+                                       .weight(this->weight)
+                                       .bias(this->bias)
+                                       .use_input_stats(this->is_training() || !this->options.track_running_stats())
+                                       .momentum(this->options.momentum())
+                                       .eps(this->options.eps()));
 }
+template class NormImplBase<1, InstanceNorm1dImpl, InstanceNormOptions>;
 template class InstanceNormImplBase<1, InstanceNorm1dImpl>;
+template class NormImplBase<2, InstanceNorm2dImpl, InstanceNormOptions>;
 template class InstanceNormImplBase<2, InstanceNorm2dImpl>;
+template class NormImplBase<3, InstanceNorm3dImpl, InstanceNormOptions>;
 template class InstanceNormImplBase<3, InstanceNorm3dImpl>;
 
 GroupNormImpl::GroupNormImpl(const GroupNormOptions& o) : options(o) { GroupNormImpl::reset(); }

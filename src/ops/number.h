@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "ir/graph.h"
 
 namespace brasa::ops {
@@ -35,5 +37,10 @@ class Number {
  private:
   ir::Arg arg_;
 };
+
+/// Truncated; what does not fit (and NaN) becomes the smallest number, as x86 converts.
+inline int64_t truncated(double v) {
+  return v >= -0x1p63 && v < 0x1p63 ? static_cast<int64_t>(v) : std::numeric_limits<int64_t>::min();
+}
 
 }  // namespace brasa::ops

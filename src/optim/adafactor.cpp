@@ -11,26 +11,8 @@
 
 namespace brasa::optim {
 
-void AdafactorOptions::serialize(serialize::OutputArchive& archive) const {
-  FieldWriter f{archive};
-  f("lr", lr());
-  f("beta2_decay", beta2_decay());
-  f("eps0", std::get<0>(eps()));
-  f("eps1", std::get<1>(eps()));
-  f("d", d());
-  f("weight_decay", weight_decay());
-  f("maximize", maximize());
-}
-void AdafactorOptions::serialize(serialize::InputArchive& archive) {
-  FieldReader f{archive};
-  f("lr", lr());
-  f("beta2_decay", beta2_decay());
-  f("eps0", std::get<0>(eps()));
-  f("eps1", std::get<1>(eps()));
-  f("d", d());
-  f("weight_decay", weight_decay());
-  f("maximize", maximize());
-}
+BRASA_FIELDS(AdafactorOptions,
+             BRASA_F(lr) BRASA_F(beta2_decay) BRASA_F(eps) BRASA_F(d) BRASA_F(weight_decay) BRASA_F(maximize))
 BRASA_FIELDS(AdafactorParamState, BRASA_F(step) BRASA_F(row_var) BRASA_F(col_var) BRASA_F(variance))
 
 void AdafactorOptions::check() const {
@@ -62,7 +44,7 @@ void Adafactor::update(Tensor& p, Tensor g, AdafactorParamState& s, const Adafac
   s.step(s.step() + 1);
   double t = static_cast<double>(s.step()), weight = std::pow(t, o.beta2_decay());
   double floor = std::get<0>(o.eps()).value_or(epsilon_of(p.scalar_type()));
-  if (o.weight_decay() != 0) p.mul_(1 - o.lr() * o.weight_decay());
+  g = decayed(p, g, o, true);
   Tensor size = root_mean_square(p).clamp_min(std::get<1>(o.eps()));
   Tensor squares = g.square(), estimate;
   if (g.dim() > 1) {

@@ -5,6 +5,7 @@
 
 #include <brasa/brasa.h>
 
+#include "optim/fields.h"
 #include "optim/numbers.h"
 #include "optim/state.h"
 #include "support/error.h"
@@ -125,12 +126,7 @@ void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool deco
         scale_type = wanted;
       }
       Tensor grad = o.maximize() ? -p.grad() : p.grad();
-      if (o.weight_decay() != 0) {
-        if (decoupled)
-          p.mul_(1 - o.lr() * o.weight_decay());
-        else
-          grad = grad.add(p, o.weight_decay());
-      }
+      grad = decayed(p, grad, o, decoupled);
       state->exp_avg().lerp_(grad, 1 - beta1);
       state->exp_avg_sq()._adam_second_moment_(grad, beta2);
       Tensor largest = state->exp_avg_sq();

@@ -48,7 +48,7 @@ void AdagradOptions::check() const {
 void Adagrad::update(Tensor& p, Tensor g, AdagradParamState& s, const AdagradOptions& o) {
   make(s.sum(), p, o.initial_accumulator_value());
   s.step(s.step() + 1);
-  if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
+  g = decayed(p, g, o);
   double lr = o.lr() / (1 + static_cast<double>(s.step() - 1) * o.lr_decay());
   s.sum().addcmul_(g, g, 1.0);
   p.addcdiv_(g, s.sum().sqrt().add_(o.eps()), -lr);
@@ -62,7 +62,7 @@ void RMSpropOptions::check() const {
 void RMSprop::update(Tensor& p, Tensor g, RMSpropParamState& s, const RMSpropOptions& o) {
   make(s.square_avg(), p);
   s.step(s.step() + 1);
-  if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
+  g = decayed(p, g, o);
   s.square_avg().mul_(o.alpha()).addcmul_(g, g, 1 - o.alpha());
   Tensor avg = s.square_avg();
   if (o.centered()) {
@@ -88,7 +88,7 @@ void Adadelta::update(Tensor& p, Tensor g, AdadeltaParamState& s, const Adadelta
   make(s.square_avg(), p);
   make(s.acc_delta(), p);
   s.step(s.step() + 1);
-  if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
+  g = decayed(p, g, o);
   s.square_avg().mul_(o.rho()).addcmul_(g, g, 1 - o.rho());
   Tensor delta = s.acc_delta().add(o.eps()).sqrt_().div_(s.square_avg().add(o.eps()).sqrt_()).mul_(g);
   s.acc_delta().mul_(o.rho()).addcmul_(delta, delta, 1 - o.rho());
@@ -101,7 +101,7 @@ void Adamax::update(Tensor& p, Tensor g, AdamaxParamState& s, const AdamaxOption
   make(s.exp_inf(), p);
   s.step(s.step() + 1);
   auto [beta1, beta2] = o.betas();
-  if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
+  g = decayed(p, g, o);
   s.exp_avg().lerp_(g, 1 - beta1);
   s.exp_inf().copy_(maximum(s.exp_inf().mul(beta2), g.abs().add_(o.eps())));
   p.addcdiv_(s.exp_avg(), s.exp_inf(), -o.lr() / (1 - std::pow(beta1, static_cast<double>(s.step()))));
@@ -114,7 +114,7 @@ void ASGD::update(Tensor& p, Tensor g, ASGDParamState& s, const ASGDOptions& o) 
     s.eta(o.lr());
   }
   s.step(s.step() + 1);
-  if (o.weight_decay() != 0) g = g.add(p, o.weight_decay());
+  g = decayed(p, g, o);
   p.mul_(1 - o.lambd() * s.eta());
   p.add_(g, -s.eta());
   if (s.mu() == 1)
@@ -156,12 +156,7 @@ void NAdam::update(Tensor& p, Tensor g, NAdamParamState& s, const NAdamOptions& 
   s.step(s.step() + 1);
   auto [beta1, beta2] = o.betas();
   double t = static_cast<double>(s.step());
-  if (o.weight_decay() != 0) {
-    if (o.decoupled_weight_decay())
-      p.mul_(1 - o.lr() * o.weight_decay());
-    else
-      g = g.add(p, o.weight_decay());
-  }
+  g = decayed(p, g, o, o.decoupled_weight_decay());
   auto momentum = [&, b = beta1](double step) { return b * (1 - 0.5 * std::pow(0.96, step * o.momentum_decay())); };
   double mu = momentum(t), next = momentum(t + 1);
   s.mu_product(s.mu_product() * mu);
@@ -179,12 +174,7 @@ void RAdam::update(Tensor& p, Tensor g, RAdamParamState& s, const RAdamOptions& 
   s.step(s.step() + 1);
   auto [beta1, beta2] = o.betas();
   double t = static_cast<double>(s.step());
-  if (o.weight_decay() != 0) {
-    if (o.decoupled_weight_decay())
-      p.mul_(1 - o.lr() * o.weight_decay());
-    else
-      g = g.add(p, o.weight_decay());
-  }
+  g = decayed(p, g, o, o.decoupled_weight_decay());
   s.exp_avg().lerp_(g, 1 - beta1);
   s.exp_avg_sq().mul_(beta2).addcmul_(g, g, 1 - beta2);
   double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);

@@ -7,16 +7,17 @@
 #include "optim/numbers.h"
 #include "support/error.h"
 
-// Options and states in an archive, and what most optimizers want of their options.
+// Options and states in an archive, and what most optimizers want of their options and do with them.
 namespace brasa::optim {
 
 // One list of fields serves to write and to read.
 struct FieldWriter {
   serialize::OutputArchive& archive;
   void operator()(const char* key, const Tensor& t) { archive.write(key, t); }
-  void operator()(const char* key, const std::tuple<double, double>& pair) {
-    write_number(archive, std::string(key) + "0", std::get<0>(pair));
-    write_number(archive, std::string(key) + "1", std::get<1>(pair));
+  template <class... T>
+  void operator()(const char* key, const std::tuple<T...>& items) {
+    int i = 0;
+    std::apply([&](const T&... item) { ((*this)((key + std::to_string(i++)).c_str(), item), ...); }, items);
   }
   void operator()(const char* key, const std::optional<double>& number) {
     if (number) write_number(archive, key, *number);
@@ -29,8 +30,10 @@ struct FieldWriter {
 struct FieldReader {
   serialize::InputArchive& archive;
   void operator()(const char* key, Tensor& t) { archive.try_read(key, t); }
-  void operator()(const char* key, std::tuple<double, double>& pair) {
-    pair = {read_number(archive, std::string(key) + "0"), read_number(archive, std::string(key) + "1")};
+  template <class... T>
+  void operator()(const char* key, std::tuple<T...>& items) {
+    int i = 0;
+    std::apply([&](T&... item) { ((*this)((key + std::to_string(i++)).c_str(), item), ...); }, items);
   }
   void operator()(const char* key, std::optional<double>& number) {
     Tensor t;
@@ -53,6 +56,15 @@ void check_common(const char* name, const Options& o) {
     BRASA_CHECK(0 <= beta1 && beta1 < 1, name, ": Invalid beta parameter at index 0: ", beta1);
     BRASA_CHECK(0 <= beta2 && beta2 < 1, name, ": Invalid beta parameter at index 1: ", beta2);
   }
+}
+
+/// The gradient with weight decay; where that is decoupled, the parameter shrinks instead.
+template <class Options>
+Tensor decayed(Tensor& p, const Tensor& g, const Options& o, bool decoupled = false) {
+  if (o.weight_decay() == 0) return g;
+  if (!decoupled) return g.add(p, o.weight_decay());
+  p.mul_(1 - o.lr() * o.weight_decay());
+  return g;
 }
 
 #define BRASA_F(field) f(#field, o.field());

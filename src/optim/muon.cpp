@@ -10,35 +10,29 @@
 
 namespace brasa::optim {
 
+namespace {
+
+template <class Field, class Options>
+void numbers(Field f, Options& o) {
+  BRASA_F(lr)
+  BRASA_F(weight_decay)
+  BRASA_F(momentum)
+  BRASA_F(nesterov) BRASA_F(ns_coefficients) BRASA_F(eps) BRASA_F(ns_steps) BRASA_F(maximize)
+}
+
+}  // namespace
+
 void MuonOptions::serialize(serialize::OutputArchive& archive) const {
   FieldWriter f{archive};
-  f("lr", lr());
-  f("weight_decay", weight_decay());
-  f("momentum", momentum());
-  f("nesterov", nesterov());
-  f("ns_coefficients0", std::get<0>(ns_coefficients()));
-  f("ns_coefficients1", std::get<1>(ns_coefficients()));
-  f("ns_coefficients2", std::get<2>(ns_coefficients()));
-  f("eps", eps());
-  f("ns_steps", ns_steps());
+  numbers(f, *this);
   f("match_rms_adamw", adjust_lr_fn() == "match_rms_adamw");
-  f("maximize", maximize());
 }
 void MuonOptions::serialize(serialize::InputArchive& archive) {
   FieldReader f{archive};
-  f("lr", lr());
-  f("weight_decay", weight_decay());
-  f("momentum", momentum());
-  f("nesterov", nesterov());
-  f("ns_coefficients0", std::get<0>(ns_coefficients()));
-  f("ns_coefficients1", std::get<1>(ns_coefficients()));
-  f("ns_coefficients2", std::get<2>(ns_coefficients()));
-  f("eps", eps());
-  f("ns_steps", ns_steps());
+  numbers(f, *this);
   bool match = false;
   f("match_rms_adamw", match);
   adjust_lr_fn(match ? "match_rms_adamw" : "original");
-  f("maximize", maximize());
 }
 BRASA_FIELDS(MuonParamState, BRASA_F(momentum_buffer))
 

@@ -68,6 +68,10 @@ CallArg Literals::default_of(const ir::Param& param) {
   return param.default_value ? of(*param.default_value, param) : CallArg();
 }
 
+void Literals::fill_up(std::vector<CallArg>& args, const std::vector<ir::Param>& params, size_t count) {
+  while (args.size() < count) args.push_back(default_of(params[args.size()]));
+}
+
 CallArg Literals::of(const ir::Arg& a, const ir::Param& param) {
   if (auto* v = a.get_if<ir::Expr>()) return v->constant();
   if (auto* v = a.get_if<double>()) return *v;

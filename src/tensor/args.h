@@ -39,6 +39,8 @@ class Literals {
   CallArg of(const ir::Arg& arg, const ir::Param& param);
   /// For a parameter that the caller left out; None where the schema has no default.
   CallArg default_of(const ir::Param& param);
+  /// Appends the defaults of the parameters that the arguments leave out, up to `count` arguments.
+  void fill_up(std::vector<CallArg>& args, const std::vector<ir::Param>& params, size_t count);
 
  private:
   std::forward_list<std::vector<int64_t>> ints_;

@@ -1,18 +1,13 @@
 #include "tensor/dispatch.h"
 
 #include <algorithm>
-#include <cstring>
-#include <forward_list>
-#include <shared_mutex>
-#include <unordered_map>
 
 #include "support/error.h"
-#include "support/hash.h"
-#include "tensor/args.h"
 #include "tensor/autograd/record.h"
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
-#include "tensor/recorder.h"
+#include "tensor/parse.h"
+#include "tensor/recorded_call.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -21,397 +16,9 @@ namespace {
 
 using Kind = CallArg::Kind;
 
-std::string camel_case(std::string_view name) {
-  std::string out;
-  bool up = true;
-  for (char c : name) {
-    if (c == '_') {
-      up = true;
-    } else {
-      out += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-      up = std::isdigit(static_cast<unsigned char>(c)) != 0;
-    }
-  }
-  return out;
-}
-
-// PyTorch numbers the nodes of an operator's overloads in order.
-std::string node_name(const ops::Row& row) {
-  int number = 0;
-  for (const ops::Row& other : ops::table().rows()) {
-    if (&other == &row) break;
-    number += !other.is_primitive() && other.schema.base == row.schema.base;
-  }
-  return str(camel_case(row.schema.base), "Backward", number);
-}
-
-}  // namespace
-
-Operator::Operator(const ops::Row& row)
-    : row_(row), backward_name_(node_name(row)), memory_(memory_operator(row.name())) {
-  // Derived rows have the base of the one that they come from.
-  if (row.name().starts_with("aten::")) cast_policy_ = eager::cast_policy(row.schema.base);
-  bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
-                                   [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
-  for (const ir::Param& p : row.schema.params) {
-    Parameter q;
-    q.type = p.type;
-    q.list = p.list;
-    mutates_ = mutates_ || p.mutated;
-    if (p.default_value && p.type == ir::ParamType::Scalar && !p.list) {
-      const ir::Arg& a = *p.default_value;
-      if (auto* e = a.get_if<ir::Expr>()) q.default_number = Scalar(e->constant());
-      if (auto* d = a.get_if<double>()) q.default_number = Scalar(*d);
-      if (auto* b = a.get_if<bool>()) q.default_number = Scalar(*b);
-    }
-    q.shape = p.symbolic && p.list && ((p.name == "size" && !takes_tensors) || p.name == "count");
-    parameters_.push_back(std::move(q));
-  }
-}
-
-template <class F>
-const RowProgram& Operator::program(const Words& words, F make) {
-  auto same = [&](const Known* k) {
-    return k && k->words.size() == words.size() && std::equal(words.begin(), words.end(), k->words.begin());
-  };
-  const Known* known = last_.load(std::memory_order_acquire);
-  if (same(known)) [[likely]]
-    return *known->program;
-  std::lock_guard lock(mutex_);
-  auto& entry = programs_[words.vec()];
-  if (!entry) {
-    std::unique_ptr<RowProgram> made = make();
-    entry = std::make_unique<Known>(Known{words.vec(), std::move(made)});
-  }
-  last_.store(entry.get(), std::memory_order_release);
-  return *entry->program;
-}
-
-namespace {
-
-struct Operators {
-  std::vector<std::unique_ptr<Operator>> by_index;
-  std::unordered_map<const ops::Row*, Operator*> by_row;
-  std::shared_mutex mutex;
-  std::vector<std::unique_ptr<Operator>> derived;
-
-  Operators() {
-    for (const ops::Row& row : ops::table().rows()) {
-      by_index.push_back(std::make_unique<Operator>(row));
-      by_row.emplace(&row, by_index.back().get());
-    }
-  }
-  static Operators& get() {
-    static auto* all = new Operators;
-    return *all;
-  }
-};
-
-}  // namespace
-
-Operator& op(size_t index) { return *Operators::get().by_index[index]; }
-
-Operator& op(const ops::Row& row) {
-  Operators& all = Operators::get();
-  {
-    std::shared_lock lock(all.mutex);
-    auto it = all.by_row.find(&row);
-    if (it != all.by_row.end()) return *it->second;
-  }
-  std::lock_guard lock(all.mutex);
-  auto [it, fresh] = all.by_row.emplace(&row, nullptr);
-  if (fresh) {
-    all.derived.push_back(std::make_unique<Operator>(row));
-    it->second = all.derived.back().get();
-  }
-  return *it->second;
-}
-
-Operator& op(std::string_view name) {
-  const ops::Row* row = transforms::find_row(name);
-  BRASA_CHECK(row, "there is no operator '", name, "'");
-  return op(*row);
-}
-
-Operator& Operator::backward(const std::vector<bool>& needs, const std::vector<bool>& given) {
-  std::lock_guard lock(mutex_);
-  Operator*& known = backwards_[{needs, given}];
-  if (!known) known = &op(transforms::vjp_row(row_, needs, given));
-  return *known;
-}
-
-namespace {
-
-// A call's arguments, split into what selects the program (words) and what it runs on (inputs).
-struct Parsed {
-  Words words;
-  SmallVector<Input, 8> inputs;
-  struct Number {
-    alignas(16) unsigned char bytes[16];
-    int input;
-  };
-  SmallVector<Number, 4> numbers;
-  Tensor key;  // of a random row
-  Generator* stream = nullptr;
-  std::optional<Generator> given;  // keeps the caller's stream
-  int key_input = -1;
-};
-
-void add_number(Parsed& p, const Scalar& s) {
-  Input in;
-  in.dtype = s.type();
-  in.weak = true;
-  Parsed::Number n{};
-  n.input = static_cast<int>(p.inputs.size());
-  if (s.isBoolean()) {
-    n.bytes[0] = s.toBool();
-  } else if (s.isFloatingPoint()) {
-    double v = s.toDouble();
-    std::memcpy(n.bytes, &v, sizeof v);
-  } else if (s.isComplex()) {
-    std::complex<double> v = s.toComplexDouble();
-    std::memcpy(n.bytes, &v, sizeof v);
-  } else {
-    int64_t v = s.toLong();
-    std::memcpy(n.bytes, &v, sizeof v);
-  }
-  p.numbers.push_back(n);
-  p.inputs.push_back(in);
-}
-
-void add_literal(Parsed& p, const Scalar& s) {
-  p.words.push_back(static_cast<uint64_t>(Kind::Scalar) << 32 | 1u << 8 | static_cast<uint64_t>(s.type()));
-  uint64_t bits = 0;
-  if (s.isComplex()) {
-    std::complex<double> v = s.toComplexDouble();
-    double parts[] = {v.real(), v.imag()};
-    for (double d : parts) {
-      std::memcpy(&bits, &d, sizeof d);
-      p.words.push_back(bits);
-    }
-    return;
-  }
-  if (s.isFloatingPoint()) {
-    double d = s.toDouble();
-    std::memcpy(&bits, &d, sizeof d);
-  } else {
-    bits = static_cast<uint64_t>(s.toLong());
-  }
-  p.words.push_back(bits);
-}
-
-Scalar number_of(const CallArg& a) {
-  switch (a.kind) {
-    case Kind::Scalar: return *a.scalar;
-    case Kind::Double: return Scalar(a.real);
-    case Kind::Bool: return Scalar(a.integer != 0);
-    default: return Scalar(a.integer);
-  }
-}
-
-constexpr uint64_t kDefaultWord = 0xd00d;
-
-// Sizes that may be those of an input; wrong ones stay literal, for a message that shows them.
-bool is_shape(const Operator::Parameter& p, const CallArg& a) {
-  return p.shape && a.kind == Kind::Ints && a.size <= Program::kMaxRank &&
-         std::all_of(a.ints, a.ints + a.size, [](int64_t n) { return n >= 0; });
-}
-
-Input shape_input(const CallArg& a) {
-  static constexpr int64_t kStrides[Program::kMaxRank] = {};
-  Input in;
-  in.sizes = a.ints;
-  in.strides = kStrides;
-  in.rank = a.size;
-  in.dtype = DType::Bool;
-  return in;
-}
-
-// The inputs' numbers lie in `p.numbers`, whose memory is settled only when all are there.
-void settle_numbers(Parsed& p) {
-  for (Parsed::Number& n : p.numbers) p.inputs[n.input].data = n.bytes;
-}
-
-void parse(const Operator& op, CallArgs args, bool literal_numbers, Parsed& p) {
-  const auto& parameters = op.parameters();
-  BRASA_CHECK(args.size() <= parameters.size(), op.row().name(), ": takes ", parameters.size(), " arguments, got ",
-              args.size());
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Operator::Parameter& param = parameters[i];
-    if (param.type == ir::ParamType::Generator && op.row().random) {
-      p.words.push_back(static_cast<uint64_t>(Kind::Generator) << 32);
-      p.key_input = static_cast<int>(p.inputs.size());
-      if (i < args.size() && args[i].kind == Kind::Tensor) {
-        p.inputs.push_back(Input::of(*args[i].tensor));  // a key taken before
-        p.key_input = -1;
-      } else {
-        if (i < args.size() && args[i].kind == Kind::Generator) {
-          p.given = *args[i].generator;
-          p.stream = &*p.given;
-        } else {
-          p.stream = &default_generator();
-        }
-        p.inputs.push_back({});
-      }
-      continue;
-    }
-    if (i >= args.size()) {
-      p.words.push_back(kDefaultWord);
-      continue;
-    }
-    const CallArg& a = args[i];
-    uint64_t tag = static_cast<uint64_t>(a.kind) << 32 | a.size;
-    switch (a.kind) {
-      case Kind::Tensor:
-        p.words.push_back(tag);
-        p.inputs.push_back(Input::of(*a.tensor));
-        break;
-      case Kind::Tensors:
-        p.words.push_back(tag);
-        for (uint32_t k = 0; k < a.size; ++k) p.inputs.push_back(Input::of(a.tensor[k]));
-        break;
-      case Kind::OptionalTensors: {
-        p.words.push_back(tag);
-        uint64_t present = 0;
-        for (uint32_t k = 0; k < a.size; ++k) {
-          bool here = a.optional_tensor[k] && a.optional_tensor[k]->defined();
-          present = present << 1 | here;
-          if (here) p.inputs.push_back(Input::of(*a.optional_tensor[k]));
-          if (k % 64 == 63 || k + 1 == a.size) p.words.push_back(std::exchange(present, 0));
-        }
-        break;
-      }
-      case Kind::Scalar:
-      case Kind::Int:
-      case Kind::Double:
-      case Kind::Bool:
-        if (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) {
-          Scalar s = number_of(a);
-          if (param.default_number && param.default_number->equal(s) && param.default_number->type() == s.type()) {
-            p.words.push_back(kDefaultWord);
-          } else if (literal_numbers && param.type == ir::ParamType::Scalar) {
-            add_literal(p, s);
-          } else {
-            p.words.push_back(static_cast<uint64_t>(Kind::Scalar) << 32 | static_cast<uint64_t>(s.type()));
-            add_number(p, s);
-          }
-        } else {
-          add_literal(p, number_of(a));
-        }
-        break;
-      case Kind::Scalars:
-        p.words.push_back(tag);
-        for (uint32_t k = 0; k < a.size; ++k) add_literal(p, a.scalar[k]);
-        break;
-      case Kind::Ints:
-        p.words.push_back(tag);
-        if (is_shape(param, a)) {
-          p.inputs.push_back(shape_input(a));
-          break;
-        }
-        for (uint32_t k = 0; k < a.size; ++k) p.words.push_back(static_cast<uint64_t>(a.ints[k]));
-        break;
-      case Kind::Doubles:
-        p.words.push_back(tag);
-        for (uint32_t k = 0; k < a.size; ++k) {
-          uint64_t bits;
-          std::memcpy(&bits, &a.doubles[k], sizeof bits);
-          p.words.push_back(bits);
-        }
-        break;
-      case Kind::Bools:
-        p.words.push_back(tag);
-        for (uint32_t k = 0; k < a.size; ++k) p.words.push_back(a.bools[k]);
-        break;
-      case Kind::String:
-        p.words.push_back(tag);
-        p.words.push_back(hash_bytes(std::string_view(a.chars, a.size)));
-        break;
-      default: p.words.push_back(tag); p.words.push_back(a.kind == Kind::None ? 0 : static_cast<uint64_t>(a.integer));
-    }
-  }
-  settle_numbers(p);
-}
-
-std::unique_ptr<RowProgram> make_program(const Operator& op, CallArgs args, bool literal_numbers) {
-  const auto& params = op.row().schema.params;
-  std::vector<RowProgram::Slot> slots;
-  int inputs = 0;
-  for (size_t i = 0; i < params.size(); ++i) {
-    const ir::Param& param = params[i];
-    RowProgram::Slot slot;
-    auto use_default = [&] {
-      BRASA_CHECK(param.default_value || param.optional, op.row().name(), ": no value for '", param.name, "'");
-      if (param.default_value) slot.fixed = *param.default_value;
-    };
-    if (param.type == ir::ParamType::Generator && op.row().random) {
-      slot.first = inputs++;
-    } else if (i >= args.size()) {
-      use_default();
-    } else {
-      const CallArg& a = args[i];
-      bool number = a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
-      if (is_shape(op.parameters()[i], a)) {
-        slot.shape = true;
-        slot.first = inputs++;
-      } else if (a.kind == Kind::None) {
-        BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(),
-                    ": argument '", param.name, "' is an undefined tensor");
-        if (!param.optional && param.default_value) slot.fixed = *param.default_value;
-      } else if (a.kind == Kind::Tensor && param.list) {
-        slot.list = true;
-        slot.first = inputs++;
-        slot.presence = {true};
-      } else if (a.kind == Kind::Tensor) {
-        BRASA_CHECK(param.type == ir::ParamType::Tensor || param.type == ir::ParamType::Scalar, op.row().name(),
-                    ": argument '", param.name, "' is no tensor");
-        slot.first = inputs++;
-      } else if (a.kind == Kind::Tensors) {
-        slot.list = true;
-        slot.first = inputs;
-        slot.presence.assign(a.size, true);
-        inputs += static_cast<int>(a.size);
-      } else if (a.kind == Kind::OptionalTensors) {
-        slot.list = true;
-        slot.first = inputs;
-        for (uint32_t k = 0; k < a.size; ++k) {
-          slot.presence.push_back(a.optional_tensor[k] && a.optional_tensor[k]->defined());
-          inputs += slot.presence.back();
-        }
-      } else if (number && (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) &&
-                 !param.list) {
-        Scalar s = number_of(a);
-        const auto& dflt = op.parameters()[i].default_number;
-        if (dflt && dflt->equal(s) && dflt->type() == s.type())
-          use_default();
-        else if (literal_numbers && param.type == ir::ParamType::Scalar)
-          slot.fixed = literal(s);
-        else
-          slot.first = inputs++;
-      } else {
-        slot.fixed = literal(a, param, op.row());
-      }
-    }
-    slots.push_back(std::move(slot));
-  }
-  return std::make_unique<RowProgram>(op.row(), std::move(slots), inputs);
-}
-
-// A generator's key for one call is a tensor that backward can keep.
-Tensor new_key() {
-  static constexpr int64_t kTwo[] = {2};
-  return make_tensor(kTwo, DType::Int64);
-}
-
 void take_key(Parsed& p) {
   p.key = new_key();
   p.inputs[p.key_input] = Input::of(p.key);
-}
-
-void fill(const Tensor& key, Generator::Key k) {
-  auto* at = static_cast<int64_t*>(impl_of(key)->storage->data());
-  at[0] = k.seed;
-  at[1] = k.offset;
 }
 
 void fill_key(void* context, int64_t numel) {
@@ -420,9 +27,9 @@ void fill_key(void* context, int64_t numel) {
 }
 
 // Whether memory that a call writes is read by it in another order.
-bool overlaps(const TensorImpl& target, const Input& in) {
-  if (!in.tensor || !in.data) return false;
-  const TensorImpl& other = *impl_of(*in.tensor);
+bool overlaps(const TensorImpl& target, const Tensor& read) {
+  if (!read.defined()) return false;
+  const TensorImpl& other = *impl_of(read);
   if (other.storage->root() != target.storage->root() || other.numel == 0 || target.numel == 0) return false;
   if (other.offset == target.offset && other.sizes == target.sizes && other.strides == target.strides &&
       other.dtype == target.dtype)
@@ -430,6 +37,18 @@ bool overlaps(const TensorImpl& target, const Input& in) {
   auto begin = [](const TensorImpl& t) { return static_cast<char*>(t.storage->data()) + t.offset * size_of(t.dtype); };
   auto end = [&](const TensorImpl& t) { return begin(t) + extent_of(t.sizes, t.strides) * size_of(t.dtype); };
   return begin(other) < end(target) && begin(target) < end(other);
+}
+
+bool overlaps(const TensorImpl& target, const CallArg& a) {
+  switch (a.kind) {
+    case Kind::Tensor: return overlaps(target, *a.tensor);
+    case Kind::Tensors:
+      return std::any_of(a.tensor, a.tensor + a.size, [&](const Tensor& t) { return overlaps(target, t); });
+    case Kind::OptionalTensors:
+      return std::any_of(a.optional_tensor, a.optional_tensor + a.size,
+                         [&](const std::optional<Tensor>& t) { return t && overlaps(target, *t); });
+    default: return false;
+  }
 }
 
 struct Run {
@@ -448,7 +67,8 @@ struct Run {
 void attempt(Run& r, bool literal_numbers, Results& results) {
   Parsed& p = r.parsed;
   parse(r.op, r.args, literal_numbers, p);
-  r.row = &r.op.program(p.words, [&] { return make_program(r.op, r.args, literal_numbers); });
+  r.row = r.op.find(p.words);
+  if (!r.row) r.row = &r.op.add(p.words, make_program(r.op, r.args, literal_numbers));
   r.program = r.into ? &r.row->in_place() : r.row;
   Prepare prepare;
   if (p.key_input >= 0) {
@@ -490,67 +110,6 @@ void run(Run& r, Results& results) {
   if (dynamic_cast<const IndexError*>(&e)) fail_index(std::move(what));
   fail(std::move(what));
 }
-
-}  // namespace
-
-Tensor weak_tensor(const Scalar& s) {
-  Parsed p;
-  add_number(p, s);
-  Tensor t = make_tensor({}, s.type());
-  std::memcpy(impl_of(t)->storage->data(), p.numbers[0].bytes, static_cast<size_t>(size_of(s.type())));
-  impl_of(t)->weak = true;
-  return t;
-}
-
-namespace {
-
-// A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too, and
-// numbers that stand for tensors are tensors.
-class RecordedCall {
- public:
-  RecordedCall(Recorder& recorder, Operator& op, CallArgs args) : recorder_(recorder), op_(op), args_(args) {
-    const auto& params = op.parameters();
-    for (size_t i = 0; i < args.size() && i < params.size(); ++i) {
-      Kind k = args[i].kind;
-      bool number = k == Kind::Scalar || k == Kind::Int || k == Kind::Double || k == Kind::Bool;
-      if (number && params[i].type == ir::ParamType::Tensor && !params[i].list)
-        replace(i, tensors_.emplace_front(weak_tensor(number_of(args[i]))));
-    }
-    if (!op.row().random) return;
-    size_t at = 0;
-    while (params[at].type != ir::ParamType::Generator) ++at;
-    if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
-    stream_ = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
-    key_ = new_key();
-    replace(at, key_);
-  }
-  CallArgs args() const { return args_; }
-  void run(std::vector<Tensor>& out) {
-    recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
-    if (stream_) fill(key_, stream_->take(out.empty() ? 0 : static_cast<uint64_t>(out[0].numel())));
-  }
-
- private:
-  void replace(size_t at, const Tensor& t) {
-    if (replaced_.empty()) replaced_.assign(args_.begin(), args_.end());
-    const auto& params = op_.row().schema.params;
-    for (size_t i = replaced_.size(); i <= at; ++i) replaced_.push_back(defaults_.default_of(params[i]));
-    replaced_[at] = CallArg(t);
-    args_ = replaced_;
-  }
-  Recorder& recorder_;
-  Operator& op_;
-  CallArgs args_;
-  std::forward_list<Tensor> tensors_;
-  Literals defaults_;
-  std::optional<Generator> stream_;  // of a random row
-  Tensor key_;
-  std::vector<CallArg> replaced_;
-};
-
-}  // namespace
-
-namespace {
 
 void check_defined(const Operator& op, CallArgs args) {
   const auto& params = op.row().schema.params;
@@ -614,7 +173,7 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   std::vector<CallArg> with_count(args.begin(), args.end());
   Literals defaults;
   const auto& params = op.row().schema.params;
-  for (size_t i = args.size(); i < params.size(); ++i) with_count.push_back(defaults.default_of(params[i]));
+  defaults.fill_up(with_count, params, params.size());
   with_count.emplace_back(IntArrayRef(count));
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
@@ -695,11 +254,8 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     }
     Run r(op, args, &self);
     Results results;
-    Parsed probe;
-    parse(op, args, op.literal_numbers.load(std::memory_order_relaxed), probe);
-    bool overlap = false;
-    for (size_t i = 1; i < probe.inputs.size(); ++i) overlap = overlap || overlaps(*target, probe.inputs[i]);
-    if (overlap) {
+    // The first argument is the target itself.
+    if (std::any_of(args.begin() + 1, args.end(), [&](const CallArg& a) { return overlaps(*target, a); })) {
       NoAutocast off;
       Tensor fresh = call_one(op, args);
       return self.copy_(fresh), out;

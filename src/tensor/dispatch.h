@@ -39,9 +39,10 @@ class Operator {
   /// What autocast does to the operands.
   CastPolicy cast_policy() const { return cast_policy_; }
 
-  /// The program for these literal arguments (as words); `make` builds it if it is new.
-  template <class F>
-  const RowProgram& program(const Words& words, F make);
+  /// The program for these literal arguments (as words); null if there is none yet.
+  const RowProgram* find(const Words& words);
+  /// Keeps one; gives what is kept.
+  const RowProgram& add(const Words& words, std::unique_ptr<RowProgram> program);
   /// The derived operator of the operands' cotangents (see transforms::vjp_row).
   Operator& backward(const std::vector<bool>& needs, const std::vector<bool>& given);
   /// Set where the row's composition must know its numbers (pow with a literal exponent, arange): they become literals.
@@ -88,9 +89,6 @@ Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
 Operator::Memory memory_operator(std::string_view name);
 /// A factory's result with the options' requires_grad.
 Tensor with_options(Tensor t, const TensorOptions& options);
-
-/// A number of the program as a tensor that takes part in type promotion like a number.
-Tensor weak_tensor(const Scalar& s);
 
 /// For hand-written operators: by name, results by value.
 inline Tensor call_one(std::string_view name, std::initializer_list<CallArg> args) {

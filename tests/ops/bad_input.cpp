@@ -182,13 +182,6 @@ class Spoiler {
   std::vector<Spoilt> out_;
 };
 
-std::vector<std::string> names() {
-  std::vector<std::string> out;
-  for (const ops::Row& r : ops::table().rows())
-    if (!r.is_primitive()) out.push_back(r.name());
-  return out;
-}
-
 bool rule_forbids(const ops::Row& row, const SampleArgs& args) {
   ops::Sample sample = {};
   sample.args = args;
@@ -233,7 +226,8 @@ TEST_P(BadInput, IsAnErrorOfTheOperator) {
   EXPECT_THROW(brasa::call(row.name(), more), Error) << "one argument more";
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(names()), [](const auto& i) { return test_name(i.param); });
+INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(composed_rows()),
+                         [](const auto& i) { return test_name(i.param); });
 
 }  // namespace
 }  // namespace brasa::test

@@ -25,13 +25,6 @@ struct Mutation {
   bool must_fail = false;
 };
 
-std::vector<std::string> names() {
-  std::vector<std::string> out;
-  for (const Row& r : ops::table().rows())
-    if (!r.is_primitive()) out.push_back(r.name());
-  return out;
-}
-
 // Ones, in a new shape or dtype.
 Array ones(DType t, std::vector<int64_t> shape) {
   Array a = ops::make_array(t, std::move(shape));
@@ -144,7 +137,7 @@ TEST_P(Forbidden, IsRejectedOrRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Forbidden, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Table, Forbidden, testing::ValuesIn(composed_rows()),
                          [](const auto& i) { return test_name(i.param); });
 
 }  // namespace

@@ -101,4 +101,11 @@ std::string test_name(const std::string& row) {
   return out;
 }
 
+std::vector<std::string> composed_rows() {
+  std::vector<std::string> out;
+  for (const ops::Row& r : ops::table().rows())
+    if (!r.is_primitive()) out.push_back(r.name());
+  return out;
+}
+
 }  // namespace brasa::test

@@ -16,6 +16,9 @@ Call counted(Call call);
 /// One tensor of a sample alone.
 ops::Array sample_array(const ops::TensorSample& sample);
 
+/// The names of all rows but the primitives.
+std::vector<std::string> composed_rows();
+
 /// A row's name as a name of a test.
 std::string test_name(const std::string& row);
 

@@ -19,13 +19,6 @@ namespace {
 using ops::Array;
 using ops::Row;
 
-std::vector<std::string> names() {
-  std::vector<std::string> out;
-  for (const Row& r : ops::table().rows())
-    if (!r.is_primitive()) out.push_back(r.name());
-  return out;
-}
-
 class Transformed : public testing::TestWithParam<std::string> {
  protected:
   const Row& row() const { return ops::at(GetParam()); }
@@ -163,7 +156,7 @@ TEST_P(Transformed, ManyCallsAtOnceAreALoop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Transformed, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Table, Transformed, testing::ValuesIn(composed_rows()),
                          [](const auto& i) { return test_name(i.param); });
 
 TEST(Primitives, HaveABatchingRule) {

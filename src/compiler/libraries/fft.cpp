@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/libraries/lines.h"
 #include "compiler/libraries/rows.h"
 #include "runtime/thread_pool.h"
 
@@ -64,16 +65,17 @@ class Plan {
 };
 
 template <class T>
-void transform_lines(const LibraryCall& call, int64_t outer, int64_t length, int64_t inner) {
+void transform_lines(const LibraryCall& call, const Lines& lines) {
+  int64_t length = lines.length, inner = lines.inner;
   const auto *x = static_cast<const T*>(call.inputs[0].data), *y = static_cast<const T*>(call.inputs[1].data);
   auto *re = static_cast<T*>(call.outputs[0].data), *im = static_cast<T*>(call.outputs[1].data);
   bool forward = call.args[3].get<bool>();
   int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(length, 1));
-  runtime::parallel_for(outer * inner, grain, [&](int64_t begin, int64_t end) {
+  runtime::parallel_for(lines.count(), grain, [&](int64_t begin, int64_t end) {
     Plan plan(static_cast<size_t>(length), forward);
     std::vector<Complex> in(length), out(length);
     for (int64_t line = begin; line < end; ++line) {
-      int64_t start = line / inner * length * inner + line % inner;
+      int64_t start = lines.start(line);
       for (int64_t k = 0; k < length; ++k) in[k] = Complex(x[start + k * inner], y[start + k * inner]);
       plan.run(in.data(), out.data());
       for (int64_t k = 0; k < length; ++k) {
@@ -86,14 +88,9 @@ void transform_lines(const LibraryCall& call, int64_t outer, int64_t length, int
 
 void run(const LibraryCall& call) {
   const LibraryTensor& x = call.inputs[0];
-  int64_t dim = call.integer(2), outer = 1, length = 1, inner = 1;
-  for (size_t d = 0; d < x.sizes.size(); ++d) {
-    auto at = static_cast<int64_t>(d);
-    (at < dim ? outer : at == dim ? length : inner) *= x.sizes[d];
-  }
-  if (length == 0) return;
-  x.dtype == DType::Float32 ? transform_lines<float>(call, outer, length, inner)
-                            : transform_lines<double>(call, outer, length, inner);
+  Lines lines(x.sizes, call.integer(2));
+  if (lines.length == 0) return;
+  x.dtype == DType::Float32 ? transform_lines<float>(call, lines) : transform_lines<double>(call, lines);
 }
 
 }  // namespace

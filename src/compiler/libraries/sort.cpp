@@ -1,3 +1,4 @@
+#include "compiler/libraries/lines.h"
 #include "compiler/libraries/rows.h"
 
 #include <algorithm>
@@ -36,15 +37,15 @@ bool less(K a, K b) {
 }
 
 template <class T>
-void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, int64_t length, int64_t inner,
-                bool descending) {
+void sort_lines(const void* x, void* values, int64_t* indices, const Lines& lines, bool descending) {
+  int64_t length = lines.length, inner = lines.inner;
   if (length == 0) return;
   int64_t grain = std::max<int64_t>(1, 4096 / length);
-  runtime::parallel_for(outer * inner, grain, [&](int64_t begin, int64_t end) {
+  runtime::parallel_for(lines.count(), grain, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> order(length);
     std::vector<decltype(key(T{}))> keys(length);
     for (int64_t line = begin; line < end; ++line) {
-      int64_t start = line / inner * length * inner + line % inner;
+      int64_t start = lines.start(line);
       const T* from = static_cast<const T*>(x) + start;
       for (int64_t k = 0; k < length; ++k) keys[k] = key(from[k * inner]);
       std::iota(order.begin(), order.end(), int64_t{0});
@@ -61,15 +62,11 @@ void sort_lines(const void* x, void* values, int64_t* indices, int64_t outer, in
 
 void run(const LibraryCall& call) {
   const LibraryTensor& x = call.inputs[0];
-  int64_t dim = call.integer(1), outer = 1, length = 1, inner = 1;
-  for (size_t d = 0; d < x.sizes.size(); ++d) {
-    auto at = static_cast<int64_t>(d);
-    (at < dim ? outer : at == dim ? length : inner) *= x.sizes[d];
-  }
+  Lines along(x.sizes, call.integer(1));
   bool descending = call.args[2].get<bool>();
   auto lines = [&](auto element) {
-    sort_lines<decltype(element)>(x.data, call.outputs[0].data, static_cast<int64_t*>(call.outputs[1].data), outer,
-                                  length, inner, descending);
+    sort_lines<decltype(element)>(x.data, call.outputs[0].data, static_cast<int64_t*>(call.outputs[1].data), along,
+                                  descending);
   };
   switch (x.dtype) {
     case DType::Bool:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compiler/targets/emitter.h"
+#include "ops/number.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -18,7 +19,7 @@ llvm::Value* Emitter::constant_of(const ir::Arg& value, DType t) {
   int64_t integer = 0;
   if (auto* d = value.get_if<double>()) {
     number = *d;
-    integer = std::abs(*d) < 0x1p63 ? static_cast<int64_t>(*d) : std::numeric_limits<int64_t>::min();
+    integer = ops::truncated(*d);
   } else if (auto* b = value.get_if<bool>()) {
     number = static_cast<double>(integer = *b);
   } else {

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include "ops/algebra.h"
 #include "ops/primitives/families.h"
@@ -59,7 +58,7 @@ Value full(const Number& value, const Shape& shape, DType dtype) {
   else if (literal.is<bool>())
     literal = Arg(int64_t{literal.get<bool>()});
   else if (auto* d = literal.get_if<double>())
-    literal = Arg(std::abs(*d) < 0x1p63 ? static_cast<int64_t>(*d) : std::numeric_limits<int64_t>::min());
+    literal = Arg(truncated(*d));
   return call("prim::full", {literal, shape, dtype});
 }
 Value iota(const Shape& shape, int64_t dim, DType dtype) { return call("prim::iota", {shape, dim, dtype}); }

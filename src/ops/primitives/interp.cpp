@@ -47,10 +47,7 @@ int64_t get_int(const Array& a, int64_t i) {
   return visit_dtype(a.dtype, [&](auto type) -> int64_t {
     using T = typename decltype(type)::type;
     if constexpr (std::is_integral_v<T>) return load<T>(a, i);
-    // Truncation; what does not fit (and NaN) becomes the smallest number, as x86 converts.
-    double v = get(a, i);
-    if (!(v >= -0x1p63 && v < 0x1p63)) return std::numeric_limits<int64_t>::min();
-    return static_cast<int64_t>(v);
+    return truncated(get(a, i));
   });
 }
 

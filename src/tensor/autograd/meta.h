@@ -114,4 +114,7 @@ variable_list apply_watched(Node& node, variable_list&& gradients);
 Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);
 Tensor zeros(std::span<const int64_t> sizes, DType dtype);
 
+/// The error of a node whose saved values are gone.
+std::string second_time(const std::string& name);
+
 }  // namespace brasa::autograd

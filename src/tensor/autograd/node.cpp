@@ -43,4 +43,10 @@ void delete_node(Node* node) {
   pending = nullptr;
 }
 
+std::string second_time(const std::string& name) {
+  return str(
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed): ",
+      name, ". Specify retain_graph=true if you need to backward through the graph a second time.");
+}
+
 }  // namespace brasa::autograd

@@ -20,21 +20,28 @@ class BRASA_API LayerNormImpl : public Cloneable<LayerNormImpl> {
 };
 BRASA_MODULE(LayerNorm);
 
-/// (x - mean) / sqrt(var + eps) · weight + bias for each channel, over the batch while training, else with the running statistics.
-template <size_t D, class Derived>
-class BRASA_API BatchNormImplBase : public Cloneable<Derived> {
+/// What norms of channels share: weight and bias if they are affine, and running statistics if these are tracked.
+template <size_t D, class Derived, class Options>
+class BRASA_API NormImplBase : public Cloneable<Derived> {
  public:
-  explicit BatchNormImplBase(const BatchNormOptions& options);
+  explicit NormImplBase(const Options& options);
   void reset() override;
   void reset_parameters();
   void reset_running_stats();
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
 
-  BatchNormOptions options;
+  Options options;
   Tensor weight, bias;
   Tensor running_mean, running_var;
   Tensor num_batches_tracked;  // int64, of no dimension
+};
+
+/// (x - mean) / sqrt(var + eps) · weight + bias for each channel, over the batch while training, else with the running statistics.
+template <size_t D, class Derived>
+class BRASA_API BatchNormImplBase : public NormImplBase<D, Derived, BatchNormOptions> {
+ public:
+  using NormImplBase<D, Derived, BatchNormOptions>::NormImplBase;
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
 
  protected:
   virtual void check_input_dim(const Tensor& input) = 0;
@@ -63,20 +70,12 @@ BRASA_BATCH_NORM(3);
   };                                                                                                \
   BRASA_MODULE(InstanceNorm##D##d)
 template <size_t D, class Derived>
-class BRASA_API InstanceNormImplBase : public Cloneable<Derived> {
+class BRASA_API InstanceNormImplBase : public NormImplBase<D, Derived, InstanceNormOptions> {
  public:
+  using NormImplBase<D, Derived, InstanceNormOptions>::NormImplBase;
   explicit InstanceNormImplBase(int64_t num_features) : InstanceNormImplBase(InstanceNormOptions(num_features)) {}
-  explicit InstanceNormImplBase(const InstanceNormOptions& options);
-  void reset() override;
-  void reset_parameters();
-  void reset_running_stats();
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
-
-  InstanceNormOptions options;
-  Tensor weight, bias;
-  Tensor running_mean, running_var;
-  Tensor num_batches_tracked;
 };
 BRASA_INSTANCE_NORM(1);
 BRASA_INSTANCE_NORM(2);

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "support/error.h"
+#include "tensor/dispatch.h"
+#include "transforms/derived.h"
+
+// What dispatch keeps for each row.
+namespace brasa::eager {
+namespace {
+
+std::string camel_case(std::string_view name) {
+  std::string out;
+  bool up = true;
+  for (char c : name) {
+    if (c == '_') {
+      up = true;
+    } else {
+      out += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+      up = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    }
+  }
+  return out;
+}
+
+// PyTorch numbers the nodes of an operator's overloads in order.
+std::string node_name(const ops::Row& row) {
+  int number = 0;
+  for (const ops::Row& other : ops::table().rows()) {
+    if (&other == &row) break;
+    number += !other.is_primitive() && other.schema.base == row.schema.base;
+  }
+  return str(camel_case(row.schema.base), "Backward", number);
+}
+
+}  // namespace
+
+Operator::Operator(const ops::Row& row)
+    : row_(row), backward_name_(node_name(row)), memory_(memory_operator(row.name())) {
+  // Derived rows have the base of the one that they come from.
+  if (row.name().starts_with("aten::")) cast_policy_ = eager::cast_policy(row.schema.base);
+  bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
+                                   [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
+  for (const ir::Param& p : row.schema.params) {
+    Parameter q;
+    q.type = p.type;
+    q.list = p.list;
+    mutates_ = mutates_ || p.mutated;
+    if (p.default_value && p.type == ir::ParamType::Scalar && !p.list) {
+      const ir::Arg& a = *p.default_value;
+      if (auto* e = a.get_if<ir::Expr>()) q.default_number = Scalar(e->constant());
+      if (auto* d = a.get_if<double>()) q.default_number = Scalar(*d);
+      if (auto* b = a.get_if<bool>()) q.default_number = Scalar(*b);
+    }
+    q.shape = p.symbolic && p.list && ((p.name == "size" && !takes_tensors) || p.name == "count");
+    parameters_.push_back(std::move(q));
+  }
+}
+
+const RowProgram* Operator::find(const Words& words) {
+  auto same = [&](const Known* k) {
+    return k && k->words.size() == words.size() && std::equal(words.begin(), words.end(), k->words.begin());
+  };
+  const Known* known = last_.load(std::memory_order_acquire);
+  if (same(known)) [[likely]]
+    return known->program.get();
+  std::lock_guard lock(mutex_);
+  auto it = programs_.find(words.vec());
+  if (it == programs_.end()) return nullptr;
+  last_.store(it->second.get(), std::memory_order_release);
+  return it->second->program.get();
+}
+
+const RowProgram& Operator::add(const Words& words, std::unique_ptr<RowProgram> program) {
+  std::lock_guard lock(mutex_);
+  auto& entry = programs_[words.vec()];
+  // Another thread may have been first; its program is in use.
+  if (!entry) entry = std::make_unique<Known>(Known{words.vec(), std::move(program)});
+  last_.store(entry.get(), std::memory_order_release);
+  return *entry->program;
+}
+
+namespace {
+
+struct Operators {
+  std::vector<std::unique_ptr<Operator>> by_index;
+  std::unordered_map<const ops::Row*, Operator*> by_row;
+  std::shared_mutex mutex;
+  std::vector<std::unique_ptr<Operator>> derived;
+
+  Operators() {
+    for (const ops::Row& row : ops::table().rows()) {
+      by_index.push_back(std::make_unique<Operator>(row));
+      by_row.emplace(&row, by_index.back().get());
+    }
+  }
+  static Operators& get() {
+    static auto* all = new Operators;
+    return *all;
+  }
+};
+
+}  // namespace
+
+Operator& op(size_t index) { return *Operators::get().by_index[index]; }
+
+Operator& op(const ops::Row& row) {
+  Operators& all = Operators::get();
+  {
+    std::shared_lock lock(all.mutex);
+    auto it = all.by_row.find(&row);
+    if (it != all.by_row.end()) return *it->second;
+  }
+  std::lock_guard lock(all.mutex);
+  auto [it, fresh] = all.by_row.emplace(&row, nullptr);
+  if (fresh) {
+    all.derived.push_back(std::make_unique<Operator>(row));
+    it->second = all.derived.back().get();
+  }
+  return *it->second;
+}
+
+Operator& op(std::string_view name) {
+  const ops::Row* row = transforms::find_row(name);
+  BRASA_CHECK(row, "there is no operator '", name, "'");
+  return op(*row);
+}
+
+Operator& Operator::backward(const std::vector<bool>& needs, const std::vector<bool>& given) {
+  std::lock_guard lock(mutex_);
+  Operator*& known = backwards_[{needs, given}];
+  if (!known) known = &op(transforms::vjp_row(row_, needs, given));
+  return *known;
+}
+
+}  // namespace brasa::eager

@@ -1,0 +1,271 @@
+#include "tensor/parse.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/error.h"
+#include "support/hash.h"
+#include "tensor/args.h"
+#include "tensor/execute.h"
+
+namespace brasa::eager {
+
+using Kind = CallArg::Kind;
+
+bool is_number(const CallArg& a) {
+  return a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
+}
+
+Scalar number_of(const CallArg& a) {
+  switch (a.kind) {
+    case Kind::Scalar: return *a.scalar;
+    case Kind::Double: return Scalar(a.real);
+    case Kind::Bool: return Scalar(a.integer != 0);
+    default: return Scalar(a.integer);
+  }
+}
+
+namespace {
+
+void add_number(Parsed& p, const Scalar& s) {
+  Input in;
+  in.dtype = s.type();
+  in.weak = true;
+  Parsed::Number n{};
+  n.input = static_cast<int>(p.inputs.size());
+  if (s.isBoolean()) {
+    n.bytes[0] = s.toBool();
+  } else if (s.isFloatingPoint()) {
+    double v = s.toDouble();
+    std::memcpy(n.bytes, &v, sizeof v);
+  } else if (s.isComplex()) {
+    std::complex<double> v = s.toComplexDouble();
+    std::memcpy(n.bytes, &v, sizeof v);
+  } else {
+    int64_t v = s.toLong();
+    std::memcpy(n.bytes, &v, sizeof v);
+  }
+  p.numbers.push_back(n);
+  p.inputs.push_back(in);
+}
+
+void add_literal(Parsed& p, const Scalar& s) {
+  p.words.push_back(static_cast<uint64_t>(Kind::Scalar) << 32 | 1u << 8 | static_cast<uint64_t>(s.type()));
+  uint64_t bits = 0;
+  if (s.isComplex()) {
+    std::complex<double> v = s.toComplexDouble();
+    double parts[] = {v.real(), v.imag()};
+    for (double d : parts) {
+      std::memcpy(&bits, &d, sizeof d);
+      p.words.push_back(bits);
+    }
+    return;
+  }
+  if (s.isFloatingPoint()) {
+    double d = s.toDouble();
+    std::memcpy(&bits, &d, sizeof d);
+  } else {
+    bits = static_cast<uint64_t>(s.toLong());
+  }
+  p.words.push_back(bits);
+}
+
+constexpr uint64_t kDefaultWord = 0xd00d;
+
+// Sizes that may be those of an input; wrong ones stay literal, for a message that shows them.
+bool is_shape(const Operator::Parameter& p, const CallArg& a) {
+  return p.shape && a.kind == Kind::Ints && a.size <= Program::kMaxRank &&
+         std::all_of(a.ints, a.ints + a.size, [](int64_t n) { return n >= 0; });
+}
+
+Input shape_input(const CallArg& a) {
+  static constexpr int64_t kStrides[Program::kMaxRank] = {};
+  Input in;
+  in.sizes = a.ints;
+  in.strides = kStrides;
+  in.rank = a.size;
+  in.dtype = DType::Bool;
+  return in;
+}
+
+// The inputs' numbers lie in `p.numbers`, whose memory is settled only when all are there.
+void settle_numbers(Parsed& p) {
+  for (Parsed::Number& n : p.numbers) p.inputs[n.input].data = n.bytes;
+}
+
+}  // namespace
+
+void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Parsed& p) {
+  const auto& parameters = op.parameters();
+  BRASA_CHECK(args.size() <= parameters.size(), op.row().name(), ": takes ", parameters.size(), " arguments, got ",
+              args.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Operator::Parameter& param = parameters[i];
+    if (param.type == ir::ParamType::Generator && op.row().random) {
+      p.words.push_back(static_cast<uint64_t>(Kind::Generator) << 32);
+      p.key_input = static_cast<int>(p.inputs.size());
+      if (i < args.size() && args[i].kind == Kind::Tensor) {
+        p.inputs.push_back(Input::of(*args[i].tensor));  // a key taken before
+        p.key_input = -1;
+      } else {
+        if (i < args.size() && args[i].kind == Kind::Generator) {
+          p.given = *args[i].generator;
+          p.stream = &*p.given;
+        } else {
+          p.stream = &default_generator();
+        }
+        p.inputs.push_back({});
+      }
+      continue;
+    }
+    if (i >= args.size()) {
+      p.words.push_back(kDefaultWord);
+      continue;
+    }
+    const CallArg& a = args[i];
+    uint64_t tag = static_cast<uint64_t>(a.kind) << 32 | a.size;
+    switch (a.kind) {
+      case Kind::Tensor:
+        p.words.push_back(tag);
+        p.inputs.push_back(Input::of(*a.tensor));
+        break;
+      case Kind::Tensors:
+        p.words.push_back(tag);
+        for (uint32_t k = 0; k < a.size; ++k) p.inputs.push_back(Input::of(a.tensor[k]));
+        break;
+      case Kind::OptionalTensors: {
+        p.words.push_back(tag);
+        uint64_t present = 0;
+        for (uint32_t k = 0; k < a.size; ++k) {
+          bool here = a.optional_tensor[k] && a.optional_tensor[k]->defined();
+          present = present << 1 | here;
+          if (here) p.inputs.push_back(Input::of(*a.optional_tensor[k]));
+          if (k % 64 == 63 || k + 1 == a.size) p.words.push_back(std::exchange(present, 0));
+        }
+        break;
+      }
+      case Kind::Scalar:
+      case Kind::Int:
+      case Kind::Double:
+      case Kind::Bool:
+        if (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) {
+          Scalar s = number_of(a);
+          if (param.default_number && param.default_number->equal(s) && param.default_number->type() == s.type()) {
+            p.words.push_back(kDefaultWord);
+          } else if (literal_numbers && param.type == ir::ParamType::Scalar) {
+            add_literal(p, s);
+          } else {
+            p.words.push_back(static_cast<uint64_t>(Kind::Scalar) << 32 | static_cast<uint64_t>(s.type()));
+            add_number(p, s);
+          }
+        } else {
+          add_literal(p, number_of(a));
+        }
+        break;
+      case Kind::Scalars:
+        p.words.push_back(tag);
+        for (uint32_t k = 0; k < a.size; ++k) add_literal(p, a.scalar[k]);
+        break;
+      case Kind::Ints:
+        p.words.push_back(tag);
+        if (is_shape(param, a)) {
+          p.inputs.push_back(shape_input(a));
+          break;
+        }
+        for (uint32_t k = 0; k < a.size; ++k) p.words.push_back(static_cast<uint64_t>(a.ints[k]));
+        break;
+      case Kind::Doubles:
+        p.words.push_back(tag);
+        for (uint32_t k = 0; k < a.size; ++k) {
+          uint64_t bits;
+          std::memcpy(&bits, &a.doubles[k], sizeof bits);
+          p.words.push_back(bits);
+        }
+        break;
+      case Kind::Bools:
+        p.words.push_back(tag);
+        for (uint32_t k = 0; k < a.size; ++k) p.words.push_back(a.bools[k]);
+        break;
+      case Kind::String:
+        p.words.push_back(tag);
+        p.words.push_back(hash_bytes(std::string_view(a.chars, a.size)));
+        break;
+      default: p.words.push_back(tag); p.words.push_back(a.kind == Kind::None ? 0 : static_cast<uint64_t>(a.integer));
+    }
+  }
+  settle_numbers(p);
+}
+
+std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers) {
+  const auto& params = op.row().schema.params;
+  std::vector<RowProgram::Slot> slots;
+  int inputs = 0;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ir::Param& param = params[i];
+    RowProgram::Slot slot;
+    auto use_default = [&] {
+      BRASA_CHECK(param.default_value || param.optional, op.row().name(), ": no value for '", param.name, "'");
+      if (param.default_value) slot.fixed = *param.default_value;
+    };
+    if (param.type == ir::ParamType::Generator && op.row().random) {
+      slot.first = inputs++;
+    } else if (i >= args.size()) {
+      use_default();
+    } else {
+      const CallArg& a = args[i];
+      if (is_shape(op.parameters()[i], a)) {
+        slot.shape = true;
+        slot.first = inputs++;
+      } else if (a.kind == Kind::None) {
+        BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(),
+                    ": argument '", param.name, "' is an undefined tensor");
+        if (!param.optional && param.default_value) slot.fixed = *param.default_value;
+      } else if (a.kind == Kind::Tensor && param.list) {
+        slot.list = true;
+        slot.first = inputs++;
+        slot.presence = {true};
+      } else if (a.kind == Kind::Tensor) {
+        BRASA_CHECK(param.type == ir::ParamType::Tensor || param.type == ir::ParamType::Scalar, op.row().name(),
+                    ": argument '", param.name, "' is no tensor");
+        slot.first = inputs++;
+      } else if (a.kind == Kind::Tensors) {
+        slot.list = true;
+        slot.first = inputs;
+        slot.presence.assign(a.size, true);
+        inputs += static_cast<int>(a.size);
+      } else if (a.kind == Kind::OptionalTensors) {
+        slot.list = true;
+        slot.first = inputs;
+        for (uint32_t k = 0; k < a.size; ++k) {
+          slot.presence.push_back(a.optional_tensor[k] && a.optional_tensor[k]->defined());
+          inputs += slot.presence.back();
+        }
+      } else if (is_number(a) && (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) &&
+                 !param.list) {
+        Scalar s = number_of(a);
+        const auto& dflt = op.parameters()[i].default_number;
+        if (dflt && dflt->equal(s) && dflt->type() == s.type())
+          use_default();
+        else if (literal_numbers && param.type == ir::ParamType::Scalar)
+          slot.fixed = literal(s);
+        else
+          slot.first = inputs++;
+      } else {
+        slot.fixed = literal(a, param, op.row());
+      }
+    }
+    slots.push_back(std::move(slot));
+  }
+  return std::make_unique<RowProgram>(op.row(), std::move(slots), inputs);
+}
+
+Tensor weak_tensor(const Scalar& s) {
+  Parsed p;
+  add_number(p, s);
+  Tensor t = make_tensor({}, s.type());
+  std::memcpy(impl_of(t)->storage->data(), p.numbers[0].bytes, static_cast<size_t>(size_of(s.type())));
+  impl_of(t)->weak = true;
+  return t;
+}
+
+}  // namespace brasa::eager

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "tensor/dispatch.h"
+
+namespace brasa::eager {
+
+/// A call's arguments, split into what selects the program (words) and what it runs on (inputs).
+struct Parsed {
+  Words words;
+  SmallVector<Input, 8> inputs;
+  struct Number {
+    alignas(16) unsigned char bytes[16];
+    int input;
+  };
+  SmallVector<Number, 4> numbers;
+  Tensor key;  // of a random row
+  Generator* stream = nullptr;
+  std::optional<Generator> given;  // keeps the caller's stream
+  int key_input = -1;
+};
+
+/// With `literal_numbers` Scalars are words, else inputs.
+void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Parsed& p);
+/// The program for calls with these words.
+std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers);
+
+bool is_number(const CallArg& a);
+Scalar number_of(const CallArg& a);
+/// A number of the program as a tensor that takes part in type promotion like a number.
+Tensor weak_tensor(const Scalar& s);
+
+}  // namespace brasa::eager

@@ -1,0 +1,48 @@
+#include "tensor/recorded_call.h"
+
+#include "tensor/parse.h"
+#include "tensor/tensor_impl.h"
+
+namespace brasa::eager {
+
+using Kind = CallArg::Kind;
+
+Tensor new_key() {
+  static constexpr int64_t kTwo[] = {2};
+  return make_tensor(kTwo, DType::Int64);
+}
+
+void fill(const Tensor& key, Generator::Key k) {
+  auto* at = static_cast<int64_t*>(impl_of(key)->storage->data());
+  at[0] = k.seed;
+  at[1] = k.offset;
+}
+
+RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
+    : recorder_(recorder), op_(op), args_(args) {
+  const auto& params = op.parameters();
+  for (size_t i = 0; i < args.size() && i < params.size(); ++i)
+    if (is_number(args[i]) && params[i].type == ir::ParamType::Tensor && !params[i].list)
+      replace(i, tensors_.emplace_front(weak_tensor(number_of(args[i]))));
+  if (!op.row().random) return;
+  size_t at = 0;
+  while (params[at].type != ir::ParamType::Generator) ++at;
+  if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
+  stream_ = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
+  key_ = new_key();
+  replace(at, key_);
+}
+
+void RecordedCall::run(std::vector<Tensor>& out) {
+  recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
+  if (stream_) fill(key_, stream_->take(out.empty() ? 0 : static_cast<uint64_t>(out[0].numel())));
+}
+
+void RecordedCall::replace(size_t at, const Tensor& t) {
+  if (replaced_.empty()) replaced_.assign(args_.begin(), args_.end());
+  defaults_.fill_up(replaced_, op_.row().schema.params, at + 1);
+  replaced_[at] = CallArg(t);
+  args_ = replaced_;
+}
+
+}  // namespace brasa::eager

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <forward_list>
+#include <optional>
+#include <vector>
+
+#include "tensor/args.h"
+#include "tensor/dispatch.h"
+#include "tensor/recorder.h"
+
+namespace brasa::eager {
+
+/// A generator's key for one call: a tensor that backward can keep, still to be filled.
+Tensor new_key();
+void fill(const Tensor& key, Generator::Key k);
+
+/// A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too, and
+/// numbers that stand for tensors are tensors.
+class RecordedCall {
+ public:
+  RecordedCall(Recorder& recorder, Operator& op, CallArgs args);
+  CallArgs args() const { return args_; }
+  void run(std::vector<Tensor>& out);
+
+ private:
+  void replace(size_t at, const Tensor& t);
+
+  Recorder& recorder_;
+  Operator& op_;
+  CallArgs args_;
+  std::forward_list<Tensor> tensors_;
+  Literals defaults_;
+  std::optional<Generator> stream_;  // of a random row
+  Tensor key_;
+  std::vector<CallArg> replaced_;
+};
+
+}  // namespace brasa::eager
