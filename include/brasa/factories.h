@@ -91,6 +91,8 @@ inline Tensor std(const Tensor& self, int dim) { return self.std(dim); }
 BRASA_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim);
 BRASA_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim);
 inline Tensor detach(const Tensor& self) { return self.detach(); }
+/// 1 at each index, 0 elsewhere, along a new last dimension of num_classes; -1: as many as the largest index needs.
+BRASA_API Tensor one_hot(const Tensor& self, int64_t num_classes = -1);
 BRASA_API bool is_floating_point(const Tensor& self);
 BRASA_API DType promote_types(DType a, DType b);
 BRASA_API DType result_type(const Tensor& a, const Tensor& b);

@@ -70,11 +70,6 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
                                           o.sparse(), optional(weights), o.include_last_offset(), o.padding_idx()));
 }
 
-Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
-  if (num_classes == -1 && tensor.numel() > 0) num_classes = tensor.max().item<int64_t>() + 1;
-  return brasa::one_hot(tensor, num_classes);
-}
-
 namespace {
 
 template <size_t D, class Conv>

@@ -2,6 +2,7 @@
 #include <numbers>
 
 #include "ops/algebra.h"
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
@@ -111,11 +112,11 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5), floats(3, 5), floats(0)}});
   t.op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of tanh, from its result.")
-      .composed_in_opmath([](Value ct, Value y) { return ct * (1 - y * y); })
+      .composed_in_opmath([](Value ct, Value y) { return ct * conj(1 - y * y); })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of sigmoid, from its result.")
-      .composed_in_opmath([](Value ct, Value y) { return ct * ((1 - y) * y); })
+      .composed_in_opmath([](Value ct, Value y) { return ct * conj((1 - y) * y); })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
       .doc("The derivative of logit.")

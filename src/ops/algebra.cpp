@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/complex.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -266,7 +267,7 @@ Value tanh(Value x) { return prim::unary("tanh", to_float(x)); }
 Value erf(Value x) { return prim::unary("erf", to_float(x)); }
 Value sin(Value x) { return prim::unary("sin", to_float(x)); }
 Value cos(Value x) { return prim::unary("cos", to_float(x)); }
-Value abs(Value x) { return prim::unary("abs", x); }
+Value abs(Value x) { return is_complex(dtype_of(x)) ? magnitude(x) : prim::unary("abs", x); }
 Value sigmoid(Value x) { return call("aten::sigmoid", {x}); }
 Value pow(Value x, const Number& e) {
   if (e.is(2)) return x * x;

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "ops/algebra.h"
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
@@ -382,18 +383,20 @@ Value power(Value x, const Number& e) {
   return pointwise("pow", y, e);
 }
 
+DType double_of(Value x) { return is_complex(dtype_of(x)) ? DType::Complex128 : DType::Float64; }
+
 std::vector<Value> power_derivative(const Saved& s) {
   Number e(s.args[1]);
   Value x = s.in(0);
   if (e.is(0)) return {};
   if (e.is(1)) return {s.ct()};
-  if (e.is(2)) return {s.ct() * (2 * x)};
+  if (e.is(2)) return {s.ct() * conj(2 * x)};
   if (e.is_value()) {
     Value y = convert(e.arg().get<Value>(), dtype_of(s.out()));
-    return {where(eq(y, 0), zeros_like(s.ct()), s.ct() * (y * pointwise("pow", x, y - 1)))};
+    return {where(eq(y, 0), zeros_like(s.ct()), s.ct() * conj(y * pointwise("pow", x, y - 1)))};
   }
   double p = e.as_double();
-  return {s.ct() * (p * power(convert(x, dtype_of(s.out())), p - 1))};
+  return {s.ct() * conj(p * power(convert(x, dtype_of(s.out())), p - 1))};
 }
 
 void add_powers(Table& t) {
@@ -415,19 +418,17 @@ void add_powers(Table& t) {
       .samples({{2.5, floats(3, 5)}, {2, ints(4)}});
   t.op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .doc("The power in float64.")
-      .composed(
-          [](Value x, Value e) { return pointwise("pow", convert(x, DType::Float64), convert(e, DType::Float64)); })
+      .composed([](Value x, Value e) { return pointwise("pow", convert(x, double_of(x)), convert(e, double_of(e))); })
       .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
   t.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .doc("The power in float64.")
-      .composed(
-          [](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, DType::Float64), e.arg()}); })
+      .composed([](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, double_of(x)), e.arg()}); })
       .samples({{floats(3, 5).in(0.5, 2), 1.5}, {ints(4), 2}});
   t.op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
       .doc("The power in float64.")
       .composed([](Number x, Value e) {
-        Value y = convert(e, DType::Float64);
-        return prim::binary("pow", full(x, shape_of(y), DType::Float64), y);
+        Value y = convert(e, double_of(e));
+        return prim::binary("pow", full(x, shape_of(y), dtype_of(y)), y);
       })
       .samples({{1.5, floats(5)}, {2, ints(4)}});
 }

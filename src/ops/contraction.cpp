@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -233,7 +234,7 @@ Value chain_matmul(std::vector<Value> xs) { return xs.size() == 1 ? xs[0] : mult
 
 Value vecdot(Value a, Value b, int64_t dim) {
   auto [x, y] = promoted(a, b);
-  return sum(x * y, {wrap_dim(dim, rank_of(x))});
+  return sum(conj(x) * y, {wrap_dim(dim, rank_of(x))});
 }
 
 Value kron(Value a, Value b) {
@@ -314,7 +315,7 @@ void add_products(Table& t) {
       .samples({{floats(3), floats(3)}, {floats(0), floats(0)}});
   t.op("aten::vdot(Tensor self, Tensor other) -> Tensor")
       .doc("Sum of products of two vectors, the first conjugated.")
-      .composed(dot)
+      .composed([](Value a, Value b) { return dot(conj(a), b); })
       .samples({{floats(3), floats(3)}});
   t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor")
       .doc("All products of two vectors' elements.")

@@ -224,9 +224,9 @@ Value linspace(const Number& start, const Number& end, int64_t steps, DType dtyp
   Expr n(steps);
   if (steps == 0) return full(0, {n}, dtype);
   if (steps == 1) return broadcast_to(convert(a, dtype), {n});
-  Value i = prim::iota({n}, 0, wide), step = (b - a) / static_cast<double>(steps - 1);
+  Value at = prim::iota({n}, 0, DType::Int64), i = convert(at, wide), step = (b - a) / static_cast<double>(steps - 1);
   Value low = a + step * i, high = b - step * (static_cast<double>(steps - 1) - i);
-  return convert(where(lt(i, static_cast<double>(steps / 2)), low, high), dtype);
+  return convert(where(lt(at, steps / 2), low, high), dtype);
 }
 
 Value logspace(const Number& start, const Number& end, int64_t steps, double base, DType dtype) {

@@ -43,7 +43,8 @@ Value bounding(Value norm, const Number& most) {
 }
 
 Value renorm(Value x, Number p, int64_t dim, Number most) {
-  BRASA_CHECK(is_floating(dtype_of(x)), "renorm: expected a floating tensor, got ", type_of(x));
+  BRASA_CHECK(is_floating(dtype_of(x)) || is_complex(dtype_of(x)),
+              "renorm: expected a floating or complex tensor, got ", type_of(x));
   BRASA_CHECK(rank_of(x) > 1, "renorm: input needs at least 2 dimensions, got ", rank_of(x), " dimensions");
   BRASA_CHECK(!p.is_known() || p.as_double() > 0, "renorm: non-positive-norm not supported, got p = ", p.as_double());
   BRASA_CHECK(!most.is_known() || most.as_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ",

@@ -186,7 +186,7 @@ void add_simple(Table& t) {
   t.op("aten::reciprocal(Tensor self) -> Tensor")
       .doc("1 / self.")
       .composed_in_opmath([](Value x) { return 1 / x; })
-      .vjp(own_derivative([](const Saved& s) { return std::vector{-(s.ct() * (s.out() * s.out()))}; }))
+      .vjp(own_derivative([](const Saved& s) { return std::vector{-(s.ct() * conj(s.out() * s.out()))}; }))
       .samples({{floats(3, 5).in(0.5, 2)}, {ints(3).in(1, 4)}});
   t.op("aten::square(Tensor self) -> Tensor")
       .doc("self².")
@@ -304,11 +304,16 @@ void add_of_two(Table& t) {
       .doc("log(exp(self) + exp(other)).")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
+        if (is_complex(dtype_of(x))) {
+          Value first = ge(real(x), real(y));
+          Value large = where(first, x, y), small = where(first, y, x);
+          return large + log1p(exp(small - large));
+        }
         Value d = where(eq(x, y), zeros_like(x), -abs(x - y));
         return maximum(x, y) + log1p(exp(d));
       })
       .vjp(own_derivative([](const Saved& s) {
-        return std::vector{s.ct() / (1 + exp(s.in(1) - s.in(0))), s.ct() / (1 + exp(s.in(0) - s.in(1)))};
+        return std::vector{s.ct() / conj(1 + exp(s.in(1) - s.in(0))), s.ct() / conj(1 + exp(s.in(0) - s.in(1)))};
       }))
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::logaddexp2(Tensor self, Tensor other) -> Tensor")

@@ -1,4 +1,5 @@
 #include "ops/algebra.h"
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
@@ -9,17 +10,20 @@ using Dims = std::optional<std::vector<int64_t>>;
 
 // max(0, n - correction) as a rank-0 value.
 Value freedom(Value x, const std::vector<int64_t>& dims, const std::optional<Number>& correction) {
-  Value n = count(x, dims, dtype_of(x));
+  Value n = count(x, dims, dtype_of(real(x)));
   Value free = n - correction.value_or(Number(1));
   return maximum(free, zeros_like(free));
 }
 
 Value variance(const char* op, Value v, const Dims& dim, const std::optional<Number>& correction, bool keep) {
-  BRASA_CHECK(is_floating(dtype_of(v)), op, ": expected a floating tensor, got ", type_of(v));
+  BRASA_CHECK(is_floating(dtype_of(v)) || is_complex(dtype_of(v)), op, ": expected a floating or complex tensor, got ",
+              type_of(v));
   Value x = to_opmath(v);
   std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
   Value centred = x - mean(x, dims, true);
-  return convert(sum(centred * centred, dims, keep) / freedom(x, dims, correction), dtype_of(v));
+  Value squares = real(centred) * real(centred);
+  if (is_complex(dtype_of(v))) squares = squares + imag(centred) * imag(centred);
+  return convert(sum(squares, dims, keep) / freedom(x, dims, correction), dtype_of(real(v)));
 }
 
 // d var = 2 (x - mean) / (n - correction).
@@ -88,7 +92,7 @@ void add_overloads(Table& t, const char* name, const char* what) {
 
 void add_moments(Table& t) {
   t.op("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
-      .doc("Σ(x - mean)² / max(0, n - correction) along dim; the correction is 1 if not given.")
+      .doc("Σ|x - mean|² / max(0, n - correction) along dim; the correction is 1 if not given.")
       .composed([](Value x, Dims dim, std::optional<Number> correction, bool keep) {
         return variance("var", x, dim, correction, keep);
       })
@@ -97,7 +101,7 @@ void add_moments(Table& t) {
   t.op("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
       .doc("sqrt of var; its derivative at 0 is 0.")
       .composed([](Value x, Dims dim, std::optional<Number> correction, bool keep) {
-        return convert(sqrt(variance("std", to_opmath(x), dim, correction, keep)), dtype_of(x));
+        return convert(sqrt(variance("std", to_opmath(x), dim, correction, keep)), dtype_of(real(x)));
       })
       .vjp(own_derivative(deviation_derivative))
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), 0, true}});

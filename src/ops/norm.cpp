@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/algebra.h"
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
@@ -49,12 +50,19 @@ Value norm_pullback(Value x, Value y, Value ct, double p, const std::vector<int6
   return x * pow(abs(x), p - 2) * scale;
 }
 
+// |x| of a complex x, which has the same norms.
+Value real_sizes(Value x) { return is_complex(dtype_of(x)) ? magnitude(x) : x; }
+
 Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep, std::optional<DType> dtype) {
-  BRASA_CHECK(is_floating(dtype_of(v)), op, ": Expected a floating point or complex tensor as input. Got ",
+  bool complex = is_complex(dtype_of(v));
+  BRASA_CHECK(is_floating(dtype_of(v)) || complex, op, ": Expected a floating point or complex tensor as input. Got ",
               name(dtype_of(v)));
-  BRASA_CHECK(!dtype || is_floating(*dtype), op, ": dtype should be floating point, but got ", name(*dtype));
-  DType out = dtype.value_or(dtype_of(v));
-  Value x = convert(convert(v, out), opmath(out));
+  BRASA_CHECK(!dtype || (complex ? is_complex(*dtype) : is_floating(*dtype)), op, ": dtype should be ",
+              complex ? "complex for complex inputs" : "floating point", ", but got ",
+              name(dtype.value_or(DType::Bool)));
+  Value given = real_sizes(convert(v, dtype.value_or(dtype_of(v))));
+  DType out = dtype_of(given);
+  Value x = convert(given, opmath(out));
   std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
   if (p < 0 || p == kInf)
     for (int64_t d : dims)
@@ -77,9 +85,10 @@ void add_norm(Table& t) {
         return vector_norm("linalg.vector_norm", x, p.as_double(), dim, keep, dtype);
       })
       .vjp(own_derivative([](const Saved& s) {
-        Value x = convert(s.in(0), dtype_of(s.out()));
+        Value z = s.in(0), x = convert(real_sizes(z), dtype_of(s.out()));
         std::vector<int64_t> dims = reduced_dims(s.arg<Dims>(2), rank_of(x));
-        return std::vector{norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims)};
+        Value g = norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims);
+        return std::vector{is_complex(dtype_of(z)) ? z * guarded_quotient(g, x) : g};
       }))
       .samples({{floats(3, 5)},
                 {floats(3, 5), 1, list({1})},

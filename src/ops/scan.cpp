@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/algebra.h"
+#include "ops/complex.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -69,7 +70,7 @@ void add_scan(Table& t) {
       .composed_in_opmath([](Value v, std::vector<int64_t> dim, bool keep) {
         Value x = to_float(v);
         std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
-        Value m = finite_or_zero(amax(x, dims, true));
+        Value m = finite_or_zero(amax(real(x), dims, true));
         Value y = log(sum(exp(x - m), dims, true)) + m;
         if (keep) return y;
         Shape shape;
@@ -81,7 +82,7 @@ void add_scan(Table& t) {
         Value x = s.in(0);
         std::vector<int64_t> dims = reduced_dims(s.arg<std::vector<int64_t>>(1), rank_of(x));
         Value y = keep_dims(s.out(), shape_of(x), dims);
-        return std::vector{keep_dims(s.ct(), shape_of(x), dims) * exp(x - y)};
+        return std::vector{keep_dims(s.ct(), shape_of(x), dims) * conj(exp(x - y))};
       }))
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), true}, {ints(3), list({0})}});
   t.op("aten::logcumsumexp(Tensor self, int dim) -> Tensor")
@@ -90,7 +91,7 @@ void add_scan(Table& t) {
         Value x = to_float(v);
         dim = wrap_dim(dim, rank_of(x));
         if (rank_of(x) == 0) return x;
-        Value m = finite_or_zero(amax(x, {dim}, true));
+        Value m = finite_or_zero(amax(real(x), {dim}, true));
         return log(prim::scan(exp(x - m), dim, "add")) + m;
       })
       .samples({{floats(3, 5), 1}});

@@ -1,3 +1,4 @@
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -42,7 +43,7 @@ Value cov(Value self, int64_t correction, Value fweights, Value aweights) {
                    : total - correction;
   norm = where(le(norm, 0), zeros_like(norm), norm);
   Value centred = x - unsqueeze(average, 1);
-  Value products = matmul2(convert(centred, t), transpose(convert(w ? centred * w : centred, t), 0, 1));
+  Value products = matmul2(convert(centred, t), transpose(conj(convert(w ? centred * w : centred, t)), 0, 1));
   return squeezed(products / norm);
 }
 

@@ -1,4 +1,5 @@
 #include <brasa/autograd.h>
+#include <brasa/call.h>
 #include <brasa/factories.h>
 #include <brasa/ops_generated.h>
 
@@ -103,6 +104,10 @@ Tensor Tensor::var(int dim) const { return var(OptionalIntArrayRef(IntArrayRef{d
 Tensor Tensor::std(int dim) const { return std(OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>()); }
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
   return var_mean(self, OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>());
+}
+Tensor one_hot(const Tensor& self, int64_t num_classes) {
+  if (num_classes == -1 && self.numel() > 0) num_classes = self.max().item<int64_t>() + 1;
+  return call("aten::one_hot", {self, num_classes})[0];
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
   return std_mean(self, OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>());

@@ -200,6 +200,7 @@ class Splitter {
       case Kind::Pointwise: return pointwise_node(n);
       case Kind::Reduce:
       case Kind::Scan:
+        if (n->arg<std::string>(2) == "mul") return product(n);
         if (n->arg<std::string>(2) != "add") unknown(n);
         return both(n);
       case Kind::Scatter:
@@ -220,6 +221,21 @@ class Splitter {
       case Kind::Whole: unknown(n);
       default: return both(n);  // movement
     }
+  }
+
+  // Sizes multiply and angles add up, each by a reduction of real numbers; in double precision, because angles' errors add up too.
+  Z product(const Node* n) {
+    Z z = parts(n->arg<Value>(0));
+    DType t = type_of(z.re).dtype;
+    Value re = prim::convert(z.re, DType::Float64), im = prim::convert(z.im, DType::Float64);
+    auto reduced = [&](Value x, const char* how) {
+      ir::Args args = n->args;
+      args[0] = Arg(x);
+      args[2] = Arg(how);
+      return builder_.call(row_of(*n), std::move(args))[0];
+    };
+    Value size = reduced(magnitude(re, im), "mul"), angle = reduced(prim::binary("atan2", im, re), "add");
+    return {prim::convert(size * ops::cos(angle), t), prim::convert(size * ops::sin(angle), t)};
   }
 
   Z pointwise_node(const Node* n) {

@@ -30,6 +30,7 @@ constexpr std::string_view kByHand[] = {
     "empty_strided",
     "fill",
     "zero",
+    "one_hot",
     "scalar_tensor",
     "is_nonzero",
     "allclose",
@@ -89,7 +90,7 @@ std::string braced(const std::vector<T>& items, F text) {
 
 // The C++ form of a schema's default.
 std::string literal(const Param& p) {
-  if (!p.default_value) return p.optional ? "{}" : "";
+  if (!p.default_value) return "";
   const ir::Arg& a = *p.default_value;
   if (a.is_none()) return "{}";
   if (auto* e = a.get_if<ir::Expr>()) return p.type == ParamType::Float ? str(e->constant(), ".0") : str(e->constant());

@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include <brasa/factories.h>
 #include <brasa/nn/options.h>
 
 /// The modules' functions without their state: `F::cross_entropy(y, target, F::CrossEntropyFuncOptions().label_smoothing(0.1))`.
@@ -15,7 +16,7 @@ BRASA_API Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tens
 BRASA_API Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& options = {});
 /// Without offsets each row of input [N, L] is a bag.
 BRASA_API Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options = {});
-BRASA_API Tensor one_hot(const Tensor& tensor, int64_t num_classes = -1);
+using brasa::one_hot;
 
 // ---- Convolutions and blocks of images.
 BRASA_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Conv1dFuncOptions& options = {});

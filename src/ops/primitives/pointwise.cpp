@@ -268,7 +268,7 @@ void add_binary(Table& t) {
   binary(t, "pow", 30, [](double a, double b) { return std::pow(a, b); }, int_pow, [](size_t i, Value a, Value b, Value out) {
     // d/da a^b = b a^(b-1), and 0 for b = 0; d/db a^b = a^b ln a, and 0 for a = 0 with b >= 0.
     if (i == 0) return where(eq(b, 0), zero(a), b * pointwise("pow", a, b - 1));
-    return where(logical_and(eq(a, 0), ge(b, 0)), zero(a), out * log(a));
+    return where(logical_and(eq(a, 0), ge(real(b), 0)), zero(a), out * log(a));
   }, [](C a, C b) { return std::pow(a, b); });
   binary(t, "atan2", 20, [](double a, double b) { return std::atan2(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
     Value r = 1 / (a * a + b * b);
