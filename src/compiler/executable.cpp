@@ -33,7 +33,7 @@ void Executable::bind(std::span<const Operand> inputs, int64_t* symbols) const {
     symbols[s.symbol] = s.stride ? inputs[s.input].strides[s.dim] : inputs[s.input].sizes[s.dim];
 }
 
-int64_t Executable::evaluate(ir::Expr e, const int64_t* symbols) const {
+int64_t Executable::evaluate(ir::Expr e, const int64_t* symbols) {
   if (e.is_constant()) return e->value;
   if (e->kind == ir::ExprKind::Size) return symbols[e->id];
   return ir::evaluate(e, [&](const ir::ExprNode& s) { return symbols[s.id]; });
