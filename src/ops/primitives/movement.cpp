@@ -34,6 +34,13 @@ std::vector<Expr> behind(Expr first, const std::vector<Expr>& rest) {
   return out;
 }
 
+// What is known to be 1 is not compared, which would leave a fact.
+bool may_repeat(Expr from, Expr to) {
+  Builder* builder = Builder::current_or_null();
+  if (from == to || (builder ? builder->facts().known(from) : from).is(1)) return true;
+  return may_equal(from, to) || may_equal(from, 1);
+}
+
 void add_broadcast(Table& t) {
   t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
       .kind(Kind::Broadcast)
@@ -49,8 +56,7 @@ void add_broadcast(Table& t) {
         std::vector<int64_t> dims = int_list(args[2]);
         bool fits = static_cast<int64_t>(dims.size()) == x.rank();
         for (size_t i = 0; fits && i < dims.size(); ++i)
-          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) &&
-                 (x.shape[i].is(1) || may_equal(x.shape[i], shape[dims[i]]));
+          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) && may_repeat(x.shape[i], shape[dims[i]]);
         BRASA_CHECK(fits, "cannot repeat ", x, " in the shape ", shape);
         return typed(x, shape);
       })
