@@ -94,7 +94,7 @@ void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, 
   }
   auto check = [&](size_t after) {
     for (const Check& c : checks_)
-      if (c.after == after && !*static_cast<const bool*>(buffers[c.buffer])) fail_index(c.message);
+      if (c.after == after && !*static_cast<const bool*>(buffers[c.buffer])) fail_check(c.message, symbols);
   };
   if (!checks_.empty()) check(static_cast<size_t>(-1));
   for (const Batch& b : batches_) {

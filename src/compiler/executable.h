@@ -47,6 +47,8 @@ class Executable {
 
  protected:
   explicit Executable(const ir::Graph& graph);
+  /// brasa::IndexError with the message of a check, its symbols replaced by their values.
+  [[noreturn]] void fail_check(const std::string& message, const int64_t* symbols) const;
 
  private:
   struct Source {  // where a symbol's value is read

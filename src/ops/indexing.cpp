@@ -125,7 +125,7 @@ Value one_hot(Value x, int64_t classes) {
               type_of(x));
   BRASA_CHECK(classes > 0,
               "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
-  Value i = checked_forward_index(x, Expr(classes), "one_hot: class values must be smaller than num_classes; one_hot");
+  Value i = checked_forward_index(x, Expr(classes), "one_hot: class values must be smaller than num_classes");
   Value wide = repeat_along(i, rank_of(i), Expr(classes));
   return convert(eq(wide, prim::iota(shape_of(wide), rank_of(i), DType::Int64)), DType::Int64);
 }
