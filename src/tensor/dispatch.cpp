@@ -98,7 +98,7 @@ void run(Run& r, Results& results) {
 }
 
 // A tensor of a call that failed; of indices also which there are.
-std::string described(const Tensor& t, bool with_range) {
+[[gnu::cold]] std::string described(const Tensor& t, bool with_range) {
   if (!t.defined()) return " undefined";
   std::string out = str(" ", t);
   if (!with_range || !is_integral(t.scalar_type(), false) || t.numel() == 0 || Recorder::current()) return out;
@@ -116,7 +116,7 @@ void check_defined(const Operator& op, CallArgs args) {
 
 }  // namespace
 
-void rethrow_named(const Operator& op, CallArgs args, const Error& e) {
+[[gnu::cold]] void rethrow_named(const Operator& op, CallArgs args, const Error& e) {
   bool index = dynamic_cast<const IndexError*>(&e);
   std::string what = e.what(), given;
   const std::string& base = op.row().schema.base;
