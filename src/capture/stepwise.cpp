@@ -90,7 +90,7 @@ class Stepwise final : public Executable {
     size_t fresh = 0;
     for (const Out& o : outputs_) {
       if (!o.check.empty()) {
-        if (!*static_cast<const bool*>(operands[o.slot].data)) fail_index(o.check);
+        if (!*static_cast<const bool*>(operands[o.slot].data)) fail_check(o.check, symbols);
         continue;
       }
       const Operand& to = o.into >= 0 ? inputs[o.into] : outputs[fresh++];

@@ -92,11 +92,13 @@ void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, 
                  : b.kind == Place::Output ? outputs[b.index].data
                                            : arena.data + b.offset(symbols);
   }
-  auto check = [&](size_t after) {
+  auto failed = [&](size_t after) -> const Check* {
     for (const Check& c : checks_)
-      if (c.after == after && !*static_cast<const bool*>(buffers[c.buffer])) fail_index(c.message);
+      if (c.after == after && !*static_cast<const bool*>(buffers[c.buffer])) return &c;
+    return nullptr;
   };
-  if (!checks_.empty()) check(static_cast<size_t>(-1));
+  if (!checks_.empty())
+    if (const Check* c = failed(static_cast<size_t>(-1))) fail_check(c->message, symbols);
   for (const Batch& b : batches_) {
     if (seconds)
       for (size_t s = b.begin; s < b.end; ++s) {
@@ -109,7 +111,8 @@ void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, 
     else
       run_batch(b, buffers.data(), symbols);
     if (!checks_.empty())
-      for (size_t s = b.begin; s < b.end; ++s) check(s);
+      for (size_t s = b.begin; s < b.end; ++s)
+        if (const Check* c = failed(s)) fail_check(c->message, symbols);
   }
 }
 

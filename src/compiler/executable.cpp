@@ -33,7 +33,24 @@ void Executable::bind(std::span<const Operand> inputs, int64_t* symbols) const {
     symbols[s.symbol] = s.stride ? inputs[s.input].strides[s.dim] : inputs[s.input].sizes[s.dim];
 }
 
-int64_t Executable::evaluate(ir::Expr e, const int64_t* symbols) const {
+void Executable::fail_check(const std::string& message, const int64_t* symbols) const {
+  auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  auto word = [&](char c) { return digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  std::string text;
+  for (size_t i = 0; i < message.size();) {
+    size_t end = i + 1, id = 0;
+    if (message[i] == 's' && (i == 0 || !word(message[i - 1])))
+      for (; end < message.size() && digit(message[end]); ++end) id = 10 * id + static_cast<size_t>(message[end] - '0');
+    if (end > i + 1 && id < symbol_count_ && (end == message.size() || !word(message[end])))
+      text += str(symbols[id]);
+    else
+      text.append(message, i, end - i);
+    i = end;
+  }
+  fail_index(std::move(text));
+}
+
+int64_t Executable::evaluate(ir::Expr e, const int64_t* symbols) {
   if (e.is_constant()) return e->value;
   if (e->kind == ir::ExprKind::Size) return symbols[e->id];
   return ir::evaluate(e, [&](const ir::ExprNode& s) { return symbols[s.id]; });

@@ -37,7 +37,7 @@ class Executable {
   void bind(std::span<const Operand> inputs, int64_t* symbols) const;
   /// Types of the outputs that `run` takes operands for.
   const std::vector<ir::Type>& output_types() const { return output_types_; }
-  int64_t evaluate(ir::Expr e, const int64_t* symbols) const;
+  static int64_t evaluate(ir::Expr e, const int64_t* symbols);
 
   /// brasa::IndexError if a check of the graph fails.
   virtual void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const = 0;
@@ -47,6 +47,8 @@ class Executable {
 
  protected:
   explicit Executable(const ir::Graph& graph);
+  /// brasa::IndexError with the message of a check, its symbols replaced by their values.
+  [[noreturn]] void fail_check(const std::string& message, const int64_t* symbols) const;
 
  private:
   struct Source {  // where a symbol's value is read

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/checked.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -53,11 +54,6 @@ void SizeProgram::emit(Expr e) {
 int64_t SizeProgram::evaluate(const int64_t* symbols) const {
   int64_t stack[kDepth];
   size_t top = 0;
-  auto floor_div = [](int64_t a, int64_t b) {
-    if (b == 0) return int64_t{0};
-    int64_t q = a / b;
-    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
-  };
   for (const Instruction& i : code_) {
     if (i.op <= Symbol) {
       stack[top++] = i.op == Push ? i.value : symbols[i.value];
@@ -66,10 +62,10 @@ int64_t SizeProgram::evaluate(const int64_t* symbols) const {
     int64_t b = stack[--top];
     int64_t& a = stack[top - 1];
     switch (i.op) {
-      case Add: a += b; break;
-      case Mul: a *= b; break;
-      case Div: a = floor_div(a, b); break;
-      case Mod: a = b == 0 ? 0 : a - b * floor_div(a, b); break;
+      case Add: a = checked_add(a, b); break;
+      case Mul: a = checked_mul(a, b); break;
+      case Div: a = b == 0 ? 0 : floor_div(a, b); break;
+      case Mod: a = b == 0 ? 0 : floor_mod(a, b); break;
       case Min: a = std::min(a, b); break;
       default: a = std::max(a, b);
     }

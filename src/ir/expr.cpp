@@ -1,21 +1,12 @@
 #include <algorithm>
+#include <limits>
 
 #include "ir/expr_table.h"
+#include "support/checked.h"
 #include "support/error.h"
 
 namespace brasa::ir {
 namespace {
-
-int64_t sum(int64_t a, int64_t b) {
-  int64_t out;
-  BRASA_CHECK(!__builtin_add_overflow(a, b, &out), "a size does not fit into 64 bits: ", a, " + ", b);
-  return out;
-}
-int64_t times(int64_t a, int64_t b) {
-  int64_t out;
-  BRASA_CHECK(!__builtin_mul_overflow(a, b, &out), "a size does not fit into 64 bits: ", a, " * ", b);
-  return out;
-}
 
 Expr make(ExprKind kind, int64_t value, std::vector<Expr> args) {
   return ExprTable::make(kind, value, std::move(args));
@@ -81,7 +72,7 @@ Expr expr_of(std::vector<Term> terms, int64_t constant) {
   std::vector<Term> merged;
   for (Term& t : terms) {
     if (!merged.empty() && merged.back().factors == t.factors)
-      merged.back().coefficient = sum(merged.back().coefficient, t.coefficient);
+      merged.back().coefficient = checked_add(merged.back().coefficient, t.coefficient);
     else
       merged.push_back(std::move(t));
   }
@@ -96,19 +87,21 @@ Expr expr_of(std::vector<Term> terms, int64_t constant) {
 
 // x / d if every term of x is a multiple of the single term d, as polynomials.
 std::optional<Expr> exact_quotient(const Term& t, const Term& d) {
-  if (t.coefficient % d.coefficient != 0) return std::nullopt;
+  if (floor_mod(t.coefficient, d.coefficient) != 0) return std::nullopt;
   std::vector<Expr> rest = t.factors;
   for (Expr f : d.factors) {
     auto it = std::find(rest.begin(), rest.end(), f);
     if (it == rest.end()) return std::nullopt;
     rest.erase(it);
   }
-  return expr_of(Term{std::move(rest), t.coefficient / d.coefficient});
+  return expr_of(Term{std::move(rest), floor_div(t.coefficient, d.coefficient)});
 }
 
 int64_t known_multiple(Expr e);
 
 int64_t gcd(int64_t a, int64_t b) {
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+  if (a == kLowest || b == kLowest) return 1;  // which have no absolute value; 1 divides everything
   a = a < 0 ? -a : a;
   b = b < 0 ? -b : b;
   while (b) {
@@ -169,7 +162,7 @@ void split_by(Expr a, Expr d, Expr& quotient, Expr& rest) {
   if (divisor.factors.empty() && divisor.coefficient > 0) {
     int64_t whole = floor_div(c, divisor.coefficient);
     q = q + Expr(whole);
-    constant_rest = c - whole * divisor.coefficient;
+    constant_rest = floor_mod(c, divisor.coefficient);
   }
   quotient = q;
   rest = expr_of(std::move(keep), constant_rest);
@@ -201,7 +194,8 @@ bool cancel_limits(std::vector<Term>& terms, int64_t& constant) {
       for (size_t j = i + 1; j < terms.size(); ++j)
         for (size_t g = 0; g < terms[j].factors.size(); ++g) {
           auto y = limited(terms[j].factors[g]);
-          if (!y || terms[j].coefficient != -terms[i].coefficient) continue;
+          int64_t left;
+          if (!y || __builtin_add_overflow(terms[i].coefficient, terms[j].coefficient, &left) || left != 0) continue;
           Term rest{without(terms[i], f), terms[i].coefficient};
           if (rest.factors != without(terms[j], g) || !(*x + *y).is(0)) continue;
           int64_t c;
@@ -209,7 +203,7 @@ bool cancel_limits(std::vector<Term>& terms, int64_t& constant) {
           terms.erase(terms.begin() + static_cast<int64_t>(j));
           terms.erase(terms.begin() + static_cast<int64_t>(i));
           terms.insert(terms.end(), sum.begin(), sum.end());
-          constant += c;
+          constant = checked_add(constant, c);
           return true;
         }
     }
@@ -244,7 +238,7 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
         std::vector<Term> more = terms_of(q * by, bc);
         left.insert(left.end(), more.begin(), more.end());
         terms = std::move(left);
-        constant += bc - pc;
+        constant = checked_add(constant, checked_sub(bc, pc));
         return true;
       };
       if (quotient.is_constant()) continue;
@@ -272,17 +266,17 @@ std::optional<Expr> difference_of(Expr a, Expr b) {
 }  // namespace
 
 Expr operator+(Expr a, Expr b) {
-  if (a.is_constant() && b.is_constant()) return Expr(sum(a->value, b->value));
+  if (a.is_constant() && b.is_constant()) return Expr(checked_add(a->value, b->value));
   if (a.is(0)) return b;
   if (b.is(0)) return a;
   int64_t ca, cb;
   std::vector<Term> terms = terms_of(a, ca), more = terms_of(b, cb);
   terms.insert(terms.end(), more.begin(), more.end());
-  return expr_of(std::move(terms), sum(ca, cb));
+  return expr_of(std::move(terms), checked_add(ca, cb));
 }
 
 Expr operator*(Expr a, Expr b) {
-  if (a.is_constant() && b.is_constant()) return Expr(times(a->value, b->value));
+  if (a.is_constant() && b.is_constant()) return Expr(checked_mul(a->value, b->value));
   if (a.is(0) || b.is(0)) return Expr(0);
   if (a.is(1)) return b;
   if (b.is(1)) return a;
@@ -290,16 +284,16 @@ Expr operator*(Expr a, Expr b) {
   std::vector<Term> ta = terms_of(a, ca), tb = terms_of(b, cb), out;
   for (const Term& x : ta)
     for (const Term& y : tb) {
-      Term t{x.factors, times(x.coefficient, y.coefficient)};
+      Term t{x.factors, checked_mul(x.coefficient, y.coefficient)};
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
       std::sort(t.factors.begin(), t.factors.end(), before);
       out.push_back(std::move(t));
     }
   if (cb != 0)
-    for (const Term& x : ta) out.push_back({x.factors, times(x.coefficient, cb)});
+    for (const Term& x : ta) out.push_back({x.factors, checked_mul(x.coefficient, cb)});
   if (ca != 0)
-    for (const Term& y : tb) out.push_back({y.factors, times(y.coefficient, ca)});
-  return expr_of(std::move(out), times(ca, cb));
+    for (const Term& y : tb) out.push_back({y.factors, checked_mul(y.coefficient, ca)});
+  return expr_of(std::move(out), checked_mul(ca, cb));
 }
 
 Expr operator-(Expr a) { return a * Expr(-1); }
@@ -339,8 +333,7 @@ Expr floordiv(Expr a, Expr b) {
 Expr mod(Expr a, Expr b) {
   BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return Expr(0);
-  if (a.is_constant() && b.is_constant() && b->value != 0)
-    return Expr(a->value - b->value * floor_div(a->value, b->value));
+  if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_mod(a->value, b->value));
   Expr quotient, rest;
   split_by(a, b, quotient, rest);
   if (rest.is(0) || within(rest, b)) return rest;
@@ -353,7 +346,7 @@ Expr mod(Expr a, Expr b) {
     if (g > 1) {
       for (Term& t : terms) t.coefficient /= g;
       int64_t whole = floor_div(c, g);
-      return Expr(g) * mod(expr_of(std::move(terms), whole), Expr(b->value / g)) + Expr(c - whole * g);
+      return Expr(g) * mod(expr_of(std::move(terms), whole), Expr(b->value / g)) + Expr(floor_mod(c, g));
     }
   }
   if (rest->kind == ExprKind::Mod && b.is_constant() && rest->args[1].is_constant() &&

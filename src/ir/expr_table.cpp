@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "support/checked.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -44,7 +45,7 @@ Interval multiply(Interval a, Interval b) {
     return x == unknown || y == unknown || __builtin_mul_overflow(x, y, &r) ? unknown : r;
   };
   auto nonnegative = [](Interval i) { return i.min != kUnknownMin && i.min >= 0; };
-  if (nonnegative(a) && nonnegative(b)) return {a.min * b.min, end(a.max, b.max, kUnknownMax)};
+  if (nonnegative(a) && nonnegative(b)) return {end(a.min, b.min, 0), end(a.max, b.max, kUnknownMax)};
   bool a_constant = a.min == a.max, b_constant = b.min == b.max;
   if (b_constant) std::swap(a, b);
   if (a_constant || b_constant) {
@@ -80,7 +81,7 @@ Interval bounds_of(const ExprNode& n) {
     }
     case ExprKind::FloorDiv: {
       Interval a = of(n.args[0]), b = of(n.args[1]);
-      if (b.min < 1) b.min = 1;
+      b = {std::max<int64_t>(b.min, 1), std::max<int64_t>(b.max, 1)};
       Interval r{kUnknownMin, kUnknownMax};
       if (a.min != kUnknownMin)
         r.min = a.min >= 0 ? (b.max == kUnknownMax ? 0 : a.min / b.max) : floor_div(a.min, b.min);
@@ -89,7 +90,7 @@ Interval bounds_of(const ExprNode& n) {
     }
     case ExprKind::Mod: {
       Interval a = of(n.args[0]), b = of(n.args[1]);
-      int64_t hi = b.max == kUnknownMax ? kUnknownMax : b.max - 1;
+      int64_t hi = b.max == kUnknownMax ? kUnknownMax : std::max<int64_t>(b.max, 1) - 1;
       if (a.min != kUnknownMin && a.min >= 0) hi = std::min(hi, a.max);
       return {0, hi};
     }

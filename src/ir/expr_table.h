@@ -11,10 +11,4 @@ class ExprTable {
   static const ExprNode* number(int64_t value);
 };
 
-/// Rounds towards minus infinity.
-inline int64_t floor_div(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
-}
-
 }  // namespace brasa::ir

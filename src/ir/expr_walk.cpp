@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/expr_table.h"
+#include "support/checked.h"
 
 // What goes through an expression from its root: values, substitution, symbols, text.
 namespace brasa::ir {
@@ -13,12 +14,12 @@ int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) 
     case ExprKind::Value: return symbol(*e.node());
     case ExprKind::Mul: {
       int64_t r = e->value;
-      for (Expr a : e->args) r *= evaluate(a, symbol);
+      for (Expr a : e->args) r = checked_mul(r, evaluate(a, symbol));
       return r;
     }
     case ExprKind::Add: {
       int64_t r = e->value;
-      for (Expr a : e->args) r += evaluate(a, symbol);
+      for (Expr a : e->args) r = checked_add(r, evaluate(a, symbol));
       return r;
     }
     default: break;
@@ -26,7 +27,7 @@ int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) 
   int64_t a = evaluate(e->args[0], symbol), b = evaluate(e->args[1], symbol);
   switch (e->kind) {
     case ExprKind::FloorDiv: return b == 0 ? 0 : floor_div(a, b);
-    case ExprKind::Mod: return b == 0 ? 0 : a - b * floor_div(a, b);
+    case ExprKind::Mod: return b == 0 ? 0 : floor_mod(a, b);
     case ExprKind::Min: return std::min(a, b);
     default: return std::max(a, b);
   }
@@ -125,8 +126,9 @@ void append_to(std::string& out, Expr e) {
         append_to(out, a);
       }
       if (e->value != 0) {
+        auto magnitude = static_cast<uint64_t>(e->value);
         out += e->value < 0 ? " - " : " + ";
-        brasa::append_to(out, e->value < 0 ? -e->value : e->value);
+        brasa::append_to(out, e->value < 0 ? -magnitude : magnitude);
       }
       return;
     }

@@ -40,6 +40,16 @@ void fail_dim(Value v, int64_t dim) {
 
 bool same_size(Expr a, Expr b) { return Builder::current().facts().equal(a, b); }
 
+bool may_equal(Expr a, Expr b) {
+  if (auto known = ir::provably_equal(a, b)) return *known;
+  Builder* builder = Builder::current_or_null();
+  if (!builder || !builder->facts().has_hint(a) || !builder->facts().has_hint(b)) return true;
+  return builder->facts().equal(a, b);
+}
+bool may_equal(const Shape& a, const Shape& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](Expr x, Expr y) { return may_equal(x, y); });
+}
+
 void check_same_shape(const char* op, Value a, Value b) {
   bool same = rank_of(a) == rank_of(b);
   for (int64_t i = 0; same && i < rank_of(a); ++i) same = same_size(size_of(a, i), size_of(b, i));
@@ -356,7 +366,7 @@ Vjp zero_derivative() {
 }
 
 Value unsqueeze(Value x, int64_t dim) {
-  if (dim != 0) check_dim(x, dim - 1);
+  if (dim != 0 && dim != rank_of(x)) check_dim(x, dim);
   Shape shape = shape_of(x);
   shape.insert(shape.begin() + dim, Expr(1));
   return prim::reshape(x, shape);

@@ -29,6 +29,9 @@ std::vector<int64_t> reduced_dims(const std::optional<std::vector<int64_t>>& dim
 
 /// Sizes equal? Decided by proof, or by this call's sizes and a fact (see ir/facts.h).
 bool same_size(Expr a, Expr b);
+/// As same_size, for type rules, which also run where no sizes of a call are known: what nothing decides may be equal.
+bool may_equal(Expr a, Expr b);
+bool may_equal(const Shape& a, const Shape& b);
 inline bool is_one(Expr e) { return same_size(e, Expr(1)); }
 /// brasa::Error naming both shapes if they differ.
 void check_same_shape(const char* op, Value a, Value b);

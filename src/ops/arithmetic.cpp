@@ -371,6 +371,9 @@ void add_combinations(Table& t) {
 Value power(Value x, const Number& e) {
   BRASA_CHECK(!(is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && !e.is_value() && e.as_double() < 0),
               "Integers to negative integer powers are not allowed.");
+  if (is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && e.is_value())
+    Builder::current().graph().add_check(ge(e.arg().get<Value>(), 0),
+                                         "pow: Integers to negative integer powers are not allowed.");
   Value y = promoted(x, e)[0];
   bool real = is_floating(dtype_of(y));
   if (e.is(1)) return y;

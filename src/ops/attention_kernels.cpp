@@ -167,10 +167,10 @@ std::array<Value, 3> rescaled_qkv(Value qkv, Value bias, int64_t heads) {
   constexpr const char* op = "_transform_bias_rescale_qkv";
   check_rank(op, "qkv", qkv, 3);
   BRASA_CHECK(rank_of(bias) == 1 && same_size(size_of(bias, 0), size_of(qkv, 2)) && heads > 0 &&
-                  same_size(ir::mod(size_of(qkv, 2), Expr(3 * heads)), 0),
+                  same_size(ir::mod(size_of(qkv, 2), Expr(heads) * 3), 0),
               op, ": expected a bias for each feature and features for ", heads, " heads of q, k and v, got ",
               type_of(qkv), " and ", type_of(bias));
-  Expr features = ir::floordiv(size_of(qkv, 2), Expr(3 * heads));
+  Expr features = ir::floordiv(size_of(qkv, 2), Expr(heads) * 3);
   Value all = split_dim(qkv + bias, 2, {Expr(3), Expr(heads), features});
   std::array<Value, 3> out;
   for (int64_t i = 0; i < 3; ++i) out[i] = transpose(squeeze(narrow(all, 2, i, 1), 2), 1, 2);

@@ -35,6 +35,8 @@ Builder& Builder::current() {
   return *current_builder;
 }
 
+Builder* Builder::current_or_null() { return current_builder; }
+
 void complete_args(const Row& row, Args& args) {
   const auto& params = row.schema.params;
   BRASA_CHECK(args.size() <= params.size(), row.name(), ": takes ", params.size(), " arguments, got ", args.size());

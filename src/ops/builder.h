@@ -18,6 +18,7 @@ class Builder {
   Builder& operator=(const Builder&) = delete;
 
   static Builder& current();
+  static Builder* current_or_null();
   ir::Graph& graph() { return graph_; }
   ir::Facts& facts() { return facts_; }
 

@@ -121,15 +121,18 @@ Value linear(Value x, Value w, Value bias) {
     // The sum is rounded once.
     x = to_opmath(x), w = to_opmath(w), bias = to_opmath(bias);
   }
-  if (rank_of(w) == 1 || last == 0) {
-    Value out = product(x, w, last, rank_of(w) - 1);
-    return convert(bias ? out + bias : out, t);
-  }
-  Value out = product(as_rows(x), w, 1, 1);
-  if (bias) out = out + bias;
+  auto with_bias = [&](Value out) {
+    if (!bias) return out;
+    BRASA_CHECK(rank_of(bias) <= rank_of(out), "linear: bias ", type_of(bias), " does not fit results of shape ",
+                shape_of(out));
+    return out + broadcast_to(bias, shape_of(out));
+  };
+  if (rank_of(w) == 1 || last == 0) return convert(with_bias(product(x, w, last, rank_of(w) - 1)), t);
   Shape shape = shape_of(x);
   shape.back() = size_of(w, 0);
-  return convert(prim::reshape(out, shape), t);
+  Value out = product(as_rows(x), w, 1, 1);
+  if (bias && rank_of(bias) > 1) return convert(with_bias(prim::reshape(out, shape)), t);
+  return convert(prim::reshape(with_bias(out), shape), t);
 }
 
 Value matmul(Value a, Value b) {

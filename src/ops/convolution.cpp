@@ -36,6 +36,10 @@ void check_operands(Value x, Value w, Value bias, const Convolution& c) {
   BRASA_CHECK(c.transposed || same_size(ir::mod(size_of(w, 0), c.groups), 0), "Given groups=", c.groups,
               ", expected weight to be divisible by ", c.groups, " at dimension 0, but got weight of size ",
               shape_of(w), " instead");
+  for (size_t d = 0; d < c.output_padding.size(); ++d)
+    BRASA_CHECK(!is_less(c.output_padding[d], 0) && is_less(c.output_padding[d], ir::max(c.stride[d], c.dilation[d])),
+                "output padding must be smaller than either stride or dilation, but got output_padding: ",
+                c.output_padding, ", stride: ", c.stride, ", dilation: ", c.dilation);
   Expr outputs = c.transposed ? size_of(w, 1) * c.groups : size_of(w, 0);
   BRASA_CHECK(!bias || (rank_of(bias) == 1 && same_size(size_of(bias, 0), outputs)), "Given weight of size ",
               shape_of(w), ", expected bias to be 1-dimensional with ", outputs, " elements, but got bias of size ",
@@ -166,6 +170,7 @@ std::vector<Value> convolution_backward(Value g, Value x, Value w, std::optional
   if (transposed) c.output_padding = repeated(output_padding, c.stride.size(), "output_padding");
   bool batched = rank_of(x) != rank_of(w) - 1;
   Value bx = batched ? x : unsqueeze(x, 0), bg = batched ? g : unsqueeze(g, 0);
+  check_operands(bx, w, {}, c);
   Value y = plain_convolution(bx, w, c);
   const Node& node = *y.node;
   check_same_shape("convolution_backward", bg, y);

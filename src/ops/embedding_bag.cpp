@@ -162,6 +162,18 @@ int64_t wrapped_padding(std::optional<int64_t> padding, Value weight) {
   return *padding < 0 ? *padding + rows : *padding;
 }
 
+// Rows of gradients take indices that no forward pass has looked at.
+Value checked_rows(Value indices, Expr rows) { return checked_forward_index(indices, rows, "embedding_bag_backward"); }
+
+Value checked_weight_gradient(Value g, Value indices, Value bag, Value sizes, Value greatest, Expr rows,
+                              bool by_frequency, int64_t mode, Value scale, int64_t padding) {
+  check_rank("embedding_bag_backward", "grad", g, 2);
+  if (scale) check_same_shape("embedding_bag_backward: per_sample_weights", scale, indices);
+  return weight_gradient(g, checked_rows(indices, rows), mode == kMax ? bag : checked_rows(bag, size_of(g, 0)), sizes,
+                         mode == kMax ? checked_rows(greatest, rows) : greatest, rows, by_frequency, mode, scale,
+                         padding);
+}
+
 enum class Padding { None, Given, Wrapped };
 
 template <Padding kPadding>
@@ -221,15 +233,15 @@ void add_embedding_bag(Table& t) {
       .doc("The derivative of embedding_bag by the table of rows.")
       .composed_in_opmath([](Value g, Value indices, Value offsets, Value bag, Value sizes, Value greatest, Expr rows,
                              bool by_frequency, int64_t mode, bool, Value scale, int64_t padding) {
-        return weight_gradient(g, indices, known_bag(indices, offsets, bag, size_of(g, 0)), sizes, greatest, rows,
-                               by_frequency, mode, scale, padding);
+        return checked_weight_gradient(g, indices, known_bag(indices, offsets, bag, size_of(g, 0)), sizes, greatest,
+                                       rows, by_frequency, mode, scale, padding);
       })
       .samples({{floats(1, 3), ints(4), ints(1).in(0, 1), ints(0), ints(1), ints(1), 2, false, 0, false, ir::None{}}});
   t.op("aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor")
       .doc("The derivative of embedding_bag by the table of rows.")
       .composed_in_opmath([](Value g, Value indices, Value bag, Value sizes, Value greatest, Expr rows,
                              bool by_frequency, int64_t mode, Value scale, int64_t padding) {
-        return weight_gradient(g, indices, bag, sizes, greatest, rows, by_frequency, mode, scale, padding);
+        return checked_weight_gradient(g, indices, bag, sizes, greatest, rows, by_frequency, mode, scale, padding);
       })
       .samples({{floats(2, 3), ints(4), ints(4), ints(2), ints(2), 2, true, 1, ir::None{}}});
   t.op("aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor")
@@ -238,7 +250,8 @@ void add_embedding_bag(Table& t) {
           [](Value g, Value weight, Value indices, Value offsets, Value bag, int64_t mode, int64_t padding) {
             BRASA_CHECK(mode == kSum,
                         "embedding_bag_backward: per_sample_weights only supported for mode 0 (sum), got mode ", mode);
-            return scale_gradient(g, weight, indices, known_bag(indices, offsets, bag, size_of(g, 0)), padding);
+            Value bags = checked_rows(known_bag(indices, offsets, bag, size_of(g, 0)), size_of(g, 0));
+            return scale_gradient(g, weight, checked_rows(indices, size_of(weight, 0)), bags, padding);
           })
       .samples({{floats(1, 3), floats(2, 3), ints(4), ints(1).in(0, 1), ints(0), 0}});
 }

@@ -271,6 +271,8 @@ Value fft_r2c(Value x, const Dims& dims, int64_t norm, bool onesided) {
   Value n = count(x, dims, dtype_of(x));
   int64_t last = dims.back();
   Parts z = transformed({x, zeros_like(x)}, {last}, true);
+  BRASA_CHECK(!same_size(size_of(x, last), 0), "_fft_r2c: Invalid number of data points (0) along dimension ", last,
+              " of ", type_of(x));
   if (onesided) {
     Expr kept = half(size_of(x, last));
     z = {narrow(z.re, last, 0, kept), narrow(z.im, last, 0, kept)};

@@ -70,8 +70,7 @@ Value chunk_cat(std::vector<Value> tensors, int64_t dim, int64_t chunks) {
   dim = wrap_dim(dim, rank_of(tensors[0]));
   std::vector<Value> parts;
   for (Value x : tensors) {
-    BRASA_CHECK(type_of(x).numel().maybe_constant().value_or(1) > 0, "_chunk_cat: expects non-empty tensors, got ",
-                type_of(x));
+    BRASA_CHECK(!same_size(type_of(x).numel(), 0), "_chunk_cat: expects non-empty tensors, got ", type_of(x));
     BRASA_CHECK(dtype_of(x) == dtype_of(tensors[0]), "_chunk_cat: expects all input tensors with the same dtype, got ",
                 name(dtype_of(tensors[0])), " and ", name(dtype_of(x)));
     BRASA_CHECK(rank_of(x) > dim, "_chunk_cat: expects dim < ndim for all input tensors, got dim ", dim, " for ",

@@ -185,8 +185,11 @@ std::array<Value, 2> grid_sampler_backward(Value ct, Value x, Value grid, int64_
                                            bool align_corners, std::vector<bool> mask) {
   Options o{interpolation, padding, align_corners};
   check("grid_sampler_backward", x, grid, o, kSpatial);
-  BRASA_CHECK(rank_of(ct) == kSpatial + 2 && mask.size() == 2, "grid_sampler_backward: expected a gradient of ",
-              kSpatial + 2, " dimensions and two flags, got ", type_of(ct));
+  BRASA_CHECK(mask.size() == 2, "grid_sampler_backward: expected two flags, got ", mask.size());
+  Shape results = shape_of(grid);
+  results.pop_back();
+  results.insert(results.begin() + 1, size_of(x, 1));
+  check_shape("grid_sampler_backward", "grad_output", ct, results);
   Sampled s = sampled(x, grid, o);
   Dims at = counted(0, kSpatial + 1);
   at.push_back(2 * kSpatial + 1);
@@ -299,7 +302,10 @@ Value affine_grid(Value theta, Shape size, bool align_corners) {
 Value affine_grid_backward(Value g, Shape size, bool align_corners) {
   check_affine("affine_grid_generator_backward", size);
   auto spatial = static_cast<int64_t>(size.size()) - 2;
-  check_rank("affine_grid_generator_backward", "grad", g, spatial + 2);
+  Shape grid(size.begin() + 1, size.end());
+  grid[0] = size[0];
+  grid.push_back(Expr(spatial));
+  check_shape("affine_grid_generator_backward", "grad", g, grid);
   return prim::dot_general(g, base_grid(size, align_corners, dtype_of(g)), counted(1, spatial), counted(0, spatial), {},
                            {});
 }

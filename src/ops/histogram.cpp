@@ -41,7 +41,7 @@ std::array<Value, 2> outer_edges(const char* op, Value column, std::optional<std
 
 // `bins` equal bins, from both ends as linspace does.
 Value even_edges(Value low, Value high, int64_t bins) {
-  Shape shape{Expr(bins + 1)};
+  Shape shape{Expr(bins) + 1};
   Value i = prim::iota(shape, 0, dtype_of(low)), step = (high - low) / static_cast<double>(bins);
   Value up = broadcast_to(low, shape) + i * step;
   Value down = broadcast_to(high, shape) - (static_cast<double>(bins) - i) * step;

@@ -34,14 +34,14 @@ Value index_select_backward(Value g, Shape sizes, int64_t dim, Value index) {
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   BRASA_CHECK(rank_of(index) <= 1, "index_select_backward(): expected a vector of indices, got ", type_of(index));
-  BRASA_CHECK(rank_of(g) == static_cast<int64_t>(sizes.size()), "index_select_backward(): expected a gradient of ",
-              sizes.size(), " dimensions, got ", type_of(g));
   Value i = checked_forward_index(at_least_1d(index), sizes[dim], "index_select_backward()");
-  Value slices = move_dims(at_least_1d(g), {dim}, {0});
   Shape shape = sizes;
+  shape[dim] = size_of(i, 0);
+  check_shape("index_select_backward()", "grad", g, shape);
   shape.erase(shape.begin() + dim);
   shape.insert(shape.begin(), size_of(i, 0));
-  return prim::scatter(full(0, sizes, dtype_of(g)), {i}, prim::reshape(slices, shape), {dim}, "add");
+  Value slices = prim::reshape(move_dims(g, {dim}, {0}), shape);
+  return prim::scatter(full(0, sizes, dtype_of(g)), {i}, slices, {dim}, "add");
 }
 
 Value gather(Value x, int64_t dim, Value index, bool) {
@@ -101,10 +101,8 @@ Value embedding_dense_backward(Value g, Value indices, Expr rows, Expr padding, 
   Value i = checked_forward_index(indices, rows, "embedding_dense_backward");
   auto n = rank_of(i);
   Shape shape = shape_of(i);
-  BRASA_CHECK(rank_of(g) == n + 1,
-              "embedding_dense_backward: expected a gradient with one dimension more than the indices, got ",
-              type_of(g), " and ", type_of(indices));
   shape.push_back(size_of(g, n));
+  check_shape("embedding_dense_backward", "grad_output", g, shape);
   Value wide = prim::reshape(to_opmath(g), shape);
   auto beside = [&](Value v) { return prim::broadcast(v, shape, counted(0, n)); };
   if (!is_less(padding, 0))
@@ -127,7 +125,7 @@ Value one_hot(Value x, int64_t classes) {
               type_of(x));
   BRASA_CHECK(classes > 0,
               "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
-  Value i = checked_forward_index(x, Expr(classes), "one_hot: class values must be smaller than num_classes; one_hot");
+  Value i = checked_forward_index(x, Expr(classes), "one_hot: class values must be smaller than num_classes");
   Value wide = repeat_along(i, rank_of(i), Expr(classes));
   return convert(eq(wide, prim::iota(shape_of(wide), rank_of(i), DType::Int64)), DType::Int64);
 }

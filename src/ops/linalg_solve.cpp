@@ -172,14 +172,12 @@ Value tensorsolve(Value a, Value b, std::optional<Dims> dims) {
 Value power(Value a, int64_t n) {
   check_square("linalg.matrix_power", a);
   if (n == 0) return broadcast_to(identity_like(a), shape_of(a));
-  if (n < 0) {
-    a = inverse(a, true)[0];
-    n = -n;
-  }
+  if (n < 0) a = inverse(a, true)[0];
+  auto left = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
   Value out;
   for (;;) {
-    if (n & 1) out = out ? mm(out, a) : a;
-    if (!(n >>= 1)) return out;
+    if (left & 1) out = out ? mm(out, a) : a;
+    if (!(left >>= 1)) return out;
     a = mm(a, a);
   }
 }

@@ -209,10 +209,10 @@ Value pixel_shuffle(Value x, int64_t r) {
               " dimension(s)");
   BRASA_CHECK(r > 0 && r <= INT32_MAX, "pixel_shuffle expects a positive upscale_factor, but got ", r);
   BRASA_CHECK(
-      same_size(ir::mod(size_of(x, n - 3), Expr(r * r)), 0),
+      same_size(ir::mod(size_of(x, n - 3), Expr(r) * r), 0),
       "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
       size_of(x, n - 3), " is not divisible by ", r * r);
-  Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), Expr(r * r)), Expr(r), Expr(r)});
+  Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), Expr(r) * r), Expr(r), Expr(r)});
   v = move_dims(v, {n - 2, n - 1}, {n - 1, n + 1});  // [.., c, h, r, w, r]
   return merge_dims(merge_dims(v, n, n + 1), n - 2, n - 1);
 }

@@ -56,10 +56,7 @@ Dims trailing_dims(const char* op, Value x, const Shape& shape) {
 }
 
 void check_parameter(const char* op, const char* what, Value p, const Shape& shape) {
-  if (!p) return;
-  bool fits = rank_of(p) == static_cast<int64_t>(shape.size());
-  for (size_t d = 0; fits && d < shape.size(); ++d) fits = same_size(size_of(p, static_cast<int64_t>(d)), shape[d]);
-  BRASA_CHECK(fits, op, ": expected ", what, " to be of shape ", shape, ", but got ", type_of(p));
+  if (p) check_shape(op, what, p, shape);
 }
 
 Three native_layer_norm(Value x, Shape shape, Value weight, Value bias, double eps) {
@@ -145,6 +142,10 @@ std::vector<Value> native_batch_norm(Value x, Value w, Value b, Value rm, Value 
 std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, Value rstd, bool training,
                                        const std::vector<bool>& mask) {
   Dims dims = all_but_channels(x);
+  constexpr const char* op = "batch_norm_backward";
+  check_same_shape(op, g, x);
+  for (auto& [p, what] : {std::pair{weight, "weight"}, {m, "mean"}, {rstd, "rstd"}})
+    check_parameter(op, what, p, {size_of(x, 1)});
   DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
   g = to_opmath(g);
   x = to_opmath(x);
@@ -201,6 +202,8 @@ std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Va
   Dims dims = all_but_channels(x);
   DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
   Shape shape = shape_of(x);
+  check_same_shape("native_group_norm_backward", g, x);
+  check_parameter("native_group_norm_backward", "weight", weight, {size_of(x, 1)});
   g = to_opmath(g);
   rstd = unsqueeze(to_opmath(rstd), 2);
   Value y = (grouped(to_opmath(x), groups) - unsqueeze(to_opmath(m), 2)) * rstd;
@@ -219,6 +222,8 @@ std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Va
                                  double momentum, double eps, bool) {
   if (!use_input_stats) return {batch_normalized(x, weight, bias, rm, rv, false, momentum, eps).out};
   BRASA_CHECK(rank_of(x) >= 3, "instance_norm: expected at least 3D input (got ", type_of(x), ")");
+  for (auto& [p, what] : {std::pair{weight, "weight"}, {bias, "bias"}, {rm, "running_mean"}, {rv, "running_var"}})
+    check_parameter("instance_norm", what, p, {size_of(x, 1)});
   Value wide = to_opmath(x);
   Dims dims = counted(2, rank_of(x) - 2);
   std::vector<Value> s = standardized(wide, dims, eps);

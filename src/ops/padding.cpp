@@ -92,7 +92,7 @@ Value padded_backward(const char* op, Value g, Value x, const Shape& pad, Mode m
     before.push_back(shape);
     shape[s.dim] = shape[s.dim] + s.low + s.high;
   }
-  BRASA_CHECK(rank_of(g) == rank_of(x), op, ": gradient ", type_of(g), " does not fit input ", type_of(x));
+  check_shape(op, "grad_output", g, shape);
   for (size_t i = all.size(); i-- > 0;) {
     const Side& s = all[i];
     // A value to pull back to; its own elements do not matter.

@@ -58,14 +58,24 @@ Value windows_of(Value x, const Window& w, const Number& fill) {
   return v;
 }
 
-Value batched(const char* op, Value x, size_t n, bool& unbatched) {
+// A batch of planes, none of them empty.
+Value batched(const char* op, Value x, size_t n, bool& unbatched, bool needs_channels = true) {
   auto spatial = static_cast<int64_t>(n);
   unbatched = rank_of(x) == spatial + 1;
   BRASA_CHECK(unbatched || rank_of(x) == spatial + 2, op, ": Expected ", spatial + 1, "D or ", spatial + 2,
               "D (batch mode) tensor for input, but got ", type_of(x));
-  for (int64_t d = unbatched ? 0 : 1; d < rank_of(x); ++d)
-    BRASA_CHECK(!size_of(x, d).is(0), op, ": Expected non-zero size for non-batch dimensions, but got ", type_of(x));
+  for (int64_t d = rank_of(x) - spatial - (needs_channels ? 1 : 0); d < rank_of(x); ++d)
+    BRASA_CHECK(!same_size(size_of(x, d), 0), op, ": Expected non-zero size for non-batch dimensions, but got ",
+                type_of(x));
   return unbatched ? unsqueeze(x, 0) : x;
+}
+// A gradient has the planes that the input has.
+void check_planes(const char* op, Value g, Value x, size_t n) {
+  bool same = rank_of(g) == rank_of(x);
+  for (int64_t d = 0; same && d < rank_of(x) - static_cast<int64_t>(n); ++d)
+    same = same_size(size_of(g, d), size_of(x, d));
+  BRASA_CHECK(same, op, ": expected grad_output to have the leading sizes of the input ", type_of(x), ", but got ",
+              type_of(g));
 }
 Value restored(Value x, bool unbatched) { return unbatched ? squeeze(x, 0) : x; }
 
@@ -145,8 +155,11 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
 // Gradients put back where the indices point in each plane.
 template <int kSpatial>
 Value max_unpooled(Value g, Value x, Value indices) {
-  BRASA_CHECK(rank_of(x) >= kSpatial && rank_of(g) == rank_of(x), "max_pool_backward: expected an input of at least ",
-              kSpatial, " dimensions and a gradient of as many, got ", type_of(x), " and ", type_of(g));
+  constexpr const char* op = "max_pool_backward";
+  bool unbatched;
+  batched(op, x, kSpatial, unbatched);
+  check_same_shape(op, g, indices);
+  check_planes(op, g, x, kSpatial);
   Shape planes(shape_of(x).begin(), shape_of(x).end() - kSpatial), flat = planes, picked = planes;
   Expr plane(1), windows(1);
   for (int64_t d = 0; d < kSpatial; ++d) {
@@ -156,7 +169,7 @@ Value max_unpooled(Value g, Value x, Value indices) {
   flat.push_back(plane);
   picked.push_back(windows);
   auto last = static_cast<int64_t>(planes.size());
-  Value index = checked_forward_index(prim::reshape(indices, picked), plane, "max_pool_backward");
+  Value index = checked_forward_index(prim::reshape(indices, picked), plane, op);
   Value out = prim::scatter(full(0, flat, dtype_of(g)), indices_along(picked, last, index), prim::reshape(g, picked),
                             counted(0, last + 1), "add");
   return prim::reshape(out, shape_of(x));
@@ -268,7 +281,7 @@ template <int kSpatial>
 Value adaptive_avg(Value x, Shape out) {
   out = repeated(out, kSpatial, "output_size");
   bool unbatched;
-  Value v = batched("adaptive_avg_pool", x, kSpatial, unbatched);
+  Value v = batched("adaptive_avg_pool", x, kSpatial, unbatched, kSpatial == 3);
   for (int64_t d = 2; d < kSpatial + 2; ++d) {
     Expr size = size_of(v, d), o = out[d - 2];
     BRASA_CHECK(!is_less(o, 0), "adaptive_avg_pool: elements of output_size must be greater than or equal to 0, got ",
@@ -289,8 +302,10 @@ Value adaptive_avg_backward(Value g, Value x) {
   // Each dimension's mean is linear by itself; the last taken is the first to go back.
   Value b = to_opmath(x), h = to_opmath(g);
   bool unbatched;
-  b = batched("adaptive_avg_pool", b, kSpatial, unbatched);
-  if (unbatched) h = unsqueeze(h, 0);
+  constexpr const char* op = "adaptive_avg_pool_backward";
+  check_planes(op, g, x, kSpatial);
+  b = batched(op, b, kSpatial, unbatched);
+  h = batched(op, h, kSpatial, unbatched);
   for (int64_t d = kSpatial + 1; d >= 2; --d) {
     Expr size = size_of(b, d), o = size_of(h, d);
     Adaptive a = adaptive(size, o);

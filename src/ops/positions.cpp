@@ -1,9 +1,15 @@
 #include "ops/positions.h"
 
+#include "support/error.h"
+
 namespace brasa::ops {
 
 Value with_sizes(Value v, const Shape& shape) {
   if (shape_of(v) == shape) return v;
+  BRASA_CHECK(rank_of(v) == static_cast<int64_t>(shape.size()), "expected a tensor of shape ", shape, ", got ",
+              type_of(v));
+  for (int64_t d = 0; d < rank_of(v); ++d)
+    BRASA_CHECK(same_size(size_of(v, d), shape[d]), "expected a tensor of shape ", shape, ", got ", type_of(v));
   return prim::slice(v, std::vector<Expr>(shape.size(), Expr(0)), shape, std::vector<Expr>(shape.size(), Expr(1)));
 }
 

@@ -5,7 +5,7 @@
 // Rows of one tensor that belong to consecutive segments of different lengths.
 namespace brasa::ops {
 
-/// v, whose sizes are known to equal these, with these as its sizes.
+/// v, whose sizes equal these in this call, with these as its sizes; brasa::Error if they do not.
 Value with_sizes(Value v, const Shape& shape);
 /// Exclusive running sums along the last dimension, with the total behind them: where segments of these lengths begin.
 Value segment_starts(Value lengths);

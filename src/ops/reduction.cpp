@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "ops/algebra.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
@@ -224,6 +226,13 @@ std::array<Value, 2> median(Value x, int64_t dim, bool keep) {
   return {where(nan, last, v), where(nan, keep ? unsqueeze(first, dim) : first, i)};
 }
 
+// Of nothing it is NaN.
+Value median_of_all(Value x) {
+  if (is_floating(dtype_of(x)) && same_size(type_of(x).numel(), 0))
+    return full(std::numeric_limits<double>::quiet_NaN(), {}, dtype_of(x));
+  return median(prim::reshape(x, {type_of(x).numel()}), 0, false)[0];
+}
+
 void add_order(Table& t) {
   t.op("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
       .doc("amin and amax at once.")
@@ -259,7 +268,7 @@ void add_order(Table& t) {
       .samples({{floats(3, 5), 1}, {floats(4, 2), 0, true}});
   t.op("aten::median(Tensor self) -> Tensor")
       .doc("The lower median of all elements; NaN wins. Equal ones share the gradient.")
-      .composed([](Value x) { return median(prim::reshape(x, {type_of(x).numel()}), 0, false)[0]; })
+      .composed(median_of_all)
       .vjp(own_derivative([](const Saved& s) {
         Value y = s.out(), x = s.in(0);
         Value mine = convert(logical_or(eq(x, y), logical_and(is_nan(x), is_nan(y))), dtype_of(s.ct()));

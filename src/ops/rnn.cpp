@@ -1,6 +1,7 @@
 #include "ops/positions.h"
 #include "ops/random_key.h"
 #include "ops/rows.h"
+#include "support/checked.h"
 #include "support/error.h"
 
 // Recurrent layers: their steps are unrolled, the products with the input are one for all steps.
@@ -86,12 +87,13 @@ struct Layers {
   bool train, bidirectional;
   Value random;
   int64_t directions() const { return bidirectional ? 2 : 1; }
+  int64_t states() const { return checked_mul(count, directions()); }
 };
 
 std::vector<Weights> weights_of(const Layers& l, const std::vector<Value>& params, bool projects) {
   size_t each = 2 + (l.biases ? 2 : 0) + (projects ? 1 : 0);
-  auto n = static_cast<size_t>(l.count * l.directions());
-  BRASA_CHECK(l.count > 0 && params.size() == each * n, l.op, ": expected ", each, " parameters for each of ", n,
+  auto n = static_cast<size_t>(l.states());
+  BRASA_CHECK(l.count > 0 && n <= params.size() && params.size() == each * n, l.op, ": expected ", each, " parameters for each of ", n,
               " layers and directions, got ", params.size());
   std::vector<Weights> out(n);
   for (size_t i = 0; i < n; ++i) {
@@ -131,7 +133,7 @@ Value run_layer(Value x, State& s, const Weights& w, bool backwards, Value valid
 // {output [steps, batch, directions · hidden], last hidden states, last cell states}
 template <Cell cell>
 std::vector<Value> run(const Layers& l, Value x, State initial, const std::vector<Value>& params, Value valid) {
-  auto states = l.count * l.directions();
+  int64_t states = l.states();
   for (Value h : {initial.h, initial.c})
     BRASA_CHECK(!h || (rank_of(h) == 3 && same_size(size_of(h, 0), states) && same_size(size_of(h, 1), size_of(x, 1))),
                 l.op, ": Expected hidden size (", states, ", ", size_of(x, 1), ", …), got ", h ? shape_of(h) : Shape{});

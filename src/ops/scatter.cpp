@@ -34,8 +34,13 @@ Value masked_scatter(Value x, Value mask, Value source) {
   Shape shape = broadcast_shapes(shape_of(x), shape_of(mask));
   x = broadcast_to(x, shape);
   mask = broadcast_to(mask, shape);
-  if (same_size(type_of(source).numel(), 0)) return x;
-  Value which = prim::scan(convert(flattened(mask), DType::Int64), 0, "add") - 1;
+  Value counts = convert(flattened(mask), DType::Int64);
+  Expr n = type_of(source).numel();
+  Builder::current().graph().add_check(
+      le(prim::reduce(counts, {0}, "add"), size_tensor(n, {})),
+      str("masked_scatter: Number of elements of source, ", n, ", is less than the number of ones in mask"));
+  if (same_size(n, 0)) return x;
+  Value which = prim::scan(counts, 0, "add") - 1;
   which = maximum(which, zeros_like(which));
   Value picked = prim::reshape(prim::gather(flattened(source), {which}, {0}), shape);
   return prim::select(mask, picked, x);

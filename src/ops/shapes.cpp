@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/checked.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -17,6 +18,12 @@ Dims all_dims(Value v) { return counted(0, rank_of(v)); }
 bool is_less(Expr a, Expr b) {
   if (auto known = ir::provably_less(a, b)) return *known;
   return same_size(ir::min(a + 1, b), a + 1);
+}
+
+void check_shape(const char* op, const char* what, Value v, const Shape& shape) {
+  bool fits = rank_of(v) == static_cast<int64_t>(shape.size());
+  for (size_t d = 0; fits && d < shape.size(); ++d) fits = same_size(size_of(v, static_cast<int64_t>(d)), shape[d]);
+  BRASA_CHECK(fits, op, ": expected ", what, " to be of shape ", shape, ", but got ", type_of(v));
 }
 
 int64_t known_size(Expr e) {
@@ -95,7 +102,7 @@ Value diagonal(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
   BRASA_CHECK(dim1 != dim2, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   x = move_dims(x, {dim1, dim2}, {rank - 2, rank - 1});
   Expr rows = size_of(x, rank - 2), columns = size_of(x, rank - 1);
-  Expr down = ir::max(Expr(-offset), 0), right = ir::max(Expr(offset), 0);
+  Expr down = ir::max(-Expr(offset), 0), right = ir::max(Expr(offset), 0);
   Expr length = ir::max(ir::min(rows - down, columns - right), 0);
   // An offset outside the matrix leaves nothing, and must not start behind its end.
   x = narrow(x, rank - 2, ir::min(down, rows), length);
@@ -117,7 +124,7 @@ Value diagonal_embedded(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
   dim1 = wrap_dim(dim1, rank);
   dim2 = wrap_dim(dim2, rank);
   BRASA_CHECK(dim1 != dim2, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
-  int64_t shift = offset < 0 ? -offset : offset;
+  int64_t shift = offset < 0 ? checked_sub(0, offset) : offset;
   // One value a row, whichever side the diagonal lies on.
   Value by_row = pad_dim(x, rank - 2, offset < 0 ? shift : 0, offset < 0 ? 0 : shift);
   Value square = repeat_along(by_row, rank - 1, size_of(by_row, rank - 2));

@@ -13,6 +13,8 @@ Dims all_dims(Value v);
 
 /// a < b? Decided by proof, or by this call's sizes and a fact.
 bool is_less(Expr a, Expr b);
+/// brasa::Error naming both shapes if v has another one.
+void check_shape(const char* op, const char* what, Value v, const Shape& shape);
 /// The value of a size in this call, where the number of results or of steps depends on it; remembered as a fact.
 int64_t known_size(Expr e);
 /// A size as an int64 (or other) tensor of this shape.

@@ -41,8 +41,9 @@ Value narrowed(Value x, int64_t dim, Expr start, Expr length) {
   dim = wrap_dim(dim, rank_of(x));
   Expr size = size_of(x, dim);
   BRASA_CHECK(!is_less(length, 0), "narrow(): length must be non-negative, got ", length);
+  Expr given = start;
   if (is_less(start, 0)) start = start + size;
-  BRASA_CHECK(!is_less(start, 0) && !is_less(size, start + length), "narrow(): start (", start, ") + length (", length,
+  BRASA_CHECK(!is_less(start, 0) && !is_less(size, start + length), "narrow(): start (", given, ") + length (", length,
               ") exceeds dimension size (", size, ")");
   return narrow(x, dim, start, length);
 }

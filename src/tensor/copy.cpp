@@ -98,10 +98,10 @@ const Tensor& Tensor::resize_(IntArrayRef sizes) const {
   for (int64_t s : sizes) BRASA_CHECK(s >= 0, "resize_: negative size in ", std::vector<int64_t>(sizes));
   if (impl->storage->recorder()) impl->materialise("a change of memory");
   std::span<const int64_t> span(sizes.data(), sizes.size());
-  auto bytes = static_cast<size_t>((impl->offset + product(span)) * size_of(impl->dtype));
+  auto bytes = static_cast<size_t>(checked_mul(checked_add(impl->offset, product(span)), size_of(impl->dtype)));
   if (bytes > impl->storage->bytes()) impl->storage->allocate(bytes);
-  impl->sizes.assign(sizes.data(), sizes.size());
   impl->strides = row_major_strides(span);
+  impl->sizes.assign(sizes.data(), sizes.size());
   impl->refresh();
   return *this;
 }

@@ -97,18 +97,13 @@ void run(Run& r, Results& results) {
   }
 }
 
-[[noreturn]] void rethrow_named(const Operator& op, CallArgs args, const Error& e) {
-  std::string what = e.what();
-  const std::string& base = op.row().schema.base;
-  if (what.find(base) == what.npos) what = str(op.row().name(), ": ", what);
-  what += str(" (called with");
-  for (const CallArg& a : args) {
-    if (a.kind == Kind::Tensor) what += str(" ", *a.tensor);
-    if (a.kind == Kind::Tensors) what += str(" ", std::vector<Tensor>(a.tensor, a.tensor + a.size));
-  }
-  what += ")";
-  if (dynamic_cast<const IndexError*>(&e)) fail_index(std::move(what));
-  fail(std::move(what));
+// A tensor of a call that failed; of indices also which there are.
+[[gnu::cold]] std::string described(const Tensor& t, bool with_range) {
+  if (!t.defined()) return " undefined";
+  std::string out = str(" ", t);
+  if (!with_range || !is_integral(t.scalar_type(), false) || t.numel() == 0 || Recorder::current()) return out;
+  NoGradGuard guard;
+  return str(out, " from ", t.min().item<int64_t>(), " to ", t.max().item<int64_t>());
 }
 
 void check_defined(const Operator& op, CallArgs args) {
@@ -120,6 +115,23 @@ void check_defined(const Operator& op, CallArgs args) {
 }
 
 }  // namespace
+
+[[gnu::cold]] void rethrow_named(const Operator& op, CallArgs args, const Error& e) {
+  bool index = dynamic_cast<const IndexError*>(&e);
+  std::string what = e.what(), given;
+  const std::string& base = op.row().schema.base;
+  if (what.find(base) == what.npos) what = str(op.row().name(), ": ", what);
+  for (const CallArg& a : args) {
+    if (a.kind == Kind::Tensor) given += described(*a.tensor, index);
+    for (uint32_t k = 0; k < a.size; ++k) {
+      if (a.kind == Kind::Tensors) given += described(a.tensor[k], index);
+      if (a.kind == Kind::OptionalTensors && a.optional_tensor[k]) given += described(*a.optional_tensor[k], index);
+    }
+  }
+  if (!given.empty()) what += str(" (called with", given, ")");
+  if (index) fail_index(std::move(what));
+  fail(std::move(what));
+}
 
 void call_functional(Operator& op, CallArgs args, Results& results) {
   for (const CallArg& a : args)

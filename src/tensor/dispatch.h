@@ -74,6 +74,9 @@ Operator& op(std::string_view name);
 
 using CallArgs = ArrayRef<CallArg>;
 
+/// The error again, with the operator's name and what it was called with.
+[[noreturn]] void rethrow_named(const Operator& op, ArrayRef<CallArg> args, const Error& e);
+
 /// Calls the functional form.
 void call(Operator& op, CallArgs args, Results& results);
 /// As `call`; where a row changes operands, nothing is written and their new values follow its results.

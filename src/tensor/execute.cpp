@@ -73,7 +73,8 @@ bool holds(const Kernel& k, const int64_t* symbols) {
     else if (g.right >= 0)
       equal = symbols[g.left] == symbols[g.right];
     else
-      equal = k.executable->evaluate(g.fact.left, symbols) == k.executable->evaluate(g.fact.right, symbols);
+      equal =
+          compiler::Executable::evaluate(g.fact.left, symbols) == compiler::Executable::evaluate(g.fact.right, symbols);
     if (equal != g.equal) return false;
   }
   return true;

@@ -252,7 +252,7 @@ Tensor call_empty_permuted(CallArgs args) {
     fits = layout[i] >= 0 && layout[i] < static_cast<int64_t>(sizes.size()) && strides[layout[i]] < 0;
     if (!fits) break;
     strides[layout[i]] = run;
-    run *= std::max<int64_t>(sizes[layout[i]], 1);
+    run = checked_mul(run, std::max<int64_t>(sizes[layout[i]], 1));
   }
   BRASA_CHECK(fits, "empty_permuted: expected physical_layout to list each of ", sizes.size(), " dimensions once, got ",
               layout);

@@ -11,7 +11,8 @@ bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strid
   for (size_t d = sizes.size(); d-- > 0;) {
     if (sizes[d] == 0) return true;
     if (sizes[d] != 1) exact = exact && strides[d] == expected;
-    expected *= sizes[d];
+    // Beside a size of 0 the others may be anything.
+    exact = !__builtin_mul_overflow(expected, sizes[d], &expected) && exact;
   }
   return exact;
 }
@@ -21,7 +22,7 @@ Sizes row_major_strides(std::span<const int64_t> sizes) {
   int64_t n = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     out[d] = n;
-    n *= std::max<int64_t>(sizes[d], 1);
+    n = checked_mul(n, std::max<int64_t>(sizes[d], 1));
   }
   return out;
 }
@@ -30,9 +31,9 @@ int64_t extent_of(std::span<const int64_t> sizes, std::span<const int64_t> strid
   int64_t last = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 0) return 0;
-    last += (sizes[d] - 1) * strides[d];
+    last = checked_add(last, checked_mul(sizes[d] - 1, strides[d]));
   }
-  return last + 1;
+  return checked_add(last, 1);
 }
 
 namespace {
@@ -52,7 +53,7 @@ bool is_dense(std::span<const int64_t> sizes, std::span<const int64_t> strides) 
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;
   for (int64_t d : by_stride(sizes, strides)) {
     if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    expected = checked_mul(expected, sizes[d]);
   }
   return true;
 }
@@ -62,7 +63,7 @@ bool may_overlap_itself(std::span<const int64_t> sizes, std::span<const int64_t>
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return false;
   for (int64_t d : by_stride(sizes, strides)) {
     if (strides[d] <= reach) return true;
-    reach += (sizes[d] - 1) * strides[d];
+    reach = checked_add(reach, checked_mul(sizes[d] - 1, strides[d]));
   }
   return false;
 }
@@ -126,9 +127,10 @@ Loop make_loop(std::span<const int64_t> shape, std::span<const OperandLayout> op
   for (int64_t d : loop.order) {
     if (shape[d] == 1) continue;
     bool merges = !kept.empty();
-    for (size_t i = 0; merges && i < n; ++i) merges = all[i * rank + kept.back()] == all[i * rank + d] * shape[d];
+    for (size_t i = 0; merges && i < n; ++i)
+      merges = all[i * rank + kept.back()] == checked_mul(all[i * rank + d], shape[d]);
     if (merges) {
-      loop.sizes.back() *= shape[d];
+      loop.sizes.back() = checked_mul(loop.sizes.back(), shape[d]);
       kept.back() = d;
     } else {
       loop.sizes.push_back(shape[d]);
@@ -151,7 +153,7 @@ Sizes strides_in_order(std::span<const int64_t> shape, std::span<const int64_t> 
   int64_t n = 1;
   for (size_t k = order.size(); k-- > 0;) {
     out[order[k]] = n;
-    n *= std::max<int64_t>(shape[order[k]], 1);
+    n = checked_mul(n, std::max<int64_t>(shape[order[k]], 1));
   }
   return out;
 }

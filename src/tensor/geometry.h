@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <span>
 
+#include "support/checked.h"
 #include "support/small_vector.h"
 
 namespace brasa {
 
+/// brasa::Error where 64 bits do not hold it, as in all functions here.
 inline int64_t product(std::span<const int64_t> sizes) {
   int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
+  for (int64_t s : sizes) n = checked_mul(n, s);
   return n;
 }
 /// Row-major without gaps; dimensions of size 1 and empty tensors may have any strides.

@@ -148,6 +148,7 @@ Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> stri
 
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset) {
   auto* impl = new TensorImpl;
+  Tensor out(impl);
   impl->storage = std::move(storage);
   impl->dtype = dtype;
   impl->sizes = std::move(sizes);
@@ -155,7 +156,7 @@ Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, 
   impl->offset = offset;
   impl->inference = InferenceMode::is_enabled();
   impl->refresh();
-  return Tensor(impl);
+  return out;
 }
 
 Tensor shallow_copy(const Tensor& t) {

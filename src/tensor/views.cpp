@@ -9,6 +9,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/autograd/record.h"
+#include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 
 namespace brasa::eager {
@@ -184,10 +185,8 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   const CachedCall* call = nullptr;
   try {
     call = &cached(op, args, uncached);
-  } catch (const IndexError& e) {
-    fail_index(str(op.row().schema.base, ": ", e.what(), " (called with ", self, ")"));
   } catch (const Error& e) {
-    fail(str(op.row().schema.base, ": ", e.what(), " (called with ", self, ")"));
+    rethrow_named(op, args, e);
   }
   if (call->plans.empty() && op.row().schema.returns.size() == 1 && op.row().schema.returns[0].list) {
     // An empty list of views (split of nothing) is a list of views.

@@ -1,6 +1,9 @@
 #include "ir/expr.h"
 
+#include <brasa/error.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 namespace brasa::ir {
 namespace {
@@ -77,6 +80,20 @@ TEST(Expr, NormalFormKeepsTheValue) {
       ASSERT_GE(e->max, expected) << str(e);
     }
   }
+}
+
+TEST(Expr, WhatDoesNotFitIsAnError) {
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kHighest = std::numeric_limits<int64_t>::max();
+  Expr s = Expr::size(0), lowest(kLowest), highest(kHighest);
+  EXPECT_THROW(highest + 1, Error);
+  EXPECT_THROW(highest * 2, Error);
+  EXPECT_THROW(-lowest, Error);
+  EXPECT_THROW(floordiv(lowest, -1), Error);
+  EXPECT_EQ(mod(lowest, -1), Expr(0));
+  EXPECT_EQ(mod(lowest, 3), Expr(1));
+  EXPECT_EQ(str(s + lowest), "s0 - 9223372036854775808");
+  EXPECT_THROW(evaluate(s * s, [](const ExprNode&) { return kHighest; }), Error);
+  EXPECT_THROW(evaluate(s + 1, [](const ExprNode&) { return kHighest; }), Error);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ void CompiledCuda::execute(const int64_t* symbols, std::span<const Operand> inpu
       if (c.after != after) continue;
       bool holds = false;
       device_.copy_to_host(&holds, buffers[c.buffer], sizeof holds);
-      if (!holds) fail_index(c.message);
+      if (!holds) fail_check(c.message, symbols);
     }
   };
   std::unique_ptr<CudaCheck::Run> checked;

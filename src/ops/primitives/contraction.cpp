@@ -277,8 +277,7 @@ void add_contraction_primitives(Table& t) {
           std::vector<int64_t> da = constants(args[side].get<std::vector<Expr>>()),
                                db = constants(args[side + 1].get<std::vector<Expr>>());
           for (size_t i = 0; i < da.size(); ++i)
-            BRASA_CHECK(da[i] < a.rank() && db[i] < b.rank() &&
-                            ir::provably_equal(a.shape[da[i]], b.shape[db[i]]).value_or(true),
+            BRASA_CHECK(da[i] < a.rank() && db[i] < b.rank() && may_equal(a.shape[da[i]], b.shape[db[i]]),
                         "shapes cannot be multiplied: ", a, " and ", b);
         }
         Roles ra = roles(args[2], args[4], a.rank()), rb = roles(args[3], args[5], b.rank());
@@ -300,6 +299,8 @@ void add_contraction_primitives(Table& t) {
         const Type &x = operand(args, 0), &w = operand(args, 1);
         BRASA_CHECK(x.dtype == w.dtype && x.rank() == w.rank(), "cannot convolve ", x, " with ", w);
         Convolution c(args);
+        BRASA_CHECK(may_equal(x.shape[1], w.shape[1] * c.groups) && may_equal(ir::mod(w.shape[0], c.groups), 0),
+                    "cannot convolve ", x, " with ", w, " in ", c.groups, " groups");
         Shape shape = {x.shape[0], w.shape[0]};
         for (size_t d = 0; d < c.stride.size(); ++d) {
           Expr space = dilated_data(x.shape[d + 2], c.x_dilation[d]) + c.low[d] + c.high[d];

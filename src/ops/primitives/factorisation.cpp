@@ -24,8 +24,6 @@ const Type& matrices(const char* op, const Args& args) {
   BRASA_CHECK(t.dtype == DType::Float32 || t.dtype == DType::Float64, op, ": expected float32 or float64, got ", t);
   return t;
 }
-// Sizes that a fact makes equal may be spelled differently in a type rule, which knows no facts: prim's functions ask.
-bool may_equal(Expr a, Expr b) { return ir::provably_equal(a, b).value_or(true); }
 const Type& squares(const char* op, const Args& args) {
   const Type& t = matrices(op, args);
   BRASA_CHECK(may_equal(t.shape[t.rank() - 2], t.shape.back()), op, ": A must be batches of square matrices, got ", t);

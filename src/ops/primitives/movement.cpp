@@ -4,6 +4,7 @@
 #include "ops/index.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "support/checked.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -33,6 +34,13 @@ std::vector<Expr> behind(Expr first, const std::vector<Expr>& rest) {
   return out;
 }
 
+// What is known to be 1 is not compared, which would leave a fact.
+bool may_repeat(Expr from, Expr to) {
+  Builder* builder = Builder::current_or_null();
+  if (from == to || (builder ? builder->facts().known(from) : from).is(1)) return true;
+  return may_equal(from, to) || may_equal(from, 1);
+}
+
 void add_broadcast(Table& t) {
   t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
       .kind(Kind::Broadcast)
@@ -48,8 +56,7 @@ void add_broadcast(Table& t) {
         std::vector<int64_t> dims = int_list(args[2]);
         bool fits = static_cast<int64_t>(dims.size()) == x.rank();
         for (size_t i = 0; fits && i < dims.size(); ++i)
-          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) &&
-                 (x.shape[i].is(1) || ir::provably_equal(x.shape[i], shape[dims[i]]).value_or(true));
+          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) && may_repeat(x.shape[i], shape[dims[i]]);
         BRASA_CHECK(fits, "cannot repeat ", x, " in the shape ", shape);
         return typed(x, shape);
       })
@@ -106,13 +113,13 @@ void add_broadcast(Table& t) {
 // The strides that give `sizes` over the same elements in the same order, if some do.
 std::optional<std::vector<int64_t>> reshaped_strides(const Strided& in, const std::vector<int64_t>& sizes) {
   int64_t numel = 1;
-  for (int64_t s : in.sizes) numel *= s;
+  for (int64_t s : in.sizes) numel = checked_mul(numel, s);
   if (numel == 0) {
     std::vector<int64_t> r(sizes.size());
     int64_t run = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
       r[i] = run;
-      run *= std::max<int64_t>(sizes[i], 1);
+      run = checked_mul(run, std::max<int64_t>(sizes[i], 1));
     }
     return in.sizes == sizes ? in.strides : r;
   }
@@ -152,8 +159,7 @@ void add_reshape(Table& t) {
       .type([](const Args& args) {
         const Type& x = operand(args);
         const auto& shape = args[1].get<Shape>();
-        BRASA_CHECK(ir::provably_equal(x.numel(), ir::product(shape)).value_or(true), "the elements of ", x,
-                    " do not fill the shape ", shape);
+        BRASA_CHECK(may_equal(x.numel(), ir::product(shape)), "the elements of ", x, " do not fill the shape ", shape);
         return typed(x, shape);
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -292,8 +298,9 @@ void add_slice_and_pad(Table& t) {
         std::vector<int64_t> start = int_list(args[1]), step = int_list(args[3]);
         Strided out{int_list(args[2]), in.strides, in.offset};
         for (size_t d = 0; d < start.size(); ++d) {
-          out.offset += start[d] * in.strides[d];
-          out.strides[d] *= step[d];
+          out.offset = checked_add(out.offset, checked_mul(start[d], in.strides[d]));
+          // The stride of one element is never used.
+          if (out.sizes[d] > 1) out.strides[d] = checked_mul(out.strides[d], step[d]);
         }
         return out;
       });
@@ -364,7 +371,11 @@ void add_slice_and_pad(Table& t) {
         for (size_t i = 1; i < xs.size(); ++i) {
           BRASA_CHECK(ir::type_of(xs[i]).dtype == t.dtype, "cannot put ", t, " and ", ir::type_of(xs[i]),
                       " behind one another: two dtypes");
-          t.shape[dim] = t.shape[dim] + ir::type_of(xs[i]).shape[dim];
+          const Shape& more = ir::type_of(xs[i]).shape;
+          for (size_t d = 0; d < t.shape.size(); ++d)
+            BRASA_CHECK(more.size() == t.shape.size() && (d == dim || may_equal(t.shape[d], more[d])), "cannot put ", t,
+                        " and ", ir::type_of(xs[i]), " behind one another along dimension ", dim);
+          t.shape[dim] = t.shape[dim] + more[dim];
         }
         return typed(t, t.shape);
       })
@@ -453,10 +464,11 @@ void add_window(Table& t) {
         int64_t dim = args[1].get<Expr>().constant(), size = args[2].get<Expr>().constant(),
                 step = args[3].get<Expr>().constant(), dilation = args[4].get<Expr>().constant();
         Strided out = in;
-        out.sizes[dim] = (in.sizes[dim] - dilation * (size - 1) - 1) / step + 1;
-        out.strides[dim] *= step;
+        out.sizes[dim] =
+            checked_sub(in.sizes[dim], checked_add(checked_mul(dilation, checked_sub(size, 1)), 1)) / step + 1;
+        out.strides[dim] = checked_mul(out.strides[dim], step);
         out.sizes.push_back(size);
-        out.strides.push_back(in.strides[dim] * dilation);
+        out.strides.push_back(checked_mul(in.strides[dim], dilation));
         return out;
       });
 }

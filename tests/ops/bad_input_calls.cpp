@@ -1,0 +1,131 @@
+#include <brasa/brasa.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string_view>
+
+// Mistakes that users make, and what each is told: the operator, what it was given, what it takes.
+namespace brasa::test {
+namespace {
+
+constexpr int64_t kHuge = int64_t{1} << 62, kLowest = std::numeric_limits<int64_t>::min();
+
+struct Mistake {
+  const char* code;
+  void (*call)();
+  const char* says;
+};
+
+#define MISTAKE(code, says) {#code, [] { (void)(code); }, says}
+
+const Mistake kMistakes[] = {
+    // Sizes.
+    MISTAKE(zeros(IntArrayRef{-1, 2}), "negative dimension -1"),
+    MISTAKE(empty(IntArrayRef{kHuge, 4}), "[4611686018427387904, 4]"),
+    MISTAKE(empty(IntArrayRef{0, kHuge, 4}), "[0, 4611686018427387904, 4]"),
+    MISTAKE(zeros(IntArrayRef{kHuge, kHuge}), "zeros"),
+    MISTAKE(arange(0, 10, Scalar(0)), "step must be nonzero"),
+    MISTAKE(arange(0, 10, Scalar(-1)), "inconsistent with step sign"),
+    MISTAKE(arange(0, 1e300, Scalar(1)), "too long"),
+    MISTAKE(linspace(0, 1, -3), "-3"),
+    MISTAKE(randperm(-1), "-1"),
+    MISTAKE(randint(7, 5, IntArrayRef{3}), "from=7 >= to=5"),
+    MISTAKE(bernoulli(full(IntArrayRef{3}, 2.0)), "[0, 1]"),
+    MISTAKE(ones({2}).resize_(IntArrayRef{-1}), "negative size in [-1]"),
+    MISTAKE(ones({2}).resize_(IntArrayRef{kHuge}), "64 bits"),
+    MISTAKE(ones({2}).repeat(IntArrayRef{kHuge}), "repeat"),
+    MISTAKE(ones({1}).expand(IntArrayRef{kHuge, 4}), "expand"),
+    MISTAKE(ones({2, 3}).reshape(IntArrayRef{kHuge, 4}), "reshape"),
+    MISTAKE(pad(ones({4}), IntArrayRef{kHuge, kHuge}), "pad"),
+    MISTAKE(diagonal(ones({2, 3}), 0, 0, 0), "cannot be identical"),
+    MISTAKE(diag_embed(ones({2}), kLowest), "diag_embed"),
+    // Shapes that do not fit.
+    MISTAKE(ones({2, 3}) + ones({2, 4}), "(3) must match the size of tensor b (4)"),
+    MISTAKE(ones({2, 3}).add_(ones({4, 2, 3})), "doesn't match the broadcast shape [4, 2, 3]"),
+    MISTAKE(matmul(ones({2, 3}), ones({4, 5})), "f32[2, 3] and f32[4, 5]"),
+    MISTAKE(bmm(ones({3, 4}), ones({4, 5})), "3 dimensions"),
+    MISTAKE(linear(ones({2, 3}), ones({4, 3}), ones({5})), "[5] to [2, 4]"),
+    MISTAKE(linear(ones({2, 3}), ones({4, 3}), ones({2, 1, 3, 2, 4})), "bias"),
+    MISTAKE(ones({3}).expand(IntArrayRef{2, 4}), "(4) must match the existing size (3)"),
+    MISTAKE(ones({2, 3}).view(IntArrayRef{4, 2}), "'[4, 2]' is invalid for input of size 6"),
+    MISTAKE(ones({2, 3}).view(IntArrayRef{-1, -1}), "only one dimension can be inferred"),
+    MISTAKE(ones({2, 3}).t().view(IntArrayRef{6}), "Use .reshape"),
+    MISTAKE(ones({2, 3}).as_strided(IntArrayRef{3, 3}, IntArrayRef{3, 1}), "need 9 elements, but the tensor has 6"),
+    MISTAKE(ones({2, 3}).as_strided(IntArrayRef{kHuge}, IntArrayRef{kHuge}), "as_strided"),
+    MISTAKE(ones({5}).unfold(0, 6, 1), "size is 6"),
+    MISTAKE(ones({2, 3}).narrow(0, -3, 1), "start (-3) + length (1)"),
+    MISTAKE(cat(TensorList()), "non-empty list"),
+    MISTAKE(cat({ones({2, 3}), ones({2})}), "got 2 and 1"),
+    MISTAKE(cat({ones({2, 3}), Tensor()}), "undefined"),
+    MISTAKE(stack({ones({2}), ones({3})}), "[2] at entry 0 and [3] at entry 1"),
+    MISTAKE(split(ones({4}), 0), "split_size"),
+    MISTAKE(einsum("ij,jk->ik", {ones({2, 3}), ones({4, 5})}), "subscript j"),
+    MISTAKE(einsum("ij->ii", {ones({2, 3})}), "more than once"),
+    MISTAKE(mse_loss(ones({2, 3}), ones({3, 3})), "(2) must match"),
+    MISTAKE(batch_norm(ones({2, 3}), {}, {}, ones({2}), ones({2}), false, 0.1, 1e-5, false), "running_mean"),
+    MISTAKE(linalg_solve(eye(2), ones({3, 1})), "f32[2, 2] and f32[3, 1]"),
+    // Dimensions.
+    MISTAKE(ones({2, 3}).sum(2), "[-2, 1], but got 2"),
+    MISTAKE(ones({2, 3}).sum(IntArrayRef{0, -2}), "dim 0 appears multiple times"),
+    MISTAKE(ones({2, 3}).unsqueeze(kLowest), "-9223372036854775808"),
+    MISTAKE(ones({2, 3}).permute(IntArrayRef{0, 5}), "but got 5"),
+    MISTAKE(ones({0, 3}).max(0), "non-zero size"),
+    MISTAKE(ones({2, 3}).topk(4), "k is 4"),
+    // Indices: the message says which there are and which there may be.
+    MISTAKE((ones({2, 3})[5]), "index 5 is out of bounds for dimension 0 with size 2"),
+    MISTAKE(ones({2, 3}).index({tensor({0, 5})}),
+            "dimension of size 2 (called with float32[2, 3] int64[2] from 0 to 5)"),
+    MISTAKE(gather(ones({2, 3}), 1, full(IntArrayRef{2, 1}, 4, kLong)),
+            "size 3 (called with float32[2, 3] int64[2, 1] from 4"),
+    MISTAKE(index_select(ones({2, 3}), 0, tensor({-1})), "from -1 to -1"),
+    MISTAKE(embedding(ones({3, 2}), tensor({0, 3})), "size 3 (called with float32[3, 2] int64[2] from 0 to 3)"),
+    MISTAKE(nll_loss(ones({2, 3}), tensor({0, 3})), "[0, 3)"),
+    MISTAKE(one_hot(tensor({0, 5}), 3), "size 3"),
+    MISTAKE(ones({3}).masked_scatter(ones({3}, kBool), ones({2})), "source, 2,"),
+    MISTAKE(ctc_loss(ones({5, 1, 3}), tensor({{1, 2}}), IntArrayRef{6}, IntArrayRef{2}), "between 0 and 5"),
+    // Windows.
+    MISTAKE(conv2d(ones({1, 3, 4, 4}), ones({2, 4, 3, 3})), "to have 4 channels, but got 3"),
+    MISTAKE(conv2d(ones({1, 3, 4, 4}), ones({2, 3, 5, 5})), "Kernel size: (5)"),
+    MISTAKE(conv2d(ones({1, 3, 4, 4}), ones({2, 3, 3, 3}), {}, 0), "stride"),
+    MISTAKE(conv2d(ones({1, 4, 4, 4}), ones({3, 2, 3, 3}), {}, 1, IntArrayRef{0}, 1, 2), "divisible by 2"),
+    MISTAKE(conv_transpose2d(ones({1, 3, 4, 4}), ones({3, 2, 3, 3}), {}, 1, 0, 2), "output padding"),
+    MISTAKE(max_pool2d(ones({1, 1, 4, 4}), 5), "too small"),
+    MISTAKE(max_pool2d(ones({1, 1, 4, 4}), 2, 0), "greater than zero"),
+    MISTAKE(max_pool2d(ones({1, 0, 4, 4}), 2), "non-zero size"),
+    MISTAKE(pad(ones({1, 1, 4}), IntArrayRef{4, 0}, "reflect"), "padding (4, 0)"),
+    MISTAKE(pad(ones({1, 1, 4}), IntArrayRef{1, 1}, "mirror"), "mirror"),
+    // Types and values.
+    MISTAKE(ones({3}, kInt).add_(1.5), "Float can't be cast to the desired output type Int"),
+    MISTAKE(ones({3}, kBool) - ones({3}, kBool), "two bool tensors"),
+    MISTAKE(pow(ones({3}, kLong), -1), "negative integer powers"),
+    MISTAKE(mean(ones({3}, kLong)), "int64"),
+    MISTAKE(mm(ones({2, 3}), ones({3, 2}, kDouble)), "float32 and float64"),
+    MISTAKE(binary_cross_entropy(full(IntArrayRef{2}, 2.0), ones({2})), "between 0 and 1"),
+    MISTAKE(dropout(ones({3}), 1.5, true), "1.5"),
+    MISTAKE(Tensor() + 1, "undefined"),
+};
+
+TEST(BadInputCalls, SayWhatIsWrong) {
+  for (const Mistake& m : kMistakes) {
+    SCOPED_TRACE(m.code);
+    try {
+      m.call();
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string_view(e.what()).find(m.says), std::string_view::npos) << e.what();
+    }
+  }
+}
+
+TEST(BadInputCalls, WhatPyTorchTakesIsTaken) {
+  EXPECT_EQ(max_pool2d(ones({0, 1, 4, 4}), 2).sizes(), (IntArrayRef{0, 1, 2, 2}));
+  EXPECT_EQ(adaptive_avg_pool2d(ones({1, 0, 4, 4}), 2).sizes(), (IntArrayRef{1, 0, 2, 2}));
+  EXPECT_TRUE(ones({0}).median().isnan().item<bool>());
+  EXPECT_EQ(linear(ones({5, 2, 3}), ones({4, 3}), ones({5, 2, 4})).sizes(), (IntArrayRef{5, 2, 4}));
+  EXPECT_EQ(ones({2, 3}).diagonal(100, 0, 1).numel(), 0);
+  EXPECT_TRUE(equal(matrix_power(eye(2), kLowest), eye(2)));
+  EXPECT_TRUE(equal(matrix_power(eye(2), kHuge), eye(2)));
+}
+
+}  // namespace
+}  // namespace brasa::test
