@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
-#include <variant>
+#include <type_traits>
 
 #include <brasa/export.h>
 
@@ -58,22 +60,58 @@ BRASA_ENUM(Valid)
 BRASA_ENUM(Same)
 #undef BRASA_ENUM
 
+/// One of the words E, as std::variant<E…> would hold it, which takes several times as long to compile and says no more.
+template <class... E>
+class Choice {
+ public:
+  template <class T>
+    requires(std::is_same_v<T, E> || ...)
+  constexpr Choice(T) : index_(position<T>()) {}  // NOLINT
+  /// From a choice among fewer words.
+  template <class... F>
+    requires(!std::is_same_v<Choice<F...>, Choice>)
+  constexpr Choice(Choice<F...> other) {  // NOLINT
+    constexpr uint8_t positions[] = {position<F>()...};
+    index_ = positions[other.index()];
+  }
+  constexpr size_t index() const { return index_; }
+  template <class T>
+  constexpr bool is() const {
+    return index_ == position<T>();
+  }
+
+ private:
+  template <class T>
+  static constexpr uint8_t position() {
+    static_assert((std::is_same_v<T, E> || ...), "not one of the words to choose from");
+    constexpr bool same[] = {std::is_same_v<T, E>...};
+    uint8_t i = 0;
+    while (!same[i]) ++i;
+    return i;
+  }
+  uint8_t index_;
+};
+template <class T, class... E>
+constexpr bool holds_alternative(const Choice<E...>& choice) {
+  return choice.template is<T>();
+}
+
 /// How a loss becomes one number.
 namespace nn {
-using Reduction = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
+using Reduction = Choice<enumtype::kNone, enumtype::kMean, enumtype::kSum>;
 }
 
 namespace enumtype {
 
 /// The name of the choice that was made.
-template <class... E>
-std::string get_enum_name(const std::variant<E...>& choice) {
+template <template <class...> class Variant, class... E>
+std::string get_enum_name(const Variant<E...>& choice) {
   constexpr const char* texts[] = {E::text...};
   return texts[choice.index()];
 }
 /// PyTorch's number of a reduction: none 0, mean 1, sum 2.
-template <class... E>
-int reduction_get_enum(const std::variant<E...>& choice) {
+template <template <class...> class Variant, class... E>
+int reduction_get_enum(const Variant<E...>& choice) {
   constexpr int numbers[] = {(std::is_same_v<E, kMean> ? 1 : std::is_same_v<E, kSum> ? 2 : 0)...};
   return numbers[choice.index()];
 }

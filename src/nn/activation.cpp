@@ -84,6 +84,7 @@ Tensor RReLUImpl::forward(Tensor input) {
                                         .inplace(options.inplace()));
 }
 
+ThresholdImpl::ThresholdImpl(double threshold, double value) : Layer(ThresholdOptions(threshold, value)) {}
 void ThresholdImpl::pretty_print(ostream& s) const {
   Described(s, "Threshold")("threshold", options.threshold())("value", options.value())
       .flag("inplace", options.inplace());

@@ -10,6 +10,9 @@
 
 namespace brasa::nn {
 
+AdaptiveLogSoftmaxWithLossImpl::AdaptiveLogSoftmaxWithLossImpl(int64_t in_features, int64_t n_classes,
+                                                               std::vector<int64_t> cutoffs)
+    : AdaptiveLogSoftmaxWithLossImpl(AdaptiveLogSoftmaxWithLossOptions(in_features, n_classes, std::move(cutoffs))) {}
 AdaptiveLogSoftmaxWithLossImpl::AdaptiveLogSoftmaxWithLossImpl(AdaptiveLogSoftmaxWithLossOptions o)
     : options(std::move(o)) {
   AdaptiveLogSoftmaxWithLossImpl::reset();

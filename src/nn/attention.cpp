@@ -84,6 +84,8 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
 
 }  // namespace functional
 
+MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
+    : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& o)
     : Cloneable("torch::nn::MultiheadAttention"), options(o) {
   MultiheadAttentionImpl::reset();

@@ -12,6 +12,8 @@ SequentialImpl::SequentialImpl(std::initializer_list<NamedAnyModule> modules) {
   for (const NamedAnyModule& m : modules) push_back(m.name(), m.module());
 }
 
+FunctionalImpl::FunctionalImpl(Function function) : function_(std::move(function)) {}
+Tensor FunctionalImpl::forward(Tensor input) { return function_(std::move(input)); }
 void FunctionalImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::Functional()"; }
 
 std::shared_ptr<Module> SequentialImpl::clone(const std::optional<Device>& device) const {
@@ -101,5 +103,9 @@ void ModuleDictImpl::update(const std::vector<std::pair<std::string, std::shared
 
 Sequential::Sequential(std::initializer_list<NamedAnyModule> modules)
     : ModuleHolder(std::make_shared<SequentialImpl>(modules)) {}
+
+std::vector<std::string> ModuleDictImpl::keys() const { return children_.keys(); }
+std::vector<std::shared_ptr<Module>> ModuleDictImpl::values() const { return children_.values(); }
+std::vector<std::pair<std::string, std::shared_ptr<Module>>> ModuleDictImpl::items() const { return children_.pairs(); }
 
 }  // namespace brasa::nn

@@ -54,8 +54,7 @@ template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::reset() {
   check_channels(options);
   for (int64_t s : *options.stride())
-    BRASA_CHECK(s == 1 || !std::holds_alternative<enumtype::kSame>(options.padding()),
-                "padding='same' is not supported for strided convolutions");
+    BRASA_CHECK(s == 1 || !options.padding().is_same(), "padding='same' is not supported for strided convolutions");
   std::vector<int64_t> shape{options.out_channels(), options.in_channels() / options.groups()};
   make_weights(*this, std::move(shape));
 }
@@ -72,16 +71,21 @@ bool other(const ExpandingArray<D>& a, int64_t usual) {
   return std::any_of(a->begin(), a->end(), [&](int64_t v) { return v != usual; });
 }
 
+functional::PadMode pad_mode(const ConvPaddingMode& mode) {
+  if (mode.is<enumtype::kReflect>()) return kReflect;
+  if (mode.is<enumtype::kReplicate>()) return kReplicate;
+  return kCircular;
+}
+
 // For F::pad, last dimension first; "same" padding with dilation and an odd rest behind.
 template <size_t D>
 std::vector<int64_t> around(const ConvOptions<D>& o) {
   std::vector<int64_t> out;
   for (size_t i = D; i-- > 0;) {
-    if (const auto* padding = std::get_if<ExpandingArray<D>>(&o.padding())) {
+    if (const auto* padding = o.padding().sizes()) {
       out.insert(out.end(), 2, (**padding)[i]);
     } else {
-      int64_t total =
-          std::holds_alternative<enumtype::kSame>(o.padding()) ? (*o.dilation())[i] * ((*o.kernel_size())[i] - 1) : 0;
+      int64_t total = o.padding().is_same() ? (*o.dilation())[i] * ((*o.kernel_size())[i] - 1) : 0;
       out.insert(out.end(), {total / 2, total - total / 2});
     }
   }
@@ -95,10 +99,10 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   Described d(stream, "Conv" + std::to_string(D) + "d");
   d.value(options.in_channels()).value(options.out_channels());
   d("kernel_size", options.kernel_size())("stride", options.stride());
-  if (const auto* padding = std::get_if<ExpandingArray<D>>(&options.padding())) {
+  if (const auto* padding = options.padding().sizes()) {
     if (other(*padding, 0)) d("padding", *padding);
   } else {
-    d("padding", std::holds_alternative<enumtype::kSame>(options.padding()) ? "'same'" : "'valid'");
+    d("padding", options.padding().is_same() ? "'same'" : "'valid'");
   }
   if (other(options.dilation(), 1)) d("dilation", options.dilation());
   if (options.groups() != 1) d("groups", options.groups());
@@ -106,24 +110,22 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   if (options.padding_mode().index() != 0) d("padding_mode", enumtype::get_enum_name(options.padding_mode()));
 }
 
-#define BRASA_CONV(D)                                                                                    \
-  Conv##D##dImpl::Conv##D##dImpl(const Conv##D##dOptions& o) : ConvNdImpl(o) {}                          \
-  Tensor Conv##D##dImpl::forward(const Tensor& input) {                                                  \
-    auto o = functional::Conv##D##dFuncOptions()                                                         \
-                 .bias(bias)                                                                             \
-                 .stride(options.stride())                                                               \
-                 .padding(options.padding())                                                             \
-                 .dilation(options.dilation())                                                           \
-                 .groups(options.groups());                                                              \
-    if (options.padding_mode().index() == 0) return functional::conv##D##d(input, weight, o);            \
-    auto pad = functional::PadFuncOptions(around(options));                                              \
-    std::visit(                                                                                          \
-        [&](auto mode) {                                                                                 \
-          if constexpr (!std::is_same_v<decltype(mode), enumtype::kZeros>) pad.mode(mode);               \
-        },                                                                                               \
-        options.padding_mode());                                                                         \
-    return functional::conv##D##d(functional::pad(input, pad), weight, o.padding(ExpandingArray<D>(0))); \
-  }                                                                                                      \
+#define BRASA_CONV(D)                                                                                      \
+  Conv##D##dImpl::Conv##D##dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size) \
+      : Conv##D##dImpl(Conv##D##dOptions(in_channels, out_channels, kernel_size)) {}                       \
+  Conv##D##dImpl::Conv##D##dImpl(const Conv##D##dOptions& o) : ConvNdImpl(o) {}                            \
+  Tensor Conv##D##dImpl::forward(const Tensor& input) {                                                    \
+    auto o = functional::Conv##D##dFuncOptions()                                                           \
+                 .bias(bias)                                                                               \
+                 .stride(options.stride())                                                                 \
+                 .padding(options.padding())                                                               \
+                 .dilation(options.dilation())                                                             \
+                 .groups(options.groups());                                                                \
+    if (options.padding_mode().index() == 0) return functional::conv##D##d(input, weight, o);              \
+    auto pad = functional::PadFuncOptions(around(options));                                                \
+    pad.mode(pad_mode(options.padding_mode()));                                                            \
+    return functional::conv##D##d(functional::pad(input, pad), weight, o.padding(ExpandingArray<D>(0)));   \
+  }                                                                                                        \
   template class ConvNdImpl<D, Conv##D##dImpl>;
 BRASA_CONV(1)
 BRASA_CONV(2)
@@ -186,6 +188,9 @@ ExpandingArray<D> output_padding(const ConvTransposeOptions<D>& o, const Tensor&
 }  // namespace
 
 #define BRASA_CONV_TRANSPOSE(D)                                                                                    \
+  ConvTranspose##D##dImpl::ConvTranspose##D##dImpl(int64_t in_channels, int64_t out_channels,                      \
+                                                   ExpandingArray<D> kernel_size)                                  \
+      : ConvTransposeNdImpl(ConvTranspose##D##dOptions(in_channels, out_channels, kernel_size)) {}                 \
   template <>                                                                                                      \
   Tensor ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::forward(const Tensor& input,                             \
                                                                   const std::optional<IntArrayRef>& output_size) { \
@@ -204,6 +209,8 @@ BRASA_CONV_TRANSPOSE(2)
 BRASA_CONV_TRANSPOSE(3)
 #undef BRASA_CONV_TRANSPOSE
 
+FoldImpl::FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
+    : Layer(FoldOptions(output_size, kernel_size)) {}
 void FoldImpl::pretty_print(std::ostream& stream) const {
   Described(stream, "Fold")("output_size", options.output_size())("kernel_size", options.kernel_size())(
       "dilation", options.dilation())("padding", options.padding())("stride", options.stride());

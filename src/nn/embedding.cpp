@@ -11,6 +11,8 @@
 
 namespace brasa::nn {
 
+EmbeddingImpl::EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
+    : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
 EmbeddingImpl::EmbeddingImpl(EmbeddingOptions o) : options(std::move(o)) { EmbeddingImpl::reset(); }
 
 namespace {
@@ -82,6 +84,8 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFr
   return embedding;
 }
 
+EmbeddingBagImpl::EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim)
+    : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
 EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions o) : options(std::move(o)) { EmbeddingBagImpl::reset(); }
 
 void EmbeddingBagImpl::reset() { make_table(*this, "EmbeddingBag"); }
@@ -93,7 +97,7 @@ void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   if (options.max_norm()) d("max_norm", *options.max_norm());
   if (options.norm_type() != 2) d("norm_type", options.norm_type());
   d.flag("scale_grad_by_freq", options.scale_grad_by_freq()).flag("sparse", options.sparse());
-  if (!std::holds_alternative<enumtype::kMean>(options.mode())) d("mode", enumtype::get_enum_name(options.mode()));
+  if (!holds_alternative<enumtype::kMean>(options.mode())) d("mode", enumtype::get_enum_name(options.mode()));
   d.flag("include_last_offset", options.include_last_offset());
   if (options.padding_idx()) d("padding_idx", *options.padding_idx());
 }

@@ -57,11 +57,11 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingB
     BRASA_CHECK(offsets.defined() && offsets.dim() == 1, "offsets has to be a 1D Tensor");
   }
   size_t mode = o.mode().index();
-  bool max = std::holds_alternative<enumtype::kMax>(o.mode());
+  bool max = holds_alternative<enumtype::kMax>(o.mode());
   BRASA_CHECK(!max || !o.scale_grad_by_freq(), "max mode does not support scaling the gradient by the frequency");
   BRASA_CHECK(!max || !o.sparse(), "max mode does not support sparse weights");
   BRASA_CHECK(
-      !weights.defined() || std::holds_alternative<enumtype::kSum>(o.mode()),
+      !weights.defined() || holds_alternative<enumtype::kSum>(o.mode()),
       "embedding_bag: per_sample_weights was not null. per_sample_weights is only supported for mode='kSum' (got "
       "mode='",
       enumtype::get_enum_name(o.mode()), "')");
@@ -79,9 +79,9 @@ namespace {
 
 template <size_t D, class Conv>
 Tensor conv(const Conv& f, const Tensor& input, const Tensor& weight, const ConvFuncOptions<D>& o) {
-  if (const auto* padding = std::get_if<ExpandingArray<D>>(&o.padding()))
+  if (const auto* padding = o.padding().sizes())
     return f(input, weight, optional(o.bias()), o.stride(), *padding, o.dilation(), o.groups());
-  std::string_view name = std::holds_alternative<enumtype::kValid>(o.padding()) ? "valid" : "same";
+  std::string_view name = o.padding().is_same() ? "same" : "valid";
   return f(input, weight, optional(o.bias()), o.stride(), name, o.dilation(), o.groups());
 }
 

@@ -69,7 +69,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossFunc
   return brasa::huber_loss(input, target, reduction_get_enum(o.reduction()), o.delta());
 }
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivFuncOptions& o) {
-  if (!std::holds_alternative<enumtype::kBatchMean>(o.reduction()))
+  if (!holds_alternative<enumtype::kBatchMean>(o.reduction()))
     return brasa::kl_div(input, target, reduction_get_enum(o.reduction()), o.log_target());
   Tensor sum = brasa::kl_div(input, target, 2, o.log_target());
   return input.dim() == 0 ? sum : sum / input.size(0);

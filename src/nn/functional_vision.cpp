@@ -11,7 +11,7 @@ namespace {
 
 template <class E, class Mode>
 bool is(const Mode& mode) {
-  return std::holds_alternative<E>(mode);
+  return holds_alternative<E>(mode);
 }
 
 // The output's spatial sizes.

@@ -11,7 +11,7 @@ namespace {
 
 double fan_of(const Tensor& tensor, FanModeType mode) {
   auto [fan_in, fan_out] = _calculate_fan_in_and_fan_out(tensor);
-  return static_cast<double>(std::holds_alternative<enumtype::kFanIn>(mode) ? fan_in : fan_out);
+  return static_cast<double>(holds_alternative<enumtype::kFanIn>(mode) ? fan_in : fan_out);
 }
 
 double kaiming_std(const Tensor& tensor, double a, FanModeType mode, NonlinearityType nonlinearity) {
@@ -28,9 +28,9 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 }  // namespace
 
 double calculate_gain(NonlinearityType nonlinearity, double param) {
-  if (std::holds_alternative<enumtype::kTanh>(nonlinearity)) return 5.0 / 3.0;
-  if (std::holds_alternative<enumtype::kReLU>(nonlinearity)) return std::sqrt(2.0);
-  if (std::holds_alternative<enumtype::kLeakyReLU>(nonlinearity)) return std::sqrt(2.0 / (1 + param * param));
+  if (holds_alternative<enumtype::kTanh>(nonlinearity)) return 5.0 / 3.0;
+  if (holds_alternative<enumtype::kReLU>(nonlinearity)) return std::sqrt(2.0);
+  if (holds_alternative<enumtype::kLeakyReLU>(nonlinearity)) return std::sqrt(2.0 / (1 + param * param));
   return 1.0;
 }
 

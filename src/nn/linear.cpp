@@ -14,6 +14,8 @@ namespace brasa::nn {
 
 void IdentityImpl::pretty_print(std::ostream& stream) const { stream << "torch::nn::Identity()"; }
 
+LinearImpl::LinearImpl(int64_t in_features, int64_t out_features)
+    : LinearImpl(LinearOptions(in_features, out_features)) {}
 LinearImpl::LinearImpl(const LinearOptions& o) : options(o) { LinearImpl::reset(); }
 
 void LinearImpl::reset() {
@@ -44,6 +46,8 @@ void FlattenImpl::pretty_print(std::ostream& stream) const {
 }
 Tensor FlattenImpl::forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
 
+BilinearImpl::BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features)
+    : BilinearImpl(BilinearOptions(in1_features, in2_features, out_features)) {}
 BilinearImpl::BilinearImpl(const BilinearOptions& o) : options(o) { BilinearImpl::reset(); }
 
 void BilinearImpl::reset() {
@@ -68,6 +72,10 @@ Tensor BilinearImpl::forward(const Tensor& input1, const Tensor& input2) {
   return functional::bilinear(input1, input2, weight, bias);
 }
 
+UnflattenImpl::UnflattenImpl(int64_t dim, std::vector<int64_t> sizes)
+    : Layer(UnflattenOptions(dim, std::move(sizes))) {}
+UnflattenImpl::UnflattenImpl(std::string dimname, UnflattenOptions::namedshape_t namedshape)
+    : Layer(UnflattenOptions(std::move(dimname), std::move(namedshape))) {}
 void UnflattenImpl::pretty_print(std::ostream& stream) const {
   Described d(stream, "Unflatten");
   if (options.namedshape().empty()) {

@@ -11,6 +11,8 @@
 
 namespace brasa::nn {
 
+LayerNormImpl::LayerNormImpl(std::vector<int64_t> normalized_shape)
+    : LayerNormImpl(LayerNormOptions(std::move(normalized_shape))) {}
 LayerNormImpl::LayerNormImpl(LayerNormOptions o) : options(std::move(o)) { LayerNormImpl::reset(); }
 
 void LayerNormImpl::reset() {
@@ -101,6 +103,8 @@ Tensor BatchNormImplBase<D, Derived>::forward(const Tensor& input) {
 }
 
 #define BRASA_BATCH_NORM(D, ranks, text)                                                                   \
+  BatchNorm##D##dImpl::BatchNorm##D##dImpl(int64_t num_features)                                           \
+      : BatchNorm##D##dImpl(BatchNormOptions(num_features)) {}                                             \
   BatchNorm##D##dImpl::BatchNorm##D##dImpl(const BatchNormOptions& o) : BatchNormImplBase(o) {}            \
   void BatchNorm##D##dImpl::check_input_dim(const Tensor& input) {                                         \
     int64_t rank = input.dim();                                                                            \
@@ -141,6 +145,8 @@ template class InstanceNormImplBase<2, InstanceNorm2dImpl>;
 template class NormImplBase<3, InstanceNorm3dImpl, InstanceNormOptions>;
 template class InstanceNormImplBase<3, InstanceNorm3dImpl>;
 
+GroupNormImpl::GroupNormImpl(int64_t num_groups, int64_t num_channels)
+    : GroupNormImpl(GroupNormOptions(num_groups, num_channels)) {}
 GroupNormImpl::GroupNormImpl(const GroupNormOptions& o) : options(o) { GroupNormImpl::reset(); }
 void GroupNormImpl::reset() {
   BRASA_CHECK(options.num_groups() > 0 && options.num_channels() % options.num_groups() == 0,

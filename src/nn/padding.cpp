@@ -17,6 +17,8 @@ namespace F = functional;
   BRASA_PAD(ReflectionPad##D##d, kReflect)                                                                \
   BRASA_PAD(ReplicationPad##D##d, kReplicate)                                                             \
   BRASA_PAD(ZeroPad##D##d, kConstant)                                                                     \
+  ConstantPad##D##dImpl::ConstantPad##D##dImpl(ExpandingArray<D * 2> padding, double value)               \
+      : Layer(ConstantPad##D##dOptions(padding, value)) {}                                                \
   void ConstantPad##D##dImpl::pretty_print(std::ostream& s) const {                                       \
     Described(s, "ConstantPad" #D "d")("padding", options.padding())("value", options.value());           \
   }                                                                                                       \

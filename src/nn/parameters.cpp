@@ -22,6 +22,10 @@ void print(std::ostream& stream, const char* name, const OrderedDict<std::string
 
 }  // namespace
 
+ParameterDictImpl::ParameterDictImpl(const OrderedDict<std::string, Tensor>& parameters) { parameters_ = parameters; }
+std::vector<std::string> ParameterDictImpl::keys() const { return parameters_.keys(); }
+std::vector<Tensor> ParameterDictImpl::values() const { return parameters_.values(); }
+
 std::shared_ptr<Module> ParameterDictImpl::clone(const std::optional<Device>& device) const {
   NoGradGuard no_grad;
   auto copy = std::make_shared<ParameterDictImpl>();

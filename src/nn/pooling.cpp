@@ -62,6 +62,8 @@ BRASA_POOL(3)
 #undef BRASA_POOL
 
 #define BRASA_FRACTIONAL(D)                                                                                            \
+  FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(ExpandingArray<D> kernel_size)                              \
+      : FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions(kernel_size)) {}                                    \
   FractionalMaxPool##D##dImpl::FractionalMaxPool##D##dImpl(FractionalMaxPool##D##dOptions o) : options(std::move(o)) { \
     FractionalMaxPool##D##dImpl::reset();                                                                              \
   }                                                                                                                    \

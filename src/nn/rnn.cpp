@@ -15,7 +15,7 @@ namespace {
 
 template <class E>
 bool is(const RNNOptionsBase& o) {
-  return std::holds_alternative<E>(o.mode());
+  return holds_alternative<E>(o.mode());
 }
 const char* layer_name(const RNNOptionsBase& o) {
   return is<enumtype::kLSTM>(o) ? "LSTM" : is<enumtype::kGRU>(o) ? "GRU" : "RNN";
@@ -131,14 +131,17 @@ detail::RNNOptionsBase base(const Options& o, detail::RNNOptionsBase::rnn_option
       .bidirectional(o.bidirectional());
 }
 detail::RNNOptionsBase base(const RNNOptions& o) {
-  if (std::holds_alternative<enumtype::kTanh>(o.nonlinearity())) return base(o, kRNN_TANH);
+  if (holds_alternative<enumtype::kTanh>(o.nonlinearity())) return base(o, kRNN_TANH);
   return base(o, kRNN_RELU);
 }
 
 }  // namespace
 
+RNNImpl::RNNImpl(int64_t input_size, int64_t hidden_size) : RNNImpl(RNNOptions(input_size, hidden_size)) {}
 RNNImpl::RNNImpl(const RNNOptions& o) : RNNImplBase(base(o)), options(o) { RNNImpl::reset(); }
+GRUImpl::GRUImpl(int64_t input_size, int64_t hidden_size) : GRUImpl(GRUOptions(input_size, hidden_size)) {}
 GRUImpl::GRUImpl(const GRUOptions& o) : RNNImplBase(base(o, kGRU)), options(o) { GRUImpl::reset(); }
+LSTMImpl::LSTMImpl(int64_t input_size, int64_t hidden_size) : LSTMImpl(LSTMOptions(input_size, hidden_size)) {}
 LSTMImpl::LSTMImpl(const LSTMOptions& o) : RNNImplBase(base(o, kLSTM).proj_size(o.proj_size())), options(o) {
   LSTMImpl::reset();
 }
@@ -210,6 +213,8 @@ Tensor RNNCellBase::checked(const Tensor& input, const Tensor& state, const char
 
 }  // namespace detail
 
+RNNCellImpl::RNNCellImpl(int64_t input_size, int64_t hidden_size)
+    : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
 RNNCellImpl::RNNCellImpl(const RNNCellOptions& o)
     : RNNCellImplBase(o.input_size(), o.hidden_size(), o.bias(), 1), options(o) {
   RNNCellImpl::reset();
@@ -217,11 +222,13 @@ RNNCellImpl::RNNCellImpl(const RNNCellOptions& o)
 std::string RNNCellImpl::nonlinearity() const { return enumtype::get_enum_name(options.nonlinearity()); }
 Tensor RNNCellImpl::forward(const Tensor& input, Tensor hx) {
   hx = checked(input, hx, "a state");
-  if (std::holds_alternative<enumtype::kTanh>(options.nonlinearity()))
+  if (holds_alternative<enumtype::kTanh>(options.nonlinearity()))
     return rnn_tanh_cell(input, hx, weight_ih, weight_hh, optional(bias_ih), optional(bias_hh));
   return rnn_relu_cell(input, hx, weight_ih, weight_hh, optional(bias_ih), optional(bias_hh));
 }
 
+LSTMCellImpl::LSTMCellImpl(int64_t input_size, int64_t hidden_size)
+    : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
 LSTMCellImpl::LSTMCellImpl(const LSTMCellOptions& o)
     : RNNCellImplBase(o.input_size(), o.hidden_size(), o.bias(), 4), options(o) {
   LSTMCellImpl::reset();
@@ -232,6 +239,8 @@ LSTMCellImpl::State LSTMCellImpl::forward(const Tensor& input, std::optional<Sta
   return lstm_cell(input, state, weight_ih, weight_hh, optional(bias_ih), optional(bias_hh));
 }
 
+GRUCellImpl::GRUCellImpl(int64_t input_size, int64_t hidden_size)
+    : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
 GRUCellImpl::GRUCellImpl(const GRUCellOptions& o)
     : RNNCellImplBase(o.input_size(), o.hidden_size(), o.bias(), 3), options(o) {
   GRUCellImpl::reset();

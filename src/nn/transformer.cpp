@@ -12,9 +12,8 @@ namespace brasa::nn {
 namespace {
 
 Tensor activated(const activation_t& activation, const Tensor& x) {
-  if (std::holds_alternative<enumtype::kReLU>(activation)) return relu(x);
-  if (std::holds_alternative<enumtype::kGELU>(activation)) return gelu(x);
-  return std::get<std::function<Tensor(const Tensor&)>>(activation)(x);
+  if (activation.function()) return activation.function()(x);
+  return activation.word().is<enumtype::kReLU>() ? relu(x) : gelu(x);
 }
 
 MultiheadAttention attention(const TransformerEncoderLayerOptions& o) {
@@ -32,6 +31,8 @@ void spread(const std::vector<Tensor>& parameters) {
 
 }  // namespace
 
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
+    : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions(d_model, nhead)) {}
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions o) : options(std::move(o)) {
   TransformerEncoderLayerImpl::reset();
 }
@@ -61,6 +62,8 @@ Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src
   return norm2(x + dropout2(linear2(dropout(activated(options.activation(), linear1(x))))));
 }
 
+TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(int64_t d_model, int64_t nhead)
+    : TransformerDecoderLayerImpl(TransformerDecoderLayerOptions(d_model, nhead)) {}
 TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayerOptions o) : options(std::move(o)) {
   TransformerDecoderLayerImpl::reset();
 }
@@ -97,6 +100,8 @@ Tensor TransformerDecoderLayerImpl::forward(Tensor tgt, const Tensor& memory, co
   return norm3(x + dropout3(linear2(dropout(activated(options.activation(), linear1(x))))));
 }
 
+TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderLayer layer, int64_t num_layers)
+    : TransformerEncoderImpl(TransformerEncoderOptions(std::move(layer), num_layers)) {}
 TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions o) : options(std::move(o)) {
   TransformerEncoderImpl::reset();
 }
@@ -125,6 +130,8 @@ Tensor TransformerEncoderImpl::forward(const Tensor& src, const Tensor& src_mask
   return norm.is_empty() ? x : norm.forward<Tensor>(x);
 }
 
+TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderLayer layer, int64_t num_layers)
+    : TransformerDecoderImpl(TransformerDecoderOptions(std::move(layer), num_layers)) {}
 TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions o) : options(std::move(o)) {
   TransformerDecoderImpl::reset();
 }

@@ -29,7 +29,7 @@ Tensor UpsampleImpl::forward(const Tensor& input) {
                .size(options.size())
                .scale_factor(options.scale_factor())
                .align_corners(options.align_corners());
-  std::visit([&](auto mode) { o.mode(mode); }, options.mode());
+  o.mode(options.mode());
   return functional::interpolate(input, o);
 }
 

@@ -25,6 +25,7 @@ using std::optional;
 template <class T>
 using complex = std::complex<T>;
 using string_view = std::string_view;
+using ::brasa::holds_alternative;
 using std::get_if;
 using std::holds_alternative;
 using std::monostate;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <iterator>
 #include <memory>
 #include <optional>

@@ -86,12 +86,13 @@ template <class Self, class Batch = std::vector<Example<>>>
 using StreamDataset = BatchDataset<Self, Batch, size_t>;
 
 /// The rows of one tensor, or tensors of equal sizes.
-class TensorDataset : public Dataset<TensorDataset, TensorExample> {
+class BRASA_API TensorDataset : public Dataset<TensorDataset, TensorExample> {
  public:
-  explicit TensorDataset(const std::vector<Tensor>& tensors) : tensor_(stack(tensors)) {}
-  explicit TensorDataset(Tensor tensor) : tensor_(std::move(tensor)) {}
-  TensorExample get(size_t index) override { return tensor_[static_cast<int64_t>(index)]; }
-  std::optional<size_t> size() const override { return static_cast<size_t>(tensor_.size(0)); }
+  explicit TensorDataset(const std::vector<Tensor>& tensors);
+  explicit TensorDataset(Tensor tensor);
+  ~TensorDataset() override;
+  TensorExample get(size_t index) override;
+  std::optional<size_t> size() const override;
 
  private:
   Tensor tensor_;

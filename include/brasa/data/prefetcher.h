@@ -1,18 +1,13 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <thread>
+#include <string>
 #include <utility>
-#include <vector>
 
-#include <brasa/error.h>
+#include <brasa/data/channel.h>
 
 namespace brasa::data {
 
@@ -25,102 +20,52 @@ struct BRASA_API WorkerException : std::exception {
   std::exception_ptr original_exception;
 };
 
+namespace detail {
+
+/// A Prefetcher whose results are of a type that it does not know.
+class BRASA_API Workers {
+ public:
+  using Job = std::function<std::shared_ptr<void>(size_t)>;
+  Workers(size_t count, bool ordered);
+  ~Workers();
+  size_t in_flight() const;
+  void restart();
+  void push(Job job);
+  std::shared_ptr<void> pop(std::optional<std::chrono::milliseconds> timeout);
+  void join();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace detail
+
 /// Runs jobs on threads of its own and hands their results out in the order of the jobs, or as they get ready. A job's exception is
-/// thrown where its result would have been, as a WorkerException.
+/// thrown where its result would have been, as a WorkerException. One thread at a time may call it.
 template <class Result>
 class Prefetcher {
  public:
-  /// Gets the number of the thread that runs it.
-  using Job = std::function<Result(size_t)>;
-
-  Prefetcher(size_t workers, bool ordered) : ordered_(ordered) {
-    for (size_t i = 0; i < workers; ++i) threads_.emplace_back([this, i] { work(i); });
-  }
-  ~Prefetcher() { join(); }
-  Prefetcher(const Prefetcher&) = delete;
-  Prefetcher& operator=(const Prefetcher&) = delete;
+  Prefetcher(size_t workers, bool ordered) : workers_(workers, ordered) {}
 
   /// Jobs whose result has not been popped.
-  size_t in_flight() const { return pushed_ - popped_; }
-
-  void restart() {
-    if (joined_) throw Error("DataLoader: it has been joined and cannot be used again");
-    std::lock_guard lock(mutex_);
-    pushed_ = popped_ = 0;
-  }
-
+  size_t in_flight() const { return workers_.in_flight(); }
+  /// Counts jobs anew; brasa::Error after join().
+  void restart() { workers_.restart(); }
+  /// `job` gets the number of the thread that runs it.
+  template <class Job>
   void push(Job job) {
-    {
-      std::lock_guard lock(mutex_);
-      jobs_.emplace_back(pushed_++, std::move(job));
-    }
-    job_added_.notify_one();
+    workers_.push([job = std::move(job)](size_t worker) mutable { return std::make_shared<Result>(job(worker)); });
   }
-
+  /// Waits for a result, at most for `timeout`, then brasa::Error.
   Result pop(std::optional<std::chrono::milliseconds> timeout) {
-    std::unique_lock lock(mutex_);
-    auto ready = [&] { return !results_.empty() && (!ordered_ || results_.begin()->first == popped_); };
-    if (!timeout)
-      result_added_.wait(lock, ready);
-    else if (!result_added_.wait_for(lock, *timeout, ready))
-      throw Error("Timeout in DataLoader queue while waiting for next batch (timeout was " +
-                  std::to_string(timeout->count()) + " ms)");
-    Outcome outcome = std::move(results_.begin()->second);
-    results_.erase(results_.begin());
-    ++popped_;
-    if (outcome.error) throw WorkerException(outcome.error);
-    return std::move(*outcome.result);
+    return std::move(*std::static_pointer_cast<Result>(workers_.pop(timeout)));
   }
-
   /// Lets the running jobs end, drops the others, ends the threads.
-  void join() {
-    {
-      std::lock_guard lock(mutex_);
-      if (joined_) return;
-      joined_ = true;
-      jobs_.clear();
-    }
-    job_added_.notify_all();
-    for (std::thread& t : threads_) t.join();
-    pushed_ = popped_ = 0;
-    results_.clear();
-  }
+  void join() { workers_.join(); }
 
  private:
-  struct Outcome {
-    std::optional<Result> result;
-    std::exception_ptr error;
-  };
-
-  void work(size_t worker) {
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      job_added_.wait(lock, [&] { return joined_ || !jobs_.empty(); });
-      if (joined_) return;
-      auto [number, job] = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      Outcome outcome;
-      try {
-        outcome.result.emplace(job(worker));
-      } catch (...) {
-        outcome.error = std::current_exception();
-      }
-      job = nullptr;
-      lock.lock();
-      results_.emplace(number, std::move(outcome));
-      result_added_.notify_one();
-    }
-  }
-
-  const bool ordered_;
-  std::mutex mutex_;
-  std::condition_variable job_added_, result_added_;
-  std::deque<std::pair<size_t, Job>> jobs_;
-  std::map<size_t, Outcome> results_;
-  size_t pushed_ = 0, popped_ = 0;
-  bool joined_ = false;
-  std::vector<std::thread> threads_;
+  detail::Workers workers_;
 };
 
 }  // namespace brasa::data

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <tuple>
-#include <variant>
 
 #include <brasa/enum.h>
 #include <brasa/tensor.h>
@@ -10,9 +9,9 @@
 /// Fills tensors in place, without autograd, and returns them.
 namespace brasa::nn::init {
 
-using NonlinearityType = std::variant<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D,
-                                      enumtype::kSigmoid, enumtype::kTanh, enumtype::kReLU, enumtype::kLeakyReLU>;
-using FanModeType = std::variant<enumtype::kFanIn, enumtype::kFanOut>;
+using NonlinearityType = Choice<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D,
+                                enumtype::kSigmoid, enumtype::kTanh, enumtype::kReLU, enumtype::kLeakyReLU>;
+using FanModeType = Choice<enumtype::kFanIn, enumtype::kFanOut>;
 
 /// The factor by which a nonlinearity's input may be larger than its output; `param` is leaky ReLU's slope.
 BRASA_API double calculate_gain(NonlinearityType nonlinearity, double param = 0.01);

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <queue>
-#include <string>
 #include <vector>
 
-#include <brasa/error.h>
+#include <brasa/data/channel.h>
 
 // What LibTorch's loaders are made of, for programs with loaders of their own.
 namespace brasa::data::detail {
@@ -17,38 +13,16 @@ namespace brasa::data::detail {
 template <class T>
 class Queue {
  public:
-  void push(T value) {
-    {
-      std::lock_guard lock(mutex_);
-      values_.push(std::move(value));
-    }
-    added_.notify_one();
-  }
+  void push(T value) { channel_.push(std::make_shared<T>(std::move(value))); }
   /// Waits for a value, at most for `timeout`, then brasa::Error.
   T pop(std::optional<std::chrono::milliseconds> timeout = {}) {
-    std::unique_lock lock(mutex_);
-    auto ready = [this] { return !values_.empty(); };
-    if (!timeout)
-      added_.wait(lock, ready);
-    else if (!added_.wait_for(lock, *timeout, ready))
-      throw ::brasa::Error("Timeout in DataLoader queue while waiting for next batch (timeout was " +
-                           std::to_string(timeout->count()) + " ms)");
-    T value = std::move(values_.front());
-    values_.pop();
-    return value;
+    return std::move(*std::static_pointer_cast<T>(channel_.pop(timeout)));
   }
   /// How many there were.
-  size_t clear() {
-    std::lock_guard lock(mutex_);
-    size_t count = values_.size();
-    values_ = {};
-    return count;
-  }
+  size_t clear() { return channel_.clear(); }
 
  private:
-  std::queue<T> values_;
-  std::mutex mutex_;
-  std::condition_variable added_;
+  Channel channel_;
 };
 
 /// Jobs to workers, results back.

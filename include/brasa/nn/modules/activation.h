@@ -32,7 +32,7 @@ BRASA_LAYER(RReLU, Tensor input);
 class BRASA_API ThresholdImpl : public detail::Layer<ThresholdImpl, ThresholdOptions> {
  public:
   using detail::Layer<ThresholdImpl, ThresholdOptions>::Layer;
-  ThresholdImpl(double threshold, double value) : Layer(ThresholdOptions(threshold, value)) {}
+  ThresholdImpl(double threshold, double value);
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(Tensor input);
 };

@@ -10,8 +10,7 @@ namespace brasa::nn {
 /// Attention of several heads, Vaswani et al. 2017. query [L, N, E], key [S, N, kdim], value [S, N, vdim].
 class BRASA_API MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
  public:
-  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
-      : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
+  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads);
   explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& options);
   void reset() override;
   void _reset_parameters();

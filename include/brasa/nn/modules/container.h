@@ -210,9 +210,9 @@ class BRASA_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
 
-  std::vector<std::string> keys() const { return children_.keys(); }
-  std::vector<std::shared_ptr<Module>> values() const { return children_.values(); }
-  std::vector<std::pair<std::string, std::shared_ptr<Module>>> items() const { return children_.pairs(); }
+  std::vector<std::string> keys() const;
+  std::vector<std::shared_ptr<Module>> values() const;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> items() const;
   auto begin() { return children_.begin(); }
   auto end() { return children_.end(); }
   auto begin() const { return children_.begin(); }

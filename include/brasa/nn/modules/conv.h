@@ -18,14 +18,13 @@ class BRASA_API ConvNdImpl : public Cloneable<Derived> {
   Tensor weight, bias;
 };
 
-#define BRASA_CONV(D)                                                                        \
-  class BRASA_API Conv##D##dImpl : public ConvNdImpl<D, Conv##D##dImpl> {                    \
-   public:                                                                                   \
-    Conv##D##dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size) \
-        : Conv##D##dImpl(Conv##D##dOptions(in_channels, out_channels, kernel_size)) {}       \
-    explicit Conv##D##dImpl(const Conv##D##dOptions& options);                               \
-    Tensor forward(const Tensor& input);                                                     \
-  };                                                                                         \
+#define BRASA_CONV(D)                                                                         \
+  class BRASA_API Conv##D##dImpl : public ConvNdImpl<D, Conv##D##dImpl> {                     \
+   public:                                                                                    \
+    Conv##D##dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size); \
+    explicit Conv##D##dImpl(const Conv##D##dOptions& options);                                \
+    Tensor forward(const Tensor& input);                                                      \
+  };                                                                                          \
   BRASA_MODULE(Conv##D##d)
 BRASA_CONV(1);
 BRASA_CONV(2);
@@ -49,13 +48,12 @@ class BRASA_API ConvTransposeNdImpl : public Cloneable<Derived> {
   BRASA_FORWARD_DEFAULTS({1, AnyValue(std::optional<IntArrayRef>())})
 };
 
-#define BRASA_CONV_TRANSPOSE(D)                                                                       \
-  class BRASA_API ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {  \
-   public:                                                                                            \
-    using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl;                       \
-    ConvTranspose##D##dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size) \
-        : ConvTransposeNdImpl(ConvTranspose##D##dOptions(in_channels, out_channels, kernel_size)) {}  \
-  };                                                                                                  \
+#define BRASA_CONV_TRANSPOSE(D)                                                                        \
+  class BRASA_API ConvTranspose##D##dImpl : public ConvTransposeNdImpl<D, ConvTranspose##D##dImpl> {   \
+   public:                                                                                             \
+    using ConvTransposeNdImpl<D, ConvTranspose##D##dImpl>::ConvTransposeNdImpl;                        \
+    ConvTranspose##D##dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size); \
+  };                                                                                                   \
   BRASA_MODULE(ConvTranspose##D##d)
 BRASA_CONV_TRANSPOSE(1);
 BRASA_CONV_TRANSPOSE(2);
@@ -66,8 +64,7 @@ BRASA_CONV_TRANSPOSE(3);
 class BRASA_API FoldImpl : public detail::Layer<FoldImpl, FoldOptions> {
  public:
   using detail::Layer<FoldImpl, FoldOptions>::Layer;
-  FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
-      : Layer(FoldOptions(output_size, kernel_size)) {}
+  FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size);
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
 };

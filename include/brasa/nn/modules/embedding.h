@@ -8,8 +8,7 @@ namespace brasa::nn {
 /// Rows of weight [num_embeddings, embedding_dim], which begins as N(0, 1), picked by integers of any shape.
 class BRASA_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
  public:
-  EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
-      : EmbeddingImpl(EmbeddingOptions(num_embeddings, embedding_dim)) {}
+  EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim);
   explicit EmbeddingImpl(EmbeddingOptions options);
   void reset() override;
   void reset_parameters();
@@ -33,8 +32,7 @@ class Embedding : public ModuleHolder<EmbeddingImpl> {
 /// where each begins.
 class BRASA_API EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
  public:
-  EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim)
-      : EmbeddingBagImpl(EmbeddingBagOptions(num_embeddings, embedding_dim)) {}
+  EmbeddingBagImpl(int64_t num_embeddings, int64_t embedding_dim);
   explicit EmbeddingBagImpl(EmbeddingBagOptions options);
   void reset() override;
   void reset_parameters();

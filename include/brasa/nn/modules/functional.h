@@ -12,15 +12,15 @@ class BRASA_API FunctionalImpl : public Cloneable<FunctionalImpl> {
  public:
   using Function = std::function<Tensor(Tensor)>;
 
-  explicit FunctionalImpl(Function function) : function_(std::move(function)) {}
+  explicit FunctionalImpl(Function function);
   template <class F, class... A>
     requires(sizeof...(A) > 0)
   explicit FunctionalImpl(F function, A&&... arguments)
-      : function_(std::bind(function, std::placeholders::_1, std::forward<A>(arguments)...)) {}
+      : FunctionalImpl(Function(std::bind(function, std::placeholders::_1, std::forward<A>(arguments)...))) {}
 
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
-  Tensor forward(Tensor input) { return function_(std::move(input)); }
+  Tensor forward(Tensor input);
   Tensor operator()(Tensor input) { return forward(std::move(input)); }
   bool is_serializable() const override { return false; }
 

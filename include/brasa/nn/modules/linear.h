@@ -16,7 +16,7 @@ BRASA_MODULE(Identity);
 /// y = x · weightᵀ + bias; weight [out_features, in_features], bias [out_features], uniform in ±1/sqrt(in_features).
 class BRASA_API LinearImpl : public Cloneable<LinearImpl> {
  public:
-  LinearImpl(int64_t in_features, int64_t out_features) : LinearImpl(LinearOptions(in_features, out_features)) {}
+  LinearImpl(int64_t in_features, int64_t out_features);
   explicit LinearImpl(const LinearOptions& options);
   void reset() override;
   void reset_parameters();
@@ -31,8 +31,7 @@ BRASA_MODULE(Linear);
 /// y = x1ᵀ · weight · x2 + bias; weight [out_features, in1_features, in2_features].
 class BRASA_API BilinearImpl : public Cloneable<BilinearImpl> {
  public:
-  BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features)
-      : BilinearImpl(BilinearOptions(in1_features, in2_features, out_features)) {}
+  BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features);
   explicit BilinearImpl(const BilinearOptions& options);
   void reset() override;
   void reset_parameters();
@@ -49,9 +48,8 @@ BRASA_LAYER(Flatten, const Tensor& input);
 class BRASA_API UnflattenImpl : public detail::Layer<UnflattenImpl, UnflattenOptions> {
  public:
   using detail::Layer<UnflattenImpl, UnflattenOptions>::Layer;
-  UnflattenImpl(int64_t dim, std::vector<int64_t> sizes) : Layer(UnflattenOptions(dim, std::move(sizes))) {}
-  UnflattenImpl(std::string dimname, UnflattenOptions::namedshape_t namedshape)
-      : Layer(UnflattenOptions(std::move(dimname), std::move(namedshape))) {}
+  UnflattenImpl(int64_t dim, std::vector<int64_t> sizes);
+  UnflattenImpl(std::string dimname, UnflattenOptions::namedshape_t namedshape);
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input);
 };

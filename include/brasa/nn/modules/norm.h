@@ -7,8 +7,7 @@ namespace brasa::nn {
 /// (x - mean) / sqrt(var + eps) · weight + bias over the last dimensions, those of normalized_shape.
 class BRASA_API LayerNormImpl : public Cloneable<LayerNormImpl> {
  public:
-  LayerNormImpl(std::vector<int64_t> normalized_shape)
-      : LayerNormImpl(LayerNormOptions(std::move(normalized_shape))) {}  // NOLINT
+  LayerNormImpl(std::vector<int64_t> normalized_shape);  // NOLINT
   explicit LayerNormImpl(LayerNormOptions options);
   void reset() override;
   void reset_parameters();
@@ -47,15 +46,15 @@ class BRASA_API BatchNormImplBase : public NormImplBase<D, Derived, BatchNormOpt
   virtual void check_input_dim(const Tensor& input) = 0;
 };
 
-#define BRASA_BATCH_NORM(D)                                                                                     \
-  class BRASA_API BatchNorm##D##dImpl : public BatchNormImplBase<D, BatchNorm##D##dImpl> {                      \
-   public:                                                                                                      \
-    explicit BatchNorm##D##dImpl(int64_t num_features) : BatchNorm##D##dImpl(BatchNormOptions(num_features)) {} \
-    explicit BatchNorm##D##dImpl(const BatchNormOptions& options);                                              \
-                                                                                                                \
-   protected:                                                                                                   \
-    void check_input_dim(const Tensor& input) override;                                                         \
-  };                                                                                                            \
+#define BRASA_BATCH_NORM(D)                                                                \
+  class BRASA_API BatchNorm##D##dImpl : public BatchNormImplBase<D, BatchNorm##D##dImpl> { \
+   public:                                                                                 \
+    explicit BatchNorm##D##dImpl(int64_t num_features);                                    \
+    explicit BatchNorm##D##dImpl(const BatchNormOptions& options);                         \
+                                                                                           \
+   protected:                                                                              \
+    void check_input_dim(const Tensor& input) override;                                    \
+  };                                                                                       \
   BRASA_MODULE(BatchNorm##D##d)
 BRASA_BATCH_NORM(1);
 BRASA_BATCH_NORM(2);
@@ -85,7 +84,7 @@ BRASA_INSTANCE_NORM(3);
 /// Statistics over groups of channels (Wu & He 2018).
 class BRASA_API GroupNormImpl : public Cloneable<GroupNormImpl> {
  public:
-  GroupNormImpl(int64_t num_groups, int64_t num_channels) : GroupNormImpl(GroupNormOptions(num_groups, num_channels)) {}
+  GroupNormImpl(int64_t num_groups, int64_t num_channels);
   explicit GroupNormImpl(const GroupNormOptions& options);
   void reset() override;
   void reset_parameters();

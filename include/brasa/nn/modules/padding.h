@@ -18,8 +18,7 @@ BRASA_LAYER(ZeroPad3d, const Tensor& input);
   class BRASA_API ConstantPad##D##dImpl : public detail::Layer<ConstantPad##D##dImpl, ConstantPad##D##dOptions> { \
    public:                                                                                                        \
     using detail::Layer<ConstantPad##D##dImpl, ConstantPad##D##dOptions>::Layer;                                  \
-    ConstantPad##D##dImpl(ExpandingArray<D * 2> padding, double value)                                            \
-        : Layer(ConstantPad##D##dOptions(padding, value)) {}                                                      \
+    ConstantPad##D##dImpl(ExpandingArray<D * 2> padding, double value);                                           \
     void pretty_print(std::ostream& stream) const override;                                                       \
     Tensor forward(const Tensor& input);                                                                          \
   };                                                                                                              \

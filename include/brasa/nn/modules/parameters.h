@@ -12,7 +12,7 @@ class BRASA_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   using ConstIterator = OrderedDict<std::string, Tensor>::ConstIterator;
 
   ParameterDictImpl() = default;
-  explicit ParameterDictImpl(const OrderedDict<std::string, Tensor>& parameters) { parameters_ = parameters; }
+  explicit ParameterDictImpl(const OrderedDict<std::string, Tensor>& parameters);
 
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override;
   void reset() override { parameters_.clear(); }
@@ -23,8 +23,8 @@ class BRASA_API ParameterDictImpl : public Cloneable<ParameterDictImpl> {
   }
   /// Takes the parameter out; brasa::Error if there is none of this name.
   Tensor pop(const std::string& key);
-  std::vector<std::string> keys() const { return parameters_.keys(); }
-  std::vector<Tensor> values() const { return parameters_.values(); }
+  std::vector<std::string> keys() const;
+  std::vector<Tensor> values() const;
   Iterator begin() { return parameters_.begin(); }
   Iterator end() { return parameters_.end(); }
   ConstIterator begin() const { return parameters_.begin(); }

@@ -37,18 +37,18 @@ BRASA_MAX_POOL(AdaptiveMaxPool3d);
 #undef BRASA_MAX_POOL
 
 /// Graham 2014: windows of random steps.
-#define BRASA_FRACTIONAL(Name)                                                                              \
-  class BRASA_API Name##Impl : public Cloneable<Name##Impl> {                                               \
-   public:                                                                                                  \
-    Name##Impl(ExpandingArray<Name##Options::dims> kernel_size) : Name##Impl(Name##Options(kernel_size)) {} \
-    explicit Name##Impl(Name##Options options);                                                             \
-    void reset() override;                                                                                  \
-    void pretty_print(std::ostream& stream) const override;                                                 \
-    Tensor forward(const Tensor& input);                                                                    \
-    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                                   \
-    Name##Options options;                                                                                  \
-    Tensor _random_samples;                                                                                 \
-  };                                                                                                        \
+#define BRASA_FRACTIONAL(Name)                                            \
+  class BRASA_API Name##Impl : public Cloneable<Name##Impl> {             \
+   public:                                                                \
+    Name##Impl(ExpandingArray<Name##Options::dims> kernel_size);          \
+    explicit Name##Impl(Name##Options options);                           \
+    void reset() override;                                                \
+    void pretty_print(std::ostream& stream) const override;               \
+    Tensor forward(const Tensor& input);                                  \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input); \
+    Name##Options options;                                                \
+    Tensor _random_samples;                                               \
+  };                                                                      \
   BRASA_MODULE(Name)
 BRASA_FRACTIONAL(FractionalMaxPool2d);
 BRASA_FRACTIONAL(FractionalMaxPool3d);

@@ -48,7 +48,7 @@ class RNNImplBase : public Cloneable<Derived, detail::RNNBase> {
 #define BRASA_RECURRENT(Name)                                                                                         \
   class BRASA_API Name##Impl : public RNNImplBase<Name##Impl> {                                                       \
    public:                                                                                                            \
-    Name##Impl(int64_t input_size, int64_t hidden_size) : Name##Impl(Name##Options(input_size, hidden_size)) {}       \
+    Name##Impl(int64_t input_size, int64_t hidden_size);                                                              \
     explicit Name##Impl(const Name##Options& options);                                                                \
     /** {outputs of the last layer [L, N, D · hidden], last states [D · layers, N, hidden]}. */                       \
     std::tuple<Tensor, Tensor> forward(const Tensor& input, Tensor hx = {}) { return run(input, hx); }                \
@@ -72,7 +72,7 @@ BRASA_RECURRENT(GRU);
 class BRASA_API LSTMImpl : public RNNImplBase<LSTMImpl> {
  public:
   using State = std::tuple<Tensor, Tensor>;
-  LSTMImpl(int64_t input_size, int64_t hidden_size) : LSTMImpl(LSTMOptions(input_size, hidden_size)) {}
+  LSTMImpl(int64_t input_size, int64_t hidden_size);
   explicit LSTMImpl(const LSTMOptions& options);
   std::tuple<Tensor, State> forward(const Tensor& input, std::optional<State> hx_opt = {});
   std::tuple<utils::rnn::PackedSequence, State> forward_with_packed_input(const utils::rnn::PackedSequence& input,
@@ -120,7 +120,7 @@ class RNNCellImplBase : public Cloneable<Derived, detail::RNNCellBase> {
 
 class BRASA_API RNNCellImpl : public RNNCellImplBase<RNNCellImpl> {
  public:
-  RNNCellImpl(int64_t input_size, int64_t hidden_size) : RNNCellImpl(RNNCellOptions(input_size, hidden_size)) {}
+  RNNCellImpl(int64_t input_size, int64_t hidden_size);
   explicit RNNCellImpl(const RNNCellOptions& options);
   Tensor forward(const Tensor& input, Tensor hx = {});
   RNNCellOptions options;
@@ -134,7 +134,7 @@ BRASA_MODULE(RNNCell);
 class BRASA_API LSTMCellImpl : public RNNCellImplBase<LSTMCellImpl> {
  public:
   using State = std::tuple<Tensor, Tensor>;
-  LSTMCellImpl(int64_t input_size, int64_t hidden_size) : LSTMCellImpl(LSTMCellOptions(input_size, hidden_size)) {}
+  LSTMCellImpl(int64_t input_size, int64_t hidden_size);
   explicit LSTMCellImpl(const LSTMCellOptions& options);
   State forward(const Tensor& input, std::optional<State> hx_opt = {});
   LSTMCellOptions options;
@@ -146,7 +146,7 @@ BRASA_MODULE(LSTMCell);
 
 class BRASA_API GRUCellImpl : public RNNCellImplBase<GRUCellImpl> {
  public:
-  GRUCellImpl(int64_t input_size, int64_t hidden_size) : GRUCellImpl(GRUCellOptions(input_size, hidden_size)) {}
+  GRUCellImpl(int64_t input_size, int64_t hidden_size);
   explicit GRUCellImpl(const GRUCellOptions& options);
   Tensor forward(const Tensor& input, Tensor hx = {});
   GRUCellOptions options;

@@ -11,8 +11,7 @@ namespace brasa::nn {
 
 class BRASA_API TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
  public:
-  TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
-      : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions(d_model, nhead)) {}
+  TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead);
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options);
   void reset() override;
   void reset_parameters();
@@ -31,8 +30,7 @@ BRASA_MODULE(TransformerEncoderLayer);
 
 class BRASA_API TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
  public:
-  TransformerDecoderLayerImpl(int64_t d_model, int64_t nhead)
-      : TransformerDecoderLayerImpl(TransformerDecoderLayerOptions(d_model, nhead)) {}
+  TransformerDecoderLayerImpl(int64_t d_model, int64_t nhead);
   explicit TransformerDecoderLayerImpl(TransformerDecoderLayerOptions options);
   void reset() override;
   void reset_parameters();
@@ -56,8 +54,7 @@ using TransformerDecoderOptions = TransformerCoderOptions<TransformerDecoderLaye
 
 class BRASA_API TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
  public:
-  TransformerEncoderImpl(TransformerEncoderLayer layer, int64_t num_layers)
-      : TransformerEncoderImpl(TransformerEncoderOptions(std::move(layer), num_layers)) {}
+  TransformerEncoderImpl(TransformerEncoderLayer layer, int64_t num_layers);
   explicit TransformerEncoderImpl(TransformerEncoderOptions options);
   void reset() override;
   void reset_parameters();
@@ -74,8 +71,7 @@ BRASA_MODULE(TransformerEncoder);
 
 class BRASA_API TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
  public:
-  TransformerDecoderImpl(TransformerDecoderLayer layer, int64_t num_layers)
-      : TransformerDecoderImpl(TransformerDecoderOptions(std::move(layer), num_layers)) {}
+  TransformerDecoderImpl(TransformerDecoderLayer layer, int64_t num_layers);
   explicit TransformerDecoderImpl(TransformerDecoderOptions options);
   void reset() override;
   void reset_parameters();

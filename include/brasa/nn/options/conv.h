@@ -1,7 +1,5 @@
 #pragma once
 
-#include <variant>
-
 #include <brasa/arg.h>
 #include <brasa/enum.h>
 #include <brasa/expanding_array.h>
@@ -9,26 +7,42 @@
 
 namespace brasa::nn {
 
-using ConvPaddingMode = std::variant<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+using ConvPaddingMode = Choice<enumtype::kZeros, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+
+/// Numbers for each side, or a word: kValid is none, kSame what keeps the sizes.
+template <size_t D>
+class ConvPadding {
+ public:
+  template <class T>
+    requires(std::is_convertible_v<T, ExpandingArray<D>>)
+  ConvPadding(const T& sizes) : sizes_(sizes) {}                        // NOLINT
+  ConvPadding(std::initializer_list<int64_t> sizes) : sizes_(sizes) {}  // NOLINT
+  ConvPadding(enumtype::kValid word) : sizes_(0), word_(word) {}        // NOLINT
+  ConvPadding(enumtype::kSame word) : sizes_(0), word_(word) {}         // NOLINT
+  /// nullptr if it is a word.
+  const ExpandingArray<D>* sizes() const { return word_.template is<enumtype::kNone>() ? &sizes_ : nullptr; }
+  bool is_same() const { return word_.template is<enumtype::kSame>(); }
+
+ private:
+  ExpandingArray<D> sizes_;
+  Choice<enumtype::kNone, enumtype::kValid, enumtype::kSame> word_ = kNone;
+};
 
 template <size_t D>
 struct ConvOptions {
   using padding_mode_t = ConvPaddingMode;
-  using padding_t = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
+  using padding_t = ConvPadding<D>;
   ConvOptions(int64_t in_channels, int64_t out_channels, ExpandingArray<D> kernel_size)
       : in_channels_(in_channels), out_channels_(out_channels), kernel_size_(kernel_size) {}
   BRASA_ARG(int64_t, in_channels);
   BRASA_ARG(int64_t, out_channels);
   BRASA_ARG(ExpandingArray<D>, kernel_size);
   BRASA_ARG(ExpandingArray<D>, stride) = 1;
-  BRASA_ARG(padding_t, padding) = ExpandingArray<D>(0);
+  BRASA_ARG(padding_t, padding) = 0;
   BRASA_ARG(ExpandingArray<D>, dilation) = 1;
   BRASA_ARG(int64_t, groups) = 1;
   BRASA_ARG(bool, bias) = true;
   BRASA_ARG(padding_mode_t, padding_mode) = kZeros;
-
- public:
-  decltype(auto) padding(std::initializer_list<int64_t> values) { return padding(ExpandingArray<D>(values)); }
 };
 using Conv1dOptions = ConvOptions<1>;
 using Conv2dOptions = ConvOptions<2>;
@@ -75,15 +89,12 @@ namespace functional {
 
 template <size_t D>
 struct ConvFuncOptions {
-  using padding_t = std::variant<ExpandingArray<D>, enumtype::kValid, enumtype::kSame>;
+  using padding_t = ConvPadding<D>;
   BRASA_ARG(Tensor, bias) = Tensor();
   BRASA_ARG(ExpandingArray<D>, stride) = 1;
-  BRASA_ARG(padding_t, padding) = ExpandingArray<D>(0);
+  BRASA_ARG(padding_t, padding) = 0;
   BRASA_ARG(ExpandingArray<D>, dilation) = 1;
   BRASA_ARG(int64_t, groups) = 1;
-
- public:
-  decltype(auto) padding(std::initializer_list<int64_t> values) { return padding(ExpandingArray<D>(values)); }
 };
 using Conv1dFuncOptions = ConvFuncOptions<1>;
 using Conv2dFuncOptions = ConvFuncOptions<2>;

@@ -69,7 +69,7 @@ struct EmbeddingFromPretrainedOptions {
   BRASA_ARG(bool, sparse) = false;
 };
 
-using EmbeddingBagMode = std::variant<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
+using EmbeddingBagMode = Choice<enumtype::kSum, enumtype::kMean, enumtype::kMax>;
 
 struct EmbeddingBagOptions {
   EmbeddingBagOptions(int64_t num_embeddings, int64_t embedding_dim)

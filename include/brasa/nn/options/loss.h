@@ -52,7 +52,7 @@ struct BCEWithLogitsLossOptions {
   BRASA_ARG(Tensor, pos_weight) = Tensor();
 };
 struct KLDivLossOptions {
-  using reduction_t = std::variant<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
+  using reduction_t = Choice<enumtype::kNone, enumtype::kBatchMean, enumtype::kSum, enumtype::kMean>;
   KLDivLossOptions(reduction_t reduction = kMean) : reduction_(reduction) {}  // NOLINT
   KLDivLossOptions(enumtype::kNone r) : reduction_(r) {}                      // NOLINT
   KLDivLossOptions(enumtype::kBatchMean r) : reduction_(r) {}                 // NOLINT

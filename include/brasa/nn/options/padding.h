@@ -1,6 +1,5 @@
 #pragma once
 
-#include <variant>
 #include <vector>
 
 #include <brasa/arg.h>
@@ -37,7 +36,7 @@ using ConstantPad3dOptions = ConstantPadOptions<3>;
 
 namespace functional {
 
-using PadMode = std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
+using PadMode = Choice<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate, enumtype::kCircular>;
 struct PadFuncOptions {
   PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}  // NOLINT
   BRASA_ARG(std::vector<int64_t>, pad);

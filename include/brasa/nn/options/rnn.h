@@ -1,21 +1,18 @@
 #pragma once
 
-#include <variant>
-
 #include <brasa/arg.h>
 #include <brasa/enum.h>
 #include <brasa/tensor.h>
 
 namespace brasa::nn {
 
-using RNNNonlinearity = std::variant<enumtype::kTanh, enumtype::kReLU>;
+using RNNNonlinearity = Choice<enumtype::kTanh, enumtype::kReLU>;
 
 namespace detail {
 
 /// What the three recurrent layers share.
 struct RNNOptionsBase {
-  using rnn_options_base_mode_t =
-      std::variant<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
+  using rnn_options_base_mode_t = Choice<enumtype::kLSTM, enumtype::kGRU, enumtype::kRNN_TANH, enumtype::kRNN_RELU>;
   RNNOptionsBase(rnn_options_base_mode_t mode, int64_t input_size, int64_t hidden_size)
       : mode_(mode), input_size_(input_size), hidden_size_(hidden_size) {}
   BRASA_ARG(rnn_options_base_mode_t, mode);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <variant>
 
 #include <brasa/arg.h>
 #include <brasa/enum.h>
@@ -10,7 +9,23 @@
 
 namespace brasa::nn {
 
-using activation_t = std::variant<enumtype::kReLU, enumtype::kGELU, std::function<Tensor(const Tensor&)>>;
+/// kReLU, kGELU or a function of one's own.
+class activation_t {
+ public:
+  using Function = std::function<Tensor(const Tensor&)>;
+  activation_t(enumtype::kReLU word) : word_(word) {}  // NOLINT
+  activation_t(enumtype::kGELU word) : word_(word) {}  // NOLINT
+  template <class F>
+    requires(std::is_invocable_r_v<Tensor, F, const Tensor&>)
+  activation_t(F function) : function_(std::move(function)) {}  // NOLINT
+  /// Empty if it is a word.
+  const Function& function() const { return function_; }
+  Choice<enumtype::kReLU, enumtype::kGELU> word() const { return word_; }
+
+ private:
+  Choice<enumtype::kReLU, enumtype::kGELU> word_ = kReLU;
+  Function function_;
+};
 
 struct TransformerEncoderLayerOptions {
   TransformerEncoderLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}

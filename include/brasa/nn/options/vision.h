@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include <brasa/arg.h>
@@ -11,8 +10,8 @@ namespace brasa::nn {
 
 /// The output's sizes, or factors of the input's.
 struct UpsampleOptions {
-  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
-                              enumtype::kTrilinear>;
+  using mode_t =
+      Choice<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic, enumtype::kTrilinear>;
   BRASA_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   BRASA_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
   BRASA_ARG(mode_t, mode) = kNearest;
@@ -31,8 +30,8 @@ struct PixelUnshuffleOptions {
 namespace functional {
 
 struct InterpolateFuncOptions {
-  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
-                              enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
+  using mode_t = Choice<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+                        enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
   BRASA_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
   BRASA_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
   BRASA_ARG(mode_t, mode) = kNearest;
@@ -42,8 +41,8 @@ struct InterpolateFuncOptions {
   BRASA_ARG(bool, antialias) = false;
 };
 struct GridSampleFuncOptions {
-  using mode_t = std::variant<enumtype::kBilinear, enumtype::kNearest>;
-  using padding_mode_t = std::variant<enumtype::kZeros, enumtype::kBorder, enumtype::kReflection>;
+  using mode_t = Choice<enumtype::kBilinear, enumtype::kNearest>;
+  using padding_mode_t = Choice<enumtype::kZeros, enumtype::kBorder, enumtype::kReflection>;
   BRASA_ARG(mode_t, mode) = kBilinear;
   BRASA_ARG(padding_mode_t, padding_mode) = kZeros;
   BRASA_ARG(std::optional<bool>, align_corners) = std::nullopt;
