@@ -234,6 +234,7 @@ Value multinomial(Value weights, Expr count, bool replacement, Value key) {
   Value w = to_opmath(weights);
   Shape shape = shape_of(w);
   Expr n = shape.back();
+  BRASA_CHECK(!is_less(n, 1), "multinomial: there is nothing to draw from, got ", type_of(weights));
   // The weights may be more than the results, for which alone the stream moves on: they get a stream of their own.
   Value seeds = words(key, prim::iota({Expr(2)}, 0, DType::Int64));
   Value own = prim::concat({pointwise("bit_or", pointwise("shl", narrow(seeds, 0, 0, 1), 31), narrow(seeds, 0, 1, 1)),
