@@ -42,9 +42,10 @@ class MapLevel final : public Level {
   }
   const char* name() const override { return "vmap"; }
   Lift drawn(const ops::Row& row, const Tensor& key) override {
-    BRASA_CHECK(randomness_ != "error", "vmap: ", row.name(),
-                " draws random numbers; say with randomness \"different\" or \"same\" whether each call has its own, or draw "
-                "them outside and pass them in");
+    BRASA_CHECK(
+        randomness_ != "error", "vmap: ", row.name(),
+        " draws random numbers; say with randomness \"different\" or \"same\" whether each call has its own, or draw "
+        "them outside and pass them in");
     if (randomness_ == "same") return {key, {}, false};
     // Each call has a stream of its own: another seed. The factor, 2^64 over the golden ratio, keeps nested maps apart.
     constexpr auto kSpread = static_cast<int64_t>(0x9e3779b97f4a7c15u);

@@ -49,8 +49,8 @@ class Replaced {
 
 size_t generator_of(const ops::Row& row) {
   const auto& params = row.schema.params;
-  auto it = std::find_if(params.begin(), params.end(),
-                         [](const ir::Param& p) { return p.type == ir::ParamType::Generator; });
+  auto it =
+      std::find_if(params.begin(), params.end(), [](const ir::Param& p) { return p.type == ir::ParamType::Generator; });
   return static_cast<size_t>(it - params.begin());
 }
 

@@ -1,4 +1,4 @@
-#include <brasa/optim/swa_utils.h>
+#include <brasa/nn/swa_utils.h>
 
 #include <brasa/brasa.h>
 #include <brasa/nn.h>
@@ -14,7 +14,8 @@ AveragingFunction mean() {
 }
 
 AveragingFunction exponential(double decay) {
-  BRASA_CHECK(decay >= 0 && decay <= 1, "Invalid decay value ", decay, " provided. Please provide a value in [0,1] range.");
+  BRASA_CHECK(decay >= 0 && decay <= 1, "Invalid decay value ", decay,
+              " provided. Please provide a value in [0,1] range.");
   return [decay](const Tensor& averaged, const Tensor& current, int64_t) { return averaged.lerp(current, 1 - decay); };
 }
 

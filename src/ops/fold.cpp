@@ -33,9 +33,9 @@ Value columns(const char* op, Value x, const Unfolding& u) {
     blocks[d] = ir::floordiv(room[d], u.stride[d]) + 1;
   }
   auto pair = [](const auto& p) { return str("(", p[0], ", ", p[1], ")"); };
-  BRASA_CHECK(!is_less(room[0], 0) && !is_less(room[1], 0), op, ": Given input with spatial size (", size_of(x, 2), ", ",
-              size_of(x, 3), "), kernel_size=", pair(u.kernel), ", dilation=", pair(u.dilation), ", padding=",
-              pair(u.padding), ", calculated shape of the array of sliding blocks as ", pair(blocks),
+  BRASA_CHECK(!is_less(room[0], 0) && !is_less(room[1], 0), op, ": Given input with spatial size (", size_of(x, 2),
+              ", ", size_of(x, 3), "), kernel_size=", pair(u.kernel), ", dilation=", pair(u.dilation),
+              ", padding=", pair(u.padding), ", calculated shape of the array of sliding blocks as ", pair(blocks),
               ", which is too small (non-positive).");
   Value v = prim::pad(x, scalar(0, dtype_of(x)), low, low, none);
   for (int64_t d : {2, 3}) v = prim::window(v, d, u.kernel[d - 2], u.stride[d - 2], u.dilation[d - 2]);

@@ -259,7 +259,8 @@ void add_others(Table& t) {
   t.op("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
       .doc("Indices along the last dimension, drawn with the probabilities that self's weights have in their row.")
       .random()
-      .composed([](Value x, Expr count, bool replacement, Value key) { return multinomial(x, count, replacement, key); })
+      .composed(
+          [](Value x, Expr count, bool replacement, Value key) { return multinomial(x, count, replacement, key); })
       .no_gradient()
       .samples({{floats(3, 5).in(0.1, 1), 2}, {floats(4).in(0.1, 1), 7, true}});
   t.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")

@@ -57,7 +57,8 @@ void enter(unsigned high, unsigned low) {
 class Stack {
  public:
   Stack() {
-    memory_ = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    memory_ =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     BRASA_CHECK(memory_ != MAP_FAILED, "there is no memory for another stack");
     mprotect(memory_, static_cast<size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE);
   }

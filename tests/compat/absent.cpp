@@ -1,6 +1,6 @@
-#include <c10d/ProcessGroupMPI.hpp>
 #include <gtest/gtest.h>
 #include <torch/script.h>
+#include <c10d/ProcessGroupMPI.hpp>
 
 #include <cstdlib>
 

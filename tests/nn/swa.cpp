@@ -1,6 +1,6 @@
 #include <brasa/brasa.h>
 #include <brasa/nn.h>
-#include <brasa/optim/swa_utils.h>
+#include <brasa/nn/swa_utils.h>
 #include <gtest/gtest.h>
 
 namespace brasa::optim::swa_utils {

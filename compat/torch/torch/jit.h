@@ -24,8 +24,8 @@ class Module {
 
  private:
   [[noreturn]] static void absent(const char* what) {
-    throw ::brasa::Error(std::string("torch::jit::Module: ") + what + " of a module that holds no program: " +
-                         "Brasa does not run TorchScript");
+    throw ::brasa::Error(std::string("torch::jit::Module: ") + what +
+                         " of a module that holds no program: " + "Brasa does not run TorchScript");
   }
 };
 
@@ -34,7 +34,8 @@ using script::Module;
 
 /// Always brasa::Error.
 inline Module load(const std::string& filename, std::optional<::brasa::Device> = std::nullopt) {
-  throw ::brasa::Error("torch::jit::load(\"" + filename + "\"): Brasa does not run TorchScript. Save the weights in Python " +
+  throw ::brasa::Error("torch::jit::load(\"" + filename +
+                       "\"): Brasa does not run TorchScript. Save the weights in Python " +
                        "with safetensors, build the module of torch::nn classes and use torch::load on it");
 }
 

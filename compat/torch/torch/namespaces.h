@@ -26,8 +26,8 @@ namespace ivalue {}
 }  // namespace c10
 
 namespace at {
-#include <brasa/operator_names.inc>
 #include <torch/detail/names.h>
+#include <brasa/operator_names.inc>
 namespace autocast = ::brasa::autocast;
 namespace indexing = ::brasa::indexing;
 }  // namespace at
@@ -49,8 +49,8 @@ inline Variable make_variable(const Variable& data, bool requires_grad = false, 
 }  // namespace brasa::autograd
 
 namespace torch {
-#include <brasa/operator_names.inc>
 #include <torch/detail/names.h>
+#include <brasa/operator_names.inc>
 using ::brasa::tensor;
 using Dtype = ::brasa::DType;
 inline constexpr ::brasa::DType kU8 = ::brasa::kUInt8, kI8 = ::brasa::kInt8, kI16 = ::brasa::kInt16,

@@ -239,8 +239,7 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
     Edge edge = out.defined() ? gradient_edge(out) : Edge();
-    BRASA_CHECK(edge.is_valid(), "element ", i,
-                " of tensors does not require grad and does not have a grad_fn");
+    BRASA_CHECK(edge.is_valid(), "element ", i, " of tensors does not require grad and does not have a grad_fn");
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", out);

@@ -290,8 +290,9 @@ void check_creation(CreationMeta creation, const char* modified) {
   switch (creation) {
     case CreationMeta::DEFAULT: return;
     case CreationMeta::MULTI_OUTPUT_NODE:
-      fail(str("A view that is one of several outputs of an operator (such as split, chunk or unbind) ", modified,
-               " with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place one."));
+      fail(str(
+          "A view that is one of several outputs of an operator (such as split, chunk or unbind) ", modified,
+          " with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place one."));
     case CreationMeta::NO_GRAD_MODE: made_in("no_grad mode", "no_grad"); break;
     case CreationMeta::INFERENCE_MODE: made_in("inference mode", "inference_mode"); break;
     case CreationMeta::IN_CUSTOM_FUNCTION:
@@ -302,8 +303,9 @@ void check_creation(CreationMeta creation, const char* modified) {
 
 void check_in_place(const Tensor& self, eager::CallArgs args) {
   const TensorImpl* impl = impl_of(self);
-  BRASA_CHECK(!impl->inference || InferenceMode::is_enabled(),
-              "Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone to get a normal tensor.");
+  BRASA_CHECK(
+      !impl->inference || InferenceMode::is_enabled(),
+      "Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone to get a normal tensor.");
   if (!GradMode::is_enabled()) return;
   // Written to outside of the mode that it was made in, such a view would lack the history of its base.
   if (impl->view && impl->view->differentiable && impl->view->creation != CreationMeta::MULTI_OUTPUT_NODE &&
@@ -318,15 +320,17 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
   if (!differentiable(impl->dtype)) return;
   bool any = false;
   each_tensor(args, [&](const Tensor& t) { any = any || takes_part(t); });
-  if (any && impl->view && impl->view->differentiable) check_creation(impl->view->creation, "is being modified inplace");
+  if (any && impl->view && impl->view->differentiable)
+    check_creation(impl->view->creation, "is being modified inplace");
 }
 
 void check_out(const eager::Operator& op, eager::CallArgs args) {
   if (!GradMode::is_enabled() || op.row().no_gradient) return;
   each_tensor(args, [&](const Tensor& t) {
-    BRASA_CHECK(!t.defined() || !takes_part(t), op.row().schema.base,
-                "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                "requires grad.");
+    BRASA_CHECK(
+        !t.defined() || !takes_part(t), op.row().schema.base,
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.");
   });
 }
 

@@ -50,8 +50,8 @@ class ProcessGroupMPI : public ProcessGroup {
     // Open MPI, and the launchers of MPICH and Slurm.
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
       if (const char* size = std::getenv(name); size && std::string(size) != "1")
-        throw ::brasa::Error(std::string("createProcessGroupMPI: this program was started as ") + size + " processes (" +
-                             name + "), and Brasa has no communication between processes yet");
+        throw ::brasa::Error(std::string("createProcessGroupMPI: this program was started as ") + size +
+                             " processes (" + name + "), and Brasa has no communication between processes yet");
     return std::make_shared<ProcessGroupMPI>();
   }
   void abort() {}

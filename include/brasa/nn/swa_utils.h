@@ -31,8 +31,10 @@ namespace detail {
 /// has. brasa::Error if the modules' tensors differ in number or sizes.
 BRASA_API void update(nn::Module& averaged, const nn::Module& current, const AveragingFunction& average, int64_t count,
                       bool use_buffers);
-BRASA_API std::vector<std::pair<std::shared_ptr<nn::Module>, std::optional<double>>> reset_batch_norms(nn::Module& model);
-BRASA_API void restore_momenta(const std::vector<std::pair<std::shared_ptr<nn::Module>, std::optional<double>>>& before);
+BRASA_API std::vector<std::pair<std::shared_ptr<nn::Module>, std::optional<double>>> reset_batch_norms(
+    nn::Module& model);
+BRASA_API void restore_momenta(
+    const std::vector<std::pair<std::shared_ptr<nn::Module>, std::optional<double>>>& before);
 }  // namespace detail
 
 /// A copy of a module, whose parameters are an average of the module's over the calls of update_parameters.
@@ -40,7 +42,9 @@ template <class M>
 class AveragedModel {
  public:
   explicit AveragedModel(const std::shared_ptr<M>& model, AveragingFunction average = mean(), bool use_buffers = false)
-      : module_(std::dynamic_pointer_cast<M>(model->clone())), average_(std::move(average)), use_buffers_(use_buffers) {}
+      : module_(std::dynamic_pointer_cast<M>(model->clone())),
+        average_(std::move(average)),
+        use_buffers_(use_buffers) {}
   explicit AveragedModel(const nn::ModuleHolder<M>& model, AveragingFunction average = mean(), bool use_buffers = false)
       : AveragedModel(model.ptr(), std::move(average), use_buffers) {}
 
