@@ -11,7 +11,7 @@ install(TARGETS brasa brasa_torch EXPORT BrasaTargets LIBRARY DESTINATION ${CMAK
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/brasa DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
                                                                                            PATTERN "*.inc")
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/compat/torch/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/brasa-torch
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 if(TARGET brasa_generated)
   install(DIRECTORY ${BRASA_GENERATED_DIR}/include/brasa DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()

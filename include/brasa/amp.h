@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unordered_set>
+
 #include <brasa/autocast.h>
 #include <brasa/optim/optimizer.h>
 
@@ -41,7 +43,9 @@ class BRASA_API GradScaler {
   /// `step`, and for float16 gradients.
   void unscale_(optim::Optimizer& optimizer);
   /// The optimizer's step, unless a gradient is infinite or NaN; divides them by the scale first if that was not done. Whether
-  /// it was taken. brasa::Error the second time between two updates.
+  /// it was taken; while a compiled function is recorded that is not known, the step is computed, and its results are kept or
+  /// dropped when the function runs (not the first time, when the optimizer makes its state). brasa::Error the second time
+  /// between two updates.
   bool step(optim::Optimizer& optimizer);
   /// After the steps of one iteration: the scale · backoff_factor if one was left out, · growth_factor if none was for
   /// growth_interval iterations; or a new one.
@@ -56,7 +60,7 @@ class BRASA_API GradScaler {
   int64_t get_growth_interval() const { return options_.growth_interval(); }
   void set_growth_interval(int64_t interval) { options_.growth_interval(interval); }
   /// Iterations since the scale last changed.
-  int64_t get_growth_tracker() const { return growth_tracker_; }
+  int64_t get_growth_tracker() const;
 
   void save(serialize::OutputArchive& archive) const;
   void load(serialize::InputArchive& archive);
@@ -70,9 +74,10 @@ class BRASA_API GradScaler {
   void set_scale(double scale);
 
   GradScalerOptions options_;
-  Tensor scale_;  // float32 of no dimension, so that a compiled step reads it
-  int64_t growth_tracker_ = 0;
+  // Tensors of no dimension, float32 and int64, so that a compiled step reads and writes them.
+  Tensor scale_, growth_tracker_;
   std::unordered_map<optim::Optimizer*, Stage> stages_;
+  std::unordered_set<const optim::Optimizer*> begun_;  // those that made a step
 };
 
 }  // namespace brasa::amp

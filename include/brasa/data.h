@@ -8,3 +8,8 @@
 #include <brasa/data/mnist.h>
 #include <brasa/data/samplers.h>
 #include <brasa/data/transforms.h>
+
+namespace brasa::data {
+using datasets::BatchDataset;
+using datasets::Dataset;
+}  // namespace brasa::data

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,7 +19,8 @@
 ///     Tensor h = func::hessian(f)(x);              // diag(-sin(x))
 ///     Tensor rows = func::vmap(func::grad(f))(xs); // a gradient for each row of xs
 ///
-/// Random operators and in-place writes to tensors from outside are errors under vmap and jvp.
+/// In-place writes to tensors from outside are errors under vmap and jvp, and under vmap random operators are unless it says what
+/// they mean.
 namespace brasa::func {
 
 namespace detail {
@@ -26,7 +29,7 @@ using Tensors = std::vector<Tensor>;
 using Function = std::function<Tensors(const Tensors&)>;
 
 BRASA_API Tensors vmap(const Function& f, const Tensors& inputs, const std::vector<std::optional<int64_t>>& in_dims,
-                       int64_t out_dim);
+                       int64_t out_dim, std::string_view randomness = "error");
 BRASA_API std::pair<Tensors, Tensors> jvp(const Function& f, const Tensors& primals, const Tensors& tangents);
 BRASA_API std::pair<Tensors, std::function<Tensors(const Tensors&)>> vjp(const Function& f, const Tensors& primals);
 BRASA_API Tensor grad(const Function& f, const Tensors& inputs, size_t argnum);
@@ -56,10 +59,13 @@ constexpr bool gives_tensor = std::is_convertible_v<std::invoke_result_t<const F
 
 /// f for every slice of its inputs at once: what f sees of input i lacks dimension in_dims[i] (0 where none are given; none
 /// for an input that is the same in every call), and its results have dimension `out_dim` more. Sizes of those dimensions must agree.
+/// What f draws at random is an "error", "different" in each call, or the "same" in all.
 template <class F>
-auto vmap(F f, std::vector<std::optional<int64_t>> in_dims = {}, int64_t out_dim = 0) {
-  return [f = std::move(f), in_dims = std::move(in_dims), out_dim](const auto&... inputs) {
-    auto all = detail::vmap(detail::function_of<sizeof...(inputs)>(f), {inputs...}, in_dims, out_dim);
+auto vmap(F f, std::vector<std::optional<int64_t>> in_dims = {}, int64_t out_dim = 0,
+          std::string randomness = "error") {
+  return [f = std::move(f), in_dims = std::move(in_dims), out_dim,
+          randomness = std::move(randomness)](const auto&... inputs) {
+    auto all = detail::vmap(detail::function_of<sizeof...(inputs)>(f), {inputs...}, in_dims, out_dim, randomness);
     if constexpr (detail::gives_tensor<F, std::decay_t<decltype(inputs)>...>)
       return all[0];
     else

@@ -48,9 +48,22 @@ class DispatchKeySet {
 
 namespace detail {
 
+/// How often the memory of a tensor was written to.
+class VersionCounter {
+ public:
+  explicit VersionCounter(uint32_t version) : version_(version) {}
+  uint32_t current_version() const { return version_; }
+
+ private:
+  uint32_t version_;
+};
+
 /// The part of a tensor that its handles share; see src/tensor/tensor_impl.h.
 struct TensorImplBase {
   std::atomic<uint32_t> references{1};
+  /// brasa::Error for an inference tensor, whose writes are not counted.
+  BRASA_API VersionCounter version_counter() const;
+  BRASA_API void bump_version();
   /// Of a view a DifferentiableViewMeta, else null.
   BRASA_API autograd::AutogradMetaInterface* autograd_meta() const;
 };
@@ -245,6 +258,10 @@ class BRASA_API Tensor {
   DispatchKeySet key_set() const;
   /// The same memory with a version of its own and no history.
   Tensor data() const;
+  template <class T>
+  T* data() const {
+    return data_ptr<T>();
+  }
   Tensor tensor_data() const { return data(); }
   Tensor variable_data() const { return data(); }
   /// Makes this tensor look at o's memory.

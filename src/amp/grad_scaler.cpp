@@ -1,12 +1,16 @@
 #include <brasa/amp.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
+#include <set>
 
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
 
 #include "support/error.h"
 #include "tensor/recorder.h"
+#include "tensor/tensor_impl.h"
 
 namespace brasa::amp {
 
@@ -18,6 +22,7 @@ GradScaler::GradScaler(GradScalerOptions options) : options_(std::move(options))
               options_.backoff_factor());
   Recorder::Scope none(nullptr);
   scale_ = full({}, options_.init_scale(), kFloat32);
+  growth_tracker_ = zeros({}, kInt64);
 }
 GradScaler::~GradScaler() = default;
 GradScaler::GradScaler(GradScaler&&) noexcept = default;
@@ -51,6 +56,52 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
   stage.found_inf = stack(infinite).any().to(kFloat32);
 }
 
+namespace {
+
+// Parameters and what the optimizer keeps for each, with their values.
+class Before {
+ public:
+  explicit Before(optim::Optimizer& optimizer) : optimizer_(optimizer) {
+    // A number becomes a tensor as it is saved, which shares its memory with none.
+    each([&](const Tensor& t) { all_ = all_ && impl_of(t)->storage->use_count() > 1; });
+    if (all_) each([&](const Tensor& t) { values_.emplace(place(t), Value{t, t.clone()}); });
+  }
+  /// False if the optimizer counts in numbers, which no value can be chosen for when a recording runs.
+  bool all() const { return all_; }
+  /// Gives them back where `undo` is true; what was made since then becomes zero.
+  void restore_where(const Tensor& undo) {
+    std::set<Place> done;  // some have a tensor in common
+    each([&](const Tensor& t) {
+      if (!done.insert(place(t)).second) return;
+      auto it = values_.find(place(t));
+      t.copy_(where(undo, it == values_.end() ? zeros_like(t) : it->second.before, t));
+    });
+  }
+
+ private:
+  using Place = std::pair<const Storage*, int64_t>;
+  static Place place(const Tensor& t) { return {impl_of(t)->storage.get(), impl_of(t)->offset}; }
+  void each(const std::function<void(const Tensor&)>& f) {
+    for (optim::OptimizerParamGroup& group : optimizer_.param_groups())
+      for (Tensor& p : group.params())
+        if (p.grad().defined()) f(p);
+    for (auto& [parameter, state] : optimizer_.state()) {
+      serialize::OutputArchive archive;
+      state->serialize(archive);
+      for (const auto& [key, t] : archive.contents().tensors) f(t);
+    }
+  }
+  optim::Optimizer& optimizer_;
+  bool all_ = true;
+  struct Value {
+    Tensor alive;  // so that no other memory gets its place
+    Tensor before;
+  };
+  std::map<Place, Value> values_;
+};
+
+}  // namespace
+
 bool GradScaler::step(optim::Optimizer& optimizer) {
   if (!is_enabled()) {
     optimizer.step();
@@ -60,6 +111,16 @@ bool GradScaler::step(optim::Optimizer& optimizer) {
   if (!stages_[&optimizer].found_inf.defined()) unscale_(optimizer);
   Stage& stage = stages_[&optimizer];
   stage.stepped = true;
+  if (Recorder::current() && begun_.count(&optimizer)) {
+    NoGradGuard no_grad;
+    Before before(optimizer);
+    if (before.all()) {
+      optimizer.step();
+      before.restore_where(stage.found_inf.ne(0));
+      return true;
+    }
+  }
+  begun_.insert(&optimizer);
   bool good = stage.found_inf.item<double>() == 0;
   if (good) optimizer.step();
   return good;
@@ -75,27 +136,24 @@ void GradScaler::update(std::optional<double> new_scale) {
   if (new_scale) {
     set_scale(*new_scale);
   } else {
-    bool any = false, checked = false;
-    for (auto& [optimizer, stage] : stages_) {
-      if (!stage.found_inf.defined()) continue;
-      checked = true;
-      any = any || stage.found_inf.item<double>() != 0;
-    }
-    BRASA_CHECK(checked, "No inf checks were recorded prior to update.");
-    if (any) {
-      set_scale(get_scale() * options_.backoff_factor());
-      growth_tracker_ = 0;
-    } else if (++growth_tracker_ == options_.growth_interval()) {
-      // An infinite scale would end training.
-      double grown = get_scale() * options_.growth_factor();
-      if (std::isfinite(static_cast<float>(grown))) set_scale(grown);
-      growth_tracker_ = 0;
-    }
+    NoGradGuard no_grad;
+    std::vector<Tensor> found;
+    for (auto& [optimizer, stage] : stages_)
+      if (stage.found_inf.defined()) found.push_back(stage.found_inf);
+    BRASA_CHECK(!found.empty(), "No inf checks were recorded prior to update.");
+    Tensor infinite = stack(found).any();
+    Tensor tracked = where(infinite, zeros_like(growth_tracker_), growth_tracker_ + 1);
+    Tensor due = tracked.eq(options_.growth_interval()), grown = scale_ * options_.growth_factor();
+    // An infinite scale would end training.
+    grown = where(due.logical_and(grown.isfinite()), grown, scale_);
+    scale_.copy_(where(infinite, scale_ * options_.backoff_factor(), grown));
+    growth_tracker_.copy_(where(due, zeros_like(tracked), tracked));
   }
   stages_.clear();
 }
 
 double GradScaler::get_scale() const { return is_enabled() ? scale_.item<double>() : 1.0; }
+int64_t GradScaler::get_growth_tracker() const { return is_enabled() ? growth_tracker_.item<int64_t>() : 0; }
 
 namespace {
 Tensor number(double value) { return full({}, value, kFloat64); }
@@ -112,7 +170,7 @@ void GradScaler::save(serialize::OutputArchive& archive) const {
   archive.write("growth_factor", number(get_growth_factor()));
   archive.write("backoff_factor", number(get_backoff_factor()));
   archive.write("growth_interval", number(static_cast<double>(get_growth_interval())));
-  archive.write("_growth_tracker", number(static_cast<double>(growth_tracker_)));
+  archive.write("_growth_tracker", number(static_cast<double>(get_growth_tracker())));
 }
 void GradScaler::load(serialize::InputArchive& archive) {
   if (!is_enabled()) return;
@@ -120,7 +178,8 @@ void GradScaler::load(serialize::InputArchive& archive) {
   set_growth_factor(number(archive, "growth_factor"));
   set_backoff_factor(number(archive, "backoff_factor"));
   set_growth_interval(static_cast<int64_t>(number(archive, "growth_interval")));
-  growth_tracker_ = static_cast<int64_t>(number(archive, "_growth_tracker"));
+  NoGradGuard no_grad;
+  growth_tracker_.fill_(static_cast<int64_t>(number(archive, "_growth_tracker")));
 }
 
 }  // namespace brasa::amp

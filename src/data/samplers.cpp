@@ -28,7 +28,7 @@ void SequentialSampler::reset(std::optional<size_t> new_size) {
 }
 
 std::optional<std::vector<size_t>> SequentialSampler::next(size_t batch_size) {
-  size_t n = std::min(batch_size, size_ - index_);
+  size_t n = index_ < size_ ? std::min(batch_size, size_ - index_) : 0;
   if (n == 0) return std::nullopt;
   std::vector<size_t> out(n);
   std::iota(out.begin(), out.end(), index_);
@@ -38,7 +38,8 @@ std::optional<std::vector<size_t>> SequentialSampler::next(size_t batch_size) {
 
 void SequentialSampler::save(serialize::OutputArchive& archive) const { write_index(archive, "index", index_); }
 void SequentialSampler::load(serialize::InputArchive& archive) {
-  index_ = std::min(size_, read_index(archive, "index"));
+  // The size that it was saved with may be set after it.
+  index_ = read_index(archive, "index");
 }
 
 RandomSampler::RandomSampler(size_t size) : order_(size) { RandomSampler::reset(std::nullopt); }

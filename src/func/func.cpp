@@ -25,6 +25,10 @@ std::vector<bool> lifted(const std::vector<const Lift*>& operands) {
 
 class MapLevel final : public Level {
  public:
+  MapLevel(int64_t calls, std::string_view randomness) : calls_(calls), randomness_(randomness) {
+    BRASA_CHECK(randomness == "error" || randomness == "different" || randomness == "same",
+                "vmap: randomness is \"error\", \"different\" or \"same\", got \"", randomness, "\"");
+  }
   std::vector<Lift> transformed(const ops::Row& row, std::vector<CallArg> args,
                                 const std::vector<const Lift*>& operands) override {
     std::vector<Lift> out;
@@ -37,6 +41,23 @@ class MapLevel final : public Level {
     return Sizes(std::span<const int64_t>(all.begin() + lift.lifted, all.end()));
   }
   const char* name() const override { return "vmap"; }
+  Lift drawn(const ops::Row& row, const Tensor& key) override {
+    BRASA_CHECK(
+        randomness_ != "error", "vmap: ", row.name(),
+        " draws random numbers; say with randomness \"different\" or \"same\" whether each call has its own, or draw "
+        "them outside and pass them in");
+    if (randomness_ == "same") return {key, {}, false};
+    // Each call has a stream of its own: another seed. The factor, 2^64 over the golden ratio, keeps nested maps apart.
+    constexpr auto kSpread = static_cast<int64_t>(0x9e3779b97f4a7c15u);
+    std::vector<int64_t> column(static_cast<size_t>(key.dim()), 1);
+    column[0] = calls_;
+    Tensor seeds = (key.select(-1, 0).unsqueeze(0) + arange(1, calls_ + 1, kInt64).view(column)) * kSpread;
+    return {stack({seeds, key.select(-1, 1).unsqueeze(0).expand_as(seeds)}, -1), {}, true};
+  }
+
+ private:
+  int64_t calls_;
+  std::string randomness_;
 };
 
 class TangentLevel final : public Level {
@@ -108,7 +129,7 @@ void check_argnum(const detail::Tensors& inputs, size_t argnum, const char* name
 namespace detail {
 
 Tensors vmap(const Function& f, const Tensors& inputs, const std::vector<std::optional<int64_t>>& in_dims,
-             int64_t out_dim) {
+             int64_t out_dim, std::string_view randomness) {
   BRASA_CHECK(in_dims.empty() || in_dims.size() == inputs.size(), "vmap: in_dims has ", in_dims.size(), " entries for ",
               inputs.size(), " inputs");
   std::optional<int64_t> calls;
@@ -128,7 +149,7 @@ Tensors vmap(const Function& f, const Tensors& inputs, const std::vector<std::op
   BRASA_CHECK(calls, "vmap: no input has a dimension to map over");
   Tensors out;
   {
-    MapLevel level;
+    MapLevel level(*calls, randomness);
     Tensors seen;
     for (size_t i = 0; i < inputs.size(); ++i) seen.push_back(mapped[i] ? level.wrap({moved[i], {}, true}) : moved[i]);
     Tensors results;

@@ -1,5 +1,6 @@
 #include "func/level.h"
 
+#include <algorithm>
 #include <forward_list>
 
 #include "ops/table.h"
@@ -46,6 +47,23 @@ class Replaced {
   std::forward_list<std::vector<std::optional<Tensor>>> optionals_;
 };
 
+size_t generator_of(const ops::Row& row) {
+  const auto& params = row.schema.params;
+  auto it =
+      std::find_if(params.begin(), params.end(), [](const ir::Param& p) { return p.type == ir::ParamType::Generator; });
+  return static_cast<size_t>(it - params.begin());
+}
+
+// The number of the operand that is argument `at`, which is a tensor.
+size_t operand_at(std::span<const CallArg> args, size_t at) {
+  size_t n = 0;
+  for (const CallArg& a : args.first(at)) {
+    if (a.kind == CallArg::Kind::Tensor) ++n;
+    if (a.kind == CallArg::Kind::Tensors || a.kind == CallArg::Kind::OptionalTensors) n += a.size;
+  }
+  return n;
+}
+
 }  // namespace
 
 Tensor Level::wrap(Lift lift) {
@@ -69,9 +87,10 @@ Number Level::outside(const Tensor& t) {
 
 Number Level::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                      uint32_t& count) {
-  BRASA_CHECK(
-      !row.random, name(), ": ", row.name(),
-      " draws random numbers, which is not there inside a transformed function: draw them outside and pass them in");
+  Recorder::Scope around(around_.recorder);
+  AutoGradMode mode(around_.grad_mode);
+  size_t key = operands.size();
+  if (row.random) key = operand_at(args, generator_of(row));
   std::vector<const Tensor*> tensors;
   std::vector<const Lift*> lifts;
   bool any = false;
@@ -82,13 +101,12 @@ Number Level::record(const ops::Row& row, std::span<const CallArg> args, const O
       tensors.push_back(nullptr);
       continue;
     }
-    const Lift& lift = own.emplace_front(values_[v.index - 1]);
+    Lift held = values_[v.index - 1];
+    const Lift& lift = own.emplace_front(tensors.size() == key ? drawn(row, held.value) : std::move(held));
     tensors.push_back(&lift.value);
     lifts.push_back(&lift);
     any = any || lift.lifted;
   }
-  Recorder::Scope around(around_.recorder);
-  AutoGradMode mode(around_.grad_mode);
   Replaced replaced(args, tensors, view);
   std::vector<Lift> results;
   if (any) {

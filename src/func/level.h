@@ -55,6 +55,8 @@ class Level : public capture::Functional {
   /// The row for these operands, some of which are lifted (by defined tensor, in order), and how its results are to be seen.
   virtual std::vector<Lift> transformed(const ops::Row& row, std::vector<CallArg> args,
                                         const std::vector<const Lift*>& operands) = 0;
+  /// The key of a random row's draw as the calls are to have it.
+  virtual Lift drawn(const ops::Row&, const Tensor& key) { return {key, {}, false}; }
   /// The sizes that the function sees.
   virtual Sizes inner_sizes(const Lift& lift) const = 0;
   virtual const char* name() const = 0;

@@ -41,22 +41,26 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
   Tensor mask = o.attn_mask().defined() ? additive(o.attn_mask()) : Tensor();
   Tensor padding = o.key_padding_mask().defined() ? additive(o.key_padding_mask()) : Tensor();
   // A key that is added is never masked.
-  auto extend = [&](const Tensor& more_keys, const Tensor& more_values) {
-    k = cat({k, more_keys.to(k.scalar_type())});
-    v = cat({v, more_values.to(v.scalar_type())});
+  auto extend = [&](const Tensor& more_keys, const Tensor& more_values, int64_t dim) {
+    k = cat({k, more_keys.to(k.scalar_type())}, dim);
+    v = cat({v, more_values.to(v.scalar_type())}, dim);
     if (mask.defined()) mask = constant_pad_nd(mask, {0, 1});
     if (padding.defined()) padding = constant_pad_nd(padding, {0, 1});
   };
-  if (o.bias_k().defined()) extend(o.bias_k().repeat({1, batch, 1}), o.bias_v().repeat({1, batch, 1}));
-  if (o.add_zero_attn()) {
-    Tensor none = zeros({1, batch, e}, q.options());
-    extend(none, none);
+  if (o.bias_k().defined()) {
+    BRASA_CHECK(!o.static_k().defined() && !o.static_v().defined(),
+                "MultiheadAttention: bias cannot be added to static key or value");
+    extend(o.bias_k().repeat({1, batch, 1}), o.bias_v().repeat({1, batch, 1}), 0);
   }
 
   auto split = [&](const Tensor& x) { return x.reshape({x.size(0), batch, heads, head_dim}).permute({1, 2, 0, 3}); };
   q = split(q);
   k = o.static_k().defined() ? o.static_k().reshape({batch, heads, -1, head_dim}) : split(k);
   v = o.static_v().defined() ? o.static_v().reshape({batch, heads, -1, head_dim}) : split(v);
+  if (o.add_zero_attn()) {
+    Tensor none = zeros({batch, heads, 1, head_dim}, q.options());
+    extend(none, none, 2);
+  }
   int64_t source = k.size(2);
   if (mask.defined() && mask.dim() == 3) mask = mask.reshape({batch, heads, length, source});
   if (padding.defined()) {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <sstream>
 
 #include <brasa/brasa.h>
 #include <brasa/nn/functional.h>
@@ -19,8 +20,10 @@ std::vector<int64_t> sizes_of(const Tensor& input, const InterpolateFuncOptions&
   BRASA_CHECK(o.size() || o.scale_factor(), "either size or scale_factor should be defined");
   BRASA_CHECK(!o.size() || !o.scale_factor(), "only one of size or scale_factor should be defined");
   auto check = [&](const auto& got, const char* what) {
+    std::ostringstream numbers;
+    numbers << ArrayRef(got);
     BRASA_CHECK(static_cast<int64_t>(got.size()) == dims, what, " shape must match input shape. Input is ", dims, "D, ",
-                what, " size is ", ArrayRef(got));
+                what, " size is ", numbers.str());
   };
   if (o.size()) {
     check(*o.size(), "size");

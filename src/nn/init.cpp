@@ -64,6 +64,41 @@ Tensor trunc_normal_(Tensor tensor, double mean, double std, double a, double b)
   return tensor.copy_(tensor.erfinv().mul(std * std::sqrt(2.0)).add(mean).clamp(a, b));
 }
 
+Tensor orthogonal_(Tensor tensor, double gain) {
+  BRASA_CHECK(tensor.dim() >= 2, "Only tensors with 2 or more dimensions are supported, got ", tensor.sizes());
+  NoGradGuard no_grad;
+  if (tensor.numel() == 0) return tensor;
+  int64_t rows = tensor.size(0), columns = tensor.numel() / rows;
+  Tensor drawn = randn({rows, columns}, tensor.options().requires_grad(false));
+  if (rows < columns) drawn = drawn.t();
+  auto [q, r] = linalg::qr(drawn);
+  // Signs that make the distribution uniform (Mezzadri 2006).
+  q = q * r.diag().sign();
+  if (rows < columns) q = q.t();
+  return tensor.copy_(q.reshape(tensor.sizes()) * gain);
+}
+
+Tensor sparse_(Tensor matrix, double sparsity, double std) {
+  BRASA_CHECK(matrix.dim() == 2, "Only tensors with 2 dimensions are supported, got ", matrix.sizes());
+  NoGradGuard no_grad;
+  int64_t rows = matrix.size(0);
+  auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
+  Tensor place = rand(matrix.sizes()).argsort(int64_t{0}).argsort(int64_t{0});
+  matrix.normal_(0, std);
+  return matrix.masked_fill_(place < zeros, 0);
+}
+
+Tensor dirac_(Tensor tensor) {
+  BRASA_CHECK(tensor.dim() >= 3 && tensor.dim() <= 5, "Only tensors with 3, 4, or 5 dimensions are supported, got ",
+              tensor.sizes());
+  NoGradGuard no_grad;
+  tensor.zero_();
+  Tensor middle = tensor;
+  while (middle.dim() > 2) middle = middle.select(2, middle.size(2) / 2);
+  middle.diagonal().fill_(1);
+  return tensor;
+}
+
 Tensor kaiming_uniform_(Tensor tensor, double a, FanModeType mode, NonlinearityType nonlinearity) {
   if (tensor.numel() == 0) return tensor;
   double bound = std::sqrt(3.0) * kaiming_std(tensor, a, mode, nonlinearity);

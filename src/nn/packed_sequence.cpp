@@ -56,8 +56,8 @@ PackedSequence pack_padded_sequence(Tensor input, Tensor lengths, bool batch_fir
   BRASA_CHECK(lengths.dim() == 1 && lengths.size(0) == input.size(1),
               "pack_padded_sequence: expected a length for each of the ", input.size(1), " sequences, got ",
               lengths.sizes());
-  BRASA_CHECK(lengths.size(0) > 0 && lengths.min().item<int64_t>() > 0,
-              "pack_padded_sequence: every length has to be greater than 0");
+  BRASA_CHECK(lengths.size(0) > 0, "pack_padded_sequence: cannot pack an empty tensor");
+  BRASA_CHECK(lengths.min().item<int64_t>() > 0, "pack_padded_sequence: every length has to be greater than 0");
   if (lengths.size(0) > 1)
     BRASA_CHECK(lengths.slice(0, 1).le(lengths.slice(0, 0, -1)).all().item<bool>(),
                 "`lengths` must be sorted in decreasing order when `enforce_sorted` is True. You can pass "

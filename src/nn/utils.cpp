@@ -19,13 +19,16 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& parameters) {
 
 Tensor norm_over_all(const std::vector<Tensor>& tensors, double norm_type) {
   std::vector<Tensor> parts;
-  if (std::isinf(norm_type)) {
+  if (norm_type == std::numeric_limits<double>::infinity()) {
     for (const Tensor& t : tensors) parts.push_back(t.detach().abs().max());
     return stack(parts).max();
   }
-  for (const Tensor& t : tensors)
-    parts.push_back(norm_type == 2.0 ? (t.detach() * t.detach()).sum() : t.detach().abs().pow(norm_type).sum());
-  return stack(parts).sum().pow(1.0 / norm_type);
+  if (norm_type == 2.0) {
+    for (const Tensor& t : tensors) parts.push_back((t.detach() * t.detach()).sum());
+    return stack(parts).sum().sqrt();
+  }
+  for (const Tensor& t : tensors) parts.push_back(linalg::vector_norm(t.detach(), norm_type));
+  return linalg::vector_norm(stack(parts), norm_type);
 }
 
 }  // namespace

@@ -27,12 +27,16 @@ Value columns(const char* op, Value x, const Unfolding& u) {
   std::vector<Expr> low(4, Expr(0)), none = low;
   low[2] = u.padding[0];
   low[3] = u.padding[1];
-  for (int64_t d : {2, 3}) {
-    Expr span = (u.kernel[d - 2] - 1) * u.dilation[d - 2] + 1;
-    BRASA_CHECK(!is_less(size_of(x, d) + u.padding[d - 2] * 2, span), op, ": Given input with spatial size ",
-                size_of(x, 2), ", ", size_of(x, 3), ", kernel_size=", u.kernel, ", dilation=", u.dilation,
-                ", padding=", u.padding, ", calculated shape of the array of sliding blocks is too small");
+  std::array<Expr, 2> blocks, room;
+  for (int64_t d : {0, 1}) {
+    room[d] = size_of(x, d + 2) + u.padding[d] * 2 - (u.kernel[d] - 1) * u.dilation[d] - 1;
+    blocks[d] = ir::floordiv(room[d], u.stride[d]) + 1;
   }
+  auto pair = [](const auto& p) { return str("(", p[0], ", ", p[1], ")"); };
+  BRASA_CHECK(!is_less(room[0], 0) && !is_less(room[1], 0), op, ": Given input with spatial size (", size_of(x, 2),
+              ", ", size_of(x, 3), "), kernel_size=", pair(u.kernel), ", dilation=", pair(u.dilation),
+              ", padding=", pair(u.padding), ", calculated shape of the array of sliding blocks as ", pair(blocks),
+              ", which is too small (non-positive).");
   Value v = prim::pad(x, scalar(0, dtype_of(x)), low, low, none);
   for (int64_t d : {2, 3}) v = prim::window(v, d, u.kernel[d - 2], u.stride[d - 2], u.dilation[d - 2]);
   v = prim::transpose(v, {0, 1, 4, 5, 2, 3});

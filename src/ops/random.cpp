@@ -3,6 +3,7 @@
 
 #include "ops/algebra.h"
 #include "ops/rows.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 // Every element draws one 32-bit word of the generator's Philox stream, so that a seed gives the same numbers on any device.
@@ -223,7 +224,45 @@ void add_normal(Table& t) {
       .samples({{1.0, floats(3, 5).in(0, 1)}});
 }
 
+// The numbers below n, each with the probability that its weight has among those of its row.
+Value multinomial(Value weights, Expr count, bool replacement, Value key) {
+  int64_t rank = rank_of(weights);
+  BRASA_CHECK(rank == 1 || rank == 2, "multinomial: expected weights of 1 or 2 dimensions, got ", type_of(weights));
+  BRASA_CHECK(is_floating(dtype_of(weights)), "multinomial: expected floating weights, got ", type_of(weights));
+  BRASA_CHECK(!count.is_constant() || count.constant() > 0, "multinomial: cannot sample n_sample <= 0 samples, got ",
+              count);
+  Value w = to_opmath(weights);
+  Shape shape = shape_of(w);
+  Expr n = shape.back();
+  BRASA_CHECK(!is_less(n, 1), "multinomial: there is nothing to draw from, got ", type_of(weights));
+  // The weights may be more than the results, for which alone the stream moves on: they get a stream of their own.
+  Value seeds = words(key, prim::iota({Expr(2)}, 0, DType::Int64));
+  Value own = prim::concat({pointwise("bit_or", pointwise("shl", narrow(seeds, 0, 0, 1), 31), narrow(seeds, 0, 1, 1)),
+                            full(0, {Expr(1)}, DType::Int64)},
+                           0);
+  if (!replacement) {
+    BRASA_CHECK(!is_less(n, count), "multinomial: cannot sample ", count, " of ", n, " without replacement");
+    // Weighted sampling by the greatest w / e of exponential e (Efraimidis & Spirakis 2006).
+    Value rate = -log1p(-uniform(own, shape, dtype_of(w)));
+    Value order = prim::sort(w / rate, rank - 1, true)[1];
+    return narrow(order, rank - 1, 0, count);
+  }
+  Value sums = call("aten::cumsum", {w, rank - 1, Arg()});
+  Shape drawn = shape;
+  drawn.back() = count;
+  Value at = uniform(own, drawn, dtype_of(w)) * narrow(sums, rank - 1, n - 1, 1);
+  Value found = call("aten::searchsorted.Tensor", {sums, at, false, true, Arg(), Arg()});
+  return minimum(found, size_tensor(n - 1, shape_of(found)));
+}
+
 void add_others(Table& t) {
+  t.op("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
+      .doc("Indices along the last dimension, drawn with the probabilities that self's weights have in their row.")
+      .random()
+      .composed(
+          [](Value x, Expr count, bool replacement, Value key) { return multinomial(x, count, replacement, key); })
+      .no_gradient()
+      .samples({{floats(3, 5).in(0.1, 1), 2}, {floats(4).in(0.1, 1), 7, true}});
   t.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
       .doc("1 with probability self, else 0.")
       .random()

@@ -87,6 +87,16 @@ Value masked_put(Value x, const std::vector<Value>& indices, Value values, bool 
   return prim::select(mask, accumulate ? x + values : values, x);
 }
 
+void check_fits(const Shape& values, const Shape& picked) {
+  bool fits = values.size() <= picked.size();
+  for (size_t i = 0; fits && i < values.size(); ++i) {
+    Expr to = picked[i + picked.size() - values.size()];
+    fits = same_size(values[i], to) || is_one(values[i]);
+  }
+  BRASA_CHECK(fits, "shape mismatch: value tensor of shape ", values,
+              " cannot be broadcast to indexing result of shape ", picked);
+}
+
 template <bool kChecked>
 Value index_put(Value x, std::vector<Value> indices, Value values, bool accumulate) {
   BRASA_CHECK(dtype_of(x) == dtype_of(values) || rank_of(values) == 0,
@@ -97,6 +107,7 @@ Value index_put(Value x, std::vector<Value> indices, Value values, bool accumula
     if (i && dtype_of(i) == DType::Bool) return masked_put(x, indices, values, accumulate);
   Picks p = picks(x, indices, kChecked ? "index_put_" : nullptr);
   Value like = p.in_place(prim::gather(p.x, p.indices, p.dims));
+  check_fits(shape_of(values), shape_of(like));
   values = p.in_front(broadcast_to(values, shape_of(like)));
   return prim::scatter(x, p.indices, values, p.dims, accumulate ? "add" : "");
 }

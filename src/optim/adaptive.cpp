@@ -45,6 +45,9 @@ void AdagradOptions::check() const {
   BRASA_CHECK(initial_accumulator_value() >= 0,
               "Adagrad: Invalid initial_accumulator_value value: ", initial_accumulator_value());
 }
+void AdagradParamState::begin(const Tensor& p, const AdagradOptions& o) {
+  sum(state_full_like(p, o.initial_accumulator_value()));
+}
 void Adagrad::update(Tensor& p, Tensor g, AdagradParamState& s, const AdagradOptions& o) {
   make(s.sum(), p, o.initial_accumulator_value());
   s.step(s.step() + 1);

@@ -90,7 +90,7 @@ void Optimizer::add_param_group(const OptimizerParamGroup& group) {
     for (const Tensor& q : group.params()) found += q.is_same(p);
     for (const OptimizerParamGroup& other : param_groups_)
       for (const Tensor& q : other.params()) found += q.is_same(p);
-    BRASA_CHECK(found == 1, "a parameter of sizes ", p.sizes(), " appears in the optimizer's groups more than once");
+    BRASA_CHECK(found == 1, "some parameters appear in more than one parameter group: one of sizes ", p.sizes());
   }
   OptimizerParamGroup added = group;
   if (!added.has_options()) added.set_options(defaults_->clone());

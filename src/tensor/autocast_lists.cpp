@@ -32,6 +32,11 @@ constexpr std::string_view kLower[] = {
     "einsum",
     "linalg_matmul",
     "linalg_multi_dot",
+    "lstm",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
     "tensordot",
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/builder.h"
 #include "support/error.h"
 #include "tensor/autograd/record.h"
 #include "tensor/execute.h"
@@ -207,7 +208,40 @@ void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Result
 
 }  // namespace
 
+namespace {
+
+// What a factory gives without a dtype: the kind of its numbers, or the default dtype, for which rows have float32.
+DType natural_dtype(const Operator& op, CallArgs args) {
+  DType chosen = get_default_dtype();
+  if (op.row().random) return chosen;
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  ir::Args values;
+  const auto& params = op.row().schema.params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    bool given = i < args.size() && args[i].kind != Kind::None;
+    values.push_back(given                     ? literal(args[i], params[i], op.row())
+                     : params[i].default_value ? *params[i].default_value
+                                               : ir::Arg());
+  }
+  ops::Builder builder(graph, facts);
+  DType natural = ir::type_of(builder.call(op.row(), std::move(values)).at(0)).dtype;
+  if (natural == DType::Float32) return chosen;
+  return natural == DType::Complex64 && chosen == DType::Float64 ? DType::Complex128 : natural;
+}
+
+}  // namespace
+
 void call(Operator& op, CallArgs args, Results& results) {
+  if (int at = op.dtype_parameter(); at >= 0 && get_default_dtype() != DType::Float32) [[unlikely]] {
+    auto i = static_cast<size_t>(at);
+    if (i >= args.size() || args[i].kind == Kind::None) {
+      std::vector<CallArg> with_dtype(args.begin(), args.end());
+      if (with_dtype.size() <= i) with_dtype.resize(i + 1);
+      with_dtype[i] = CallArg(natural_dtype(op, args));
+      return call(op, with_dtype, results);
+    }
+  }
   if (auto make = op.memory()) [[unlikely]]
     return call_memory(op, make, args, results);
   if (op.cast_policy() != CastPolicy::None && autocasting()) [[unlikely]] {
@@ -284,6 +318,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
 }
 
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
+  autograd::check_out(op, args);
   NoAutocast off;
   Tensor result = call_one(op, args);
   if (!out.defined()) {

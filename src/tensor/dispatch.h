@@ -36,6 +36,8 @@ class Operator {
   Memory memory() const { return memory_; }
   /// Changes operands although it is no in-place form (running statistics).
   bool mutates() const { return mutates_; }
+  /// Of a factory the position of its dtype; without one it gives what the row knows as the default, float32. Else -1.
+  int dtype_parameter() const { return dtype_parameter_; }
   /// What autocast does to the operands.
   CastPolicy cast_policy() const { return cast_policy_; }
 
@@ -58,6 +60,7 @@ class Operator {
   std::vector<Parameter> parameters_;
   Memory memory_ = nullptr;
   bool mutates_ = false;
+  int dtype_parameter_ = -1;
   CastPolicy cast_policy_ = CastPolicy::None;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;

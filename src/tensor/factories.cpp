@@ -189,6 +189,10 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
                   : is_complex(data.dtype_)  ? DType::Complex64
                                              : get_default_dtype();
   DType wanted = options.dtype_opt().value_or(natural);
+  BRASA_CHECK(
+      !data.is_tensor() || !is_complex(data.dtype_) || is_complex(wanted),
+      "can not do torch::tensor(complex, dtype=non-complex) because complex can not be casted to real number without "
+      "loss of information");
   BRASA_CHECK(!is_complex(data.dtype_) || is_complex(wanted), "value cannot be converted to type ",
               TypeMeta(wanted).name(), " without overflow: it is complex");
   Tensor t = brasa::make_tensor(data.shape_, wanted);

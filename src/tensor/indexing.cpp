@@ -84,6 +84,9 @@ bool any_tensor(const OptionalTensors& indices) {
 
 Tensor gather_at(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
   OptionalTensors at = positions(self, indices);
+  for (size_t d = 0; d < at.size(); ++d)
+    if (at[d] && self.sizes()[d] == 0 && at[d]->numel() > 0)
+      fail_index("index is out of bounds for dimension with size 0");
   static eager::Operator& op = eager::op("aten::index.Tensor");
   const CallArg args[] = {self, ArrayRef<std::optional<Tensor>>(at)};
   return eager::call_one(op, args);

@@ -43,6 +43,8 @@ Operator::Operator(const ops::Row& row)
   bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
                                    [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
   for (const ir::Param& p : row.schema.params) {
+    if (!takes_tensors && p.name == "dtype" && p.optional && !(p.default_value && p.default_value->get_if<DType>()))
+      dtype_parameter_ = static_cast<int>(parameters_.size());
     Parameter q;
     q.type = p.type;
     q.list = p.list;

@@ -34,6 +34,8 @@ RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
 }
 
 void RecordedCall::run(std::vector<Tensor>& out) {
+  // Some recorders run the call now; how far the stream moves on is known only then.
+  if (stream_) fill(key_, stream_->take(0));
   recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
   if (stream_) fill(key_, stream_->take(out.empty() ? 0 : static_cast<uint64_t>(out[0].numel())));
 }

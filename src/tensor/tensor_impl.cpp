@@ -104,6 +104,17 @@ namespace detail {
 autograd::AutogradMetaInterface* TensorImplBase::autograd_meta() const {
   return static_cast<const TensorImpl*>(this)->view.get();
 }
+VersionCounter TensorImplBase::version_counter() const {
+  const auto* impl = static_cast<const TensorImpl*>(this);
+  BRASA_CHECK(!impl->inference, "Inference tensors do not track version counter.");
+  return VersionCounter(impl->storage->version());
+}
+void TensorImplBase::bump_version() {
+  auto* impl = static_cast<TensorImpl*>(this);
+  BRASA_CHECK(!impl->inference || InferenceMode::is_enabled(),
+              "Inplace update to inference tensor outside InferenceMode is not allowed.");
+  impl->storage->bump_version();
+}
 void destroy(TensorImplBase* impl) noexcept { delete static_cast<TensorImpl*>(impl); }
 }  // namespace detail
 

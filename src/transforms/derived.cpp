@@ -252,6 +252,7 @@ const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
     made.schema = row.schema;
     for (ir::Param& p : made.schema.params) p.mutated = false;
     made.doc = str("Many calls of ", row.name(), ".");
+    made.random = row.random;
     made.compose = [&row, mapped](const Args& args) { return compose_vmap(row, mapped, args); };
     made.no_gradient = row.no_gradient;
   });
@@ -261,6 +262,7 @@ const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
   return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {
     made.schema = schema_with(row, "tangents", true);
     made.doc = str("Results of ", row.name(), " and their tangents.");
+    made.random = row.random;
     made.compose = [&row, has_tangent](const Args& args) { return compose_jvp(row, has_tangent, args); };
     made.no_gradient = row.no_gradient;
   });

@@ -157,6 +157,30 @@ struct Training {
   }
 };
 
+// From the second step on a compiled one with a scaler is one graph, which chooses when it runs.
+TEST(GradScaler, CompiledStepsAreTakenOrLeftOut) {
+  Training eager, compiled;
+  eager.scaled = compiled.scaled = true;
+  auto seeded = [](int i, auto step) {
+    manual_seed(static_cast<uint64_t>(100 + i));  // for dropout
+    return step();
+  };
+  seeded(9, [&] { return eager.step(eager.x); });
+  seeded(9, [&] { return compiled.step(compiled.x); });
+  auto fast = compile([&](const Tensor& in) { return compiled.step(in); }, {.fullgraph = true});
+  for (int i = 0; i < 5; ++i) {
+    Tensor in = i == 2 ? eager.x * INFINITY : eager.x;
+    Tensor before = compiled.a.detach().clone();
+    seeded(i, [&] { return eager.step(in); });
+    seeded(i, [&] { return fast(in); });
+    EXPECT_EQ(compiled.scaler.get_scale(), eager.scaler.get_scale()) << i;
+    EXPECT_EQ(compiled.scaler.get_growth_tracker(), eager.scaler.get_growth_tracker()) << i;
+    EXPECT_EQ(before.equal(compiled.a), i == 2) << i;
+    EXPECT_TRUE(allclose(compiled.a, eager.a, 2e-2, 2e-3)) << i;
+  }
+  EXPECT_EQ(compiled.scaler.get_scale(), 32.0);
+}
+
 std::vector<double> losses(bool compiled, bool scaled = false, bool checkpointed = false) {
   Training t;
   t.scaled = scaled;

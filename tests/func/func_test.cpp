@@ -75,6 +75,45 @@ TEST(Vmap, ConstantsAndErrors) {
   EXPECT_THROW(escaped.sum().item<double>(), Error);
 }
 
+TEST(Vmap, Randomness) {
+  Tensor xs = ones({5, 40});
+  auto noisy = [](const Tensor& x) { return x + randn({40}); };
+  EXPECT_THROW(func::vmap(noisy)(xs), Error);
+  EXPECT_THROW(func::vmap(noisy, {}, 0, "unlike")(xs), Error);
+  Tensor same = func::vmap(noisy, {}, 0, "same")(xs), different = func::vmap(noisy, {}, 0, "different")(xs);
+  for (int64_t i = 1; i < 5; ++i) {
+    EXPECT_TRUE(same[i].equal(same[0]));
+    EXPECT_FALSE(different[i].equal(different[0]));
+  }
+  EXPECT_FALSE(func::vmap(noisy, {}, 0, "same")(xs).equal(same));
+  EXPECT_NEAR(func::vmap(noisy, {}, 0, "different")(ones({200, 40})).std().item<double>(), 1, 0.05);
+  // Of an operator that draws and takes the mapped input; and inside a map inside a map.
+  auto dropped = [](const Tensor& x) { return dropout(x, 0.5, true); };
+  same = func::vmap(dropped, {}, 0, "same")(xs), different = func::vmap(dropped, {}, 0, "different")(xs);
+  EXPECT_TRUE(same[1].equal(same[0]));
+  EXPECT_FALSE(different[1].equal(different[0]));
+  EXPECT_NEAR(different.ne(0).to(kFloat32).mean().item<double>(), 0.5, 0.15);
+  auto rows = [&](const Tensor& x) { return func::vmap(dropped, {}, 0, "different")(x); };
+  Tensor both = func::vmap(rows, {}, 0, "different")(ones({3, 3, 40})).view({9, 40});
+  for (int64_t i = 0; i < 9; ++i)
+    for (int64_t j = 0; j < i; ++j) EXPECT_FALSE(both[i].equal(both[j])) << i << " " << j;
+}
+
+TEST(Jvp, OfRandomOperators) {
+  Tensor x = randn({50}), v = randn({50});
+  auto f = [](const Tensor& x) { return dropout(x, 0.5, true) * 3; };
+  manual_seed(5);
+  Tensor want = f(ones({50}));
+  manual_seed(5);
+  auto [values, tangents] = func::jvp(f, x, v);
+  expect_close(values[0], want * x);
+  expect_close(tangents[0], want * v);
+  manual_seed(5);
+  auto [results, back] = func::vjp(f, x);
+  expect_close(results[0], want * x);
+  expect_close(back({v})[0], want * v);
+}
+
 TEST(Jvp, IsTheDirectionalDerivative) {
   Tensor x = randn({4}, kDouble), v = randn({4}, kDouble);
   auto f = [](const Tensor& x) { return x.sin() * x[0] + cubes(x).cumsum(0); };

@@ -111,5 +111,16 @@ TEST(Archives, HoldPlainValues) {
   EXPECT_THROW(in.read("missing", v), Error);
 }
 
+TEST(Samplers, GoOnWhereTheyWereSavedWhateverTheirSizeIsYet) {
+  samplers::SequentialSampler saved(9), loaded(0);
+  saved.next(4);
+  serialize::OutputArchive out;
+  out << saved;
+  serialize::InputArchive in(out.contents());
+  in >> loaded;
+  EXPECT_EQ(loaded.index(), 4u);
+  EXPECT_EQ(loaded.next(2), std::nullopt);
+}
+
 }  // namespace
 }  // namespace brasa::data

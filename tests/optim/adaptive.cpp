@@ -135,5 +135,13 @@ TEST(Optimizer, StepMayBeOverridden) {
   EXPECT_EQ(x.item<float>(), 0.5f);
 }
 
+TEST(Adagrad, HasItsStateFromTheStart) {
+  Tensor p = zeros({2}, requires_grad());
+  Adagrad optimizer(std::vector<Tensor>{p}, AdagradOptions(0.1).initial_accumulator_value(3));
+  auto& state = static_cast<AdagradParamState&>(*optimizer.state().at(p.impl()));
+  EXPECT_TRUE(state.sum().equal(full({2}, 3.0)));
+  EXPECT_EQ(state.step(), 0);
+}
+
 }  // namespace
 }  // namespace brasa::optim

@@ -36,6 +36,13 @@ TEST(Autocast, DtypesOfResults) {
   EXPECT_EQ(conv2d(image, randn({3, 2, 3, 3})).scalar_type(), kBFloat16);
   EXPECT_EQ(addmm(randn({2}), x, randn({3, 2})).scalar_type(), kBFloat16);
   EXPECT_EQ(einsum("ij,kj->ik", {x, x}).scalar_type(), kBFloat16);
+  EXPECT_EQ(rnn_tanh_cell(x, zeros({2, 4}), randn({4, 3}), randn({4, 4})).scalar_type(), kBFloat16);
+  Tensor w = weight({16, 3}), state = zeros({1, 2, 4});
+  auto [steps, h, c] = lstm(x.unsqueeze(0), {state, state}, {w, weight({16, 4})}, false, 1, 0.0, false, false, false);
+  EXPECT_EQ(steps.scalar_type(), kBFloat16);
+  EXPECT_EQ(c.scalar_type(), kBFloat16);
+  steps.sum().backward();
+  EXPECT_EQ(w.grad().scalar_type(), kFloat32);
   EXPECT_EQ(mse_loss(low, x).scalar_type(), kFloat32);
   EXPECT_EQ(low.prod().scalar_type(), kFloat32);
   EXPECT_EQ(cat({low, x}).scalar_type(), kFloat32);

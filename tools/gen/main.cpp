@@ -58,6 +58,7 @@ std::string body(const Signature& s, bool method) {
 
 struct Files {
   std::string header, methods, source;
+  std::set<std::string> names;  // of the header's functions that are in no inner namespace
 };
 
 // One form of a row; the same C++ signature is written once (relu_ of two rows named alike).
@@ -82,6 +83,7 @@ class Writer {
             str(open, result_type(s), " ", name, "(", parameter_list(s, false, false), ")", body(s, false), "}\n");
       }
     if (fresh(str(s.name, "(", types(s, -1)))) {
+      files_.names.insert(s.name);
       files_.header += str("BRASA_API ", result_type(s), " ", s.name, "(", parameter_list(s, false, true), ");\n");
       files_.source += str(result_type(s), " ", s.name, "(", parameter_list(s, false, false), ")", body(s, false));
     }
@@ -105,12 +107,14 @@ class Writer {
       auto params = [&](const std::string& others) {
         return str("Tensor& ", first, others.empty() ? "" : ", ", others);
       };
+      files_.names.insert(in_place);
       files_.header += str("BRASA_API Tensor& ", in_place, "(", params(rest), ");\n");
       files_.source += str("Tensor& ", in_place, "(", params(plain), ") {\n  const CallArg a[] = {",
                            arguments(s, false), "};\n  return eager::call_in_place(", op, ", a, ", first, ");\n}\n");
     }
     std::string out_name = s.row->schema.base + "_out";
     if (fresh(str(out_name, "(", types(s, -1)))) {
+      files_.names.insert(out_name);
       files_.header += str("BRASA_API Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, true), ");\n");
       files_.source +=
           str("Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, false), ") {\n  const CallArg a[] = {",
@@ -150,7 +154,10 @@ int run(const std::filesystem::path& out) {
   std::string source =
       str(kNotice, "#include <brasa/ops_generated.h>\n\n#include \"tensor/dispatch.h\"\n\nnamespace brasa {\n\n",
           f.source, "\n}  // namespace brasa\n");
-  bool ok = write_if_changed(out / "include/brasa/ops_generated.h", header) &&
+  std::string names(kNotice);
+  for (const std::string& name : f.names) names += str("using ::brasa::", name, ";\n");
+  bool ok = write_if_changed(out / "include/brasa/operator_names.inc", names) &&
+            write_if_changed(out / "include/brasa/ops_generated.h", header) &&
             write_if_changed(out / "include/brasa/tensor_methods.inc", str(kNotice, f.methods)) &&
             write_if_changed(out / "ops_generated.cpp", source);
   if (!ok) std::fprintf(stderr, "brasa-gen: cannot write to %s\n", out.c_str());

@@ -12,11 +12,12 @@
 #include <brasa/serialize.h>
 #include <torch/utilities.h>
 
-// LibTorch's namespaces. Each is a real one, which a program may open, and sees all of the one of Brasa's that it stands for.
+// LibTorch's namespaces. Each is a real one, which a program may open, and has the names of the one of Brasa's that it stands for.
+
+namespace brasa::func {}
 
 namespace c10 {
-using namespace ::brasa;
-using ScalarType = ::brasa::DType;
+#include <torch/detail/names.h>
 template <class T>
 using complex = std::complex<T>;
 using IValue = ::brasa::autograd::IValue;
@@ -25,8 +26,9 @@ namespace ivalue {}
 }  // namespace c10
 
 namespace at {
-using namespace ::brasa;
-using ScalarType = ::brasa::DType;
+#include <torch/detail/names.h>
+#include <brasa/operator_names.inc>
+namespace autocast = ::brasa::autocast;
 namespace indexing = ::brasa::indexing;
 }  // namespace at
 
@@ -47,13 +49,17 @@ inline Variable make_variable(const Variable& data, bool requires_grad = false, 
 }  // namespace brasa::autograd
 
 namespace torch {
-using namespace ::brasa;
+#include <torch/detail/names.h>
+#include <brasa/operator_names.inc>
+using ::brasa::tensor;
 using Dtype = ::brasa::DType;
 inline constexpr ::brasa::DType kU8 = ::brasa::kUInt8, kI8 = ::brasa::kInt8, kI16 = ::brasa::kInt16,
                                 kI32 = ::brasa::kInt32, kI64 = ::brasa::kInt64, kF16 = ::brasa::kFloat16,
                                 kF32 = ::brasa::kFloat32, kF64 = ::brasa::kFloat64;
-using ScalarType = ::brasa::DType;
-// Aliases rather than namespaces of their own: after `using namespace torch;`, `nn::…` must not find two.
+namespace amp = ::brasa::amp;
+namespace autocast = ::brasa::autocast;
+namespace func = ::brasa::func;
+namespace safetensors = ::brasa::safetensors;
 namespace indexing = ::brasa::indexing;
 namespace enumtype = ::brasa::enumtype;
 namespace fft = ::brasa::fft;

@@ -1,3 +1,3 @@
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/jit.h>

@@ -78,6 +78,20 @@ inline TempFile make_tempfile(const std::string& prefix = "torch-file-") {
   return std::move(*file);
 }
 
+namespace guts {
+/// A parameter's key in an optimizer's state: the text that it was in LibTorch 1, the address that it is now.
+struct StateKey {
+  void* address;
+  operator void*() const { return address; }
+  operator std::string() const { return str(address); }
+};
+inline StateKey to_string(::brasa::detail::TensorImplBase* impl) { return {impl}; }
+template <class T>
+std::string to_string(const T& value) {
+  return str(value);
+}
+}  // namespace guts
+
 inline constexpr struct AutogradKeys {
 } autograd_dispatch_keyset{};
 namespace impl {

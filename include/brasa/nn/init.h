@@ -24,6 +24,12 @@ BRASA_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
 BRASA_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
 /// Normal, cut to [a, b] through the inverse of the distribution function.
 BRASA_API Tensor trunc_normal_(Tensor tensor, double mean = 0, double std = 1, double a = -2, double b = 2);
+/// A (half) orthogonal matrix of rows and all other dimensions, times gain (Saxe et al. 2013).
+BRASA_API Tensor orthogonal_(Tensor tensor, double gain = 1);
+/// Normal, and of each column this share of elements, taken at random, 0 (Martens 2010).
+BRASA_API Tensor sparse_(Tensor matrix, double sparsity, double std = 0.01);
+/// Of weights of a convolution with 3 to 5 dimensions: what passes its input on, as far as there are channels.
+BRASA_API Tensor dirac_(Tensor tensor);
 /// He et al. 2015: bound gain · sqrt(3 / fan).
 BRASA_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
                                   NonlinearityType nonlinearity = kLeakyReLU);

@@ -21,6 +21,7 @@ struct BRASA_API AdagradParamState : public OptimizerCloneableParamState<Adagrad
   BRASA_ARG(Tensor, sum);
   BRASA_ARG(int64_t, step) = 0;
   BRASA_STATE_END;
+  void begin(const Tensor& p, const AdagradOptions& o);
 };
 /// Duchi et al. 2011: s ← s + g², p ← p - lr / (1 + (t - 1) lr_decay) · g / (sqrt(s) + eps).
 BRASA_OPTIMIZER(Adagrad);

@@ -10,7 +10,17 @@ class EachParameter : public Optimizer {
  public:
   explicit EachParameter(const std::vector<OptimizerParamGroup>& param_groups, Options defaults = {})
       : Optimizer(param_groups, std::make_unique<Options>(defaults)) {
-    for (const OptimizerParamGroup& group : param_groups_) static_cast<const Options&>(group.options()).check();
+    for (const OptimizerParamGroup& group : param_groups_) {
+      const auto& options = static_cast<const Options&>(group.options());
+      options.check();
+      // Most states are made at the parameter's first step.
+      if constexpr (requires(ParamState& s, const Tensor& p) { s.begin(p, options); })
+        for (const Tensor& p : group.params()) {
+          auto state = std::make_unique<ParamState>();
+          state->begin(p, options);
+          state_[p.impl()] = std::move(state);
+        }
+    }
   }
   explicit EachParameter(std::vector<Tensor> params, Options defaults = {})
       : EachParameter(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}

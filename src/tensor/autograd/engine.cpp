@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
@@ -83,6 +84,16 @@ class Pass {
   /// `accumulate`: leaves take their gradients, too.
   variable_list run(size_t captured, bool accumulate) {
     Depth depth;
+    // A backward that runs backward, which may run backward, …: the stack bounds none of it.
+    constexpr int kPassesPerStack = 60;
+    if (passes % kPassesPerStack != 0) return run_here(captured, accumulate);
+    variable_list out;
+    on_fresh_stack([&] { out = run_here(captured, accumulate); });
+    return out;
+  }
+
+ private:
+  variable_list run_here(size_t captured, bool accumulate) {
     results_.resize(captured);
     find_dependencies();
     if (!accumulate) find_needed();
@@ -117,7 +128,6 @@ class Pass {
     return std::move(results_);
   }
 
- private:
   static uint64_t order(const Node& n) { return n.next_edges().empty() ? UINT64_MAX : n.sequence_nr(); }
 
   void receive(const Edge& edge, Tensor g) {
@@ -228,8 +238,8 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
   Pass pass(keep_graph, create_graph);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& out = outputs[i];
-    BRASA_CHECK(out.defined() && out.requires_grad(), "element ", i,
-                " of tensors does not require grad and does not have a grad_fn");
+    Edge edge = out.defined() ? gradient_edge(out) : Edge();
+    BRASA_CHECK(edge.is_valid(), "element ", i, " of tensors does not require grad and does not have a grad_fn");
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", out);
@@ -240,12 +250,12 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
       BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i,
                   "] is ", out, ".");
     }
-    pass.add_root(gradient_edge(out), std::move(g));
+    pass.add_root(edge, std::move(g));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    BRASA_CHECK(inputs[i].defined() && inputs[i].requires_grad(),
-                "One of the differentiated Tensors does not require grad");
-    pass.capture(gradient_edge(inputs[i]), i);
+    Edge edge = inputs[i].defined() ? gradient_edge(inputs[i]) : Edge();
+    BRASA_CHECK(edge.is_valid(), "One of the differentiated Tensors does not require grad");
+    pass.capture(edge, i);
   }
   variable_list results = pass.run(inputs.size(), accumulate);
   if (!accumulate && !allow_unused)

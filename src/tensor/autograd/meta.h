@@ -41,6 +41,10 @@ struct AutogradMeta : Pooled {
 };
 
 AutogradMeta& meta_of(const Tensor& t);  // made if missing
+/// The dtypes that gradients have.
+bool differentiable(DType t);
+/// brasa::Error if a view that came to be so may not be written to with gradients, or what it shares memory with; `modified` says which.
+void check_creation(CreationMeta creation, const char* modified);
 /// Where this tensor's gradient goes: its node, or its accumulator; invalid if it needs none.
 Edge gradient_edge(const Tensor& t);
 void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr);

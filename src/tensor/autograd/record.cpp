@@ -14,16 +14,14 @@
 #include "transforms/derived.h"
 
 namespace brasa::autograd {
+
+bool differentiable(DType t) { return is_floating(t) || is_complex(t); }
+
 namespace {
 
 using eager::Input;
 
-bool differentiable(DType t) { return is_floating(t) || is_complex(t); }
-
-// Inference tensors never take part in autograd.
-bool takes_part(const Tensor& t) {
-  return differentiable(t.scalar_type()) && !impl_of(t)->inference && t.requires_grad();
-}
+bool takes_part(const Tensor& t) { return differentiable(t.scalar_type()) && t.requires_grad(); }
 bool wants_gradient(const Input& in) { return in.tensor && takes_part(*in.tensor); }
 
 ResultMeta meta_of_result(const Tensor& t) {
@@ -177,16 +175,17 @@ std::vector<Edge> edges_of(std::span<const Input> inputs, const std::vector<bool
   return edges;
 }
 
-// Which inputs require a gradient; false if none does.
+// Which inputs require a gradient; false if none does, or if all are inference tensors, which alone are not recorded.
 bool needed(std::span<const Input> inputs, std::vector<bool>& needs) {
-  bool any = false;
+  bool any = false, normal = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool wants = wants_gradient(inputs[i]);
     if (wants && !any) needs.assign(inputs.size(), false);
     if (wants) needs[i] = true;
     any = any || wants;
+    normal = normal || (inputs[i].tensor && !impl_of(*inputs[i].tensor)->inference);
   }
-  return any;
+  return any && normal;
 }
 
 // The operands of the backward program, as far as its choice of what to read goes.
@@ -204,13 +203,14 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
   std::vector<bool> needs;
   std::vector<Edge> edges;
   edges.reserve(args.size());
-  bool any = false;
+  bool any = false, normal = false;
   each_tensor(args, [&](const Tensor& t) {
     needs.push_back(takes_part(t));
     edges.push_back(needs.back() ? gradient_edge(t) : Edge{});
     any = any || needs.back();
+    normal = normal || !impl_of(t)->inference;
   });
-  if (!any) return nullptr;
+  if (!any || !normal) return nullptr;
   auto store = std::make_shared<eager::ArgStore>(std::span<const CallArg>(args.data(), args.size()));
   for (Tensor& t : store->tensors()) t = recorder.snapshot(t);
   auto node = make_node<RowNode>(op, std::move(store), std::move(needs));
@@ -282,38 +282,35 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
   recorder.made(node, recorder.last_call(), all);
 }
 
-static void check_creation(CreationMeta creation) {
+void check_creation(CreationMeta creation, const char* modified) {
+  auto made_in = [&](const char* mode, const char* block) {
+    fail(str("A view was created in ", mode, " and ", modified, " with grad mode enabled. Move both into the ", block,
+             " block, or both out of it."));
+  };
   switch (creation) {
     case CreationMeta::DEFAULT: return;
     case CreationMeta::MULTI_OUTPUT_NODE:
-      fail(
-          "A view that is one of several outputs of an operator (such as split, chunk or unbind) is being modified "
-          "inplace with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place "
-          "one.");
-    case CreationMeta::NO_GRAD_MODE:
-      fail(
-          "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Move both into the "
-          "no_grad block, or both out of it.");
-    case CreationMeta::INFERENCE_MODE:
-      fail(
-          "A view was created in inference mode and is being modified inplace in normal mode. Move both into the "
-          "inference_mode block, or both out of it.");
+      fail(str(
+          "A view that is one of several outputs of an operator (such as split, chunk or unbind) ", modified,
+          " with grad mode enabled. Such views are not tracked; replace the inplace operation by an out-of-place one."));
+    case CreationMeta::NO_GRAD_MODE: made_in("no_grad mode", "no_grad"); break;
+    case CreationMeta::INFERENCE_MODE: made_in("inference mode", "inference_mode"); break;
     case CreationMeta::IN_CUSTOM_FUNCTION:
-      fail(
-          "A view was created inside a custom Function and is being modified inplace. Its backward would be overwritten; "
-          "return a clone from the Function.");
+      fail(str("A view was created inside a custom Function and ", modified,
+               ". Its backward would be overwritten; return a clone from the Function."));
   }
 }
 
 void check_in_place(const Tensor& self, eager::CallArgs args) {
-  if (!GradMode::is_enabled()) return;
   const TensorImpl* impl = impl_of(self);
+  BRASA_CHECK(
+      !impl->inference || InferenceMode::is_enabled(),
+      "Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone to get a normal tensor.");
+  if (!GradMode::is_enabled()) return;
   // Written to outside of the mode that it was made in, such a view would lack the history of its base.
   if (impl->view && impl->view->differentiable && impl->view->creation != CreationMeta::MULTI_OUTPUT_NODE &&
       differentiable(impl->dtype) && takes_part(impl->view->base))
-    check_creation(impl->view->creation);
-  BRASA_CHECK(!impl->inference || !self.requires_grad(),
-              "Inplace update to inference tensor outside InferenceMode is not allowed.");
+    check_creation(impl->view->creation, "is being modified inplace");
   if (self.requires_grad()) {
     BRASA_CHECK(!self.is_leaf(), "a leaf Variable that requires grad is being used in an in-place operation.");
     BRASA_CHECK(
@@ -323,8 +320,18 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
   if (!differentiable(impl->dtype)) return;
   bool any = false;
   each_tensor(args, [&](const Tensor& t) { any = any || takes_part(t); });
-  if (any && impl->view && impl->view->differentiable) check_creation(impl->view->creation);
-  BRASA_CHECK(!any || !impl->inference, "Inplace update to inference tensor outside InferenceMode is not allowed.");
+  if (any && impl->view && impl->view->differentiable)
+    check_creation(impl->view->creation, "is being modified inplace");
+}
+
+void check_out(const eager::Operator& op, eager::CallArgs args) {
+  if (!GradMode::is_enabled() || op.row().no_gradient) return;
+  each_tensor(args, [&](const Tensor& t) {
+    BRASA_CHECK(
+        !t.defined() || !takes_part(t), op.row().schema.base,
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.");
+  });
 }
 
 Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {

@@ -28,6 +28,9 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
 /// brasa::Error where autograd forbids writing into `self`.
 void check_in_place(const Tensor& self, eager::CallArgs args);
 
+/// brasa::Error where a call that writes into an argument `out` would lose a gradient.
+void check_out(const eager::Operator& op, eager::CallArgs args);
+
 /// The node of a call that writes into a tensor, made before the write.
 struct Pending {
   std::shared_ptr<Node> node;

@@ -78,7 +78,8 @@ AutogradMeta& meta_of(const Tensor& t) {
 
 Edge gradient_edge(const Tensor& t) {
   if (const auto& fn = grad_fn_of(t)) return {fn, impl_of(t)->autograd->output_nr};
-  if (!t.requires_grad()) return {};
+  // A view that was made without recording requires a gradient like its base, and hands none on.
+  if (!impl_of(t)->autograd || !impl_of(t)->autograd->requires_grad) return {};
   AutogradMeta& meta = meta_of(t);
   std::shared_ptr<Node> accumulator = meta.accumulator.lock();
   if (!accumulator) {
@@ -109,7 +110,10 @@ const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
     eager::ViewInfo& info = *impl->view;
     bool leaf_view = impl->autograd && impl->autograd->requires_grad;
     info.version = impl->storage->version();
-    if (!leaf_view && !impl->inference && info.base.requires_grad() && !info.base.is_leaf()) {
+    bool unrecorded = info.creation == CreationMeta::NO_GRAD_MODE || info.creation == CreationMeta::INFERENCE_MODE;
+    if (!leaf_view && !impl->inference && info.base.requires_grad() && !info.base.is_leaf() &&
+        (GradMode::is_enabled() || !unrecorded)) {
+      check_creation(info.creation, "its base or another view of its base has been modified inplace");
       AutoGradMode mode(true);
       grad_fn_of(info.parent);
       if (info.parent.requires_grad()) attach_view(t);
@@ -123,8 +127,10 @@ const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
 bool Tensor::requires_grad() const {
   const TensorImpl* impl = checked_impl(*this);
   if (impl->autograd && impl->autograd->requires_grad) return true;
-  if (!impl->autograd && !impl->view) return false;
-  return autograd::grad_fn_of(*this) != nullptr;
+  if (impl->view && impl->view->differentiable && !impl->inference && impl->view->base.requires_grad() &&
+      autograd::differentiable(impl->dtype))
+    return true;
+  return impl->autograd && impl->autograd->grad_fn;
 }
 
 const Tensor& Tensor::set_requires_grad(bool v) const {
@@ -200,6 +206,7 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
   if (!meta.hooks) {
     meta.hooks = std::make_shared<autograd::HookList>();
     autograd::Edge edge = autograd::gradient_edge(*this);
+    BRASA_CHECK(edge.is_valid(), "cannot register a hook on a view that was made without recording gradients");
     auto& listed = edge.function->internals().tensor_hooks;
     // The accumulator took the list itself if it was just made.
     if (std::none_of(listed.begin(), listed.end(), [&](auto& l) { return l.second == meta.hooks; }))
@@ -224,7 +231,7 @@ unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Ten
   return static_cast<unsigned>(hooks.size() - 1);
 }
 
-int64_t Tensor::_version() const { return checked_impl(*this)->storage->version(); }
+int64_t Tensor::_version() const { return checked_impl(*this)->version_counter().current_version(); }
 bool Tensor::is_view() const {
   const TensorImpl* impl = checked_impl(*this);
   return impl->view && impl->view->differentiable && !impl->inference;

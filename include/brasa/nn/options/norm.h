@@ -15,7 +15,7 @@ struct LayerNormOptions {
   BRASA_ARG(bool, elementwise_affine) = true;
 };
 
-struct BatchNormOptions {
+struct BRASA_API BatchNormOptions {
   BatchNormOptions(int64_t num_features) : num_features_(num_features) {}  // NOLINT
   BRASA_ARG(int64_t, num_features);
   BRASA_ARG(double, eps) = 1e-5;
@@ -28,7 +28,7 @@ using BatchNorm1dOptions = BatchNormOptions;
 using BatchNorm2dOptions = BatchNormOptions;
 using BatchNorm3dOptions = BatchNormOptions;
 
-struct InstanceNormOptions {
+struct BRASA_API InstanceNormOptions {
   InstanceNormOptions(int64_t num_features) : num_features_(num_features) {}  // NOLINT
   BRASA_ARG(int64_t, num_features);
   BRASA_ARG(double, eps) = 1e-5;
