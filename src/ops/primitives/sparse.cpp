@@ -47,6 +47,9 @@ Value product_transposed(size_t i, const Node& n, Value ct) {
   Value row = n.arg<Value>(0), column = n.arg<Value>(1), values = n.arg<Value>(2), dense = n.arg<Value>(3);
   if (i == 3) return product(column, row, values, ct, size_of(dense, 0));
   if (i != 2) return {};
+  // Sizes that are equal may be spelled differently.
+  row = prim::reshape(row, shape_of(values));
+  column = prim::reshape(column, shape_of(values));
   return prim::reduce(prim::binary("mul", prim::gather(ct, {row}, {0}), prim::gather(dense, {column}, {0})), {1},
                       "add");
 }

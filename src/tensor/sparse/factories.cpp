@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include <brasa/autograd.h>
 #include <brasa/factories.h>
 #include <brasa/ops_generated.h>
 #include <brasa/sparse.h>

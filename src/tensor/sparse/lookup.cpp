@@ -97,7 +97,7 @@ void embedding_bag(Call& c, Results& results) {
   if (padding < 0 && c.op().row().name() == "aten::embedding_bag.padding_idx" && c.has(8)) padding += weight.size(0);
   {
     NoGradGuard guard;
-    call(c.op(), c.args(), results);
+    eager::call(c.op(), c.args(), results);
   }
   auto node = autograd::make_node<LookupNode>(c.op().backward_name(), weight, indices, padding);
   {

@@ -1,5 +1,4 @@
 #include <brasa/compile.h>
-#include <brasa/func.h>
 #include <brasa/optim.h>
 
 #include "tensor/util.h"
@@ -73,7 +72,9 @@ TEST(SparseCompiled, TrainingStepsWithLookups) {
       Tensor at = tensor({1, 4, k % 3});
       compiled ? fast(at) : step(at);
     }
-    if (compiled) EXPECT_LE(fast.explain().graphs.size(), 2u);
+    if (compiled) {
+      EXPECT_LE(fast.explain().graphs.size(), 2u);
+    }
     return w.detach();
   };
   EXPECT_TRUE(allclose(train(true), train(false)));
@@ -111,16 +112,6 @@ TEST(SparseCompiled, OptimizersThatCoalesce) {
   auto adam = [](const Tensor& w) { return optim::SparseAdam(std::vector<Tensor>{w}, 0.1); };
   EXPECT_TRUE(allclose(train(true, adagrad), train(false, adagrad)));
   EXPECT_TRUE(allclose(train(true, adam), train(false, adam)));
-}
-
-TEST(SparseCompiled, UnderFunctionTransforms) {
-  Tensor a = matrix(false), xs = randn({5, 4});
-  auto f = [&](const Tensor& x) { return a.mv(x); };
-  std::vector<Tensor> rows;
-  for (int64_t i = 0; i < 5; ++i) rows.push_back(f(xs[i]));
-  EXPECT_TRUE(allclose(func::vmap(f)(xs), stack(rows), 1e-5, 1e-6));
-  EXPECT_TRUE(allclose(func::jvp(f, xs[0], xs[1]).second[0], f(xs[1]), 1e-5, 1e-6));
-  EXPECT_TRUE(contains(error_of([&] { func::vmap([](const Tensor& s) { return s * 2; })(a); }), "to_dense()"));
 }
 
 }  // namespace

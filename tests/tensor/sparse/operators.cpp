@@ -16,9 +16,7 @@ Tensor sample() {
 }
 // Also coalesced, as compressed rows, and with a dense dimension.
 std::vector<Tensor> matrices() { return {sample(), sample().coalesce(), sample().to_sparse_csr()}; }
-Tensor hybrid() {
-  return sparse_coo_tensor(tensor({{0, 2, 0}}), tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}), {3, 2});
-}
+Tensor hybrid() { return sparse_coo_tensor(tensor({{0, 2, 0}}), tensor({{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}), {3, 2}); }
 
 // f gives of sparse tensors what it gives of dense ones.
 void expect_dense(const std::function<Tensor(const Tensor&)>& f, const std::vector<Tensor>& on, const char* what) {
@@ -29,7 +27,8 @@ void expect_dense(const std::function<Tensor(const Tensor&)>& f, const std::vect
     EXPECT_TRUE(allclose(got, want, 1e-6, 1e-7, true)) << what << '\n' << t << '\n' << got << '\n' << want;
   }
 }
-#define EXPECT_DENSE(expression, ...) expect_dense([&](const Tensor& x) { return expression; }, __VA_ARGS__, #expression)
+#define EXPECT_DENSE(expression, ...) \
+  expect_dense([&](const Tensor& x) { return expression; }, __VA_ARGS__, #expression)
 
 std::vector<Tensor> with(std::vector<Tensor> list, const Tensor& t) {
   list.push_back(t);
@@ -58,8 +57,7 @@ TEST(SparseOperators, FunctionsThatLeaveZeros) {
   EXPECT_DENSE(x.isnan(), all);
   EXPECT_DENSE(x.to(kDouble), all);
   for (const Tensor& t : all)
-    for (auto f : {&Tensor::cos, &Tensor::exp})
-      EXPECT_TRUE(contains(error_of([&] { (t.*f)(); }), "to_dense()"));
+    for (auto f : {&Tensor::cos, &Tensor::exp}) EXPECT_TRUE(contains(error_of([&] { (t.*f)(); }), "to_dense()"));
   EXPECT_TRUE(contains(error_of([] { sample().pow(0); }), "greater than 0"));
   EXPECT_TRUE(sample().sin().layout() == kSparse && sample().to_sparse_csr().sin().layout() == kSparseCsr);
   // The two entries of one element are added before.
@@ -67,7 +65,7 @@ TEST(SparseOperators, FunctionsThatLeaveZeros) {
 }
 
 TEST(SparseOperators, SumsAndProducts) {
-  const auto all = with(matrices(), hybrid().t().size(0) == 2 ? sample() : sample());
+  const auto all = matrices();
   Tensor d = arange(6).reshape({2, 3}).to(kFloat), row = tensor({1.0, 2.0, 3.0}), column = tensor({{2.0}, {3.0}});
   EXPECT_DENSE(x * 2.5, all);
   EXPECT_DENSE(x / 2, all);
@@ -109,7 +107,7 @@ TEST(SparseOperators, InPlace) {
   expect_values(d, {1, 1, 5, 5, 1, 6});
   d.t().add_(sample().t());
   expect_values(d, {1, 1, 9, 9, 1, 11});
-  d.mul_(0).add_(hybrid().t().to_dense().slice(1, 0, 3));
+  d.mul_(0).add_(hybrid().to_dense().t());
   expect_values(d, {6, 0, 3, 8, 0, 4});
   Tensor s = sample();
   s.add_(s).mul_(0.5);
@@ -120,7 +118,8 @@ TEST(SparseOperators, InPlace) {
 }
 
 TEST(SparseOperators, MatrixProducts) {
-  Tensor d = arange(12).reshape({3, 4}).to(kFloat), e = arange(10).reshape({5, 2}).to(kFloat), v = tensor({1.0, 2.0, 3.0});
+  Tensor d = arange(12).reshape({3, 4}).to(kFloat), e = arange(10).reshape({5, 2}).to(kFloat),
+         v = tensor({1.0, 2.0, 3.0});
   EXPECT_DENSE(x.mm(d), matrices());
   EXPECT_DENSE(x.matmul(d), matrices());
   EXPECT_DENSE(e.mm(x), matrices());
@@ -145,7 +144,8 @@ TEST(SparseOperators, MatrixProducts) {
   EXPECT_TRUE(contains(error_of([&] { sample().mm(e); }), "cannot be multiplied (2x3 and 5x2)"));
   EXPECT_TRUE(contains(error_of([&] { sample().mm(d.to(kDouble)); }), "one dtype"));
   Tensor wide = zeros({40, 1000}), big = randn({1000, 70});
-  for (int64_t k = 0; k < 400; ++k) wide.index_put_({k * 7 % 40, k * 31 % 1000}, Scalar(0.25 * static_cast<double>(k % 9)));
+  for (int64_t k = 0; k < 400; ++k)
+    wide.index_put_({k * 7 % 40, k * 31 % 1000}, Scalar(0.25 * static_cast<double>(k % 9)));
   EXPECT_TRUE(allclose(wide.to_sparse().mm(big), wide.mm(big), 1e-4, 1e-4));
   EXPECT_TRUE(allclose(wide.t().to_sparse().t().mm(big), wide.mm(big), 1e-4, 1e-4));
 }
