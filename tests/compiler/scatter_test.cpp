@@ -9,6 +9,7 @@ namespace {
 using namespace testing;
 using Values = std::vector<ir::Value>;
 namespace prim = ops::prim;
+using ops::operator*;
 
 // Rows that are written into their own memory, which is contiguous or not; and that depend on what is overwritten.
 TEST(Scatter, IntoItsOperand) {
