@@ -12,6 +12,7 @@
 #include <brasa/ops_generated.h>
 #include <brasa/options.h>
 #include <brasa/scalar.h>
+#include <brasa/sparse.h>
 #include <brasa/tensor.h>
 #include <brasa/threads.h>
 #include <brasa/warning.h>

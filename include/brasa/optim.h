@@ -11,3 +11,4 @@
 #include <brasa/optim/reduce_on_plateau.h>
 #include <brasa/optim/schedulers.h>
 #include <brasa/optim/sgd.h>
+#include <brasa/optim/sparse_adam.h>

@@ -123,7 +123,7 @@ class BRASA_API Tensor {
   TypeMeta dtype() const { return scalar_type(); }
   Device device() const;
   int64_t get_device() const { return device().index(); }
-  Layout layout() const { return kStrided; }
+  Layout layout() const;
   TensorOptions options() const;
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   bool is_non_overlapping_and_dense() const;
@@ -132,7 +132,9 @@ class BRASA_API Tensor {
   bool is_signed() const { return brasa::is_signed(scalar_type()); }
   bool is_cpu() const { return device().is_cpu(); }
   bool is_cuda() const { return device().is_cuda(); }
-  bool is_sparse() const { return false; }
+  /// Of coordinate format.
+  bool is_sparse() const { return layout() == kSparse; }
+  bool is_sparse_csr() const { return layout() == kSparseCsr; }
   bool is_alias_of(const Tensor& o) const;
   /// The memory that this tensor and its views lie in.
   TensorStorage storage() const;
@@ -215,6 +217,37 @@ class BRASA_API Tensor {
   Tensor& squeeze_() const;
   Tensor& squeeze_(int64_t dim) const;
   Tensor& unsqueeze_(int64_t dim) const;
+
+  // ---- Sparse tensors; see <brasa/sparse.h>.
+  /// Itself if it is dense.
+  Tensor to_dense(std::optional<DType> dtype = {}) const;
+  /// The elements that are not 0, by their first `sparse_dim` indices (all of them by default), in order.
+  Tensor to_sparse() const;
+  Tensor to_sparse(int64_t sparse_dim) const;
+  Tensor to_sparse(Layout layout) const;
+  Tensor to_sparse_coo() const;
+  /// Of a matrix whose elements have `dense_dim` dimensions.
+  Tensor to_sparse_csr(std::optional<int64_t> dense_dim = {}) const;
+  /// This tensor's elements at the mask's entries, in the mask's layout.
+  Tensor sparse_mask(const Tensor& mask) const;
+  // brasa::Error unless the tensor is of the layout that has these.
+  /// Entries in ascending order, those of one index added up.
+  Tensor coalesce() const;
+  bool is_coalesced() const;
+  /// Int64 [sparse_dim, nnz], of a coalesced tensor.
+  Tensor indices() const;
+  /// [nnz, dense sizes…]; of a coalesced tensor where it is of coordinate format.
+  Tensor values() const;
+  Tensor crow_indices() const;
+  Tensor col_indices() const;
+  // As they are, coalesced or not; without history.
+  Tensor _indices() const;
+  Tensor _values() const;
+  int64_t _nnz() const;
+  Tensor& _coalesced_(bool coalesced) const;
+  /// 0 of a dense tensor.
+  int64_t sparse_dim() const;
+  int64_t dense_dim() const;
 
   // ---- Autograd.
   bool requires_grad() const;

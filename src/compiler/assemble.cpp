@@ -12,6 +12,7 @@ namespace brasa::compiler {
 
 using ir::Expr;
 using ir::Graph;
+using ir::Value;
 
 namespace {
 
@@ -80,7 +81,7 @@ class Assembler {
       small_.push_back(false);
       return;
     }
-    for (size_t k = 0; k < kernels_[g]->lowered.size(); ++k) {
+    for (size_t k = starts_in_place(group, places) ? 1 : 0; k < kernels_[g]->lowered.size(); ++k) {
       const Lowered& l = kernels_[g]->lowered[k];
       KernelLayout layout = layout_of(*l.loops);
       Step s;
@@ -98,6 +99,20 @@ class Assembler {
       uses_.push_back(uses);
       small_.push_back(small);
     }
+  }
+
+  // Whether a scatter's first kernel, which gives the result the value of its operand, would copy memory to itself.
+  static bool starts_in_place(const Group& group, const std::vector<Place>& places) {
+    if (group.kind != GroupKind::Scatter) return false;
+    Value x = group.graph->outputs()[0].value.node->arg<Value>(0);
+    int i = ir::is_input(x) ? group.graph->input_index(x) : -1;
+    if (i < 0) return false;
+    const Place &from = places[static_cast<size_t>(i)], &to = places[group.inputs.size()];
+    if (from.kind != to.kind || from.index != to.index || !(from.offset == to.offset)) return false;
+    auto strides = [&](const std::vector<Expr>& given) {
+      return given.empty() ? ir::contiguous_strides(type_of(x).shape) : given;
+    };
+    return strides(group.graph->inputs()[static_cast<size_t>(i)].strides) == strides(group.output_strides[0]);
   }
 
   void note_check(const Step& s, const LoadedKernel& kernel, const Group& group, Expr scratch) {

@@ -191,8 +191,21 @@ class Planner {
     return p == Prim::Pointwise || (p == Prim::Reshape && n->types[0].shape == type_of(n->arg<Value>(0)).shape);
   }
 
+  // A scatter that reads `old` as what its updates go into, and nowhere else.
+  static bool only_updates(const Group& g, Value old) {
+    const ir::Node* scatter = g.graph->outputs()[0].value.node;
+    Value in;
+    for (size_t i = 0; i < g.inputs.size(); ++i)
+      if (g.inputs[i] == old) in = g.graph->inputs()[i].value;
+    if (g.outputs.size() != 1 || scatter->arg<Value>(0) != in) return false;
+    int reads = 0;
+    for (const ir::Node* n : g.graph->nodes()) n->for_each_input([&](Value v) { reads += v == in; });
+    return reads == 1;
+  }
+
   // Every read of `old` in the group is of the element that the same iteration overwrites.
   static bool same_elements(const Group& g, Value old) {
+    if (g.kind == GroupKind::Scatter) return only_updates(g, old);
     if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
     Value in;
     for (size_t i = 0; i < g.inputs.size(); ++i)

@@ -125,6 +125,7 @@ void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool deco
         std::tie(step_size, correction) = _adam_scales(together.step, o.lr(), std::log(beta1), std::log(beta2), wanted);
         scale_type = wanted;
       }
+      BRASA_CHECK(!p.grad().is_sparse(), "Adam does not support sparse gradients, please consider SparseAdam instead");
       Tensor grad = o.maximize() ? -p.grad() : p.grad();
       grad = decayed(p, grad, o, decoupled);
       state->exp_avg().lerp_(grad, 1 - beta1);

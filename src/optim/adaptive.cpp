@@ -51,8 +51,16 @@ void AdagradParamState::begin(const Tensor& p, const AdagradOptions& o) {
 void Adagrad::update(Tensor& p, Tensor g, AdagradParamState& s, const AdagradOptions& o) {
   make(s.sum(), p, o.initial_accumulator_value());
   s.step(s.step() + 1);
-  g = decayed(p, g, o);
   double lr = o.lr() / (1 + static_cast<double>(s.step() - 1) * o.lr_decay());
+  if (g.is_sparse()) {
+    BRASA_CHECK(o.weight_decay() == 0, "Adagrad: weight_decay is not compatible with sparse gradients");
+    g = g.coalesce();
+    s.sum().add_(g.square());
+    Tensor scale = s.sum().sparse_mask(g)._values().sqrt().add_(o.eps());
+    p.add_(_sparse_coo_tensor_unsafe(g._indices(), g._values() / scale, g.sizes(), {}, true), -lr);
+    return;
+  }
+  g = decayed(p, g, o);
   s.sum().addcmul_(g, g, 1.0);
   p.addcdiv_(g, s.sum().sqrt().add_(o.eps()), -lr);
 }

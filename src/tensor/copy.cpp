@@ -26,6 +26,7 @@ Sizes channels_last_strides(std::span<const int64_t> sizes) {
 
 Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   const TensorImpl* impl = checked_impl(*this);
+  if (impl->sparse) return eager::call_one("aten::clone", {*this});
   bool plain = impl->contiguous || (preserves(format) && is_dense(impl->sizes, impl->strides));
   bool channels_last = format && (*format == MemoryFormat::ChannelsLast || *format == MemoryFormat::ChannelsLast3d);
   if (plain && !channels_last) return eager::call_one("aten::clone", {*this});
@@ -38,7 +39,7 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
 }
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
-  if (is_contiguous(format)) return *this;
+  if (is_contiguous(format) || impl_of(*this)->sparse) return *this;
   return clone(format);
 }
 
@@ -75,6 +76,8 @@ Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<M
               "to(options) expects unset requires_grad flag, but got requires_grad set to true");
   DType t = options.dtype_opt().value_or(scalar_type());
   if (!format) format = options.memory_format_opt();
+  if (options.has_layout() && options.layout() != layout())
+    return (options.layout() == kStrided ? to_dense() : to_sparse(options.layout())).to(t);
   bool same = t == scalar_type() && (preserves(format) || is_contiguous(*format));
   if (same) return copy ? clone(format) : *this;
   if (t == scalar_type()) return clone(format);
@@ -95,6 +98,7 @@ Tensor Tensor::cpu() const { return to(TensorOptions().device(Device(kCPU))); }
 const Tensor& Tensor::resize_(IntArrayRef sizes) const {
   TensorImpl* impl = checked_impl(*this);
   BRASA_CHECK(!requires_grad(), "cannot resize variables that require grad");
+  BRASA_CHECK(!impl->sparse, "resize_ of a sparse tensor is not there: make one of other sizes, got ", *this);
   for (int64_t s : sizes) BRASA_CHECK(s >= 0, "resize_: negative size in ", std::vector<int64_t>(sizes));
   if (impl->storage->recorder()) impl->materialise("a change of memory");
   std::span<const int64_t> span(sizes.data(), sizes.size());

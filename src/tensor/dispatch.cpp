@@ -9,6 +9,7 @@
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
 #include "tensor/recorded_call.h"
+#include "tensor/sparse/sparse.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -242,6 +243,10 @@ void call(Operator& op, CallArgs args, Results& results) {
       return call(op, with_dtype, results);
     }
   }
+  if (sparse::any_of(args)) [[unlikely]]
+    return sparse::call(op, args, results);
+  if (op.sparse_gradient() >= 0 && sparse::gradient_asked_for(op, args)) [[unlikely]]
+    return sparse::call_with_sparse_gradient(op, args, results);
   if (auto make = op.memory()) [[unlikely]]
     return call_memory(op, make, args, results);
   if (op.cast_policy() != CastPolicy::None && autocasting()) [[unlikely]] {
@@ -274,6 +279,8 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args) {
 
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   checked_impl(self);
+  if (sparse::any_of(args)) [[unlikely]]
+    return sparse::call_in_place(op, args, self);
   auto& out = const_cast<Tensor&>(self);
   TensorImpl* target = impl_of(self);
   try {

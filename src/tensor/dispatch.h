@@ -40,6 +40,8 @@ class Operator {
   int dtype_parameter() const { return dtype_parameter_; }
   /// What autocast does to the operands.
   CastPolicy cast_policy() const { return cast_policy_; }
+  /// The argument by which a caller asks for a sparse gradient of the first operand; -1 where there is none.
+  int sparse_gradient() const { return sparse_gradient_; }
 
   /// The program for these literal arguments (as words); null if there is none yet.
   const RowProgram* find(const Words& words);
@@ -62,6 +64,7 @@ class Operator {
   bool mutates_ = false;
   int dtype_parameter_ = -1;
   CastPolicy cast_policy_ = CastPolicy::None;
+  int sparse_gradient_ = -1;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;
   std::map<std::vector<uint64_t>, std::unique_ptr<Known>> programs_;

@@ -40,6 +40,8 @@ Operator::Operator(const ops::Row& row)
     : row_(row), backward_name_(node_name(row)), memory_(memory_operator(row.name())) {
   // Derived rows have the base of the one that they come from.
   if (row.name().starts_with("aten::")) cast_policy_ = eager::cast_policy(row.schema.base);
+  if (!row.no_gradient && row.name().starts_with("aten::") && row.schema.base.find("backward") == std::string::npos)
+    sparse_gradient_ = row.schema.index_of("sparse");
   bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
                                    [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });
   for (const ir::Param& p : row.schema.params) {

@@ -125,12 +125,29 @@ void write_stack(std::ostream& out, const double* values, IntArrayRef sizes, int
   }
 }
 
+std::ostream& print_sparse(std::ostream& out, const Tensor& t, int64_t line_size) {
+  out << "[ " << t.toString() << "{}\n";
+  auto part = [&](const char* name, const Tensor& values) {
+    out << name << ":\n";
+    print(out, values, line_size) << '\n';
+  };
+  if (t.is_sparse()) {
+    part("indices", t._indices());
+  } else {
+    part("crow_indices", t.crow_indices());
+    part("col_indices", t.col_indices());
+  }
+  part("values", t._values());
+  return out << "size:\n" << t.sizes() << "\n]";
+}
+
 }  // namespace
 
 std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   KeepFormat keep(out);
   if (!t.defined()) return out << "[ Tensor (undefined) ]";
   NoGradGuard guard;
+  if (impl_of(t)->sparse) return print_sparse(out, t, line_size);
   Tensor values = t.detach().to(kDouble).contiguous();
   const double* at = values.data_ptr<double>();
   IntArrayRef sizes = t.sizes();

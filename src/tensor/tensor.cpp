@@ -25,6 +25,7 @@ IntArrayRef Tensor::sizes() const {
 }
 IntArrayRef Tensor::strides() const {
   const TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(!impl->sparse, "sparse tensors do not have strides: ", *this);
   return {impl->strides.data(), impl->strides.size()};
 }
 
@@ -46,6 +47,7 @@ int64_t Tensor::size(int64_t dim) const {
 }
 int64_t Tensor::stride(int64_t dim) const {
   const TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(!impl->sparse, "sparse tensors do not have strides: ", *this);
   return impl->strides[wrapped_dim(*impl, dim)];
 }
 int64_t Tensor::numel() const { return checked_impl(*this)->numel; }
@@ -57,7 +59,7 @@ Device Tensor::device() const {
   checked_impl(*this);
   return kCPU;
 }
-TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type()).device(device()).layout(kStrided); }
+TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type()).device(device()).layout(layout()); }
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
   const TensorImpl* impl = checked_impl(*this);
@@ -83,11 +85,15 @@ bool Tensor::is_alias_of(const Tensor& o) const {
 }
 std::string Tensor::toString() const {
   if (!defined()) return "UndefinedType";
-  return str("CPU", brasa::toString(scalar_type()), "Type");
+  const auto& parts = impl_of(*this)->sparse;
+  const char* layout = !parts ? "" : parts->layout == kSparse ? "Sparse" : "SparseCsr";
+  return str(layout, "CPU", brasa::toString(scalar_type()), "Type");
 }
 
 void* Tensor::data_ptr() const {
   const TensorImpl* impl = checked_impl(*this);
+  BRASA_CHECK(!impl->sparse, "Cannot access data pointer of Tensor that doesn't have storage: ", *this,
+              "; its parts are values() and its indices");
   return impl->data();
 }
 void* Tensor::checked_data(DType expected) const {
@@ -137,6 +143,7 @@ Scalar read_element(const void* at, DType t) {
 
 Scalar Tensor::item() const {
   const TensorImpl* impl = checked_impl(*this);
+  if (impl->sparse && impl->numel == 1) return to_dense().item();
   BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar: ", *this);
   return read_element(impl->data("item()"), impl->dtype);
 }
@@ -156,12 +163,13 @@ bool Tensor::equal(const Tensor& o) const {
   if (!(sizes() == o.sizes())) return false;
   if (numel() == 0) return true;
   NoGradGuard guard;
+  if (impl_of(*this)->sparse || impl_of(o)->sparse) return to_dense().equal(o.to_dense());
   return (*this == o).all().item<bool>();
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   NoGradGuard guard;
-  return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();
+  return isclose(a.to_dense(), b.to_dense(), rtol, atol, equal_nan).all().item<bool>();
 }
 
 bool Tensor::allclose(const Tensor& o, double rtol, double atol, bool equal_nan) const {

@@ -182,6 +182,7 @@ Tensor shallow_copy(const Tensor& t) {
   impl->contiguous = from->contiguous;
   impl->inference = from->inference;
   impl->weak = from->weak;
+  if (from->sparse) impl->sparse = std::make_unique<SparseParts>(*from->sparse);
   return Tensor(impl);
 }
 
@@ -190,6 +191,7 @@ void append_to(std::string& out, const Tensor& t) {
     out += "undefined";
     return;
   }
+  if (const auto& parts = impl_of(t)->sparse) out += parts->layout == kSparse ? "sparse " : "sparse CSR ";
   out += name(t.scalar_type());
   append_to(out, impl_of(t)->sizes);
 }

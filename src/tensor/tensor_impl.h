@@ -102,6 +102,17 @@ class StorageRef {
   Storage* p_ = nullptr;
 };
 
+/// What a sparse tensor is made of, instead of memory of its own (see tensor/sparse).
+struct SparseParts : Pooled {
+  Layout layout = kSparse;
+  int64_t sparse_dim = 0;
+  bool coalesced = false;  // indices ascend, none twice
+  Tensor indices;          // int64: COO [sparse_dim, nnz], CSR the columns [nnz]
+  Tensor crow;             // CSR, int64 [rows + 1]
+  Tensor rows;             // CSR: the row of each entry, once somebody asked for it
+  Tensor values;           // [nnz, dense sizes…]; those of a leaf have no history
+};
+
 struct TensorImpl final : detail::TensorImplBase, Pooled {
   StorageRef storage;
   int64_t offset = 0;  // in elements
@@ -114,6 +125,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   bool weak = false;
   std::unique_ptr<autograd::AutogradMeta> autograd;
   std::unique_ptr<eager::ViewInfo> view;
+  /// Of a sparse tensor, whose storage is empty and whose strides are 0; else null.
+  std::unique_ptr<SparseParts> sparse;
 
   TensorImpl();
   ~TensorImpl();

@@ -7,6 +7,7 @@ namespace brasa::compiler {
 
 extern const Implementation kFft;
 extern const Implementation kSort;
+extern const Implementation kSparseMm;
 // lapack.cpp
 extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd,
     kEig;

@@ -36,11 +36,62 @@ bool less(K a, K b) {
   return a < b;
 }
 
+// As an unsigned number of the same order.
+template <class T>
+uint64_t ordinal(T v, bool descending) {
+  uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(v));
+  if (std::is_signed_v<T>) bits ^= uint64_t{1} << 63;
+  return descending ? ~bits : bits;
+}
+
+// Sorts `order` by its keys: by one byte after the other, the last one first. Bytes that all keys share are left out.
+void sort_by_bytes(std::vector<uint64_t>& keys, std::vector<int64_t>& order) {
+  std::vector<uint64_t> other_keys(keys.size());
+  std::vector<int64_t> other_order(order.size());
+  uint64_t differ = 0;
+  for (uint64_t k : keys) differ |= k ^ keys[0];
+  for (int shift = 0; shift < 64; shift += 8) {
+    if ((differ >> shift & 255) == 0) continue;
+    size_t next[257] = {};
+    for (uint64_t k : keys) ++next[(k >> shift & 255) + 1];
+    for (int i = 0; i < 256; ++i) next[i + 1] += next[i];
+    for (size_t i = 0; i < keys.size(); ++i) {
+      size_t to = next[keys[i] >> shift & 255]++;
+      other_keys[to] = keys[i];
+      other_order[to] = order[i];
+    }
+    keys.swap(other_keys);
+    order.swap(other_order);
+  }
+}
+
+// From this length on counting bytes takes less time than comparing.
+constexpr int64_t kBytesFrom = 512;
+
 template <class T>
 void sort_lines(const void* x, void* values, int64_t* indices, const Lines& lines, bool descending) {
   int64_t length = lines.length, inner = lines.inner;
   if (length == 0) return;
   int64_t grain = std::max<int64_t>(1, 4096 / length);
+  if (std::is_integral_v<T> && length >= kBytesFrom) {
+    runtime::parallel_for(lines.count(), 1, [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> order(length);
+      std::vector<uint64_t> keys(length);
+      for (int64_t line = begin; line < end; ++line) {
+        int64_t start = lines.start(line);
+        const T* from = static_cast<const T*>(x) + start;
+        if constexpr (std::is_integral_v<T>)
+          for (int64_t k = 0; k < length; ++k) keys[k] = ordinal(from[k * inner], descending);
+        std::iota(order.begin(), order.end(), int64_t{0});
+        sort_by_bytes(keys, order);
+        for (int64_t k = 0; k < length; ++k) {
+          static_cast<T*>(values)[start + k * inner] = from[order[k] * inner];
+          indices[start + k * inner] = order[k];
+        }
+      }
+    });
+    return;
+  }
   runtime::parallel_for(lines.count(), grain, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> order(length);
     std::vector<decltype(key(T{}))> keys(length);

@@ -11,7 +11,7 @@ namespace {
 // For one primitive the first that takes a call runs it.
 constexpr const Implementation* kTable[] = {
     &kSort, &kCholesky, &kLu,   &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve,
-    &kQr,   &kGeqrf,    &kEigh, &kSvd, &kEig,      &kFft,
+    &kQr,   &kGeqrf,    &kEigh, &kSvd, &kEig,      &kFft,           &kSparseMm,
 };
 
 }  // namespace

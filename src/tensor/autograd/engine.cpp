@@ -9,6 +9,7 @@
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
+#include "tensor/sparse/sparse.h"
 
 namespace brasa::autograd {
 
@@ -57,7 +58,7 @@ Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
 Tensor add(const Tensor& a, const Tensor& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;
-  return a + b;
+  return sum_of(a, b);
 }
 
 struct Capture {
@@ -121,6 +122,8 @@ class Pass {
         Node* next = edges[i].function.get();
         const auto& metas = next->internals().results;
         if (edges[i].input_nr < metas.size()) g = fitted(std::move(g), metas[edges[i].input_nr], *node, i);
+        // Only leaves take sparse gradients.
+        if (g.defined() && impl_of(g)->sparse && !next->next_edges().empty()) g = g.to_dense();
         receive(edges[i], std::move(g));
         if (--dependencies_[next] == 0) ready.push(edges[i].function);
       }
@@ -250,6 +253,7 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
       BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i,
                   "] is ", out, ".");
     }
+    if (impl_of(out)->sparse && !out.is_leaf()) g = eager::sparse::values_at(g, out);
     pass.add_root(edge, std::move(g));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -258,6 +262,9 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     pass.capture(edge, i);
   }
   variable_list results = pass.run(inputs.size(), accumulate);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (impl_of(inputs[i])->sparse && !inputs[i].is_leaf() && results[i].defined())
+      results[i] = eager::sparse::with_values(inputs[i], results[i]);
   if (!accumulate && !allow_unused)
     for (size_t i = 0; i < results.size(); ++i)
       BRASA_CHECK(results[i].defined(),

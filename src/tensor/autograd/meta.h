@@ -116,6 +116,8 @@ variable_list apply_watched(Node& node, variable_list&& gradients);
 
 /// Sums over the dimensions that broadcasting added or stretched. Differentiable.
 Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);
+/// a + b, of which either may be sparse.
+Tensor sum_of(const Tensor& a, const Tensor& b);
 Tensor zeros(std::span<const int64_t> sizes, DType dtype);
 
 /// The error of a node whose saved values are gone.

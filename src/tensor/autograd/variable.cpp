@@ -5,6 +5,7 @@
 #include "tensor/autograd/record.h"
 #include "tensor/dispatch.h"
 #include "tensor/recorder.h"
+#include "tensor/sparse/sparse.h"
 #include "tensor/views.h"
 
 // The part of Tensor that is about autograd.
@@ -50,13 +51,19 @@ class AccumulateGrad final : public Node {
     AutogradMeta& meta = meta_of(leaf_);
     if (!meta.grad.defined()) {
       const TensorImpl* impl = impl_of(g);
+      if (impl->sparse) {
+        // Nothing writes into the parts of a sparse tensor.
+        meta.grad = GradMode::is_enabled() ? g : g.detach();
+        for (auto& hook : meta.post_hooks) hook(leaf_);
+        return {};
+      }
       bool alone = g.use_count() == 1 && impl->storage->use_count() == 1 && impl->contiguous && !impl->view;
       if (GradMode::is_enabled())
         meta.grad = alone ? g : g.clone();
       else
         meta.grad = alone ? g.detach() : g.detach().clone();
-    } else if (GradMode::is_enabled()) {
-      meta.grad = meta.grad + g;
+    } else if (GradMode::is_enabled() || (meta.grad.is_sparse() && !g.is_sparse())) {
+      meta.grad = sum_of(meta.grad, g);
     } else {
       meta.grad += g;
     }
@@ -70,6 +77,8 @@ class AccumulateGrad final : public Node {
 
 }  // namespace
 
+Tensor sum_of(const Tensor& a, const Tensor& b) { return impl_of(a)->sparse ? b + a : a + b; }
+
 AutogradMeta& meta_of(const Tensor& t) {
   TensorImpl* impl = checked_impl(t);
   if (!impl->autograd) impl->autograd = std::make_unique<AutogradMeta>();
@@ -77,6 +86,7 @@ AutogradMeta& meta_of(const Tensor& t) {
 }
 
 Edge gradient_edge(const Tensor& t) {
+  if (const auto& parts = impl_of(t)->sparse; parts && parts->values.requires_grad()) return gradient_edge(parts->values);
   if (const auto& fn = grad_fn_of(t)) return {fn, impl_of(t)->autograd->output_nr};
   // A view that was made without recording requires a gradient like its base, and hands none on.
   if (!impl_of(t)->autograd || !impl_of(t)->autograd->requires_grad) return {};
@@ -106,6 +116,7 @@ void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr
 
 const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
   TensorImpl* impl = checked_impl(t);
+  if (impl->sparse) return grad_fn_of(impl->sparse->values);
   if (impl->view && impl->view->differentiable && impl->view->version != impl->storage->version()) {
     eager::ViewInfo& info = *impl->view;
     bool leaf_view = impl->autograd && impl->autograd->requires_grad;
@@ -127,6 +138,7 @@ const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
 bool Tensor::requires_grad() const {
   const TensorImpl* impl = checked_impl(*this);
   if (impl->autograd && impl->autograd->requires_grad) return true;
+  if (impl->sparse) return impl->sparse->values.requires_grad();
   if (impl->view && impl->view->differentiable && !impl->inference && impl->view->base.requires_grad() &&
       autograd::differentiable(impl->dtype))
     return true;
@@ -174,7 +186,7 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
 }
 
 Tensor Tensor::detach() const {
-  checked_impl(*this);
+  if (checked_impl(*this)->sparse) return eager::sparse::detached(*this);
   return eager::detached(*this);
 }
 
@@ -183,12 +195,15 @@ Tensor& Tensor::detach_() const {
   BRASA_CHECK(!impl->view || !impl->view->differentiable || !impl->view->base.requires_grad(),
               "Can't detach views in-place. Use detach() instead.");
   impl->autograd.reset();
+  if (impl->sparse) impl->sparse->values = impl->sparse->values.detach();
   return const_cast<Tensor&>(*this);
 }
 
 void Tensor::retain_grad() const {
   BRASA_CHECK(requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
+  BRASA_CHECK(!impl_of(*this)->sparse, "retain_grad() of a sparse tensor that an operator made is not there: use it on ",
+              "its values()");
   autograd::AutogradMeta& meta = autograd::meta_of(*this);
   if (meta.retain) return;
   meta.retain = std::make_shared<autograd::RetainSlot>();
@@ -202,6 +217,8 @@ bool Tensor::retains_grad() const {
 
 unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
   BRASA_CHECK(requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+  BRASA_CHECK(is_leaf() || !impl_of(*this)->sparse,
+              "register_hook() of a sparse tensor that an operator made is not there: use it on its values()");
   autograd::AutogradMeta& meta = autograd::meta_of(*this);
   if (!meta.hooks) {
     meta.hooks = std::make_shared<autograd::HookList>();
@@ -247,8 +264,7 @@ DispatchKeySet Tensor::key_set() const {
 bool Tensor::is_inference() const { return checked_impl(*this)->inference; }
 
 Tensor Tensor::data() const {
-  checked_impl(*this);
-  Tensor out = eager::detached(*this);
+  Tensor out = detach();
   impl_of(out)->storage = StorageRef(Storage::alias(impl_of(*this)->storage.get()));
   return out;
 }
@@ -263,6 +279,7 @@ void Tensor::set_data(const Tensor& o) const {
   impl->strides = from->strides;
   impl->dtype = from->dtype;
   impl->contiguous = from->contiguous;
+  impl->sparse = from->sparse ? std::make_unique<SparseParts>(*from->sparse) : nullptr;
   if (impl->autograd) impl->autograd->accumulator.reset();
 }
 
