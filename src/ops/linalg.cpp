@@ -1,3 +1,4 @@
+#include "ops/complex.h"
 #include "ops/linear_algebra.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -12,24 +13,26 @@ void check_no_failure(Value info, const char* message) {
 }
 
 std::array<Value, 2> cholesky(Value x, bool upper, bool check) {
-  auto [l, info] = prim::cholesky(upper ? mt(x) : x);
+  auto [l, info] = prim::cholesky(upper ? mh(x) : x);
   if (check)
     check_no_failure(
         info, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite");
-  return {upper ? mt(l) : l, info};
+  return {upper ? mh(l) : l, info};
 }
 
 Value cholesky_solve(Value b, Value l, bool upper) {
   check_rank("cholesky_solve", "b", b, std::max<int64_t>(2, rank_of(b)));
   check_rank("cholesky_solve", "u", l, std::max<int64_t>(2, rank_of(l)));
-  Value inner = solve_triangle(l, b, {.upper = upper, .transposed = upper});
-  return solve_triangle(l, inner, {.upper = upper, .transposed = !upper});
+  auto factor = [&](Value right, bool adjoint) {
+    return solve_triangle(adjoint ? conj(l) : l, right, {.upper = upper, .transposed = adjoint});
+  };
+  return factor(factor(b, upper), !upper);
 }
 
-// Of A = L Lᵀ, as PyTorch has it: as if the whole of L were read, for x = A⁻¹ b with the cotangent g of b.
+// Of A = L Lᴴ, as PyTorch has it: as if the whole of L were read, for x = A⁻¹ b with the cotangent g of b.
 Value factor_cotangent(Value l, Value g, Value x, bool upper) {
-  Value s = mm(g, mt(x));
-  s = s + mt(s);
+  Value s = mm(g, mh(x));
+  s = s + mh(s);
   return upper ? -mm(l, s) : -mm(s, l);
 }
 std::vector<Value> cholesky_solve_derivative(const Saved& s) {
@@ -78,9 +81,9 @@ std::array<Value, 2> qr(Value x, const std::string& mode) {
   return r;
 }
 
-// H_0 H_1 … or its transpose, times x: I - V T Vᵀ with T = (I + D S)⁻¹ D, D = diag(tau), S the part of VᵀV above the diagonal
+// H_0 H_1 … or its adjoint, times x: I - V T Vᴴ with T = (I + D S)⁻¹ D, D = diag(tau), S the part of VᴴV above the diagonal
 // (Joffrain et al. 2006, without dividing by tau).
-Value reflected(const char* op, Value a, Value tau, Value x, bool transposed) {
+Value reflected(const char* op, Value a, Value tau, Value x, bool adjoint) {
   BRASA_CHECK(rank_of(a) >= 2 && rank_of(tau) == rank_of(a) - 1, op,
               ": expected matrices and one vector for each, got ", type_of(a), " and ", type_of(tau));
   BRASA_CHECK(dtype_of(a) == dtype_of(tau), op, ": tau dtype ", name(dtype_of(tau)), " does not match input dtype ",
@@ -89,9 +92,9 @@ Value reflected(const char* op, Value a, Value tau, Value x, bool transposed) {
   BRASA_CHECK(!is_less(columns_of(a), k), op, ": input.shape[-1] must be greater than or equal to tau.shape[-1], got ",
               type_of(a), " and ", type_of(tau));
   Value left = column_block(a, Expr(0), k), v = tril(left, -1) + identity_like(left);
-  Value s = triu(mm(mt(v), v), 1), d = unsqueeze(tau, rank_of(tau));
+  Value s = triu(mm(mh(v), v), 1), d = unsqueeze(tau, rank_of(tau));
   Value t = solve_triangle(d * s, diagonal_matrix(tau), {.upper = true, .unit = true});
-  return x - mm(v, mm(transposed ? mt(t) : t, mm(mt(v), x)));
+  return x - mm(v, mm(adjoint ? mh(t) : t, mm(mh(v), x)));
 }
 
 Value householder_product(Value a, Value tau) {
@@ -104,7 +107,7 @@ Value householder_product(Value a, Value tau) {
 
 Value ormqr(Value a, Value tau, Value x, bool left, bool transposed) {
   if (left) return reflected("ormqr", a, tau, x, transposed);
-  return mt(reflected("ormqr", a, tau, mt(x), !transposed));
+  return mh(reflected("ormqr", a, tau, mh(x), !transposed));
 }
 
 const std::vector<Sample> kMatrices = {
@@ -115,11 +118,11 @@ const std::vector<Sample> kMatrices = {
 void add_linalg(Table& t) {
   TensorSample positive = floats(2, 1, 1).in(0.5, 2), none = floats(0, 0);
   t.op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)")
-      .doc("A = L Lᵀ, or Uᵀ U with upper; info is the order of the first minor that is not positive, or 0.")
+      .doc("A = L Lᴴ, or Uᴴ U with upper; info is the order of the first minor that is not positive, or 0.")
       .composed(cholesky)
       .samples({{positive}, {none}, {positive, true}});
   t.op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor")
-      .doc("A = L Lᵀ of a positive definite matrix, or Uᵀ U with upper.")
+      .doc("A = L Lᴴ of a positive definite matrix, or Uᴴ U with upper.")
       .composed([](Value x, bool upper) { return cholesky(x, upper, true)[0]; })
       .samples({{positive}, {none}, {positive, true}});
   t.op("aten::cholesky(Tensor self, bool upper=False) -> Tensor")
@@ -175,7 +178,7 @@ void add_linalg(Table& t) {
       .composed([](Value x, bool some) { return qr(x, some ? "reduced" : "complete"); })
       .samples({{floats(4, 3)}});
   t.op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)")
-      .doc("R in and above the diagonal, below it v of the reflectors I - tau v vᵀ, whose leading 1 is not stored.")
+      .doc("R in and above the diagonal, below it v of the reflectors I - tau v vᴴ, whose leading 1 is not stored.")
       .composed([](Value x) { return prim::geqrf(x); })
       .no_gradient()
       .samples(kMatrices);
@@ -185,7 +188,7 @@ void add_linalg(Table& t) {
       .samples({{floats(4, 3), floats(3)}, {floats(2, 4, 3), floats(2, 2)}});
   t.alias("aten::orgqr", "aten::linalg_householder_product");
   t.op("aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor")
-      .doc("Q input3, or input3 Q without left, or with Qᵀ, for the Q of geqrf's results.")
+      .doc("Q input3, or input3 Q without left, or with Qᴴ, for the Q of geqrf's results.")
       .composed(ormqr)
       .samples({{floats(4, 3), floats(3), floats(4, 2)}, {floats(4, 3), floats(3), floats(2, 4), false, true}});
 }

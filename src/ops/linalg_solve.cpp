@@ -1,3 +1,4 @@
+#include "ops/complex.h"
 #include "ops/linear_algebra.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -11,7 +12,7 @@ void check_no_failure(Value info, const std::string& message) {
   Builder::current().graph().add_check(reduce(eq(info, 0), all_dims(info), false, "and"), message);
 }
 
-// x with A x = b, or Aᵀ x = b, or the same from the right, for A = P L U.
+// x with A x = b, or Aᵀ x = b (not conjugated), or the same from the right, for A = P L U.
 Value lu_solve(Value lu, Value pivots, Value b, bool left, bool transposed) {
   if (!left) return mt(lu_solve(lu, pivots, mt(b), true, !transposed));
   Value p = permutation_matrix(prim::lu_permutation(pivots, rows_of(lu)), dtype_of(lu));
@@ -65,8 +66,9 @@ std::array<Value, 2> inverse(Value a, bool check) {
 Value parity(Value pivots, DType dtype) {
   int64_t last = rank_of(pivots) - 1;
   Value here = prim::iota(shape_of(pivots), last, DType::Int64) + 1;
-  return reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, dtype), scalar(-1, dtype)), {last}, false,
-                "mul");
+  return convert(reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, real_part_of(dtype)), scalar(-1, real_part_of(dtype))),
+                        {last}, false, "mul"),
+                 dtype);
 }
 
 Value product(Value x) { return reduce(x, {rank_of(x) - 1}, false, "mul"); }
@@ -78,22 +80,29 @@ std::array<Value, 3> det(Value a) {
   return {product(diagonal_of(lu)) * parity(pivots, dtype_of(a)), lu, pivots};
 }
 
-// The matrix of cofactors, d det / d A, which singular matrices have too: det(U) det(V) U diag(∏ of the other s) Vᵀ.
+// The matrix of cofactors, d det / d A, which singular matrices have too: U diag(∏ of the other s) Vᴴ, by the conjugate of
+// det(U) det(Vᴴ).
 std::vector<Value> det_derivative(const Saved& s) {
   auto [u, values, vh] = prim::svd(s.in(0), false);
   int64_t last = rank_of(values);
   Value square = repeat_along(values, last - 1, size_of(values, last - 1));
   Value others = where(eq(identity_like(square), 1), constant_like(square, 1), square);
-  Value scale = product(others) * unsqueeze(det(u)[0] * det(vh)[0] * s.ct(), last - 1);
-  return {mm(u * unsqueeze(scale, last - 1), vh)};
+  Value phase = conj(det(u)[0] * det(vh)[0]) * s.ct();
+  return {mm(column_scaled(u, unsqueeze(phase, last - 1) * convert(product(others), dtype_of(u))), vh)};
 }
 
 std::array<Value, 4> slogdet(Value a) {
   check_square("linalg.slogdet", a);
   auto [lu, pivots, info] = prim::lu(mt(a));
   Value d = diagonal_of(lu);
-  Value sign = product(prim::unary("sign", d)) * parity(pivots, dtype_of(a));
-  return {sign, sum(log(abs(d)), {rank_of(d) - 1}), lu, pivots};
+  Value sign = product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
+  return {sign, sum(log(magnitude(d)), {rank_of(d) - 1}), lu, pivots};
+}
+
+Value logdet(Value a) {
+  std::array<Value, 4> r = slogdet(a);
+  if (is_complex(dtype_of(a))) return log(r[0]) + convert(r[1], dtype_of(a));
+  return where(eq(r[0], -1), constant_like(r[1], std::numeric_limits<double>::quiet_NaN()), r[1]);
 }
 
 Value solve_triangular(Value a, Value b, bool upper, bool left, bool unit) {
@@ -105,14 +114,14 @@ Value solve_triangular(Value a, Value b, bool upper, bool left, bool unit) {
   return left ? solve_triangle(a, b, how) : solve_triangle_right(a, b, how);
 }
 
-std::array<Value, 3> ldl_factor(const char* op, Value a, bool check) {
+std::array<Value, 3> ldl_factor(const char* op, Value a, bool hermitian, bool check) {
   check_square(op, a);
-  auto [ld, pivots, info] = prim::ldl(a);
+  auto [ld, pivots, info] = prim::ldl(a, hermitian);
   if (check)
     check_no_failure(info, str(op, ": The diagonal has a block that is zero, and ldl_solve would divide by it."));
   return {tril(ld), pivots, info};
 }
-Value ldl_solve(Value ld, Value pivots, Value b, bool) {
+Value ldl_solve(Value ld, Value pivots, Value b, bool hermitian) {
   constexpr const char* op = "linalg.ldl_solve";
   check_square(op, ld);
   BRASA_CHECK(rank_of(pivots) == rank_of(ld) - 1 && dtype_of(pivots) == DType::Int32 && rank_of(b) >= 2 &&
@@ -127,7 +136,7 @@ Value ldl_solve(Value ld, Value pivots, Value b, bool) {
     return broadcast_to(v, s);
   };
   Expr n = rows_of(ld);
-  return prim::ldl_solve(repeated(ld, {n, n}), repeated(pivots, {n}), repeated(b, {n, columns_of(b)}));
+  return prim::ldl_solve(repeated(ld, {n, n}), repeated(pivots, {n}), repeated(b, {n, columns_of(b)}), hermitian);
 }
 
 Expr product_of(const Shape& s, size_t from, size_t to) {
@@ -214,8 +223,10 @@ void add_linalg_solve(Table& t) {
       .composed([](Value a, Value b, bool left) { return solve("linalg.solve", a, b, left, true)[0]; })
       .samples(systems);
   t.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
-      .doc("As linalg_solve, for the factors of A (with adjoint: of Aᵀ).")
-      .composed(lu_solve)
+      .doc("As linalg_solve, for the factors of A (with adjoint: of Aᴴ).")
+      .composed([](Value lu, Value pivots, Value b, bool left, bool adjoint) {
+        return lu_solve(adjoint ? conj(lu) : lu, pivots, b, left, adjoint);
+      })
       .samples({{floats(3, 3), tensor(DType::Int32, {3}).in(3, 4), floats(3, 2)},
                 {floats(3, 3), tensor(DType::Int32, {3}).in(3, 4), floats(2, 3), false, true}});
   t.op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
@@ -239,15 +250,15 @@ void add_linalg_solve(Table& t) {
 
   t.op("aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)")
       .doc(
-          "A = L D Lᵀ of a symmetric matrix of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
+          "A = L D Lᵀ of a symmetric matrix, or L D Lᴴ of a Hermitian one, of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
-      .composed([](Value a, bool, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, check); })
+      .composed([](Value a, bool hermitian, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, hermitian, check); })
       .no_gradient()
       .samples(squares);
   t.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
       .doc("As linalg_ldl_factor_ex; a block that is zero is an error.")
-      .composed([](Value a, bool) {
-        auto [ld, pivots, info] = ldl_factor("linalg.ldl_factor", a, true);
+      .composed([](Value a, bool hermitian) {
+        auto [ld, pivots, info] = ldl_factor("linalg.ldl_factor", a, hermitian, true);
         return std::array{ld, pivots};
       })
       .no_gradient()
@@ -282,11 +293,8 @@ void add_linalg_solve(Table& t) {
       .samples(squares);
   t.alias("aten::slogdet", "aten::linalg_slogdet");
   t.op("aten::logdet(Tensor self) -> Tensor")
-      .doc("The logarithm of the determinant; NaN where it is negative.")
-      .composed([](Value a) {
-        std::array<Value, 4> r = slogdet(a);
-        return where(eq(r[0], -1), constant_like(r[1], std::numeric_limits<double>::quiet_NaN()), r[1]);
-      })
+      .doc("The logarithm of the determinant; NaN where it is a negative real number.")
+      .composed(logdet)
       .samples({{floats(1, 1).in(1, 2)}, {floats(0, 0)}});
   t.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
       .doc("The inverse of self as a matrix from its last dimensions to its first `ind` ones.")

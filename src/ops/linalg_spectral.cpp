@@ -16,7 +16,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 std::array<Value, 2> eigh(Value a, const std::string& which) {
   bool upper = which == "U" || which == "u";
   BRASA_CHECK(upper || which == "L" || which == "l", "Expected UPLO argument to be 'L' or 'U', but got ", which);
-  return prim::eigh(upper ? mt(a) : a);
+  return prim::eigh(upper ? mh(a) : a);
 }
 
 std::array<Value, 2> eig(Value a) {
@@ -58,7 +58,7 @@ Value cutoff(Value a, Value s, Value atol, Value rtol) {
 Value tensor_of(std::optional<double> v) { return v ? scalar(*v, DType::Float64) : Value{}; }
 
 Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
-  if (is_empty(a)) return mt(a);
+  if (is_empty(a)) return mh(a);
   auto inverted = [](Value s, Value size, Value tolerance) {
     Value kept = gt(size, tolerance);
     return where(kept, 1 / where(kept, s, constant_like(s, 1)), zeros_like(s));
@@ -66,22 +66,22 @@ Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
   if (hermitian) {
     auto [w, v] = prim::eigh(a);
     Value d = inverted(w, abs(w), cutoff(a, abs(w), atol, rtol));
-    return mm(v * unsqueeze(d, rank_of(d) - 1), mt(v));
+    return mm(column_scaled(v, d), mh(v));
   }
   auto [u, s, vh] = prim::svd(a, false);
   Value d = inverted(s, s, cutoff(a, s, atol, rtol));
-  return mm(mt(vh) * unsqueeze(d, rank_of(d) - 1), mt(u));
+  return mm(column_scaled(mh(vh), d), mh(u));
 }
 
 // Golub & Pereyra 1973: of a matrix of constant rank.
 std::vector<Value> pinv_derivative(const Saved& s) {
-  Value a = s.in(0), p = s.out(), g = mt(s.ct()), pt = mt(p);
+  Value a = s.in(0), p = s.out(), g = mh(s.ct()), pt = mh(p);
   if (!is_less(columns_of(a), rows_of(a))) {
     Value k = mm(g, p), kp = mm(k, pt);
-    return {kp - mt(mm(p, k)) - mm(mm(a, p), kp) + mm(mm(pt, p), g - mm(k, a))};
+    return {kp - mh(mm(p, k)) - mm(mm(a, p), kp) + mm(mm(pt, p), g - mm(k, a))};
   }
   Value k = mm(p, g), pk = mm(pt, k);
-  return {mm(mm(g - mm(a, k), p), pt) + pk - mt(mm(k, p)) - mm(mm(pk, p), a)};
+  return {mm(mm(g - mm(a, k), p), pt) + pk - mh(mm(k, p)) - mm(mm(pk, p), a)};
 }
 
 Value rank(Value a, Value atol, Value rtol, bool hermitian) {
@@ -186,13 +186,13 @@ Value matrix_exp(Value x) {
   Value a = to_opmath(x);
   // With 18 terms: 1 / 19! is nothing beside 1 in double precision, nor 3¹⁹ / 19! in single.
   constexpr int kTerms = 18, kSquarings = 12;
-  double most = dtype_of(a) == DType::Float64 ? 1 : 3;
-  Value size = reduce(sum(abs(a), {rank_of(a) - 1}, true), {rank_of(a) - 2}, true, "max"), halved = a,
+  double most = real_part_of(dtype_of(a)) == DType::Float64 ? 1 : 3;
+  Value size = reduce(sum(magnitude(a), {rank_of(a) - 1}, true), {rank_of(a) - 2}, true, "max"), halved = a,
         squarings = zeros_like(size);
   for (int k = 0; k < kSquarings; ++k) {
     Value more = gt(size, most);
     Value factor = where(more, constant_like(size, 0.5), constant_like(size, 1));
-    halved = halved * factor;
+    halved = halved * convert(factor, dtype_of(a));
     size = size * factor;
     squarings = squarings + convert(more, dtype_of(size));
   }
@@ -207,19 +207,19 @@ Value matrix_exp(Value x) {
 
 Value sqrth(Value a) {
   auto [w, v] = prim::eigh(a);
-  return mm(v * unsqueeze(sqrt(w), rank_of(w) - 1), mt(v));
+  return mm(column_scaled(v, sqrt(w)), mh(v));
 }
 
-// S X + X S = dS in the basis of eigenvectors; symmetric, as is what it is the derivative by.
+// S X + X S = dS in the basis of eigenvectors; Hermitian, as is what it is the derivative by.
 std::vector<Value> sqrth_derivative(const Saved& s) {
   auto [w, v] = prim::eigh(s.out());
   Value gap = unsqueeze(w, rank_of(w) - 1) + unsqueeze(w, rank_of(w));
-  return {symmetrised(mm(mm(v, mm(mm(mt(v), s.ct()), v) / gap), mt(v)))};
+  return {symmetrised(mm(mm(v, mm(mm(mh(v), s.ct()), v) / convert(gap, dtype_of(v))), mh(v)))};
 }
 
 std::array<Value, 2> polar(Value a) {
   auto [u, s, vh] = prim::svd(a, false);
-  return {mm(u, vh), mm(mt(vh) * unsqueeze(s, rank_of(s) - 1), vh)};
+  return {mm(u, vh), mm(column_scaled(mh(vh), s), vh)};
 }
 
 // {solution, residuals, rank, singular values}
@@ -238,7 +238,7 @@ std::array<Value, 4> lstsq(Value a, Value b, std::optional<double> rcond, std::o
   Value residuals = none;
   if (is_less(columns_of(a), rows_of(a))) {
     Value off = mm(a, x) - right;
-    residuals = sum(off * off, {rank_of(off) - 2});
+    residuals = sum(real(off * conj(off)), {rank_of(off) - 2});
   }
   bool values = how == "gelsd" || how == "gelss";
   return {vector ? squeeze(x, rank_of(x) - 1) : x, residuals,
@@ -252,7 +252,7 @@ void add_linalg_spectral(Table& t) {
   const std::vector<Sample> matrices = {{floats(3, 2)}, {floats(2, 2, 3)}};
   TensorSample one = floats(2, 1, 1).in(0.5, 2), none = floats(0, 0);
   t.op("aten::_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)")
-      .doc("Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix of which one triangle is read.")
+      .doc("Eigenvalues, ascending, and eigenvectors as columns, of a Hermitian matrix of which one triangle is read.")
       .composed([](Value a, std::string which, bool vectors) {
         std::array<Value, 2> r = eigh(a, which);
         if (!vectors) r[1] = no_result(dtype_of(a));
@@ -260,11 +260,11 @@ void add_linalg_spectral(Table& t) {
       })
       .samples({{one}, {one, "U", false}, {none}});
   t.op("aten::linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
-      .doc("Eigenvalues, ascending, and eigenvectors as columns, of a symmetric matrix of which one triangle is read.")
+      .doc("Eigenvalues, ascending, and eigenvectors as columns, of a Hermitian matrix of which one triangle is read.")
       .composed([](Value a, std::string which) { return eigh(a, which); })
       .samples({{one}, {one, "U"}});
   t.op("aten::linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor")
-      .doc("Eigenvalues, ascending, of a symmetric matrix of which one triangle is read.")
+      .doc("Eigenvalues, ascending, of a Hermitian matrix of which one triangle is read.")
       .composed([](Value a, std::string which) { return eigh(a, which)[0]; })
       .samples({{one}, {one, "U"}, {none}});
   t.op("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")
@@ -277,11 +277,11 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(1, 1)}});
 
   t.op("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
-      .doc("A = U diag(S) Vᵀ, S descending.")
+      .doc("A = U diag(S) Vᴴ, S descending.")
       .composed([](Value a, bool full, bool vectors, std::optional<std::string>) { return svd(a, full, vectors); })
       .samples({{floats(3, 2)}, {floats(2, 2, 3), false, false}});
   t.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
-      .doc("A = U diag(S) Vᵀ, S descending; U and V are square with full_matrices.")
+      .doc("A = U diag(S) Vᴴ, S descending; U and V are square with full_matrices.")
       .composed([](Value a, bool full, std::optional<std::string>) { return svd(a, full, true); })
       .samples({{floats(3, 2), false}, {floats(2, 2, 2)}});
   t.op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
@@ -289,10 +289,10 @@ void add_linalg_spectral(Table& t) {
       .composed([](Value a, std::optional<std::string>) { return singular_values(a); })
       .samples(matrices);
   t.op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
-      .doc("As linalg_svd, with V in place of Vᵀ; zeros for the vectors without compute_uv.")
+      .doc("As linalg_svd, with V in place of Vᴴ; zeros for the vectors without compute_uv.")
       .composed([](Value a, bool some, bool vectors) {
         std::array<Value, 3> r = svd(a, !some || !vectors, true);
-        r[2] = mt(r[2]);
+        r[2] = mh(r[2]);
         if (!vectors) r[0] = zeros_like(r[0]), r[2] = zeros_like(r[2]);
         return r;
       })
@@ -380,12 +380,12 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(2, 2)}, {floats(0, 0)}});
   t.alias("aten::matrix_exp", "aten::linalg_matrix_exp");
   t.op("aten::linalg_matrix_sqrth(Tensor self) -> Tensor")
-      .doc("The symmetric square root of a symmetric matrix without negative eigenvalues.")
+      .doc("The Hermitian square root of a Hermitian matrix without negative eigenvalues.")
       .composed(sqrth)
       .vjp(own_derivative(sqrth_derivative))
       .samples({{one}});
   t.op("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)")
-      .doc("A = U H with orthonormal columns (or rows) of U and symmetric H without negative eigenvalues.")
+      .doc("A = U H with orthonormal columns (or rows) of U and Hermitian H without negative eigenvalues.")
       .composed(polar)
       .samples({{floats(3, 2)}});
   t.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")

@@ -8,6 +8,7 @@ namespace brasa::ops {
 
 Value mm(Value a, Value b) { return call("aten::matmul", {a, b}); }
 Value mt(Value x) { return transpose(x, rank_of(x) - 2, rank_of(x) - 1); }
+Value mh(Value x) { return conj(mt(x)); }
 Expr rows_of(Value x) { return size_of(x, rank_of(x) - 2); }
 Expr columns_of(Value x) { return size_of(x, rank_of(x) - 1); }
 Value row_block(Value x, Expr start, Expr n) { return narrow(x, rank_of(x) - 2, start, n); }
@@ -18,7 +19,9 @@ Value diagonal_of(Value x) { return diagonal(x, 0, rank_of(x) - 2, rank_of(x) - 
 Value diagonal_matrix(Value d) { return diagonal_embedded(d, 0, rank_of(d) - 1, rank_of(d)); }
 Value identity_like(Value x) { return convert(band({rows_of(x), columns_of(x)}, "eq", Expr(0)), dtype_of(x)); }
 Value half_lower(Value x) { return tril(x) * (1 - 0.5 * identity_like(x)); }
-Value symmetrised(Value x) { return 0.5 * (x + mt(x)); }
+Value symmetrised(Value x) { return 0.5 * (x + mh(x)); }
+Value column_scaled(Value x, Value s) { return x * unsqueeze(convert(s, dtype_of(x)), rank_of(s) - 1); }
+Value row_scaled(Value s, Value x) { return unsqueeze(convert(s, dtype_of(x)), rank_of(s)) * x; }
 
 Value solve_triangle(Value a, Value b, Triangle how) {
   BRASA_CHECK(
@@ -47,15 +50,6 @@ Value permutation_matrix(Value p, DType dtype) {
 }
 
 Value solve_square(Value a, Value b) {
-  if (is_complex(dtype_of(a)) || is_complex(dtype_of(b))) {
-    // (R + iM)(x + iy) = c + id as a real system of twice the size.
-    auto joined = [](Value x, Value y, int64_t from_end) { return prim::concat({x, y}, rank_of(x) - from_end); };
-    Value re = real(a), im = imag(a), n = b;
-    Value wide = joined(joined(re, -im, 1), joined(im, re, 1), 2);
-    Value both = solve_square(wide, joined(real(n), imag(n), 2));
-    Expr half = rows_of(b);
-    return complex(row_block(both, Expr(0), half), row_block(both, half, half));
-  }
   auto [lu, pivots, info] = prim::lu(a);
   Value permuted = mm(mt(permutation_matrix(prim::lu_permutation(pivots, rows_of(a)), dtype_of(a))), b);
   return solve_triangle(lu, solve_triangle(lu, permuted, {.unit = true}), {.upper = true});

@@ -1,7 +1,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "compiler/libraries/rows.h"
@@ -22,7 +25,8 @@ void* symbol(const char* name) {
   return f;
 }
 
-// BRASA_LAPACK(potrf) gives the function of float or double, whose arguments are passed by address.
+// BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
+// complex numbers has a name of its own.
 template <class T>
 struct Function {
   void* address;
@@ -32,14 +36,20 @@ struct Function {
   }
 };
 template <class T>
-Function<T> find(const char* single, const char* twice) {
-  return {symbol(sizeof(T) == sizeof(float) ? single : twice)};
+constexpr bool kComplex = !std::is_floating_point_v<T>;
+template <class T>
+using Real = decltype(std::real(T()));
+template <class T>
+Function<T> find(const char* name, const char* complex_name) {
+  const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
+  return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
 }
-#define BRASA_LAPACK(T, name)                                           \
-  ([]() -> const Function<T>& {                                         \
-    static const Function<T> f = find<T>("s" #name "_", "d" #name "_"); \
-    return f;                                                           \
+#define BRASA_LAPACK_NAMED(T, name, complex_name)               \
+  ([]() -> const Function<T>& {                                 \
+    static const Function<T> f = find<T>(#name, #complex_name); \
+    return f;                                                   \
   }())
+#define BRASA_LAPACK(T, name) BRASA_LAPACK_NAMED(T, name, name)
 
 constexpr size_t kLength = 1;  // of a character argument
 
@@ -93,7 +103,12 @@ void each(const Stack& s, F f) {
 
 template <class F>
 void by_type(const LibraryCall& call, F f) {
-  call.inputs[0].dtype == DType::Float32 ? f(float{}) : f(double{});
+  switch (call.inputs[0].dtype) {
+    case DType::Float32: return f(float{});
+    case DType::Float64: return f(double{});
+    case DType::Complex64: return f(std::complex<float>{});
+    default: return f(std::complex<double>{});
+  }
 }
 
 void check_info(const char* name, int info) { BRASA_ASSERT(info >= 0, "LAPACK's ", name, " rejects argument ", -info); }
@@ -104,7 +119,7 @@ int with_work(F f) {
   T size = 0;
   int ask = -1, info = 0;
   f(&size, &ask, &info);
-  int length = std::max(1, static_cast<int>(size));
+  int length = std::max(1, static_cast<int>(std::real(size)));
   std::vector<T> work(length);
   f(work.data(), &length, &info);
   return info;
@@ -128,9 +143,10 @@ void cholesky(const LibraryCall& call) {
 }
 
 void ldl(const LibraryCall& call) {
+  bool hermitian = call.args[1].get<bool>();
   by_type(call, [&](auto element) {
     using T = decltype(element);
-    const auto& sytrf = BRASA_LAPACK(T, sytrf);
+    const auto& sytrf = hermitian ? BRASA_LAPACK_NAMED(T, sytrf, hetrf) : BRASA_LAPACK(T, sytrf);
     Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
     each(in, [&](int64_t b) {
       std::vector<T> a = in.columns<T>(b);
@@ -146,9 +162,10 @@ void ldl(const LibraryCall& call) {
 }
 
 void ldl_solve(const LibraryCall& call) {
+  bool hermitian = call.args[3].get<bool>();
   by_type(call, [&](auto element) {
     using T = decltype(element);
-    const auto& sytrs = BRASA_LAPACK(T, sytrs);
+    const auto& sytrs = hermitian ? BRASA_LAPACK_NAMED(T, sytrs, hetrs) : BRASA_LAPACK(T, sytrs);
     Stack in(call.inputs[0], 2), pivots(call.inputs[1], 1), right(call.inputs[2], 2), out(call.outputs[0], 2);
     each(in, [&](int64_t b) {
       std::vector<T> a = in.columns<T>(b), x = right.columns<T>(b);
@@ -252,7 +269,7 @@ void qr(const LibraryCall& call) {
       a.resize(std::max<int64_t>(1, static_cast<int64_t>(m) * std::max(n, columns)));
       int ld = std::max(1, m);
       check_info("orgqr", with_work<T>([&](T* work, int* length, int* info) {
-                   BRASA_LAPACK(T, orgqr)(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
+                   BRASA_LAPACK_NAMED(T, orgqr, ungqr)(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
                  }));
       qs.put(b, a.data());
     });
@@ -267,9 +284,16 @@ void eigh(const LibraryCall& call) {
       std::vector<T> a = in.columns<T>(b);
       int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
       std::vector<int> ints(int_length);
+      std::vector<Real<T>> reals(kComplex<T> ? 1 + 5 * in.rows + 2 * in.rows * in.rows : 0);
+      int real_length = narrow(static_cast<int64_t>(reals.size()));
       int info = with_work<T>([&](T* work, int* length, int* info) {
-        BRASA_LAPACK(T, syevd)("V", "L", &n, a.data(), &ld, values.at<T>(b), work, length, ints.data(), &int_length,
-                               info, kLength, kLength);
+        const auto& syevd = BRASA_LAPACK_NAMED(T, syevd, heevd);
+        Real<T>* w = values.at<Real<T>>(b);
+        if constexpr (kComplex<T>)
+          syevd("V", "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length,
+                info, kLength, kLength);
+        else
+          syevd("V", "L", &n, a.data(), &ld, w, work, length, ints.data(), &int_length, info, kLength, kLength);
       });
       check_info("syevd", info);
       BRASA_CHECK(info == 0,
@@ -291,15 +315,24 @@ void svd(const LibraryCall& call) {
       int m = narrow(in.rows), n = narrow(in.cols), k = std::min(m, n);
       if (k == 0) {
         for (const Stack* s : {&us, &vs})
-          for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = i / s->cols == i % s->cols;
+          for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = T(i / s->cols == i % s->cols);
         return;
       }
       std::vector<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
       std::vector<int> ints(8 * k);
+      int64_t least = k, most = std::max(m, n);
+      std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
       int rows = narrow(vs.rows);
       int info = with_work<T>([&](T* work, int* length, int* info) {
-        BRASA_LAPACK(T, gesdd)(full ? "A" : "S", &m, &n, a.data(), &m, values.at<T>(b), u.data(), &m, v.data(), &rows,
-                               work, length, ints.data(), info, kLength);
+        const auto& gesdd = BRASA_LAPACK(T, gesdd);
+        const char* which = full ? "A" : "S";
+        Real<T>* s = values.at<Real<T>>(b);
+        if constexpr (kComplex<T>)
+          gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, reals.data(), ints.data(),
+                info, kLength);
+        else
+          gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, ints.data(), info,
+                kLength);
       });
       check_info("gesdd", info);
       BRASA_CHECK(info == 0,
@@ -312,6 +345,36 @@ void svd(const LibraryCall& call) {
   });
 }
 
+template <class T>
+void split_parts(const std::vector<T>& values, const std::vector<T>& v, int64_t n, Real<T>* re, Real<T>* im,
+                 Real<T>* vr, Real<T>* vi) {
+  for (int64_t j = 0; j < n; ++j) {
+    re[j] = values[j].real();
+    im[j] = values[j].imag();
+    for (int64_t i = 0; i < n; ++i) {
+      vr[i * n + j] = v[j * n + i].real();
+      vi[i * n + j] = v[j * n + i].imag();
+    }
+  }
+}
+// A pair of conjugate values has the real and the imaginary part of its first vector in two columns.
+template <class T>
+void split_pairs(const T* im, const std::vector<T>& v, int64_t n, T* vr, T* vi) {
+  for (int64_t j = 0; j < n; ++j) {
+    bool pair = im[j] != 0;
+    for (int64_t i = 0; i < n; ++i) {
+      T x = v[j * n + i], y = pair ? v[(j + 1) * n + i] : T(0);
+      vr[i * n + j] = x;
+      vi[i * n + j] = y;
+      if (pair) {
+        vr[i * n + j + 1] = x;
+        vi[i * n + j + 1] = -y;
+      }
+    }
+    if (pair) ++j;
+  }
+}
+
 void eig(const LibraryCall& call) {
   by_type(call, [&](auto element) {
     using T = decltype(element);
@@ -321,30 +384,26 @@ void eig(const LibraryCall& call) {
       std::vector<T> a = in.columns<T>(b), v(a.size());
       int n = narrow(in.rows), ld = std::max(1, n), one = 1;
       T none = 0;
+      std::vector<T> values(kComplex<T> ? n : 0);
+      std::vector<Real<T>> reals(kComplex<T> ? 2 * std::max(1, n) : 0);
       int info = with_work<T>([&](T* work, int* length, int* info) {
-        BRASA_LAPACK(T, geev)("N", "V", &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work,
-                              length, info, kLength, kLength);
+        const auto& geev = BRASA_LAPACK(T, geev);
+        if constexpr (kComplex<T>)
+          geev("N", "V", &n, a.data(), &ld, values.data(), &none, &one, v.data(), &ld, work, length, reals.data(), info,
+               kLength, kLength);
+        else
+          geev("N", "V", &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work, length, info,
+               kLength, kLength);
       });
       check_info("geev", info);
       BRASA_CHECK(info == 0,
                   "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned "
                   "or has too many repeated eigenvalues (error code: ",
                   info, ").");
-      // A pair of conjugate values has the real and the imaginary part of its first vector in two columns.
-      T *vr = vre.at<T>(b), *vi = vim.at<T>(b);
-      for (int64_t j = 0; j < n; ++j) {
-        bool pair = im.at<T>(b)[j] != 0;
-        for (int64_t i = 0; i < n; ++i) {
-          T x = v[j * n + i], y = pair ? v[(j + 1) * n + i] : T(0);
-          vr[i * n + j] = x;
-          vi[i * n + j] = y;
-          if (pair) {
-            vr[i * n + j + 1] = x;
-            vi[i * n + j + 1] = -y;
-          }
-        }
-        if (pair) ++j;
-      }
+      if constexpr (kComplex<T>)
+        split_parts(values, v, n, re.at<Real<T>>(b), im.at<Real<T>>(b), vre.at<Real<T>>(b), vim.at<Real<T>>(b));
+      else
+        split_pairs(im.at<T>(b), v, n, vre.at<T>(b), vim.at<T>(b));
     });
   });
 }

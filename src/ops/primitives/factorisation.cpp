@@ -21,7 +21,9 @@ const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i]
 const Type& matrices(const char* op, const Args& args) {
   const Type& t = operand(args);
   BRASA_CHECK(t.rank() >= 2, op, ": The input tensor must have at least 2 dimensions, got ", t);
-  BRASA_CHECK(t.dtype == DType::Float32 || t.dtype == DType::Float64, op, ": expected float32 or float64, got ", t);
+  DType part = real_part_of(t.dtype);
+  BRASA_CHECK(part == DType::Float32 || part == DType::Float64, op,
+              ": expected float32, float64, complex64 or complex128, got ", t);
   return t;
 }
 const Type& squares(const char* op, const Args& args) {
@@ -39,7 +41,23 @@ Type with(const Type& t, std::initializer_list<Expr> last, std::optional<DType> 
   return {dtype.value_or(t.dtype), s, false};
 }
 
+// Of eigenvalues and singular values of real matrices and Hermitian ones.
+DType part(const Type& t) { return real_part_of(t.dtype); }
+
 // ---- evaluation
+
+using Complex = std::complex<double>;
+
+template <class T>
+T element(const Array& a, int64_t i) {
+  if constexpr (std::is_same_v<T, Complex>) return get_complex(a, i);
+  return get(a, i);
+}
+// f(0.0), or f(Complex()) for complex elements.
+template <class F>
+void by_kind(const Array& a, F f) {
+  is_complex(a.dtype) ? f(Complex()) : f(double());
+}
 
 // The matrices of an array, and results written back one by one.
 struct Batches {
@@ -48,25 +66,25 @@ struct Batches {
   explicit Batches(const Array& a) : from(a), rows(a.shape[a.shape.size() - 2]), cols(a.shape.back()), count(1) {
     for (size_t d = 0; d + 2 < a.shape.size(); ++d) count *= a.shape[d];
   }
-  Matrix operator[](int64_t b) const {
-    Matrix m(rows, cols);
-    for (int64_t i = 0; i < rows * cols; ++i) m.a[i] = get(from, b * rows * cols + i);
+  template <class T>
+  Matrix<T> at(int64_t b) const {
+    Matrix<T> m(rows, cols);
+    for (int64_t i = 0; i < rows * cols; ++i) m.a[i] = element<T>(from, b * rows * cols + i);
     return m;
   }
 };
-void put(Array& out, int64_t batch, const std::vector<double>& v) {
+template <class T>
+void put(Array& out, int64_t batch, const std::vector<T>& v) {
   auto n = static_cast<int64_t>(v.size());
-  for (int64_t i = 0; i < n; ++i) set(out, batch * n + i, v[i]);
+  for (int64_t i = 0; i < n; ++i)
+    if constexpr (std::is_same_v<T, Complex>)
+      set_complex(out, batch * n + i, v[i]);
+    else
+      set(out, batch * n + i, v[i]);
 }
 void put_ints(Array& out, int64_t batch, const std::vector<int64_t>& v) {
   auto n = static_cast<int64_t>(v.size());
   for (int64_t i = 0; i < n; ++i) set_int(out, batch * n + i, v[i]);
-}
-Matrix transposed(const Matrix& a) {
-  Matrix t(a.cols, a.rows);
-  for (int64_t i = 0; i < a.rows; ++i)
-    for (int64_t j = 0; j < a.cols; ++j) t(j, i) = a(i, j);
-  return t;
 }
 std::vector<Array> result_arrays(const Node& n) {
   std::vector<Array> out;
@@ -79,7 +97,9 @@ Eval each_matrix(F f) {
   return [f](const Node& n, std::span<const Array* const> in) {
     std::vector<Array> out = result_arrays(n);
     Batches all(*in[0]);
-    for (int64_t b = 0; b < all.count; ++b) f(n, all[b], b, out);
+    by_kind(*in[0], [&](auto kind) {
+      for (int64_t b = 0; b < all.count; ++b) f(n, all.at<decltype(kind)>(b), b, out);
+    });
     return out;
   };
 }
@@ -97,9 +117,6 @@ std::vector<Value> batched(const Node& n, std::span<const Value> in, const std::
 Value self(const Node& n, size_t i = 0) { return n.graph->nodes()[n.id]->out(i); }
 Value plus(Value a, Value b) { return !a ? b : !b ? a : a + b; }
 Value or_zero(Value v, Value like) { return v ? v : zeros_like(like); }
-Value column_scaled(Value x, Value s) { return x * unsqueeze(s, rank_of(s) - 1); }
-Value row_scaled(Value s, Value x) { return unsqueeze(s, rank_of(s)) * x; }
-
 // f_ij = s_j - s_i, with 1 on the diagonal.
 Value gaps(Value s) {
   Value d = unsqueeze(s, rank_of(s) - 1) - unsqueeze(s, rank_of(s));
@@ -108,18 +125,18 @@ Value gaps(Value s) {
 // x_ij / (s_j - s_i), and 0 on the diagonal.
 Value over_gaps(Value x, Value s) {
   Value id = identity_like(x);
-  return (x - x * id) / gaps(s);
+  return (x - x * id) / convert(gaps(s), dtype_of(x));
 }
 
 std::vector<Value> cholesky_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
   if (!cts[0]) return {Value{}};
-  Value l = self(n), phi = half_lower(mm(mt(l), cts[0]));
-  Value left = solve_triangle(l, symmetrised(phi), {.transposed = true});
+  Value l = self(n), phi = half_lower(mm(mh(l), cts[0]));
+  Value left = solve_triangle(conj(l), symmetrised(phi), {.transposed = true});
   return {solve_triangle_right(l, left, {})};
 }
 std::vector<Value> cholesky_jvp(const Node& n, Cotangents t) {
   Value l = self(n), inner = solve_triangle(l, symmetrised(t[0]), {});
-  inner = solve_triangle_right(l, inner, {.transposed = true});
+  inner = solve_triangle_right(conj(l), inner, {.transposed = true});
   return {mm(l, half_lower(inner)), Value{}};
 }
 
@@ -133,8 +150,8 @@ std::vector<Value> triangular_vjp(const Node& n, Cotangents cts, const std::vect
   Value a = n.arg<Value>(0), x = self(n);
   Triangle how = triangle(n), back = how;
   back.transposed = !how.transposed;
-  Value gb = prim::triangular_solve(a, cts[0], back), ga;
-  if (needs[0]) ga = masked(-(how.transposed ? mm(x, mt(gb)) : mm(gb, mt(x))), how);
+  Value gb = prim::triangular_solve(conj(a), cts[0], back), ga;
+  if (needs[0]) ga = masked(-(how.transposed ? mm(conj(x), mt(gb)) : mm(gb, mh(x))), how);
   return {ga, gb};
 }
 std::vector<Value> triangular_jvp(const Node& n, Cotangents t) {
@@ -169,18 +186,18 @@ struct LuParts {
 std::vector<Value> lu_vjp(const Node& node, Cotangents cts, const std::vector<bool>&) {
   if (!cts[0]) return {Value{}};
   LuParts f(node);
-  Value g = cts[0], gl = tril(f.corner(g), -1), gu = triu(f.corner(g)), u = triu(f.square), rest;
+  Value g = cts[0], across = conj(f.square), gl = tril(f.corner(g), -1), gu = triu(f.corner(g)), u = triu(f.square), rest;
   if (f.wide) {
-    rest = solve_triangle(f.square, f.right(g), {.transposed = true, .unit = true});
-    gl = gl - tril(mm(rest, mt(f.right(f.lu))), -1);
+    rest = solve_triangle(across, f.right(g), {.transposed = true, .unit = true});
+    gl = gl - tril(mm(rest, mh(f.right(f.lu))), -1);
   }
   if (f.tall) {
-    rest = solve_triangle_right(f.square, f.below(g), {.upper = true, .transposed = true});
-    gu = gu - triu(mm(mt(f.below(f.lu)), rest));
+    rest = solve_triangle_right(across, f.below(g), {.upper = true, .transposed = true});
+    gu = gu - triu(mm(mh(f.below(f.lu)), rest));
   }
-  Value inner = tril(mm(mt(f.l_square), gl), -1) + triu(mm(gu, mt(u)));
-  Value ga = solve_triangle(f.square, inner, {.transposed = true, .unit = true});
-  ga = solve_triangle_right(f.square, ga, {.upper = true, .transposed = true});
+  Value inner = tril(mm(mh(f.l_square), gl), -1) + triu(mm(gu, mh(u)));
+  Value ga = solve_triangle(across, inner, {.transposed = true, .unit = true});
+  ga = solve_triangle_right(across, ga, {.upper = true, .transposed = true});
   if (f.wide) ga = prim::concat({ga, rest}, rank_of(ga) - 1);
   if (f.tall) ga = prim::concat({ga, rest}, rank_of(ga) - 2);
   return {mm(f.p, ga)};
@@ -218,39 +235,42 @@ struct QrParts {
   Value second(Value x) const { return column_block(x, m, n - m); }
 };
 
+// x with half the diagonal.
+Value half_diagonal(Value x) { return x * (1 - 0.5 * identity_like(x)); }
+
 std::vector<Value> qr_vjp(const Node& node, Cotangents cts, const std::vector<bool>&) {
   QrParts f(node);
   Value gq = or_zero(cts[0], f.q), gr = or_zero(cts[1], f.r), g1 = f.first(gr), rest;
   if (f.wide) {
     rest = mm(f.q, f.second(gr));
-    gq = gq + mm(mm(f.q, f.r2), mt(f.second(gr)));
+    gq = gq + mm(mm(f.q, f.r2), mh(f.second(gr)));
   }
-  Value x = triu(mm(g1, mt(f.r1)) - mm(mt(f.q), gq));
-  Value ga = gq + mm(f.q, x + mt(x) - x * identity_like(x));
-  ga = solve_triangle_right(f.r1, ga, {.upper = true, .transposed = true});
+  Value x = triu(mm(g1, mh(f.r1)) - mm(mh(f.q), gq));
+  Value ga = gq + mm(f.q, half_diagonal(x + mh(x)));
+  ga = solve_triangle_right(conj(f.r1), ga, {.upper = true, .transposed = true});
   if (f.wide) ga = prim::concat({ga, rest}, rank_of(ga) - 1);
   return {ga};
 }
 std::vector<Value> qr_jvp(const Node& node, Cotangents t) {
   QrParts f(node);
   Value d1 = solve_triangle_right(f.r1, f.first(t[0]), {.upper = true});
-  Value m = mm(mt(f.q), d1), low = tril(m, -1), upper = m - low + mt(low);
+  Value m = mm(mh(f.q), d1), upper = triu(half_diagonal(m + mh(m)));
   Value dr = mm(upper, f.r1), dq = d1 - mm(f.q, upper);
-  if (f.wide) dr = prim::concat({dr, mm(mt(f.q), f.second(t[0]) - mm(dq, f.r2))}, rank_of(dr) - 1);
+  if (f.wide) dr = prim::concat({dr, mm(mh(f.q), f.second(t[0]) - mm(dq, f.r2))}, rank_of(dr) - 1);
   return {dq, dr};
 }
 
 std::vector<Value> eigh_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
   Value w = self(n), v = self(n, 1);
-  if (!cts[1]) return {cts[0] ? mm(column_scaled(v, cts[0]), mt(v)) : Value{}};
-  Value inner = over_gaps(mm(mt(v), cts[1]), w);
-  if (cts[0]) inner = inner + diagonal_matrix(cts[0]);
-  // As of symmetric matrices, whichever triangle is read.
-  return {symmetrised(mm(mm(v, inner), mt(v)))};
+  if (!cts[1]) return {cts[0] ? mm(column_scaled(v, cts[0]), mh(v)) : Value{}};
+  Value inner = over_gaps(mm(mh(v), cts[1]), w);
+  if (cts[0]) inner = inner + diagonal_matrix(convert(cts[0], dtype_of(v)));
+  // As of Hermitian matrices, whichever triangle is read.
+  return {symmetrised(mm(mm(v, inner), mh(v)))};
 }
 std::vector<Value> eigh_jvp(const Node& n, Cotangents t) {
-  Value w = self(n), v = self(n, 1), m = mm(mm(mt(v), symmetrised(t[0])), v);
-  return {diagonal_of(m), mm(v, over_gaps(m, w))};
+  Value w = self(n), v = self(n, 1), m = mm(mm(mh(v), symmetrised(t[0])), v);
+  return {real(diagonal_of(m)), mm(v, over_gaps(m, w))};
 }
 
 struct SvdParts {
@@ -261,78 +281,87 @@ struct SvdParts {
     // With full matrices only the first k vectors have derivatives.
     u = column_block(self(node), Expr(0), k);
     vh = row_block(self(node, 2), Expr(0), k);
-    v = mt(vh);
+    v = mh(vh);
   }
 };
-Value outside(Value basis, Value x) { return x - mm(basis, mm(mt(basis), x)); }
+Value outside(Value basis, Value x) { return x - mm(basis, mm(mh(basis), x)); }
 
+// Only i Im(x) / s of the diagonal of the derivatives of U and V is determined, as the difference of theirs: each pair of vectors
+// may be turned by one phase. U has all of it here, and what does not depend on the phase comes out right.
 std::vector<Value> svd_vjp(const Node& node, Cotangents cts, const std::vector<bool>&) {
   SvdParts f(node);
   if (!cts[0] && !cts[2]) return {cts[1] ? mm(column_scaled(f.u, cts[1]), f.vh) : Value{}};
   Value gu = cts[0] ? column_block(cts[0], Expr(0), f.k) : Value{};
-  Value gv = cts[2] ? mt(row_block(cts[2], Expr(0), f.k)) : Value{};
+  Value gv = cts[2] ? mh(row_block(cts[2], Expr(0), f.k)) : Value{};
   Value s2 = f.s * f.s, inner;
   if (gu) {
-    Value x = mm(mt(f.u), gu);
-    inner = column_scaled(over_gaps(x - mt(x), s2), f.s);
+    Value x = mm(mh(f.u), gu);
+    inner = column_scaled(over_gaps(x - mh(x), s2), f.s);
+    if (is_complex(dtype_of(x))) {
+      Value turn = imag(diagonal_of(x)) / f.s;
+      inner = inner + diagonal_matrix(complex(zeros_like(turn), turn));
+    }
   }
   if (gv) {
-    Value x = mm(mt(f.v), gv);
-    inner = plus(inner, row_scaled(f.s, over_gaps(x - mt(x), s2)));
+    Value x = mm(mh(f.v), gv);
+    inner = plus(inner, row_scaled(f.s, over_gaps(x - mh(x), s2)));
   }
-  if (cts[1]) inner = inner + diagonal_matrix(cts[1]);
+  if (cts[1]) inner = inner + diagonal_matrix(convert(cts[1], dtype_of(inner)));
   Value left = mm(f.u, inner);
   if (gu && is_less(f.k, f.m)) left = left + column_scaled(outside(f.u, gu), 1 / f.s);
   Value ga = mm(left, f.vh);
-  if (gv && is_less(f.k, f.n)) ga = ga + mm(column_scaled(f.u, 1 / f.s), mt(outside(f.v, gv)));
+  if (gv && is_less(f.k, f.n)) ga = ga + mm(column_scaled(f.u, 1 / f.s), mh(outside(f.v, gv)));
   return {ga};
 }
 std::vector<Value> svd_jvp(const Node& node, Cotangents t) {
   SvdParts f(node);
-  Value da = t[0], p = mm(mm(mt(f.u), da), f.v), s2 = f.s * f.s;
-  auto symmetric = [](Value x) { return x + mt(x); };
-  Value du = mm(f.u, over_gaps(symmetric(column_scaled(p, f.s)), s2));
-  Value dv = mm(f.v, over_gaps(symmetric(row_scaled(f.s, p)), s2));
+  Value da = t[0], p = mm(mm(mh(f.u), da), f.v), s2 = f.s * f.s, d = diagonal_of(p);
+  auto symmetric = [](Value x) { return x + mh(x); };
+  Value du = over_gaps(symmetric(column_scaled(p, f.s)), s2), dv = over_gaps(symmetric(row_scaled(f.s, p)), s2);
+  if (is_complex(dtype_of(p))) {
+    Value turn = imag(d) / f.s;
+    du = du + diagonal_matrix(complex(zeros_like(turn), turn));
+  }
+  du = mm(f.u, du);
+  dv = mm(f.v, dv);
   if (is_less(f.k, f.m)) du = du + column_scaled(outside(f.u, mm(da, f.v)), 1 / f.s);
-  if (is_less(f.k, f.n)) dv = dv + column_scaled(outside(f.v, mm(mt(da), f.u)), 1 / f.s);
+  if (is_less(f.k, f.n)) dv = dv + column_scaled(outside(f.v, mm(mh(da), f.u)), 1 / f.s);
   auto widened = [](Value x, Expr size) { return pad_dim(x, rank_of(x) - 1, Expr(0), size - columns_of(x)); };
-  return {widened(du, columns_of(self(node))), diagonal_of(p), mt(widened(dv, rows_of(self(node, 2))))};
+  return {widened(du, columns_of(self(node))), real(d), mh(widened(dv, rows_of(self(node, 2))))};
 }
 
 // Columns of norm 1: what of a derivative changes their length is taken away.
-Value conj_mt(Value x) { return conj(mt(x)); }
-Value as_complex(Value re) { return complex(re, zeros_like(re)); }
-
 std::vector<Value> eig_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
   if (!cts[0] && !cts[1] && !cts[2] && !cts[3]) return {Value{}};
-  Value w = complex(self(n, 0), self(n, 1)), v = complex(self(n, 2), self(n, 3)), vh = conj_mt(v), inner;
+  Value w = complex(self(n, 0), self(n, 1)), v = complex(self(n, 2), self(n, 3)), vh = mh(v), inner;
   if (cts[2] || cts[3]) {
     Value g = complex(or_zero(cts[2], self(n, 2)), or_zero(cts[3], self(n, 3)));
     Value x = mm(vh, g);
-    x = x - column_scaled(mm(vh, v), as_complex(real(diagonal_of(x))));
+    x = x - column_scaled(mm(vh, v), real(diagonal_of(x)));
     inner = over_gaps(x, conj(w));
   }
   if (cts[0] || cts[1])
     inner = plus(inner, diagonal_matrix(complex(or_zero(cts[0], self(n)), or_zero(cts[1], self(n, 1)))));
-  return {real(solve_square(vh, mm(inner, vh)))};
+  Value ga = solve_square(vh, mm(inner, vh));
+  return {is_complex(operand(n.args).dtype) ? ga : real(ga)};
 }
 std::vector<Value> eig_jvp(const Node& n, Cotangents t) {
   Value w = complex(self(n, 0), self(n, 1)), v = complex(self(n, 2), self(n, 3));
-  Value p = solve_square(v, mm(as_complex(t[0]), v)), dw = diagonal_of(p), x = over_gaps(p, w);
+  Value p = solve_square(v, mm(convert(t[0], dtype_of(v)), v)), dw = diagonal_of(p), x = over_gaps(p, w);
   Value dv = mm(v, x);
-  dv = dv - column_scaled(v, as_complex(real(diagonal_of(mm(conj_mt(v), dv)))));
+  dv = dv - column_scaled(v, real(diagonal_of(mm(mh(v), dv))));
   return {real(dw), imag(dw), real(dv), imag(dv)};
 }
 
 void add_triangular(Table& t) {
   t.prim("cholesky(Tensor a) -> (Tensor l, Tensor info)")
       .kind(Kind::Whole)
-      .doc("A = L Lᵀ of the lower triangle; info is the order of the first minor that is not positive, or 0.")
+      .doc("A = L Lᴴ of the lower triangle; info is the order of the first minor that is not positive, or 0.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.cholesky", args);
         return std::vector<Type>{with(a, {rows(a), rows(a)}), with(a, {}, DType::Int32)};
       })
-      .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node&, auto a, int64_t b, std::vector<Array>& out) {
         set_int(out[1], b, dense::cholesky(a));
         put(out[0], b, a.a);
       }))
@@ -353,16 +382,20 @@ void add_triangular(Table& t) {
         Batches all(*in[0]), right(*in[1]);
         Triangle how = triangle(n);
         bool lower = how.upper == how.transposed;
-        for (int64_t b = 0; b < all.count; ++b) {
-          Matrix t = how.transposed ? transposed(all[b]) : all[b], x = right[b];
-          for (int64_t c = 0; c < x.cols; ++c)
-            for (int64_t step = 0; step < x.rows; ++step) {
-              int64_t i = lower ? step : x.rows - 1 - step;
-              for (int64_t k = lower ? 0 : i + 1; k < (lower ? i : x.rows); ++k) x(i, c) -= t(i, k) * x(k, c);
-              if (!how.unit) x(i, c) /= t(i, i);
-            }
-          put(out[0], b, x.a);
-        }
+        by_kind(*in[0], [&](auto kind) {
+          using T = decltype(kind);
+          for (int64_t b = 0; b < all.count; ++b) {
+            Matrix<T> t = all.at<T>(b), x = right.at<T>(b);
+            auto at = [&](int64_t i, int64_t k) { return how.transposed ? t(k, i) : t(i, k); };
+            for (int64_t c = 0; c < x.cols; ++c)
+              for (int64_t step = 0; step < x.rows; ++step) {
+                int64_t i = lower ? step : x.rows - 1 - step;
+                for (int64_t k = lower ? 0 : i + 1; k < (lower ? i : x.rows); ++k) x(i, c) -= at(i, k) * x(k, c);
+                if (!how.unit) x(i, c) /= t(i, i);
+              }
+            put(out[0], b, x.a);
+          }
+        });
         return out;
       })
       .batched(batched)
@@ -378,7 +411,7 @@ void add_lu(Table& t) {
         const Type& a = matrices("linalg.lu_factor", args);
         return std::vector<Type>{a, with(a, {least(a)}, DType::Int32), with(a, {}, DType::Int32)};
       })
-      .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node&, auto a, int64_t b, std::vector<Array>& out) {
         std::vector<int64_t> pivots;
         set_int(out[2], b, dense::lu(a, pivots));
         put(out[0], b, a.a);
@@ -429,23 +462,23 @@ void check_ldl_pivots(const std::vector<int64_t>& pivots) {
 }
 
 void add_indefinite(Table& t) {
-  t.prim("ldl(Tensor a) -> (Tensor ld, Tensor pivots, Tensor info)")
+  t.prim("ldl(Tensor a, bool hermitian) -> (Tensor ld, Tensor pivots, Tensor info)")
       .kind(Kind::Whole)
-      .doc("A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf.")
+      .doc("A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf; hermitian: L D Lᴴ, as hetrf.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.ldl_factor", args);
         return std::vector<Type>{with(a, {rows(a), rows(a)}), with(a, {rows(a)}, DType::Int32),
                                  with(a, {}, DType::Int32)};
       })
-      .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node& n, auto a, int64_t b, std::vector<Array>& out) {
         std::vector<int64_t> pivots;
-        set_int(out[2], b, dense::ldl(a, pivots));
+        set_int(out[2], b, dense::ldl(a, n.arg<bool>(1), pivots));
         put(out[0], b, a.a);
         put_ints(out[1], b, pivots);
       }))
       .batched(batched)
       .no_gradient();
-  t.prim("ldl_solve(Tensor ld, Tensor pivots, Tensor b) -> Tensor")
+  t.prim("ldl_solve(Tensor ld, Tensor pivots, Tensor b, bool hermitian) -> Tensor")
       .kind(Kind::Whole)
       .doc("A⁻¹ b for the factors of A.")
       .type([](const Args& args) {
@@ -463,9 +496,12 @@ void add_indefinite(Table& t) {
           std::vector<int64_t> pivots;
           for (int64_t i = 0; i < all.rows; ++i) pivots.push_back(get_int(*in[1], b * all.rows + i));
           check_ldl_pivots(pivots);
-          Matrix x = right[b];
-          dense::ldl_solve(all[b], pivots, x);
-          put(out[0], b, x.a);
+          by_kind(*in[0], [&](auto kind) {
+            using T = decltype(kind);
+            Matrix<T> x = right.at<T>(b);
+            dense::ldl_solve(all.at<T>(b), n.arg<bool>(3), pivots, x);
+            put(out[0], b, x.a);
+          });
         }
         return out;
       })
@@ -482,10 +518,10 @@ void add_orthogonal(Table& t) {
         Expr k = args[1].get<bool>() ? rows(a) : least(a);
         return std::vector<Type>{with(a, {rows(a), k}), with(a, {k, columns(a)})};
       })
-      .eval(each_matrix([](const Node& n, Matrix a, int64_t b, std::vector<Array>& out) {
-        std::vector<double> tau = dense::householder(a);
+      .eval(each_matrix([](const Node& n, auto a, int64_t b, std::vector<Array>& out) {
+        auto tau = dense::householder(a);
         int64_t k = n.arg<bool>(1) ? a.rows : std::min(a.rows, a.cols);
-        Matrix r(k, a.cols);
+        std::decay_t<decltype(a)> r(k, a.cols);
         for (int64_t i = 0; i < k; ++i)
           for (int64_t j = i; j < a.cols; ++j) r(i, j) = a(i, j);
         put(out[0], b, dense::product_of_reflectors(a, tau, k).a);
@@ -496,13 +532,13 @@ void add_orthogonal(Table& t) {
       .vjp(qr_vjp);
   t.prim("geqrf(Tensor a) -> (Tensor reflectors, Tensor tau)")
       .kind(Kind::Whole)
-      .doc("R in and above the diagonal, below it v of the reflectors I - tau v vᵀ, whose leading 1 is not stored.")
+      .doc("R in and above the diagonal, below it v of the reflectors I - tau v vᴴ, whose leading 1 is not stored.")
       .no_gradient()
       .type([](const Args& args) {
         const Type& a = matrices("geqrf", args);
         return std::vector<Type>{a, with(a, {least(a)})};
       })
-      .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node&, auto a, int64_t b, std::vector<Array>& out) {
         put(out[1], b, dense::householder(a));
         put(out[0], b, a.a);
       }))
@@ -512,16 +548,18 @@ void add_orthogonal(Table& t) {
 void add_spectral(Table& t) {
   t.prim("eigh(Tensor a) -> (Tensor values, Tensor vectors)")
       .kind(Kind::Whole)
-      .doc("Of the symmetric matrix with this lower triangle; ascending.")
+      .doc("Of the Hermitian matrix with this lower triangle; ascending.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.eigh", args);
-        return std::vector<Type>{with(a, {rows(a)}), with(a, {rows(a), rows(a)})};
+        return std::vector<Type>{with(a, {rows(a)}, part(a)), with(a, {rows(a), rows(a)})};
       })
-      .eval(each_matrix([](const Node&, Matrix a, int64_t b, std::vector<Array>& out) {
-        for (int64_t i = 0; i < a.rows; ++i)
-          for (int64_t j = i + 1; j < a.rows; ++j) a(i, j) = a(j, i);
+      .eval(each_matrix([](const Node&, auto a, int64_t b, std::vector<Array>& out) {
+        for (int64_t i = 0; i < a.rows; ++i) {
+          a(i, i) = std::real(a(i, i));
+          for (int64_t j = i + 1; j < a.rows; ++j) a(i, j) = dense::conj(a(j, i));
+        }
         std::vector<double> values;
-        Matrix vectors;
+        decltype(a) vectors;
         dense::eigh(a, values, vectors);
         put(out[0], b, values);
         put(out[1], b, vectors.a);
@@ -531,20 +569,20 @@ void add_spectral(Table& t) {
       .vjp(eigh_vjp);
   t.prim("svd(Tensor a, bool full) -> (Tensor u, Tensor s, Tensor vh)")
       .kind(Kind::Whole)
-      .doc("A = U diag(S) Vᵀ, S descending.")
+      .doc("A = U diag(S) Vᴴ, S descending.")
       .type([](const Args& args) {
         const Type& a = matrices("linalg.svd", args);
         bool full = args[1].get<bool>();
         Expr m = rows(a), n = columns(a), k = least(a);
-        return std::vector<Type>{with(a, {m, full ? m : k}), with(a, {k}), with(a, {full ? n : k, n})};
+        return std::vector<Type>{with(a, {m, full ? m : k}), with(a, {k}, part(a)), with(a, {full ? n : k, n})};
       })
-      .eval(each_matrix([](const Node& n, const Matrix& a, int64_t b, std::vector<Array>& out) {
-        Matrix u, v;
+      .eval(each_matrix([](const Node& n, const auto& a, int64_t b, std::vector<Array>& out) {
+        std::decay_t<decltype(a)> u, v;
         std::vector<double> s;
         dense::svd(a, n.arg<bool>(1), u, s, v);
         put(out[0], b, u.a);
         put(out[1], b, s);
-        put(out[2], b, transposed(v).a);
+        put(out[2], b, adjoint(v).a);
       }))
       .batched(batched)
       .jvp(svd_jvp)
@@ -554,12 +592,12 @@ void add_spectral(Table& t) {
       .doc("Eigenvalues and vectors of norm 1 of a general matrix, as real and imaginary parts.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.eig", args);
-        Type values = with(a, {rows(a)}), vectors = with(a, {rows(a), rows(a)});
+        Type values = with(a, {rows(a)}, part(a)), vectors = with(a, {rows(a), rows(a)}, part(a));
         return std::vector<Type>{values, values, vectors, vectors};
       })
-      .eval(each_matrix([](const Node&, const Matrix& a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node&, const auto& a, int64_t b, std::vector<Array>& out) {
         std::vector<double> re, im;
-        Matrix vr, vi;
+        Matrix<double> vr, vi;
         dense::eig(a, re, im, vr, vi);
         put(out[0], b, re);
         put(out[1], b, im);
@@ -602,8 +640,12 @@ std::array<Value, N> several(const char* name, Args args) {
 
 std::array<Value, 2> cholesky(Value a) { return several<2>("prim::cholesky", {square("linalg.cholesky", a)}); }
 std::array<Value, 3> lu(Value a) { return several<3>("prim::lu", {a}); }
-std::array<Value, 3> ldl(Value a) { return several<3>("prim::ldl", {square("linalg.ldl_factor", a)}); }
-Value ldl_solve(Value ld, Value pivots, Value b) { return call("prim::ldl_solve", {ld, pivots, b}); }
+std::array<Value, 3> ldl(Value a, bool hermitian) {
+  return several<3>("prim::ldl", {square("linalg.ldl_factor", a), hermitian});
+}
+Value ldl_solve(Value ld, Value pivots, Value b, bool hermitian) {
+  return call("prim::ldl_solve", {ld, pivots, b, hermitian});
+}
 Value lu_permutation(Value pivots, Expr rows) { return call("prim::lu_permutation", {pivots, rows}); }
 Value triangular_solve(Value a, Value b, Triangle how) {
   return call("prim::triangular_solve", {a, b, how.upper, how.transposed, how.unit});
