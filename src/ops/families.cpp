@@ -25,6 +25,7 @@ const Listed kFamilies[] = {
     {"Primitives: contractions", add_contraction_primitives},
     {"Primitives: factorisations", add_factorisation_primitives},
     {"Primitives: Fourier transforms", add_fourier_primitives},
+    {"Primitives: complex numbers in memory", add_parts_primitives},
     {"Arithmetic", add_arithmetic},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},

@@ -73,10 +73,13 @@ Value parity(Value pivots, DType dtype) {
 
 Value product(Value x) { return reduce(x, {rank_of(x) - 1}, false, "mul"); }
 
-// {determinant, LU, pivots} with the factors of Aᵀ, as in PyTorch.
+// Whose factors det and slogdet give, as in PyTorch.
+Value factored(Value a) { return is_complex(dtype_of(a)) ? a : mt(a); }
+
+// {determinant, LU, pivots}
 std::array<Value, 3> det(Value a) {
   check_square("linalg.det", a);
-  auto [lu, pivots, info] = prim::lu(mt(a));
+  auto [lu, pivots, info] = prim::lu(factored(a));
   return {product(diagonal_of(lu)) * parity(pivots, dtype_of(a)), lu, pivots};
 }
 
@@ -93,7 +96,7 @@ std::vector<Value> det_derivative(const Saved& s) {
 
 std::array<Value, 4> slogdet(Value a) {
   check_square("linalg.slogdet", a);
-  auto [lu, pivots, info] = prim::lu(mt(a));
+  auto [lu, pivots, info] = prim::lu(factored(a));
   Value d = diagonal_of(lu);
   Value sign = product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
   return {sign, sum(log(magnitude(d)), {rank_of(d) - 1}), lu, pivots};
@@ -273,7 +276,7 @@ void add_linalg_solve(Table& t) {
                 {floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(-2, -1), floats(3, 2, 1)}});
 
   t.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
-      .doc("The determinant, and the factors of Aᵀ.")
+      .doc("The determinant, and the factors of Aᵀ, or of A if it is complex.")
       .composed(det)
       .samples(squares);
   t.op("aten::linalg_det(Tensor A) -> Tensor")
@@ -283,7 +286,7 @@ void add_linalg_solve(Table& t) {
       .samples({{floats(3, 3)}, {floats(2, 2, 2)}, {floats(1, 1)}});
   t.alias("aten::det", "aten::linalg_det");
   t.op("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
-      .doc("The determinant's sign and logarithm, and the factors of Aᵀ.")
+      .doc("The determinant's sign and logarithm, and the factors of Aᵀ, or of A if it is complex.")
       .composed(slogdet)
       .samples(squares);
   t.op("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")

@@ -7,6 +7,8 @@ namespace brasa::compiler {
 
 extern const Implementation kFft;
 extern const Implementation kSort;
+// parts.cpp
+extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp
 extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd,
     kEig;
