@@ -132,8 +132,10 @@ Value over_gaps(Value x, Value s) {
 
 std::vector<Value> cholesky_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
   if (!cts[0]) return {Value{}};
-  Value l = self(n), phi = half_lower(mm(mh(l), cts[0]));
-  Value left = solve_triangle(conj(l), symmetrised(phi), {.transposed = true});
+  Value l = self(n), phi = mm(mh(l), cts[0]);
+  // The diagonal as it is: PyTorch's gradients keep its imaginary part, on which no loss depends.
+  Value inner = 0.5 * (tril(phi) + mh(tril(phi, -1)));
+  Value left = solve_triangle(conj(l), inner, {.transposed = true});
   return {solve_triangle_right(l, left, {})};
 }
 std::vector<Value> cholesky_jvp(const Node& n, Cotangents t) {
