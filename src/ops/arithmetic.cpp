@@ -238,8 +238,6 @@ void add_remainders(Table& t) {
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
 }
 
-Value larger(Value x, Value low) { return where(logical_or(ge(x, low), ne(x, x)), x, low); }
-Value smaller(Value x, Value high) { return where(logical_or(le(x, high), ne(x, x)), x, high); }
 // Whether `limit` decides: where y is beyond it (`beyond` compares them), and everywhere if it is NaN, of which a literal needs
 // no test.
 Value decides(const char* beyond, Value y, Value limit, const Number& number) {
@@ -272,8 +270,8 @@ void add_clamps(Table& t) {
       .doc("self limited to [min, max]; max where min > max.")
       .composed_in_opmath([](Value x, Value low, Value high) {
         BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-        if (low) x = larger(x, low);
-        if (high) x = smaller(x, high);
+        if (low) x = maximum(x, low);
+        if (high) x = minimum(x, high);
         return x;
       })
       .samples({{floats(3, 5), floats(5).in(-2, 0), floats(3, 1).in(0, 2)}, {floats(4), ir::Arg(), floats(4)}});
@@ -283,7 +281,7 @@ void add_clamps(Table& t) {
       .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
   t.op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
       .doc("self where it is at least min, else min.")
-      .composed_in_opmath([](Value x, Value low) { return larger(x, low); })
+      .composed_in_opmath([](Value x, Value low) { return maximum(x, low); })
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::clamp_max(Tensor self, Scalar max) -> Tensor")
       .doc("self where it is at most max, else max.")
@@ -291,7 +289,7 @@ void add_clamps(Table& t) {
       .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
   t.op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
       .doc("self where it is at most max, else max.")
-      .composed_in_opmath([](Value x, Value high) { return smaller(x, high); })
+      .composed_in_opmath([](Value x, Value high) { return minimum(x, high); })
       .samples({{floats(3, 5), floats(5)}});
   t.alias("aten::clip", "aten::clamp");
   t.alias("aten::clip.Tensor", "aten::clamp.Tensor");
@@ -309,17 +307,17 @@ void add_extrema(Table& t) {
   t.alias("aten::max.other", "aten::maximum");
   t.alias("aten::min.other", "aten::minimum");
   t.op("aten::fmax(Tensor self, Tensor other) -> Tensor")
-      .doc("The larger of two; a NaN gives way to the other.")
+      .doc("The larger of two; a NaN gives way to the other. Equal ones share the gradient.")
       .composed([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
-        return where(logical_or(ge(x, y), ne(y, y)), x, y);
+        return where(ne(x, x), y, where(ne(y, y), x, maximum(x, y)));
       })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
   t.op("aten::fmin(Tensor self, Tensor other) -> Tensor")
-      .doc("The smaller of two; a NaN gives way to the other.")
+      .doc("The smaller of two; a NaN gives way to the other. Equal ones share the gradient.")
       .composed([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
-        return where(logical_or(le(x, y), ne(y, y)), x, y);
+        return where(ne(x, x), y, where(ne(y, y), x, minimum(x, y)));
       })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
 }

@@ -26,6 +26,7 @@ const Listed kFamilies[] = {
     {"Primitives: factorisations", add_factorisation_primitives},
     {"Primitives: Fourier transforms", add_fourier_primitives},
     {"Primitives: sparse matrices", add_sparse_primitives},
+    {"Primitives: complex numbers in memory", add_parts_primitives},
     {"Arithmetic", add_arithmetic},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},

@@ -66,17 +66,28 @@ std::array<Value, 2> inverse(Value a, bool check) {
 Value parity(Value pivots, DType dtype) {
   int64_t last = rank_of(pivots) - 1;
   Value here = prim::iota(shape_of(pivots), last, DType::Int64) + 1;
-  return convert(reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, real_part_of(dtype)), scalar(-1, real_part_of(dtype))),
+  return convert(reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, real_part_of(dtype)),
+                              scalar(-1, real_part_of(dtype))),
                         {last}, false, "mul"),
                  dtype);
 }
 
-Value product(Value x) { return reduce(x, {rank_of(x) - 1}, false, "mul"); }
+// Of complex numbers as the last x_i of the system x_0 = 1, x_i - d_i x_(i-1) = 0: loops multiply real numbers only.
+Value product(Value d) {
+  int64_t last = rank_of(d) - 1;
+  if (!is_complex(dtype_of(d))) return reduce(d, {last}, false, "mul");
+  Value below = diagonal_embedded(d, -1, last, last + 1), one = identity_like(below), start = column_block(one, 0, 1);
+  Value x = solve_triangle(one - below, start, {.unit = true});
+  return squeeze(squeeze(row_block(x, size_of(d, last), 1), last + 1), last);
+}
 
-// {determinant, LU, pivots} with the factors of Aᵀ, as in PyTorch.
+// Whose factors det and slogdet give, as in PyTorch.
+Value factored(Value a) { return is_complex(dtype_of(a)) ? a : mt(a); }
+
+// {determinant, LU, pivots}
 std::array<Value, 3> det(Value a) {
   check_square("linalg.det", a);
-  auto [lu, pivots, info] = prim::lu(mt(a));
+  auto [lu, pivots, info] = prim::lu(factored(a));
   return {product(diagonal_of(lu)) * parity(pivots, dtype_of(a)), lu, pivots};
 }
 
@@ -93,9 +104,10 @@ std::vector<Value> det_derivative(const Saved& s) {
 
 std::array<Value, 4> slogdet(Value a) {
   check_square("linalg.slogdet", a);
-  auto [lu, pivots, info] = prim::lu(mt(a));
+  auto [lu, pivots, info] = prim::lu(factored(a));
   Value d = diagonal_of(lu);
-  Value sign = product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
+  Value sign =
+      product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
   return {sign, sum(log(magnitude(d)), {rank_of(d) - 1}), lu, pivots};
 }
 
@@ -252,7 +264,8 @@ void add_linalg_solve(Table& t) {
       .doc(
           "A = L D Lᵀ of a symmetric matrix, or L D Lᴴ of a Hermitian one, of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
-      .composed([](Value a, bool hermitian, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, hermitian, check); })
+      .composed(
+          [](Value a, bool hermitian, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, hermitian, check); })
       .no_gradient()
       .samples(squares);
   t.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
@@ -271,7 +284,7 @@ void add_linalg_solve(Table& t) {
                 {floats(2, 2).in(1, 2), tensor(DType::Int32, {2}).in(-2, -1), floats(3, 2, 1)}});
 
   t.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
-      .doc("The determinant, and the factors of Aᵀ.")
+      .doc("The determinant, and the factors of Aᵀ, or of A if it is complex.")
       .composed(det)
       .samples(squares);
   t.op("aten::linalg_det(Tensor A) -> Tensor")
@@ -281,7 +294,7 @@ void add_linalg_solve(Table& t) {
       .samples({{floats(3, 3)}, {floats(2, 2, 2)}, {floats(1, 1)}});
   t.alias("aten::det", "aten::linalg_det");
   t.op("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
-      .doc("The determinant's sign and logarithm, and the factors of Aᵀ.")
+      .doc("The determinant's sign and logarithm, and the factors of Aᵀ, or of A if it is complex.")
       .composed(slogdet)
       .samples(squares);
   t.op("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")

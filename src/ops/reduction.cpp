@@ -30,7 +30,7 @@ Value sum_of(Value x, const Dims& dims, bool keep, std::optional<DType> dtype) {
 Value mean_of(Value x, const Dims& dims, bool keep, std::optional<DType> dtype) {
   DType t = dtype.value_or(dtype_of(x));
   BRASA_CHECK(
-      is_floating(t),
+      is_floating(t) || is_complex(t),
       "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
       name(t));
   return convert(mean(convert(x, opmath(t)), reduced_dims(dims, rank_of(x)), keep), t);

@@ -93,8 +93,8 @@ struct Layers {
 std::vector<Weights> weights_of(const Layers& l, const std::vector<Value>& params, bool projects) {
   size_t each = 2 + (l.biases ? 2 : 0) + (projects ? 1 : 0);
   auto n = static_cast<size_t>(l.states());
-  BRASA_CHECK(l.count > 0 && n <= params.size() && params.size() == each * n, l.op, ": expected ", each, " parameters for each of ", n,
-              " layers and directions, got ", params.size());
+  BRASA_CHECK(l.count > 0 && n <= params.size() && params.size() == each * n, l.op, ": expected ", each,
+              " parameters for each of ", n, " layers and directions, got ", params.size());
   std::vector<Weights> out(n);
   for (size_t i = 0; i < n; ++i) {
     const Value* p = params.data() + i * each;

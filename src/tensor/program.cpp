@@ -133,6 +133,9 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
     std::vector<ir::Value> values;
     for (ir::Value v : inputs.first(n)) values.push_back(side.add_input(ir::type_of(v)));
     std::vector<ir::Value> outs = forward_.build(values);
+    // As when unbind's program is tried on sizes of its own choice.
+    BRASA_CHECK(outs.size() == given_.size(), "with these sizes there are ", outs.size(), " results instead of ",
+                given_.size());
     std::vector<ir::Output> checks = std::exchange(side.outputs(), {});
     for (size_t i = 0; i < outs.size(); ++i) {
       if (!outs[i]) continue;

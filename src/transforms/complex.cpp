@@ -163,10 +163,35 @@ class Splitter {
       for (uint32_t r = 0; r < n->types.size(); ++r) real_.set(n->out(r), copy->out(r));
       return;
     }
-    if (writes)
+    if (row_of(*n).kind == Kind::Whole)
+      whole_node(n);
+    else if (writes)
       parts_[n->out()] = complex_node(n);
     else
       real_.set(n->out(), real_node(n));
+  }
+
+  // A library's function takes and gives complex numbers as they are.
+  void whole_node(Node* n) {
+    ir::Args args;
+    for (const Arg& a : n->args) {
+      auto* v = a.get_if<Value>();
+      if (v && *v && is_complex(type_of(*v).dtype)) {
+        Z z = parts(*v);
+        args.push_back(call("prim::join_parts", {z.re, z.im}));
+      } else {
+        args.push_back(real_(a));
+      }
+    }
+    Node* copy = out_->add(n->op, std::move(args), n->types);
+    for (uint32_t r = 0; r < n->types.size(); ++r) {
+      if (is_complex(n->types[r].dtype)) {
+        std::vector<Value> both = call_all("prim::split_parts", {copy->out(r)});
+        parts_[n->out(r)] = {both[0], both[1]};
+      } else {
+        real_.set(n->out(r), copy->out(r));
+      }
+    }
   }
 
   std::string name_of(const Node* n) const { return n->op->name().substr(6); }
@@ -217,8 +242,7 @@ class Splitter {
         };
         return {product(a.re, b.re) - product(a.im, b.im), product(a.re, b.im) + product(a.im, b.re)};
       }
-      case Kind::ArgReduce:
-      case Kind::Whole: unknown(n);
+      case Kind::ArgReduce: unknown(n);
       default: return both(n);  // movement
     }
   }

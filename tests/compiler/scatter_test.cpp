@@ -21,16 +21,14 @@ TEST(Scatter, IntoItsOperand) {
       std::vector<In> in = {
           {DType::Float32, {9, 5}, -2, 2, strides}, {DType::Int64, {6}, 0, 8}, {DType::Float32, {6, 5}}};
       for (const char* how : {"add", "max"})
-        check(
-            in, [how](const Values& v) { return Values{prim::scatter(v[0], {v[1]}, v[2], {0}, how)}; }, o);
+        check(in, [how](const Values& v) { return Values{prim::scatter(v[0], {v[1]}, v[2], {0}, how)}; }, o);
       check(
           in,
           [](const Values& v) {
             return Values{prim::scatter(v[0], {v[1]}, prim::gather(v[0], {v[1]}, {0}) * v[2], {0}, "add")};
           },
           o);
-      check(
-          in, [](const Values& v) { return Values{prim::scatter(v[0] * v[0], {v[1]}, v[2], {0}, "add")}; }, o);
+      check(in, [](const Values& v) { return Values{prim::scatter(v[0] * v[0], {v[1]}, v[2], {0}, "add")}; }, o);
     }
 }
 

@@ -8,6 +8,8 @@ namespace brasa::compiler {
 extern const Implementation kFft;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;
+// parts.cpp
+extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp
 extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd,
     kEig;

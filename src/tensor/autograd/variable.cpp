@@ -86,7 +86,8 @@ AutogradMeta& meta_of(const Tensor& t) {
 }
 
 Edge gradient_edge(const Tensor& t) {
-  if (const auto& parts = impl_of(t)->sparse; parts && parts->values.requires_grad()) return gradient_edge(parts->values);
+  if (const auto& parts = impl_of(t)->sparse; parts && parts->values.requires_grad())
+    return gradient_edge(parts->values);
   if (const auto& fn = grad_fn_of(t)) return {fn, impl_of(t)->autograd->output_nr};
   // A view that was made without recording requires a gradient like its base, and hands none on.
   if (!impl_of(t)->autograd || !impl_of(t)->autograd->requires_grad) return {};
@@ -202,8 +203,8 @@ Tensor& Tensor::detach_() const {
 void Tensor::retain_grad() const {
   BRASA_CHECK(requires_grad(), "can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
-  BRASA_CHECK(!impl_of(*this)->sparse, "retain_grad() of a sparse tensor that an operator made is not there: use it on ",
-              "its values()");
+  BRASA_CHECK(!impl_of(*this)->sparse,
+              "retain_grad() of a sparse tensor that an operator made is not there: use it on ", "its values()");
   autograd::AutogradMeta& meta = autograd::meta_of(*this);
   if (meta.retain) return;
   meta.retain = std::make_shared<autograd::RetainSlot>();

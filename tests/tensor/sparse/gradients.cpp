@@ -29,9 +29,7 @@ TEST(SparseGradients, ReachTheValues) {
   expect_values(of_values([](const Tensor& t) { return (_sparse_softmax(t, 1).to_dense() * weights()).sum(); }),
                 {0, -0.393224, 0.393224}, 1e-5);
   expect_values(of_values([](const Tensor& t) { return t.square().sum(); }), {6, 8, 10});
-  expect_values(of_values([](const Tensor& t) {
-                  return t.to_sparse_csr().mv(tensor({1.0, 2.0, 3.0})).sum();
-                }),
+  expect_values(of_values([](const Tensor& t) { return t.to_sparse_csr().mv(tensor({1.0, 2.0, 3.0})).sum(); }),
                 {3, 1, 3});
 }
 
