@@ -298,8 +298,8 @@ void add_counted(Table& t) {
           "The first of each run of equal values (slices, with dim), its run of each element, and the lengths of the runs.")
       .sized([](Value x, bool, bool, std::optional<int64_t> dim) { return unique_count(x, dim, false); },
              [](Value x, bool inverse, bool counts, std::optional<int64_t> dim, Expr n) {
-               // A vector has its elements as slices: with dim it is what it is without.
-               bool slices = dim && rank_of(x) > 1;
+               // A vector with dim 0 is taken as one without dim, as PyTorch does.
+               bool slices = dim && (*dim != 0 || rank_of(x) != 1);
                return unique(x, dim, false, inverse || slices, counts || slices, n);
              })
       .no_gradient()
