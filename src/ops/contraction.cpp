@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/complex.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -233,7 +234,7 @@ Value chain_matmul(std::vector<Value> xs) { return xs.size() == 1 ? xs[0] : mult
 
 Value vecdot(Value a, Value b, int64_t dim) {
   auto [x, y] = promoted(a, b);
-  return sum(x * y, {wrap_dim(dim, rank_of(x))});
+  return sum(conj(x) * y, {wrap_dim(dim, rank_of(x))});
 }
 
 Value kron(Value a, Value b) {
@@ -341,7 +342,7 @@ void add_products(Table& t) {
                 {floats(2, 5, 3), floats(1, 3)},
                 {floats(0, 3), floats(4, 3), floats(4)}});
   t.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
-      .doc("Sums of products along a dimension.")
+      .doc("Sums of products along a dimension, the first factor conjugated.")
       .composed(vecdot)
       .samples({{floats(2, 3), floats(2, 3)}});
 }
