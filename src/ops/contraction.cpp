@@ -345,7 +345,7 @@ void add_products(Table& t) {
                 {floats(2, 5, 3), floats(1, 3)},
                 {floats(0, 3), floats(4, 3), floats(4)}});
   t.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
-      .doc("Sums of products along a dimension.")
+      .doc("Sums of products along a dimension, the first factor conjugated.")
       .composed(vecdot)
       .samples({{floats(2, 3), floats(2, 3)}});
 }
