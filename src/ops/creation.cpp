@@ -290,6 +290,14 @@ void add_spaces(Table& t) {
       })
       .no_gradient()
       .samples({{0, floats(), 5}});
+  t.op("aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, " BRASA_OPTIONS
+       ") -> Tensor")
+      .doc("base to the power of linspace.")
+      .composed([](Value a, Value b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
+        return logspace(number_of(a), number_of(b), n, base, dtype.value_or(kDefault));
+      })
+      .no_gradient()
+      .samples({{floats(), floats(), 5}});
 }
 
 }  // namespace

@@ -356,6 +356,16 @@ void add_linalg_spectral(Table& t) {
       .doc("'fro': the root of the sum of squares; 'nuc': the sum of singular values.")
       .composed(matrix_norm_named)
       .samples({{floats(3, 4)}, {floats(2, 3, 4), "nuc", list({1, 2}), true}});
+  t.op("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
+      .doc("The sum of a matrix's singular values.")
+      .composed([](Value a, bool keep) { return matrix_norm_named(a, "nuc", {0, 1}, keep, std::nullopt); })
+      .samples({{floats(3, 4)}});
+  t.op("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
+      .doc("The sums of singular values of the matrices in two dimensions.")
+      .composed([](Value a, std::vector<int64_t> dim, bool keep) {
+        return matrix_norm_named(a, "nuc", std::move(dim), keep, std::nullopt);
+      })
+      .samples({{floats(2, 3, 4), list({1, 2}), true}});
   t.op("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
       .composed(norm)

@@ -68,6 +68,26 @@ Three native_layer_norm(Value x, Shape shape, Value weight, Value bias, double e
   return {convert(scaled(s[0], weight, bias), dtype_of(x)), convert(s[1], kept), convert(s[2], kept)};
 }
 
+std::vector<Value> layer_norm_backward(Value g, Value x, Shape shape, Value m, Value rstd, Value weight, Value bias,
+                                       std::vector<bool> mask) {
+  Dims dims = trailing_dims("native_layer_norm_backward", x, shape);
+  check_same_shape("native_layer_norm_backward", g, x);
+  check_parameter("native_layer_norm_backward", "weight", weight, shape);
+  DType own = dtype_of(x), parameters = weight ? dtype_of(weight) : bias ? dtype_of(bias) : own;
+  g = to_opmath(g);
+  rstd = to_opmath(rstd);
+  Value y = (to_opmath(x) - to_opmath(m)) * rstd;
+  std::vector<Value> out = {no_result(own), no_result(parameters), no_result(parameters)};
+  if (mask[0]) {
+    Value h = weight ? g * to_opmath(weight) : g;
+    out[0] = convert(rstd * (h - mean(h, dims, true) - y * mean(h * y, dims, true)), own);
+  }
+  // Parameters that are not there have no gradient.
+  if (mask[1] && weight) out[1] = convert(sum_to(g * y, shape), parameters);
+  if (mask[2] && bias) out[2] = convert(sum_to(g, shape), parameters);
+  return out;
+}
+
 // --- norms of channels ---
 
 // A value per channel beside [N, C, …].
@@ -269,6 +289,11 @@ void add_layer_norms(Table& t) {
       .composed(native_layer_norm)
       .samples({{floats(3, 5), list({5}), floats(5), floats(5), 1e-5},
                 {floats(2, 3, 4), list({3, 4}), ir::None{}, ir::None{}, 1e-5}});
+  t.op("aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+      .doc("The gradients of layer_norm's input, weight and bias.")
+      .composed(layer_norm_backward)
+      .samples({{floats(2, 3), floats(2, 3), list({3}), floats(2, 1), floats(2, 1), floats(3), floats(3),
+                 std::vector<bool>{true, true, true}}});
   t.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor")
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
       .composed([](Value x, Shape shape, Value w, Value b, double eps, bool) {

@@ -294,6 +294,38 @@ void add_others(Table& t) {
       })
       .no_gradient()
       .samples({{floats(3, 5), 2.0}});
+  t.op("aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor")
+      .doc("median + sigma tan(π (u - 1/2)) of a uniform u, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double median, double sigma, Value key) {
+        DType t = floating("cauchy", std::nullopt, dtype_of(x));
+        BRASA_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+        Value u = uniform(key, shape_of(x), opmath(t));
+        return convert(prim::unary("tan", (u - 0.5) * std::numbers::pi) * sigma + median, t);
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 1.0, 2.0}});
+  t.op("aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor")
+      .doc("The exponential of normal numbers, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double mean, double std, Value key) {
+        DType t = floating("log_normal", std::nullopt, dtype_of(x));
+        BRASA_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+        return convert(exp(standard_normal(key, shape_of(x), opmath(t)) * std + mean), t);
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 0.0, 0.5}});
+  t.op("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor")
+      .doc("How many trials of probability p it takes to succeed, in self's shape and dtype.")
+      .random()
+      .composed([](Value x, double p, Value key) {
+        BRASA_CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+        DType t = is_floating(dtype_of(x)) ? opmath(dtype_of(x)) : DType::Float64;
+        Value u = uniform(key, shape_of(x), t);
+        return convert(prim::unary("floor", log1p(-u) / std::log1p(-p)) + 1, dtype_of(x));
+      })
+      .no_gradient()
+      .samples({{floats(3, 5), 0.25}, {ints(4), 0.5}});
 }
 
 }  // namespace

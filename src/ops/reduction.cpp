@@ -47,6 +47,17 @@ void add_sums(Table& t) {
       .doc("Sums along dim, or all dimensions if there is none.")
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) { return sum_of(x, dim, keep, dtype); })
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}, {ints(0, 3), list({0})}});
+  t.op("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor")
+      .doc("The sum over the dimensions along which a tensor of this size would be broadcast to self's.")
+      .composed([](Value x, Shape size) {
+        int64_t more = rank_of(x) - static_cast<int64_t>(size.size());
+        bool fits = more >= 0;
+        for (size_t d = 0; fits && d < size.size(); ++d)
+          fits = is_one(size[d]) || same_size(size[d], size_of(x, more + static_cast<int64_t>(d)));
+        BRASA_CHECK(fits, "size ", size, " is not expandable to size ", shape_of(x));
+        return sum_to(x, size);
+      })
+      .samples({{floats(2, 3, 5), list({3, 1})}, {floats(3), list({3})}});
   t.op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The mean of all elements.")
       .composed([](Value x, std::optional<DType> dtype) { return mean_of(x, std::nullopt, false, dtype); })

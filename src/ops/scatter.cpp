@@ -342,6 +342,9 @@ Value diagonal_scatter(Value x, Value source, int64_t offset, int64_t dim1, int6
   return put_through(x, source, [&](Value v) { return diagonal(v, offset, dim1, dim2); });
 }
 
+Value diagonal_backward(Value g, Shape sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+  return diagonal_scatter(full(0, sizes, dtype_of(g)), g, offset, dim1, dim2);
+}
 Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) {
   return select_scatter(full(0, sizes, dtype_of(g)), g, dim, index);
 }
@@ -461,6 +464,10 @@ void add_views(Table& t) {
       .doc("self with src written through diagonal.")
       .composed(diagonal_scatter)
       .samples({{floats(3, 4), floats(3), 1}});
+  t.op("aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor")
+      .doc("The gradient of diagonal's input.")
+      .composed(diagonal_backward)
+      .samples({{floats(3), list({3, 4}), 1, 0, 1}});
   t.op("aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
       .doc("The gradient of select's input.")
       .composed(select_backward)
