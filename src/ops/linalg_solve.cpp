@@ -66,7 +66,8 @@ std::array<Value, 2> inverse(Value a, bool check) {
 Value parity(Value pivots, DType dtype) {
   int64_t last = rank_of(pivots) - 1;
   Value here = prim::iota(shape_of(pivots), last, DType::Int64) + 1;
-  return convert(reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, real_part_of(dtype)), scalar(-1, real_part_of(dtype))),
+  return convert(reduce(where(eq(convert(pivots, DType::Int64), here), scalar(1, real_part_of(dtype)),
+                              scalar(-1, real_part_of(dtype))),
                         {last}, false, "mul"),
                  dtype);
 }
@@ -105,7 +106,8 @@ std::array<Value, 4> slogdet(Value a) {
   check_square("linalg.slogdet", a);
   auto [lu, pivots, info] = prim::lu(factored(a));
   Value d = diagonal_of(lu);
-  Value sign = product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
+  Value sign =
+      product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
   return {sign, sum(log(magnitude(d)), {rank_of(d) - 1}), lu, pivots};
 }
 
@@ -264,7 +266,8 @@ void add_linalg_solve(Table& t) {
       .doc(
           "A = L D Lᵀ of a symmetric matrix, or L D Lᴴ of a Hermitian one, of which the lower triangle is read (Bunch & Kaufman 1977); L below the diagonal of LD, D's "
           "blocks of one or two rows on it. info is the index of the first block that is zero, or 0.")
-      .composed([](Value a, bool hermitian, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, hermitian, check); })
+      .composed(
+          [](Value a, bool hermitian, bool check) { return ldl_factor("linalg.ldl_factor_ex", a, hermitian, check); })
       .no_gradient()
       .samples(squares);
   t.op("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")

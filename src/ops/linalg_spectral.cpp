@@ -234,7 +234,8 @@ std::array<Value, 4> lstsq(Value a, Value b, std::optional<double> rcond, std::o
   BRASA_CHECK(same_size(rows_of(a), rows_of(right)),
               "torch.linalg.lstsq: input.size(-2) should match other.size(-2), got ", type_of(a), " and ", type_of(b));
   Arg rtol = rcond ? Arg(*rcond) : Arg();
-  Value x = mm(call("aten::linalg_pinv.atol_rtol_float", {a, Arg(), rtol}), right), none = no_result(real_part_of(dtype_of(a)));
+  Value x = mm(call("aten::linalg_pinv.atol_rtol_float", {a, Arg(), rtol}), right),
+        none = no_result(real_part_of(dtype_of(a)));
   Value residuals = none;
   if (is_less(columns_of(a), rows_of(a))) {
     Value off = mm(a, x) - right;

@@ -17,7 +17,9 @@ Tensor complex_numbers(IntArrayRef sizes, double shift = 0) {
   Tensor i = arange(n, kFloat64);
   return complex((i * 1.37 + 0.4 + shift).sin(), (i * i * 0.61 + 1.1 + shift).cos()).reshape(sizes);
 }
-Tensor positive_definite(const Tensor& a) { return a.matmul(adjoint(a)) + eye(a.size(-1), kFloat64).to(a.scalar_type()); }
+Tensor positive_definite(const Tensor& a) {
+  return a.matmul(adjoint(a)) + eye(a.size(-1), kFloat64).to(a.scalar_type());
+}
 // Of every element another one, and both parts count.
 Tensor weighed(const Tensor& x) { return real((complex_numbers(x.sizes(), 2.5) * x).sum()); }
 Tensor squares(const Tensor& x) { return real(x * x.conj_physical()); }
@@ -134,7 +136,9 @@ INSTANTIATE_TEST_SUITE_P(
         Function{"cholesky", {3, 3}, [](const Tensor& x) { return weighed(linalg_cholesky(positive_definite(x))); }},
         Function{"cholesky solve",
                  {3, 3},
-                 [](const Tensor& x) { return weighed(cholesky_solve(x, linalg_cholesky(positive_definite(x), true), true)); }},
+                 [](const Tensor& x) {
+                   return weighed(cholesky_solve(x, linalg_cholesky(positive_definite(x), true), true));
+                 }},
         Function{"qr",
                  {4, 3},
                  [](const Tensor& x) {
@@ -151,8 +155,8 @@ INSTANTIATE_TEST_SUITE_P(
                  {4, 3},
                  [](const Tensor& x) {
                    Tensor tau = x.select(0, 0), right = x.narrow(0, 1, 2);
-                   return weighed(linalg_householder_product(x, tau)) + weighed(ormqr(x, tau, adjoint(x), false, true)) +
-                          weighed(right);
+                   return weighed(linalg_householder_product(x, tau)) +
+                          weighed(ormqr(x, tau, adjoint(x), false, true)) + weighed(right);
                  }},
         Function{"eigh",
                  {3, 3},
@@ -180,7 +184,8 @@ INSTANTIATE_TEST_SUITE_P(
                    // The values come in any order.
                    return weighed((w * w * w).sum()) + weighed((squares(v) * real(w)).sum(1));
                  }},
-        Function{"square root", {3, 3}, [](const Tensor& x) { return weighed(linalg_matrix_sqrth(positive_definite(x))); }},
+        Function{
+            "square root", {3, 3}, [](const Tensor& x) { return weighed(linalg_matrix_sqrth(positive_definite(x))); }},
         Function{"exponential", {3, 3}, [](const Tensor& x) { return weighed(linalg_matrix_exp(x)); }}),
     [](const ::testing::TestParamInfo<Function>& info) {
       std::string name = info.param.name;

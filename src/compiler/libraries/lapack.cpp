@@ -269,7 +269,8 @@ void qr(const LibraryCall& call) {
       a.resize(std::max<int64_t>(1, static_cast<int64_t>(m) * std::max(n, columns)));
       int ld = std::max(1, m);
       check_info("orgqr", with_work<T>([&](T* work, int* length, int* info) {
-                   BRASA_LAPACK_NAMED(T, orgqr, ungqr)(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
+                   BRASA_LAPACK_NAMED(T, orgqr, ungqr)
+                   (&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
                  }));
       qs.put(b, a.data());
     });

@@ -461,15 +461,15 @@ void eig(const Matrix<T>& a, std::vector<double>& re, std::vector<double>& im, M
   }
 }
 
-#define BRASA_DENSE(T)                                                                                      \
-  template int64_t cholesky(Matrix<T>&);                                                                    \
-  template int64_t lu(Matrix<T>&, std::vector<int64_t>&);                                                   \
-  template int64_t ldl(Matrix<T>&, bool, std::vector<int64_t>&);                                            \
-  template void ldl_solve(const Matrix<T>&, bool, const std::vector<int64_t>&, Matrix<T>&);                 \
-  template std::vector<T> householder(Matrix<T>&);                                                          \
-  template Matrix<T> product_of_reflectors(const Matrix<T>&, const std::vector<T>&, int64_t);               \
-  template void eigh(Matrix<T>, std::vector<double>&, Matrix<T>&);                                          \
-  template void svd(const Matrix<T>&, bool, Matrix<T>&, std::vector<double>&, Matrix<T>&);                  \
+#define BRASA_DENSE(T)                                                                        \
+  template int64_t cholesky(Matrix<T>&);                                                      \
+  template int64_t lu(Matrix<T>&, std::vector<int64_t>&);                                     \
+  template int64_t ldl(Matrix<T>&, bool, std::vector<int64_t>&);                              \
+  template void ldl_solve(const Matrix<T>&, bool, const std::vector<int64_t>&, Matrix<T>&);   \
+  template std::vector<T> householder(Matrix<T>&);                                            \
+  template Matrix<T> product_of_reflectors(const Matrix<T>&, const std::vector<T>&, int64_t); \
+  template void eigh(Matrix<T>, std::vector<double>&, Matrix<T>&);                            \
+  template void svd(const Matrix<T>&, bool, Matrix<T>&, std::vector<double>&, Matrix<T>&);    \
   template void eig(const Matrix<T>&, std::vector<double>&, std::vector<double>&, Matrix<double>&, Matrix<double>&);
 BRASA_DENSE(double)
 BRASA_DENSE(std::complex<double>)

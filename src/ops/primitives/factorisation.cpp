@@ -190,7 +190,8 @@ struct LuParts {
 std::vector<Value> lu_vjp(const Node& node, Cotangents cts, const std::vector<bool>&) {
   if (!cts[0]) return {Value{}};
   LuParts f(node);
-  Value g = cts[0], across = conj(f.square), gl = tril(f.corner(g), -1), gu = triu(f.corner(g)), u = triu(f.square), rest;
+  Value g = cts[0], across = conj(f.square), gl = tril(f.corner(g), -1), gu = triu(f.corner(g)), u = triu(f.square),
+        rest;
   if (f.wide) {
     rest = solve_triangle(across, f.right(g), {.transposed = true, .unit = true});
     gl = gl - tril(mm(rest, mh(f.right(f.lu))), -1);
@@ -468,7 +469,8 @@ void check_ldl_pivots(const std::vector<int64_t>& pivots) {
 void add_indefinite(Table& t) {
   t.prim("ldl(Tensor a, bool hermitian) -> (Tensor ld, Tensor pivots, Tensor info)")
       .kind(Kind::Whole)
-      .doc("A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf; hermitian: L D Lᴴ, as hetrf.")
+      .doc(
+          "A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf; hermitian: L D Lᴴ, as hetrf.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.ldl_factor", args);
         return std::vector<Type>{with(a, {rows(a), rows(a)}), with(a, {rows(a)}, DType::Int32),

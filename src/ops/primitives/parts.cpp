@@ -59,7 +59,9 @@ void add_parts_primitives(Table& t) {
         return out;
       })
       .batched(batched)
-      .jvp([](const Node&, std::span<const Value> t) { return std::vector<Value>{real(t[0]), imag(t[0])}; })
+      .jvp([](const Node&, std::span<const Value> t) {
+        return std::vector<Value>{real(t[0]), imag(t[0])};
+      })
       .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
         Value re = n.graph->nodes()[n.id]->out(0);
         return std::vector<Value>{complex(or_zero(cts[0], re), or_zero(cts[1], re))};
