@@ -55,7 +55,10 @@ void add_sums(Table& t) {
         for (size_t d = 0; fits && d < size.size(); ++d)
           fits = is_one(size[d]) || same_size(size[d], size_of(x, more + static_cast<int64_t>(d)));
         BRASA_CHECK(fits, "size ", size, " is not expandable to size ", shape_of(x));
-        return sum_to(x, size);
+        bool sums = more > 0;
+        for (size_t d = 0; !sums && d < size.size(); ++d)
+          sums = !same_size(size[d], size_of(x, static_cast<int64_t>(d)));
+        return sums && is_integral(dtype_of(x), true) ? sum_to(convert(x, DType::Int64), size) : sum_to(x, size);
       })
       .samples({{floats(2, 3, 5), list({3, 1})}, {floats(3), list({3})}});
   t.op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
