@@ -136,7 +136,9 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   void* data(const char* reason = "data_ptr()") const {
     if (storage->recorder()) [[unlikely]]
       materialise(reason);
-    return static_cast<char*>(storage->data()) + offset * size_of(dtype);
+    // An empty view may begin at an offset into no memory at all.
+    auto* base = static_cast<char*>(storage->data());
+    return base ? base + offset * size_of(dtype) : nullptr;
   }
   void materialise(const char* reason) const;
   /// Computes numel and contiguous from sizes and strides.
