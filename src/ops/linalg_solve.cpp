@@ -72,14 +72,7 @@ Value parity(Value pivots, DType dtype) {
                  dtype);
 }
 
-// Of complex numbers as the last x_i of the system x_0 = 1, x_i - d_i x_(i-1) = 0: loops multiply real numbers only.
-Value product(Value d) {
-  int64_t last = rank_of(d) - 1;
-  if (!is_complex(dtype_of(d))) return reduce(d, {last}, false, "mul");
-  Value below = diagonal_embedded(d, -1, last, last + 1), one = identity_like(below), start = column_block(one, 0, 1);
-  Value x = solve_triangle(one - below, start, {.unit = true});
-  return squeeze(squeeze(row_block(x, size_of(d, last), 1), last + 1), last);
-}
+Value product(Value d) { return reduce(d, {rank_of(d) - 1}, false, "mul"); }
 
 // Whose factors det and slogdet give, as in PyTorch.
 Value factored(Value a) { return is_complex(dtype_of(a)) ? a : mt(a); }

@@ -58,8 +58,7 @@ Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep,
   BRASA_CHECK(is_floating(dtype_of(v)) || complex, op, ": Expected a floating point or complex tensor as input. Got ",
               name(dtype_of(v)));
   BRASA_CHECK(!dtype || (complex ? is_complex(*dtype) : is_floating(*dtype)), op, ": dtype should be ",
-              complex ? "complex for complex inputs" : "floating point", ", but got ",
-              name(dtype.value_or(DType::Bool)));
+              complex ? "complex for complex inputs" : "floating point", ", but got ", name(*dtype));
   Value given = real_sizes(convert(v, dtype.value_or(dtype_of(v))));
   DType out = dtype_of(given);
   Value x = convert(given, opmath(out));

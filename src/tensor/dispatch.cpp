@@ -207,10 +207,6 @@ void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Result
   }
 }
 
-}  // namespace
-
-namespace {
-
 // What a factory gives without a dtype: the kind of its numbers, or the default dtype, for which rows have float32.
 DType natural_dtype(const Operator& op, CallArgs args) {
   DType chosen = get_default_dtype();

@@ -5,11 +5,10 @@
 
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 
 namespace brasa::ops {
 namespace {
-
-Value or_zeros(Value v, Value like) { return v ? v : zeros_like(like); }
 
 std::vector<Value> transformed(Value re, Value im, int64_t dim, bool forward) {
   auto [a, b] = prim::fft(re, im, dim, forward);
@@ -49,12 +48,7 @@ void add_fourier_primitives(Table& t) {
       })
       .eval(evaluated)
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
-        auto whole = [&](size_t i) {
-          if (mapped[i]) return in[i];
-          Shape shape = shape_of(in[i]);
-          shape.insert(shape.begin(), count);
-          return broadcast_to(in[i], shape);
-        };
+        auto whole = [&](size_t i) { return with_mapped(in[i], mapped[i], count); };
         return transformed(whole(0), whole(1), n.arg<Expr>(2).constant() + 1, n.arg<bool>(3));
       })
       .jvp([](const Node& n, std::span<const Value> tangents) {

@@ -4,6 +4,7 @@
 #include "ops/combiner.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -56,17 +57,10 @@ struct Mapped {
   std::vector<int64_t> dims;
 };
 
-Value repeated(Value x, bool mapped, Expr count) {
-  if (mapped) return x;
-  Shape shape = shape_of(x);
-  shape.insert(shape.begin(), count);
-  return broadcast_to(x, shape);
-}
-
 Mapped mapped_indices(std::span<const Value> indices, const std::vector<bool>& mapped, size_t first,
                       const std::vector<int64_t>& dims, Expr count) {
   Mapped out;
-  for (size_t i = 0; i < indices.size(); ++i) out.indices.push_back(repeated(indices[i], mapped[first + i], count));
+  for (size_t i = 0; i < indices.size(); ++i) out.indices.push_back(with_mapped(indices[i], mapped[first + i], count));
   out.indices.insert(out.indices.begin(), prim::iota(shape_of(out.indices[0]), 0, DType::Int64));
   out.dims.push_back(0);
   for (int64_t d : dims) out.dims.push_back(d + 1);
@@ -86,7 +80,7 @@ void add_indexing_primitives(Table& t) {
           return std::vector{prim::gather(in[0], m.indices, m.dims)};
         }
         std::vector<Value> each;
-        for (size_t i = 0; i < indices.size(); ++i) each.push_back(repeated(indices[i], mapped[1 + i], count));
+        for (size_t i = 0; i < indices.size(); ++i) each.push_back(with_mapped(indices[i], mapped[1 + i], count));
         return std::vector{prim::gather(in[0], each, dims)};
       })
       .doc("Picks along dims with index tensors of one shape S; the result has shape S, then the other dimensions.")
@@ -115,13 +109,12 @@ void add_indexing_primitives(Table& t) {
       .kind(Kind::Scatter)
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
         Mapped m = mapped_indices(in.subspan(1, in.size() - 2), mapped, 1, int_list(n.arg(3)), count);
-        return std::vector{prim::scatter(repeated(in.front(), mapped.front(), count), m.indices,
-                                         repeated(in.back(), mapped.back(), count), m.dims, n.arg<std::string>(4))};
+        return std::vector{prim::scatter(with_mapped(in.front(), mapped.front(), count), m.indices,
+                                         with_mapped(in.back(), mapped.back(), count), m.dims, n.arg<std::string>(4))};
       })
       .jvp([](const Node& n, std::span<const Value> tangents) {
         Value x = n.arg<Value>(0), updates = n.arg<Value>(2), y = n.graph->nodes()[n.id]->out();
-        auto or_zero = [](Value t, Value like) { return t ? t : zeros_like(like); };
-        Value tx = or_zero(tangents.front(), x), tu = or_zero(tangents.back(), updates);
+        Value tx = or_zeros(tangents.front(), x), tu = or_zeros(tangents.back(), updates);
         const auto& indices = n.arg<std::vector<Value>>(1);
         std::vector<int64_t> dims = int_list(n.arg(3));
         Combiner how = combiner_of(n.arg<std::string>(4));

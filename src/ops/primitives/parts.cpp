@@ -1,22 +1,11 @@
 #include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
-#include "ops/shapes.h"
+#include "ops/primitives/rules.h"
 #include "support/error.h"
 
 // Complex numbers in memory, as functions of libraries take them. Loops know their parts only.
 namespace brasa::ops {
-namespace {
-
-Value or_zero(Value v, Value like) { return v ? v : zeros_like(like); }
-
-std::vector<Value> batched(const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
-  ir::Args args = n.args;
-  for (size_t i = 0; i < in.size(); ++i) args[i] = mapped[i] ? in[i] : repeat_along(in[i], 0, count);
-  return call_all(n.op->name(), args);
-}
-
-}  // namespace
 
 void add_parts_primitives(Table& t) {
   t.prim("join_parts(Tensor re, Tensor im) -> Tensor")
@@ -33,9 +22,9 @@ void add_parts_primitives(Table& t) {
         for (int64_t i = 0; i < out.numel(); ++i) set_complex(out, i, {get(*in[0], i), get(*in[1], i)});
         return std::vector<Array>{std::move(out)};
       })
-      .batched(batched)
+      .batched(batched_by_repeating)
       .jvp([](const Node& n, std::span<const Value> t) {
-        return std::vector<Value>{complex(or_zero(t[0], n.arg<Value>(0)), or_zero(t[1], n.arg<Value>(1)))};
+        return std::vector<Value>{complex(or_zeros(t[0], n.arg<Value>(0)), or_zeros(t[1], n.arg<Value>(1)))};
       })
       .vjp([](const Node&, std::span<const Value> cts, const std::vector<bool>&) {
         return std::vector<Value>{real(cts[0]), imag(cts[0])};
@@ -58,11 +47,11 @@ void add_parts_primitives(Table& t) {
         }
         return out;
       })
-      .batched(batched)
+      .batched(batched_by_repeating)
       .jvp([](const Node&, std::span<const Value> t) { return std::vector<Value>{real(t[0]), imag(t[0])}; })
       .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
-        Value re = n.graph->nodes()[n.id]->out(0);
-        return std::vector<Value>{complex(or_zero(cts[0], re), or_zero(cts[1], re))};
+        Value re = result_of(n);
+        return std::vector<Value>{complex(or_zeros(cts[0], re), or_zeros(cts[1], re))};
       });
 }
 

@@ -3,6 +3,7 @@
 #include "ops/algebra.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -59,14 +60,7 @@ std::vector<Value> product_batched(const Node& n, std::span<const Value> in, con
                                    Expr count) {
   Expr rows = n.arg<std::vector<Expr>>(4).at(0), inner = size_of(in[3], mapped[3] ? 1 : 0),
        columns = size_of(in[3], mapped[3] ? 2 : 1);
-  auto repeated = [&](size_t i) {
-    if (mapped[i]) return in[i];
-    Shape shape = shape_of(in[i]);
-    shape.insert(shape.begin(), count);
-    std::vector<int64_t> dims;
-    for (int64_t d = 0; d < rank_of(in[i]); ++d) dims.push_back(d + 1);
-    return prim::broadcast(in[i], shape, dims);
-  };
+  auto repeated = [&](size_t i) { return with_mapped(in[i], mapped[i], count); };
   auto flat = [&](Value v) { return prim::reshape(v, {type_of(v).numel()}); };
   auto shifted = [&](size_t i, Expr size) {
     Value v = repeated(i), at = prim::iota(shape_of(v), 0, DType::Int64);

@@ -11,8 +11,6 @@ namespace {
 
 bool is_scalar(const Tensor& t) { return !is_sparse(t) && t.dim() == 0; }
 
-std::vector<int64_t> leading(const Tensor& t) { return t.sizes().slice(0, static_cast<size_t>(sparse_dim_of(t))); }
-
 Tensor flat(const Tensor& coo) { return flat_index(parts_of(coo).indices, leading(coo)); }
 
 void check_sizes(const Call& c, const Tensor& a, const Tensor& b) {
@@ -74,18 +72,11 @@ Tensor mul(Call& c) {
   return with_values(s, values_of(s) * values_at(d.expand(s.sizes()), s));
 }
 
-Tensor by_number(Call& c) {
-  const Tensor& t = c.tensor(0);
-  return with_values(t, c.with(0, values_of(t)));
-}
-
 Tensor div(Call& c) {
   if (!is_sparse(c.tensor(0)) || !is_scalar(c.tensor(1)))
     c.unsupported("a sparse tensor can only be divided by a number or a dense tensor without dimensions");
   // Rounded parts of a sum do not add up.
-  bool whole = c.args().size() > 2 && c.has(2) && is_coo(c.tensor(0));
-  const Tensor t = whole ? coalesced(c.tensor(0)) : c.tensor(0);
-  return with_values(t, c.with(0, values_of(t)));
+  return c.has(2) ? c.on_values(merged(c.tensor(0))) : linear(c);
 }
 
 constexpr Entry kEntries[] = {
@@ -94,8 +85,8 @@ constexpr Entry kEntries[] = {
     {"aten::subtract.Tensor", sub},
     {"aten::mul.Tensor", mul},
     {"aten::multiply.Tensor", mul},
-    {"aten::mul.Scalar", by_number},
-    {"aten::multiply.Scalar", by_number},
+    {"aten::mul.Scalar", linear},
+    {"aten::multiply.Scalar", linear},
     {"aten::div.Tensor", div},
     {"aten::div.Tensor_mode", div},
     {"aten::div.Scalar_mode", div},
@@ -103,9 +94,9 @@ constexpr Entry kEntries[] = {
     {"aten::divide.Scalar_mode", div},
     {"aten::divide.Tensor", div},
     {"aten::true_divide.Tensor", div},
-    {"aten::div.Scalar", by_number},
-    {"aten::divide.Scalar", by_number},
-    {"aten::true_divide.Scalar", by_number},
+    {"aten::div.Scalar", linear},
+    {"aten::divide.Scalar", linear},
+    {"aten::true_divide.Scalar", linear},
 };
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace brasa::eager::sparse {
 namespace {
 
-std::vector<int64_t> leading(const Tensor& t) { return t.sizes().slice(0, sparse_dim_of(t)); }
-
 // Coordinates [dims, n] of positions in a row-major tensor of these sizes.
 Tensor unflattened(Tensor flat, const std::vector<int64_t>& sizes) {
   std::vector<Tensor> rows(sizes.size());
@@ -40,6 +38,8 @@ Tensor coalesced(const Tensor& t) {
   Tensor values = add_up(values_of(t).index_select(0, order), group, indices.size(1));
   return make_coo(t.sizes(), indices, values, true);
 }
+
+Tensor merged(const Tensor& t) { return is_coo(t) ? coalesced(t) : t; }
 
 Tensor to_coo(const Tensor& t) {
   const SparseParts& parts = parts_of(t);

@@ -5,18 +5,12 @@
 
 // Functions of one tensor that leave zeros zero.
 namespace brasa::eager::sparse {
+
+Tensor linear(Call& c) { return c.on_values(c.tensor(0)); }
+
 namespace {
 
-// Of a sum it is the sum of what it is of the terms.
-Tensor linear(Call& c) {
-  const Tensor& t = c.tensor(0);
-  return with_values(t, c.with(0, values_of(t)));
-}
-
-Tensor each(Call& c) {
-  const Tensor t = is_coo(c.tensor(0)) ? coalesced(c.tensor(0)) : c.tensor(0);
-  return with_values(t, c.with(0, values_of(t)));
-}
+Tensor each(Call& c) { return c.on_values(merged(c.tensor(0))); }
 
 // 0 to this power is 0 as well.
 Tensor power(Call& c) {

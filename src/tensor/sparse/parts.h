@@ -13,6 +13,8 @@ inline bool is_coo(const Tensor& t) { return is_sparse(t) && impl_of(t)->sparse-
 inline bool is_csr(const Tensor& t) { return is_sparse(t) && impl_of(t)->sparse->layout == kSparseCsr; }
 inline int64_t nnz_of(const Tensor& t) { return parts_of(t).values.size(0); }
 inline int64_t sparse_dim_of(const Tensor& t) { return parts_of(t).sparse_dim; }
+/// The sparse dimensions' sizes.
+inline std::vector<int64_t> leading(const Tensor& t) { return t.sizes().slice(0, sparse_dim_of(t)); }
 
 /// The values, with what leads a gradient back to a leaf.
 Tensor values_of(const Tensor& t);
@@ -29,6 +31,8 @@ Tensor to_coo(const Tensor& t);
 Tensor to_csr(const Tensor& t);
 Tensor to_dense(const Tensor& t);
 Tensor coalesced(const Tensor& t);
+/// Of any layout: no two entries of one index.
+Tensor merged(const Tensor& t);
 
 /// 0, 1, … n - 1.
 Tensor counting(int64_t n);

@@ -48,11 +48,12 @@ Tensor matrices(const Call& c, const Tensor& a, const Tensor& b) {
 
 Tensor mm(Call& c) { return matrices(c, c.tensor(0), c.tensor(1)); }
 
-Tensor mv(Call& c) {
-  const Tensor &a = c.tensor(0), &v = c.tensor(1);
+Tensor times_vector(const Call& c, const Tensor& a, const Tensor& v) {
   if (is_sparse(v) || v.dim() != 1) c.unsupported("expected a matrix and a dense vector");
   return matrices(c, a, v.unsqueeze(1)).squeeze(1);
 }
+
+Tensor mv(Call& c) { return times_vector(c, c.tensor(0), c.tensor(1)); }
 
 // One block-diagonal matrix with the batch's matrices as blocks.
 Tensor bmm(Call& c) {
@@ -98,9 +99,7 @@ Tensor addmm(Call& c) {
 }
 
 Tensor addmv(Call& c) {
-  const Tensor &a = c.tensor(1), &v = c.tensor(2);
-  if (is_sparse(v) || v.dim() != 1) c.unsupported("expected a matrix and a dense vector");
-  return scaled_sum(c.tensor(0), matrices(c, a, v.unsqueeze(1)).squeeze(1), c.number(3), c.number(4));
+  return scaled_sum(c.tensor(0), times_vector(c, c.tensor(1), c.tensor(2)), c.number(3), c.number(4));
 }
 
 Tensor linear(Call& c) {

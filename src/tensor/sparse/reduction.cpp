@@ -46,10 +46,7 @@ Tensor sum_dims(Call& c) {
   std::vector<int64_t> dims = c.integers(1);
   if (dims.empty())
     for (int64_t d = 0; d < t.dim(); ++d) dims.push_back(d);
-  for (int64_t& d : dims) {
-    if (d < -t.dim() || d >= t.dim()) c.unsupported("a dimension is out of range");
-    d += d < 0 ? t.dim() : 0;
-  }
+  for (int64_t& d : dims) d = c.wrapped(d, t.dim());
   Tensor out = sum_over(to_coo(t), dims, c.flag(2), c.dtype(3));
   return is_csr(t) && is_sparse(out) && out.dim() == 2 ? to_csr(out) : out;
 }
@@ -57,8 +54,7 @@ Tensor sum_dims(Call& c) {
 // Of all elements. Zeros add nothing to a norm of positive order.
 Tensor norm(Call& c) {
   if (c.has(1) && (c.number(1).isComplex() || c.number(1).toDouble() <= 0)) c.unsupported("the order must be positive");
-  const Tensor t = is_coo(c.tensor(0)) ? coalesced(c.tensor(0)) : c.tensor(0);
-  return c.with(0, values_of(t).flatten());
+  return c.with(0, values_of(merged(c.tensor(0))).flatten());
 }
 
 Tensor softmax(Call& c, bool log) {

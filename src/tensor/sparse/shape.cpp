@@ -164,8 +164,7 @@ Tensor joined(Call& c, std::vector<Tensor> tensors, int64_t dim) {
   }
   const Tensor& first = tensors[0];
   int64_t rank = first.dim(), dims = sparse_dim_of(first), size = 0;
-  if (dim < -rank || dim >= rank) c.unsupported("the dimension is out of range");
-  dim += dim < 0 ? rank : 0;
+  dim = c.wrapped(dim, rank);
   if (dim >= dims) c.unsupported("tensors are joined along sparse dimensions");
   std::vector<Tensor> indices, values;
   DType dtype = first.scalar_type();

@@ -43,8 +43,7 @@ std::optional<DType> Call::dtype(size_t i) const {
   if (args_[i].kind != CallArg::Kind::DType) return std::nullopt;
   return static_cast<DType>(args_[i].integer);
 }
-int64_t Call::dim(size_t i) const {
-  int64_t d = integer(i), rank = args_[0].tensor->dim();
+int64_t Call::wrapped(int64_t d, int64_t rank) const {
   if (d < -rank || d >= rank)
     fail_index(str(op_.row().name(), ": Dimension out of range (expected to be in range of [", -rank, ", ", rank - 1,
                    "], but got ", d, ")"));

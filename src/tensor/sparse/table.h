@@ -28,12 +28,16 @@ class Call {
   bool flag(size_t i) const { return number(i).toBool(); }
   std::vector<int64_t> integers(size_t i) const;
   std::optional<DType> dtype(size_t i) const;
+  /// A dimension in [0, rank), negative ones counted from the end; brasa::IndexError otherwise.
+  int64_t wrapped(int64_t dim, int64_t rank) const;
   /// A dimension of the first operand.
-  int64_t dim(size_t i) const;
+  int64_t dim(size_t i) const { return wrapped(integer(i), args_[0].tensor->dim()); }
 
   /// The row on other tensors in place of some.
   Tensor with(size_t i, const Tensor& t) const;
   Tensor with(size_t i, const Tensor& t, size_t j, const Tensor& u) const;
+  /// t with the values that the row gives of its values.
+  Tensor on_values(const Tensor& t) const { return with_values(t, with(0, values_of(t))); }
   /// "add: not there for (sparse float32[2, 3], float32[2, 3])", and what to do.
   [[noreturn]] void unsupported(std::string_view why = {}) const;
 
@@ -57,6 +61,8 @@ std::span<const Entry> shape_entries();
 /// Whether every row of the lists is one of the operator table; for a test.
 std::vector<std::string_view> entry_names();
 
+/// Of a sum it is the sum of what it is of the terms: entries of one index need not be merged.
+Tensor linear(Call& c);
 Scalar negated(const Scalar& s);
 /// dense += alpha * sparse in dense's memory.
 void add_into(const Tensor& dense, const Tensor& sparse, const Scalar& alpha);

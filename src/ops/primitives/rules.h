@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ops/algebra.h"
+#include "ops/shapes.h"
+
+// What derivatives and batching rules of several families share.
+namespace brasa::ops {
+
+/// A node's own result, for a derivative that is written in it.
+inline Value result_of(const Node& n, size_t i = 0) { return n.graph->nodes()[n.id]->out(i); }
+/// What has no tangent or cotangent has zeros.
+inline Value or_zeros(Value v, Value like) { return v ? v : zeros_like(like); }
+
+/// An operand with the mapped dimension in front; one that is not mapped is repeated along it.
+inline Value with_mapped(Value v, bool mapped, Expr count) { return mapped ? v : repeat_along(v, 0, count); }
+/// For primitives to which dimensions in front are more of the same: every operand gets the mapped one.
+inline std::vector<Value> batched_by_repeating(const Node& n, std::span<const Value> in,
+                                               const std::vector<bool>& mapped, Expr count) {
+  ir::Args args = n.args;
+  for (size_t i = 0; i < in.size(); ++i) args[i] = with_mapped(in[i], mapped[i], count);
+  return call_all(n.op->name(), args);
+}
+
+}  // namespace brasa::ops
