@@ -10,8 +10,8 @@ namespace {
 
 // For one primitive the first that takes a call runs it.
 constexpr const Implementation* kTable[] = {
-    &kSort, &kCholesky, &kLu,   &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
-    &kQr,   &kGeqrf,    &kEigh, &kSvd, &kEig,      &kFft,           &kSparseMm,        &kSplitParts,
+    &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts, &kQr,
+    &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
 };
 
 }  // namespace

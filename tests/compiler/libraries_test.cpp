@@ -2,12 +2,14 @@
 
 #include "check.h"
 #include "ops/algebra.h"
+#include "ops/shapes.h"
 
 namespace brasa::compiler {
 namespace {
 
 using namespace testing;
-using Values = std::vector<ir::Value>;
+using ir::Value;
+using Values = std::vector<Value>;
 namespace prim = ops::prim;
 
 // Any order of entries, rows without one, entries of one place, and columns that do and do not fill the blocks of a row.
@@ -29,6 +31,20 @@ TEST(Sort, LongLinesOfIntegers) {
       check_both({{t, {2, 700, 2}, t == DType::UInt8 ? 0.0 : -100.0, 100}}, [down](const Values& v) {
         auto [a, b] = prim::sort(v[0], 1, down);
         return Values{a, b};
+      });
+}
+
+// More operands than a kernel takes, some empty, some strided, some computed.
+TEST(Concat, ManyOperands) {
+  for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Float64})
+    for (int64_t dim : {0, 1, 2})
+      check_both({{t, {3, 4, 2}, 0, 2}, {t, {3, 4, 2}, 0, 2, {2, 6, 1}}}, [dim](const Values& v) {
+        Values all;
+        for (int i = 0; i < 20; ++i) {
+          Value x = i % 2 ? v[1] : i % 3 ? v[0] : ops::maximum(v[0], v[1]);
+          all.push_back(i % 5 ? ops::narrow(x, dim, i % 2, 1) : ops::narrow(x, dim, 0, 0));
+        }
+        return Values{prim::concat(all, dim)};
       });
 }
 
