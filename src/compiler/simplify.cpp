@@ -253,6 +253,28 @@ constexpr Rule kRules[] = {
        m.let("d", zipped(m.get<Dims>("h"), m.get<Dims>("b"), plus));
        return all(m.get<Dims>("g"), 0);
      }},
+    {"slice(concat(l, d), s, n, t) -> slice(x, u, n, t)",
+     [](Match& m) {
+       // Where all that is read lies in one operand.
+       int64_t dim = m.get<Expr>("d").constant();
+       Dims start = m.get<Dims>("s");
+       Expr first = start[dim], count = m.get<Dims>("n")[dim], step = m.get<Dims>("t")[dim];
+       if (!first.is_constant() || !count.is_constant() || !step.is_constant() || count.constant() < 1) return false;
+       int64_t begin = first.constant(), end = begin + (count.constant() - 1) * step.constant();
+       for (Value x : m.get<std::vector<Value>>("l")) {
+         Expr size = ir::type_of(x).shape[dim];
+         if (!size.is_constant()) return false;
+         if (begin < size.constant()) {
+           start[dim] = begin;
+           m.let("x", x);
+           m.let("u", std::move(start));
+           return end < size.constant();
+         }
+         begin -= size.constant();
+         end -= size.constant();
+       }
+       return false;
+     }},
     {"concat(l, d) -> x",
      [](Match& m) {
        const auto& list = m.get<std::vector<Value>>("l");

@@ -31,9 +31,15 @@ void check_parts(const char* op, Value a, Value b) {
               " and ", name(dtype_of(b)));
 }
 
-Value imaginary(Value x) {
+// As views of the numbers in memory.
+Value part(Value x, int64_t which) {
+  Value parts = call("prim::as_real", {x});
+  return squeeze(narrow(parts, rank_of(x), which, 1), rank_of(x));
+}
+Value real_part(Value x) { return is_complex(dtype_of(x)) ? part(x, 0) : x; }
+Value imaginary_part(Value x) {
   check_complex("imag", x);
-  return imag(x);
+  return part(x, 1);
 }
 Value of_parts(Value a, Value b) {
   check_parts("complex", a, b);
@@ -50,17 +56,8 @@ Value angle(Value x) {
   Value v = to_float(x);
   return where(is_nan(v), v, where(lt(v, 0), constant_like(v, 3.14159265358979323846), zeros_like(v)));
 }
-Value as_real(Value x) {
-  check_complex("view_as_real", x);
-  return prim::concat({unsqueeze(real(x), rank_of(x)), unsqueeze(imag(x), rank_of(x))}, rank_of(x));
-}
-Value as_complex(Value x) {
-  check_parts("view_as_complex", x, x);
-  int64_t last = rank_of(x) - 1;
-  BRASA_CHECK(last >= 0 && same_size(size_of(x, last), 2), "Tensor must have a last dimension of size 2, got ",
-              type_of(x));
-  return complex(squeeze(narrow(x, last, 0, 1), last), squeeze(narrow(x, last, 1, 1), last));
-}
+Value as_real(Value x) { return call("prim::as_real", {x}); }
+Value as_complex(Value x) { return call("prim::as_complex", {x}); }
 
 }  // namespace
 
@@ -69,11 +66,12 @@ void add_complex(Table& t) {
   t.op("aten::real(Tensor(a) self) -> Tensor(a)")
       .doc("The real part; a real tensor itself.")
       .view()
-      .composed(real)
+      .composed(real_part)
       .samples({{floats(3)}, {tensor(DType::Complex64, {3})}});
-  t.op("aten::imag(Tensor self) -> Tensor")
+  t.op("aten::imag(Tensor(a) self) -> Tensor(a)")
       .doc("The imaginary part.")
-      .composed(imaginary)
+      .view()
+      .composed(imaginary_part)
       .samples({{tensor(DType::Complex64, {3})}});
   t.op("aten::conj_physical(Tensor self) -> Tensor")
       .doc("The conjugate.")
@@ -89,12 +87,14 @@ void add_complex(Table& t) {
       .doc("The argument of a number in (-π, π].")
       .composed(angle)
       .samples({{floats(3, 5)}, {tensor(DType::Complex64, {3})}});
-  t.op("aten::view_as_real(Tensor self) -> Tensor")
+  t.op("aten::view_as_real(Tensor(a) self) -> Tensor(a)")
       .doc("The parts as a last dimension of size 2.")
+      .view()
       .composed(as_real)
       .samples({{tensor(DType::Complex64, {3, 2})}});
-  t.op("aten::view_as_complex(Tensor self) -> Tensor")
+  t.op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)")
       .doc("The last dimension, of size 2, as the parts of complex numbers.")
+      .view()
       .composed(as_complex)
       .samples({{floats(3, 2)}});
 }

@@ -85,6 +85,23 @@ Value view_bits(Value x, DType dtype) {
   return prim::bitcast(out, dtype);
 }
 
+std::optional<Strided> strides_of_bits(const ir::Args& args, const Strided& in) {
+  int64_t from = size_of(dtype_of(args[0].get<Value>())), to = size_of(args[1].get<DType>());
+  Strided out = in;
+  if (from == to) return out;
+  if (in.strides.back() != 1) return std::nullopt;
+  // Of the wider elements the numbers of the narrower ones are multiples.
+  auto resize = [&](int64_t& x) {
+    if (x * from % to != 0) return false;
+    x = x * from / to;
+    return true;
+  };
+  resize(out.sizes.back());
+  bool fits = true;
+  for (size_t d = 0; d + 1 < out.strides.size(); ++d) fits = resize(out.strides[d]) && fits;
+  return fits ? std::optional(out) : std::nullopt;
+}
+
 Value expand_to(Value x, Shape size, bool) {
   auto lead = static_cast<int64_t>(size.size()) - rank_of(x);
   BRASA_CHECK(lead >= 0, "expand: the number of sizes provided (", size.size(),
@@ -224,6 +241,10 @@ void add_reshapes(Table& t) {
   t.op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       .doc("The same bits as another dtype; one of another width changes the last size.")
       .no_gradient()
+      .view()
+      .dense()
+      .view_rule(strides_of_bits)
+      .transposed([](size_t, const ir::Node& n, Value bits) { return view_bits(bits, dtype_of(n.arg<Value>(0))); })
       .composed(view_bits)
       .samples({{floats(3), DType::Int32}, {floats(3), DType::BFloat16}, {ints(2, 3), DType::Int64}});
   t.op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")

@@ -57,21 +57,25 @@ ir::Value input_of(ir::Graph& graph, const Tensor& t) {
   return graph.add_input(std::move(type));
 }
 
+std::vector<int64_t> sizes_of(ir::Value x) {
+  std::vector<int64_t> out;
+  for (ir::Expr e : ir::type_of(x).shape) out.push_back(e.constant());
+  return out;
+}
+
+ViewStep step_of(const ops::Row& row, ir::Args args, ir::Value v) {
+  ir::Value operand = args[0].get<ir::Value>();
+  return {&row, std::move(args), sizes_of(operand), sizes_of(v), ir::type_of(operand).dtype, ir::type_of(v).dtype};
+}
+
 // The chain of movements from the graph's first input to v; nothing if there are other nodes between.
 std::optional<std::vector<ViewStep>> chain_of(const ir::Graph& graph, ir::Value v) {
   std::vector<ViewStep> steps;
-  auto sizes = [](ir::Value x) {
-    Sizes out;
-    for (ir::Expr e : ir::type_of(x).shape) out.push_back(e.constant());
-    return out;
-  };
   while (!ir::is_input(v)) {
     const ops::Row& row = ops::row_of(*v.node);
     if (!row.view_rule) return std::nullopt;
-    ir::Value operand = v.node->arg<ir::Value>(0);
-    steps.push_back({&row, v.node->args, sizes(operand), sizes(v)});
-    steps.back().args[0] = ir::Arg();
-    v = operand;
+    steps.push_back(step_of(row, v.node->args, v));
+    v = v.node->arg<ir::Value>(0);
   }
   if (graph.input_index(v) != 0) return std::nullopt;
   std::reverse(steps.begin(), steps.end());
@@ -99,21 +103,24 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
   std::vector<ir::Value> results;
   {
     ops::Builder builder(graph, facts);
-    results = builder.call(op.row(), std::move(values));
+    results = builder.call(op.row(), values);
   }
   const TensorImpl& self = *impl_of(*args[0].tensor);
   Plans plans;
   for (ir::Value v : results) {
-    auto steps = chain_of(graph, v);
-    if (!steps || ir::type_of(v).dtype != self.dtype) return std::nullopt;
+    // A row that is no composition of movements says itself where its result lies.
+    auto steps = op.row().view_rule ? std::vector{step_of(op.row(), values, v)} : chain_of(graph, v);
+    if (!steps) return std::nullopt;
     ops::Strided at{self.sizes.vec(), self.strides.vec(), 0};
-    for (const ViewStep& s : *steps) {
+    for (ViewStep& s : *steps) {
       auto next = s.row->view_rule(s.args, at);
       if (!next) return std::nullopt;
       at = std::move(*next);
+      s.args[0] = ir::Arg();  // it goes with the graph
     }
     auto made = std::make_shared<ViewPlan>();
     made->steps = std::move(*steps);
+    made->dtype = ir::type_of(v).dtype;
     made->sizes = at.sizes;
     made->strides = at.strides;
     made->offset = at.offset;
@@ -191,6 +198,9 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   if (call->plans.empty() && op.row().schema.returns.size() == 1 && op.row().schema.returns[0].list) {
     // An empty list of views (split of nothing) is a list of views.
   } else if (call->plans.empty()) {
+    BRASA_CHECK(op.row().schema.base != "view_as_complex",
+                "Tensor must have a last dimension with stride 1, and other strides and an offset divisible by 2, got ",
+                self, " with strides ", from.strides);
     BRASA_CHECK(!must_alias(op),
                 "view size is not compatible with input tensor's size and stride (at least one dimension spans "
                 "across two contiguous subspaces). Use .reshape(...) instead. (",
@@ -208,7 +218,14 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   bool history = GradMode::is_enabled() && !from.inference && self.requires_grad();
   for (size_t i = 0; i < plans.size(); ++i) {
     const ViewPlan& plan = *plans[i];
-    results[i] = make_tensor(from.storage, from.dtype, plan.sizes, plan.strides, from.offset + plan.offset);
+    int64_t offset = from.offset;
+    if (plan.dtype != from.dtype) [[unlikely]] {
+      int64_t bytes = offset * size_of(from.dtype), size = size_of(plan.dtype);
+      BRASA_CHECK(bytes % size == 0, op.row().name(), ": the offset ", offset, " of ", self, " must be divisible by ",
+                  size / size_of(from.dtype));
+      offset = bytes / size;
+    }
+    results[i] = make_tensor(from.storage, plan.dtype, plan.sizes, plan.strides, offset + plan.offset);
     TensorImpl* to = impl_of(results[i]);
     to->inference = from.inference;
     to->view = std::make_unique<ViewInfo>();

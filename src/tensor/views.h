@@ -16,13 +16,15 @@ struct ViewStep {
   const ops::Row* row;
   ir::Args args;  // args[0] stands for the operand
   Sizes from, to;
+  DType from_dtype, to_dtype;
 };
 
 /// How a result of a view row lies in its operand's storage.
 struct ViewPlan {
   std::vector<ViewStep> steps;
   Sizes sizes, strides;
-  int64_t offset = 0;  // relative to the operand's
+  DType dtype;
+  int64_t offset = 0;  // relative to the operand's, in elements of the view
 };
 
 /// What a view knows of where it comes from. The row with its arguments (the first of which stands for `parent`) replays it.

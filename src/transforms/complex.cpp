@@ -101,9 +101,7 @@ class Splitter {
         out_->outputs().push_back({real_(o.value), o.into, o.check});
         continue;
       }
-      Z z = parts(o.value);
-      int64_t last = rank_of(z.re);
-      out_->add_output(prim::concat({unsqueeze(z.re, last), unsqueeze(z.im, last)}, last), o.into);
+      out_->add_output(interleaved(parts(o.value)), o.into);
     }
     return std::move(out_);
   }
@@ -120,8 +118,17 @@ class Splitter {
 
   void note_input(Value from, Value v) {
     if (!is_complex(type_of(from).dtype)) return real_.set(from, v);
+    parts_[from] = taken_apart(v);
+  }
+
+  // The parts as a last dimension, and back.
+  static Value interleaved(Z z) {
+    int64_t last = rank_of(z.re);
+    return prim::concat({unsqueeze(z.re, last), unsqueeze(z.im, last)}, last);
+  }
+  static Z taken_apart(Value v) {
     int64_t last = rank_of(v) - 1;
-    parts_[from] = {squeeze(narrow(v, last, 0, 1), last), squeeze(narrow(v, last, 1, 1), last)};
+    return {squeeze(narrow(v, last, 0, 1), last), squeeze(narrow(v, last, 1, 1), last)};
   }
 
   Z parts(Value v) const {
@@ -163,7 +170,11 @@ class Splitter {
       for (uint32_t r = 0; r < n->types.size(); ++r) real_.set(n->out(r), copy->out(r));
       return;
     }
-    if (row_of(*n).kind == Kind::Whole)
+    if (n->op->name() == "prim::as_real")
+      real_.set(n->out(), interleaved(parts(in[0])));
+    else if (n->op->name() == "prim::as_complex")
+      parts_[n->out()] = taken_apart(real_(in[0]));
+    else if (row_of(*n).kind == Kind::Whole)
       whole_node(n);
     else if (writes)
       parts_[n->out()] = complex_node(n);

@@ -145,31 +145,47 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
   return out;
 }
 
+// `base` with `value` where the movements look at it. Their rules read their nodes' types alone, so nodes of another graph serve.
+Value placed(std::span<ir::Node* const> movements, Value base, Value value) {
+  // Elements of one dtype up to here: behind a change of it, the value is one for what these movements give.
+  auto changes = [](const ir::Node* n) { return ir::type_of(n->inputs()[0]).dtype != n->types[0].dtype; };
+  auto end = std::find_if(movements.begin(), movements.end(), changes);
+  if (end != movements.end()) {
+    Value seen = base;
+    for (auto it = movements.begin(); it <= end; ++it) {
+      Args args = (*it)->args;
+      args[0] = Arg(seen);
+      seen = Builder::current().call(ops::row_of(**it), std::move(args))[0];
+    }
+    value = ops::row_of(**end).transposed(0, **end, placed({end + 1, movements.end()}, seen, value));
+  }
+  movements = {movements.begin(), end};
+  bool partial = std::any_of(movements.begin(), movements.end(), [](ir::Node* n) { return !ops::row_of(*n).dense; });
+  auto place = [&](Value v) {
+    for (size_t i = movements.size(); i-- > 0;) v = ops::row_of(*movements[i]).transposed(0, *movements[i], v);
+    return v;
+  };
+  Value out = place(value);
+  return partial ? ops::prim::select(place(ops::full(true, ops::shape_of(value), DType::Bool)), out, base) : out;
+}
+
 Value compose_put(const Row& view, int result, Args args) {
   Value value = args.back().get<Value>();
   args.pop_back();
   Value base = args[0].get<Value>();
   ir::Facts& facts = Builder::current().facts();
   OneCall call = one_call(view, args, facts);
-  std::unique_ptr<ir::Graph> chain = ops::decompose(*call.graph, facts);
-  // The nodes from the result back to the base; each is linear in its first operand.
-  std::vector<ir::Node*> nodes;
-  bool partial = false;
+  std::unique_ptr<ir::Graph> chain =
+      ops::decompose(*call.graph, facts, [](const Row& r) { return static_cast<bool>(r.view_rule); });
+  // From the base to the result; each is linear in its first operand.
+  std::vector<ir::Node*> movements;
   for (Value v = chain->outputs()[result].value; !ir::is_input(v); v = v.node->inputs()[0]) {
     BRASA_ASSERT(ops::row_of(*v.node).view_rule, view.name(), " is no chain of movements");
-    partial = partial || !ops::row_of(*v.node).dense;
-    nodes.push_back(v.node);
+    movements.push_back(v.node);
   }
-  auto place = [&](Value v) {
-    for (ir::Node* n : nodes) v = ops::row_of(*n).transposed(0, *n, v);
-    return v;
-  };
-  // The rules above read their node's types alone, so nodes of the side graph serve; the values they make are here.
+  std::reverse(movements.begin(), movements.end());
   ir::Type t = ir::type_of(chain->outputs()[result].value);
-  Value written = ops::broadcast_to(ops::convert(value, t.dtype), t.shape);
-  Value placed = place(written);
-  if (!partial) return placed;
-  return ops::prim::select(place(ops::full(true, t.shape, DType::Bool)), placed, base);
+  return placed(movements, base, ops::broadcast_to(ops::convert(value, t.dtype), t.shape));
 }
 
 // A mask by tensor as one by operand.

@@ -44,6 +44,23 @@ TEST(Aliases, DataOfARecordedTensor) {
   EXPECT_EQ(got[1].sum().item<float>(), 0);
 }
 
+TEST(Aliases, PartsOfComplexNumbers) {
+  auto f = [](const Tensor& z, const Tensor& x) {
+    real(z).narrow(0, 0, 2).mul_(imag(z).sum());
+    view_as_complex(x).select(0, 1).add_(z[0][0]);
+    x.view(kInt).select(1, 0).zero_();
+    return std::vector<Tensor>{view_as_real(z) * 2, x + 1};
+  };
+  auto g = compile(f, {.fullgraph = true});
+  Tensor za = view_as_complex(numbers({3, 4, 2}).clone()), zb = za.clone(), xa = numbers({3, 2}), xb = xa.clone();
+  for (int i = 0; i < 2; ++i) {
+    auto got = g(za, xa), want = f(zb, xb);
+    for (size_t k = 0; k < 2; ++k) expect_close(got[k], want[k]);
+  }
+  expect_close(view_as_real(za), view_as_real(zb));
+  expect_close(xa, xb);
+}
+
 TEST(Aliases, AnotherGeometryOfTheSameMemory) {
   auto f = [](const Tensor& x, const Tensor& window) {
     Tensor before = window.sum();

@@ -142,7 +142,12 @@ class Instance {
       return t == DType::Bool ? Arg(ops::get_int(a, 0) != 0) : Arg(ops::get_int(a, 0));
     }
     if (op == "convert" || op == "bitcast") return Arg(coin() ? t : kReal[below(std::size(kReal))]);
-    if (op == "concat") return i == 0 ? Arg(std::vector<Value>{input(t, {2, 3})}) : Arg(0);
+    if (op == "concat") {
+      if (i == 1) return Arg(0);
+      std::vector<Value> list = {input(t, {2, 3})};
+      if (coin()) list.push_back(input(t, {3, 3}));
+      return Arg(std::move(list));
+    }
     Dims from = shape_of(args);
     auto rank = static_cast<int64_t>(from.size());
     bool identity = coin();

@@ -45,6 +45,38 @@ TEST(Views, ViewOrCopy) {
   EXPECT_TRUE(a.reshape({3, 2}).is_alias_of(a));
 }
 
+TEST(Views, AnotherDtype) {
+  Tensor z = view_as_complex(arange(12, kFloat).view({2, 3, 2})).clone(), parts = view_as_real(z);
+  EXPECT_TRUE(parts.is_alias_of(z));
+  EXPECT_EQ(real(z).strides(), IntArrayRef({6, 2}));
+  real(z).mul_(10);
+  imag(z).select(0, 0).zero_();
+  parts.select(0, 1).add_(0.5);
+  expect_values(parts, {0, 0, 20, 0, 40, 0, 60.5, 7.5, 80.5, 9.5, 100.5, 11.5});
+  Tensor f = arange(6, kFloat), bits = f.view(kInt);
+  bits[1] = 0x40490fdb;
+  EXPECT_FLOAT_EQ(f[1].item<float>(), 3.1415927F);
+  EXPECT_EQ(f.view(kDouble).sizes(), IntArrayRef({3}));
+  f.view(kShort).narrow(0, 2, 2).zero_();
+  EXPECT_EQ(f[1].item<float>(), 0);
+  EXPECT_TRUE(contains(error_of([&] { view_as_complex(f.narrow(0, 1, 4).view({2, 2})); }), "offset 1"));
+  EXPECT_TRUE(contains(error_of([&] { view_as_complex(f.view({2, 3})); }), "size 2"));
+  EXPECT_TRUE(contains(error_of([&] { view_as_complex(f.view({2, 3}).t()); }), "stride 1"));
+  EXPECT_TRUE(contains(error_of([&] { f.view({2, 3}).t().view(kDouble); }), "view"));
+}
+
+TEST(Views, GradientsThroughParts) {
+  Tensor x = arange(4, kFloat).requires_grad_(), y = x.clone();
+  view_as_complex(y.view({2, 2})).mul_(std::complex<double>(0, 1));
+  expect_values(y, {-1, 0, -3, 2});
+  (y * arange(4, kFloat)).sum().backward();
+  expect_values(x.grad(), {1, 0, 3, -2});
+  Tensor z = view_as_complex(arange(4, kFloat).view({2, 2})).requires_grad_(), w = z.clone();
+  real(w).mul_(3);
+  view_as_real(w).square().sum().backward();
+  expect_values(view_as_real(z.grad()), {0, 2, 36, 6});
+}
+
 TEST(Views, VersionsAreShared) {
   Tensor v = zeros({2});
   v.add_(1);

@@ -2,12 +2,86 @@
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "ops/primitives/rules.h"
+#include "support/checked.h"
 #include "support/error.h"
 
-// Complex numbers in memory, as functions of libraries take them. Loops know their parts only.
+// Complex numbers in memory, as views and functions of libraries take them. Loops know their parts only.
 namespace brasa::ops {
 
+namespace {
+
+Array interleaved(const Node& n, std::span<const Array* const> in) {
+  Array out = result_array(n);
+  for (int64_t i = 0; i < in[0]->numel(); ++i) {
+    std::complex<double> z = get_complex(*in[0], i);
+    set(out, 2 * i, z.real());
+    set(out, 2 * i + 1, z.imag());
+  }
+  return out;
+}
+Array paired(const Node& n, std::span<const Array* const> in) {
+  Array out = result_array(n);
+  for (int64_t i = 0; i < out.numel(); ++i) set_complex(out, i, {get(*in[0], 2 * i), get(*in[0], 2 * i + 1)});
+  return out;
+}
+
+// Linear in real numbers: neither is what the other's result comes from but the other way round.
+void add_views(Table& t) {
+  t.prim("as_real(Tensor z) -> Tensor")
+      .kind(Kind::Whole)
+      .dense()
+      .doc("The parts as a last dimension of size 2, as they lie in memory.")
+      .type([](const Args& args) {
+        const Type& z = ir::type_of(args[0].get<Value>());
+        BRASA_CHECK(is_complex(z.dtype), "view_as_real is only supported for complex tensors, got ", z);
+        Type out{real_part_of(z.dtype), z.shape, false};
+        out.shape.push_back(Expr(2));
+        return std::vector<Type>{out};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) { return std::vector<Array>{interleaved(n, in)}; })
+      .batched(batched_by_repeating)
+      .transposed([](size_t, const Node&, Value ct) { return call("prim::as_complex", {ct}); })
+      .view_rule([](const Args&, const Strided& in) -> std::optional<Strided> {
+        Strided out{in.sizes, {}, checked_mul(in.offset, 2)};
+        for (int64_t s : in.strides) out.strides.push_back(checked_mul(s, 2));
+        out.sizes.push_back(2);
+        out.strides.push_back(1);
+        return out;
+      });
+  t.prim("as_complex(Tensor x) -> Tensor")
+      .kind(Kind::Whole)
+      .dense()
+      .doc("The last dimension, of size 2, as the parts of complex numbers.")
+      .type([](const Args& args) {
+        const Type& x = ir::type_of(args[0].get<Value>());
+        BRASA_CHECK(
+            is_floating(x.dtype) && x.dtype != DType::BFloat16,
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
+            name(x.dtype));
+        BRASA_CHECK(x.rank() > 0 && may_equal(x.shape.back(), Expr(2)),
+                    "Tensor must have a last dimension of size 2, got ", x);
+        return std::vector<Type>{{complex_of(x.dtype), Shape(x.shape.begin(), x.shape.end() - 1), false}};
+      })
+      .eval([](const Node& n, std::span<const Array* const> in) { return std::vector<Array>{paired(n, in)}; })
+      .batched(batched_by_repeating)
+      .transposed([](size_t, const Node&, Value ct) { return call("prim::as_real", {ct}); })
+      .view_rule([](const Args&, const Strided& in) -> std::optional<Strided> {
+        if (in.strides.back() != 1 || in.offset % 2 != 0) return std::nullopt;
+        Strided out{in.sizes, in.strides, in.offset / 2};
+        out.sizes.pop_back();
+        out.strides.pop_back();
+        for (int64_t& s : out.strides) {
+          if (s % 2 != 0) return std::nullopt;
+          s /= 2;
+        }
+        return out;
+      });
+}
+
+}  // namespace
+
 void add_parts_primitives(Table& t) {
+  add_views(t);
   t.prim("join_parts(Tensor re, Tensor im) -> Tensor")
       .kind(Kind::Whole)
       .doc("re + i im, in memory.")

@@ -109,8 +109,8 @@ class Movement final : public eager::Program {
 Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
   if (Recorder::current()) {
     // Only the shape of what was moved matters.
-    Tensor moved = eager::call_one("aten::zeros", {IntArrayRef(), ct.scalar_type()})
-                       .expand(IntArrayRef(s.from.data(), s.from.size()));
+    Tensor moved =
+        eager::call_one("aten::zeros", {IntArrayRef(), s.from_dtype}).expand(IntArrayRef(s.from.data(), s.from.size()));
     std::vector<CallArg> args = {moved};
     std::vector<std::vector<int64_t>> lists(s.args.size());
     for (size_t i = 1; i < s.args.size(); ++i) {
@@ -137,7 +137,8 @@ Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
   Input from, to;
   from.sizes = s.from.data(), from.strides = from_strides.data(), from.rank = static_cast<uint32_t>(s.from.size());
   to.sizes = s.to.data(), to.strides = to_strides.data(), to.rank = static_cast<uint32_t>(s.to.size());
-  from.dtype = to.dtype = ct.scalar_type();
+  from.dtype = s.from_dtype;
+  to.dtype = s.to_dtype;
   Input operands[] = {from, to, Input::of(ct)};
   eager::Results results;
   eager::execute(backward, operands, nullptr, results);
