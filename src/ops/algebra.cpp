@@ -413,12 +413,16 @@ Value pad_dim(Value x, int64_t dim, Expr low, Expr high, const Number& value) {
 Value matmul2(Value a, Value b) { return prim::dot_general(a, b, {1}, {0}, {}, {}); }
 Value bmm(Value a, Value b) { return prim::dot_general(a, b, {2}, {1}, {0}, {0}); }
 
+void check_values(Value ok, std::string message) {
+  Value all = reduce(ok, reduced_dims(std::nullopt, rank_of(ok)), false, "and");
+  Builder::current().graph().add_check(all, std::move(message));
+}
+
 Value checked_index(Value index, Expr n, const char* op) {
   Value i = convert(index, DType::Int64);
   Value size = n.is_constant() ? prim::full(Number(n.constant()), {}, DType::Int64) : prim::size_value(n);
   Value ok = logical_and(ge(i, -size), lt(i, size));
-  Value all = reduce(ok, reduced_dims(std::nullopt, rank_of(ok)), false, "and");
-  Builder::current().graph().add_check(all, str(op, ": index out of range for a dimension of size ", n));
+  check_values(ok, str(op, ": index out of range for a dimension of size ", n));
   return where(lt(i, 0), i + size, i);
 }
 

@@ -37,6 +37,9 @@ inline bool is_one(Expr e) { return same_size(e, Expr(1)); }
 void check_same_shape(const char* op, Value a, Value b);
 void check_rank(const char* op, const char* what, Value v, int64_t rank);
 
+/// A check of values, made when the graph runs: brasa::Error with this message unless all of `ok` is true.
+void check_values(Value ok, std::string message);
+
 Shape broadcast_shapes(const Shape& a, const Shape& b);
 Value broadcast_to(Value x, const Shape& shape);
 

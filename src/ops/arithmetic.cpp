@@ -63,39 +63,55 @@ Value trunc_quotient(Value a, Value b) {
   return is_floating(dtype_of(a)) ? prim::unary("trunc", q) : q;
 }
 
-Value rounded_quotient(Value a, Value b, const std::optional<std::string>& mode) {
+// Integers have no result for a divisor of 0.
+void check_divisor(Value b) { check_values(ne(b, 0), "ZeroDivisionError"); }
+void check_divisor(const Number& b) {
+  BRASA_CHECK(!b.is(0), "ZeroDivisionError");
+  if (!b.is_known()) check_divisor(to_value(b));
+}
+
+// Both in one dtype. The divisor is a Value or a Number.
+template <class Divisor>
+std::array<Value, 2> division(const char* op, Value a, const Divisor& b) {
+  auto [x, y] = promoted(a, b);
+  BRASA_CHECK(!is_bool(x), op, " is not defined for bool");
+  if (!is_floating(dtype_of(x)) && !same_size(type_of(x).numel(), 0)) check_divisor(b);
+  return {x, y};
+}
+
+template <class Divisor>
+Value rounded_quotient(Value a, const Divisor& b, const std::optional<std::string>& mode) {
   if (!mode) return a / b;
   BRASA_CHECK(*mode == "trunc" || *mode == "floor",
               "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
-  auto [x, y] = promoted(a, b);
-  BRASA_CHECK(!is_bool(x), "div with rounding_mode is not defined for bool");
+  auto [x, y] = division("div with rounding_mode", a, b);
   return *mode == "trunc" ? trunc_quotient(x, y) : floor_quotient(x, y);
+}
+
+template <class Divisor>
+Value floor_divide(Value a, const Divisor& b) {
+  auto [x, y] = division("floor_divide", a, b);
+  return floor_quotient(x, y);
+}
+
+template <class Divisor>
+Value remainder(Value a, const Divisor& b) {
+  auto [x, y] = division("remainder", a, b);
+  Value r = prim::binary("rem", x, y);
+  if (!is_signed(dtype_of(r))) return r;
+  return where(logical_and(ne(r, 0), ne(lt(r, 0), lt(y, 0))), r + y, r);
+}
+
+template <class Divisor>
+Value c_remainder(Value a, const Divisor& b) {
+  auto [x, y] = division("fmod", a, b);
+  return prim::binary("rem", x, y);
 }
 
 std::vector<Value> quotient_derivative(const Saved& s) {
   if (!s.args[2].is_none()) return {};
   Value a = s.in(0), b = s.in(1), ct = s.ct();
   return {ct / b, -(ct * (a / b) / b)};
-}
-
-Value remainder(Value a, Value b) {
-  auto [x, y] = promoted(a, b);
-  BRASA_CHECK(!is_bool(x), "remainder is not defined for bool");
-  Value r = prim::binary("rem", x, y);
-  if (!is_signed(dtype_of(r))) return r;
-  return where(logical_and(ne(r, 0), ne(lt(r, 0), lt(y, 0))), r + y, r);
-}
-
-Value c_remainder(Value a, Value b) {
-  auto [x, y] = promoted(a, b);
-  BRASA_CHECK(!is_bool(x), "fmod is not defined for bool");
-  return prim::binary("rem", x, y);
-}
-
-Value floor_divide(Value a, Value b) {
-  auto [x, y] = promoted(a, b);
-  BRASA_CHECK(!is_bool(x), "floor_divide is not defined for bool");
-  return floor_quotient(x, y);
 }
 
 void add_sums(Table& t) {
@@ -175,10 +191,8 @@ void add_products(Table& t) {
                 {floats(2), floats(1).in(1, 2), ir::Arg()}});
   t.op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
-      .composed_in_opmath([](Value a, Number b, std::optional<std::string> mode) {
-        auto [x, y] = promoted(a, b);
-        return rounded_quotient(x, y, mode);
-      })
+      .composed_in_opmath(
+          [](Value a, Number b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
       .vjp(own_derivative([](const Saved& s) {
         if (!s.args[2].is_none()) return std::vector<Value>{};
         return std::vector<Value>{s.ct() / Number(s.args[1])};
@@ -198,10 +212,7 @@ void add_products(Table& t) {
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
   t.op("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("The quotient rounded to minus infinity.")
-      .composed_in_opmath([](Value a, Number b) {
-        auto [x, y] = promoted(a, b);
-        return floor_divide(x, y);
-      })
+      .composed_in_opmath([](Value a, Number b) { return floor_divide(a, b); })
       .vjp(zero_derivative())
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -2}});
 }
@@ -213,16 +224,13 @@ void add_remainders(Table& t) {
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
   t.op("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("self - other * floor(self / other): the sign of other.")
-      .composed_in_opmath([](Value a, Number b) {
-        auto [x, y] = promoted(a, b);
-        return remainder(x, y);
-      })
+      .composed_in_opmath([](Value a, Number b) { return remainder(a, b); })
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
   t.op("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
       .doc("self - other * floor(self / other): the sign of other.")
       .composed_in_opmath([](Number a, Value b) {
         auto [y, x] = promoted(b, a);
-        return remainder(x, y);
+        return remainder(x, b);
       })
       .samples({{2.5, floats(5).in(0.5, 2)}, {7, ints(4).in(2, 4)}});
   t.op("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -231,10 +239,7 @@ void add_remainders(Table& t) {
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
   t.op("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("C's fmod: the sign of self.")
-      .composed_in_opmath([](Value a, Number b) {
-        auto [x, y] = promoted(a, b);
-        return c_remainder(x, y);
-      })
+      .composed_in_opmath([](Value a, Number b) { return c_remainder(a, b); })
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
 }
 
@@ -370,8 +375,7 @@ Value power(Value x, const Number& e) {
   BRASA_CHECK(!(is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && !e.is_value() && e.as_double() < 0),
               "Integers to negative integer powers are not allowed.");
   if (is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && e.is_value())
-    Builder::current().graph().add_check(ge(e.arg().get<Value>(), 0),
-                                         "pow: Integers to negative integer powers are not allowed.");
+    check_values(ge(e.arg().get<Value>(), 0), "pow: Integers to negative integer powers are not allowed.");
   Value y = promoted(x, e)[0];
   bool real = is_floating(dtype_of(y));
   if (e.is(1)) return y;

@@ -80,8 +80,7 @@ Value checked_repeats(Value repeats) {
   BRASA_CHECK(dtype_of(repeats) == kInt || dtype_of(repeats) == DType::Int32,
               "repeat_interleave: repeats has to be Long or Int tensor, got ", type_of(repeats));
   Value r = convert(repeats, kInt);
-  Builder::current().graph().add_check(reduce(ge(r, 0), all_dims(r), false, "and"),
-                                       "repeat_interleave: repeats can not be negative");
+  check_values(ge(r, 0), "repeat_interleave: repeats can not be negative");
   return r;
 }
 
@@ -207,8 +206,7 @@ Value checked_bins(Value x) {
   BRASA_CHECK(rank_of(x) == 1 && is_integral(dtype_of(x), false),
               "bincount only supports 1-d non-negative integral inputs, got ", type_of(x));
   Value i = convert(x, kInt);
-  Builder::current().graph().add_check(reduce(ge(i, 0), {0}, false, "and"),
-                                       "bincount only supports 1-d non-negative integral inputs.");
+  check_values(ge(i, 0), "bincount only supports 1-d non-negative integral inputs.");
   return i;
 }
 

@@ -49,9 +49,8 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
   c.target_lengths = prim::reshape(convert(target_lengths, DType::Int64), {batch});
   c.steps = known_size(size_of(c.log_probs, 0));
   auto check_lengths = [&](Value lengths, Expr most, const char* what) {
-    Builder::current().graph().add_check(
-        prim::reduce(logical_and(ge(lengths, 0), le(lengths, size_tensor(most, {batch}))), {0}, "and"),
-        str(op, ": Expected ", what, " to be between 0 and ", most));
+    check_values(logical_and(ge(lengths, 0), le(lengths, size_tensor(most, {batch}))),
+                 str(op, ": Expected ", what, " to be between 0 and ", most));
   };
   check_lengths(c.input_lengths, size_of(c.log_probs, 0), "input_lengths");
   check_lengths(c.target_lengths, longest, "target_lengths");
@@ -72,9 +71,8 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
     Value at = where(valid, prim::broadcast(begin, shape, {0}) + place, zeros_like(place));
     label = prim::gather(flat, {at}, {0});
     label = where(valid, label, zeros_like(label));
-    Builder::current().graph().add_check(
-        prim::reduce(logical_and(ge(label, 0), lt(label, size_tensor(classes, shape))), {0, 1}, "and"),
-        str(op, ": expected targets in [0, ", classes, ")"));
+    check_values(logical_and(ge(label, 0), lt(label, size_tensor(classes, shape))),
+                 str(op, ": expected targets in [0, ", classes, ")"));
   }
   c.width = longest * Expr(2) + 1;
   c.labels = prim::pad(label, full(Number(blank), {}, DType::Int64), {Expr(0), Expr(1)}, {Expr(0), Expr(1)},

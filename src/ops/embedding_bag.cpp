@@ -51,11 +51,9 @@ Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value sca
   b.weight = weight;
   b.indices = checked_forward_index(indices, size_of(weight, 0), op);
   Value starts = convert(offsets, DType::Int64);
-  Builder::current().graph().add_check(
-      prim::reduce(logical_and(le(starts, size_tensor(size_of(indices, 0), shape_of(starts))),
-                               logical_or(ne(prim::iota(shape_of(starts), 0, DType::Int64), 0), eq(starts, 0))),
-                   {0}, "and"),
-      str(op, ": offsets[0] has to be 0, and offsets at most the number of indices, ", size_of(indices, 0)));
+  check_values(logical_and(le(starts, size_tensor(size_of(indices, 0), shape_of(starts))),
+                           logical_or(ne(prim::iota(shape_of(starts), 0, DType::Int64), 0), eq(starts, 0))),
+               str(op, ": offsets[0] has to be 0, and offsets at most the number of indices, ", size_of(indices, 0)));
   b.bag = segment_of(narrow(starts, 0, 0, b.count), size_of(indices, 0));
   if (include_last) b.end = narrow(starts, 0, b.count, 1);
   b.used = not_padding(b.indices, padding);

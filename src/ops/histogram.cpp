@@ -15,7 +15,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void check_finite(const char* op, Value low, Value high) {
   Value ok = logical_and(lt(abs(low), kInf), lt(abs(high), kInf));
-  Builder::current().graph().add_check(reduce(ok, all_dims(ok), false, "and"), str(op, ": the range is not finite"));
+  check_values(ok, str(op, ": the range is not finite"));
 }
 
 // The outermost edges: those given, or the extrema of a column; equal ones are moved apart by `apart`.

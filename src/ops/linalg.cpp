@@ -8,9 +8,7 @@
 namespace brasa::ops {
 namespace {
 
-void check_no_failure(Value info, const char* message) {
-  Builder::current().graph().add_check(reduce(eq(info, 0), all_dims(info), false, "and"), message);
-}
+void check_no_failure(Value info, const char* message) { check_values(eq(info, 0), message); }
 
 std::array<Value, 2> cholesky(Value x, bool upper, bool check) {
   auto [l, info] = prim::cholesky(upper ? mh(x) : x);

@@ -99,10 +99,8 @@ MultiLabel multilabel(Value self, Value target) {
   Value labels = convert(prim::reshape(target, shape_of(m.x)), DType::Int64);
   m.listed = eq(prim::scan(convert(lt(labels, 0), DType::Int64), 1, "add"), 0);
   m.target = where(m.listed, labels, zeros_like(labels));
-  Builder::current().graph().add_check(
-      prim::reduce(logical_and(ge(labels, -1), lt(labels, size_tensor(size_of(m.x, 1), shape_of(labels)))), {0, 1},
-                   "and"),
-      str(op, ": target is out of range, expected classes in [-1, ", size_of(m.x, 1), ")"));
+  check_values(logical_and(ge(labels, -1), lt(labels, size_tensor(size_of(m.x, 1), shape_of(labels)))),
+               str(op, ": target is out of range, expected classes in [-1, ", size_of(m.x, 1), ")"));
   return m;
 }
 

@@ -62,9 +62,8 @@ Targets read_targets(Value x, Value target, Value weight, Expr ignore) {
   Value safe = where(out.valid, t, zeros_like(t));
   Value limit = full(Number(Arg(classes)), shape_of(t), DType::Int64);
   Value inside = logical_or(logical_not(out.valid), logical_and(ge(safe, 0), lt(safe, limit)));
-  Builder::current().graph().add_check(
-      reduce(inside, all_dims(t), false, "and"),
-      str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
+  check_values(inside,
+               str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
   out.index = safe;
   Value one = full(1, shape_of(t), dtype_of(x));
   out.weight =

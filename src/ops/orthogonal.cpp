@@ -63,9 +63,7 @@ Value of_tensor(Family f, Value a, Value b) {
   }
   Value fits = logical_not(gt(n, kLargest));
   if (is_hermite(f)) fits = logical_or(fits, gt(n, hermite_limit(x)));
-  Value all = reduce(fits, reduced_dims(std::nullopt, rank_of(fits)), false, "and");
-  Builder::current().graph().add_check(
-      all, str("special_", kNames[f], ": a tensor of degrees may hold them up to ", kLargest));
+  check_values(fits, str("special_", kNames[f], ": a tensor of degrees may hold them up to ", kLargest));
   return where(ge(n, 0), at_edges(f, x, n, y), zeros_like(x));
 }
 

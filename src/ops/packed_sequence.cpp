@@ -59,9 +59,8 @@ std::array<Value, 2> pad(Value data, Value sizes, bool batch_first, const Number
   Expr steps = size_of(sizes, 0);
   Shape grid = {steps, batch};
   Value size = convert(sizes, kInt), before = prim::scan(size, 0, "add") - size;
-  Builder::current().graph().add_check(
-      eq(rows_in_all(size), size_tensor(size_of(data, 0), {})),
-      str(op, ": expected batch_sizes that sum to the number of rows, ", size_of(data, 0)));
+  check_values(eq(rows_in_all(size), size_tensor(size_of(data, 0), {})),
+               str(op, ": expected batch_sizes that sum to the number of rows, ", size_of(data, 0)));
   Value sample = prim::iota(grid, 1, kInt), valid = lt(sample, prim::broadcast(size, grid, {0}));
   Value at = prim::broadcast(before, grid, {0}) + sample;
   Value rows = prim::gather(data, {where(valid, at, zeros_like(at))}, {0});

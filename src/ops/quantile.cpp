@@ -24,8 +24,7 @@ Value quantile(const char* op, Value x, Value q, OptDim dim, bool keep, const st
               "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", interpolation);
   BRASA_CHECK(!same_size(type_of(x).numel(), 0), op, "() input tensor must be non-empty, got ", type_of(x));
   Value valid = logical_and(ge(q, 0), le(q, 1));
-  Builder::current().graph().add_check(reduce(valid, all_dims(valid), false, "and"),
-                                       str(op, "() q values must be in the range [0, 1]"));
+  check_values(valid, str(op, "() q values must be in the range [0, 1]"));
   int64_t rank = rank_of(x), axis = dim ? wrap_dim(*dim, rank) : 0;
   Value last = dim ? (rank == 0 ? at_least_1d(x) : move_dims(x, {axis}, {rank - 1})) : flattened(x);
   int64_t end = rank_of(last) - 1;

@@ -269,8 +269,7 @@ void add_others(Table& t) {
       .composed([](Value p, Value key) {
         BRASA_CHECK(is_floating(dtype_of(p)), "bernoulli: expected floating probabilities, got ", type_of(p));
         Value ok = logical_and(ge(p, 0), le(p, 1));
-        Builder::current().graph().add_check(reduce(ok, reduced_dims(std::nullopt, rank_of(ok)), false, "and"),
-                                             "bernoulli: expected probabilities in [0, 1]");
+        check_values(ok, "bernoulli: expected probabilities in [0, 1]");
         return convert(lt(uniform(key, shape_of(p), opmath(dtype_of(p))), to_opmath(p)), dtype_of(p));
       })
       .vjp(zero_derivative())

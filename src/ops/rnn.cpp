@@ -194,8 +194,8 @@ Packing packing(const char* op, Value batch_sizes, Expr batch, Expr rows) {
   Value sizes = convert(batch_sizes, DType::Int64);
   Expr steps = size_of(sizes, 0);
   Value starts = segment_starts(sizes);
-  Builder::current().graph().add_check(prim::reshape(eq(narrow(starts, 0, steps, 1), size_tensor(rows, {Expr(1)})), {}),
-                                       str(op, ": the sum of batch_sizes must be the number of rows, ", rows));
+  check_values(prim::reshape(eq(narrow(starts, 0, steps, 1), size_tensor(rows, {Expr(1)})), {}),
+               str(op, ": the sum of batch_sizes must be the number of rows, ", rows));
   starts = narrow(starts, 0, 0, steps);
   Shape shape = {steps, batch};
   Packing p;

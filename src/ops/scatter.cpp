@@ -36,9 +36,8 @@ Value masked_scatter(Value x, Value mask, Value source) {
   mask = broadcast_to(mask, shape);
   Value counts = convert(flattened(mask), DType::Int64);
   Expr n = type_of(source).numel();
-  Builder::current().graph().add_check(
-      le(prim::reduce(counts, {0}, "add"), size_tensor(n, {})),
-      str("masked_scatter: Number of elements of source, ", n, ", is less than the number of ones in mask"));
+  check_values(le(prim::reduce(counts, {0}, "add"), size_tensor(n, {})),
+               str("masked_scatter: Number of elements of source, ", n, ", is less than the number of ones in mask"));
   if (same_size(n, 0)) return x;
   Value which = prim::scan(counts, 0, "add") - 1;
   which = maximum(which, zeros_like(which));

@@ -135,8 +135,7 @@ Value diagonal_embedded(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
 Value checked_forward_index(Value index, Expr n, const char* op) {
   Value i = convert(index, DType::Int64);
   Value ok = logical_and(ge(i, 0), lt(i, size_tensor(n, shape_of(i))));
-  Builder::current().graph().add_check(reduce(ok, all_dims(ok), false, "and"),
-                                       str(op, ": index out of range for a dimension of size ", n));
+  check_values(ok, str(op, ": index out of range for a dimension of size ", n));
   return i;
 }
 

@@ -14,8 +14,7 @@ void check_weights(const char* what, Value w, Expr n, bool floating) {
   BRASA_CHECK(same_size(type_of(w).numel(), n), "cov(): expected ", what, " to have the same numel as there are ",
               "observations in the input, got ", type_of(w), " for ", n);
   Value ok = ge(w, 0);
-  Builder::current().graph().add_check(reduce(ok, all_dims(ok), false, "and"),
-                                       str("cov(): ", what, " cannot be negative"));
+  check_values(ok, str("cov(): ", what, " cannot be negative"));
 }
 
 Value squeezed(Value x) {

@@ -58,8 +58,8 @@ Value narrowed_at(Value x, int64_t dim, Value start, Expr length) {
               "]");
   Value first = convert(start, DType::Int64), n = size_tensor(size, {}), count = size_tensor(length, {});
   first = where(lt(first, 0), first + n, first);
-  Builder::current().graph().add_check(logical_and(ge(first, 0), le(first + count, n)),
-                                       str("narrow(): start + length exceeds dimension size (", size, ")"));
+  check_values(logical_and(ge(first, 0), le(first + count, n)),
+               str("narrow(): start + length exceeds dimension size (", size, ")"));
   Shape shape = shape_of(x);
   shape[dim] = length;
   return gather_along(x, dim, prim::iota(shape, dim, DType::Int64) + broadcast_to(first, shape));

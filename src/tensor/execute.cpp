@@ -442,18 +442,21 @@ void execute(const Program& program, std::span<const Input> inputs, const Tensor
              Prepare prepare) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
   uint32_t rank = 0, flat = 0, operand = 0;
+  bool integers = true;
   for (const Input& in : inputs) {
     rank = std::max(rank, in.rank);
+    integers = integers && is_integral(in.dtype, true);
     if (in.weak) continue;  // a number: always without dimensions
-    if (in.rank == 0) flat |= operand < Program::kMaxFlat ? 1u << operand : 1u << Program::kMaxFlat;
+    if (in.rank == 0) flat |= 1u << std::min(operand, Program::kMaxFlat);
     ++operand;
   }
   if (rank == 0) flat = 0;
   if (!prepare.call && rank <= kMaxRank && flat < 1u << Program::kMaxFlat) {
-    Program::Mode mode = program.mode(rank, flat);
+    uint32_t which = flat | (integers ? Program::kIntegers : 0);
+    Program::Mode mode = program.mode(rank, which);
     if (mode == Program::Mode::Unknown) [[unlikely]] {
       bool pointwise = learn_mode(program, inputs, rank);
-      program.set_mode(rank, flat, pointwise);
+      program.set_mode(rank, which, pointwise);
       mode = pointwise ? Program::Mode::Pointwise : Program::Mode::Generic;
     }
     if (mode == Program::Mode::Pointwise && run_pointwise(program, inputs, target, results)) return;

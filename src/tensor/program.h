@@ -103,17 +103,18 @@ class Program {
   virtual bool may_alias() const { return false; }
 
   /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
-  /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, and for each set of operands
-  /// that have no dimensions: `flat` has a bit for each.
+  /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, for each set of operands
+  /// that have no dimensions, and for integers, of which some programs check values: `which` has a bit for each of these.
   enum class Mode : uint8_t { Unknown, Pointwise, Generic };
   static constexpr uint32_t kMaxRank = 20;  // what two bits a dimension in one word of a signature leave room for
-  static constexpr uint32_t kMaxFlat = 6;   // operands that `flat` tells apart
-  Mode mode(uint32_t rank, uint32_t flat) const {
-    if (pointwise_[rank].load(std::memory_order_relaxed) >> flat & 1) return Mode::Pointwise;
-    return generic_[rank].load(std::memory_order_relaxed) >> flat & 1 ? Mode::Generic : Mode::Unknown;
+  static constexpr uint32_t kMaxFlat = 5;   // operands that `which` tells apart
+  static constexpr uint32_t kIntegers = 1u << kMaxFlat;
+  Mode mode(uint32_t rank, uint32_t which) const {
+    if (pointwise_[rank].load(std::memory_order_relaxed) >> which & 1) return Mode::Pointwise;
+    return generic_[rank].load(std::memory_order_relaxed) >> which & 1 ? Mode::Generic : Mode::Unknown;
   }
-  void set_mode(uint32_t rank, uint32_t flat, bool pointwise) const {
-    (pointwise ? pointwise_ : generic_)[rank].fetch_or(uint64_t{1} << flat, std::memory_order_relaxed);
+  void set_mode(uint32_t rank, uint32_t which, bool pointwise) const {
+    (pointwise ? pointwise_ : generic_)[rank].fetch_or(uint64_t{1} << which, std::memory_order_relaxed);
   }
 
   Entry* find(const Words& words, uint64_t hash) const;
@@ -131,7 +132,7 @@ class Program {
   std::string name_;
   size_t inputs_;
   bool one_shape_;
-  mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `flat`
+  mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `which`
   mutable std::array<std::atomic<Entry*>, 16> buckets_{};
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Program> in_place_;

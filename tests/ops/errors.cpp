@@ -33,6 +33,7 @@ const Wrong kWrong[] = {
      "found 'up'"},
     {"aten::pow.Tensor_Scalar", [](ir::Graph& g) { return ir::Args{input(g, kI64, {3}), -2}; },
      "Integers to negative integer powers are not allowed"},
+    {"aten::remainder.Scalar", [](ir::Graph& g) { return ir::Args{input(g, kI64, {3}), 0}; }, "ZeroDivisionError"},
     {"aten::sum.dim_IntList", [](ir::Graph& g) { return ir::Args{input(g, kF32, {3, 4}), ops::int_arg({2})}; },
      "Dimension out of range (expected to be in range of [-2, 1], but got 2)"},
     {"aten::sum.dim_IntList", [](ir::Graph& g) { return ir::Args{input(g, kF32, {3, 4}), ops::int_arg({1, -1})}; },

@@ -195,5 +195,25 @@ TEST(Tensor, FactoriesAskTheCompilerOncePerSignature) {
   EXPECT_THROW(zeros({2, -1}), Error);
 }
 
+// At every rank, and after the same division of floating numbers, which have results.
+TEST(Division, OfIntegersByZero) {
+  using Divide = Tensor (*)(const Tensor&, const Tensor&);
+  const Divide forms[] = {
+      [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
+      [](const Tensor& a, const Tensor& b) { return a % b; },
+      [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
+      [](const Tensor& a, const Tensor& b) { return div(a, b, "trunc"); },
+  };
+  for (Divide f : forms)
+    for (IntArrayRef sizes : {IntArrayRef{}, IntArrayRef{4}, IntArrayRef{2, 3}}) {
+      Tensor a = full(sizes, 7, kInt), zero = zeros_like(a);
+      EXPECT_FALSE(f(a.to(kFloat), zero.to(kFloat)).isfinite().any().item<bool>());
+      EXPECT_TRUE(contains(error_of([&] { f(a, zero); }), "ZeroDivisionError"));
+      EXPECT_TRUE(contains(error_of([&] { f(a, zeros({}, kInt)); }), "ZeroDivisionError"));
+      EXPECT_TRUE(equal(f(a, zero + 2), f(a, full({}, 2, kInt))));
+    }
+  EXPECT_EQ((zeros({0}, kLong) % zeros({1}, kLong)).numel(), 0);
+}
+
 }  // namespace
 }  // namespace brasa
