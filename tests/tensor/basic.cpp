@@ -205,7 +205,7 @@ TEST(Division, OfIntegersByZero) {
       [](const Tensor& a, const Tensor& b) { return div(a, b, "trunc"); },
   };
   for (Divide f : forms)
-    for (IntArrayRef sizes : {IntArrayRef{}, IntArrayRef{4}, IntArrayRef{2, 3}}) {
+    for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{}, {4}, {2, 3}}) {
       Tensor a = full(sizes, 7, kInt), zero = zeros_like(a);
       EXPECT_FALSE(f(a.to(kFloat), zero.to(kFloat)).isfinite().any().item<bool>());
       EXPECT_TRUE(contains(error_of([&] { f(a, zero); }), "ZeroDivisionError"));
