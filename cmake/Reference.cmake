@@ -34,7 +34,7 @@ add_custom_command(
   VERBATIM)
 add_custom_target(reference_programs DEPENDS ${reference_folder}/stamp)
 
-set(reference_tested activations softmax quantiles_and_medians)
+set(reference_tested activations means_and_variances quantiles_and_medians softmax upsampling)
 set(printed "")
 foreach(page ${reference_pages})
   set(program reference_${page})
