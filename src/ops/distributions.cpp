@@ -66,7 +66,7 @@ void check_floating(const char* op, const char* what, Value x) {
 // The logarithm of gamma numbers (float64), which themselves would underflow for small shapes: Marsaglia & Tsang 2000,
 //   d (1 + e)³,  d = a - 1/3,  e = z / (3 sqrt d),  accepted if log u < z²/2 + d - d (1 + e)³ + 3 d log(1 + e),
 // whose right side is 3 d (log(1 + e) - e + e²/2 - e³/3). A shape below 1 is raised by 1 and the number multiplied by u^(1/a).
-// Of a shape of 1 the attempt fails with probability 0.048, and seldomer of greater ones: all with 7e-14. Then e = 0.
+// An attempt fails with probability 0.048 for a shape of 1 and less for greater ones: all with 7e-14. Then e = 0.
 Value log_gamma_numbers(const Stream& s, Value a) {
   constexpr int kAttempts = 10;
   Value small = lt(a, 1);
@@ -130,21 +130,21 @@ Deviance deviance(Value y, Value m) {
 }
 
 // log (y - 1)! = (y - 1/2) log y - y + log(2π)/2 + remainder: four terms of Stieltjes' continued fraction of 1/12, 1/30, 53/210 and
-// 195/371, wrong by 5e-5 at y = 1 and 3e-7 at y = 2, whose probability is below 1e-4 for means of 10 and more.
+// 195/371, wrong by 5e-5 at y = 1 and 3e-7 at y = 2, which have probabilities below 5e-4 for means of 10 and more.
 Value stirling_remainder(Value y) {
   constexpr double a = 1.0 / 12, b = 1.0 / 30, c = 53.0 / 210, d = 195.0 / 371;
   Value w = y * y;
   return a * y * (w + (c + d)) / (w * (w + (b + c + d)) + b * d);
 }
 
-// The transformed rejection of Hörmann 1993 (BTRS) for a unimodal distribution with this mean and deviation of at least 10 and 5^½:
-// k = floor((2 a / (1/2 - |u|) + b) u + centre), accepted if v <= P(k) / P(mode) / (height / (a / (1/2 - |u|)² + b)). An attempt fails with
-// probability 0.3: all with 3.5e-11, and then k is the mode. `weight` is log P(k) but for a constant, NaN where P(k) is 0. Of the binomial
-// distribution Hörmann has a + p / 100; without it, the hat holds too.
+// The transformed rejection of Hörmann 1993 (BTRS) for a binomial distribution of the probability p <= 1/2 and a mean of at least 10, or
+// for its limit of p = 0, a Poisson distribution: k = floor((2 a / (1/2 - |u|) + b) u + mean + 1/2), accepted if
+// v <= P(k) / P(mode) (a / (1/2 - |u|)² + b) / height. An attempt fails with a probability below 0.3: all with 3e-11, and then k is the
+// mode. `weight` is log P(k) but for a constant, and NaN where P(k) is 0.
 template <class F>
-Value transformed_rejection(const Stream& s, Value mean, Value deviation, Value mode, F weight) {
+Value transformed_rejection(const Stream& s, Value mean, Value deviation, Value mode, Value p, F weight) {
   constexpr int kAttempts = 20;
-  Value b = 1.15 + 2.53 * deviation, a = 0.0248 * b - 0.0873, height = (2.83 + 5.1 / b) * deviation;
+  Value b = 1.15 + 2.53 * deviation, a = 0.0248 * b - 0.0873 + 0.01 * p, height = (2.83 + 5.1 / b) * deviation;
   Value threshold = weight(mode);
   struct Candidate {
     Value k, density;
@@ -169,7 +169,7 @@ Value poisson(Value rate, Value key) {
   Stream s(key, shape_of(rate));
   Value little = where(small, mean, constant(1)), great = where(logical_and(ge(mean, 10), finite), mean, constant(10));
   Value by_inversion = inversion(s.fine_unit(scalar(0, DType::Int64), 0), exp(-little), little, constant(0));
-  Value by_rejection = transformed_rejection(s, great, sqrt(great), floor(great), [&](Value k) {
+  Value by_rejection = transformed_rejection(s, great, sqrt(great), floor(great), constant(0), [&](Value k) {
     Value y = k + 1.0;
     Deviance d = deviance(y, great);
     return 0.5 * d.log_ratio - d.value - stirling_remainder(y);
@@ -198,7 +198,7 @@ Value binomial(Value count, Value prob, Value key) {
   Value many = logical_and(inside, logical_not(small));
   Value n2 = where(many, n, constant(20)), p2 = where(many, rare, constant(0.5)), q2 = 1.0 - p2;
   Value deviation = sqrt(n2 * p2 * q2);
-  Value by_rejection = transformed_rejection(s, n2 * p2, deviation, floor((n2 + 1.0) * p2), [&](Value k) {
+  Value by_rejection = transformed_rejection(s, n2 * p2, deviation, floor((n2 + 1.0) * p2), p2, [&](Value k) {
     Value y = k + 1.0, z = n2 - k + 1.0;
     Deviance success = deviance(y, (n2 + 2.0) * p2), failure = deviance(z, (n2 + 2.0) * q2);
     return 0.5 * (success.log_ratio + failure.log_ratio) - success.value - failure.value - stirling_remainder(y) -

@@ -82,7 +82,8 @@ TEST(CompileRandom, DistributionsThatReject) {
   auto some = counts(a), others = parts(a);
   for (const char* backend : {"inductor", "aot_eager", "interpreter"}) {
     SCOPED_TRACE(backend);
-    auto f = compile(counts, {.backend = backend}), g = compile(parts, {.backend = backend});
+    auto f = compile(counts, {.backend = backend});
+    auto g = compile(parts, {.backend = backend});
     manual_seed(3);
     auto x = f(a), y = g(a);
     for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(equal(x[i], some[i])) << x[i] << some[i];
