@@ -249,10 +249,10 @@ void add_distributions(Table& t) {
   t.op("aten::binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor")
       .doc(
           "How many of count trials succeed that have the probability prob: by inversion if fewer than 10 are expected, else by transformed "
-          "rejection (Hörmann 1993). A count is rounded down. The gradient is zero.")
+          "rejection (Hörmann 1993). A count is rounded down. There is no gradient.")
       .random()
       .composed(binomial)
-      .vjp(zero_derivative())
+      .no_gradient()
       .samples({{floats(3, 1).in(0, 20), floats(5).in(0, 1)},
                 {floats(7).in(30, 500).strided(2), floats(7).in(0.1, 0.9)},
                 {floats(0), floats(0)}});
