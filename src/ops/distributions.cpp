@@ -105,6 +105,32 @@ Value sample_dirichlet(Value alpha, Value key) {
   return convert(x, t);
 }
 
+// The derivatives of both are those of implicit reparameterisation, in both directions: for fixed bits the acceptance depends on the
+// parameters too, and what follows from the composition would be wrong in the mean.
+Value gamma_derivative(Value a, Value x, Value by) { return call("aten::_standard_gamma_grad", {a, x}) * by; }
+
+// dx_i/da_j = slope_j (δ_ij - x_i).
+Value dirichlet_slope(Value alpha, Value x) {
+  Value total = sum(alpha, {rank_of(alpha) - 1}, true);
+  return call("aten::_dirichlet_grad", {x, alpha, broadcast_to(total, shape_of(alpha))});
+}
+
+Value dirichlet_vjp(Value alpha, Value x, Value ct) {
+  if (rank_of(x) == 0) return zeros_like(x);
+  return dirichlet_slope(alpha, x) * (ct - sum(x * ct, {rank_of(x) - 1}, true));
+}
+
+Value dirichlet_jvp(Value alpha, Value x, Value tangent) {
+  if (rank_of(x) == 0) return zeros_like(x);
+  Value each = dirichlet_slope(alpha, x) * tangent;
+  return each - x * sum(each, {rank_of(x) - 1}, true);
+}
+
+template <Value (*f)(Value parameter, Value out, Value tangent)>
+std::vector<Value> forward(const Node& n, std::span<const Value> tangents) {
+  return {f(n.inputs()[0], const_cast<Node&>(n).out(), tangents[0])};
+}
+
 // ---- Poisson and binomial
 
 // A distribution of the numbers 0, 1, …: how many steps of P(0) + P(1) + … are below u, for means up to 10, of which more than
@@ -222,8 +248,8 @@ void add_distributions(Table& t) {
           "self is negative or NaN. The gradient is that of implicit reparameterisation.")
       .random()
       .composed(standard_gamma)
-      .vjp(own_derivative(
-          [](const Saved& s) { return std::vector{s.ct() * call("aten::_standard_gamma_grad", {s.in(0), s.out()})}; }))
+      .vjp(own_derivative([](const Saved& s) { return std::vector{gamma_derivative(s.in(0), s.out(), s.ct())}; }))
+      .jvp(forward<gamma_derivative>)
       .samples({{floats(3, 5).in(0.1, 6)}, {floats(0)}, {floats(7).in(0, 0.01).strided(2)}});
   t.op("aten::_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")
       .doc(
@@ -231,13 +257,8 @@ void add_distributions(Table& t) {
           "sum, kept inside of (0, 1). The gradient is that of implicit reparameterisation.")
       .random()
       .composed(sample_dirichlet)
-      .vjp(own_derivative([](const Saved& s) {
-        Value alpha = s.in(0), x = s.out(), ct = s.ct();
-        if (rank_of(x) == 0) return std::vector{zeros_like(x)};
-        std::vector<int64_t> last = {rank_of(x) - 1};
-        Value total = broadcast_to(sum(alpha, last, true), shape_of(alpha));
-        return std::vector{call("aten::_dirichlet_grad", {x, alpha, total}) * (ct - sum(x * ct, last, true))};
-      }))
+      .vjp(own_derivative([](const Saved& s) { return std::vector{dirichlet_vjp(s.in(0), s.out(), s.ct())}; }))
+      .jvp(forward<dirichlet_jvp>)
       .samples({{floats(3, 5).in(0.1, 6)}, {floats(2, 0)}, {floats(4).in(0.01, 0.1).strided(2)}});
   t.op("aten::poisson(Tensor self, Generator? generator=None) -> Tensor")
       .doc(
