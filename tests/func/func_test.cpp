@@ -99,6 +99,14 @@ TEST(Vmap, Randomness) {
     for (int64_t j = 0; j < i; ++j) EXPECT_FALSE(both[i].equal(both[j])) << i << " " << j;
 }
 
+TEST(Vmap, OfOperatorsThatCheckValues) {
+  Tensor table = randn({5, 2});
+  auto rows = [&](const Tensor& i) { return embedding(table, i); };
+  Tensor i = tensor({4, 0, 3, 3}).view({2, 2});
+  expect_close(func::vmap(rows)(i), embedding(table, i));
+  EXPECT_THROW(func::vmap(rows)(i + 1), Error);
+}
+
 TEST(Vmap, OfDistributions) {
   Tensor rate = arange(1, 31, kFloat64).view({3, 10});
   for (auto draw : {+[](const Tensor& x) { return poisson(x); }, +[](const Tensor& x) { return _standard_gamma(x); },
