@@ -113,7 +113,7 @@ TEST(Vmap, OfDistributions) {
                     +[](const Tensor& x) { return binomial(x * 10, full({10}, 0.25, kFloat64)); }}) {
     manual_seed(8);
     Tensor same = func::vmap(draw, {}, 0, "same")(rate),
-           different = func::vmap(draw, {}, 0, "different")(rate.fill_(20));
+           different = func::vmap(draw, {}, 0, "different")(full_like(rate, 20));
     for (int64_t i = 0; i < 3; ++i) {
       manual_seed(8);
       EXPECT_TRUE(allclose(same[i], draw(arange(1 + 10 * i, 11 + 10 * i, kFloat64)), 1e-12)) << i;
