@@ -132,12 +132,13 @@ class Scheduler {
         inside *= size(a.extent);
       }
     s_.vector_outside = reducing && !last.reduced;
-    if (s_.vector_outside) s_.serial_unroll = 2;
+    constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
+    if (s_.vector_outside && each <= kLong) s_.serial_unroll = 2;
     double others = 1;  // parallel iterations besides the vector axis
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
     int copies = each > 8 ? 1 : reducing ? 4 : 2;
-    if (draws_random()) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
+    if (draws_random() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
     if (last.extent.is_constant())
       copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
     s_.unroll = copies;

@@ -61,6 +61,8 @@ const Listed kFamilies[] = {
     {"Softmax", add_softmax},
     {"Creation", add_creation},
     {"Random numbers", add_random},
+    {"Distributions", add_distributions},
+    {"Gradients of distributions", add_distribution_gradients},
     {"Losses", add_loss},
     {"Classification losses", add_nll},
     {"Views", add_view},

@@ -1,7 +1,7 @@
 #include <limits>
 
+#include "ops/quadrature.h"
 #include "ops/rows.h"
-#include "ops/shapes.h"
 #include "support/error.h"
 
 // The regularised incomplete gamma functions P and Q = 1 - P.
@@ -10,29 +10,17 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kHalfPi = 1.57079632679489661923;
 
 // Of P for x <= a and of Q for x > a, in float64. Both are x^a e^-x / Γ(a) ∫ exp(g(v)) dv over v > 0 with
 //   g(v) = -a v - x expm1(-v)        (t = x e^-v in DLMF 8.2.1),
 //   g(v) = (a - 1) log1p(v) - x v    (t = x (1 + v) in DLMF 8.2.2),
-// which fall from 0. v = s exp(π/2 sinh t) makes the trapezoidal rule converge exponentially (Takahasi & Mori 1974), whatever the
-// scale s is within many orders of magnitude; that of the integrand is near 1 / (|x - a| + sqrt x).
+// which fall from 0, at a scale near 1 / (|x - a| + sqrt x).
 Value smaller_part(Value a, Value x) {
-  constexpr int kPoints = 142;
-  constexpr double kStep = 0.05, kFirst = -4;
-  Value t = prim::iota({Expr(kPoints)}, 0, DType::Float64) * kStep + kFirst;
-  Value place = exp(kHalfPi * prim::unary("sinh", t)), weight = place * prim::unary("cosh", t) * (kHalfPi * kStep);
-  int64_t rank = rank_of(x);
-  auto wide = [&](Value v) { return repeat_along(v, rank, Expr(kPoints)); };
-  Shape shape = shape_of(x);
-  shape.push_back(Expr(kPoints));
-  auto points = [&](Value v) { return prim::broadcast(v, shape, {rank}); };
-
-  Value scale = 1.0 / (abs(x - a) + sqrt(x));
-  Value v = points(place) * wide(scale);
-  Value lower = -(wide(a) * v) - wide(x) * expm1(-v), upper = wide(a - 1.0) * log1p(v) - wide(x) * v;
-  Value integral = sum(points(weight) * exp(where(wide(le(x, a)), lower, upper)), {rank}) * scale;
-  return exp(a * log(x) - x - prim::unary("lgamma", a)) * integral;
+  Value all = integral(1.0 / (abs(x - a) + sqrt(x)), [&](Value v) {
+    Value lower = -(a * v) - x * expm1(-v), upper = (a - 1.0) * log1p(v) - x * v;
+    return exp(where(le(x, a), lower, upper));
+  });
+  return exp(a * log(x) - x - prim::unary("lgamma", a)) * all;
 }
 
 template <bool upper>

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/algebra.h"
+#include "ops/random_key.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -22,14 +22,6 @@ DType floating(const char* op, OptDType dtype, DType otherwise) {
   return t;
 }
 
-// The words at `index` (flat, int64) of the stream as int64 in [0, 2^32).
-Value words(Value key, Value index) {
-  Shape shape = shape_of(index);
-  Value seed = broadcast_to(squeeze(narrow(key, 0, 0, 1), 0), shape),
-        offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), shape);
-  return pointwise("bit_and", convert(prim::philox(seed, offset, index), DType::Int64), Number(int64_t{0xffffffff}));
-}
-
 // Box & Muller 1958: elements 2k and 2k + 1 are the cosine and the sine of one pair of words.
 Value standard_normal(Value key, const Shape& shape, DType dtype) {
   DType wide = opmath(dtype);
@@ -46,23 +38,59 @@ Value standard_normal(Value key, const Shape& shape, DType dtype) {
   return convert(prim::reshape(x, shape), dtype);
 }
 
+// In [low, low + width), all int64 of index's shape. Up to 2³¹ the upper half of word times width; wider ones take 63 bits, whose
+// remainder is as good as even, the upper ones from the far half of the stream. `width` may be known only in the call.
+Value integers(Value key, Value index, Value low, Value width, std::optional<int64_t> known_width) {
+  constexpr int64_t kNarrow = int64_t{1} << 31;
+  Value w = words(key, index);
+  auto few = [&] { return pointwise("shr", w * width, 32); };
+  auto many = [&] {
+    Value more = pointwise("bit_and", words(key, index + Number(int64_t{1} << 62)), Number(int64_t{0x7fffffff}));
+    return prim::binary("rem", pointwise("bit_or", pointwise("shl", more, 32), w), width);
+  };
+  bool is_narrow = known_width && *known_width > 0 && *known_width <= kNarrow;
+  Value r = is_narrow ? few() : known_width ? many() : where(le(width, Number(kNarrow)), few(), many());
+  return r + low;
+}
+
 // In [low, high).
 Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) {
   BRASA_CHECK(!low.is_constant() || !high.is_constant() || low.constant() < high.constant(),
               "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
   Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
   Expr span = high - low;
-  Value width = full(Number(Arg(span)), shape_of(i), DType::Int64), w = words(key, i);
-  bool narrow_span = span.is_constant() && span.constant() > 0 && span.constant() <= (int64_t{1} << 31);
-  Value r;
-  if (narrow_span) {
-    r = pointwise("shr", w * width, 32);
-  } else {
-    // Wide or symbolic: 63 bits, whose remainder is as good as even. The upper ones come from the far half of the stream.
-    Value more = pointwise("bit_and", words(key, i + Number(int64_t{1} << 62)), Number(int64_t{0x7fffffff}));
-    r = prim::binary("rem", pointwise("bit_or", pointwise("shl", more, 32), w), width);
+  auto all = [&](Expr e) { return full(Number(Arg(e)), shape_of(i), DType::Int64); };
+  std::optional<int64_t> known;
+  if (span.is_constant()) known = span.constant();
+  return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
+}
+
+// In [0, high) for a tensor of one number.
+Value integers(Value key, const Shape& shape, Value high, DType dtype) {
+  BRASA_CHECK(rank_of(high) == 0 && !is_complex(dtype_of(high)),
+              "randint_like: high must be a real tensor without dimensions, got ", type_of(high));
+  Value width = convert(high, DType::Int64);
+  check_values(gt(width, 0), "randint_like: expected a positive 'high'");
+  Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
+  Value r = integers(key, i, zeros_like(i), broadcast_to(width, shape_of(i)), std::nullopt);
+  return convert(prim::reshape(r, shape), dtype);
+}
+
+// One above the greatest integer up to which the dtype holds all: what random_ draws without an upper bound.
+int64_t end_of_integers(DType t) {
+  switch (t) {
+    case DType::Bool: return 2;
+    case DType::UInt8: return 0x100;
+    case DType::Int8: return 0x80;
+    case DType::Int16: return 0x8000;
+    case DType::Int32: return int64_t{1} << 31;
+    case DType::Int64: return INT64_MAX;
+    case DType::Float16: return (1 << 11) + 1;
+    case DType::BFloat16: return (1 << 8) + 1;
+    case DType::Float32: return (1 << 24) + 1;
+    case DType::Float64: return (int64_t{1} << 53) + 1;
+    default: BRASA_CHECK(false, "\"random_\" not implemented for ", name(t));
   }
-  return convert(prim::reshape(r + full(Number(Arg(low)), shape_of(r), DType::Int64), shape), dtype);
 }
 
 // Of complex numbers, real and imaginary part have the variance 1/2 each.
@@ -120,6 +148,14 @@ void add_uniform(Table& t) {
         return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
       })
       .samples({{ints(3, 5), 10}});
+  t.op("aten::randint_like.Tensor(Tensor self, Tensor high, *, " BRASA_OPTIONS
+       ", MemoryFormat? memory_format=None) -> Tensor")
+      .doc("Integers, uniform in [0, high), in self's shape and dtype.")
+      .random()
+      .composed([](Value x, Value high, OptDType dtype, Text, Text, Flag, Text, Value key) {
+        return integers(key, shape_of(x), high, dtype.value_or(dtype_of(x)));
+      })
+      .samples({{ints(3, 5), ints().in(10, 11)}});
   t.op("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " BRASA_OPTIONS
        ", MemoryFormat? memory_format=None) -> Tensor")
       .doc("Integers, uniform in [low, high), in self's shape and dtype.")
@@ -132,10 +168,18 @@ void add_uniform(Table& t) {
       .doc("Integers, uniform in [from, to), in self's shape and dtype.")
       .random()
       .composed([](Value x, int64_t from, std::optional<int64_t> to, Value key) {
-        return integers(key, shape_of(x), from, to.value_or(INT64_MAX), dtype_of(x));
+        return integers(key, shape_of(x), from, to.value_or(end_of_integers(dtype_of(x))), dtype_of(x));
       })
       .no_gradient()
       .samples({{ints(3, 5), -3, 10}});
+  t.op("aten::random(Tensor self, *, Generator? generator=None) -> Tensor")
+      .doc(
+          "Integers, uniform in [0, max] for an integral dtype, in [0, 2^digits] for a floating one, in self's shape and dtype.")
+      .random()
+      .composed(
+          [](Value x, Value key) { return integers(key, shape_of(x), 0, end_of_integers(dtype_of(x)), dtype_of(x)); })
+      .no_gradient()
+      .samples({{ints(3, 5)}, {floats(4)}});
   t.op("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor")
       .doc("Integers, uniform in [0, to), in self's shape and dtype.")
       .random()
@@ -235,11 +279,7 @@ Value multinomial(Value weights, Expr count, bool replacement, Value key) {
   Shape shape = shape_of(w);
   Expr n = shape.back();
   BRASA_CHECK(!is_less(n, 1), "multinomial: there is nothing to draw from, got ", type_of(weights));
-  // The weights may be more than the results, for which alone the stream moves on: they get a stream of their own.
-  Value seeds = words(key, prim::iota({Expr(2)}, 0, DType::Int64));
-  Value own = prim::concat({pointwise("bit_or", pointwise("shl", narrow(seeds, 0, 0, 1), 31), narrow(seeds, 0, 1, 1)),
-                            full(0, {Expr(1)}, DType::Int64)},
-                           0);
+  Value own = derived_key(key);  // the weights may be more than the results
   if (!replacement) {
     BRASA_CHECK(!is_less(n, count), "multinomial: cannot sample ", count, " of ", n, " without replacement");
     // Weighted sampling by the greatest w / e of exponential e (Efraimidis & Spirakis 2006).
@@ -255,6 +295,12 @@ Value multinomial(Value weights, Expr count, bool replacement, Value key) {
   return minimum(found, size_tensor(n - 1, shape_of(found)));
 }
 
+Value bernoulli(Value p, Value key) {
+  BRASA_CHECK(is_floating(dtype_of(p)), "bernoulli: expected floating probabilities, got ", type_of(p));
+  check_values(logical_and(ge(p, 0), le(p, 1)), "bernoulli: expected probabilities in [0, 1]");
+  return convert(lt(uniform(key, shape_of(p), opmath(dtype_of(p))), to_opmath(p)), dtype_of(p));
+}
+
 void add_others(Table& t) {
   t.op("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor")
       .doc("Indices along the last dimension, drawn with the probabilities that self's weights have in their row.")
@@ -266,12 +312,7 @@ void add_others(Table& t) {
   t.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
       .doc("1 with probability self, else 0.")
       .random()
-      .composed([](Value p, Value key) {
-        BRASA_CHECK(is_floating(dtype_of(p)), "bernoulli: expected floating probabilities, got ", type_of(p));
-        Value ok = logical_and(ge(p, 0), le(p, 1));
-        check_values(ok, "bernoulli: expected probabilities in [0, 1]");
-        return convert(lt(uniform(key, shape_of(p), opmath(dtype_of(p))), to_opmath(p)), dtype_of(p));
-      })
+      .composed(bernoulli)
       .vjp(zero_derivative())
       .samples({{floats(3, 5).in(0, 1)}});
   t.op("aten::bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor")
@@ -283,6 +324,15 @@ void add_others(Table& t) {
       })
       .no_gradient()
       .samples({{floats(3, 5), 0.25}});
+  t.op("aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor")
+      .doc("1 with probability p, which broadcasts to self, else 0, in self's shape and dtype. The gradient is zero.")
+      .random()
+      .composed([](Value x, Value p, Value key) {
+        BRASA_CHECK(!is_complex(dtype_of(x)), "\"bernoulli\" not implemented for ", name(dtype_of(x)));
+        return convert(bernoulli(broadcast_to(p, shape_of(x)), key), dtype_of(x));
+      })
+      .vjp(zero_derivative())
+      .samples({{floats(3, 5), floats(5).in(0, 1)}, {ints(3, 5), floats().in(0, 1)}});
   t.op("aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor")
       .doc("Exponential with this rate, in self's shape and dtype.")
       .random()
@@ -333,6 +383,12 @@ void add_random(Table& t) {
   add_uniform(t);
   add_normal(t);
   add_others(t);
+  // Every row takes a generator; PyTorch has an overload for it where the schema begins with sizes or has options.
+  for (const char* name : {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm"})
+    t.alias(str("aten::", name, ".generator"), str("aten::", name));
+  t.alias("aten::randint.low_generator", "aten::randint.low");
+  t.alias("aten::randint_like.Tensor_generator", "aten::randint_like.Tensor");
+  t.alias("aten::randint_like.low_generator_dtype", "aten::randint_like.low_dtype");
 }
 
 }  // namespace brasa::ops

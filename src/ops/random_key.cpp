@@ -5,10 +5,17 @@
 
 namespace brasa::ops {
 
+Value words(Value key, Value index) {
+  const Shape& shape = shape_of(index);
+  Value seed = broadcast_to(squeeze(narrow(key, 0, 0, 1), 0), shape),
+        offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), shape);
+  return pointwise("bit_and", convert(prim::philox(seed, offset, index), DType::Int64), Number(int64_t{0xffffffff}));
+}
+
 Value derived_key(Value key) {
-  Value seed = broadcast_to(narrow(key, 0, 0, 1), {Expr(2)}), offset = broadcast_to(narrow(key, 0, 1, 1), {Expr(2)});
-  Value words = convert(prim::philox(seed, offset, prim::iota({Expr(2)}, 0, DType::Int64)), DType::Int64);
-  return prim::concat({narrow(words, 0, 0, 1), zeros_like(narrow(words, 0, 1, 1))}, 0);
+  Value drawn = words(key, prim::iota({Expr(2)}, 0, DType::Int64));
+  Value seed = pointwise("bit_or", pointwise("shl", narrow(drawn, 0, 0, 1), 31), narrow(drawn, 0, 1, 1));
+  return prim::concat({seed, full(0, {Expr(1)}, DType::Int64)}, 0);
 }
 
 void add_random_key(Table& t) {

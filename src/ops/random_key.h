@@ -4,7 +4,9 @@
 
 namespace brasa::ops {
 
-/// A generator's key of its own, drawn from a row's share of the stream, for more numbers than that share.
+/// The words at `index` (int64, any shape) of a key's stream, as int64 in [0, 2^32).
+ir::Value words(ir::Value key, ir::Value index);
+/// A key of a stream of its own, drawn from a row's share of the generator's, for more numbers than that share.
 ir::Value derived_key(ir::Value key);
 
 }  // namespace brasa::ops

@@ -37,6 +37,8 @@ void add_scan(Table& t);
 void add_softmax(Table& t);
 void add_creation(Table& t);
 void add_random(Table& t);
+void add_distributions(Table& t);
+void add_distribution_gradients(Table& t);
 void add_random_key(Table& t);
 void add_loss(Table& t);
 void add_nll(Table& t);

@@ -210,7 +210,9 @@ std::vector<Value> compose_vmap(const Row& row, const std::vector<bool>& mapped,
     inputs[i] = of_shape(inputs[i], shape);
   }
   BRASA_ASSERT(count, row.name(), ": no operand holds many calls");
-  return splice(*vmap(*call.graph, facts, operands, *count), inputs);
+  std::vector<Value> out = splice(*vmap(*call.graph, facts, operands, *count), inputs);
+  std::erase(out, Value{});  // in the places of checks
+  return out;
 }
 
 std::vector<Value> compose_jvp(const Row& row, const std::vector<bool>& has_tangent, Args args) {

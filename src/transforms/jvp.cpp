@@ -100,9 +100,10 @@ std::vector<Value> pushforward(const std::vector<Value>& inputs, const std::vect
 }
 
 Forward jvp(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& marked) {
-  // Rows through which no gradient flows stay whole until then: a detached value has no tangent.
+  // Rows with a forward derivative of their own stay whole until then, and those through which no gradient flows: a detached value
+  // has no tangent.
   Forward out;
-  out.graph = ops::decompose(graph, facts, [](const Row& row) { return row.no_gradient; });
+  out.graph = ops::decompose(graph, facts, [](const Row& row) { return row.no_gradient || row.jvp; });
   std::vector<Value> inputs, tangents, outputs;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     if (!marked[i]) continue;

@@ -67,5 +67,29 @@ TEST(CompileRandom, SizesMayDiffer) {
   EXPECT_LE(g.explain().graphs.size(), 2u) << g.explain().str();
 }
 
+// Whole numbers are the same in each mode; others, with their derivatives, but for rounding.
+TEST(CompileRandom, DistributionsThatReject) {
+  auto counts = [](const Tensor& a) {
+    return std::vector<Tensor>{poisson(a * 3), binomial(a.floor() * 10, (a * 0.1).clamp(0, 1))};
+  };
+  auto parts = [](const Tensor& a) {
+    Tensor x = a.detach().clone().requires_grad_(), g = _standard_gamma(x), d = _sample_dirichlet(x);
+    (g.square() + d.square()).sum().backward();
+    return std::vector<Tensor>{g.detach(), d.detach(), x.grad()};
+  };
+  Tensor a = arange(0.05, 9, 0.11).view({2, 41});
+  manual_seed(3);
+  auto some = counts(a), others = parts(a);
+  for (const char* backend : {"inductor", "aot_eager", "interpreter"}) {
+    SCOPED_TRACE(backend);
+    auto f = compile(counts, {.backend = backend});
+    auto g = compile(parts, {.backend = backend});
+    manual_seed(3);
+    auto x = f(a), y = g(a);
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(equal(x[i], some[i])) << x[i] << some[i];
+    for (size_t i = 0; i < y.size(); ++i) expect_close(y[i], others[i]);
+  }
+}
+
 }  // namespace
 }  // namespace brasa

@@ -99,6 +99,29 @@ TEST(Vmap, Randomness) {
     for (int64_t j = 0; j < i; ++j) EXPECT_FALSE(both[i].equal(both[j])) << i << " " << j;
 }
 
+TEST(Vmap, OfOperatorsThatCheckValues) {
+  Tensor table = randn({5, 2});
+  auto rows = [&](const Tensor& i) { return embedding(table, i); };
+  Tensor i = tensor({4, 0, 3, 3}).view({2, 2});
+  expect_close(func::vmap(rows)(i), embedding(table, i));
+  EXPECT_THROW(func::vmap(rows)(i + 1), Error);
+}
+
+TEST(Vmap, OfDistributions) {
+  Tensor rate = arange(1, 31, kFloat64).view({3, 10});
+  for (auto draw : {+[](const Tensor& x) { return poisson(x); }, +[](const Tensor& x) { return _standard_gamma(x); },
+                    +[](const Tensor& x) { return binomial(x * 10, full({10}, 0.25, kFloat64)); }}) {
+    manual_seed(8);
+    Tensor same = func::vmap(draw, {}, 0, "same")(rate),
+           different = func::vmap(draw, {}, 0, "different")(full_like(rate, 20));
+    for (int64_t i = 0; i < 3; ++i) {
+      manual_seed(8);
+      EXPECT_TRUE(allclose(same[i], draw(arange(1 + 10 * i, 11 + 10 * i, kFloat64)), 1e-12)) << i;
+      EXPECT_FALSE(different[i].equal(different[(i + 1) % 3]));
+    }
+  }
+}
+
 TEST(Jvp, OfRandomOperators) {
   Tensor x = randn({50}), v = randn({50});
   auto f = [](const Tensor& x) { return dropout(x, 0.5, true) * 3; };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -88,6 +89,7 @@ class Writer {
       files_.source += str(result_type(s), " ", s.name, "(", parameter_list(s, false, false), ")", body(s, false));
     }
     if (s.writes) write_forms(s);
+    if (s.options && s.row->random) write_generator_first(s);
   }
   const Files& files() const { return files_; }
 
@@ -120,6 +122,20 @@ class Writer {
           str("Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, false), ") {\n  const CallArg a[] = {",
               arguments(s, false), "};\n  return eager::call_out(", op, ", a, out);\n}\n");
     }
+  }
+  // LibTorch's order: rand(size, generator, options).
+  void write_generator_first(const Signature& s) {
+    Signature other = s;
+    auto& params = other.params;
+    auto options = std::find_if(params.begin(), params.end(), [](const Parameter& p) { return p.name == "options"; });
+    std::rotate(options, params.end() - 1, params.end());
+    for (auto p = params.begin(); p <= options; ++p) p->default_value.clear();
+    if (!fresh(str(s.name, "(", types(other, -1)))) return;
+    files_.header += str("BRASA_API Tensor ", s.name, "(", parameter_list(other, false, true), ");\n");
+    std::string names;
+    for (const Parameter& p : s.params) names += str(names.empty() ? "" : ", ", p.name);
+    files_.source +=
+        str("Tensor ", s.name, "(", parameter_list(other, false, false), ") { return ", s.name, "(", names, "); }\n");
   }
   static std::string types(const Signature& s, int skip) {
     std::string out;
