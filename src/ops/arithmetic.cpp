@@ -245,12 +245,24 @@ Value decides(const char* beyond, Value y, Value limit, const Number& number) {
   if (!is_floating(dtype_of(limit)) || !(number.is_value() || number.is_nan())) return out;
   return logical_or(out, ne(limit, limit));
 }
+// A limit beyond the integers of x's dtype is their end, on the side where it leaves room.
+Number representable(Value x, const Number& limit, bool low) {
+  DType t = dtype_of(x);
+  if (!is_integral(t) || size_of(t) == 8 || !limit.is_known() || !is_integral(limit.dtype())) return limit;
+  int64_t bits = 8 * size_of(t), n = limit.as_int();
+  int64_t least = t == DType::UInt8 ? 0 : -(int64_t{1} << (bits - 1)), most = least + (int64_t{1} << bits) - 1;
+  BRASA_CHECK(low ? n <= most : n >= least, "Clamp ", low ? "min" : "max", " value ", n,
+              " is outside the representable range of ", name(t));
+  return std::clamp(n, least, most);
+}
 // `open`: the limit itself counts as outside.
-Value above(Value x, const Number& low, bool open) {
+Value above(Value x, const Number& given, bool open) {
+  Number low = representable(x, given, true);
   auto [y, l] = promoted(x, low);
   return where(decides(open ? "le" : "lt", y, l, low), l, y);
 }
-Value below(Value x, const Number& high, bool open) {
+Value below(Value x, const Number& given, bool open) {
+  Number high = representable(x, given, false);
   auto [y, h] = promoted(x, high);
   return where(decides(open ? "ge" : "gt", y, h, high), h, y);
 }

@@ -97,6 +97,8 @@ void add_complex(Table& t) {
       .doc("The last dimension, of size 2, as the parts of complex numbers.")
       .composed(as_complex)
       .samples({{floats(3, 2)}});
+  t.alias("aten::view_as_real_copy", "aten::view_as_real");
+  t.alias("aten::view_as_complex_copy", "aten::view_as_complex");
 }
 
 }  // namespace brasa::ops

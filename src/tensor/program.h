@@ -104,13 +104,13 @@ class Program {
 
   /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
   /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, and for each set of operands
-  /// that have no dimensions: `flat` has a bit for each.
+  /// that have no dimensions: `flat` has a bit for each. Of a program that is so for some dtypes only, none is.
   enum class Mode : uint8_t { Unknown, Pointwise, Generic };
   static constexpr uint32_t kMaxRank = 20;  // what two bits a dimension in one word of a signature leave room for
   static constexpr uint32_t kMaxFlat = 6;   // operands that `flat` tells apart
   Mode mode(uint32_t rank, uint32_t flat) const {
-    if (pointwise_[rank].load(std::memory_order_relaxed) >> flat & 1) return Mode::Pointwise;
-    return generic_[rank].load(std::memory_order_relaxed) >> flat & 1 ? Mode::Generic : Mode::Unknown;
+    if (generic_[rank].load(std::memory_order_relaxed) >> flat & 1) return Mode::Generic;
+    return pointwise_[rank].load(std::memory_order_relaxed) >> flat & 1 ? Mode::Pointwise : Mode::Unknown;
   }
   void set_mode(uint32_t rank, uint32_t flat, bool pointwise) const {
     (pointwise ? pointwise_ : generic_)[rank].fetch_or(uint64_t{1} << flat, std::memory_order_relaxed);
