@@ -12,6 +12,10 @@ constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
 Value zero(Value x) { return zeros_like(x); }
+Number whole(const Number& n) {
+  if (n.is_value()) return convert(n.arg().get<Value>(), DType::Int64);
+  return n.is_size() ? n : Number(truncated(n.as_double()));
+}
 
 // {rrelu, slopes}: drawn in training where x is not positive, else 1; otherwise `noise` as it was.
 std::array<Value, 2> noisy_rrelu(Value x, Value noise, Number lower, Number upper, bool training, Value key) {
@@ -38,8 +42,7 @@ void add_rectified(Table& t) {
       .doc("x limited to [min_val, max_val]; its derivative at the limits is 0.")
       .composed([](Value x, Number low, Number high) {
         BRASA_CHECK(dtype_of(x) != DType::Bool, "Bool inputs not supported for hardtanh");
-        if (is_integral(dtype_of(x)) && low.is_known() && high.is_known())
-          return call("aten::clamp", {x, truncated(low.as_double()), truncated(high.as_double())});
+        if (is_integral(dtype_of(x))) return call("aten::clamp", {x, whole(low).arg(), whole(high).arg()});
         Value l = constant_like(x, low), h = constant_like(x, high);
         return where(le(x, l), l, where(ge(x, h), h, x));
       })

@@ -248,9 +248,14 @@ Value decides(const char* beyond, Value y, Value limit, const Number& number) {
 // A limit beyond the integers of x's dtype is their end, on the side where it leaves room.
 Number representable(Value x, const Number& limit, bool low) {
   DType t = dtype_of(x);
-  if (!is_integral(t) || size_of(t) == 8 || !limit.is_known() || !is_integral(limit.dtype())) return limit;
-  int64_t bits = 8 * size_of(t), n = limit.as_int();
-  int64_t least = t == DType::UInt8 ? 0 : -(int64_t{1} << (bits - 1)), most = least + (int64_t{1} << bits) - 1;
+  if (!is_integral(t) || size_of(t) == 8 || !is_integral(limit.dtype()) || limit.is_size()) return limit;
+  int64_t bits = 8 * size_of(t), least = t == DType::UInt8 ? 0 : -(int64_t{1} << (bits - 1));
+  int64_t most = least + (int64_t{1} << bits) - 1;
+  if (limit.is_value()) {
+    Value n = convert(limit.arg().get<Value>(), DType::Int64);
+    return convert(minimum(maximum(n, scalar(least, DType::Int64)), scalar(most, DType::Int64)), t);
+  }
+  int64_t n = limit.as_int();
   BRASA_CHECK(low ? n <= most : n >= least, "Clamp ", low ? "min" : "max", " value ", n,
               " is outside the representable range of ", name(t));
   return std::clamp(n, least, most);

@@ -100,11 +100,10 @@ Value addr(Value x, Value a, Value b, Number beta, Number alpha) {
   return combined("addr", convert(x, t), convert(p, t), beta, alpha);
 }
 
-// Products of reduced floats whose sums are float32, not rounded.
+// Products of reduced floats whose sums are not rounded to these.
 Value to_result(const char* op, Value x, DType out) {
-  BRASA_CHECK(out == dtype_of(x) || (is_reduced_floating(dtype_of(x)) && out == DType::Float32), op,
-              ": out_dtype must be the input's dtype, or float32 for float16 and bfloat16, got ", name(out), " for ",
-              type_of(x));
+  BRASA_CHECK(out == dtype_of(x) || (is_floating(dtype_of(x)) && is_floating(out)), op,
+              ": out_dtype must be the input's dtype, or floating as it is, got ", name(out), " for ", type_of(x));
   return convert(x, out);
 }
 Value mm_as(Value a, Value b, DType out) { return mm(to_result("mm", a, out), to_result("mm", b, out)); }
@@ -317,7 +316,7 @@ void add_products(Table& t) {
       .composed(mm)
       .samples({{floats(2, 3), floats(3, 4)}, {floats(1, 0), floats(0, 2)}, {floats(3, 2).strided(2), floats(2, 1)}});
   TensorSample half = tensor(DType::BFloat16, {3, 3}), halves = tensor(DType::BFloat16, {2, 3, 3});
-  const char* wide = "The product's sums in out_dtype: the operands', or float32 for float16 and bfloat16.";
+  const char* wide = "The product computed and kept in out_dtype, such as float32 for float16 and bfloat16.";
   t.op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
       .doc(wide)
       .composed(mm_as)

@@ -55,7 +55,10 @@ std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, double p, Value nor
   Value d = differences(a, b), each = broadcast_to(unsqueeze(g, rank_of(g)), shape_of(d)) * norm_derivative(d, norm, p);
   return {sum(each, {rank_of(d) - 2}), -sum(each, {rank_of(d) - 3})};
 }
-Value cdist_backward(Value g, Value a, Value b, double p, Value norm) { return cdist_pulled(g, a, b, p, norm)[0]; }
+Value cdist_backward(Value g, Value a, Value b, double p, Value norm) {
+  Value pulled = cdist_pulled(g, a, b, p, norm)[0];
+  return same_size(type_of(pulled).numel(), 0) ? zeros_like(a) : pulled;
+}
 std::vector<Value> cdist_vjp(const Saved& s) {
   auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<double>(2), s.out());
   return {a, b};

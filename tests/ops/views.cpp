@@ -59,7 +59,7 @@ TEST_P(Views, AreChainsOnStrides) {
     ir::Facts facts;
     {
       ops::Builder builder(graph, facts);
-      for (ir::Value v : builder.record(row, args)) graph.add_output(v);
+      for (ir::Value v : builder.record(*call.row, args)) graph.add_output(v);
     }
     std::vector<Array> expected = ops::evaluate(graph, arrays);
     auto chain = ops::decompose(graph, facts);
