@@ -123,12 +123,8 @@ void add_shrinks(Table& t) {
       .doc("min(max(x + 3, 0), 6) / 6.")
       .composed_in_opmath(
           [](Value x) { return where(le(x, -3), zero(x), where(ge(x, 3), constant_like(x, 1), (x + 3) / 6)); })
-      .vjp(own_derivative([](const Saved& s) {
-        // PyTorch holds the slope in single precision, for float64 too.
-        constexpr double kSixth = 1.0f / 6.0f;
-        Value x = s.in(0);
-        return std::vector{where(logical_and(gt(x, -3), lt(x, 3)), s.ct() * kSixth, zero(s.ct()))};
-      }))
+      .vjp(own_derivative(
+          [](const Saved& s) { return std::vector{call("aten::hardsigmoid_backward", {s.ct(), s.in(0)})}; }))
       .samples({{floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish(Tensor self) -> Tensor")
       .doc("x * min(max(x + 3, 0), 6) / 6.")

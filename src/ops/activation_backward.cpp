@@ -51,7 +51,11 @@ void add_rectified(Table& t) {
         .samples({{floats(3, 5), floats(3, 5), 0.5}});
   t.op("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardsigmoid.")
-      .composed_in_opmath([](Value ct, Value x) { return pass_where(logical_and(gt(x, -3), lt(x, 3)), ct / 6); })
+      .composed_in_opmath([](Value ct, Value x) {
+        // PyTorch holds the slope in single precision, for float64 too.
+        constexpr double kSixth = 1.0f / 6.0f;
+        return pass_where(logical_and(gt(x, -3), lt(x, 3)), ct * kSixth);
+      })
       .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardswish.")

@@ -181,7 +181,7 @@ void add_products(Table& t) {
       })
       .vjp(own_derivative([](const Saved& s) {
         if (!s.args[2].is_none()) return std::vector<Value>{};
-        return std::vector<Value>{s.ct() / Number(s.args[1])};
+        return std::vector<Value>{s.ct() / conj(constant_like(s.ct(), Number(s.args[1])))};
       }))
       .samples({{floats(3, 5), 0.7, "floor"}, {ints(4).in(-9, 9), 2, "trunc"}, {floats(2), 3, ir::Arg()}});
   t.alias("aten::divide.Tensor", "aten::div.Tensor");

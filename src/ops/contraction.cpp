@@ -430,7 +430,7 @@ void add_contractions(Table& t) {
       .samples({{floats(2, 3), floats(2)}});
   t.op("aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
       .doc("Three operands with new dimensions, multiplied and summed over dimensions.")
-      .composed(trilinear)
+      .composed_in_opmath(trilinear)
       .samples({{floats(1, 3), floats(5, 3, 4), floats(1, 4), list({1, 3}), list({0}), list({1, 2}), list({2, 3})}});
   t.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
       .doc("Vector product along a dimension of size 3, by default the first such.")
