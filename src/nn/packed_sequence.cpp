@@ -95,22 +95,13 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(PackedSequence sequence, bool bat
 }
 
 Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first, double padding_value) {
-  BRASA_CHECK(sequences.size() > 0, "pad_sequence: received an empty list of sequences");
-  int64_t longest = 0;
-  for (const Tensor& s : sequences) longest = std::max(longest, s.size(0));
-  std::vector<Tensor> padded;
-  for (const Tensor& s : sequences) {
-    std::vector<int64_t> widths(static_cast<size_t>(2 * s.dim()), 0);
-    widths.back() = longest - s.size(0);
-    padded.push_back(widths.back() == 0 ? s : constant_pad_nd(s, widths, padding_value));
-  }
-  return stack(padded, batch_first ? 0 : 1);
+  return brasa::pad_sequence(sequences, batch_first, padding_value);
 }
 
 PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted) {
   std::vector<int64_t> lengths;
   for (const Tensor& s : sequences) lengths.push_back(s.size(0));
-  return pack_padded_sequence(pad_sequence(sequences), tensor(lengths, dtype(kLong)), false, enforce_sorted);
+  return pack_padded_sequence(rnn::pad_sequence(sequences), tensor(lengths, dtype(kLong)), false, enforce_sorted);
 }
 
 }  // namespace brasa::nn::utils::rnn

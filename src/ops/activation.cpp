@@ -12,6 +12,19 @@ constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
 constexpr double kSeluScale = 1.0507009873554804934193349852946;
 
 Value zero(Value x) { return zeros_like(x); }
+Number whole(const Number& n) {
+  if (n.is_value()) return convert(n.arg().get<Value>(), DType::Int64);
+  return n.is_size() ? n : Number(truncated(n.as_double()));
+}
+
+// {rrelu, slopes}: drawn in training where x is not positive, else 1; otherwise `noise` as it was.
+std::array<Value, 2> noisy_rrelu(Value x, Value noise, Number lower, Number upper, bool training, Value key) {
+  if (noise) check_same_shape("rrelu_with_noise", x, noise);
+  if (!training) return {where(ge(x, 0), x, x * ((lower + upper) / 2)), noise};
+  Value drawn = uniform(key, shape_of(x), dtype_of(x)) * (upper - lower) + lower;
+  Value slope = where(gt(x, 0), constant_like(x, 1), drawn);
+  return {x * slope, slope};
+}
 
 void add_rectified(Table& t) {
   t.op("aten::relu(Tensor self) -> Tensor")
@@ -29,6 +42,7 @@ void add_rectified(Table& t) {
       .doc("x limited to [min_val, max_val]; its derivative at the limits is 0.")
       .composed([](Value x, Number low, Number high) {
         BRASA_CHECK(dtype_of(x) != DType::Bool, "Bool inputs not supported for hardtanh");
+        if (is_integral(dtype_of(x))) return call("aten::clamp", {x, whole(low).arg(), whole(high).arg()});
         Value l = constant_like(x, low), h = constant_like(x, high);
         return where(le(x, l), l, where(ge(x, h), h, x));
       })
@@ -68,13 +82,23 @@ void add_rectified(Table& t) {
       .doc("x where positive, else weight * x.")
       .composed_in_opmath([](Value x, Value w) { return where(gt(x, 0), x, x * w); })
       .samples({{floats(2, 3, 4), floats(3, 1)}});
+  const std::vector<Sample> noisy = {{floats(3, 5), floats(3, 5), 0.1, 0.3, false},
+                                     {floats(3, 5), floats(3, 5), 0.1, 0.3, true}};
+  t.op("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor")
+      .doc("rrelu, which writes the slopes that training draws to noise.")
+      .random()
+      .composed_in_opmath(noisy_rrelu)
+      .samples(noisy);
+  t.op("aten::rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)")
+      .doc("rrelu, and the slopes that training drew (else noise).")
+      .random()
+      .composed_in_opmath(noisy_rrelu)
+      .samples(noisy);
   t.op("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor")
       .doc("leaky_relu with a slope drawn from [lower, upper] for each element in training, else their mean.")
       .random()
       .composed_in_opmath([](Value x, Number lower, Number upper, bool training, Value key) {
-        if (!training) return where(ge(x, 0), x, x * ((lower + upper) / 2));
-        Value slope = uniform(key, shape_of(x), dtype_of(x)) * (upper - lower) + lower;
-        return where(ge(x, 0), x, x * slope);
+        return noisy_rrelu(x, {}, lower, upper, training, key)[0];
       })
       .samples({{floats(3, 5)}, {floats(3, 5), 0.1, 0.3, true}});
 }
@@ -99,12 +123,8 @@ void add_shrinks(Table& t) {
       .doc("min(max(x + 3, 0), 6) / 6.")
       .composed_in_opmath(
           [](Value x) { return where(le(x, -3), zero(x), where(ge(x, 3), constant_like(x, 1), (x + 3) / 6)); })
-      .vjp(own_derivative([](const Saved& s) {
-        // PyTorch holds the slope in single precision, for float64 too.
-        constexpr double kSixth = 1.0f / 6.0f;
-        Value x = s.in(0);
-        return std::vector{where(logical_and(gt(x, -3), lt(x, 3)), s.ct() * kSixth, zero(s.ct()))};
-      }))
+      .vjp(own_derivative(
+          [](const Saved& s) { return std::vector{call("aten::hardsigmoid_backward", {s.ct(), s.in(0)})}; }))
       .samples({{floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish(Tensor self) -> Tensor")
       .doc("x * min(max(x + 3, 0), 6) / 6.")
@@ -194,6 +214,7 @@ void add_gated(Table& t) {
       .samples({{floats(3, 6)}, {floats(4, 3), 0}});
 }
 
+Value scaled_by_mask(Value x, Value mask, double scale) { return x * convert(mask, dtype_of(x)) * scale; }
 Value keep_mask(Value key, Value like, double p) { return lt(uniform(key, shape_of(like), DType::Float32), 1 - p); }
 
 void check_probability(const char* op, double p) {
@@ -244,7 +265,11 @@ void add_dropout(Table& t) {
       .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}});
   t.op("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
       .doc("grad_output * mask * scale.")
-      .composed_in_opmath([](Value ct, Value mask, double scale) { return ct * convert(mask, dtype_of(ct)) * scale; })
+      .composed_in_opmath(scaled_by_mask)
+      .samples({{floats(3, 5), bools(3, 5), 2.0}});
+  t.op("aten::_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor")
+      .doc("self * mask * scale.")
+      .composed_in_opmath(scaled_by_mask)
       .samples({{floats(3, 5), bools(3, 5), 2.0}});
   t.op("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("dropout of whole channels (dimensions 0 and 1).")

@@ -51,7 +51,11 @@ void add_rectified(Table& t) {
         .samples({{floats(3, 5), floats(3, 5), 0.5}});
   t.op("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardsigmoid.")
-      .composed_in_opmath([](Value ct, Value x) { return pass_where(logical_and(gt(x, -3), lt(x, 3)), ct / 6); })
+      .composed_in_opmath([](Value ct, Value x) {
+        // PyTorch holds the slope in single precision, for float64 too.
+        constexpr double kSixth = 1.0f / 6.0f;
+        return pass_where(logical_and(gt(x, -3), lt(x, 3)), ct * kSixth);
+      })
       .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardswish.")
@@ -70,11 +74,31 @@ Value gelu_slope(Value x, const std::string& approximate) {
   return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (k * (1 + 3 * 0.044715 * (x * x)));
 }
 
+struct Halves {
+  Value value, gate;
+};
+Halves halves(const char* op, Value x, int64_t dim) {
+  BRASA_CHECK(rank_of(x) > 0, op, ": does not support tensors without dimensions");
+  dim = wrap_dim(dim, rank_of(x));
+  Expr half = ir::floordiv(size_of(x, dim), 2);
+  return {narrow(x, dim, 0, half), narrow(x, dim, half, half)};
+}
+
+Value glu_backward(Value ct, Value x, int64_t dim) {
+  auto [a, gate] = halves("glu_backward", x, dim);
+  Value s = sigmoid(gate);
+  return prim::concat({ct * s, ct * a * (s * (1 - s))}, wrap_dim(dim, rank_of(x)));
+}
+
 void add_smooth(Table& t) {
   t.op("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
       .doc("The derivative of gelu.")
       .composed_in_opmath([](Value ct, Value x, std::string approximate) { return ct * gelu_slope(x, approximate); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), "tanh"}});
+  t.op("aten::infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
+      .doc("The derivative of gelu.")
+      .composed_in_opmath([](Value ct, Value x) { return ct * gelu_slope(x, "none"); })
+      .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of silu.")
       .composed_in_opmath([](Value ct, Value x) {
@@ -127,14 +151,26 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5), floats(3, 5).in(0.1, 0.9)}, {floats(5), floats(5).in(0.1, 0.9), 0.05}});
   t.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
       .doc("The derivative of glu.")
-      .composed_in_opmath([](Value ct, Value x, int64_t dim) {
-        BRASA_CHECK(rank_of(x) > 0, "glu_backward: does not support tensors without dimensions");
-        dim = wrap_dim(dim, rank_of(x));
-        Expr half = ir::floordiv(size_of(x, dim), 2);
-        Value a = narrow(x, dim, 0, half), s = sigmoid(narrow(x, dim, half, half));
-        return prim::concat({ct * s, ct * a * (s * (1 - s))}, dim);
-      })
+      .composed_in_opmath(glu_backward)
       .samples({{floats(3, 3), floats(3, 6), -1}});
+  t.op("aten::glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
+      .doc("The tangent of glu from its result and its input's tangent.")
+      .composed_in_opmath([](Value y, Value x, Value dx, int64_t dim) {
+        Halves h = halves("glu_jvp", x, dim), d = halves("glu_jvp", dx, dim);
+        Value s = sigmoid(h.gate);
+        return d.value * s + y * (1 - s) * d.gate;
+      })
+      .samples({{floats(3, 3), floats(3, 6), floats(3, 6), -1}});
+  t.op("aten::glu_backward_jvp(Tensor grad_x, Tensor grad_glu, Tensor x, Tensor dgrad_glu, Tensor dx, int dim) -> Tensor")
+      .doc("The tangent of glu_backward, whose result is grad_x, from those of the cotangent and the input.")
+      .composed_in_opmath([](Value, Value ct, Value x, Value dct, Value dx, int64_t dim) {
+        constexpr const char* op = "glu_backward_jvp";
+        Halves h = halves(op, x, dim), d = halves(op, dx, dim);
+        Value s = sigmoid(h.gate), slope = s * (1 - s), turn = slope * d.gate;
+        Value gate = dct * h.value * slope + ct * (d.value * slope + h.value * (1 - 2 * s) * turn);
+        return prim::concat({dct * s + ct * turn, gate}, wrap_dim(dim, rank_of(x)));
+      })
+      .samples({{floats(3, 6), floats(3, 3), floats(3, 6), floats(3, 3), floats(3, 6), -1}});
 }
 
 }  // namespace

@@ -195,7 +195,7 @@ void add_products(Table& t) {
           [](Value a, Number b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
       .vjp(own_derivative([](const Saved& s) {
         if (!s.args[2].is_none()) return std::vector<Value>{};
-        return std::vector<Value>{s.ct() / Number(s.args[1])};
+        return std::vector<Value>{s.ct() / conj(constant_like(s.ct(), Number(s.args[1])))};
       }))
       .samples({{floats(3, 5), 0.7, "floor"}, {ints(4).in(-9, 9), 2, "trunc"}, {floats(2), 3, ir::Arg()}});
   t.alias("aten::divide.Tensor", "aten::div.Tensor");
@@ -250,12 +250,29 @@ Value decides(const char* beyond, Value y, Value limit, const Number& number) {
   if (!is_floating(dtype_of(limit)) || !(number.is_value() || number.is_nan())) return out;
   return logical_or(out, ne(limit, limit));
 }
+// A limit beyond the integers of x's dtype is their end, on the side where it leaves room.
+Number representable(Value x, const Number& limit, bool low) {
+  DType t = dtype_of(x);
+  if (!is_integral(t) || size_of(t) == 8 || !is_integral(limit.dtype()) || limit.is_size()) return limit;
+  int64_t bits = 8 * size_of(t), least = t == DType::UInt8 ? 0 : -(int64_t{1} << (bits - 1));
+  int64_t most = least + (int64_t{1} << bits) - 1;
+  if (limit.is_value()) {
+    Value n = convert(limit.arg().get<Value>(), DType::Int64);
+    return convert(minimum(maximum(n, scalar(least, DType::Int64)), scalar(most, DType::Int64)), t);
+  }
+  int64_t n = limit.as_int();
+  BRASA_CHECK(low ? n <= most : n >= least, "Clamp ", low ? "min" : "max", " value ", n,
+              " is outside the representable range of ", name(t));
+  return std::clamp(n, least, most);
+}
 // `open`: the limit itself counts as outside.
-Value above(Value x, const Number& low, bool open) {
+Value above(Value x, const Number& given, bool open) {
+  Number low = representable(x, given, true);
   auto [y, l] = promoted(x, low);
   return where(decides(open ? "le" : "lt", y, l, low), l, y);
 }
-Value below(Value x, const Number& high, bool open) {
+Value below(Value x, const Number& given, bool open) {
+  Number high = representable(x, given, false);
   auto [y, h] = promoted(x, high);
   return where(decides(open ? "ge" : "gt", y, h, high), h, y);
 }

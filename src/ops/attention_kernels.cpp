@@ -104,6 +104,46 @@ std::vector<Value> flash_vjp(const Saved& s) {
   return {g[0], g[1], g[2], {}, {}, s.in(5) && dtype_of(s.in(5)) != DType::Bool ? g[3] : Value{}};
 }
 
+// What other kernels give beside these: nothing for cumulated lengths, and no random numbers were drawn.
+Value nothing() { return no_result(DType::Int64); }
+Value no_seed() { return full(0, {}, DType::Int64); }
+
+std::vector<Value> on_cpu(Value q, Value k, Value v, double dropout, bool causal, Value mask,
+                          std::optional<double> scale) {
+  Arg factor = scale ? Arg(*scale) : Arg();
+  return call_all("aten::_scaled_dot_product_flash_attention_for_cpu",
+                  {q, k, v, dropout, causal, mask ? Arg(mask) : Arg(), factor});
+}
+
+std::vector<Value> flash_of_gpu(Value q, Value k, Value v, double dropout, bool causal, bool,
+                                std::optional<double> scale) {
+  std::vector<Value> r = on_cpu(q, k, v, dropout, causal, {}, scale);
+  return {r[0],
+          r[1],
+          nothing(),
+          nothing(),
+          size_tensor(size_of(q, 2), {}),
+          size_tensor(size_of(k, 2), {}),
+          no_seed(),
+          no_seed(),
+          no_result(dtype_of(q))};
+}
+
+std::array<Value, 4> efficient(Value q, Value k, Value v, Value bias, bool, double dropout, bool causal,
+                               std::optional<double> scale) {
+  std::vector<Value> r = on_cpu(q, k, v, dropout, causal, bias, scale);
+  return {r[0], r[1], no_seed(), no_seed()};
+}
+
+std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value bias, Value out, Value log_sum, Value,
+                                      Value, double dropout, std::vector<bool> mask, bool causal,
+                                      std::optional<double> scale) {
+  auto [dq, dk, dv, added] = pulled_back(operands(q, k, v, dropout, causal, bias, scale), g, {}, q, k, v, out, log_sum);
+  Value none = no_result(dtype_of(q)), db = none;
+  if (mask.at(3) && bias) db = convert(sum_to(added, shape_of(bias)), dtype_of(bias));
+  return {mask[0] ? dq : none, mask[1] ? dk : none, mask[2] ? dv : none, db};
+}
+
 // --- masked softmax: a mask is true where nothing is attended to ---
 
 // A mask of type 0 is [length, length] and one of type 1 [batch, length], for scores [batch, heads, length, length].
@@ -163,6 +203,31 @@ std::array<Value, 2> multi_head(Value q, Value k, Value v, int64_t embed, int64_
   return {out, average ? mean(p, {1}) : p};
 }
 
+// nn.TransformerEncoderLayer without dropout.
+Value encoder_layer(Value x, int64_t embed, int64_t heads, Value qkv_weight, Value qkv_bias, Value proj_weight,
+                    Value proj_bias, bool use_gelu, bool norm_first, double eps, Value norm_weight_1, Value norm_bias_1,
+                    Value norm_weight_2, Value norm_bias_2, Value weight_1, Value bias_1, Value weight_2, Value bias_2,
+                    Value mask, std::optional<int64_t> mask_type) {
+  auto norm = [&](Value v, Value weight, Value bias) {
+    return call("aten::layer_norm", {v, std::vector<Expr>{Expr(embed)}, weight, bias, eps});
+  };
+  auto attended = [&](Value v) {
+    return multi_head(v, v, v, embed, heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, false, true,
+                      mask_type)[0];
+  };
+  auto forward = [&](Value v) {
+    Value y = call("aten::linear", {v, weight_1, bias_1});
+    return call("aten::linear",
+                {use_gelu ? call("aten::gelu", {y, "none"}) : call("aten::relu", {y}), weight_2, bias_2});
+  };
+  if (norm_first) {
+    x = x + attended(norm(x, norm_weight_1, norm_bias_1));
+    return x + forward(norm(x, norm_weight_2, norm_bias_2));
+  }
+  x = norm(x + attended(x), norm_weight_1, norm_bias_1);
+  return norm(x + forward(x), norm_weight_2, norm_bias_2);
+}
+
 std::array<Value, 3> rescaled_qkv(Value qkv, Value bias, int64_t heads) {
   constexpr const char* op = "_transform_bias_rescale_qkv";
   check_rank(op, "qkv", qkv, 3);
@@ -191,6 +256,29 @@ void add_attention_kernels(Table& t) {
       .doc("The derivatives of attention by query, key and value (Dao et al. 2022).")
       .composed(flash_backward)
       .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), 0.0, true}});
+  const char* gpu = "As _scaled_dot_product_flash_attention_for_cpu, as graphs for a GPU name it; without dropout.";
+  const char* gpu_backward = "The derivatives of attention by query, key and value, as graphs for a GPU name it.";
+  const TensorSample none = tensor(DType::Int64, {0}), seed = tensor(DType::Int64, {});
+  t.op("aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor debug_attn_mask)")
+      .doc(gpu)
+      .composed(flash_of_gpu)
+      .samples({{q, k, k}, {q, q, q, 0.0, true, false, 0.5}});
+  t.op("aten::_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+      .doc(gpu_backward)
+      .composed([](Value g, Value q, Value k, Value v, Value out, Value log_sum, Value, Value, Expr, Expr,
+                   double dropout, bool causal, Value, Value, std::optional<double> scale) {
+        return flash_backward(g, q, k, v, out, log_sum, dropout, causal, {}, scale);
+      })
+      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), none, none, 3, 5, 0.0, true, seed, seed}});
+  t.op("aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)")
+      .doc(gpu)
+      .composed(efficient)
+      .samples({{q, k, k, ir::None{}, true}, {q, q, q, floats(3, 3), true, 0.0, true, 0.5}});
+  t.op("aten::_scaled_dot_product_efficient_attention_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor? attn_bias, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)")
+      .doc(gpu_backward)
+      .composed(efficient_backward)
+      .samples({{q, q, k, k, floats(3, 5), q, floats(2, 2, 3).in(2, 3), seed, seed, 0.0,
+                 std::vector<bool>{true, true, true, true}}});
   t.op("aten::_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
       .doc("The softmax of what the mask leaves; it is true where nothing is attended to.")
       .composed_in_opmath(masked_softmax)
@@ -205,6 +293,14 @@ void add_attention_kernels(Table& t) {
       .composed_in_opmath(multi_head)
       .samples({{floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), 4, 2, floats(12, 4), floats(12), floats(4, 4),
                  floats(4)}});
+  const TensorSample row = floats(4), matrix = floats(4, 4);
+  t.op("aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor")
+      .doc("nn.TransformerEncoderLayer in evaluation (Vaswani et al. 2017), batch first.")
+      .composed_in_opmath(encoder_layer)
+      .samples({{floats(2, 3, 4), 4, 2, floats(12, 4), floats(12), matrix, row, true, false, 1e-5, row, row, row, row,
+                 matrix, row, matrix, row},
+                {floats(1, 3, 4), 4, 2, floats(12, 4), floats(12), matrix, row, false, true, 1e-5, row, row, row, row,
+                 matrix, row, matrix, row}});
   t.op("aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
       .doc("qkv + bias as query, key and value by heads; the query divided by the root of its features.")
       .composed_in_opmath(rescaled_qkv)

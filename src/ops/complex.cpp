@@ -97,6 +97,8 @@ void add_complex(Table& t) {
       .view()
       .composed(as_complex)
       .samples({{floats(3, 2)}});
+  t.alias("aten::view_as_real_copy", "aten::view_as_real");
+  t.alias("aten::view_as_complex_copy", "aten::view_as_complex");
 }
 
 }  // namespace brasa::ops

@@ -100,6 +100,21 @@ Value addr(Value x, Value a, Value b, Number beta, Number alpha) {
   return combined("addr", convert(x, t), convert(p, t), beta, alpha);
 }
 
+// Products of reduced floats whose sums are not rounded to these.
+Value to_result(const char* op, Value x, DType out) {
+  BRASA_CHECK(out == dtype_of(x) || (is_floating(dtype_of(x)) && is_floating(out)), op,
+              ": out_dtype must be the input's dtype, or floating as it is, got ", name(out), " for ", type_of(x));
+  return convert(x, out);
+}
+Value mm_as(Value a, Value b, DType out) { return mm(to_result("mm", a, out), to_result("mm", b, out)); }
+Value bmm_as(Value a, Value b, DType out) { return batched("bmm", to_result("bmm", a, out), to_result("bmm", b, out)); }
+Value addmm_as(Value x, Value a, Value b, DType out, Number beta, Number alpha) {
+  return combined("addmm", convert(x, out), mm_as(a, b, out), beta, alpha);
+}
+Value baddbmm_as(Value x, Value a, Value b, DType out, Number beta, Number alpha) {
+  return combined("baddbmm", convert(x, out), bmm_as(a, b, out), beta, alpha);
+}
+
 // [rows…, k] as [rows, k].
 Value as_rows(Value x) { return rank_of(x) == 2 ? x : merge_dims(x, 0, rank_of(x) - 2); }
 
@@ -300,6 +315,24 @@ void add_products(Table& t) {
       .doc("Matrix product.")
       .composed(mm)
       .samples({{floats(2, 3), floats(3, 4)}, {floats(1, 0), floats(0, 2)}, {floats(3, 2).strided(2), floats(2, 1)}});
+  TensorSample half = tensor(DType::BFloat16, {3, 3}), halves = tensor(DType::BFloat16, {2, 3, 3});
+  const char* wide = "The product computed and kept in out_dtype, such as float32 for float16 and bfloat16.";
+  t.op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
+      .doc(wide)
+      .composed(mm_as)
+      .samples({{half, half, DType::Float32}, {floats(2, 3), floats(3, 1), DType::Float32}});
+  t.op("aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
+      .doc(wide)
+      .composed(bmm_as)
+      .samples({{halves, halves, DType::Float32}});
+  t.op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc(wide)
+      .composed(addmm_as)
+      .samples({{floats(3), half, half, DType::Float32, 0.5, 2}});
+  t.op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .doc(wide)
+      .composed(baddbmm_as)
+      .samples({{floats(3), halves, halves, DType::Float32, 0.5, 2}});
   t.op("aten::_int_mm(Tensor self, Tensor mat2) -> Tensor")
       .doc("Product of int8 matrices, in int32.")
       .composed(int_mm)
@@ -361,7 +394,7 @@ void add_sums_of_products(Table& t) {
       .samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
   t.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · vec1 ⊗ vec2.")
-      .composed(addr)
+      .composed_in_opmath(addr)
       .samples({{floats(2, 3), floats(2), floats(3)}});
   t.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · batch1 · batch2 for each of a batch.")
@@ -397,7 +430,7 @@ void add_contractions(Table& t) {
       .samples({{floats(2, 3), floats(2)}});
   t.op("aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
       .doc("Three operands with new dimensions, multiplied and summed over dimensions.")
-      .composed(trilinear)
+      .composed_in_opmath(trilinear)
       .samples({{floats(1, 3), floats(5, 3, 4), floats(1, 4), list({1, 3}), list({0}), list({1, 2}), list({2, 3})}});
   t.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
       .doc("Vector product along a dimension of size 3, by default the first such.")

@@ -194,6 +194,41 @@ Value conv_tbc(Value x, Value w, Value bias, int64_t pad) {
   return prim::transpose(y, {2, 0, 1});
 }
 
+// {∂input, ∂weight, ∂bias} of conv_tbc.
+std::vector<Value> conv_tbc_backward(Value g, Value x, Value w, Value, int64_t pad) {
+  for (Value v : {g, x, w}) check_rank("conv_tbc_backward", "an operand", v, 3);
+  auto planes = [](Value v) { return prim::transpose(v, {1, 2, 0}); };
+  std::vector<Value> out = convolution_backward(planes(g), planes(x), prim::transpose(w, {2, 1, 0}), {}, {Expr(1)},
+                                                {Expr(pad)}, {Expr(1)}, false, {Expr(0)}, 1, {true, true, true});
+  return {prim::transpose(out[0], {2, 0, 1}), prim::transpose(out[1], {2, 1, 0}), out[2]};
+}
+
+// The operators that are named after PyTorch's kernels ask for the kernel's size beside the weight.
+void check_kernel(Value w, const Shape& kernel) {
+  bool same = rank_of(w) == static_cast<int64_t>(kernel.size()) + 2;
+  for (size_t d = 0; same && d < kernel.size(); ++d)
+    same = same_size(size_of(w, static_cast<int64_t>(d) + 2), kernel[d]);
+  BRASA_CHECK(same, "convolution: expected a weight with a kernel of size ", kernel, ", got ", type_of(w));
+}
+Value conv_sized(Value x, Value w, Shape kernel, Value bias, Shape stride, Shape padding) {
+  check_kernel(w, kernel);
+  return conv(x, w, bias, stride, padding, {Expr(1)}, 1);
+}
+Value conv_dilated(Value x, Value w, Shape kernel, Value bias, Shape stride, Shape padding, Shape dilation) {
+  check_kernel(w, kernel);
+  return conv(x, w, bias, stride, padding, dilation, 1);
+}
+Value conv_by_channel(Value x, Value w, Shape kernel, Value bias, Shape stride, Shape padding, Shape dilation) {
+  check_kernel(w, kernel);
+  int64_t channels = rank_of(x) - static_cast<int64_t>(kernel.size()) - 1;
+  return conv(x, w, bias, stride, padding, dilation, size_of(x, channels));
+}
+Value conv_transpose_sized(Value x, Value w, Shape kernel, Value bias, Shape stride, Shape padding,
+                           Shape output_padding, Shape dilation) {
+  check_kernel(w, kernel);
+  return conv_transpose(x, w, bias, stride, padding, output_padding, 1, dilation);
+}
+
 // Ones for each spatial dimension as a schema writes a default.
 std::string filled(int spatial, const char* item) {
   std::string out = "[";
@@ -231,10 +266,41 @@ void add_spatial(Table& t, int n) {
            {sample({2, 4}, n, 3), sample({4, 1}, n, 2), ir::None{}, list({1}), list({0}), list({0}), 2, list({2})}});
 }
 
+// As PyTorch's kernels are named: graphs that were captured below its autograd contain them.
+void add_kernels(Table& t, int n) {
+  std::string one = filled(n, "1"), zero = filled(n, "0"), size = str("SymInt[", n, "]");
+  std::string operands = str("(Tensor self, Tensor weight, ", size, " kernel_size, Tensor? bias"),
+              defaults = str(operands, "=None, ", size, " stride=", one, ", ", size, " padding=", zero),
+              given = str(operands, ", ", size, " stride, ", size, " padding");
+  const char* doc = "A convolution by a weight whose kernel has this size.";
+  ir::Arg kernel(std::vector<Expr>(n, Expr(2)));
+  TensorSample x = sample({2, 3}, n, 4), w = sample({4, 3}, n, 2);
+  for (const std::string& schema : {str("aten::", n == 2 ? "thnn_conv2d" : "slow_conv3d", defaults),
+                                    str("aten::", n == 2 ? "_slow_conv2d" : "slow_conv3d", "_forward", given)})
+    t.op(schema + ") -> Tensor")
+        .doc(doc)
+        .composed(conv_sized)
+        .samples({{x, w, kernel, floats(4), list({1}), list({0})}, {x, w, kernel, ir::None{}, list({2}), list({1})}});
+  t.op(str("aten::slow_conv_dilated", n, "d", defaults, ", ", size, " dilation=", one, ") -> Tensor"))
+      .doc(doc)
+      .composed(conv_dilated)
+      .samples({{x, w, kernel, floats(4)}, {x, w, kernel, ir::None{}, list({1}), list({1}), list({2})}});
+  t.op(str("aten::", n == 2 ? "_conv_depthwise2d" : "conv_depthwise3d", given, ", ", size, " dilation) -> Tensor"))
+      .doc("A convolution of each channel by kernels of its own, of this size.")
+      .composed(conv_by_channel)
+      .samples({{x, sample({6, 1}, n, 2), kernel, floats(6), list({1}), list({1}), list({2})}});
+  t.op(str("aten::slow_conv_transpose", n, "d", defaults, ", ", size, " output_padding=", zero, ", ", size,
+           " dilation=", one, ") -> Tensor"))
+      .doc("The transpose of a convolution by a weight whose kernel has this size.")
+      .composed(conv_transpose_sized)
+      .samples({{x, sample({3, 2}, n, 2), kernel, floats(2), list({2}), list({1}), list({1})}});
+}
+
 }  // namespace
 
 void add_convolution(Table& t) {
   for (int n : {1, 2, 3}) add_spatial(t, n);
+  for (int n : {2, 3}) add_kernels(t, n);
   t.op("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
       .doc("A convolution over any number of dimensions, or the transpose of one.")
       .composed(convolution)
@@ -253,6 +319,18 @@ void add_convolution(Table& t) {
       .doc("conv1d of [time, batch, channels] with weight [width, in, out].")
       .composed(conv_tbc)
       .samples({{floats(5, 2, 3), floats(2, 3, 4), floats(4), 1}});
+  t.op("aten::conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)")
+      .doc("The gradients of conv_tbc's input, weight and bias, from its result's.")
+      .composed(conv_tbc_backward)
+      .samples({{floats(6, 2, 4), floats(5, 2, 3), floats(2, 3, 4), floats(4), 1}});
+  t.op("aten::_slow_conv2d_backward.output_mask(Tensor grad_output, Tensor self, Tensor weight, SymInt[2] kernel_size, SymInt[2] stride, SymInt[2] padding, bool[3] output_mask) -> (Tensor grad_input, Tensor grad_weight, Tensor grad_bias)")
+      .doc("The gradients of _slow_conv2d_forward's input, weight and bias.")
+      .composed([](Value g, Value x, Value w, Shape kernel, Shape stride, Shape padding, std::vector<bool> mask) {
+        check_kernel(w, kernel);
+        return convolution_backward(g, x, w, {}, stride, padding, {Expr(1)}, false, {Expr(0)}, 1, mask);
+      })
+      .samples({{floats(2, 4, 3, 3), floats(2, 3, 4, 4), floats(4, 3, 2, 2), list({2, 2}), list({1}), list({0}),
+                 std::vector<bool>{true, true, true}}});
 }
 
 }  // namespace brasa::ops

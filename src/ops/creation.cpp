@@ -171,6 +171,15 @@ Value arange(const Number& start, const Number& end, const Number& step, OptDTyp
   return convert(i, t);
 }
 
+Value range(const Number& start, const Number& end, const Number& step, OptDType dtype) {
+  BRASA_CHECK(!step.is(0), "step must be nonzero");
+  double n = std::floor((end.as_double() - start.as_double()) / step.as_double()) + 1;
+  BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
+              end.as_double());
+  Value i = prim::iota({Expr(count_of(n))}, 0, DType::Float64);
+  return convert(i * step.as_double() + start.as_double(), dtype.value_or(kDefault));
+}
+
 void add_ranges(Table& t) {
   t.op("aten::arange(Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("0, 1, … below end.")
@@ -189,14 +198,18 @@ void add_ranges(Table& t) {
   t.op("aten::range.step(Scalar start, Scalar end, Scalar step=1, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + step, … up to and with end; floating unless dtype says otherwise.")
       .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
-        BRASA_CHECK(!step.is(0), "step must be nonzero");
-        double n = std::floor((end.as_double() - start.as_double()) / step.as_double()) + 1;
-        BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
-                    end.as_double());
-        Value i = prim::iota({Expr(count_of(n))}, 0, DType::Float64);
-        return convert(i * step.as_double() + start.as_double(), dtype.value_or(kDefault));
+        return range(start, end, step, dtype);
       })
       .samples({{1, 4, 1}});
+  t.op("aten::range(Scalar start, Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
+      .doc("start, start + 1, … up to and with end; floating unless dtype says otherwise.")
+      .composed([](Number start, Number end, OptDType dtype, Text, Text, Flag) { return range(start, end, 1, dtype); })
+      .samples({{1, 4}, {-0.5, 2, DType::Float64}});
+  t.op("aten::_dim_arange(Tensor like, int dim) -> Tensor")
+      .doc("0, 1, … below the size of a dimension.")
+      .composed(
+          [](Value x, int64_t dim) { return prim::iota({size_of(x, wrap_dim(dim, rank_of(x)))}, 0, DType::Int64); })
+      .samples({{floats(3, 5), 1}, {ints(0), -1}});
   t.op("aten::eye(SymInt n, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("1 on the diagonal, 0 elsewhere.")
       .composed([](Expr n, OptDType dtype, Text, Text, Flag) {

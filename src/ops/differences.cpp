@@ -152,41 +152,42 @@ void add_gradient(Table& t) {
       "Central differences of second order along each dimension, one-sided at the ends; one tensor a dimension.";
   t.op("aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, std::optional<Number> spacing, OptDim dim, int64_t edge) {
+      .composed_in_opmath([](Value x, std::optional<Number> spacing, OptDim dim, int64_t edge) {
         return evenly_spaced(x, {spacing ? spacing->as_double() : 1}, one(dim), edge);
       })
       .samples({{floats(5)}, {floats(4, 5), 2.0, 1, 2}, {ints(4)}});
   t.op("aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
+      .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
         return evenly_spaced(x, {spacing.as_double()}, dim, edge);
       })
       .samples({{floats(4, 5), 2.0, list({0, 1})}});
   t.op("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, std::vector<int64_t> dim, int64_t edge) { return evenly_spaced(x, {1}, dim, edge); })
+      .composed_in_opmath(
+          [](Value x, std::vector<int64_t> dim, int64_t edge) { return evenly_spaced(x, {1}, dim, edge); })
       .samples({{floats(4, 5), list({1})}});
   t.op("aten::gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, Number spacing, OptDim dim, int64_t edge) {
+      .composed_in_opmath([](Value x, Number spacing, OptDim dim, int64_t edge) {
         return evenly_spaced(x, numbers(spacing), one(dim), edge);
       })
       .samples({{floats(4, 5), ir::Arg(std::vector<double>{0.5, 2})}});
   t.op("aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
+      .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
         return evenly_spaced(x, numbers(spacing), dim, edge);
       })
       .samples({{floats(4, 5), ir::Arg(std::vector<double>{0.5, 2}), list({0, 1}), 2}});
   t.op("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, std::vector<Value> spacing, OptDim dim, int64_t edge) {
+      .composed_in_opmath([](Value x, std::vector<Value> spacing, OptDim dim, int64_t edge) {
         return at_points(x, spacing, one(dim), edge);
       })
       .samples({{floats(4, 5), std::vector<TensorSample>{floats(5)}, 1}});
   t.op("aten::gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed([](Value x, std::vector<Value> spacing, std::vector<int64_t> dim, int64_t edge) {
+      .composed_in_opmath([](Value x, std::vector<Value> spacing, std::vector<int64_t> dim, int64_t edge) {
         return at_points(x, spacing, dim, edge);
       })
       .samples({{floats(4, 5), std::vector<TensorSample>{floats(4), floats(5)}, list({0, 1}), 2}});

@@ -56,7 +56,8 @@ std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, double p, Value nor
   return {sum(each, {rank_of(d) - 2}), -sum(each, {rank_of(d) - 3})};
 }
 Value cdist_backward(Value g, Value a, Value b, double p, Value norm) {
-  return sum_to(cdist_pulled(g, a, b, p, norm)[0], shape_of(a));
+  Value pulled = cdist_pulled(g, a, b, p, norm)[0];
+  return same_size(type_of(pulled).numel(), 0) ? zeros_like(a) : pulled;
 }
 std::vector<Value> cdist_vjp(const Saved& s) {
   auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<double>(2), s.out());
@@ -137,9 +138,10 @@ void add_distance(Table& t) {
       .vjp(own_derivative(cdist_vjp))
       .samples(rows);
   t.op("aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
-      .doc("The gradient of cdist's first input.")
+      .doc("The gradient of cdist's first input, of the shape to which the second one's batch broadcasts it.")
       .composed_in_opmath(cdist_backward)
-      .samples({{floats(3, 2), floats(3, 4), floats(2, 4), 2.0, floats(3, 2).in(1, 2)}});
+      .samples({{floats(3, 2), floats(3, 4), floats(2, 4), 2.0, floats(3, 2).in(1, 2)},
+                {floats(2, 3, 1), floats(3, 2), floats(2, 1, 2), 1.0, floats(2, 3, 1).in(1, 2)}});
   t.op("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .doc("Euclidean distances between all rows of two batches of matrices.")
       .composed_in_opmath(euclidean_dist)

@@ -326,6 +326,12 @@ void add_grid_sample(Table& t) {
       .composed_in_opmath(grid_sampler<2>)
       .vjp(own_derivative(grid_sampler_vjp<2>))
       .samples({{floats(2, 3, 4, 5), floats(2, 3, 3, 2).in(-0.9, 0.9), 0, 0, false}});
+  t.op("aten::_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> (Tensor, Tensor)")
+      .doc("The derivatives of the grid sampler by image and grid.")
+      .composed_in_opmath([](Value ct, Value x, Value grid, int64_t interpolation, int64_t padding, bool align) {
+        return grid_sampler_backward<2>(ct, x, grid, interpolation, padding, align, {true, true});
+      })
+      .samples({{floats(2, 3, 3, 3), floats(2, 3, 4, 5), floats(2, 3, 3, 2).in(-0.9, 0.9), 0, 0, false}});
   t.op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")
       .doc("The grid of places that an affine map of the centres of an image of this size gives, for grid_sampler.")
       .composed_in_opmath(affine_grid)

@@ -89,6 +89,21 @@ Value indexed(Value x, std::vector<Value> indices) {
   return p.in_place(prim::gather(p.x, p.indices, p.dims));
 }
 
+Value masked_index(Value x, Value mask, std::vector<Value> indices, Number fill) {
+  constexpr const char* op = "_unsafe_masked_index";
+  BRASA_CHECK(dtype_of(mask) == DType::Bool, op, ": expected a bool mask, got ", type_of(mask));
+  // One more place before the elements keeps an empty dimension readable; what is out of range reads any.
+  Shape none(rank_of(x), Expr(0)), one = none;
+  for (size_t d = 0; d < indices.size() && d < one.size(); ++d) {
+    if (!indices[d]) continue;
+    one[d] = 1;
+    Value i = convert(indices[d], DType::Int64), n = size_tensor(size_of(x, static_cast<int64_t>(d)), {});
+    indices[d] = maximum(minimum(where(lt(i, 0), i, i + 1), n), -n);
+  }
+  Value out = indexed<false>(prim::pad(x, scalar(fill, dtype_of(x)), one, none, none), indices);
+  return where(mask, out, constant_like(out, fill));
+}
+
 // --- embedding ---
 
 Value embedding(Value weight, Value indices, Expr, bool, bool) {
@@ -233,6 +248,11 @@ void add_picks(Table& t) {
       .doc("index, without the check of the range.")
       .composed(indexed<false>)
       .samples(indices);
+  t.op("aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
+      .doc("index where the mask holds, `fill` elsewhere, where indices may be out of range.")
+      .composed(masked_index)
+      .samples({{floats(3, 4), bools(2), std::vector<TensorSample>{ints(2), ints(2)}, 0.5},
+                {floats(3, 4), bools(2, 4), std::vector<TensorSample>{ints(2)}, 2}});
   t.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
       .doc("Rows of the weight by index; padding_idx's row gets no gradient.")
       .composed(embedding)

@@ -205,6 +205,17 @@ Value matrix_exp(Value x) {
   return convert(e, type);
 }
 
+// The adjoint derivative at A, of g: the upper right block of exp([[Aᴴ, g], [0, Aᴴ]]) (Mathias 1996, theorem 2.1).
+Value matrix_exp_backward(Value x, Value g) {
+  BRASA_CHECK(rank_of(x) >= 2 && same_size(rows_of(x), columns_of(x)),
+              "matrix_exp_backward: expected batches of square matrices, got ", type_of(x));
+  check_same_shape("matrix_exp_backward", g, x);
+  int64_t rows = rank_of(x) - 2, columns = rows + 1;
+  Value a = mh(x), upper = prim::concat({a, g}, columns), lower = prim::concat({zeros_like(a), a}, columns);
+  return column_block(row_block(matrix_exp(prim::concat({upper, lower}, rows)), Expr(0), rows_of(x)), columns_of(x),
+                      columns_of(x));
+}
+
 Value sqrth(Value a) {
   auto [w, v] = prim::eigh(a);
   return mm(column_scaled(v, sqrt(w)), mh(v));
@@ -276,6 +287,7 @@ void add_linalg_spectral(Table& t) {
       .doc("Complex eigenvalues.")
       .composed([](Value a) { return eig(a)[0]; })
       .samples({{floats(1, 1)}});
+  t.alias("aten::_linalg_eigvals", "aten::linalg_eigvals");
 
   t.op("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
       .doc("A = U diag(S) Vᴴ, S descending.")
@@ -344,6 +356,11 @@ void add_linalg_spectral(Table& t) {
       .composed([](Value a, double tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), 0.1}});
+  t.op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor")
+      .doc("The number of singular values beyond tol.")
+      .composed([](Value a, Value tol, bool hermitian) { return rank(a, tol, tensor_of(0), hermitian); })
+      .no_gradient()
+      .samples({{floats(3, 2), floats().in(0.1, 0.2)}});
 
   t.op("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc(
@@ -390,6 +407,10 @@ void add_linalg_spectral(Table& t) {
       .composed(matrix_exp)
       .samples({{floats(2, 2)}, {floats(0, 0)}});
   t.alias("aten::matrix_exp", "aten::linalg_matrix_exp");
+  t.op("aten::matrix_exp_backward(Tensor self, Tensor grad) -> Tensor")
+      .doc("The derivative of matrix_exp.")
+      .composed(matrix_exp_backward)
+      .samples({{floats(2, 2), floats(2, 2)}, {floats(3, 0, 0), floats(3, 0, 0)}});
   t.op("aten::linalg_matrix_sqrth(Tensor self) -> Tensor")
       .doc("The Hermitian square root of a Hermitian matrix without negative eigenvalues.")
       .composed(sqrth)

@@ -252,6 +252,7 @@ void add_joins(Table& t) {
       .doc("Tensors of one shape along a new dimension.")
       .composed(stack)
       .samples({{std::vector<TensorSample>{floats(2, 3), floats(2, 3)}, -1}});
+  t.alias("aten::_stack", "aten::stack");
   const std::vector<Sample> stacks = {{std::vector<TensorSample>{floats(2), floats(2)}},
                                       {std::vector<TensorSample>{floats(2, 3), floats(2, 3)}}};
   t.op("aten::hstack(Tensor[] tensors) -> Tensor")
@@ -346,6 +347,14 @@ void add_triangles(Table& t) {
       .samples({{floats(2, 2), 1}});
 }
 
+template <DType to>
+void add_cast(Table& t, const char* name) {
+  t.op(str("aten::_cast_", name, "(Tensor self, bool non_blocking=False) -> Tensor"))
+      .doc(str("The tensor in ", brasa::name(to), "."))
+      .composed([](Value x, bool) { return convert(x, to); })
+      .samples({{floats(2, 3)}, {ints(3)}});
+}
+
 void add_copies(Table& t) {
   const std::vector<Sample> any = {{floats(2, 3)}, {floats(2, 3).strided(2)}, {floats(0)}};
   t.op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
@@ -389,6 +398,14 @@ void add_copies(Table& t) {
       .doc("Complex numbers of half precision.")
       .composed([](Value x, OptText) { return convert(x, DType::Complex32); })
       .samples({{floats(2, 3)}, {tensor(DType::Complex64, {3})}});
+  add_cast<DType::UInt8>(t, "Byte");
+  add_cast<DType::Int8>(t, "Char");
+  add_cast<DType::Int16>(t, "Short");
+  add_cast<DType::Int32>(t, "Int");
+  add_cast<DType::Int64>(t, "Long");
+  add_cast<DType::Float16>(t, "Half");
+  add_cast<DType::Float32>(t, "Float");
+  add_cast<DType::Float64>(t, "Double");
   t.op("aten::type_as(Tensor self, Tensor other) -> Tensor")
       .doc("The tensor in the other's dtype.")
       .composed([](Value x, Value other) { return convert(x, dtype_of(other)); })

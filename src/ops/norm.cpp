@@ -93,6 +93,14 @@ void add_norm(Table& t) {
                 {floats(3, 5), 1, list({1})},
                 {floats(2, 3, 4), 3.5, list({0, 2}), true},
                 {floats(4), std::numeric_limits<double>::infinity()}});
+  t.op("aten::linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .doc("Σ|x|^ord along dim: a power of linalg_vector_norm.")
+      .composed([](Value v, Number p, Dims dim, bool keep, std::optional<DType> dtype) {
+        Value x = real_sizes(convert(v, dtype.value_or(dtype_of(v))));
+        Value wide = to_opmath(x), power = p.is(2) ? wide * wide : pow(abs(wide), p);
+        return convert(sum(power, reduced_dims(dim, rank_of(x)), keep), dtype_of(x));
+      })
+      .samples({{floats(3, 5)}, {floats(3, 5), 3.5, list({1}), true}, {floats(4), 1}});
   t.op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .doc("The p-norm of all elements.")
       .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })

@@ -266,12 +266,20 @@ std::array<Value, 2> rms(Value x, const Shape& shape, Value weight, std::optiona
   return {convert(scaled(wide * r, weight, {}), dtype_of(x)), r};
 }
 
-Value weight_norm(Value v, Value g, int64_t dim) {
+// All but `dim`, where -1 stands for none.
+Dims dims_except(Value v, int64_t dim) {
   Dims dims;
   dim = dim == -1 ? -1 : wrap_dim(dim, rank_of(v));
   for (int64_t d = 0; d < rank_of(v); ++d)
     if (d != dim) dims.push_back(d);
-  return v * (g / sqrt(sum(v * v, dims, true)));
+  return dims;
+}
+
+Value weight_norm(Value v, Value g, int64_t dim) { return v * (g / sqrt(sum(v * v, dims_except(v, dim), true))); }
+
+Value norm_except_dim(Value v, int64_t p, int64_t dim) {
+  if (dim == -1) return call("aten::norm.Scalar", {v, p});
+  return call("aten::norm.ScalarOpt_dim", {v, p, int_arg(dims_except(v, dim)), true});
 }
 
 const std::vector<Sample> kBatchNorm = {
@@ -312,6 +320,10 @@ void add_layer_norms(Table& t) {
       .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016).")
       .composed(weight_norm)
       .samples({{floats(3, 4), floats(3, 1)}});
+  t.op("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
+      .doc("Norms over all dimensions but one, which are kept with size 1; over all, without dimensions, for -1.")
+      .composed(norm_except_dim)
+      .samples({{floats(3, 4, 2)}, {floats(3, 4), 1, 1}, {floats(3, 4), 2, -1}});
 }
 
 void add_batch_norms(Table& t) {
@@ -319,6 +331,35 @@ void add_batch_norms(Table& t) {
       .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training).")
       .composed(native_batch_norm)
       .samples(kBatchNorm);
+  t.op("aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+      .doc("native_batch_norm with running statistics.")
+      .composed(native_batch_norm)
+      .samples(kBatchNorm);
+  const std::vector<Sample> updated = {
+      {floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), 0.0, 1e-5}};
+  const char* training =
+      "native_batch_norm in training, and what another implementation would keep for its derivative (nothing)";
+  t.op("aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
+      .doc(str(training, "."))
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+        BatchNorm r = batch_normalized(x, w, b, rm, rv, true, momentum, eps);
+        return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8)}, r, true);
+      })
+      .samples(updated);
+  t.op("aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
+      .doc(str(training, ", and the new running statistics."))
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+        BatchNorm r = batch_normalized(x, w, b, rm, rv, true, momentum, eps);
+        return std::array{r.out, r.mean, r.rstd, no_result(DType::UInt8), r.running_mean, r.running_var};
+      })
+      .samples(updated);
+  t.op("aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
+      .doc("native_batch_norm by the running statistics, and what another implementation would keep (nothing).")
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+        BatchNorm r = batch_normalized(x, w, b, rm, rv, false, momentum, eps);
+        return std::array{r.out, r.mean, r.rstd, no_result(DType::UInt8)};
+      })
+      .samples(updated);
   t.op("aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
       .doc(
           "native_batch_norm, what another implementation would keep for its derivative (nothing), and which one it is (0).")

@@ -40,6 +40,19 @@ Value constant_pad(Value x, Shape pad, Number value) {
   return prim::pad(x, scalar(value, dtype_of(x)), low, high, none);
 }
 
+Value pad_sequence(std::vector<Value> xs, bool batch_first, double value, std::string side) {
+  BRASA_CHECK(!xs.empty(), "pad_sequence: received an empty list of sequences");
+  BRASA_CHECK(side == "left" || side == "right",
+              "pad_sequence: expected padding_side to be one of left or right, but got ", side, ".");
+  Expr longest(0);
+  for (Value x : xs) longest = ir::max(longest, size_of(x, 0));
+  for (Value& x : xs) {
+    Expr more = longest - size_of(x, 0);
+    x = side == "left" ? pad_dim(x, 0, more, 0, value) : pad_dim(x, 0, 0, more, value);
+  }
+  return call("aten::stack", {xs, batch_first ? 0 : 1});
+}
+
 enum class Mode { Reflect, Replicate, Circular };
 
 // What goes before or after the `n` elements of a dimension; each is a chain of movements from x.
@@ -182,6 +195,11 @@ void add_padding(Table& t) {
       .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.")
       .composed(pad)
       .samples({{floats(2, 3), list({1, 2})}, {floats(1, 2, 4), list({1, 2}), "circular"}});
+  t.op("aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor")
+      .doc("Tensors [length, …] padded to the longest one, as [longest, N, …] or [N, longest, …].")
+      .composed(pad_sequence)
+      .samples({{std::vector<TensorSample>{floats(2, 3), floats(4, 3)}},
+                {std::vector<TensorSample>{floats(0), floats(2)}, true, 0.5, "left"}});
   t.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
       .doc("pad, the mode as a number.")
       .composed(pad_enum)

@@ -50,6 +50,13 @@ Value contiguous_stride(Value x, int64_t dim) {
   return whole(n);
 }
 
+Value shape_as_tensor(Value x) {
+  if (rank_of(x) == 0) return full(0, {Expr(0)}, DType::Int64);
+  std::vector<Value> sizes;
+  for (Expr e : shape_of(x)) sizes.push_back(size_tensor(e, {Expr(1)}));
+  return prim::concat(sizes, 0);
+}
+
 void add_values(Table& t) {
   for (const char* name : {"item", "_local_scalar_dense"})
     t.op(str("aten::", name, "(Tensor self) -> Scalar"))
@@ -108,6 +115,11 @@ void add_shapes(Table& t) {
         .composed([](Value x) { return whole(type_of(x).numel()); })
         .no_gradient()
         .samples({{floats(3, 5)}, {floats(0)}});
+  t.op("aten::_shape_as_tensor(Tensor self) -> Tensor")
+      .doc("All sizes as a vector.")
+      .composed(shape_as_tensor)
+      .no_gradient()
+      .samples({{floats(3, 5)}, {floats()}, {floats(0)}});
   t.op("aten::dim(Tensor self) -> int")
       .doc("The number of dimensions.")
       .composed([](Value x) { return whole(Expr(rank_of(x))); })

@@ -34,13 +34,34 @@ std::array<Value, 2> running_extremum(Value x, int64_t dim) {
   return {values, prim::scan(where(mine, here, zeros_like(here)), dim, "max")};
 }
 
+// The cotangents added where the extrema were.
+Value to_places(Value ct, Value indices, int64_t dim) {
+  if (rank_of(ct) == 0) return ct;
+  std::vector<int64_t> dims = reduced_dims(std::nullopt, rank_of(ct));
+  std::vector<Value> at = indices_along(shape_of(ct), wrap_dim(dim, rank_of(ct)), indices);
+  return prim::scatter(zeros_like(ct), at, ct, dims, "add");
+}
+
 std::vector<Value> running_extremum_derivative(const Saved& s) {
-  Value x = s.in(0), ct = s.ct();
-  if (rank_of(x) == 0 || !ct) return {ct};
-  int64_t dim = wrap_dim(s.arg<int64_t>(1), rank_of(x));
-  std::vector<int64_t> dims;
-  for (int64_t d = 0; d < rank_of(x); ++d) dims.push_back(d);
-  return {prim::scatter(zeros_like(ct), indices_along(shape_of(x), dim, s.out(1)), ct, dims, "add")};
+  Value ct = s.ct();
+  return {ct ? to_places(ct, s.out(1), s.arg<int64_t>(1)) : ct};
+}
+
+Value running_extremum_backward(Value ct, Value x, Value indices, int64_t dim) {
+  constexpr const char* op = "cummaxmin_backward";
+  check_same_shape(op, ct, x);
+  check_same_shape(op, indices, x);
+  int64_t wrapped = wrap_dim(dim, rank_of(x));
+  if (rank_of(x) == 0) return ct;
+  return to_places(ct, prim::reshape(checked_index(indices, size_of(x, wrapped), op), shape_of(ct)), dim);
+}
+
+Value product_backward(Value ct, Value x, int64_t dim, Value) {
+  check_same_shape("cumprod_backward", ct, x);
+  dim = wrap_dim(dim, rank_of(x));
+  if (rank_of(x) == 0) return ct;
+  Value y = prim::scan(to_opmath(x), dim, "mul");
+  return convert(row_of(*y.node).vjp(*y.node, std::array{to_opmath(ct)}, {true})[0], dtype_of(x));
 }
 
 template <Literal which>
@@ -63,6 +84,14 @@ void add_scan(Table& t) {
       .doc("Running products along dim; of integers in int64.")
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) { return running(x, dim, dtype, "mul"); })
       .samples({{floats(3, 5), 1}, {ints(4).in(1, 3), 0}});
+  t.op("aten::cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor")
+      .doc("The derivative of cumprod; its result is not used.")
+      .composed(product_backward)
+      .samples({{floats(3, 5), floats(3, 5), 1, floats(3, 5)}});
+  t.op("aten::cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor")
+      .doc("The derivative of cummax and cummin.")
+      .composed(running_extremum_backward)
+      .samples({{floats(3, 5), floats(3, 5), ints(3, 5), 1}, {floats(4), floats(4), ints(4), 0}});
   add_running_extremum<"max">(t);
   add_running_extremum<"min">(t);
   t.op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
@@ -85,6 +114,7 @@ void add_scan(Table& t) {
         return std::vector{keep_dims(s.ct(), shape_of(x), dims) * conj(exp(x - y))};
       }))
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), true}, {ints(3), list({0})}});
+  t.alias("aten::special_logsumexp", "aten::logsumexp");
   t.op("aten::logcumsumexp(Tensor self, int dim) -> Tensor")
       .doc("Running log Σ exp(x) along dim.")
       .composed_in_opmath([](Value v, int64_t dim) {

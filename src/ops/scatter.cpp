@@ -44,6 +44,11 @@ Value masked_scatter(Value x, Value mask, Value source) {
   Value picked = prim::reshape(prim::gather(flattened(source), {which}, {0}), shape);
   return prim::select(mask, picked, x);
 }
+// The cotangent of masked_select, back where the mask is true.
+Value masked_select_backward(Value g, Value x, Value mask) {
+  Shape shape = broadcast_shapes(shape_of(x), shape_of(mask));
+  return masked_scatter(full(0, shape, dtype_of(g)), mask, g);
+}
 // What masked_scatter's source gets: the gradient under the mask, in order.
 Value masked_scatter_backward(Value g, Value mask, Shape sizes) {
   mask = flattened(broadcast_to(mask, shape_of(g)));
@@ -373,6 +378,10 @@ void add_masks(Table& t) {
       .doc("The source's elements in order where the mask is true.")
       .composed(masked_scatter)
       .samples({{floats(2, 3), bools(2, 3), floats(6)}});
+  t.op("aten::masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
+      .doc("The gradient of masked_select's operand, of the shape to which the mask broadcasts it.")
+      .composed(masked_select_backward)
+      .samples({{floats(6), floats(2, 3), bools(2, 3)}, {floats(6), floats(3), bools(2, 1)}});
   t.op("aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor")
       .doc("The gradient of masked_scatter's source.")
       .composed(masked_scatter_backward)

@@ -135,6 +135,17 @@ std::vector<Value> split_evenly(Value x, Expr sections, int64_t dim) {
   return pieces(x, sizes, dim);
 }
 
+Value split_places(Value, Value places, int64_t) {
+  BRASA_CHECK(rank_of(places) <= 1 && dtype_of(places) == DType::Int64,
+              "tensor_split: expected tensor_indices_or_sections to be an int64 tensor of 0 or 1 dimensions, got ",
+              type_of(places));
+  return places;
+}
+std::vector<Value> split_by_tensor(Value x, Value places, int64_t dim, Shape values) {
+  BRASA_CHECK(rank_of(x) > 0, "tensor_split expected at least a 1-dimensional tensor, got ", type_of(x));
+  return rank_of(places) == 0 ? split_evenly(x, values.at(0), dim) : split_at(x, values, dim);
+}
+
 // hsplit, vsplit and dsplit: along `dim` of a tensor with at least that rank; hsplit of one dimension splits that.
 template <int kDim>
 int64_t split_axis(Value x) {
@@ -285,6 +296,11 @@ void add_slices(Table& t) {
       .view()
       .composed(split_at)
       .samples({{floats(7, 2), list({2, 5})}, {floats(2, 3), list({1}), 1}});
+  t.op("aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]")
+      .doc("The pieces between the indices in a vector, or as many pieces as a tensor without dimensions says.")
+      .view()
+      .sized(split_places, split_by_tensor)
+      .samples({{floats(5, 2), ints(1)}, {floats(4, 3), tensor(DType::Int64, {}).in(2, 3), 1}});
   t.op("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]")
       .doc("Equal pieces along the second dimension, or the only one.")
       .view()

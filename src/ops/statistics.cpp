@@ -50,9 +50,12 @@ Value corrcoef(Value self) {
   BRASA_CHECK(rank_of(self) <= 2, "corrcoef(): expected input to have two or fewer dimensions, got ", type_of(self));
   Value c = call("aten::cov", {self});
   if (rank_of(c) == 0) return c / c;
-  Value deviation = sqrt(diagonal(c, 0, 0, 1));
+  Value deviation = sqrt(real(diagonal(c, 0, 0, 1)));
   c = c / unsqueeze(deviation, 1) / unsqueeze(deviation, 0);
-  return where(gt(c, 1), constant_like(c, 1), where(lt(c, -1), constant_like(c, -1), c));
+  auto limited = [](Value v) {
+    return where(gt(v, 1), constant_like(v, 1), where(lt(v, -1), constant_like(v, -1), v));
+  };
+  return is_complex(dtype_of(c)) ? complex(limited(real(c)), limited(imag(c))) : limited(c);
 }
 
 }  // namespace

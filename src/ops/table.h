@@ -113,6 +113,7 @@ struct Row final : ir::Op {
   /// Where the results' size depends on values: gives that size, a rank-0 int64 value, which `compose` takes as one more
   /// argument (an Expr). Dispatch runs it first; graphs hold the rows of transforms::count_row and sized_row.
   Compose count;
+  bool counts = false;  // a vector of sizes, which `compose` takes as a Shape
 
   TypeRule type;  // a primitive
   Eval eval;
@@ -211,6 +212,11 @@ struct Signature<R (C::*)(P...) const> {
 template <class R, class... P>
 struct Signature<R (*)(P...)> {
   static constexpr size_t kParams = sizeof...(P);
+  static constexpr bool kTakesShape = [] {  // as its last parameter
+    bool last = false;
+    ((last = std::is_same_v<std::decay_t<P>, Shape>), ...);
+    return last;
+  }();
   template <class F>
   static Compose compose(F f) {
     return [f](const Args& args) { return call<R, P...>(f, args, std::index_sequence_for<P...>()); };
@@ -239,7 +245,7 @@ class RowBuilder {
     return wrap_in_opmath();
   }
   /// For results whose size depends on values: `count` takes the schema's parameters and gives that size, a rank-0 int64
-  /// value; `f` takes it as a last parameter more.
+  /// value, or several as a vector; `f` takes it as a last parameter more, an Expr or a Shape.
   template <class C, class F>
   RowBuilder& sized(C count, F f) {
     using Count = detail::Signature<std::decay_t<decltype(+count)>>;
@@ -247,6 +253,7 @@ class RowBuilder {
     check_parameters(Count::kParams);
     check_parameters(S::kParams - 1);
     row_.count = Count::compose(+count);
+    row_.counts = S::kTakesShape;
     return set_compose(S::compose(+f));
   }
   RowBuilder& samples(std::vector<Sample> s);

@@ -247,6 +247,11 @@ void add_reshapes(Table& t) {
       .transposed([](size_t, const ir::Node& n, Value bits) { return view_bits(bits, dtype_of(n.arg<Value>(0))); })
       .composed(view_bits)
       .samples({{floats(3), DType::Int32}, {floats(3), DType::BFloat16}, {ints(2, 3), DType::Int64}});
+  t.op("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
+      .doc("A copy of the same bits as another dtype.")
+      .no_gradient()
+      .composed(view_bits)
+      .samples({{floats(3), DType::Int32}});
   t.op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
       .doc("Dimensions start_dim … end_dim as one.")
       .view()
@@ -350,7 +355,15 @@ void add_identities(Table& t) {
         .view()
         .composed(itself)
         .samples(kMatrix);
-  for (const char* copy : {"alias_copy", "lift_fresh_copy"})
+  t.op("aten::_conj_copy(Tensor self) -> Tensor")
+      .doc("The conjugate.")
+      .composed(conj)
+      .samples({{floats(2, 3)}, {tensor(DType::Complex64, {3})}});
+  t.op("aten::_neg_view_copy(Tensor self) -> Tensor")
+      .doc("The negative.")
+      .composed([](Value x) { return -x; })
+      .samples(kMatrix);
+  for (const char* copy : {"alias_copy", "lift_fresh_copy", "lift", "_lazy_clone"})
     t.op(str("aten::", copy, "(Tensor self) -> Tensor")).doc("A copy.").composed(itself).samples(kMatrix);
   t.op("aten::detach_copy(Tensor self) -> Tensor")
       .doc("A copy through which no gradient flows.")

@@ -47,7 +47,31 @@ Tensor index_by_masks(ArrayRef<CallArg> args) {
   return args[0].tensor->index(ArrayRef<std::optional<Tensor>>(indices));
 }
 
+// A tensor of one element stands for its number where one is asked for.
+bool is_number_in_tensor(const CallArg& a, const ir::Param& p) {
+  using ir::ParamType;
+  return (a.kind == CallArg::Kind::Tensor || a.kind == CallArg::Kind::Tensors) &&
+         (p.type == ParamType::Int || p.type == ParamType::Float || p.type == ParamType::Bool);
+}
+CallArg number_in_tensor(const CallArg& a, const ir::Param& p, const ops::Row& row) {
+  bool one = !p.list && a.kind == CallArg::Kind::Tensor && a.tensor->defined() && a.tensor->numel() == 1;
+  BRASA_CHECK(one, row.name(), ": argument '", p.name, "' is no tensor");
+  Scalar s = a.tensor->item();
+  if (p.type == ir::ParamType::Float) return s.toDouble();
+  if (p.type == ir::ParamType::Bool) return s.toBool();
+  BRASA_CHECK(!s.isFloatingPoint() && !s.isComplex(), row.name(), ": argument '", p.name,
+              "' should be an integer, got a tensor of ", name(a.tensor->scalar_type()));
+  return s.toLong();
+}
+
 std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
+  const auto& params = target.row->schema.params;
+  for (size_t i = 0; i < std::min(args.size(), params.size()); ++i) {
+    if (!is_number_in_tensor(args[i], params[i])) continue;
+    std::vector<CallArg> numbers(args.begin(), args.end());
+    numbers[i] = number_in_tensor(args[i], params[i], *target.row);
+    return run(target, numbers);
+  }
   eager::Operator& op = eager::op(*target.row);
   bool index = !target.in_place && op.row().schema.base == "index" && args.size() == 2;
   if (index && args[0].kind == CallArg::Kind::Tensor && has_mask(args[1])) return {index_by_masks(args)};

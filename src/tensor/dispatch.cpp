@@ -175,20 +175,21 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
 
 // A row whose results' size depends on values: that is found first, and becomes one more argument.
 void call_sized(Operator& op, CallArgs args, Results& results) {
-  int64_t count = 0;
+  std::vector<int64_t> sizes;
   {
     NoGradGuard guard;
     Results counted;
     call_functional(eager::op(transforms::count_row(op.row())), args, counted);
     if (Recorder* recorder = Recorder::current())
       recorder->materialise(str(op.row().name(), ", whose result's size depends on values,").c_str());
-    count = counted[0].item<int64_t>();
+    Tensor all = counted[0].reshape({-1});
+    for (int64_t i = 0; i < all.numel(); ++i) sizes.push_back(all[i].item<int64_t>());
   }
   std::vector<CallArg> with_count(args.begin(), args.end());
   Literals defaults;
   const auto& params = op.row().schema.params;
   defaults.fill_up(with_count, params, params.size());
-  with_count.emplace_back(IntArrayRef(count));
+  with_count.emplace_back(IntArrayRef(sizes));
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
 

@@ -185,7 +185,7 @@ bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t 
          (rank <= 1 || is_pointwise_at(program, inputs, 1));
 }
 
-// The graph for merged dimensions.
+// The graph for merged dimensions; null if the program is not point-wise for these dtypes.
 std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
                                         bool into) {
   ir::Graph graph(ir::Level::Primitives);
@@ -205,7 +205,7 @@ std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const 
   }
   ir::Facts facts(hints);
   std::vector<ir::Value> results = build_on_shape(program, graph, facts, values);
-  BRASA_ASSERT(is_pointwise(graph, results, merged), program.name(), " is point-wise at some ranks only");
+  if (!is_pointwise(graph, results, merged)) return nullptr;
   graph.outputs().clear();
   return finish(program, graph, facts, std::move(results), into);
 }
@@ -244,7 +244,8 @@ bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
   });
 }
 
-bool run_pointwise(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results) {
+bool run_pointwise(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results,
+                   Program::Mode& mode) {
   Pointwise p;
   if (!plan(inputs, into, p)) return false;
   if (into && !std::equal(p.shape.begin(), p.shape.end(), into->sizes.begin(), into->sizes.end()))
@@ -280,6 +281,10 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
       // The graph over one shape does not see that some operators want equal shapes.
       if (broadcasts(inputs, p)) explain_failure(program, inputs);
       std::unique_ptr<Kernel> built = build_pointwise(program, inputs, p, into != nullptr);
+      if (!built) {
+        mode = Program::Mode::Generic;
+        return false;
+      }
       kernel = built.get();
       publish(program.add(words, hash), std::move(built));
     }
@@ -459,7 +464,10 @@ void execute(const Program& program, std::span<const Input> inputs, const Tensor
       program.set_mode(rank, which, pointwise);
       mode = pointwise ? Program::Mode::Pointwise : Program::Mode::Generic;
     }
-    if (mode == Program::Mode::Pointwise && run_pointwise(program, inputs, target, results)) return;
+    if (mode == Program::Mode::Pointwise) {
+      if (run_pointwise(program, inputs, target, results, mode)) return;
+      if (mode == Program::Mode::Generic) program.set_mode(rank, which, false);
+    }
   }
   run_generic(program, inputs, target, results, prepare);
 }

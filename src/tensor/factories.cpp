@@ -278,6 +278,13 @@ Tensor call_storage_offset(CallArgs args) {
   return number(args[0].tensor->storage_offset());
 }
 
+// It looks at the memory behind the tensor, elements between those of the tensor too.
+Tensor call_as_strided_copy(CallArgs args) {
+  Results view;
+  call(op("aten::as_strided"), args, view);
+  return view[0].clone();
+}
+
 }  // namespace
 
 Operator::Memory memory_operator(std::string_view name) {
@@ -286,6 +293,7 @@ Operator::Memory memory_operator(std::string_view name) {
   if (name == "aten::empty_strided") return call_empty_strided;
   if (name == "aten::new_empty_strided") return call_new_empty_strided;
   if (name == "aten::empty_like") return call_empty_like;
+  if (name == "aten::as_strided_copy") return call_as_strided_copy;
   return name == "aten::empty_permuted" ? call_empty_permuted : nullptr;
 }
 

@@ -104,7 +104,8 @@ class Program {
 
   /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
   /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, for each set of operands
-  /// that have no dimensions, and for integers, of which some programs check values: `which` has a bit for each of these.
+  /// that have no dimensions, and for integers, of which some programs check values: `which` has a bit for each of these. Of a
+  /// program that is so for some other dtypes only, none is.
   enum class Mode : uint8_t { Unknown, Pointwise, Generic };
   static constexpr uint32_t kMaxRank = 20;  // what two bits a dimension in one word of a signature leave room for
   static constexpr uint32_t kMaxFlat = 5;   // operands that `which` tells apart
@@ -114,7 +115,9 @@ class Program {
     return generic_[rank].load(std::memory_order_relaxed) >> which & 1 ? Mode::Generic : Mode::Unknown;
   }
   void set_mode(uint32_t rank, uint32_t which, bool pointwise) const {
-    (pointwise ? pointwise_ : generic_)[rank].fetch_or(uint64_t{1} << which, std::memory_order_relaxed);
+    uint64_t bit = uint64_t{1} << which;
+    (pointwise ? pointwise_ : generic_)[rank].fetch_or(bit, std::memory_order_relaxed);
+    if (!pointwise) pointwise_[rank].fetch_and(~bit, std::memory_order_relaxed);
   }
 
   Entry* find(const Words& words, uint64_t hash) const;

@@ -311,13 +311,14 @@ const Row& sized_row(const Row& row) {
     count.name = "count";
     count.type = ir::ParamType::Int;
     count.list = count.symbolic = true;
-    count.list_size = 1;
+    count.list_size = row.counts ? 0 : 1;
     made.schema.params.push_back(std::move(count));
     made.doc = row.doc;
+    made.view = row.view;
     made.no_gradient = row.no_gradient;
     made.compose = [&row](const Args& args) {
       Args unpacked = args;
-      unpacked.back() = Arg(args.back().get<std::vector<ir::Expr>>().at(0));
+      if (!row.counts) unpacked.back() = Arg(args.back().get<std::vector<ir::Expr>>().at(0));
       return row.compose(unpacked);
     };
   });

@@ -205,6 +205,28 @@ TEST_P(Structure, SerialUnrollAndColumnSums) {
   }
 }
 
+// Column sums that depend on no row are made inside the loop over the rows that use them: the loop over columns lies in it.
+TEST_P(Structure, ReductionUsedInALoopAround) {
+  Kernel k;
+  Expr rows = Expr::size(0), n = Expr::size(1);
+  Value x = k.f32(rows * n), w = k.f32(3 * n), out = k.f32(rows * n);
+  Expr row = k.b.loop("serial", rows), c = k.b.loop("vector", n, 8), r = k.b.loop("serial", Expr(3));
+  Value sum = k.b.reduce(k.b.load(w, r * n + c), {r}, "add");
+  k.b.store(out, row * n + c, k.b.op("mul", {k.b.load(x, row * n + c), sum}));
+  Nest nest = linearize(k.graph);
+  EXPECT_EQ(nest.body.size(), 1u) << print(nest);
+  k.compile(GetParam());
+  for (int64_t width : {1, 8, 19}) {
+    auto in = ramp(4 * width), weights = ramp(3 * width, 2, 1);
+    std::vector<float> got(4 * width);
+    k.run({in.data(), weights.data(), got.data()}, {4, width});
+    for (int64_t j = 0; j < 4 * width; ++j) {
+      int64_t at = j % width;
+      ASSERT_FLOAT_EQ(got[j], in[j] * (weights[at] + weights[width + at] + weights[2 * width + at]));
+    }
+  }
+}
+
 // The value written is read again in the same iteration of the shared loop, and completely by a loop of its own.
 TEST_P(Structure, StoreThenLoad) {
   Kernel k;

@@ -83,9 +83,11 @@ Call counted(Call call) {
   if (!row.count) return call;
   Call counting = call;
   counting.row = &transforms::count_row(row);
-  int64_t count = ops::get_int(run_interpreter(counting, false).outputs.at(0), 0);
+  ops::Array count = run_interpreter(counting, false).outputs.at(0);
+  std::vector<ir::Expr> sizes;
+  for (int64_t i = 0; i < count.numel(); ++i) sizes.emplace_back(ops::get_int(count, i));
   call.row = &transforms::sized_row(row);
-  call.args.emplace_back(std::in_place_type<ir::Arg>, ops::list({count}));
+  call.args.emplace_back(std::in_place_type<ir::Arg>, ir::Arg(sizes));
   return call;
 }
 

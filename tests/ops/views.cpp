@@ -61,7 +61,7 @@ TEST_P(Views, AreChainsOnStrides) {
     ir::Facts facts;
     {
       ops::Builder builder(graph, facts);
-      for (ir::Value v : builder.record(row, args)) graph.add_output(v);
+      for (ir::Value v : builder.record(*call.row, args)) graph.add_output(v);
     }
     std::vector<Array> expected = ops::evaluate(graph, arrays);
     // A row that is no composition of movements says itself where its result lies.

@@ -101,7 +101,12 @@ std::optional<std::string> differs_in_layout(const std::string& what, const Arra
 
 // A result that is a number comes as a tensor without dimensions, in any dtype of the number's category.
 Array as_number(const Array& a, DType wanted) {
-  if (is_complex(wanted)) return a;
+  if (is_complex(wanted)) {
+    std::complex<double> v = element(a, 0);
+    Array out{DType::Complex128, {}, std::vector<std::byte>(sizeof v), {}};
+    std::memcpy(out.bytes.data(), &v, sizeof v);
+    return a.dtype == DType::Complex64 && a.shape.empty() && wanted == DType::Complex128 ? out : a;
+  }
   bool fits = a.shape.empty() && (wanted == DType::Float64 ? is_floating(a.dtype)
                                   : wanted == DType::Int64 ? is_integral(a.dtype, false)
                                                            : a.dtype == wanted);

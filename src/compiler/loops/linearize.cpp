@@ -32,7 +32,7 @@ bool is_sink(const Node* n) {
 
 }  // namespace
 
-LoopAnalysis::LoopAnalysis(const ir::Graph& graph) : graph_(graph) {
+LoopAnalysis::LoopAnalysis(const ir::Graph& graph, const std::vector<Ranges>& repeated) : graph_(graph) {
   size_t count = graph.nodes().size();
   free_.assign(count, 0);
   inside_.assign(count, 0);
@@ -51,7 +51,7 @@ LoopAnalysis::LoopAnalysis(const ir::Graph& graph) : graph_(graph) {
     }
   for (const Node* n : graph.nodes()) {
     if (is(n, LoopOp::For)) continue;
-    Ranges r = 0;
+    Ranges r = repeated[n->id];
     for (const ir::Arg& a : n->args) {
       if (auto* e = a.get_if<Expr>(); e && !ir::is_input(Value{const_cast<Node*>(n), 0})) r |= of(*e);
       a.for_each_value([&](Value v) { r |= free_[v.node->id]; });
@@ -95,15 +95,20 @@ class Linearizer {
  public:
   explicit Linearizer(const LoopAnalysis& a) : a_(a) {}
 
+  // A reduction, and the loop of a use that is outside of the loops in which it is made.
+  using Torn = std::pair<const Node*, int>;
+
   Block run() {
     find_dependences();
     std::vector<const Node*> sinks;
     for (const Node* n : a_.graph().nodes())
       if (is_sink(n)) sinks.push_back(n);
     Block block = schedule(sinks, 0);
-    hoist(block, 0);
+    if (torn_.empty()) hoist(block, 0);
     return block;
   }
+  // If there are any, the block is not to be used.
+  const std::set<Torn>& torn() const { return torn_; }
 
  private:
   // What must have happened before: a sink, and the loops within one iteration of which that is already so.
@@ -181,29 +186,39 @@ class Linearizer {
     return out;
   }
 
-  // Whether a reduction that is made anew in each iteration of a loop is used outside of that iteration.
-  bool is_torn(const std::vector<Group>& groups) const {
+  // Reductions that are made anew in each iteration of a loop and used outside of that iteration.
+  std::vector<Torn> torn(const std::vector<Group>& groups) const {
     std::unordered_map<const Node*, const Group*> group;
     for (const Group& g : groups)
       for (const Node* s : g.sinks) group[s] = &g;
+    std::vector<Torn> out;
     for (const Group& g : groups)
       for (const Node* s : g.sinks)
         for (const Node* r : reductions_.at(s)) {
           auto it = group.find(r);
           if (it != group.end() && it->second != &g && it->second->loop >= 0 && a_.of(r) >> it->second->loop & 1)
-            return true;
+            out.emplace_back(r, g.loop == it->second->loop ? -1 : g.loop);
         }
-    return false;
+    return out;
+  }
+
+  // Made again in each iteration of a loop around, a reduction is what it was, unless that loop writes what it reads.
+  bool can_repeat(const Node* reduction) const {
+    return std::none_of(later_.begin(), later_.end(), [&](const auto& l) { return reads(reduction, l.first); });
   }
 
   Block schedule(std::vector<const Node*> sinks, Ranges around) {
     std::vector<Group> groups = grouped(sinks, around);
-    if (is_torn(groups)) {
+    if (!torn(groups).empty()) {
       sinks = outermost_first(std::move(sinks), around);
       groups = grouped(sinks, around);
-      BRASA_ASSERT(!is_torn(groups), "no order of loops fits");
+      for (auto [reduction, loop] : torn(groups)) {
+        BRASA_ASSERT(loop >= 0 && can_repeat(reduction), "no order of loops fits");
+        torn_.emplace(reduction, loop);
+      }
     }
     Block block;
+    if (!torn_.empty()) return block;
     for (Group& g : groups) {
       if (g.loop < 0) {
         block.push_back({g.sinks[0], nullptr});
@@ -294,6 +309,7 @@ class Linearizer {
   std::unordered_map<const Node*, Dependences> depends_;
   std::unordered_map<const Node*, std::set<const Node*>> reductions_;  // whose results a node is made of
   std::unordered_map<const Node*, std::vector<const Node*>> later_;
+  std::set<Torn> torn_;
 };
 
 void print(const Nest& nest, const Block& block, int depth, std::string& out) {
@@ -318,11 +334,19 @@ void print(const Nest& nest, const Block& block, int depth, std::string& out) {
 }  // namespace
 
 Nest linearize(const ir::Graph& graph) {
-  Nest nest;
-  nest.analysis = std::make_unique<LoopAnalysis>(graph);
-  check_loops(*nest.analysis);
-  nest.body = Linearizer(*nest.analysis).run();
-  return nest;
+  std::vector<Ranges> repeated(graph.nodes().size(), 0);
+  for (;;) {
+    Nest nest;
+    nest.analysis = std::make_unique<LoopAnalysis>(graph, repeated);
+    check_loops(*nest.analysis);
+    Linearizer linearizer(*nest.analysis);
+    nest.body = linearizer.run();
+    if (linearizer.torn().empty()) return nest;
+    for (auto [reduction, loop] : linearizer.torn()) {
+      BRASA_ASSERT(!(repeated[reduction->id] >> loop & 1), "no order of loops fits");
+      repeated[reduction->id] |= Ranges{1} << loop;
+    }
+  }
 }
 
 std::string print(const Nest& nest) {

@@ -285,7 +285,7 @@ void add_binary(Table& t) {
   binary(t, "min", 1, [](double a, double b) { return combine(Combiner::Min, a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); },
          extremum).commutative();
   binary(t, "nextafter", 1, [](double a, double b) { return std::nextafter(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
-    return convert(i == 0 ? ne(a, b) : eq(a, b), dtype_of(a));
+    return i == 0 ? convert(ne(a, b), dtype_of(a)) : Value{};
   });
   binary(t, "bit_and", 1, nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr).commutative();
   binary(t, "bit_or", 1, nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr).commutative();
