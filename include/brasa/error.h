@@ -23,6 +23,19 @@ class BRASA_API IndexError : public Error {
   ~IndexError() override;
 };
 
+// Other kinds that a program may throw and tell apart.
+#define BRASA_ERROR_KIND(Kind)               \
+  class BRASA_API Kind : public Error {      \
+   public:                                   \
+    explicit Kind(const std::string& message); \
+    ~Kind() override;                        \
+  }
+BRASA_ERROR_KIND(ValueError);
+BRASA_ERROR_KIND(TypeError);
+BRASA_ERROR_KIND(NotImplementedError);
+BRASA_ERROR_KIND(LinAlgError);
+#undef BRASA_ERROR_KIND
+
 /// A bug of Brasa's own. The message carries the graph's text where there is one.
 class BRASA_API InternalError : public std::runtime_error {
  public:

@@ -6,6 +6,14 @@ Error::Error(const std::string& message) : std::runtime_error(message) {}
 Error::~Error() = default;
 IndexError::IndexError(const std::string& message) : Error(message) {}
 IndexError::~IndexError() = default;
+ValueError::ValueError(const std::string& message) : Error(message) {}
+ValueError::~ValueError() = default;
+TypeError::TypeError(const std::string& message) : Error(message) {}
+TypeError::~TypeError() = default;
+NotImplementedError::NotImplementedError(const std::string& message) : Error(message) {}
+NotImplementedError::~NotImplementedError() = default;
+LinAlgError::LinAlgError(const std::string& message) : Error(message) {}
+LinAlgError::~LinAlgError() = default;
 InternalError::InternalError(const std::string& message)
     : std::runtime_error("internal error (a bug in Brasa): " + message) {}
 InternalError::~InternalError() = default;

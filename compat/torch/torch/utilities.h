@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include <brasa/brasa.h>
+#include <torch/containers.h>
+#include <torch/dispatch.h>
 #include <torch/macros.h>
 
 // Small things of c10 that programs use.
@@ -149,6 +152,26 @@ inline ::brasa::Tensor& index_put_(const ::brasa::Tensor& self,
                                    ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices,
                                    const ::brasa::Tensor& values, bool accumulate = false) {
   return self.index_put_(indices, values, accumulate);
+}
+
+using ::brasa::in_parallel_region;
+using ::brasa::parallel_for;
+inline int64_t divup(int64_t x, int64_t y) { return (x + y - 1) / y; }
+/// Folds what `body(begin, end, identity)` gives of each piece with `combine`, in order.
+template <class T, class Body, class Combine>
+T parallel_reduce(int64_t begin, int64_t end, int64_t grain_size, const T identity, const Body& body,
+                  const Combine& combine) {
+  if (begin >= end) return identity;
+  int64_t piece = std::max<int64_t>(std::max<int64_t>(grain_size, 1), divup(end - begin, ::brasa::get_num_threads()));
+  std::vector<T> parts(static_cast<size_t>(divup(end - begin, piece)), identity);
+  ::brasa::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      parts[static_cast<size_t>(i)] =
+          body(begin + i * piece, std::min(end, begin + (i + 1) * piece), identity);
+  });
+  T result = identity;
+  for (const T& part : parts) result = combine(result, part);
+  return result;
 }
 
 // The numbers that operators take; options have words for it (see torch::kMean).
