@@ -11,15 +11,21 @@ namespace brasa {
 class BRASA_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message);
+  /// With the mistake alone, where `message` also says in which call it happened.
+  Error(const std::string& message, std::string mistake);
   ~Error() override;
-  std::string msg() const { return what(); }
-  const char* what_without_backtrace() const noexcept { return what(); }
+  const std::string& msg() const { return mistake_; }
+  const char* what_without_backtrace() const noexcept { return mistake_.c_str(); }
+
+ private:
+  std::string mistake_;
 };
 
 /// An index outside its range. A subtype, so that range loops and bindings can tell it apart.
 class BRASA_API IndexError : public Error {
  public:
   explicit IndexError(const std::string& message);
+  IndexError(const std::string& message, std::string mistake);
   ~IndexError() override;
 };
 

@@ -149,6 +149,20 @@ class BRASA_API Tensor {
   bool is_sparse() const { return layout() == kSparse; }
   bool is_sparse_csr() const { return layout() == kSparseCsr; }
   bool is_alias_of(const Tensor& o) const;
+  bool is_same_size(const Tensor& o) const;
+  /// The same elements of the same memory.
+  bool is_set_to(const Tensor& o) const;
+  /// ChannelsLast(3d) for an image batch whose channels run fastest, else Contiguous.
+  MemoryFormat suggest_memory_format() const;
+  bool has_storage() const { return !is_sparse() && !is_sparse_csr(); }
+  bool is_conj() const { return false; }
+  bool is_neg() const { return false; }
+  bool is_pinned() const { return false; }
+  bool is_quantized() const { return false; }
+  bool is_nested() const { return false; }
+  bool is_mps() const { return false; }
+  bool is_xla() const { return false; }
+  bool is_xpu() const { return false; }
   /// The memory that this tensor and its views lie in.
   TensorStorage storage() const;
   /// True for a tensor without elements' memory of its own: none here.
@@ -206,6 +220,12 @@ class BRASA_API Tensor {
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const;
   Tensor& index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const;
+  /// A copy with these elements written.
+  Tensor index_put(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate = false) const;
+  Tensor index_put(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
+                   bool accumulate = false) const;
+  /// The diagonal of a matrix; with `wrap` it starts anew below a tall one, after a row without.
+  Tensor& fill_diagonal_(const Scalar& value, bool wrap = false) const;
   Tensor clone(std::optional<MemoryFormat> format = {}) const;
   /// Itself if it is contiguous.
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
@@ -233,6 +253,8 @@ class BRASA_API Tensor {
 
   // This tensor with other sizes and strides on the same memory. brasa::Error for a view, and for a leaf that requires a gradient.
   Tensor& transpose_(int64_t dim0, int64_t dim1) const;
+  Tensor& swapaxes_(int64_t dim0, int64_t dim1) const { return transpose_(dim0, dim1); }
+  Tensor& swapdims_(int64_t dim0, int64_t dim1) const { return transpose_(dim0, dim1); }
   Tensor& t_() const;
   Tensor& squeeze_() const;
   Tensor& squeeze_(int64_t dim) const;
@@ -334,6 +356,12 @@ class BRASA_API Tensor {
   Tensor& operator&=(const Tensor& o);
   Tensor& operator|=(const Tensor& o);
   Tensor& operator^=(const Tensor& o);
+
+  // Of matrices.
+  Tensor det() const;
+  Tensor inverse() const;
+  /// Sign and logarithm of the magnitude of the determinant.
+  std::tuple<Tensor, Tensor> slogdet() const;
 
   // One dimension, which would otherwise be taken for `unbiased`.
   Tensor var(int dim) const;

@@ -1,10 +1,15 @@
 #include "support/error.h"
 
+#include <utility>
+
 namespace brasa {
 
-Error::Error(const std::string& message) : std::runtime_error(message) {}
+Error::Error(const std::string& message) : std::runtime_error(message), mistake_(message) {}
+Error::Error(const std::string& message, std::string mistake)
+    : std::runtime_error(message), mistake_(std::move(mistake)) {}
 Error::~Error() = default;
 IndexError::IndexError(const std::string& message) : Error(message) {}
+IndexError::IndexError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 IndexError::~IndexError() = default;
 ValueError::ValueError(const std::string& message) : Error(message) {}
 ValueError::~ValueError() = default;

@@ -14,7 +14,7 @@ namespace torch::detail {
 template <class... A>
 std::string message(const A&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  static_cast<void>((out << ... << parts));
   return out.str();
 }
 template <class Kind = ::brasa::Error, class... A>
