@@ -54,7 +54,7 @@ void AdamParamState::serialize(serialize::InputArchive& archive) {
 namespace {
 
 template <class Options>
-void check(const char* name, const std::vector<OptimizerParamGroup>& groups) {
+void check(const std::vector<OptimizerParamGroup>& groups) {
   for (const OptimizerParamGroup& group : groups) {
     const auto& o = static_cast<const Options&>(group.options());
     auto [beta1, beta2] = o.betas();
@@ -149,7 +149,7 @@ void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool deco
 
 Adam::Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults)
     : Optimizer(param_groups, std::make_unique<AdamOptions>(defaults)) {
-  check<AdamOptions>("Adam", param_groups_);
+  check<AdamOptions>(param_groups_);
 }
 std::unique_ptr<OptimizerParamState> Adam::new_state() const { return std::make_unique<AdamParamState>(); }
 void Adam::load(serialize::InputArchive& archive) {
@@ -160,7 +160,7 @@ void Adam::update(OptimizerParamGroup& group) { adam_update<AdamOptions>(group, 
 
 AdamW::AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults)
     : Optimizer(param_groups, std::make_unique<AdamWOptions>(defaults)) {
-  check<AdamWOptions>("AdamW", param_groups_);
+  check<AdamWOptions>(param_groups_);
 }
 std::unique_ptr<OptimizerParamState> AdamW::new_state() const { return std::make_unique<AdamParamState>(); }
 void AdamW::load(serialize::InputArchive& archive) {

@@ -216,6 +216,32 @@ namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }
 
+/// Switches of LibTorch's kernels, which are only remembered here: Brasa's results do not depend on them.
+class Context {
+ public:
+  void setDeterministicAlgorithms(bool on, bool warn_only = false) {
+    deterministic_ = on;
+    warn_only_ = warn_only;
+  }
+  bool deterministicAlgorithms() const { return deterministic_; }
+  bool deterministicAlgorithmsWarnOnly() const { return warn_only_; }
+  void setDeterministicCuDNN(bool on) { deterministic_cudnn_ = on; }
+  bool deterministicCuDNN() const { return deterministic_cudnn_; }
+  void setBenchmarkCuDNN(bool on) { benchmark_cudnn_ = on; }
+  bool benchmarkCuDNN() const { return benchmark_cudnn_; }
+  static bool hasCUDA() { return false; }
+  static bool hasMPS() { return false; }
+
+ private:
+  bool deterministic_ = false, warn_only_ = false, deterministic_cudnn_ = false, benchmark_cudnn_ = false;
+};
+inline Context& globalContext() {
+  static Context context;
+  return context;
+}
+inline bool hasCUDA() { return Context::hasCUDA(); }
+inline bool hasMPS() { return Context::hasMPS(); }
+
 enum class Backend { CPU, CUDA, SparseCPU, SparseCUDA };
 inline ::brasa::TensorOptions getDeprecatedTypeProperties(Backend backend, ::brasa::DType dtype) {
   bool sparse = backend == Backend::SparseCPU || backend == Backend::SparseCUDA;
@@ -261,6 +287,8 @@ inline std::vector<::brasa::Tensor> unflatten_dense_tensors(const ::brasa::Tenso
 }  // namespace utils
 
 namespace Reduction = ::at::Reduction;
+using ::at::hasCUDA;
+using ::at::hasMPS;
 
 // Functions of what Brasa has as methods alone.
 inline ::brasa::Tensor fill(const ::brasa::Tensor& self, const ::brasa::Scalar& value) {

@@ -188,4 +188,7 @@ using ::brasa::set_num_interop_threads;
 using ::brasa::set_num_threads;
 using ::brasa::short_name;
 using ::brasa::size_of;
+using ::brasa::sparse_compressed_tensor;
+using ::brasa::sparse_coo_tensor;
+using ::brasa::sparse_csr_tensor;
 using ::brasa::toString;
