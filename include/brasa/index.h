@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -15,8 +14,8 @@ struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis{};
 
 /// What stands for a missing start or stop, by the step's sign.
-inline constexpr int64_t INDEX_MIN = std::numeric_limits<int64_t>::min();
-inline constexpr int64_t INDEX_MAX = std::numeric_limits<int64_t>::max();
+inline constexpr int64_t INDEX_MIN = -(int64_t{1} << 62);
+inline constexpr int64_t INDEX_MAX = -(INDEX_MIN + 1);
 
 /// start:stop:step; what is missing runs to the end. Negative numbers count from the end; the step is positive.
 class Slice {

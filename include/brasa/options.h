@@ -104,6 +104,7 @@ inline constexpr Layout kSparseCsr = Layout::SparseCsr;
 BRASA_API std::ostream& operator<<(std::ostream& out, Layout l);
 
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
+BRASA_API std::ostream& operator<<(std::ostream& out, MemoryFormat f);
 
 /// How a new tensor is made; what is not set has the default: float32, the CPU, no gradient.
 class BRASA_API TensorOptions {
@@ -195,6 +196,8 @@ class BRASA_API TensorOptions {
   Field<bool> requires_grad_, pinned_;
   Field<MemoryFormat> memory_format_;
 };
+
+BRASA_API std::ostream& operator<<(std::ostream& out, const TensorOptions& o);
 
 inline TensorOptions dtype(DType t) { return TensorOptions().dtype(t); }
 inline TensorOptions device(Device d) { return TensorOptions().device(d); }

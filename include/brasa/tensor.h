@@ -71,8 +71,21 @@ BRASA_API void destroy(TensorImplBase* impl) noexcept;
 
 }  // namespace detail
 
-template <class T, size_t N>
+/// LibTorch's mark on an accessor of memory that nothing else looks at; it makes no difference here.
+template <class T>
+struct DefaultPtrTraits {
+  using PtrType = T*;
+};
+template <class T>
+using RestrictPtrTraits = DefaultPtrTraits<T>;
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits, class Index = int64_t>
 class TensorAccessor;
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits, class Index = int64_t>
+class GenericPackedTensorAccessor;
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, Traits>;
+template <class T, size_t N, template <class> class Traits = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, Traits>;
 
 /// A handle to a multi-dimensional array: dtype, sizes, strides and an offset into a storage that views share. Copies of
 /// the handle are the same tensor. A default-made handle is undefined: it holds no tensor, and every operator rejects it.
@@ -136,6 +149,20 @@ class BRASA_API Tensor {
   bool is_sparse() const { return layout() == kSparse; }
   bool is_sparse_csr() const { return layout() == kSparseCsr; }
   bool is_alias_of(const Tensor& o) const;
+  bool is_same_size(const Tensor& o) const;
+  /// The same elements of the same memory.
+  bool is_set_to(const Tensor& o) const;
+  /// ChannelsLast(3d) for an image batch whose channels run fastest, else Contiguous.
+  MemoryFormat suggest_memory_format() const;
+  bool has_storage() const { return !is_sparse() && !is_sparse_csr(); }
+  bool is_conj() const { return false; }
+  bool is_neg() const { return false; }
+  bool is_pinned() const { return false; }
+  bool is_quantized() const { return false; }
+  bool is_nested() const { return false; }
+  bool is_mps() const { return false; }
+  bool is_xla() const { return false; }
+  bool is_xpu() const { return false; }
   /// The memory that this tensor and its views lie in.
   TensorStorage storage() const;
   /// True for a tensor without elements' memory of its own: none here.
@@ -168,6 +195,13 @@ class BRASA_API Tensor {
   }
   template <class T, size_t N>
   TensorAccessor<T, N> accessor() const&;
+  /// One that may outlive the tensor's handle, though not its memory.
+  template <class T, size_t N>
+  PackedTensorAccessor64<T, N> packed_accessor64() const&;
+  template <class T, size_t N>
+  PackedTensorAccessor64<T, N> packed_accessor32() const& {
+    return packed_accessor64<T, N>();
+  }
   bool equal(const Tensor& o) const;
   bool allclose(const Tensor& o, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   bool is_nonzero() const;
@@ -186,6 +220,12 @@ class BRASA_API Tensor {
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const;
   Tensor& index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const;
+  /// A copy with these elements written.
+  Tensor index_put(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate = false) const;
+  Tensor index_put(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
+                   bool accumulate = false) const;
+  /// The diagonal of a matrix; with `wrap` it starts anew below a tall one, after a row without.
+  Tensor& fill_diagonal_(const Scalar& value, bool wrap = false) const;
   Tensor clone(std::optional<MemoryFormat> format = {}) const;
   /// Itself if it is contiguous.
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
@@ -213,6 +253,8 @@ class BRASA_API Tensor {
 
   // This tensor with other sizes and strides on the same memory. brasa::Error for a view, and for a leaf that requires a gradient.
   Tensor& transpose_(int64_t dim0, int64_t dim1) const;
+  Tensor& swapaxes_(int64_t dim0, int64_t dim1) const { return transpose_(dim0, dim1); }
+  Tensor& swapdims_(int64_t dim0, int64_t dim1) const { return transpose_(dim0, dim1); }
   Tensor& t_() const;
   Tensor& squeeze_() const;
   Tensor& squeeze_(int64_t dim) const;
@@ -315,6 +357,12 @@ class BRASA_API Tensor {
   Tensor& operator|=(const Tensor& o);
   Tensor& operator^=(const Tensor& o);
 
+  // Of matrices.
+  Tensor det() const;
+  Tensor inverse() const;
+  /// Sign and logarithm of the magnitude of the determinant.
+  std::tuple<Tensor, Tensor> slogdet() const;
+
   // One dimension, which would otherwise be taken for `unbiased`.
   Tensor var(int dim) const;
   Tensor std(int dim) const;
@@ -353,7 +401,7 @@ class BRASA_API TensorStorage {
 inline TensorStorage Tensor::storage() const { return TensorStorage(*this); }
 
 /// Elements of a tensor on the host by index, without checks.
-template <class T, size_t N>
+template <class T, size_t N, template <class> class, class>
 class TensorAccessor {
  public:
   TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
@@ -376,6 +424,26 @@ class TensorAccessor {
   const int64_t *sizes_, *strides_;
 };
 
+/// With sizes and strides of its own.
+template <class T, size_t N, template <class> class, class>
+class GenericPackedTensorAccessor {
+ public:
+  GenericPackedTensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data) {
+    for (size_t d = 0; d < N; ++d) {
+      sizes_[d] = sizes[d];
+      strides_[d] = strides[d];
+    }
+  }
+  int64_t size(int64_t d) const { return sizes_[d]; }
+  int64_t stride(int64_t d) const { return strides_[d]; }
+  T* data() const { return data_; }
+  decltype(auto) operator[](int64_t i) const { return TensorAccessor<T, N>(data_, sizes_, strides_)[i]; }
+
+ private:
+  T* data_;
+  int64_t sizes_[N], strides_[N];
+};
+
 namespace detail {
 [[noreturn]] BRASA_API void accessor_rank_error(int64_t wanted, int64_t rank);
 }
@@ -383,6 +451,12 @@ template <class T, size_t N>
 TensorAccessor<T, N> Tensor::accessor() const& {
   if (dim() != static_cast<int64_t>(N)) detail::accessor_rank_error(N, dim());
   return TensorAccessor<T, N>(data_ptr<T>(), sizes().data(), strides().data());
+}
+
+template <class T, size_t N>
+PackedTensorAccessor64<T, N> Tensor::packed_accessor64() const& {
+  if (dim() != static_cast<int64_t>(N)) detail::accessor_rank_error(N, dim());
+  return PackedTensorAccessor64<T, N>(data_ptr<T>(), sizes().data(), strides().data());
 }
 
 #define BRASA_BINARY_OPERATOR(op)                                 \
@@ -408,5 +482,7 @@ BRASA_BINARY_OPERATOR(^)
 /// LibTorch's form: values with a common factor where that helps, blocks of columns, then dtype and sizes.
 BRASA_API std::ostream& operator<<(std::ostream& out, const Tensor& t);
 BRASA_API std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size = 80);
+/// To the standard output.
+BRASA_API void print(const Tensor& t, int64_t line_size = 80);
 
 }  // namespace brasa

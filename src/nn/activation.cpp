@@ -38,11 +38,11 @@ void ReLU6Impl::pretty_print(ostream& s) const { Described(s, "ReLU6").flag("inp
 Tensor ReLU6Impl::forward(Tensor input) { return F::relu6(std::move(input), options); }
 
 void LeakyReLUImpl::pretty_print(ostream& s) const {
-  Described(s, "LeakyReLU")("negative_slope", options.negative_slope()).flag("inplace", options.inplace());
+  Described(s, "LeakyReLU").words()("negative_slope", options.negative_slope()).flag("inplace", options.inplace());
 }
 Tensor LeakyReLUImpl::forward(Tensor input) { return F::leaky_relu(std::move(input), options); }
 
-void HardshrinkImpl::pretty_print(ostream& s) const { Described(s, "Hardshrink").value(options.lambda()); }
+void HardshrinkImpl::pretty_print(ostream& s) const { Described(s, "Hardshrink").words().value(options.lambda()); }
 Tensor HardshrinkImpl::forward(const Tensor& input) { return F::hardshrink(input, options); }
 
 HardtanhImpl::HardtanhImpl(const HardtanhOptions& o) : Layer(o) { HardtanhImpl::reset(); }
@@ -51,7 +51,7 @@ void HardtanhImpl::reset() {
               " and ", options.min_val());
 }
 void HardtanhImpl::pretty_print(ostream& s) const {
-  Described(s, "Hardtanh")("min_val", options.min_val())("max_val", options.max_val())
+  Described(s, "Hardtanh").words()("min_val", options.min_val())("max_val", options.max_val())
       .flag("inplace", options.inplace());
 }
 Tensor HardtanhImpl::forward(Tensor input) { return F::hardtanh(std::move(input), options); }

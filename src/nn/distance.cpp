@@ -7,7 +7,7 @@
 namespace brasa::nn {
 
 void CosineSimilarityImpl::pretty_print(std::ostream& s) const {
-  Described(s, "CosineSimilarity")("dim", options.dim())("eps", options.eps());
+  Described(s, "CosineSimilarity").words()("dim", options.dim())("eps", options.eps());
 }
 Tensor CosineSimilarityImpl::forward(const Tensor& x1, const Tensor& x2) {
   return functional::cosine_similarity(x1, x2, options);

@@ -13,6 +13,9 @@ Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& o) {
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormFuncOptions& o) {
   double momentum = o.momentum().value_or(0.0);
+  if (o.training() && input.dim() >= 2)
+    BRASA_CHECK(input.size(1) == 0 || input.numel() != input.size(1),
+                "Expected more than 1 value per channel when training, got input size ", input.sizes());
   if (!o.training() || !running_mean.defined())
     return brasa::batch_norm(input, optional(o.weight()), optional(o.bias()), optional(running_mean),
                              optional(running_var), o.training(), momentum, o.eps(), true);

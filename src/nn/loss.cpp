@@ -15,7 +15,6 @@ using std::ostream;
   Tensor Name##Impl::forward(const Tensor& input, const Tensor& target) { return F::function(input, target, options); }
 BRASA_LOSS(L1Loss, l1_loss)
 BRASA_LOSS(MSELoss, mse_loss)
-BRASA_LOSS(SmoothL1Loss, smooth_l1_loss)
 BRASA_LOSS(KLDivLoss, kl_div)
 BRASA_LOSS(PoissonNLLLoss, poisson_nll_loss)
 BRASA_LOSS(SoftMarginLoss, soft_margin_loss)
@@ -28,7 +27,12 @@ Tensor CTCLossImpl::forward(const Tensor& log_probs, const Tensor& targets, cons
   return F::ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
 }
 
-void HuberLossImpl::pretty_print(ostream& s) const { Described(s, "HuberLoss"); }
+// Without parentheses, as LibTorch has it.
+void SmoothL1LossImpl::pretty_print(ostream& s) const { s << "torch::nn::SmoothL1Loss"; }
+Tensor SmoothL1LossImpl::forward(const Tensor& input, const Tensor& target) {
+  return F::smooth_l1_loss(input, target, options);
+}
+void HuberLossImpl::pretty_print(ostream& s) const { s << "torch::nn::HuberLoss"; }
 Tensor HuberLossImpl::forward(const Tensor& input, const Tensor& target) {
   return F::huber_loss(input, target, options);
 }

@@ -36,7 +36,7 @@ void clone_error(const char* what, size_t expected, size_t got) {
 Tensor copied(const Tensor& t, const std::optional<Device>& device) {
   return device && !(t.device() == *device) ? t.to(*device) : t.clone();
 }
-void empty_holder() { fail("Accessing empty ModuleHolder: it was made with nullptr, or its module needs arguments"); }
+void empty_holder() { fail("Accessing empty ModuleHolder"); }
 void any_arity_error(const std::type_info& module, size_t expected, size_t defaults, size_t got) {
   std::string name = autograd::detail::demangled(module.name());
   if (defaults > 0)

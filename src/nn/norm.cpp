@@ -175,12 +175,14 @@ Tensor GroupNormImpl::forward(const Tensor& input) {
 
 void LocalResponseNormImpl::pretty_print(std::ostream& stream) const {
   Described(stream, "LocalResponseNorm")
+      .words()
       .value(options.size())("alpha", options.alpha())("beta", options.beta())("k", options.k());
 }
 Tensor LocalResponseNormImpl::forward(const Tensor& input) { return functional::local_response_norm(input, options); }
 
 void CrossMapLRN2dImpl::pretty_print(std::ostream& stream) const {
   Described(stream, "CrossMapLRN2d")
+      .words()
       .value(options.size())("alpha", options.alpha())("beta", options.beta())("k", options.k());
 }
 Tensor CrossMapLRN2dImpl::forward(const Tensor& input) {

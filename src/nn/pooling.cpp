@@ -45,8 +45,8 @@ namespace F = functional;
     return F::adaptive_avg_pool##D##d(input, options);                                                     \
   }                                                                                                        \
   void MaxUnpool##D##dImpl::pretty_print(std::ostream& s) const {                                          \
-    Described(s, "MaxUnpool" #D "d")("kernel_size", options.kernel_size())("stride", options.stride())(    \
-        "padding", options.padding());                                                                     \
+    Described(s, "MaxUnpool" #D "d").words()("kernel_size", options.kernel_size())("stride",                \
+        options.stride())("padding", options.padding());                                                   \
   }                                                                                                        \
   Tensor MaxUnpool##D##dImpl::forward(const Tensor& input, const Tensor& indices,                          \
                                       const std::optional<std::vector<int64_t>>& output_size) {            \

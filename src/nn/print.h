@@ -5,7 +5,12 @@
 
 namespace brasa::nn {
 
-inline const char* word(bool b) { return b ? "true" : "false"; }
+/// A bool as a word. The stream goes on to write them so, as after LibTorch's.
+struct Word {
+  bool value;
+  friend std::ostream& operator<<(std::ostream& out, Word w) { return out << std::boolalpha << w.value; }
+};
+inline Word word(bool b) { return {b}; }
 
 /// A layer as LibTorch prints it: `Described(stream, "ELU")("alpha", 1.0).flag("inplace", false)` gives torch::nn::ELU(alpha=1).
 class Described {
@@ -22,6 +27,11 @@ class Described {
   Described& value(const T& value) {
     separate();
     return show(value);
+  }
+  /// LibTorch asks for words here though it writes no bool.
+  Described& words() {
+    stream_ << std::boolalpha;
+    return *this;
   }
   /// Only if it is set.
   Described& flag(std::string_view name, bool on) { return on ? (*this)(name, true) : *this; }

@@ -65,7 +65,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
   const Shape& shorter = a.size() >= b.size() ? b : a;
   Shape out = longer;
   size_t lead = longer.size() - shorter.size();
-  for (size_t i = 0; i < shorter.size(); ++i) {
+  for (size_t i = shorter.size(); i-- > 0;) {
     Expr x = longer[lead + i], y = shorter[i];
     if (x == y || y.is(1)) continue;
     if (x.is(1)) {
@@ -77,7 +77,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     } else {
       BRASA_CHECK(is_one(y), "The size of tensor a (", a[i + lead - (longer.size() - a.size())],
                   ") must match the size of tensor b (", b[i + lead - (longer.size() - b.size())],
-                  ") at non-singleton dimension ", lead + i, ": shapes ", a, " and ", b, " do not broadcast");
+                  ") at non-singleton dimension ", lead + i);
     }
   }
   return out;

@@ -5,6 +5,7 @@
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
+#include "support/str.h"
 
 namespace brasa::ops {
 namespace {
@@ -14,10 +15,17 @@ void check_dtypes(const char* op, Value a, Value b) {
               name(dtype_of(a)), " and ", name(dtype_of(b)));
 }
 
+// "2x3": sizes in a message.
+std::string by(Value v) {
+  std::string out;
+  for (int64_t d = 0; d < rank_of(v); ++d) out += str(d ? "x" : "", size_of(v, d));
+  return out;
+}
+
 void check_inner(const char* op, Value a, int64_t a_dim, Value b, int64_t b_dim) {
   check_dtypes(op, a, b);
   BRASA_CHECK(same_size(size_of(a, a_dim), size_of(b, b_dim)), op, ": mat1 and mat2 shapes cannot be multiplied (",
-              type_of(a), " and ", type_of(b), ")");
+              by(a), " and ", by(b), ")");
 }
 
 Value product(Value a, Value b, int64_t a_dim, int64_t b_dim) {
@@ -128,7 +136,10 @@ Value rows_product(Value x, Value b, int64_t b_dim) {
 Value linear(Value x, Value w, Value bias) {
   BRASA_CHECK(rank_of(x) >= 1, "linear: input must have a dimension or more, got ", type_of(x));
   BRASA_CHECK(rank_of(w) == 1 || rank_of(w) == 2, "linear: weight must be a matrix or a vector, got ", type_of(w));
-  check_inner("linear", x, rank_of(x) - 1, w, rank_of(w) - 1);
+  check_dtypes("linear", x, w);
+  BRASA_CHECK(same_size(size_of(x, rank_of(x) - 1), size_of(w, rank_of(w) - 1)), bias ? "addmm" : "mm",
+              ": mat1 and mat2 shapes cannot be multiplied (", by(rank_of(x) > 1 ? as_rows(x) : x), " and ",
+              rank_of(w) == 2 ? str(size_of(w, 1), "x", size_of(w, 0)) : by(w), ")");
   int64_t last = rank_of(x) - 1;
   DType t = dtype_of(x);
   if (bias) {
@@ -154,7 +165,7 @@ Value matmul(Value a, Value b) {
   int64_t ra = rank_of(a), rb = rank_of(b);
   BRASA_CHECK(ra > 0 && rb > 0, "both arguments to matmul need to be at least 1D, but they are ", ra, "D and ", rb,
               "D");
-  check_inner("matmul", a, ra - 1, b, std::max<int64_t>(rb - 2, 0));
+  check_inner(ra == 2 && rb == 2 ? "mm" : "matmul", a, ra - 1, b, std::max<int64_t>(rb - 2, 0));
   if (ra <= 2 && rb <= 2) return product(a, b, ra - 1, std::max<int64_t>(rb - 2, 0));
   if (rb == 2) return rows_product(a, b, 0);
   if (rb == 1) return product(a, b, ra - 1, 0);

@@ -15,7 +15,7 @@ void check_index(const char* op, Value index) {
 }
 
 Value masked_fill(Value x, Value mask, Number value) {
-  BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_fill only supports boolean masks, but got mask with dtype ",
+  BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
               name(dtype_of(mask)));
   Shape shape = broadcast_shapes(shape_of(x), shape_of(mask));
   x = broadcast_to(x, shape);

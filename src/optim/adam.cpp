@@ -34,14 +34,18 @@ void AdamLikeOptions<Derived>::serialize(serialize::InputArchive& archive) {
 template struct AdamLikeOptions<AdamOptions>;
 template struct AdamLikeOptions<AdamWOptions>;
 
+AdamParamState& AdamParamState::step(int64_t count) {
+  steps_ = scalar_tensor(count, kFloat32);
+  return *this;
+}
 void AdamParamState::serialize(serialize::OutputArchive& archive) const {
-  archive.write("step", step());
+  archive.write("step", steps());
   archive.write("exp_avg", exp_avg());
   archive.write("exp_avg_sq", exp_avg_sq());
   archive.write("max_exp_avg_sq", max_exp_avg_sq());
 }
 void AdamParamState::serialize(serialize::InputArchive& archive) {
-  archive.read("step", step());
+  archive.read("step", steps());
   archive.read("exp_avg", exp_avg());
   archive.read("exp_avg_sq", exp_avg_sq());
   archive.try_read("max_exp_avg_sq", max_exp_avg_sq());
@@ -50,15 +54,15 @@ void AdamParamState::serialize(serialize::InputArchive& archive) {
 namespace {
 
 template <class Options>
-void check(const char* name, const std::vector<OptimizerParamGroup>& groups) {
+void check(const std::vector<OptimizerParamGroup>& groups) {
   for (const OptimizerParamGroup& group : groups) {
     const auto& o = static_cast<const Options&>(group.options());
     auto [beta1, beta2] = o.betas();
-    BRASA_CHECK(o.lr() >= 0, name, ": invalid learning rate: ", o.lr());
-    BRASA_CHECK(o.eps() >= 0, name, ": invalid epsilon value: ", o.eps());
-    BRASA_CHECK(0 <= beta1 && beta1 < 1, name, ": invalid beta parameter at index 0: ", beta1);
-    BRASA_CHECK(0 <= beta2 && beta2 < 1, name, ": invalid beta parameter at index 1: ", beta2);
-    BRASA_CHECK(o.weight_decay() >= 0, name, ": invalid weight decay: ", o.weight_decay());
+    BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
+    BRASA_CHECK(o.eps() >= 0, "Invalid epsilon value: ", o.eps());
+    BRASA_CHECK(0 <= beta1 && beta1 < 1, "Invalid beta parameter at index 0: ", beta1);
+    BRASA_CHECK(0 <= beta2 && beta2 < 1, "Invalid beta parameter at index 1: ", beta2);
+    BRASA_CHECK(o.weight_decay() >= 0, "Invalid weight_decay value: ", o.weight_decay());
   }
 }
 
@@ -80,23 +84,23 @@ std::vector<Together> counted(const std::vector<Tensor>& params, Optimizer::Stat
     if (!p.grad().defined()) continue;
     auto& state =
         static_cast<AdamParamState&>(*states.try_emplace(p.impl(), std::make_unique<AdamParamState>()).first->second);
-    if (!state.step().defined()) {
+    if (!state.steps().defined()) {
       if (!fresh.defined()) fresh = state_zeros({}, kFloat32);
-      state.step(fresh);
+      state.steps(fresh);
       state.exp_avg(state_zeros_like(p));
       state.exp_avg_sq(state_zeros_like(p));
     }
-    group_of(state.step()).members.emplace_back(p, &state);
+    group_of(state.steps()).members.emplace_back(p, &state);
   }
   // A parameter that sits this step out keeps its count; the others go on with a copy.
   for (const Tensor& p : params) {
     auto it = states.find(p.impl());
     if (p.grad().defined() || it == states.end()) continue;
-    const Tensor& step = static_cast<AdamParamState&>(*it->second).step();
+    const Tensor& step = static_cast<AdamParamState&>(*it->second).steps();
     for (Together& t : out)
       if (t.step.is_same(step)) {
         t.step = step.clone();
-        for (auto& [parameter, state] : t.members) state->step(t.step);
+        for (auto& [parameter, state] : t.members) state->steps(t.step);
       }
   }
   return out;
@@ -106,7 +110,7 @@ std::vector<Together> counted(const std::vector<Tensor>& params, Optimizer::Stat
 void share_steps(Optimizer::State& states) {
   std::map<double, Tensor> by_value;
   for (auto& [key, state] : states) {
-    Tensor& step = static_cast<AdamParamState&>(*state).step();
+    Tensor& step = static_cast<AdamParamState&>(*state).steps();
     step = by_value.try_emplace(step.item<double>(), step).first->second;
   }
 }
@@ -145,7 +149,7 @@ void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool deco
 
 Adam::Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults)
     : Optimizer(param_groups, std::make_unique<AdamOptions>(defaults)) {
-  check<AdamOptions>("Adam", param_groups_);
+  check<AdamOptions>(param_groups_);
 }
 std::unique_ptr<OptimizerParamState> Adam::new_state() const { return std::make_unique<AdamParamState>(); }
 void Adam::load(serialize::InputArchive& archive) {
@@ -156,7 +160,7 @@ void Adam::update(OptimizerParamGroup& group) { adam_update<AdamOptions>(group, 
 
 AdamW::AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults)
     : Optimizer(param_groups, std::make_unique<AdamWOptions>(defaults)) {
-  check<AdamWOptions>("AdamW", param_groups_);
+  check<AdamWOptions>(param_groups_);
 }
 std::unique_ptr<OptimizerParamState> AdamW::new_state() const { return std::make_unique<AdamParamState>(); }
 void AdamW::load(serialize::InputArchive& archive) {

@@ -40,10 +40,10 @@ BRASA_FIELDS(RAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(weigh
 BRASA_FIELDS(RAdamParamState, BRASA_F(step) BRASA_F(exp_avg) BRASA_F(exp_avg_sq))
 
 void AdagradOptions::check() const {
-  check_common("Adagrad", *this);
-  BRASA_CHECK(lr_decay() >= 0, "Adagrad: Invalid lr_decay value: ", lr_decay());
+  check_common(*this);
+  BRASA_CHECK(lr_decay() >= 0, "Invalid lr_decay value: ", lr_decay());
   BRASA_CHECK(initial_accumulator_value() >= 0,
-              "Adagrad: Invalid initial_accumulator_value value: ", initial_accumulator_value());
+              "Invalid initial_accumulator_value value: ", initial_accumulator_value());
 }
 void AdagradParamState::begin(const Tensor& p, const AdagradOptions& o) {
   sum(state_full_like(p, o.initial_accumulator_value()));
@@ -66,9 +66,9 @@ void Adagrad::update(Tensor& p, Tensor g, AdagradParamState& s, const AdagradOpt
 }
 
 void RMSpropOptions::check() const {
-  check_common("RMSprop", *this);
-  BRASA_CHECK(momentum() >= 0, "RMSprop: Invalid momentum value: ", momentum());
-  BRASA_CHECK(alpha() >= 0, "RMSprop: Invalid alpha value: ", alpha());
+  check_common(*this);
+  BRASA_CHECK(momentum() >= 0, "Invalid momentum value: ", momentum());
+  BRASA_CHECK(alpha() >= 0, "Invalid alpha value: ", alpha());
 }
 void RMSprop::update(Tensor& p, Tensor g, RMSpropParamState& s, const RMSpropOptions& o) {
   make(s.square_avg(), p);
@@ -92,7 +92,7 @@ void RMSprop::update(Tensor& p, Tensor g, RMSpropParamState& s, const RMSpropOpt
 }
 
 void AdadeltaOptions::check() const {
-  check_common("Adadelta", *this);
+  check_common(*this);
   BRASA_CHECK(0 <= rho() && rho() <= 1, "Adadelta: Invalid rho value: ", rho());
 }
 void Adadelta::update(Tensor& p, Tensor g, AdadeltaParamState& s, const AdadeltaOptions& o) {
@@ -106,7 +106,7 @@ void Adadelta::update(Tensor& p, Tensor g, AdadeltaParamState& s, const Adadelta
   p.add_(delta, -o.lr());
 }
 
-void AdamaxOptions::check() const { check_common("Adamax", *this); }
+void AdamaxOptions::check() const { check_common(*this); }
 void Adamax::update(Tensor& p, Tensor g, AdamaxParamState& s, const AdamaxOptions& o) {
   make(s.exp_avg(), p);
   make(s.exp_inf(), p);
@@ -118,7 +118,7 @@ void Adamax::update(Tensor& p, Tensor g, AdamaxParamState& s, const AdamaxOption
   p.addcdiv_(s.exp_avg(), s.exp_inf(), -o.lr() / (1 - std::pow(beta1, static_cast<double>(s.step()))));
 }
 
-void ASGDOptions::check() const { check_common("ASGD", *this); }
+void ASGDOptions::check() const { check_common(*this); }
 void ASGD::update(Tensor& p, Tensor g, ASGDParamState& s, const ASGDOptions& o) {
   if (!s.ax().defined()) {
     make(s.ax(), p);
@@ -138,7 +138,7 @@ void ASGD::update(Tensor& p, Tensor g, ASGDParamState& s, const ASGDOptions& o) 
 }
 
 void RpropOptions::check() const {
-  check_common("Rprop", *this);
+  check_common(*this);
   BRASA_CHECK(0 < std::get<0>(etas()) && std::get<0>(etas()) < 1 && 1 < std::get<1>(etas()),
               "Rprop: Invalid eta values: ", std::get<0>(etas()), ", ", std::get<1>(etas()));
 }
@@ -158,7 +158,7 @@ void Rprop::update(Tensor& p, Tensor g, RpropParamState& s, const RpropOptions& 
 }
 
 void NAdamOptions::check() const {
-  check_common("NAdam", *this);
+  check_common(*this);
   BRASA_CHECK(momentum_decay() >= 0, "NAdam: Invalid momentum_decay value: ", momentum_decay());
 }
 void NAdam::update(Tensor& p, Tensor g, NAdamParamState& s, const NAdamOptions& o) {
@@ -178,7 +178,7 @@ void NAdam::update(Tensor& p, Tensor g, NAdamParamState& s, const NAdamOptions& 
   p.addcdiv_(s.exp_avg(), denominator, -o.lr() * next / (1 - s.mu_product() * next));
 }
 
-void RAdamOptions::check() const { check_common("RAdam", *this); }
+void RAdamOptions::check() const { check_common(*this); }
 void RAdam::update(Tensor& p, Tensor g, RAdamParamState& s, const RAdamOptions& o) {
   make(s.exp_avg(), p);
   make(s.exp_avg_sq(), p);

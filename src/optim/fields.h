@@ -46,15 +46,15 @@ struct FieldReader {
 };
 
 template <class Options>
-void check_common(const char* name, const Options& o) {
-  BRASA_CHECK(o.lr() >= 0, name, ": Invalid learning rate: ", o.lr());
-  if constexpr (requires { o.eps(); }) BRASA_CHECK(o.eps() >= 0, name, ": Invalid epsilon value: ", o.eps());
+void check_common(const Options& o) {
+  BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
+  if constexpr (requires { o.eps(); }) BRASA_CHECK(o.eps() >= 0, "Invalid epsilon value: ", o.eps());
   if constexpr (requires { o.weight_decay(); })
-    BRASA_CHECK(o.weight_decay() >= 0, name, ": Invalid weight_decay value: ", o.weight_decay());
+    BRASA_CHECK(o.weight_decay() >= 0, "Invalid weight_decay value: ", o.weight_decay());
   if constexpr (requires { o.betas(); }) {
     auto [beta1, beta2] = o.betas();
-    BRASA_CHECK(0 <= beta1 && beta1 < 1, name, ": Invalid beta parameter at index 0: ", beta1);
-    BRASA_CHECK(0 <= beta2 && beta2 < 1, name, ": Invalid beta parameter at index 1: ", beta2);
+    BRASA_CHECK(0 <= beta1 && beta1 < 1, "Invalid beta parameter at index 0: ", beta1);
+    BRASA_CHECK(0 <= beta2 && beta2 < 1, "Invalid beta parameter at index 1: ", beta2);
   }
 }
 

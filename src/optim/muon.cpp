@@ -37,7 +37,7 @@ void MuonOptions::serialize(serialize::InputArchive& archive) {
 BRASA_FIELDS(MuonParamState, BRASA_F(momentum_buffer))
 
 void MuonOptions::check() const {
-  check_common("Muon", *this);
+  check_common(*this);
   BRASA_CHECK(momentum() >= 0, "Muon: Invalid momentum value: ", momentum());
   BRASA_CHECK(adjust_lr_fn() == "original" || adjust_lr_fn() == "match_rms_adamw",
               "Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got '", adjust_lr_fn(), "'");

@@ -2,6 +2,7 @@
 #include <brasa/warning.h>
 
 #include <algorithm>
+#include <typeinfo>
 
 #include <brasa/autograd.h>
 
@@ -30,6 +31,7 @@ void OptimizerOptions::serialize(serialize::InputArchive&) { fail("these optimiz
 double OptimizerOptions::get_lr() const { fail("these optimizer options have no learning rate"); }
 void OptimizerOptions::set_lr(double) { fail("these optimizer options have no learning rate"); }
 
+std::unique_ptr<OptimizerOptions> OptimizerOptions::fresh() const { return nullptr; }
 std::optional<double> OptimizerOptions::get_momentum() const { return std::nullopt; }
 void OptimizerOptions::set_momentum(double) { fail("these optimizer options have neither a momentum nor betas"); }
 
@@ -51,6 +53,35 @@ const OptimizerOptions& OptimizerParamGroup::options() const {
 
 namespace {
 struct NoOptions : OptimizerCloneableOptions<NoOptions> {};
+}  // namespace
+
+namespace {
+// The options of a group, with what it leaves at its type's defaults taken from the optimizer's.
+std::unique_ptr<OptimizerOptions> merged(const OptimizerOptions& own, const OptimizerOptions& optimizers) {
+  std::unique_ptr<OptimizerOptions> unset = own.fresh(), result = own.clone();
+  if (!unset || typeid(own) != typeid(optimizers)) return result;
+  serialize::OutputArchive mine, theirs, usual;
+  own.serialize(mine);
+  optimizers.serialize(theirs);
+  unset->serialize(usual);
+  serialize::Contents all = mine.contents();
+  for (const auto& [key, value] : theirs.contents().tensors) {
+    auto at = all.tensors.find(key);
+    auto by_default = usual.contents().tensors.find(key);
+    bool has_default = by_default != usual.contents().tensors.end();
+    if (at == all.tensors.end() ? !has_default : has_default && at->second.equal(by_default->second))
+      all.tensors[key] = value;
+  }
+  for (const auto& [key, value] : theirs.contents().texts) {
+    auto at = all.texts.find(key);
+    auto by_default = usual.contents().texts.find(key);
+    bool has_default = by_default != usual.contents().texts.end();
+    if (at == all.texts.end() ? !has_default : has_default && at->second == by_default->second) all.texts[key] = value;
+  }
+  serialize::InputArchive archive(std::move(all));
+  result->serialize(archive);
+  return result;
+}
 }  // namespace
 
 Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults)
@@ -84,8 +115,7 @@ void Optimizer::add_parameters(const std::vector<Tensor>& added) {
 void Optimizer::add_param_group(const OptimizerParamGroup& group) {
   for (const Tensor& p : group.params()) {
     BRASA_CHECK(p.defined(), "an optimizer cannot train an undefined tensor");
-    BRASA_CHECK(p.is_leaf(), "an optimizer can only train leaf tensors, got one that an operator made, of sizes ",
-                p.sizes());
+    BRASA_CHECK(p.is_leaf(), "can't optimize a non-leaf Tensor");
     int found = 0;
     for (const Tensor& q : group.params()) found += q.is_same(p);
     for (const OptimizerParamGroup& other : param_groups_)
@@ -93,7 +123,7 @@ void Optimizer::add_param_group(const OptimizerParamGroup& group) {
     BRASA_CHECK(found == 1, "some parameters appear in more than one parameter group: one of sizes ", p.sizes());
   }
   OptimizerParamGroup added = group;
-  if (!added.has_options()) added.set_options(defaults_->clone());
+  added.set_options(added.has_options() ? merged(added.options(), *defaults_) : defaults_->clone());
   param_groups_.push_back(std::move(added));
 }
 

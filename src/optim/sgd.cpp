@@ -34,11 +34,11 @@ SGD::SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaul
     : Optimizer(param_groups, std::make_unique<SGDOptions>(defaults)) {
   for (const OptimizerParamGroup& group : param_groups_) {
     const auto& o = static_cast<const SGDOptions&>(group.options());
-    BRASA_CHECK(o.lr() >= 0, "SGD: invalid learning rate: ", o.lr());
-    BRASA_CHECK(o.momentum() >= 0, "SGD: invalid momentum: ", o.momentum());
-    BRASA_CHECK(o.weight_decay() >= 0, "SGD: invalid weight decay: ", o.weight_decay());
+    BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
+    BRASA_CHECK(o.momentum() >= 0, "Invalid momentum value: ", o.momentum());
+    BRASA_CHECK(o.weight_decay() >= 0, "Invalid weight_decay value: ", o.weight_decay());
     BRASA_CHECK(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0),
-                "SGD: Nesterov momentum requires a momentum and zero dampening");
+                "Nesterov momentum requires a momentum and zero dampening");
   }
 }
 

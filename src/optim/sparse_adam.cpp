@@ -13,7 +13,7 @@ namespace brasa::optim {
 BRASA_FIELDS(SparseAdamOptions, BRASA_F(lr) BRASA_F(betas) BRASA_F(eps) BRASA_F(maximize))
 BRASA_FIELDS(SparseAdamParamState, BRASA_F(step) BRASA_F(exp_avg) BRASA_F(exp_avg_sq))
 
-void SparseAdamOptions::check() const { check_common("SparseAdam", *this); }
+void SparseAdamOptions::check() const { check_common(*this); }
 
 void SparseAdam::update(Tensor& p, Tensor g, SparseAdamParamState& s, const SparseAdamOptions& o) {
   BRASA_CHECK(g.is_sparse(), "SparseAdam does not support dense gradients, please consider Adam instead");

@@ -1,11 +1,24 @@
 #include "support/error.h"
 
+#include <utility>
+
 namespace brasa {
 
-Error::Error(const std::string& message) : std::runtime_error(message) {}
+Error::Error(const std::string& message) : std::runtime_error(message), mistake_(message) {}
+Error::Error(const std::string& message, std::string mistake)
+    : std::runtime_error(message), mistake_(std::move(mistake)) {}
 Error::~Error() = default;
 IndexError::IndexError(const std::string& message) : Error(message) {}
+IndexError::IndexError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 IndexError::~IndexError() = default;
+ValueError::ValueError(const std::string& message) : Error(message) {}
+ValueError::~ValueError() = default;
+TypeError::TypeError(const std::string& message) : Error(message) {}
+TypeError::~TypeError() = default;
+NotImplementedError::NotImplementedError(const std::string& message) : Error(message) {}
+NotImplementedError::~NotImplementedError() = default;
+LinAlgError::LinAlgError(const std::string& message) : Error(message) {}
+LinAlgError::~LinAlgError() = default;
 InternalError::InternalError(const std::string& message)
     : std::runtime_error("internal error (a bug in Brasa): " + message) {}
 InternalError::~InternalError() = default;

@@ -131,8 +131,8 @@ void check_defined(const Operator& op, CallArgs args) {
     }
   }
   if (!given.empty()) what += str(" (called with", given, ")");
-  if (index) fail_index(std::move(what));
-  fail(std::move(what));
+  if (index) throw IndexError(what, e.msg());
+  throw Error(what, e.msg());
 }
 
 void call_functional(Operator& op, CallArgs args, Results& results) {

@@ -277,5 +277,33 @@ Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices,
                            bool accumulate) const {
   return index_put_(ArrayRef<std::optional<Tensor>>(indices), values, accumulate);
 }
+Tensor Tensor::index_put(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
+  Tensor out = clone();
+  return out.index_put_(indices, values, accumulate);
+}
+Tensor Tensor::index_put(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
+                         bool accumulate) const {
+  return index_put(ArrayRef<std::optional<Tensor>>(indices), values, accumulate);
+}
+
+Tensor& Tensor::fill_diagonal_(const Scalar& value, bool wrap) const {
+  BRASA_CHECK(dim() >= 2, "dimensions must larger than 1");
+  auto& self = const_cast<Tensor&>(*this);
+  int64_t rows = size(0), columns = size(1);
+  if (dim() > 2) {
+    int64_t step = 0;
+    for (int64_t d = 0; d < dim(); ++d) {
+      BRASA_CHECK(size(d) == rows, "all dimensions of input must be of equal length");
+      step += stride(d);
+    }
+    as_strided({rows}, {step}, storage_offset()).fill_(value);
+    return self;
+  }
+  for (int64_t first = 0; first < rows; first += columns + 1) {
+    narrow(0, first, std::min(columns, rows - first)).diagonal().fill_(value);
+    if (!wrap) break;
+  }
+  return self;
+}
 
 }  // namespace brasa

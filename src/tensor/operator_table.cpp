@@ -24,8 +24,46 @@ std::string camel_case(std::string_view name) {
   return out;
 }
 
+// Operators that in LibTorch are made of others: the node that comes last there, for the usual arguments.
+constexpr std::pair<std::string_view, std::string_view> kNodesOfComposites[] = {
+    {"aten::linear", "AddmmBackward0"},
+    {"aten::matmul", "MmBackward0"},
+    {"aten::reshape", "ViewBackward0"},
+    {"aten::flatten.using_ints", "ViewBackward0"},
+    {"aten::unflatten.int", "ViewBackward0"},
+    {"aten::view_as", "ViewBackward0"},
+    {"aten::expand_as", "ExpandBackward0"},
+    {"aten::square", "PowBackward0"},
+    {"aten::layer_norm", "NativeLayerNormBackward0"},
+    {"aten::group_norm", "NativeGroupNormBackward0"},
+    {"aten::batch_norm", "NativeBatchNormBackward0"},
+    {"aten::_native_batch_norm_legit_functional", "NativeBatchNormBackward0"},
+    {"aten::cross_entropy_loss", "NllLossBackward0"},
+    {"aten::conv1d", "ConvolutionBackward0"},
+    {"aten::conv2d", "ConvolutionBackward0"},
+    {"aten::conv3d", "ConvolutionBackward0"},
+    {"aten::conv_transpose1d", "ConvolutionBackward0"},
+    {"aten::conv_transpose2d.input", "ConvolutionBackward0"},
+    {"aten::conv_transpose3d.input", "ConvolutionBackward0"},
+    {"aten::max_pool2d", "MaxPool2DWithIndicesBackward0"},
+    {"aten::max_pool3d", "MaxPool3DWithIndicesBackward0"},
+    {"aten::adaptive_max_pool1d", "SqueezeBackward1"},
+    {"aten::narrow", "SliceBackward0"},
+    {"aten::chunk", "SplitBackward0"},
+    {"aten::dropout", "MulBackward0"},
+    {"aten::outer", "MulBackward0"},
+    {"aten::max", "MaxBackward1"},
+    {"aten::max.dim", "MaxBackward0"},
+    {"aten::min", "MinBackward1"},
+    {"aten::min.dim", "MinBackward0"},
+    {"aten::clamp", "ClampBackward1"},
+    {"aten::clamp.Tensor", "ClampBackward0"},
+};
+
 // PyTorch numbers the nodes of an operator's overloads in order.
 std::string node_name(const ops::Row& row) {
+  for (const auto& [name, node] : kNodesOfComposites)
+    if (row.name() == name) return std::string(node);
   int number = 0;
   for (const ops::Row& other : ops::table().rows()) {
     if (&other == &row) break;

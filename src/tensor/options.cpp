@@ -93,6 +93,24 @@ std::atomic<DType> default_dtype{DType::Float32};
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) { default_dtype.store(t, std::memory_order_relaxed); }
 
+std::ostream& operator<<(std::ostream& out, MemoryFormat f) {
+  constexpr const char* names[] = {"Contiguous", "Preserve", "ChannelsLast", "ChannelsLast3d"};
+  return out << names[static_cast<int>(f)];
+}
+
+std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
+  auto boolean = [](bool v) { return v ? "true" : "false"; };
+  auto by_default = [](bool given) { return given ? "" : " (default)"; };
+  out << "TensorOptions(dtype=" << o.dtype() << by_default(o.has_dtype());
+  out << ", device=" << o.device() << by_default(o.has_device());
+  out << ", layout=" << o.layout() << by_default(o.has_layout());
+  out << ", requires_grad=" << boolean(o.requires_grad()) << by_default(o.has_requires_grad());
+  out << ", pinned_memory=" << boolean(o.pinned_memory()) << by_default(o.has_pinned_memory());
+  out << ", memory_format=";
+  if (o.has_memory_format()) return out << *o.memory_format_opt() << ')';
+  return out << "(nullopt))";
+}
+
 TypeMeta TensorOptions::dtype() const { return dtype_.value_or(get_default_dtype()); }
 
 TensorOptions TensorOptions::merge_in(const TensorOptions& o) const {

@@ -1,3 +1,4 @@
+#include <charconv>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -43,8 +44,7 @@ Style choose_style(std::ostream& out, const double* values, int64_t n) {
     if (!found) least = most = magnitude;
     found = true;
     least = std::min(least, magnitude);
-    // The sign counts here in LibTorch, so that a long negative number sticks out.
-    if (v > most) most = magnitude;
+    most = std::max(most, magnitude);
   }
   if (found) {
     least = digits_before_point(least);
@@ -57,7 +57,7 @@ Style choose_style(std::ostream& out, const double* values, int64_t n) {
       scientific();
     } else {
       s.width = static_cast<int>(most) + 1;
-      out << std::defaultfloat;
+      out << std::defaultfloat << std::setprecision(6);
     }
     return s;
   }
@@ -76,10 +76,15 @@ Style choose_style(std::ostream& out, const double* values, int64_t n) {
   return s;
 }
 
-void write_factor(std::ostream& out, double factor) {
-  KeepFormat keep(out);
-  out << std::defaultfloat << std::setprecision(6) << factor << " *\n";
+// As few digits as tell the number from its neighbours, of any width without the program's manipulators.
+std::string shortest(double v) {
+  char text[400];
+  int exponent = v == 0 || !std::isfinite(v) ? 0 : static_cast<int>(std::floor(std::log10(std::fabs(v))));
+  auto format = exponent < -4 || exponent > 15 ? std::chars_format::scientific : std::chars_format::fixed;
+  return std::string(text, std::to_chars(std::begin(text), std::end(text), v, format).ptr);
 }
+
+void write_factor(std::ostream& out, double factor) { out << shortest(factor) << " *\n"; }
 
 void write_matrix(std::ostream& out, const double* values, int64_t rows, int64_t columns, int64_t line_size,
                   int64_t indent) {
@@ -145,6 +150,7 @@ std::ostream& print_sparse(std::ostream& out, const Tensor& t, int64_t line_size
 
 std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   KeepFormat keep(out);
+  out << std::setfill(' ') << std::setw(0);
   if (!t.defined()) return out << "[ Tensor (undefined) ]";
   NoGradGuard guard;
   if (impl_of(t)->sparse) return print_sparse(out, t, line_size);
@@ -152,7 +158,7 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   const double* at = values.data_ptr<double>();
   IntArrayRef sizes = t.sizes();
   if (sizes.empty()) {
-    out << std::defaultfloat << at[0] << '\n';
+    out << shortest(at[0]) << '\n';
   } else if (values.numel() > 0 && sizes.size() == 1) {
     Style style = choose_style(out, at, sizes[0]);
     if (style.factor != 1) write_factor(out, style.factor);
@@ -168,6 +174,8 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) { return print(out, t, 80); }
+
+void print(const Tensor& t, int64_t line_size) { print(std::cout, t, line_size); }
 
 void Tensor::print() const {
   if (!defined()) {

@@ -83,6 +83,20 @@ bool Tensor::is_non_overlapping_and_dense() const {
 bool Tensor::is_alias_of(const Tensor& o) const {
   return checked_impl(*this)->storage->root() == checked_impl(o)->storage->root();
 }
+bool Tensor::is_same_size(const Tensor& o) const { return sizes() == o.sizes(); }
+bool Tensor::is_set_to(const Tensor& o) const {
+  return is_alias_of(o) && sizes() == o.sizes() && strides() == o.strides() && storage_offset() == o.storage_offset();
+}
+MemoryFormat Tensor::suggest_memory_format() const {
+  // Where the strides suit both, as with one channel, they are taken for the usual.
+  for (MemoryFormat format : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
+    if (dim() == (format == MemoryFormat::ChannelsLast ? 4 : 5) && is_contiguous(format) && !is_contiguous())
+      return format;
+  return MemoryFormat::Contiguous;
+}
+Tensor Tensor::det() const { return brasa::det(*this); }
+Tensor Tensor::inverse() const { return brasa::inverse(*this); }
+std::tuple<Tensor, Tensor> Tensor::slogdet() const { return brasa::slogdet(*this); }
 std::string Tensor::toString() const {
   if (!defined()) return "UndefinedType";
   const auto& parts = impl_of(*this)->sparse;
@@ -144,13 +158,13 @@ Scalar read_element(const void* at, DType t) {
 Scalar Tensor::item() const {
   const TensorImpl* impl = checked_impl(*this);
   if (impl->sparse && impl->numel == 1) return to_dense().item();
-  BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar: ", *this);
+  BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar");
   return read_element(impl->data("item()"), impl->dtype);
 }
 
 bool Tensor::is_nonzero() const {
-  BRASA_CHECK(numel() == 1, "Boolean value of Tensor with ", numel() == 0 ? "no" : "more than one",
-              " values is ambiguous");
+  BRASA_CHECK(numel() == 1, "Boolean value of Tensor with ", numel() == 0 ? "no values" : "more than one value",
+              " is ambiguous");
   Scalar s = item();
   return s.isComplex() ? s.toComplexDouble() != 0.0 : s.isFloatingPoint() ? s.toDouble() != 0 : s.toLong() != 0;
 }

@@ -14,13 +14,13 @@ namespace torch::detail {
 template <class... A>
 std::string message(const A&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  static_cast<void>((out << ... << parts));
   return out.str();
 }
-template <class... A>
+template <class Kind = ::brasa::Error, class... A>
 [[noreturn]] void failed(const char* condition, const A&... parts) {
   std::string text = message(parts...);
-  throw ::brasa::Error(text.empty() ? message("Expected ", condition, " to be true, but got false.") : text);
+  throw Kind(text.empty() ? message("Expected ", condition, " to be true, but got false.") : text);
 }
 
 }  // namespace torch::detail
@@ -38,13 +38,16 @@ template <class... A>
   do {                                                                                \
     if (!(condition)) ::torch::detail::failed(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
-#define TORCH_CHECK_INDEX(condition, ...)                                               \
-  do {                                                                                  \
-    if (!(condition)) throw ::brasa::IndexError(::torch::detail::message(__VA_ARGS__)); \
+#define TORCH_CHECK_WITH_KIND(Kind, condition, ...)                                                     \
+  do {                                                                                                  \
+    if (!(condition)) ::torch::detail::failed<::brasa::Kind>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
-#define TORCH_CHECK_VALUE TORCH_CHECK
-#define TORCH_CHECK_TYPE TORCH_CHECK
-#define TORCH_CHECK_NOT_IMPLEMENTED TORCH_CHECK
+#define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK_WITH_KIND(IndexError, condition, __VA_ARGS__)
+#define TORCH_CHECK_VALUE(condition, ...) TORCH_CHECK_WITH_KIND(ValueError, condition, __VA_ARGS__)
+#define TORCH_CHECK_TYPE(condition, ...) TORCH_CHECK_WITH_KIND(TypeError, condition, __VA_ARGS__)
+#define TORCH_CHECK_LINALG(condition, ...) TORCH_CHECK_WITH_KIND(LinAlgError, condition, __VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
+  TORCH_CHECK_WITH_KIND(NotImplementedError, condition, __VA_ARGS__)
 #define TORCH_CHECK_EQ(a, b) TORCH_CHECK((a) == (b), "Check failed: " #a " == " #b)
 #define TORCH_CHECK_NE(a, b) TORCH_CHECK((a) != (b), "Check failed: " #a " != " #b)
 #define TORCH_CHECK_LT(a, b) TORCH_CHECK((a) < (b), "Check failed: " #a " < " #b)

@@ -33,6 +33,11 @@ namespace indexing = ::brasa::indexing;
 }  // namespace at
 
 // Names that LibTorch has beside Brasa's.
+namespace brasa::special {
+inline Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
+  return brasa::logsumexp(self, dim, keepdim);
+}
+}  // namespace brasa::special
 namespace brasa::autograd {
 using tensor_list = variable_list;
 using brasa::AutoGradMode;

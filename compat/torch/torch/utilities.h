@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,9 @@
 #include <unistd.h>
 
 #include <brasa/brasa.h>
+#include <brasa/nn/utils/rnn.h>
+#include <torch/containers.h>
+#include <torch/dispatch.h>
 #include <torch/macros.h>
 
 // Small things of c10 that programs use.
@@ -104,6 +108,31 @@ inline bool tls_is_dispatch_keyset_excluded(AutogradKeys) { return ::brasa::Infe
 inline bool tls_is_dispatch_keyset_included(AutogradKeys) { return false; }
 }  // namespace impl
 
+// Questions about dtypes.
+inline size_t elementSize(::brasa::DType t) { return static_cast<size_t>(::brasa::size_of(t)); }
+inline bool isFloatingType(::brasa::DType t) { return ::brasa::is_floating(t); }
+inline bool isReducedFloatingType(::brasa::DType t) { return ::brasa::is_reduced_floating(t); }
+inline bool isComplexType(::brasa::DType t) { return ::brasa::is_complex(t); }
+inline bool isIntegralType(::brasa::DType t, bool with_bool) { return ::brasa::is_integral(t, with_bool); }
+inline bool isSignedType(::brasa::DType t) { return ::brasa::is_signed(t); }
+inline ::brasa::DType toComplexType(::brasa::DType t) { return ::brasa::complex_of(t); }
+inline ::brasa::DType toRealValueType(::brasa::DType t) { return ::brasa::real_part_of(t); }
+inline ::brasa::DType promoteTypes(::brasa::DType a, ::brasa::DType b) { return ::brasa::promote_types(a, b); }
+/// Whether values may lose no more than precision.
+inline bool canCast(::brasa::DType from, ::brasa::DType to) {
+  if (::brasa::is_complex(from) && !::brasa::is_complex(to)) return false;
+  if (::brasa::is_floating(from) && ::brasa::is_integral(to)) return false;
+  return from == ::brasa::kBool || to != ::brasa::kBool;
+}
+inline ::brasa::DType get_default_dtype_as_scalartype() { return ::brasa::get_default_dtype(); }
+/// The dimension that a negative one counts to from the end.
+inline int64_t maybe_wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar = true) {
+  int64_t n = rank == 0 && wrap_scalar ? 1 : rank;
+  TORCH_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
+                    "], but got ", dim, ")");
+  return dim < 0 ? dim + n : dim;
+}
+
 inline ::brasa::DType typeMetaToScalarType(::brasa::TypeMeta type) { return type; }
 inline ::brasa::TypeMeta scalarTypeToTypeMeta(::brasa::DType type) { return type; }
 inline std::optional<::brasa::DType> optTypeMetaToScalarType(std::optional<::brasa::TypeMeta> type) {
@@ -151,10 +180,67 @@ inline ::brasa::Tensor& index_put_(const ::brasa::Tensor& self,
   return self.index_put_(indices, values, accumulate);
 }
 
+using ::brasa::in_parallel_region;
+using ::brasa::parallel_for;
+/// The shape that both broadcast to.
+inline std::vector<int64_t> infer_size(::brasa::IntArrayRef a, ::brasa::IntArrayRef b) {
+  std::vector<int64_t> out(std::max(a.size(), b.size()));
+  for (size_t back = 1; back <= out.size(); ++back) {
+    int64_t x = back <= a.size() ? a[a.size() - back] : 1, y = back <= b.size() ? b[b.size() - back] : 1;
+    TORCH_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
+                ") at non-singleton dimension ", out.size() - back);
+    out[out.size() - back] = x == 1 ? y : x;
+  }
+  return out;
+}
+inline int64_t divup(int64_t x, int64_t y) { return (x + y - 1) / y; }
+/// Folds what `body(begin, end, identity)` gives of each piece with `combine`, in order.
+template <class T, class Body, class Combine>
+T parallel_reduce(int64_t begin, int64_t end, int64_t grain_size, const T identity, const Body& body,
+                  const Combine& combine) {
+  if (begin >= end) return identity;
+  int64_t piece = std::max<int64_t>(std::max<int64_t>(grain_size, 1), divup(end - begin, ::brasa::get_num_threads()));
+  std::vector<T> parts(static_cast<size_t>(divup(end - begin, piece)), identity);
+  ::brasa::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      parts[static_cast<size_t>(i)] =
+          body(begin + i * piece, std::min(end, begin + (i + 1) * piece), identity);
+  });
+  T result = identity;
+  for (const T& part : parts) result = combine(result, part);
+  return result;
+}
+
 // The numbers that operators take; options have words for it (see torch::kMean).
 namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }
+
+/// Switches of LibTorch's kernels, which are only remembered here: Brasa's results do not depend on them.
+class Context {
+ public:
+  void setDeterministicAlgorithms(bool on, bool warn_only = false) {
+    deterministic_ = on;
+    warn_only_ = warn_only;
+  }
+  bool deterministicAlgorithms() const { return deterministic_; }
+  bool deterministicAlgorithmsWarnOnly() const { return warn_only_; }
+  void setDeterministicCuDNN(bool on) { deterministic_cudnn_ = on; }
+  bool deterministicCuDNN() const { return deterministic_cudnn_; }
+  void setBenchmarkCuDNN(bool on) { benchmark_cudnn_ = on; }
+  bool benchmarkCuDNN() const { return benchmark_cudnn_; }
+  static bool hasCUDA() { return false; }
+  static bool hasMPS() { return false; }
+
+ private:
+  bool deterministic_ = false, warn_only_ = false, deterministic_cudnn_ = false, benchmark_cudnn_ = false;
+};
+inline Context& globalContext() {
+  static Context context;
+  return context;
+}
+inline bool hasCUDA() { return Context::hasCUDA(); }
+inline bool hasMPS() { return Context::hasMPS(); }
 
 enum class Backend { CPU, CUDA, SparseCPU, SparseCUDA };
 inline ::brasa::TensorOptions getDeprecatedTypeProperties(Backend backend, ::brasa::DType dtype) {
@@ -201,6 +287,29 @@ inline std::vector<::brasa::Tensor> unflatten_dense_tensors(const ::brasa::Tenso
 }  // namespace utils
 
 namespace Reduction = ::at::Reduction;
+using ::at::hasCUDA;
+using ::at::hasMPS;
+
+// Functions of what Brasa has as methods alone.
+inline ::brasa::Tensor fill(const ::brasa::Tensor& self, const ::brasa::Scalar& value) {
+  return self.clone().fill_(value);
+}
+inline ::brasa::Tensor& fill_(::brasa::Tensor& self, const ::brasa::Scalar& value) { return self.fill_(value); }
+inline ::brasa::Tensor index_put(const ::brasa::Tensor& self, ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices,
+                                 const ::brasa::Tensor& values, bool accumulate = false) {
+  return self.index_put(indices, values, accumulate);
+}
+inline bool is_same_size(const ::brasa::Tensor& a, const ::brasa::Tensor& b) { return a.is_same_size(b); }
+inline bool is_nonzero(const ::brasa::Tensor& self) { return self.is_nonzero(); }
+inline bool is_conj(const ::brasa::Tensor&) { return false; }
+inline int64_t numel(const ::brasa::Tensor& self) { return self.numel(); }
+inline int64_t size(const ::brasa::Tensor& self, int64_t dim) { return self.size(dim); }
+inline int64_t stride(const ::brasa::Tensor& self, int64_t dim) { return self.stride(dim); }
+inline ::brasa::Tensor pad_sequence(::brasa::TensorList sequences, bool batch_first = false, double padding_value = 0) {
+  return ::brasa::nn::utils::rnn::pad_sequence(sequences, batch_first, padding_value);
+}
+
+inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::canCast(from, to); }
 
 /// No CUDA device is driven through this interface yet.
 namespace cuda {

@@ -25,6 +25,7 @@ struct BRASA_API AdamLikeOptions : public OptimizerCloneableOptions<Derived> {
   BRASA_ADAM_ARG(bool, amsgrad)
   BRASA_ADAM_ARG(bool, maximize)
 #undef BRASA_ADAM_ARG
+  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<Derived>(); }
   void serialize(serialize::OutputArchive& archive) const override;
   void serialize(serialize::InputArchive& archive) override;
 
@@ -45,13 +46,15 @@ struct BRASA_API AdamWOptions : public AdamLikeOptions<AdamWOptions> {
 };
 
 struct BRASA_API AdamParamState : public OptimizerCloneableParamState<AdamParamState> {
-  /// Updates so far: float32 of no dimension. Parameters that are always updated together share one tensor.
-  BRASA_ARG(Tensor, step);
+  BRASA_ARG(Tensor, steps);
   BRASA_ARG(Tensor, exp_avg);
   BRASA_ARG(Tensor, exp_avg_sq);
   BRASA_ARG(Tensor, max_exp_avg_sq);
 
  public:
+  /// Updates so far. `steps` has them as float32 of no dimension; parameters that are always updated together share it.
+  int64_t step() const { return steps_.defined() ? steps_.item<int64_t>() : 0; }
+  AdamParamState& step(int64_t count);
   void serialize(serialize::OutputArchive& archive) const override;
   void serialize(serialize::InputArchive& archive) override;
 };

@@ -45,6 +45,8 @@ class BRASA_API OptimizerOptions {
   /// The momentum, or the first of Adam's betas; nothing where the options have neither.
   virtual std::optional<double> get_momentum() const;
   virtual void set_momentum(double momentum);
+  /// Options of the same type that nobody has set, or null where the type does not tell.
+  virtual std::unique_ptr<OptimizerOptions> fresh() const;
 };
 
 template <class Derived>
@@ -85,7 +87,8 @@ class OptimizerCloneableOptions : public OptimizerOptions {
   }
 };
 
-/// Parameters with options of their own; without, those of the optimizer.
+/// Parameters with options of their own; without, those of the optimizer. Of options of a built-in optimizer, those that have
+/// their type's default are the optimizer's, too.
 class BRASA_API OptimizerParamGroup {
  public:
   OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT

@@ -5,7 +5,7 @@
 namespace brasa::optim {
 
 struct BRASA_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
-  SGDOptions(double lr) : lr_(lr) {}  // NOLINT
+  SGDOptions(double lr = 1e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
   BRASA_ARG(double, momentum) = 0;
   BRASA_ARG(double, dampening) = 0;
@@ -14,6 +14,7 @@ struct BRASA_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
   BRASA_ARG(bool, maximize) = false;
 
  public:
+  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<SGDOptions>(); }
   void serialize(serialize::OutputArchive& archive) const override;
   void serialize(serialize::InputArchive& archive) override;
 };
