@@ -30,11 +30,11 @@ class BRASA_API IndexError : public Error {
 };
 
 // Other kinds that a program may throw and tell apart.
-#define BRASA_ERROR_KIND(Kind)               \
-  class BRASA_API Kind : public Error {      \
-   public:                                   \
+#define BRASA_ERROR_KIND(Kind)                 \
+  class BRASA_API Kind : public Error {        \
+   public:                                     \
     explicit Kind(const std::string& message); \
-    ~Kind() override;                        \
+    ~Kind() override;                          \
   }
 BRASA_ERROR_KIND(ValueError);
 BRASA_ERROR_KIND(TypeError);

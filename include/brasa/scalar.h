@@ -43,14 +43,14 @@ struct BRASA_API BFloat16 {
 // Of two of a kind the result is rounded to it; with another number it is that of float.
 template <class T>
 concept ReducedFloat = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-#define BRASA_REDUCED_OPERATOR(op)                                     \
-  template <ReducedFloat T>                                            \
-  T operator op(T a, T b) {                                            \
-    return static_cast<float>(a) op static_cast<float>(b);             \
-  }                                                                    \
-  template <ReducedFloat T, class O>                                   \
-  T& operator op##=(T& a, const O& b) {                                \
-    return a = static_cast<float>(a) op static_cast<float>(b);         \
+#define BRASA_REDUCED_OPERATOR(op)                             \
+  template <ReducedFloat T>                                    \
+  T operator op(T a, T b) {                                    \
+    return static_cast<float>(a) op static_cast<float>(b);     \
+  }                                                            \
+  template <ReducedFloat T, class O>                           \
+  T& operator op##=(T & a, const O & b) {                      \
+    return a = static_cast<float>(a) op static_cast<float>(b); \
   }
 BRASA_REDUCED_OPERATOR(+)
 BRASA_REDUCED_OPERATOR(-)

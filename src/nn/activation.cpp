@@ -51,7 +51,8 @@ void HardtanhImpl::reset() {
               " and ", options.min_val());
 }
 void HardtanhImpl::pretty_print(ostream& s) const {
-  Described(s, "Hardtanh").words()("min_val", options.min_val())("max_val", options.max_val())
+  Described(s, "Hardtanh")
+      .words()("min_val", options.min_val())("max_val", options.max_val())
       .flag("inplace", options.inplace());
 }
 Tensor HardtanhImpl::forward(Tensor input) { return F::hardtanh(std::move(input), options); }

@@ -10,51 +10,51 @@ namespace brasa::nn {
 
 namespace F = functional;
 
-#define BRASA_POOL(D)                                                                                      \
-  void MaxPool##D##dImpl::pretty_print(std::ostream& s) const {                                            \
-    Described(s, "MaxPool" #D "d")("kernel_size", options.kernel_size())("stride", options.stride())(      \
-        "padding", options.padding())("dilation", options.dilation())("ceil_mode", options.ceil_mode());   \
-  }                                                                                                        \
-  Tensor MaxPool##D##dImpl::forward(const Tensor& input) { return F::max_pool##D##d(input, options); }     \
-  std::tuple<Tensor, Tensor> MaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                \
-    return F::max_pool##D##d_with_indices(input, options);                                                 \
-  }                                                                                                        \
-  void AvgPool##D##dImpl::pretty_print(std::ostream& s) const {                                            \
-    Described(s, "AvgPool" #D "d")("kernel_size", options.kernel_size())("stride", options.stride())(      \
-        "padding", options.padding());                                                                     \
-  }                                                                                                        \
-  Tensor AvgPool##D##dImpl::forward(const Tensor& input) { return F::avg_pool##D##d(input, options); }     \
-  void LPPool##D##dImpl::pretty_print(std::ostream& s) const {                                             \
-    Described(s, "LPPool" #D "d")("norm_type", options.norm_type())("kernel_size", options.kernel_size())( \
-        "stride", options.stride())("ceil_mode", options.ceil_mode());                                     \
-  }                                                                                                        \
-  Tensor LPPool##D##dImpl::forward(const Tensor& input) { return F::lp_pool##D##d(input, options); }       \
-  void AdaptiveMaxPool##D##dImpl::pretty_print(std::ostream& s) const {                                    \
-    Described(s, "AdaptiveMaxPool" #D "d")("output_size", options.output_size());                          \
-  }                                                                                                        \
-  Tensor AdaptiveMaxPool##D##dImpl::forward(const Tensor& input) {                                         \
-    return F::adaptive_max_pool##D##d(input, options);                                                     \
-  }                                                                                                        \
-  std::tuple<Tensor, Tensor> AdaptiveMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {        \
-    return F::adaptive_max_pool##D##d_with_indices(input, options);                                        \
-  }                                                                                                        \
-  void AdaptiveAvgPool##D##dImpl::pretty_print(std::ostream& s) const {                                    \
-    Described(s, "AdaptiveAvgPool" #D "d")("output_size", options.output_size());                          \
-  }                                                                                                        \
-  Tensor AdaptiveAvgPool##D##dImpl::forward(const Tensor& input) {                                         \
-    return F::adaptive_avg_pool##D##d(input, options);                                                     \
-  }                                                                                                        \
-  void MaxUnpool##D##dImpl::pretty_print(std::ostream& s) const {                                          \
-    Described(s, "MaxUnpool" #D "d").words()("kernel_size", options.kernel_size())("stride",                \
-        options.stride())("padding", options.padding());                                                   \
-  }                                                                                                        \
-  Tensor MaxUnpool##D##dImpl::forward(const Tensor& input, const Tensor& indices,                          \
-                                      const std::optional<std::vector<int64_t>>& output_size) {            \
-    return F::max_unpool##D##d(input, indices,                                                             \
-                               F::MaxUnpool##D##dFuncOptions(options.kernel_size())                        \
-                                   .stride(options.stride())                                               \
-                                   .padding(options.padding())                                             \
-                                   .output_size(output_size));                                             \
+#define BRASA_POOL(D)                                                                                             \
+  void MaxPool##D##dImpl::pretty_print(std::ostream& s) const {                                                   \
+    Described(s, "MaxPool" #D "d")("kernel_size", options.kernel_size())("stride", options.stride())(             \
+        "padding", options.padding())("dilation", options.dilation())("ceil_mode", options.ceil_mode());          \
+  }                                                                                                               \
+  Tensor MaxPool##D##dImpl::forward(const Tensor& input) { return F::max_pool##D##d(input, options); }            \
+  std::tuple<Tensor, Tensor> MaxPool##D##dImpl::forward_with_indices(const Tensor& input) {                       \
+    return F::max_pool##D##d_with_indices(input, options);                                                        \
+  }                                                                                                               \
+  void AvgPool##D##dImpl::pretty_print(std::ostream& s) const {                                                   \
+    Described(s, "AvgPool" #D "d")("kernel_size", options.kernel_size())("stride", options.stride())(             \
+        "padding", options.padding());                                                                            \
+  }                                                                                                               \
+  Tensor AvgPool##D##dImpl::forward(const Tensor& input) { return F::avg_pool##D##d(input, options); }            \
+  void LPPool##D##dImpl::pretty_print(std::ostream& s) const {                                                    \
+    Described(s, "LPPool" #D "d")("norm_type", options.norm_type())("kernel_size", options.kernel_size())(        \
+        "stride", options.stride())("ceil_mode", options.ceil_mode());                                            \
+  }                                                                                                               \
+  Tensor LPPool##D##dImpl::forward(const Tensor& input) { return F::lp_pool##D##d(input, options); }              \
+  void AdaptiveMaxPool##D##dImpl::pretty_print(std::ostream& s) const {                                           \
+    Described(s, "AdaptiveMaxPool" #D "d")("output_size", options.output_size());                                 \
+  }                                                                                                               \
+  Tensor AdaptiveMaxPool##D##dImpl::forward(const Tensor& input) {                                                \
+    return F::adaptive_max_pool##D##d(input, options);                                                            \
+  }                                                                                                               \
+  std::tuple<Tensor, Tensor> AdaptiveMaxPool##D##dImpl::forward_with_indices(const Tensor& input) {               \
+    return F::adaptive_max_pool##D##d_with_indices(input, options);                                               \
+  }                                                                                                               \
+  void AdaptiveAvgPool##D##dImpl::pretty_print(std::ostream& s) const {                                           \
+    Described(s, "AdaptiveAvgPool" #D "d")("output_size", options.output_size());                                 \
+  }                                                                                                               \
+  Tensor AdaptiveAvgPool##D##dImpl::forward(const Tensor& input) {                                                \
+    return F::adaptive_avg_pool##D##d(input, options);                                                            \
+  }                                                                                                               \
+  void MaxUnpool##D##dImpl::pretty_print(std::ostream& s) const {                                                 \
+    Described(s, "MaxUnpool" #D "d")                                                                              \
+        .words()("kernel_size", options.kernel_size())("stride", options.stride())("padding", options.padding()); \
+  }                                                                                                               \
+  Tensor MaxUnpool##D##dImpl::forward(const Tensor& input, const Tensor& indices,                                 \
+                                      const std::optional<std::vector<int64_t>>& output_size) {                   \
+    return F::max_unpool##D##d(input, indices,                                                                    \
+                               F::MaxUnpool##D##dFuncOptions(options.kernel_size())                               \
+                                   .stride(options.stride())                                                      \
+                                   .padding(options.padding())                                                    \
+                                   .output_size(output_size));                                                    \
   }
 BRASA_POOL(1)
 BRASA_POOL(2)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/algebra.h"
 #include "ops/builder.h"
 #include "ops/decompose.h"
 #include "ops/primitives.h"
@@ -173,8 +174,9 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
   std::vector<ir::Value> out;
   for (size_t i = 0; i < n; ++i)
     if (needs_[i]) {
+      // A derivative that is zero everywhere, as that of floor, still leaves a gradient.
       int at = joint.gradient_of[i];
-      out.push_back(at < 0 ? ir::Value{} : map(joint.graph->outputs()[at].value));
+      out.push_back(at < 0 ? ops::zeros_like(inputs[i]) : map(joint.graph->outputs()[at].value));
     }
   return out;
 }

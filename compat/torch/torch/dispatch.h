@@ -13,10 +13,10 @@ namespace c10 {
 namespace impl {
 template <::brasa::DType>
 struct ScalarTypeToCPPType;
-#define BRASA_CPP_TYPE(Name, Type)                         \
-  template <>                                              \
-  struct ScalarTypeToCPPType<::brasa::DType::Name> {       \
-    using type = Type;                                     \
+#define BRASA_CPP_TYPE(Name, Type)                   \
+  template <>                                        \
+  struct ScalarTypeToCPPType<::brasa::DType::Name> { \
+    using type = Type;                               \
   };
 BRASA_CPP_TYPE(UInt8, uint8_t)
 BRASA_CPP_TYPE(Int8, int8_t)
@@ -38,47 +38,46 @@ template <class T>
 struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
 }  // namespace c10
 
-#define AT_DISPATCH_CASE(enum_type, ...)                                             \
-  case enum_type: {                                                                  \
+#define AT_DISPATCH_CASE(enum_type, ...)                                            \
+  case enum_type: {                                                                 \
     using scalar_t [[maybe_unused]] = ::c10::impl::ScalarTypeToCPPTypeT<enum_type>; \
-    return __VA_ARGS__();                                                            \
+    return __VA_ARGS__();                                                           \
   }
-#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                           \
-  [&] {                                                                                               \
-    const ::brasa::DType dispatched_ = TYPE;                                                          \
-    switch (dispatched_) {                                                                            \
-      __VA_ARGS__                                                                                     \
-      default:                                                                                        \
-        TORCH_CHECK_NOT_IMPLEMENTED(false, '"', NAME, "\" not implemented for '", dispatched_, "'"); \
-    }                                                                                                 \
+#define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                                 \
+  [&] {                                                                                                     \
+    const ::brasa::DType dispatched_ = TYPE;                                                                \
+    switch (dispatched_) {                                                                                  \
+      __VA_ARGS__                                                                                           \
+      default: TORCH_CHECK_NOT_IMPLEMENTED(false, '"', NAME, "\" not implemented for '", dispatched_, "'"); \
+    }                                                                                                       \
   }()
 #define AT_DISPATCH_CASE_FLOATING_TYPES(...)             \
   AT_DISPATCH_CASE(::brasa::DType::Float64, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Float32, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_TYPES(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(...)    \
   AT_DISPATCH_CASE(::brasa::DType::Float64, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Float32, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Float16, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF(__VA_ARGS__))
-#define AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(...)      \
-  AT_DISPATCH_CASE(::brasa::DType::Float16, __VA_ARGS__)  \
+#define AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(...)     \
+  AT_DISPATCH_CASE(::brasa::DType::Float16, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::BFloat16, __VA_ARGS__)
-#define AT_DISPATCH_REDUCED_FLOATING_TYPES(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_REDUCED_FLOATING_TYPES(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_REDUCED_FLOATING_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_CASE_COMPLEX_TYPES(...)                 \
   AT_DISPATCH_CASE(::brasa::DType::Complex128, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Complex64, __VA_ARGS__)
-#define AT_DISPATCH_COMPLEX_TYPES(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_COMPLEX_TYPES(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(...)    \
   AT_DISPATCH_CASE(::brasa::DType::Float64, __VA_ARGS__)    \
   AT_DISPATCH_CASE(::brasa::DType::Float32, __VA_ARGS__)    \
   AT_DISPATCH_CASE(::brasa::DType::Complex128, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Complex64, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_CASE_INTEGRAL_TYPES(...)           \
   AT_DISPATCH_CASE(::brasa::DType::UInt8, __VA_ARGS__) \
@@ -86,7 +85,7 @@ struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
   AT_DISPATCH_CASE(::brasa::DType::Int32, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Int64, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Int16, __VA_ARGS__)
-#define AT_DISPATCH_INTEGRAL_TYPES(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_INTEGRAL_TYPES(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES(...)                  \
   AT_DISPATCH_CASE(::brasa::DType::UInt8, __VA_ARGS__)   \
@@ -96,8 +95,7 @@ struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
   AT_DISPATCH_CASE(::brasa::DType::Int16, __VA_ARGS__)   \
   AT_DISPATCH_CASE(::brasa::DType::Float64, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Float32, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES(TYPE, NAME, ...)                            \
-  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__))
+#define AT_DISPATCH_ALL_TYPES(TYPE, NAME, ...) AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(...)         \
   AT_DISPATCH_CASE(::brasa::DType::UInt8, __VA_ARGS__)      \
   AT_DISPATCH_CASE(::brasa::DType::Int8, __VA_ARGS__)       \
@@ -108,25 +106,25 @@ struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
   AT_DISPATCH_CASE(::brasa::DType::Float32, __VA_ARGS__)    \
   AT_DISPATCH_CASE(::brasa::DType::Complex128, __VA_ARGS__) \
   AT_DISPATCH_CASE(::brasa::DType::Complex64, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX(TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND(TYPE1, ...) \
   AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)          \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND(TYPE1, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_TYPES_AND(TYPE1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND(TYPE1, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND2(TYPE1, TYPE2, ...) \
   AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                  \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                          \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND2(TYPE1, TYPE2, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_TYPES_AND2(TYPE1, TYPE2, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND2(TYPE1, TYPE2, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND3(TYPE1, TYPE2, TYPE3, ...) \
   AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                         \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                                 \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                                 \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_TYPES_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND3(TYPE1, TYPE2, TYPE3, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, ...) \
   AT_DISPATCH_CASE_FLOATING_TYPES(__VA_ARGS__)                                \
@@ -134,30 +132,30 @@ struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                                        \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)                                        \
   AT_DISPATCH_CASE(TYPE4, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, __VA_ARGS__))
 #define AT_DISPATCH_CASE_COMPLEX_TYPES_AND(TYPE1, ...) \
   AT_DISPATCH_CASE_COMPLEX_TYPES(__VA_ARGS__)          \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)
-#define AT_DISPATCH_COMPLEX_TYPES_AND(TYPE1, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_COMPLEX_TYPES_AND(TYPE1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_COMPLEX_TYPES_AND(TYPE1, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(TYPE1, ...) \
   AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)           \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND1(TYPE1, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND1(TYPE1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND1(TYPE1, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(TYPE1, TYPE2, ...) \
   AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                  \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                                      \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(TYPE1, TYPE2, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(TYPE1, TYPE2, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND2(TYPE1, TYPE2, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(TYPE1, TYPE2, TYPE3, ...) \
   AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                         \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                                             \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                                             \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND3(TYPE1, TYPE2, TYPE3, __VA_ARGS__))
 #define AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, ...) \
   AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES(__VA_ARGS__)                                \
@@ -165,48 +163,49 @@ struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                                                    \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)                                                    \
   AT_DISPATCH_CASE(TYPE4, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, TYPE, NAME, ...)                            \
-  AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, TYPE, NAME, ...) \
+  AT_DISPATCH_SWITCH(TYPE, NAME,                                                                 \
+                     AT_DISPATCH_CASE_FLOATING_AND_COMPLEX_TYPES_AND4(TYPE1, TYPE2, TYPE3, TYPE4, __VA_ARGS__))
 #define AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(TYPE1, ...) \
   AT_DISPATCH_CASE_INTEGRAL_TYPES(__VA_ARGS__)          \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)
-#define AT_DISPATCH_INTEGRAL_TYPES_AND(TYPE1, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_INTEGRAL_TYPES_AND(TYPE1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_INTEGRAL_TYPES_AND(TYPE1, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND(TYPE1, ...) \
   AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)          \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND(TYPE1, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND(TYPE1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND(TYPE1, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND2(TYPE1, TYPE2, ...) \
   AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                  \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                     \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND2(TYPE1, TYPE2, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND2(TYPE1, TYPE2, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND2(TYPE1, TYPE2, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND3(TYPE1, TYPE2, TYPE3, ...) \
   AT_DISPATCH_CASE_ALL_TYPES(__VA_ARGS__)                         \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                            \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                            \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND3(TYPE1, TYPE2, TYPE3, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(TYPE1, ...) \
   AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)          \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(TYPE1, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND(TYPE1, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND(TYPE1, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(TYPE1, TYPE2, ...) \
   AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                  \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                                 \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(TYPE1, TYPE2, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND2(TYPE1, TYPE2, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND2(TYPE1, TYPE2, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(TYPE1, TYPE2, TYPE3, ...) \
   AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                         \
   AT_DISPATCH_CASE(TYPE1, __VA_ARGS__)                                        \
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                                        \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(TYPE1, TYPE2, TYPE3, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND3(TYPE1, TYPE2, TYPE3, __VA_ARGS__))
 #define AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(TYPE1, TYPE2, TYPE3, TYPE4, ...) \
   AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX(__VA_ARGS__)                                \
@@ -214,16 +213,17 @@ struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
   AT_DISPATCH_CASE(TYPE2, __VA_ARGS__)                                               \
   AT_DISPATCH_CASE(TYPE3, __VA_ARGS__)                                               \
   AT_DISPATCH_CASE(TYPE4, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(TYPE1, TYPE2, TYPE3, TYPE4, TYPE, NAME, ...)                            \
+#define AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND4(TYPE1, TYPE2, TYPE3, TYPE4, TYPE, NAME, ...) \
   AT_DISPATCH_SWITCH(TYPE, NAME, AT_DISPATCH_CASE_ALL_TYPES_AND_COMPLEX_AND4(TYPE1, TYPE2, TYPE3, TYPE4, __VA_ARGS__))
-#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                                                \
-  [&] {                                                                                                                         \
-    const ::brasa::DType dispatched_ = TYPE;                                                                                    \
-    if (dispatched_ == ::brasa::DType::Int32) {                                                                                 \
-      using index_t [[maybe_unused]] = int32_t;                                                                                 \
-      return __VA_ARGS__();                                                                                                     \
-    }                                                                                                                           \
-    TORCH_CHECK_NOT_IMPLEMENTED(dispatched_ == ::brasa::DType::Int64, '"', NAME, "\" not implemented for '", dispatched_, "'"); \
-    using index_t [[maybe_unused]] = int64_t;                                                                                   \
-    return __VA_ARGS__();                                                                                                       \
+#define AT_DISPATCH_INDEX_TYPES(TYPE, NAME, ...)                                                             \
+  [&] {                                                                                                      \
+    const ::brasa::DType dispatched_ = TYPE;                                                                 \
+    if (dispatched_ == ::brasa::DType::Int32) {                                                              \
+      using index_t [[maybe_unused]] = int32_t;                                                              \
+      return __VA_ARGS__();                                                                                  \
+    }                                                                                                        \
+    TORCH_CHECK_NOT_IMPLEMENTED(dispatched_ == ::brasa::DType::Int64, '"', NAME, "\" not implemented for '", \
+                                dispatched_, "'");                                                           \
+    using index_t [[maybe_unused]] = int64_t;                                                                \
+    return __VA_ARGS__();                                                                                    \
   }()

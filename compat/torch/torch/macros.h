@@ -38,16 +38,15 @@ template <class Kind = ::brasa::Error, class... A>
   do {                                                                                \
     if (!(condition)) ::torch::detail::failed(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
-#define TORCH_CHECK_WITH_KIND(Kind, condition, ...)                                                     \
-  do {                                                                                                  \
+#define TORCH_CHECK_WITH_KIND(Kind, condition, ...)                                                  \
+  do {                                                                                               \
     if (!(condition)) ::torch::detail::failed<::brasa::Kind>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
 #define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK_WITH_KIND(IndexError, condition, __VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) TORCH_CHECK_WITH_KIND(ValueError, condition, __VA_ARGS__)
 #define TORCH_CHECK_TYPE(condition, ...) TORCH_CHECK_WITH_KIND(TypeError, condition, __VA_ARGS__)
 #define TORCH_CHECK_LINALG(condition, ...) TORCH_CHECK_WITH_KIND(LinAlgError, condition, __VA_ARGS__)
-#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) \
-  TORCH_CHECK_WITH_KIND(NotImplementedError, condition, __VA_ARGS__)
+#define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) TORCH_CHECK_WITH_KIND(NotImplementedError, condition, __VA_ARGS__)
 #define TORCH_CHECK_EQ(a, b) TORCH_CHECK((a) == (b), "Check failed: " #a " == " #b)
 #define TORCH_CHECK_NE(a, b) TORCH_CHECK((a) != (b), "Check failed: " #a " != " #b)
 #define TORCH_CHECK_LT(a, b) TORCH_CHECK((a) < (b), "Check failed: " #a " < " #b)

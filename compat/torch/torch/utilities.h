@@ -203,8 +203,7 @@ T parallel_reduce(int64_t begin, int64_t end, int64_t grain_size, const T identi
   std::vector<T> parts(static_cast<size_t>(divup(end - begin, piece)), identity);
   ::brasa::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i)
-      parts[static_cast<size_t>(i)] =
-          body(begin + i * piece, std::min(end, begin + (i + 1) * piece), identity);
+      parts[static_cast<size_t>(i)] = body(begin + i * piece, std::min(end, begin + (i + 1) * piece), identity);
   });
   T result = identity;
   for (const T& part : parts) result = combine(result, part);
