@@ -67,6 +67,18 @@ TEST(CompileRandom, SizesMayDiffer) {
   EXPECT_LE(g.explain().graphs.size(), 2u) << g.explain().str();
 }
 
+TEST(CompileRandom, BoundsMayDiffer) {
+  auto f = [](int64_t n) { return randint(n, {100}) + randint(n * n, {100}); };
+  auto g = compile(f);
+  for (int64_t n : {3, 7, 100, 70000}) {
+    manual_seed(4);
+    Tensor want = f(n);
+    manual_seed(4);
+    EXPECT_TRUE(equal(g(n), want)) << n;
+  }
+  EXPECT_LE(g.explain().graphs.size(), 2u) << g.explain().str();
+}
+
 // Whole numbers are the same in each mode; others, with their derivatives, but for rounding.
 TEST(CompileRandom, DistributionsThatReject) {
   auto counts = [](const Tensor& a) {
