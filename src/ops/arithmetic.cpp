@@ -287,7 +287,11 @@ void add_clamps(Table& t) {
         if (high) x = below(x, *high, true);
         return x;
       })
-      .samples({{floats(3, 5), -0.5, 1}, {floats(4), ir::Arg(), 0.5}, {ints(4).in(-5, 5), -2, 2}, {floats(0), 0}});
+      .samples({{floats(3, 5), -0.5, 1},
+                {floats(4), ir::Arg(), 0.5},
+                {ints(4).in(-5, 5), -2, 2},
+                {floats(0), 0},
+                {tensor(DType::UInt8, {4}).in(0, 9), -1, 300}});
   t.op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .doc("self limited to [min, max]; max where min > max.")
       .composed_in_opmath([](Value x, Value low, Value high) {

@@ -207,7 +207,7 @@ void add_simple(Table& t) {
       .doc("1 / (1 + exp(-self)).")
       .composed_in_opmath([](Value x) { return 1 / (1 + exp(-to_float(x))); })
       .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * conj(s.out() * (1 - s.out()))}; }))
-      .samples({{floats(3, 5)}, {ints(3)}, {floats(2).in(-200, 200)}});
+      .samples({{floats(3, 5)}, {ints(3)}, {floats(2).in(-200, 200)}, {tensor(DType::Complex64, {3})}});
   t.alias("aten::special_expit", "aten::sigmoid");
   t.op("aten::sinc(Tensor self) -> Tensor")
       .doc("sin(πx)/(πx), and 1 at 0.")

@@ -1,5 +1,6 @@
 #include "tensor/recorded_call.h"
 
+#include "support/error.h"
 #include "tensor/parse.h"
 #include "tensor/tensor_impl.h"
 
@@ -27,6 +28,10 @@ RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
   if (!op.row().random) return;
   size_t at = 0;
   while (params[at].type != ir::ParamType::Generator) ++at;
+  for (size_t i = args.size(); i < at; ++i) {
+    const ir::Param& p = op.row().schema.params[i];
+    BRASA_CHECK(p.default_value || p.optional, op.row().name(), ": no value for '", p.name, "'");
+  }
   if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
   stream_ = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
   key_ = new_key();
