@@ -111,7 +111,7 @@ void add_binary(Table& t) {
         check_binary("binary_cross_entropy", p, y);
         Value ok = logical_and(ge(p, 0), le(p, 1));
         Builder::current().graph().add_check(reduce(ok, reduced_dims(std::nullopt, rank_of(ok)), false, "and"),
-                                             "binary_cross_entropy: all elements of input should be between 0 and 1");
+                                             "all elements of input should be between 0 and 1");
         Value loss = (y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100);
         return reduced(w ? loss * w : loss, reduction);
       })
