@@ -56,21 +56,27 @@ void fill_arguments(Module& module, const std::type_info& type, std::vector<std:
       if (position == arguments.size()) arguments.push_back(value.any());
   if (arguments.size() != count) any_arity_error(type, count, defaults.size(), given);
 }
+namespace {
+// A C++ type, in LibTorch's words.
+std::string type_name(const std::type_info& type) {
+  std::string name = autograd::detail::demangled(type.name());
+  for (auto [own, theirs] : {std::pair{"brasa::Tensor", "at::Tensor"}, std::pair{"brasa::", "torch::"}})
+    for (size_t at = 0; (at = name.find(own, at)) != name.npos;) name.replace(at, std::string_view(own).size(), theirs);
+  return name;
+}
+}  // namespace
 void any_argument_error(const std::type_info& expected, const std::type_info& got, size_t index) {
-  fail(str("Expected argument #", index, " to be of type ", autograd::detail::demangled(expected.name()),
-           ", but received value of type ", autograd::detail::demangled(got.name())));
+  fail(str("Expected argument #", index, " to be of type ", type_name(expected), ", but received value of type ",
+           type_name(got)));
 }
 void any_value_error(const std::type_info& expected, const std::type_info& got) {
-  fail(str("Attempted to cast AnyValue to ", autograd::detail::demangled(expected.name()), ", but its actual type is ",
-           autograd::detail::demangled(got.name())));
+  fail(str("Attempted to cast AnyValue to ", type_name(expected), ", but its actual type is ", type_name(got)));
 }
 void any_return_error(const std::type_info& expected, const std::type_info& got) {
-  fail(str("The type of the return value is ", autograd::detail::demangled(got.name()), ", but you asked for type ",
-           autograd::detail::demangled(expected.name())));
+  fail(str("The type of the return value is ", type_name(got), ", but you asked for type ", type_name(expected)));
 }
 void any_module_error(const std::type_info& expected, const std::type_info& got) {
-  fail(str("Attempted to cast module of type ", autograd::detail::demangled(got.name()), " to type ",
-           autograd::detail::demangled(expected.name())));
+  fail(str("Attempted to cast module of type ", type_name(got), " to type ", type_name(expected)));
 }
 void any_empty_error(const char* method, const char* what) { fail(str("Cannot call ", method, " on an empty ", what)); }
 
@@ -180,7 +186,7 @@ void Module::apply(const std::function<void(const std::string&, const std::share
 }
 
 OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
-  OrderedDict<std::string, Tensor> result("Parameter");
+  OrderedDict<std::string, Tensor> result;
   for (const auto& p : parameters_)
     if (p.value().defined()) result.insert(p.key(), p.value());
   if (recurse)
@@ -195,7 +201,7 @@ std::vector<std::pair<unsigned, AnyValue>> Module::_forward_default_args() { ret
 std::vector<Tensor> Module::parameters(bool recurse) const { return named_parameters(recurse).values(); }
 
 OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
-  OrderedDict<std::string, Tensor> result("Buffer");
+  OrderedDict<std::string, Tensor> result;
   for (const auto& b : buffers_)
     if (b.value().defined()) result.insert(b.key(), b.value());
   if (recurse)
@@ -215,7 +221,7 @@ std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
 }
 OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const std::string& name_prefix,
                                                                         bool include_self) const {
-  OrderedDict<std::string, std::shared_ptr<Module>> result("Submodule");
+  OrderedDict<std::string, std::shared_ptr<Module>> result;
   if (include_self) result.insert(name_prefix, shared());
   below(name_prefix, [&](const std::string& name, const std::shared_ptr<Module>& m) { result.insert(name, m); });
   return result;

@@ -40,12 +40,14 @@ void add_constant(Table& t, const char* name, const char* doc) {
       })
       .samples({{list({3, 5})}, {list({0}), DType::Int64}, {list({})}});
   t.op(str("aten::", name, "_like(Tensor self, *, " BRASA_LIKE_OPTIONS ") -> Tensor"))
+      .no_gradient()
       .doc(doc)
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) {
         return full(value, shape_of(x), dtype.value_or(dtype_of(x)));
       })
       .samples({{floats(3, 5)}, {ints(4), DType::Float32}});
   t.op(str("aten::new_", name, "(Tensor self, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor"))
+      .no_gradient()
       .doc(doc)
       .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) {
         return full(value, checked(size), dtype.value_or(dtype_of(x)));
@@ -63,12 +65,14 @@ void add_filled(Table& t) {
       })
       .samples({{list({3, 5})}});
   t.op("aten::empty_like(Tensor self, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
+      .no_gradient()
       .doc("Values are arbitrary (here 0).")
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) {
         return full(0, shape_of(x), dtype.value_or(dtype_of(x)));
       })
       .samples({{floats(3, 5)}});
   t.op("aten::new_empty(Tensor self, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
+      .no_gradient()
       .doc("Values are arbitrary (here 0).")
       .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) {
         return full(0, checked(size), dtype.value_or(dtype_of(x)));
@@ -81,6 +85,7 @@ void add_filled(Table& t) {
       })
       .samples({{list({3, 5}), list({5, 1})}});
   t.op("aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " BRASA_OPTIONS ") -> Tensor")
+      .no_gradient()
       .doc("Values are arbitrary (here 0); the dispatcher gives the strides.")
       .composed([](Value x, Shape size, Shape, OptDType dtype, Text, Text, Flag) {
         return full(0, checked(size), dtype.value_or(dtype_of(x)));
@@ -100,12 +105,14 @@ void add_filled(Table& t) {
       })
       .samples({{list({3, 5}), 2.5}, {list({4}), 7}, {list({}), true}});
   t.op("aten::full_like(Tensor self, Scalar fill_value, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
+      .no_gradient()
       .doc("All fill_value, in self's shape and dtype.")
       .composed([](Value x, Number v, OptDType dtype, Text, Text, Flag, Text) {
         return full(v, shape_of(x), dtype.value_or(dtype_of(x)));
       })
       .samples({{floats(3, 5), 2.5}, {ints(4), 7}});
   t.op("aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " BRASA_OPTIONS ") -> Tensor")
+      .no_gradient()
       .doc("All fill_value, in self's dtype.")
       .composed([](Value x, Shape size, Number v, OptDType dtype, Text, Text, Flag) {
         return full(v, checked(size), dtype.value_or(dtype_of(x)));

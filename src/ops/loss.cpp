@@ -110,7 +110,7 @@ void add_binary(Table& t) {
         if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         check_binary("binary_cross_entropy", p, y);
         Value ok = logical_and(ge(p, 0), le(p, 1));
-        check_values(ok, "binary_cross_entropy: all elements of input should be between 0 and 1");
+        check_values(ok, "all elements of input should be between 0 and 1");
         Value loss = (y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100);
         return reduced(w ? loss * w : loss, reduction);
       })

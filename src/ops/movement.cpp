@@ -14,7 +14,7 @@ using OptDType = std::optional<DType>;
 // --- joining ---
 
 Value cat(std::vector<Value> xs, int64_t dim) {
-  BRASA_CHECK(!xs.empty(), "cat: expected a non-empty list of tensors");
+  BRASA_CHECK(!xs.empty(), "torch.cat(): expected a non-empty list of Tensors");
   DType t = result_type(xs);
   // A tensor of shape [0] joins those of any rank.
   bool vectors = std::all_of(xs.begin(), xs.end(), [](Value x) { return rank_of(x) == 1; });

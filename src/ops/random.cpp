@@ -111,6 +111,7 @@ void add_uniform(Table& t) {
       })
       .samples({{list({3, 5})}, {list({0})}});
   t.op("aten::rand_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .no_gradient()
       .doc("Uniform in [0, 1), in self's shape and dtype.")
       .random()
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {
@@ -142,6 +143,7 @@ void add_uniform(Table& t) {
       })
       .samples({{-3, 10, list({3, 5})}});
   t.op("aten::randint_like(Tensor self, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .no_gradient()
       .doc("Integers, uniform in [0, high), in self's shape and dtype.")
       .random()
       .composed([](Value x, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
@@ -216,6 +218,7 @@ void add_normal(Table& t) {
       })
       .samples({{list({3, 5})}, {list({0})}});
   t.op("aten::randn_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
+      .no_gradient()
       .doc("Normal with mean 0 and variance 1, in self's shape and dtype.")
       .random()
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {

@@ -21,7 +21,7 @@ Shape completed(const Shape& size, Expr numel, const char* what) {
   int64_t open = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i].is(-1)) {
-      BRASA_CHECK(open < 0, "only one dimension can be inferred, got shape ", size);
+      BRASA_CHECK(open < 0, "only one dimension can be inferred");
       open = static_cast<int64_t>(i);
     } else {
       BRASA_CHECK(!out[i].is_constant() || out[i].constant() >= 0, "invalid shape dimension ", out[i], " in shape ",

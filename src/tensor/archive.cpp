@@ -88,7 +88,7 @@ bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   return true;
 }
 void InputArchive::read(const std::string& key, Tensor& tensor, bool is_buffer) {
-  BRASA_CHECK(try_read(key, tensor, is_buffer), source_, ": No such serialized tensor '", prefix_, key, "'");
+  BRASA_CHECK(try_read(key, tensor, is_buffer), "No such serialized tensor '", prefix_, key, "'");
 }
 bool InputArchive::try_read(const std::string& key, std::string& text) const {
   if (!contents_) return false;
@@ -116,7 +116,7 @@ bool InputArchive::try_read(const std::string& key, InputArchive& nested) const 
   return !nested.keys().empty();
 }
 void InputArchive::read(const std::string& key, InputArchive& nested) const {
-  BRASA_CHECK(try_read(key, nested), source_, ": No such serialized submodule: '", prefix_, key, "'");
+  BRASA_CHECK(try_read(key, nested), "No such serialized submodule: '", prefix_, key, "'");
 }
 std::vector<std::string> InputArchive::keys() const {
   std::set<std::string> found;

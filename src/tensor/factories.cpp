@@ -22,8 +22,19 @@ void check_sizes(IntArrayRef sizes) {
 
 }  // namespace
 
-Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat>) {
+Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
   check_sizes(sizes);
+  if (!format) format = options.memory_format_opt();
+  size_t rank = format == MemoryFormat::ChannelsLast ? 4 : format == MemoryFormat::ChannelsLast3d ? 5 : 0;
+  if (rank) {
+    BRASA_CHECK(sizes.size() == rank, "required rank ", rank, " tensor to use channels_last format");
+    std::vector<int64_t> strides(rank);
+    strides[1] = 1;
+    int64_t step = sizes[1];
+    for (size_t d = rank; d-- > 2; step *= sizes[d]) strides[d] = step;
+    strides[0] = step;
+    return empty_strided(sizes, strides, options);
+  }
   return eager::with_options(make_tensor({sizes.data(), sizes.size()}, options.dtype()), options);
 }
 

@@ -56,7 +56,7 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
     DType t = index->scalar_type();
     if (t != DType::Bool && t != DType::UInt8) {
       BRASA_CHECK(t == DType::Int64 || t == DType::Int32,
-                  "tensors used as indices must be long, int, byte or bool tensors, got ", *index);
+                  "tensors used as indices must be long, int, byte or bool tensors");
       out.push_back(*index);
       continue;
     }
@@ -74,7 +74,7 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
     for (int64_t d = 0; d < index->dim(); ++d) out.push_back(where.select(1, d));
   }
   if (static_cast<int64_t>(out.size()) > self.dim())
-    fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", out.size(), ")"));
+    fail_index(str("too many indices for tensor of dimension ", self.dim()));
   return out;
 }
 
@@ -119,8 +119,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
   }
   if (self.dim() == 0 && taken > 0 && indices.size() == 1 && indices[0].is_integer())
     fail_index("invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
-  if (taken > self.dim())
-    fail_index(str("too many indices for tensor of dimension ", self.dim(), " (got ", taken, ")"));
+  if (taken > self.dim()) fail_index(str("too many indices for tensor of dimension ", self.dim()));
 
   Tensor result = self;
   int64_t dim = 0;
@@ -230,7 +229,7 @@ Tensor& put_at(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& 
 Tensor Tensor::operator[](int64_t index) const {
   BRASA_CHECK(dim() > 0, "invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
   if (index < -size(0) || index >= size(0))
-    fail_index(str("index ", index, " is out of bounds for dimension 0 with size ", size(0)));
+    fail_index(str("select(): index ", index, " out of range for tensor of size ", sizes(), " at dimension 0"));
   return select(0, index);
 }
 Tensor Tensor::operator[](const Scalar& index) const {

@@ -99,13 +99,13 @@ std::ostream& operator<<(std::ostream& out, MemoryFormat f) {
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
-  auto boolean = [](bool v) { return v ? "true" : "false"; };
   auto by_default = [](bool given) { return given ? "" : " (default)"; };
-  out << "TensorOptions(dtype=" << o.dtype() << by_default(o.has_dtype());
+  // LibTorch's leaves the stream so, too.
+  out << std::boolalpha << "TensorOptions(dtype=" << o.dtype() << by_default(o.has_dtype());
   out << ", device=" << o.device() << by_default(o.has_device());
   out << ", layout=" << o.layout() << by_default(o.has_layout());
-  out << ", requires_grad=" << boolean(o.requires_grad()) << by_default(o.has_requires_grad());
-  out << ", pinned_memory=" << boolean(o.pinned_memory()) << by_default(o.has_pinned_memory());
+  out << ", requires_grad=" << o.requires_grad() << by_default(o.has_requires_grad());
+  out << ", pinned_memory=" << o.pinned_memory() << by_default(o.has_pinned_memory());
   out << ", memory_format=";
   if (o.has_memory_format()) return out << *o.memory_format_opt() << ')';
   return out << "(nullopt))";

@@ -35,7 +35,7 @@ size_t wrapped_dim(const TensorImpl& impl, int64_t dim) {
   int64_t rank = impl.rank();
   if (rank == 0 || dim < -rank || dim >= rank)
     fail_index(str("Dimension out of range (expected to be in range of [", -std::max<int64_t>(rank, 1), ", ",
-                   std::max<int64_t>(rank, 1) - 1, "], but got ", dim, ") for a tensor of shape ", impl.sizes));
+                   std::max<int64_t>(rank, 1) - 1, "], but got ", dim, ")"));
   return static_cast<size_t>(dim < 0 ? dim + rank : dim);
 }
 
@@ -50,7 +50,7 @@ int64_t Tensor::stride(int64_t dim) const {
   BRASA_CHECK(!impl->sparse, "sparse tensors do not have strides: ", *this);
   return impl->strides[wrapped_dim(*impl, dim)];
 }
-int64_t Tensor::numel() const { return checked_impl(*this)->numel; }
+int64_t Tensor::numel() const { return defined() ? impl_of(*this)->numel : 0; }
 int64_t Tensor::storage_offset() const { return checked_impl(*this)->offset; }
 size_t Tensor::itemsize() const { return static_cast<size_t>(size_of(checked_impl(*this)->dtype)); }
 size_t Tensor::nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }

@@ -126,4 +126,11 @@ TEST(Helpers, Methods) {
             at::MemoryFormat::ChannelsLast);
 }
 
+TEST(Helpers, NewTensorsNeedNoGradientOfWhatTheyAreLike) {
+  torch::Tensor t = torch::ones({2}, torch::requires_grad());
+  for (const torch::Tensor& made :
+       {torch::zeros_like(t), torch::ones_like(t), torch::full_like(t, 2), torch::rand_like(t), t.new_zeros({3})})
+    EXPECT_FALSE(made.requires_grad());
+}
+
 }  // namespace

@@ -16,7 +16,7 @@ const Wrong kWrong[] = {
     {"Shapes", [] { zeros({3, 4}) + zeros({3, 5}); }, {"add", "(4)", "(5)", "dimension 1", "[3, 4]", "[3, 5]"}},
     {"InnerSizes", [] { matmul(zeros({2, 3}), zeros({4, 5})); }, {"matmul", "[2, 3]", "[4, 5]"}},
     {"Dtypes", [] { matmul(zeros({2, 2}), zeros({2, 2}, kInt64)); }, {"float", "int64"}},
-    {"Index", [] { (void)zeros({3})[5]; }, {"5", "size 3"}},
+    {"Index", [] { (void)zeros({3})[5]; }, {"5", "size [3]"}},
     {"IndexTensor", [] { embedding(zeros({4, 2}), tensor({1, 7})); }, {"index", "out of range"}},
     {"Dim", [] { zeros({2, 3}).sum(4); }, {"-2, 1", "4"}},
     {"View", [] { zeros({2, 3}).view({4, 2}); }, {"[4, 2]", "size 6"}},

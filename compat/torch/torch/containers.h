@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -133,6 +134,28 @@ inline std::ostream& operator<<(std::ostream& out, const Half& v) { return out <
 inline std::ostream& operator<<(std::ostream& out, const BFloat16& v) { return out << static_cast<float>(v); }
 }  // namespace brasa
 namespace std {
+template <>
+struct numeric_limits<brasa::Half> : numeric_limits<float> {
+  static constexpr int digits = 11, digits10 = 3, max_digits10 = 5;
+  static brasa::Half max() { return 65504.0f; }
+  static brasa::Half lowest() { return -65504.0f; }
+  static brasa::Half min() { return 6.103515625e-05f; }
+  static brasa::Half denorm_min() { return 5.9604644775390625e-08f; }
+  static brasa::Half epsilon() { return 0.0009765625f; }
+  static brasa::Half infinity() { return numeric_limits<float>::infinity(); }
+  static brasa::Half quiet_NaN() { return numeric_limits<float>::quiet_NaN(); }
+};
+template <>
+struct numeric_limits<brasa::BFloat16> : numeric_limits<float> {
+  static constexpr int digits = 8, digits10 = 2, max_digits10 = 4;
+  static brasa::BFloat16 max() { return 3.3895313892515355e38f; }
+  static brasa::BFloat16 lowest() { return -3.3895313892515355e38f; }
+  static brasa::BFloat16 min() { return numeric_limits<float>::min(); }
+  static brasa::BFloat16 denorm_min() { return 9.1835496157991212e-41f; }
+  static brasa::BFloat16 epsilon() { return 0.0078125f; }
+  static brasa::BFloat16 infinity() { return numeric_limits<float>::infinity(); }
+  static brasa::BFloat16 quiet_NaN() { return numeric_limits<float>::quiet_NaN(); }
+};
 template <class A, class B>
 ostream& operator<<(ostream& out, const pair<A, B>& items);
 template <class... T>

@@ -124,6 +124,7 @@ inline bool canCast(::brasa::DType from, ::brasa::DType to) {
   if (::brasa::is_floating(from) && ::brasa::is_integral(to)) return false;
   return from == ::brasa::kBool || to != ::brasa::kBool;
 }
+inline ::brasa::TypeMeta get_default_dtype() { return ::brasa::get_default_dtype(); }
 inline ::brasa::DType get_default_dtype_as_scalartype() { return ::brasa::get_default_dtype(); }
 /// The dimension that a negative one counts to from the end.
 inline int64_t maybe_wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar = true) {
@@ -314,7 +315,7 @@ inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::can
 namespace cuda {
 inline bool is_available() { return false; }
 inline bool cudnn_is_available() { return false; }
-inline size_t device_count() { return 0; }
+inline ::brasa::DeviceIndex device_count() { return 0; }
 inline void manual_seed(uint64_t) {}
 inline void manual_seed_all(uint64_t) {}
 inline void synchronize(int64_t = -1) {}

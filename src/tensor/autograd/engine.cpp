@@ -245,7 +245,7 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     BRASA_CHECK(edge.is_valid(), "element ", i, " of tensors does not require grad and does not have a grad_fn");
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
-      BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs, got ", out);
+      BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs");
       g = zeros({out.sizes().data(), out.sizes().size()}, out.scalar_type());
       NoGradGuard guard;
       g.fill_(1);

@@ -102,9 +102,9 @@ std::string demangled(const char* name) {
 }
 
 variable_list apply_custom(Custom custom) {
+  custom.name = "torch::autograd::CppNode<" + custom.name + ">";
   auto node = make_node<CustomNode>(custom);
   AutogradContext::Internals& in = node->context.internals();
-  custom.name = "torch::autograd::CppNode<" + custom.name + ">";
   in.name = custom.name;
   in.node = node;
   bool record = false;

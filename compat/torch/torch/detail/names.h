@@ -151,7 +151,6 @@ using ::brasa::empty_strided;
 using ::brasa::equal;
 using ::brasa::explain;
 using ::brasa::from_blob;
-using ::brasa::get_default_dtype;
 using ::brasa::get_num_interop_threads;
 using ::brasa::get_num_threads;
 using ::brasa::has_operator;
