@@ -42,7 +42,7 @@ const Mistake kMistakes[] = {
     // Shapes that do not fit.
     MISTAKE(ones({2, 3}) + ones({2, 4}), "(3) must match the size of tensor b (4)"),
     MISTAKE(ones({2, 3}).add_(ones({4, 2, 3})), "doesn't match the broadcast shape [4, 2, 3]"),
-    MISTAKE(matmul(ones({2, 3}), ones({4, 5})), "f32[2, 3] and f32[4, 5]"),
+    MISTAKE(matmul(ones({2, 3}), ones({4, 5})), "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
     MISTAKE(bmm(ones({3, 4}), ones({4, 5})), "3 dimensions"),
     MISTAKE(linear(ones({2, 3}), ones({4, 3}), ones({5})), "[5] to [2, 4]"),
     MISTAKE(linear(ones({2, 3}), ones({4, 3}), ones({2, 1, 3, 2, 4})), "bias"),
@@ -72,7 +72,7 @@ const Mistake kMistakes[] = {
     MISTAKE(ones({0, 3}).max(0), "non-zero size"),
     MISTAKE(ones({2, 3}).topk(4), "k is 4"),
     // Indices: the message says which there are and which there may be.
-    MISTAKE((ones({2, 3})[5]), "index 5 is out of bounds for dimension 0 with size 2"),
+    MISTAKE((ones({2, 3})[5]), "index 5 out of range for tensor of size [2, 3] at dimension 0"),
     MISTAKE(ones({2, 3}).index({tensor({0, 5})}),
             "dimension of size 2 (called with float32[2, 3] int64[2] from 0 to 5)"),
     MISTAKE(gather(ones({2, 3}), 1, full(IntArrayRef{2, 1}, 4, kLong)),

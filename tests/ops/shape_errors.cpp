@@ -58,7 +58,7 @@ const WrongShape kWrong[] = {
     {"aten::reflection_pad1d", [](Tensors t) { return Args{t({1, 3}), int_arg({3, 0})}; },
      "Padding size should be less than"},
     {"aten::mm", [](Tensors t) { return Args{t({2, 3}), t({4, 2})}; },
-     "mat1 and mat2 shapes cannot be multiplied (f32[2, 3] and f32[4, 2])"},
+     "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x2)"},
     {"aten::mm", [](Tensors t) { return Args{t({2, 3}), t({3, 2}, DType::Float64)}; },
      "same dtype, but got float32 and float64"},
     {"aten::bmm", [](Tensors t) { return Args{t({2, 3, 4}), t({3, 4, 5})}; },

@@ -195,6 +195,14 @@ TEST(Tensor, FactoriesAskTheCompilerOncePerSignature) {
   EXPECT_THROW(zeros({2, -1}), Error);
 }
 
+TEST(Gradients, AreZeroWhereTheDerivativeIs) {
+  Tensor x = arange(3, kFloat).requires_grad_();
+  (x.floor().sum() + x.detach().sum()).backward();
+  ASSERT_TRUE(x.grad().defined());
+  expect_values(x.grad(), {0, 0, 0});
+  EXPECT_FALSE(ones_like(x).requires_grad());
+}
+
 // At every rank, and after the same division of floating numbers, which have results.
 TEST(Division, OfIntegersByZero) {
   using Divide = Tensor (*)(const Tensor&, const Tensor&);
