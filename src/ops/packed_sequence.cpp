@@ -22,16 +22,13 @@ std::array<Value, 2> pack(Value input, Value lengths, bool batch_first, Expr row
   Expr steps = size_of(x, 0), batch = size_of(x, 1);
   Shape grid = {steps, batch};
   Value length = with_sizes(convert(lengths, kInt), {batch});
-  ir::Graph& graph = Builder::current().graph();
-  auto check = [&](Value v, const char* what) {
-    graph.add_check(reduce(v, all_dims(v), false, "and"), str(op, ": ", what));
-  };
+  auto check = [&](Value v, const char* what) { check_values(v, str(op, ": ", what)); };
   check(gt(length, 0), "Length of all samples has to be greater than 0");
   // How many steps there are would be a second size that depends on data.
   check(eq(reduce(length, {0}, false, "max"), size_tensor(steps, {})),
         "expected as many steps as the longest sequence has; leave the others out of the input");
   check(ge(narrow(length, 0, 0, batch - 1), narrow(length, 0, 1, batch - 1)),
-        "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True");
+        "lengths must be in decreasing order");
   Value valid = lt(prim::iota(grid, 0, kInt), prim::broadcast(length, grid, {1}));
   Value flat = flattened(valid), end = size_tensor(rows, shape_of(flat));
   Value place = where(flat, prim::scan(convert(flat, kInt), 0, "add") - 1, end);
