@@ -44,8 +44,10 @@ Value pad_sequence(std::vector<Value> xs, bool batch_first, double value, std::s
   BRASA_CHECK(!xs.empty(), "pad_sequence: received an empty list of sequences");
   BRASA_CHECK(side == "left" || side == "right",
               "pad_sequence: expected padding_side to be one of left or right, but got ", side, ".");
+  // Which one is the longest is a fact of the call: the maximum of many unknown sizes would be in every index.
   Expr longest(0);
-  for (Value x : xs) longest = ir::max(longest, size_of(x, 0));
+  for (Value x : xs)
+    if (is_less(longest, size_of(x, 0))) longest = size_of(x, 0);
   for (Value& x : xs) {
     Expr more = longest - size_of(x, 0);
     x = side == "left" ? pad_dim(x, 0, more, 0, value) : pad_dim(x, 0, 0, more, value);
