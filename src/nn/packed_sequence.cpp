@@ -59,8 +59,9 @@ PackedSequence pack_padded_sequence(Tensor input, Tensor lengths, bool batch_fir
   BRASA_CHECK(lengths.size(0) > 0, "pack_padded_sequence: cannot pack an empty tensor");
   BRASA_CHECK(lengths.min().item<int64_t>() > 0, "pack_padded_sequence: every length has to be greater than 0");
   if (lengths.size(0) > 1)
-    BRASA_CHECK(lengths.slice(0, 1).le(lengths.slice(0, 0, -1)).all().item<bool>(),
-                "`lengths` must be sorted in decreasing order with enforce_sorted; enforce_sorted=false sorts them");
+    BRASA_CHECK(
+        lengths.slice(0, 1).le(lengths.slice(0, 0, -1)).all().item<bool>(),
+        "`lengths` must be sorted in decreasing order. You can pass `enforce_sorted=False` to have them sorted");
   auto [data, batch_sizes] = packed(input, lengths);
   return PackedSequence(data, batch_sizes, sorted_indices);
 }

@@ -27,8 +27,7 @@ std::array<Value, 2> pack(Value input, Value lengths, bool batch_first, Expr row
   // How many steps there are would be a second size that depends on data.
   check(eq(reduce(length, {0}, false, "max"), size_tensor(steps, {})),
         "expected as many steps as the longest sequence has; leave the others out of the input");
-  check(ge(narrow(length, 0, 0, batch - 1), narrow(length, 0, 1, batch - 1)),
-        "lengths must be in decreasing order");
+  check(ge(narrow(length, 0, 0, batch - 1), narrow(length, 0, 1, batch - 1)), "lengths must be in decreasing order");
   Value valid = lt(prim::iota(grid, 0, kInt), prim::broadcast(length, grid, {1}));
   Value flat = flattened(valid), end = size_tensor(rows, shape_of(flat));
   Value place = where(flat, prim::scan(convert(flat, kInt), 0, "add") - 1, end);
