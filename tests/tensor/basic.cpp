@@ -201,6 +201,7 @@ TEST(Gradients, AreZeroWhereTheDerivativeIs) {
   ASSERT_TRUE(x.grad().defined());
   expect_values(x.grad(), {0, 0, 0});
   EXPECT_FALSE(ones_like(x).requires_grad());
+  EXPECT_TRUE(contains(error_of([&] { x.floor().requires_grad_(false); }), "leaf"));
 }
 
 // At every rank, and after the same division of floating numbers, which have results.

@@ -149,7 +149,7 @@ bool Tensor::requires_grad() const {
 const Tensor& Tensor::set_requires_grad(bool v) const {
   const TensorImpl* impl = checked_impl(*this);
   BRASA_CHECK(!v || is_floating(impl->dtype) || brasa::is_complex(impl->dtype),
-              "Only Tensors of floating point and complex dtype can require gradients");
+              "Only Tensors of floating point and complex dtype can require gradients, got ", *this);
   BRASA_CHECK(!v || !impl->inference || InferenceMode::is_enabled(),
               "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!v && !impl->autograd) return *this;
@@ -159,6 +159,8 @@ const Tensor& Tensor::set_requires_grad(bool v) const {
 }
 
 Tensor& Tensor::requires_grad_(bool v) const {
+  BRASA_CHECK(v || is_leaf(),
+              "you can only change requires_grad flags of leaf variables. detach() gives a tensor without.");
   set_requires_grad(v);
   return const_cast<Tensor&>(*this);
 }
