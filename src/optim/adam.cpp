@@ -13,6 +13,10 @@
 namespace brasa::optim {
 
 template <class Derived>
+std::unique_ptr<OptimizerOptions> AdamLikeOptions<Derived>::fresh() const {
+  return std::make_unique<Derived>();
+}
+template <class Derived>
 void AdamLikeOptions<Derived>::serialize(serialize::OutputArchive& archive) const {
   write_number(archive, "lr", lr_);
   write_number(archive, "beta1", std::get<0>(betas_));

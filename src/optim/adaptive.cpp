@@ -18,6 +18,9 @@ void make(Tensor& state, const Tensor& p, double value = 0) {
 
 }  // namespace
 
+std::unique_ptr<OptimizerOptions> AdagradOptions::fresh() const { return std::make_unique<AdagradOptions>(); }
+std::unique_ptr<OptimizerOptions> RMSpropOptions::fresh() const { return std::make_unique<RMSpropOptions>(); }
+
 BRASA_FIELDS(AdagradOptions, BRASA_F(lr) BRASA_F(lr_decay) BRASA_F(weight_decay) BRASA_F(initial_accumulator_value)
                                  BRASA_F(eps) BRASA_F(maximize))
 BRASA_FIELDS(AdagradParamState, BRASA_F(sum) BRASA_F(step))

@@ -130,6 +130,8 @@ Point strong_wolfe(const Evaluate& evaluate, double t, const Tensor& d, const Po
 
 }  // namespace
 
+std::unique_ptr<OptimizerOptions> LBFGSOptions::fresh() const { return std::make_unique<LBFGSOptions>(); }
+
 void LBFGSOptions::serialize(serialize::OutputArchive& archive) const {
   write_number(archive, "lr", lr());
   write_number(archive, "max_iter", static_cast<double>(max_iter()));

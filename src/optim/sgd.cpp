@@ -8,6 +8,8 @@
 
 namespace brasa::optim {
 
+std::unique_ptr<OptimizerOptions> SGDOptions::fresh() const { return std::make_unique<SGDOptions>(); }
+
 void SGDOptions::serialize(serialize::OutputArchive& archive) const {
   write_number(archive, "lr", lr());
   write_number(archive, "momentum", momentum());

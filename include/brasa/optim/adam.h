@@ -25,7 +25,7 @@ struct BRASA_API AdamLikeOptions : public OptimizerCloneableOptions<Derived> {
   BRASA_ADAM_ARG(bool, amsgrad)
   BRASA_ADAM_ARG(bool, maximize)
 #undef BRASA_ADAM_ARG
-  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<Derived>(); }
+  std::unique_ptr<OptimizerOptions> fresh() const override;
   void serialize(serialize::OutputArchive& archive) const override;
   void serialize(serialize::InputArchive& archive) override;
 

@@ -16,7 +16,7 @@ struct BRASA_API AdagradOptions : public OptimizerCloneableOptions<AdagradOption
   BRASA_ARG(double, eps) = 1e-10;
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
-  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<AdagradOptions>(); }
+  std::unique_ptr<OptimizerOptions> fresh() const override;
 };
 struct BRASA_API AdagradParamState : public OptimizerCloneableParamState<AdagradParamState> {
   BRASA_ARG(Tensor, sum);
@@ -37,7 +37,7 @@ struct BRASA_API RMSpropOptions : public OptimizerCloneableOptions<RMSpropOption
   BRASA_ARG(bool, centered) = false;
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
-  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<RMSpropOptions>(); }
+  std::unique_ptr<OptimizerOptions> fresh() const override;
 };
 struct BRASA_API RMSpropParamState : public OptimizerCloneableParamState<RMSpropParamState> {
   BRASA_ARG(int64_t, step) = 0;

@@ -21,7 +21,7 @@ struct BRASA_API LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
   BRASA_ARG(std::optional<std::string>, line_search_fn) = std::nullopt;
 
  public:
-  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<LBFGSOptions>(); }
+  std::unique_ptr<OptimizerOptions> fresh() const override;
   void serialize(serialize::OutputArchive& archive) const override;
   void serialize(serialize::InputArchive& archive) override;
 };

@@ -14,7 +14,7 @@ struct BRASA_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
   BRASA_ARG(bool, maximize) = false;
 
  public:
-  std::unique_ptr<OptimizerOptions> fresh() const override { return std::make_unique<SGDOptions>(); }
+  std::unique_ptr<OptimizerOptions> fresh() const override;
   void serialize(serialize::OutputArchive& archive) const override;
   void serialize(serialize::InputArchive& archive) override;
 };
