@@ -7,7 +7,7 @@
 
 #include <brasa/compile.h>
 
-#include "compiler/executable.h"
+#include "compiler/run/executable.h"
 
 namespace brasa::capture {
 

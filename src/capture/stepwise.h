@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "compiler/executable.h"
+#include "compiler/run/executable.h"
 
 namespace brasa::capture {
 

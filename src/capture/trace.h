@@ -9,7 +9,7 @@
 
 #include <brasa/scalar.h>
 
-#include "compiler/executable.h"
+#include "compiler/run/executable.h"
 #include "ir/facts.h"
 #include "ops/table.h"
 #include "support/small_vector.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/executable.h"
+#include "compiler/run/executable.h"
 
 namespace brasa::compiler {
 

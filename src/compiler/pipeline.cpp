@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "compiler/assemble.h"
-#include "compiler/emulate.h"
-#include "compiler/fuse.h"
-#include "compiler/pass_runner.h"
+#include "compiler/fusion/fuse.h"
+#include "compiler/lowering/emulate.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
+#include "compiler/run/assemble.h"
 #include "ir/text.h"
 #include "ops/decompose.h"
 #include "runtime/cpu/features.h"

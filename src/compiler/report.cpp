@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "compiler/indexing.h"
+#include "compiler/fusion/indexing.h"
 
 namespace brasa::compiler {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "compiler/compile.h"
-#include "compiler/plan.h"
-#include "compiler/schedule.h"
+#include "compiler/run/plan.h"
+#include "compiler/schedules/schedule.h"
 
 // What a Report says of graphs and groups.
 namespace brasa::compiler {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/executable.h"
+#include "compiler/run/executable.h"
 #include "support/small_vector.h"
 #include "tensor/args.h"
 #include "tensor/tensor_impl.h"

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/fuse.h"
-#include "compiler/lower.h"
+#include "compiler/fusion/fuse.h"
+#include "compiler/lowering/lower.h"
 #include "compiler/pipeline.h"
-#include "compiler/plan.h"
 #include "compiler/report.h"
+#include "compiler/run/plan.h"
 #include "ir/legality.h"
 #include "ir/text.h"
 #include "ops/table.h"

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "check.h"
-#include "compiler/compiled.h"
+#include "compiler/run/compiled.h"
 #include "support/error.h"
 
 // Kernels that share memory: the order of their reads and writes.

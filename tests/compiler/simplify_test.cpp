@@ -1,4 +1,4 @@
-#include "compiler/simplify.h"
+#include "compiler/passes/simplify.h"
 
 #include <gtest/gtest.h>
 

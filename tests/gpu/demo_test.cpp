@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "capture/backend.h"
-#include "compiler/codegen_client.h"
 #include "compiler/compile.h"
+#include "compiler/kernels/codegen_client.h"
 #include "compiler/loops/layout.h"
 #include "compiler/pipeline.h"
 #include "ir/text.h"

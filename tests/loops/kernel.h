@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen_client.h"
+#include "compiler/kernels/codegen_client.h"
 #include "compiler/loops/builder.h"
 #include "compiler/loops/layout.h"
 #include "runtime/cpu/code.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "compiler/kernels.h"
+#include "compiler/kernels/kernels.h"
 
 namespace brasa {
 namespace {

@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "calls.h"
-#include "compiler/kernels.h"
-#include "compiler/pack.h"
+#include "compiler/kernels/kernels.h"
+#include "compiler/kernels/pack.h"
 #include "runtime/cpu/features.h"
 
 using namespace brasa;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/compiled.h"
 #include "compiler/cuda/mirror.h"
+#include "compiler/run/compiled.h"
 
 namespace brasa::compiler {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/compiled.h"
+#include "compiler/run/compiled.h"
 #include "runtime/cuda/device.h"
 
 namespace brasa::compiler {

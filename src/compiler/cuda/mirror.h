@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "compiler/executable.h"
+#include "compiler/run/executable.h"
 #include "runtime/cuda/device.h"
 
 namespace brasa::compiler {

@@ -2,9 +2,9 @@
 
 #include <functional>
 
-#include "compiler/fuse.h"
+#include "compiler/fusion/fuse.h"
 #include "compiler/libraries/library.h"
-#include "compiler/size_program.h"
+#include "compiler/run/size_program.h"
 
 namespace brasa::compiler {
 

@@ -1,4 +1,4 @@
-#include "compiler/indexing.h"
+#include "compiler/fusion/indexing.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {

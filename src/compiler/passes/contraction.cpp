@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/expressions.h"
+#include "compiler/fusion/places.h"
+#include "compiler/lowering/expressions.h"
 #include "compiler/passes/transform.h"
-#include "compiler/places.h"
 
 namespace brasa::compiler {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/machine.h"
+#include "compiler/schedules/machine.h"
 #include "ir/graph.h"
 
 namespace brasa::compiler {

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compiler/machine.h"
+#include "compiler/schedules/machine.h"
 #include "ir/facts.h"
 #include "ir/graph.h"
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "compiler/indexing.h"
+#include "compiler/fusion/indexing.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/indexing.h"
+#include "compiler/fusion/indexing.h"
 #include "ir/text.h"
 #include "ops/combiner.h"
 #include "support/error.h"

@@ -1,0 +1,420 @@
+#include "compiler/fusion/fuse.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
+#include "compiler/fusion/values_in_memory.h"
+#include "compiler/libraries/library.h"
+#include "ir/text.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+
+namespace {
+
+constexpr size_t kMaxRoots = 24;
+
+struct Kernel {
+  GroupKind kind;
+  Domain domain;
+  std::vector<Node*> roots;               // in topological order
+  std::vector<int> producers, consumers;  // kernels; may repeat, may name merged ones
+  int merged_into = -1;
+};
+
+using Access = std::function<void(Value, const Index&)>;
+
+class Fuser {
+ public:
+  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
+    size_t n = graph.nodes().size();
+    kind_.resize(n);
+    kernel_.assign(n, -1);
+    library_.assign(n, false);
+    for (Node* node : live_) {
+      kind_[node->id] = prim_of(node);
+      library_[node->id] = implementation_of(*node) != nullptr;
+      if (kind_[node->id] == Prim::Whole && !library_[node->id])
+        fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
+    }
+    memory_ = values_in_memory(graph, forced);
+  }
+
+  FusedGraph run() {
+    make_kernels();
+    merge_kernels();
+    return extract();
+  }
+
+ private:
+  Prim kind(const Node* n) const { return kind_[n->id]; }
+
+  // The values in memory that an expression reads, without their places.
+  template <class F>
+  void frontier(const Node* root, F f) {
+    std::vector<const Node*> stack{root};
+    std::unordered_set<const Node*> seen;
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      n->for_each_input([&](Value v) {
+        if (!seen.insert(v.node).second) return;
+        if (memory_[v.node->id] || kind(v.node) == Prim::Input)
+          f(v.node);
+        else
+          stack.push_back(v.node);
+      });
+    }
+  }
+
+  void make_kernels() {
+    for (Node* n : live_) {
+      if (!memory_[n->id] || kind(n) == Prim::Input) continue;
+      Kernel k{GroupKind::Loops, {}, {n}, {}, {}, -1};
+      Shape dims = n->types[0].shape;
+      switch (kind(n)) {
+        case Prim::Reduce:
+        case Prim::ArgReduce: {
+          dims = type_of(n->arg<Value>(0)).shape;
+          k.domain.reduced.assign(dims.size(), false);
+          for (int64_t d : reduced_dims(n)) k.domain.reduced[d] = true;
+          break;
+        }
+        case Prim::Dot: k.kind = GroupKind::Contraction; break;
+        case Prim::Scan: k.kind = GroupKind::Scan; break;
+        case Prim::Scatter: k.kind = GroupKind::Scatter; break;
+        default: break;
+      }
+      if (library_[n->id]) {
+        k.kind = GroupKind::Library;
+        dims = n->types[0].shape;
+        k.domain.reduced.clear();
+      }
+      k.domain.dims = dims;
+      k.domain.reduced.resize(dims.size(), false);
+      int id = static_cast<int>(kernels_.size());
+      frontier(n, [&](const Node* p) {
+        if (kind(p) == Prim::Input) return;
+        k.producers.push_back(kernel_[p->id]);
+        kernels_[kernel_[p->id]].consumers.push_back(id);
+      });
+      kernel_[n->id] = id;
+      kernels_.push_back(std::move(k));
+    }
+  }
+
+  int find(int k) const {
+    while (kernels_[k].merged_into >= 0) k = kernels_[k].merged_into;
+    return k;
+  }
+
+  void merge_kernels() {
+    for (int c = 0; c < static_cast<int>(kernels_.size()); ++c) {
+      const Node* root = kernels_[c].roots[0];
+      // The largest producers first: most memory traffic is saved there.
+      std::vector<Node*> read;
+      std::vector<Node*> inputs;
+      frontier(root, [&](const Node* p) { (kind(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p)); });
+      auto bytes = [](const Node* n) {
+        auto numel = n->types[0].numel().maybe_constant();
+        return numel ? *numel * size_of(n->types[0].dtype) : int64_t{1} << 20;
+      };
+      std::stable_sort(read.begin(), read.end(), [&](Node* a, Node* b) { return bytes(a) > bytes(b); });
+      for (Node* p : read) merge(find(kernel_[p->id]), find(c), true);
+      // Kernels that read the same large value.
+      for (Node* p : read)
+        if (same_numel(p, root)) siblings(p, c);
+      for (Node* p : inputs)
+        if (same_numel(p, root)) siblings(p, c);
+    }
+  }
+
+  bool same_numel(const Node* value, const Node* root) {
+    return value->types[0].numel() == kernels_[find(kernel_[root->id])].domain.numel();
+  }
+
+  void siblings(Node* value, int c) {
+    std::vector<int>& readers = readers_[value];
+    int tried = 0;
+    for (size_t i = readers.size(); i-- > 0 && tried < 4; ++tried) {
+      int a = find(readers[i]), b = find(c);
+      if (a != b) merge(std::min(a, b), std::max(a, b), false);
+    }
+    readers.push_back(c);
+  }
+
+  enum class Member { Full, Row, Reduce, None };
+
+  Member member(const Node* root, const Domain& d) const {
+    Prim p = kind(root);
+    if (is_reduction(p)) {
+      const Shape& in = type_of(root->arg<Value>(0)).shape;
+      std::vector<bool> reduced(in.size(), false);
+      for (int64_t dim : reduced_dims(root)) reduced[dim] = true;
+      return same_blocks({in, reduced}, d) ? Member::Reduce : Member::None;
+    }
+    Expr numel = root->types[0].numel();
+    if (numel == d.numel()) return Member::Full;
+    if (numel == d.rows()) return Member::Row;
+    return Member::None;
+  }
+
+  // Equal after neighbouring dimensions of one sort are taken together.
+  static bool same_blocks(const Domain& a, const Domain& b) {
+    auto blocks = [](const Domain& d) {
+      std::vector<std::pair<Expr, bool>> out;
+      for (size_t i = 0; i < d.dims.size(); ++i) {
+        if (d.dims[i].is(1)) continue;
+        if (!out.empty() && out.back().second == d.reduced[i])
+          out.back().first = out.back().first * d.dims[i];
+        else
+          out.push_back({d.dims[i], d.reduced[i]});
+      }
+      return out;
+    };
+    return blocks(a) == blocks(b);
+  }
+
+  struct Ranges {
+    Index index;
+    Expr full, row;
+  };
+  static Ranges ranges_of(const Domain& d) {
+    Ranges r;
+    for (size_t i = 0; i < d.dims.size(); ++i)
+      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbeRange + static_cast<uint32_t>(i), d.dims[i]));
+    r.full = linearise(r.index, d.dims);
+    Index kept;
+    Shape shape;
+    for (size_t i = 0; i < d.dims.size(); ++i)
+      if (!d.reduced[i]) {
+        kept.push_back(r.index[i]);
+        shape.push_back(d.dims[i]);
+      }
+    r.row = linearise(kept, shape);
+    return r;
+  }
+
+  void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
+            bool top) {
+    if (!seen.insert({v, index}).second) return;
+    const Node* n = v.node;
+    Prim p = kind(n);
+    if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
+    if (is_leaf(p)) return;
+    Pick pick = [&](Value indices, const Index& at, Expr size) {
+      walk(indices, at, access, seen, false);
+      return Expr::value(kProbeRange + next_value_++, size);
+    };
+    for (const Read& r : reads(n, index, pick)) walk(r.operand, r.index, access, seen, false);
+  }
+
+  // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
+  bool aligned(const Kernel& of, const Kernel& by, const Domain& d) {
+    Ranges r = ranges_of(d);
+    bool ok = true;
+    std::unordered_set<Element, ElementHash> seen;
+    for (Node* root : by.roots) {
+      Member m = member(root, d);
+      Access access = [&](Value v, const Index& at) {
+        if (!ok || std::find(of.roots.begin(), of.roots.end(), v.node) == of.roots.end()) return;
+        Member p = member(v.node, d);
+        Expr linear = linearise(at, type_of(v).shape);
+        if (p == Member::Full)
+          ok = m != Member::Row && linear == r.full;
+        else
+          ok = linear == r.row;
+      };
+      if (m == Member::Reduce) {
+        Value in = root->arg<Value>(0);
+        const Shape& shape = type_of(in).shape;
+        walk(in, shape == d.dims ? r.index : delinearise(r.full, shape), access, seen, false);
+      } else {
+        const Shape& shape = root->types[0].shape;
+        Index index =
+            m == Member::Full && shape == d.dims ? r.index : delinearise(m == Member::Full ? r.full : r.row, shape);
+        walk(root->out(), index, access, seen, true);
+      }
+      if (!ok) return false;
+    }
+    return true;
+  }
+
+  bool compatible(const Kernel& p, const Kernel& c, Domain& d) {
+    if (p.kind == GroupKind::Contraction) {
+      if (c.kind != GroupKind::Loops || c.domain.has_reduced()) return false;
+      d = p.domain;
+    } else if (p.kind == GroupKind::Loops && c.kind == GroupKind::Loops) {
+      d = c.domain.has_reduced() && !p.domain.has_reduced() ? c.domain : p.domain;
+    } else {
+      return false;
+    }
+    for (const Kernel* k : {&p, &c})
+      for (Node* root : k->roots) {
+        if (p.kind == GroupKind::Contraction && kind(root) == Prim::Dot) continue;
+        Member m = member(root, d);
+        if (m == Member::None || (p.kind == GroupKind::Contraction && m != Member::Full)) return false;
+      }
+    return true;
+  }
+
+  // Is there a path from one to the other through a third kernel?
+  bool path_around(int from, int to) {
+    std::vector<int> stack;
+    std::vector<bool> seen(kernels_.size());
+    seen[from] = true;
+    auto push = [&](int k) {
+      for (int c : kernels_[k].consumers) {
+        c = find(c);
+        if (seen[c] || (k == from && c == to)) continue;
+        seen[c] = true;
+        stack.push_back(c);
+      }
+    };
+    push(from);
+    while (!stack.empty()) {
+      int k = stack.back();
+      stack.pop_back();
+      if (k == to) return true;
+      push(k);
+    }
+    return false;
+  }
+
+  size_t buffers(const Kernel& a, const Kernel& b) {
+    std::unordered_set<const Node*> all;
+    for (const Kernel* k : {&a, &b})
+      for (Node* root : k->roots) {
+        all.insert(root);
+        frontier(root, [&](const Node* p) { all.insert(p); });
+      }
+    return all.size();
+  }
+
+  void merge(int p, int c, bool reads) {
+    if (p == c) return;
+    Kernel &kp = kernels_[p], &kc = kernels_[c];
+    Domain d;
+    if (kp.roots.size() + kc.roots.size() > kMaxRoots || !compatible(kp, kc, d)) return;
+    // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
+    if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.has_reduced() != kc.domain.has_reduced())) return;
+    if (path_around(p, c) || path_around(c, p)) return;
+    // Of siblings the first may read the other one, through an earlier merge.
+    if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
+    kp.domain = d;
+    kp.roots.insert(kp.roots.end(), kc.roots.begin(), kc.roots.end());
+    std::sort(kp.roots.begin(), kp.roots.end(), [](Node* a, Node* b) { return a->id < b->id; });
+    auto add = [&](std::vector<int>& to, const std::vector<int>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+      for (int& k : to) k = find(k);
+      std::sort(to.begin(), to.end());
+      to.erase(std::unique(to.begin(), to.end()), to.end());
+      std::erase(to, p);
+    };
+    kc.merged_into = p;
+    add(kp.producers, kc.producers);
+    add(kp.consumers, kc.consumers);
+  }
+
+  // Kernels in an order in which each comes after what it reads.
+  std::vector<int> order() {
+    std::vector<int> out, state(kernels_.size(), 0);
+    std::function<void(int)> visit = [&](int k) {
+      k = find(k);
+      if (state[k]) return;
+      state[k] = 1;
+      for (int p : kernels_[k].producers)
+        if (find(p) != k) visit(p);
+      out.push_back(k);
+    };
+    for (int k = 0; k < static_cast<int>(kernels_.size()); ++k)
+      if (kernels_[k].merged_into < 0) visit(k);
+    return out;
+  }
+
+  FusedGraph extract() {
+    std::vector<bool> needed(graph_.nodes().size());
+    for (const ir::Output& o : graph_.outputs()) needed[o.value.node->id] = true;
+    for (const Kernel& k : kernels_)
+      if (k.merged_into < 0)
+        for (Node* root : k.roots)
+          frontier(root, [&](const Node* p) {
+            if (kind(p) != Prim::Input && find(kernel_[p->id]) != find(kernel_[root->id])) needed[p->id] = true;
+          });
+    FusedGraph out;
+    for (int k : order()) out.groups.push_back(extract(kernels_[k], needed));
+    return out;
+  }
+
+  Group extract(const Kernel& k, const std::vector<bool>& needed) {
+    Group g;
+    g.kind = k.kind;
+    g.domain = k.domain;
+    g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
+    int self = find(kernel_[k.roots[0]->id]);
+    ir::ValueMap map;
+    std::unordered_set<const Node*> done;
+    std::vector<Node*> body;
+    auto inside = [&](const Node* n) {
+      return kind(n) != Prim::Input && (!memory_[n->id] || find(kernel_[n->id]) == self);
+    };
+    // Inputs first, in the order in which the expressions read them.
+    std::function<void(Node*)> visit = [&](Node* n) {
+      if (!done.insert(n).second) return;
+      n->for_each_input([&](Value v) {
+        if (inside(v.node)) {
+          visit(v.node);
+        } else if (!map.find(v)) {
+          std::vector<Expr> strides;
+          if (int i = graph_.input_index(v); i >= 0) strides = graph_.inputs()[i].strides;
+          ir::Type t = type_of(v);
+          t.weak = false;
+          map.set(v, g.graph->add_input(t, "", strides));
+          g.inputs.push_back(v);
+        }
+      });
+      body.push_back(n);
+    };
+    for (Node* root : k.roots) visit(root);
+    for (Node* n : body) {
+      ir::Args args;
+      for (const ir::Arg& a : n->args) args.push_back(map(a));
+      Node* copy = g.graph->add(n->op, std::move(args), n->types);
+      for (uint32_t i = 0; i < n->types.size(); ++i) map.set({n, i}, copy->out(i));
+    }
+    for (Node* root : k.roots) {
+      if (!needed[root->id]) continue;
+      for (uint32_t i = 0; i < root->types.size(); ++i) {
+        g.graph->add_output(map({root, i}));
+        g.outputs.push_back({root, i});
+      }
+    }
+    g.output_strides.resize(g.outputs.size());
+    return g;
+  }
+
+  const ir::Graph& graph_;
+  std::vector<Node*> live_;
+  std::vector<Prim> kind_;
+  std::vector<bool> memory_;   // by node id: its results are values in memory
+  std::vector<bool> library_;  // a library computes it
+  std::vector<int> kernel_;
+  std::vector<Kernel> kernels_;
+  std::unordered_map<const Node*, std::vector<int>> readers_;
+  uint32_t next_value_ = 0;
+};
+
+}  // namespace
+
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised) {
+  return Fuser(graph, materialised).run();
+}
+
+}  // namespace brasa::compiler

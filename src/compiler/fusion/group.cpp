@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "compiler/fusion/fuse.h"
+#include "ir/text.h"
+#include "support/str.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Value;
+
+Expr Domain::rows() const {
+  Expr r(1);
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (!reduced[d]) r = r * dims[d];
+  return r;
+}
+bool Domain::has_reduced() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
+
+void append_to(std::string& out, const Domain& d) {
+  out += '[';
+  for (size_t i = 0; i < d.dims.size(); ++i) {
+    if (i) out += ", ";
+    if (d.reduced[i]) out += '~';
+    append_to(out, d.dims[i]);
+  }
+  out += ']';
+}
+
+std::string_view name(GroupKind kind) {
+  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "library"};
+  return kNames[static_cast<int>(kind)];
+}
+
+void append_to(std::string& out, const Group& g) {
+  auto values = [&](const char* what, const std::vector<Value>& list) {
+    out += what;
+    for (Value v : list)
+      out += v.index ? str(" %", v.node->id, ".", static_cast<int64_t>(v.index)) : str(" %", v.node->id);
+  };
+  out += str(name(g.kind), " ", g.domain);
+  values(" of", g.inputs);
+  values(" to", g.outputs);
+  out += "\n" + ir::print(*g.graph);
+}
+
+void append_to(std::string& out, const FusedGraph& f) {
+  for (const Group& g : f.groups) append_to(out, g);
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,95 @@
+#include "compiler/fusion/places.h"
+
+#include <unordered_set>
+
+#include "compiler/lowering/expressions.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+
+Index member_index(const Node* root, const Domain& domain, const Index& index) {
+  Prim p = prim_of(root);
+  bool reduces = is_reduction(p);
+  const Shape& shape = reduces ? type_of(root->arg<Value>(0)).shape : root->types[0].shape;
+  if (shape == domain.dims) return index;
+  if (reduces || product(shape) == domain.numel()) return reshaped(index, domain.dims, shape);
+  Index kept;
+  Shape kept_shape;
+  for (size_t d = 0; d < index.size(); ++d)
+    if (!domain.reduced[d]) {
+      kept.push_back(index[d]);
+      kept_shape.push_back(domain.dims[d]);
+    }
+  return shape == kept_shape ? kept : reshaped(kept, kept_shape, shape);
+}
+
+namespace {
+
+class Walker {
+ public:
+  explicit Walker(const Group& g) : g_(g) {
+    const Domain& d = g.domain;
+    for (size_t i = 0; i < d.dims.size(); ++i)
+      out_.ranges.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbeRange + static_cast<uint32_t>(i), d.dims[i]));
+  }
+
+  Places run() {
+    for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
+      Value v = g_.graph->outputs()[i].value;
+      Index index = member_index(v.node, g_.domain, out_.ranges);
+      if (!is_reduction(prim_of(v))) out_.exprs.push_back(place_of(index, type_of(v).shape, g_.output_strides[i]));
+      walk(v, index);
+    }
+    for (const Node* n : g_.graph->nodes())
+      if (is_reduction(prim_of(n))) walk(n->arg<Value>(0), member_index(n, g_.domain, out_.ranges));
+    return std::move(out_);
+  }
+
+ private:
+  void walk(Value v, const Index& index) {
+    if (!seen_.insert({v, index}).second) return;
+    const Node* n = v.node;
+    switch (prim_of(n)) {
+      case Prim::Input:
+        out_.accesses.push_back(access(v, index));
+        out_.exprs.push_back(out_.accesses.back().place);
+        return;
+      case Prim::Iota: out_.exprs.push_back(index[n->arg<Expr>(1).constant()]); return;
+      case Prim::Full:
+      case Prim::SizeValue:
+      case Prim::Dot:
+      case Prim::Reduce:
+      case Prim::ArgReduce: return;
+      default: break;
+    }
+    Pick pick = [&](Value indices, const Index& at, Expr size) {
+      walk(indices, at);
+      return Expr::value(next_++, size);
+    };
+    for (const Read& r : reads(n, index, pick)) {
+      for (const Bound& b : r.where) out_.exprs.push_back(b.e);
+      walk(r.operand, r.index);
+    }
+  }
+
+  Places::Access access(Value v, const Index& index) const {
+    auto i = static_cast<size_t>(g_.graph->input_index(v));
+    return {i, place_of(index, type_of(v).shape, g_.graph->inputs()[i].strides)};
+  }
+
+  const Group& g_;
+  Places out_;
+  std::unordered_set<Element, ElementHash> seen_;
+  uint32_t next_ = 0;
+};
+
+}  // namespace
+
+Places places_of(const Group& group) { return Walker(group).run(); }
+
+}  // namespace brasa::compiler

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "compiler/fusion/fuse.h"
+#include "compiler/fusion/indexing.h"
+
+namespace brasa::compiler {
+
+/// Ids of ranges that exist only while places are looked at.
+constexpr uint32_t kProbeRange = 1u << 20;
+
+/// Every index expression that a group computes with, over one range for each dimension of its domain; of a contraction, what
+/// follows the product.
+struct Places {
+  Index ranges;
+  std::vector<ir::Expr> exprs;
+  struct Access {
+    size_t input;  // of the group
+    ir::Expr place;
+  };
+  std::vector<Access> accesses;  // those of `exprs` that are places in inputs
+};
+Places places_of(const Group& group);
+
+/// The index of a member of a loops group for the iteration `index` of its domain: for a reduction that of its operand.
+Index member_index(const ir::Node* root, const Domain& domain, const Index& index);
+
+}  // namespace brasa::compiler

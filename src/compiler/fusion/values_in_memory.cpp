@@ -1,0 +1,138 @@
+#include "compiler/fusion/values_in_memory.h"
+
+#include <algorithm>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/libraries/library.h"
+
+namespace brasa::compiler {
+
+using ir::Node;
+using ir::Value;
+
+int work_of(const Node* n) { return ops::row_of(*n).work; }
+
+namespace {
+
+// Recomputing a value of at most this cost is cheaper than a trip through memory.
+constexpr int kCheap = 4;
+// And of this much, where a contraction and others would each do it again.
+constexpr int kCheapShared = 2;
+// What a broadcast repeats may cost this much.
+constexpr int kCheapRepeated = 12;
+
+class Chooser {
+ public:
+  Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
+    size_t n = graph.nodes().size();
+    kind_.resize(n);
+    memory_.assign(n, false);
+    library_.assign(n, false);
+    for (const Node* node : live_) {
+      kind_[node->id] = prim_of(node);
+      library_[node->id] = implementation_of(*node) != nullptr;
+    }
+    for (Value v : forced) memory_[v.node->id] = true;
+  }
+
+  std::vector<bool> run() {
+    users_.assign(graph_.nodes().size(), 0);
+    for (const Node* n : live_) {
+      std::vector<Node*> seen;
+      n->for_each_input([&](Value v) {
+        if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
+          seen.push_back(v.node);
+          ++users_[v.node->id];
+        }
+      });
+    }
+    for (const ir::Output& o : graph_.outputs())
+      if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
+    for (const Node* n : live_) {
+      if (is_heavy(kind(n)) || library_[n->id]) memory_[n->id] = true;
+      if (library_[n->id]) n->for_each_input([&](Value v) { materialise(v); });
+    }
+    cost_.assign(graph_.nodes().size(), 0);
+    leaves_.assign(graph_.nodes().size(), 0);
+    for (const Node* n : live_) {
+      int cost = 0, leaves = 0;
+      n->for_each_input([&](Value v) {
+        cost += seen_cost(v.node);
+        leaves += memory_[v.node->id] || kind(v.node) == Prim::Input ? 1 : leaves_[v.node->id];
+      });
+      Prim p = kind(n);
+      if (p == Prim::Pointwise) cost += work_of(n);
+      if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
+      if (is_leaf(p)) cost = 0;
+      cost_[n->id] = cost;
+      leaves_[n->id] = leaves;
+      if (p == Prim::Input || is_leaf(p)) continue;
+      if (users_[n->id] > 1 && cost > kCheap) materialise_source(n);
+      if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
+      repeated_operands(n);
+    }
+    return std::move(memory_);
+  }
+
+ private:
+  static bool is_heavy(Prim p) {
+    return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
+           p == Prim::Convolution;
+  }
+  Prim kind(const Node* n) const { return kind_[n->id]; }
+
+  int seen_cost(const Node* n) const { return memory_[n->id] || kind(n) == Prim::Input ? 1 : cost_[n->id]; }
+
+  void materialise(Value v) {
+    if (!ir::is_input(v)) memory_[v.node->id] = true;
+  }
+
+  // Of a view, what it looks at: that serves other views, too.
+  void materialise_source(const Node* n) {
+    Value v = const_cast<Node*>(n)->out();
+    while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    materialise(v);
+    if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
+  }
+
+  // An operand whose elements are read many times each is computed once.
+  void repeated_operands(const Node* n) {
+    auto once = [&](Value v, int limit) {
+      if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
+    };
+    switch (kind(n)) {
+      case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
+      case Prim::Window:
+      case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
+      case Prim::Dot: {
+        // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
+        Value v = n->arg<Value>(0);
+        bool shared = users_[v.node->id] > 1;
+        while (is_view(kind(v.node)) && !memory_[v.node->id]) {
+          v = v.node->arg<Value>(0);
+          shared = shared || users_[v.node->id] > 1;
+        }
+        once(v, shared ? kCheapShared : kCheap);
+        break;
+      }
+      case Prim::Scatter:
+        for (Value v : n->arg<std::vector<Value>>(1)) once(v, kCheap);
+        break;
+      default: break;
+    }
+  }
+
+  const ir::Graph& graph_;
+  std::vector<Node*> live_;
+  std::vector<Prim> kind_;
+  std::vector<bool> memory_, library_;
+  std::vector<int> users_, cost_, leaves_;
+};
+
+}  // namespace
+
+std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<Value>& forced) {
+  return Chooser(graph, forced).run();
+}
+
+}  // namespace brasa::compiler

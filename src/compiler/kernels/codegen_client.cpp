@@ -1,0 +1,112 @@
+#include "compiler/kernels/codegen_client.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <numeric>
+
+#include "compiler/targets/codegen.h"
+#include "ir/text.h"
+#include "runtime/thread_pool.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+namespace {
+
+std::atomic<bool> g_loaded{false};
+
+// The folder of the library or program that holds this function.
+std::string own_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return "";
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+const BrasaCodegen& codegen() {
+  static const BrasaCodegen* loaded = [] {
+    std::vector<std::string> places;
+    if (const char* path = std::getenv("BRASA_CODEGEN"))
+      places = {path};
+    else
+      for (const char* where : {"/", "/../lib/", "/../lib/brasa/"})
+        places.push_back(own_folder() + where + "libbrasa-codegen.so");
+    std::string why;
+    for (const std::string& path : places) {
+      void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+      if (!library) {
+        why += str("\n  ", dlerror());
+        continue;
+      }
+      auto entry = reinterpret_cast<BrasaCodegenEntry>(dlsym(library, "brasa_codegen"));
+      BRASA_CHECK(entry, path, " is not Brasa's code generator");
+      BRASA_CHECK(entry()->version == kBrasaCodegenVersion, path, " belongs to another version of Brasa");
+      g_loaded = true;
+      return entry();
+    }
+    fail("the code generator could not be loaded (BRASA_CODEGEN may say where it is):" + why);
+  }();
+  return *loaded;
+}
+
+void take(void* context, const char* data, size_t size) { static_cast<std::string*>(context)->assign(data, size); }
+
+std::string checked(BrasaCodegenStatus status, std::string result) {
+  if (status == kBrasaCodegenUserError) fail(std::move(result));
+  if (status != kBrasaCodegenOk) fail_internal("code generator: " + result);
+  return result;
+}
+
+}  // namespace
+
+runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, std::string_view target) {
+  std::vector<const char*> data;
+  std::vector<size_t> sizes;
+  for (const std::string& t : texts) {
+    data.push_back(t.data());
+    sizes.push_back(t.size());
+  }
+  std::string result;
+  auto status = codegen().compile(data.data(), sizes.data(), data.size(), std::string(target).c_str(), take, &result);
+  return runtime::KernelImage::parse(checked(status, std::move(result)));
+}
+
+runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, std::string_view target) {
+  std::vector<std::string> texts;
+  for (const ir::Graph* g : graphs) texts.push_back(ir::print(*g));
+  return compile_kernel_texts(texts, target);
+}
+
+std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const std::string> texts,
+                                                              std::string_view target) {
+  // The largest first, each to the module that has the least so far.
+  size_t modules = std::min<size_t>(texts.size(), static_cast<size_t>(runtime::thread_count()));
+  std::vector<size_t> order(texts.size()), load(modules);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts[a].size() > texts[b].size(); });
+  std::vector<std::vector<std::string>> parts(modules);
+  for (size_t i : order) {
+    auto least = static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    load[least] += texts[i].size();
+    parts[least].push_back(texts[i]);
+  }
+  std::vector<runtime::KernelImage> images(modules);
+  runtime::parallel_for(static_cast<int64_t>(modules), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) images[m] = compile_kernel_texts(parts[m], target);
+  });
+  return images;
+}
+
+std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage) {
+  std::string text = ir::print(graph), result;
+  auto status =
+      codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take, &result);
+  return checked(status, std::move(result));
+}
+
+bool codegen_loaded() { return g_loaded; }
+
+}  // namespace brasa::compiler

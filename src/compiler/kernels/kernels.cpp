@@ -1,0 +1,157 @@
+#include "compiler/kernels/kernels.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "compiler/kernels/codegen_client.h"
+#include "compiler/kernels/disk_cache.h"
+#include "compiler/kernels/pack.h"
+#include "compiler/loops/ops.h"
+#include "compiler/version.h"
+#include "ir/text.h"
+#include "runtime/cuda/device.h"
+#include "support/error.h"
+#include "support/hash.h"
+#include "support/log.h"
+
+namespace brasa::compiler {
+namespace {
+
+std::mutex g_mutex;
+std::unordered_map<std::string, LoadedKernel>& loaded() {
+  static auto* kernels = new std::unordered_map<std::string, LoadedKernel>;
+  return *kernels;
+}
+KernelCounts g_counts;
+
+std::string key_of(const std::string& text, const std::string& target) {
+  // A letter first: the key becomes a name in assembly text.
+  return "k" + hash_name(str(kCompilerVersion, "\n", target, "\n", text));
+}
+
+// A text without a name begins with `graph loops "" {`.
+std::string named(const std::string& text, const std::string& key) {
+  constexpr std::string_view kStart = "graph loops \"";
+  BRASA_ASSERT(text.starts_with(kStart) && text[kStart.size()] == '"', text.substr(0, 40));
+  return str(kStart, key, text.substr(kStart.size()));
+}
+
+// The code of an image on the machine that it is for.
+class LoadedImage {
+ public:
+  LoadedImage() = default;
+  explicit LoadedImage(const runtime::KernelImage& image) {
+    if (image.target.starts_with("nvptx"))
+      gpu_ = runtime::cuda::load(runtime::cuda::Device::get(), image);
+    else
+      cpu_ = runtime::cpu::load(image);
+  }
+  explicit operator bool() const { return cpu_ || gpu_; }
+  LoadedKernel kernel(const std::string& name) const {
+    if (gpu_) return {gpu_, nullptr, gpu_->kernel(name)};
+    return {cpu_, cpu_->kernel(name)};
+  }
+
+ private:
+  std::shared_ptr<const runtime::cpu::Code> cpu_;
+  std::shared_ptr<const runtime::cuda::Module> gpu_;
+};
+
+// On disk a kernel's entry is the name of the image that holds it, so that kernels compiled together are stored once.
+LoadedKernel read_from_disk(const std::string& key, std::unordered_map<std::string, LoadedImage>& images) {
+  auto name = DiskCache::get().read(key);
+  if (!name) return {};
+  try {
+    LoadedImage& image = images[*name];
+    if (!image) {
+      auto bytes = DiskCache::get().read(*name);
+      if (!bytes) return {};
+      image = LoadedImage(runtime::KernelImage::parse(*bytes));
+    }
+    return image.kernel(key);
+  } catch (const Error&) {
+    return {};  // not of this version or not for this machine: it is compiled again
+  }
+}
+
+}  // namespace
+
+KernelCounts kernel_counts() {
+  std::lock_guard lock(g_mutex);
+  return g_counts;
+}
+
+void forget_kernels() {
+  std::lock_guard lock(g_mutex);
+  loaded().clear();
+}
+
+std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const std::string& target) {
+  std::vector<LoadedKernel> out(texts.size());
+  std::vector<std::string> keys;
+  for (const std::string& t : texts) keys.push_back(key_of(t, target));
+  std::vector<size_t> missing;
+  std::unordered_map<std::string, size_t> first;
+  {
+    std::lock_guard lock(g_mutex);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (auto it = loaded().find(keys[i]); it != loaded().end()) {
+        out[i] = it->second;
+        ++g_counts.memory;
+      } else if (first.emplace(keys[i], i).second) {
+        missing.push_back(i);
+      }
+    }
+  }
+  auto keep = [&](size_t i, const LoadedKernel& k) {
+    std::lock_guard lock(g_mutex);
+    out[i] = loaded()[keys[i]] = k;
+  };
+  std::vector<std::string> to_compile;
+  std::vector<size_t> compiled;
+  std::unordered_map<std::string, LoadedImage> images;
+  for (size_t i : missing) {
+    LoadedKernel k = find_in_pack(keys[i]);
+    if (k) {
+      ++g_counts.pack;
+    } else if (!recording_pack()) {
+      k = read_from_disk(keys[i], images);
+      if (k) ++g_counts.disk;
+    }
+    if (k) {
+      keep(i, k);
+    } else {
+      if (logs("cache"))
+        log_line("cache",
+                 str("no ", keys[i], " for ", target, " in this process, the pack, or '", DiskCache::get().folder(),
+                     "': its text is new, or the compiler is (", kCompilerVersion, ")"));
+      to_compile.push_back(named(texts[i], keys[i]));
+      compiled.push_back(i);
+    }
+  }
+  if (!to_compile.empty()) {
+    if (logs("code"))
+      for (const std::string& text : to_compile)
+        log_line("code", show_kernel(*ir::parse(text, find_loop_level_op), target, "assembly"));
+    std::unordered_map<std::string, size_t> by_key;
+    for (size_t i : compiled) by_key[keys[i]] = i;
+    for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {
+      LoadedImage loaded_image(image);
+      for (const runtime::KernelEntry& e : image.entries)
+        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, loaded_image.kernel(e.name));
+      std::string bytes = image.serialize(), name = hash_name(bytes) + ".image";
+      add_to_pack(image);
+      DiskCache::get().write(name, bytes);
+      for (const runtime::KernelEntry& e : image.entries)
+        if (by_key.count(e.name)) DiskCache::get().write(e.name, name);
+    }
+    std::lock_guard lock(g_mutex);
+    g_counts.compiled += static_cast<int64_t>(to_compile.size());
+  }
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (!out[i]) out[i] = out[first.at(keys[i])];
+  for (size_t i = 0; i < texts.size(); ++i) BRASA_ASSERT(out[i], "no code for a kernel:\n", texts[i]);
+  return out;
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,193 @@
+#include "compiler/kernels/pack.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <unordered_map>
+
+#include "compiler/version.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+namespace {
+
+constexpr char kMagic[8] = {'B', 'R', 'A', 'S', 'A', 'P', '0', '1'};
+
+// After the header come the sizes of the images, then the images, each with its own checksum.
+struct Header {
+  char magic[8];
+  char version[32];
+  uint64_t images;
+};
+
+class Pack {
+ public:
+  static Pack& get() {
+    static Pack* pack = new Pack;
+    return *pack;
+  }
+
+  LoadedKernel find(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    if (!opened_) open();
+    auto it = where_.find(key);
+    if (it == where_.end()) return {};
+    Image& image = images_[it->second];
+    if (!image.code && !image.bad) try {
+        image.code = runtime::cpu::load(runtime::KernelImage::parse(image.bytes));
+      } catch (const Error&) {
+        image.bad = true;  // for another machine, or damaged: compiled as if it were not there
+      }
+    if (image.bad) return {};
+    return {image.code, image.code->kernel(key)};
+  }
+
+ private:
+  struct Image {
+    std::string_view bytes;
+    std::shared_ptr<const runtime::cpu::Code> code;
+    bool bad = false;
+  };
+
+  static std::string place() {
+    if (const char* path = std::getenv("BRASA_PACK")) return path;
+    Dl_info info;
+    if (!dladdr(reinterpret_cast<void*>(&find_in_pack), &info) || !info.dli_fname) return "";
+    std::string folder = info.dli_fname;
+    size_t slash = folder.rfind('/');
+    folder = slash == std::string::npos ? "." : folder.substr(0, slash);
+    for (const char* where : {"/brasa/pack.bin", "/pack.bin", "/../lib/brasa/pack.bin"})
+      if (::access((folder + where).c_str(), R_OK) == 0) return folder + where;
+    return "";
+  }
+
+  void open() {
+    opened_ = true;
+    std::string path = place();
+    int fd = path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    struct stat st;
+    void* data = ::fstat(fd, &st) == 0 && st.st_size > 0
+                     ? ::mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0)
+                     : MAP_FAILED;
+    ::close(fd);
+    if (data == MAP_FAILED) return;
+    std::string_view bytes(static_cast<const char*>(data), static_cast<size_t>(st.st_size));
+    Header h;
+    if (bytes.size() < sizeof h) return;
+    std::memcpy(&h, bytes.data(), sizeof h);
+    if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0 || std::string_view(h.version) != kCompilerVersion) return;
+    bytes.remove_prefix(sizeof h);
+    // The index: for each image its size and the number of its kernels, then the kernels' keys.
+    for (uint64_t i = 0; i < h.images; ++i) {
+      uint64_t sizes[2];
+      if (bytes.size() < sizeof sizes) return;
+      std::memcpy(sizes, bytes.data(), sizeof sizes);
+      bytes.remove_prefix(sizeof sizes);
+      if (bytes.size() / kKey < sizes[1] || bytes.size() - sizes[1] * kKey < sizes[0]) return;
+      for (uint64_t k = 0; k < sizes[1]; ++k) where_[std::string(bytes.substr(k * kKey, kKey))] = images_.size();
+      bytes.remove_prefix(sizes[1] * kKey);
+      images_.push_back({bytes.substr(0, sizes[0]), nullptr, false});
+      bytes.remove_prefix(sizes[0]);
+    }
+  }
+
+ public:
+  static constexpr size_t kKey = 33;  // a letter and a hash
+
+ private:
+  std::mutex mutex_;
+  bool opened_ = false;
+  std::vector<Image> images_;
+  std::unordered_map<std::string, size_t> where_;
+};
+
+std::mutex g_mutex;
+bool g_recording = false;
+std::vector<runtime::KernelImage>& recorded() {
+  static auto* images = new std::vector<runtime::KernelImage>;
+  return *images;
+}
+
+}  // namespace
+
+LoadedKernel find_in_pack(const std::string& key) { return recording_pack() ? LoadedKernel{} : Pack::get().find(key); }
+
+void record_pack() {
+  std::lock_guard lock(g_mutex);
+  g_recording = true;
+}
+
+bool recording_pack() {
+  std::lock_guard lock(g_mutex);
+  return g_recording;
+}
+
+void add_to_pack(const runtime::KernelImage& image) {
+  std::lock_guard lock(g_mutex);
+  if (g_recording) recorded().push_back(image);
+}
+
+namespace {
+
+std::string header(uint64_t images) {
+  Header h{};
+  std::memcpy(h.magic, kMagic, sizeof kMagic);
+  BRASA_ASSERT(kCompilerVersion.size() < sizeof h.version, kCompilerVersion);
+  std::memcpy(h.version, kCompilerVersion.data(), kCompilerVersion.size());
+  h.images = images;
+  return {reinterpret_cast<const char*>(&h), sizeof h};
+}
+
+void write_file(const std::string& path, const std::string& bytes) {
+  std::string temporary = path + ".new";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  ok = file && std::fclose(file) == 0 && ok;
+  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "the pack ", path, " cannot be written");
+}
+
+}  // namespace
+
+void write_pack(const std::string& path) {
+  std::lock_guard lock(g_mutex);
+  std::string out = header(recorded().size());
+  for (const runtime::KernelImage& image : recorded()) {
+    std::string bytes = image.serialize();
+    uint64_t sizes[2] = {bytes.size(), image.entries.size()};
+    out.append(reinterpret_cast<const char*>(sizes), sizeof sizes);
+    for (const runtime::KernelEntry& e : image.entries) {
+      BRASA_ASSERT(e.name.size() == Pack::kKey, e.name);
+      out += e.name;
+    }
+    out += bytes;
+  }
+  write_file(path, out);
+}
+
+void join_packs(const std::vector<std::string>& parts, const std::string& path) {
+  uint64_t images = 0;
+  std::string bodies;
+  for (const std::string& part : parts) {
+    std::ifstream file(part, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    Header h;
+    BRASA_CHECK(bytes.size() >= sizeof h, part, ": no kernel pack");
+    std::memcpy(&h, bytes.data(), sizeof h);
+    BRASA_CHECK(bytes.compare(0, sizeof h, header(h.images)) == 0, part, ": no kernel pack of this version");
+    images += h.images;
+    bodies.append(bytes, sizeof h);
+  }
+  write_file(path, header(images) + bodies);
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,30 @@
+#include "compiler/lowering/emulate.h"
+
+#include "compiler/loops/ops.h"
+
+namespace brasa::compiler {
+
+std::unique_ptr<ir::Graph> emulated(const ir::Graph& loops) {
+  auto out = std::make_unique<ir::Graph>(ir::Level::Loops);
+  out->name = loops.name;
+  ir::ValueMap map;
+  for (const ir::Input& in : loops.inputs()) map.set(in.value, out->add_input(type_of(in.value), in.name, in.strides));
+  for (ir::Node* n : loops.nodes()) {
+    if (n->op == ir::input_op()) continue;
+    ir::Args args;
+    for (const ir::Arg& a : n->args) args.push_back(map(a));
+    auto kind = loop_kind(n->op);
+    if (kind == LoopOp::For) {
+      const auto& name = n->arg<std::string>(1);
+      if (name == "block") args[1] = std::string("parallel");
+      if (name == "thread") args[1] = std::string("serial");
+    } else if (kind == LoopOp::Stage) {
+      args[2] = std::string("local");
+    }
+    ir::Node* copy = out->add(n->op, std::move(args), n->types);
+    for (uint32_t i = 0; i < n->types.size(); ++i) map.set({n, i}, copy->out(i));
+  }
+  return out;
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,159 @@
+#include "compiler/lowering/expressions.h"
+
+#include "support/error.h"
+#include "support/hash.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Shape;
+using ir::Value;
+
+Expr place_of(const Index& index, const Shape& shape, const std::vector<Expr>& strides) {
+  if (strides.empty()) return linearise(index, shape);
+  Expr place(0);
+  for (size_t d = 0; d < index.size(); ++d) place = place + index[d] * strides[d];
+  return place;
+}
+
+size_t Expressions::Hash::operator()(const Key& k) const {
+  uint64_t h = mix(std::hash<Value>()(k.value), std::hash<Value>()(k.mask));
+  for (Expr e : k.index) h = mix(h, reinterpret_cast<uint64_t>(e.node()));
+  return mix(h, static_cast<uint64_t>(k.pass));
+}
+
+Expressions::Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<Value> buffers)
+    : group_(group), b_(builder), buffers_(std::move(buffers)) {}
+
+Value Expressions::at(Value v, const Index& index, Value mask) {
+  Prim p = prim_of(v);
+  if (is_leaf(p)) return leaf(v.node, index);
+  if (p == Prim::Input) {
+    int i = group_.input_index(v);
+    return b_.load(buffers_[i], place_of(index, type_of(v).shape, group_.inputs()[i].strides), mask);
+  }
+  Key key{v, mask, index, pass_};
+  if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+  Value out = hook_ ? hook_(v, index, mask) : Value{};
+  if (!out) out = compute(v, index, mask);
+  memo_[key] = out;
+  return out;
+}
+
+Value Expressions::compute(Value v, const Index& index, Value mask) {
+  const Node* n = v.node;
+  Prim p = prim_of(n);
+  if (is_view(p)) return at(n->arg<Value>(0), view_index(n, index), mask);
+  switch (p) {
+    case Prim::Pointwise: {
+      if (n->types[0].dtype == DType::Int64)
+        if (auto e = as_index(v, index)) return b_.index(*e);
+      ir::Args args;
+      for (const ir::Arg& a : n->args) args.push_back(a.is<Value>() ? ir::Arg(at(a.get<Value>(), index, mask)) : a);
+      return b_.graph().add(n->op, std::move(args), {{n->types[0].dtype, {}, false}})->out();
+    }
+    case Prim::Pad: return pad(n, index, mask);
+    case Prim::Concat: return concat(n, index, mask);
+    case Prim::Gather: return gather(n, index, mask);
+    default: fail_internal(str("no expression for ", n->op->name(), " in this place"));
+  }
+}
+
+Value Expressions::leaf(const Node* n, const Index& index) {
+  DType t = n->types[0].dtype;
+  switch (prim_of(n)) {
+    case Prim::Full: {
+      static const ir::Op* full = n->op;
+      return b_.graph().add(full, {n->arg(0), Shape{}, t}, {{t, {}, false}})->out();
+    }
+    case Prim::Iota: return b_.convert(b_.index(index[n->arg<Expr>(1).constant()]), t);
+    default: return b_.index(n->arg<Expr>(0));
+  }
+}
+
+Value Expressions::both(Value a, Value b) {
+  if (!a) return b;
+  if (!b || a == b) return a;
+  return b_.op("bit_and", {a, b});
+}
+
+Value Expressions::within(Expr e, Expr low, Expr high) {
+  Value out;
+  if (!(provably_less(e, low) == std::optional(false))) out = b_.op("ge", {b_.index(e), b_.index(low)});
+  if (!(provably_less(e, high) == std::optional(true))) out = both(out, b_.op("lt", {b_.index(e), b_.index(high)}));
+  return out;
+}
+
+std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
+  const Node* n = v.node;
+  if (n->types[v.index].dtype != DType::Int64) return std::nullopt;
+  Prim p = prim_of(n);
+  if (is_view(p)) return as_index(n->arg<Value>(0), view_index(n, index));
+  if (p == Prim::Iota) return index[n->arg<Expr>(1).constant()];
+  if (p == Prim::SizeValue) return n->arg<Expr>(0);
+  if (p == Prim::Full) {
+    if (auto* e = n->arg(0).get_if<Expr>()) return *e;
+    return std::nullopt;
+  }
+  ops::Symbolic symbolic = p == Prim::Input ? nullptr : ops::row_of(*n).symbolic;
+  if (!symbolic) return std::nullopt;
+  auto a = as_index(n->arg<Value>(0), index);
+  if (!a) return std::nullopt;
+  auto b = as_index(n->arg<Value>(1), index);
+  if (!b) return std::nullopt;
+  return symbolic(*a, *b);
+}
+
+Value Expressions::holds(const std::vector<Bound>& where) {
+  Value out;
+  for (const Bound& b : where)
+    out = both(out, b.zero ? b_.op("eq", {b_.index(b.e), b_.index(0)}) : within(b.e, b.low, b.high));
+  return out;
+}
+
+Value Expressions::pad(const Node* n, const Index& index, Value mask) {
+  std::vector<Read> r = reads(n, index, nullptr);
+  Value inside = holds(r[0].where);
+  Value value = at(r[0].operand, r[0].index, both(mask, inside));
+  return inside ? b_.op("select", {inside, value, at(r[1].operand, {}, mask)}) : value;
+}
+
+Value Expressions::concat(const Node* n, const Index& index, Value mask) {
+  std::vector<Read> r = reads(n, index, nullptr);
+  int64_t dim = n->arg<Expr>(1).constant();
+  Value out;
+  for (size_t i = r.size(); i-- > 0;) {
+    Expr size = type_of(r[i].operand).shape[dim];
+    if (size.is(0)) continue;
+    Value piece = at(r[i].operand, r[i].index, both(mask, holds(r[i].where)));
+    Expr end = index[dim] - r[i].index[dim] + size;
+    Value before_end = out ? within(index[dim], 0, end) : Value{};
+    out = before_end ? b_.op("select", {before_end, piece, out}) : piece;
+  }
+  return out ? out : at(r[0].operand, index, mask);
+}
+
+Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mask) {
+  if (auto e = as_index(indices, index)) {
+    bool low = (*e)->min >= 0, high = provably_less(*e, size) == std::optional(true);
+    Expr out = *e;
+    if (!high) out = min(out, size - 1);
+    if (!low) out = max(out, 0);
+    return out;
+  }
+  Value v = at(indices, index, mask);
+  Value last = b_.index(size - 1);
+  v = b_.op("max", {b_.op("min", {v, last}), b_.index(0)});
+  auto [it, added] = bound_.try_emplace(v);
+  if (added) it->second = b_.bind(v, size);
+  return it->second;
+}
+
+Value Expressions::gather(const Node* n, const Index& index, Value mask) {
+  Pick pick = [&](Value indices, const Index& front, Expr size) { return picked(indices, front, size, mask); };
+  Read r = reads(n, index, pick)[0];
+  return at(r.operand, r.index, both(mask, holds(r.where)));
+}
+
+}  // namespace brasa::compiler

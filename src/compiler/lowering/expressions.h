@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/loops/builder.h"
+
+namespace brasa::compiler {
+
+/// Builds the scalar expression of one element of a value, by going through its primitives down to memory: point-wise ones
+/// keep the index, movement ones compute another.
+class Expressions {
+ public:
+  /// Input i of the group is buffers[i], with the strides that the graph states.
+  Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<ir::Value> buffers);
+
+  /// The element of `v` at `index`. Memory is only touched where `mask` (absent: everywhere) is true.
+  ir::Value at(ir::Value v, const Index& index, ir::Value mask = {});
+
+  /// Asked first for each node but inputs and leaves; an absent Value means the usual expression. Every heavy primitive must
+  /// be answered.
+  using Hook = std::function<ir::Value(ir::Value v, const Index& index, ir::Value mask)>;
+  void set_hook(Hook hook) { hook_ = std::move(hook); }
+  /// Values of different passes over the same loops are not the same: later ones may be read back from memory.
+  void set_pass(int pass) { pass_ = pass; }
+  int pass() const { return pass_; }
+
+  /// low <= e < high as a value; absent if it is always so.
+  ir::Value within(ir::Expr e, ir::Expr low, ir::Expr high);
+  ir::Value both(ir::Value a, ir::Value b);
+  /// An integer value as an index expression, where it is one.
+  std::optional<ir::Expr> as_index(ir::Value v, const Index& index);
+  /// The indices that a gather or scatter picks at this place: clamped to the dimension.
+  ir::Expr picked(ir::Value indices, const Index& index, ir::Expr size, ir::Value mask);
+
+ private:
+  struct Key {
+    ir::Value value, mask;
+    Index index;
+    int pass;
+    friend bool operator==(const Key& a, const Key& b) {
+      return a.value == b.value && a.mask == b.mask && a.pass == b.pass && a.index == b.index;
+    }
+  };
+  struct Hash {
+    size_t operator()(const Key& k) const;
+  };
+  ir::Value compute(ir::Value v, const Index& index, ir::Value mask);
+  ir::Value leaf(const ir::Node* n, const Index& index);
+  ir::Value pad(const ir::Node* n, const Index& index, ir::Value mask);
+  ir::Value concat(const ir::Node* n, const Index& index, ir::Value mask);
+  ir::Value gather(const ir::Node* n, const Index& index, ir::Value mask);
+  ir::Value holds(const std::vector<Bound>& where);
+
+  const ir::Graph& group_;
+  LoopBuilder& b_;
+  std::vector<ir::Value> buffers_;
+  Hook hook_;
+  int pass_ = 0;
+  std::unordered_map<Key, ir::Value, Hash> memo_;
+  std::unordered_map<ir::Value, ir::Expr> bound_;
+};
+
+/// Where the element at `index` lies, with these strides, or row-major without.
+ir::Expr place_of(const Index& index, const ir::Shape& shape, const std::vector<ir::Expr>& strides);
+
+}  // namespace brasa::compiler

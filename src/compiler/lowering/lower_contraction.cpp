@@ -1,0 +1,195 @@
+#include <algorithm>
+
+#include "compiler/lowering/lowering.h"
+#include "compiler/passes/passes.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+constexpr int64_t kCacheLine = 64;
+// About so many lines can be on their way to a core at once.
+constexpr int64_t kLinesUnderWay = 64;
+
+// Tiles of rows x columns stay in registers while all of k passes. Rows and columns beyond the end of the result are computed
+// from what lies near, and not stored.
+class Contraction {
+ public:
+  Contraction(const Group& g, const Schedule& s) : g_(g), s_(s), l_(g) {
+    for (const Node* n : g.graph->nodes())
+      if (prim_of(n) == Prim::Dot) dot_ = n;
+    const ir::Shape& shape = dot_->types[0].shape;
+    batched_ = shape.size() == 3;
+    rows_ = shape[shape.size() - 2];
+    columns_ = shape.back();
+    k_ = type_of(dot_->arg<Value>(0)).shape.back();
+  }
+
+  Lowered run() {
+    s_.threads ? declare_gpu() : declare();
+    Expressions& e = l_.expressions();
+    Value product;
+    if (s_.stage_tile) product = kept_tile();
+    e.set_hook([&](Value v, const Index&, Value) -> Value {
+      if (v.node != dot_) return {};
+      if (!product) product = l_.b().convert(sum(), dot_->types[0].dtype);
+      return product;
+    });
+    Value mask = e.both(e.within(m_at_, 0, rows_), e.within(n_at_, 0, columns_));
+    Index index;
+    if (batched_) index.push_back(batch_at_);
+    index.insert(index.end(), {m_at_, n_at_});
+    for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
+      Value v = g_.graph->outputs()[i].value;
+      Index at = member_index(v.node, g_.domain, index);
+      l_.b().store(l_.output_buffer(i), l_.output_place(i, at), e.at(v, at, mask), mask);
+    }
+    return l_.finish(s_);
+  }
+
+ private:
+  void declare() {
+    LoopBuilder& b = l_.b();
+    tile_ = s_.vectors * s_.width;
+    if (columns_.is_constant()) tile_ = std::min(tile_, columns_.constant());
+    Pieces row_tiles = pieces_of(ceildiv(rows_, s_.rows), s_.row_blocks);
+    Expr panels = ceildiv(columns_, tile_);
+    if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
+    Expr rows = loop("parallel", row_tiles.count), panel;
+    if (s_.panel_blocks == 0) {
+      panel = loop("serial", panels);
+    } else {
+      Pieces p = pieces_of(panels, s_.panel_blocks);
+      Expr piece = loop("parallel", p.count);
+      panel = piece * Expr(s_.panel_blocks) + loop("serial", p.inside(piece));
+    }
+    row_tile_ = rows * Expr(s_.row_blocks) + loop("serial", row_tiles.inside(rows));
+    unroll_ = b.loop("unroll", s_.rows);
+    m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
+    first_column_ = panel * Expr(tile_);
+    lane_ = b.loop("vector", tile_, s_.width, vectors());
+    n_at_ = first_column_ + lane_;
+    k_at_ = b.loop("serial", k_, 1, s_.k_unroll);
+  }
+
+  // What follows the product is computed row by row from the finished tile: beside it, the accumulators would lose their registers.
+  Value kept_tile() {
+    LoopBuilder& b = l_.b();
+    prefetch_rows();
+    Value tile = b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_});
+    Expr left = rows_ - row_tile_ * Expr(s_.rows);
+    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = b.loop("vector", tile_, s_.width, vectors());
+    m_at_ = row_tile_ * Expr(s_.rows) + row;
+    n_at_ = first_column_ + column;
+    return b.load(tile, row * tile_ + column);
+  }
+
+  // Rows of a tile lie too far apart for the processor to foresee; while the product is computed, they can arrive.
+  void prefetch_rows() {
+    Places places = places_of(g_);
+    Expr m = places.ranges[places.ranges.size() - 2], n = places.ranges.back();
+    if (m.is_constant() || n.is_constant()) return;
+    std::optional<Expr> row;
+    int64_t lines = 0;
+    auto prefetch = [&](Value buffer, Expr place, int64_t most) {
+      int64_t step = kCacheLine / size_of(type_of(buffer).dtype), more = s_.rows * ((tile_ + step - 1) / step);
+      if (lines + more > most) return;
+      auto down = coefficient(place, m), along = coefficient(place, n);
+      if (!down || down->is(0) || !along || !along->is(1) || depends_on_values(place)) return;
+      if (!row) row = l_.b().loop("serial", min(Expr(s_.rows), rows_ - row_tile_ * Expr(s_.rows)));
+      Expr first = ir::substitute(place, [&](Expr e) -> std::optional<Expr> {
+        if (e == m) return row_tile_ * Expr(s_.rows) + *row;
+        if (e == n) return first_column_;
+        return e == places.ranges[0] ? std::optional(batch_at_) : std::nullopt;
+      });
+      lines += more;
+      for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + c);
+    };
+    for (const Places::Access& a : places.accesses) prefetch(l_.input_buffer(a.input), a.place, INT64_MAX);
+    // A write is waited for less than a read.
+    for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
+      Value v = g_.graph->outputs()[i].value;
+      Expr place = l_.output_place(i, member_index(v.node, g_.domain, places.ranges));
+      prefetch(l_.output_buffer(i), place, kLinesUnderWay);
+    }
+  }
+  static bool depends_on_values(Expr e) {
+    std::vector<Expr> symbols;
+    ir::collect_symbols(e, symbols);
+    return std::any_of(symbols.begin(), symbols.end(), [](Expr s) { return s->kind == ir::ExprKind::Value; });
+  }
+
+  // One thread a column, a few rows each.
+  void declare_gpu() {
+    LoopBuilder& b = l_.b();
+    if (batched_) batch_at_ = b.loop("block", g_.domain.dims[0]);
+    row_tile_ = b.loop("block", ceildiv(rows_, s_.rows));
+    Expr panel = b.loop("block", ceildiv(columns_, s_.threads));
+    n_at_ = panel * Expr(s_.threads) + b.loop("thread", s_.threads);
+    unroll_ = b.loop("unroll", s_.rows);
+    m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
+    k_at_ = b.loop("serial", k_, 1, 1);
+  }
+
+  int vectors() const { return static_cast<int>((tile_ + s_.width - 1) / s_.width); }
+  Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
+
+  Expr inside_rows(Expr m) const { return provably_less(m, rows_) == std::optional(true) ? m : min(m, rows_ - 1); }
+  Index operand_index(Expr first, Expr second) const {
+    Index index;
+    if (batched_) index.push_back(batch_at_);
+    index.insert(index.end(), {first, second});
+    return index;
+  }
+
+  Value sum() {
+    DType acc = accumulator_of(dot_->types[0].dtype);
+    Value a = l_.b().convert(first_operand(), acc), b = l_.b().convert(second_operand(), acc);
+    return l_.b().reduce(l_.b().op("mul", {a, b}), {k_at_}, "add");
+  }
+
+  Value first_operand() {
+    Value a = dot_->arg<Value>(0);
+    if (!s_.stage_rows) return l_.expressions().at(a, operand_index(inside_rows(m_at_), k_at_));
+    LoopBuilder& b = l_.b();
+    Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_, s_.width, 1);
+    Expr m = inside_rows(row_tile_ * Expr(s_.rows) + row);
+    Value stage = b.stage(l_.expressions().at(a, operand_index(m, k)), {row, k});
+    return b.load(stage, unroll_ * k_ + k_at_);
+  }
+
+  Value second_operand() {
+    Value v = dot_->arg<Value>(1);
+    Index index = operand_index(k_at_, n_at_);
+    Expressions& e = l_.expressions();
+    // Panels are filled up with zeros, which may be read.
+    if (prim_of(v) == Prim::Slice) {
+      Value whole = v.node->arg<Value>(0);
+      Index at = view_index(v.node, index);
+      if (at == index && !e.within(n_at_, 0, type_of(whole).shape.back())) return e.at(whole, index);
+    }
+    return e.at(v, index, e.within(n_at_, 0, columns_));
+  }
+
+  const Group& g_;
+  const Schedule& s_;
+  Lowering l_;
+  const Node* dot_ = nullptr;
+  bool batched_ = false;
+  Expr rows_, columns_, k_;
+  int64_t tile_ = 0;  // columns
+  Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_, k_at_;
+};
+
+}  // namespace
+
+void lower_contraction(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
+  out.push_back(Contraction(group, schedule).run());
+}
+
+}  // namespace brasa::compiler

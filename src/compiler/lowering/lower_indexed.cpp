@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "compiler/lowering/lowering.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
+  Lowering l(group);
+  LoopBuilder& b = l.b();
+  const Node* n = group.graph->outputs()[0].value.node;
+  int64_t dim = n->arg<Expr>(1).constant();
+  Index at(group.domain.dims.size(), Expr(0));
+  std::vector<Expr> piece(schedule.axes.size());
+  for (size_t i = 0; i < schedule.axes.size(); ++i) {
+    const Axis& a = schedule.axes[i];
+    if (a.piece) piece[i] = b.loop("parallel", ceildiv(a.extent, a.piece));
+    if (a.kind == Axis::Parallel) at[a.first] = b.loop(schedule.threads ? "block" : "parallel", a.extent);
+  }
+  if (schedule.threads) b.loop("thread", schedule.threads);
+  for (const Axis& a : schedule.axes)
+    if (a.kind == Axis::Serial) at[a.first] = b.loop("serial", a.extent);
+  for (size_t i = 0; i < schedule.axes.size(); ++i) {
+    const Axis& a = schedule.axes[i];
+    if (a.kind != Axis::Vector) continue;
+    Pieces p = pieces_of(a.extent, a.piece);
+    at[a.first] = piece[i] * Expr(a.piece) + b.loop("vector", p.inside(piece[i]), schedule.width, 1);
+  }
+  Value x = l.expressions().at(n->arg<Value>(0), at);
+  Value later = l.expressions().within(at[dim], 1, n->types[0].shape[dim]);
+  Value result = x;
+  if (later) {
+    Index before = at;
+    before[dim] = at[dim] - 1;
+    Value run = b.load(l.output_buffer(0), l.output_place(0, before), later);
+    result = b.op("select", {later, b.op(n->arg<std::string>(2), {run, x}), x});
+  }
+  b.store(l.output_buffer(0), l.output_place(0, at), result);
+  out.push_back(l.finish(schedule));
+}
+
+Group initial_value(const Group& group) {
+  const Node* scatter = group.graph->outputs()[0].value.node;
+  Group g;
+  g.kind = GroupKind::Loops;
+  g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  g.domain.dims = scatter->types[0].shape;
+  g.domain.reduced.assign(g.domain.dims.size(), false);
+  ir::ValueMap map;
+  for (const ir::Input& in : group.graph->inputs())
+    map.set(in.value, g.graph->add_input(type_of(in.value), "", in.strides));
+  Value x = scatter->arg<Value>(0);
+  std::vector<bool> needed(group.graph->nodes().size());
+  needed[x.node->id] = true;
+  for (size_t i = x.node->id + 1; i-- > 0;)
+    if (needed[i]) group.graph->nodes()[i]->for_each_input([&](Value v) { needed[v.node->id] = true; });
+  for (Node* n : group.graph->nodes()) {
+    if (!needed[n->id] || n->op == ir::input_op()) continue;
+    ir::Args args;
+    for (const ir::Arg& a : n->args) args.push_back(map(a));
+    Node* copy = g.graph->add(n->op, std::move(args), n->types);
+    for (uint32_t i = 0; i < n->types.size(); ++i) map.set({n, i}, copy->out(i));
+  }
+  g.graph->add_output(map(x));
+  g.inputs = group.inputs;
+  g.outputs = group.outputs;
+  g.output_strides = group.output_strides;
+  return g;
+}
+
+void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
+  const Node* n = group.graph->outputs()[0].value.node;
+  lower_loops(initial_value(group), schedule.before.at(0), out);
+
+  Lowering l(group);
+  LoopBuilder& b = l.b();
+  const auto& indices = n->arg<std::vector<Value>>(1);
+  std::vector<int64_t> dims = int_args(n, 3);
+  const ir::Shape& shape = n->types[0].shape;
+  Index free;  // by axis
+  Value mask;
+  for (const Axis& a : schedule.axes) {
+    const char* parallel = schedule.threads ? "block" : "parallel";
+    free.push_back(b.loop(parallel, a.piece ? ceildiv(a.extent, a.piece) : a.extent));
+  }
+  if (schedule.threads) b.loop("thread", schedule.threads);
+  Index front;
+  for (Expr size : type_of(indices[0]).shape) front.push_back(b.loop("serial", size));
+  for (size_t i = 0; i < free.size(); ++i) {
+    const Axis& a = schedule.axes[i];
+    if (!a.piece) continue;
+    Expr inside = pieces_of(a.extent, a.piece).inside(free[i]);
+    free[i] = free[i] * Expr(a.piece) + b.loop(schedule.threads ? "serial" : "vector", inside, schedule.width, 1);
+  }
+  Index place(shape.size()), update = front;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    place[dims[i]] = l.expressions().picked(indices[i], front, shape[dims[i]], {});
+    mask = l.expressions().both(mask, l.expressions().within(0, 0, shape[dims[i]]));
+  }
+  for (size_t i = 0; i < free.size(); ++i) place[schedule.axes[i].first] = free[i];
+  update.insert(update.end(), free.begin(), free.end());
+  Value value = l.expressions().at(n->arg<Value>(2), update);
+  const auto& how = n->arg<std::string>(4);
+  Expr at = l.output_place(0, place);
+  if (!how.empty()) value = b.op(how, {b.load(l.output_buffer(0), at, mask), value});
+  b.store(l.output_buffer(0), at, value, mask);
+  out.push_back(l.finish(schedule));
+}
+
+}  // namespace brasa::compiler

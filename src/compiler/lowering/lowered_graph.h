@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/lowering/lower.h"
+#include "compiler/run/plan.h"
+
+namespace brasa::compiler {
+
+/// A group's kernels, made once for all groups that are the same.
+struct GroupKernels {
+  Schedule schedule;
+  std::vector<Lowered> lowered;
+  std::vector<size_t> kernels;  // positions among all distinct kernels
+};
+
+/// A graph as loops, kernel by kernel, before there is code.
+struct LoweredGraph {
+  std::unique_ptr<ir::Graph> graph;  // of primitives; the plan names its values
+  Plan plan;
+  std::unordered_map<std::string, GroupKernels> made;
+  std::vector<GroupKernels*> of_step;  // of the plan
+  std::vector<std::string> texts;      // of each distinct kernel
+  std::vector<const ir::Graph*> loops;
+};
+
+}  // namespace brasa::compiler

@@ -1,0 +1,87 @@
+#include "compiler/lowering/lowering.h"
+
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+Expr span_of(const ir::Type& t, const std::vector<Expr>& strides) {
+  if (strides.empty()) return t.numel();
+  Expr last(1);
+  for (size_t d = 0; d < strides.size(); ++d) last = last + (t.shape[d] - 1) * strides[d];
+  return last;
+}
+
+namespace {
+
+std::vector<Value> declare(const Group& group, LoopBuilder& b) {
+  std::vector<Value> out;
+  for (const ir::Input& in : group.graph->inputs()) {
+    const ir::Type& t = type_of(in.value);
+    out.push_back(b.buffer(t.dtype, span_of(t, in.strides)));
+  }
+  for (size_t i = 0; i < group.graph->outputs().size(); ++i) {
+    const ir::Type& t = type_of(group.graph->outputs()[i].value);
+    out.push_back(b.buffer(t.dtype, span_of(t, group.output_strides[i])));
+  }
+  return out;
+}
+
+}  // namespace
+
+Lowering::Lowering(const Group& group)
+    : group_(group),
+      graph_(std::make_unique<ir::Graph>(ir::Level::Loops)),
+      b_(*graph_),
+      buffers_(declare(group, b_)),
+      expressions_(*group.graph, b_, buffers_) {}
+
+Expr Lowering::output_place(size_t i, const Index& index) const {
+  return place_of(index, type_of(group_.graph->outputs()[i].value).shape, group_.output_strides[i]);
+}
+
+Lowered Lowering::finish(const Schedule& schedule) {
+  Lowered out;
+  out.grain = schedule.grain;
+  out.beside = schedule.beside;
+  for (size_t i = 0; i < buffers_.size(); ++i) out.buffers.push_back(static_cast<int>(i));
+  out.loops = std::move(graph_);
+  return out;
+}
+
+Pieces pieces_of(Expr extent, int64_t size) { return {ceildiv(extent, size), size, extent}; }
+
+Expr Pieces::inside(Expr piece) const {
+  if (provably_divisible(extent, size)) return Expr(size);
+  return min(Expr(size), extent - piece * Expr(size));
+}
+
+std::vector<int> passes_of(const ir::Graph& group) {
+  std::vector<int> pass(group.nodes().size());
+  for (const Node* n : group.nodes()) {
+    int p = 0;
+    n->for_each_input([&](Value v) {
+      Prim kind = prim_of(v);
+      p = std::max(p, pass[v.node->id] + (is_reduction(kind) ? 1 : 0));
+    });
+    pass[n->id] = p;
+  }
+  return pass;
+}
+
+std::vector<Lowered> lower(const Group& group, const Schedule& schedule) {
+  std::vector<Lowered> out;
+  switch (group.kind) {
+    case GroupKind::Loops: lower_loops(group, schedule, out); break;
+    case GroupKind::Contraction: lower_contraction(group, schedule, out); break;
+    case GroupKind::Scan: lower_scan(group, schedule, out); break;
+    case GroupKind::Scatter: lower_scatter(group, schedule, out); break;
+    case GroupKind::Library: break;  // see libraries/
+  }
+  return out;
+}
+
+}  // namespace brasa::compiler

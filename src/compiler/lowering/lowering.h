@@ -1,0 +1,44 @@
+#pragma once
+
+#include "compiler/fusion/places.h"
+#include "compiler/lowering/expressions.h"
+#include "compiler/lowering/lower.h"
+
+// What the lowerings of the sorts of groups share.
+namespace brasa::compiler {
+
+/// A loop graph with a buffer for each tensor of the group.
+class Lowering {
+ public:
+  explicit Lowering(const Group& group);
+
+  LoopBuilder& b() { return b_; }
+  Expressions& expressions() { return expressions_; }
+  ir::Value input_buffer(size_t i) const { return buffers_[i]; }
+  ir::Value output_buffer(size_t i) const { return buffers_[group_.inputs.size() + i]; }
+  /// Where element `index` of output i lies.
+  ir::Expr output_place(size_t i, const Index& index) const;
+  /// The kernel, once its stores are made.
+  Lowered finish(const Schedule& schedule);
+
+ private:
+  const Group& group_;
+  std::unique_ptr<ir::Graph> graph_;
+  LoopBuilder b_;
+  std::vector<ir::Value> buffers_;
+  Expressions expressions_;
+};
+
+/// Pieces of an axis: the piece number ranges over `count`, a place in the piece over `inside`, which depends on `piece`.
+struct Pieces {
+  ir::Expr count;
+  int64_t size;
+  ir::Expr extent;
+  ir::Expr inside(ir::Expr piece) const;
+};
+Pieces pieces_of(ir::Expr extent, int64_t size);
+
+/// How many reductions over rows must have ended before each node of the group can be computed.
+std::vector<int> passes_of(const ir::Graph& group);
+
+}  // namespace brasa::compiler

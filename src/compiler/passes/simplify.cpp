@@ -1,0 +1,307 @@
+#include "compiler/passes/simplify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/passes/passes.h"
+#include "ops/primitives/interp.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+namespace {
+
+using ir::Arg;
+using ir::Expr;
+using ir::Match;
+using ir::Rule;
+using ir::Shape;
+using ir::Value;
+using Dims = std::vector<Expr>;  // an int[] or SymInt[] argument
+
+// --- when a rule holds ---
+
+bool integer(Match& m) { return is_integral(m.result().dtype, true); }
+bool truth(Match& m) { return m.result().dtype == DType::Bool; }
+bool number(Match& m) { return !truth(m); }
+bool with_sign(Match& m) { return number(m) && is_signed(m.result().dtype); }
+bool truth_operand(Match& m) { return m.type("x").dtype == DType::Bool; }
+
+// Bits that a value of the dtype needs without its sign; of a floating one those of its significand.
+int digits(DType t) {
+  switch (t) {
+    case DType::Bool: return 1;
+    case DType::Float16: return 11;
+    case DType::BFloat16: return 8;
+    case DType::Float32: return 24;
+    case DType::Float64: return 53;
+    default: return static_cast<int>(8 * size_of(t)) - (is_signed(t) ? 1 : 0);
+  }
+}
+
+// Whether every value of `from` is one of `to`.
+bool holds(DType from, DType to) {
+  if (from == to) return true;
+  if (is_complex(from) || is_complex(to) || to == DType::Bool) return false;
+  if (is_floating(from)) return is_floating(to) && size_of(from) < size_of(to);
+  if (is_floating(to)) return digits(from) <= digits(to);
+  return digits(from) <= digits(to) && (is_signed(to) || !is_signed(from));
+}
+
+// --- constants ---
+
+bool is_number(const Arg& a) { return a.is<double>() || a.is<bool>() || (a.is<Expr>() && a.get<Expr>().is_constant()); }
+
+// A literal as an element of this dtype, and an element as prim::full spells it.
+ops::Array element(DType t, const Arg& v) {
+  ops::Array a = ops::make_array(t, {1});
+  ops::set_literal(a, 0, v);
+  return a;
+}
+Arg literal(const ops::Array& a) {
+  if (is_floating(a.dtype)) return Arg(ops::get(a, 0));
+  if (a.dtype == DType::Bool) return Arg(ops::get_int(a, 0) != 0);
+  return Arg(ops::get_int(a, 0));
+}
+
+bool converted_constant(Match& m) {
+  DType from = m.get<DType>("s"), to = m.get<DType>("t");
+  if (!is_number(m["v"]) || is_complex(from) || is_complex(to)) return false;
+  ops::Array x = element(from, m["v"]), y = ops::make_array(to, {1});
+  ops::by_int(from) ? ops::set_int(y, 0, ops::get_int(x, 0)) : ops::set(y, 0, ops::get(x, 0));
+  m.let("w", literal(y));
+  return true;
+}
+
+// Computed as the interpreter does: floating numbers in double and rounded once, integers in 64 bits and wrapped.
+template <char op>
+bool folded(Match& m) {
+  DType t = m.get<DType>("t");
+  if (!is_number(m["v"]) || !is_number(m["u"]) || is_complex(t)) return false;
+  ops::Array a = element(t, m["v"]), b = element(t, m["u"]), out = ops::make_array(t, {1});
+  if (ops::by_int(t)) {
+    auto x = static_cast<uint64_t>(ops::get_int(a, 0)), y = static_cast<uint64_t>(ops::get_int(b, 0));
+    ops::set_int(out, 0, static_cast<int64_t>(op == '+' ? x + y : op == '-' ? x - y : x * y));
+  } else {
+    double x = ops::get(a, 0), y = ops::get(b, 0);
+    double r = op == '+' ? x + y : op == '-' ? x - y : x * y;
+    // Text knows one NaN, processors make others.
+    ops::set(out, 0, std::isnan(r) ? std::numeric_limits<double>::quiet_NaN() : r);
+  }
+  m.let("w", literal(out));
+  return true;
+}
+
+// --- movement ---
+
+bool all(const Dims& v, int64_t n) {
+  return std::all_of(v.begin(), v.end(), [n](Expr e) { return e.is(n); });
+}
+
+bool counted(const Dims& dims) {
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (!dims[i].is(static_cast<int64_t>(i))) return false;
+  return true;
+}
+
+// outer[inner[i]]
+Dims picked(const Dims& outer, const Dims& inner) {
+  Dims out;
+  for (Expr e : inner) out.push_back(outer[e.constant()]);
+  return out;
+}
+
+Dims zipped(const Dims& a, const Dims& b, Expr (*f)(Expr, Expr)) {
+  Dims out;
+  for (size_t i = 0; i < a.size(); ++i) out.push_back(f(a[i], b[i]));
+  return out;
+}
+Expr plus(Expr a, Expr b) { return a + b; }
+Expr times(Expr a, Expr b) { return a * b; }
+
+bool same_shape(Match& m) { return m.type("x").shape == m.result().shape; }
+bool let_result_shape(Match& m) {
+  m.let("r", m.result().shape);
+  return true;
+}
+
+// Dimensions of x that two reductions, one of what the other left, remove.
+Dims removed(const Dims& first, const Dims& second, int64_t rank) {
+  Dims kept, out = first;
+  for (int64_t d = 0; d < rank; ++d)
+    if (std::find(first.begin(), first.end(), Expr(d)) == first.end()) kept.push_back(d);
+  for (Expr e : second) out.push_back(kept[e.constant()]);
+  std::sort(out.begin(), out.end(), [](Expr a, Expr b) { return a.constant() < b.constant(); });
+  return out;
+}
+
+constexpr Rule kRules[] = {
+    // Sums and products.
+    {"add(x, -0) -> x"},
+    {"add(x, 0) -> x", integer},
+    {"sub(x, 0) -> x"},
+    {"sub(x, x) -> 0", integer},
+    {"mul(x, 1) -> x"},
+    {"mul(x, 0) -> 0", integer},
+    {"mul(x, -1) -> neg(x)", number},
+    {"div(x, 1) -> x"},
+    {"neg(neg(x)) -> x"},
+    {"add(x, neg(y)) -> sub(x, y)", number},
+    {"sub(x, neg(y)) -> add(x, y)", number},
+    {"abs(abs(x)) -> abs(x)"},
+    {"abs(neg(x)) -> abs(x)", with_sign},
+    {"max(x, x) -> x"},
+    {"min(x, x) -> x"},
+
+    // Bits and truth.
+    {"bit_not(bit_not(x)) -> x"},
+    {"bit_and(x, x) -> x"},
+    {"bit_and(x, 0) -> 0"},
+    {"bit_and(x, 1) -> x", truth},
+    {"bit_and(x, -1) -> x"},
+    {"bit_or(x, x) -> x"},
+    {"bit_or(x, 0) -> x"},
+    {"bit_or(x, 1) -> 1", truth},
+    {"bit_xor(x, x) -> 0"},
+    {"bit_xor(x, 0) -> x"},
+    {"bit_xor(x, 1) -> bit_not(x)", truth},
+    {"shl(x, 0) -> x"},
+    {"shr(x, 0) -> x"},
+    {"bit_not(eq(x, y)) -> ne(x, y)"},
+    {"bit_not(ne(x, y)) -> eq(x, y)"},
+    {"ne(x, 0) -> x", truth_operand},
+    {"eq(x, 1) -> x", truth_operand},
+    {"eq(x, 0) -> bit_not(x)", truth_operand},
+
+    // Choices.
+    {"select(1, a, b) -> a"},
+    {"select(0, a, b) -> b"},
+    {"select(c, a, a) -> a"},
+    {"select(bit_not(c), a, b) -> select(c, b, a)"},
+    {"select(c, select(c, a, b), d) -> select(c, a, d)"},
+    {"select(c, a, select(c, b, d)) -> select(c, a, d)"},
+    {"select(c, 1, 0) -> convert(c, t)",
+     [](Match& m) {
+       m.let("t", m.result().dtype);
+       return true;
+     }},
+
+    // Conversions.
+    {"convert(x, t) -> x", [](Match& m) { return m.type("x").dtype == m.get<DType>("t"); }},
+    {"convert(convert(x, s), t) -> convert(x, t)",
+     [](Match& m) { return holds(m.type("x").dtype, m.get<DType>("s")); }},
+    {"bitcast(x, t) -> x", [](Match& m) { return m.type("x").dtype == m.get<DType>("t"); }},
+    {"bitcast(bitcast(x, s), t) -> bitcast(x, t)"},
+
+    // Constants.
+    {"convert(full(v, n, s), t) -> full(w, n, t)", converted_constant},
+    {"add(full(v, n, t), full(u, n, t)) -> full(w, n, t)", folded<'+'>},
+    {"sub(full(v, n, t), full(u, n, t)) -> full(w, n, t)", folded<'-'>},
+    {"mul(full(v, n, t), full(u, n, t)) -> full(w, n, t)", folded<'*'>},
+    {"broadcast(full(v, n, t), s, d) -> full(v, s, t)"},
+    {"reshape(full(v, n, t), s) -> full(v, s, t)"},
+    {"slice(full(v, n, t), a, s, b) -> full(v, s, t)"},
+    {"transpose(full(v, n, t), p) -> full(v, r, t)", let_result_shape},
+    {"reverse(full(v, n, t), d) -> full(v, n, t)"},
+    {"window(full(v, n, t), d, k, s, b) -> full(v, r, t)", let_result_shape},
+
+    // Movement.
+    {"broadcast(x, s, d) -> x", [](Match& m) { return same_shape(m) && counted(m.get<Dims>("d")); }},
+    {"broadcast(broadcast(x, s, d), t, e) -> broadcast(x, t, f)",
+     [](Match& m) {
+       m.let("f", picked(m.get<Dims>("e"), m.get<Dims>("d")));
+       return true;
+     }},
+    {"reshape(x, s) -> x", same_shape},
+    {"reshape(reshape(x, s), t) -> reshape(x, t)"},
+    {"transpose(x, p) -> x", [](Match& m) { return counted(m.get<Dims>("p")); }},
+    {"transpose(transpose(x, p), q) -> transpose(x, r)",
+     [](Match& m) {
+       m.let("r", picked(m.get<Dims>("p"), m.get<Dims>("q")));
+       return true;
+     }},
+    {"slice(x, a, n, s) -> x", same_shape},
+    {"slice(slice(x, a, n, s), b, k, t) -> slice(x, c, k, u)",
+     [](Match& m) {
+       m.let("c", zipped(m.get<Dims>("a"), zipped(m.get<Dims>("b"), m.get<Dims>("s"), times), plus));
+       m.let("u", zipped(m.get<Dims>("s"), m.get<Dims>("t"), times));
+       return true;
+     }},
+    {"reverse(x, d) -> x",
+     [](Match& m) {
+       const Dims& d = m.get<Dims>("d");
+       return std::all_of(d.begin(), d.end(), [&](Expr e) { return m.result().shape[e.constant()].is(1); });
+     }},
+    {"reverse(reverse(x, d), e) -> reverse(x, f)",
+     [](Match& m) {
+       Dims once;
+       for (int64_t i = 0; i < m.result().rank(); ++i) {
+         auto in = [&](const char* list) {
+           const Dims& v = m.get<Dims>(list);
+           return std::find(v.begin(), v.end(), Expr(i)) != v.end();
+         };
+         if (in("d") != in("e")) once.push_back(i);
+       }
+       m.let("f", std::move(once));
+       return true;
+     }},
+    {"pad(x, v, l, h, g) -> x",
+     [](Match& m) { return all(m.get<Dims>("l"), 0) && all(m.get<Dims>("h"), 0) && all(m.get<Dims>("g"), 0); }},
+    {"pad(pad(x, v, l, h, g), v, a, b, g) -> pad(x, v, c, d, g)",
+     [](Match& m) {
+       m.let("c", zipped(m.get<Dims>("l"), m.get<Dims>("a"), plus));
+       m.let("d", zipped(m.get<Dims>("h"), m.get<Dims>("b"), plus));
+       return all(m.get<Dims>("g"), 0);
+     }},
+    {"slice(concat(l, d), s, n, t) -> slice(x, u, n, t)",
+     [](Match& m) {
+       // Where all that is read lies in one operand.
+       int64_t dim = m.get<Expr>("d").constant();
+       Dims start = m.get<Dims>("s");
+       Expr first = start[dim], count = m.get<Dims>("n")[dim], step = m.get<Dims>("t")[dim];
+       if (!first.is_constant() || !count.is_constant() || !step.is_constant() || count.constant() < 1) return false;
+       int64_t begin = first.constant(), end = begin + (count.constant() - 1) * step.constant();
+       for (Value x : m.get<std::vector<Value>>("l")) {
+         Expr size = ir::type_of(x).shape[dim];
+         if (!size.is_constant()) return false;
+         if (begin < size.constant()) {
+           start[dim] = begin;
+           m.let("x", x);
+           m.let("u", std::move(start));
+           return end < size.constant();
+         }
+         begin -= size.constant();
+         end -= size.constant();
+       }
+       return false;
+     }},
+    {"concat(l, d) -> x",
+     [](Match& m) {
+       const auto& list = m.get<std::vector<Value>>("l");
+       m.let("x", list[0]);
+       return list.size() == 1;
+     }},
+
+    // Reductions; sums of floating numbers are rounded between two.
+    {"reduce(x, d, c) -> x", [](Match& m) { return m.get<Dims>("d").empty(); }},
+    {"reduce(reduce(x, d, c), e, c) -> reduce(x, f, c)",
+     [](Match& m) {
+       const auto& c = m.get<std::string>("c");
+       m.let("f", removed(m.get<Dims>("d"), m.get<Dims>("e"), m.type("x").rank()));
+       return integer(m) || c == "max" || c == "min";
+     }},
+};
+
+}  // namespace
+
+std::span<const Rule> simplifications() { return kRules; }
+
+std::unique_ptr<ir::Graph> simplify(const ir::Graph& graph) {
+  static const auto* rules =
+      new ir::RuleSet(kRules, [](std::string_view name) { return ops::find(str("prim::", name)); });
+  return rewrite(graph, *rules);
+}
+
+void simplify(Primitives& p, const PassContext&) { p.graph = simplify(*p.graph); }
+
+}  // namespace brasa::compiler

@@ -1,0 +1,184 @@
+#include "compiler/run/assemble.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compiler/cuda/check.h"
+#include "compiler/cuda/executable.h"
+#include "compiler/loops/layout.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Graph;
+using ir::Value;
+
+namespace {
+
+// The steps of a plan with their memory, kernels loaded.
+class Assembler {
+ public:
+  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
+            const std::vector<LoadedKernel>& emulated)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), emulated_(emulated) {}
+
+  std::shared_ptr<Executable> run(const Graph& graph, Report report, const std::string& device) {
+    std::vector<size_t> last_step;  // of each group
+    for (size_t g = 0; g < plan_.steps.size(); ++g) {
+      size_t first = steps_.size();
+      add_group(g);
+      for (size_t s = first; s < steps_.size(); ++s) steps_[s].group = g;
+      last_step.push_back(steps_.size() - 1);  // of nothing: all ones, which is before the first
+    }
+    std::vector<Compiled::Check> checks;
+    for (const Plan::Check& c : plan_.checks)
+      checks.push_back({c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place), c.message});
+    if (device == "cuda")
+      return std::make_shared<CompiledCuda>(
+          graph, buffers_, std::move(steps_), std::move(checks), plan_.arena_bytes, std::move(report),
+          runtime::cuda::Device::get(),
+          emulated_.empty() ? nullptr : std::make_unique<CudaCheck>(std::move(to_check_)));
+    std::vector<Batch> together = batches(checks);
+    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), std::move(together), std::move(checks),
+                                      plan_.arena_bytes, std::move(report));
+  }
+
+ private:
+  struct Use {
+    Place place;
+    std::optional<int64_t> bytes;  // where constant
+    bool written;
+  };
+
+  int buffer(const Place& p) {
+    for (size_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i].kind == p.kind && buffers_[i].index == p.index && buffers_[i].offset == p.offset)
+        return static_cast<int>(i);
+    buffers_.push_back(p);
+    return static_cast<int>(buffers_.size()) - 1;
+  }
+
+  void add_group(size_t g) {
+    const Group& group = plan_.steps[g];
+    const std::vector<Place>& places = plan_.places[g];
+    std::vector<Use> uses;
+    for (size_t i = 0; i < places.size(); ++i) {
+      bool out = i >= group.inputs.size();
+      const ir::Type& t = type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i]);
+      std::optional<int64_t> numel = t.numel().maybe_constant();
+      uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
+    }
+    if (group.kind == GroupKind::Library) {
+      Step s;
+      s.library = std::make_shared<LibraryStep>(group);
+      for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
+      s.first_written = s.buffers.size();
+      for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
+      if (!emulated_.empty()) note_check(s, {}, group, 0);
+      steps_.push_back(std::move(s));
+      uses_.push_back(uses);
+      small_.push_back(false);
+      return;
+    }
+    for (size_t k = starts_in_place(group, places) ? 1 : 0; k < kernels_[g]->lowered.size(); ++k) {
+      const Lowered& l = kernels_[g]->lowered[k];
+      KernelLayout layout = layout_of(*l.loops);
+      Step s;
+      s.kernel = loaded_[kernels_[g]->kernels[k]];
+      for (int b : l.buffers) s.buffers.push_back(buffer(places[b]));
+      s.first_written = group.inputs.size();
+      for (Expr e : layout.sizes) s.sizes.push_back(e->id);
+      s.count = SizeProgram(layout.count);
+      s.scratch = SizeProgram(layout.scratch_bytes);
+      s.threads = layout.threads;
+      s.grain = l.grain;
+      bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) && layout.count.constant() < l.beside;
+      if (!emulated_.empty()) note_check(s, emulated_[kernels_[g]->kernels[k]], group, layout.scratch_bytes);
+      steps_.push_back(std::move(s));
+      uses_.push_back(uses);
+      small_.push_back(small);
+    }
+  }
+
+  // Whether a scatter's first kernel, which gives the result the value of its operand, would copy memory to itself.
+  static bool starts_in_place(const Group& group, const std::vector<Place>& places) {
+    if (group.kind != GroupKind::Scatter) return false;
+    Value x = group.graph->outputs()[0].value.node->arg<Value>(0);
+    int i = ir::is_input(x) ? group.graph->input_index(x) : -1;
+    if (i < 0) return false;
+    const Place &from = places[static_cast<size_t>(i)], &to = places[group.inputs.size()];
+    if (from.kind != to.kind || from.index != to.index || !(from.offset == to.offset)) return false;
+    auto strides = [&](const std::vector<Expr>& given) {
+      return given.empty() ? ir::contiguous_strides(type_of(x).shape) : given;
+    };
+    return strides(group.graph->inputs()[static_cast<size_t>(i)].strides) == strides(group.output_strides[0]);
+  }
+
+  void note_check(const Step& s, const LoadedKernel& kernel, const Group& group, Expr scratch) {
+    CudaCheck::Kernel k{kernel, SizeProgram(scratch), {}, {}};
+    for (size_t i = 0; i < group.outputs.size(); ++i) {
+      const ir::Type& t = type_of(group.outputs[i]);
+      k.dtypes.push_back(t.dtype);
+      k.elements.emplace_back(i < group.output_strides.size() ? span_of(t, group.output_strides[i]) : t.numel());
+    }
+    BRASA_ASSERT(s.first_written + k.dtypes.size() == s.buffers.size(), "a kernel's buffers are not its group's");
+    to_check_.push_back(std::move(k));
+  }
+
+  static bool overlap(const Use& a, const Use& b) {
+    if (!a.written && !b.written) return false;
+    if (a.place.kind != b.place.kind || a.place.index != b.place.index) return false;
+    if (a.place.kind != Place::Arena) return true;
+    if (!a.place.offset.is_constant() || !b.place.offset.is_constant()) return true;
+    int64_t pa = a.place.offset.constant(), pb = b.place.offset.constant();
+    return (!b.bytes || pa < pb + *b.bytes) && (!a.bytes || pb < pa + *a.bytes);
+  }
+
+  bool independent(size_t a, size_t b) const {
+    for (const Use& x : uses_[a])
+      for (const Use& y : uses_[b])
+        if (overlap(x, y)) return false;
+    return true;
+  }
+
+  // A step with a check ends its batch: what comes after it must not run where the check fails.
+  std::vector<Batch> batches(const std::vector<Compiled::Check>& checks) const {
+    std::vector<bool> checked(steps_.size());
+    for (const Compiled::Check& c : checks)
+      if (c.after < steps_.size()) checked[c.after] = true;
+    std::vector<Batch> out;
+    for (size_t s = 0; s < steps_.size();) {
+      size_t end = s + 1;
+      if (small_[s])
+        while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1]) {
+          bool free = true;
+          for (size_t a = s; a < end && free; ++a) free = independent(a, end);
+          if (!free) break;
+          ++end;
+        }
+      out.push_back({s, end});
+      s = end;
+    }
+    return out;
+  }
+
+  const Plan& plan_;
+  const std::vector<GroupKernels*>& kernels_;
+  const std::vector<LoadedKernel>&loaded_, &emulated_;
+  std::vector<CudaCheck::Kernel> to_check_;  // by step
+  std::vector<Place> buffers_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<Use>> uses_;
+  std::vector<bool> small_;
+};
+
+}  // namespace
+
+std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
+                                     const std::vector<LoadedKernel>& loaded, const std::vector<LoadedKernel>& emulated,
+                                     Report report, const std::string& device) {
+  return Assembler(lowered, loaded, emulated).run(graph, std::move(report), device);
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/run/executable.h"
+#include "ir/text.h"
+#include "ops/interpreter.h"
+#include "support/error.h"
+#include "transforms/derived.h"
+
+namespace brasa::compiler {
+namespace {
+
+// The graph's text is kept, and evaluated afresh for the sizes of each run.
+class Interpreted final : public Executable {
+ public:
+  explicit Interpreted(const ir::Graph& graph)
+      : Executable(graph), graph_(ir::parse(ir::print(graph), transforms::find_row)) {}
+
+  void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
+    std::vector<ops::Array> arrays;
+    for (const Operand& in : inputs) arrays.push_back(read(in));
+    auto sized = ops::specialised(*graph_, [&](ir::Expr e) { return evaluate(e, symbols); });
+    std::vector<ops::Array> results = ops::evaluate(*sized, arrays);
+    size_t fresh = 0;
+    // Checks that composed operators brought along come after the graph's own outputs.
+    for (size_t i = 0; i < graph_->outputs().size(); ++i) {
+      const ir::Output& o = graph_->outputs()[i];
+      if (o.check.empty()) write(results[i], o.into >= 0 ? inputs[o.into] : outputs[fresh++]);
+    }
+  }
+  std::string text() const override { return ir::print(*graph_); }
+
+ private:
+  template <class F>
+  static void each_element(const Operand& op, F f) {
+    int64_t size = brasa::size_of(op.dtype), i = 0;
+    std::vector<int64_t> at(op.sizes.size());
+    for (int64_t s : op.sizes)
+      if (s == 0) return;
+    for (;;) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < at.size(); ++d) offset += at[d] * op.strides[d];
+      f(static_cast<std::byte*>(op.data) + offset * size, size * i++);
+      size_t d = at.size();
+      for (; d > 0; --d) {
+        if (++at[d - 1] < op.sizes[d - 1]) break;
+        at[d - 1] = 0;
+      }
+      if (d == 0) return;
+    }
+  }
+  static ops::Array read(const Operand& in) {
+    ops::Array a{in.dtype, {in.sizes.begin(), in.sizes.end()}, {}};
+    a.data.resize(a.numel() * brasa::size_of(in.dtype));
+    each_element(in, [&](const std::byte* from, int64_t at) {
+      std::memcpy(a.data.data() + at, from, brasa::size_of(in.dtype));
+    });
+    return a;
+  }
+  static void write(const ops::Array& a, const Operand& out) {
+    BRASA_ASSERT(a.dtype == out.dtype &&
+                 std::equal(a.shape.begin(), a.shape.end(), out.sizes.begin(), out.sizes.end()));
+    each_element(out,
+                 [&](std::byte* to, int64_t at) { std::memcpy(to, a.data.data() + at, brasa::size_of(out.dtype)); });
+  }
+  std::unique_ptr<ir::Graph> graph_;
+};
+
+}  // namespace
+
+std::shared_ptr<Executable> interpret(const ir::Graph& graph) { return std::make_shared<Interpreted>(graph); }
+
+}  // namespace brasa::compiler

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "compiler/fusion/fuse.h"
+
+namespace brasa::compiler {
+
+/// Where a tensor of a step lies when the executable runs.
+struct Place {
+  enum Kind : uint8_t { Input, Output, Arena } kind = Arena;
+  int index = 0;        // of the input or output operand
+  ir::Expr offset = 0;  // in the arena, bytes
+};
+
+void append_to(std::string& out, const Place& p);  // "input 0", "output 2", "arena + 64"
+
+/// The order in which groups run, and the memory of everything they read and write.
+struct Plan {
+  std::vector<Group> steps;
+  std::vector<std::vector<Place>> places;  // by step: inputs, then outputs
+  struct Check {
+    size_t after;  // step, or -1 before all
+    Place place;
+    std::string message;
+  };
+  std::vector<Check> checks;
+  ir::Expr arena_bytes = 0;
+};
+
+void append_to(std::string& out, const Plan& p);
+
+/// `output_strides` as in CompileOptions.
+Plan plan(const ir::Graph& graph, FusedGraph fused, const std::vector<std::vector<ir::Expr>>& output_strides);
+
+}  // namespace brasa::compiler

@@ -1,0 +1,19 @@
+#include "compiler/schedules/machine.h"
+
+namespace brasa::compiler {
+
+Machine machine_of(std::string_view target, int threads) {
+  Machine m;
+  m.target = target;
+  m.threads = threads;
+  m.gpu = target.starts_with("nvptx");
+  if (target.find("avx512") != std::string_view::npos) {
+    m.vector_bytes = 64;
+    m.vector_registers = 32;
+  } else if (target.find("avx2") != std::string_view::npos) {
+    m.vector_bytes = 32;
+  }
+  return m;
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/fusion/fuse.h"
+#include "compiler/schedules/machine.h"
+
+namespace brasa::compiler {
+
+/// How one merged dimension of a group's domain is run.
+struct Axis {
+  ir::Expr extent;
+  size_t first, count;  // dimensions of the domain
+  bool reduced;
+  enum Kind : uint8_t { Parallel, Serial, Vector } kind = Parallel;
+  /// Split into parallel pieces of this many iterations; 0 for none.
+  int64_t piece = 0;
+};
+
+/// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names
+/// each choice once, for the printer and the parser.
+struct Schedule {
+  std::vector<Axis> axes;        // outer first
+  int width = 1, unroll = 1;     // of the vector axis
+  int serial_unroll = 1;         // of serial axes
+  bool vector_outside = false;   // the vector axis is kept, and reduced ones run inside it
+  std::vector<uint32_t> staged;  // nodes kept in local memory between passes over a row
+
+  int rows = 1, vectors = 1;  // contraction: register tile
+  int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
+  int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
+  int k_unroll = 1;
+  bool stage_rows = false;  // the first operand's rows are computed into local memory first
+  bool stage_tile = false;  // what follows the product reads the finished tile from local memory
+
+  int threads = 0;  // GPU: threads of a block
+
+  int64_t grain = 1;   // parallel iterations that one thread takes at a time
+  int64_t beside = 0;  // with fewer iterations than this it shares one start of threads with its neighbours
+
+  std::vector<Schedule> before;  // scatter: of the kernel that fills the result first
+};
+/// "parallel d0 [8] in pieces of 8; vector d1 [100] reduced; width 8; unroll 4; stage %4; grain 12"; usual choices are left out.
+void append_to(std::string& out, const Schedule& s);
+/// What append_to wrote of a group over this domain; brasa::Error on other text.
+Schedule parse_schedule(std::string_view text, const Domain& domain);
+
+/// The choices of the heuristics.
+Schedule schedule(const Group& group, const Machine& machine);
+
+}  // namespace brasa::compiler

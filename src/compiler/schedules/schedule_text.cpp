@@ -1,0 +1,154 @@
+#include <charconv>
+
+#include "compiler/schedules/schedule.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+namespace {
+
+struct Number {
+  std::string_view name;
+  int Schedule::* value;
+};
+struct Count {
+  std::string_view name;
+  int64_t Schedule::* value;
+};
+struct Flag {
+  std::string_view name;
+  bool Schedule::* value;
+};
+constexpr Number kNumbers[] = {
+    {"width", &Schedule::width},
+    {"unroll", &Schedule::unroll},
+    {"serial unroll", &Schedule::serial_unroll},
+    {"rows", &Schedule::rows},
+    {"vectors", &Schedule::vectors},
+    {"row blocks", &Schedule::row_blocks},
+    {"panel blocks", &Schedule::panel_blocks},
+    {"k unroll", &Schedule::k_unroll},
+    {"threads", &Schedule::threads},
+};
+constexpr Count kCounts[] = {
+    {"grain", &Schedule::grain},
+    {"beside", &Schedule::beside},
+};
+constexpr Flag kFlags[] = {
+    {"vector outside", &Schedule::vector_outside},
+    {"stage rows", &Schedule::stage_rows},
+    {"stage tile", &Schedule::stage_tile},
+};
+constexpr std::string_view kAxes[] = {"parallel", "serial", "vector"};  // by Axis::Kind
+
+const Schedule kUsual;
+
+class Parser {
+ public:
+  Parser(std::string_view text, const Domain& domain) : rest_(text), domain_(domain) {}
+
+  Schedule run() {
+    Schedule s = all();
+    require(rest_.empty());
+    return s;
+  }
+
+ private:
+  void require(bool ok) const { BRASA_CHECK(ok, "no choice of a schedule: '", rest_, "'"); }
+  bool accept(std::string_view word) {
+    if (!rest_.starts_with(word)) return false;
+    rest_.remove_prefix(word.size());
+    return true;
+  }
+  void expect(std::string_view word) { require(accept(word)); }
+  template <class T>
+  T number() {
+    T value{};
+    auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    require(error == std::errc());
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return value;
+  }
+
+  Schedule all() {
+    Schedule s;
+    if (rest_.empty() || rest_[0] == '}') return s;
+    do choice(s);
+    while (accept("; "));
+    return s;
+  }
+
+  void choice(Schedule& s) {
+    for (size_t kind = 0; kind < std::size(kAxes); ++kind)
+      if (accept(str(kAxes[kind], " d"))) return s.axes.push_back(axis(static_cast<Axis::Kind>(kind)));
+    for (const Number& n : kNumbers)
+      if (accept(str(n.name, " "))) {
+        s.*n.value = number<int>();
+        return;
+      }
+    for (const Count& c : kCounts)
+      if (accept(str(c.name, " "))) {
+        s.*c.value = number<int64_t>();
+        return;
+      }
+    for (const Flag& f : kFlags)
+      if (accept(f.name)) {
+        s.*f.value = true;
+        return;
+      }
+    if (accept("first {")) {
+      s.before.push_back(all());
+      return expect("}");
+    }
+    expect("stage");
+    while (accept(" %")) s.staged.push_back(number<uint32_t>());
+  }
+
+  Axis axis(Axis::Kind kind) {
+    Axis a{1, number<size_t>(), 1, false, kind, 0};
+    if (accept("-d")) a.count = number<size_t>() + 1 - a.first;
+    require(a.count > 0 && a.first + a.count <= domain_.dims.size());
+    for (size_t d = a.first; d < a.first + a.count; ++d) a.extent = a.extent * domain_.dims[d];
+    a.reduced = domain_.reduced[a.first];
+    expect(str(" [", a.extent, "]"));
+    if (a.reduced) expect(" reduced");
+    if (accept(" in pieces of ")) a.piece = number<int64_t>();
+    return a;
+  }
+
+  std::string_view rest_;
+  const Domain& domain_;
+};
+
+}  // namespace
+
+void append_to(std::string& out, const Schedule& s) {
+  size_t start = out.size();
+  auto word = [&](const std::string& w) {
+    if (out.size() > start) out += "; ";
+    out += w;
+  };
+  for (const Axis& a : s.axes) {
+    std::string w = str(kAxes[a.kind], " d", a.first);
+    if (a.count > 1) w += str("-d", a.first + a.count - 1);
+    w += str(" [", a.extent, "]");
+    if (a.reduced) w += " reduced";
+    if (a.piece) w += str(" in pieces of ", a.piece);
+    word(w);
+  }
+  for (const Number& n : kNumbers)
+    if (s.*n.value != kUsual.*n.value) word(str(n.name, " ", s.*n.value));
+  for (const Flag& f : kFlags)
+    if (s.*f.value) word(std::string(f.name));
+  if (!s.staged.empty()) {
+    std::string w = "stage";
+    for (uint32_t id : s.staged) w += str(" %", id);
+    word(w);
+  }
+  for (const Count& c : kCounts)
+    if (s.*c.value != kUsual.*c.value) word(str(c.name, " ", s.*c.value));
+  for (const Schedule& b : s.before) word(str("first {", b, "}"));
+}
+
+Schedule parse_schedule(std::string_view text, const Domain& domain) { return Parser(text, domain).run(); }
+
+}  // namespace brasa::compiler
