@@ -13,6 +13,7 @@
 #include <brasa/options.h>
 #include <brasa/scalar.h>
 #include <brasa/sparse.h>
+#include <brasa/stats.h>
 #include <brasa/tensor.h>
 #include <brasa/threads.h>
 #include <brasa/warning.h>

@@ -83,7 +83,6 @@ Expr Generaliser::size(std::optional<Expr> known, int64_t value, bool fixed) {
     return *e;
   }
   if (auto s = same_symbol(old, value)) return *s;
-  if (!open_) return failed_ = true, Expr(value);
   return new_symbol(old, value);
 }
 
@@ -108,7 +107,6 @@ Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own, Le
   }
   // Where an expression was right for two calls and not for this one, another may do no better.
   if (auto e = known->is_constant() || !own ? solved(old, value) : same_symbol(old, value)) return *e;
-  if (!open_) return failed_ = true, Expr(value);
   if (!own || level == Level::Expressions || old < 0 || value < 0) return Expr(value);
   Expr s = new_symbol(old, value);
   trace_.arguments.push_back({DType::Int64, s});
@@ -137,7 +135,6 @@ ir::Arg Generaliser::number(const ir::Arg* known, const ir::Arg& literal, Level 
     if (now_.numbers[k] && old_.numbers[k] && same_number(*now_.numbers[k], *value) &&
         same_number(*old_.numbers[k], *old))
       return ir::Arg(argument(k));
-  if (!open_) return failed_ = true, literal;
   trace_.arguments.push_back({value->type(), std::nullopt});
   now_.numbers.emplace_back(*value);
   old_.numbers.emplace_back(*old);
@@ -231,7 +228,7 @@ Event Generaliser::generalised(const Event& event, const Event* known, Level lev
       out.guard.strides[d] = *e;
     else if (auto s = solved(model_->sample(is), stride))
       out.guard.strides[d] = *s;
-    else if (dynamic_ != false && open_)
+    else if (dynamic_ != false)
       out.guard.strides[d] = new_symbol(model_->sample(is), stride);
   }
   for (size_t i = 0; i < event.args.size(); ++i) {

@@ -20,10 +20,6 @@ class Generaliser {
   /// Takes the model if its events up to here are those of the trace, for other values of its symbols.
   bool set_model(const Trace& model);
   const Trace* model() const { return model_; }
-  /// From now on there are no new symbols and arguments.
-  void close() { open_ = false; }
-  /// Whether something differed from the model that could not become general.
-  bool failed() const { return failed_; }
   /// Appends an event, which is given with all its numbers. `fixed`: an input whose sizes are never general, unless calls
   /// differ in them. brasa::Error if the call is wrong; then nothing is appended.
   void add(const Event& event, bool fixed);
@@ -46,7 +42,6 @@ class Generaliser {
   Trace& trace_;
   Binding& now_;
   std::optional<bool> dynamic_;
-  bool open_ = true, failed_ = false;
   const Trace* model_ = nullptr;
   Binding old_;                                      // what the symbols and arguments are in the model's call
   std::vector<std::optional<ir::Expr>> from_model_;  // by the model's symbols

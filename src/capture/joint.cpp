@@ -70,7 +70,7 @@ class SegmentNode final : public Node, public Pooled {
     variable_list out(next_edges_.size());
     size_t next = 0;
     for (size_t i = 0; i < out.size(); ++i)
-      if (halves_->joint->gradients[i] != kNoNumber) out[i] = results[next++];
+      if (halves_->joint->gradients[i]) out[i] = results[next++];
     return out;
   }
   void release_variables() override {
@@ -105,11 +105,15 @@ class SegmentNode final : public Node, public Pooled {
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
                                              const CompileOptions& options, ir::Facts& facts) {
-  std::vector<Delivery> all = deliveries;
-  for (Number n : joint->gradients)
-    if (n != kNoNumber) all.push_back({n, -1});
+  for (const ir::Fact& f : joint->facts) facts.equal(f.left, f.right);
+  // The graph is the joint's own; its outputs are those of the variant that is compiled.
+  std::vector<ir::Output>& outputs = joint->graph->outputs();
+  outputs.clear();
+  for (const Delivery& d : deliveries) outputs.push_back({joint->values.at(d.number), d.into, ""});
+  for (ir::Value g : joint->gradients)
+    if (g) outputs.push_back({g, -1, ""});
   transforms::Joint whole;
-  whole.graph = ops::decompose(*joint->trace.graph(all), facts);
+  whole.graph = ops::decompose(*joint->graph, facts);
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();
   out->forward = backend(*p.forward, facts, options);

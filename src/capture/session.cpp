@@ -14,9 +14,15 @@
 
 namespace brasa::capture {
 
-Session::Session(detail::CompiledState& state)
-    : state_(state), own_path_(state), inputs_(std::move(state.workspace.inputs)) {
-  held_ = std::move(state.workspace.held);
+Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
+  {
+    std::lock_guard lock(state.mutex);
+    if (!state.workspaces.empty()) {
+      inputs_ = std::move(state.workspaces.back().inputs);
+      held_ = std::move(state.workspaces.back().held);
+      state.workspaces.pop_back();
+    }
+  }
   begin(state.start);
 }
 
@@ -28,14 +34,14 @@ Session::~Session() {
     } catch (const std::exception&) {
       lose();
     }
-    path_->abandon();
   }
   inputs_.clear();
-  state_.workspace = {std::move(held_), std::move(inputs_)};
+  std::lock_guard lock(state_.mutex);
+  state_.workspaces.push_back({std::move(held_), std::move(inputs_)});
 }
 
 void Session::begin(Place& place) {
-  path_->begin(place);
+  path_.begin(place);
   inputs_.clear();
   snapshots_.clear();
   nodes_.clear();
@@ -51,7 +57,7 @@ Number Session::outside(const Tensor& t) {
   // Views of a tensor from outside are read through it, so that one memory is one input.
   if (impl_of(t)->view) return view_number(t);
   if (const BoundInputs::Input* known = inputs_.same_as(*impl_of(t))) return known->number;
-  Number n = path_->input(*impl_of(t));
+  Number n = path_.input(*impl_of(t));
   inputs_.add(t, n);
   return n;
 }
@@ -77,11 +83,11 @@ bool Session::may_hold(const Tensor& target, Number& value) {
   return true;
 }
 
-DType Session::dtype_of(Number n) const { return path_->type(n).dtype; }
+DType Session::dtype_of(Number n) const { return path_.type(n).dtype; }
 
 Sizes Session::sizes_of(Number n) const {
   Sizes sizes;
-  for (ir::Expr e : path_->type(n).shape) sizes.push_back(path_->binding()(e));
+  for (ir::Expr e : path_.type(n).shape) sizes.push_back(path_.binding()(e));
   return sizes;
 }
 
@@ -89,8 +95,8 @@ Sizes Session::sizes_of(Number n) const {
 
 Number Session::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                        uint32_t& count) {
-  Number first = path_->call(row, args, operands, view);
-  count = path_->last().count;
+  Number first = path_.call(row, args, operands, view);
+  count = path_.last().count;
   return first;
 }
 
@@ -100,16 +106,19 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
   event.row = &transforms::put_row(view, result);
   event.args = Numbered{view, args, operands, true}.node_args();
   event.args.push_back(ir::Arg(numbered(value)));
-  return path_->step(std::move(event));
+  return path_.step(std::move(event));
 }
 
 void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
-  if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
-    state_.breaks.emplace_back(reason);
+  {
+    std::lock_guard lock(state_.mutex);
+    if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
+      state_.breaks.emplace_back(reason);
+  }
   run_segment();
-  begin(path_->started() ? path_->trace().next : path_->place());
+  begin(path_.started() ? path_.trace().next : path_.place());
 }
 
 void Session::finish() {
@@ -120,9 +129,9 @@ void Session::finish() {
 // ---- Running.
 
 void Session::run_segment() {
-  if (!path_->end()) return;
+  if (!path_.end()) return;
   try {
-    deliver(path_->kept());
+    deliver(path_.kept());
   } catch (...) {
     lose();
     throw;
@@ -149,7 +158,7 @@ void Session::deliver(bool compile) {
     }
   }
   if (!deliveries.empty()) {
-    Variant* variant = compile ? variant_for(deliveries, joint) : nullptr;
+    const Variant* variant = compile ? variant_for(deliveries, joint) : nullptr;
     if (variant)
       run(*variant, fresh, joint ? &*flow : nullptr);
     else
@@ -160,9 +169,11 @@ void Session::deliver(bool compile) {
 }
 
 // Null if the limit is reached.
-Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
-  Trace& trace = path_->trace();
-  const Binding& binding = path_->binding();
+const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
+                                    const std::shared_ptr<const Joint>& joint) {
+  std::lock_guard lock(state_.mutex);
+  Trace& trace = path_.trace();
+  const Binding& binding = path_.binding();
   int same = 0;
   const ir::Fact* failed = nullptr;
   for (Variant& v : trace.variants) {
@@ -184,14 +195,16 @@ Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std
 }
 
 Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
-  const Trace& trace = path_->trace();
-  const Binding& binding = path_->binding();
+  const Trace& trace = path_.trace();
+  const Binding& binding = path_.binding();
   Variant v;
   v.deliveries = deliveries;
   v.graph = trace.graph(deliveries);
   if (joint) {
-    v.halves = compiled_halves(joint, deliveries, v.facts);
+    ir::Facts facts(binding.symbols);
+    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts);
     v.executable = v.halves->forward;
+    v.facts = facts.facts();
     return v;
   }
   if (!binding.symbols.empty()) {
@@ -215,7 +228,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
 
 void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow) {
   const compiler::Executable& executable = *variant.executable;
-  std::vector<Tensor> given = argument_tensors(path_->trace(), path_->binding());
+  std::vector<Tensor> given = argument_tensors(path_.trace(), path_.binding());
   std::vector<compiler::Operand> inputs, outputs;
   inputs.reserve(inputs_.size() + given.size());
   outputs.reserve(fresh.size());
@@ -228,7 +241,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
     outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
   }
   SavedRun kept;
-  kept.binding = path_->binding();
+  kept.binding = path_.binding();
   if (flow) {
     // Their memory is read as it is before the run.
     for (Held& h : held_)
@@ -250,7 +263,7 @@ void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
   std::vector<Tensor> values =
-      capture::run_uncompiled(path_->trace(), path_->position(), path_->binding(), inputs, deliveries);
+      capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
   size_t i = 0;

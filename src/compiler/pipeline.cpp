@@ -1,6 +1,7 @@
 #include "compiler/pipeline.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "compiler/fusion/fuse.h"
@@ -166,7 +167,13 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
   return assemble(graph, lowered, loaded, compared, std::move(report), options.device);
 }
 
+namespace {
+std::atomic<int64_t> count_of_compilations{0};
+}
+int64_t compilations() { return count_of_compilations.load(std::memory_order_relaxed); }
+
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
+  ++count_of_compilations;
   if (options.backend == "interpreter") return interpret(graph);
   BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,
               "': it is inductor or interpreter");

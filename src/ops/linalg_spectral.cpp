@@ -55,7 +55,7 @@ Value cutoff(Value a, Value s, Value atol, Value rtol) {
   if (!rtol) relative = where(gt(absolute, 0), zeros_like(absolute), broadcast_to(relative, shape_of(absolute)));
   return maximum(absolute, relative * most);
 }
-Value tensor_of(std::optional<double> v) { return v ? scalar(*v, DType::Float64) : Value{}; }
+Value tensor_of(const std::optional<Number>& v) { return v ? scalar(*v, DType::Float64) : Value{}; }
 
 Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
   if (is_empty(a)) return mh(a);
@@ -318,14 +318,14 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
   t.op("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The pseudo-inverse: singular values up to max(atol, rtol * the greatest) count as 0.")
-      .composed([](Value a, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+      .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return pinv(a, tensor_of(atol), tensor_of(rtol), hermitian);
       })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
   t.op("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor")
       .doc("The pseudo-inverse: singular values up to rcond * the greatest count as 0.")
-      .composed([](Value a, double rcond, bool hermitian) { return pinv(a, {}, tensor_of(rcond), hermitian); })
+      .composed([](Value a, Number rcond, bool hermitian) { return pinv(a, {}, tensor_of(rcond), hermitian); })
       .vjp(own_derivative(pinv_derivative))
       .samples({{floats(3, 2), 1e-6}});
   t.op("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor")
@@ -335,7 +335,7 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2), floats().in(1e-7, 1e-6)}});
   t.op("aten::pinverse(Tensor self, float rcond=1e-15) -> Tensor")
       .doc("As linalg_pinv.")
-      .composed([](Value a, double rcond) { return pinv(a, {}, tensor_of(rcond), false); })
+      .composed([](Value a, Number rcond) { return pinv(a, {}, tensor_of(rcond), false); })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
 
@@ -346,14 +346,14 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
   t.op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
-      .composed([](Value a, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+      .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return rank(a, tensor_of(atol), tensor_of(rtol), hermitian);
       })
       .no_gradient()
       .samples(matrices);
   t.op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond tol.")
-      .composed([](Value a, double tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
+      .composed([](Value a, Number tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), 0.1}});
   t.op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor")

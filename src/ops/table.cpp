@@ -119,6 +119,26 @@ void RowBuilder::check_parameters(size_t n) {
                " parameters, its composition takes ", n);
 }
 
+void RowBuilder::set_uses(const std::vector<ir::NumberUse>& uses) {
+  for (size_t i = 0; i < uses.size(); ++i) row_.schema.params[i].use = uses[i];
+}
+
+ir::Param& RowBuilder::parameter(std::string_view name) {
+  int i = row_.schema.index_of(name);
+  BRASA_ASSERT(i >= 0, row_.name(), " has no parameter ", name);
+  return row_.schema.params[i];
+}
+
+RowBuilder& RowBuilder::known(std::initializer_list<std::string_view> parameters) {
+  for (std::string_view p : parameters) parameter(p).use = ir::NumberUse::Known;
+  return *this;
+}
+
+RowBuilder& RowBuilder::special(std::string_view name, std::vector<double> numbers) {
+  parameter(name).special = std::move(numbers);
+  return *this;
+}
+
 RowBuilder& RowBuilder::set_compose(Compose f) {
   row_.compose = std::move(f);
   return *this;

@@ -4,6 +4,8 @@
 
 #include "ops/builder.h"
 #include "ops/interpreter.h"
+#include "program/variants.h"
+#include "support/epoch.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/backend.h"
@@ -13,6 +15,7 @@ namespace brasa::eager {
 namespace {
 
 using compiler::Operand;
+using program::Variant;
 
 uint64_t hash_of(const Words& words) {
   uint64_t h = 0;
@@ -52,67 +55,47 @@ class Inputs {
   std::vector<int64_t>& hints_;
 };
 
-Guard guard_of(const ir::Fact& f) {
-  Guard g{0, -2, 0, f.equal, f};
-  if (f.left->kind != ir::ExprKind::Size) return g;
-  g.left = f.left->id;
-  if (f.right.is_constant()) {
-    g.right = -1;
-    g.constant = f.right.constant();
-  } else if (f.right->kind == ir::ExprKind::Size) {
-    g.right = static_cast<int32_t>(f.right->id);
-  }
-  return g;
-}
-
-bool holds(const Kernel& k, const int64_t* symbols) {
-  for (const Guard& g : k.guards) {
-    bool equal;
-    if (g.right == -1)
-      equal = symbols[g.left] == g.constant;
-    else if (g.right >= 0)
-      equal = symbols[g.left] == symbols[g.right];
-    else
-      equal =
-          compiler::Executable::evaluate(g.fact.left, symbols) == compiler::Executable::evaluate(g.fact.right, symbols);
-    if (equal != g.equal) return false;
-  }
-  return true;
-}
-
-// Turns the built values into the kernel's outputs.
-std::unique_ptr<Kernel> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
+// Turns the built values into a variant's outputs.
+std::unique_ptr<Variant> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
                                std::vector<ir::Value> values, bool into) {
-  auto kernel = std::make_unique<Kernel>();
+  auto variant = std::make_unique<Variant>();
   std::vector<ir::Output> checks = graph.outputs();  // what compositions added
   graph.outputs().clear();
   std::vector<ir::Value> outputs;
   for (ir::Value v : values) {
     int place;
     if (!v) {
-      place = Kernel::kAbsent;
+      place = Variant::kAbsent;
     } else if (int i = graph.input_index(v); i >= 0 && program.may_alias() && !into) {
-      place = Kernel::kAlias + i;
+      place = Variant::kAlias + i;
     } else if (auto it = std::find(outputs.begin(), outputs.end(), v); it != outputs.end() && program.may_alias()) {
       place = static_cast<int>(it - outputs.begin());
     } else {
       place = static_cast<int>(outputs.size());
       outputs.push_back(v);
     }
-    kernel->places.push_back(place);
+    variant->places.push_back(place);
   }
   for (ir::Value v : outputs) graph.add_output(v, into ? 0 : -1);
   for (const ir::Output& o : checks) graph.outputs().push_back(o);
-  kernel->outputs = outputs.size();
+  variant->outputs = outputs.size();
   graph.name = program.name();
-  if (!outputs.empty()) kernel->executable = executable_of(graph, facts);
-  for (const ir::Fact& f : facts.facts()) kernel->guards.push_back(guard_of(f));
-  return kernel;
+  if (!outputs.empty()) variant->executable = executable_of(graph, facts);
+  variant->conditions = program::Conditions(facts.facts());
+  return variant;
 }
 
-void publish(Entry* entry, std::unique_ptr<Kernel> kernel) {
-  kernel->next.store(entry->kernels.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  entry->kernels.store(kernel.release(), std::memory_order_release);
+// The variant for this signature, made if there is none. `build` gives null where it can't be made.
+template <class Build>
+Variant* variant_for(const Program& program, const Words& words, const int64_t* symbols, Build build) {
+  program::VariantCache& cache = program::VariantCache::get();
+  uint64_t hash = mix(hash_of(words), reinterpret_cast<uint64_t>(&program));
+  if (Variant* v = cache.find(&program, words, hash, symbols)) [[likely]]
+    return v;
+  std::lock_guard lock(program.mutex());
+  if (Variant* v = cache.find(&program, words, hash, symbols)) return v;
+  std::unique_ptr<Variant> made = build();
+  return made ? cache.insert(&program, words, hash, std::move(made)) : nullptr;
 }
 
 // ---- Point-wise programs: one loop over merged dimensions.
@@ -186,7 +169,7 @@ bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t 
 }
 
 // The graph for merged dimensions; null if the program is not point-wise for these dtypes.
-std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
+std::unique_ptr<Variant> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
                                         bool into) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
@@ -263,55 +246,41 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
           signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides));
     }
   }
-  uint64_t hash = hash_of(words);
   SmallVector<int64_t, 32> symbols;
   bind_pointwise(inputs, p, symbols);
-
-  Kernel* kernel = nullptr;
-  auto search = [&] {
-    Entry* entry = program.find(words, hash);
-    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr;
-         kernel && !holds(*kernel, symbols.data());)
-      kernel = kernel->next.load(std::memory_order_acquire);
-    return kernel != nullptr;
-  };
-  if (!search()) {
-    std::lock_guard lock(program.mutex());
-    if (!search()) {
-      // The graph over one shape does not see that some operators want equal shapes.
-      if (broadcasts(inputs, p)) explain_failure(program, inputs);
-      std::unique_ptr<Kernel> built = build_pointwise(program, inputs, p, into != nullptr);
-      if (!built) {
-        mode = Program::Mode::Generic;
-        return false;
-      }
-      kernel = built.get();
-      publish(program.add(words, hash), std::move(built));
-    }
+  Epoch::Reading reading;
+  const Variant* variant = variant_for(program, words, symbols.data(), [&] {
+    // The graph over one shape does not see that some operators want equal shapes.
+    if (broadcasts(inputs, p)) explain_failure(program, inputs);
+    return build_pointwise(program, inputs, p, into != nullptr);
+  });
+  if (!variant) {
+    mode = Program::Mode::Generic;
+    return false;
   }
 
-  results.resize(kernel->places.size());
+  results.resize(variant->places.size());
   int64_t numel = product(p.shape);
   SmallVector<Operand, 4> outputs;
-  for (size_t i = 0; i < kernel->places.size(); ++i) {
-    int place = kernel->places[i];
-    if (place == Kernel::kAbsent) continue;
-    if (place >= Kernel::kAlias) {
-      results[i] = *inputs[place - Kernel::kAlias].tensor;
+  for (size_t i = 0; i < variant->places.size(); ++i) {
+    int place = variant->places[i];
+    if (place == Variant::kAbsent) continue;
+    if (place >= Variant::kAlias) {
+      results[i] = *inputs[place - Variant::kAlias].tensor;
     } else if (into) {
       results[i] = *inputs[0].tensor;
     } else if (static_cast<size_t>(place) < outputs.size()) {
       for (size_t j = 0; j < i; ++j)
-        if (kernel->places[j] == place) results[i] = results[j];
+        if (variant->places[j] == place) results[i] = results[j];
     } else {
-      DType dtype = kernel->executable->output_types()[place].dtype;
+      DType dtype = variant->executable->output_types()[place].dtype;
       results[i] = std::is_sorted(p.loop.order.begin(), p.loop.order.end())
                        ? make_tensor(p.shape, dtype)
                        : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), dtype);
       outputs.push_back({impl_of(results[i])->storage->data(), dtype, {p.loop.sizes.data(), rank}, {}});
     }
   }
-  if (numel == 0 || !kernel->executable) return true;
+  if (numel == 0 || !variant->executable) return true;
 
   Sizes dense = row_major_strides({p.loop.sizes.data(), rank});
   for (Operand& o : outputs) o.strides = dense;
@@ -325,13 +294,13 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
     else
       operands.push_back({in.data, in.dtype, {}, {}});
   }
-  kernel->executable->run(symbols.data(), operands, outputs);
+  variant->executable->run(symbols.data(), operands, outputs);
   return true;
 }
 
 // ---- All other programs: every operand with its own sizes.
 
-std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const Input> inputs, bool into) {
+std::unique_ptr<Variant> build_generic(const Program& program, std::span<const Input> inputs, bool into) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -379,52 +348,37 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
     BRASA_CHECK(in.rank <= kMaxRank, program.name(), ": more than ", kMaxRank, " dimensions are not supported");
     words.push_back(signature_word(in, in.rank, in.contiguous, in.stride_span()));
   }
-  uint64_t hash = hash_of(words);
   SmallVector<int64_t, 32> symbols;
   bind_generic(inputs, symbols);
-
-  Kernel* kernel = nullptr;
-  auto search = [&] {
-    Entry* entry = program.find(words, hash);
-    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr;
-         kernel && !holds(*kernel, symbols.data());)
-      kernel = kernel->next.load(std::memory_order_acquire);
-    return kernel != nullptr;
-  };
-  if (!search()) {
-    std::lock_guard lock(program.mutex());
-    if (!search()) {
-      std::unique_ptr<Kernel> built;
-      try {
-        built = build_generic(program, inputs, into != nullptr);
-      } catch (const Error&) {
-        explain_failure(program, inputs);
-        throw;
-      }
-      kernel = built.get();
-      publish(program.add(words, hash), std::move(built));
+  Epoch::Reading reading;
+  const Variant* variant = variant_for(program, words, symbols.data(), [&] {
+    try {
+      return build_generic(program, inputs, into != nullptr);
+    } catch (const Error&) {
+      explain_failure(program, inputs);
+      throw;
     }
-  }
+  });
 
-  results.resize(kernel->places.size());
+  results.resize(variant->places.size());
   SmallVector<Operand, 4> outputs;
   bool any = into != nullptr && into->numel > 0;
   int64_t first_numel = into ? into->numel : 0;
-  for (size_t i = 0; i < kernel->places.size(); ++i) {
-    int place = kernel->places[i];
-    if (place == Kernel::kAbsent) continue;
-    if (place >= Kernel::kAlias) {
-      results[i] = *inputs[place - Kernel::kAlias].tensor;
+  for (size_t i = 0; i < variant->places.size(); ++i) {
+    int place = variant->places[i];
+    if (place == Variant::kAbsent) continue;
+    if (place >= Variant::kAlias) {
+      results[i] = *inputs[place - Variant::kAlias].tensor;
     } else if (into) {
       results[i] = *inputs[0].tensor;
     } else if (static_cast<size_t>(place) < outputs.size()) {
       for (size_t j = 0; j < i; ++j)
-        if (kernel->places[j] == place) results[i] = results[j];
+        if (variant->places[j] == place) results[i] = results[j];
     } else {
-      const ir::Type& t = kernel->executable->output_types()[place];
+      const ir::Type& t = variant->executable->output_types()[place];
       Sizes sizes;
       for (ir::Expr e : t.shape) {
-        sizes.push_back(kernel->executable->evaluate(e, symbols.data()));
+        sizes.push_back(variant->executable->evaluate(e, symbols.data()));
         BRASA_CHECK(sizes.back() >= 0, program.name(), ": a result's dimension would be ", sizes.back());
       }
       results[i] = make_tensor(sizes, t.dtype);
@@ -435,10 +389,10 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
     }
   }
   if (prepare.call) prepare.call(prepare.context, first_numel);
-  if (!any || !kernel->executable) return;
+  if (!any || !variant->executable) return;
   SmallVector<Operand, 8> operands;
   for (const Input& in : inputs) operands.push_back({in.data, in.dtype, in.size_span(), in.stride_span()});
-  kernel->executable->run(symbols.data(), operands, outputs);
+  variant->executable->run(symbols.data(), operands, outputs);
 }
 
 }  // namespace

@@ -16,16 +16,22 @@ struct Parsed {
     int input;
   };
   SmallVector<Number, 4> numbers;
+  /// Integers that are symbols of the program: inputs without memory, whose sizes are their magnitudes.
+  SmallVector<int64_t, 12> magnitudes;
+  struct Sizes {
+    int input;
+    uint32_t first;  // of `magnitudes`
+  };
+  SmallVector<Sizes, 4> sizes;
   Tensor key;  // of a random row
   Generator* stream = nullptr;
   std::optional<Generator> given;  // keeps the caller's stream
   int key_input = -1;
 };
 
-/// With `literal_numbers` Scalars are words, else inputs.
-void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Parsed& p);
+void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 /// The program for calls with these words.
-std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers);
+std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args);
 
 bool is_number(const CallArg& a);
 Scalar number_of(const CallArg& a);

@@ -34,22 +34,6 @@ std::vector<Tensor> Results::take() {
   return out;
 }
 
-Entry* Program::find(const Words& words, uint64_t hash) const {
-  for (Entry* e = buckets_[hash % buckets_.size()].load(std::memory_order_acquire); e; e = e->next)
-    if (e->words.size() == words.size() && std::equal(words.begin(), words.end(), e->words.begin())) return e;
-  return nullptr;
-}
-
-Entry* Program::add(const Words& words, uint64_t hash) const {
-  if (Entry* e = find(words, hash)) return e;
-  auto* e = new Entry;
-  e->words = words.vec();
-  auto& bucket = buckets_[hash % buckets_.size()];
-  e->next = bucket.load(std::memory_order_relaxed);
-  bucket.store(e, std::memory_order_release);
-  return e;
-}
-
 const Backward& Program::backward(const std::vector<bool>& needs, const std::vector<bool>& given) const {
   std::lock_guard lock(mutex_);
   auto& b = backwards_[{needs, given}];
@@ -73,16 +57,35 @@ std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   return {ops::prim::convert(out[0], to.dtype)};
 }
 
+namespace {
+
+// A factory's only input that has dimensions is the one with its sizes, so dimensions of that can be merged as a tensor's.
+bool may_have_one_shape(const std::vector<RowProgram::Slot>& slots) {
+  size_t sizes = 0, tensors = 0;
+  for (const RowProgram::Slot& s : slots) {
+    if (s.size && !(s.list && std::none_of(s.presence.begin(), s.presence.end(), [](bool b) { return b; })))
+      return false;
+    sizes += s.size;
+    tensors += !s.size && s.first >= 0;
+  }
+  return sizes == 0 || (sizes == 1 && tensors == 0);
+}
+
+}  // namespace
+
 RowProgram::RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
-    : Program(row.name(), inputs), row_(row), slots_(std::move(slots)) {}
+    : Program(row.name(), inputs, may_have_one_shape(slots)), row_(row), slots_(std::move(slots)) {}
 
 std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) const {
   ir::Args args;
   for (const Slot& s : slots_) {
     if (s.first < 0 && !s.list) {
       args.push_back(s.fixed);
-    } else if (s.shape) {
-      args.push_back(ir::Arg(std::vector<ir::Expr>(ir::type_of(inputs[s.first]).shape)));
+    } else if (s.size) {
+      std::vector<ir::Expr> items = ir::type_of(inputs[s.first]).shape;
+      for (size_t k = 0; k < items.size(); ++k)
+        if (s.presence[k]) items[k] = -items[k];
+      args.push_back(s.list ? ir::Arg(std::move(items)) : ir::Arg(items[0]));
     } else if (!s.list) {
       args.push_back(ir::Arg(inputs[s.first]));
     } else {

@@ -75,7 +75,8 @@ OneCall one_call(const Row& row, const Args& args, ir::Facts& facts, const std::
     auto input = [&](Value v) {
       if (!v) return v;
       out.operands.push_back(v);
-      out.is_tensor.push_back(row.schema.params[i].type != ir::ParamType::Scalar);
+      ir::ParamType type = row.schema.params[i].type;
+      out.is_tensor.push_back(type != ir::ParamType::Scalar && type != ir::ParamType::Float);
       ir::Type t = ir::type_of(v);
       if (out.is_tensor.back() && tensors++ < mapped_tensors.size() && mapped_tensors[tensors - 1]) {
         BRASA_ASSERT(!t.shape.empty(), row.name(), ": many calls of a tensor without dimensions");
@@ -311,15 +312,17 @@ const Row& sized_row(const Row& row) {
     count.name = "count";
     count.type = ir::ParamType::Int;
     count.list = count.symbolic = true;
+    count.use = ir::NumberUse::Size;
     count.list_size = row.counts ? 0 : 1;
     made.schema.params.push_back(std::move(count));
     made.doc = row.doc;
     made.view = row.view;
     made.no_gradient = row.no_gradient;
-    made.compose = [&row](const Args& args) {
+    made.random = row.random;
+    made.compose = [&row, compose = row.number_count ? row.counted : row.compose](const Args& args) {
       Args unpacked = args;
       if (!row.counts) unpacked.back() = Arg(args.back().get<std::vector<ir::Expr>>().at(0));
-      return row.compose(unpacked);
+      return compose(unpacked);
     };
   });
 }
@@ -330,7 +333,8 @@ const Row* find_row(std::string_view name) {
   for (auto [prefix, make] : {std::pair("count::", &count_row), std::pair("sized::", &sized_row)})
     if (name.starts_with(prefix)) {
       const Row* row = ops::find(tail(7));
-      return row && row->count ? &(*make)(*row) : nullptr;
+      bool counts = row && (row->count || (make == &sized_row && row->number_count));
+      return counts ? &(*make)(*row) : nullptr;
     }
   if (name.starts_with("put::")) {
     size_t slash = name.rfind('/');

@@ -254,7 +254,7 @@ void attach(const eager::Program& program, const std::string& name, std::span<co
 void attach_view(const Tensor& view) {
   const eager::ViewInfo& info = *impl_of(view)->view;
   if (!differentiable(view.scalar_type())) return;
-  auto node = make_node<ViewNode>(eager::op(*info.row).backward_name(), info.plan);
+  auto node = make_node<ViewNode>(*info.row, eager::op(*info.row).backward_name(), info.plan);
   NodeAccess::edges(*node).push_back(gradient_edge(info.parent));
   node->internals().results.push_back(meta_of_result(view));
   if (Recorder* recorder = Recorder::current()) recorder->made(node, 0, {});
