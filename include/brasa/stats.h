@@ -9,7 +9,7 @@ namespace brasa {
 
 /// What this process has compiled since it began.
 struct Stats {
-  int64_t compilations = 0;       ///< graphs that were made ready to run: eager operators, their backward, captured segments
+  int64_t compilations = 0;  ///< graphs that were made ready to run: eager operators, their backward, captured segments
   int64_t kernels_generated = 0;  ///< kernels for which the code generator ran
   int64_t kernels_from_disk = 0;  ///< kernels whose code the disk cache had
   int64_t kernels_from_pack = 0;  ///< kernels that ship with the library

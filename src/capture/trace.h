@@ -100,7 +100,7 @@ struct Trace {
   /// The trace that it was made from, and the first event that differs.
   Trace* model = nullptr;
   size_t forked_at = static_cast<size_t>(-1);
-  std::deque<Variant> variants;  // stay where they are
+  std::deque<Variant> variants;                      // stay where they are
   std::vector<std::shared_ptr<const Joint>> joints;  // for the ways that gradients flowed
   Place next;                                        // behind the break that ends it
 

@@ -111,8 +111,10 @@ void add_shrinks(Table& t) {
   t.op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .doc("x moved towards 0 by lambd; 0 where |x| <= lambd.")
       .composed_in_opmath([](Value x, Number l) {
-        BRASA_CHECK(l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ", l.as_double(), ".");
         return where(gt(x, l), x - l, where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
+      })
+      .precondition([](Value, double l) {
+        BRASA_CHECK(l >= 0, "lambda must be greater or equal to 0, but found to be ", l, ".");
       })
       .samples({{floats(3, 5)}, {floats(4), 1.0}});
   t.op("aten::tanhshrink(Tensor self) -> Tensor")

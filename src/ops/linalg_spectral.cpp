@@ -368,6 +368,7 @@ void add_linalg_spectral(Table& t) {
       .composed([](Value x, Number ord, Dims dim, bool keep, std::optional<DType> dtype) {
         return matrix_norm(x, ord.as_double(), dim, keep, dtype);
       })
+      .known({"ord"})
       .samples({{floats(3, 4), 2}, {floats(2, 3, 4), 1, list({0, 1}), true}, {floats(3, 4), -kInf}});
   t.op("aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("'fro': the root of the sum of squares; 'nuc': the sum of singular values.")
@@ -386,6 +387,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
       .composed(norm)
+      .known({"ord"})
       .samples({{floats(3, 4)}, {floats(3, 4), 2}, {floats(5), 1}, {floats(3, 4), ir::Arg(), list({1}), true}});
   t.op("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("As linalg_matrix_norm.")
@@ -396,6 +398,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
       .doc("The norm of A times that of A⁻¹; by default the greatest singular value by the least.")
       .composed(cond)
+      .known({"p"})
       .samples({{floats(3, 2)}, {floats(2, 2), 1}});
   t.op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor")
       .doc("The norm of A times that of A⁻¹.")

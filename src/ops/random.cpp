@@ -65,6 +65,12 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
 }
 
+// `from` and `to` of the rows below, once they are numbers.
+void check_range(Expr low, Expr high) {
+  BRASA_CHECK(low.constant() < high.constant(), "random_ expects 'from' to be less than 'to', but got from=", low,
+              " >= to=", high);
+}
+
 // In [0, high) for a tensor of one number.
 Value integers(Value key, const Shape& shape, Value high, DType dtype) {
   BRASA_CHECK(rank_of(high) == 0 && !is_complex(dtype_of(high)),
@@ -136,6 +142,7 @@ void add_uniform(Table& t) {
       .composed([](Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, 0, high, dtype.value_or(DType::Int64));
       })
+      .precondition([](Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_range(0, high); })
       .samples({{10, list({3, 5})}});
   t.op("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .doc("Integers, uniform in [low, high).")
@@ -143,6 +150,7 @@ void add_uniform(Table& t) {
       .composed([](Expr low, Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, low, high, dtype.value_or(DType::Int64));
       })
+      .precondition([](Expr low, Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_range(low, high); })
       .samples({{-3, 10, list({3, 5})}});
   t.op("aten::randint_like(Tensor self, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .no_gradient()
@@ -151,6 +159,7 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
       })
+      .precondition([](Value, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_range(0, high); })
       .samples({{ints(3, 5), 10}});
   t.op("aten::randint_like.Tensor(Tensor self, Tensor high, *, " BRASA_OPTIONS
        ", MemoryFormat? memory_format=None) -> Tensor")
@@ -167,12 +176,16 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), low, high, dtype.value_or(dtype_of(x)));
       })
+      .precondition([](Value, Expr low, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_range(low, high); })
       .samples({{ints(3, 5), -3, 10}});
   t.op("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
       .doc("Integers, uniform in [from, to), in self's shape and dtype.")
       .random()
       .composed([](Value x, Expr from, std::optional<Expr> to, Value key) {
         return integers(key, shape_of(x), from, to.value_or(end_of_integers(dtype_of(x))), dtype_of(x));
+      })
+      .precondition([](Value, Expr from, std::optional<Expr> to, Value) {
+        if (to) check_range(from, *to);
       })
       .no_gradient()
       .samples({{ints(3, 5), -3, 10}});
@@ -188,6 +201,7 @@ void add_uniform(Table& t) {
       .doc("Integers, uniform in [0, to), in self's shape and dtype.")
       .random()
       .composed([](Value x, Expr to, Value key) { return integers(key, shape_of(x), 0, to, dtype_of(x)); })
+      .precondition([](Value, Expr to, Value) { check_range(0, to); })
       .no_gradient()
       .samples({{ints(3, 5), 10}});
   t.op("aten::randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
@@ -312,6 +326,9 @@ void add_others(Table& t) {
       .random()
       .composed(
           [](Value x, Expr count, bool replacement, Value key) { return multinomial(x, count, replacement, key); })
+      .precondition([](Value, Expr count, bool, Value) {
+        BRASA_CHECK(count.constant() > 0, "multinomial: cannot sample n_sample <= 0 samples, got ", count);
+      })
       .no_gradient()
       .samples({{floats(3, 5).in(0.1, 1), 2}, {floats(4).in(0.1, 1), 7, true}});
   t.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")

@@ -57,7 +57,7 @@ class Inputs {
 
 // Turns the built values into a variant's outputs.
 std::unique_ptr<Variant> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
-                               std::vector<ir::Value> values, bool into) {
+                                std::vector<ir::Value> values, bool into) {
   auto variant = std::make_unique<Variant>();
   std::vector<ir::Output> checks = graph.outputs();  // what compositions added
   graph.outputs().clear();
@@ -170,7 +170,7 @@ bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t 
 
 // The graph for merged dimensions; null if the program is not point-wise for these dtypes.
 std::unique_ptr<Variant> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
-                                        bool into) {
+                                         bool into) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -379,6 +379,8 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
       Sizes sizes;
       for (ir::Expr e : t.shape) {
         sizes.push_back(variant->executable->evaluate(e, symbols.data()));
+        if (sizes.back() < 0) [[unlikely]]
+          explain_failure(program, inputs);
         BRASA_CHECK(sizes.back() >= 0, program.name(), ": a result's dimension would be ", sizes.back());
       }
       results[i] = make_tensor(sizes, t.dtype);

@@ -255,8 +255,7 @@ TEST_P(Joint, EverySecondColumn) {
 TEST_P(Joint, FirstHalf) {
   expect_gradients_of_sizes(
       options(), [](const Tensor& x) { return x.narrow(1, 0, x.size(1) / 2).exp().sum(); }, shuffled_sizes());
-  expect_gradients_of_sizes(
-      options(), [](const Tensor& x) { return x.chunk(2, 1)[0].cos(); }, shuffled_sizes());
+  expect_gradients_of_sizes(options(), [](const Tensor& x) { return x.chunk(2, 1)[0].cos(); }, shuffled_sizes());
 }
 
 TEST_P(Joint, WriteIntoTheMiddle) {
@@ -304,8 +303,7 @@ TEST_P(Joint, ANumberThatChanges) {
 }
 
 TEST_P(Joint, OneOperandTwiceOnceDetached) {
-  expect_gradients_of_sizes(
-      options(), [](const Tensor& x) { return (x.detach() * x + x * x).sum(); }, {4, 5, 6});
+  expect_gradients_of_sizes(options(), [](const Tensor& x) { return (x.detach() * x + x * x).sum(); }, {4, 5, 6});
 }
 
 TEST_P(Joint, ALeafBesideItsView) {
@@ -322,26 +320,25 @@ TEST_P(Joint, ALeafBesideItsView) {
 }
 
 TEST_P(Joint, ViewsOfViewsThatCoverTheirBase) {
-  expect_gradients_of_sizes(
-      options(),
-      [](const Tensor& x) {
-        Tensor y = x * 2, u = y.t(), v = u.t();
-        return (u * 3).sum() + (v * 5).cos().sum() + v.select(0, 1).sum() + y.view({-1}).view_as(y).exp().sum();
-      },
-      {4, 5, 6, 3});
+  expect_gradients_of_sizes(options(),
+                            [](const Tensor& x) {
+                              Tensor y = x * 2, u = y.t(), v = u.t();
+                              return (u * 3).sum() + (v * 5).cos().sum() + v.select(0, 1).sum() +
+                                     y.view({-1}).view_as(y).exp().sum();
+                            },
+                            {4, 5, 6, 3});
 }
 
 TEST_P(Joint, WritesIntoViewsOfViews) {
-  expect_gradients_of_sizes(
-      options(),
-      [](const Tensor& x) {
-        Tensor p = x.clone(), row = p.select(0, 1), part = row.narrow(0, 1, 2);
-        part.mul_(x.select(0, 0).narrow(0, 0, 2));
-        row.add_(x.select(0, 2));
-        p.t().mul_(2);
-        return p.sin().sum() + part.exp().sum();
-      },
-      {4, 5, 6, 7, 4});
+  expect_gradients_of_sizes(options(),
+                            [](const Tensor& x) {
+                              Tensor p = x.clone(), row = p.select(0, 1), part = row.narrow(0, 1, 2);
+                              part.mul_(x.select(0, 0).narrow(0, 0, 2));
+                              row.add_(x.select(0, 2));
+                              p.t().mul_(2);
+                              return p.sin().sum() + part.exp().sum();
+                            },
+                            {4, 5, 6, 7, 4});
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Joint, ::testing::Values("inductor", "aot_eager", "interpreter", "eager"));

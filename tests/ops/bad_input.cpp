@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "ops/table.h"
 #include "eager_call.h"
+#include "ops/table.h"
 #include "support/str.h"
 
 // Each row's samples, spoilt in every argument: rank, size, dtype, kind, dimension, index, absent tensors, huge numbers.

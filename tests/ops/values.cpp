@@ -52,7 +52,8 @@ TEST_P(Values, OfANumberShareCode) {
           // Not every value is right for the other arguments.
         }
       }
-      EXPECT_LE(stats().compilations - before, kMost) << row.name() << ": " << worked << " values of " << params[i].name;
+      EXPECT_LE(stats().compilations - before, kMost)
+          << row.name() << ": " << worked << " values of " << params[i].name;
     }
   }
 }
