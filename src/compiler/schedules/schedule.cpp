@@ -106,10 +106,11 @@ class Scheduler {
     return work / 8 + strided_ * kStridedWork;  // a vector's worth at a time
   }
 
-  bool draws_random() const {
+  // Elements take one random number each, so that neighbours can share blocks of the generator.
+  bool draws_once() const {
     static const ir::Op* philox = &ops::at("prim::philox");
-    return std::any_of(g_.graph->nodes().begin(), g_.graph->nodes().end(),
-                       [](const Node* n) { return n->op == philox; });
+    return std::count_if(g_.graph->nodes().begin(), g_.graph->nodes().end(),
+                         [](const Node* n) { return n->op == philox; }) == 1;
   }
 
   void loops() {
@@ -138,7 +139,7 @@ class Scheduler {
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
     int copies = each > 8 ? 1 : reducing ? 4 : 2;
-    if (draws_random() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
+    if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
     if (last.extent.is_constant())
       copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
     s_.unroll = copies;
