@@ -65,7 +65,7 @@ void explain_place(const capture::Place& place, Explanation& out) {
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
       }
       g.guards = capture::guards_of(*trace);
-      for (const ir::Fact& f : v.facts)
+      for (const ir::Fact& f : v.conditions.facts())
         if (std::string text = brasa::str(f); std::find(g.guards.begin(), g.guards.end(), text) == g.guards.end())
           g.facts.push_back(std::move(text));
       g.symbolic = !trace->arguments.empty() || !trace->sample.symbols.empty();

@@ -63,7 +63,7 @@ class Derivation {
     joint->gradients = std::move(gradients_);
     joint->values = std::move(body_.values);
     joint->graph = std::move(body_.graph);
-    joint->facts = facts_.facts();
+    joint->conditions = program::Conditions(facts_.facts());
     return joint;
   }
 

@@ -105,7 +105,7 @@ class SegmentNode final : public Node, public Pooled {
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
                                              const CompileOptions& options, ir::Facts& facts) {
-  for (const ir::Fact& f : joint->facts) facts.equal(f.left, f.right);
+  for (const ir::Fact& f : joint->conditions.facts()) facts.equal(f.left, f.right);
   // The graph is the joint's own; its outputs are those of the variant that is compiled.
   std::vector<ir::Output>& outputs = joint->graph->outputs();
   outputs.clear();

@@ -61,10 +61,10 @@ struct GradientFlow {
 std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded, std::span<const Tensor* const> own,
                                           uint64_t first_sequence);
 
-/// A segment and its derivative for one flow, as one graph of operators without outputs; right where the facts hold.
+/// A segment and its derivative for one flow, as one graph of operators without outputs; right where the conditions hold.
 struct Joint {
   std::vector<int32_t> key;
-  std::vector<ir::Fact> facts;
+  program::Conditions conditions;
   /// Inputs: the segment's, its arguments, then a cotangent for each slot. Null where the segment has no joint graph: the nodes run.
   std::unique_ptr<ir::Graph> graph;
   std::vector<ir::Value> values;     // by number

@@ -4,6 +4,7 @@
 
 #include "capture/backend.h"
 #include "capture/uncompiled.h"
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "support/error.h"
 #include "tensor/recorder.h"
@@ -23,15 +24,8 @@ namespace {
 std::unique_ptr<ir::Graph> without_writes(const ir::Graph& graph) {
   auto out = std::make_unique<ir::Graph>(graph.level());
   ir::ValueMap map;
-  for (const ir::Input& in : graph.inputs())
-    map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
-  for (ir::Node* n : live_nodes(graph)) {
-    if (n->op == ir::input_op()) continue;
-    ir::Args args;
-    for (const ir::Arg& a : n->args) args.push_back(map(a));
-    ir::Node* copy = out->add(n->op, std::move(args), n->types);
-    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
-  }
+  ir::copy_inputs(*out, graph, map);
+  ir::copy_live_nodes(*out, graph, map);
   for (const ir::Output& o : graph.outputs()) out->add_output(map(o.value));
   return out;
 }

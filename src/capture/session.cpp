@@ -178,9 +178,8 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
   const ir::Fact* failed = nullptr;
   for (Variant& v : trace.variants) {
     if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint) continue;
-    auto wrong = std::find_if(v.facts.begin(), v.facts.end(), [&](const ir::Fact& f) { return !binding.holds(f); });
-    if (wrong == v.facts.end()) return &v;
-    failed = &*wrong;
+    failed = v.conditions.failed(binding.symbols.data());
+    if (!failed) return &v;
     ++same;
   }
   if (failed) {
@@ -204,22 +203,24 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     ir::Facts facts(binding.symbols);
     v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts);
     v.executable = v.halves->forward;
-    v.facts = facts.facts();
+    v.conditions = program::Conditions(facts.facts());
     return v;
   }
   if (!binding.symbols.empty()) {
     ir::Facts facts(binding.symbols);
     try {
       v.executable = state_.backend(*v.graph, facts, state_.options);
-      v.facts = facts.facts();
+      v.conditions = program::Conditions(facts.facts());
       return v;
     } catch (const std::exception& e) {
       if (logs("recompiles")) log_line("recompiles", str("the graph is made for these sizes alone: ", e.what()));
     }
     // A backend that needs to know the sizes gets them.
     v.graph = trace.sized(binding).graph(deliveries);
+    std::vector<ir::Fact> sizes;
     for (uint32_t k = 0; k < binding.symbols.size(); ++k)
-      v.facts.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
+      sizes.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
+    v.conditions = program::Conditions(std::move(sizes));
   }
   ir::Facts none;
   v.executable = state_.backend(*v.graph, none, state_.options);

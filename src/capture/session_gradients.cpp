@@ -33,10 +33,9 @@ std::shared_ptr<const Joint> Session::joint_for(const GradientFlow& flow) {
   std::lock_guard lock(state_.mutex);
   Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
-  auto holds = [&](const ir::Fact& f) { return binding.holds(f); };
   auto usable = [](const std::shared_ptr<const Joint>& joint) { return joint->graph ? joint : nullptr; };
   for (const auto& joint : trace.joints)
-    if (joint->key == flow.key && std::all_of(joint->facts.begin(), joint->facts.end(), holds)) return usable(joint);
+    if (joint->key == flow.key && joint->conditions.hold(binding.symbols.data())) return usable(joint);
   if (static_cast<int>(trace.joints.size()) >= state_.options.recompile_limit) return nullptr;
   return usable(trace.joints.emplace_back(derive(trace, binding, nodes_, flow)));
 }

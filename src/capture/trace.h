@@ -13,6 +13,7 @@
 #include "compiler/run/executable.h"
 #include "ir/facts.h"
 #include "ops/table.h"
+#include "program/conditions.h"
 #include "support/small_vector.h"
 
 namespace brasa::capture {
@@ -71,10 +72,10 @@ struct Delivery {
 struct Halves;
 struct Joint;
 
-/// The compiled graph for some deliveries; right where the facts hold.
+/// The compiled graph for some deliveries; right where the conditions hold.
 struct Variant {
   std::vector<Delivery> deliveries;
-  std::vector<ir::Fact> facts;
+  program::Conditions conditions;
   std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half
   std::shared_ptr<compiler::Executable> executable;
   std::unique_ptr<ir::Graph> graph;  // operators, for explain

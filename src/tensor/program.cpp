@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/copy.h"
 #include "ops/algebra.h"
 #include "ops/builder.h"
 #include "ops/decompose.h"
@@ -163,17 +164,13 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
     ir::Value v = joint.graph->outputs()[k].value;
     if (!ir::is_input(v)) known.emplace(v, results[side_result[k]]);
   }
-  auto copy_node = [&](ir::Node* node) {
-    ir::Args args;
-    for (const ir::Arg& a : node->args) args.push_back(map(a));
-    ir::Node* copy = target.graph().add(node->op, std::move(args), node->types);
-    for (uint32_t r = 0; r < node->types.size(); ++r) {
-      auto it = known.find(node->out(r));
-      map.set(node->out(r), it == known.end() || ir::type_of(it->second) != node->types[r] ? copy->out(r) : it->second);
-    }
-  };
-  for (ir::Node* node : joint.graph->nodes())
-    if (node->op != ir::input_op()) copy_node(node);
+  for (ir::Node* node : joint.graph->nodes()) {
+    if (node->op == ir::input_op()) continue;
+    ir::copy_node(target.graph(), *node, map);
+    for (uint32_t r = 0; r < node->types.size(); ++r)
+      if (auto it = known.find(node->out(r)); it != known.end() && ir::type_of(it->second) == node->types[r])
+        map.set(node->out(r), it->second);
+  }
   std::vector<ir::Value> out;
   for (size_t i = 0; i < n; ++i)
     if (needs_[i]) {

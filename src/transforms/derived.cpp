@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ir/copy.h"
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
@@ -242,13 +243,7 @@ std::vector<Value> splice(const ir::Graph& graph, const std::vector<Value>& inpu
   ir::Graph& to = Builder::current().graph();
   ir::ValueMap map;
   for (size_t i = 0; i < graph.inputs().size(); ++i) map.set(graph.inputs()[i].value, inputs[i]);
-  for (ir::Node* n : live_nodes(graph)) {
-    if (n->op == ir::input_op()) continue;
-    Args args;
-    for (const Arg& a : n->args) args.push_back(map(a));
-    ir::Node* copy = to.add(n->op, std::move(args), n->types);
-    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
-  }
+  ir::copy_live_nodes(to, graph, map);
   std::vector<Value> out;
   for (const ir::Output& o : graph.outputs()) {
     out.push_back(o.check.empty() ? map(o.value) : Value{});

@@ -5,6 +5,7 @@
 
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/ops.h"
+#include "ir/copy.h"
 
 namespace brasa::compiler {
 
@@ -74,10 +75,7 @@ ExpandedMath expand_math(const ir::Graph& graph) {
     } else if (expands(n)) {
       map.set(n->out(), expand(n, map).v);
     } else {
-      ir::Args args;
-      for (const ir::Arg& a : n->args) args.push_back(map(a));
-      ir::Node* copy = out.add(n->op, std::move(args), n->types);
-      for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
+      ir::copy_node(out, *n, map);
     }
   }
   return result;
