@@ -9,6 +9,8 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/dispatch.h"
+#include "tensor/execute.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -41,6 +43,26 @@ void Session::begin(Place& place) {
   nodes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
+  device_ = nullptr;
+}
+
+// A segment runs on one device: a call on another one begins the next.
+void Session::place(std::span<const CallArg> args) {
+  runtime::Device& device = eager::common_device(eager::CallArgs(args.data(), args.size()));
+  if (device_ && device_ != &device) materialise("an operator on another device");
+  device_ = &device;
+}
+
+Placement Session::placement() const {
+  Placement out{&device(), {}};
+  if (device().on_host()) return out;
+  auto add = [&](const Tensor& t) {
+    const TensorImpl& impl = *impl_of(t);
+    out.by_value.push_back(impl.device().on_host() && (impl.rank() == 0 || impl.storage->travels()));
+  };
+  for (const BoundInputs::Input& in : inputs_) add(in.tensor);
+  for (const Tensor& t : argument_tensors(path_->trace(), path_->binding())) add(t);
+  return out;
 }
 
 // ---- Tensors and numbers.
@@ -163,10 +185,11 @@ void Session::deliver(bool compile) {
 Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
   Trace& trace = path_->trace();
   const Binding& binding = path_->binding();
+  const Placement place = placement();
   int same = 0;
   const ir::Fact* failed = nullptr;
   for (Variant& v : trace.variants) {
-    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint) continue;
+    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint || v.place != place) continue;
     auto wrong = std::find_if(v.facts.begin(), v.facts.end(), [&](const ir::Fact& f) { return !binding.holds(f); });
     if (wrong == v.facts.end()) return &v;
     failed = &*wrong;
@@ -179,25 +202,27 @@ Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std
     if (logs("recompiles")) log_line("recompiles", reason);
   }
   if (same >= state_.options.recompile_limit) return nullptr;
-  trace.variants.push_back(compiled(deliveries, joint));
+  trace.variants.push_back(compiled(deliveries, joint, place));
   return &trace.variants.back();
 }
 
-Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
+Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
+                          const Placement& place) {
   const Trace& trace = path_->trace();
   const Binding& binding = path_->binding();
   Variant v;
   v.deliveries = deliveries;
+  v.place = place;
   v.graph = trace.graph(deliveries);
   if (joint) {
-    v.halves = compiled_halves(joint, deliveries, v.facts);
+    v.halves = compiled_halves(joint, deliveries, v.facts, place);
     v.executable = v.halves->forward;
     return v;
   }
   if (!binding.symbols.empty()) {
     ir::Facts facts(binding.symbols);
     try {
-      v.executable = state_.backend(*v.graph, facts, state_.options);
+      v.executable = state_.backend(*v.graph, facts, state_.options, place);
       v.facts = facts.facts();
       return v;
     } catch (const std::exception& e) {
@@ -209,7 +234,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
       v.facts.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
   }
   ir::Facts none;
-  v.executable = state_.backend(*v.graph, none, state_.options);
+  v.executable = state_.backend(*v.graph, none, state_.options, place);
   return v;
 }
 
@@ -224,7 +249,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   for (Held* h : fresh) {
-    memory.emplace_back(Storage::make(h->storage->bytes()));
+    memory.emplace_back(Storage::make(h->storage->bytes(), device()));
     outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
   }
   SavedRun kept;
@@ -249,6 +274,7 @@ void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   for (const BoundInputs::Input& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
+  eager::PlaceScope scope(device_);
   std::vector<Tensor> values =
       capture::run_uncompiled(path_->trace(), path_->position(), path_->binding(), inputs, deliveries);
   Recorder::Scope alone(nullptr);

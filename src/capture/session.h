@@ -32,21 +32,25 @@ class Session final : public Functional {
   Number outside(const Tensor& t) override;
   bool may_hold(const Tensor& target, Number& value) override;
   Held& hold_outside(const Tensor& t) override;
+  void place(std::span<const CallArg> args) override;
+  runtime::Device& device() const override { return device_ ? *device_ : runtime::host(); }
   DType dtype_of(Number n) const override;
   Sizes sizes_of(Number n) const override;
 
+  Placement placement() const;
   void run_segment();
   void begin(Place& place);
   Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
-  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
+                   const Placement& place);
   void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
   std::shared_ptr<const Halves> compiled_halves(const std::shared_ptr<const Joint>& joint,
-                                                const std::vector<Delivery>& deliveries,
-                                                std::vector<ir::Fact>& assumed);
+                                                const std::vector<Delivery>& deliveries, std::vector<ir::Fact>& assumed,
+                                                const Placement& place);
   bool serves(Joint& joint, const GradientFlow& flow);
   std::shared_ptr<Joint> record_joint(const GradientFlow& flow, const Joint* model);
   bool record_backward(Path& aside, const GradientFlow& flow, std::vector<Number>& gradients);
@@ -57,6 +61,7 @@ class Session final : public Functional {
   Path own_path_;
   Path* path_ = &own_path_;
   bool finished_ = false;
+  runtime::Device* device_ = nullptr;  // of the segment; null before the first call that says it
 
   BoundInputs inputs_;
   std::vector<RecordedNode> nodes_;

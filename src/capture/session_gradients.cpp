@@ -57,12 +57,12 @@ std::shared_ptr<const Joint> Session::joint_for(const GradientFlow& flow) {
 
 std::shared_ptr<const Halves> Session::compiled_halves(const std::shared_ptr<const Joint>& joint,
                                                        const std::vector<Delivery>& deliveries,
-                                                       std::vector<ir::Fact>& assumed) {
+                                                       std::vector<ir::Fact>& assumed, const Placement& place) {
   ir::Facts none;
-  if (!joint->symbolic) return compile_halves(joint, deliveries, state_.backend, state_.options, none);
+  if (!joint->symbolic) return compile_halves(joint, deliveries, state_.backend, state_.options, none, place);
   try {
     ir::Facts facts(path_->binding().symbols);
-    auto halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts);
+    auto halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, place);
     assumed = facts.facts();
     return halves;
   } catch (const std::exception& e) {
@@ -78,7 +78,7 @@ std::shared_ptr<const Halves> Session::compiled_halves(const std::shared_ptr<con
   sized->gradients = joint->gradients;
   sized->needs = joint->needs;
   path_->trace().joints.push_back(sized);
-  return compile_halves(sized, deliveries, state_.backend, state_.options, none);
+  return compile_halves(sized, deliveries, state_.backend, state_.options, none, place);
 }
 
 // Whether a joint with symbols is right for this call's.
@@ -185,7 +185,7 @@ void Session::keep_for_backward(const Variant& variant, const std::vector<Held*>
       case transforms::Saved::From::Intermediate: {
         Sizes sizes;
         for (ir::Expr e : intermediate->shape) sizes.push_back(path_->binding()(e));
-        run.saved.push_back(make_tensor(sizes, intermediate++->dtype));
+        run.saved.push_back(make_tensor(sizes, intermediate++->dtype, device()));
         outputs.push_back(operand_of(run.saved.back()));
         break;
       }

@@ -20,7 +20,13 @@ struct Parsed {
   Generator* stream = nullptr;
   std::optional<Generator> given;  // keeps the caller's stream
   int key_input = -1;
+  runtime::Device* place = nullptr;  // that the caller named
 };
+
+/// What a Device argument names.
+runtime::Device& device_at(const CallArg& a);
+/// The device that an argument names; null if none does.
+runtime::Device* named_place(ArrayRef<CallArg> args);
 
 /// With `literal_numbers` Scalars are words, else inputs.
 void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Parsed& p);
