@@ -3,6 +3,7 @@
 // Everything that a program uses.
 #include <brasa/autograd.h>
 #include <brasa/call.h>
+#include <brasa/device.h>
 #include <brasa/dtype.h>
 #include <brasa/error.h>
 #include <brasa/factories.h>

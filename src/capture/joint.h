@@ -86,10 +86,11 @@ struct Halves {
   std::vector<ir::Expr> sizes;          // see transforms::Partition
   std::vector<ir::Type> intermediates;  // results of `forward` behind the deliveries
   std::vector<bool> written;            // by input: the forward run changes its memory
+  runtime::Device* device = nullptr;
 };
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts);
+                                             const CompileOptions& options, ir::Facts& facts, const Placement& place);
 
 /// What a run of the forward half leaves for the other one.
 struct SavedRun {

@@ -9,6 +9,8 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/dispatch.h"
+#include "tensor/execute.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -47,6 +49,26 @@ void Session::begin(Place& place) {
   nodes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
+  device_ = nullptr;
+}
+
+// A segment runs on one device: a call on another one begins the next.
+void Session::place(std::span<const CallArg> args) {
+  runtime::Device& device = eager::common_device(eager::CallArgs(args.data(), args.size()));
+  if (device_ && device_ != &device) materialise("an operator on another device");
+  device_ = &device;
+}
+
+Placement Session::placement() const {
+  Placement out{&device(), {}};
+  if (device().on_host()) return out;
+  auto add = [&](const Tensor& t) {
+    const TensorImpl& impl = *impl_of(t);
+    out.by_value.push_back(impl.device().on_host() && (impl.rank() == 0 || impl.storage->travels()));
+  };
+  for (const BoundInputs::Input& in : inputs_) add(in.tensor);
+  for (const Tensor& t : argument_tensors(path_.trace(), path_.binding())) add(t);
+  return out;
 }
 
 // ---- Tensors and numbers.
@@ -174,10 +196,11 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
   std::lock_guard lock(state_.mutex);
   Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
+  const Placement place = placement();
   int same = 0;
   const ir::Fact* failed = nullptr;
   for (Variant& v : trace.variants) {
-    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint) continue;
+    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint || v.place != place) continue;
     failed = v.conditions.failed(binding.symbols.data());
     if (!failed) return &v;
     ++same;
@@ -189,19 +212,21 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
     if (logs("recompiles")) log_line("recompiles", reason);
   }
   if (same >= state_.options.recompile_limit) return nullptr;
-  trace.variants.push_back(compiled(deliveries, joint));
+  trace.variants.push_back(compiled(deliveries, joint, place));
   return &trace.variants.back();
 }
 
-Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
+Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
+                          const Placement& place) {
   const Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
   Variant v;
   v.deliveries = deliveries;
+  v.place = place;
   v.graph = trace.graph(deliveries);
   if (joint) {
     ir::Facts facts(binding.symbols);
-    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts);
+    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, place);
     v.executable = v.halves->forward;
     v.conditions = program::Conditions(facts.facts());
     return v;
@@ -209,7 +234,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   if (!binding.symbols.empty()) {
     ir::Facts facts(binding.symbols);
     try {
-      v.executable = state_.backend(*v.graph, facts, state_.options);
+      v.executable = state_.backend(*v.graph, facts, state_.options, place);
       v.conditions = program::Conditions(facts.facts());
       return v;
     } catch (const std::exception& e) {
@@ -223,7 +248,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     v.conditions = program::Conditions(std::move(sizes));
   }
   ir::Facts none;
-  v.executable = state_.backend(*v.graph, none, state_.options);
+  v.executable = state_.backend(*v.graph, none, state_.options, place);
   return v;
 }
 
@@ -238,7 +263,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   for (Held* h : fresh) {
-    memory.emplace_back(Storage::make(h->storage->bytes()));
+    memory.emplace_back(Storage::make(h->storage->bytes(), device()));
     outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
   }
   SavedRun kept;
@@ -263,6 +288,7 @@ void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   for (const BoundInputs::Input& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
+  eager::PlaceScope scope(device_);
   std::vector<Tensor> values =
       capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
   Recorder::Scope alone(nullptr);

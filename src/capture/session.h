@@ -32,13 +32,17 @@ class Session final : public Functional {
   Number outside(const Tensor& t) override;
   bool may_hold(const Tensor& target, Number& value) override;
   Held& hold_outside(const Tensor& t) override;
+  void place(std::span<const CallArg> args) override;
+  runtime::Device& device() const override { return device_ ? *device_ : runtime::host(); }
   DType dtype_of(Number n) const override;
   Sizes sizes_of(Number n) const override;
 
+  Placement placement() const;
   void run_segment();
   void begin(Place& place);
   const Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
-  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
+                   const Placement& place);
   void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
@@ -50,6 +54,7 @@ class Session final : public Functional {
   detail::CompiledState& state_;
   Path path_;
   bool finished_ = false;
+  runtime::Device* device_ = nullptr;  // of the segment; null before the first call that says it
 
   BoundInputs inputs_;
   std::vector<RecordedNode> nodes_;

@@ -61,7 +61,7 @@ void Session::keep_for_backward(const Variant& variant, const std::vector<Held*>
       case transforms::Saved::From::Intermediate: {
         Sizes sizes;
         for (ir::Expr e : intermediate->shape) sizes.push_back(path_.binding()(e));
-        run.saved.push_back(make_tensor(sizes, intermediate++->dtype));
+        run.saved.push_back(make_tensor(sizes, intermediate++->dtype, device()));
         outputs.push_back(operand_of(run.saved.back()));
         break;
       }

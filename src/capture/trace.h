@@ -10,6 +10,7 @@
 
 #include <brasa/scalar.h>
 
+#include "capture/backend.h"
 #include "compiler/run/executable.h"
 #include "ir/facts.h"
 #include "ops/table.h"
@@ -76,6 +77,7 @@ struct Joint;
 struct Variant {
   std::vector<Delivery> deliveries;
   program::Conditions conditions;
+  Placement place;
   std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half
   std::shared_ptr<compiler::Executable> executable;
   std::unique_ptr<ir::Graph> graph;  // operators, for explain

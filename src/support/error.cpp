@@ -19,6 +19,8 @@ NotImplementedError::NotImplementedError(const std::string& message) : Error(mes
 NotImplementedError::~NotImplementedError() = default;
 LinAlgError::LinAlgError(const std::string& message) : Error(message) {}
 LinAlgError::~LinAlgError() = default;
+OutOfMemoryError::OutOfMemoryError(const std::string& message) : Error(message) {}
+OutOfMemoryError::~OutOfMemoryError() = default;
 InternalError::InternalError(const std::string& message)
     : std::runtime_error("internal error (a bug in Brasa): " + message) {}
 InternalError::~InternalError() = default;

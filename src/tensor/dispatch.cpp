@@ -78,7 +78,7 @@ void run(Run& r, Results& results) {
     prepare = {fill_key, &p};
   }
   if (r.in_place) r.in_place->before(*r.program, p.inputs);
-  execute(*r.program, p.inputs, r.into, results, prepare);
+  execute(*r.program, p.inputs, r.into, results, prepare, p.place);
 }
 
 // The numbers of a call as literals; its tensors are absent.
@@ -130,6 +130,8 @@ void check_defined(const Operator& op, CallArgs args) {
   }
   if (!given.empty()) what += str(" (called with", given, ")");
   if (index) throw IndexError(what, e.msg());
+  if (dynamic_cast<const OutOfMemoryError*>(&e)) throw OutOfMemoryError(what);
+  if (dynamic_cast<const runtime::DeviceError*>(&e)) throw runtime::DeviceError(what, e.msg());
   throw Error(what, e.msg());
 }
 
@@ -156,14 +158,49 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
       results.resize(out.size());
       for (size_t i = 0; i < out.size(); ++i) results[i] = std::move(out[i]);
       autograd::attach_recorded(op, recorded.args(), *recorder, results);
+      if (runtime::Device* place = named_place(args)) [[unlikely]]
+        for (size_t i = 0; i < results.size(); ++i)
+          if (results[i].defined()) results[i] = moved(results[i], *place);
       return;
     }
     Run r(op, args, nullptr);
     run(r, results);
     if (!op.row().no_gradient) autograd::attach(*r.program, op.backward_name(), r.parsed.inputs, results);
+    // Of tensors that live elsewhere it is computed there: zeros_like and conversions to a device.
+    if (r.parsed.place) [[unlikely]]
+      for (size_t i = 0; i < results.size(); ++i)
+        if (results[i].defined()) results[i] = moved(results[i], *r.parsed.place);
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
+}
+
+runtime::Device& common_device(CallArgs args) {
+  runtime::Device *found = nullptr, *number = nullptr;
+  auto look = [&](const Tensor& t) {
+    if (!t.defined()) return;
+    const TensorImpl& impl = *impl_of(t);
+    runtime::Device* device = &impl.device();
+    bool goes_along = impl.storage->travels() || (impl.weak && impl.rank() == 0);
+    if (device == found || (goes_along && device->on_host())) return;
+    if (impl.rank() == 0 && device->on_host())
+      number = device;
+    else if (!found)
+      found = device;
+    else
+      fail(str("Expected all tensors to be on the same device, but found at least two devices, ", found->str(), " and ",
+               device->str(), "!"));
+  };
+  for (const CallArg& a : args) {
+    if (a.kind == Kind::Tensor) look(*a.tensor);
+    for (uint32_t k = 0; k < a.size; ++k) {
+      if (a.kind == Kind::Tensors) look(a.tensor[k]);
+      if (a.kind == Kind::OptionalTensors && a.optional_tensor[k]) look(*a.optional_tensor[k]);
+    }
+  }
+  if (found || number) return found ? *found : *number;
+  if (runtime::Device* place = named_place(args)) return *place;
+  return scoped_place() ? *scoped_place() : runtime::device_of(get_default_device());
 }
 
 namespace {
@@ -347,7 +384,6 @@ Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
 }
 
 Tensor with_options(Tensor t, const TensorOptions& options) {
-  BRASA_CHECK(options.device().is_cpu(), "device ", options.device().str(), " is not available");
   if (options.requires_grad()) t.set_requires_grad(true);
   return t;
 }

@@ -95,6 +95,8 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
 /// The operators that only lay out memory: empty_strided and its kin.
 Operator::Memory memory_operator(std::string_view name);
+/// Where a call of these arguments runs: see execute. brasa::Error if they live apart.
+runtime::Device& common_device(CallArgs args);
 /// A factory's result with the options' requires_grad.
 Tensor with_options(Tensor t, const TensorOptions& options);
 

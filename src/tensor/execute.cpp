@@ -31,11 +31,44 @@ uint64_t stride_classes(std::span<const int64_t> strides) {
 }
 constexpr uint32_t kMaxRank = Program::kMaxRank;
 
-uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides) {
-  uint64_t w =
-      static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 | uint64_t{contiguous} << 17;
+uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
+                        const runtime::Device& device) {
+  uint64_t w = static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 |
+               uint64_t{contiguous} << 17 | uint64_t{in.by_value(device)} << 18;
   return contiguous ? w : w | stride_classes(strides) << 20;
 }
+
+uint64_t device_word(const runtime::Device& device) {
+  brasa::Device id = device.id();
+  return uint64_t{static_cast<uint8_t>(id.type())} << 16 | uint64_t{static_cast<uint8_t>(id.index())} << 24;
+}
+
+thread_local runtime::Device* t_place = nullptr;
+
+// Where the operands live, and so the results.
+runtime::Device& common_device(const Program& program, std::span<const Input> inputs, const TensorImpl* into,
+                               runtime::Device* place) {
+  runtime::Device *found = nullptr, *number = nullptr;
+  for (const Input& in : inputs) {
+    if (!in.device || in.device == found) continue;
+    if (in.rank == 0 && in.device->on_host())
+      number = in.device;
+    else if (!found)
+      found = in.device;
+    else
+      fail(str(program.name(), ": Expected all tensors to be on the same device, but found at least two devices, ",
+               found->str(), " and ", in.device->str(), "!"));
+  }
+  runtime::Device* out = found ? found : number ? number : place ? place : nullptr;
+  if (!out) out = t_place ? t_place : &runtime::device_of(get_default_device());
+  if (into && &into->device() != out) [[unlikely]]
+    fail(str(program.name(), ": Expected all tensors to be on the same device, but found at least two devices, ",
+             into->device().str(), " and ", out->str(), "!"));
+  return *out;
+}
+
+// A random key on its way to a device: the host knows its size.
+bool fixed_sizes(const Input& in, const runtime::Device& device) { return in.rank > 0 && in.by_value(device); }
 
 // A graph's inputs while it is built: symbols in order, with this call's sizes as hints.
 class Inputs {
@@ -57,7 +90,8 @@ class Inputs {
 
 // Turns the built values into a variant's outputs.
 std::unique_ptr<Variant> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
-                                std::vector<ir::Value> values, bool into) {
+                                std::vector<ir::Value> values, bool into, std::span<const Input> inputs,
+                                runtime::Device& device) {
   auto variant = std::make_unique<Variant>();
   std::vector<ir::Output> checks = graph.outputs();  // what compositions added
   graph.outputs().clear();
@@ -80,7 +114,9 @@ std::unique_ptr<Variant> finish(const Program& program, ir::Graph& graph, ir::Fa
   for (const ir::Output& o : checks) graph.outputs().push_back(o);
   variant->outputs = outputs.size();
   graph.name = program.name();
-  if (!outputs.empty()) variant->executable = executable_of(graph, facts);
+  std::vector<bool> by_value;
+  for (const Input& in : inputs) by_value.push_back(in.by_value(device));
+  if (!outputs.empty()) variant->executable = executable_of(graph, facts, device, std::move(by_value));
   variant->conditions = program::Conditions(facts.facts());
   return variant;
 }
@@ -170,7 +206,7 @@ bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t 
 
 // The graph for merged dimensions; null if the program is not point-wise for these dtypes.
 std::unique_ptr<Variant> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
-                                         bool into) {
+                                         bool into, runtime::Device& device) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -190,7 +226,7 @@ std::unique_ptr<Variant> build_pointwise(const Program& program, std::span<const
   std::vector<ir::Value> results = build_on_shape(program, graph, facts, values);
   if (!is_pointwise(graph, results, merged)) return nullptr;
   graph.outputs().clear();
-  return finish(program, graph, facts, std::move(results), into);
+  return finish(program, graph, facts, std::move(results), into, inputs, device);
 }
 
 // Symbols in the order in which build_pointwise makes them.
@@ -228,7 +264,7 @@ bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
 }
 
 bool run_pointwise(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results,
-                   Program::Mode& mode) {
+                   Program::Mode& mode, runtime::Device& device) {
   Pointwise p;
   if (!plan(inputs, into, p)) return false;
   if (into && !std::equal(p.shape.begin(), p.shape.end(), into->sizes.begin(), into->sizes.end()))
@@ -236,14 +272,14 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
   size_t rank = p.shape.empty() ? 0 : p.loop.rank();
   if (rank > kMaxRank) return false;
   Words words;
-  words.push_back(rank | (into ? 1 << 8 : 0));
+  words.push_back(rank | (into ? 1 << 8 : 0) | device_word(device));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (p.operand[i] < 0) {
-      words.push_back(signature_word(inputs[i], inputs[i].rank ? 255 : 0, true, {}));
+      words.push_back(signature_word(inputs[i], inputs[i].rank ? 255 : 0, true, {}, device));
     } else {
       std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
       words.push_back(
-          signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides));
+          signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides, device));
     }
   }
   SmallVector<int64_t, 32> symbols;
@@ -252,7 +288,7 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
   const Variant* variant = variant_for(program, words, symbols.data(), [&] {
     // The graph over one shape does not see that some operators want equal shapes.
     if (broadcasts(inputs, p)) explain_failure(program, inputs);
-    return build_pointwise(program, inputs, p, into != nullptr);
+    return build_pointwise(program, inputs, p, into != nullptr, device);
   });
   if (!variant) {
     mode = Program::Mode::Generic;
@@ -275,8 +311,8 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
     } else {
       DType dtype = variant->executable->output_types()[place].dtype;
       results[i] = std::is_sorted(p.loop.order.begin(), p.loop.order.end())
-                       ? make_tensor(p.shape, dtype)
-                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), dtype);
+                       ? make_tensor(p.shape, dtype, device)
+                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), dtype, device);
       outputs.push_back({impl_of(results[i])->storage->data(), dtype, {p.loop.sizes.data(), rank}, {}});
     }
   }
@@ -300,7 +336,8 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
 
 // ---- All other programs: every operand with its own sizes.
 
-std::unique_ptr<Variant> build_generic(const Program& program, std::span<const Input> inputs, bool into) {
+std::unique_ptr<Variant> build_generic(const Program& program, std::span<const Input> inputs, bool into,
+                                       runtime::Device& device) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -308,7 +345,8 @@ std::unique_ptr<Variant> build_generic(const Program& program, std::span<const I
   std::vector<std::vector<ir::Expr>> strides;
   for (const Input& in : inputs) {
     types.push_back({in.dtype, {}, in.weak});
-    for (int64_t s : in.size_span()) types.back().shape.push_back(make.symbol(s));
+    for (int64_t s : in.size_span())
+      types.back().shape.push_back(fixed_sizes(in, device) ? ir::Expr(s) : make.symbol(s));
     strides.push_back(in.contiguous ? std::vector<ir::Expr>{} : make.strides(in.stride_span()));
   }
   ir::Facts facts(hints);
@@ -328,11 +366,12 @@ std::unique_ptr<Variant> build_generic(const Program& program, std::span<const I
       BRASA_CHECK(same, program.name(), ": the result has shape ", from, ", which does not fit into shape ", to);
     }
   }
-  return finish(program, graph, facts, std::move(results), into);
+  return finish(program, graph, facts, std::move(results), into, inputs, device);
 }
 
-void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbols) {
+void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbols, const runtime::Device& device) {
   for (const Input& in : inputs) {
+    if (fixed_sizes(in, device)) continue;
     for (int64_t s : in.size_span()) symbols.push_back(s);
     if (in.contiguous) continue;
     for (int64_t s : in.stride_span())
@@ -341,19 +380,19 @@ void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbo
 }
 
 void run_generic(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results,
-                 Prepare prepare) {
+                 Prepare prepare, runtime::Device& device) {
   Words words;
-  words.push_back(255 | (into ? 1 << 8 : 0));
+  words.push_back(255 | (into ? 1 << 8 : 0) | device_word(device));
   for (const Input& in : inputs) {
     BRASA_CHECK(in.rank <= kMaxRank, program.name(), ": more than ", kMaxRank, " dimensions are not supported");
-    words.push_back(signature_word(in, in.rank, in.contiguous, in.stride_span()));
+    words.push_back(signature_word(in, in.rank, in.contiguous, in.stride_span(), device));
   }
   SmallVector<int64_t, 32> symbols;
-  bind_generic(inputs, symbols);
+  bind_generic(inputs, symbols, device);
   Epoch::Reading reading;
   const Variant* variant = variant_for(program, words, symbols.data(), [&] {
     try {
-      return build_generic(program, inputs, into != nullptr);
+      return build_generic(program, inputs, into != nullptr, device);
     } catch (const Error&) {
       explain_failure(program, inputs);
       throw;
@@ -383,7 +422,7 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
           explain_failure(program, inputs);
         BRASA_CHECK(sizes.back() >= 0, program.name(), ": a result's dimension would be ", sizes.back());
       }
-      results[i] = make_tensor(sizes, t.dtype);
+      results[i] = make_tensor(sizes, t.dtype, device);
       TensorImpl* impl = impl_of(results[i]);
       any = any || impl->numel > 0;
       if (i == 0) first_numel = impl->numel;
@@ -399,9 +438,16 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
 
 }  // namespace
 
+PlaceScope::PlaceScope(runtime::Device* place) : before_(t_place) {
+  if (place) t_place = place;
+}
+PlaceScope::~PlaceScope() { t_place = before_; }
+runtime::Device* scoped_place() { return t_place; }
+
 void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results,
-             Prepare prepare) {
+             Prepare prepare, runtime::Device* place) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
+  runtime::Device& device = common_device(program, inputs, target, place);
   uint32_t rank = 0, flat = 0, operand = 0;
   bool integers = true;
   for (const Input& in : inputs) {
@@ -421,11 +467,11 @@ void execute(const Program& program, std::span<const Input> inputs, const Tensor
       mode = pointwise ? Program::Mode::Pointwise : Program::Mode::Generic;
     }
     if (mode == Program::Mode::Pointwise) {
-      if (run_pointwise(program, inputs, target, results, mode)) return;
+      if (run_pointwise(program, inputs, target, results, mode, device)) return;
       if (mode == Program::Mode::Generic) program.set_mode(rank, which, false);
     }
   }
-  run_generic(program, inputs, target, results, prepare);
+  run_generic(program, inputs, target, results, prepare, device);
 }
 
 }  // namespace brasa::eager

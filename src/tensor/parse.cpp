@@ -25,6 +25,17 @@ Scalar number_of(const CallArg& a) {
   }
 }
 
+runtime::Device& device_at(const CallArg& a) {
+  return runtime::device_of(
+      Device(static_cast<DeviceType>(a.integer & 0xff), static_cast<int8_t>((a.integer >> 8) - 1)));
+}
+
+runtime::Device* named_place(ArrayRef<CallArg> args) {
+  for (const CallArg& a : args)
+    if (a.kind == Kind::Device) return &device_at(a);
+  return nullptr;
+}
+
 namespace {
 
 void add_number(Parsed& p, const Scalar& s) {
@@ -223,6 +234,10 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
       case Kind::String:
         p.words.push_back(tag);
         p.words.push_back(hash_bytes(std::string_view(a.chars, a.size)));
+        break;
+      case Kind::Device:  // one program for all
+        p.words.push_back(tag);
+        p.place = &device_at(a);
         break;
       default: p.words.push_back(tag); p.words.push_back(a.kind == Kind::None ? 0 : static_cast<uint64_t>(a.integer));
     }

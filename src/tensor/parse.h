@@ -27,7 +27,13 @@ struct Parsed {
   Generator* stream = nullptr;
   std::optional<Generator> given;  // keeps the caller's stream
   int key_input = -1;
+  runtime::Device* place = nullptr;  // that the caller named
 };
+
+/// What a Device argument names.
+runtime::Device& device_at(const CallArg& a);
+/// The device that an argument names; null if none does.
+runtime::Device* named_place(ArrayRef<CallArg> args);
 
 void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 /// The program for calls with these words.

@@ -25,6 +25,7 @@ Input Input::of(const Tensor& t) {
   in.weak = impl->weak;
   in.contiguous = impl->contiguous;
   in.tensor = &t;
+  in.device = impl->storage->travels() ? nullptr : &impl->device();
   return in;
 }
 

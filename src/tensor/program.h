@@ -27,9 +27,16 @@ struct Input {
   DType dtype = DType::Float32;
   bool weak = false, contiguous = true;
   const Tensor* tensor = nullptr;  // the owner, or null (numbers, shapes)
+  runtime::Device* device =
+      nullptr;  // where `data` is; null for what goes along with any device: numbers, shapes, random keys
 
   std::span<const int64_t> size_span() const { return {sizes, rank}; }
   std::span<const int64_t> stride_span() const { return {strides, rank}; }
+  /// Read by the host when work is given to `target`, and then part of its arguments: numbers, tensors of the host without
+  /// dimensions, and random keys.
+  bool by_value(const runtime::Device& target) const {
+    return !target.on_host() && (device ? rank == 0 && device->on_host() : rank == 0 || data);
+  }
   static Input of(const Tensor& t);
 };
 

@@ -67,6 +67,7 @@ Group initial_value(const Group& group) {
   g.inputs = group.inputs;
   g.outputs = group.outputs;
   g.output_strides = group.output_strides;
+  g.by_value = group.by_value;
   return g;
 }
 

@@ -26,7 +26,7 @@ bool wants_gradient(const Input& in) { return in.tensor && takes_part(*in.tensor
 
 ResultMeta meta_of_result(const Tensor& t) {
   if (!t.defined()) return {};
-  return {impl_of(t)->sizes, t.scalar_type(), true};
+  return {impl_of(t)->sizes, t.scalar_type(), true, &impl_of(t)->device()};
 }
 
 // Backward of a program: again a program, run on what was saved and the gradients.
