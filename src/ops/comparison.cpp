@@ -54,6 +54,7 @@ void add_comparison(Table& t) {
 
   t.op("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
       .doc("|self - other| <= atol + rtol * |other|; equal infinities are close.")
+      .sparse(Sparse::Densified)
       .composed(isclose)
       .samples({{floats(3, 5), floats(5)}, {ints(4), ints(4)}, {floats(2), floats(2), 1.0, 1.0, true}});
   t.op("aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
