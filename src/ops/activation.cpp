@@ -29,6 +29,7 @@ std::array<Value, 2> noisy_rrelu(Value x, Value noise, Number lower, Number uppe
 void add_rectified(Table& t) {
   t.op("aten::relu(Tensor self) -> Tensor")
       .doc("max(x, 0); its derivative at 0 is 0.")
+      .sparse(Sparse::Each)
       .composed([](Value x) {
         BRASA_CHECK(dtype_of(x) != DType::Bool, "Boolean inputs not supported for relu");
         return where(le(x, 0), zero(x), x);
@@ -59,6 +60,7 @@ void add_rectified(Table& t) {
       .samples({{floats(3, 5), 0.5, -1.0}, {ints(4).in(-3, 3), 1, 7}});
   t.op("aten::prelu(Tensor self, Tensor weight) -> Tensor")
       .doc("x where positive, else weight * x; one weight, or one for each channel (dimension 1).")
+      .autocast(Autocast::Lower)
       .composed_in_opmath([](Value x, Value w) {
         BRASA_CHECK(dtype_of(x) == dtype_of(w), "prelu: Type promoting not supported. Got ", name(dtype_of(x)), " and ",
                     name(dtype_of(w)));
@@ -251,6 +253,7 @@ Value feature_mask(Value key, Value x, const Number& p) {
 void add_dropout(Table& t) {
   t.op("aten::dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("In training, zeroes elements with probability p and scales the others by 1 / (1 - p).")
+      .backward_node("MulBackward0")
       .random()
       .composed_in_opmath([](Value x, Number p, bool train, Value key) {
         if (!train || p.is(0)) return x;

@@ -117,6 +117,7 @@ std::vector<Value> quotient_derivative(const Saved& s) {
 void add_sums(Table& t) {
   t.op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .doc("self + alpha * other.")
+      .sparse(Sparse::Add)
       .composed_in_opmath([](Value a, Value b, Number alpha) { return add_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)},
                 {floats(3, 1), floats(5), 2.5},
@@ -132,6 +133,7 @@ void add_sums(Table& t) {
       .samples({{floats(3, 5), 2}, {ints(4), 0.5}, {floats(0), 1.5, 2}});
   t.op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .doc("self - alpha * other.")
+      .sparse(Sparse::Sub)
       .composed_in_opmath([](Value a, Value b, Number alpha) { return sub_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(2, 1, 3), floats(4, 1), 0.5}, {ints(1), floats(0)}});
   t.op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
@@ -159,6 +161,7 @@ void add_sums(Table& t) {
 void add_products(Table& t) {
   t.op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self * other.")
+      .sparse(Sparse::Mul)
       .composed_in_opmath([](Value a, Value b) { return a * b; })
       .samples({{floats(3, 5), floats(3, 5)},
                 {floats(3, 1), floats(1, 5)},
@@ -166,6 +169,7 @@ void add_products(Table& t) {
                 {ints(4), floats(4).strided(3)}});
   t.op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("self * other.")
+      .sparse(Sparse::Linear)
       .composed_in_opmath([](Value a, Number b) { return a * b; })
       .samples({{floats(3, 5), 2.5}, {ints(4), 3}, {ints(4), 0.5}});
   t.alias("aten::multiply.Tensor", "aten::mul.Tensor");
@@ -173,16 +177,19 @@ void add_products(Table& t) {
 
   t.op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self / other; integers give the default floating dtype.")
+      .sparse(Sparse::Div)
       .composed_in_opmath([](Value a, Value b) { return a / b; })
       .samples({{floats(3, 5), floats(3, 5).in(0.5, 2)},
                 {floats(3, 1), floats(4).in(-2, -0.5)},
                 {ints(3), ints(3).in(1, 5)}});
   t.op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
       .doc("self / other; integers give the default floating dtype.")
+      .sparse(Sparse::Linear)
       .composed_in_opmath([](Value a, Number b) { return a / b; })
       .samples({{floats(3, 5), 2.5}, {ints(4), 3}});
   t.op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
+      .sparse(Sparse::Div)
       .composed_in_opmath(
           [](Value a, Value b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
       .vjp(own_derivative(quotient_derivative))
@@ -191,6 +198,7 @@ void add_products(Table& t) {
                 {floats(2), floats(1).in(1, 2), ir::Arg()}});
   t.op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
+      .sparse(Sparse::Div)
       .composed_in_opmath(
           [](Value a, Number b, std::optional<std::string> mode) { return rounded_quotient(a, b, mode); })
       .vjp(own_derivative([](const Saved& s) {
@@ -280,6 +288,7 @@ Value below(Value x, const Number& given, bool open) {
 void add_clamps(Table& t) {
   t.op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
       .doc("self limited to [min, max]; max where min > max. The gradient passes where min < self < max.")
+      .backward_node("ClampBackward1")
       .composed_in_opmath([](Value x, std::optional<Number> low, std::optional<Number> high) {
         BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
         BRASA_CHECK(!is_bool(x), "clamp is not defined for bool");
@@ -294,6 +303,7 @@ void add_clamps(Table& t) {
                 {tensor(DType::UInt8, {4}).in(0, 9), -1, 300}});
   t.op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
       .doc("self limited to [min, max]; max where min > max.")
+      .backward_node("ClampBackward0")
       .composed_in_opmath([](Value x, Value low, Value high) {
         BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
         if (low) x = maximum(x, low);
@@ -428,6 +438,7 @@ std::vector<Value> power_derivative(const Saved& s) {
 void add_powers(Table& t) {
   t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .doc("self to the power of exponent.")
+      .sparse(Sparse::Power)
       .composed_in_opmath([](Value x, Number e) { return power(x, e); })
       .special("exponent", {0, 1, 2, 3, 0.5, -0.5, -1, -2})
       .vjp(own_derivative(power_derivative))

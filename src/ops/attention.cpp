@@ -146,6 +146,7 @@ void add_attention(Table& t) {
       .doc(
           "softmax(query · keyᵀ · scale + mask) · value (Vaswani et al. 2017); scale is 1/√features if not given. A bool mask is true where "
           "to attend. With enable_gqa several query heads share a key head.")
+      .autocast(Autocast::Lower)
       .random()
       .composed(attention)
       .samples({{floats(2, 2, 3, 4), floats(2, 2, 5, 4), floats(2, 2, 5, 3)},

@@ -57,6 +57,7 @@ void add_comparison(Table& t) {
 
   t.op("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
       .doc("|self - other| <= atol + rtol * |other|; equal infinities are close.")
+      .sparse(Sparse::Densified)
       .composed([](Value a, Value b, Number rtol, Number atol, bool equal_nan) {
         return isclose(a, b, rtol, atol, equal_nan);
       })

@@ -62,7 +62,7 @@ Value as_complex(Value x) { return call("prim::as_complex", {x}); }
 }  // namespace
 
 void add_complex(Table& t) {
-  const std::vector<Sample> parts = {{floats(3, 5), floats(3, 5)}};
+  const std::vector<Sample> parts = {{floats(3, 5), floats(3, 5)}}, complexes = {{tensor(DType::Complex64, {3, 2})}};
   t.op("aten::real(Tensor(a) self) -> Tensor(a)")
       .doc("The real part; a real tensor itself.")
       .view()
@@ -81,6 +81,7 @@ void add_complex(Table& t) {
   t.op("aten::complex(Tensor real, Tensor imag) -> Tensor").doc("real + i imag.").composed(of_parts).samples(parts);
   t.op("aten::polar(Tensor abs, Tensor angle) -> Tensor")
       .doc("abs (cos angle + i sin angle).")
+      .autocast(Autocast::Float32)
       .composed(polar)
       .samples(parts);
   t.op("aten::angle(Tensor self) -> Tensor")
@@ -91,14 +92,21 @@ void add_complex(Table& t) {
       .doc("The parts as a last dimension of size 2.")
       .view()
       .composed(as_real)
-      .samples({{tensor(DType::Complex64, {3, 2})}});
+      .samples(complexes);
+  t.op("aten::view_as_real_copy(Tensor self) -> Tensor")
+      .doc("A copy of view_as_real's result.")
+      .composed(as_real)
+      .samples(complexes);
   t.op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)")
       .doc("The last dimension, of size 2, as the parts of complex numbers.")
-      .view()
+      .autocast(Autocast::Float32)
+      .view("Tensor must have a last dimension with stride 1, and other strides and an offset divisible by 2")
       .composed(as_complex)
       .samples({{floats(3, 2)}});
-  t.alias("aten::view_as_real_copy", "aten::view_as_real");
-  t.alias("aten::view_as_complex_copy", "aten::view_as_complex");
+  t.op("aten::view_as_complex_copy(Tensor self) -> Tensor")
+      .doc("A copy of view_as_complex's result.")
+      .composed(as_complex)
+      .samples({{floats(3, 2)}});
 }
 
 }  // namespace brasa::ops

@@ -324,24 +324,30 @@ Value addmm_activation(Value x, Value a, Value b, Number beta, Number alpha, boo
 void add_products(Table& t) {
   t.op("aten::mm(Tensor self, Tensor mat2) -> Tensor")
       .doc("Matrix product.")
+      .autocast(Autocast::Lower)
+      .sparse(Sparse::MatrixMatrix)
       .composed(mm)
       .samples({{floats(2, 3), floats(3, 4)}, {floats(1, 0), floats(0, 2)}, {floats(3, 2).strided(2), floats(2, 1)}});
   TensorSample half = tensor(DType::BFloat16, {3, 3}), halves = tensor(DType::BFloat16, {2, 3, 3});
   const char* wide = "The product computed and kept in out_dtype, such as float32 for float16 and bfloat16.";
   t.op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
       .doc(wide)
+      .autocast(Autocast::Lower)
       .composed(mm_as)
       .samples({{half, half, DType::Float32}, {floats(2, 3), floats(3, 1), DType::Float32}});
   t.op("aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
       .doc(wide)
+      .autocast(Autocast::Lower)
       .composed(bmm_as)
       .samples({{halves, halves, DType::Float32}});
   t.op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc(wide)
+      .autocast(Autocast::Lower)
       .composed(addmm_as)
       .samples({{floats(3), half, half, DType::Float32, 0.5, 2}});
   t.op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc(wide)
+      .autocast(Autocast::Lower)
       .composed(baddbmm_as)
       .samples({{floats(3), halves, halves, DType::Float32, 0.5, 2}});
   t.op("aten::_int_mm(Tensor self, Tensor mat2) -> Tensor")
@@ -350,10 +356,13 @@ void add_products(Table& t) {
       .samples({{tensor(DType::Int8, {2, 3}), tensor(DType::Int8, {3, 2})}});
   t.op("aten::bmm(Tensor self, Tensor mat2) -> Tensor")
       .doc("Matrix products of a batch.")
+      .autocast(Autocast::Lower)
+      .sparse(Sparse::BatchMatrix)
       .composed(bmm_)
       .samples({{floats(2, 3, 4), floats(2, 4, 1)}, {floats(0, 1, 2), floats(0, 2, 3)}});
   t.op("aten::mv(Tensor self, Tensor vec) -> Tensor")
       .doc("Matrix times vector.")
+      .sparse(Sparse::MatrixVector)
       .composed(mv)
       .samples({{floats(2, 3), floats(3)}});
   t.op("aten::dot(Tensor self, Tensor tensor) -> Tensor")
@@ -366,6 +375,7 @@ void add_products(Table& t) {
       .samples({{floats(3), floats(3)}});
   t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor")
       .doc("All products of two vectors' elements.")
+      .backward_node("MulBackward0")
       .composed(outer)
       .samples({{floats(2), floats(3)}});
   t.alias("aten::ger", "aten::outer");
@@ -379,17 +389,28 @@ void add_products(Table& t) {
                                      {floats(3), floats(3)}};
   t.op("aten::matmul(Tensor self, Tensor other) -> Tensor")
       .doc("Matrix product over the last two dimensions; the others broadcast.")
+      .autocast(Autocast::Lower)
+      .sparse(Sparse::Matmul)
+      .backward_node("MmBackward0")
       .composed(matmul)
       .samples(pairs);
-  t.op("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor").doc("As matmul.").composed(matmul).samples(pairs);
+  t.op("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor")
+      .doc("As matmul.")
+      .autocast(Autocast::Lower)
+      .composed(matmul)
+      .samples(pairs);
   t.op("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
       .doc("input · weightᵀ + bias.")
+      .autocast(Autocast::Lower)
+      .sparse(Sparse::LinearLayer)
+      .backward_node("AddmmBackward0")
       .composed(linear)
       .samples({{floats(2, 3), floats(4, 3), floats(4)},
                 {floats(2, 5, 3), floats(1, 3)},
                 {floats(0, 3), floats(4, 3), floats(4)}});
   t.op("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
       .doc("Sums of products along a dimension, the first factor conjugated.")
+      .autocast(Autocast::Lower)
       .composed(vecdot)
       .samples({{floats(2, 3), floats(2, 3)}});
 }
@@ -397,10 +418,13 @@ void add_products(Table& t) {
 void add_sums_of_products(Table& t) {
   t.op("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · mat1 · mat2.")
+      .autocast(Autocast::Lower)
+      .sparse(Sparse::AddMatrix)
       .composed(addmm)
       .samples({{floats(4), floats(2, 3), floats(3, 4)}, {floats(2, 4), floats(2, 3), floats(3, 4), 0, 2.0}});
   t.op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · mat · vec.")
+      .sparse(Sparse::AddVector)
       .composed(addmv)
       .samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
   t.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
@@ -409,10 +433,12 @@ void add_sums_of_products(Table& t) {
       .samples({{floats(2, 3), floats(2), floats(3)}});
   t.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · batch1 · batch2 for each of a batch.")
+      .autocast(Autocast::Lower)
       .composed(baddbmm)
       .samples({{floats(1, 4), floats(2, 3, 5), floats(2, 5, 4)}});
   t.op("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · the sum of batch1 · batch2 over the batch.")
+      .autocast(Autocast::Lower)
       .composed(addbmm)
       .samples({{floats(3, 4), floats(2, 3, 5), floats(2, 5, 4)}});
 }
@@ -420,6 +446,7 @@ void add_sums_of_products(Table& t) {
 void add_contractions(Table& t) {
   t.op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
       .doc("Contracts these dimensions of both.")
+      .autocast(Autocast::Lower)
       .composed(tensordot)
       .samples({{floats(2, 3, 4), floats(4, 3), list({1, 2}), list({1, 0})}});
   t.op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
@@ -429,10 +456,12 @@ void add_contractions(Table& t) {
   const std::vector<Sample> chains = {{std::vector<TensorSample>{floats(2, 3), floats(3, 4), floats(4, 1)}}};
   t.op("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor")
       .doc("Product of a chain of matrices in the cheapest order.")
+      .autocast(Autocast::Lower)
       .composed(multi_dot)
       .samples(chains);
   t.op("aten::chain_matmul(Tensor[] matrices) -> Tensor")
       .doc("Product of a chain of matrices in the cheapest order.")
+      .autocast(Autocast::Lower)
       .composed(chain_matmul)
       .samples(chains);
   t.op("aten::kron(Tensor self, Tensor other) -> Tensor")
@@ -453,10 +482,12 @@ void add_contractions(Table& t) {
       .samples({{floats(2, 3), floats(1, 3)}});
   t.op("aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor")
       .doc("relu, or gelu, of addmm.")
+      .autocast(Autocast::Lower)
       .composed(addmm_activation)
       .samples({{floats(4), floats(2, 3), floats(3, 4)}});
   t.op("aten::trace(Tensor self) -> Tensor")
       .doc("Sum of a matrix's diagonal.")
+      .autocast(Autocast::Float32)
       .composed(trace)
       .samples({{floats(3, 2)}});
 }

@@ -247,6 +247,8 @@ void add_spatial(Table& t, int n) {
   t.op(str("aten::conv", n, "d(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one, ", ", size,
            " padding=", zero, ", ", size, " dilation=", one, ", SymInt groups=1) -> Tensor"))
       .doc("Cross-correlation with a kernel, of groups of channels.")
+      .autocast(Autocast::Lower)
+      .backward_node("ConvolutionBackward0")
       .composed(conv)
       .samples({{sample({2, 3}, n, 5), sample({4, 3}, n, 3), floats(4)},
                 {sample({4}, n, 5), sample({2, 2}, n, 2), ir::None{}, list({2}), list({1}), list({1}), 2},
@@ -254,12 +256,16 @@ void add_spatial(Table& t, int n) {
   t.op(str("aten::conv", n, "d.padding(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one,
            ", str padding=\"valid\", ", size, " dilation=", one, ", SymInt groups=1) -> Tensor"))
       .doc("Cross-correlation; with padding='same' the result has the input's size.")
+      .autocast(Autocast::Lower)
+      .backward_node("ConvolutionBackward0")
       .composed(conv_named)
       .samples({{sample({2, 3}, n, 5), sample({4, 3}, n, 2), floats(4), list({1}), "same"}});
   t.op(str("aten::conv_transpose", n, "d", n == 1 ? "" : ".input", "(Tensor input, Tensor weight, Tensor? bias=None, ",
            size, " stride=", one, ", ", size, " padding=", zero, ", ", size, " output_padding=", zero,
            ", SymInt groups=1, ", size, " dilation=", one, ") -> Tensor"))
       .doc("The transpose of a convolution as a linear map, of groups of channels.")
+      .autocast(Autocast::Lower)
+      .backward_node("ConvolutionBackward0")
       .composed(conv_transpose)
       .samples(
           {{sample({2, 4}, n, 3), sample({4, 3}, n, 3), floats(3), list({2}), list({1}), list({1})},
@@ -317,6 +323,7 @@ void add_convolution(Table& t) {
                  list({0}), 1, std::vector<bool>{true, true, true}}});
   t.op("aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
       .doc("conv1d of [time, batch, channels] with weight [width, in, out].")
+      .autocast(Autocast::Lower)
       .composed(conv_tbc)
       .samples({{floats(5, 2, 3), floats(2, 3, 4), floats(4), 1}});
   t.op("aten::conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)")

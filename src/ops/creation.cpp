@@ -43,6 +43,7 @@ void add_constant(Table& t, const char* name, const char* doc) {
   t.op(str("aten::", name, "_like(Tensor self, *, " BRASA_LIKE_OPTIONS ") -> Tensor"))
       .no_gradient()
       .doc(doc)
+      .sparse(value == 0 ? Sparse::Zeros : Sparse::None)
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) {
         return full(value, shape_of(x), dtype.value_or(dtype_of(x)));
       })
@@ -66,6 +67,7 @@ void add_filled(Table& t) {
       })
       .samples({{list({3, 5})}});
   t.op("aten::empty_like(Tensor self, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
+      .memory(Memory::EmptyLike)
       .no_gradient()
       .doc("Values are arbitrary (here 0).")
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text) {
@@ -81,11 +83,13 @@ void add_filled(Table& t) {
       .samples({{floats(3, 5), list({2})}});
   t.op("aten::empty_strided(SymInt[] size, SymInt[] stride, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0); the dispatcher gives the strides.")
+      .memory(Memory::EmptyStrided)
       .composed([](Shape size, Shape, OptDType dtype, Text, Text, Flag) {
         return full(0, checked(size), dtype.value_or(kDefault));
       })
       .samples({{list({3, 5}), list({5, 1})}});
   t.op("aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, " BRASA_OPTIONS ") -> Tensor")
+      .memory(Memory::NewEmptyStrided)
       .no_gradient()
       .doc("Values are arbitrary (here 0); the dispatcher gives the strides.")
       .composed([](Value x, Shape size, Shape, OptDType dtype, Text, Text, Flag) {
@@ -94,6 +98,7 @@ void add_filled(Table& t) {
       .samples({{floats(2), list({3, 5}), list({5, 1})}});
   t.op("aten::empty_permuted(SymInt[] size, int[] physical_layout, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Values are arbitrary (here 0); the dispatcher gives the strides.")
+      .memory(Memory::EmptyPermuted)
       .composed([](Shape size, std::vector<int64_t>, OptDType dtype, Text, Text, Flag) {
         return full(0, checked(size), dtype.value_or(kDefault));
       })
@@ -125,6 +130,7 @@ void add_filled(Table& t) {
       .samples({{2.5}, {7, DType::Int64}});
   t.op("aten::zero(Tensor self) -> Tensor")
       .doc("Zeros like self.")
+      .sparse(Sparse::Zeros)
       .composed([](Value x) { return zeros_like(x); })
       .samples({{floats(3, 5)}});
   t.op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor")

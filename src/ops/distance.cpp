@@ -129,6 +129,7 @@ void add_distance(Table& t) {
                                     {floats(2, 3), floats(3, 3), 1.0, ir::None{}}};
   t.op("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor")
       .doc("The p-norm distances between all rows of two batches of matrices.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath(cdist)
       .vjp(own_derivative(cdist_vjp))
       .samples(rows);

@@ -171,6 +171,7 @@ Value einsum(std::string equation, std::vector<Value> operands, std::optional<Di
 void add_einsum(Table& t) {
   t.op("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
       .doc("Sum of products in Einstein's notation; operands are multiplied from left to right.")
+      .autocast(Autocast::Lower)
       .composed(einsum)
       .samples({{"bij,bjk->bik", std::vector<TensorSample>{floats(2, 3, 4), floats(2, 4, 1)}},
                 {"ii->i", std::vector<TensorSample>{floats(3, 3)}},

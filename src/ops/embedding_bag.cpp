@@ -209,11 +209,13 @@ void add_embedding_bag(Table& t) {
       "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False";
   t.op(str("aten::embedding_bag", kParameters, ") -> (Tensor, Tensor, Tensor, Tensor)"))
       .doc(str(doc, kResults))
+      .sparse(Sparse::EmbeddingBag)
       .composed_in_opmath(bag)
       .vjp(own_derivative(bag_vjp<Padding::None>))
       .samples(samples);
   t.op("aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)")
       .doc(str(doc, " Rows of padding_idx take no part.", kResults))
+      .sparse(Sparse::EmbeddingBag)
       .composed_in_opmath([](Value w, Value indices, Value offsets, bool, int64_t mode, bool, Value scale,
                              bool include_last, std::optional<int64_t> padding) {
         return embedding_bag(w, indices, offsets, mode, scale, include_last, wrapped_padding(padding, w));
@@ -224,6 +226,7 @@ void add_embedding_bag(Table& t) {
   for (const char* name : {"_embedding_bag", "_embedding_bag_forward_only"})
     t.op(str("aten::", name, kParameters, ", int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)"))
         .doc(str(doc, " Rows of padding_idx take no part.", kResults))
+        .sparse(Sparse::EmbeddingBag)
         .composed_in_opmath(padded_bag)
         .vjp(own_derivative(bag_vjp<Padding::Given>))
         .samples(samples);

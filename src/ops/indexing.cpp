@@ -220,6 +220,7 @@ Value searchsorted(Value sequence, Value x, bool out_int32, bool right, std::opt
 void add_picks(Table& t) {
   t.op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor")
       .doc("The slices that a vector of indices names along a dimension.")
+      .sparse(Sparse::IndexSelect)
       .composed(index_select)
       .samples({{floats(3, 4), 0, ints(2)}, {floats(2, 3), -1, ints(4)}});
   t.op("aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor")
@@ -242,6 +243,7 @@ void add_picks(Table& t) {
                                        {floats(3, 4), std::vector<TensorSample>{ints(2, 1), ints(3)}}};
   t.op("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
       .doc("Advanced indexing as in NumPy: index tensors broadcast together; an absent one takes the whole dimension.")
+      .masks()
       .composed(indexed<true>)
       .samples(indices);
   t.op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
@@ -255,6 +257,7 @@ void add_picks(Table& t) {
                 {floats(3, 4), bools(2, 4), std::vector<TensorSample>{ints(2)}, 2}});
   t.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
       .doc("Rows of the weight by index; padding_idx's row gets no gradient.")
+      .sparse(Sparse::Embedding)
       .composed(embedding)
       .vjp(own_derivative(embedding_vjp))
       .samples({{floats(4, 3), ints(2, 2)}, {floats(4, 1), ints(3), 3}});

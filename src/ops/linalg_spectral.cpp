@@ -273,18 +273,22 @@ void add_linalg_spectral(Table& t) {
       .samples({{one}, {one, "U", false}, {none}});
   t.op("aten::linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
       .doc("Eigenvalues, ascending, and eigenvectors as columns, of a Hermitian matrix of which one triangle is read.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, std::string which) { return eigh(a, which); })
       .samples({{one}, {one, "U"}});
   t.op("aten::linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor")
       .doc("Eigenvalues, ascending, of a Hermitian matrix of which one triangle is read.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, std::string which) { return eigh(a, which)[0]; })
       .samples({{one}, {one, "U"}, {none}});
   t.op("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")
       .doc("Complex eigenvalues, and eigenvectors of norm 1 as columns.")
+      .autocast(Autocast::Float32)
       .composed(eig)
       .samples({{floats(1, 1)}});
   t.op("aten::linalg_eigvals(Tensor self) -> Tensor")
       .doc("Complex eigenvalues.")
+      .autocast(Autocast::Float32)
       .composed([](Value a) { return eig(a)[0]; })
       .samples({{floats(1, 1)}});
   t.alias("aten::_linalg_eigvals", "aten::linalg_eigvals");
@@ -295,14 +299,17 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2)}, {floats(2, 2, 3), false, false}});
   t.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
       .doc("A = U diag(S) Vᴴ, S descending; U and V are square with full_matrices.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, bool full, std::optional<std::string>) { return svd(a, full, true); })
       .samples({{floats(3, 2), false}, {floats(2, 2, 2)}});
   t.op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
       .doc("Singular values, descending.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, std::optional<std::string>) { return singular_values(a); })
       .samples(matrices);
   t.op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
       .doc("As linalg_svd, with V in place of Vᴴ; zeros for the vectors without compute_uv.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, bool some, bool vectors) {
         std::array<Value, 3> r = svd(a, !some || !vectors, true);
         r[2] = mh(r[2]);
@@ -335,17 +342,20 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2), floats().in(1e-7, 1e-6)}});
   t.op("aten::pinverse(Tensor self, float rcond=1e-15) -> Tensor")
       .doc("As linalg_pinv.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, Number rcond) { return pinv(a, {}, tensor_of(rcond), false); })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
 
   t.op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
+      .autocast(Autocast::Float32)
       .composed(rank)
       .no_gradient()
       .samples(matrices);
   t.op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
+      .autocast(Autocast::Float32)
       .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return rank(a, tensor_of(atol), tensor_of(rtol), hermitian);
       })
@@ -353,11 +363,13 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
   t.op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond tol.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, Number tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), 0.1}});
   t.op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond tol.")
+      .autocast(Autocast::Float32)
       .composed([](Value a, Value tol, bool hermitian) { return rank(a, tol, tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), floats().in(0.1, 0.2)}});
@@ -397,11 +409,13 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 4), "fro"}, {floats(3, 4), "nuc"}});
   t.op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
       .doc("The norm of A times that of A⁻¹; by default the greatest singular value by the least.")
+      .autocast(Autocast::Float32)
       .composed(cond)
       .known({"p"})
       .samples({{floats(3, 2)}, {floats(2, 2), 1}});
   t.op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor")
       .doc("The norm of A times that of A⁻¹.")
+      .autocast(Autocast::Float32)
       .composed(cond_named)
       .samples({{floats(2, 2), "fro"}});
 
@@ -427,6 +441,7 @@ void add_linalg_spectral(Table& t) {
       .doc(
           "The shortest X with the least |A X - B|, the squares of that, A's rank, and for the drivers gelsd and gelss its "
           "singular values.")
+      .autocast(Autocast::Float32)
       .composed(lstsq)
       .samples({{floats(4, 2), floats(4, 3)}, {floats(2, 3), floats(2, 1), ir::Arg(), "gelsd"}});
 }

@@ -26,14 +26,17 @@ Value relu(Value x) { return where(lt(x, 0), zeros_like(x), x); }
 void add_regression(Table& t) {
   t.op("aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("(self - target)², reduced by mean (1), sum (2) or not (0).")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(square(x - y), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 0}, {floats(4), floats(4), 2}});
   t.op("aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("|self - target|, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(abs(x - y), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 2}});
   t.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
       .doc("d²/(2 beta) where d = |self - target| < beta, else d - beta/2, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number beta) {
         Value d = abs(x - y);
         if (beta.is(0)) return reduced(d, reduction);
@@ -46,6 +49,7 @@ void add_regression(Table& t) {
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 0, 0.5}});
   t.op("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
       .doc("d²/2 where d = |self - target| <= delta, else delta (d - delta/2), reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number delta) {
         Value d = abs(x - y);
         return reduced(where(le(d, delta), 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
@@ -112,6 +116,7 @@ void check_binary(const char* op, Value x, Value y) {
 void add_binary(Table& t) {
   t.op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("-(y max(log p, -100) + (1 - y) max(log(1 - p), -100)), weighted and reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value p, Value y, Value w, int64_t reduction) {
         if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         check_binary("binary_cross_entropy", p, y);
@@ -143,6 +148,7 @@ void add_binary(Table& t) {
       .samples({{floats(), floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}});
   t.op("aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
       .doc("(1 - y) x - (1 + (pos_weight - 1) y) log sigmoid(x), weighted and reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, Value w, Value positive, int64_t reduction) {
         check_binary("binary_cross_entropy_with_logits", x, y);
         Value log_sigmoid = call("aten::log_sigmoid", {x});
@@ -159,12 +165,14 @@ Value kl_divergence(Value x, Value y, bool log_target) {
 void add_probability(Table& t) {
   t.op("aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
       .doc("y (log y - x), or exp(y) (y - x) with log_target, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, bool log_target) {
         return reduced(kl_divergence(x, y, log_target), reduction);
       })
       .samples({{floats(3, 5), floats(3, 5).in(0.1, 1)}, {floats(4), floats(4), 0, true}});
   t.op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
       .doc("exp(x) - y x, or x - y log(x + eps), with Stirling's term for full, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, bool log_input, bool full, Number eps, int64_t reduction) {
         Value loss = log_input ? exp(x) - y * x : x - y * log(x + eps);
         if (full) {
@@ -180,11 +188,13 @@ void add_probability(Table& t) {
 void add_margins(Table& t) {
   t.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("log(1 + exp(-y x)), reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath(
           [](Value x, Value y, int64_t reduction) { return reduced(-call("aten::log_sigmoid", {y * x}), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
       .doc("x where y = 1, max(0, margin - x) where y = -1, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, Number margin, int64_t reduction) {
         Value far = where(eq(y, 1), zeros_like(x), relu(margin - x)), near = where(eq(y, -1), zeros_like(x), x);
         return reduced(far + near, reduction);
@@ -192,6 +202,7 @@ void add_margins(Table& t) {
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
       .doc("max(0, margin - y (x1 - x2)), reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value a, Value b, Value y, Number margin, int64_t reduction) {
         BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) == rank_of(y),
                     "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
@@ -201,6 +212,7 @@ void add_margins(Table& t) {
       .samples({{floats(5), floats(5), floats(5), 0.5}});
   t.op("aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
       .doc("1 - cos where y = 1, max(0, cos - margin) where y = -1, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value a, Value b, Value y, Number margin, int64_t reduction) {
         BRASA_CHECK(rank_of(y) <= 1 && rank_of(a) == rank_of(y) + 1 && rank_of(b) == rank_of(y) + 1,
                     "cosine_embedding_loss: expected a target of at most 1 dimension and inputs of one more, got ",
@@ -225,6 +237,7 @@ void add_margins(Table& t) {
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 1.0}});
   t.op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor")
       .doc("max(0, margin + |anchor - positive| - |anchor - negative|), reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath([](Value anchor, Value positive, Value negative, Number margin, double p, Number eps,
                              bool swap, int64_t reduction) {
         BRASA_CHECK(

@@ -148,6 +148,7 @@ std::vector<Value> multilabel_vjp(const Saved& s) {
 void add_margin_loss(Table& t) {
   t.op("aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("The sum over the other classes j of weight[y] max(0, margin - x[y] + x[j])^p / C, reduced.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath(multi_margin_loss)
       .vjp(own_derivative(multi_margin_vjp))
       .known({"p"})
@@ -160,6 +161,7 @@ void add_margin_loss(Table& t) {
   t.op("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
       .doc(
           "The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced; and which classes are among them.")
+      .autocast(Autocast::Float32)
       .composed_in_opmath(multilabel_forward)
       .vjp(own_derivative(multilabel_vjp))
       .samples({{floats(3, 2), ints(3, 2).in(-1, 2), 1}, {floats(2), ints(2).in(-1, 2), 0}});
@@ -170,6 +172,7 @@ void add_margin_loss(Table& t) {
   t.op("aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc(
           "The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced.")
+      .autocast(Autocast::Float32)
       .composed([](Value x, Value target, int64_t reduction) {
         return call_all("aten::multilabel_margin_loss_forward", {x, target, reduction})[0];
       })

@@ -26,8 +26,8 @@ RowBuilder function(Table& t, const char* name, const char* doc, double low = -2
 
 // A primitive that keeps integers as they are and has derivative 0.
 template <Literal primitive>
-void step(Table& t, const char* name, const char* doc) {
-  t.op(str("aten::", name, "(Tensor self) -> Tensor"))
+RowBuilder step(Table& t, const char* name, const char* doc) {
+  return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x) {
         if (!is_floating(dtype_of(x))) return x;
@@ -46,28 +46,28 @@ Value sgn(Value x) {
 void add_functions(Table& t) {
   function<"exp">(t, "exp", "e to the power of self.");
   function<"exp2">(t, "exp2", "2 to the power of self.");
-  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.");
+  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.").sparse(Sparse::Each);
   function<"log">(t, "log", "The natural logarithm.", 0.1, 3);
   function<"log2">(t, "log2", "The logarithm to base 2.", 0.1, 3);
   function<"log10">(t, "log10", "The logarithm to base 10.", 0.1, 3);
-  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2);
-  function<"sin">(t, "sin", "The sine.");
+  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2).sparse(Sparse::Each);
+  function<"sin">(t, "sin", "The sine.").sparse(Sparse::Each);
   function<"cos">(t, "cos", "The cosine.");
-  function<"tan">(t, "tan", "The tangent.", -1, 1);
-  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9);
+  function<"tan">(t, "tan", "The tangent.", -1, 1).sparse(Sparse::Each);
+  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9).sparse(Sparse::Each);
   function<"acos">(t, "acos", "The inverse cosine.", -0.9, 0.9);
-  function<"atan">(t, "atan", "The inverse tangent.");
-  function<"sinh">(t, "sinh", "The hyperbolic sine.");
+  function<"atan">(t, "atan", "The inverse tangent.").sparse(Sparse::Each);
+  function<"sinh">(t, "sinh", "The hyperbolic sine.").sparse(Sparse::Each);
   function<"cosh">(t, "cosh", "The hyperbolic cosine.");
-  function<"tanh">(t, "tanh", "The hyperbolic tangent.");
-  function<"asinh">(t, "asinh", "The inverse hyperbolic sine.");
+  function<"tanh">(t, "tanh", "The hyperbolic tangent.").sparse(Sparse::Each);
+  function<"asinh">(t, "asinh", "The inverse hyperbolic sine.").sparse(Sparse::Each);
   function<"acosh">(t, "acosh", "The inverse hyperbolic cosine.", 1.1, 3);
-  function<"atanh">(t, "atanh", "The inverse hyperbolic tangent.", -0.9, 0.9);
-  function<"sqrt">(t, "sqrt", "The square root.", 0.1, 3);
+  function<"atanh">(t, "atanh", "The inverse hyperbolic tangent.", -0.9, 0.9).sparse(Sparse::Each);
+  function<"sqrt">(t, "sqrt", "The square root.", 0.1, 3).sparse(Sparse::Each);
   function<"rsqrt">(t, "rsqrt", "1 / sqrt(self).", 0.1, 3);
-  function<"erf">(t, "erf", "The error function 2/sqrt(pi) ∫ exp(-t²) dt from 0 to self.");
+  function<"erf">(t, "erf", "The error function 2/sqrt(pi) ∫ exp(-t²) dt from 0 to self.").sparse(Sparse::Each);
   function<"erfc">(t, "erfc", "1 - erf(self), exact where it is small.");
-  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9);
+  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9).sparse(Sparse::Each);
   function<"lgamma">(t, "lgamma", "The logarithm of |Γ(self)|.", 0.5, 4);
   for (auto [name, of] : {std::pair{"aten::arccos", "aten::acos"},
                           {"aten::arcsin", "aten::asin"},
@@ -86,13 +86,14 @@ void add_functions(Table& t) {
 }
 
 void add_rounding(Table& t) {
-  step<"floor">(t, "floor", "The largest integer that is not above self.");
-  step<"ceil">(t, "ceil", "The smallest integer that is not below self.");
-  step<"trunc">(t, "trunc", "self without its fraction.");
-  step<"round">(t, "round", "The nearest integer; halves go to the even one.");
+  step<"floor">(t, "floor", "The largest integer that is not above self.").sparse(Sparse::Each);
+  step<"ceil">(t, "ceil", "The smallest integer that is not below self.").sparse(Sparse::Each);
+  step<"trunc">(t, "trunc", "self without its fraction.").sparse(Sparse::Each);
+  step<"round">(t, "round", "The nearest integer; halves go to the even one.").sparse(Sparse::Each);
   t.alias("aten::fix", "aten::trunc");
   t.op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor")
       .doc("The nearest number with this many decimals.")
+      .sparse(Sparse::Each)
       .composed_in_opmath([](Value x, int64_t decimals) {
         if (!is_floating(dtype_of(x))) {
           BRASA_CHECK(decimals == 0, "round: decimals of an integer tensor must be 0, got ", decimals);
@@ -111,6 +112,7 @@ void add_rounding(Table& t) {
       .samples({{floats(3, 5), 1}, {floats(4)}});
   t.op("aten::frac(Tensor self) -> Tensor")
       .doc("self - trunc(self).")
+      .sparse(Sparse::Each)
       .composed_in_opmath([](Value x) { return x - prim::unary("trunc", x); })
       .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct()}; }))
       .samples({{floats(3, 5)}, {floats(0)}});
@@ -119,6 +121,7 @@ void add_rounding(Table& t) {
 void add_signs(Table& t) {
   t.op("aten::neg(Tensor self) -> Tensor")
       .doc("-self.")
+      .sparse(Sparse::Linear)
       .composed([](Value x) {
         BRASA_CHECK(
             dtype_of(x) != DType::Bool,
@@ -130,6 +133,7 @@ void add_signs(Table& t) {
   t.alias("aten::negative", "aten::neg");
   t.op("aten::positive(Tensor self) -> Tensor")
       .doc("self.")
+      .sparse(Sparse::Linear)
       .composed([](Value x) {
         BRASA_CHECK(dtype_of(x) != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
         return x;
@@ -137,20 +141,24 @@ void add_signs(Table& t) {
       .samples({{floats(3, 5)}});
   t.op("aten::abs(Tensor self) -> Tensor")
       .doc("|self|; its derivative at 0 is 0.")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return magnitude(x); })
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
   t.alias("aten::absolute", "aten::abs");
   t.op("aten::sign(Tensor self) -> Tensor")
       .doc("-1, 0 or 1.")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return where(is_nan(x), zeros_like(x), prim::unary("sign", x)); })
       .vjp(zero_derivative())
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
   t.op("aten::sgn(Tensor self) -> Tensor")
       .doc("-1, 0 or 1; of a complex number z: z / |z|, or 0.")
+      .sparse(Sparse::Each)
       .composed(sgn)
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}, {tensor(DType::Complex64, {3})}});
   t.op("aten::signbit(Tensor self) -> Tensor")
       .doc("Is the sign's bit set?")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return sign_bit(x); })
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
   t.op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor")
@@ -190,6 +198,8 @@ void add_simple(Table& t) {
       .samples({{floats(3, 5).in(0.5, 2)}, {ints(3).in(1, 4)}});
   t.op("aten::square(Tensor self) -> Tensor")
       .doc("self².")
+      .sparse(Sparse::Each)
+      .backward_node("PowBackward0")
       .composed_in_opmath([](Value x) {
         if (dtype_of(x) == DType::Bool) x = convert(x, DType::Int64);
         return x * x;
@@ -197,10 +207,12 @@ void add_simple(Table& t) {
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::deg2rad(Tensor self) -> Tensor")
       .doc("Degrees as radians.")
+      .sparse(Sparse::Linear)
       .composed_in_opmath([](Value x) { return to_float(x) * (kPi / 180); })
       .samples({{floats(3, 5).in(-180, 180)}, {ints(3)}});
   t.op("aten::rad2deg(Tensor self) -> Tensor")
       .doc("Radians as degrees.")
+      .sparse(Sparse::Linear)
       .composed_in_opmath([](Value x) { return to_float(x) * (180 / kPi); })
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::sigmoid(Tensor self) -> Tensor")
@@ -397,18 +409,22 @@ double largest(DType t) {
 void add_classes(Table& t) {
   t.op("aten::isnan(Tensor self) -> Tensor")
       .doc("Is it NaN?")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return is_float(x) ? is_nan(x) : all_of(false, x); })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isinf(Tensor self) -> Tensor")
       .doc("Is it infinite?")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return is_float(x) ? eq(abs(x), kInf) : all_of(false, x); })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isposinf(Tensor self) -> Tensor")
       .doc("Is it +inf?")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return is_float(x) ? eq(x, kInf) : all_of(false, x); })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isneginf(Tensor self) -> Tensor")
       .doc("Is it -inf?")
+      .sparse(Sparse::Each)
       .composed([](Value x) { return is_float(x) ? eq(x, -kInf) : all_of(false, x); })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isfinite(Tensor self) -> Tensor")
@@ -421,6 +437,7 @@ void add_classes(Table& t) {
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
       .doc("NaN becomes nan (0), the infinities posinf and neginf (the dtype's limits).")
+      .sparse(Sparse::Each)
       .composed([](Value x, std::optional<Number> nan, std::optional<Number> posinf, std::optional<Number> neginf) {
         if (!is_float(x)) return x;
         double limit = largest(dtype_of(x));

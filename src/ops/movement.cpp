@@ -244,12 +244,16 @@ void add_joins(Table& t) {
                                      {std::vector<TensorSample>{floats(2, 3), ints(2, 1)}, -1}};
   t.op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor")
       .doc("Tensors one after the other along a dimension.")
+      .autocast(Autocast::Widest)
+      .sparse(Sparse::Cat)
       .composed(cat)
       .samples(lists);
   t.alias("aten::concat", "aten::cat");
   t.alias("aten::concatenate", "aten::cat");
   t.op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor")
       .doc("Tensors of one shape along a new dimension.")
+      .autocast(Autocast::Widest)
+      .sparse(Sparse::Stack)
       .composed(stack)
       .samples({{std::vector<TensorSample>{floats(2, 3), floats(2, 3)}, -1}});
   t.alias("aten::_stack", "aten::stack");
@@ -359,6 +363,7 @@ void add_copies(Table& t) {
   const std::vector<Sample> any = {{floats(2, 3)}, {floats(2, 3).strided(2)}, {floats(0)}};
   t.op("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
       .doc("A copy.")
+      .sparse(Sparse::Copy)
       .composed([](Value x, OptText) { return x; })
       .samples(any);
   t.op("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
@@ -367,12 +372,14 @@ void add_copies(Table& t) {
       .samples(any);
   t.op("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
       .doc("src in self's shape and dtype.")
+      .sparse(Sparse::CopyFrom)
       .composed(copy)
       .samples({{floats(2, 3), floats(3)}, {ints(2), floats(2)}});
   const char* doc = "The tensor in another dtype; itself if it has that already.";
   t.op("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
        "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
       .doc("A copy in another dtype.")
+      .sparse(Sparse::Linear)
       .composed([](Value x, OptDType dtype, OptText, OptText, OptBool, bool, OptText) { return converted(x, dtype); })
       .samples({{floats(2, 3), DType::Float64}, {floats(2), DType::Int64}});
   t.op("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")

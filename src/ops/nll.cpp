@@ -144,6 +144,7 @@ void add_forms(Table& t) {
     t.op(str("aten::", name,
              "(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"))
         .doc("-weight[target] self[target], reduced by weighted mean (1), sum (2) or not (0).")
+        .autocast(Autocast::Float32)
         .composed([](Value x, Value target, Value w, int64_t reduction, Expr ignore) {
           return nll_loss(x, target, w, reduction, ignore);
         })
@@ -194,6 +195,8 @@ void add_nll(Table& t) {
   add_forms(t);
   t.op("aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor")
       .doc("nll_loss of log_softmax(self); the target holds classes, or the probability of each.")
+      .autocast(Autocast::Float32)
+      .backward_node("NllLossBackward0")
       .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore, Number smoothing) {
         BRASA_CHECK(rank_of(x) >= 1, "cross_entropy_loss: expected input of at least 1 dimension, got ", type_of(x));
         bool probabilities = rank_of(x) == rank_of(target);

@@ -104,11 +104,13 @@ void add_norm(Table& t) {
       .samples({{floats(3, 5)}, {floats(3, 5), 3.5, list({1}), true}, {floats(4), 1}});
   t.op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .doc("The p-norm of all elements.")
+      .sparse(Sparse::Norm)
       .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })
       .known({"p"})
       .samples({{floats(3, 5)}, {floats(4), 1}});
   t.op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .doc("The p-norm of all elements, of self first converted to dtype.")
+      .sparse(Sparse::Norm)
       .composed([](Value x, std::optional<Number> p, DType dtype) { return general(x, p, std::nullopt, false, dtype); })
       .known({"p"})
       .samples({{floats(3, 5), 2, DType::Float64}});

@@ -304,6 +304,7 @@ void add_layer_norms(Table& t) {
                  std::vector<bool>{true, true, true}}});
   t.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor")
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
+      .backward_node("NativeLayerNormBackward0")
       .composed([](Value x, Shape shape, Value w, Value b, Number eps, bool) {
         return call_all("aten::native_layer_norm", {x, shape, w ? Arg(w) : Arg(), b ? Arg(b) : Arg(), eps})[0];
       })
@@ -370,6 +371,7 @@ void add_batch_norms(Table& t) {
       .samples({{floats(3, 2), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), false, 0.1, 1e-5, true}});
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc("native_batch_norm, and the new running statistics.")
+      .backward_node("NativeBatchNormBackward0")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return std::array<Value, 5>{r.out, r.mean, r.rstd, r.running_mean, r.running_var};
@@ -393,6 +395,7 @@ void add_batch_norms(Table& t) {
       .doc(
           "(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
           "statistics. Training moves the latter towards the former, in place.")
+      .backward_node("NativeBatchNormBackward0")
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return with_updates({r.out}, r, training);
@@ -431,6 +434,7 @@ void add_group_norms(Table& t) {
   t.op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor")
       .doc(
           "(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
+      .backward_node("NativeGroupNormBackward0")
       .composed([](Value x, int64_t groups, Value w, Value b, Number eps, bool) {
         return group_normalized(x, w, b, groups, eps)[0];
       })

@@ -367,6 +367,7 @@ TensorSample sample(std::initializer_list<int64_t> lead, int spatial, int64_t si
 template <int kSpatial>
 void add_pools(Table& t) {
   constexpr int n = kSpatial;
+  constexpr Autocast kPolicy = n == 3 ? Autocast::Float32 : Autocast::None;
   std::string size = str("int[", n, "]"), d = str(n, "d");
   std::string zero = n == 1 ? "[0]" : "0", one = n == 1 ? "[1]" : "1";
   std::string window = str("(Tensor self, ", size, " kernel_size, ", size, " stride=[], ", size, " padding=", zero);
@@ -375,6 +376,8 @@ void add_pools(Table& t) {
                                      {sample({1, 2}, n, 6), list({2}), list({1}), list({1}), list({2})}};
   t.op(str("aten::max_pool", d, window, ", ", size, " dilation=", one, ", bool ceil_mode=False) -> Tensor"))
       .doc("The greatest element of each window.")
+      .autocast(kPolicy)
+      .backward_node(n == 1 ? "" : str("MaxPool", n, "DWithIndicesBackward0"))
       .composed(max_pool<n>)
       .vjp(own_derivative(max_pool_vjp<n>))
       .samples(maxes);
@@ -387,12 +390,15 @@ void add_pools(Table& t) {
   const std::vector<Sample> adaptives = {{sample({2, 3}, n, 5), list({2})}, {sample({2}, n, 4), list({2})}};
   t.op(str("aten::adaptive_max_pool", d, "(Tensor self, ", size, " output_size) -> (Tensor, Tensor)"))
       .doc("The greatest elements of output_size windows that cover the plane, and where they lie in it.")
+      .autocast(kPolicy)
+      .backward_node(n == 1 ? "SqueezeBackward1" : "")
       .composed(adaptive_max<n>)
       .vjp(own_derivative(adaptive_max_vjp<n>))
       .samples(adaptives);
   t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
            "] output_size) -> Tensor"))
       .doc("The means of output_size windows that cover the plane.")
+      .autocast(kPolicy)
       .composed_in_opmath(adaptive_avg<n>)
       .samples(adaptives);
   if constexpr (n > 1) {
@@ -409,6 +415,7 @@ void add_pools(Table& t) {
     t.op(str("aten::avg_pool", d, window,
              ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"))
         .doc("The mean of each window.")
+        .autocast(kPolicy)
         .composed_in_opmath(avg_pool<n>)
         .samples(
             {{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), true, false}});

@@ -130,12 +130,14 @@ void add_shapes(Table& t) {
         .doc(
             "The distance in memory between neighbours along a dimension. In a graph, where nothing has memory, that of a contiguous "
             "tensor.")
+        .memory(Memory::Stride)
         .composed(contiguous_stride)
         .no_gradient()
         .samples({{floats(3, 5), 0}});
   for (const char* name : {"storage_offset(Tensor self) -> int", "sym_storage_offset(Tensor self) -> SymInt"})
     t.op(str("aten::", name))
         .doc("Where the first element lies in memory. In a graph, where nothing has memory, 0.")
+        .memory(Memory::StorageOffset)
         .composed([](Value) { return whole(0); })
         .no_gradient()
         .samples({{floats(3, 5)}});

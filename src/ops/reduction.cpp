@@ -41,10 +41,12 @@ Value not_nan(Value x) { return is_floating(dtype_of(x)) ? eq(x, x) : full(true,
 void add_sums(Table& t) {
   t.op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The sum of all elements; of integers and bools in int64.")
+      .sparse(Sparse::Sum)
       .composed([](Value x, std::optional<DType> dtype) { return sum_of(x, std::nullopt, false, dtype); })
       .samples({{floats(3, 5)}, {bools(4)}, {floats(0)}, {floats(4).strided(2), DType::Float64}});
   t.op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("Sums along dim, or all dimensions if there is none.")
+      .sparse(Sparse::SumOver)
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) { return sum_of(x, dim, keep, dtype); })
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}, {ints(0, 3), list({0})}});
   t.op("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor")
@@ -71,12 +73,14 @@ void add_sums(Table& t) {
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}});
   t.op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The product of all elements.")
+      .autocast(Autocast::Float32)
       .composed([](Value x, std::optional<DType> dtype) {
         return accumulated(x, reduced_dims(std::nullopt, rank_of(x)), false, dtype, "mul");
       })
       .samples({{floats(3, 2)}, {ints(4).in(1, 4)}, {floats(0)}});
   t.op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("Products along dim.")
+      .autocast(Autocast::Float32)
       .composed([](Value x, int64_t dim, bool keep, std::optional<DType> dtype) {
         return accumulated(x, wrap_dims({dim}, rank_of(x)), keep, dtype, "mul");
       })
@@ -119,6 +123,7 @@ template <bool every>
 void add_truth(Table& t, const char* name, const char* doc) {
   t.op(str("aten::", name, "(Tensor self) -> Tensor"))
       .doc(doc)
+      .sparse(every ? Sparse::None : Sparse::Any)
       .composed([](Value x) { return truth<every>(x, reduced_dims(std::nullopt, rank_of(x)), false); })
       .samples({{bools(3, 5)}, {floats(0)}});
   t.op(str("aten::", name, ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor"))
@@ -200,10 +205,12 @@ void add_extremum(Table& t, const char* size) {
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), true}, {ints(4)}});
   op(str(which.text, "(Tensor self) -> Tensor").c_str())
       .doc(str("The ", size, " element; equal ones share the gradient."))
+      .backward_node(max ? "MaxBackward1" : "MinBackward1")
       .composed([](Value x) { return extremum<which>(which.text, x, reduced_dims(std::nullopt, rank_of(x)), false); })
       .samples({{floats(3, 5)}, {ints(1)}});
   op(str(which.text, ".dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)").c_str())
       .doc(str("The ", size, " element along dim, and the index of the first such; it gets all of the gradient."))
+      .backward_node(max ? "MaxBackward0" : "MinBackward0")
       .composed([](Value x, int64_t dim, bool keep) { return with_index<which>(x, dim, keep); })
       .vjp(own_derivative(selected_derivative))
       .samples({{floats(3, 5), 1}, {floats(2, 3, 4), 0, true}, {ints(3, 1), -1}});

@@ -250,15 +250,19 @@ void add_one_state(Table& t, const char* name, const char* formula) {
   two.insert(two.end(), layer.begin(), layer.end());
   static const char* kName;
   kName = name;
+  // PyTorch makes these of listed operators.
+  constexpr Autocast kPolicy = cell == Cell::Gru ? Autocast::None : Autocast::Lower;
   t.op(str("aten::", name,
            "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor"))
       .doc(str("One step of a recurrent layer: ", formula, "."))
+      .autocast(kPolicy)
       .composed_in_opmath(one_state_cell<cell>)
       .samples({{floats(2, 3), floats(2, 2), layer[0], layer[1], layer[2], layer[3]},
                 {floats(2, 3), floats(2, 2), layer[0], layer[1]}});
   t.op(str("aten::", name, ".input(Tensor input, Tensor hx, Tensor[] params, ", kOptions,
            ", bool batch_first) -> (Tensor, Tensor)"))
       .doc(str("Recurrent layers: ", formula, " at each step; the outputs of all steps and the last states."))
+      .autocast(kPolicy)
       .random()
       .composed_in_opmath([](Value x, Value h, std::vector<Value> params, bool biases, int64_t layers, double dropout,
                              bool train, bool bidirectional, bool batch_first, Value key) {
@@ -270,6 +274,7 @@ void add_one_state(Table& t, const char* name, const char* formula) {
   t.op(str("aten::", name, ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, ", kOptions,
            ") -> (Tensor, Tensor)"))
       .doc(str("Recurrent layers on packed sequences: ", formula, " at each step.", kPacked))
+      .autocast(kPolicy)
       .random()
       .composed_in_opmath([](Value x, Value sizes, Value h, std::vector<Value> params, bool biases, int64_t layers,
                              double dropout, bool train, bool bidirectional, Value key) {
@@ -291,6 +296,7 @@ void add_lstm(Table& t) {
            ", bool batch_first) -> (Tensor, Tensor, Tensor)"))
       .doc(str("Long short-term memory (Hochreiter & Schmidhuber 1997): ", kFormula,
                ". The outputs of all steps, the last hidden and the last cell states."))
+      .autocast(Autocast::Lower)
       .random()
       .composed_in_opmath([](Value x, std::vector<Value> hx, std::vector<Value> params, bool biases, int64_t layers,
                              double dropout, bool train, bool bidirectional, bool batch_first, Value key) {
@@ -302,6 +308,7 @@ void add_lstm(Table& t) {
   t.op(str("aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, ", kOptions,
            ") -> (Tensor, Tensor, Tensor)"))
       .doc(str("Long short-term memory on packed sequences: ", kFormula, ".", kPacked))
+      .autocast(Autocast::Lower)
       .random()
       .composed_in_opmath([](Value x, Value sizes, std::vector<Value> hx, std::vector<Value> params, bool biases,
                              int64_t layers, double dropout, bool train, bool bidirectional, Value key) {

@@ -414,6 +414,7 @@ void add_puts(Table& t) {
       .samples({{floats(3, 4), 0, ints(2), floats(2, 4)}, {floats(3, 4), 1, ints(2), floats(3, 2), 2.0}});
   t.op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .doc("The source's slices in place of those that the indices name.")
+      .autocast(Autocast::Widest)
       .composed(index_copy)
       .samples({{floats(3, 4), 0, ints(1), floats(1, 4)}});
   t.op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")

@@ -211,6 +211,7 @@ void add_slices(Table& t) {
   const std::vector<Sample> selects = {{floats(3, 4), 0, 1}, {floats(3, 4), -1, -2}, {floats(1), 0, 0}};
   t.op("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
       .doc("x[index] along a dimension, which goes away.")
+      .sparse(Sparse::Select)
       .view()
       .composed(select)
       .samples(selects);
@@ -222,6 +223,7 @@ void add_slices(Table& t) {
       {floats(5, 4), 0, 1, 4, 2}, {floats(3, 7), 1, -3}, {floats(3), 0, 5}, {floats(0)}};
   t.op("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
       .doc("x[start:end:step] along a dimension, bounds clamped as in Python.")
+      .sparse(Sparse::Slice)
       .view()
       .composed(slice_tensor)
       .samples(slices);
@@ -232,11 +234,14 @@ void add_slices(Table& t) {
   const std::vector<Sample> narrows = {{floats(5, 4), 0, 1, 3}, {floats(5), -1, -2, 2}, {floats(3), 0, 3, 0}};
   t.op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
       .doc("`length` elements from `start` on along a dimension.")
+      .sparse(Sparse::Narrow)
+      .backward_node("SliceBackward0")
       .view()
       .composed(narrowed)
       .samples(narrows);
   t.op("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
       .doc("A copy of narrow's result.")
+      .sparse(Sparse::Narrow)
       .composed(narrowed)
       .samples(narrows);
 
@@ -278,6 +283,7 @@ void add_slices(Table& t) {
   const std::vector<Sample> chunks = {{floats(5, 2), 3}, {floats(2, 4), 2, 1}, {floats(0, 2), 2}};
   t.op("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
       .doc("At most `chunks` pieces of equal size; the last may be shorter.")
+      .backward_node("SplitBackward0")
       .view()
       .composed(chunk)
       .samples(chunks);
@@ -378,6 +384,7 @@ void add_sliding_windows(Table& t) {
           "Elements offset + Σ index · stride of the tensor's memory. Defined on contiguous tensors; a tensor library sets the "
           "strides of any.")
       .view()
+      .over_storage()
       .composed(as_strided)
       .samples(strides);
 }

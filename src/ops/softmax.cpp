@@ -67,12 +67,14 @@ void add_forms(Table& t) {
       .samples({{floats(3, 5), -1, false}, {floats(3, 1, 4), 0, false}, {floats(0, 3), 1, false}});
   t.op("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("exp(x) / Σ exp(x) along dim, first converted to dtype.")
+      .sparse(Sparse::Softmax)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_softmax", {input_for("softmax", x, dtype), dim, false});
       })
       .samples({{floats(3, 5), -1}, {ints(3, 4), 0, DType::Float32}, {floats(2).strided(2), 0}});
   t.op("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("log softmax along dim, of self first converted to dtype.")
+      .sparse(Sparse::LogSoftmax)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_log_softmax", {input_for("log_softmax", x, dtype), dim, false});
       })

@@ -70,6 +70,7 @@ Value narrowed_at(Value x, int64_t dim, Value start, Expr length) {
 void add_strided(Table& t) {
   t.op("aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
       .doc("A copy of what as_strided gives, self being contiguous.")
+      .memory(Memory::AsStridedCopy)
       .composed([](Value x, Shape size, Shape stride, Number offset) {
         return call("aten::as_strided", {x, size, stride, offset.arg()});
       })

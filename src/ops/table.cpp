@@ -96,8 +96,40 @@ RowBuilder& RowBuilder::view() {
   row_.view = true;
   return *this;
 }
+RowBuilder& RowBuilder::view(std::string otherwise) {
+  row_.must_alias = std::move(otherwise);
+  return view();
+}
+RowBuilder& RowBuilder::over_storage() {
+  row_.over_storage = true;
+  return *this;
+}
 RowBuilder& RowBuilder::no_gradient() {
   row_.no_gradient = true;
+  return *this;
+}
+RowBuilder& RowBuilder::masks() {
+  row_.masks = true;
+  return *this;
+}
+RowBuilder& RowBuilder::autocast(Autocast policy) {
+  row_.autocast = policy;
+  return *this;
+}
+RowBuilder& RowBuilder::sparse(Sparse form) {
+  row_.sparse = form;
+  return *this;
+}
+RowBuilder& RowBuilder::memory(Memory what) {
+  row_.memory = what;
+  return *this;
+}
+RowBuilder& RowBuilder::backward_node(std::string name) {
+  row_.backward_node = std::move(name);
+  return *this;
+}
+RowBuilder& RowBuilder::packed(std::vector<Sample> calls) {
+  row_.packed = std::move(calls);
   return *this;
 }
 
@@ -197,9 +229,14 @@ Row& Table::add(std::string_view schema) {
   rows_.emplace_back();
   Row& row = rows_.back();
   row.schema = ir::parse_schema(schema);
+  enter(row);
+  return row;
+}
+
+void Table::enter(Row& row) {
   bool fresh = by_name_.emplace(row.name(), &row).second;
   BRASA_ASSERT(fresh, row.name(), " stands twice in the table");
-  return row;
+  if (!row.schema.name.starts_with("prim::")) row.overload = overloads_[row.schema.base]++;
 }
 
 RowBuilder Table::op(std::string_view schema) { return RowBuilder(add(schema)); }
@@ -215,8 +252,7 @@ void Table::alias(std::string_view name, std::string_view of) {
   size_t dot = local.find('.');
   row.schema.base = local.substr(0, dot);
   row.schema.overload = dot == local.npos ? "" : local.substr(dot + 1);
-  bool fresh = by_name_.emplace(row.name(), &row).second;
-  BRASA_ASSERT(fresh, row.name(), " stands twice in the table");
+  enter(row);
 }
 
 const Row* Table::find(std::string_view name) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ops/facts.h"
 #include "ops/number.h"
 #include "ops/sample.h"
 
@@ -141,8 +142,17 @@ struct Row final : ir::Op {
   bool commutative = false;  // of two operands
   bool costly = false;       // reading the result again costs less than making it again
   bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
-  bool random = false;       // takes the Philox key as its last argument, and numel(result 0) numbers
-  bool no_gradient = false;  // the results never carry gradients
+  std::string must_alias;    // of a view that never copies: what to say where strides do not allow an alias
+  bool over_storage = false;  // a view of the memory behind its operand, elements between those of the operand too
+  bool random = false;        // takes the Philox key as its last argument, and numel(result 0) numbers
+  bool no_gradient = false;   // the results never carry gradients
+  bool masks = false;         // the indices may be masks: the result's size depends on their values
+  Autocast autocast = Autocast::None;
+  Sparse sparse = Sparse::None;
+  Memory memory = Memory::None;
+  std::string backward_node;   // of a row that PyTorch composes of others: the node that comes last there
+  int overload = 0;            // how many rows with the same base are in front of this one
+  std::vector<Sample> packed;  // calls whose kernels the pack ships; point-wise rows need none
 
   bool is_primitive() const { return static_cast<bool>(type); }
   bool is_pointwise() const { return kind == Kind::Pointwise; }
@@ -318,9 +328,18 @@ class RowBuilder {
   RowBuilder& vjp(Vjp rule);
   RowBuilder& view_rule(ViewRule rule);
   RowBuilder& view();
+  /// As `view`, and where strides allow no alias the call is an error that begins with `otherwise`.
+  RowBuilder& view(std::string otherwise);
+  RowBuilder& over_storage();
   RowBuilder&
   random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
   RowBuilder& no_gradient();
+  RowBuilder& masks();
+  RowBuilder& autocast(Autocast policy);
+  RowBuilder& sparse(Sparse form);
+  RowBuilder& memory(Memory what);
+  RowBuilder& backward_node(std::string name);
+  RowBuilder& packed(std::vector<Sample> calls);
 
  private:
   void check_parameters(size_t n);
@@ -345,8 +364,10 @@ class Table {
 
  private:
   Row& add(std::string_view schema);
+  void enter(Row& row);
   std::deque<Row> rows_;
   std::unordered_map<std::string, Row*> by_name_;
+  std::unordered_map<std::string, int> overloads_;
 };
 
 /// The one table, made on first use from the families in families.cpp.

@@ -201,16 +201,21 @@ std::vector<Value> all_at_least(std::vector<Value> xs) {
 
 const std::vector<Sample> kMatrix = {{floats(3, 5)}, {floats(1, 2).strided(2)}, {floats(0, 4)}};
 
+constexpr const char* kNoView =
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+    "subspaces). Use .reshape(...) instead.";
+
 void add_reshapes(Table& t) {
   const std::vector<Sample> sizes = {
       {floats(2, 6), list({3, -1})}, {floats(4), list({2, 1, 2})}, {floats(0, 3), list({3, 0})}};
   t.op("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
       .doc("The same elements in another shape; -1 stands for what is left.")
-      .view()
+      .view(kNoView)
       .composed(reshape)
       .samples(sizes);
   t.op("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
       .doc("The same elements in another shape, as a view where the strides allow it, otherwise as a copy.")
+      .backward_node("ViewBackward0")
       .view()
       .composed(reshape)
       .samples(sizes);
@@ -230,7 +235,8 @@ void add_reshapes(Table& t) {
   const std::vector<Sample> likes = {{floats(2, 6), floats(3, 4)}, {floats(0, 2), floats(5, 0)}};
   t.op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
       .doc("view in the other tensor's shape.")
-      .view()
+      .backward_node("ViewBackward0")
+      .view(kNoView)
       .composed(reshape_as)
       .samples(likes);
   t.op("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
@@ -241,7 +247,7 @@ void add_reshapes(Table& t) {
   t.op("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       .doc("The same bits as another dtype; one of another width changes the last size.")
       .no_gradient()
-      .view()
+      .view(kNoView)
       .dense()
       .view_rule(strides_of_bits)
       .transposed([](size_t, const ir::Node& n, Value bits) { return view_bits(bits, dtype_of(n.arg<Value>(0))); })
@@ -254,6 +260,7 @@ void add_reshapes(Table& t) {
       .samples({{floats(3), DType::Int32}});
   t.op("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
       .doc("Dimensions start_dim … end_dim as one.")
+      .backward_node("ViewBackward0")
       .view()
       .composed(flatten)
       .samples({{floats(2, 3, 4), 1, 2}, {floats()}, {floats(0, 3)}});
@@ -264,6 +271,7 @@ void add_reshapes(Table& t) {
       .samples(kMatrix);
   t.op("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
       .doc("One dimension as several; -1 stands for what is left.")
+      .backward_node("ViewBackward0")
       .view()
       .composed(unflatten)
       .samples({{floats(2, 6), 1, list({2, -1})}, {floats(4), 0, list({4, 1})}});
@@ -284,6 +292,7 @@ void add_reshapes(Table& t) {
       .samples({{floats(1, 3, 1), list({0, 1})}});
   t.op("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
       .doc("With a dimension of size 1 put in before `dim`.")
+      .sparse(Sparse::Unsqueeze)
       .view()
       .composed(unsqueeze_dim)
       .samples({{floats(3), 0}, {floats(3), -1}, {floats(2, 0), 1}});
@@ -335,7 +344,12 @@ void add_reshapes(Table& t) {
 
 void add_identities(Table& t) {
   const char* doc = "The same tensor.";
-  t.op("aten::alias(Tensor(a) self) -> Tensor(a)").doc(doc).view().composed(itself).samples(kMatrix);
+  t.op("aten::alias(Tensor(a) self) -> Tensor(a)")
+      .doc(doc)
+      .sparse(Sparse::Linear)
+      .view()
+      .composed(itself)
+      .samples(kMatrix);
   t.op("aten::lift_fresh(Tensor(a) self) -> Tensor(a)").doc(doc).view().composed(itself).samples(kMatrix);
   t.op("aten::detach(Tensor(a) self) -> Tensor(a)")
       .doc("The same tensor, through which no gradient flows.")
@@ -376,6 +390,7 @@ void add_permutations(Table& t) {
   const std::vector<Sample> orders = {{floats(2, 3, 4), list({2, 0, -2})}, {floats(), list({})}};
   t.op("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)")
       .doc("Result dimension i is dimension dims[i].")
+      .sparse(Sparse::Permute)
       .view()
       .composed(permute)
       .samples(orders);
@@ -386,12 +401,14 @@ void add_permutations(Table& t) {
   const std::vector<Sample> pairs = {{floats(2, 3, 4), 0, -1}, {floats(), 0, -1}, {floats(2, 0), 0, 1}};
   t.op("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
       .doc("Two dimensions exchanged.")
+      .sparse(Sparse::Transpose)
       .view()
       .composed(swap)
       .samples(pairs);
   t.alias("aten::swapdims", "aten::transpose.int");
   t.op("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
       .doc("Two dimensions exchanged.")
+      .sparse(Sparse::Transpose)
       .view()
       .composed(swap)
       .samples(pairs);
@@ -401,6 +418,7 @@ void add_permutations(Table& t) {
       .samples(pairs);
   t.op("aten::t(Tensor(a) self) -> Tensor(a)")
       .doc("A matrix transposed; a vector or number itself.")
+      .sparse(Sparse::MatrixTranspose)
       .view()
       .composed(t_)
       .samples(kMatrix);
@@ -453,6 +471,7 @@ void add_expansions(Table& t) {
       .samples(sizes);
   t.op("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
       .doc("expand to the other tensor's shape.")
+      .backward_node("ExpandBackward0")
       .view()
       .composed(expand_as)
       .samples({{floats(3, 1), floats(2, 3, 4)}});

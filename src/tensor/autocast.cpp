@@ -88,9 +88,9 @@ bool autocasting() { return state().enabled; }
 NoAutocast::NoAutocast() : previous_(state().enabled) { state().enabled = false; }
 NoAutocast::~NoAutocast() { state().enabled = previous_; }
 
-CastCall::CastCall(CastPolicy policy, ArrayRef<CallArg> args) : args_(args.begin(), args.end()) {
-  DType to = policy == CastPolicy::Float32 ? DType::Float32 : state().dtype;
-  if (policy == CastPolicy::Widest) {
+CastCall::CastCall(ops::Autocast policy, ArrayRef<CallArg> args) : args_(args.begin(), args.end()) {
+  DType to = policy == ops::Autocast::Float32 ? DType::Float32 : state().dtype;
+  if (policy == ops::Autocast::Widest) {
     Widest widest(to);
     each_tensor(args, [&](const Tensor& t) { widest.add(t); });
     to = widest.dtype();

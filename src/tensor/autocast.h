@@ -2,20 +2,14 @@
 
 #include <deque>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include <brasa/call.h>
 
-// What <brasa/autocast.h> promises: dispatch asks for an operator's policy and converts the operands of its calls.
+#include "ops/facts.h"
+
+// What <brasa/autocast.h> promises: dispatch converts the operands of a call as its row says.
 namespace brasa::eager {
-
-enum class CastPolicy : uint8_t { None, Lower, Float32, Widest };
-
-/// Of an operator by the name that its overloads share, "conv2d". The lists are in autocast_lists.cpp.
-CastPolicy cast_policy(std::string_view base);
-/// The names of a list, for tests.
-std::vector<std::string_view> cast_list(CastPolicy policy);
 
 bool autocasting();
 
@@ -34,7 +28,7 @@ class NoAutocast {
 /// A call's arguments with the operands as its policy wants them. What the call does itself is not cast.
 class CastCall {
  public:
-  CastCall(CastPolicy policy, ArrayRef<CallArg> args);
+  CastCall(ops::Autocast policy, ArrayRef<CallArg> args);
   ArrayRef<CallArg> args() const { return args_; }
 
  private:

@@ -73,8 +73,8 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
     return run(target, numbers);
   }
   eager::Operator& op = eager::op(*target.row);
-  bool index = !target.in_place && op.row().schema.base == "index" && args.size() == 2;
-  if (index && args[0].kind == CallArg::Kind::Tensor && has_mask(args[1])) return {index_by_masks(args)};
+  bool masks = !target.in_place && op.row().masks && args.size() == 2;
+  if (masks && args[0].kind == CallArg::Kind::Tensor && has_mask(args[1])) return {index_by_masks(args)};
   if (!target.in_place) return eager::call_list(op, args);
   BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
               " in place: the first argument must be the tensor that is written");

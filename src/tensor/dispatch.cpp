@@ -294,8 +294,8 @@ void call(Operator& op, CallArgs args, Results& results) {
     return sparse::call_with_sparse_gradient(op, args, results);
   if (auto make = op.memory()) [[unlikely]]
     return call_memory(op, make, args, results);
-  if (op.cast_policy() != CastPolicy::None && autocasting()) [[unlikely]] {
-    CastCall cast(op.cast_policy(), args);
+  if (op.row().autocast != ops::Autocast::None && autocasting()) [[unlikely]] {
+    CastCall cast(op.row().autocast, args);
     return call(op, cast.args(), results);
   }
   if (op.row().count || op.row().number_count) return call_sized(op, args, results);

@@ -39,8 +39,6 @@ class Operator {
   bool mutates() const { return mutates_; }
   /// Of a factory the position of its dtype; without one it gives what the row knows as the default, float32. Else -1.
   int dtype_parameter() const { return dtype_parameter_; }
-  /// What autocast does to the operands.
-  CastPolicy cast_policy() const { return cast_policy_; }
   /// The argument by which a caller asks for a sparse gradient of the first operand; -1 where there is none.
   int sparse_gradient() const { return sparse_gradient_; }
 
@@ -62,7 +60,6 @@ class Operator {
   Memory memory_ = nullptr;
   bool mutates_ = false;
   int dtype_parameter_ = -1;
-  CastPolicy cast_policy_ = CastPolicy::None;
   int sparse_gradient_ = -1;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;
@@ -93,8 +90,8 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args);
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
 /// Resizes `out` to the result and writes it there.
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
-/// The operators that only lay out memory: empty_strided and its kin.
-Operator::Memory memory_operator(std::string_view name);
+/// The function of an operator that is about memory; null for None.
+Operator::Memory memory_function(ops::Memory what);
 /// Where a call of these arguments runs: see execute. brasa::Error if they live apart.
 runtime::Device& common_device(CallArgs args);
 /// A factory's result with the options' requires_grad.

@@ -322,14 +322,18 @@ Tensor call_as_strided_copy(CallArgs args) {
 
 }  // namespace
 
-Operator::Memory memory_operator(std::string_view name) {
-  if (name == "aten::stride.int" || name == "aten::sym_stride.int") return call_stride;
-  if (name == "aten::storage_offset" || name == "aten::sym_storage_offset") return call_storage_offset;
-  if (name == "aten::empty_strided") return call_empty_strided;
-  if (name == "aten::new_empty_strided") return call_new_empty_strided;
-  if (name == "aten::empty_like") return call_empty_like;
-  if (name == "aten::as_strided_copy") return call_as_strided_copy;
-  return name == "aten::empty_permuted" ? call_empty_permuted : nullptr;
+Operator::Memory memory_function(ops::Memory what) {
+  switch (what) {
+    case ops::Memory::None: return nullptr;
+    case ops::Memory::Stride: return call_stride;
+    case ops::Memory::StorageOffset: return call_storage_offset;
+    case ops::Memory::EmptyLike: return call_empty_like;
+    case ops::Memory::EmptyStrided: return call_empty_strided;
+    case ops::Memory::NewEmptyStrided: return call_new_empty_strided;
+    case ops::Memory::EmptyPermuted: return call_empty_permuted;
+    case ops::Memory::AsStridedCopy: return call_as_strided_copy;
+  }
+  return nullptr;
 }
 
 }  // namespace brasa::eager

@@ -24,61 +24,17 @@ std::string camel_case(std::string_view name) {
   return out;
 }
 
-// Operators that in LibTorch are made of others: the node that comes last there, for the usual arguments.
-constexpr std::pair<std::string_view, std::string_view> kNodesOfComposites[] = {
-    {"aten::linear", "AddmmBackward0"},
-    {"aten::matmul", "MmBackward0"},
-    {"aten::reshape", "ViewBackward0"},
-    {"aten::flatten.using_ints", "ViewBackward0"},
-    {"aten::unflatten.int", "ViewBackward0"},
-    {"aten::view_as", "ViewBackward0"},
-    {"aten::expand_as", "ExpandBackward0"},
-    {"aten::square", "PowBackward0"},
-    {"aten::layer_norm", "NativeLayerNormBackward0"},
-    {"aten::group_norm", "NativeGroupNormBackward0"},
-    {"aten::batch_norm", "NativeBatchNormBackward0"},
-    {"aten::_native_batch_norm_legit_functional", "NativeBatchNormBackward0"},
-    {"aten::cross_entropy_loss", "NllLossBackward0"},
-    {"aten::conv1d", "ConvolutionBackward0"},
-    {"aten::conv2d", "ConvolutionBackward0"},
-    {"aten::conv3d", "ConvolutionBackward0"},
-    {"aten::conv_transpose1d", "ConvolutionBackward0"},
-    {"aten::conv_transpose2d.input", "ConvolutionBackward0"},
-    {"aten::conv_transpose3d.input", "ConvolutionBackward0"},
-    {"aten::max_pool2d", "MaxPool2DWithIndicesBackward0"},
-    {"aten::max_pool3d", "MaxPool3DWithIndicesBackward0"},
-    {"aten::adaptive_max_pool1d", "SqueezeBackward1"},
-    {"aten::narrow", "SliceBackward0"},
-    {"aten::chunk", "SplitBackward0"},
-    {"aten::dropout", "MulBackward0"},
-    {"aten::outer", "MulBackward0"},
-    {"aten::max", "MaxBackward1"},
-    {"aten::max.dim", "MaxBackward0"},
-    {"aten::min", "MinBackward1"},
-    {"aten::min.dim", "MinBackward0"},
-    {"aten::clamp", "ClampBackward1"},
-    {"aten::clamp.Tensor", "ClampBackward0"},
-};
-
 // PyTorch numbers the nodes of an operator's overloads in order.
 std::string node_name(const ops::Row& row) {
-  for (const auto& [name, node] : kNodesOfComposites)
-    if (row.name() == name) return std::string(node);
-  int number = 0;
-  for (const ops::Row& other : ops::table().rows()) {
-    if (&other == &row) break;
-    number += !other.is_primitive() && other.schema.base == row.schema.base;
-  }
-  return str(camel_case(row.schema.base), "Backward", number);
+  if (!row.backward_node.empty()) return row.backward_node;
+  return str(camel_case(row.schema.base), "Backward", row.overload);
 }
 
 }  // namespace
 
 Operator::Operator(const ops::Row& row)
-    : row_(row), backward_name_(node_name(row)), memory_(memory_operator(row.name())) {
-  // Derived rows have the base of the one that they come from.
-  if (row.name().starts_with("aten::")) cast_policy_ = eager::cast_policy(row.schema.base);
-  if (!row.no_gradient && row.name().starts_with("aten::") && row.schema.base.find("backward") == std::string::npos)
+    : row_(row), backward_name_(node_name(row)), memory_(memory_function(row.memory)) {
+  if (row.sparse == ops::Sparse::Embedding || row.sparse == ops::Sparse::EmbeddingBag)
     sparse_gradient_ = row.schema.index_of("sparse");
   bool takes_tensors = std::any_of(row.schema.params.begin(), row.schema.params.end(),
                                    [](const ir::Param& p) { return p.type == ir::ParamType::Tensor; });

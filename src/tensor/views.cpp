@@ -158,9 +158,6 @@ const CachedCall& cached(const Operator& op, CallArgs args, CachedCall& uncached
   return cache[h] = std::move(made);
 }
 
-// Rows named view promise no copy.
-bool must_alias(const Operator& op) { return op.row().schema.base.starts_with("view"); }
-
 }  // namespace
 
 static autograd::CreationMeta creation(bool one_of_several) {
@@ -173,11 +170,10 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   if (args.empty() || args[0].kind != Kind::Tensor) return false;
   const Tensor& self = *args[0].tensor;
   const TensorImpl& from = *impl_of(self);
-  if (op.row().schema.base == "as_strided" && !from.contiguous) {
-    // It looks at the memory behind the tensor, elements between those of the tensor too.
+  if (op.row().over_storage && !from.contiguous) {
     bool history = GradMode::is_enabled() && self.requires_grad();
-    BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), "as_strided: there is no gradient for ",
-                self, " with strides ", from.strides, ", whose elements share memory");
+    BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), op.row().schema.base,
+                ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
     auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
     Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
     std::vector<CallArg> on_memory(args.begin(), args.end());
@@ -198,13 +194,8 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   if (call->plans.empty() && op.row().schema.returns.size() == 1 && op.row().schema.returns[0].list) {
     // An empty list of views (split of nothing) is a list of views.
   } else if (call->plans.empty()) {
-    BRASA_CHECK(op.row().schema.base != "view_as_complex",
-                "Tensor must have a last dimension with stride 1, and other strides and an offset divisible by 2, got ",
-                self, " with strides ", from.strides);
-    BRASA_CHECK(!must_alias(op),
-                "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                "across two contiguous subspaces). Use .reshape(...) instead. (",
-                op.row().name(), " of ", self, " with strides ", from.strides, ")");
+    BRASA_CHECK(op.row().must_alias.empty(), op.row().must_alias, " (", op.row().name(), " of ", self, " with strides ",
+                from.strides, ")");
     if (from.contiguous) return false;
     // Over a contiguous copy it is a view.
     Tensor copy = self.contiguous();

@@ -5,7 +5,7 @@
 #include <brasa/brasa.h>
 #include <gtest/gtest.h>
 
-#include <set>
+#include <map>
 
 #include "ops/table.h"
 
@@ -14,17 +14,18 @@ namespace {
 
 Tensor weight(IntArrayRef sizes) { return randn(sizes).set_requires_grad(true); }
 
-TEST(Autocast, ListsNameOperatorsOfTheTable) {
-  // What PyTorch lists, and no row is there for.
-  const std::set<std::string_view> absent = {};
-  std::set<std::string_view> rows;
-  for (const ops::Row& row : ops::table().rows()) rows.insert(row.schema.base);
-  for (auto policy : {eager::CastPolicy::Lower, eager::CastPolicy::Float32, eager::CastPolicy::Widest})
-    for (std::string_view name : eager::cast_list(policy)) {
-      EXPECT_EQ(rows.count(name), absent.count(name) ? 0u : 1u) << name;
-      EXPECT_EQ(eager::cast_policy(name), policy) << name;
-    }
-  EXPECT_EQ(eager::cast_policy("add"), eager::CastPolicy::None);
+// PyTorch's lists name operators without their overloads.
+TEST(Autocast, OverloadsShareAPolicy) {
+  std::map<std::string_view, ops::Autocast> policies;
+  for (const ops::Row& row : ops::table().rows()) {
+    if (row.is_primitive()) continue;
+    auto it = policies.emplace(row.schema.base, row.autocast).first;
+    EXPECT_EQ(it->second, row.autocast) << row.name();
+  }
+  EXPECT_EQ(policies["mm"], ops::Autocast::Lower);
+  EXPECT_EQ(policies["mse_loss"], ops::Autocast::Float32);
+  EXPECT_EQ(policies["cat"], ops::Autocast::Widest);
+  EXPECT_EQ(policies["add"], ops::Autocast::None);
 }
 
 TEST(Autocast, DtypesOfResults) {

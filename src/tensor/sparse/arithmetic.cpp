@@ -19,7 +19,7 @@ void check_sizes(const Call& c, const Tensor& a, const Tensor& b) {
 }
 
 // a + alpha * b.
-Tensor sum(Call& c, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+Tensor added(Call& c, const Tensor& a, const Tensor& b, const Scalar& alpha) {
   bool plain = alpha.isIntegral(true) && alpha.toLong() == 1;
   if (!is_sparse(a)) {
     if (a.sizes() == b.sizes()) {
@@ -35,7 +35,7 @@ Tensor sum(Call& c, const Tensor& a, const Tensor& b, const Scalar& alpha) {
     if (is_csr(a) && is_csr(b) && parts_of(a).indices.is_same(parts_of(b).indices) &&
         parts_of(a).crow.is_same(parts_of(b).crow))
       return with_values(a, brasa::add(values_of(a), values_of(b), alpha));
-    Tensor out = sum(c, to_coo(a), to_coo(b), alpha);
+    Tensor out = added(c, to_coo(a), to_coo(b), alpha);
     return is_csr(a) ? to_csr(out) : out;
   }
   const SparseParts &pa = parts_of(a), &pb = parts_of(b);
@@ -47,9 +47,6 @@ Tensor sum(Call& c, const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor values = cat({values_of(a).to(t), vb.to(t)}), indices = cat({pa.indices, pb.indices}, 1);
   return make_coo(a.sizes(), indices, values, values.size(0) < 2);
 }
-
-Tensor add(Call& c) { return sum(c, c.tensor(0), c.tensor(1), c.number(2)); }
-Tensor sub(Call& c) { return sum(c, c.tensor(0), c.tensor(1), negated(c.number(2))); }
 
 // The entries that both have; those of one index are multiplied with each other.
 Tensor both(Call& c, const Tensor& a, const Tensor& b) {
@@ -64,7 +61,13 @@ Tensor both(Call& c, const Tensor& a, const Tensor& b) {
   return make_coo(a.sizes(), pa.indices.index_select(1, p.wanted), values, pa.coalesced && pb.coalesced);
 }
 
-Tensor mul(Call& c) {
+}  // namespace
+
+Tensor forms::add(Call& c) { return added(c, c.tensor(0), c.tensor(1), c.number(2)); }
+
+Tensor forms::sub(Call& c) { return added(c, c.tensor(0), c.tensor(1), negated(c.number(2))); }
+
+Tensor forms::mul(Call& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
   if (is_sparse(a) && is_sparse(b)) return both(c, a, b);
   const Tensor &s = is_sparse(a) ? a : b, &d = is_sparse(a) ? b : a;
@@ -72,34 +75,12 @@ Tensor mul(Call& c) {
   return with_values(s, values_of(s) * values_at(d.expand(s.sizes()), s));
 }
 
-Tensor div(Call& c) {
+Tensor forms::div(Call& c) {
   if (!is_sparse(c.tensor(0)) || !is_scalar(c.tensor(1)))
     c.unsupported("a sparse tensor can only be divided by a number or a dense tensor without dimensions");
   // Rounded parts of a sum do not add up.
   return c.has(2) ? c.on_values(merged(c.tensor(0))) : linear(c);
 }
-
-constexpr Entry kEntries[] = {
-    {"aten::add.Tensor", add},
-    {"aten::sub.Tensor", sub},
-    {"aten::subtract.Tensor", sub},
-    {"aten::mul.Tensor", mul},
-    {"aten::multiply.Tensor", mul},
-    {"aten::mul.Scalar", linear},
-    {"aten::multiply.Scalar", linear},
-    {"aten::div.Tensor", div},
-    {"aten::div.Tensor_mode", div},
-    {"aten::div.Scalar_mode", div},
-    {"aten::divide.Tensor_mode", div},
-    {"aten::divide.Scalar_mode", div},
-    {"aten::divide.Tensor", div},
-    {"aten::true_divide.Tensor", div},
-    {"aten::div.Scalar", linear},
-    {"aten::divide.Scalar", linear},
-    {"aten::true_divide.Scalar", linear},
-};
-
-}  // namespace
 
 Scalar negated(const Scalar& s) {
   if (s.isComplex()) return -s.toComplexDouble();
@@ -122,7 +103,5 @@ void add_into(const Tensor& dense, const Tensor& sparse, const Scalar& alpha) {
     dense.copy_(dense.reshape(rows).index_add(0, flat(s), values, alpha).reshape(dense.sizes()));
   }
 }
-
-std::span<const Entry> arithmetic_entries() { return kEntries; }
 
 }  // namespace brasa::eager::sparse

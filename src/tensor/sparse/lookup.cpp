@@ -94,7 +94,8 @@ void embedding_bag(Call& c, Results& results) {
   BRASA_CHECK(!c.flag(3), "embedding_bag: scale_grad_by_freq is not supported with sparse gradients");
   BRASA_CHECK(mode != 2, "embedding_bag: mode='max' does not support sparse weights");
   int64_t padding = c.args().size() > 8 && c.has(8) ? c.integer(8) : -1;
-  if (padding < 0 && c.op().row().name() == "aten::embedding_bag.padding_idx" && c.has(8)) padding += weight.size(0);
+  // Where it may be absent, a negative one counts from the end.
+  if (padding < 0 && c.has(8) && c.op().row().schema.params[8].optional) padding += weight.size(0);
   {
     NoGradGuard guard;
     eager::call(c.op(), c.args(), results);
@@ -135,7 +136,7 @@ bool gradient_asked_for(const Operator& op, CallArgs args) {
 
 void call_with_sparse_gradient(Operator& op, CallArgs args, Results& results) {
   Call c(op, args);
-  if (op.row().schema.base == "embedding")
+  if (op.row().sparse == ops::Sparse::Embedding)
     embedding(c, results);
   else
     embedding_bag(c, results);

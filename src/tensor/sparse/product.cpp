@@ -46,17 +46,28 @@ Tensor matrices(const Call& c, const Tensor& a, const Tensor& b) {
   return multiplied(coordinate(b, 1), coordinate(b, 0), values_of(b), a.t(), b.size(1)).t();
 }
 
-Tensor mm(Call& c) { return matrices(c, c.tensor(0), c.tensor(1)); }
-
 Tensor times_vector(const Call& c, const Tensor& a, const Tensor& v) {
   if (is_sparse(v) || v.dim() != 1) c.unsupported("expected a matrix and a dense vector");
   return matrices(c, a, v.unsqueeze(1)).squeeze(1);
 }
 
-Tensor mv(Call& c) { return times_vector(c, c.tensor(0), c.tensor(1)); }
+// beta * self + alpha * product; nothing of self where beta is 0.
+Tensor scaled_sum(const Tensor& self, Tensor product, const Scalar& beta, const Scalar& alpha) {
+  auto is = [](const Scalar& s, double v) { return !s.isComplex() && s.toDouble() == v; };
+  if (!is(alpha, 1)) product = product * alpha;
+  if (is(beta, 0)) return is_sparse(product) ? product : product + zeros(self.sizes(), product.options());
+  Tensor first = is(beta, 1) ? self : self * beta;
+  return is_sparse(first) && !is_sparse(product) ? product + first : first + product;
+}
+
+}  // namespace
+
+Tensor forms::mm(Call& c) { return matrices(c, c.tensor(0), c.tensor(1)); }
+
+Tensor forms::mv(Call& c) { return times_vector(c, c.tensor(0), c.tensor(1)); }
 
 // One block-diagonal matrix with the batch's matrices as blocks.
-Tensor bmm(Call& c) {
+Tensor forms::bmm(Call& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
   if (!is_coo(a) || is_sparse(b) || a.dim() != 3 || b.dim() != 3 || sparse_dim_of(a) != 3)
     c.unsupported("expected a batch of sparse matrices with 3 sparse dimensions, and a dense batch");
@@ -69,7 +80,7 @@ Tensor bmm(Call& c) {
   return out.reshape({n, rows, columns});
 }
 
-Tensor matmul(Call& c) {
+Tensor forms::matmul(Call& c) {
   const Tensor &a = c.tensor(0), &b = c.tensor(1);
   if (a.dim() == 2 && b.dim() == 2) return matrices(c, a, b);
   if (a.dim() == 2 && b.dim() == 1) return mv(c);
@@ -84,25 +95,16 @@ Tensor matmul(Call& c) {
   c.unsupported();
 }
 
-// beta * self + alpha * product; nothing of self where beta is 0.
-Tensor scaled_sum(const Tensor& self, Tensor product, const Scalar& beta, const Scalar& alpha) {
-  auto is = [](const Scalar& s, double v) { return !s.isComplex() && s.toDouble() == v; };
-  if (!is(alpha, 1)) product = product * alpha;
-  if (is(beta, 0)) return is_sparse(product) ? product : product + zeros(self.sizes(), product.options());
-  Tensor first = is(beta, 1) ? self : self * beta;
-  return is_sparse(first) && !is_sparse(product) ? product + first : first + product;
-}
-
-Tensor addmm(Call& c) {
+Tensor forms::addmm(Call& c) {
   Tensor product = matrices(c, c.tensor(1), c.tensor(2));
   return scaled_sum(c.tensor(0), product, c.number(3), c.number(4));
 }
 
-Tensor addmv(Call& c) {
+Tensor forms::addmv(Call& c) {
   return scaled_sum(c.tensor(0), times_vector(c, c.tensor(1), c.tensor(2)), c.number(3), c.number(4));
 }
 
-Tensor linear(Call& c) {
+Tensor forms::linear_layer(Call& c) {
   const Tensor &x = c.tensor(0), &w = c.tensor(1);
   if (is_sparse(x) || !is_matrix(w) || x.dim() < 1)
     c.unsupported("expected a dense input and a sparse matrix of weights");
@@ -115,15 +117,6 @@ Tensor linear(Call& c) {
   out = out.reshape(sizes);
   return c.has(2) ? out + c.tensor(2) : out;
 }
-
-constexpr Entry kEntries[] = {
-    {"aten::mm", mm},       {"aten::mv", mv},       {"aten::bmm", bmm},       {"aten::matmul", matmul},
-    {"aten::addmm", addmm}, {"aten::addmv", addmv}, {"aten::linear", linear},
-};
-
-}  // namespace
-
-std::span<const Entry> product_entries() { return kEntries; }
 
 }  // namespace brasa::eager::sparse
 

@@ -12,10 +12,8 @@
 namespace brasa::eager::sparse {
 namespace {
 
-Tensor sum(Call& c) { return c.with(0, values_of(c.tensor(0))); }
-
 // dims are those of the sparse tensor.
-Tensor sum_over(const Tensor& t, const std::vector<int64_t>& dims, bool keep, std::optional<DType> dtype) {
+Tensor sum_of(const Tensor& t, const std::vector<int64_t>& dims, bool keep, std::optional<DType> dtype) {
   const SparseParts& parts = parts_of(t);
   std::vector<int64_t> rows, inner, sizes;
   auto summed = [&](int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
@@ -41,23 +39,7 @@ Tensor sum_over(const Tensor& t, const std::vector<int64_t>& dims, bool keep, st
   return coalesced(make_coo(sizes, stack(indices), values, false));
 }
 
-Tensor sum_dims(Call& c) {
-  const Tensor& t = c.tensor(0);
-  std::vector<int64_t> dims = c.integers(1);
-  if (dims.empty())
-    for (int64_t d = 0; d < t.dim(); ++d) dims.push_back(d);
-  for (int64_t& d : dims) d = c.wrapped(d, t.dim());
-  Tensor out = sum_over(to_coo(t), dims, c.flag(2), c.dtype(3));
-  return is_csr(t) && is_sparse(out) && out.dim() == 2 ? to_csr(out) : out;
-}
-
-// Of all elements. Zeros add nothing to a norm of positive order.
-Tensor norm(Call& c) {
-  if (c.has(1) && (c.number(1).isComplex() || c.number(1).toDouble() <= 0)) c.unsupported("the order must be positive");
-  return c.with(0, values_of(merged(c.tensor(0))).flatten());
-}
-
-Tensor softmax(Call& c, bool log) {
+Tensor softmax_of(Call& c, bool log) {
   const Tensor& t = c.tensor(0);
   int64_t dim = c.dim(1);
   std::optional<DType> dtype = c.dtype(2);
@@ -93,24 +75,31 @@ Tensor softmax(Call& c, bool log) {
   return with_values(s, log ? shifted - total.log().index_select(0, group) : e / total.index_select(0, group));
 }
 
-Tensor softmax_of(Call& c) { return softmax(c, false); }
-Tensor log_softmax_of(Call& c) { return softmax(c, true); }
-
-Tensor any(Call& c) { return values_of(c.tensor(0)).any(); }
-
-constexpr Entry kEntries[] = {
-    {"aten::sum", sum},
-    {"aten::sum.dim_IntList", sum_dims},
-    {"aten::norm.Scalar", norm},
-    {"aten::norm.ScalarOpt_dtype", norm},
-    {"aten::softmax.int", softmax_of},
-    {"aten::log_softmax.int", log_softmax_of},
-    {"aten::any", any},
-};
-
 }  // namespace
 
-std::span<const Entry> reduction_entries() { return kEntries; }
+Tensor forms::sum(Call& c) { return c.with(0, values_of(c.tensor(0))); }
+
+Tensor forms::sum_over(Call& c) {
+  const Tensor& t = c.tensor(0);
+  std::vector<int64_t> dims = c.integers(1);
+  if (dims.empty())
+    for (int64_t d = 0; d < t.dim(); ++d) dims.push_back(d);
+  for (int64_t& d : dims) d = c.wrapped(d, t.dim());
+  Tensor out = sum_of(to_coo(t), dims, c.flag(2), c.dtype(3));
+  return is_csr(t) && is_sparse(out) && out.dim() == 2 ? to_csr(out) : out;
+}
+
+// Of all elements. Zeros add nothing to a norm of positive order.
+Tensor forms::norm(Call& c) {
+  if (c.has(1) && (c.number(1).isComplex() || c.number(1).toDouble() <= 0)) c.unsupported("the order must be positive");
+  return c.with(0, values_of(merged(c.tensor(0))).flatten());
+}
+
+Tensor forms::softmax(Call& c) { return softmax_of(c, false); }
+
+Tensor forms::log_softmax(Call& c) { return softmax_of(c, true); }
+
+Tensor forms::any(Call& c) { return values_of(c.tensor(0)).any(); }
 
 }  // namespace brasa::eager::sparse
 

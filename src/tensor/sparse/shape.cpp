@@ -61,23 +61,6 @@ Tensor swapped(Call& c, int64_t a, int64_t b) {
   return permuted(c, t, order);
 }
 
-Tensor transpose(Call& c) { return swapped(c, c.dim(1), c.dim(2)); }
-Tensor t(Call& c) {
-  if (c.tensor(0).dim() > 2) c.unsupported("t() expects at most 2 dimensions");
-  return c.tensor(0).dim() < 2 ? c.tensor(0) : swapped(c, 0, 1);
-}
-Tensor permute(Call& c) {
-  const Tensor t = to_coo(c.tensor(0));
-  std::vector<int64_t> order = c.integers(1), sorted;
-  for (int64_t& d : order) d += d < 0 ? t.dim() : 0;
-  sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  for (int64_t d = 0; d < static_cast<int64_t>(sorted.size()); ++d)
-    if (sorted[d] != d) c.unsupported("expected each dimension once");
-  if (static_cast<int64_t>(order.size()) != t.dim()) c.unsupported("expected each dimension once");
-  return permuted(c, t, order);
-}
-
 Tensor unsqueezed(Call& c, const Tensor& of, int64_t dim) {
   const Tensor t = to_coo(of);
   Parts p(t);
@@ -90,22 +73,6 @@ Tensor unsqueezed(Call& c, const Tensor& of, int64_t dim) {
   rows.insert(rows.begin() + dim, zeros({p.indices.size(1)}, kLong));
   return make_coo(p.sizes, stack(rows), p.values, parts_of(t).coalesced);
 }
-Tensor unsqueeze(Call& c) { return unsqueezed(c, c.tensor(0), c.integer(1)); }
-
-Tensor select(Call& c) {
-  const Tensor t = to_coo(c.tensor(0));
-  int64_t dim = c.dim(1), index = c.integer(2);
-  Parts p(t);
-  if (index < -p.sizes[dim] || index >= p.sizes[dim])
-    fail_index(str("select(): index ", index, " out of range for ", t, " at dimension ", dim));
-  index += index < 0 ? p.sizes[dim] : 0;
-  std::vector<int64_t> sizes = p.sizes;
-  sizes.erase(sizes.begin() + dim);
-  if (dim >= p.dims) return make_coo(sizes, p.indices, p.values.select(p.inner(dim), index), parts_of(t).coalesced);
-  Tensor kept = positions(p.indices.select(0, dim).eq(index)), values = p.values.index_select(0, kept);
-  if (p.dims == 1) return values.sum(IntArrayRef(0)).to(t.scalar_type());
-  return make_coo(sizes, without_row(p.indices, dim).index_select(1, kept), values, parts_of(t).coalesced);
-}
 
 Tensor part(Call& c, int64_t dim, int64_t begin, int64_t end) {
   const Tensor t = to_coo(c.tensor(0));
@@ -116,45 +83,6 @@ Tensor part(Call& c, int64_t dim, int64_t begin, int64_t end) {
   Tensor row = p.indices.select(0, dim), kept = positions(row.ge(begin).logical_and(row.lt(end)));
   return make_coo(p.sizes, with_row(p.indices, dim, row - begin).index_select(1, kept), p.values.index_select(0, kept),
                   parts_of(t).coalesced);
-}
-
-Tensor narrow(Call& c) {
-  int64_t dim = c.dim(1), size = c.tensor(0).size(dim), begin = c.integer(2), length = c.integer(3);
-  begin += begin < 0 ? size : 0;
-  if (begin < 0 || length < 0 || begin + length > size) c.unsupported("start and length do not fit the dimension");
-  return part(c, dim, begin, begin + length);
-}
-
-Tensor slice(Call& c) {
-  int64_t dim = c.dim(1), size = c.tensor(0).size(dim);
-  if (c.integer(4) != 1) c.unsupported("the step must be 1");
-  auto at = [&](size_t i, int64_t otherwise) {
-    int64_t v = c.has(i) ? c.integer(i) : otherwise;
-    return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size);
-  };
-  int64_t begin = at(2, 0);
-  return part(c, dim, begin, std::max(begin, at(3, size)));
-}
-
-Tensor index_select(Call& c) {
-  const Tensor t = to_coo(c.tensor(0));
-  int64_t dim = c.dim(1);
-  const Tensor& index = c.tensor(2);
-  Parts p(t);
-  if (is_sparse(index) || index.dim() > 1 || !is_integral(index.scalar_type()))
-    c.unsupported("expected a vector of indices");
-  Tensor wanted = index.dim() == 0 ? index.unsqueeze(0) : index;
-  int64_t size = p.sizes[dim];
-  p.sizes[dim] = wanted.size(0);
-  if (dim >= p.dims) {
-    Tensor values = p.values.index_select(p.inner(dim), wanted);
-    return make_coo(p.sizes, p.indices, values, parts_of(t).coalesced);
-  }
-  BRASA_CHECK(wanted.lt(0).logical_or(wanted.ge(size)).any().item<bool>() == false,
-              "index_select(): index out of range for ", t, " at dimension ", dim);
-  Pairs found = pairs(p.indices.select(0, dim), wanted.to(kLong));
-  Tensor indices = with_row(p.indices.index_select(1, found.entry), dim, found.wanted);
-  return make_coo(p.sizes, indices, p.values.index_select(0, found.entry), false);
 }
 
 Tensor joined(Call& c, std::vector<Tensor> tensors, int64_t dim) {
@@ -184,8 +112,86 @@ Tensor joined(Call& c, std::vector<Tensor> tensors, int64_t dim) {
   return make_coo(sizes, brasa::cat(indices, 1), brasa::cat(values), false);
 }
 
-Tensor cat(Call& c) { return joined(c, c.tensors(0), c.integer(1)); }
-Tensor stack_of(Call& c) {
+}  // namespace
+
+Tensor forms::transpose(Call& c) { return swapped(c, c.dim(1), c.dim(2)); }
+
+Tensor forms::t(Call& c) {
+  if (c.tensor(0).dim() > 2) c.unsupported("t() expects at most 2 dimensions");
+  return c.tensor(0).dim() < 2 ? c.tensor(0) : swapped(c, 0, 1);
+}
+
+Tensor forms::permute(Call& c) {
+  const Tensor t = to_coo(c.tensor(0));
+  std::vector<int64_t> order = c.integers(1), sorted;
+  for (int64_t& d : order) d += d < 0 ? t.dim() : 0;
+  sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t d = 0; d < static_cast<int64_t>(sorted.size()); ++d)
+    if (sorted[d] != d) c.unsupported("expected each dimension once");
+  if (static_cast<int64_t>(order.size()) != t.dim()) c.unsupported("expected each dimension once");
+  return permuted(c, t, order);
+}
+
+Tensor forms::unsqueeze(Call& c) { return unsqueezed(c, c.tensor(0), c.integer(1)); }
+
+Tensor forms::select(Call& c) {
+  const Tensor t = to_coo(c.tensor(0));
+  int64_t dim = c.dim(1), index = c.integer(2);
+  Parts p(t);
+  if (index < -p.sizes[dim] || index >= p.sizes[dim])
+    fail_index(str("select(): index ", index, " out of range for ", t, " at dimension ", dim));
+  index += index < 0 ? p.sizes[dim] : 0;
+  std::vector<int64_t> sizes = p.sizes;
+  sizes.erase(sizes.begin() + dim);
+  if (dim >= p.dims) return make_coo(sizes, p.indices, p.values.select(p.inner(dim), index), parts_of(t).coalesced);
+  Tensor kept = positions(p.indices.select(0, dim).eq(index)), values = p.values.index_select(0, kept);
+  if (p.dims == 1) return values.sum(IntArrayRef(0)).to(t.scalar_type());
+  return make_coo(sizes, without_row(p.indices, dim).index_select(1, kept), values, parts_of(t).coalesced);
+}
+
+Tensor forms::narrow(Call& c) {
+  int64_t dim = c.dim(1), size = c.tensor(0).size(dim), begin = c.integer(2), length = c.integer(3);
+  begin += begin < 0 ? size : 0;
+  if (begin < 0 || length < 0 || begin + length > size) c.unsupported("start and length do not fit the dimension");
+  return part(c, dim, begin, begin + length);
+}
+
+Tensor forms::slice(Call& c) {
+  int64_t dim = c.dim(1), size = c.tensor(0).size(dim);
+  if (c.integer(4) != 1) c.unsupported("the step must be 1");
+  auto at = [&](size_t i, int64_t otherwise) {
+    int64_t v = c.has(i) ? c.integer(i) : otherwise;
+    return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size);
+  };
+  int64_t begin = at(2, 0);
+  return part(c, dim, begin, std::max(begin, at(3, size)));
+}
+
+Tensor forms::index_select(Call& c) {
+  const Tensor t = to_coo(c.tensor(0));
+  int64_t dim = c.dim(1);
+  const Tensor& index = c.tensor(2);
+  Parts p(t);
+  if (is_sparse(index) || index.dim() > 1 || !is_integral(index.scalar_type()))
+    c.unsupported("expected a vector of indices");
+  Tensor wanted = index.dim() == 0 ? index.unsqueeze(0) : index;
+  int64_t size = p.sizes[dim];
+  p.sizes[dim] = wanted.size(0);
+  if (dim >= p.dims) {
+    Tensor values = p.values.index_select(p.inner(dim), wanted);
+    return make_coo(p.sizes, p.indices, values, parts_of(t).coalesced);
+  }
+  BRASA_CHECK(wanted.lt(0).logical_or(wanted.ge(size)).any().item<bool>() == false,
+              "index_select(): index out of range for ", t, " at dimension ", dim);
+  Pairs found = pairs(p.indices.select(0, dim), wanted.to(kLong));
+  Tensor indices = with_row(p.indices.index_select(1, found.entry), dim, found.wanted);
+  return make_coo(p.sizes, indices, p.values.index_select(0, found.entry), false);
+}
+
+Tensor forms::cat(Call& c) { return joined(c, c.tensors(0), c.integer(1)); }
+
+Tensor forms::stack(Call& c) {
   std::vector<Tensor> tensors = c.tensors(0);
   int64_t dim = c.integer(1);
   if (dim < 0) dim += tensors[0].dim() + 1;
@@ -195,27 +201,5 @@ Tensor stack_of(Call& c) {
   }
   return joined(c, tensors, dim);
 }
-
-constexpr Entry kEntries[] = {
-    {"aten::t", t},
-    {"aten::transpose.int", transpose},
-    {"aten::swapdims", transpose},
-    {"aten::swapaxes", transpose},
-    {"aten::permute", permute},
-    {"aten::unsqueeze", unsqueeze},
-    {"aten::select.int", select},
-    {"aten::narrow", narrow},
-    {"aten::narrow_copy", narrow},
-    {"aten::slice.Tensor", slice},
-    {"aten::index_select", index_select},
-    {"aten::cat", cat},
-    {"aten::concat", cat},
-    {"aten::concatenate", cat},
-    {"aten::stack", stack_of},
-};
-
-}  // namespace
-
-std::span<const Entry> shape_entries() { return kEntries; }
 
 }  // namespace brasa::eager::sparse

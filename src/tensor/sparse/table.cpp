@@ -1,7 +1,5 @@
 #include "tensor/sparse/table.h"
 
-#include <unordered_map>
-
 #include <brasa/autograd.h>
 #include <brasa/factories.h>
 
@@ -81,22 +79,6 @@ void Call::unsupported(std::string_view why) const {
 
 namespace {
 
-std::vector<std::span<const Entry>> lists() {
-  return {elementwise_entries(), arithmetic_entries(), product_entries(), reduction_entries(), shape_entries()};
-}
-
-using Run = Tensor (*)(Call&);
-Run entry_of(const Operator& op) {
-  static const auto* by_row = [] {
-    auto* m = new std::unordered_map<std::string_view, Run>;
-    for (auto list : lists())
-      for (const Entry& e : list) m->emplace(e.row, e.run);
-    return m;
-  }();
-  auto it = by_row->find(op.row().name());
-  return it == by_row->end() ? nullptr : it->second;
-}
-
 // Gives `self` the value of `value`.
 void replace(const Tensor& self, const Tensor& value, const Operator& op) {
   BRASA_CHECK(is_sparse(value) && value.sizes() == self.sizes(), op.row().name(), " in place: the result, ", value,
@@ -109,16 +91,54 @@ void replace(const Tensor& self, const Tensor& value, const Operator& op) {
 
 }  // namespace
 
-std::vector<std::string_view> entry_names() {
-  std::vector<std::string_view> out;
-  for (auto list : lists())
-    for (const Entry& e : list) out.push_back(e.row);
-  return out;
+Form function_of(ops::Sparse form) {
+  using ops::Sparse;
+  switch (form) {
+    case Sparse::None: return nullptr;
+    case Sparse::Linear: return forms::linear;
+    case Sparse::Each: return forms::each;
+    case Sparse::Power: return forms::power;
+    case Sparse::Copy: return forms::copy;
+    case Sparse::CopyFrom: return forms::copy_from;
+    case Sparse::Zeros: return forms::zeros;
+    case Sparse::Densified: return forms::densified;
+    case Sparse::Add: return forms::add;
+    case Sparse::Sub: return forms::sub;
+    case Sparse::Mul: return forms::mul;
+    case Sparse::Div: return forms::div;
+    case Sparse::MatrixMatrix: return forms::mm;
+    case Sparse::MatrixVector: return forms::mv;
+    case Sparse::BatchMatrix: return forms::bmm;
+    case Sparse::Matmul: return forms::matmul;
+    case Sparse::AddMatrix: return forms::addmm;
+    case Sparse::AddVector: return forms::addmv;
+    case Sparse::LinearLayer: return forms::linear_layer;
+    case Sparse::Sum: return forms::sum;
+    case Sparse::SumOver: return forms::sum_over;
+    case Sparse::Norm: return forms::norm;
+    case Sparse::Softmax: return forms::softmax;
+    case Sparse::LogSoftmax: return forms::log_softmax;
+    case Sparse::Any: return forms::any;
+    case Sparse::MatrixTranspose: return forms::t;
+    case Sparse::Transpose: return forms::transpose;
+    case Sparse::Permute: return forms::permute;
+    case Sparse::Unsqueeze: return forms::unsqueeze;
+    case Sparse::Select: return forms::select;
+    case Sparse::Narrow: return forms::narrow;
+    case Sparse::Slice: return forms::slice;
+    case Sparse::IndexSelect: return forms::index_select;
+    case Sparse::Cat: return forms::cat;
+    case Sparse::Stack: return forms::stack;
+    // A sparse gradient of a dense weight: lookup.cpp.
+    case Sparse::Embedding:
+    case Sparse::EmbeddingBag: return nullptr;
+  }
+  return nullptr;
 }
 
 void call(Operator& op, CallArgs args, Results& results) {
   Call c(op, args);
-  Run run = entry_of(op);
+  Form run = function_of(op.row().sparse);
   if (!run) c.unsupported();
   results.resize(1);
   results[0] = run(c);
@@ -129,14 +149,14 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   BRASA_CHECK(!GradMode::is_enabled() || !self.requires_grad() || !self.is_leaf(),
               "a leaf Variable that requires grad is being used in an in-place operation.");
   Call c(op, args);
-  Run run = entry_of(op);
+  Form run = function_of(op.row().sparse);
   if (!run) c.unsupported();
-  std::string_view name = op.row().name();
-  if (!is_sparse(self) && (name == "aten::add.Tensor" || name == "aten::sub.Tensor")) {
+  ops::Sparse form = op.row().sparse;
+  if (!is_sparse(self) && (form == ops::Sparse::Add || form == ops::Sparse::Sub)) {
     Scalar alpha = c.number(2);
-    BRASA_CHECK(self.sizes() == c.tensor(1).sizes(), name, " in place: expected operands of equal sizes, got ", self,
-                " and ", c.tensor(1));
-    add_into(self, c.tensor(1), name == "aten::add.Tensor" ? alpha : negated(alpha));
+    BRASA_CHECK(self.sizes() == c.tensor(1).sizes(), op.row().name(),
+                " in place: expected operands of equal sizes, got ", self, " and ", c.tensor(1));
+    add_into(self, c.tensor(1), form == ops::Sparse::Add ? alpha : negated(alpha));
     return out;
   }
   Tensor value = run(c);

@@ -8,7 +8,7 @@
 #include "tensor/args.h"
 #include "tensor/sparse/parts.h"
 
-// Which operators take sparse operands. Each file of the folder has a list; table.cpp joins them.
+// How operators take sparse operands: a row names its form, and each form is one function.
 namespace brasa::eager::sparse {
 
 /// The arguments of a call, defaults filled in, of a row whose schema says what they are.
@@ -48,21 +48,52 @@ class Call {
   std::vector<Tensor> made_;
 };
 
-struct Entry {
-  std::string_view row;
-  Tensor (*run)(Call& call);
-};
-std::span<const Entry> elementwise_entries();
-std::span<const Entry> arithmetic_entries();
-std::span<const Entry> product_entries();
-std::span<const Entry> reduction_entries();
-std::span<const Entry> shape_entries();
-
-/// Whether every row of the lists is one of the operator table; for a test.
-std::vector<std::string_view> entry_names();
-
-/// Of a sum it is the sum of what it is of the terms: entries of one index need not be merged.
+/// The function of each form that a row may have (ops::Sparse).
+namespace forms {
 Tensor linear(Call& c);
+Tensor each(Call& c);
+Tensor power(Call& c);
+Tensor copy(Call& c);
+Tensor copy_from(Call& c);
+Tensor zeros(Call& c);
+Tensor densified(Call& c);
+
+Tensor add(Call& c);
+Tensor sub(Call& c);
+Tensor mul(Call& c);
+Tensor div(Call& c);
+
+Tensor mm(Call& c);
+Tensor mv(Call& c);
+Tensor bmm(Call& c);
+Tensor matmul(Call& c);
+Tensor addmm(Call& c);
+Tensor addmv(Call& c);
+Tensor linear_layer(Call& c);
+
+Tensor sum(Call& c);
+Tensor sum_over(Call& c);
+Tensor norm(Call& c);
+Tensor softmax(Call& c);
+Tensor log_softmax(Call& c);
+Tensor any(Call& c);
+
+Tensor t(Call& c);
+Tensor transpose(Call& c);
+Tensor permute(Call& c);
+Tensor unsqueeze(Call& c);
+Tensor select(Call& c);
+Tensor narrow(Call& c);
+Tensor slice(Call& c);
+Tensor index_select(Call& c);
+Tensor cat(Call& c);
+Tensor stack(Call& c);
+}  // namespace forms
+
+using Form = Tensor (*)(Call& call);
+/// Null where sparse operands are an error.
+Form function_of(ops::Sparse form);
+
 Scalar negated(const Scalar& s);
 /// dense += alpha * sparse in dense's memory.
 void add_into(const Tensor& dense, const Tensor& sparse, const Scalar& alpha);

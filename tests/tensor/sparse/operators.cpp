@@ -1,4 +1,5 @@
 #include <functional>
+#include <set>
 
 #include "tensor/util.h"
 
@@ -35,8 +36,15 @@ std::vector<Tensor> with(std::vector<Tensor> list, const Tensor& t) {
   return list;
 }
 
-TEST(SparseOperators, EveryEntryIsARow) {
-  for (std::string_view name : eager::sparse::entry_names()) EXPECT_TRUE(ops::find(name)) << name;
+TEST(SparseOperators, EveryFormHasAFunctionAndARow) {
+  std::set<ops::Sparse> used;
+  for (const ops::Row& row : ops::table().rows()) used.insert(row.sparse);
+  for (int i = 1; i < ops::kSparseForms; ++i) {
+    auto form = static_cast<ops::Sparse>(i);
+    bool lookup = form == ops::Sparse::Embedding || form == ops::Sparse::EmbeddingBag;
+    EXPECT_EQ(eager::sparse::function_of(form) != nullptr, !lookup) << i;
+    EXPECT_TRUE(used.count(form)) << i;
+  }
 }
 
 TEST(SparseOperators, FunctionsThatLeaveZeros) {
