@@ -109,8 +109,8 @@ class Derivation {
   Cotangent pull_to(Cotangent ct, Number number) {
     while (ct.number != number) {
       const Event& e = *event_of_.at(ct.number);
-      BRASA_ASSERT(e.row && (e.view || e.row->is_primitive()), "a gradient passes ",
-                   e.row ? e.row->name() : "an input");
+      BRASA_CHECK(e.row && (e.view || e.row->is_primitive()), "a gradient passes ",
+                  e.row ? e.row->name() : "an input");
       ct = pull_operand(e, 0, ct);
     }
     return ct;
@@ -179,7 +179,7 @@ class Derivation {
       while (ct.number != e.first) {
         const Event& put = *event_of_.at(ct.number);
         size_t value = operands(put).size() - 1;
-        BRASA_ASSERT(put.row && put.count == 1, "a write through a view has another form");
+        BRASA_CHECK(put.row && put.count == 1, "a write through a view has another form");
         if (value > 0) {
           Cotangent before = pull_operand(put, 0, ct);
           if (base == kNoNumber) base = before.number;
@@ -211,7 +211,7 @@ std::shared_ptr<const Joint> derive(const Trace& trace, const Binding& binding, 
   try {
     return Derivation(trace, binding, recorded, flow).run();
   } catch (const Error& e) {
-    // An operator without a derivative: the user meets the error if the pass really runs.
+    // An operator without a derivative, or a segment of another form: the nodes run, and the user meets an error where there is one.
     if (logs("recompiles")) log_line("recompiles", str("the backward pass is not compiled: ", e.what()));
     auto none = std::make_shared<Joint>();
     none->key = flow.key;

@@ -71,7 +71,8 @@ void Epoch::retire(std::function<void()> free) {
     Waiting& waiting = Waiting::get();
     std::lock_guard lock(waiting.mutex);
     waiting.retired.push_back({now_.fetch_add(1), std::move(free)});
-    if (cheap_) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    // Without the barrier nothing is known of the readers: what is retired waits for a later call.
+    if (cheap_ && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) return;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     uint64_t oldest = kIdle;
     using Slot = Reading::Slot;
