@@ -100,7 +100,7 @@ void add_rounding(Table& t) {
           return x;
         }
         if (decimals == 0) return prim::unary("round", x);
-        double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+        double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
         return decimals > 0 ? prim::unary("round", x * scale) / scale : prim::unary("round", x / scale) * scale;
       })
       .vjp(zero_derivative())
