@@ -21,7 +21,7 @@ struct CompileOptions {
   /// run copies them there and its results back (Error if there is no driver or no GPU). "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
   /// "interpreter" the reference. More by `register_backend`.
   std::string backend = "inductor";
-  /// "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs".
+  /// "default"; the others of torch.compile are errors as long as they would do nothing.
   std::string mode = "default";
   /// Call the function as it is.
   bool disable = false;
@@ -30,7 +30,7 @@ struct CompileOptions {
   std::optional<bool> dynamic = std::nullopt;
   /// Graphs that are kept for one place of the function; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
-  /// For the backend. "inductor" and "inductor-cuda" know "numbers": "strict", "default" or "fast".
+  /// For the backend. "inductor" and "inductor-cuda" know "numbers": "strict", "default" or "fast" (see settings.h).
   std::map<std::string, std::string> options = {};
 };
 

@@ -1,7 +1,6 @@
 #include "compiler/pipeline.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/lowering/emulate.h"
@@ -14,6 +13,7 @@
 #include "runtime/cuda/device.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/settings.h"
 #include "transforms/complex.h"
 
 namespace brasa::compiler {
@@ -153,15 +153,17 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
 
   // Code of each distinct kernel.
   bool on_gpu = options.device == "cuda";
-  std::string strict = options.numbers == Numbers::Strict ? ";strict" : "";
+  std::string numbers = options.numbers == Numbers::Strict ? ";strict"
+                        : options.numbers == Numbers::Fast ? ";fast"
+                                                           : "";
   std::string target = on_gpu || !machine.gpu ? machine.target : runtime::cpu::host_target();
   std::vector<LoadedKernel> loaded, compared;
-  passes.run("code", "", [&] { loaded = load_kernels(lowered.texts, target + strict); });
-  if (const char* check = std::getenv("BRASA_CUDA_CHECK"); on_gpu && check && *check && *check != '0')
+  passes.run("code", "", [&] { loaded = load_kernels(lowered.texts, target + numbers); });
+  if (const char* check = environment("BRASA_CUDA_CHECK"); on_gpu && check && *check && *check != '0')
     passes.run("code of the check", "", [&] {
       std::vector<std::string> texts;
       for (const Graph* loops : lowered.loops) texts.push_back(ir::print(*emulated(*loops)));
-      compared = load_kernels(texts, runtime::cpu::host_target() + strict);
+      compared = load_kernels(texts, runtime::cpu::host_target() + numbers);
     });
   return assemble(graph, lowered, loaded, compared, std::move(report), options.device);
 }

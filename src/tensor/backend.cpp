@@ -1,16 +1,16 @@
 #include "tensor/backend.h"
 
-#include <cstdlib>
 #include <string_view>
 
 #include "compiler/compile.h"
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::eager {
 
 std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::Facts& facts) {
   static const bool interpreted = [] {
-    const char* name = std::getenv("BRASA_EAGER_BACKEND");
+    const char* name = environment("BRASA_EAGER_BACKEND");
     std::string_view backend = name ? name : "inductor";
     BRASA_CHECK(backend == "inductor" || backend == "interpreter",
                 "BRASA_EAGER_BACKEND: expected inductor or interpreter, got '", backend, "'");
