@@ -4,6 +4,7 @@
 #include <brasa/autograd.h>
 #include <brasa/call.h>
 #include <brasa/dtype.h>
+#include <brasa/elements.h>
 #include <brasa/error.h>
 #include <brasa/factories.h>
 #include <brasa/generator.h>
@@ -12,6 +13,7 @@
 #include <brasa/ops_generated.h>
 #include <brasa/options.h>
 #include <brasa/scalar.h>
+#include <brasa/settings.h>
 #include <brasa/sparse.h>
 #include <brasa/tensor.h>
 #include <brasa/threads.h>

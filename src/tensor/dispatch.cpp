@@ -132,6 +132,7 @@ void check_defined(const Operator& op, CallArgs args) {
   }
   if (!given.empty()) what += str(" (called with", given, ")");
   if (index) throw IndexError(what, e.msg());
+  if (dynamic_cast<const NotImplementedError*>(&e)) throw NotImplementedError(what, e.msg());
   throw Error(what, e.msg());
 }
 

@@ -4,9 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include <brasa/elements.h>
+
 #include "runtime/cpu/launch.h"
 #include "support/error.h"
-#include "support/half.h"
 
 namespace brasa::compiler {
 namespace {
@@ -22,17 +23,15 @@ T read(const void* p, int64_t i) {
 }
 
 double number(DType t, const void* p, int64_t i) {
-  switch (t) {
-    case DType::Float64: return read<double>(p, i);
-    case DType::Float32: return read<float>(p, i);
-    case DType::Float16: return half_to_float(read<uint16_t>(p, i));
-    case DType::BFloat16: return bfloat16_to_float(read<uint16_t>(p, i));
-    case DType::Int64: return static_cast<double>(read<int64_t>(p, i));
-    case DType::Int32: return read<int32_t>(p, i);
-    case DType::Int16: return read<int16_t>(p, i);
-    case DType::Int8: return read<int8_t>(p, i);
-    default: return read<uint8_t>(p, i);
-  }
+  return visit_dtype(t, [&](auto type) -> double {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, bool>)
+      return read<uint8_t>(p, i);
+    else if constexpr (std::is_convertible_v<T, double>)
+      return static_cast<double>(read<T>(p, i));
+    else
+      fail_internal(str("no kernel computes with ", name(t)));
+  });
 }
 
 }  // namespace
