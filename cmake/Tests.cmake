@@ -26,7 +26,7 @@ add_custom_target(tests)
 if(TARGET brasa_codegen)
   add_dependencies(tests brasa_codegen)
 endif()
-set(threaded_folders runtime data tensor capture)
+set(threaded_folders runtime data program tensor capture)
 
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(dir ${test_dirs})

@@ -168,7 +168,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
   app.add_option("--seed", o.settings.seed, "of weights, order of the digits and dropout")->capture_default_str();
-  app.add_option("--backend", o.settings.backend, "of brasa::compile: inductor, inductor-cuda (a GPU), ...")
+  app.add_option("--backend", o.settings.backend, "of brasa::compile: inductor, aot_eager, ...")->capture_default_str();
+  app.add_option("--device", o.settings.device, "where the model lives: cpu, cuda, emu (a GPU that is not there)")
       ->capture_default_str();
   app.add_option("--data", o.data, "the digits, a gzipped CSV file")->capture_default_str();
   app.add_option("--out", o.out, "the plot")->capture_default_str();

@@ -31,10 +31,10 @@ models::ViTOptions small_vit() {
   return o;
 }
 
-double accuracy(models::ViT& model, const Digits& digits) {
+double accuracy(models::ViT& model, const Digits& digits, Device device) {
   NoGradGuard no_grad;
   model->eval();
-  return model(digits.images()).argmax(1).eq(digits.labels()).to(kFloat32).mean().item<double>();
+  return model(digits.images().to(device)).argmax(1).eq(digits.labels().to(device)).to(kFloat32).mean().item<double>();
 }
 
 }  // namespace
@@ -49,7 +49,9 @@ double Result::median_ms() const {
 Result train(const Digits& digits, const Digits& held_out, bool compiled, const Settings& settings,
              const std::function<void(const Progress&)>& report, std::optional<int> max_steps) {
   manual_seed(settings.seed);
+  const Device device(settings.device);
   models::ViT model(small_vit());
+  model->to(device);
   optim::Adam optimizer(model->parameters(), optim::AdamOptions(settings.lr));
   auto loader = data::make_data_loader(
       Digits(digits).map(data::transforms::Stack<>()),
@@ -72,7 +74,8 @@ Result train(const Digits& digits, const Digits& held_out, bool compiled, const 
     Clock::time_point epoch_start = Clock::now();
     for (auto& batch : *loader) {
       Clock::time_point start = Clock::now();
-      double loss = (compiled ? fast(batch.data, batch.target) : step(batch.data, batch.target)).item<double>();
+      Tensor images = batch.data.to(device), labels = batch.target.to(device);
+      double loss = (compiled ? fast(images, labels) : step(images, labels)).item<double>();
       double seconds = seconds_since(start);
       if (result.losses.empty()) result.first_s = seconds;
       result.losses.push_back(loss);
@@ -83,7 +86,7 @@ Result train(const Digits& digits, const Digits& held_out, bool compiled, const 
       if (max_steps && static_cast<int>(result.losses.size()) >= *max_steps) return result;
     }
   }
-  result.accuracy = accuracy(model, held_out);
+  result.accuracy = accuracy(model, held_out, device);
   if (compiled) result.explanation = fast.explain();
   return result;
 }

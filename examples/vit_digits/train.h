@@ -17,7 +17,7 @@ struct Settings {
   double lr = 1e-3;
   size_t workers = 2;
   uint64_t seed = 7;
-  std::string backend = "inductor";
+  std::string backend = "inductor", device = "cpu";
 };
 
 /// What the training loop tells while it runs.

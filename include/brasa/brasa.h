@@ -3,6 +3,7 @@
 // Everything that a program uses.
 #include <brasa/autograd.h>
 #include <brasa/call.h>
+#include <brasa/device.h>
 #include <brasa/dtype.h>
 #include <brasa/elements.h>
 #include <brasa/error.h>
@@ -15,6 +16,7 @@
 #include <brasa/scalar.h>
 #include <brasa/settings.h>
 #include <brasa/sparse.h>
+#include <brasa/stats.h>
 #include <brasa/tensor.h>
 #include <brasa/threads.h>
 #include <brasa/warning.h>

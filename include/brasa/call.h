@@ -69,9 +69,11 @@ struct CallArg {
   CallArg(const char* v) : CallArg(std::string_view(v)) {}                                                     // NOLINT
   CallArg(DType v) : kind(Kind::DType), integer(static_cast<int64_t>(v)) {}                                    // NOLINT
   CallArg(Layout v) : kind(Kind::Layout), integer(static_cast<int64_t>(v)) {}                                  // NOLINT
-  CallArg(Device v) : kind(Kind::Device), integer(static_cast<int64_t>(v.type())) {}                           // NOLINT
-  CallArg(MemoryFormat v) : kind(Kind::MemoryFormat), integer(static_cast<int64_t>(v)) {}                      // NOLINT
-  CallArg(const Generator& v) : kind(Kind::Generator), generator(&v) {}                                        // NOLINT
+  /// The type in the low byte, the index + 1 above it.
+  CallArg(Device v)
+      : kind(Kind::Device), integer(static_cast<int64_t>(v.type()) | (v.index() + int64_t{1}) << 8) {}  // NOLINT
+  CallArg(MemoryFormat v) : kind(Kind::MemoryFormat), integer(static_cast<int64_t>(v)) {}               // NOLINT
+  CallArg(const Generator& v) : kind(Kind::Generator), generator(&v) {}                                 // NOLINT
   template <class T>
   CallArg(const std::optional<T>& v) : CallArg() {  // NOLINT
     if (v) *this = CallArg(*v);

@@ -17,8 +17,7 @@ namespace brasa {
 struct CompileOptions {
   /// A graph break is an error that names the operator and the reason.
   bool fullgraph = false;
-  /// "inductor" compiles for the CPU; "inductor-cuda" for the first NVIDIA GPU, while the tensors stay in the host's memory: each
-  /// run copies them there and its results back (Error if there is no driver or no GPU). "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
+  /// "inductor" compiles, for the device that the tensors live on. "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
   /// "interpreter" the reference. More by `register_backend`.
   std::string backend = "inductor";
   /// "default"; the others of torch.compile are errors as long as they would do nothing.
@@ -30,7 +29,7 @@ struct CompileOptions {
   std::optional<bool> dynamic = std::nullopt;
   /// Graphs that are kept for one place of the function; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
-  /// For the backend. "inductor" and "inductor-cuda" know "numbers": "strict", "default" or "fast" (see settings.h).
+  /// For the backend. "inductor" knows "numbers": "strict", "default" or "fast" (settings.h says what they allow).
   std::map<std::string, std::string> options = {};
 };
 

@@ -41,6 +41,7 @@ BRASA_ERROR_KIND(ValueError);
 BRASA_ERROR_KIND(TypeError);
 BRASA_ERROR_KIND(NotImplementedError);
 BRASA_ERROR_KIND(LinAlgError);
+BRASA_ERROR_KIND(OutOfMemoryError);
 #undef BRASA_ERROR_KIND
 
 /// A bug of Brasa's own. The message carries the graph's text where there is one.

@@ -55,7 +55,7 @@ class TypeMeta {
 };
 BRASA_API std::ostream& operator<<(std::ostream& out, TypeMeta t);
 
-/// PyTorch's kinds of devices, with its numbers; tensors live on the CPU.
+/// PyTorch's kinds of devices, with its numbers. Tensors live on those that have a row in src/runtime/devices.cpp.
 enum class DeviceType : int8_t {
   CPU = 0,
   CUDA = 1,
@@ -81,7 +81,7 @@ class BRASA_API Device {
  public:
   using Type = DeviceType;
   constexpr Device(DeviceType type = kCPU, int8_t index = -1) : type_(type), index_(index) {}  // NOLINT
-  /// "cpu", "cuda", "cuda:1"; brasa::Error otherwise.
+  /// "cpu", "cuda", "cuda:1", or the name of a row of the table of devices; brasa::Error otherwise.
   Device(std::string_view text);                                       // NOLINT
   Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT
   Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT
@@ -108,7 +108,7 @@ BRASA_API std::ostream& operator<<(std::ostream& out, Layout l);
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 BRASA_API std::ostream& operator<<(std::ostream& out, MemoryFormat f);
 
-/// How a new tensor is made; what is not set has the default: float32, the CPU, no gradient.
+/// How a new tensor is made; what is not set has the default: float32, the default device (the CPU), no gradient.
 class BRASA_API TensorOptions {
  public:
   TensorOptions() = default;
@@ -161,7 +161,7 @@ class BRASA_API TensorOptions {
   [[nodiscard]] TensorOptions merge_in(const TensorOptions& o) const;
 
   TypeMeta dtype() const;  // the default dtype where none is set
-  Device device() const { return device_.value_or(Device(kCPU)); }
+  Device device() const;   // the default device where none is set
   Layout layout() const { return layout_.value_or(kStrided); }
   bool requires_grad() const { return requires_grad_.value_or(false); }
   bool pinned_memory() const { return pinned_.value_or(false); }

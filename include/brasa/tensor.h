@@ -157,7 +157,10 @@ class BRASA_API Tensor {
   bool has_storage() const { return !is_sparse() && !is_sparse_csr(); }
   bool is_conj() const { return false; }
   bool is_neg() const { return false; }
-  bool is_pinned() const { return false; }
+  /// Whether it lies in memory of the host that devices copy from while the host goes on.
+  bool is_pinned() const;
+  /// A copy in such memory; itself if it lies there.
+  Tensor pin_memory() const;
   bool is_quantized() const { return false; }
   bool is_nested() const { return false; }
   bool is_mps() const { return false; }

@@ -13,36 +13,29 @@
 namespace brasa::capture {
 namespace {
 
-compiler::CompileOptions compiler_options(const CompileOptions& given) {
+std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given,
+                                               const Placement& place) {
   compiler::CompileOptions out;
+  out.device = place.device;
+  out.by_value = place.by_value;
   auto it = given.options.find("numbers");
   if (it != given.options.end())
     out.numbers = it->second == "strict" ? compiler::Numbers::Strict
                   : it->second == "fast" ? compiler::Numbers::Fast
                                          : compiler::Numbers::Default;
-  return out;
-}
-
-std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given) {
-  return compiler::compile(graph, facts, compiler_options(given));
-}
-
-std::shared_ptr<compiler::Executable> inductor_cuda(const ir::Graph& graph, ir::Facts& facts,
-                                                    const CompileOptions& given) {
-  compiler::CompileOptions options = compiler_options(given);
-  options.device = "cuda";
-  return compiler::compile(graph, facts, options);
+  return compiler::compile(graph, facts, out);
 }
 
 struct Registry {
   std::mutex mutex;
   std::map<std::string, Backend> backends = {
       {"inductor", inductor},
-      {"inductor-cuda", inductor_cuda},
-      {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&) { return compiler::interpret(g); }},
-      {"eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&) { return run_stepwise(g, facts); }},
-      {"aot_eager", [](const ir::Graph& g, ir::Facts& facts,
-                       const CompileOptions&) { return run_stepwise(*ops::decompose(g, facts), facts); }},
+      {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&,
+                         const Placement& p) { return compiler::interpret(g, p.device, p.by_value); }},
+      {"eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&,
+                   const Placement& p) { return run_stepwise(g, facts, p); }},
+      {"aot_eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&,
+                       const Placement& p) { return run_stepwise(*ops::decompose(g, facts), facts, p); }},
   };
   static Registry& get() {
     static Registry* r = new Registry;
@@ -53,14 +46,14 @@ struct Registry {
 }  // namespace
 
 bool is_built_in(const std::string& name) {
-  static const char* const kNames[] = {"inductor", "inductor-cuda", "interpreter", "eager", "aot_eager"};
+  static const char* const kNames[] = {"inductor", "interpreter", "eager", "aot_eager"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 void check_options(const CompileOptions& options) {
   if (!is_built_in(options.backend)) return;
   check_compile_option("mode", options.mode);
-  bool compiles = options.backend.starts_with("inductor");
+  bool compiles = options.backend == "inductor";
   for (const auto& [key, value] : options.options) {
     BRASA_CHECK(compiles && key == "numbers", "compile: backend '", options.backend, "' has no option '", key, "'",
                 compiles ? "; it has 'numbers'" : "");

@@ -26,11 +26,10 @@ std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
 // A compiled function called while another records becomes part of that recording.
 struct Recording::Impl {
   std::shared_ptr<CompiledState> state;
-  std::unique_lock<std::recursive_mutex> lock;
   capture::Session session;
   Recorder::Scope scope;
   eager::CastCache casts;
-  explicit Impl(const std::shared_ptr<CompiledState>& s) : state(s), lock(s->mutex), session(*s), scope(&session) {}
+  explicit Impl(const std::shared_ptr<CompiledState>& s) : state(s), session(*s), scope(&session) {}
 };
 
 Recording::Recording(const std::shared_ptr<CompiledState>& state) {
@@ -61,7 +60,7 @@ void explain_place(const capture::Place& place, Explanation& out) {
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
       }
       g.guards = capture::guards_of(*trace);
-      for (const ir::Fact& f : v.facts)
+      for (const ir::Fact& f : v.conditions.facts())
         if (std::string text = brasa::str(f); std::find(g.guards.begin(), g.guards.end(), text) == g.guards.end())
           g.facts.push_back(std::move(text));
       g.symbolic = !trace->arguments.empty() || !trace->sample.symbols.empty();

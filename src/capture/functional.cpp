@@ -117,7 +117,7 @@ Tensor Functional::make_recorded(Number n) {
   Sizes sizes = sizes_of(n), strides = row_major_strides(sizes);
   DType dtype = dtype_of(n);
   auto bytes = static_cast<size_t>(product(sizes) * size_of(dtype));
-  StorageRef storage(Storage::recorded(bytes, this, static_cast<uint32_t>(held_.size())));
+  StorageRef storage(Storage::recorded(bytes, this, static_cast<uint32_t>(held_.size()), device()));
   held_.push_back(Held{storage, n, dtype, sizes, strides, 0, -1});
   return make_tensor(std::move(storage), dtype, std::move(sizes), std::move(strides), 0);
 }
@@ -163,12 +163,18 @@ Number Functional::follow(const ops::Row& row, std::span<const CallArg> args, Nu
 }
 
 void Functional::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
+  place(args);
   uint32_t count = 0;
   Number first = record(row, args, operands(args), false, count);
   for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
 }
 
-void Functional::write(const Tensor& target, const Tensor& value) { put(target, number_of(value)); }
+void Functional::write(const Tensor& target, const Tensor& value) {
+  runtime::Device &to = impl_of(target)->device(), &from = impl_of(value)->device();
+  BRASA_CHECK(&to == &from, "Expected all tensors to be on the same device, but found at least two devices, ", to.str(),
+              " and ", from.str(), "!");
+  put(target, number_of(value));
+}
 
 // Shares the storage until that is written (see keep_snapshots).
 Tensor Functional::snapshot(const Tensor& t) {

@@ -31,6 +31,9 @@ class Functional : public Recorder {
                             Number value) = 0;
   /// A tensor that this recording has not made and not written.
   virtual Number outside(const Tensor& t) = 0;
+  /// Before a call: where its results will live.
+  virtual void place(std::span<const CallArg> args) = 0;
+  virtual runtime::Device& device() const = 0;
   /// Before the first write to such memory; false if this has done the write.
   virtual bool may_hold(const Tensor& target, Number& value) = 0;
   virtual Held& hold_outside(const Tensor& t) = 0;

@@ -83,13 +83,12 @@ Expr Generaliser::size(std::optional<Expr> known, int64_t value, bool fixed) {
     return *e;
   }
   if (auto s = same_symbol(old, value)) return *s;
-  if (!open_) return failed_ = true, Expr(value);
   return new_symbol(old, value);
 }
 
 // `own`: it may become a symbol of its own.
-Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own, Level level) {
-  if (level == Level::Nothing || dynamic_ == false) return Expr(value);
+Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own) {
+  if (dynamic_ == false) return Expr(value);
   if (!known) {
     // Most likely the size that has this value, if there is only one.
     std::optional<Expr> guess;
@@ -108,8 +107,7 @@ Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own, Le
   }
   // Where an expression was right for two calls and not for this one, another may do no better.
   if (auto e = known->is_constant() || !own ? solved(old, value) : same_symbol(old, value)) return *e;
-  if (!open_) return failed_ = true, Expr(value);
-  if (!own || level == Level::Expressions || old < 0 || value < 0) return Expr(value);
+  if (!own || old < 0 || value < 0) return Expr(value);
   Expr s = new_symbol(old, value);
   trace_.arguments.push_back({DType::Int64, s});
   now_.numbers.emplace_back();
@@ -119,25 +117,27 @@ Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own, Le
 
 // ---- Other numbers.
 
-ir::Arg Generaliser::number(const ir::Arg* known, const ir::Arg& literal, Level level) {
+ir::Arg Generaliser::number(const ir::Arg* known, const ir::Arg& literal, const ir::Param& p) {
   auto value = number_of(literal, now_);
-  if (!known || !value || level == Level::Nothing || dynamic_ == false) return literal;
+  if (!known || !value || dynamic_ == false) return literal;
   auto old = number_of(*known, model_->sample);
   if (!old || old->type() != value->type()) return literal;
+  auto is_special = [&](const Scalar& n) {
+    return std::any_of(p.special.begin(), p.special.end(),
+                       [&](double s) { return !n.isComplex() && n.toDouble() == s; });
+  };
+  if (is_special(*value) || is_special(*old)) return literal;
   bool same = same_number(*old, *value);
   if (same && !known->is<ir::Value>() && !(known->is<Expr>() && !known->get<Expr>().is_constant())) return literal;
-  if (value->type() == DType::Int64 && level != Level::NumbersAsArguments) {
+  if (value->type() == DType::Int64) {
     std::optional<Expr> expression = known->is<Expr>() ? std::optional(known->get<Expr>()) : std::nullopt;
-    if (Expr e = integer(expression ? *expression : Expr(old->toLong()), value->toLong(), false, level);
-        !e.is_constant())
+    if (Expr e = integer(expression ? *expression : Expr(old->toLong()), value->toLong(), false); !e.is_constant())
       return ir::Arg(e);
   }
-  if (level == Level::Expressions) return literal;
   for (uint32_t k = 0; k < now_.numbers.size(); ++k)
     if (now_.numbers[k] && old_.numbers[k] && same_number(*now_.numbers[k], *value) &&
         same_number(*old_.numbers[k], *old))
       return ir::Arg(argument(k));
-  if (!open_) return failed_ = true, literal;
   trace_.arguments.push_back({value->type(), std::nullopt});
   now_.numbers.emplace_back(*value);
   old_.numbers.emplace_back(*old);
@@ -212,7 +212,7 @@ bool Generaliser::set_model(const Trace& model) {
   return true;
 }
 
-Event Generaliser::generalised(const Event& event, const Event* known, Level level, bool fixed) {
+Event Generaliser::generalised(const Event& event, const Event* known, bool fixed) {
   Event out = event;
   auto known_at = [&](const std::vector<Expr>& list, size_t i) {
     return known ? std::optional(list[i]) : std::nullopt;
@@ -231,24 +231,24 @@ Event Generaliser::generalised(const Event& event, const Event* known, Level lev
       out.guard.strides[d] = *e;
     else if (auto s = solved(model_->sample(is), stride))
       out.guard.strides[d] = *s;
-    else if (dynamic_ != false && open_)
+    else if (dynamic_ != false)
       out.guard.strides[d] = new_symbol(model_->sample(is), stride);
   }
   for (size_t i = 0; i < event.args.size(); ++i) {
     const ir::Param& p = event.row->schema.params[i];
     const ir::Arg* old = known ? &known->args[i] : nullptr;
-    if (p.type == ir::ParamType::Scalar && !p.list) {
-      out.args[i] = number(old, event.args[i], level);
-    } else if (p.type == ir::ParamType::Int && p.symbolic) {
+    if (p.use == ir::NumberUse::Input && !p.list) {
+      out.args[i] = number(old, event.args[i], p);
+    } else if (p.use == ir::NumberUse::Size) {
       if (auto* e = event.args[i].get_if<Expr>()) {
         auto* k = old ? old->get_if<Expr>() : nullptr;
-        if (!old || k) out.args[i] = ir::Arg(integer(k ? std::optional(*k) : std::nullopt, e->constant(), true, level));
+        if (!old || k) out.args[i] = ir::Arg(integer(k ? std::optional(*k) : std::nullopt, e->constant(), true));
       } else if (auto* list = event.args[i].get_if<std::vector<Expr>>()) {
         auto* k = old ? old->get_if<std::vector<Expr>>() : nullptr;
         if (old && (!k || k->size() != list->size())) continue;
         std::vector<Expr> items;
         for (size_t d = 0; d < list->size(); ++d)
-          items.push_back(integer(k ? std::optional((*k)[d]) : std::nullopt, (*list)[d].constant(), true, level));
+          items.push_back(integer(k ? std::optional((*k)[d]) : std::nullopt, (*list)[d].constant(), true));
         out.args[i] = ir::Arg(std::move(items));
       }
     }
@@ -279,37 +279,29 @@ void Generaliser::add(const Event& event, bool fixed) {
   old_.symbols.resize(now_.symbols.size(), Binding::kUnbound);
   old_.numbers.resize(now_.numbers.size());
   size_t symbols = now_.symbols.size(), arguments = now_.numbers.size();
-  for (Level level : {Level::All, Level::NumbersAsArguments, Level::Expressions, Level::Nothing}) {
-    Event made = generalised(event, known, level, fixed);
-    ir::Facts facts(now_.symbols);
-    for (const ir::Fact& f : facts_) facts.equal(f.left, f.right);
-    size_t before = facts.facts().size();
-    std::vector<ir::Type> types;
-    auto infer = [&] { types = types_of(made, facts); };
-    if (made.general && event.row) {
-      try {
-        infer();
-      } catch (const std::exception&) {
-        now_.symbols.resize(symbols);
-        old_.symbols.resize(symbols);
-        now_.numbers.resize(arguments);
-        old_.numbers.resize(arguments);
-        trace_.arguments.resize(arguments);
-        continue;
-      }
-    } else {
-      infer();
-    }
-    made.facts.assign(facts.facts().begin() + static_cast<int64_t>(before), facts.facts().end());
-    facts_.insert(facts_.end(), made.facts.begin(), made.facts.end());
-    made.first = static_cast<Number>(trace_.types.size());
-    made.count = static_cast<uint32_t>(types.size());
-    if (known) learn(made, *known);
-    trace_.types.insert(trace_.types.end(), std::make_move_iterator(types.begin()),
-                        std::make_move_iterator(types.end()));
-    trace_.events.push_back(std::move(made));
-    return;
+  Event made = generalised(event, known, fixed);
+  ir::Facts facts(now_.symbols);
+  for (const ir::Fact& f : facts_) facts.equal(f.left, f.right);
+  size_t before = facts.facts().size();
+  std::vector<ir::Type> types;
+  try {
+    types = types_of(made, facts);
+  } catch (...) {
+    // The user's error: the call is as if it had not been made.
+    now_.symbols.resize(symbols);
+    old_.symbols.resize(symbols);
+    now_.numbers.resize(arguments);
+    old_.numbers.resize(arguments);
+    trace_.arguments.resize(arguments);
+    throw;
   }
+  made.facts.assign(facts.facts().begin() + static_cast<int64_t>(before), facts.facts().end());
+  facts_.insert(facts_.end(), made.facts.begin(), made.facts.end());
+  made.first = static_cast<Number>(trace_.types.size());
+  made.count = static_cast<uint32_t>(types.size());
+  if (known) learn(made, *known);
+  trace_.types.insert(trace_.types.end(), std::make_move_iterator(types.begin()), std::make_move_iterator(types.end()));
+  trace_.events.push_back(std::move(made));
 }
 
 }  // namespace brasa::capture

@@ -9,7 +9,7 @@ namespace brasa::capture {
 
 /// Makes the events of a new trace from those of a call. Where another trace, the model, has an event of the same sort at the
 /// same place, what differs from it becomes general: a size of an input a symbol, an integer an expression of the symbols
-/// that fits both calls or a symbol of its own, any other number an argument. If an operator has to know the number, it stays.
+/// that fits both calls or a symbol of its own, any other number an argument. What a row has to know (ir::NumberUse) stays.
 class Generaliser {
  public:
   /// `now` is what the symbols and arguments of `trace` are in this call; it grows with them.
@@ -20,21 +20,15 @@ class Generaliser {
   /// Takes the model if its events up to here are those of the trace, for other values of its symbols.
   bool set_model(const Trace& model);
   const Trace* model() const { return model_; }
-  /// From now on there are no new symbols and arguments.
-  void close() { open_ = false; }
-  /// Whether something differed from the model that could not become general.
-  bool failed() const { return failed_; }
   /// Appends an event, which is given with all its numbers. `fixed`: an input whose sizes are never general, unless calls
   /// differ in them. brasa::Error if the call is wrong; then nothing is appended.
   void add(const Event& event, bool fixed);
 
  private:
-  // What may become general; less and less until the operator accepts it.
-  enum class Level { All, NumbersAsArguments, Expressions, Nothing };
-  Event generalised(const Event& event, const Event* known, Level level, bool fixed);
+  Event generalised(const Event& event, const Event* known, bool fixed);
   ir::Expr size(std::optional<ir::Expr> known, int64_t value, bool fixed);
-  ir::Expr integer(std::optional<ir::Expr> known, int64_t value, bool own, Level level);
-  ir::Arg number(const ir::Arg* known, const ir::Arg& literal, Level level);
+  ir::Expr integer(std::optional<ir::Expr> known, int64_t value, bool own);
+  ir::Arg number(const ir::Arg* known, const ir::Arg& literal, const ir::Param& p);
   std::optional<ir::Expr> translated(ir::Expr known) const;
   std::optional<ir::Expr> same_symbol(int64_t old, int64_t value) const;
   std::optional<ir::Expr> solved(int64_t old, int64_t value) const;
@@ -46,7 +40,6 @@ class Generaliser {
   Trace& trace_;
   Binding& now_;
   std::optional<bool> dynamic_;
-  bool open_ = true, failed_ = false;
   const Trace* model_ = nullptr;
   Binding old_;                                      // what the symbols and arguments are in the model's call
   std::vector<std::optional<ir::Expr>> from_model_;  // by the model's symbols

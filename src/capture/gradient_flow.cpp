@@ -154,15 +154,17 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
     flow.key.push_back(static_cast<int32_t>(i));
     bool is_root = held[i] && !moves[i];
     if (!is_root && has_hooks(*nodes[i])) return std::nullopt;
-    std::vector<bool> needs;
+    GradientFlow::Step& step = flow.steps.emplace_back(GradientFlow::Step{static_cast<uint32_t>(i), {}});
     for (const Edge& e : nodes[i]->next_edges()) {
-      needs.push_back(e.is_valid());
+      GradientFlow::Target& target = step.targets.emplace_back();
       if (!e.is_valid()) {
         flow.key.push_back(kNoEdge);
         continue;
       }
       if (int32_t to = holders.index(e.function.get()); to >= 0) {
         flow.key.push_back(to);
+        target.node = to;
+        target.result = e.input_nr;
         if (!seen[to]) open.push_back(to);
         seen[to] = true;
         continue;
@@ -173,8 +175,8 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
           leaves.try_emplace({e.function.get(), e.input_nr}, kFirstLeaf - static_cast<int32_t>(leaves.size()));
       if (fresh) flow.leaves.push_back(e);
       flow.key.push_back(it->second);
+      target.leaf = kFirstLeaf - it->second;
     }
-    if (!moves[i]) flow.needs.emplace_back(recorded[i].event, std::move(needs));
   }
   return flow;
 }

@@ -9,6 +9,7 @@
 #include "support/pooled.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/saved.h"
+#include "tensor/execute.h"
 #include "tensor/recorder.h"
 
 namespace brasa::capture {
@@ -49,7 +50,8 @@ class SegmentNode final : public Node, public Pooled {
     for (const autograd::Saved& s : saved_) add(s.unpack(nullptr, name()));
     for (size_t i = 0; i < internals_->results.size(); ++i) {
       const autograd::ResultMeta& meta = internals_->results[i];
-      add(i < cts.size() && cts[i].defined() ? cts[i].contiguous() : autograd::zeros(meta.sizes, meta.dtype));
+      add(i < cts.size() && cts[i].defined() ? cts[i].contiguous()
+                                             : autograd::zeros(meta.sizes, meta.dtype, *meta.device));
     }
     static constexpr int64_t kNone[1] = {0};
     std::vector<int64_t> sizes;
@@ -63,14 +65,14 @@ class SegmentNode final : public Node, public Pooled {
     for (const ir::Type& t : backward.output_types()) {
       Sizes shape;
       for (ir::Expr e : t.shape) shape.push_back(backward.evaluate(e, symbols.data()));
-      results.push_back(make_tensor(shape, t.dtype));
+      results.push_back(make_tensor(shape, t.dtype, *halves_->device));
       outputs.push_back(operand_of(results.back()));
     }
     backward.run(symbols.data(), operands, outputs);
     variable_list out(next_edges_.size());
     size_t next = 0;
     for (size_t i = 0; i < out.size(); ++i)
-      if (halves_->joint->gradients[i] != kNoNumber) out[i] = results[next++];
+      if (halves_->joint->gradients[i]) out[i] = results[next++];
     return out;
   }
   void release_variables() override {
@@ -84,6 +86,7 @@ class SegmentNode final : public Node, public Pooled {
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Tensor> inputs;
     for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
+    eager::PlaceScope scope(halves_->device);
     std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written);
     std::vector<Edge> from;
     variable_list given;
@@ -104,16 +107,28 @@ class SegmentNode final : public Node, public Pooled {
 
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts) {
-  std::vector<Delivery> all = deliveries;
-  for (Number n : joint->gradients)
-    if (n != kNoNumber) all.push_back({n, -1});
+                                             const CompileOptions& options, ir::Facts& facts, const Placement& place) {
+  for (const ir::Fact& f : joint->conditions.facts()) facts.equal(f.left, f.right);
+  // The graph is the joint's own; its outputs are those of the variant that is compiled.
+  std::vector<ir::Output>& outputs = joint->graph->outputs();
+  outputs.clear();
+  for (const Delivery& d : deliveries) outputs.push_back({joint->values.at(d.number), d.into, ""});
+  for (ir::Value g : joint->gradients)
+    if (g) outputs.push_back({g, -1, ""});
   transforms::Joint whole;
-  whole.graph = ops::decompose(*joint->trace.graph(all), facts);
+  whole.graph = ops::decompose(*joint->graph, facts);
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();
-  out->forward = backend(*p.forward, facts, options);
-  out->backward = backend(*p.backward, facts, options);
+  out->device = place.device;
+  out->forward = backend(*p.forward, facts, options, place);
+  // What it saved of the inputs comes as it came, and sizes stand alone.
+  Placement back{place.device, {}};
+  for (const transforms::Saved& s : p.saved)
+    back.by_value.push_back(!place.by_value.empty() && s.from == transforms::Saved::From::Input &&
+                            place.by_value[s.index]);
+  back.by_value.resize(p.backward->inputs().size() - p.sizes.size(), false);
+  back.by_value.resize(p.backward->inputs().size(), !place.device->on_host());
+  out->backward = backend(*p.backward, facts, options, back);
   for (const transforms::Saved& s : p.saved)
     if (s.from == transforms::Saved::From::Intermediate)
       out->intermediates.push_back(ir::type_of(p.forward->outputs()[s.index].value));

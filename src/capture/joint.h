@@ -14,10 +14,11 @@
 #include "capture/trace.h"
 #include "transforms/partition.h"
 
-// AOT autograd of a recorded segment whose results want gradients. While recording, each operator got an autograd node that
-// keeps its operands. When the segment ends, the backward pass through those nodes is recorded too, once; forward and
-// backward are cut into two graphs by a minimum cut, and one SegmentNode takes the place of all the nodes, so that only what the cut says
-// is kept. That the nodes are followed, and not the graph, makes detach() and no_grad inside of the function right.
+// AOT autograd of a recorded segment whose results want gradients. While recording, each operator got an autograd node. When
+// the segment ends, the joint graph is derived from the segment's graph, node by node, along the edges that the nodes have: that they
+// are followed makes detach() and no_grad inside of the function right, and the derivative stops where the segment began. A
+// minimum cut gives a forward and a backward graph, and one SegmentNode takes the place of all the nodes, so that only what the
+// cut says is kept.
 namespace brasa::capture {
 
 /// A node that was made while recording.
@@ -40,10 +41,18 @@ struct GradientFlow {
   std::vector<Slot> slots;
   /// Where the segment's own gradients go.
   std::vector<autograd::Edge> leaves;
+  /// The nodes below the roots, by position among the recorded ones; their edges lead to a node or to a leaf.
+  struct Target {
+    int32_t node = -1, leaf = -1;
+    uint32_t result = 0;  // of the node
+  };
+  struct Step {
+    uint32_t node;
+    std::vector<Target> targets;
+  };
+  std::vector<Step> steps;
   /// The roots and all edges by position: equal for equal flows.
   std::vector<int32_t> key;
-  /// For each event that has a node below the roots: the operands that gradients flow to.
-  std::vector<std::pair<uint32_t, std::vector<bool>>> needs;
 };
 
 /// Absent if nothing outside needs gradients, or if the nodes have to stay: a hook, a custom function or a finished backward
@@ -52,19 +61,22 @@ struct GradientFlow {
 std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded, std::span<const Tensor* const> own,
                                           uint64_t first_sequence);
 
-/// Forward and backward events of a segment for one flow.
+/// A segment and its derivative for one flow, as one graph of operators without outputs; right where the conditions hold.
 struct Joint {
   std::vector<int32_t> key;
-  /// For all sizes, as far as its events' facts hold; otherwise for `sizes[0]`.
-  bool symbolic = false;
-  /// What the trace's symbols were when it was recorded, and when recording it again gave the same.
-  std::vector<std::vector<int64_t>> sizes;
-  Trace trace;                    // the segment's events, an input for each cotangent, the backward events
-  size_t inputs = 0, events = 0;  // of the segment alone
-  std::vector<Number> roots;      // the values whose cotangents come in
-  std::vector<Number> gradients;  // for each leaf; kNoNumber: none flows
-  std::unordered_map<uint32_t, std::vector<bool>> needs;  // as in GradientFlow
+  program::Conditions conditions;
+  /// Inputs: the segment's, its arguments, then a cotangent for each slot. Null where the segment has no joint graph: the nodes run.
+  std::unique_ptr<ir::Graph> graph;
+  std::vector<ir::Value> values;     // by number
+  std::vector<ir::Value> gradients;  // by leaf; absent: none flows
+  size_t inputs = 0;                 // before the cotangents
+  std::vector<Number> roots;         // the values whose cotangents come in
+  Trace trace;                       // the segment's events, for derivatives of the derivative
+  /// For each event that has a node below the roots: the operands that gradients flow to.
+  std::unordered_map<uint32_t, std::vector<bool>> needs;
 };
+std::shared_ptr<const Joint> derive(const Trace& trace, const Binding& binding, std::span<const RecordedNode> recorded,
+                                    const GradientFlow& flow);
 
 /// Its two halves, compiled for runs that deliver the same values.
 struct Halves {
@@ -74,10 +86,11 @@ struct Halves {
   std::vector<ir::Expr> sizes;          // see transforms::Partition
   std::vector<ir::Type> intermediates;  // results of `forward` behind the deliveries
   std::vector<bool> written;            // by input: the forward run changes its memory
+  runtime::Device* device = nullptr;
 };
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts);
+                                             const CompileOptions& options, ir::Facts& facts, const Placement& place);
 
 /// What a run of the forward half leaves for the other one.
 struct SavedRun {

@@ -92,7 +92,7 @@ bool Matching::literal(const Event& known, const CallArg& a, const ir::Param& p,
 }
 
 bool Matching::call(const Event& known, const Numbered& call) {
-  if (known.row != &call.row) return false;
+  if (known.row != &call.row || known.view != call.view) return false;
   const auto& params = call.row.schema.params;
   const ir::Args& args = known.args;
   if (call.args.size() > args.size()) return false;
@@ -157,7 +157,7 @@ bool Matching::event(const Event& known, const Event& other, const Binding& othe
 }
 
 bool alike(const Event& a, const Event& b) {
-  if (a.row || b.row) return a.row == b.row;
+  if (a.row || b.row) return a.row == b.row && a.view == b.view;
   return a.guard.dtype == b.guard.dtype && a.guard.weak == b.guard.weak &&
          a.guard.sizes.size() == b.guard.sizes.size() && a.guard.strides.size() == b.guard.strides.size();
 }

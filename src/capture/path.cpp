@@ -25,25 +25,21 @@ void Path::begin(Place& place) {
   trace_ = nullptr;
   position_ = 0;
   maker_.reset();
+  if (made_) spares_.push_back(std::move(made_));
   spare_ = false;
-  if (place.traces.empty()) return;
-  trace_ = place.traces[std::min(place.latest, place.traces.size() - 1)].get();
+  {
+    std::lock_guard lock(state_->mutex);
+    if (place.traces.empty()) return;
+    trace_ = place.traces[place.latest].get();
+  }
   binding_ = unbound(*trace_);
 }
 
-void Path::extend(Trace& trace, const Binding& binding, const Trace* model) {
-  trace_ = &trace;
-  position_ = trace.events.size();
-  binding_ = binding;
-  maker_ = std::make_unique<Generaliser>(trace, binding_, state_->options.dynamic);
-  maker_->close();
-  if (model) maker_->set_model(*model);
-}
-
-void Path::check(Trace& trace, size_t events, const Binding& binding) {
-  trace_ = &trace;
-  position_ = events;
-  binding_ = binding;
+std::vector<Trace*> Path::known() const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<Trace*> out;
+  for (const auto& t : place_->traces) out.push_back(t.get());
+  return out;
 }
 
 Number Path::advance() { return trace_->events[position_++].first; }
@@ -58,6 +54,7 @@ Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<
   }
   Event event;
   event.row = &row;
+  event.view = view;
   event.args = call.node_args();
   return step(std::move(event));
 }
@@ -88,7 +85,6 @@ Number Path::step(Event event, bool fixed) {
         if (!agrees) matching.undo();
       }
     }
-    if (!agrees && !place_) throw Mismatch();
     if (agrees || switch_to(&event)) return advance();
     fork(&event, fixed);
     return advance();
@@ -120,11 +116,11 @@ bool Path::fits(const Trace& t, const Event* next, Binding& binding) const {
 }
 
 bool Path::switch_to(const Event* next) {
-  for (const auto& t : place_->traces) {
-    if (t.get() == trace_) continue;
+  for (Trace* t : known()) {
+    if (t == trace_) continue;
     Binding binding = unbound(*t);
     if (!fits(*t, next, binding)) continue;
-    trace_ = t.get();
+    trace_ = t;
     binding_ = std::move(binding);
     return true;
   }
@@ -156,10 +152,13 @@ void Path::fork(const Event* came, bool fixed) {
     if (model || !came || t->events.size() <= position_ || !alike(t->events[position_], *came)) return;
     if (maker->set_model(*t)) model = t;
   };
+  std::vector<Trace*> here = known();
   if (trace_) consider(trace_);
-  for (size_t i = place_->traces.size(); i-- > 0;) consider(place_->traces[i].get());
-  if (place_->model && place_->traces.empty())
+  for (size_t i = here.size(); i-- > 0;) consider(here[i]);
+  if (place_->model && here.empty()) {
+    std::lock_guard lock(state_->mutex);
     for (const auto& t : place_->model->traces) consider(t.get());
+  }
   try {
     if (came) maker->add(*came, fixed);
   } catch (...) {
@@ -167,34 +166,36 @@ void Path::fork(const Event* came, bool fixed) {
     throw;
   }
   const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
-  size_t limit = static_cast<size_t>(std::max(state_->options.recompile_limit, 1));
-  bool first = place_->traces.empty();
-  if (!first && !place_->warned && !place_->temporary) {
-    std::string reason = difference(came, expected, position_, binding);
-    state_->recompiles.push_back(reason);
-    if (logs("recompiles")) log_line("recompiles", reason);
-    if (place_->traces.size() >= limit) {
-      place_->warned = true;
-      log_line("recompiles", str("the recompile limit of ", limit,
-                                 " graphs for one place is reached; what fits none of them "
-                                 "runs uncompiled. The last difference: ",
-                                 reason));
-    }
-  }
-  spare_ = place_->temporary || place_->traces.size() >= limit;
+  if (!here.empty()) note_recompile(difference(came, expected, position_, binding), here.size());
+  spare_ = place_->temporary || here.size() >= limit();
   fresh->next.temporary = spare_;
   if (model && !spare_) {
-    bool same_place =
-        std::any_of(place_->traces.begin(), place_->traces.end(), [&](auto& t) { return t.get() == model; });
+    bool same_place = std::find(here.begin(), here.end(), model) != here.end();
     fresh->model = same_place ? model : nullptr;
     fresh->forked_at = position_;
     fresh->next.model = &model->next;
   }
   trace_ = fresh.get();
-  (spare_ ? spares_ : place_->traces).push_back(std::move(fresh));
+  made_ = std::move(fresh);
   maker_ = std::move(maker);
 }
 
+size_t Path::limit() const { return static_cast<size_t>(std::max(state_->options.recompile_limit, 1)); }
+
+void Path::note_recompile(const std::string& reason, size_t known) {
+  std::lock_guard lock(state_->mutex);
+  if (place_->warned || place_->temporary) return;
+  state_->recompiles.push_back(reason);
+  if (logs("recompiles")) log_line("recompiles", reason);
+  if (known < limit()) return;
+  place_->warned = true;
+  log_line("recompiles", str("the recompile limit of ", limit(),
+                             " graphs for one place is reached; what fits none of them runs uncompiled. The last "
+                             "difference: ",
+                             reason));
+}
+
+// A finished trace becomes visible to other calls.
 bool Path::end() {
   if (position_ == 0 && !maker_) return false;
   if (!maker_ && position_ < trace_->events.size() && !switch_to(nullptr)) fork(nullptr, false);
@@ -202,19 +203,16 @@ bool Path::end() {
     trace_->sample = binding_;
     if (!maker_->model() || maker_->model()->events.size() != position_) trace_->next.model = nullptr;
   }
+  std::lock_guard lock(state_->mutex);
+  if (maker_ && !spare_) {
+    // Another thread may have been first to reach the limit.
+    spare_ = place_->traces.size() >= limit();
+    if (!spare_) place_->traces.push_back(std::move(made_));
+    maker_.reset();
+  }
   for (size_t i = 0; i < place_->traces.size(); ++i)
     if (place_->traces[i].get() == trace_) place_->latest = i;
   return true;
-}
-
-void Path::abandon() {
-  if (!maker_ || spare_) return;
-  auto& traces = place_->traces;
-  auto it = std::find_if(traces.begin(), traces.end(), [&](const auto& t) { return t.get() == trace_; });
-  if (it == traces.end()) return;
-  spares_.push_back(std::move(*it));
-  traces.erase(it);
-  maker_.reset();
 }
 
 }  // namespace brasa::capture

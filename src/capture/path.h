@@ -20,14 +20,6 @@ class Path {
   Path& operator=(const Path&) = delete;
 
   void begin(Place& place);
-  /// Goes on at the end of a trace of the caller's, which grows with every event, without symbols of its own. Those of the
-  /// trace are kept general with the help of `model`, if there is one.
-  void extend(Trace& trace, const Binding& binding, const Trace* model);
-  /// Whether everything that differed from the model became general.
-  bool generalised() const { return maker_->model() && !maker_->failed(); }
-  /// Goes on in a trace of the caller's behind its first events. What does not agree throws Mismatch.
-  struct Mismatch {};
-  void check(Trace& trace, size_t events, const Binding& binding);
 
   /// The number of the first result. `view`: the first operand stands in for the first argument.
   Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view);
@@ -36,9 +28,6 @@ class Path {
   Number step(Event event, bool fixed = false);
   /// The segment ends here. False if nothing happened in it.
   bool end();
-  /// Forgets a trace that this call began and did not finish.
-  void abandon();
-
   Trace& trace() { return *trace_; }
   const Trace& trace() const { return *trace_; }
   Place& place() { return *place_; }
@@ -54,9 +43,13 @@ class Path {
  private:
   Number advance();
   bool fits(const Trace& t, const Event* next, Binding& binding) const;
+  /// The traces of the place; what is published never changes.
+  std::vector<Trace*> known() const;
   bool switch_to(const Event* next);
   bool prefer_model(const Event& next);
   void fork(const Event* came, bool fixed);
+  size_t limit() const;
+  void note_recompile(const std::string& reason, size_t known);
 
   detail::CompiledState* state_;
   Place* place_ = nullptr;
@@ -64,7 +57,8 @@ class Path {
   size_t position_ = 0;     // events that agree
   Binding binding_;
   std::unique_ptr<Generaliser> maker_;  // where trace_ grows with every event
-  bool spare_ = false;                  // trace_ is made for this call alone
+  std::unique_ptr<Trace> made_;         // trace_, until others may see it
+  bool spare_ = false;                  // it is made for this call alone
   std::vector<std::unique_ptr<Trace>> spares_;
 };
 

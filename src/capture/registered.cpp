@@ -4,6 +4,7 @@
 
 #include "capture/backend.h"
 #include "capture/uncompiled.h"
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "support/error.h"
 #include "tensor/recorder.h"
@@ -15,6 +16,7 @@ struct CapturedGraph::Impl {
   const ir::Graph& graph;
   ir::Facts& facts;
   const CompileOptions& options;
+  const capture::Placement& place;
 };
 
 namespace {
@@ -23,15 +25,8 @@ namespace {
 std::unique_ptr<ir::Graph> without_writes(const ir::Graph& graph) {
   auto out = std::make_unique<ir::Graph>(graph.level());
   ir::ValueMap map;
-  for (const ir::Input& in : graph.inputs())
-    map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
-  for (ir::Node* n : live_nodes(graph)) {
-    if (n->op == ir::input_op()) continue;
-    ir::Args args;
-    for (const ir::Arg& a : n->args) args.push_back(map(a));
-    ir::Node* copy = out->add(n->op, std::move(args), n->types);
-    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
-  }
+  ir::copy_inputs(*out, graph, map);
+  ir::copy_live_nodes(*out, graph, map);
   for (const ir::Output& o : graph.outputs()) out->add_output(map(o.value));
   return out;
 }
@@ -39,8 +34,12 @@ std::unique_ptr<ir::Graph> without_writes(const ir::Graph& graph) {
 // A graph function behind the compiler's interface.
 class Called final : public compiler::Executable {
  public:
-  Called(std::string name, const ir::Graph& graph, GraphFunction function)
-      : Executable(graph), name_(std::move(name)), text_(ir::print(graph)), function_(std::move(function)) {
+  Called(std::string name, const ir::Graph& graph, GraphFunction function, capture::Placement place)
+      : Executable(graph),
+        name_(std::move(name)),
+        text_(ir::print(graph)),
+        function_(std::move(function)),
+        place_(std::move(place)) {
     for (const ir::Input& in : graph.inputs()) weak_.push_back(ir::type_of(in.value).weak);
     for (const ir::Output& o : graph.outputs()) into_.push_back(o.into);
   }
@@ -51,7 +50,9 @@ class Called final : public compiler::Executable {
     NoGradGuard guard;
     std::vector<Tensor> given;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      given.push_back(tensor_at(inputs[i]));
+      bool by_value = i < place_.by_value.size() && place_.by_value[i];
+      given.push_back(tensor_at(inputs[i], by_value ? runtime::host() : device()));
+      if (by_value && !inputs[i].sizes.empty()) impl_of(given.back())->storage->set_travels();
       impl_of(given.back())->weak = weak_[i];
     }
     std::vector<Tensor> results = function_(given);
@@ -61,7 +62,7 @@ class Called final : public compiler::Executable {
     for (Tensor& t : results) t = t.clone();
     size_t fresh = 0;
     for (size_t i = 0; i < results.size(); ++i) {
-      Tensor to = tensor_at(into_[i] >= 0 ? inputs[into_[i]] : outputs[fresh++]);
+      Tensor to = tensor_at(into_[i] >= 0 ? inputs[into_[i]] : outputs[fresh++], device());
       BRASA_CHECK(results[i].sizes() == to.sizes() && results[i].scalar_type() == to.scalar_type(), "backend '", name_,
                   "': output ", i, " is ", results[i], ", expected ", to);
       to.copy_(results[i]);
@@ -70,13 +71,16 @@ class Called final : public compiler::Executable {
   std::string text() const override { return text_; }
 
  private:
-  static Tensor tensor_at(const compiler::Operand& at) {
-    StorageRef storage(Storage::borrow(at.data, static_cast<size_t>(size_of(at.dtype)), nullptr));
+  runtime::Device& device() const { return place_.device ? *place_.device : runtime::host(); }
+  static Tensor tensor_at(const compiler::Operand& at, runtime::Device& device) {
+    StorageRef storage(Storage::borrow(at.data, static_cast<size_t>(size_of(at.dtype)), nullptr, device));
+
     return make_tensor(std::move(storage), at.dtype, Sizes(at.sizes), Sizes(at.strides), 0);
   }
 
   std::string name_, text_;
   GraphFunction function_;
+  capture::Placement place_;
   std::vector<bool> weak_;
   std::vector<int> into_;
 };
@@ -106,8 +110,9 @@ const CompileOptions& CapturedGraph::options() const { return impl_.options; }
 
 GraphFunction CapturedGraph::compile(const std::string& backend) const {
   std::shared_ptr<compiler::Executable> executable =
-      capture::find_backend(backend)(*without_writes(impl_.graph), impl_.facts, impl_.options);
-  return [executable](const std::vector<Tensor>& given) {
+      capture::find_backend(backend)(*without_writes(impl_.graph), impl_.facts, impl_.options, impl_.place);
+  runtime::Device* device = impl_.place.device ? impl_.place.device : &runtime::host();
+  return [executable, device](const std::vector<Tensor>& given) {
     std::vector<compiler::Operand> inputs, outputs;
     for (const Tensor& t : given) inputs.push_back(capture::operand_of(t));
     SmallVector<int64_t, 8> symbols(executable->symbol_count());
@@ -116,7 +121,7 @@ GraphFunction CapturedGraph::compile(const std::string& backend) const {
     for (const ir::Type& t : executable->output_types()) {
       Sizes sizes;
       for (ir::Expr e : t.shape) sizes.push_back(executable->evaluate(e, symbols.data()));
-      results.push_back(make_tensor(sizes, t.dtype));
+      results.push_back(make_tensor(sizes, t.dtype, *device));
       outputs.push_back(capture::operand_of(results.back()));
     }
     executable->run(symbols.data(), inputs, outputs);
@@ -128,12 +133,12 @@ void register_backend(const std::string& name, Backend backend) {
   BRASA_CHECK(!capture::is_built_in(name), "register_backend: '", name, "' is one of Brasa's own backends");
   BRASA_CHECK(backend, "register_backend: '", name, "' has no function");
   capture::register_backend(name,
-                            [name, backend](const ir::Graph& graph, ir::Facts& facts,
-                                            const CompileOptions& options) -> std::shared_ptr<compiler::Executable> {
-                              CapturedGraph::Impl impl{graph, facts, options};
+                            [name, backend](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options,
+                                            const capture::Placement& place) -> std::shared_ptr<compiler::Executable> {
+                              CapturedGraph::Impl impl{graph, facts, options, place};
                               GraphFunction function = backend(CapturedGraph(impl));
                               BRASA_CHECK(function, "backend '", name, "' gave no function");
-                              return std::make_shared<Called>(name, graph, std::move(function));
+                              return std::make_shared<Called>(name, graph, std::move(function), place);
                             });
 }
 

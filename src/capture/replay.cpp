@@ -12,7 +12,7 @@ namespace {
 std::vector<bool> live_values(const Joint& joint) {
   std::vector<bool> live(joint.trace.types.size());
   for (Number n : joint.roots) live[n] = true;
-  for (size_t i = joint.events; i-- > 0;) {
+  for (size_t i = joint.trace.events.size(); i-- > 0;) {
     const Event& e = joint.trace.events[i];
     if (std::find(live.begin() + e.first, live.begin() + e.first + e.count, true) != live.begin() + e.first + e.count)
       each_operand(e, [&](Number n) { live[n] = true; });
@@ -42,7 +42,7 @@ std::vector<Tensor> replay(const Joint& joint, const Binding& binding, const std
   std::vector<bool> live = live_values(joint);
   std::vector<Tensor> values(live.size());
   size_t input = 0;
-  for (size_t i = 0; i < joint.events; ++i) {
+  for (size_t i = 0; i < joint.trace.events.size(); ++i) {
     const Event& e = joint.trace.events[i];
     bool needed =
         std::find(live.begin() + e.first, live.begin() + e.first + e.count, true) != live.begin() + e.first + e.count;

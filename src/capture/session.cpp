@@ -9,14 +9,22 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/dispatch.h"
+#include "tensor/execute.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
 namespace brasa::capture {
 
-Session::Session(detail::CompiledState& state)
-    : state_(state), own_path_(state), inputs_(std::move(state.workspace.inputs)) {
-  held_ = std::move(state.workspace.held);
+Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
+  {
+    std::lock_guard lock(state.mutex);
+    if (!state.workspaces.empty()) {
+      inputs_ = std::move(state.workspaces.back().inputs);
+      held_ = std::move(state.workspaces.back().held);
+      state.workspaces.pop_back();
+    }
+  }
   begin(state.start);
 }
 
@@ -28,19 +36,39 @@ Session::~Session() {
     } catch (const std::exception&) {
       lose();
     }
-    path_->abandon();
   }
   inputs_.clear();
-  state_.workspace = {std::move(held_), std::move(inputs_)};
+  std::lock_guard lock(state_.mutex);
+  state_.workspaces.push_back({std::move(held_), std::move(inputs_)});
 }
 
 void Session::begin(Place& place) {
-  path_->begin(place);
+  path_.begin(place);
   inputs_.clear();
   snapshots_.clear();
   nodes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
+  device_ = nullptr;
+}
+
+// A segment runs on one device: a call on another one begins the next.
+void Session::place(std::span<const CallArg> args) {
+  runtime::Device& device = eager::common_device(eager::CallArgs(args.data(), args.size()));
+  if (device_ && device_ != &device) materialise("an operator on another device");
+  device_ = &device;
+}
+
+Placement Session::placement() const {
+  Placement out{&device(), {}};
+  if (device().on_host()) return out;
+  auto add = [&](const Tensor& t) {
+    const TensorImpl& impl = *impl_of(t);
+    out.by_value.push_back(impl.device().on_host() && (impl.rank() == 0 || impl.storage->travels()));
+  };
+  for (const BoundInputs::Input& in : inputs_) add(in.tensor);
+  for (const Tensor& t : argument_tensors(path_.trace(), path_.binding())) add(t);
+  return out;
 }
 
 // ---- Tensors and numbers.
@@ -51,7 +79,7 @@ Number Session::outside(const Tensor& t) {
   // Views of a tensor from outside are read through it, so that one memory is one input.
   if (impl_of(t)->view) return view_number(t);
   if (const BoundInputs::Input* known = inputs_.same_as(*impl_of(t))) return known->number;
-  Number n = path_->input(*impl_of(t));
+  Number n = path_.input(*impl_of(t));
   inputs_.add(t, n);
   return n;
 }
@@ -77,11 +105,11 @@ bool Session::may_hold(const Tensor& target, Number& value) {
   return true;
 }
 
-DType Session::dtype_of(Number n) const { return path_->type(n).dtype; }
+DType Session::dtype_of(Number n) const { return path_.type(n).dtype; }
 
 Sizes Session::sizes_of(Number n) const {
   Sizes sizes;
-  for (ir::Expr e : path_->type(n).shape) sizes.push_back(path_->binding()(e));
+  for (ir::Expr e : path_.type(n).shape) sizes.push_back(path_.binding()(e));
   return sizes;
 }
 
@@ -89,8 +117,8 @@ Sizes Session::sizes_of(Number n) const {
 
 Number Session::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                        uint32_t& count) {
-  Number first = path_->call(row, args, operands, view);
-  count = path_->last().count;
+  Number first = path_.call(row, args, operands, view);
+  count = path_.last().count;
   return first;
 }
 
@@ -100,16 +128,19 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
   event.row = &transforms::put_row(view, result);
   event.args = Numbered{view, args, operands, true}.node_args();
   event.args.push_back(ir::Arg(numbered(value)));
-  return path_->step(std::move(event));
+  return path_.step(std::move(event));
 }
 
 void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
-  if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
-    state_.breaks.emplace_back(reason);
+  {
+    std::lock_guard lock(state_.mutex);
+    if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
+      state_.breaks.emplace_back(reason);
+  }
   run_segment();
-  begin(path_->started() ? path_->trace().next : path_->place());
+  begin(path_.started() ? path_.trace().next : path_.place());
 }
 
 void Session::finish() {
@@ -120,9 +151,9 @@ void Session::finish() {
 // ---- Running.
 
 void Session::run_segment() {
-  if (!path_->end()) return;
+  if (!path_.end()) return;
   try {
-    deliver(path_->kept());
+    deliver(path_.kept());
   } catch (...) {
     lose();
     throw;
@@ -149,7 +180,7 @@ void Session::deliver(bool compile) {
     }
   }
   if (!deliveries.empty()) {
-    Variant* variant = compile ? variant_for(deliveries, joint) : nullptr;
+    const Variant* variant = compile ? variant_for(deliveries, joint) : nullptr;
     if (variant)
       run(*variant, fresh, joint ? &*flow : nullptr);
     else
@@ -160,16 +191,18 @@ void Session::deliver(bool compile) {
 }
 
 // Null if the limit is reached.
-Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
-  Trace& trace = path_->trace();
-  const Binding& binding = path_->binding();
+const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
+                                    const std::shared_ptr<const Joint>& joint) {
+  std::lock_guard lock(state_.mutex);
+  Trace& trace = path_.trace();
+  const Binding& binding = path_.binding();
+  const Placement place = placement();
   int same = 0;
   const ir::Fact* failed = nullptr;
   for (Variant& v : trace.variants) {
-    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint) continue;
-    auto wrong = std::find_if(v.facts.begin(), v.facts.end(), [&](const ir::Fact& f) { return !binding.holds(f); });
-    if (wrong == v.facts.end()) return &v;
-    failed = &*wrong;
+    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint || v.place != place) continue;
+    failed = v.conditions.failed(binding.symbols.data());
+    if (!failed) return &v;
     ++same;
   }
   if (failed) {
@@ -179,43 +212,49 @@ Variant* Session::variant_for(const std::vector<Delivery>& deliveries, const std
     if (logs("recompiles")) log_line("recompiles", reason);
   }
   if (same >= state_.options.recompile_limit) return nullptr;
-  trace.variants.push_back(compiled(deliveries, joint));
+  trace.variants.push_back(compiled(deliveries, joint, place));
   return &trace.variants.back();
 }
 
-Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
-  const Trace& trace = path_->trace();
-  const Binding& binding = path_->binding();
+Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
+                          const Placement& place) {
+  const Trace& trace = path_.trace();
+  const Binding& binding = path_.binding();
   Variant v;
   v.deliveries = deliveries;
+  v.place = place;
   v.graph = trace.graph(deliveries);
   if (joint) {
-    v.halves = compiled_halves(joint, deliveries, v.facts);
+    ir::Facts facts(binding.symbols);
+    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, place);
     v.executable = v.halves->forward;
+    v.conditions = program::Conditions(facts.facts());
     return v;
   }
   if (!binding.symbols.empty()) {
     ir::Facts facts(binding.symbols);
     try {
-      v.executable = state_.backend(*v.graph, facts, state_.options);
-      v.facts = facts.facts();
+      v.executable = state_.backend(*v.graph, facts, state_.options, place);
+      v.conditions = program::Conditions(facts.facts());
       return v;
     } catch (const std::exception& e) {
       if (logs("recompiles")) log_line("recompiles", str("the graph is made for these sizes alone: ", e.what()));
     }
     // A backend that needs to know the sizes gets them.
     v.graph = trace.sized(binding).graph(deliveries);
+    std::vector<ir::Fact> sizes;
     for (uint32_t k = 0; k < binding.symbols.size(); ++k)
-      v.facts.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
+      sizes.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
+    v.conditions = program::Conditions(std::move(sizes));
   }
   ir::Facts none;
-  v.executable = state_.backend(*v.graph, none, state_.options);
+  v.executable = state_.backend(*v.graph, none, state_.options, place);
   return v;
 }
 
 void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow) {
   const compiler::Executable& executable = *variant.executable;
-  std::vector<Tensor> given = argument_tensors(path_->trace(), path_->binding());
+  std::vector<Tensor> given = argument_tensors(path_.trace(), path_.binding());
   std::vector<compiler::Operand> inputs, outputs;
   inputs.reserve(inputs_.size() + given.size());
   outputs.reserve(fresh.size());
@@ -224,11 +263,11 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   for (Held* h : fresh) {
-    memory.emplace_back(Storage::make(h->storage->bytes()));
+    memory.emplace_back(Storage::make(h->storage->bytes(), device()));
     outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
   }
   SavedRun kept;
-  kept.binding = path_->binding();
+  kept.binding = path_.binding();
   if (flow) {
     // Their memory is read as it is before the run.
     for (Held& h : held_)
@@ -249,8 +288,9 @@ void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   for (const BoundInputs::Input& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
+  eager::PlaceScope scope(device_);
   std::vector<Tensor> values =
-      capture::run_uncompiled(path_->trace(), path_->position(), path_->binding(), inputs, deliveries);
+      capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
   size_t i = 0;

@@ -17,7 +17,7 @@ class Session final : public Functional {
   explicit Session(detail::CompiledState& state);
   ~Session() override;
 
-  uint32_t last_call() const override { return static_cast<uint32_t>(path_->position() - 1); }
+  uint32_t last_call() const override { return static_cast<uint32_t>(path_.position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
   void materialise(const char* reason) override;
 
@@ -32,31 +32,29 @@ class Session final : public Functional {
   Number outside(const Tensor& t) override;
   bool may_hold(const Tensor& target, Number& value) override;
   Held& hold_outside(const Tensor& t) override;
+  void place(std::span<const CallArg> args) override;
+  runtime::Device& device() const override { return device_ ? *device_ : runtime::host(); }
   DType dtype_of(Number n) const override;
   Sizes sizes_of(Number n) const override;
 
+  Placement placement() const;
   void run_segment();
   void begin(Place& place);
-  Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
-  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  const Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
+                   const Placement& place);
   void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
-  std::shared_ptr<const Halves> compiled_halves(const std::shared_ptr<const Joint>& joint,
-                                                const std::vector<Delivery>& deliveries,
-                                                std::vector<ir::Fact>& assumed);
-  bool serves(Joint& joint, const GradientFlow& flow);
-  std::shared_ptr<Joint> record_joint(const GradientFlow& flow, const Joint* model);
-  bool record_backward(Path& aside, const GradientFlow& flow, std::vector<Number>& gradients);
   void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, SavedRun& run,
                          std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
-  Path own_path_;
-  Path* path_ = &own_path_;
+  Path path_;
   bool finished_ = false;
+  runtime::Device* device_ = nullptr;  // of the segment; null before the first call that says it
 
   BoundInputs inputs_;
   std::vector<RecordedNode> nodes_;

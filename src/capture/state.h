@@ -12,14 +12,15 @@
 
 namespace brasa::detail {
 
-/// What stays of a compiled function between calls.
+/// What stays of a compiled function between calls. Calls may overlap: the mutex is held while something of this is looked up or
+/// added (also while a graph is compiled), not while a call records or runs.
 struct CompiledState {
   CompileOptions options;
   capture::Backend backend;
   capture::Place start;
   std::vector<std::string> breaks, recompiles;
-  capture::Workspace workspace;  // empty while a call runs
-  std::recursive_mutex mutex;    // the function may ask for its own explanation
+  std::vector<capture::Workspace> workspaces;  // of calls that ended
+  std::recursive_mutex mutex;                  // a backend's function may ask for an explanation
 };
 
 }  // namespace brasa::detail

@@ -1,13 +1,12 @@
 #include "capture/stepwise.h"
 
-#include <cstring>
 #include <deque>
 #include <unordered_map>
 #include <utility>
 
 #include "compiler/compile.h"
 #include "ir/text.h"
-#include "runtime/cpu/allocator.h"
+#include "runtime/device.h"
 #include "support/error.h"
 #include "support/small_vector.h"
 
@@ -35,16 +34,23 @@ struct Placed {
 };
 
 struct Memory {
-  void* data = nullptr;
-  size_t bytes = 0;
-  explicit Memory(size_t n) : data(runtime::cpu::allocate(n)), bytes(n) {}
-  Memory(Memory&& o) noexcept : data(std::exchange(o.data, nullptr)), bytes(o.bytes) {}
-  ~Memory() { runtime::cpu::deallocate(data, bytes); }
+  runtime::Device& device;
+  runtime::Stream stream;
+  size_t bytes;
+  void* data;
+  Memory(runtime::Device& d, size_t n)
+      : device(d), stream(runtime::current_stream(d)), bytes(n), data(d.allocate(n, stream)) {}
+  Memory(Memory&& o) noexcept
+      : device(o.device), stream(o.stream), bytes(o.bytes), data(std::exchange(o.data, nullptr)) {}
+  ~Memory() {
+    if (data) device.deallocate(data, bytes, stream);
+  }
 };
 
 class Stepwise final : public Executable {
  public:
-  Stepwise(const ir::Graph& graph, ir::Facts& facts) : Executable(graph), text_(ir::print(graph)) {
+  Stepwise(const ir::Graph& graph, ir::Facts& facts, const Placement& place)
+      : Executable(graph), text_(ir::print(graph)), device_(place.device ? *place.device : runtime::host()) {
     std::unordered_map<ir::Value, int> slots;
     auto slot = [&](ir::Value v, Layout layout) {
       layouts_.push_back(std::move(layout));
@@ -58,7 +64,7 @@ class Stepwise final : public Executable {
     for (ir::Node* n : live_nodes(graph)) {
       if (n->op == ir::input_op()) continue;
       Step step;
-      step.executable = one_node(*n, graph, facts);
+      step.executable = one_node(*n, graph, facts, place);
       n->for_each_input([&](ir::Value v) { step.reads.push_back(slots.at(v)); });
       for (uint32_t r = 0; r < n->types.size(); ++r) {
         slot(n->out(r), {n->types[r].dtype, n->types[r].shape, ir::contiguous_strides(n->types[r].shape)});
@@ -66,7 +72,10 @@ class Stepwise final : public Executable {
       }
       steps_.push_back(std::move(step));
     }
-    for (const ir::Output& o : graph.outputs()) outputs_.push_back({slots.at(o.value), o.into, o.check});
+    for (const ir::Output& o : graph.outputs()) {
+      outputs_.push_back({slots.at(o.value), o.into, o.check, nullptr});
+      if (o.check.empty()) outputs_.back().copy = copy_of(o, graph, facts, place);
+    }
   }
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
@@ -77,7 +86,7 @@ class Stepwise final : public Executable {
       places.push_back({layouts_[i].dtype, {}, {}});
       for (ir::Expr e : layouts_[i].sizes) places.back().sizes.push_back(evaluate(e, symbols));
       for (ir::Expr e : layouts_[i].strides) places.back().strides.push_back(evaluate(e, symbols));
-      memory.emplace_back(places.back().bytes());
+      memory.emplace_back(device_, places.back().bytes());
       operands.push_back(places.back().at(memory.back().data));
     }
     for (const Step& s : steps_) {
@@ -90,11 +99,13 @@ class Stepwise final : public Executable {
     size_t fresh = 0;
     for (const Out& o : outputs_) {
       if (!o.check.empty()) {
-        if (!*static_cast<const bool*>(operands[o.slot].data)) fail_check(o.check, symbols);
+        bool holds = false;
+        device_.download(&holds, operands[o.slot].data, sizeof holds, runtime::current_stream(device_));
+        if (!holds) fail_check(o.check, symbols);
         continue;
       }
-      const Operand& to = o.into >= 0 ? inputs[o.into] : outputs[fresh++];
-      copy(operands[o.slot], to);
+      const Operand pair[] = {operands[o.slot], o.into >= 0 ? inputs[o.into] : outputs[fresh++]};
+      o.copy->run(symbols, pair, {});
     }
   }
   std::string text() const override { return text_; }
@@ -107,13 +118,22 @@ class Stepwise final : public Executable {
   struct Out {
     int slot, into;
     std::string check;
+    std::shared_ptr<Executable> copy;  // to where the result goes
   };
 
-  static std::shared_ptr<Executable> one_node(const ir::Node& n, const ir::Graph& graph, ir::Facts& facts) {
+  static bool by_value(const Placement& place, int input) {
+    return input >= 0 && static_cast<size_t>(input) < place.by_value.size() && place.by_value[input];
+  }
+
+  static std::shared_ptr<Executable> one_node(const ir::Node& n, const ir::Graph& graph, ir::Facts& facts,
+                                              const Placement& place) {
     ir::Graph one(graph.level());
     ir::ValueMap map;
+    compiler::CompileOptions options;
+    options.device = place.device;
     n.for_each_input([&](ir::Value v) {
       int input = graph.input_index(v);
+      options.by_value.push_back(by_value(place, input));
       // An operand that stands twice is two inputs, so that reads and inputs correspond.
       map.set(v,
               one.add_input(ir::type_of(v), "", input >= 0 ? graph.inputs()[input].strides : std::vector<ir::Expr>{}));
@@ -122,29 +142,24 @@ class Stepwise final : public Executable {
     for (const ir::Arg& a : n.args) args.push_back(map(a));
     ir::Node* copy = one.add(n.op, std::move(args), n.types);
     for (uint32_t r = 0; r < n.types.size(); ++r) one.add_output(copy->out(r));
-    return compiler::compile(one, facts, {});
+    return compiler::compile(one, facts, options);
   }
 
-  static void copy(const Operand& from, const Operand& to) {
-    size_t element = static_cast<size_t>(size_of(from.dtype));
-    Sizes at(from.sizes.size());
-    for (int64_t s : from.sizes)
-      if (s == 0) return;
-    for (;;) {
-      int64_t a = 0, b = 0;
-      for (size_t d = 0; d < at.size(); ++d) {
-        a += at[d] * from.strides[d];
-        b += at[d] * to.strides[d];
-      }
-      std::memcpy(static_cast<std::byte*>(to.data) + b * static_cast<int64_t>(element),
-                  static_cast<const std::byte*>(from.data) + a * static_cast<int64_t>(element), element);
-      size_t d = at.size();
-      for (; d > 0; --d) {
-        if (++at[d - 1] < from.sizes[d - 1]) break;
-        at[d - 1] = 0;
-      }
-      if (d == 0) return;
-    }
+  // From the value to the input that takes it, or to fresh memory.
+  static std::shared_ptr<Executable> copy_of(const ir::Output& o, const ir::Graph& graph, ir::Facts& facts,
+                                             const Placement& place) {
+    int input = graph.input_index(o.value);
+    ir::Graph one(graph.level());
+    auto strides_of = [&](int i) { return i >= 0 ? graph.inputs()[i].strides : std::vector<ir::Expr>{}; };
+    ir::Type type = ir::type_of(o.value);
+    type.weak = false;
+    ir::Value from = one.add_input(type, "", strides_of(input));
+    one.add_input(type, "", strides_of(o.into));
+    one.add_output(from, 1);
+    compiler::CompileOptions options;
+    options.device = place.device;
+    options.by_value = {by_value(place, input), false};
+    return compiler::compile(one, facts, options);
   }
 
   std::string text_;
@@ -152,12 +167,13 @@ class Stepwise final : public Executable {
   size_t inputs_ = 0;
   std::vector<Step> steps_;
   std::vector<Out> outputs_;
+  runtime::Device& device_;
 };
 
 }  // namespace
 
-std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts) {
-  return std::make_shared<Stepwise>(graph, facts);
+std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts, const Placement& place) {
+  return std::make_shared<Stepwise>(graph, facts, place);
 }
 
 }  // namespace brasa::capture

@@ -2,12 +2,12 @@
 
 #include <memory>
 
-#include "compiler/run/executable.h"
+#include "capture/backend.h"
 
 namespace brasa::capture {
 
 /// Runs each node of a graph as a compiled graph of its own, in order: what eager does, without its
 /// dispatch. For finding out which part of the stack a difference comes from.
-std::shared_ptr<compiler::Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts);
+std::shared_ptr<compiler::Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts, const Placement& place);
 
 }  // namespace brasa::capture

@@ -29,37 +29,32 @@ void append_to(std::string& out, const InputGuard& g) {
   append_to(out, g.strides);
 }
 
+ir::Value Trace::Body::operator()(ir::Value v) const {
+  if (is_argument(v)) return arguments.at(v.index);
+  return v.index == 0 ? ir::Value{} : values.at(v.index - 1);
+}
+
+Trace::Body Trace::body() const {
+  Body out{std::make_unique<ir::Graph>(), {}, {}};
+  out.values.resize(types.size());
+  for (const Event& e : events)
+    if (!e.row) out.values[e.first] = out.graph->add_input(types[e.first], "", e.guard.strides);
+  for (const Argument& a : arguments)
+    out.arguments.push_back(a.size ? out.graph->add_input({DType::Bool, {*a.size}}, "size", {ir::Expr(0)})
+                                   : out.graph->add_input({a.dtype, {}, true}, "number"));
+  for (const Event& e : events) {
+    if (!e.row) continue;
+    ir::Node* n =
+        out.graph->add(e.row, mapped_args(e, out), {types.begin() + e.first, types.begin() + e.first + e.count});
+    for (uint32_t r = 0; r < e.count; ++r) out.values[e.first + r] = n->out(r);
+  }
+  return out;
+}
+
 std::unique_ptr<ir::Graph> Trace::graph(const std::vector<Delivery>& deliveries) const {
-  auto g = std::make_unique<ir::Graph>();
-  std::vector<ir::Value> values, given;
-  auto mapped = [&](ir::Value v) {
-    if (is_argument(v)) return given.at(v.index);
-    return v.index == 0 ? ir::Value{} : values.at(v.index - 1);
-  };
-  // Inputs come before the calls, the arguments where the caller has them.
-  std::vector<ir::Value> inputs;
-  auto add_arguments = [&] {
-    for (const Argument& a : arguments)
-      given.push_back(a.size ? g->add_input({DType::Bool, {*a.size}}, "size", {ir::Expr(0)})
-                             : g->add_input({a.dtype, {}, true}, "number"));
-  };
-  for (const Event& e : events) {
-    if (e.row) continue;
-    if (inputs.size() == own_inputs) add_arguments();
-    inputs.push_back(g->add_input(types[e.first], "", e.guard.strides));
-  }
-  if (given.empty()) add_arguments();
-  size_t input = 0;
-  for (const Event& e : events) {
-    if (!e.row) {
-      values.push_back(inputs[input++]);
-      continue;
-    }
-    ir::Node* n = g->add(e.row, mapped_args(e, mapped), {types.begin() + e.first, types.begin() + e.first + e.count});
-    for (uint32_t r = 0; r < e.count; ++r) values.push_back(n->out(r));
-  }
-  for (const Delivery& d : deliveries) g->add_output(values.at(d.number), d.into);
-  return g;
+  Body out = body();
+  for (const Delivery& d : deliveries) out.graph->add_output(out.values.at(d.number), d.into);
+  return std::move(out.graph);
 }
 
 Trace Trace::copy() const {
@@ -67,7 +62,6 @@ Trace Trace::copy() const {
   out.events = events;
   out.types = types;
   out.arguments = arguments;
-  out.own_inputs = own_inputs;
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,9 +10,11 @@
 
 #include <brasa/scalar.h>
 
+#include "capture/backend.h"
 #include "compiler/run/executable.h"
 #include "ir/facts.h"
 #include "ops/table.h"
+#include "program/conditions.h"
 #include "support/small_vector.h"
 
 namespace brasa::capture {
@@ -39,6 +42,7 @@ struct Event {
   Number first = 0;             // number of the first result
   uint32_t count = 1;           // results
   bool general = false;         // holds symbols or arguments
+  bool view = false;            // reads a value through a view
   std::vector<ir::Fact> facts;  // what the types of the results take for granted
 };
 
@@ -69,10 +73,11 @@ struct Delivery {
 struct Halves;
 struct Joint;
 
-/// The compiled graph for some deliveries; right where the facts hold.
+/// The compiled graph for some deliveries; right where the conditions hold.
 struct Variant {
   std::vector<Delivery> deliveries;
-  std::vector<ir::Fact> facts;
+  program::Conditions conditions;
+  Placement place;
   std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half
   std::shared_ptr<compiler::Executable> executable;
   std::unique_ptr<ir::Graph> graph;  // operators, for explain
@@ -98,14 +103,19 @@ struct Trace {
   /// The trace that it was made from, and the first event that differs.
   Trace* model = nullptr;
   size_t forked_at = static_cast<size_t>(-1);
-  std::vector<Variant> variants;
-  std::vector<std::shared_ptr<Joint>> joints;  // one for each way that gradients flowed
-  Place next;                                  // behind the break that ends it
+  std::deque<Variant> variants;                      // stay where they are
+  std::vector<std::shared_ptr<const Joint>> joints;  // for the ways that gradients flowed
+  Place next;                                        // behind the break that ends it
 
-  /// The events as a graph of operators that delivers these values. Its inputs are those of the events, and behind the first
-  /// `own_inputs` of them the arguments.
+  /// The events as a graph of operators: its inputs are those of the events and behind them the arguments.
+  struct Body {
+    std::unique_ptr<ir::Graph> graph;
+    std::vector<ir::Value> values, arguments;  // by number, by argument
+    ir::Value operator()(ir::Value v) const;   // of an event's argument
+  };
+  Body body() const;
+  /// The same, with these values as outputs.
   std::unique_ptr<ir::Graph> graph(const std::vector<Delivery>& deliveries) const;
-  size_t own_inputs = static_cast<size_t>(-1);
   /// The same events, without what was compiled of them.
   Trace copy() const;
   /// The same events for the sizes of one call.
@@ -131,7 +141,7 @@ void each_operand(const Event& e, F f) {
 
 /// The arguments of an event with f(Value) in place of each Value, absent ones too.
 template <class F>
-ir::Args mapped_args(const Event& e, F f) {
+ir::Args mapped_args(const Event& e, F&& f) {
   ir::Args out;
   for (const ir::Arg& a : e.args) {
     if (auto* v = a.get_if<ir::Value>()) {

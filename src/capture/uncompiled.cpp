@@ -20,6 +20,7 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
     if (a.size) {
       out.push_back(make_tensor(StorageRef(Storage::make(1)), DType::Bool, Sizes{binding(*a.size)}, Sizes{0}, 0));
       *static_cast<bool*>(impl_of(out.back())->storage->data()) = false;
+      impl_of(out.back())->storage->set_travels();
       continue;
     }
     out.push_back(eager::weak_tensor(*binding.numbers[k]));

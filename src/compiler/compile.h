@@ -14,9 +14,12 @@ enum class Numbers : uint8_t { Strict, Default, Fast };
 
 struct CompileOptions {
   std::string backend = "inductor";  // or "interpreter"
-  /// "cpu" or "cuda" (the first NVIDIA GPU). Operands lie in the host's memory in any case.
-  std::string device = "cpu";
-  /// Empty: the device's. A GPU's target ("nvptx+sm_90") on the CPU: the GPU's loops run there, for tests (see emulate.h).
+  /// Where operands and results lie and kernels run; null: the host.
+  runtime::Device* device = nullptr;
+  /// By input: its operand is in the host's memory whatever the device, constantly many elements (a number, a random key), and is
+  /// read when `run` is called. Kernels get the elements among their arguments.
+  std::vector<bool> by_value;
+  /// Schedules are made for this target and not the device's; for tests of targets that are not there.
   std::string target;
   Numbers numbers = Numbers::Default;
   int threads = 0;  // to schedule for; 0: runtime::thread_count()

@@ -1,6 +1,7 @@
 #include "compiler/pipeline.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/lowering/emulate.h"
@@ -9,11 +10,9 @@
 #include "compiler/run/assemble.h"
 #include "ir/text.h"
 #include "ops/decompose.h"
-#include "runtime/cpu/features.h"
-#include "runtime/cuda/device.h"
+#include "runtime/device.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
-#include "support/settings.h"
 #include "transforms/complex.h"
 
 namespace brasa::compiler {
@@ -39,14 +38,16 @@ constexpr GraphPass kForms[] = {
     {"copy_inputs", false, copy_inputs},
 };
 
+runtime::Device& device_for(const CompileOptions& options) {
+  return options.device ? *options.device : runtime::host();
+}
+
 Machine machine_for(const CompileOptions& options) {
-  BRASA_CHECK(options.device == "cpu" || options.device == "cuda", "there is no device '", options.device,
-              "': it is cpu or cuda");
-  std::string target = options.target;
-  if (target.empty())
-    target = options.device == "cuda" ? runtime::cuda::Device::get().target() : runtime::cpu::host_target();
-  Machine machine = machine_of(target, options.threads ? options.threads : runtime::thread_count());
-  BRASA_CHECK(machine.gpu || options.device == "cpu", "device 'cuda' does not run code for ", target);
+  int threads = options.threads ? options.threads : runtime::thread_count();
+  if (!options.target.empty()) return machine_of(options.target, threads);
+  const runtime::Properties& device = device_for(options).properties();
+  Machine machine = machine_of(device.target, threads);
+  machine.gpu = device.loops == runtime::Loops::Gpu;
   return machine;
 }
 
@@ -65,6 +66,8 @@ std::vector<std::vector<ir::Expr>> real_strides(const Graph& graph, std::vector<
 std::string key_of(const Group& g) {
   std::string key = str(name(g.kind), g.domain, "\n", ir::print(*g.graph));
   for (const auto& strides : g.output_strides) key += str(strides);
+  for (size_t i = 0; i < g.by_value.size(); ++i)
+    if (g.by_value[i]) key += str(" value ", i);
   return key;
 }
 
@@ -78,8 +81,19 @@ std::string joined(const std::vector<std::string>& parts, const char* end) {
   return out;
 }
 
+// What the host has goes to kernels by value.
+void mark_values(Plan& plan, const std::vector<bool>& by_value) {
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    for (size_t i = 0; i < plan.steps[s].inputs.size(); ++i) {
+      const Place& p = plan.places[s][i];
+      plan.steps[s].by_value.push_back(p.kind == Place::Input && static_cast<size_t>(p.index) < by_value.size() &&
+                                       by_value[p.index]);
+    }
+}
+
+// `emulate`: a GPU's loops, for the CPU.
 LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOptions& options, const Machine& machine,
-                         PassRunner& passes, Report& report) {
+                         bool emulate, PassRunner& passes, Report& report) {
   LoweredGraph out;
   Primitives p;
   PassContext context{facts, machine};
@@ -95,7 +109,11 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
   FusedGraph fused;
   passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory); }, [&] { return str(fused); });
   passes.run(
-      "plan", "plan", [&] { out.plan = plan(*p.graph, std::move(fused), real_strides(graph, options.output_strides)); },
+      "plan", "plan",
+      [&] {
+        out.plan = plan(*p.graph, std::move(fused), real_strides(graph, options.output_strides));
+        mark_values(out.plan, options.by_value);
+      },
       [&] { return str(out.plan); });
 
   // How each distinct group runs.
@@ -121,11 +139,9 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
           if (!k.lowered.empty() || computes_nothing(out.plan.steps[s])) continue;
           k.lowered = lower(out.plan.steps[s], k.schedule);
           for (Lowered& l : k.lowered) {
-            // A GPU's loops on the CPU, for tests.
-            if (machine.gpu && options.device == "cpu") l.loops = emulated(*l.loops);
+            if (emulate) l.loops = emulated(*l.loops);
             k.kernels.push_back(out.texts.size());
             out.texts.push_back(ir::print(*l.loops));
-            out.loops.push_back(l.loops.get());
           }
         }
       },
@@ -142,34 +158,39 @@ std::span<const GraphPass> form_passes() { return kForms; }
 std::vector<std::string> kernel_texts(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
   Report report;
   PassRunner passes(report);
-  return lower_graph(graph, facts, options, machine_for(options), passes, report).texts;
+  return lower_graph(graph, facts, options, machine_for(options), false, passes, report).texts;
 }
 
 std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
   Report report;
   PassRunner passes(report);
+  runtime::Device& device = device_for(options);
   Machine machine = machine_for(options);
-  LoweredGraph lowered = lower_graph(graph, facts, options, machine, passes, report);
+  bool emulate = machine.gpu && !machine_of(device.properties().code, 1).gpu;
+  LoweredGraph lowered = lower_graph(graph, facts, options, machine, emulate, passes, report);
+  bool checks_later = !device.on_host() && !lowered.plan.checks.empty();
+  if (checks_later) lowered.texts.push_back(ir::print(*note_loops()));
 
   // Code of each distinct kernel.
-  bool on_gpu = options.device == "cuda";
-  std::string numbers = options.numbers == Numbers::Strict ? ";strict"
-                        : options.numbers == Numbers::Fast ? ";fast"
-                                                           : "";
-  std::string target = on_gpu || !machine.gpu ? machine.target : runtime::cpu::host_target();
-  std::vector<LoadedKernel> loaded, compared;
-  passes.run("code", "", [&] { loaded = load_kernels(lowered.texts, target + numbers); });
-  if (const char* check = environment("BRASA_CUDA_CHECK"); on_gpu && check && *check && *check != '0')
-    passes.run("code of the check", "", [&] {
-      std::vector<std::string> texts;
-      for (const Graph* loops : lowered.loops) texts.push_back(ir::print(*emulated(*loops)));
-      compared = load_kernels(texts, runtime::cpu::host_target() + numbers);
-    });
-  return assemble(graph, lowered, loaded, compared, std::move(report), options.device);
+  std::vector<LoadedKernel> loaded;
+  passes.run("code", "", [&] {
+    const char* numbers = options.numbers == Numbers::Strict ? ";strict"
+                          : options.numbers == Numbers::Fast ? ";fast"
+                                                             : "";
+    loaded = load_kernels(lowered.texts, device, numbers);
+  });
+  return assemble(graph, lowered, loaded, checks_later ? loaded.back() : LoadedKernel{}, std::move(report), device,
+                  options.by_value);
 }
 
+namespace {
+std::atomic<int64_t> count_of_compilations{0};
+}
+int64_t compilations() { return count_of_compilations.load(std::memory_order_relaxed); }
+
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
-  if (options.backend == "interpreter") return interpret(graph);
+  ++count_of_compilations;
+  if (options.backend == "interpreter") return interpret(graph, options.device, options.by_value);
   BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,
               "': it is inductor or interpreter");
   return run_pipeline(graph, facts, options);

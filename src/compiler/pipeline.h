@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,5 +21,8 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, ir::Facts& facts, 
 
 /// From a graph of operators or primitives to kernels: every step in order.
 std::shared_ptr<Executable> run_pipeline(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options);
+
+/// How many graphs `compile` has made ready, by the interpreter too.
+int64_t compilations();
 
 }  // namespace brasa::compiler

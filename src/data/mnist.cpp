@@ -30,7 +30,7 @@ Tensor read_idx(const std::string& path, size_t rank) {
   file.seekg(4 * (1 + static_cast<std::streamoff>(rank)));
   for (int64_t s : sizes) BRASA_CHECK(!__builtin_mul_overflow(want, s, &want), "MNIST: ", path, " is broken");
   BRASA_CHECK(have >= want, "MNIST: ", path, " has ", have, " elements, expected ", want);
-  Tensor t = empty(sizes, kUInt8);
+  Tensor t = empty(sizes, TensorOptions(kUInt8).device(Device(kCPU)));
   file.read(static_cast<char*>(t.mutable_data_ptr()), want);
   return t;
 }

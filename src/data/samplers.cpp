@@ -72,6 +72,7 @@ void RandomSampler::save(serialize::OutputArchive& archive) const {
 void RandomSampler::load(serialize::InputArchive& archive) {
   Tensor order;
   archive.read("order", order);
+  order = order.cpu();
   BRASA_CHECK(order.dim() == 1 && order.scalar_type() == kInt64 && order.size(0) == static_cast<int64_t>(order_.size()),
               "RandomSampler: the order that was saved is not one of ", order_.size(), " examples");
   std::vector<bool> seen(order_.size());

@@ -15,7 +15,7 @@ namespace {
 
 Tensor read_entry(const safetensors::Entry& entry, const std::string& source) {
   BRASA_CHECK(entry.dtype, source, ": tensor '", entry.name, "' is of dtype ", entry.format, ", which Brasa has not");
-  Tensor t = empty(entry.shape, *entry.dtype);
+  Tensor t = empty(entry.shape, TensorOptions(*entry.dtype).device(Device(kCPU)));
   if (!entry.data.empty()) std::memcpy(t.mutable_data_ptr(), entry.data.data(), entry.data.size());
   return t;
 }

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "ir/copy.h"
 #include "support/error.h"
 
 namespace brasa::ir {
@@ -144,19 +145,7 @@ std::unique_ptr<Graph> without_dead(std::unique_ptr<Graph> graph) {
   size_t inputs = 0;
   for (Node* n : live) inputs += n->op == input_op();
   if (live.size() - inputs == graph->nodes().size() - graph->inputs().size()) return graph;
-  auto out = std::make_unique<Graph>(graph->level());
-  out->name = graph->name;
-  ValueMap map;
-  for (const Input& in : graph->inputs()) map.set(in.value, out->add_input(type_of(in.value), in.name, in.strides));
-  for (Node* n : live) {
-    if (n->op == input_op()) continue;
-    Args args;
-    for (const Arg& a : n->args) args.push_back(map(a));
-    Node* copy = out->add(n->op, std::move(args), n->types);
-    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
-  }
-  for (const Output& o : graph->outputs()) out->outputs().push_back({map(o.value), o.into, o.check});
-  return out;
+  return copy(*graph);
 }
 
 }  // namespace
@@ -169,17 +158,13 @@ class Rewriter {
   std::unique_ptr<Graph> run(size_t* applied) {
     out_->name = from_.name;
     ValueMap map;
-    for (const Input& in : from_.inputs()) map.set(in.value, out_->add_input(type_of(in.value), in.name, in.strides));
+    copy_inputs(*out_, from_, map);
     for (Node* n : live_nodes(from_)) {
       if (n->op == input_op()) continue;
-      Args args;
-      for (const Arg& a : n->args) args.push_back(map(a));
-      if (n->types.size() == 1) {
-        map.set(n->out(), make(n->op, std::move(args), n->types[0], 0));
-        continue;
-      }
-      Node* copy = out_->add(n->op, std::move(args), n->types);
-      for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
+      if (n->types.size() == 1)
+        map.set(n->out(), make(n->op, mapped(n->args, map), n->types[0], 0));
+      else
+        copy_node(*out_, *n, map);
     }
     for (const Output& o : from_.outputs()) out_->outputs().push_back({map(o.value), o.into, o.check});
     if (applied) *applied = applied_;

@@ -25,6 +25,13 @@ enum class ParamType : uint8_t {
   Generator
 };
 
+/// How a graph takes a parameter that is a number.
+enum class NumberUse : uint8_t {
+  Known,  // the graph is made for one value
+  Input,  // an input without dimensions
+  Size,   // an integer of which sizes, offsets and counts are made: a symbol
+};
+
 struct Param {
   std::string name;
   ParamType type = ParamType::Tensor;
@@ -36,6 +43,9 @@ struct Param {
   bool keyword_only = false;
   bool mutated = false;  // Tensor(a!)
   bool aliased = false;  // Tensor(a)
+  NumberUse use = NumberUse::Known;
+  /// Numbers that have a graph of their own, although others of this parameter share one.
+  std::vector<double> special;
   std::optional<Arg> default_value;
 };
 

@@ -83,7 +83,7 @@ Tensor sparse_(Tensor matrix, double sparsity, double std) {
   NoGradGuard no_grad;
   int64_t rows = matrix.size(0);
   auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
-  Tensor place = rand(matrix.sizes()).argsort(int64_t{0}).argsort(int64_t{0});
+  Tensor place = rand(matrix.sizes(), matrix.options().requires_grad(false)).argsort(int64_t{0}).argsort(int64_t{0});
   matrix.normal_(0, std);
   return matrix.masked_fill_(place < zeros, 0);
 }

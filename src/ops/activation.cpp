@@ -113,8 +113,10 @@ void add_shrinks(Table& t) {
   t.op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .doc("x moved towards 0 by lambd; 0 where |x| <= lambd.")
       .composed_in_opmath([](Value x, Number l) {
-        BRASA_CHECK(l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ", l.as_double(), ".");
         return where(gt(x, l), x - l, where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
+      })
+      .precondition([](Value, double l) {
+        BRASA_CHECK(l >= 0, "lambda must be greater or equal to 0, but found to be ", l, ".");
       })
       .samples({{floats(3, 5)}, {floats(4), 1.0}});
   t.op("aten::tanhshrink(Tensor self) -> Tensor")
@@ -216,28 +218,31 @@ void add_gated(Table& t) {
       .samples({{floats(3, 6)}, {floats(4, 3), 0}});
 }
 
-Value scaled_by_mask(Value x, Value mask, double scale) { return x * convert(mask, dtype_of(x)) * scale; }
-Value keep_mask(Value key, Value like, double p) { return lt(uniform(key, shape_of(like), DType::Float32), 1 - p); }
-
-void check_probability(const char* op, double p) {
-  BRASA_CHECK(p >= 0 && p <= 1, op, " probability has to be between 0 and 1, but got ", p);
+Value scaled_by_mask(Value x, Value mask, Number scale) { return x * convert(mask, dtype_of(x)) * scale; }
+Value keep_mask(Value key, Value like, const Number& p) {
+  return lt(uniform(key, shape_of(like), DType::Float32), 1 - p);
 }
 
-Value dropped(Value x, Value mask, double p) {
-  if (p == 1) return x * 0.0;
+void check_probability(double p) {
+  BRASA_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+}
+
+Value dropped(Value x, Value mask, const Number& p) {
+  if (p.is(1)) return x * 0.0;
   return where(mask, x * (1 / (1 - p)), zero(x));
 }
 
 // Zeroed elements become α′, and the result is scaled and moved to keep mean and variance (Klambauer et al. 2017, §3).
-Value alpha_dropped(Value x, Value mask, double p) {
+Value alpha_dropped(Value x, Value mask, const Number& p) {
   constexpr double kAlpha = kSeluAlpha * kSeluScale;
-  if (p == 1) return x * 0.0;
-  double a = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
+  if (p.is(1)) return x * 0.0;
+  Number variance = (kAlpha * kAlpha * p + 1) * (1 - p);
+  Number a = variance.is_known() ? Number(1 / std::sqrt(variance.as_double())) : Number(rsqrt(to_value(variance)));
   return where(mask, x * a + kAlpha * a * p, constant_like(x, kAlpha * a * (p - 1)));
 }
 
 // One mask element for each of the first two dimensions.
-Value feature_mask(Value key, Value x, double p) {
+Value feature_mask(Value key, Value x, const Number& p) {
   BRASA_CHECK(rank_of(x) >= 2, "Feature dropout requires at least 2 dimensions in the input, got ", type_of(x));
   Shape shape(rank_of(x), Expr(1));
   shape[0] = size_of(x, 0);
@@ -251,21 +256,23 @@ void add_dropout(Table& t) {
       .backward_node("MulBackward0")
       .packed({{floats(8, 8), 0.5, true}})
       .random()
-      .composed_in_opmath([](Value x, double p, bool train, Value key) {
-        check_probability("dropout", p);
-        if (!train || p == 0) return x;
+      .composed_in_opmath([](Value x, Number p, bool train, Value key) {
+        if (!train || p.is(0)) return x;
         return dropped(x, keep_mask(key, x, p), p);
       })
+      .precondition([](Value, double p, bool, Value) { check_probability(p); })
+      .special("p", {0, 1})
       .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}, {floats(0), 0.1, true}});
   t.op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
       .doc("dropout, and the mask of what stays.")
       .random()
-      .composed_in_opmath([](Value x, double p, std::optional<bool> train, Value key) {
-        check_probability("dropout", p);
-        if (!train.value_or(true) || p == 0) return std::array{x, full(true, shape_of(x), DType::Bool)};
+      .composed_in_opmath([](Value x, Number p, std::optional<bool> train, Value key) {
+        if (!train.value_or(true) || p.is(0)) return std::array{x, full(true, shape_of(x), DType::Bool)};
         Value mask = keep_mask(key, x, p);
         return std::array{dropped(x, mask, p), mask};
       })
+      .precondition([](Value, double p, std::optional<bool>, Value) { check_probability(p); })
+      .special("p", {0, 1})
       .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}});
   t.op("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
       .doc("grad_output * mask * scale.")
@@ -278,29 +285,32 @@ void add_dropout(Table& t) {
   t.op("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("dropout of whole channels (dimensions 0 and 1).")
       .random()
-      .composed_in_opmath([](Value x, double p, bool train, Value key) {
-        check_probability("dropout", p);
-        if (!train || p == 0) return x;
+      .composed_in_opmath([](Value x, Number p, bool train, Value key) {
+        if (!train || p.is(0)) return x;
         return dropped(x, feature_mask(key, x, p), p);
       })
+      .precondition([](Value, double p, bool, Value) { check_probability(p); })
+      .special("p", {0, 1})
       .samples({{floats(2, 3, 4), 0.5, true}});
   t.op("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("dropout that keeps mean and variance of selu's outputs.")
       .random()
-      .composed_in_opmath([](Value x, double p, bool train, Value key) {
-        check_probability("dropout", p);
-        if (!train || p == 0) return x;
+      .composed_in_opmath([](Value x, Number p, bool train, Value key) {
+        if (!train || p.is(0)) return x;
         return alpha_dropped(x, keep_mask(key, x, p), p);
       })
+      .precondition([](Value, double p, bool, Value) { check_probability(p); })
+      .special("p", {0, 1})
       .samples({{floats(3, 5), 0.5, true}});
   t.op("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("alpha_dropout of whole channels (dimensions 0 and 1).")
       .random()
-      .composed_in_opmath([](Value x, double p, bool train, Value key) {
-        check_probability("dropout", p);
-        if (!train || p == 0) return x;
+      .composed_in_opmath([](Value x, Number p, bool train, Value key) {
+        if (!train || p.is(0)) return x;
         return alpha_dropped(x, feature_mask(key, x, p), p);
       })
+      .precondition([](Value, double p, bool, Value) { check_probability(p); })
+      .special("p", {0, 1})
       .samples({{floats(2, 3, 4), 0.5, true}});
 }
 

@@ -144,7 +144,7 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
       .doc("The derivative of logit.")
-      .composed_in_opmath([](Value ct, Value x, std::optional<double> eps) {
+      .composed_in_opmath([](Value ct, Value x, std::optional<Number> eps) {
         Value outside = logical_or(lt(x, eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
         return where(outside, constant_like(ct, eps ? 0 : std::nan("")), ct / (x * (1 - x)));
       })

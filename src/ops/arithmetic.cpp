@@ -474,6 +474,7 @@ void add_powers(Table& t) {
       .doc("self to the power of exponent.")
       .sparse(Sparse::Power)
       .composed_in_opmath([](Value x, Number e) { return power(x, e); })
+      .special("exponent", {0, 1, 2, 3, 0.5, -0.5, -1, -2})
       .vjp(own_derivative(power_derivative))
       .samples({{floats(3, 5), 2}, {floats(4).in(0.5, 2), -1.5}, {ints(4), 3}, {floats(2), 0}});
   t.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")

@@ -37,6 +37,27 @@ Builder& Builder::current() {
 
 Builder* Builder::current_or_null() { return current_builder; }
 
+namespace {
+
+bool is_tensor(const ir::Param& p) { return p.type == ir::ParamType::Tensor || p.type == ir::ParamType::Generator; }
+
+bool has_literal_numbers(const Args& args, const std::vector<ir::Param>& params) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    auto* e = args[i].get_if<Expr>();
+    if (!is_tensor(params[i]) && (args[i].is<Value>() || (e && !e->is_constant()))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void check_numbers(const Row& row, Args args) {
+  const auto& params = row.schema.params;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (is_tensor(params[i])) args[i] = Arg();
+  row.precondition(args);
+}
+
 void complete_args(const Row& row, Args& args) {
   const auto& params = row.schema.params;
   BRASA_CHECK(args.size() <= params.size(), row.name(), ": takes ", params.size(), " arguments, got ", args.size());
@@ -44,6 +65,7 @@ void complete_args(const Row& row, Args& args) {
     BRASA_CHECK(params[i].default_value || params[i].optional, row.name(), ": no value for '", params[i].name, "'");
     args.push_back(params[i].default_value ? *params[i].default_value : Arg());
   }
+  if (row.precondition && has_literal_numbers(args, params)) check_numbers(row, args);
 }
 
 // A dtype that is only stored reaches what moves elements, and what converts them.

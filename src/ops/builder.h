@@ -41,7 +41,9 @@ Value call(std::string_view name, Args args);
 /// Result types of a call without adding it anywhere: a primitive's rule, or the composition run on the side.
 std::vector<Type> result_types(const Row& row, const Args& args, ir::Facts& facts);
 
-/// Fills defaults in; brasa::Error on a missing argument.
+/// Fills defaults in; brasa::Error on a missing argument, and where literal numbers are against the row's precondition.
 void complete_args(const Row& row, Args& args);
+/// Runs the precondition of a row that has one; the numbers among `args` are literals.
+void check_numbers(const Row& row, Args args);
 
 }  // namespace brasa::ops

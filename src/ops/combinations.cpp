@@ -162,6 +162,7 @@ void add_combinatorics(Table& t) {
   t.op("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
       .doc("Rising powers 0 … N - 1 of each element along a new last dimension; of integers in int64.")
       .composed(linalg_vander)
+      .known({"N"})
       .samples({{floats(3)}, {floats(2, 3), 4}, {ints(3)}, {floats(), 2}});
 }
 

@@ -22,13 +22,16 @@ void comparison(Table& t, const char* doc, const char* alias) {
     t.alias(str("aten::", alias, overload), str("aten::", primitive.text, overload));
 }
 
-Value isclose(Value a, Value b, double rtol, double atol, bool equal_nan) {
-  BRASA_CHECK(dtype_of(a) == dtype_of(b), name(dtype_of(a)), " did not match ", name(dtype_of(b)));
+void check_tolerances(Value, Value, double rtol, double atol, bool) {
   BRASA_CHECK(rtol >= 0 && atol >= 0, "isclose: rtol and atol must be at least 0, got ", rtol, " and ", atol);
+}
+
+Value isclose(Value a, Value b, const Number& rtol, const Number& atol, bool equal_nan) {
+  BRASA_CHECK(dtype_of(a) == dtype_of(b), name(dtype_of(a)), " did not match ", name(dtype_of(b)));
   Value close = eq(a, b);
   bool exact = !is_floating(dtype_of(a));
   if (!exact && equal_nan) close = logical_or(close, logical_and(is_nan(a), is_nan(b)));
-  if (rtol == 0 && atol == 0) return close;
+  if (rtol.is(0) && atol.is(0)) return close;
   Value x = exact ? convert(a, DType::Float64) : a, y = exact ? convert(b, DType::Float64) : b;
   Value error = abs(x - y), allowed = atol + abs(rtol * y);
   Value finite = lt(error, std::numeric_limits<double>::infinity());
@@ -55,14 +58,22 @@ void add_comparison(Table& t) {
   t.op("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
       .doc("|self - other| <= atol + rtol * |other|; equal infinities are close.")
       .sparse(Sparse::Densified)
-      .composed(isclose)
+      .composed([](Value a, Value b, Number rtol, Number atol, bool equal_nan) {
+        return isclose(a, b, rtol, atol, equal_nan);
+      })
+      .precondition(check_tolerances)
+      .special("rtol", {0})
+      .special("atol", {0})
       .samples({{floats(3, 5), floats(5)}, {ints(4), ints(4)}, {floats(2), floats(2), 1.0, 1.0, true}});
   t.op("aten::allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
       .doc("Is every element close, as isclose has it?")
-      .composed([](Value a, Value b, double rtol, double atol, bool equal_nan) {
+      .composed([](Value a, Value b, Number rtol, Number atol, bool equal_nan) {
         Value close = isclose(a, b, rtol, atol, equal_nan);
         return reduce(close, reduced_dims(std::nullopt, rank_of(close)), false, "and");
       })
+      .precondition(check_tolerances)
+      .special("rtol", {0})
+      .special("atol", {0})
       .samples({{floats(3, 5), floats(5)}, {floats(0), floats(1)}, {floats(2), floats(2), 5.0}});
 }
 

@@ -2,6 +2,7 @@
 
 #include "ops/algebra.h"
 #include "ops/rows.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 // `layout`, `device` and `pin_memory` say where a tensor lies, which is no part of its value: the dispatcher reads them.
@@ -153,70 +154,114 @@ Expr integer(const Number& n) {
   return Expr(static_cast<int64_t>(n.as_double()));
 }
 
-Value arange(const Number& start, const Number& end, const Number& step, OptDType dtype) {
+DType dtype_of_range(const Number& start, const Number& end, const Number& step, OptDType dtype) {
+  bool integers = is_integer(start) && is_integer(end) && is_integer(step);
+  return dtype.value_or(integers ? DType::Int64 : kDefault);
+}
+
+// How many values `arange` gives, for integers that may be symbols.
+Expr length_of_integers(Expr first, Expr last, Expr by) {
+  BRASA_CHECK(by.is_constant() && by.constant() != 0, "arange: step must be a nonzero constant, got ", by);
+  bool up = by.constant() > 0;
+  Expr length = up ? last - first : first - last;
+  BRASA_CHECK(!length.is_constant() || length.constant() >= 0,
+              "upper bound and lower bound inconsistent with step sign: from ", first, " to ", last, " by ", by);
+  return ir::max(ir::ceildiv(length, up ? by : -by), 0);
+}
+
+Expr length_of_arange(const Number& start, const Number& end, const Number& step, DType dtype) {
   BRASA_CHECK(!start.is_value() && !end.is_value() && !step.is_value(),
               "arange: the size is only known when the graph runs");
   BRASA_CHECK(!step.is(0), "step must be nonzero");
   bool integers = is_integer(start) && is_integer(end) && is_integer(step);
-  DType t = dtype.value_or(integers ? DType::Int64 : kDefault);
-  Expr n(0);
-  if (integers || t == DType::Int64) {
-    Expr first = integer(start), last = integer(end), by = integer(step);
-    BRASA_CHECK(by.is_constant() && by.constant() != 0, "arange: step must be a nonzero constant, got ", by);
-    bool up = by.constant() > 0;
-    Expr length = up ? last - first : first - last;
-    BRASA_CHECK(!length.is_constant() || length.constant() >= 0,
-                "upper bound and lower bound inconsistent with step sign: from ", first, " to ", last, " by ", by);
-    n = ir::max(ir::ceildiv(length, up ? by : -by), 0);
-  } else {
-    double length = end.as_double() - start.as_double(), by = step.as_double();
-    BRASA_CHECK(std::isfinite(length), "unsupported range: ", start.as_double(), " -> ", end.as_double());
-    BRASA_CHECK(length == 0 || (length > 0) == (by > 0),
-                "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
-                end.as_double(), " by ", by);
-    n = Expr(count_of(std::ceil(length / by)));
-  }
-  DType wide = is_integral(t, true) ? DType::Int64 : DType::Float64;
-  Value i = prim::iota({n}, 0, wide);
-  auto number = [&](const Number& v) { return wide == DType::Int64 ? Number(Arg(integer(v))) : v; };
-  if (!step.is(1)) i = i * number(step);
-  if (!start.is(0)) i = i + number(start);
-  return convert(i, t);
+  if (integers || dtype == DType::Int64) return length_of_integers(integer(start), integer(end), integer(step));
+  double length = end.as_double() - start.as_double(), by = step.as_double();
+  BRASA_CHECK(std::isfinite(length), "unsupported range: ", start.as_double(), " -> ", end.as_double());
+  BRASA_CHECK(length == 0 || (length > 0) == (by > 0), "upper bound and lower bound inconsistent with step sign: from ",
+              start.as_double(), " to ", end.as_double(), " by ", by);
+  return Expr(count_of(std::ceil(length / by)));
 }
 
-Value range(const Number& start, const Number& end, const Number& step, OptDType dtype) {
-  BRASA_CHECK(!step.is(0), "step must be nonzero");
-  double n = std::floor((end.as_double() - start.as_double()) / step.as_double()) + 1;
-  BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start.as_double(), " to ",
-              end.as_double());
-  Value i = prim::iota({Expr(count_of(n))}, 0, DType::Float64);
-  return convert(i * step.as_double() + start.as_double(), dtype.value_or(kDefault));
+// start, start + step, …, n of them.
+Value arange(const Number& start, const Number& step, Expr n, DType dtype) {
+  DType wide = is_integral(dtype, true) ? DType::Int64 : DType::Float64;
+  auto number = [&](const Number& v) {
+    if (wide != DType::Int64) return v;
+    return v.is_value() ? Number(convert(to_value(v), DType::Int64)) : Number(Arg(integer(v)));
+  };
+  Value i = prim::iota({n}, 0, wide);
+  if (!step.is(1)) i = i * number(step);
+  if (!start.is(0)) i = i + number(start);
+  return convert(i, dtype);
+}
+
+Value arange(const Number& start, const Number& end, const Number& step, OptDType dtype) {
+  DType t = dtype_of_range(start, end, step, dtype);
+  return arange(start, step, length_of_arange(start, end, step, t), t);
+}
+
+int64_t count_of_arange(const Number& start, const Number& end, const Number& step, OptDType dtype) {
+  return length_of_arange(start, end, step, dtype_of_range(start, end, step, dtype)).constant();
+}
+
+int64_t count_of_range(double start, double end, double step) {
+  BRASA_CHECK(step != 0, "step must be nonzero");
+  double n = std::floor((end - start) / step) + 1;
+  BRASA_CHECK(n >= 1, "upper bound and lower bound inconsistent with step sign: from ", start, " to ", end);
+  return count_of(n);
+}
+
+Value range(const Number& start, const Number& step, Expr n, OptDType dtype) {
+  return convert(prim::iota({n}, 0, DType::Float64) * step + start, dtype.value_or(kDefault));
 }
 
 void add_ranges(Table& t) {
   t.op("aten::arange(Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("0, 1, … below end.")
       .composed([](Number end, OptDType dtype, Text, Text, Flag) { return arange(0, end, 1, dtype); })
+      .counted([](Number end, OptDType dtype, Text, Text, Flag) { return count_of_arange(0, end, 1, dtype); },
+               [](Number end, OptDType dtype, Text, Text, Flag, Expr n) {
+                 return arange(0, 1, n, dtype_of_range(0, end, 1, dtype));
+               })
       .samples({{5}, {2.5}, {0}});
   t.op("aten::arange.start(Scalar start, Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + 1, … below end.")
       .composed([](Number start, Number end, OptDType dtype, Text, Text, Flag) { return arange(start, end, 1, dtype); })
+      .counted([](Number start, Number end, OptDType dtype, Text, Text,
+                  Flag) { return count_of_arange(start, end, 1, dtype); },
+               [](Number start, Number end, OptDType dtype, Text, Text, Flag, Expr n) {
+                 return arange(start, 1, n, dtype_of_range(start, end, 1, dtype));
+               })
       .samples({{2, 5}, {-0.5, 2, DType::Float64}});
   t.op("aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + step, … short of end.")
       .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
         return arange(start, end, step, dtype);
       })
+      .counted([](Number start, Number end, Number step, OptDType dtype, Text, Text,
+                  Flag) { return count_of_arange(start, end, step, dtype); },
+               [](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag, Expr n) {
+                 return arange(start, step, n, dtype_of_range(start, end, step, dtype));
+               })
       .samples({{2, 11, 3}, {1, -1, -0.25}});
   t.op("aten::range.step(Scalar start, Scalar end, Scalar step=1, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + step, … up to and with end; floating unless dtype says otherwise.")
       .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
-        return range(start, end, step, dtype);
+        return range(start, step, count_of_range(start.as_double(), end.as_double(), step.as_double()), dtype);
       })
+      .counted([](double start, double end, double step, OptDType, Text, Text,
+                  Flag) { return count_of_range(start, end, step); },
+               [](Number start, Number, Number step, OptDType dtype, Text, Text, Flag, Expr n) {
+                 return range(start, step, n, dtype);
+               })
       .samples({{1, 4, 1}});
   t.op("aten::range(Scalar start, Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + 1, … up to and with end; floating unless dtype says otherwise.")
-      .composed([](Number start, Number end, OptDType dtype, Text, Text, Flag) { return range(start, end, 1, dtype); })
+      .composed([](Number start, Number end, OptDType dtype, Text, Text, Flag) {
+        return range(start, 1, count_of_range(start.as_double(), end.as_double(), 1), dtype);
+      })
+      .counted([](double start, double end, OptDType, Text, Text, Flag) { return count_of_range(start, end, 1); },
+               [](Number start, Number, OptDType dtype, Text, Text, Flag, Expr n) { return range(start, 1, n, dtype); })
       .samples({{1, 4}, {-0.5, 2, DType::Float64}});
   t.op("aten::_dim_arange(Tensor like, int dim) -> Tensor")
       .doc("0, 1, … below the size of a dimension.")
@@ -242,20 +287,18 @@ void add_ranges(Table& t) {
 }
 
 // From the nearer end, so that both ends are exact and the values symmetric.
-Value linspace(const Number& start, const Number& end, int64_t steps, DType dtype) {
-  BRASA_CHECK(steps >= 0, "number of steps must be non-negative, got ", steps);
+Value linspace(const Number& start, const Number& end, Expr steps, DType dtype) {
+  BRASA_CHECK(!steps.is_constant() || steps.constant() >= 0, "number of steps must be non-negative, got ", steps);
   DType wide = is_integral(dtype, true) ? DType::Float64 : opmath(dtype);
   // Integers are first rounded to the result's dtype, as PyTorch does.
   Value a = convert(scalar(start, dtype), wide), b = convert(scalar(end, dtype), wide);
-  Expr n(steps);
-  if (steps == 0) return full(0, {n}, dtype);
-  if (steps == 1) return broadcast_to(convert(a, dtype), {n});
-  Value at = prim::iota({n}, 0, DType::Int64), i = convert(at, wide), step = (b - a) / static_cast<double>(steps - 1);
-  Value low = a + step * i, high = b - step * (static_cast<double>(steps - 1) - i);
-  return convert(where(lt(at, steps / 2), low, high), dtype);
+  Value last = size_tensor(ir::max(steps - 1, 1), {}, wide);
+  Value at = prim::iota({steps}, 0, DType::Int64), i = convert(at, wide), step = (b - a) / last;
+  Value low = a + step * i, high = b - step * (last - i);
+  return convert(where(lt(at, size_tensor(ir::max(ir::floordiv(steps, 2), 1), {})), low, high), dtype);
 }
 
-Value logspace(const Number& start, const Number& end, int64_t steps, double base, DType dtype) {
+Value logspace(const Number& start, const Number& end, Expr steps, const Number& base, DType dtype) {
   DType wide = is_integral(dtype, true) ? DType::Float64 : opmath(dtype);
   Value e = linspace(start, end, steps, wide);
   return convert(prim::binary("pow", constant_like(e, base), e), dtype);
@@ -269,41 +312,41 @@ Number number_of(Value v) {
 void add_spaces(Table& t) {
   t.op("aten::linspace(Scalar start, Scalar end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Number a, Number b, int64_t n, OptDType dtype, Text, Text, Flag) {
+      .composed([](Number a, Number b, Expr n, OptDType dtype, Text, Text, Flag) {
         return linspace(a, b, n, dtype.value_or(kDefault));
       })
       .samples({{0, 1, 5}, {-1.5, 2, 4, DType::Float64}, {0, 10, 1}});
   t.op("aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Value a, Number b, int64_t n, OptDType dtype, Text, Text, Flag) {
+      .composed([](Value a, Number b, Expr n, OptDType dtype, Text, Text, Flag) {
         return linspace(number_of(a), b, n, dtype.value_or(kDefault));
       })
       .no_gradient()
       .samples({{floats(), 3, 5}});
   t.op("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Number a, Value b, int64_t n, OptDType dtype, Text, Text, Flag) {
+      .composed([](Number a, Value b, Expr n, OptDType dtype, Text, Text, Flag) {
         return linspace(a, number_of(b), n, dtype.value_or(kDefault));
       })
       .no_gradient()
       .samples({{-3, floats(), 5}});
   t.op("aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
-      .composed([](Value a, Value b, int64_t n, OptDType dtype, Text, Text, Flag) {
+      .composed([](Value a, Value b, Expr n, OptDType dtype, Text, Text, Flag) {
         return linspace(number_of(a), number_of(b), n, dtype.value_or(kDefault));
       })
       .no_gradient()
       .samples({{floats(), floats(), 5}});
   t.op("aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("base to the power of linspace.")
-      .composed([](Number a, Number b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
+      .composed([](Number a, Number b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
         return logspace(a, b, n, base, dtype.value_or(kDefault));
       })
       .samples({{0, 1, 5}, {0, 3, 4, 2.0}});
   t.op("aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, " BRASA_OPTIONS
        ") -> Tensor")
       .doc("base to the power of linspace.")
-      .composed([](Value a, Number b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
+      .composed([](Value a, Number b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
         return logspace(number_of(a), b, n, base, dtype.value_or(kDefault));
       })
       .no_gradient()
@@ -311,7 +354,7 @@ void add_spaces(Table& t) {
   t.op("aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, " BRASA_OPTIONS
        ") -> Tensor")
       .doc("base to the power of linspace.")
-      .composed([](Number a, Value b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
+      .composed([](Number a, Value b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
         return logspace(a, number_of(b), n, base, dtype.value_or(kDefault));
       })
       .no_gradient()
@@ -319,7 +362,7 @@ void add_spaces(Table& t) {
   t.op("aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, " BRASA_OPTIONS
        ") -> Tensor")
       .doc("base to the power of linspace.")
-      .composed([](Value a, Value b, int64_t n, double base, OptDType dtype, Text, Text, Flag) {
+      .composed([](Value a, Value b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
         return logspace(number_of(a), number_of(b), n, base, dtype.value_or(kDefault));
       })
       .no_gradient()

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ir/copy.h"
 #include "ops/builder.h"
 #include "support/error.h"
 
@@ -13,15 +14,12 @@ std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts,
   out->name = graph.name;
   Builder builder(*out, facts, keep);
   ir::ValueMap map;
-  for (const ir::Input& in : graph.inputs())
-    map.set(in.value, out->add_input(ir::type_of(in.value), in.name, in.strides));
+  ir::copy_inputs(*out, graph, map);
   for (const Node* n : live_nodes(graph)) {
     if (n->op == ir::input_op()) continue;
-    Args args;
-    for (const Arg& a : n->args) args.push_back(map(a));
     std::vector<Value> results;
     try {
-      results = builder.call(row_of(*n), std::move(args));
+      results = builder.call(row_of(*n), ir::mapped(n->args, map));
     } catch (const IndexError& e) {
       fail_index(str(e.what(), " (in ", n->op->name(), ")"));
     } catch (const Error& e) {

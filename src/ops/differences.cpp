@@ -155,12 +155,14 @@ void add_gradient(Table& t) {
       .composed_in_opmath([](Value x, std::optional<Number> spacing, OptDim dim, int64_t edge) {
         return evenly_spaced(x, {spacing ? spacing->as_double() : 1}, one(dim), edge);
       })
+      .known({"spacing"})
       .samples({{floats(5)}, {floats(4, 5), 2.0, 1, 2}, {ints(4)}});
   t.op("aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
         return evenly_spaced(x, {spacing.as_double()}, dim, edge);
       })
+      .known({"spacing"})
       .samples({{floats(4, 5), 2.0, list({0, 1})}});
   t.op("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)

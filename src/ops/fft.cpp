@@ -236,14 +236,14 @@ void add_frequencies(Table& t) {
   const char* options = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None";
   t.op(str("aten::fft_fftfreq(int n, float d=1., *, ", options, ") -> Tensor"))
       .doc("The frequencies of fft's n results, for samples d apart: 0, 1, …, -n/2, …, -1, over n d.")
-      .composed([](int64_t n, double d, OptDType dtype, Text, Text, Flag) {
+      .composed([](int64_t n, Number d, OptDType dtype, Text, Text, Flag) {
         Value i = prim::iota({Expr(n)}, 0, DType::Int64), upper = ge(i, (n + 1) / 2);
         return convert(where(upper, i - n, i), frequency_dtype(dtype)) * (1.0 / (static_cast<double>(n) * d));
       })
       .samples({{5}, {4, 0.5, DType::Float64}, {1}});
   t.op(str("aten::fft_rfftfreq(int n, float d=1., *, ", options, ") -> Tensor"))
       .doc("The frequencies of rfft's results: 0, 1, …, n/2, over n d.")
-      .composed([](int64_t n, double d, OptDType dtype, Text, Text, Flag) {
+      .composed([](int64_t n, Number d, OptDType dtype, Text, Text, Flag) {
         Value i = prim::iota({Expr(n / 2 + 1)}, 0, DType::Int64);
         return convert(i, frequency_dtype(dtype)) * (1.0 / (static_cast<double>(n) * d));
       })

@@ -132,6 +132,7 @@ void add_fused(Table& t) {
   t.op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
       .doc("Slices along dim whose p-norm is above maxnorm, scaled down to it.")
       .composed_in_opmath(renorm)
+      .known({"p"})
       .samples({{floats(3, 4).in(0.5, 2), 2, 0, 1.5}});
   t.op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
       .doc("The rows that indices name, scaled down to max_norm where their norm is above it.")

@@ -202,6 +202,7 @@ void add_one_dimension(Table& t) {
           "How many elements lie in each of `bins` equal bins of [min, max], or of the elements' range if both are equal.")
       .composed(histc)
       .no_gradient()
+      .known({"min", "max"})
       .samples({{floats(3, 5), 4}, {floats(7), 3, -1, 1}, {floats(0), 2}});
   t.op("aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)")
       .doc(

@@ -55,7 +55,7 @@ Value cutoff(Value a, Value s, Value atol, Value rtol) {
   if (!rtol) relative = where(gt(absolute, 0), zeros_like(absolute), broadcast_to(relative, shape_of(absolute)));
   return maximum(absolute, relative * most);
 }
-Value tensor_of(std::optional<double> v) { return v ? scalar(*v, DType::Float64) : Value{}; }
+Value tensor_of(const std::optional<Number>& v) { return v ? scalar(*v, DType::Float64) : Value{}; }
 
 Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
   if (is_empty(a)) return mh(a);
@@ -325,14 +325,14 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
   t.op("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The pseudo-inverse: singular values up to max(atol, rtol * the greatest) count as 0.")
-      .composed([](Value a, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+      .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return pinv(a, tensor_of(atol), tensor_of(rtol), hermitian);
       })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
   t.op("aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor")
       .doc("The pseudo-inverse: singular values up to rcond * the greatest count as 0.")
-      .composed([](Value a, double rcond, bool hermitian) { return pinv(a, {}, tensor_of(rcond), hermitian); })
+      .composed([](Value a, Number rcond, bool hermitian) { return pinv(a, {}, tensor_of(rcond), hermitian); })
       .vjp(own_derivative(pinv_derivative))
       .samples({{floats(3, 2), 1e-6}});
   t.op("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor")
@@ -343,7 +343,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::pinverse(Tensor self, float rcond=1e-15) -> Tensor")
       .doc("As linalg_pinv.")
       .autocast(Autocast::Float32)
-      .composed([](Value a, double rcond) { return pinv(a, {}, tensor_of(rcond), false); })
+      .composed([](Value a, Number rcond) { return pinv(a, {}, tensor_of(rcond), false); })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
 
@@ -356,7 +356,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
       .autocast(Autocast::Float32)
-      .composed([](Value a, std::optional<double> atol, std::optional<double> rtol, bool hermitian) {
+      .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return rank(a, tensor_of(atol), tensor_of(rtol), hermitian);
       })
       .no_gradient()
@@ -364,7 +364,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond tol.")
       .autocast(Autocast::Float32)
-      .composed([](Value a, double tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
+      .composed([](Value a, Number tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), 0.1}});
   t.op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor")
@@ -380,6 +380,7 @@ void add_linalg_spectral(Table& t) {
       .composed([](Value x, Number ord, Dims dim, bool keep, std::optional<DType> dtype) {
         return matrix_norm(x, ord.as_double(), dim, keep, dtype);
       })
+      .known({"ord"})
       .samples({{floats(3, 4), 2}, {floats(2, 3, 4), 1, list({0, 1}), true}, {floats(3, 4), -kInf}});
   t.op("aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("'fro': the root of the sum of squares; 'nuc': the sum of singular values.")
@@ -398,6 +399,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
       .composed(norm)
+      .known({"ord"})
       .samples({{floats(3, 4)}, {floats(3, 4), 2}, {floats(5), 1}, {floats(3, 4), ir::Arg(), list({1}), true}});
   t.op("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("As linalg_matrix_norm.")
@@ -409,6 +411,7 @@ void add_linalg_spectral(Table& t) {
       .doc("The norm of A times that of A⁻¹; by default the greatest singular value by the least.")
       .autocast(Autocast::Float32)
       .composed(cond)
+      .known({"p"})
       .samples({{floats(3, 2)}, {floats(2, 2), 1}});
   t.op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor")
       .doc("The norm of A times that of A⁻¹.")

@@ -39,20 +39,25 @@ void add_regression(Table& t) {
   t.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
       .doc("d²/(2 beta) where d = |self - target| < beta, else d - beta/2, reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value x, Value y, int64_t reduction, double beta) {
-        BRASA_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta);
+      .composed_in_opmath([](Value x, Value y, int64_t reduction, Number beta) {
         Value d = abs(x - y);
-        if (beta == 0) return reduced(d, reduction);
+        if (beta.is(0)) return reduced(d, reduction);
         return reduced(where(lt(d, beta), 0.5 * d * d / beta, d - 0.5 * beta), reduction);
       })
+      .precondition([](Value, Value, int64_t, double beta) {
+        BRASA_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta);
+      })
+      .special("beta", {0})
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 0, 0.5}});
   t.op("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
       .doc("d²/2 where d = |self - target| <= delta, else delta (d - delta/2), reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value x, Value y, int64_t reduction, double delta) {
-        BRASA_CHECK(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);
+      .composed_in_opmath([](Value x, Value y, int64_t reduction, Number delta) {
         Value d = abs(x - y);
         return reduced(where(le(d, delta), 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
+      })
+      .precondition([](Value, Value, int64_t, double delta) {
+        BRASA_CHECK(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);
       })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 0, 0.5}});
 }
@@ -67,15 +72,16 @@ void add_regression_backward(Table& t) {
       .samples({{floats(), floats(3, 5), floats(3, 5), 1}});
   t.op("aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
       .doc("The derivative of smooth_l1_loss.")
-      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction, double beta) {
+      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction, Number beta) {
         Value d = x - y, g = spread(ct, d, reduction);
-        if (beta == 0) return g * prim::unary("sign", d);
+        if (beta.is(0)) return g * prim::unary("sign", d);
         return where(lt(abs(d), beta), g * d / beta, g * prim::unary("sign", d));
       })
+      .special("beta", {0})
       .samples({{floats(), floats(3, 5), floats(3, 5), 1, 0.5}});
   t.op("aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
       .doc("The derivative of huber_loss.")
-      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction, double delta) {
+      .composed_in_opmath([](Value ct, Value x, Value y, int64_t reduction, Number delta) {
         Value d = x - y, g = spread(ct, d, reduction);
         return where(le(abs(d), delta), g * d, g * (delta * prim::unary("sign", d)));
       })
@@ -169,7 +175,7 @@ void add_probability(Table& t) {
   t.op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
       .doc("exp(x) - y x, or x - y log(x + eps), with Stirling's term for full, reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value x, Value y, bool log_input, bool full, double eps, int64_t reduction) {
+      .composed_in_opmath([](Value x, Value y, bool log_input, bool full, Number eps, int64_t reduction) {
         Value loss = log_input ? exp(x) - y * x : x - y * log(x + eps);
         if (full) {
           Value stirling = y * log(y) - y + 0.5 * log(6.283185307179586 * y);
@@ -191,7 +197,7 @@ void add_margins(Table& t) {
   t.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
       .doc("x where y = 1, max(0, margin - x) where y = -1, reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value x, Value y, double margin, int64_t reduction) {
+      .composed_in_opmath([](Value x, Value y, Number margin, int64_t reduction) {
         Value far = where(eq(y, 1), zeros_like(x), relu(margin - x)), near = where(eq(y, -1), zeros_like(x), x);
         return reduced(far + near, reduction);
       })
@@ -199,7 +205,7 @@ void add_margins(Table& t) {
   t.op("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
       .doc("max(0, margin - y (x1 - x2)), reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value a, Value b, Value y, double margin, int64_t reduction) {
+      .composed_in_opmath([](Value a, Value b, Value y, Number margin, int64_t reduction) {
         BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) == rank_of(y),
                     "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: ",
                     shape_of(a), ", input2: ", shape_of(b), ", target: ", shape_of(y));
@@ -209,7 +215,7 @@ void add_margins(Table& t) {
   t.op("aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
       .doc("1 - cos where y = 1, max(0, cos - margin) where y = -1, reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value a, Value b, Value y, double margin, int64_t reduction) {
+      .composed_in_opmath([](Value a, Value b, Value y, Number margin, int64_t reduction) {
         BRASA_CHECK(rank_of(y) <= 1 && rank_of(a) == rank_of(y) + 1 && rank_of(b) == rank_of(y) + 1,
                     "cosine_embedding_loss: expected a target of at most 1 dimension and inputs of one more, got ",
                     type_of(a), ", ", type_of(b), " and ", type_of(y));
@@ -226,7 +232,7 @@ void add_margins(Table& t) {
       .samples({{floats(3, 5), floats(3, 5), ints(3)}});
   t.op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
       .doc("The p-norm of x1 - x2 + eps along the last dimension.")
-      .composed_in_opmath([](Value a, Value b, double p, double eps, bool keep) {
+      .composed_in_opmath([](Value a, Value b, double p, Number eps, bool keep) {
         Value d = a - b + eps;
         return call("aten::norm.ScalarOpt_dim", {d, p, int_arg({-1}), keep});
       })
@@ -234,18 +240,20 @@ void add_margins(Table& t) {
   t.op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor")
       .doc("max(0, margin + |anchor - positive| - |anchor - negative|), reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value anchor, Value positive, Value negative, double margin, double p, double eps,
+      .composed_in_opmath([](Value anchor, Value positive, Value negative, Number margin, double p, Number eps,
                              bool swap, int64_t reduction) {
         BRASA_CHECK(
             rank_of(anchor) == rank_of(positive) && rank_of(anchor) == rank_of(negative),
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
             rank_of(anchor), "D, positive ", rank_of(positive), "D, and negative ", rank_of(negative), "D inputs");
-        BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin,
-                    " instead");
         auto distance = [&](Value a, Value b) { return call("aten::pairwise_distance", {a, b, p, eps}); };
         Value near = distance(anchor, positive), far = distance(anchor, negative);
         if (swap) far = minimum(far, distance(positive, negative));
         return reduced(relu(margin + near - far), reduction);
+      })
+      .precondition([](Value, Value, Value, double margin, double, double, bool, int64_t) {
+        BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin,
+                    " instead");
       })
       .samples({{floats(3, 5), floats(3, 5), floats(3, 5)},
                 {floats(3, 5), floats(3, 5), floats(3, 5), 0.5, 1.0, 1e-6, true, 0}});

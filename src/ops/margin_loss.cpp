@@ -151,10 +151,12 @@ void add_margin_loss(Table& t) {
       .autocast(Autocast::Float32)
       .composed_in_opmath(multi_margin_loss)
       .vjp(own_derivative(multi_margin_vjp))
+      .known({"p"})
       .samples({{floats(3, 2), ints(3)}, {floats(3, 2), ints(3), 2, 0.5, floats(2), 0}, {floats(2), ints()}});
   t.op("aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("The derivative of multi_margin_loss.")
       .composed_in_opmath(multi_margin_pullback)
+      .known({"p"})
       .samples({{floats(), floats(3, 2), ints(3), 1, 1}});
   t.op("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
       .doc(

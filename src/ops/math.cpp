@@ -232,7 +232,7 @@ void add_simple(Table& t) {
   t.alias("aten::special_sinc", "aten::sinc");
   t.op("aten::logit(Tensor self, float? eps=None) -> Tensor")
       .doc("log(x / (1 - x)), x first limited to [eps, 1 - eps] if eps is given.")
-      .composed_in_opmath([](Value v, std::optional<double> eps) {
+      .composed_in_opmath([](Value v, std::optional<Number> eps) {
         Value x = to_float(v);
         if (eps) x = where(lt(x, *eps), constant_like(x, *eps), where(gt(x, 1 - *eps), constant_like(x, 1 - *eps), x));
         return log(x / (1 - x));
@@ -429,7 +429,7 @@ void add_classes(Table& t) {
   t.op("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
       .doc("NaN becomes nan (0), the infinities posinf and neginf (the dtype's limits).")
       .sparse(Sparse::Each)
-      .composed([](Value x, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf) {
+      .composed([](Value x, std::optional<Number> nan, std::optional<Number> posinf, std::optional<Number> neginf) {
         if (!is_float(x)) return x;
         double limit = info_of(dtype_of(x)).largest;
         Value y = where(is_nan(x), constant_like(x, nan.value_or(0)), x);

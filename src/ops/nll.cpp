@@ -162,14 +162,14 @@ void add_forms(Table& t) {
         .samples({{floats(), floats(3, 2), ints(3), ir::Arg(), 1, -100, floats().in(1, 2)}});
 }
 
-Value with_probabilities(Value scores, Value target, Value weight, int64_t reduction, double smoothing) {
+Value with_probabilities(Value scores, Value target, Value weight, int64_t reduction, const Number& smoothing) {
   int64_t dim = class_dim(scores);
   check_same_shape("cross_entropy_loss", scores, target);
   BRASA_CHECK(is_floating(dtype_of(target)), "Expected floating point type for target with class probabilities, got ",
               name(dtype_of(target)));
   Value log_p = call("aten::_log_softmax", {scores, dim, false});
   Value classes = count(scores, {dim}, dtype_of(scores)), y = target;
-  if (smoothing > 0) y = y * (1 - smoothing) + smoothing / classes;
+  if (!smoothing.is(0)) y = y * (1 - smoothing) + smoothing / classes;
   Value product = log_p * y;
   if (weight) product = product * along_classes(weight, scores);
   Value loss = -sum(product, {dim});
@@ -178,7 +178,7 @@ Value with_probabilities(Value scores, Value target, Value weight, int64_t reduc
   return reduction == kSum ? all : all / count(loss, all_dims(loss), dtype_of(loss));
 }
 
-Value with_smoothing(Value log_p, Value target, Value weight, int64_t reduction, Expr ignore, double smoothing) {
+Value with_smoothing(Value log_p, Value target, Value weight, int64_t reduction, Expr ignore, const Number& smoothing) {
   int64_t dim = class_dim(log_p);
   Value nll = nll_loss(log_p, target, weight, reduction, ignore);
   Targets t = read_targets(log_p, target, weight, ignore);
@@ -198,14 +198,16 @@ void add_nll(Table& t) {
       .autocast(Autocast::Float32)
       .backward_node("NllLossBackward0")
       .packed({{floats(8, 8), ints(8)}})
-      .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore, double smoothing) {
-        BRASA_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+      .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore, Number smoothing) {
         BRASA_CHECK(rank_of(x) >= 1, "cross_entropy_loss: expected input of at least 1 dimension, got ", type_of(x));
         bool probabilities = rank_of(x) == rank_of(target);
         if (probabilities) return with_probabilities(x, target, w, reduction, smoothing);
         Value log_p = call("aten::_log_softmax", {x, class_dim(x), false});
-        if (smoothing > 0) return with_smoothing(log_p, target, w, reduction, ignore, smoothing);
+        if (!smoothing.is(0)) return with_smoothing(log_p, target, w, reduction, ignore, smoothing);
         return nll_loss(log_p, target, w, reduction, ignore);
+      })
+      .precondition([](Value, Value, Value, int64_t, Expr, double smoothing) {
+        BRASA_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
       })
       .samples({{floats(3, 2), ints(3)},
                 {floats(3, 2, 4), ints(3, 4), floats(2), 2, 0, 0.1},

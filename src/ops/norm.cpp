@@ -89,6 +89,7 @@ void add_norm(Table& t) {
         Value g = norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims);
         return std::vector{is_complex(dtype_of(z)) ? z * guarded_quotient(g, x) : g};
       }))
+      .known({"ord"})
       .samples({{floats(3, 5)},
                 {floats(3, 5), 1, list({1})},
                 {floats(2, 3, 4), 3.5, list({0, 2}), true},
@@ -105,23 +106,27 @@ void add_norm(Table& t) {
       .doc("The p-norm of all elements.")
       .sparse(Sparse::Norm)
       .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })
+      .known({"p"})
       .samples({{floats(3, 5)}, {floats(4), 1}});
   t.op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .doc("The p-norm of all elements, of self first converted to dtype.")
       .sparse(Sparse::Norm)
       .composed([](Value x, std::optional<Number> p, DType dtype) { return general(x, p, std::nullopt, false, dtype); })
+      .known({"p"})
       .samples({{floats(3, 5), 2, DType::Float64}});
   t.op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("p-norms along dim.")
       .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep) {
         return general(x, p, dim, keep, {});
       })
+      .known({"p"})
       .samples({{floats(3, 5), 2, list({1})}, {floats(3, 5), ir::Arg(), list({0}), true}});
   t.op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .doc("p-norms along dim, of self first converted to dtype.")
       .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep, DType dtype) {
         return general(x, p, dim, keep, dtype);
       })
+      .known({"p"})
       .samples({{floats(3, 5), 2, list({1}), false, DType::Float64}});
   t.op("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("2-norms along dim.")
@@ -130,6 +135,7 @@ void add_norm(Table& t) {
   t.op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
       .doc("The p-norm of self - other.")
       .composed([](Value a, Value b, Number p) { return general(a - b, p, std::nullopt, false, {}); })
+      .known({"p"})
       .samples({{floats(3, 5), floats(5)}, {floats(4), floats(4), 1}});
 }
 

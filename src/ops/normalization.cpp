@@ -11,11 +11,11 @@ namespace {
 
 using Three = std::array<Value, 3>;
 
-std::vector<Value> standardized(Value x, const Dims& dims, double eps) {
+std::vector<Value> standardized(Value x, const Dims& dims, const Number& eps) {
   return call_all("brasa::standardize", {x, int_arg(dims), eps});
 }
 
-Three standardize(Value x, Dims dims, double eps) {
+Three standardize(Value x, Dims dims, const Number& eps) {
   Value m = mean(x, dims, true), centred = x - m;
   Value rstd = rsqrt(mean(centred * centred, dims, true) + eps);
   return {centred * rstd, m, rstd};
@@ -59,7 +59,7 @@ void check_parameter(const char* op, const char* what, Value p, const Shape& sha
   if (p) check_shape(op, what, p, shape);
 }
 
-Three native_layer_norm(Value x, Shape shape, Value weight, Value bias, double eps) {
+Three native_layer_norm(Value x, Shape shape, Value weight, Value bias, const Number& eps) {
   Dims dims = trailing_dims("layer_norm", x, shape);
   check_parameter("layer_norm", "weight", weight, shape);
   check_parameter("layer_norm", "bias", bias, shape);
@@ -111,7 +111,7 @@ struct BatchNorm {
 };
 
 // A running statistic after it was moved towards its present value.
-Value moved(Value running, Value now, double momentum) {
+Value moved(Value running, Value now, const Number& momentum) {
   return convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
 }
 Value unbiased_variance(Value x, Value mean, const Dims& dims) {
@@ -120,7 +120,7 @@ Value unbiased_variance(Value x, Value mean, const Dims& dims) {
 }
 
 BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean, Value running_var, bool training,
-                           double momentum, double eps) {
+                           const Number& momentum, const Number& eps) {
   if (rank_of(x) == 1 && same_size(size_of(x, 0), 0)) return {x, x, x, running_mean, running_var};
   Dims dims = all_but_channels(x);
   Expr channels = size_of(x, 1);
@@ -152,8 +152,8 @@ std::vector<Value> with_updates(std::vector<Value> results, const BatchNorm& r, 
   return results;
 }
 
-std::vector<Value> native_batch_norm(Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum,
-                                     double eps) {
+std::vector<Value> native_batch_norm(Value x, Value w, Value b, Value rm, Value rv, bool training,
+                                     const Number& momentum, const Number& eps) {
   BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
   return with_updates({r.out, r.mean, r.rstd}, r, training);
 }
@@ -183,7 +183,7 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
 }
 
 std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value, Value,
-                                              bool training, double eps, std::vector<bool> mask) {
+                                              bool training, const Number& eps, std::vector<bool> mask) {
   Value m, rstd;
   if (training) {
     // From x again, not from what was saved: they depend on x in a second derivative.
@@ -204,7 +204,7 @@ Value grouped(Value x, int64_t groups) {
   return prim::reshape(x, {size_of(x, 0), Expr(groups), ir::floordiv(inner, Expr(groups))});
 }
 
-Three group_normalized(Value x, Value weight, Value bias, int64_t groups, double eps) {
+Three group_normalized(Value x, Value weight, Value bias, int64_t groups, const Number& eps) {
   BRASA_CHECK(rank_of(x) >= 2, "Expected at least 2 dimensions for input tensor but received ", rank_of(x));
   BRASA_CHECK(groups > 0 && same_size(ir::mod(size_of(x, 1), Expr(groups)), 0),
               "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
@@ -239,7 +239,7 @@ std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Va
 }
 
 std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Value rv, bool use_input_stats,
-                                 double momentum, double eps, bool) {
+                                 const Number& momentum, const Number& eps, bool) {
   if (!use_input_stats) return {batch_normalized(x, weight, bias, rm, rv, false, momentum, eps).out};
   BRASA_CHECK(rank_of(x) >= 3, "instance_norm: expected at least 3D input (got ", type_of(x), ")");
   for (auto& [p, what] : {std::pair{weight, "weight"}, {bias, "bias"}, {rm, "running_mean"}, {rv, "running_var"}})
@@ -257,7 +257,7 @@ std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Va
 
 // --- norms without a mean ---
 
-std::array<Value, 2> rms(Value x, const Shape& shape, Value weight, std::optional<double> eps) {
+std::array<Value, 2> rms(Value x, const Shape& shape, Value weight, const std::optional<Number>& eps) {
   Dims dims = trailing_dims("rms_norm", x, shape);
   check_parameter("rms_norm", "weight", weight, shape);
   double least =
@@ -306,17 +306,17 @@ void add_layer_norms(Table& t) {
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
       .backward_node("NativeLayerNormBackward0")
       .packed({{floats(8, 8), list({8}), floats(8), floats(8)}, {floats(8, 8), list({8})}})
-      .composed([](Value x, Shape shape, Value w, Value b, double eps, bool) {
+      .composed([](Value x, Shape shape, Value w, Value b, Number eps, bool) {
         return call_all("aten::native_layer_norm", {x, shape, w ? Arg(w) : Arg(), b ? Arg(b) : Arg(), eps})[0];
       })
       .samples({{floats(3, 5), list({5}), floats(5), floats(5)}, {floats(2, 1), list({1})}, {floats(0, 4), list({4})}});
   t.op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
       .doc("x/√(mean of x² + eps) · weight over the last dimensions (Zhang & Sennrich 2019).")
-      .composed([](Value x, Shape shape, Value w, std::optional<double> eps) { return rms(x, shape, w, eps)[0]; })
+      .composed([](Value x, Shape shape, Value w, std::optional<Number> eps) { return rms(x, shape, w, eps)[0]; })
       .samples({{floats(3, 5), list({5}), floats(5)}, {floats(2, 3), list({2, 3})}});
   t.op("aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
       .doc("rms_norm, with 1/√(mean of x² + eps) of each row.")
-      .composed([](Value x, Shape shape, Value w, std::optional<double> eps) { return rms(x, shape, w, eps); })
+      .composed([](Value x, Shape shape, Value w, std::optional<Number> eps) { return rms(x, shape, w, eps); })
       .samples({{floats(3, 5), list({5}), floats(5), 1e-5}});
   t.op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
       .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016).")
@@ -343,21 +343,21 @@ void add_batch_norms(Table& t) {
       "native_batch_norm in training, and what another implementation would keep for its derivative (nothing)";
   t.op("aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
       .doc(str(training, "."))
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, true, momentum, eps);
         return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8)}, r, true);
       })
       .samples(updated);
   t.op("aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc(str(training, ", and the new running statistics."))
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, true, momentum, eps);
         return std::array{r.out, r.mean, r.rstd, no_result(DType::UInt8), r.running_mean, r.running_var};
       })
       .samples(updated);
   t.op("aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
       .doc("native_batch_norm by the running statistics, and what another implementation would keep (nothing).")
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, false, momentum, eps);
         return std::array{r.out, r.mean, r.rstd, no_result(DType::UInt8)};
       })
@@ -365,7 +365,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
       .doc(
           "native_batch_norm, what another implementation would keep for its derivative (nothing), and which one it is (0).")
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8), scalar(0, DType::Int64)}, r, training);
       })
@@ -373,7 +373,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc("native_batch_norm, and the new running statistics.")
       .backward_node("NativeBatchNormBackward0")
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return std::array<Value, 5>{r.out, r.mean, r.rstd, r.running_mean, r.running_var};
       })
@@ -382,13 +382,13 @@ void add_batch_norms(Table& t) {
                 {floats(3, 2), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), false, 0.1, 1e-5}});
   t.op("aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm by the running statistics.")
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, double momentum, double eps) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         return native_batch_norm(x, w, b, rm, rv, false, momentum, eps);
       })
       .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), 0.1, 1e-5}});
   t.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm by the batch's own statistics.")
-      .composed([](Value x, Value w, Value b, bool training, double momentum, double eps) {
+      .composed([](Value x, Value w, Value b, bool training, Number momentum, Number eps) {
         return native_batch_norm(x, w, b, {}, {}, training, momentum, eps);
       })
       .samples({{floats(3, 2, 4), floats(2), floats(2), true, 0.1, 1e-5}});
@@ -397,7 +397,7 @@ void add_batch_norms(Table& t) {
           "(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
           "statistics. Training moves the latter towards the former, in place.")
       .backward_node("NativeBatchNormBackward0")
-      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, double momentum, double eps, bool) {
+      .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return with_updates({r.out}, r, training);
       })
@@ -413,7 +413,7 @@ void add_batch_norms(Table& t) {
                  true, 1e-5, std::vector<bool>{true, true, true}}});
   t.op("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
       .doc("The gradients of batch_norm's input, weight and bias; save_var holds 1/√(variance + eps).")
-      .composed([](Value g, Value x, Value w, Value rm, Value rv, Value m, Value rstd, bool training, double eps,
+      .composed([](Value g, Value x, Value w, Value rm, Value rv, Value m, Value rstd, bool training, Number eps,
                    std::vector<bool> mask,
                    Value) { return native_batch_norm_backward(g, x, w, rm, rv, m, rstd, training, eps, mask); })
       .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2),
@@ -423,7 +423,7 @@ void add_batch_norms(Table& t) {
 void add_group_norms(Table& t) {
   t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
-      .composed([](Value x, Value w, Value b, Expr, Expr, Expr, int64_t groups, double eps) {
+      .composed([](Value x, Value w, Value b, Expr, Expr, Expr, int64_t groups, Number eps) {
         return group_normalized(x, w, b, groups, eps);
       })
       .samples({{floats(2, 4, 3), floats(4), floats(4), 2, 4, 3, 2, 1e-5}});
@@ -436,7 +436,7 @@ void add_group_norms(Table& t) {
       .doc(
           "(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
       .backward_node("NativeGroupNormBackward0")
-      .composed([](Value x, int64_t groups, Value w, Value b, double eps, bool) {
+      .composed([](Value x, int64_t groups, Value w, Value b, Number eps, bool) {
         return group_normalized(x, w, b, groups, eps)[0];
       })
       .samples({{floats(2, 4, 3), 2, floats(4), floats(4)}, {floats(2, 3), 1}});

@@ -18,6 +18,7 @@ class Number {
   Number(std::complex<double> v) : arg_(v) {}  // NOLINT
 
   const ir::Arg& arg() const { return arg_; }
+  operator ir::Arg() const { return arg_; }  // NOLINT
   bool is_value() const { return arg_.is<ir::Value>(); }
   /// A symbolic size.
   bool is_size() const;

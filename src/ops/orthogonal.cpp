@@ -100,6 +100,7 @@ void add(Table& t, const char* what) {
   t.op(str(name, ".n_scalar(Tensor x, Scalar n) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x, Number n) { return of_number(f, x, n); })
+      .known({"n"})
       .no_gradient()
       .samples({{floats(3, 5), 3}, {floats(4), 11}, {ints(4), 2.5}, {floats(4), -1}});
   t.op(str(name, ".x_scalar(Scalar x, Tensor n) -> Tensor"))

@@ -87,9 +87,11 @@ void add_quantile_row(Table& t) {
            ".scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
       .doc(doc)
       .autocast(Autocast::Float32)
-      .composed([](Value x, double q, OptDim dim, bool keep, std::string interpolation) {
-        BRASA_CHECK(q >= 0 && q <= 1, op, "() q must be in the range [0, 1] but got ", q);
+      .composed([](Value x, Number q, OptDim dim, bool keep, std::string interpolation) {
         return quantile(op, x, scalar(q, dtype_of(x)), dim, keep, interpolation, skip_nan);
+      })
+      .precondition([](Value, double q, OptDim, bool, std::string) {
+        BRASA_CHECK(q >= 0 && q <= 1, op, "() q must be in the range [0, 1] but got ", q);
       })
       .samples({{floats(3, 5), 0.3}, {floats(3, 5), 0.5, 0, true, "lower"}, {floats(4), 0.7, 0, false, "higher"}});
 }

@@ -48,14 +48,16 @@ Two fake_quantized(const char* op, Value x, Value scale, Value zero_point, int64
   return {(clamped(clean, Number(low), Number(high)) - zero_point) * scale, inside};
 }
 
-Value constant(double v, Value x) { return full(v, shape_of(x), opmath(dtype_of(x))); }
+Value constant(const Number& v, Value x) { return full(v, shape_of(x), opmath(dtype_of(x))); }
 
-Two per_tensor(Value x, double scale, int64_t zero_point, int64_t low, int64_t high) {
-  constexpr const char* op = "fake_quantize_per_tensor_affine";
-  BRASA_CHECK(zero_point >= low && zero_point <= high, op,
-              ": `zero_point` must be between `quant_min` and `quant_max`, got ", zero_point, " for [", low, ", ", high,
-              "]");
-  return fake_quantized(op, x, constant(scale, x), full(Number(zero_point), shape_of(x), DType::Int64), low, high);
+Two per_tensor(Value x, const Number& scale, const Number& zero_point, int64_t low, int64_t high) {
+  return fake_quantized("fake_quantize_per_tensor_affine", x, constant(scale, x),
+                        full(zero_point, shape_of(x), DType::Int64), low, high);
+}
+void check_zero_point(Value, double, int64_t zero_point, int64_t low, int64_t high) {
+  BRASA_CHECK(zero_point >= low && zero_point <= high,
+              "fake_quantize_per_tensor_affine: `zero_point` must be between `quant_min` and `quant_max`, got ",
+              zero_point, " for [", low, ", ", high, "]");
 }
 Two per_tensor_of(Value x, Value scale, Value zero_point, int64_t low, int64_t high) {
   constexpr const char* op = "fake_quantize_per_tensor_affine";
@@ -81,9 +83,8 @@ std::vector<Value> masked_vjp(const Saved& s) {
   if (!s.ct()) return {};
   return {where(s.out(1), s.ct(), zeros_like(s.ct()))};
 }
-template <Two (*kForward)(Value, double, int64_t, int64_t, int64_t)>
 std::vector<Value> remade_vjp(const Saved& s) {
-  Two r = kForward(s.in(0), s.arg<double>(1), s.arg<int64_t>(2), s.arg<int64_t>(3), s.arg<int64_t>(4));
+  Two r = per_tensor(s.in(0), s.arg<Number>(1), s.arg<Number>(2), s.arg<int64_t>(3), s.arg<int64_t>(4));
   return {where(r[1], s.ct(), zeros_like(s.ct()))};
 }
 std::vector<Value> remade_tensor_vjp(const Saved& s) {
@@ -145,8 +146,9 @@ void add_fake(Table& t) {
       .doc(kDoc)
       .autocast(Autocast::Float32)
       .composed_in_opmath(
-          [](Value v, double s, int64_t z, int64_t low, int64_t high) { return per_tensor(v, s, z, low, high)[0]; })
-      .vjp(own_derivative(remade_vjp<per_tensor>))
+          [](Value v, Number s, Number z, int64_t low, int64_t high) { return per_tensor(v, s, z, low, high)[0]; })
+      .precondition(check_zero_point)
+      .vjp(own_derivative(remade_vjp))
       .samples({{far, 0.5, 7, -8, 7}});
   t.op(str("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ",
            kRange, ") -> Tensor"))
@@ -262,14 +264,14 @@ Value dequantized(Value q, Value scale, Value zero_point, std::optional<DType> o
   if (zero_point) q = q - convert(zero_point, DType::Float32);
   return convert(q * convert(scale, DType::Float32), out.value_or(DType::Float32));
 }
-Value scalar_parameter(double v, Value x) { return full(v, shape_of(x), DType::Float64); }
+Value scalar_parameter(const Number& v, Value x) { return full(v, shape_of(x), DType::Float64); }
 Number bound(const char* op, Value v) {
   BRASA_CHECK(same_size(type_of(v).numel(), 1), op, ": expected a bound of one element, got ", type_of(v));
   return Number(convert(prim::reshape(v, {}), DType::Float32));
 }
 
 // {scale float64 [1], zero point int64 [1]} that cover x's range and zero.
-Two chosen(Value x, int64_t low, int64_t high, double eps, DType dtype, bool symmetric) {
+Two chosen(Value x, int64_t low, int64_t high, const Number& eps, DType dtype, bool symmetric) {
   constexpr const char* op = "choose_qparams";
   check_target(op, low, high, dtype);
   BRASA_CHECK(low < high, op, ": qmin must be less than qmax, got ", low, " and ", high);
@@ -342,10 +344,10 @@ void add_decomposed(Table& t) {
        ") -> Tensor")
       .doc(str(kTo, "."))
       .no_gradient()
-      .composed([](Value v, double s, int64_t z, int64_t low, int64_t high, DType dtype) {
+      .composed([](Value v, Number s, Number z, int64_t low, int64_t high, DType dtype) {
         check_target("quantize_per_tensor", low, high, dtype);
-        return quantized(data("quantize_per_tensor", v), scalar_parameter(s, v),
-                         full(Number(z), shape_of(v), DType::Int64), Number(low), Number(high), dtype);
+        return quantized(data("quantize_per_tensor", v), scalar_parameter(s, v), full(z, shape_of(v), DType::Int64),
+                         Number(low), Number(high), dtype);
       })
       .samples({{x, 0.1, 2, -128, 127, DType::Int8}});
   t.op(q + "quantize_per_tensor.tensor(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, " +
@@ -376,9 +378,9 @@ void add_decomposed(Table& t) {
        kOut)
       .doc(str(kFrom, "."))
       .no_gradient()
-      .composed([](Value v, double s, int64_t z, int64_t, int64_t, DType dtype, std::optional<DType> out) {
+      .composed([](Value v, Number s, Number z, int64_t, int64_t, DType dtype, std::optional<DType> out) {
         return dequantized(codes("dequantize_per_tensor", v, dtype), scalar_parameter(s, v),
-                           full(Number(z), shape_of(v), DType::Int64), out);
+                           full(z, shape_of(v), DType::Int64), out);
       })
       .samples({{i8, 0.1, 2, -128, 127, DType::Int8}});
   t.op(q +
@@ -482,9 +484,9 @@ void add_decomposed(Table& t) {
                  ? "The scale (at least eps) that covers ± the greatest magnitude, and the zero point in the middle."
                  : "The scale (at least eps) and zero point that cover the range of the elements and zero.")
         .no_gradient()
-        .composed(symmetric ? +[](Value v, int64_t low, int64_t high, double eps,
+        .composed(symmetric ? +[](Value v, int64_t low, int64_t high, Number eps,
                                   DType dtype) { return chosen(v, low, high, eps, dtype, true); }
-                            : +[](Value v, int64_t low, int64_t high, double eps,
+                            : +[](Value v, int64_t low, int64_t high, Number eps,
                                   DType dtype) { return chosen(v, low, high, eps, dtype, false); })
         .samples({{x, -128, 127, 1e-5, DType::Int8}});
   t.op(q + "choose_qparams_per_token(Tensor input, " + target + ") -> (Tensor, Tensor)")

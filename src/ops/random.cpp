@@ -22,6 +22,24 @@ DType floating(const char* op, OptDType dtype, DType otherwise) {
   return t;
 }
 
+// cos(2πt) for t in [-1/2, 1], without the general function's care for large angles: as -sin(2πy) of the distance y from a quarter,
+// by sin's Taylor series, which at π/2 is right to the last bit that t has.
+Value cosine_of_turns(Value t) {
+  bool twice = dtype_of(t) == DType::Float64;
+  Value r = t - prim::unary("floor", t + 0.5), a = (abs(r) - 0.25) * (2 * std::numbers::pi), a2 = a * a;
+  double term = twice ? 23 : 13;
+  double factorial = 1;
+  for (double k = 2; k <= term; ++k) factorial *= k;
+  auto coefficient = [&] { return (static_cast<int64_t>(term) / 2 % 2 ? 1 : -1) / factorial; };  // of -sin
+  Value sum = constant_like(a, coefficient());
+  while (term > 1) {
+    factorial /= term * (term - 1);
+    term -= 2;
+    sum = sum * a2 + coefficient();
+  }
+  return sum * a;
+}
+
 // Box & Muller 1958: elements 2k and 2k + 1 are the cosine and the sine of one pair of words.
 Value standard_normal(Value key, const Shape& shape, DType dtype) {
   DType wide = opmath(dtype);
@@ -33,9 +51,9 @@ Value standard_normal(Value key, const Shape& shape, DType dtype) {
     return (convert(pointwise("shr", w, 8), wide) + add) * 0x1p-24;
   };
   Value radius = sqrt(-2.0 * log(unit(words(key, first), 1)));
-  Value angle = (2 * std::numbers::pi) * unit(words(key, first + 1), 0);
-  Value x = radius * where(eq(odd, 1), sin(angle), cos(angle));
-  return convert(prim::reshape(x, shape), dtype);
+  // The sine lies a quarter behind.
+  Value turns = unit(words(key, first + 1), 0) - convert(odd, wide) * 0.25;
+  return convert(prim::reshape(radius * cosine_of_turns(turns), shape), dtype);
 }
 
 // In [low, low + width), all int64 of index's shape. Up to 2³¹ the upper half of word times width; wider ones take 63 bits, whose
@@ -63,6 +81,12 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   std::optional<int64_t> known;
   if (span.is_constant()) known = span.constant();
   return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
+}
+
+// `from` and `to` of the rows below, once they are numbers.
+void check_range(Expr low, Expr high) {
+  BRASA_CHECK(low.constant() < high.constant(), "random_ expects 'from' to be less than 'to', but got from=", low,
+              " >= to=", high);
 }
 
 // In [0, high) for a tensor of one number.
@@ -112,10 +136,12 @@ void add_uniform(Table& t) {
   t.op("aten::uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
       .doc("Uniform in [from, to), in self's shape and dtype.")
       .random()
-      .composed([](Value x, double from, double to, Value key) {
+      .composed([](Value x, Number from, Number to, Value key) {
         DType t = floating("uniform", std::nullopt, dtype_of(x));
-        BRASA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
         return convert(uniform(key, shape_of(x), opmath(t)) * (to - from) + from, t);
+      })
+      .precondition([](Value, double from, double to, Value) {
+        BRASA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
       })
       .no_gradient()
       .samples({{floats(3, 5), -1.0, 2.0}});
@@ -125,6 +151,7 @@ void add_uniform(Table& t) {
       .composed([](Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, 0, high, dtype.value_or(DType::Int64));
       })
+      .precondition([](Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_range(0, high); })
       .samples({{10, list({3, 5})}});
   t.op("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .doc("Integers, uniform in [low, high).")
@@ -132,6 +159,7 @@ void add_uniform(Table& t) {
       .composed([](Expr low, Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, low, high, dtype.value_or(DType::Int64));
       })
+      .precondition([](Expr low, Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_range(low, high); })
       .samples({{-3, 10, list({3, 5})}});
   t.op("aten::randint_like(Tensor self, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .no_gradient()
@@ -140,6 +168,7 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
       })
+      .precondition([](Value, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_range(0, high); })
       .samples({{ints(3, 5), 10}});
   t.op("aten::randint_like.Tensor(Tensor self, Tensor high, *, " BRASA_OPTIONS
        ", MemoryFormat? memory_format=None) -> Tensor")
@@ -156,12 +185,16 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), low, high, dtype.value_or(dtype_of(x)));
       })
+      .precondition([](Value, Expr low, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_range(low, high); })
       .samples({{ints(3, 5), -3, 10}});
   t.op("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
       .doc("Integers, uniform in [from, to), in self's shape and dtype.")
       .random()
-      .composed([](Value x, int64_t from, std::optional<int64_t> to, Value key) {
+      .composed([](Value x, Expr from, std::optional<Expr> to, Value key) {
         return integers(key, shape_of(x), from, to.value_or(end_of_integers(dtype_of(x))), dtype_of(x));
+      })
+      .precondition([](Value, Expr from, std::optional<Expr> to, Value) {
+        if (to) check_range(from, *to);
       })
       .no_gradient()
       .samples({{ints(3, 5), -3, 10}});
@@ -176,7 +209,8 @@ void add_uniform(Table& t) {
   t.op("aten::random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor")
       .doc("Integers, uniform in [0, to), in self's shape and dtype.")
       .random()
-      .composed([](Value x, int64_t to, Value key) { return integers(key, shape_of(x), 0, to, dtype_of(x)); })
+      .composed([](Value x, Expr to, Value key) { return integers(key, shape_of(x), 0, to, dtype_of(x)); })
+      .precondition([](Value, Expr to, Value) { check_range(0, to); })
       .no_gradient()
       .samples({{ints(3, 5), 10}});
   t.op("aten::randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
@@ -219,20 +253,20 @@ void add_normal(Table& t) {
   t.op("aten::normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor")
       .doc("Normal with this mean and standard deviation, in self's shape and dtype.")
       .random()
-      .composed([](Value x, double mean, double std, Value key) {
-        check_deviation(std);
+      .composed([](Value x, Number mean, Number std, Value key) {
         return normal(key, shape_of(x), floating("normal", std::nullopt, dtype_of(x)), mean, std);
       })
+      .precondition([](Value, double, double std, Value) { check_deviation(std); })
       .no_gradient()
       .samples({{floats(3, 5), 1.0, 0.5}});
   t.alias("aten::normal", "aten::normal_functional");
   t.op("aten::normal.float_float(float mean, float std, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("Normal with this mean and standard deviation.")
       .random()
-      .composed([](double mean, double std, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
-        check_deviation(std);
+      .composed([](Number mean, Number std, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return normal(key, size, floating("normal", dtype, DType::Float32), mean, std);
       })
+      .precondition([](double, double std, Shape, OptDType, Text, Text, Flag, Value) { check_deviation(std); })
       .samples({{1.0, 0.5, list({3, 5})}});
   t.op("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
       .doc("Normal with a mean and a standard deviation for each element.")
@@ -246,16 +280,16 @@ void add_normal(Table& t) {
   t.op("aten::normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor")
       .doc("Normal with a mean for each element.")
       .random()
-      .composed_in_opmath([](Value mean, double std, Value key) {
-        check_deviation(std);
+      .composed_in_opmath([](Value mean, Number std, Value key) {
         return standard_normal(key, shape_of(mean), dtype_of(mean)) * std + mean;
       })
+      .precondition([](Value, double std, Value) { check_deviation(std); })
       .no_gradient()
       .samples({{floats(3, 5), 0.5}});
   t.op("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
       .doc("Normal with a standard deviation for each element.")
       .random()
-      .composed_in_opmath([](double mean, Value std, Value key) {
+      .composed_in_opmath([](Number mean, Value std, Value key) {
         return standard_normal(key, shape_of(std), dtype_of(std)) * std + mean;
       })
       .no_gradient()
@@ -301,6 +335,9 @@ void add_others(Table& t) {
       .random()
       .composed(
           [](Value x, Expr count, bool replacement, Value key) { return multinomial(x, count, replacement, key); })
+      .precondition([](Value, Expr count, bool, Value) {
+        BRASA_CHECK(count.constant() > 0, "multinomial: cannot sample n_sample <= 0 samples, got ", count);
+      })
       .no_gradient()
       .samples({{floats(3, 5).in(0.1, 1), 2}, {floats(4).in(0.1, 1), 7, true}});
   t.op("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
@@ -312,9 +349,11 @@ void add_others(Table& t) {
   t.op("aten::bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor")
       .doc("1 with probability p, else 0, in self's shape and dtype.")
       .random()
-      .composed([](Value x, double p, Value key) {
-        BRASA_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+      .composed([](Value x, Number p, Value key) {
         return convert(lt(uniform(key, shape_of(x), DType::Float32), p), dtype_of(x));
+      })
+      .precondition([](Value, double p, Value) {
+        BRASA_CHECK(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
       })
       .no_gradient()
       .samples({{floats(3, 5), 0.25}});
@@ -330,42 +369,52 @@ void add_others(Table& t) {
   t.op("aten::exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor")
       .doc("Exponential with this rate, in self's shape and dtype.")
       .random()
-      .composed([](Value x, double rate, Value key) {
+      .composed([](Value x, Number rate, Value key) {
         DType t = floating("exponential", std::nullopt, dtype_of(x));
-        BRASA_CHECK(rate > 0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
         return convert(-log1p(-uniform(key, shape_of(x), opmath(t))) / rate, t);
+      })
+      .precondition([](Value, double rate, Value) {
+        BRASA_CHECK(rate > 0, "exponential_ expects lambda > 0.0, but found lambda=", rate);
       })
       .no_gradient()
       .samples({{floats(3, 5), 2.0}});
   t.op("aten::cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor")
       .doc("median + sigma tan(π (u - 1/2)) of a uniform u, in self's shape and dtype.")
       .random()
-      .composed([](Value x, double median, double sigma, Value key) {
+      .composed([](Value x, Number median, Number sigma, Value key) {
         DType t = floating("cauchy", std::nullopt, dtype_of(x));
-        BRASA_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
         Value u = uniform(key, shape_of(x), opmath(t));
         return convert(prim::unary("tan", (u - 0.5) * std::numbers::pi) * sigma + median, t);
+      })
+      .precondition([](Value, double, double sigma, Value) {
+        BRASA_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
       })
       .no_gradient()
       .samples({{floats(3, 5), 1.0, 2.0}});
   t.op("aten::log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor")
       .doc("The exponential of normal numbers, in self's shape and dtype.")
       .random()
-      .composed([](Value x, double mean, double std, Value key) {
+      .composed([](Value x, Number mean, Number std, Value key) {
         DType t = floating("log_normal", std::nullopt, dtype_of(x));
-        BRASA_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
         return convert(exp(standard_normal(key, shape_of(x), opmath(t)) * std + mean), t);
+      })
+      .precondition([](Value, double, double std, Value) {
+        BRASA_CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
       })
       .no_gradient()
       .samples({{floats(3, 5), 0.0, 0.5}});
   t.op("aten::geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor")
       .doc("How many trials of probability p it takes to succeed, in self's shape and dtype.")
       .random()
-      .composed([](Value x, double p, Value key) {
-        BRASA_CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+      .composed([](Value x, Number p, Value key) {
         DType t = is_floating(dtype_of(x)) ? opmath(dtype_of(x)) : DType::Float64;
         Value u = uniform(key, shape_of(x), t);
-        return convert(prim::unary("floor", log1p(-u) / std::log1p(-p)) + 1, dtype_of(x));
+        // The logarithm of a number is the same for all elements, in double precision.
+        Number slope = p.is_known() ? Number(std::log1p(-p.as_double())) : Number(log1p(to_value(-p)));
+        return convert(prim::unary("floor", log1p(-u) / slope) + 1, dtype_of(x));
+      })
+      .precondition([](Value, double p, Value) {
+        BRASA_CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
       })
       .no_gradient()
       .samples({{floats(3, 5), 0.25}, {ints(4), 0.5}});

@@ -1,5 +1,7 @@
 #include "ops/table.h"
 
+#include <algorithm>
+
 #include "ops/algebra.h"
 #include "ops/families.h"
 #include "support/error.h"
@@ -155,6 +157,38 @@ RowBuilder& RowBuilder::random() {
 void RowBuilder::check_parameters(size_t n) {
   BRASA_ASSERT(n == row_.schema.params.size(), row_.name(), " has ", row_.schema.params.size(),
                " parameters, its composition takes ", n);
+}
+
+// The geometry of a convolution's or a pooling's window decides which code is fast: graphs know it.
+static bool is_of_window(const ir::Schema& schema, const std::string& parameter) {
+  bool has_window =
+      schema.index_of("kernel_size") >= 0 || (schema.index_of("stride") >= 0 && schema.index_of("padding") >= 0);
+  static constexpr std::string_view kNames[] = {"kernel_size", "stride",         "padding",
+                                                "dilation",    "output_padding", "groups"};
+  return has_window && std::find(std::begin(kNames), std::end(kNames), parameter) != std::end(kNames);
+}
+
+void RowBuilder::set_uses(const std::vector<ir::NumberUse>& uses) {
+  for (size_t i = 0; i < uses.size(); ++i) {
+    ir::Param& p = row_.schema.params[i];
+    p.use = is_of_window(row_.schema, p.name) ? ir::NumberUse::Known : uses[i];
+  }
+}
+
+ir::Param& RowBuilder::parameter(std::string_view name) {
+  int i = row_.schema.index_of(name);
+  BRASA_ASSERT(i >= 0, row_.name(), " has no parameter ", name);
+  return row_.schema.params[i];
+}
+
+RowBuilder& RowBuilder::known(std::initializer_list<std::string_view> parameters) {
+  for (std::string_view p : parameters) parameter(p).use = ir::NumberUse::Known;
+  return *this;
+}
+
+RowBuilder& RowBuilder::special(std::string_view name, std::vector<double> numbers) {
+  parameter(name).special = std::move(numbers);
+  return *this;
 }
 
 RowBuilder& RowBuilder::set_compose(Compose f) {

@@ -56,6 +56,8 @@ using Vjp =
     std::function<std::vector<Value>(const Node& node, std::span<const Value> cts, const std::vector<bool>& needs)>;
 /// Builds the results from the arguments with the current Builder.
 using Compose = std::function<std::vector<Value>(const Args&)>;
+/// Throws where the numbers among the arguments of a call are wrong.
+using Precondition = std::function<void(const Args&)>;
 /// The view that a movement primitive gives, or nothing where it has to copy (a reshape that strides cannot express).
 using ViewRule = std::function<std::optional<Strided>(const Args& args, const Strided& in)>;
 
@@ -112,6 +114,11 @@ struct Row final : ir::Op {
   std::vector<Sample> samples;
 
   Compose compose;  // a composed operator; exactly one of `compose` and `type` is set
+  Precondition precondition;
+  /// Where the results' size follows from numbers among the arguments: gives it. Dispatch calls transforms::counted_row, whose
+  /// composition `counted` takes it as one more argument; so numbers that are no integers need not be known.
+  std::function<int64_t(const Args&)> number_count;
+  Compose counted;
   /// Where the results' size depends on values: gives that size, a rank-0 int64 value, which `compose` takes as one more
   /// argument (an Expr). Dispatch runs it first; graphs hold the rows of transforms::count_row and sized_row.
   Compose count;
@@ -212,18 +219,19 @@ std::vector<Value> call(const F& f, const Args& args, std::index_sequence<I...>)
   return results(f(From<std::decay_t<P>>::get(args[I])...));
 }
 
+// The C++ type of a composition's parameter says how a graph takes it.
+template <class T>
+constexpr ir::NumberUse number_use = std::is_same_v<T, Expr> || std::is_same_v<T, Shape> ? ir::NumberUse::Size
+                                     : std::is_same_v<T, Number>                         ? ir::NumberUse::Input
+                                                                                         : ir::NumberUse::Known;
+template <class T>
+constexpr ir::NumberUse number_use<std::optional<T>> = number_use<T>;
+
 template <class F>
-struct Signature : Signature<decltype(&F::operator())> {};
-template <class C, class R, class... P>
-struct Signature<R (C::*)(P...) const> {
-  static constexpr size_t kParams = sizeof...(P);
-  template <class F>
-  static Compose compose(F f) {
-    return [f](const Args& args) { return call<R, P...>(f, args, std::index_sequence_for<P...>()); };
-  }
-};
+struct Signature;
 template <class R, class... P>
 struct Signature<R (*)(P...)> {
+  static std::vector<ir::NumberUse> uses() { return {number_use<std::decay_t<P>>...}; }
   static constexpr size_t kParams = sizeof...(P);
   static constexpr bool kTakesShape = [] {  // as its last parameter
     bool last = false;
@@ -233,6 +241,14 @@ struct Signature<R (*)(P...)> {
   template <class F>
   static Compose compose(F f) {
     return [f](const Args& args) { return call<R, P...>(f, args, std::index_sequence_for<P...>()); };
+  }
+  template <class F>
+  static std::function<R(const Args&)> on_numbers(F f) {
+    return [f](const Args& args) {
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return f(From<std::decay_t<P>>::get(args[I])...);
+      }(std::index_sequence_for<P...>());
+    };
   }
 };
 
@@ -249,7 +265,33 @@ class RowBuilder {
   RowBuilder& composed(F f) {
     using S = detail::Signature<std::decay_t<decltype(+f)>>;
     check_parameters(S::kParams);
+    set_uses(S::uses());
     return set_compose(S::compose(+f));
+  }
+  /// What the numbers of a call must be: `f` takes the schema's parameters as `composed` does (tensors are absent), and throws. It
+  /// runs before a call, and where a composition sees literals.
+  template <class F>
+  RowBuilder& precondition(F f) {
+    using S = detail::Signature<std::decay_t<decltype(+f)>>;
+    check_parameters(S::kParams);
+    row_.precondition = S::on_numbers(+f);
+    return *this;
+  }
+  /// Parameters that a graph is made for one value of, although the composition takes them as symbols: code for unknown ones is slow.
+  RowBuilder& known(std::initializer_list<std::string_view> parameters);
+  /// See ir::Param::special.
+  RowBuilder& special(std::string_view parameter, std::vector<double> numbers);
+  /// A row whose results' size follows from numbers: `count` takes the schema's parameters as `precondition` does and gives that
+  /// size; `f` takes it as a last parameter more, an Expr.
+  template <class C, class F>
+  RowBuilder& counted(C count, F f) {
+    using Count = detail::Signature<std::decay_t<decltype(+count)>>;
+    using S = detail::Signature<std::decay_t<decltype(+f)>>;
+    check_parameters(Count::kParams);
+    check_parameters(S::kParams - 1);
+    row_.number_count = Count::on_numbers(+count);
+    row_.counted = S::compose(+f);
+    return *this;
   }
   /// As `composed`; float16 and bfloat16 tensors are computed in float32 and the floating results rounded once.
   template <class F>
@@ -265,6 +307,9 @@ class RowBuilder {
     using S = detail::Signature<std::decay_t<decltype(+f)>>;
     check_parameters(Count::kParams);
     check_parameters(S::kParams - 1);
+    std::vector<ir::NumberUse> uses = S::uses();
+    uses.pop_back();  // the count
+    set_uses(uses);
     row_.count = Count::compose(+count);
     row_.counts = S::kTakesShape;
     return set_compose(S::compose(+f));
@@ -302,6 +347,8 @@ class RowBuilder {
 
  private:
   void check_parameters(size_t n);
+  ir::Param& parameter(std::string_view name);
+  void set_uses(const std::vector<ir::NumberUse>& uses);
   RowBuilder& set_compose(Compose f);
   RowBuilder& wrap_in_opmath();
   Row& row_;

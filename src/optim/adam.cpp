@@ -76,7 +76,8 @@ std::vector<Together> counted(const std::vector<Tensor>& params, Optimizer::Stat
     auto& state =
         static_cast<AdamParamState&>(*states.try_emplace(p.impl(), std::make_unique<AdamParamState>()).first->second);
     if (!state.steps().defined()) {
-      if (!fresh.defined()) fresh = state_zeros({}, kFloat32);
+      if (!fresh.defined() || fresh.device() != p.device())
+        fresh = state_zeros({}, TensorOptions(kFloat32).device(p.device()));
       state.steps(fresh);
       state.exp_avg(state_zeros_like(p));
       state.exp_avg_sq(state_zeros_like(p));

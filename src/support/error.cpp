@@ -24,6 +24,8 @@ NotImplementedError::~NotImplementedError() = default;
 LinAlgError::LinAlgError(const std::string& message) : Error(message) {}
 LinAlgError::LinAlgError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 LinAlgError::~LinAlgError() = default;
+OutOfMemoryError::OutOfMemoryError(const std::string& message) : Error(message) {}
+OutOfMemoryError::~OutOfMemoryError() = default;
 InternalError::InternalError(const std::string& message)
     : std::runtime_error("internal error (a bug in Brasa): " + message) {}
 InternalError::~InternalError() = default;

@@ -29,11 +29,11 @@ constexpr Setting kSettings[] = {
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
      "Leaves optional passes over graphs out, by their names."},
-    {Where::Environment, "BRASA_CUDA_CHECK", "0 | 1",
-     "Runs each kernel of a GPU on the CPU as well, and reports where they differ."},
+    {Where::Environment, "BRASA_DEVICE", "<device>",
+     "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
     {Where::CompileOptions, "fullgraph", "false | true", "A graph break is an error."},
     {Where::CompileOptions, "backend", "<name>",
-     "What compiles: inductor, inductor-cuda, aot_eager, eager, interpreter, or a registered one."},
+     "What compiles: inductor, aot_eager, eager, interpreter, or a registered one."},
     {Where::CompileOptions, "mode", "default", "The other modes of torch.compile are not there yet."},
     {Where::CompileOptions, "disable", "false | true", "Call the function as it is."},
     {Where::CompileOptions, "dynamic", "<unset, false or true>",
@@ -41,7 +41,7 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "recompile_limit", "<number>", "Graphs that are kept for one place of the function."},
     {Where::CompileOptions, "options[numbers]", "strict | default | fast",
      "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
-     "with the reciprocal, and the sign of a zero may be lost. Of inductor and inductor-cuda."},
+     "with the reciprocal, and the sign of a zero may be lost. Of inductor."},
 };
 
 std::string_view place(Where where) {

@@ -32,8 +32,8 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   if (plain && !channels_last) return eager::call_one("aten::clone", {*this});
   if (Recorder::current()) return eager::call_one("aten::clone", {*this});
   // Row-major memory from strided: written through copy_, which reads any strides.
-  Tensor out = channels_last ? make_tensor(impl->sizes, channels_last_strides(impl->sizes), impl->dtype)
-                             : make_tensor(impl->sizes, impl->dtype);
+  Tensor out = channels_last ? make_tensor(impl->sizes, channels_last_strides(impl->sizes), impl->dtype, impl->device())
+                             : make_tensor(impl->sizes, impl->dtype, impl->device());
   out.copy_(*this);
   return out;
 }
@@ -43,11 +43,12 @@ Tensor Tensor::contiguous(MemoryFormat format) const {
   return clone(format);
 }
 
-Tensor& Tensor::copy_(const Tensor& src, bool) const {
+Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   checked_impl(*this);
   checked_impl(src);
   auto& self = const_cast<Tensor&>(*this);
   if (is_same(src)) return self;
+  if (impl_of(src)->device().id() != device()) return copy_(src.to(device(), scalar_type(), non_blocking));
   static eager::Operator& op = eager::op("aten::copy");
   const CallArg args[] = {*this, src};
   return eager::call_in_place(op, args, *this);
@@ -70,11 +71,20 @@ Tensor& Tensor::zero_() const {
   return eager::call_in_place(op, args, *this);
 }
 
-Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<MemoryFormat> format) const {
-  BRASA_CHECK(options.device().is_cpu(), "device ", options.device().str(), " is not available");
+Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
+                  std::optional<MemoryFormat> format) const {
   BRASA_CHECK(!options.requires_grad(),
               "to(options) expects unset requires_grad flag, but got requires_grad set to true");
   DType t = options.dtype_opt().value_or(scalar_type());
+  runtime::Device &here = checked_impl(*this)->device(),
+                  &there = options.has_device() ? runtime::device_of(options.device()) : here;
+  if (&here != &there) {
+    // The narrower dtype travels, and the one that the other device has.
+    bool before = t != scalar_type() && (size_of(t) < size_of(scalar_type()) || !there.has(scalar_type()));
+    TensorOptions rest = options.device(std::nullopt);
+    if (before) return moved(to(rest, non_blocking, false, format), there, non_blocking);
+    return moved(*this, there, non_blocking).to(rest, non_blocking, false, format);
+  }
   if (!format) format = options.memory_format_opt();
   if (options.has_layout() && options.layout() != layout())
     return (options.layout() == kStrided ? to_dense() : to_sparse(options.layout())).to(t);

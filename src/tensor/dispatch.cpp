@@ -66,11 +66,11 @@ struct Run {
   autograd::InPlace* in_place = nullptr;
 };
 
-void attempt(Run& r, bool literal_numbers, Results& results) {
+void run(Run& r, Results& results) {
   Parsed& p = r.parsed;
-  parse(r.op, r.args, literal_numbers, p);
+  parse(r.op, r.args, p);
   r.row = r.op.find(p.words);
-  if (!r.row) r.row = &r.op.add(p.words, make_program(r.op, r.args, literal_numbers));
+  if (!r.row) r.row = &r.op.add(p.words, make_program(r.op, r.args));
   r.program = r.into ? &r.row->in_place() : r.row;
   Prepare prepare;
   if (p.key_input >= 0) {
@@ -78,25 +78,23 @@ void attempt(Run& r, bool literal_numbers, Results& results) {
     prepare = {fill_key, &p};
   }
   if (r.in_place) r.in_place->before(*r.program, p.inputs);
-  execute(*r.program, p.inputs, r.into, results, prepare);
+  execute(*r.program, p.inputs, r.into, results, prepare, p.place);
 }
 
-bool has_numbers(const Parsed& p) { return !p.numbers.empty(); }
-
-// Runs, with numbers as inputs if the row allows.
-void run(Run& r, Results& results) {
-  bool literal = r.op.literal_numbers.load(std::memory_order_relaxed);
-  if (literal) return attempt(r, true, results);
-  try {
-    attempt(r, false, results);
-  } catch (const IndexError&) {
-    throw;
-  } catch (const Error&) {
-    if (!has_numbers(r.parsed)) throw;
-    r.parsed = Parsed();
-    attempt(r, true, results);
-    r.op.literal_numbers.store(true, std::memory_order_relaxed);
+// The numbers of a call as literals; its tensors are absent.
+ir::Args literal_numbers(const Operator& op, CallArgs args) {
+  const auto& params = op.row().schema.params;
+  ir::Args out;
+  for (size_t i = 0; i < params.size(); ++i) {
+    bool tensor = params[i].type == ir::ParamType::Tensor || params[i].type == ir::ParamType::Generator;
+    if (tensor || (i < args.size() && args[i].kind == Kind::None))
+      out.push_back(ir::Arg());
+    else if (i < args.size())
+      out.push_back(literal(args[i], params[i], op.row()));
+    else
+      out.push_back(params[i].default_value.value_or(ir::Arg()));
   }
+  return out;
 }
 
 // A tensor of a call that failed; of indices also which there are.
@@ -133,7 +131,14 @@ void check_defined(const Operator& op, CallArgs args) {
   if (!given.empty()) what += str(" (called with", given, ")");
   if (index) throw IndexError(what, e.msg());
   if (dynamic_cast<const NotImplementedError*>(&e)) throw NotImplementedError(what, e.msg());
+  if (dynamic_cast<const OutOfMemoryError*>(&e)) throw OutOfMemoryError(what);
+  if (dynamic_cast<const runtime::DeviceError*>(&e)) throw runtime::DeviceError(what, e.msg());
   throw Error(what, e.msg());
+}
+
+void check_numbers(const Operator& op, CallArgs args) {
+  if (op.row().precondition) [[unlikely]]
+    op.row().precondition(literal_numbers(op, args));
 }
 
 void call_functional(Operator& op, CallArgs args, Results& results) {
@@ -146,6 +151,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     if (call_view(op, args, results)) return;
   }
   try {
+    check_numbers(op, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       std::vector<Tensor> out;
       RecordedCall recorded(*recorder, op, args);
@@ -153,14 +159,49 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
       results.resize(out.size());
       for (size_t i = 0; i < out.size(); ++i) results[i] = std::move(out[i]);
       autograd::attach_recorded(op, recorded.args(), *recorder, results);
+      if (runtime::Device* place = named_place(args)) [[unlikely]]
+        for (size_t i = 0; i < results.size(); ++i)
+          if (results[i].defined()) results[i] = moved(results[i], *place);
       return;
     }
     Run r(op, args, nullptr);
     run(r, results);
     if (!op.row().no_gradient) autograd::attach(*r.program, op.backward_name(), r.parsed.inputs, results);
+    // Of tensors that live elsewhere it is computed there: zeros_like and conversions to a device.
+    if (r.parsed.place) [[unlikely]]
+      for (size_t i = 0; i < results.size(); ++i)
+        if (results[i].defined()) results[i] = moved(results[i], *r.parsed.place);
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
+}
+
+runtime::Device& common_device(CallArgs args) {
+  runtime::Device *found = nullptr, *number = nullptr;
+  auto look = [&](const Tensor& t) {
+    if (!t.defined()) return;
+    const TensorImpl& impl = *impl_of(t);
+    runtime::Device* device = &impl.device();
+    bool goes_along = impl.storage->travels() || (impl.weak && impl.rank() == 0);
+    if (device == found || (goes_along && device->on_host())) return;
+    if (impl.rank() == 0 && device->on_host())
+      number = device;
+    else if (!found)
+      found = device;
+    else
+      fail(str("Expected all tensors to be on the same device, but found at least two devices, ", found->str(), " and ",
+               device->str(), "!"));
+  };
+  for (const CallArg& a : args) {
+    if (a.kind == Kind::Tensor) look(*a.tensor);
+    for (uint32_t k = 0; k < a.size; ++k) {
+      if (a.kind == Kind::Tensors) look(a.tensor[k]);
+      if (a.kind == Kind::OptionalTensors && a.optional_tensor[k]) look(*a.optional_tensor[k]);
+    }
+  }
+  if (found || number) return found ? *found : *number;
+  if (runtime::Device* place = named_place(args)) return *place;
+  return scoped_place() ? *scoped_place() : runtime::device_of(get_default_device());
 }
 
 namespace {
@@ -174,10 +215,17 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
   results.resize(row.schema.returns.size());
 }
 
-// A row whose results' size depends on values: that is found first, and becomes one more argument.
+// A row whose results' size depends on values or numbers: that is found first, and becomes one more argument.
 void call_sized(Operator& op, CallArgs args, Results& results) {
   std::vector<int64_t> sizes;
-  {
+  if (op.row().number_count) {
+    try {
+      check_numbers(op, args);
+      sizes.push_back(op.row().number_count(literal_numbers(op, args)));
+    } catch (const Error& e) {
+      rethrow_named(op, args, e);
+    }
+  } else {
     NoGradGuard guard;
     Results counted;
     call_functional(eager::op(transforms::count_row(op.row())), args, counted);
@@ -251,7 +299,7 @@ void call(Operator& op, CallArgs args, Results& results) {
     CastCall cast(op.row().autocast, args);
     return call(op, cast.args(), results);
   }
-  if (op.row().count) return call_sized(op, args, results);
+  if (op.row().count || op.row().number_count) return call_sized(op, args, results);
   call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
 }
@@ -286,6 +334,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
         !may_overlap_itself(target->sizes, target->strides),
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
         "clone() the tensor before performing the operation.");
+    check_numbers(op, args);
     autograd::check_in_place(self, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       std::vector<Tensor> value;
@@ -336,7 +385,6 @@ Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
 }
 
 Tensor with_options(Tensor t, const TensorOptions& options) {
-  BRASA_CHECK(options.device().is_cpu(), "device ", options.device().str(), " is not available");
   if (options.requires_grad()) t.set_requires_grad(true);
   return t;
 }

@@ -28,7 +28,8 @@ class Operator {
     ir::ParamType type;
     bool list = false;
     std::optional<Scalar> default_number;
-    bool shape = false;  // the result's sizes: they come as an input without memory, so that no program knows them
+    ir::NumberUse use = ir::NumberUse::Known;
+    std::vector<double> special;  // numbers that a program knows nevertheless
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Instead of a program, for operators that are about memory and not about values; null for the others.
@@ -47,8 +48,6 @@ class Operator {
   const RowProgram& add(const Words& words, std::unique_ptr<RowProgram> program);
   /// The derived operator of the operands' cotangents (see transforms::vjp_row).
   Operator& backward(const std::vector<bool>& needs, const std::vector<bool>& given);
-  /// Set where the row's composition must know its numbers (pow with a literal exponent, arange): they become literals.
-  std::atomic<bool> literal_numbers{false};
 
  private:
   struct Known {
@@ -93,6 +92,8 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
 /// The function of an operator that is about memory; null for None.
 Operator::Memory memory_function(ops::Memory what);
+/// Where a call of these arguments runs: see execute. brasa::Error if they live apart.
+runtime::Device& common_device(CallArgs args);
 /// A factory's result with the options' requires_grad.
 Tensor with_options(Tensor t, const TensorOptions& options);
 

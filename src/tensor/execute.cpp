@@ -4,6 +4,8 @@
 
 #include "ops/builder.h"
 #include "ops/interpreter.h"
+#include "program/variants.h"
+#include "support/epoch.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/backend.h"
@@ -13,6 +15,7 @@ namespace brasa::eager {
 namespace {
 
 using compiler::Operand;
+using program::Variant;
 
 uint64_t hash_of(const Words& words) {
   uint64_t h = 0;
@@ -28,11 +31,44 @@ uint64_t stride_classes(std::span<const int64_t> strides) {
 }
 constexpr uint32_t kMaxRank = Program::kMaxRank;
 
-uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides) {
-  uint64_t w =
-      static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 | uint64_t{contiguous} << 17;
+uint64_t signature_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
+                        const runtime::Device& device) {
+  uint64_t w = static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 |
+               uint64_t{contiguous} << 17 | uint64_t{in.by_value(device)} << 18;
   return contiguous ? w : w | stride_classes(strides) << 20;
 }
+
+uint64_t device_word(const runtime::Device& device) {
+  brasa::Device id = device.id();
+  return uint64_t{static_cast<uint8_t>(id.type())} << 16 | uint64_t{static_cast<uint8_t>(id.index())} << 24;
+}
+
+thread_local runtime::Device* t_place = nullptr;
+
+// Where the operands live, and so the results.
+runtime::Device& common_device(const Program& program, std::span<const Input> inputs, const TensorImpl* into,
+                               runtime::Device* place) {
+  runtime::Device *found = nullptr, *number = nullptr;
+  for (const Input& in : inputs) {
+    if (!in.device || in.device == found) continue;
+    if (in.rank == 0 && in.device->on_host())
+      number = in.device;
+    else if (!found)
+      found = in.device;
+    else
+      fail(str(program.name(), ": Expected all tensors to be on the same device, but found at least two devices, ",
+               found->str(), " and ", in.device->str(), "!"));
+  }
+  runtime::Device* out = found ? found : number ? number : place ? place : nullptr;
+  if (!out) out = t_place ? t_place : &runtime::device_of(get_default_device());
+  if (into && &into->device() != out) [[unlikely]]
+    fail(str(program.name(), ": Expected all tensors to be on the same device, but found at least two devices, ",
+             into->device().str(), " and ", out->str(), "!"));
+  return *out;
+}
+
+// A random key on its way to a device: the host knows its size.
+bool fixed_sizes(const Input& in, const runtime::Device& device) { return in.rank > 0 && in.by_value(device); }
 
 // A graph's inputs while it is built: symbols in order, with this call's sizes as hints.
 class Inputs {
@@ -52,67 +88,50 @@ class Inputs {
   std::vector<int64_t>& hints_;
 };
 
-Guard guard_of(const ir::Fact& f) {
-  Guard g{0, -2, 0, f.equal, f};
-  if (f.left->kind != ir::ExprKind::Size) return g;
-  g.left = f.left->id;
-  if (f.right.is_constant()) {
-    g.right = -1;
-    g.constant = f.right.constant();
-  } else if (f.right->kind == ir::ExprKind::Size) {
-    g.right = static_cast<int32_t>(f.right->id);
-  }
-  return g;
-}
-
-bool holds(const Kernel& k, const int64_t* symbols) {
-  for (const Guard& g : k.guards) {
-    bool equal;
-    if (g.right == -1)
-      equal = symbols[g.left] == g.constant;
-    else if (g.right >= 0)
-      equal = symbols[g.left] == symbols[g.right];
-    else
-      equal =
-          compiler::Executable::evaluate(g.fact.left, symbols) == compiler::Executable::evaluate(g.fact.right, symbols);
-    if (equal != g.equal) return false;
-  }
-  return true;
-}
-
-// Turns the built values into the kernel's outputs.
-std::unique_ptr<Kernel> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
-                               std::vector<ir::Value> values, bool into) {
-  auto kernel = std::make_unique<Kernel>();
+// Turns the built values into a variant's outputs.
+std::unique_ptr<Variant> finish(const Program& program, ir::Graph& graph, ir::Facts& facts,
+                                std::vector<ir::Value> values, bool into, std::span<const Input> inputs,
+                                runtime::Device& device) {
+  auto variant = std::make_unique<Variant>();
   std::vector<ir::Output> checks = graph.outputs();  // what compositions added
   graph.outputs().clear();
   std::vector<ir::Value> outputs;
   for (ir::Value v : values) {
     int place;
     if (!v) {
-      place = Kernel::kAbsent;
+      place = Variant::kAbsent;
     } else if (int i = graph.input_index(v); i >= 0 && program.may_alias() && !into) {
-      place = Kernel::kAlias + i;
+      place = Variant::kAlias + i;
     } else if (auto it = std::find(outputs.begin(), outputs.end(), v); it != outputs.end() && program.may_alias()) {
       place = static_cast<int>(it - outputs.begin());
     } else {
       place = static_cast<int>(outputs.size());
       outputs.push_back(v);
     }
-    kernel->places.push_back(place);
+    variant->places.push_back(place);
   }
   for (ir::Value v : outputs) graph.add_output(v, into ? 0 : -1);
   for (const ir::Output& o : checks) graph.outputs().push_back(o);
-  kernel->outputs = outputs.size();
+  variant->outputs = outputs.size();
   graph.name = program.name();
-  if (!outputs.empty()) kernel->executable = executable_of(graph, facts);
-  for (const ir::Fact& f : facts.facts()) kernel->guards.push_back(guard_of(f));
-  return kernel;
+  std::vector<bool> by_value;
+  for (const Input& in : inputs) by_value.push_back(in.by_value(device));
+  if (!outputs.empty()) variant->executable = executable_of(graph, facts, device, std::move(by_value));
+  variant->conditions = program::Conditions(facts.facts());
+  return variant;
 }
 
-void publish(Entry* entry, std::unique_ptr<Kernel> kernel) {
-  kernel->next.store(entry->kernels.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  entry->kernels.store(kernel.release(), std::memory_order_release);
+// The variant for this signature, made if there is none. `build` gives null where it can't be made.
+template <class Build>
+Variant* variant_for(const Program& program, const Words& words, const int64_t* symbols, Build build) {
+  program::VariantCache& cache = program::VariantCache::get();
+  uint64_t hash = mix(hash_of(words), reinterpret_cast<uint64_t>(&program));
+  if (Variant* v = cache.find(&program, words, hash, symbols)) [[likely]]
+    return v;
+  std::lock_guard lock(program.mutex());
+  if (Variant* v = cache.find(&program, words, hash, symbols)) return v;
+  std::unique_ptr<Variant> made = build();
+  return made ? cache.insert(&program, words, hash, std::move(made)) : nullptr;
 }
 
 // ---- Point-wise programs: one loop over merged dimensions.
@@ -186,8 +205,8 @@ bool learn_mode(const Program& program, std::span<const Input> inputs, uint32_t 
 }
 
 // The graph for merged dimensions; null if the program is not point-wise for these dtypes.
-std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
-                                        bool into) {
+std::unique_ptr<Variant> build_pointwise(const Program& program, std::span<const Input> inputs, const Pointwise& p,
+                                         bool into, runtime::Device& device) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -207,7 +226,7 @@ std::unique_ptr<Kernel> build_pointwise(const Program& program, std::span<const 
   std::vector<ir::Value> results = build_on_shape(program, graph, facts, values);
   if (!is_pointwise(graph, results, merged)) return nullptr;
   graph.outputs().clear();
-  return finish(program, graph, facts, std::move(results), into);
+  return finish(program, graph, facts, std::move(results), into, inputs, device);
 }
 
 // Symbols in the order in which build_pointwise makes them.
@@ -245,7 +264,7 @@ bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
 }
 
 bool run_pointwise(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results,
-                   Program::Mode& mode) {
+                   Program::Mode& mode, runtime::Device& device) {
   Pointwise p;
   if (!plan(inputs, into, p)) return false;
   if (into && !std::equal(p.shape.begin(), p.shape.end(), into->sizes.begin(), into->sizes.end()))
@@ -253,65 +272,51 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
   size_t rank = p.shape.empty() ? 0 : p.loop.rank();
   if (rank > kMaxRank) return false;
   Words words;
-  words.push_back(rank | (into ? 1 << 8 : 0));
+  words.push_back(rank | (into ? 1 << 8 : 0) | device_word(device));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (p.operand[i] < 0) {
-      words.push_back(signature_word(inputs[i], inputs[i].rank ? 255 : 0, true, {}));
+      words.push_back(signature_word(inputs[i], inputs[i].rank ? 255 : 0, true, {}, device));
     } else {
       std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
       words.push_back(
-          signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides));
+          signature_word(inputs[i], static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides, device));
     }
   }
-  uint64_t hash = hash_of(words);
   SmallVector<int64_t, 32> symbols;
   bind_pointwise(inputs, p, symbols);
-
-  Kernel* kernel = nullptr;
-  auto search = [&] {
-    Entry* entry = program.find(words, hash);
-    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr;
-         kernel && !holds(*kernel, symbols.data());)
-      kernel = kernel->next.load(std::memory_order_acquire);
-    return kernel != nullptr;
-  };
-  if (!search()) {
-    std::lock_guard lock(program.mutex());
-    if (!search()) {
-      // The graph over one shape does not see that some operators want equal shapes.
-      if (broadcasts(inputs, p)) explain_failure(program, inputs);
-      std::unique_ptr<Kernel> built = build_pointwise(program, inputs, p, into != nullptr);
-      if (!built) {
-        mode = Program::Mode::Generic;
-        return false;
-      }
-      kernel = built.get();
-      publish(program.add(words, hash), std::move(built));
-    }
+  Epoch::Reading reading;
+  const Variant* variant = variant_for(program, words, symbols.data(), [&] {
+    // The graph over one shape does not see that some operators want equal shapes.
+    if (broadcasts(inputs, p)) explain_failure(program, inputs);
+    return build_pointwise(program, inputs, p, into != nullptr, device);
+  });
+  if (!variant) {
+    mode = Program::Mode::Generic;
+    return false;
   }
 
-  results.resize(kernel->places.size());
+  results.resize(variant->places.size());
   int64_t numel = product(p.shape);
   SmallVector<Operand, 4> outputs;
-  for (size_t i = 0; i < kernel->places.size(); ++i) {
-    int place = kernel->places[i];
-    if (place == Kernel::kAbsent) continue;
-    if (place >= Kernel::kAlias) {
-      results[i] = *inputs[place - Kernel::kAlias].tensor;
+  for (size_t i = 0; i < variant->places.size(); ++i) {
+    int place = variant->places[i];
+    if (place == Variant::kAbsent) continue;
+    if (place >= Variant::kAlias) {
+      results[i] = *inputs[place - Variant::kAlias].tensor;
     } else if (into) {
       results[i] = *inputs[0].tensor;
     } else if (static_cast<size_t>(place) < outputs.size()) {
       for (size_t j = 0; j < i; ++j)
-        if (kernel->places[j] == place) results[i] = results[j];
+        if (variant->places[j] == place) results[i] = results[j];
     } else {
-      DType dtype = kernel->executable->output_types()[place].dtype;
+      DType dtype = variant->executable->output_types()[place].dtype;
       results[i] = std::is_sorted(p.loop.order.begin(), p.loop.order.end())
-                       ? make_tensor(p.shape, dtype)
-                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), dtype);
+                       ? make_tensor(p.shape, dtype, device)
+                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), dtype, device);
       outputs.push_back({impl_of(results[i])->storage->data(), dtype, {p.loop.sizes.data(), rank}, {}});
     }
   }
-  if (numel == 0 || !kernel->executable) return true;
+  if (numel == 0 || !variant->executable) return true;
 
   Sizes dense = row_major_strides({p.loop.sizes.data(), rank});
   for (Operand& o : outputs) o.strides = dense;
@@ -325,13 +330,14 @@ bool run_pointwise(const Program& program, std::span<const Input> inputs, const 
     else
       operands.push_back({in.data, in.dtype, {}, {}});
   }
-  kernel->executable->run(symbols.data(), operands, outputs);
+  variant->executable->run(symbols.data(), operands, outputs);
   return true;
 }
 
 // ---- All other programs: every operand with its own sizes.
 
-std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const Input> inputs, bool into) {
+std::unique_ptr<Variant> build_generic(const Program& program, std::span<const Input> inputs, bool into,
+                                       runtime::Device& device) {
   ir::Graph graph(ir::Level::Primitives);
   std::vector<int64_t> hints;
   Inputs make(hints);
@@ -339,7 +345,8 @@ std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const In
   std::vector<std::vector<ir::Expr>> strides;
   for (const Input& in : inputs) {
     types.push_back({in.dtype, {}, in.weak});
-    for (int64_t s : in.size_span()) types.back().shape.push_back(make.symbol(s));
+    for (int64_t s : in.size_span())
+      types.back().shape.push_back(fixed_sizes(in, device) ? ir::Expr(s) : make.symbol(s));
     strides.push_back(in.contiguous ? std::vector<ir::Expr>{} : make.strides(in.stride_span()));
   }
   ir::Facts facts(hints);
@@ -359,11 +366,12 @@ std::unique_ptr<Kernel> build_generic(const Program& program, std::span<const In
       BRASA_CHECK(same, program.name(), ": the result has shape ", from, ", which does not fit into shape ", to);
     }
   }
-  return finish(program, graph, facts, std::move(results), into);
+  return finish(program, graph, facts, std::move(results), into, inputs, device);
 }
 
-void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbols) {
+void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbols, const runtime::Device& device) {
   for (const Input& in : inputs) {
+    if (fixed_sizes(in, device)) continue;
     for (int64_t s : in.size_span()) symbols.push_back(s);
     if (in.contiguous) continue;
     for (int64_t s : in.stride_span())
@@ -372,62 +380,49 @@ void bind_generic(std::span<const Input> inputs, SmallVector<int64_t, 32>& symbo
 }
 
 void run_generic(const Program& program, std::span<const Input> inputs, const TensorImpl* into, Results& results,
-                 Prepare prepare) {
+                 Prepare prepare, runtime::Device& device) {
   Words words;
-  words.push_back(255 | (into ? 1 << 8 : 0));
+  words.push_back(255 | (into ? 1 << 8 : 0) | device_word(device));
   for (const Input& in : inputs) {
     BRASA_CHECK(in.rank <= kMaxRank, program.name(), ": more than ", kMaxRank, " dimensions are not supported");
-    words.push_back(signature_word(in, in.rank, in.contiguous, in.stride_span()));
+    words.push_back(signature_word(in, in.rank, in.contiguous, in.stride_span(), device));
   }
-  uint64_t hash = hash_of(words);
   SmallVector<int64_t, 32> symbols;
-  bind_generic(inputs, symbols);
-
-  Kernel* kernel = nullptr;
-  auto search = [&] {
-    Entry* entry = program.find(words, hash);
-    for (kernel = entry ? entry->kernels.load(std::memory_order_acquire) : nullptr;
-         kernel && !holds(*kernel, symbols.data());)
-      kernel = kernel->next.load(std::memory_order_acquire);
-    return kernel != nullptr;
-  };
-  if (!search()) {
-    std::lock_guard lock(program.mutex());
-    if (!search()) {
-      std::unique_ptr<Kernel> built;
-      try {
-        built = build_generic(program, inputs, into != nullptr);
-      } catch (const Error&) {
-        explain_failure(program, inputs);
-        throw;
-      }
-      kernel = built.get();
-      publish(program.add(words, hash), std::move(built));
+  bind_generic(inputs, symbols, device);
+  Epoch::Reading reading;
+  const Variant* variant = variant_for(program, words, symbols.data(), [&] {
+    try {
+      return build_generic(program, inputs, into != nullptr, device);
+    } catch (const Error&) {
+      explain_failure(program, inputs);
+      throw;
     }
-  }
+  });
 
-  results.resize(kernel->places.size());
+  results.resize(variant->places.size());
   SmallVector<Operand, 4> outputs;
   bool any = into != nullptr && into->numel > 0;
   int64_t first_numel = into ? into->numel : 0;
-  for (size_t i = 0; i < kernel->places.size(); ++i) {
-    int place = kernel->places[i];
-    if (place == Kernel::kAbsent) continue;
-    if (place >= Kernel::kAlias) {
-      results[i] = *inputs[place - Kernel::kAlias].tensor;
+  for (size_t i = 0; i < variant->places.size(); ++i) {
+    int place = variant->places[i];
+    if (place == Variant::kAbsent) continue;
+    if (place >= Variant::kAlias) {
+      results[i] = *inputs[place - Variant::kAlias].tensor;
     } else if (into) {
       results[i] = *inputs[0].tensor;
     } else if (static_cast<size_t>(place) < outputs.size()) {
       for (size_t j = 0; j < i; ++j)
-        if (kernel->places[j] == place) results[i] = results[j];
+        if (variant->places[j] == place) results[i] = results[j];
     } else {
-      const ir::Type& t = kernel->executable->output_types()[place];
+      const ir::Type& t = variant->executable->output_types()[place];
       Sizes sizes;
       for (ir::Expr e : t.shape) {
-        sizes.push_back(kernel->executable->evaluate(e, symbols.data()));
+        sizes.push_back(variant->executable->evaluate(e, symbols.data()));
+        if (sizes.back() < 0) [[unlikely]]
+          explain_failure(program, inputs);
         BRASA_CHECK(sizes.back() >= 0, program.name(), ": a result's dimension would be ", sizes.back());
       }
-      results[i] = make_tensor(sizes, t.dtype);
+      results[i] = make_tensor(sizes, t.dtype, device);
       TensorImpl* impl = impl_of(results[i]);
       any = any || impl->numel > 0;
       if (i == 0) first_numel = impl->numel;
@@ -435,17 +430,24 @@ void run_generic(const Program& program, std::span<const Input> inputs, const Te
     }
   }
   if (prepare.call) prepare.call(prepare.context, first_numel);
-  if (!any || !kernel->executable) return;
+  if (!any || !variant->executable) return;
   SmallVector<Operand, 8> operands;
   for (const Input& in : inputs) operands.push_back({in.data, in.dtype, in.size_span(), in.stride_span()});
-  kernel->executable->run(symbols.data(), operands, outputs);
+  variant->executable->run(symbols.data(), operands, outputs);
 }
 
 }  // namespace
 
+PlaceScope::PlaceScope(runtime::Device* place) : before_(t_place) {
+  if (place) t_place = place;
+}
+PlaceScope::~PlaceScope() { t_place = before_; }
+runtime::Device* scoped_place() { return t_place; }
+
 void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results,
-             Prepare prepare) {
+             Prepare prepare, runtime::Device* place) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
+  runtime::Device& device = common_device(program, inputs, target, place);
   uint32_t rank = 0, flat = 0, operand = 0;
   bool integers = true;
   for (const Input& in : inputs) {
@@ -465,11 +467,11 @@ void execute(const Program& program, std::span<const Input> inputs, const Tensor
       mode = pointwise ? Program::Mode::Pointwise : Program::Mode::Generic;
     }
     if (mode == Program::Mode::Pointwise) {
-      if (run_pointwise(program, inputs, target, results, mode)) return;
+      if (run_pointwise(program, inputs, target, results, mode, device)) return;
       if (mode == Program::Mode::Generic) program.set_mode(rank, which, false);
     }
   }
-  run_generic(program, inputs, target, results, prepare);
+  run_generic(program, inputs, target, results, prepare, device);
 }
 
 }  // namespace brasa::eager

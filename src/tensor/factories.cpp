@@ -10,6 +10,7 @@
 #include "support/error.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
+#include "tensor/parse.h"
 
 namespace brasa {
 namespace {
@@ -17,6 +18,16 @@ namespace {
 void check_sizes(IntArrayRef sizes) {
   for (int64_t s : sizes)
     BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
+}
+
+// Of the host's memory, for copies of the current device that is no host.
+Tensor pinned_tensor(std::span<const int64_t> sizes, const TensorOptions& options) {
+  BRASA_CHECK(options.device().is_cpu(), "Only dense CPU tensors can be pinned, got a tensor on ",
+              options.device().str());
+  Sizes strides = row_major_strides(sizes);
+  auto bytes = static_cast<size_t>(extent_of(sizes, strides) * size_of(options.dtype()));
+  return make_tensor(StorageRef(Storage::pinned(bytes, runtime::pinning_device())), options.dtype(), Sizes(sizes),
+                     std::move(strides), 0);
 }
 
 }  // namespace
@@ -34,7 +45,10 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<Memo
     strides[0] = step;
     return empty_strided(sizes, strides, options);
   }
-  return eager::with_options(make_tensor({sizes.data(), sizes.size()}, options.dtype()), options);
+  if (options.pinned_memory())
+    return eager::with_options(pinned_tensor({sizes.data(), sizes.size()}, options), options);
+  return eager::with_options(
+      make_tensor({sizes.data(), sizes.size()}, options.dtype(), runtime::device_of(options.device())), options);
 }
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
@@ -42,15 +56,18 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions
   BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
               " strides");
   for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
-  return eager::with_options(
-      make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()}, options.dtype()), options);
+  return eager::with_options(make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()},
+                                         options.dtype(), runtime::device_of(options.device())),
+                             options);
 }
 
 Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
   const TensorImpl* impl = checked_impl(self);
   DType t = options.dtype_opt().value_or(impl->dtype);
   bool keep = (!format || *format == MemoryFormat::Preserve) && is_dense(impl->sizes, impl->strides);
-  return eager::with_options(keep ? make_tensor(impl->sizes, impl->strides, t) : make_tensor(impl->sizes, t), options);
+  runtime::Device& device = options.has_device() ? runtime::device_of(options.device()) : impl->device();
+  return eager::with_options(
+      keep ? make_tensor(impl->sizes, impl->strides, t, device) : make_tensor(impl->sizes, t, device), options);
 }
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
@@ -60,7 +77,9 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
   DType t = options.dtype();
   Sizes s(std::span(sizes.data(), sizes.size())), st(std::span(strides.data(), strides.size()));
   auto bytes = static_cast<size_t>(extent_of(s, st) * size_of(t));
-  StorageRef storage(Storage::borrow(data, bytes, std::move(deleter)));
+  // What is not said to lie elsewhere is the host's, whatever the default device.
+  runtime::Device& device = options.has_device() ? runtime::device_of(options.device()) : runtime::host();
+  StorageRef storage(Storage::borrow(data, bytes, std::move(deleter), device));
   return eager::with_options(make_tensor(std::move(storage), t, std::move(s), std::move(st), 0), options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
@@ -95,7 +114,7 @@ void write_element(void* at, DType t, const Scalar& v) {
 Tensor scalar_tensor(const Scalar& value, const TensorOptions& options) {
   Tensor t = make_tensor({}, options.dtype());
   write_element(impl_of(t)->storage->data(), t.scalar_type(), value);
-  return eager::with_options(std::move(t), options);
+  return eager::with_options(transferred(t, runtime::device_of(options.device())), options);
 }
 
 Tensor Tensor::var(int dim) const { return var(OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>()); }
@@ -201,7 +220,7 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
     write_element(at, t.scalar_type(), v);
     at += step;
   }
-  return eager::with_options(std::move(t), options);
+  return eager::with_options(transferred(t, runtime::device_of(options.device())), options);
 }
 
 }  // namespace detail
@@ -221,16 +240,21 @@ DType dtype_at(CallArgs args, size_t i, DType other) {
   return i < args.size() && args[i].kind == CallArg::Kind::DType ? static_cast<DType>(args[i].integer) : other;
 }
 
+// The dtype at place i, and the device where one is named; else the other's.
+TensorOptions options_at(CallArgs args, size_t i, const TensorOptions& other) {
+  runtime::Device* place = named_place(args);
+  return other.dtype(dtype_at(args, i, other.dtype())).device(place ? place->id() : other.device());
+}
+
 Tensor call_empty_strided(CallArgs args) {
   BRASA_CHECK(args.size() >= 2, "empty_strided: expected size and stride");
-  return empty_strided(ints(args[0], "size"), ints(args[1], "stride"), dtype_at(args, 2, get_default_dtype()));
+  return empty_strided(ints(args[0], "size"), ints(args[1], "stride"), options_at(args, 2, {}));
 }
 
 Tensor call_new_empty_strided(CallArgs args) {
   BRASA_CHECK(args.size() >= 3 && args[0].kind == CallArg::Kind::Tensor,
               "new_empty_strided: expected a tensor, size and stride");
-  return empty_strided(ints(args[1], "size"), ints(args[2], "stride"),
-                       dtype_at(args, 3, args[0].tensor->scalar_type()));
+  return empty_strided(ints(args[1], "size"), ints(args[2], "stride"), options_at(args, 3, args[0].tensor->options()));
 }
 
 Tensor call_empty_like(CallArgs args) {
@@ -240,7 +264,7 @@ Tensor call_empty_like(CallArgs args) {
   std::optional<MemoryFormat> format;
   if (args.size() > kFormat && args[kFormat].kind == CallArg::Kind::MemoryFormat)
     format = static_cast<MemoryFormat>(args[kFormat].integer);
-  return empty_like(self, dtype_at(args, 1, self.scalar_type()), format);
+  return empty_like(self, options_at(args, 1, self.options()), format);
 }
 
 // physical_layout lists the dimensions from the slowest to the fastest in memory.
@@ -258,7 +282,7 @@ Tensor call_empty_permuted(CallArgs args) {
   }
   BRASA_CHECK(fits, "empty_permuted: expected physical_layout to list each of ", sizes.size(), " dimensions once, got ",
               layout);
-  return empty_strided(sizes, strides, dtype_at(args, 2, get_default_dtype()));
+  return empty_strided(sizes, strides, options_at(args, 2, {}));
 }
 
 Tensor number(int64_t n) { return scalar_tensor(Scalar(n), DType::Int64); }

@@ -48,11 +48,14 @@ using OptionalTensors = std::vector<std::optional<Tensor>>;
 // Masks become the positions where they hold; every index int64 or int32.
 OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
   OptionalTensors out;
-  for (const std::optional<Tensor>& index : indices) {
-    if (!index || !index->defined()) {
+  for (const std::optional<Tensor>& given : indices) {
+    if (!given || !given->defined()) {
       out.push_back(std::nullopt);
       continue;
     }
+    // Indices of the host go along with any tensor.
+    std::optional<Tensor> index = given;
+    if (given->device().is_cpu()) index = moved(*given, impl_of(self)->device());
     DType t = index->scalar_type();
     if (t != DType::Bool && t != DType::UInt8) {
       BRASA_CHECK(t == DType::Int64 || t == DType::Int32,
@@ -101,10 +104,10 @@ Tensor& scatter_at(const Tensor& self, ArrayRef<std::optional<Tensor>> indices, 
 }
 
 // A 0-dimensional mask: true keeps everything under one more dimension, false nothing.
-Tensor flag_index(bool keep) {
+Tensor flag_index(bool keep, runtime::Device& device) {
   const int64_t one[] = {1};
-  Tensor mask = make_tensor(one, DType::Bool);
-  *static_cast<bool*>(impl_of(mask)->storage->data()) = keep;
+  Tensor mask = make_tensor(one, DType::Bool, device);
+  device.fill(impl_of(mask)->storage->data(), keep, 1, impl_of(mask)->storage->stream());
   return mask;
 }
 
@@ -153,7 +156,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
       }
       case TensorIndex::Kind::Boolean:
         result = result.unsqueeze(dim);
-        index_by(flag_index(i.boolean()));
+        index_by(flag_index(i.boolean(), impl_of(self)->device()));
         ++dim;
         break;
       case TensorIndex::Kind::Tensor: {
@@ -161,7 +164,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
         bool mask = t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8;
         if (t.dim() == 0 && mask) {
           result = result.unsqueeze(dim);
-          index_by(flag_index(t.item().toBool()));
+          index_by(flag_index(t.item().toBool(), impl_of(self)->device()));
           ++dim;
         } else if (t.dim() == 0) {
           int64_t size = result.size(dim), at = t.item().toLong();

@@ -45,13 +45,14 @@ Operator::Operator(const ops::Row& row)
     q.type = p.type;
     q.list = p.list;
     mutates_ = mutates_ || p.mutated;
-    if (p.default_value && p.type == ir::ParamType::Scalar && !p.list) {
+    if (p.default_value && p.type != ir::ParamType::Tensor && !p.list) {
       const ir::Arg& a = *p.default_value;
       if (auto* e = a.get_if<ir::Expr>()) q.default_number = Scalar(e->constant());
       if (auto* d = a.get_if<double>()) q.default_number = Scalar(*d);
       if (auto* b = a.get_if<bool>()) q.default_number = Scalar(*b);
     }
-    q.shape = p.symbolic && p.list && ((p.name == "size" && !takes_tensors) || p.name == "count");
+    q.use = p.use;
+    q.special = p.special;
     parameters_.push_back(std::move(q));
   }
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <ostream>
 
 #include <brasa/array_ref.h>
+#include <brasa/device.h>
 
 #include "support/error.h"
 
@@ -21,36 +21,6 @@ std::ostream& operator<<(std::ostream& out, Layout l) {
   constexpr const char* names[] = {"Strided", "Sparse", "SparseCsr"};
   return out << names[static_cast<int>(l)];
 }
-
-namespace {
-constexpr std::string_view kDeviceNames[] = {"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga",
-                                             "",    "xla",  "vulkan", "metal",  "xpu",    "mps",   "meta"};
-}
-std::ostream& operator<<(std::ostream& out, DeviceType t) { return out << kDeviceNames[static_cast<int>(t)]; }
-
-Device::Device(std::string_view text) : type_(kCPU), index_(-1) {
-  size_t colon = text.find(':');
-  std::string_view type = text.substr(0, colon);
-  const auto* found = std::find(std::begin(kDeviceNames), std::end(kDeviceNames), type);
-  BRASA_CHECK(
-      !type.empty() && found != std::end(kDeviceNames),
-      "Expected one of cpu, cuda, xpu, mkldnn, opengl, opencl, ideep, hip, fpga, xla, vulkan, mps, meta device type at "
-      "start of device string: ",
-      text);
-  type_ = static_cast<DeviceType>(found - std::begin(kDeviceNames));
-  if (colon == text.npos) return;
-  std::string_view digits = text.substr(colon + 1);
-  int index = -1;
-  auto r = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  BRASA_CHECK(r.ec == std::errc() && r.ptr == digits.data() + digits.size() && index >= 0 && index < 128,
-              "Invalid device string: '", text, "'");
-  index_ = static_cast<int8_t>(index);
-}
-std::string Device::str() const {
-  std::string out(kDeviceNames[static_cast<int>(type_)]);
-  return index_ >= 0 ? out + ":" + std::to_string(index_) : out;
-}
-std::ostream& operator<<(std::ostream& out, Device d) { return out << d.str(); }
 
 namespace {
 std::atomic<DType> default_dtype{DType::Float32};
@@ -77,6 +47,7 @@ std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
   return out << "(nullopt))";
 }
 
+Device TensorOptions::device() const { return device_ ? device_.value : get_default_device(); }
 TypeMeta TensorOptions::dtype() const { return dtype_.value_or(get_default_dtype()); }
 
 TensorOptions TensorOptions::merge_in(const TensorOptions& o) const {

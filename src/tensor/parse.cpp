@@ -25,6 +25,17 @@ Scalar number_of(const CallArg& a) {
   }
 }
 
+runtime::Device& device_at(const CallArg& a) {
+  return runtime::device_of(
+      Device(static_cast<DeviceType>(a.integer & 0xff), static_cast<int8_t>((a.integer >> 8) - 1)));
+}
+
+runtime::Device* named_place(ArrayRef<CallArg> args) {
+  for (const CallArg& a : args)
+    if (a.kind == Kind::Device) return &device_at(a);
+  return nullptr;
+}
+
 namespace {
 
 void add_number(Parsed& p, const Scalar& s) {
@@ -72,30 +83,61 @@ void add_literal(Parsed& p, const Scalar& s) {
 
 constexpr uint64_t kDefaultWord = 0xd00d;
 
-// Sizes that may be those of an input; wrong ones stay literal, for a message that shows them.
-bool is_shape(const Operator::Parameter& p, const CallArg& a) {
-  return p.shape && a.kind == Kind::Ints && a.size <= Program::kMaxRank &&
-         std::all_of(a.ints, a.ints + a.size, [](int64_t n) { return n >= 0; });
+// How a program takes an argument that is no tensor.
+enum class Pass : uint8_t { Word, Default, Number, Size };
+
+constexpr int64_t kLargestSymbol = int64_t{1} << 48;  // sums and products of symbols stay far below 2^63
+bool is_symbol(int64_t n) { return n >= -kLargestSymbol && n <= kLargestSymbol; }
+
+Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
+  if (a.kind == Kind::Ints) {
+    bool symbols =
+        p.use == ir::NumberUse::Size && a.size <= Program::kMaxRank && std::all_of(a.ints, a.ints + a.size, is_symbol);
+    return symbols ? Pass::Size : Pass::Word;
+  }
+  if (!is_number(a) || p.list) return Pass::Word;
+  Scalar s = number_of(a);
+  if (p.default_number && p.default_number->equal(s) && p.default_number->type() == s.type()) return Pass::Default;
+  if (p.type == ir::ParamType::Tensor) return Pass::Number;
+  if (p.use == ir::NumberUse::Known) return Pass::Word;
+  for (double known : p.special)
+    if (!s.isComplex() && s.toDouble() == known) return Pass::Word;
+  if (p.use == ir::NumberUse::Input) return Pass::Number;
+  return s.isIntegral(false) && is_symbol(s.toLong()) ? Pass::Size : Pass::Word;
 }
 
-Input shape_input(const CallArg& a) {
+// A floating parameter takes integers too.
+Scalar number_for(const Operator::Parameter& p, const CallArg& a) {
+  Scalar s = number_of(a);
+  return p.type == ir::ParamType::Float && !s.isFloatingPoint() ? Scalar(s.toDouble()) : s;
+}
+
+// A word of the signs, and an input whose sizes are the magnitudes.
+void add_sizes(Parsed& p, const int64_t* items, uint32_t count) {
   static constexpr int64_t kStrides[Program::kMaxRank] = {};
+  uint64_t signs = 0;
+  p.sizes.push_back({static_cast<int>(p.inputs.size()), static_cast<uint32_t>(p.magnitudes.size())});
+  for (uint32_t k = 0; k < count; ++k) {
+    signs = signs << 1 | (items[k] < 0);
+    p.magnitudes.push_back(items[k] < 0 ? -items[k] : items[k]);
+  }
+  p.words.push_back(signs);
   Input in;
-  in.sizes = a.ints;
   in.strides = kStrides;
-  in.rank = a.size;
+  in.rank = count;
   in.dtype = DType::Bool;
-  return in;
+  p.inputs.push_back(in);
 }
 
-// The inputs' numbers lie in `p.numbers`, whose memory is settled only when all are there.
+// The inputs' numbers lie in `p`, whose memory is settled only when all are there.
 void settle_numbers(Parsed& p) {
   for (Parsed::Number& n : p.numbers) p.inputs[n.input].data = n.bytes;
+  for (Parsed::Sizes& s : p.sizes) p.inputs[s.input].sizes = p.magnitudes.data() + s.first;
 }
 
 }  // namespace
 
-void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Parsed& p) {
+void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
   const auto& parameters = op.parameters();
   BRASA_CHECK(args.size() <= parameters.size(), op.row().name(), ": takes ", parameters.size(), " arguments, got ",
               args.size());
@@ -148,18 +190,20 @@ void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Par
       case Kind::Int:
       case Kind::Double:
       case Kind::Bool:
-        if (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) {
-          Scalar s = number_of(a);
-          if (param.default_number && param.default_number->equal(s) && param.default_number->type() == s.type()) {
-            p.words.push_back(kDefaultWord);
-          } else if (literal_numbers && param.type == ir::ParamType::Scalar) {
-            add_literal(p, s);
-          } else {
+        switch (pass_of(param, a)) {
+          case Pass::Default: p.words.push_back(kDefaultWord); break;
+          case Pass::Word: add_literal(p, number_of(a)); break;
+          case Pass::Number: {
+            Scalar s = number_for(param, a);
             p.words.push_back(static_cast<uint64_t>(Kind::Scalar) << 32 | static_cast<uint64_t>(s.type()));
             add_number(p, s);
+            break;
           }
-        } else {
-          add_literal(p, number_of(a));
+          case Pass::Size: {
+            p.words.push_back(static_cast<uint64_t>(Kind::Int) << 32 | 1u << 8);
+            int64_t n = number_of(a).toLong();
+            add_sizes(p, &n, 1);
+          }
         }
         break;
       case Kind::Scalars:
@@ -168,8 +212,9 @@ void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Par
         break;
       case Kind::Ints:
         p.words.push_back(tag);
-        if (is_shape(param, a)) {
-          p.inputs.push_back(shape_input(a));
+        if (pass_of(param, a) == Pass::Size) {
+          p.words.back() |= 1u << 31;
+          add_sizes(p, a.ints, a.size);
           break;
         }
         for (uint32_t k = 0; k < a.size; ++k) p.words.push_back(static_cast<uint64_t>(a.ints[k]));
@@ -190,13 +235,17 @@ void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Par
         p.words.push_back(tag);
         p.words.push_back(hash_bytes(std::string_view(a.chars, a.size)));
         break;
+      case Kind::Device:  // one program for all
+        p.words.push_back(tag);
+        p.place = &device_at(a);
+        break;
       default: p.words.push_back(tag); p.words.push_back(a.kind == Kind::None ? 0 : static_cast<uint64_t>(a.integer));
     }
   }
   settle_numbers(p);
 }
 
-std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers) {
+std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args) {
   const auto& params = op.row().schema.params;
   std::vector<RowProgram::Slot> slots;
   int inputs = 0;
@@ -213,8 +262,18 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> a
       use_default();
     } else {
       const CallArg& a = args[i];
-      if (is_shape(op.parameters()[i], a)) {
-        slot.shape = true;
+      Pass pass = pass_of(op.parameters()[i], a);
+      if (pass == Pass::Default) {
+        use_default();
+      } else if (pass == Pass::Number) {
+        slot.first = inputs++;
+      } else if (pass == Pass::Size) {
+        slot.size = true;
+        slot.list = a.kind == Kind::Ints;
+        if (slot.list)
+          for (uint32_t k = 0; k < a.size; ++k) slot.presence.push_back(a.ints[k] < 0);
+        else
+          slot.presence.push_back(number_of(a).toLong() < 0);
         slot.first = inputs++;
       } else if (a.kind == Kind::None) {
         BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(),
@@ -240,16 +299,6 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> a
           slot.presence.push_back(a.optional_tensor[k] && a.optional_tensor[k]->defined());
           inputs += slot.presence.back();
         }
-      } else if (is_number(a) && (param.type == ir::ParamType::Scalar || param.type == ir::ParamType::Tensor) &&
-                 !param.list) {
-        Scalar s = number_of(a);
-        const auto& dflt = op.parameters()[i].default_number;
-        if (dflt && dflt->equal(s) && dflt->type() == s.type())
-          use_default();
-        else if (literal_numbers && param.type == ir::ParamType::Scalar)
-          slot.fixed = literal(s);
-        else
-          slot.first = inputs++;
       } else {
         slot.fixed = literal(a, param, op.row());
       }

@@ -16,16 +16,28 @@ struct Parsed {
     int input;
   };
   SmallVector<Number, 4> numbers;
+  /// Integers that are symbols of the program: inputs without memory, whose sizes are their magnitudes.
+  SmallVector<int64_t, 12> magnitudes;
+  struct Sizes {
+    int input;
+    uint32_t first;  // of `magnitudes`
+  };
+  SmallVector<Sizes, 4> sizes;
   Tensor key;  // of a random row
   Generator* stream = nullptr;
   std::optional<Generator> given;  // keeps the caller's stream
   int key_input = -1;
+  runtime::Device* place = nullptr;  // that the caller named
 };
 
-/// With `literal_numbers` Scalars are words, else inputs.
-void parse(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers, Parsed& p);
+/// What a Device argument names.
+runtime::Device& device_at(const CallArg& a);
+/// The device that an argument names; null if none does.
+runtime::Device* named_place(ArrayRef<CallArg> args);
+
+void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 /// The program for calls with these words.
-std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args, bool literal_numbers);
+std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args);
 
 bool is_number(const CallArg& a);
 Scalar number_of(const CallArg& a);

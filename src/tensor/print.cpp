@@ -154,7 +154,7 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   if (!t.defined()) return out << "[ Tensor (undefined) ]";
   NoGradGuard guard;
   if (impl_of(t)->sparse) return print_sparse(out, t, line_size);
-  Tensor values = t.detach().to(kDouble).contiguous();
+  Tensor values = t.detach().cpu().to(kDouble).contiguous();
   const double* at = values.data_ptr<double>();
   IntArrayRef sizes = t.sizes();
   if (sizes.empty()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/copy.h"
 #include "ops/algebra.h"
 #include "ops/builder.h"
 #include "ops/decompose.h"
@@ -24,6 +25,7 @@ Input Input::of(const Tensor& t) {
   in.weak = impl->weak;
   in.contiguous = impl->contiguous;
   in.tensor = &t;
+  in.device = impl->storage->travels() ? nullptr : &impl->device();
   return in;
 }
 
@@ -32,22 +34,6 @@ std::vector<Tensor> Results::take() {
   std::vector<Tensor> out;
   for (size_t i = 0; i < size_; ++i) out.push_back(std::move(inline_[i]));
   return out;
-}
-
-Entry* Program::find(const Words& words, uint64_t hash) const {
-  for (Entry* e = buckets_[hash % buckets_.size()].load(std::memory_order_acquire); e; e = e->next)
-    if (e->words.size() == words.size() && std::equal(words.begin(), words.end(), e->words.begin())) return e;
-  return nullptr;
-}
-
-Entry* Program::add(const Words& words, uint64_t hash) const {
-  if (Entry* e = find(words, hash)) return e;
-  auto* e = new Entry;
-  e->words = words.vec();
-  auto& bucket = buckets_[hash % buckets_.size()];
-  e->next = bucket.load(std::memory_order_relaxed);
-  bucket.store(e, std::memory_order_release);
-  return e;
 }
 
 const Backward& Program::backward(const std::vector<bool>& needs, const std::vector<bool>& given) const {
@@ -73,16 +59,35 @@ std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   return {ops::prim::convert(out[0], to.dtype)};
 }
 
+namespace {
+
+// A factory's only input that has dimensions is the one with its sizes, so dimensions of that can be merged as a tensor's.
+bool may_have_one_shape(const std::vector<RowProgram::Slot>& slots) {
+  size_t sizes = 0, tensors = 0;
+  for (const RowProgram::Slot& s : slots) {
+    if (s.size && !(s.list && std::none_of(s.presence.begin(), s.presence.end(), [](bool b) { return b; })))
+      return false;
+    sizes += s.size;
+    tensors += !s.size && s.first >= 0;
+  }
+  return sizes == 0 || (sizes == 1 && tensors == 0);
+}
+
+}  // namespace
+
 RowProgram::RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
-    : Program(row.name(), inputs), row_(row), slots_(std::move(slots)) {}
+    : Program(row.name(), inputs, may_have_one_shape(slots)), row_(row), slots_(std::move(slots)) {}
 
 std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) const {
   ir::Args args;
   for (const Slot& s : slots_) {
     if (s.first < 0 && !s.list) {
       args.push_back(s.fixed);
-    } else if (s.shape) {
-      args.push_back(ir::Arg(std::vector<ir::Expr>(ir::type_of(inputs[s.first]).shape)));
+    } else if (s.size) {
+      std::vector<ir::Expr> items = ir::type_of(inputs[s.first]).shape;
+      for (size_t k = 0; k < items.size(); ++k)
+        if (s.presence[k]) items[k] = -items[k];
+      args.push_back(s.list ? ir::Arg(std::move(items)) : ir::Arg(items[0]));
     } else if (!s.list) {
       args.push_back(ir::Arg(inputs[s.first]));
     } else {
@@ -160,17 +165,13 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
     ir::Value v = joint.graph->outputs()[k].value;
     if (!ir::is_input(v)) known.emplace(v, results[side_result[k]]);
   }
-  auto copy_node = [&](ir::Node* node) {
-    ir::Args args;
-    for (const ir::Arg& a : node->args) args.push_back(map(a));
-    ir::Node* copy = target.graph().add(node->op, std::move(args), node->types);
-    for (uint32_t r = 0; r < node->types.size(); ++r) {
-      auto it = known.find(node->out(r));
-      map.set(node->out(r), it == known.end() || ir::type_of(it->second) != node->types[r] ? copy->out(r) : it->second);
-    }
-  };
-  for (ir::Node* node : joint.graph->nodes())
-    if (node->op != ir::input_op()) copy_node(node);
+  for (ir::Node* node : joint.graph->nodes()) {
+    if (node->op == ir::input_op()) continue;
+    ir::copy_node(target.graph(), *node, map);
+    for (uint32_t r = 0; r < node->types.size(); ++r)
+      if (auto it = known.find(node->out(r)); it != known.end() && ir::type_of(it->second) == node->types[r])
+        map.set(node->out(r), it->second);
+  }
   std::vector<ir::Value> out;
   for (size_t i = 0; i < n; ++i)
     if (needs_[i]) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/run/executable.h"
+#include "ir/facts.h"
 #include "support/small_vector.h"
 #include "tensor/args.h"
 #include "tensor/tensor_impl.h"
@@ -27,9 +27,16 @@ struct Input {
   DType dtype = DType::Float32;
   bool weak = false, contiguous = true;
   const Tensor* tensor = nullptr;  // the owner, or null (numbers, shapes)
+  runtime::Device* device =
+      nullptr;  // where `data` is; null for what goes along with any device: numbers, shapes, random keys
 
   std::span<const int64_t> size_span() const { return {sizes, rank}; }
   std::span<const int64_t> stride_span() const { return {strides, rank}; }
+  /// Read by the host when work is given to `target`, and then part of its arguments: numbers, tensors of the host without
+  /// dimensions, and random keys.
+  bool by_value(const runtime::Device& target) const {
+    return !target.on_host() && (device ? rank == 0 && device->on_host() : rank == 0 || data);
+  }
   static Input of(const Tensor& t);
 };
 
@@ -52,36 +59,10 @@ class Results {
   size_t size_ = 0;
 };
 
-/// A fact about sizes in a form that is quick to check.
-struct Guard {
-  uint32_t left;
-  int32_t right;  // another symbol, or -1: `constant`; -2: see `fact`
-  int64_t constant;
-  bool equal;
-  ir::Fact fact;
-};
-
-/// A program compiled for one signature, valid where its guards hold.
-struct Kernel {
-  std::shared_ptr<compiler::Executable> executable;
-  std::vector<Guard> guards;
-  /// Of each result: its position among the executable's outputs, kAbsent, or kAlias + the input that it is.
-  static constexpr int kAbsent = -1, kAlias = 1 << 20;
-  std::vector<int> places;
-  size_t outputs = 0;  // of the executable
-  std::atomic<Kernel*> next{nullptr};
-};
-
-struct Entry {
-  std::vector<uint64_t> words;
-  std::atomic<Kernel*> kernels{nullptr};
-  Entry* next = nullptr;
-};
-
 class Backward;
 
 /// A function of tensors that the compiler can be given: a row with its other arguments fixed, or the derivative of a program.
-/// Immutable but for its caches, which are read without a lock; lives for ever (the number of distinct ones is small).
+/// Lives for ever: the number of distinct ones is small, because numbers are symbols or inputs. Its variants do not.
 class Program {
  public:
   /// `one_shape`: whether its inputs may be of one shape at all; the alternative is that sizes of inputs carry numbers.
@@ -120,9 +101,7 @@ class Program {
     if (!pointwise) pointwise_[rank].fetch_and(~bit, std::memory_order_relaxed);
   }
 
-  Entry* find(const Words& words, uint64_t hash) const;
-  /// Under `mutex()`.
-  Entry* add(const Words& words, uint64_t hash) const;
+  /// Held while a variant is made.
   std::mutex& mutex() const { return mutex_; }
 
   /// The form that writes into input 0.
@@ -136,7 +115,6 @@ class Program {
   size_t inputs_;
   bool one_shape_;
   mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `which`
-  mutable std::array<std::atomic<Entry*>, 16> buckets_{};
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Program> in_place_;
   mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Backward>> backwards_;
@@ -145,11 +123,12 @@ class Program {
 /// A row whose arguments other than tensors are fixed.
 class RowProgram final : public Program {
  public:
-  /// An argument: fixed, or the input at `first`, or that input's shape; a list has `presence`, and takes one input for each true.
+  /// An argument: fixed, or the input at `first`; a list has `presence`, and takes one input for each true. Integers that are
+  /// symbols (`size`) are that input's sizes; then `presence` marks those that are negative.
   struct Slot {
     ir::Arg fixed;
     int first = -1;
-    bool list = false, shape = false;
+    bool list = false, size = false;
     std::vector<bool> presence;
   };
   RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs);

@@ -10,7 +10,9 @@ using Kind = CallArg::Kind;
 
 Tensor new_key() {
   static constexpr int64_t kTwo[] = {2};
-  return make_tensor(kTwo, DType::Int64);
+  Tensor key = make_tensor(kTwo, DType::Int64);
+  impl_of(key)->storage->set_travels();
+  return key;
 }
 
 void fill(const Tensor& key, Generator::Key k) {

@@ -4,6 +4,7 @@
 #include <brasa/ops_generated.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "ops/algebra.h"
@@ -54,10 +55,7 @@ int64_t Tensor::storage_offset() const { return checked_impl(*this)->offset; }
 size_t Tensor::itemsize() const { return static_cast<size_t>(size_of(checked_impl(*this)->dtype)); }
 size_t Tensor::nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
 DType Tensor::scalar_type() const { return checked_impl(*this)->dtype; }
-Device Tensor::device() const {
-  checked_impl(*this);
-  return kCPU;
-}
+Device Tensor::device() const { return checked_impl(*this)->device().id(); }
 TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type()).device(device()).layout(layout()); }
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
@@ -75,6 +73,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   }
   return true;
 }
+bool Tensor::is_pinned() const { return checked_impl(*this)->storage->is_pinned(); }
 bool Tensor::is_non_overlapping_and_dense() const {
   const TensorImpl* impl = checked_impl(*this);
   return is_dense(impl->sizes, impl->strides);
@@ -100,14 +99,19 @@ std::string Tensor::toString() const {
   if (!defined()) return "UndefinedType";
   const auto& parts = impl_of(*this)->sparse;
   const char* layout = !parts ? "" : parts->layout == kSparse ? "Sparse" : "SparseCsr";
-  return str(layout, "CPU", brasa::toString(scalar_type()), "Type");
+  std::string device(runtime::find_device_row(impl_of(*this)->device().id().type())->name);
+  for (char& c : device) c = static_cast<char>(std::toupper(c));
+  return str(layout, device, brasa::toString(scalar_type()), "Type");
 }
 
 void* Tensor::data_ptr() const {
   const TensorImpl* impl = checked_impl(*this);
   BRASA_CHECK(!impl->sparse, "Cannot access data pointer of Tensor that doesn't have storage: ", *this,
               "; its parts are values() and its indices");
-  return impl->data();
+  void* p = impl->data();
+  // Whoever takes the address does not know of streams.
+  if (!impl->device().on_host()) impl->device().synchronize(runtime::current_stream(impl->device()));
+  return p;
 }
 void* Tensor::checked_data(DType expected) const {
   BRASA_CHECK(scalar_type() == expected, "expected scalar type ", brasa::toString(expected), " but found ",
@@ -142,7 +146,12 @@ Scalar Tensor::item() const {
   const TensorImpl* impl = checked_impl(*this);
   if (impl->sparse && impl->numel == 1) return to_dense().item();
   BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar");
-  return read_element(impl->data("item()"), impl->dtype);
+  const void* at = impl->data("item()");
+  runtime::Device& device = impl->device();
+  if (device.on_host()) return read_element(at, impl->dtype);
+  alignas(16) std::byte element[16];
+  device.download(element, at, static_cast<size_t>(size_of(impl->dtype)), runtime::current_stream(device));
+  return read_element(element, impl->dtype);
 }
 
 bool Tensor::is_nonzero() const {

@@ -1,10 +1,9 @@
 #include "tensor/tensor_impl.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include <brasa/autograd.h>
 
-#include "runtime/cpu/allocator.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/geometry.h"
@@ -13,10 +12,11 @@
 
 namespace brasa {
 
-Storage* Storage::make(size_t bytes) {
-  auto* s = new Storage;
+Storage* Storage::make(size_t bytes, runtime::Device& device) {
+  auto* s = new Storage(device);
   try {
-    s->data_ = runtime::cpu::allocate(bytes);
+    s->stream_ = runtime::current_stream(device);
+    s->data_ = device.allocate(bytes, s->stream_);
   } catch (...) {
     delete s;
     throw;
@@ -25,21 +25,28 @@ Storage* Storage::make(size_t bytes) {
   return s;
 }
 
-Storage* Storage::borrow(void* data, size_t bytes, std::function<void(void*)> deleter) {
-  auto* s = new Storage;
+Storage* Storage::pinned(size_t bytes, runtime::Device& device) {
+  void* p = device.allocate_pinned(bytes);
+  auto* s = borrow(p, bytes, [&device, bytes](void* q) { device.deallocate_pinned(q, bytes); });
+  s->pinned_ = true;
+  return s;
+}
+
+Storage* Storage::borrow(void* data, size_t bytes, std::function<void(void*)> deleter, runtime::Device& device) {
+  auto* s = new Storage(device);
   s->adopt(data, bytes, std::move(deleter));
   return s;
 }
 
 Storage* Storage::alias(Storage* of) {
-  auto* s = new Storage;
+  auto* s = new Storage(of->device());
   s->owner_ = of->owner();
   s->owner_->retain();
   return s;
 }
 
-Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot) {
-  auto* s = new Storage;
+Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device) {
+  auto* s = new Storage(device);
   s->bytes_ = bytes;
   s->set_recorder(recorder, slot);
   return s;
@@ -49,10 +56,11 @@ void Storage::free_memory() {
   if (deleter_) {
     if (*deleter_) (*deleter_)(data_);
     deleter_.reset();
-  } else {
-    runtime::cpu::deallocate(data_, data_ ? bytes_ : 0);
+  } else if (data_) {
+    device_->deallocate(data_, bytes_, stream_);
   }
   data_ = nullptr;
+  pinned_ = false;
 }
 
 Storage::~Storage() {
@@ -62,11 +70,13 @@ Storage::~Storage() {
 
 void Storage::allocate(size_t bytes) {
   if (owner_) return owner_->allocate(bytes);
-  void* fresh = runtime::cpu::allocate(bytes);
-  if (data_ && fresh) std::memcpy(fresh, data_, std::min(bytes, bytes_));
+  runtime::Stream stream = runtime::current_stream(*device_);
+  void* fresh = device_->allocate(bytes, stream);
+  if (data_ && fresh) device_->copy(fresh, data_, std::min(bytes, bytes_), stream);
   free_memory();
   data_ = fresh;
   bytes_ = bytes;
+  stream_ = stream;
   recorder_ = nullptr;
 }
 
@@ -75,6 +85,8 @@ void Storage::take_memory(Storage& from) {
   free_memory();
   data_ = std::exchange(from.data_, nullptr);
   bytes_ = std::exchange(from.bytes_, 0);
+  device_ = from.device_;
+  stream_ = from.stream_;
   recorder_ = nullptr;
 }
 
@@ -134,7 +146,20 @@ size_t bytes_of(int64_t elements, DType dtype, std::span<const int64_t> sizes) {
 
 }  // namespace
 
-Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
+namespace {
+
+[[gnu::cold]] void fail_dtype(const runtime::Device& device, DType dtype) {
+  fail(str("device '", device.str(), "' has no ", name(dtype), ": convert the tensor to another dtype first"));
+}
+void check_dtype(const runtime::Device& device, DType dtype) {
+  if (!device.on_host() && !device.has(dtype)) [[unlikely]]
+    fail_dtype(device, dtype);
+}
+
+}  // namespace
+
+Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device) {
+  check_dtype(device, dtype);
   auto* impl = new TensorImpl;
   Tensor out(impl);
   impl->dtype = dtype;
@@ -148,13 +173,16 @@ Tensor make_tensor(std::span<const int64_t> sizes, DType dtype) {
   }
   impl->inference = InferenceMode::is_enabled();
   impl->numel = product(impl->sizes);
-  impl->storage = StorageRef(Storage::make(bytes_of(impl->numel, dtype, sizes)));
+  impl->storage = StorageRef(Storage::make(bytes_of(impl->numel, dtype, sizes), device));
   return out;
 }
 
-Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype) {
+Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,
+                   runtime::Device& device) {
+  check_dtype(device, dtype);
   int64_t extent = extent_of(sizes, strides);
-  return make_tensor(StorageRef(Storage::make(bytes_of(extent, dtype, sizes))), dtype, Sizes(sizes), Sizes(strides), 0);
+  return make_tensor(StorageRef(Storage::make(bytes_of(extent, dtype, sizes), device)), dtype, Sizes(sizes),
+                     Sizes(strides), 0);
 }
 
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset) {
@@ -194,6 +222,7 @@ void append_to(std::string& out, const Tensor& t) {
   if (const auto& parts = impl_of(t)->sparse) out += parts->layout == kSparse ? "sparse " : "sparse CSR ";
   out += name(t.scalar_type());
   append_to(out, impl_of(t)->sizes);
+  if (!impl_of(t)->device().on_host()) out += str(" on ", impl_of(t)->device().str());
 }
 
 }  // namespace brasa

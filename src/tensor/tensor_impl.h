@@ -6,6 +6,7 @@
 
 #include <brasa/tensor.h>
 
+#include "runtime/device.h"
 #include "support/pooled.h"
 #include "support/small_vector.h"
 
@@ -19,17 +20,20 @@ namespace eager {
 struct ViewInfo;
 }
 
-/// Memory that tensors share, and its version: the number of writes, which views share too.
+/// Memory of a device that tensors share, and its version: the number of writes, which views share too.
 class Storage : Pooled {
  public:
-  /// From the device's allocator.
-  static Storage* make(size_t bytes);
+  /// From the device's allocator, for this thread's stream.
+  static Storage* make(size_t bytes, runtime::Device& device = runtime::host());
+  /// The host's memory that `device` copies from while the host goes on.
+  static Storage* pinned(size_t bytes, runtime::Device& device);
   /// The caller's memory.
-  static Storage* borrow(void* data, size_t bytes, std::function<void(void*)> deleter);
+  static Storage* borrow(void* data, size_t bytes, std::function<void(void*)> deleter,
+                         runtime::Device& device = runtime::host());
   /// The same memory with a version of its own. Whatever happens to the memory, recordings too, happens to both.
   static Storage* alias(Storage* of);
   /// Without memory until the recorder gives it some (see recorder.h), which finds it again by `slot`.
-  static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot);
+  static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device);
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
@@ -37,11 +41,18 @@ class Storage : Pooled {
   }
   uint32_t use_count() const { return references_.load(std::memory_order_relaxed); }
 
-  /// Null while a recorder has not materialised it, and for 0 bytes.
+  runtime::Device& device() const { return *root()->device_; }
+  /// The stream whose work may use it.
+  runtime::Stream stream() const { return root()->stream_; }
+  /// An address of the device's. Null while a recorder has not materialised it, and for 0 bytes.
   void* data() const { return root()->data_; }
   size_t bytes() const { return root()->bytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  bool is_pinned() const { return root()->pinned_; }
+  /// A few values of the host's that go along with work of any device, as numbers do: a random key.
+  bool travels() const { return root()->travels_; }
+  void set_travels() { owner()->travels_ = true; }
   /// The storage that owns the memory.
   const Storage* root() const { return owner_ ? owner_ : this; }
 
@@ -64,7 +75,7 @@ class Storage : Pooled {
   void adopt(void* data, size_t bytes, std::function<void(void*)> deleter);
 
  private:
-  Storage() = default;
+  explicit Storage(runtime::Device& device) : device_(&device) {}
   ~Storage();
   Storage* owner() { return owner_ ? owner_ : this; }
   void free_memory();
@@ -75,6 +86,9 @@ class Storage : Pooled {
   size_t bytes_ = 0;
   Recorder* recorder_ = nullptr;
   Storage* owner_ = nullptr;  // of an alias, which has nothing but its version
+  runtime::Device* device_;
+  runtime::Stream stream_ = runtime::kDefaultStream;
+  bool pinned_ = false, travels_ = false;
   std::unique_ptr<std::function<void(void*)>> deleter_;
 };
 
@@ -132,7 +146,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   ~TensorImpl();
 
   int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
-  /// The first element; a recorded storage is materialised first, for `reason`.
+  runtime::Device& device() const { return storage->device(); }
+  /// The address of the first element; a recorded storage is materialised first, for `reason`.
   void* data(const char* reason = "data_ptr()") const {
     if (storage->recorder()) [[unlikely]]
       materialise(reason);
@@ -149,16 +164,23 @@ inline TensorImpl* impl_of(const Tensor& t) { return static_cast<TensorImpl*>(t.
 /// brasa::Error on an undefined tensor.
 TensorImpl* checked_impl(const Tensor& t);
 
-/// Fresh memory, row-major.
-Tensor make_tensor(std::span<const int64_t> sizes, DType dtype);
+/// Fresh memory, row-major. brasa::Error if the device has no such dtype.
+Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device = runtime::host());
 /// Fresh memory with these strides, which address size.. elements densely.
-Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype);
+Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,
+                   runtime::Device& device = runtime::host());
 /// A tensor on existing storage.
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset);
 /// The same elements by a new impl: shares storage and version, has no history and knows nothing of being a view.
 Tensor shallow_copy(const Tensor& t);
 
-/// "float32[2, 3]".
+/// The same values on another device, contiguous, without autograd; `t` itself if it is there. `pinned`: in such memory of the host.
+/// The host waits for copies to it, and for others not at all where `non_blocking`.
+Tensor transferred(const Tensor& t, runtime::Device& device, bool non_blocking = false, bool pinned = false);
+/// The same with a gradient.
+Tensor moved(const Tensor& t, runtime::Device& device, bool non_blocking = false);
+
+/// "float32[2, 3]", and where it lives if not on the host: "float32[2, 3] on cuda:0".
 void append_to(std::string& out, const Tensor& t);
 
 }  // namespace brasa

@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/copy.h"
 #include "ops/complex.h"
 #include "support/error.h"
 
@@ -164,10 +165,7 @@ class Splitter {
     bool reads = std::any_of(in.begin(), in.end(), [](Value v) { return is_complex(type_of(v).dtype); });
     bool writes = std::any_of(n->types.begin(), n->types.end(), [](const ir::Type& t) { return is_complex(t.dtype); });
     if (!reads && !writes) {
-      ir::Args args;
-      for (const Arg& a : n->args) args.push_back(real_(a));
-      Node* copy = out_->add(n->op, std::move(args), n->types);
-      for (uint32_t r = 0; r < n->types.size(); ++r) real_.set(n->out(r), copy->out(r));
+      ir::copy_node(*out_, *n, real_);
       return;
     }
     if (n->op->name() == "prim::as_real")

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "ir/copy.h"
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
@@ -75,7 +76,8 @@ OneCall one_call(const Row& row, const Args& args, ir::Facts& facts, const std::
     auto input = [&](Value v) {
       if (!v) return v;
       out.operands.push_back(v);
-      out.is_tensor.push_back(row.schema.params[i].type != ir::ParamType::Scalar);
+      ir::ParamType type = row.schema.params[i].type;
+      out.is_tensor.push_back(type != ir::ParamType::Scalar && type != ir::ParamType::Float);
       ir::Type t = ir::type_of(v);
       if (out.is_tensor.back() && tensors++ < mapped_tensors.size() && mapped_tensors[tensors - 1]) {
         BRASA_ASSERT(!t.shape.empty(), row.name(), ": many calls of a tensor without dimensions");
@@ -241,13 +243,7 @@ std::vector<Value> splice(const ir::Graph& graph, const std::vector<Value>& inpu
   ir::Graph& to = Builder::current().graph();
   ir::ValueMap map;
   for (size_t i = 0; i < graph.inputs().size(); ++i) map.set(graph.inputs()[i].value, inputs[i]);
-  for (ir::Node* n : live_nodes(graph)) {
-    if (n->op == ir::input_op()) continue;
-    Args args;
-    for (const Arg& a : n->args) args.push_back(map(a));
-    ir::Node* copy = to.add(n->op, std::move(args), n->types);
-    for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
-  }
+  ir::copy_live_nodes(to, graph, map);
   std::vector<Value> out;
   for (const ir::Output& o : graph.outputs()) {
     out.push_back(o.check.empty() ? map(o.value) : Value{});
@@ -311,15 +307,17 @@ const Row& sized_row(const Row& row) {
     count.name = "count";
     count.type = ir::ParamType::Int;
     count.list = count.symbolic = true;
+    count.use = ir::NumberUse::Size;
     count.list_size = row.counts ? 0 : 1;
     made.schema.params.push_back(std::move(count));
     made.doc = row.doc;
     made.view = row.view;
     made.no_gradient = row.no_gradient;
-    made.compose = [&row](const Args& args) {
+    made.random = row.random;
+    made.compose = [&row, compose = row.number_count ? row.counted : row.compose](const Args& args) {
       Args unpacked = args;
       if (!row.counts) unpacked.back() = Arg(args.back().get<std::vector<ir::Expr>>().at(0));
-      return row.compose(unpacked);
+      return compose(unpacked);
     };
   });
 }
@@ -330,7 +328,8 @@ const Row* find_row(std::string_view name) {
   for (auto [prefix, make] : {std::pair("count::", &count_row), std::pair("sized::", &sized_row)})
     if (name.starts_with(prefix)) {
       const Row* row = ops::find(tail(7));
-      return row && row->count ? &(*make)(*row) : nullptr;
+      bool counts = row && (row->count || (make == &sized_row && row->number_count));
+      return counts ? &(*make)(*row) : nullptr;
     }
   if (name.starts_with("put::")) {
     size_t slash = name.rfind('/');

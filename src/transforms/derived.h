@@ -29,7 +29,8 @@ const ops::Row& put_row(const ops::Row& view, int result);
 
 /// `count::aten::nonzero`: the parameters of a row whose results' size depends on values. Gives that size, int64 of rank 0.
 const ops::Row& count_row(const ops::Row& row);
-/// `sized::aten::nonzero`: parameters of `row`, then `SymInt[1] count`, what its count row gave. Gives the results of `row`.
+/// `sized::aten::nonzero`: parameters of `row`, then `SymInt[1] count`, what its count row or its number_count gave. Gives the
+/// results of `row`.
 const ops::Row& sized_row(const ops::Row& row);
 
 /// A row of the table or a derived one by its name; null if there is none.

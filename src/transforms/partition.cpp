@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/copy.h"
 #include "support/error.h"
 #include "transforms/max_flow.h"
 
@@ -34,10 +35,7 @@ Value copy_into(ir::Graph& to, ir::ValueMap& map, Value v) {
       }
     });
     if (!ready) continue;
-    ir::Args args;
-    for (const ir::Arg& a : top.node->args) args.push_back(map(a));
-    Node* n = to.add(top.node->op, std::move(args), top.node->types);
-    for (uint32_t r = 0; r < n->types.size(); ++r) map.set({top.node, r}, n->out(r));
+    ir::copy_node(to, *top.node, map);
     stack.pop_back();
   }
   return map(v);

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 
@@ -215,6 +217,128 @@ TEST_P(Joint, FrozenParametersAreAnotherFlow) {
   net.w1.set_requires_grad(true);
   f(x).backward();
   EXPECT_TRUE(net.w1.grad().defined());
+}
+
+// A function of a leaf, called with many sizes in random order: gradients are eager's, whatever the sizes before were.
+void expect_gradients_of_sizes(const CompileOptions& options, const std::function<Tensor(const Tensor&)>& function,
+                               const std::vector<int64_t>& sizes) {
+  auto f = compile(function, options);
+  for (int64_t n : sizes) {
+    SCOPED_TRACE(n);
+    Tensor x = randn({3, n}).set_requires_grad(true), y = x.detach().clone().set_requires_grad(true);
+    Tensor eager = function(x), compiled = f(y);
+    expect_close({eager}, {compiled});
+    if (!eager.requires_grad()) continue;
+    Tensor ct = randn_like(eager.detach());
+    eager.backward(ct);
+    compiled.backward(ct);
+    expect_close({x.grad()}, {y.grad()});
+  }
+}
+
+std::vector<int64_t> shuffled_sizes() {
+  std::vector<int64_t> sizes = {8, 10, 12, 9, 11, 4, 8, 8, 9, 8, 9, 12};
+  uint32_t state = 12345;  // the seed
+  for (int64_t n = 1; n <= 40; ++n) sizes.push_back(n);
+  for (size_t i = sizes.size(); i-- > 13;) {
+    state = state * 1664525 + 1013904223;
+    std::swap(sizes[i], sizes[12 + state % (i - 11)]);
+  }
+  return sizes;
+}
+
+TEST_P(Joint, EverySecondColumn) {
+  expect_gradients_of_sizes(
+      options(), [](const Tensor& x) { return x.slice(1, 0, x.size(1), 2).sin(); }, shuffled_sizes());
+}
+
+TEST_P(Joint, FirstHalf) {
+  expect_gradients_of_sizes(
+      options(), [](const Tensor& x) { return x.narrow(1, 0, x.size(1) / 2).exp().sum(); }, shuffled_sizes());
+  expect_gradients_of_sizes(options(), [](const Tensor& x) { return x.chunk(2, 1)[0].cos(); }, shuffled_sizes());
+}
+
+TEST_P(Joint, WriteIntoTheMiddle) {
+  expect_gradients_of_sizes(
+      options(),
+      [](const Tensor& x) {
+        Tensor p = x * 1;
+        p.narrow(1, x.size(1) / 2, 1).mul_(3);
+        return (p * x).sum();
+      },
+      shuffled_sizes());
+}
+
+TEST_P(Joint, ANumberThatChanges) {
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor&, double)> f;
+  };
+  const Case cases[] = {
+      {"mul", [](const Tensor& w, double k) { return (w * k).sum(); }},
+      {"loss", [](const Tensor& w, double k) { return w.sum() + k * w.square().sum(); }},
+      {"pow", [](const Tensor& w, double k) { return w.pow(1 + k).sum(); }},
+      {"clamp", [](const Tensor& w, double k) { return w.clamp(Scalar(-k), Scalar(k)).sum(); }},
+      {"elu", [](const Tensor& w, double k) { return elu(w - 1, k).sum(); }},
+      {"leaky_relu", [](const Tensor& w, double k) { return leaky_relu(w - 1, k).sum(); }},
+      {"alpha", [](const Tensor& w, double k) { return add(w, w.square(), k).sum(); }},
+      {"addcmul", [](const Tensor& w, double k) { return addcmul(w, w, w, k).sum(); }},
+      {"huber", [](const Tensor& w, double k) { return huber_loss(w, w.detach() * 2, 1, k + 0.01); }},
+      {"div", [](const Tensor& w, double k) { return (w / (k + 0.5)).sum(); }},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    double k = 0;
+    Tensor w = (rand({5}) + 0.5).set_requires_grad(true), v = w.detach().clone().set_requires_grad(true);
+    auto f = compile([&](const Tensor& t) { return c.f(t, k); }, options());
+    for (double value : {0.0, 0.1, 0.2, 0.3, 0.4, 0.3}) {
+      k = value;
+      w.mutable_grad().reset();
+      v.mutable_grad().reset();
+      c.f(w, k).backward();
+      f(v).backward();
+      expect_close({w.grad()}, {v.grad()});
+    }
+  }
+}
+
+TEST_P(Joint, OneOperandTwiceOnceDetached) {
+  expect_gradients_of_sizes(options(), [](const Tensor& x) { return (x.detach() * x + x * x).sum(); }, {4, 5, 6});
+}
+
+TEST_P(Joint, ALeafBesideItsView) {
+  Tensor w = randn({3, 4}).set_requires_grad(true), v = w.detach().clone().set_requires_grad(true);
+  auto function = [](const Tensor& a, const Tensor& b) { return (a.reshape({3, 4}) * b.sin()).sum(); };
+  auto f = compile(function, options());
+  for (int call = 0; call < 2; ++call) {
+    function(w.view({12}), w).backward();
+    f(v.view({12}), v).backward();
+    function(w * 2, w).backward();
+    f(v * 2, v).backward();
+    expect_close({w.grad()}, {v.grad()});
+  }
+}
+
+TEST_P(Joint, ViewsOfViewsThatCoverTheirBase) {
+  expect_gradients_of_sizes(options(),
+                            [](const Tensor& x) {
+                              Tensor y = x * 2, u = y.t(), v = u.t();
+                              return (u * 3).sum() + (v * 5).cos().sum() + v.select(0, 1).sum() +
+                                     y.view({-1}).view_as(y).exp().sum();
+                            },
+                            {4, 5, 6, 3});
+}
+
+TEST_P(Joint, WritesIntoViewsOfViews) {
+  expect_gradients_of_sizes(options(),
+                            [](const Tensor& x) {
+                              Tensor p = x.clone(), row = p.select(0, 1), part = row.narrow(0, 1, 2);
+                              part.mul_(x.select(0, 0).narrow(0, 0, 2));
+                              row.add_(x.select(0, 2));
+                              p.t().mul_(2);
+                              return p.sin().sum() + part.exp().sum();
+                            },
+                            {4, 5, 6, 7, 4});
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Joint, ::testing::Values("inductor", "aot_eager", "interpreter", "eager"));

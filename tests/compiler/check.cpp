@@ -10,7 +10,8 @@
 #include "ir/text.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
-#include "runtime/cuda/device.h"
+#include "runtime/device.h"
+#include "support/str.h"
 
 namespace brasa::compiler::testing {
 namespace {
@@ -42,6 +43,21 @@ double tolerance_of(DType t) {
 }  // namespace
 
 namespace {
+
+// The device's copy of the host's memory.
+struct Copy {
+  runtime::Device& device;
+  void* host;
+  size_t bytes;
+  void* data;
+  Copy(runtime::Device& d, void* h, size_t n)
+      : device(d), host(h), bytes(n), data(d.allocate(n, runtime::kDefaultStream)) {
+    device.upload(data, host, bytes, runtime::kDefaultStream);
+  }
+  Copy(Copy&& o) noexcept : device(o.device), host(o.host), bytes(o.bytes), data(std::exchange(o.data, nullptr)) {}
+  ~Copy() { device.deallocate(data, bytes, runtime::kDefaultStream); }
+  void fetch() { device.download(host, data, bytes, runtime::kDefaultStream); }
+};
 
 Report check_one(const std::vector<In>& inputs, const Build& build, const Options& options) {
   ir::Graph graph(ir::Level::Primitives);
@@ -85,6 +101,8 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::vector<int64_t>> strides;
   std::vector<Operand> operands;
+  runtime::Device& device = options.compile.device ? *options.compile.device : runtime::host();
+  std::vector<Copy> there;  // what operands point into, on the device
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<int64_t> s = inputs[i].strides.empty() ? ops::row_major(inputs[i].sizes) : inputs[i].strides;
     int64_t size = size_of(inputs[i].dtype), last = 1;
@@ -99,8 +117,11 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
         std::memcpy(memory[i].data() + place * size, arrays[i].data.data() + n++ * size, static_cast<size_t>(size));
       } while (ops::next_index(at, inputs[i].sizes));
   }
-  for (size_t i = 0; i < inputs.size(); ++i)
-    operands.push_back({memory[i].data(), inputs[i].dtype, inputs[i].sizes, strides[i]});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bool by_value = i < options.compile.by_value.size() && options.compile.by_value[i];
+    there.emplace_back(by_value ? runtime::host() : device, memory[i].data(), memory[i].size());
+    operands.push_back({there.back().data, inputs[i].dtype, inputs[i].sizes, strides[i]});
+  }
   std::vector<int64_t> symbols(executable->symbol_count() + 1);
   executable->bind(operands, symbols.data());
   std::vector<ops::Array> results;
@@ -114,9 +135,12 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
     result_strides.push_back(ops::row_major(shape));
   }
   std::vector<Operand> outs;
-  for (size_t i = 0; i < results.size(); ++i)
-    outs.push_back({results[i].data.data(), results[i].dtype, results[i].shape, result_strides[i]});
+  for (size_t i = 0; i < results.size(); ++i) {
+    there.emplace_back(device, results[i].data.data(), results[i].data.size());
+    outs.push_back({there.back().data, results[i].dtype, results[i].shape, result_strides[i]});
+  }
   executable->run(symbols.data(), operands, outs);
+  for (Copy& c : there) c.fetch();
 
   size_t fresh = 0;
   for (size_t o = 0; o < graph.outputs().size(); ++o) {
@@ -163,19 +187,22 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
 
 Report check(const std::vector<In>& inputs, const Build& build, const Options& options) {
   Report report = check_one(inputs, build, options);
-  if (options.compile.target.empty() && options.compile.device == "cpu") {
-    Options gpu = options;
-    gpu.compile.target = "nvptx+sm_80";
-    {
-      SCOPED_TRACE("a GPU's loops on the CPU");
-      check_one(inputs, build, gpu);
-    }
-    static const bool have_gpu = runtime::cuda::device_count() > 0;
-    if (have_gpu) {
-      gpu.compile.target.clear();
-      gpu.compile.device = "cuda";
-      SCOPED_TRACE("on the GPU");
-      check_one(inputs, build, gpu);
+  if (!options.compile.target.empty() || options.compile.device) return report;
+  for (const char* name : {"emu", "cuda"}) {
+    if (!is_available(Device(name))) continue;
+    Options there = options;
+    there.compile.device = &runtime::device_of(Device(name));
+    // What has no dimensions may as well be the host's.
+    for (bool by_value : {false, true}) {
+      if (by_value && std::none_of(inputs.begin(), inputs.end(), [](const In& in) { return in.sizes.empty(); }))
+        continue;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        bool written = std::find(options.into.begin(), options.into.end(), static_cast<int>(i)) != options.into.end();
+        there.compile.by_value.push_back(by_value && inputs[i].sizes.empty() && !written);
+      }
+      SCOPED_TRACE(str("on ", name, by_value ? ", numbers by value" : ""));
+      check_one(inputs, build, there);
+      there.compile.by_value.clear();
     }
   }
   return report;

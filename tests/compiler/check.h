@@ -29,8 +29,8 @@ struct Options {
   CompileOptions compile = {};
 };
 
-/// Fails the test where a result differs from the interpreter's: on the CPU, and unless `options` name a target also with a GPU's
-/// loops run by the CPU, and on the GPU where there is one. Gives the compiler's report for the CPU.
+/// Fails the test where a result differs from the interpreter's: on the CPU, and unless `options` name a device or target also on an
+/// emulated GPU, and on the GPU where there is one. Gives the compiler's report for the CPU.
 Report check(const std::vector<In>& inputs, const Build& build, const Options& options = {});
 /// With constant and with symbolic sizes.
 void check_both(const std::vector<In>& inputs, const Build& build, double tolerance = 0);

@@ -40,7 +40,6 @@ std::string result_of(const std::string& pass, const std::string& text, const st
     CompileOptions options;
     options.target = target;
     options.threads = 2;
-    if (machine.gpu) options.device = "cuda";
     std::string out;
     for (const std::string& kernel : kernel_texts(*p.graph, facts, options)) out += kernel;
     return out;

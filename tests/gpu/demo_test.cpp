@@ -11,7 +11,7 @@
 #include "compiler/pipeline.h"
 #include "ir/text.h"
 #include "ptxas.h"
-#include "runtime/cuda/device.h"
+#include "runtime/device.h"
 #include "support/error.h"
 #include "train.h"
 
@@ -26,11 +26,12 @@ std::string data_path() {
   return elsewhere ? elsewhere : DEMO_DATA;
 }
 
-std::vector<double> losses(const std::string& backend, int steps) {
+std::vector<double> losses(const std::string& backend, int steps, const std::string& device = "cpu") {
   using demo::Digits;
   static const Digits digits(data_path(), Digits::Part::Train), held_out(data_path(), Digits::Part::HeldOut);
   demo::Settings settings;
   settings.backend = backend;
+  settings.device = device;
   settings.epochs = 2;
   return demo::train(digits, held_out, true, settings, [](const demo::Progress&) {}, steps).losses;
 }
@@ -52,16 +53,14 @@ void expect_same(const std::vector<double>& cpu, const std::vector<double>& gpu,
 std::vector<std::string> texts_of_step() {
   static std::vector<std::string> texts;
   if (!texts.empty()) return texts;
-  capture::register_backend("catch-gpu-kernels",
-                            [](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given) {
-                              compiler::CompileOptions options;
-                              options.device = "cuda";
-                              options.target = kTarget;
-                              auto cpu = capture::find_backend("inductor")(graph, facts, given);
-                              for (std::string& t : compiler::kernel_texts(graph, facts, options))
-                                texts.push_back(std::move(t));
-                              return cpu;
-                            });
+  capture::register_backend("catch-gpu-kernels", [](const ir::Graph& graph, ir::Facts& facts,
+                                                    const CompileOptions& given, const capture::Placement& place) {
+    compiler::CompileOptions options;
+    options.target = kTarget;
+    auto cpu = capture::find_backend("inductor")(graph, facts, given, place);
+    for (std::string& t : compiler::kernel_texts(graph, facts, options)) texts.push_back(std::move(t));
+    return cpu;
+  });
   losses("catch-gpu-kernels", 1);
   return texts;
 }
@@ -89,25 +88,24 @@ TEST(Demo, EveryKernelAssembles) {
   EXPECT_TRUE(test::assembles(ptx, "-arch=sm_90 -O1"));
 }
 
-// Schedules and lowering for the GPU, with the CPU in its place.
-TEST(Demo, GpusLoopsGiveTheCpusLosses) {
-  capture::register_backend("gpu-loops-on-cpu", [](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&) {
-    compiler::CompileOptions options;
-    options.target = kTarget;
-    return compiler::compile(graph, facts, options);
-  });
-  expect_same(losses("inductor", 10), losses("gpu-loops-on-cpu", 10), "GPU's loops");
+// The whole training step where a GPU's faults show.
+TEST(Demo, EmulatedGpuGivesTheCpusLosses) {
+  expect_same(losses("inductor", 10), losses("inductor", 10, "emu"), "emulated");
+}
+
+TEST(Demo, EmulatedGpuGivesTheCpusLossesEager) {
+  expect_same(losses("eager", 3), losses("eager", 3, "emu"), "emulated");
 }
 
 TEST(Demo, GpuGivesTheCpusLosses) {
-  if (runtime::cuda::device_count() == 0) GTEST_SKIP() << "there is no GPU";
-  expect_same(losses("inductor", 30), losses("inductor-cuda", 30), "GPU");
+  if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
+  expect_same(losses("inductor", 30), losses("inductor", 30, "cuda"), "GPU");
 }
 
 TEST(Demo, WithoutAGpuTheErrorSaysSo) {
-  if (runtime::cuda::device_count() > 0) GTEST_SKIP() << "there is a GPU";
+  if (device_count(kCUDA) > 0) GTEST_SKIP() << "there is a GPU";
   try {
-    losses("inductor-cuda", 1);
+    losses("inductor", 1, "cuda");
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("device 'cuda'"), std::string::npos) << e.what();

@@ -4,13 +4,11 @@
 
 #include "loops/kernel.h"
 #include "ptxas.h"
-#include "runtime/cuda/device.h"
+#include "runtime/device.h"
 #include "support/error.h"
 
 namespace brasa::compiler::test {
 namespace {
-
-namespace cuda = runtime::cuda;
 
 // A kernel with its data; the same object serves ptxas and, where there is one, a GPU.
 struct GpuCase {
@@ -156,28 +154,33 @@ TEST(Nvptx, AssemblesForEveryArchitecture) {
 }
 
 TEST(Nvptx, RunsOnAGpu) {
-  if (cuda::device_count() == 0) GTEST_SKIP() << "there is no GPU";
-  cuda::Device& device = cuda::Device::get();
+  if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
+  using runtime::kDefaultStream;
+  runtime::Device& device = runtime::device_of(Device(kCUDA));
   for (const auto& [name, make] : kCases) {
     GpuCase c = make();
-    auto module = cuda::load(device, compiled(c, device.target()));
+    auto module = device.load(compiled(c, device.properties().code));
     KernelLayout layout = layout_of(*c.graph);
     auto value = [&](const ir::ExprNode& s) { return c.sizes.at(s.id); };
     std::vector<void*> memory;
+    std::vector<runtime::Slot> slots;
     for (auto& buffer : c.buffers) {
-      memory.push_back(device.allocate(buffer.size() * 4));
-      device.copy_to_device(memory.back(), buffer.data(), buffer.size() * 4);
+      memory.push_back(device.allocate(buffer.size() * 4, kDefaultStream));
+      device.upload(memory.back(), buffer.data(), buffer.size() * 4, kDefaultStream);
+      slots.push_back(reinterpret_cast<runtime::Slot>(memory.back()));
     }
-    cuda::launch(device, module->kernel(c.graph->name), memory, c.sizes, evaluate(layout.count, value), layout.threads);
+    slots.insert(slots.end(), c.sizes.begin(), c.sizes.end());
+    device.launch({module->kernel(c.graph->name), slots, memory.size(), evaluate(layout.count, value), layout.threads},
+                  kDefaultStream);
     std::vector<float> got(c.want.size());
-    device.copy_to_host(got.data(), memory[c.result], got.size() * 4);
+    device.download(got.data(), memory[c.result], got.size() * 4, kDefaultStream);
     for (size_t j = 0; j < got.size(); ++j)
       ASSERT_NEAR(got[j], c.want[j], c.tolerance * std::max(1.0f, std::fabs(c.want[j]))) << name << " " << j;
-    for (size_t j = 0; j < memory.size(); ++j) device.deallocate(memory[j], c.buffers[j].size() * 4);
+    for (size_t j = 0; j < memory.size(); ++j) device.deallocate(memory[j], c.buffers[j].size() * 4, kDefaultStream);
   }
 }
 
-TEST(Nvptx, MissingGpuIsAUserError) { EXPECT_THROW(cuda::Device::get(1000), Error); }
+TEST(Nvptx, MissingGpuIsAUserError) { EXPECT_THROW(runtime::device_of(Device(kCUDA, 100)), Error); }
 
 }  // namespace
 }  // namespace brasa::compiler::test

@@ -46,10 +46,15 @@ class Kernel {
       ADD_FAILURE() << "a symbol that is no size";
       return int64_t{0};
     };
-    runtime::cpu::launch(code->kernel(graph.name), buffers.data(), sizes.data(), evaluate(layout.count, value), grain,
+    std::vector<runtime::Slot> slots;
+    for (void* b : buffers) slots.push_back(reinterpret_cast<runtime::Slot>(b));
+    slots.insert(slots.end(), numbers.begin(), numbers.end());
+    slots.insert(slots.end(), sizes.begin(), sizes.end());
+    runtime::cpu::launch(code->function(graph.name), slots.data(), evaluate(layout.count, value), grain,
                          static_cast<size_t>(evaluate(layout.scratch_bytes, value)));
   }
 
+  std::vector<runtime::Slot> numbers;  // of the next run
   ir::Graph graph;
   LoopBuilder b;
   KernelLayout layout;

@@ -1,14 +1,11 @@
-#include <brasa/call.h>
 #include <brasa/error.h>
-#include <brasa/factories.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "eager_call.h"
 #include "ops/table.h"
-#include "samples.h"
 #include "support/str.h"
-#include "tensor/args.h"
 
 // Each row's samples, spoilt in every argument: rank, size, dtype, kind, dimension, index, absent tensors, huge numbers.
 // Such a call gives its results or throws brasa::Error that names the operator; what no operator may accept has to throw.
@@ -19,46 +16,6 @@ using ir::Param;
 using ir::ParamType;
 using ops::SampleArg;
 using ops::TensorSample;
-using SampleArgs = std::vector<SampleArg>;
-
-// A sample's arguments as `brasa::call` takes them.
-class EagerCall {
- public:
-  EagerCall(const ops::Row& row, const SampleArgs& args) {
-    for (size_t i = 0; i < args.size(); ++i) add(row.schema.params[i], args[i]);
-  }
-  const std::vector<brasa::CallArg>& args() const { return args_; }
-
- private:
-  void add(const Param& param, const SampleArg& arg) {
-    if (auto* literal = std::get_if<ir::Arg>(&arg)) {
-      args_.push_back(literals_.of(*literal, param));
-      auto* text = literal->get_if<std::string>();
-      if (text && args_.back().kind == brasa::CallArg::Kind::None)
-        args_.back() = brasa::CallArg(std::string_view(*text));
-      return;
-    }
-    std::vector<Tensor>& tensors = tensors_.emplace_front();
-    if (auto* one = std::get_if<TensorSample>(&arg)) {
-      tensors.push_back(make(*one));
-      args_.emplace_back(tensors[0]);
-      return;
-    }
-    for (const TensorSample& s : std::get<std::vector<TensorSample>>(arg)) tensors.push_back(make(s));
-    if (param.optional_items)
-      args_.emplace_back(ArrayRef<std::optional<Tensor>>(optionals_.emplace_front(tensors.begin(), tensors.end())));
-    else
-      args_.emplace_back(TensorList(tensors));
-  }
-  static Tensor make(const TensorSample& s) {
-    ops::Array a = sample_array(s);
-    return from_blob(a.data.data(), a.shape, TensorOptions(a.dtype)).clone();
-  }
-  std::vector<brasa::CallArg> args_;
-  std::forward_list<std::vector<Tensor>> tensors_;
-  std::forward_list<std::vector<std::optional<Tensor>>> optionals_;
-  eager::Literals literals_;
-};
 
 enum class Wrong : uint8_t {
   IfRuleSays,  // the row's type rule decides

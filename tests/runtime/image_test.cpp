@@ -13,8 +13,8 @@ namespace {
 KernelImage sample() {
   KernelImage image;
   image.target = "x86-64";
-  // mov rax, [rdi]; sub rcx, rdx; lock add [rax], rcx; ret
-  image.code = {0x90, 0x90, 0x48, 0x8b, 0x07, 0x48, 0x29, 0xd1, 0xf0, 0x48, 0x01, 0x08, 0xc3};
+  // mov rax, [rdi]; sub rdx, rsi; lock add [rax], rdx; ret
+  image.code = {0x90, 0x90, 0x48, 0x8b, 0x07, 0x48, 0x29, 0xf2, 0xf0, 0x48, 0x01, 0x10, 0xc3};
   image.entries = {{"first", 2}};
   return image;
 }
@@ -43,8 +43,8 @@ TEST(Image, DamageIsFound) {
 TEST(Image, LoadsAndRuns) {
   auto code = cpu::load(sample());
   int64_t total = 0;
-  void* buffers[] = {&total};
-  cpu::launch(code->kernel("first"), buffers, nullptr, 1000, 10);
+  const Slot slots[] = {reinterpret_cast<Slot>(&total)};
+  cpu::launch(code->function("first"), slots, 1000, 10);
   EXPECT_EQ(total, 1000);
   EXPECT_THROW(code->kernel("second"), Error);
 }
@@ -55,8 +55,8 @@ TEST(Image, ManyImagesShareTheArena) {
   all.erase(all.begin() + 100, all.begin() + 1900);
   for (auto& c : all) {
     int64_t total = 0;
-    void* buffers[] = {&total};
-    c->kernel(0)(buffers, nullptr, 5, 8, nullptr);
+    const Slot slots[] = {reinterpret_cast<Slot>(&total)};
+    c->function(0)(slots, 5, 8, nullptr);
     EXPECT_EQ(total, 3);
   }
 }

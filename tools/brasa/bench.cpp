@@ -69,6 +69,7 @@ Json measure(const std::string& name, const std::string& mode, double seconds, b
           {"first_s", rounded(first, 1e4)},
           {"warm_first_s", nullptr},
           {"peak_mb", rounded(static_cast<double>(memory_stats().peak) / 1e6, 10)},
+          {"compilations", stats().compilations},
           {"runs", times.size()},
           {"params", work.parameters}};
 }

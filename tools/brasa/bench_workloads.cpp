@@ -81,6 +81,8 @@ const std::vector<Workload>& workloads() {
       {"pointwise_4M", "nine point-wise operators on 4 Mi elements", [](Mode m) { return pointwise(4 << 20, m); }},
       {"layernorm_softmax_4096x1024", "softmax(layer_norm(x) / 8), 4096 rows of 1024",
        [](Mode m) { return inference(models::SoftmaxNorm(1024), m, randn({4096, 1024})); }},
+      {"numbers_40x200", "forty operators with a number, 200 values of it each, on 8 x 8 elements",
+       [](const std::string&) { return forty_operators_with_numbers(); }},
       {"operators_100", "a hundred distinct operators on 8 x 8 elements; first_s is a program's cold start",
        [](Mode) { return hundred_operators(); }},
       {"pointwise_64", "the same on 64 elements", [](Mode m) { return pointwise(64, m); }},

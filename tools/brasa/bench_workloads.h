@@ -22,5 +22,6 @@ struct Workload {
 
 const std::vector<Workload>& workloads();
 Prepared hundred_operators();
+Prepared forty_operators_with_numbers();
 
 }  // namespace brasa::tool

@@ -229,7 +229,7 @@ class Context {
   bool deterministicCuDNN() const { return deterministic_cudnn_; }
   void setBenchmarkCuDNN(bool on) { benchmark_cudnn_ = on; }
   bool benchmarkCuDNN() const { return benchmark_cudnn_; }
-  static bool hasCUDA() { return false; }
+  static bool hasCUDA() { return ::brasa::device_count(::brasa::kCUDA) > 0; }
   static bool hasMPS() { return false; }
 
  private:
@@ -311,14 +311,18 @@ inline ::brasa::Tensor pad_sequence(::brasa::TensorList sequences, bool batch_fi
 
 inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::canCast(from, to); }
 
-/// No CUDA device is driven through this interface yet.
 namespace cuda {
-inline bool is_available() { return false; }
+inline ::brasa::DeviceIndex device_count() {
+  return static_cast<::brasa::DeviceIndex>(::brasa::device_count(::brasa::kCUDA));
+}
+inline bool is_available() { return device_count() > 0; }
 inline bool cudnn_is_available() { return false; }
-inline ::brasa::DeviceIndex device_count() { return 0; }
-inline void manual_seed(uint64_t) {}
-inline void manual_seed_all(uint64_t) {}
-inline void synchronize(int64_t = -1) {}
+// One stream of random numbers serves all devices.
+inline void manual_seed(uint64_t seed) { ::brasa::manual_seed(seed); }
+inline void manual_seed_all(uint64_t seed) { ::brasa::manual_seed(seed); }
+inline void synchronize(int64_t index = -1) {
+  ::brasa::synchronize(::brasa::Device(::brasa::kCUDA, static_cast<::brasa::DeviceIndex>(index)));
+}
 }  // namespace cuda
 namespace mps {
 inline bool is_available() { return false; }

@@ -7,6 +7,7 @@
 #include "compiler/fusion/places.h"
 #include "compiler/fusion/values_in_memory.h"
 #include "compiler/libraries/library.h"
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -384,10 +385,7 @@ class Fuser {
     };
     for (Node* root : k.roots) visit(root);
     for (Node* n : body) {
-      ir::Args args;
-      for (const ir::Arg& a : n->args) args.push_back(map(a));
-      Node* copy = g.graph->add(n->op, std::move(args), n->types);
-      for (uint32_t i = 0; i < n->types.size(); ++i) map.set({n, i}, copy->out(i));
+      ir::copy_node(*g.graph, *n, map);
     }
     for (Node* root : k.roots) {
       if (!needed[root->id]) continue;

@@ -1,5 +1,6 @@
 #include "compiler/kernels/kernels.h"
 
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -9,7 +10,6 @@
 #include "compiler/loops/ops.h"
 #include "compiler/version.h"
 #include "ir/text.h"
-#include "runtime/cuda/device.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/log.h"
@@ -18,8 +18,9 @@ namespace brasa::compiler {
 namespace {
 
 std::mutex g_mutex;
-std::unordered_map<std::string, LoadedKernel>& loaded() {
-  static auto* kernels = new std::unordered_map<std::string, LoadedKernel>;
+using Place = std::pair<const runtime::Device*, std::string>;  // and the kernel's key
+std::map<Place, LoadedKernel>& loaded() {
+  static auto* kernels = new std::map<Place, LoadedKernel>;
   return *kernels;
 }
 KernelCounts g_counts;
@@ -36,39 +37,23 @@ std::string named(const std::string& text, const std::string& key) {
   return str(kStart, key, text.substr(kStart.size()));
 }
 
-// The code of an image on the machine that it is for.
-class LoadedImage {
- public:
-  LoadedImage() = default;
-  explicit LoadedImage(const runtime::KernelImage& image) {
-    if (image.target.starts_with("nvptx"))
-      gpu_ = runtime::cuda::load(runtime::cuda::Device::get(), image);
-    else
-      cpu_ = runtime::cpu::load(image);
-  }
-  explicit operator bool() const { return cpu_ || gpu_; }
-  LoadedKernel kernel(const std::string& name) const {
-    if (gpu_) return {gpu_, nullptr, gpu_->kernel(name)};
-    return {cpu_, cpu_->kernel(name)};
-  }
-
- private:
-  std::shared_ptr<const runtime::cpu::Code> cpu_;
-  std::shared_ptr<const runtime::cuda::Module> gpu_;
-};
+LoadedKernel kernel_of(const std::shared_ptr<const runtime::Module>& code, const std::string& name) {
+  return {code, code->kernel(name)};
+}
 
 // On disk a kernel's entry is the name of the image that holds it, so that kernels compiled together are stored once.
-LoadedKernel read_from_disk(const std::string& key, std::unordered_map<std::string, LoadedImage>& images) {
+LoadedKernel read_from_disk(const std::string& key, runtime::Device& device,
+                            std::unordered_map<std::string, std::shared_ptr<const runtime::Module>>& images) {
   auto name = DiskCache::get().read(key);
   if (!name) return {};
   try {
-    LoadedImage& image = images[*name];
+    std::shared_ptr<const runtime::Module>& image = images[*name];
     if (!image) {
       auto bytes = DiskCache::get().read(*name);
       if (!bytes) return {};
-      image = LoadedImage(runtime::KernelImage::parse(*bytes));
+      image = device.load(runtime::KernelImage::parse(*bytes));
     }
-    return image.kernel(key);
+    return kernel_of(image, key);
   } catch (const Error&) {
     return {};  // not of this version or not for this machine: it is compiled again
   }
@@ -86,7 +71,9 @@ void forget_kernels() {
   loaded().clear();
 }
 
-std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const std::string& target) {
+std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
+                                       const std::string& options) {
+  const std::string target = device.properties().code + options;
   std::vector<LoadedKernel> out(texts.size());
   std::vector<std::string> keys;
   for (const std::string& t : texts) keys.push_back(key_of(t, target));
@@ -95,7 +82,7 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
   {
     std::lock_guard lock(g_mutex);
     for (size_t i = 0; i < texts.size(); ++i) {
-      if (auto it = loaded().find(keys[i]); it != loaded().end()) {
+      if (auto it = loaded().find({&device, keys[i]}); it != loaded().end()) {
         out[i] = it->second;
         ++g_counts.memory;
       } else if (first.emplace(keys[i], i).second) {
@@ -105,17 +92,17 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
   }
   auto keep = [&](size_t i, const LoadedKernel& k) {
     std::lock_guard lock(g_mutex);
-    out[i] = loaded()[keys[i]] = k;
+    out[i] = loaded()[{&device, keys[i]}] = k;
   };
   std::vector<std::string> to_compile;
   std::vector<size_t> compiled;
-  std::unordered_map<std::string, LoadedImage> images;
+  std::unordered_map<std::string, std::shared_ptr<const runtime::Module>> images;
   for (size_t i : missing) {
-    LoadedKernel k = find_in_pack(keys[i]);
+    LoadedKernel k = find_in_pack(keys[i], device);
     if (k) {
       ++g_counts.pack;
     } else if (!recording_pack()) {
-      k = read_from_disk(keys[i], images);
+      k = read_from_disk(keys[i], device, images);
       if (k) ++g_counts.disk;
     }
     if (k) {
@@ -136,9 +123,9 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const
     std::unordered_map<std::string, size_t> by_key;
     for (size_t i : compiled) by_key[keys[i]] = i;
     for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {
-      LoadedImage loaded_image(image);
+      std::shared_ptr<const runtime::Module> code = device.load(image);
       for (const runtime::KernelEntry& e : image.entries)
-        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, loaded_image.kernel(e.name));
+        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, kernel_of(code, e.name));
       std::string bytes = image.serialize(), name = hash_name(bytes) + ".image";
       add_to_pack(image);
       DiskCache::get().write(name, bytes);

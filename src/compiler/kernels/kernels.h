@@ -6,23 +6,22 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/cpu/code.h"
-#include "runtime/cuda/driver.h"
+#include "runtime/device.h"
 
 namespace brasa::compiler {
 
-/// A compiled kernel of the CPU's or of a GPU's; alive as long as its code.
+/// A compiled kernel on its device; alive as long as its code.
 struct LoadedKernel {
-  std::shared_ptr<const void> code;
-  runtime::cpu::Kernel function = nullptr;
-  runtime::cuda::FunctionHandle gpu_function = nullptr;
-  explicit operator bool() const { return function || gpu_function; }
+  std::shared_ptr<const runtime::Module> code;
+  runtime::Function function = nullptr;
+  explicit operator bool() const { return function; }
 };
 
-/// The kernels of these loop graphs (texts without a name), in order: from this process, the pack beside the library, the
-/// disk cache, or the code generator, which then compiles all missing ones at once. For a GPU's target they are loaded on the
-/// first GPU.
-std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, const std::string& target);
+/// The kernels of these loop graphs (texts without a name), in order, loaded on the device: from this process, the pack beside the
+/// library, the disk cache, or the code generator, which then compiles all missing ones at once. `options` follow the device's
+/// target: ";strict".
+std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
+                                       const std::string& options = "");
 
 /// How often each source had to answer, for tests and `explain`.
 struct KernelCounts {

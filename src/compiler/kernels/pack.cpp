@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -36,25 +37,26 @@ class Pack {
     return *pack;
   }
 
-  LoadedKernel find(const std::string& key) {
+  LoadedKernel find(const std::string& key, runtime::Device& device) {
     std::lock_guard lock(mutex_);
     if (!opened_) open();
     auto it = where_.find(key);
     if (it == where_.end()) return {};
     Image& image = images_[it->second];
-    if (!image.code && !image.bad) try {
-        image.code = runtime::cpu::load(runtime::KernelImage::parse(image.bytes));
+    std::shared_ptr<const runtime::Module>& code = image.code[&device];
+    if (!code && !image.bad) try {
+        code = device.load(runtime::KernelImage::parse(image.bytes));
       } catch (const Error&) {
         image.bad = true;  // for another machine, or damaged: compiled as if it were not there
       }
     if (image.bad) return {};
-    return {image.code, image.code->kernel(key)};
+    return {code, code->kernel(key)};
   }
 
  private:
   struct Image {
     std::string_view bytes;
-    std::shared_ptr<const runtime::cpu::Code> code;
+    std::map<const runtime::Device*, std::shared_ptr<const runtime::Module>> code;
     bool bad = false;
   };
 
@@ -96,7 +98,7 @@ class Pack {
       if (bytes.size() / kKey < sizes[1] || bytes.size() - sizes[1] * kKey < sizes[0]) return;
       for (uint64_t k = 0; k < sizes[1]; ++k) where_[std::string(bytes.substr(k * kKey, kKey))] = images_.size();
       bytes.remove_prefix(sizes[1] * kKey);
-      images_.push_back({bytes.substr(0, sizes[0]), nullptr, false});
+      images_.push_back({bytes.substr(0, sizes[0]), {}, false});
       bytes.remove_prefix(sizes[0]);
     }
   }
@@ -120,7 +122,9 @@ std::vector<runtime::KernelImage>& recorded() {
 
 }  // namespace
 
-LoadedKernel find_in_pack(const std::string& key) { return recording_pack() ? LoadedKernel{} : Pack::get().find(key); }
+LoadedKernel find_in_pack(const std::string& key, runtime::Device& device) {
+  return recording_pack() ? LoadedKernel{} : Pack::get().find(key, device);
+}
 
 void record_pack() {
   std::lock_guard lock(g_mutex);

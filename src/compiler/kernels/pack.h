@@ -8,9 +8,9 @@
 
 namespace brasa::compiler {
 
-/// A kernel of the pack that ships with the library (BRASA_PACK, or brasa/pack.bin or pack.bin beside it), by its key; without
-/// a function where there is none.
-LoadedKernel find_in_pack(const std::string& key);
+/// A kernel of the pack that ships with the library (BRASA_PACK, or brasa/pack.bin or pack.bin beside it), by its key, loaded on the
+/// device; without a function where there is none.
+LoadedKernel find_in_pack(const std::string& key, runtime::Device& device);
 
 /// From now on the images of compiled kernels are kept for write_pack, and neither pack nor disk cache answer.
 void record_pack();

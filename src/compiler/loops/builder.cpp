@@ -30,6 +30,8 @@ Value LoopBuilder::buffer(DType dtype, Expr elements, std::string name) {
   return graph_.add_input({dtype, {elements}, false}, std::move(name));
 }
 
+Value LoopBuilder::number(DType dtype) { return graph_.add_input({dtype, {}, false}); }
+
 Expr LoopBuilder::loop(std::string_view kind, Expr extent, int width, int unroll) {
   Expr r = Expr::range(next_range_, extent);
   declare(r, kind, width, unroll);

@@ -20,6 +20,8 @@ class LoopBuilder {
 
   /// A kernel argument of `elements` elements.
   ir::Value buffer(DType dtype, ir::Expr elements, std::string name = "");
+  /// A kernel argument that is a number itself. All of them come after the buffers.
+  ir::Value number(DType dtype);
   /// Declares a loop with the next free id.
   ir::Expr loop(std::string_view kind, ir::Expr extent, int width = 1, int unroll = 1);
   /// Declares a loop for a range that exists.

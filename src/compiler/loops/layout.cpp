@@ -27,8 +27,15 @@ void collect(Expr e, std::vector<Expr>& sizes) {
 
 }  // namespace
 
+size_t addresses_of(const ir::Graph& graph) {
+  return static_cast<size_t>(std::count_if(graph.inputs().begin(), graph.inputs().end(),
+                                           [](const ir::Input& in) { return type_of(in.value).rank() == 1; }));
+}
+
 KernelLayout layout_of(const ir::Graph& graph) {
   KernelLayout out;
+  out.addresses = addresses_of(graph);
+  out.numbers = graph.inputs().size() - out.addresses;
   int64_t stack = 0;
   for (const ir::Node* n : graph.nodes()) {
     for (const ir::Arg& a : n->args) {

@@ -8,7 +8,9 @@ namespace brasa::compiler {
 
 /// What must be known to call a compiled kernel; follows from its loop graph alone.
 struct KernelLayout {
-  /// The size symbols in the order of the kernel's `sizes` argument.
+  /// The first slots are as many addresses; numbers follow, a slot each.
+  size_t addresses = 0, numbers = 0;
+  /// The size symbols in the order of the last slots.
   std::vector<ir::Expr> sizes;
   /// Iterations of the flattened parallel or block loops: the kernel's [0, count).
   ir::Expr count = 1;
@@ -21,5 +23,7 @@ struct KernelLayout {
 };
 
 KernelLayout layout_of(const ir::Graph& graph);
+/// How many of its inputs are buffers.
+size_t addresses_of(const ir::Graph& graph);
 
 }  // namespace brasa::compiler

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "compiler/loops/layout.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -18,6 +19,10 @@ class Checker {
   explicit Checker(const LoopAnalysis& a) : a_(a) {}
 
   void run() {
+    size_t buffers = addresses_of(a_.graph());
+    for (size_t i = 0; i < a_.graph().inputs().size(); ++i)
+      if ((type_of(a_.graph().inputs()[i].value).rank() == 1) != (i < buffers))
+        bad(a_.graph().inputs()[i].value.node, "buffers, of one dimension, come first, then numbers");
     bool inner = false;
     for (const For& f : a_.loops()) {
       bool flat = f.kind == ForKind::Parallel || f.kind == ForKind::Block;
@@ -49,10 +54,7 @@ class Checker {
   }
 
   void node(const Node* n) const {
-    if (is_input(Value{const_cast<Node*>(n), 0})) {
-      if (n->types[0].rank() != 1) bad(n, "a buffer has one dimension");
-      return;
-    }
+    if (is_input(Value{const_cast<Node*>(n), 0})) return;
     auto kind = loop_kind(n->op);
     if (!kind && !n->op->name().starts_with("prim::")) bad(n, "this op does not exist at the loop level");
     if (kind == LoopOp::For) return;
@@ -64,7 +66,8 @@ class Checker {
     if (kind == LoopOp::Load || kind == LoopOp::Store || kind == LoopOp::Prefetch) {
       Value buffer = n->arg<Value>(0);
       auto from = loop_kind(buffer.node->op);
-      bool array = is_input(buffer) || (kind == LoopOp::Load && (from == LoopOp::Stage || from == LoopOp::Table));
+      bool array = (is_input(buffer) && type_of(buffer).rank() == 1) ||
+                   (kind == LoopOp::Load && (from == LoopOp::Stage || from == LoopOp::Table));
       if (!array) bad(n, "it does not read or write a buffer");
       if (kind == LoopOp::Store && type_of(n->arg<Value>(2)).dtype != type_of(buffer).dtype)
         bad(n, "the stored value has another dtype than the buffer");

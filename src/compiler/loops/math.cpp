@@ -2,6 +2,7 @@
 
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/ops.h"
+#include "ir/copy.h"
 
 namespace brasa::compiler {
 
@@ -87,10 +88,7 @@ ExpandedMath expand_math(const ir::Graph& graph) {
     } else if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) {
       map.set(n->out(), expand(n, op, map).v);
     } else {
-      ir::Args args;
-      for (const ir::Arg& a : n->args) args.push_back(map(a));
-      ir::Node* copy = out.add(n->op, std::move(args), n->types);
-      for (uint32_t r = 0; r < n->types.size(); ++r) map.set(n->out(r), copy->out(r));
+      ir::copy_node(out, *n, map);
     }
   }
   return result;

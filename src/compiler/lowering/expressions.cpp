@@ -23,15 +23,25 @@ size_t Expressions::Hash::operator()(const Key& k) const {
   return mix(h, static_cast<uint64_t>(k.pass));
 }
 
-Expressions::Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<Value> buffers)
-    : group_(group), b_(builder), buffers_(std::move(buffers)) {}
+Expressions::Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<Value> buffers,
+                         std::vector<std::vector<Value>> numbers)
+    : group_(group), b_(builder), buffers_(std::move(buffers)), numbers_(std::move(numbers)) {}
+
+Value Expressions::pick_number(const std::vector<Value>& numbers, Expr place) {
+  if (place.is_constant()) return numbers.at(static_cast<size_t>(place.constant()));
+  Value out = numbers[0];
+  for (size_t k = 1; k < numbers.size(); ++k)
+    out = b_.op("select", {b_.op("eq", {b_.index(place), b_.index(static_cast<int64_t>(k))}), numbers[k], out});
+  return out;
+}
 
 Value Expressions::at(Value v, const Index& index, Value mask) {
   Prim p = prim_of(v);
   if (is_leaf(p)) return leaf(v.node, index);
   if (p == Prim::Input) {
     int i = group_.input_index(v);
-    return b_.load(buffers_[i], place_of(index, type_of(v).shape, group_.inputs()[i].strides), mask);
+    Expr place = place_of(index, type_of(v).shape, group_.inputs()[i].strides);
+    return buffers_[i] ? b_.load(buffers_[i], place, mask) : pick_number(numbers_[i], place);
   }
   Key key{v, mask, index, pass_};
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;

@@ -13,8 +13,9 @@ namespace brasa::compiler {
 /// keep the index, movement ones compute another.
 class Expressions {
  public:
-  /// Input i of the group is buffers[i], with the strides that the graph states.
-  Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<ir::Value> buffers);
+  /// Input i of the group is buffers[i], with the strides that the graph states, or, where that is absent, the elements numbers[i].
+  Expressions(const ir::Graph& group, LoopBuilder& builder, std::vector<ir::Value> buffers,
+              std::vector<std::vector<ir::Value>> numbers);
 
   /// The element of `v` at `index`. Memory is only touched where `mask` (absent: everywhere) is true.
   ir::Value at(ir::Value v, const Index& index, ir::Value mask = {});
@@ -52,11 +53,13 @@ class Expressions {
   ir::Value pad(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value concat(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value gather(const ir::Node* n, const Index& index, ir::Value mask);
+  ir::Value pick_number(const std::vector<ir::Value>& numbers, ir::Expr place);
   ir::Value holds(const std::vector<Bound>& where);
 
   const ir::Graph& group_;
   LoopBuilder& b_;
   std::vector<ir::Value> buffers_;
+  std::vector<std::vector<ir::Value>> numbers_;
   Hook hook_;
   int pass_ = 0;
   std::unordered_map<Key, ir::Value, Hash> memo_;

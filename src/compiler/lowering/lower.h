@@ -7,10 +7,16 @@
 
 namespace brasa::compiler {
 
-/// A kernel as a loop graph. Its buffers are tensors of the group: input i is i, output i is inputs + i.
+/// A kernel as a loop graph. Its buffers are tensors of the group: input i is i, output i is inputs + i. Its numbers are elements of
+/// inputs.
 struct Lowered {
   std::unique_ptr<ir::Graph> loops;
   std::vector<int> buffers;
+  struct Number {
+    int input;
+    int64_t element;
+  };
+  std::vector<Number> numbers;
   int64_t grain = 1, beside = 0;  // of its schedule
 };
 

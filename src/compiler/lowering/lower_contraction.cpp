@@ -110,7 +110,8 @@ class Contraction {
       lines += more;
       for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + c);
     };
-    for (const Places::Access& a : places.accesses) prefetch(l_.input_buffer(a.input), a.place, INT64_MAX);
+    for (const Places::Access& a : places.accesses)
+      if (Value buffer = l_.input_buffer(a.input)) prefetch(buffer, a.place, INT64_MAX);
     // A write is waited for less than a read.
     for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
       Value v = g_.graph->outputs()[i].value;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/lowering/lowering.h"
+#include "ir/copy.h"
 #include "ops/combiner.h"
 #include "support/error.h"
 
@@ -62,15 +63,13 @@ Group initial_value(const Group& group) {
     if (needed[i]) group.graph->nodes()[i]->for_each_input([&](Value v) { needed[v.node->id] = true; });
   for (Node* n : group.graph->nodes()) {
     if (!needed[n->id] || n->op == ir::input_op()) continue;
-    ir::Args args;
-    for (const ir::Arg& a : n->args) args.push_back(map(a));
-    Node* copy = g.graph->add(n->op, std::move(args), n->types);
-    for (uint32_t i = 0; i < n->types.size(); ++i) map.set({n, i}, copy->out(i));
+    ir::copy_node(*g.graph, *n, map);
   }
   g.graph->add_output(map(x));
   g.inputs = group.inputs;
   g.outputs = group.outputs;
   g.output_strides = group.output_strides;
+  g.by_value = group.by_value;
   return g;
 }
 

@@ -23,7 +23,6 @@ struct LoweredGraph {
   std::unordered_map<std::string, GroupKernels> made;
   std::vector<GroupKernels*> of_step;  // of the plan
   std::vector<std::string> texts;      // of each distinct kernel
-  std::vector<const ir::Graph*> loops;
 };
 
 }  // namespace brasa::compiler

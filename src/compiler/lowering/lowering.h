@@ -14,6 +14,7 @@ class Lowering {
 
   LoopBuilder& b() { return b_; }
   Expressions& expressions() { return expressions_; }
+  /// Absent for an input that comes by value.
   ir::Value input_buffer(size_t i) const { return buffers_[i]; }
   ir::Value output_buffer(size_t i) const { return buffers_[group_.inputs.size() + i]; }
   /// Where element `index` of output i lies.
@@ -26,6 +27,7 @@ class Lowering {
   std::unique_ptr<ir::Graph> graph_;
   LoopBuilder b_;
   std::vector<ir::Value> buffers_;
+  std::vector<std::vector<ir::Value>> numbers_;  // by input: the elements of one that comes by value
   Expressions expressions_;
 };
 

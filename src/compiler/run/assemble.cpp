@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "compiler/cuda/check.h"
-#include "compiler/cuda/executable.h"
+#include "compiler/loops/builder.h"
 #include "compiler/loops/layout.h"
 #include "support/error.h"
 
@@ -19,11 +18,10 @@ namespace {
 // The steps of a plan with their memory, kernels loaded.
 class Assembler {
  public:
-  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
-            const std::vector<LoadedKernel>& emulated)
-      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), emulated_(emulated) {}
+  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded) {}
 
-  std::shared_ptr<Executable> run(const Graph& graph, Report report, const std::string& device) {
+  Compiled::Parts run() {
     std::vector<size_t> last_step;  // of each group
     for (size_t g = 0; g < plan_.steps.size(); ++g) {
       size_t first = steps_.size();
@@ -34,14 +32,13 @@ class Assembler {
     std::vector<Compiled::Check> checks;
     for (const Plan::Check& c : plan_.checks)
       checks.push_back({c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place), c.message});
-    if (device == "cuda")
-      return std::make_shared<CompiledCuda>(
-          graph, buffers_, std::move(steps_), std::move(checks), plan_.arena_bytes, std::move(report),
-          runtime::cuda::Device::get(),
-          emulated_.empty() ? nullptr : std::make_unique<CudaCheck>(std::move(to_check_)));
-    std::vector<Batch> together = batches(checks);
-    return std::make_shared<Compiled>(graph, buffers_, std::move(steps_), std::move(together), std::move(checks),
-                                      plan_.arena_bytes, std::move(report));
+    Compiled::Parts parts;
+    parts.batches = batches(checks);
+    parts.buffers = buffers_;
+    parts.steps = std::move(steps_);
+    parts.checks = std::move(checks);
+    parts.arena_bytes = plan_.arena_bytes;
+    return parts;
   }
 
  private:
@@ -75,7 +72,6 @@ class Assembler {
       for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
       s.first_written = s.buffers.size();
       for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
-      if (!emulated_.empty()) note_check(s, {}, group, 0);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(false);
@@ -87,14 +83,17 @@ class Assembler {
       Step s;
       s.kernel = loaded_[kernels_[g]->kernels[k]];
       for (int b : l.buffers) s.buffers.push_back(buffer(places[b]));
-      s.first_written = group.inputs.size();
+      s.first_written = s.buffers.size() - group.outputs.size();
+      for (const Lowered::Number& n : l.numbers) {
+        auto bytes = static_cast<size_t>(size_of(type_of(group.inputs[n.input]).dtype));
+        s.numbers.push_back({places[n.input].index, static_cast<size_t>(n.element) * bytes, bytes});
+      }
       for (Expr e : layout.sizes) s.sizes.push_back(e->id);
       s.count = SizeProgram(layout.count);
       s.scratch = SizeProgram(layout.scratch_bytes);
       s.threads = layout.threads;
       s.grain = l.grain;
       bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) && layout.count.constant() < l.beside;
-      if (!emulated_.empty()) note_check(s, emulated_[kernels_[g]->kernels[k]], group, layout.scratch_bytes);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(small);
@@ -113,17 +112,6 @@ class Assembler {
       return given.empty() ? ir::contiguous_strides(type_of(x).shape) : given;
     };
     return strides(group.graph->inputs()[static_cast<size_t>(i)].strides) == strides(group.output_strides[0]);
-  }
-
-  void note_check(const Step& s, const LoadedKernel& kernel, const Group& group, Expr scratch) {
-    CudaCheck::Kernel k{kernel, SizeProgram(scratch), {}, {}};
-    for (size_t i = 0; i < group.outputs.size(); ++i) {
-      const ir::Type& t = type_of(group.outputs[i]);
-      k.dtypes.push_back(t.dtype);
-      k.elements.emplace_back(i < group.output_strides.size() ? span_of(t, group.output_strides[i]) : t.numel());
-    }
-    BRASA_ASSERT(s.first_written + k.dtypes.size() == s.buffers.size(), "a kernel's buffers are not its group's");
-    to_check_.push_back(std::move(k));
   }
 
   static bool overlap(const Use& a, const Use& b) {
@@ -165,8 +153,7 @@ class Assembler {
 
   const Plan& plan_;
   const std::vector<GroupKernels*>& kernels_;
-  const std::vector<LoadedKernel>&loaded_, &emulated_;
-  std::vector<CudaCheck::Kernel> to_check_;  // by step
+  const std::vector<LoadedKernel>& loaded_;
   std::vector<Place> buffers_;
   std::vector<Step> steps_;
   std::vector<std::vector<Use>> uses_;
@@ -176,9 +163,22 @@ class Assembler {
 }  // namespace
 
 std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
-                                     const std::vector<LoadedKernel>& loaded, const std::vector<LoadedKernel>& emulated,
-                                     Report report, const std::string& device) {
-  return Assembler(lowered, loaded, emulated).run(graph, std::move(report), device);
+                                     const std::vector<LoadedKernel>& loaded, LoadedKernel note, Report report,
+                                     runtime::Device& device, std::vector<bool> by_value) {
+  Compiled::Parts parts = Assembler(lowered, loaded).run();
+  parts.note = std::move(note);
+  parts.by_value = std::move(by_value);
+  parts.report = std::move(report);
+  return std::make_shared<Compiled>(graph, device, std::move(parts));
+}
+
+std::unique_ptr<Graph> note_loops() {
+  auto graph = std::make_unique<Graph>(ir::Level::Loops);
+  LoopBuilder b(*graph);
+  Value good = b.buffer(DType::Bool, 1), word = b.buffer(DType::Int64, 1), number = b.number(DType::Int64);
+  Value first = b.op("eq", {b.load(word, 0), b.constant(int64_t{0}, DType::Int64)});
+  b.store(word, 0, number, b.op("bit_and", {first, b.op("bit_not", {b.load(good, 0)})}));
+  return graph;
 }
 
 }  // namespace brasa::compiler

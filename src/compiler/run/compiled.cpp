@@ -2,61 +2,108 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "ir/text.h"
-#include "runtime/cpu/allocator.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
-#include "support/small_vector.h"
 
 namespace brasa::compiler {
 
-using ir::Expr;
+using runtime::Slot;
 
-Compiled::Compiled(const ir::Graph& graph, std::vector<Place> buffers, std::vector<Step> steps,
-                   std::vector<Batch> batches, std::vector<Check> checks, Expr arena_bytes, Report report)
+namespace {
+
+class Seconds {
+ public:
+  explicit Seconds(double& to) : to_(to), start_(Clock::now()) {}
+  ~Seconds() { to_ = std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& to_;
+  Clock::time_point start_;
+};
+
+struct Memory {
+  runtime::Device& device;
+  size_t bytes;
+  runtime::Stream stream;
+  std::byte* data;
+  Memory(runtime::Device& d, size_t n, runtime::Stream s)
+      : device(d), bytes(n), stream(s), data(static_cast<std::byte*>(n ? d.allocate(n, s) : nullptr)) {}
+  Memory(Memory&& o) noexcept
+      : device(o.device), bytes(o.bytes), stream(o.stream), data(std::exchange(o.data, nullptr)) {}
+  ~Memory() {
+    if (data) device.deallocate(data, bytes, stream);
+  }
+};
+
+runtime::cpu::Kernel host_kernel(const Step& s) {
+  return reinterpret_cast<runtime::cpu::Kernel>(reinterpret_cast<uintptr_t>(s.kernel.function));
+}
+
+constexpr auto kBeforeAll = static_cast<size_t>(-1);
+
+}  // namespace
+
+Compiled::Compiled(const ir::Graph& graph, runtime::Device& device, Parts parts)
     : Executable(graph),
-      steps_(std::move(steps)),
-      batches_(std::move(batches)),
-      checks_(std::move(checks)),
-      arena_bytes_(arena_bytes),
-      text_(ir::print(graph)),
-      report_(std::move(report)) {
-  for (const Place& p : buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
+      device_(device),
+      parts_(std::move(parts)),
+      arena_bytes_(parts_.arena_bytes),
+      text_(ir::print(graph)) {
+  for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
 }
 
-void Compiled::run_step(const Step& s, void* const* buffers, const int64_t* symbols) const {
-  SmallVector<void*, 16> pointers(s.buffers.size());
-  for (size_t i = 0; i < s.buffers.size(); ++i) pointers[i] = buffers[s.buffers[i]];
-  if (s.library) return s.library->run(pointers.data(), symbols);
-  SmallVector<int64_t, 16> sizes(s.sizes.size());
-  for (size_t i = 0; i < s.sizes.size(); ++i) sizes[i] = symbols[s.sizes[i]];
-  runtime::cpu::launch(s.kernel.function, pointers.data(), sizes.data(), s.count(symbols), s.grain,
-                       static_cast<size_t>(s.scratch(symbols)));
+Compiled::Slots Compiled::slots_of(const Step& s, const Run& r) {
+  Slots slots(s.buffers.size() + s.numbers.size() + s.sizes.size());
+  size_t at = 0;
+  for (int b : s.buffers) slots[at++] = reinterpret_cast<Slot>(r.buffers[b]);
+  for (const Step::Number& n : s.numbers) {
+    slots[at] = 0;
+    // One that nobody reads may have no value.
+    if (auto* data = static_cast<const std::byte*>(r.inputs[n.input].data))
+      std::memcpy(&slots[at], data + n.offset, n.bytes);
+    ++at;
+  }
+  for (uint32_t id : s.sizes) slots[at++] = static_cast<Slot>(r.symbols[id]);
+  return slots;
 }
 
-void Compiled::run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const {
+// ---- The host.
+
+void Compiled::run_step(const Step& s, const Run& r) const {
+  if (s.library) {
+    SmallVector<void*, 16> pointers(s.buffers.size());
+    for (size_t i = 0; i < s.buffers.size(); ++i) pointers[i] = r.buffers[s.buffers[i]];
+    return s.library->run(pointers.data(), r.symbols);
+  }
+  Slots slots = slots_of(s, r);
+  runtime::cpu::launch(host_kernel(s), slots.data(), s.count(r.symbols), s.grain,
+                       static_cast<size_t>(s.scratch(r.symbols)));
+}
+
+void Compiled::run_batch(const Batch& b, const Run& r) const {
   // Task i of the batch is a piece of the step whose first task is the last one at most i.
+  const std::vector<Step>& steps = parts_.steps;
   SmallVector<int64_t, 64> first;
   int64_t tasks = 0;
   for (size_t s = b.begin; s < b.end; ++s) {
     first.push_back(tasks);
-    tasks += (steps_[s].count(symbols) + steps_[s].grain - 1) / steps_[s].grain;
+    tasks += (steps[s].count(r.symbols) + steps[s].grain - 1) / steps[s].grain;
   }
   runtime::parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
     size_t s = static_cast<size_t>(std::upper_bound(first.begin(), first.end(), begin) - first.begin()) - 1;
     while (begin < end) {
       int64_t stop = s + 1 < first.size() ? std::min(end, first[s + 1]) : end;
       if (begin < stop) {
-        const Step& step = steps_[b.begin + s];
-        SmallVector<void*, 16> pointers(step.buffers.size());
-        for (size_t i = 0; i < step.buffers.size(); ++i) pointers[i] = buffers[step.buffers[i]];
-        SmallVector<int64_t, 16> sizes(step.sizes.size());
-        for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = symbols[step.sizes[i]];
+        const Step& step = steps[b.begin + s];
+        Slots slots = slots_of(step, r);
         int64_t from = (begin - first[s]) * step.grain,
-                to = std::min((stop - first[s]) * step.grain, step.count(symbols));
-        step.kernel.function(pointers.data(), sizes.data(), from, to, nullptr);
+                to = std::min((stop - first[s]) * step.grain, step.count(r.symbols));
+        host_kernel(step)(slots.data(), from, to, nullptr);
       }
       begin = stop;
       ++s;
@@ -64,27 +111,115 @@ void Compiled::run_batch(const Batch& b, void* const* buffers, const int64_t* sy
   });
 }
 
+void Compiled::check_now(size_t after, const Run& r) const {
+  for (const Check& c : parts_.checks)
+    if (c.after == after && !*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
+}
+
+void Compiled::run_now(const Run& r, std::vector<double>* seconds) const {
+  if (!parts_.checks.empty()) check_now(kBeforeAll, r);
+  for (const Batch& b : parts_.batches) {
+    if (seconds)
+      for (size_t s = b.begin; s < b.end; ++s) {
+        Seconds clock((*seconds)[s]);
+        run_step(parts_.steps[s], r);
+      }
+    else if (b.end - b.begin == 1)
+      run_step(parts_.steps[b.begin], r);
+    else
+      run_batch(b, r);
+    if (!parts_.checks.empty())
+      for (size_t s = b.begin; s < b.end; ++s) check_now(s, r);
+  }
+}
+
+// ---- Devices whose work runs behind the host.
+
+bool Compiled::in_host_memory(int buffer) const {
+  const Buffer& b = buffers_[buffer];
+  return b.kind == Place::Input && b.index < static_cast<int>(parts_.by_value.size()) && parts_.by_value[b.index];
+}
+
+void Compiled::launch(const Step& s, const Run& r) const {
+  if (s.library) return library_on_host(s, r);
+  Slots slots = slots_of(s, r);
+  device_.launch({s.kernel.function,
+                  {slots.data(), slots.size()},
+                  s.buffers.size(),
+                  s.count(r.symbols),
+                  s.threads,
+                  s.grain,
+                  static_cast<size_t>(s.scratch(r.symbols))},
+                 r.stream);
+}
+
+// The one place where a device waits for the host: functions of libraries that only the host has (see libraries/) run there, on
+// copies. runtime::host_steps counts them.
+void Compiled::library_on_host(const Step& s, const Run& r) const {
+  ++runtime::host_steps();
+  size_t count = s.buffers.size();
+  std::vector<Memory> copies;
+  std::vector<void*> pointers(count);
+  copies.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    void* there = r.buffers[s.buffers[i]];
+    if (in_host_memory(s.buffers[i])) {
+      pointers[i] = there;
+      continue;
+    }
+    copies.emplace_back(runtime::host(), s.library->bytes_of(i, r.symbols), runtime::kDefaultStream);
+    pointers[i] = copies.back().data;
+    if (i < s.first_written) device_.download(pointers[i], there, copies.back().bytes, r.stream);
+  }
+  s.library->run(pointers.data(), r.symbols);
+  for (size_t i = s.first_written; i < count; ++i)
+    device_.upload(r.buffers[s.buffers[i]], pointers[i], s.library->bytes_of(i, r.symbols), r.stream);
+}
+
+void Compiled::check_later(size_t after, const Run& r) const {
+  for (const Check& c : parts_.checks) {
+    if (c.after != after) continue;
+    if (in_host_memory(c.buffer)) {
+      if (!*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
+      continue;
+    }
+    Slot number = device_.expect(r.stream, [text = check_text(c.message, r.symbols)] { return text; });
+    const Slot slots[] = {reinterpret_cast<Slot>(r.buffers[c.buffer]), reinterpret_cast<Slot>(device_.error_word()),
+                          number};
+    device_.launch({parts_.note.function, slots, 2, 1}, r.stream);
+  }
+}
+
+void Compiled::queue(const Run& r, std::vector<double>* seconds) const {
+  check_later(kBeforeAll, r);
+  for (size_t s = 0; s < parts_.steps.size(); ++s) {
+    if (seconds) {
+      Seconds clock((*seconds)[s]);
+      launch(parts_.steps[s], r);
+      device_.synchronize(r.stream);
+    } else {
+      launch(parts_.steps[s], r);
+    }
+    if (!parts_.checks.empty()) check_later(s, r);
+  }
+}
+
+// ---- Both.
+
 void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
   execute(symbols, inputs, outputs, nullptr);
 }
 
 void Compiled::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
                          std::vector<double>& seconds) const {
-  seconds.assign(steps_.size(), 0);
+  seconds.assign(parts_.steps.size(), 0);
   execute(symbols, inputs, outputs, &seconds);
 }
 
 void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
                        std::vector<double>* seconds) const {
-  struct Arena {
-    size_t bytes;
-    std::byte* data;
-    explicit Arena(size_t n) : bytes(n), data(static_cast<std::byte*>(n ? runtime::cpu::allocate(n) : nullptr)) {}
-    ~Arena() {
-      if (data) runtime::cpu::deallocate(data, bytes);
-    }
-    Arena(const Arena&) = delete;
-  } arena(static_cast<size_t>(arena_bytes_(symbols)));
+  runtime::Stream stream = runtime::current_stream(device_);
+  Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), stream);
   SmallVector<void*, 32> buffers(buffers_.size());
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
@@ -92,28 +227,8 @@ void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, 
                  : b.kind == Place::Output ? outputs[b.index].data
                                            : arena.data + b.offset(symbols);
   }
-  auto failed = [&](size_t after) -> const Check* {
-    for (const Check& c : checks_)
-      if (c.after == after && !*static_cast<const bool*>(buffers[c.buffer])) return &c;
-    return nullptr;
-  };
-  if (!checks_.empty())
-    if (const Check* c = failed(static_cast<size_t>(-1))) fail_check(c->message, symbols);
-  for (const Batch& b : batches_) {
-    if (seconds)
-      for (size_t s = b.begin; s < b.end; ++s) {
-        auto start = std::chrono::steady_clock::now();
-        run_step(steps_[s], buffers.data(), symbols);
-        (*seconds)[s] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      }
-    else if (b.end - b.begin == 1)
-      run_step(steps_[b.begin], buffers.data(), symbols);
-    else
-      run_batch(b, buffers.data(), symbols);
-    if (!checks_.empty())
-      for (size_t s = b.begin; s < b.end; ++s)
-        if (const Check* c = failed(s)) fail_check(c->message, symbols);
-  }
+  Run r{symbols, inputs, buffers.data(), stream};
+  device_.on_host() ? run_now(r, seconds) : queue(r, seconds);
 }
 
 std::vector<std::pair<std::string, double>> profile(const Executable& executable, const int64_t* symbols,

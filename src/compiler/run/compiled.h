@@ -5,14 +5,21 @@
 #include "compiler/libraries/step.h"
 #include "compiler/run/plan.h"
 #include "compiler/run/size_program.h"
+#include "runtime/device.h"
+#include "support/small_vector.h"
 
 namespace brasa::compiler {
 
 /// One call of a kernel, or of a library's function.
 struct Step {
   LoadedKernel kernel;
-  std::vector<int> buffers;     // positions in Compiled's buffers; what it only reads first
-  size_t first_written = 0;     // of `buffers`
+  std::vector<int> buffers;  // positions in Compiled's buffers; what it only reads first
+  size_t first_written = 0;  // of `buffers`
+  struct Number {
+    int input;  // of the graph, in the host's memory
+    size_t offset, bytes;
+  };
+  std::vector<Number> numbers;
   std::vector<uint32_t> sizes;  // symbols that the kernel takes, in order
   SizeProgram count, scratch;
   int64_t grain = 1;
@@ -26,48 +33,71 @@ struct Batch {
   size_t begin, end;
 };
 
-/// Runs on the CPU; CompiledCuda on a GPU.
-class Compiled : public Executable {
+/// A compiled graph on a device. On the host steps run at once; elsewhere they are given to this thread's stream, and what a check
+/// finds is raised when somebody waits.
+class Compiled final : public Executable {
  public:
   struct Check {
     size_t after;
     int buffer;
     std::string message;
   };
-  Compiled(const ir::Graph& graph, std::vector<Place> buffers, std::vector<Step> steps, std::vector<Batch> batches,
-           std::vector<Check> checks, ir::Expr arena_bytes, Report report);
+  struct Parts {
+    std::vector<Place> buffers;
+    std::vector<Step> steps;
+    std::vector<Batch> batches;  // of the host's
+    std::vector<Check> checks;
+    LoadedKernel note;  // writes a failed check's number into the device's word
+    ir::Expr arena_bytes = 0;
+    std::vector<bool> by_value;
+    Report report;
+  };
+  Compiled(const ir::Graph& graph, runtime::Device& device, Parts parts);
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
   /// As `run`; `seconds[s]` becomes the time of step s.
   void run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
                  std::vector<double>& seconds) const;
-  const std::vector<Step>& steps() const { return steps_; }
-  const std::vector<Batch>& batches() const { return batches_; }
-  const std::vector<Check>& checks() const { return checks_; }
+  const std::vector<Step>& steps() const { return parts_.steps; }
+  const std::vector<Batch>& batches() const { return parts_.batches; }
+  const std::vector<Check>& checks() const { return parts_.checks; }
   std::string text() const override { return text_; }
-  const Report& report() const { return report_; }
+  const Report& report() const { return parts_.report; }
 
- protected:
-  /// `seconds`, where given, has room for each step's time.
-  virtual void execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                       std::vector<double>* seconds) const;
-  void run_step(const Step& s, void* const* buffers, const int64_t* symbols) const;
-
+ private:
   struct Buffer {
     Place::Kind kind;
     int index;
     SizeProgram offset;
   };
-  std::vector<Buffer> buffers_;
-  std::vector<Step> steps_;
-  std::vector<Batch> batches_;
-  std::vector<Check> checks_;
-  SizeProgram arena_bytes_;
+  // What steps need of one run.
+  struct Run {
+    const int64_t* symbols;
+    std::span<const Operand> inputs;
+    void* const* buffers;
+    runtime::Stream stream;
+  };
+  using Slots = SmallVector<runtime::Slot, 24>;
 
- private:
-  void run_batch(const Batch& b, void* const* buffers, const int64_t* symbols) const;
+  /// `seconds`, where given, has room for each step's time.
+  void execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+               std::vector<double>* seconds) const;
+  void run_now(const Run& r, std::vector<double>* seconds) const;
+  void queue(const Run& r, std::vector<double>* seconds) const;
+  static Slots slots_of(const Step& s, const Run& r);
+  void run_step(const Step& s, const Run& r) const;
+  void run_batch(const Batch& b, const Run& r) const;
+  void launch(const Step& s, const Run& r) const;
+  void library_on_host(const Step& s, const Run& r) const;
+  void check_now(size_t after, const Run& r) const;
+  void check_later(size_t after, const Run& r) const;
+  bool in_host_memory(int buffer) const;
+
+  runtime::Device& device_;
+  Parts parts_;
+  std::vector<Buffer> buffers_;
+  SizeProgram arena_bytes_;
   std::string text_;
-  Report report_;
 };
 
 }  // namespace brasa::compiler

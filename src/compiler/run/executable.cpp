@@ -8,7 +8,7 @@ namespace brasa::compiler {
 
 Executable::~Executable() = default;
 
-Executable::Executable(const ir::Graph& graph) {
+Executable::Executable(const ir::Graph& graph) : name_(graph.name) {
   std::vector<bool> bound;
   auto source = [&](ir::Expr e, size_t input, size_t dim, bool stride) {
     if (e->kind != ir::ExprKind::Size) return;
@@ -34,6 +34,15 @@ void Executable::bind(std::span<const Operand> inputs, int64_t* symbols) const {
 }
 
 void Executable::fail_check(const std::string& message, const int64_t* symbols) const {
+  fail_index(substituted(message, symbols));
+}
+
+std::string Executable::check_text(const std::string& message, const int64_t* symbols) const {
+  std::string text = substituted(message, symbols);
+  return name_.empty() || text.find(name_) != text.npos ? text : str(name_, ": ", text);
+}
+
+std::string Executable::substituted(const std::string& message, const int64_t* symbols) const {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
   auto word = [&](char c) { return digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   std::string text;
@@ -47,7 +56,7 @@ void Executable::fail_check(const std::string& message, const int64_t* symbols) 
       text.append(message, i, end - i);
     i = end;
   }
-  fail_index(std::move(text));
+  return text;
 }
 
 int64_t Executable::evaluate(ir::Expr e, const int64_t* symbols) {

@@ -8,9 +8,13 @@
 #include "ir/facts.h"
 #include "ir/graph.h"
 
+namespace brasa::runtime {
+class Device;
+}
+
 namespace brasa::compiler {
 
-/// Memory that a run reads or writes, owned by the caller: strides in elements.
+/// Memory of a device that a run reads or writes, owned by the caller: strides in elements.
 struct Operand {
   void* data = nullptr;
   DType dtype = DType::Float32;
@@ -49,18 +53,24 @@ class Executable {
   explicit Executable(const ir::Graph& graph);
   /// brasa::IndexError with the message of a check, its symbols replaced by their values.
   [[noreturn]] void fail_check(const std::string& message, const int64_t* symbols) const;
+  /// The same message, and the operator's name, for a check that fails later.
+  std::string check_text(const std::string& message, const int64_t* symbols) const;
 
  private:
   struct Source {  // where a symbol's value is read
     uint32_t symbol, input, dim;
     bool stride;
   };
+  std::string substituted(const std::string& message, const int64_t* symbols) const;
+  std::string name_;
   size_t symbol_count_ = 0;
   std::vector<Source> sources_;
   std::vector<ir::Type> output_types_;
 };
 
-/// Runs a graph of operators or primitives in the reference interpreter.
-std::shared_ptr<Executable> interpret(const ir::Graph& graph);
+/// Runs a graph of operators or primitives in the reference interpreter, on the host: operands of another device are copied there
+/// and back (null: the host's), but those that come by value (see CompileOptions).
+std::shared_ptr<Executable> interpret(const ir::Graph& graph, runtime::Device* device = nullptr,
+                                      std::vector<bool> by_value = {});
 
 }  // namespace brasa::compiler

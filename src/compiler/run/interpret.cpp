@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "compiler/run/executable.h"
+#include "compiler/run/host_copies.h"
 #include "ir/text.h"
 #include "ops/interpreter.h"
 #include "support/error.h"
@@ -13,10 +14,34 @@ namespace {
 // The graph's text is kept, and evaluated afresh for the sizes of each run.
 class Interpreted final : public Executable {
  public:
-  explicit Interpreted(const ir::Graph& graph)
-      : Executable(graph), graph_(ir::parse(ir::print(graph), transforms::find_row)) {}
+  Interpreted(const ir::Graph& graph, runtime::Device& device, std::vector<bool> by_value)
+      : Executable(graph),
+        graph_(ir::parse(ir::print(graph), transforms::find_row)),
+        device_(device),
+        by_value_(std::move(by_value)) {}
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
+    if (device_.on_host()) return run_here(symbols, inputs, outputs);
+    HostCopies copies(device_);
+    std::vector<Operand> in(inputs.begin(), inputs.end()), out(outputs.begin(), outputs.end());
+    std::vector<bool> written(in.size());
+    for (const ir::Output& o : graph_->outputs())
+      if (o.into >= 0) written[o.into] = true;
+    auto here = [&](size_t i) { return i < by_value_.size() && by_value_[i]; };
+    for (size_t i = 0; i < in.size(); ++i)
+      if (!here(i)) copies.add(in[i], written[i]);
+    for (const Operand& o : out) copies.add(o, true);
+    copies.fetch();
+    size_t n = 0;
+    for (size_t i = 0; i < in.size(); ++i)
+      if (!here(i)) in[i].data = copies.data(n++);
+    for (Operand& o : out) o.data = copies.data(n++);
+    run_here(symbols, in, out);
+    copies.store();
+  }
+
+ private:
+  void run_here(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
     std::vector<ops::Array> arrays;
     for (const Operand& in : inputs) arrays.push_back(read(in));
     auto sized = ops::specialised(*graph_, [&](ir::Expr e) { return evaluate(e, symbols); });
@@ -28,6 +53,8 @@ class Interpreted final : public Executable {
       if (o.check.empty()) write(results[i], o.into >= 0 ? inputs[o.into] : outputs[fresh++]);
     }
   }
+
+ public:
   std::string text() const override { return ir::print(*graph_); }
 
  private:
@@ -64,10 +91,14 @@ class Interpreted final : public Executable {
                  [&](std::byte* to, int64_t at) { std::memcpy(to, a.data.data() + at, brasa::size_of(out.dtype)); });
   }
   std::unique_ptr<ir::Graph> graph_;
+  runtime::Device& device_;
+  std::vector<bool> by_value_;
 };
 
 }  // namespace
 
-std::shared_ptr<Executable> interpret(const ir::Graph& graph) { return std::make_shared<Interpreted>(graph); }
+std::shared_ptr<Executable> interpret(const ir::Graph& graph, runtime::Device* device, std::vector<bool> by_value) {
+  return std::make_shared<Interpreted>(graph, device ? *device : runtime::host(), std::move(by_value));
+}
 
 }  // namespace brasa::compiler

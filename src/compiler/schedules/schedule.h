@@ -47,7 +47,9 @@ void append_to(std::string& out, const Schedule& s);
 /// What append_to wrote of a group over this domain; brasa::Error on other text.
 Schedule parse_schedule(std::string_view text, const Domain& domain);
 
-/// The choices of the heuristics.
+/// The choices of the heuristics; a device's row says which of the two it wants.
 Schedule schedule(const Group& group, const Machine& machine);
+Schedule schedule_cpu(const Group& group, const Machine& machine);
+Schedule schedule_gpu(const Group& group, const Machine& machine);
 
 }  // namespace brasa::compiler

@@ -10,11 +10,11 @@ namespace brasa::compiler {
 
 using ir::Node;
 
-// Parameters: every buffer's address, then every size. One block computes one iteration of the block loops.
+// Parameters: the slots, one each. One block computes one iteration of the block loops.
 void Emitter::set_up_gpu_kernel() {
   auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
-  std::vector<llvm::Type*> parameters(graph_.inputs().size(), pointer);
-  parameters.insert(parameters.end(), layout_.sizes.size(), b_.getInt64Ty());
+  std::vector<llvm::Type*> parameters(layout_.addresses, pointer);
+  parameters.insert(parameters.end(), layout_.numbers + layout_.sizes.size(), b_.getInt64Ty());
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
@@ -34,8 +34,9 @@ void Emitter::set_up_gpu_kernel() {
   b_.SetInsertPoint(b_.CreateBr(start));
   b_.SetInsertPoint(start);
   size_t at = 0;
-  for (; at < graph_.inputs().size(); ++at)
+  for (; at < layout_.addresses; ++at)
     buffers_.push_back(b_.CreateAddrSpaceCast(function_->getArg(static_cast<unsigned>(at)), b_.getPtrTy()));
+  for (; at < graph_.inputs().size(); ++at) buffers_.push_back(function_->getArg(static_cast<unsigned>(at)));
   for (ir::Expr s : layout_.sizes) sizes_[s] = function_->getArg(static_cast<unsigned>(at++));
   begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());

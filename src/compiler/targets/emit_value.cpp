@@ -50,6 +50,7 @@ llvm::Value* Emitter::eval(Value v) {
 
 Emitter::Values Emitter::emit_node(const Node* n) {
   auto kind = loop_kind(n->op);
+  if (int i = graph_.input_index(Value{const_cast<Node*>(n), 0}); i >= 0) return {emit_number(static_cast<size_t>(i))};
   if (!kind) return {emit_scalar(n)};
   switch (*kind) {
     case LoopOp::Index: {
@@ -68,6 +69,14 @@ Emitter::Values Emitter::emit_node(const Node* n) {
       fail_internal(
           str("code generator: ", ir::print(*n), " is used as a value before it is computed in\n", ir::print(graph_)));
   }
+}
+
+// Its bits stand in the low end of the slot.
+llvm::Value* Emitter::emit_number(size_t input) {
+  DType t = type_of(graph_.inputs()[input].value).dtype;
+  llvm::Type* memory = memory_type(t);
+  auto bits = static_cast<unsigned>(memory->getPrimitiveSizeInBits());
+  return from_memory(b_.CreateBitCast(b_.CreateTrunc(buffers_[input], b_.getIntNTy(bits)), memory), t);
 }
 
 // The rare value is computed in a branch that is entered if any lane needs it. What is emitted there is not known outside.

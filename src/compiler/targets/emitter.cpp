@@ -49,8 +49,7 @@ void Emitter::run() {
 
 void Emitter::set_up_function() {
   auto* pointer = b_.getPtrTy();
-  auto* type =
-      llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer}, false);
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer}, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
   set_attributes(*function_, target_);
   entry_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
@@ -58,14 +57,16 @@ void Emitter::set_up_function() {
   b_.SetInsertPoint(entry_);
   b_.SetInsertPoint(b_.CreateBr(start));
   b_.SetInsertPoint(start);
-  for (size_t i = 0; i < graph_.inputs().size(); ++i)
-    buffers_.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), i)));
-  for (size_t i = 0; i < layout_.sizes.size(); ++i)
-    sizes_[layout_.sizes[i]] =
-        b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), function_->getArg(1), i));
-  begin_ = function_->getArg(2);
-  end_ = function_->getArg(3);
-  scratch_ = function_->getArg(4);
+  auto slot = [&](llvm::Type* type, size_t i) {
+    return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), function_->getArg(0), i));
+  };
+  size_t at = 0;
+  for (; at < layout_.addresses; ++at) buffers_.push_back(slot(pointer, at));
+  for (; at < graph_.inputs().size(); ++at) buffers_.push_back(slot(b_.getInt64Ty(), at));
+  for (ir::Expr s : layout_.sizes) sizes_[s] = slot(b_.getInt64Ty(), at++);
+  begin_ = function_->getArg(1);
+  end_ = function_->getArg(2);
+  scratch_ = function_->getArg(3);
 }
 
 void Emitter::with_frame(const std::function<void()>& f) {

@@ -77,6 +77,7 @@ class Emitter {
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
   llvm::Value* emit_unlikely(const ir::Node* n);
+  llvm::Value* emit_number(size_t input);
   size_t combination(Ranges ranges, bool vector) const;
   size_t combinations(Ranges ranges, bool vector) const;
   bool in_vector(Ranges r) const { return vector_.loop >= 0 && (r >> vector_.loop & 1); }
@@ -177,7 +178,7 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;  // allocas
 
-  Values buffers_;
+  Values buffers_;  // by input: a buffer's address, or the slot of a number
   std::unordered_map<ir::Expr, llvm::Value*> sizes_;
   llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr;
   Values range_values_;        // by loop: the current index of serial, parallel, block and thread loops

@@ -29,14 +29,13 @@ void* scratch(size_t bytes) {
 
 }  // namespace
 
-void launch(Kernel kernel, void* const* buffers, const int64_t* sizes, int64_t count, int64_t grain,
-            size_t scratch_bytes) {
+void launch(Kernel kernel, const Slot* slots, int64_t count, int64_t grain, size_t scratch_bytes) {
   if (count <= grain || in_parallel()) {
-    if (count > 0) kernel(buffers, sizes, 0, count, scratch_bytes ? scratch(scratch_bytes) : nullptr);
+    if (count > 0) kernel(slots, 0, count, scratch_bytes ? scratch(scratch_bytes) : nullptr);
     return;
   }
   parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-    kernel(buffers, sizes, begin, end, scratch_bytes ? scratch(scratch_bytes) : nullptr);
+    kernel(slots, begin, end, scratch_bytes ? scratch(scratch_bytes) : nullptr);
   });
 }
 

@@ -2,17 +2,24 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <mutex>
+#include <unordered_map>
+#include <vector>
 
+#include "runtime/cuda/driver.h"
+#include "runtime/queued_device.h"
 #include "support/error.h"
+#include "support/small_vector.h"
 
 namespace brasa::runtime::cuda {
 namespace {
 
 // Numbers of the driver's enumerations.
-constexpr int kMajor = 75, kMinor = 76, kMultiprocessors = 16, kNonBlocking = 1;
+constexpr int kMajor = 75, kMinor = 76, kMultiprocessors = 16, kNonBlocking = 1, kNoTiming = 2, kNotReady = 600;
 constexpr int kLogBuffer = 5, kLogBufferSize = 6;
+constexpr int kMostDevices = 16;
+// What the driver takes as a kernel's parameters.
+constexpr size_t kMostSlots = 4096 / sizeof(Slot);
 
 DevicePointer address(const void* p) { return reinterpret_cast<DevicePointer>(p); }
 
@@ -24,187 +31,259 @@ std::string target_for(int capability) {
   fail(str("device 'cuda': compute capability ", capability / 10, ".", capability % 10, " is below 7.0"));
 }
 
-}  // namespace
-
-int device_count() {
-  const Driver* d = find_driver();
-  int n = 0;
-  return d && d->device_get_count(&n) == 0 ? n : 0;
-}
-
-struct Device::Cache {
-  std::mutex mutex;
-  std::multimap<size_t, DevicePointer> free;
-  MemoryStats stats;
-  // Enough slack that nearby sizes share blocks.
-  static size_t rounded(size_t bytes) {
-    size_t step = bytes < (size_t{1} << 20) ? 512 : size_t{2} << 20;
-    return (bytes + step - 1) / step * step;
-  }
-};
-
-Device& Device::get(int index) {
-  static std::mutex mutex;
-  static std::array<Device*, 64> devices{};
-  (void)driver();  // says what is missing
-  int count = device_count();
-  BRASA_CHECK(index >= 0 && index < std::min(count, 64), "device 'cuda:", index, "': this machine has ", count,
-              " GPUs");
-  std::lock_guard lock(mutex);
-  // Never destroyed: the driver may be gone before static objects are.
-  if (!devices[index]) devices[index] = new Device(index);
-  return *devices[index];
-}
-
-Device::Device(int index) : cache_(std::make_unique<Cache>()) {
-  const Driver& d = driver();
+DeviceNumber number_of(int index) {
   DeviceNumber number = 0;
-  check(d.device_get(&number, index), "cuDeviceGet");
+  check(driver().device_get(&number, index), "cuDeviceGet");
+  return number;
+}
+
+Properties properties_of(int index) {
+  const Driver& d = driver();
+  DeviceNumber number = number_of(index);
+  Properties p;
   char name[256] = {};
   check(d.device_get_name(name, sizeof name, number), "cuDeviceGetName");
-  name_ = name;
+  p.name = name;
+  check(d.device_total_memory(&p.memory, number), "cuDeviceTotalMem");
   int major = 0, minor = 0;
   check(d.device_get_attribute(&major, kMajor, number), "cuDeviceGetAttribute");
   check(d.device_get_attribute(&minor, kMinor, number), "cuDeviceGetAttribute");
-  check(d.device_get_attribute(&multiprocessors_, kMultiprocessors, number), "cuDeviceGetAttribute");
-  target_ = target_for(major * 10 + minor);
-  check(d.primary_context_retain(&context_, number), "cuDevicePrimaryCtxRetain");
-  use();
-  check(d.stream_create(&stream_, kNonBlocking), "cuStreamCreate");
+  check(d.device_get_attribute(&p.processors, kMultiprocessors, number), "cuDeviceGetAttribute");
+  p.loops = Loops::Gpu;
+  p.target = p.code = target_for(major * 10 + minor);
+  return p;
 }
 
-void Device::use() const {
-  thread_local ContextHandle current = nullptr;
-  if (current == context_) return;
-  check(driver().context_set_current(context_), "cuCtxSetCurrent");
-  current = context_;
-}
+class Gpu;
 
-void* Device::allocate(size_t bytes) {
-  if (bytes == 0) return nullptr;
-  use();
-  size_t size = Cache::rounded(bytes);
-  std::lock_guard lock(cache_->mutex);
-  MemoryStats& s = cache_->stats;
-  DevicePointer p = 0;
-  auto it = cache_->free.lower_bound(size);
-  // A block that is much too large would be missed by a later, larger request.
-  if (it != cache_->free.end() && it->first == size) {
-    p = it->second;
-    cache_->free.erase(it);
-    s.cached -= static_cast<int64_t>(size);
-  } else if (driver().memory_allocate(&p, size) != 0) {
-    check(driver().stream_synchronize(stream_), "cuStreamSynchronize");
-    for (auto [n, q] : cache_->free) check(driver().memory_free(q), "cuMemFree");
-    cache_->free.clear();
-    s.cached = 0;
-    Result r = driver().memory_allocate(&p, size);
-    BRASA_CHECK(r == 0, "out of memory on device 'cuda' (", name_, "): ", bytes, " bytes could not be allocated, ",
-                s.allocated, " are in use");
+/// A PTX image turned into the GPU's code by the driver.
+class Ptx final : public Module {
+ public:
+  Ptx(const Gpu& device, const KernelImage& image);
+  ~Ptx() override;
+  Function kernel(std::string_view name) const override {
+    auto it = kernels_.find(std::string(name));
+    BRASA_CHECK(it != kernels_.end(), "kernel image: it has no kernel '", name, "'");
+    return it->second;
   }
-  s.allocated += static_cast<int64_t>(size);
-  s.peak = std::max(s.peak, s.allocated);
-  return reinterpret_cast<void*>(p);
-}
 
-void Device::deallocate(void* p, size_t bytes) {
-  if (!p) return;
-  size_t size = Cache::rounded(bytes);
-  std::lock_guard lock(cache_->mutex);
-  cache_->free.emplace(size, address(p));
-  cache_->stats.allocated -= static_cast<int64_t>(size);
-  cache_->stats.cached += static_cast<int64_t>(size);
-}
+ private:
+  const Gpu& device_;
+  ModuleHandle module_ = nullptr;
+  std::unordered_map<std::string, FunctionHandle> kernels_;
+};
 
-MemoryStats Device::memory_stats() const {
-  std::lock_guard lock(cache_->mutex);
-  return cache_->stats;
-}
+/// One GPU with its primary context.
+class Gpu final : public QueuedDevice {
+ public:
+  explicit Gpu(int index) : QueuedDevice(brasa::Device(kCUDA, static_cast<int8_t>(index)), properties_of(index)) {
+    check(driver().primary_context_retain(&context_, number_of(index)), "cuDevicePrimaryCtxRetain");
+    make_stream();  // kDefaultStream
+  }
 
-void Device::empty_cache() {
-  synchronize();
-  std::lock_guard lock(cache_->mutex);
-  for (auto [n, q] : cache_->free) check(driver().memory_free(q), "cuMemFree");
-  cache_->free.clear();
-  cache_->stats.cached = 0;
-}
+  /// Makes the device current in this thread.
+  void use() const {
+    thread_local ContextHandle current = nullptr;
+    if (current == context_) return;
+    check(driver().context_set_current(context_), "cuCtxSetCurrent");
+    current = context_;
+  }
 
-void Device::copy_to_device(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return;
-  use();
-  check(driver().copy_to_device(address(to), from, bytes, stream_), "cuMemcpyHtoDAsync");
-  // Pageable memory is staged by the driver before it returns; page-locked memory is not.
-  synchronize();
-}
+  void* allocate_pinned(size_t bytes) override {
+    if (bytes == 0) return nullptr;
+    use();
+    void* p = nullptr;
+    check(driver().memory_allocate_host(&p, bytes), "cuMemAllocHost");
+    return p;
+  }
+  void deallocate_pinned(void* p, size_t) override {
+    if (!p) return;
+    use();
+    check(driver().memory_free_host(p), "cuMemFreeHost");
+  }
 
-void Device::copy_to_host(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return;
-  use();
-  check(driver().copy_to_host(to, address(from), bytes, stream_), "cuMemcpyDtoHAsync");
-  synchronize();
-}
+  Stream make_stream() override {
+    use();
+    StreamHandle s = nullptr;
+    check(driver().stream_create(&s, kNonBlocking), "cuStreamCreate");
+    std::lock_guard lock(mutex_);
+    streams_.push_back(s);
+    return static_cast<Stream>(streams_.size() - 1);
+  }
+  void destroy_stream(Stream stream) override {
+    if (stream == kDefaultStream) return;
+    finish_stream(stream);
+    std::lock_guard lock(mutex_);
+    check(driver().stream_destroy(streams_.at(stream)), "cuStreamDestroy");
+    streams_[stream] = nullptr;
+  }
+  Event record(Stream stream) override {
+    use();
+    EventHandle e = nullptr;
+    check(driver().event_create(&e, kNoTiming), "cuEventCreate");
+    check(driver().event_record(e, handle(stream)), "cuEventRecord");
+    std::lock_guard lock(mutex_);
+    events_[next_event_] = e;
+    return next_event_++;
+  }
+  void wait(Stream stream, Event event) override {
+    use();
+    if (EventHandle e = find(event)) check(driver().stream_wait_event(handle(stream), e, 0), "cuStreamWaitEvent");
+  }
+  bool done(Event event) override {
+    use();
+    EventHandle e = find(event);
+    if (!e) return true;
+    Result r = driver().event_query(e);
+    if (r == kNotReady) return false;
+    check(r, "cuEventQuery");
+    forget(event);
+    return true;
+  }
+  void synchronize_event(Event event) override {
+    use();
+    if (EventHandle e = find(event)) check(driver().event_synchronize(e), "cuEventSynchronize");
+    forget(event);
+  }
 
-void Device::copy_on_device(void* to, const void* from, size_t bytes) {
-  if (bytes == 0) return;
-  use();
-  check(driver().copy_on_device(address(to), address(from), bytes, stream_), "cuMemcpyDtoDAsync");
-}
+  // The driver has staged memory that is not pinned before it returns.
+  void upload(void* to, const void* from, size_t bytes, Stream stream, bool) override {
+    if (bytes == 0) return;
+    use();
+    check(driver().copy_to_device(address(to), from, bytes, handle(stream)), "cuMemcpyHtoDAsync");
+  }
+  void copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    if (bytes == 0) return;
+    use();
+    check(driver().copy_on_device(address(to), address(from), bytes, handle(stream)), "cuMemcpyDtoDAsync");
+  }
+  void fill(void* p, uint8_t byte, size_t bytes, Stream stream) override {
+    if (bytes == 0) return;
+    use();
+    check(driver().set_bytes(address(p), byte, bytes, handle(stream)), "cuMemsetD8Async");
+  }
 
-void Device::fill_zero(void* p, size_t bytes) {
-  if (bytes == 0) return;
-  use();
-  check(driver().set_bytes(address(p), 0, bytes, stream_), "cuMemsetD8Async");
-}
+  std::shared_ptr<const Module> load(const KernelImage& image) override { return std::make_shared<Ptx>(*this, image); }
+  void launch(const Launch& l, Stream stream) override {
+    if (l.count == 0) return;
+    BRASA_CHECK(l.count <= 0x7fffffff, "CUDA: a grid of ", l.count, " blocks is larger than the hardware's limit");
+    BRASA_CHECK(l.slots.size() <= kMostSlots, "CUDA: a kernel takes ", l.slots.size(), " arguments, the limit is ",
+                kMostSlots);
+    use();
+    SmallVector<void*, 64> parameters;
+    for (const Slot& s : l.slots) parameters.push_back(const_cast<Slot*>(&s));
+    check(driver().launch_kernel(static_cast<FunctionHandle>(const_cast<void*>(l.kernel)),
+                                 static_cast<unsigned>(l.count), 1, 1, static_cast<unsigned>(l.threads), 1, 1, 0,
+                                 handle(stream), parameters.data(), nullptr),
+          "cuLaunchKernel");
+  }
 
-void Device::synchronize() {
-  use();
-  check(driver().stream_synchronize(stream_), "cuStreamSynchronize");
-}
+ protected:
+  void finish_stream(Stream stream) override {
+    use();
+    check(driver().stream_synchronize(handle(stream)), "cuStreamSynchronize");
+  }
+  void finish() override {
+    use();
+    check(driver().context_synchronize(), "cuCtxSynchronize");
+  }
+  void start_download(void* to, const void* from, size_t bytes, Stream stream) override {
+    use();
+    check(driver().copy_to_host(to, address(from), bytes, handle(stream)), "cuMemcpyDtoHAsync");
+  }
 
-Module::~Module() {
-  if (!module_) return;
-  device_.use();
-  driver().module_unload(module_);
-}
+  void* take(size_t bytes) override {
+    use();
+    DevicePointer p = 0;
+    return driver().memory_allocate(&p, bytes) == 0 ? reinterpret_cast<void*>(p) : nullptr;
+  }
+  void give_back(void* p, size_t) override {
+    use();
+    check(driver().memory_free(address(p)), "cuMemFree");
+  }
+  std::pair<size_t, size_t> room() override {
+    use();
+    size_t free = 0, whole = 0;
+    check(driver().memory_get_info(&free, &whole), "cuMemGetInfo");
+    return {free, whole};
+  }
 
-FunctionHandle Module::kernel(std::string_view name) const {
-  auto it = kernels_.find(std::string(name));
-  BRASA_CHECK(it != kernels_.end(), "kernel image: it has no kernel '", name, "'");
-  return it->second;
-}
+ private:
+  StreamHandle handle(Stream stream) {
+    std::lock_guard lock(mutex_);
+    BRASA_CHECK(stream < streams_.size() && streams_[stream], "device '", str(), "': stream ", stream, " is not there");
+    return streams_[stream];
+  }
+  EventHandle find(Event event) {
+    std::lock_guard lock(mutex_);
+    auto it = events_.find(event);
+    return it == events_.end() ? nullptr : it->second;
+  }
+  void forget(Event event) {
+    std::lock_guard lock(mutex_);
+    auto it = events_.find(event);
+    if (it == events_.end()) return;
+    check(driver().event_destroy(it->second), "cuEventDestroy");
+    events_.erase(it);
+  }
 
-std::shared_ptr<const Module> load(Device& device, const KernelImage& image) {
+  ContextHandle context_ = nullptr;
+  std::mutex mutex_;
+  std::vector<StreamHandle> streams_;
+  std::unordered_map<Event, EventHandle> events_;  // not known to be reached
+  Event next_event_ = 1;
+};
+
+Ptx::Ptx(const Gpu& device, const KernelImage& image) : device_(device) {
   BRASA_CHECK(image.target.starts_with("nvptx"), "kernel image: it is compiled for ", image.target,
               ", not for an NVIDIA GPU");
   device.use();
-  auto module = std::shared_ptr<Module>(new Module(device));
   std::string ptx(image.code.begin(), image.code.end()), log(8192, '\0');
   int options[] = {kLogBuffer, kLogBufferSize};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-  Result r = driver().module_load(&module->module_, ptx.c_str(), 2, options, values);
+  Result r = driver().module_load(&module_, ptx.c_str(), 2, options, values);
   if (r != 0) {
-    module->module_ = nullptr;
-    check(r, str("cuModuleLoadDataEx for ", image.target, " on ", device.name(), " (", log.c_str(), ")").c_str());
+    module_ = nullptr;
+    check(r,
+          brasa::str("cuModuleLoadDataEx for ", image.target, " on ", device.properties().name, " (", log.c_str(), ")")
+              .c_str());
   }
   for (const KernelEntry& e : image.entries) {
     FunctionHandle f = nullptr;
-    check(driver().module_get_function(&f, module->module_, e.name.c_str()), "cuModuleGetFunction");
-    module->kernels_[e.name] = f;
+    check(driver().module_get_function(&f, module_, e.name.c_str()), "cuModuleGetFunction");
+    kernels_[e.name] = f;
   }
-  return module;
 }
 
-void launch(Device& device, FunctionHandle kernel, const std::vector<void*>& buffers, const std::vector<int64_t>& sizes,
-            int64_t count, int64_t threads) {
-  if (count == 0) return;
-  BRASA_CHECK(count <= 0x7fffffff, "CUDA: a grid of ", count, " blocks is larger than the hardware's limit");
-  device.use();
-  std::vector<void*> parameters;
-  for (void* const& b : buffers) parameters.push_back(const_cast<void**>(&b));
-  for (const int64_t& s : sizes) parameters.push_back(const_cast<int64_t*>(&s));
-  check(driver().launch_kernel(kernel, static_cast<unsigned>(count), 1, 1, static_cast<unsigned>(threads), 1, 1, 0,
-                               device.stream(), parameters.data(), nullptr),
-        "cuLaunchKernel");
+// A kernel may still be on its way.
+Ptx::~Ptx() {
+  if (!module_) return;
+  device_.use();
+  driver().context_synchronize();
+  driver().module_unload(module_);
 }
+
+int count() {
+  static const int n = [] {
+    const Driver* d = find_driver();
+    int found = 0;
+    return d && d->device_get_count(&found) == 0 ? std::min(found, kMostDevices) : 0;
+  }();
+  return n;
+}
+
+Device& device(int index) {
+  static std::mutex mutex;
+  static std::array<Gpu*, kMostDevices> devices{};
+  std::lock_guard lock(mutex);
+  // Never destroyed: the driver may be gone before static objects are.
+  if (!devices[index]) devices[index] = new Gpu(index);
+  return *devices[index];
+}
+
+}  // namespace
+
+const DeviceRow kRow = {
+    .name = "cuda", .type = kCUDA, .count = count, .device = device, .why_none = [] { return why_no_driver(); }};
 
 }  // namespace brasa::runtime::cuda

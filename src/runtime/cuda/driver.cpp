@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "runtime/device.h"
 #include "support/error.h"
 
 namespace brasa::runtime::cuda {
@@ -37,8 +38,12 @@ Loaded load() {
       bind(library, "cuMemcpyDtoDAsync_v2", d.copy_on_device) && bind(library, "cuMemsetD8Async", d.set_bytes) &&
       bind(library, "cuStreamCreate", d.stream_create) && bind(library, "cuStreamDestroy_v2", d.stream_destroy) &&
       bind(library, "cuStreamSynchronize", d.stream_synchronize) &&
-      bind(library, "cuModuleLoadDataEx", d.module_load) && bind(library, "cuModuleUnload", d.module_unload) &&
-      bind(library, "cuModuleGetFunction", d.module_get_function) && bind(library, "cuLaunchKernel", d.launch_kernel);
+      bind(library, "cuStreamWaitEvent", d.stream_wait_event) && bind(library, "cuEventCreate", d.event_create) &&
+      bind(library, "cuEventRecord", d.event_record) && bind(library, "cuEventQuery", d.event_query) &&
+      bind(library, "cuEventSynchronize", d.event_synchronize) && bind(library, "cuEventDestroy_v2", d.event_destroy) &&
+      bind(library, "cuMemGetInfo_v2", d.memory_get_info) && bind(library, "cuModuleLoadDataEx", d.module_load) &&
+      bind(library, "cuModuleUnload", d.module_unload) && bind(library, "cuModuleGetFunction", d.module_get_function) &&
+      bind(library, "cuLaunchKernel", d.launch_kernel);
   if (!all) return {nullptr, str("the NVIDIA driver is too old: ", dlerror())};
   if (Result r = d.init(0)) {
     const char* text = nullptr;
@@ -57,6 +62,10 @@ const Loaded& loaded() {
 
 const Driver* find_driver() { return loaded().driver; }
 
+std::string why_no_driver() {
+  return loaded().driver ? std::string("the NVIDIA driver finds no GPU") : loaded().why_not;
+}
+
 const Driver& driver() {
   BRASA_CHECK(loaded().driver, "device 'cuda': ", loaded().why_not);
   return *loaded().driver;
@@ -67,7 +76,7 @@ void check(Result result, const char* call) {
   const char *name = nullptr, *text = nullptr;
   driver().get_error_name(result, &name);
   driver().get_error_string(result, &text);
-  fail(str("CUDA: ", call, " failed: ", name ? name : "", " (", text ? text : "unknown error", ")"));
+  throw DeviceError(str("CUDA: ", call, " failed: ", name ? name : "", " (", text ? text : "unknown error", ")"));
 }
 
 }  // namespace brasa::runtime::cuda

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 // The part of the CUDA driver's interface that Brasa uses, declared here so that neither the build nor a machine without a
 // GPU needs CUDA. libcuda.so.1 is loaded on first use.
@@ -14,10 +15,12 @@ struct ContextHandle_;
 struct ModuleHandle_;
 struct FunctionHandle_;
 struct StreamHandle_;
+struct EventHandle_;
 using ContextHandle = ContextHandle_*;
 using ModuleHandle = ModuleHandle_*;
 using FunctionHandle = FunctionHandle_*;
 using StreamHandle = StreamHandle_*;
+using EventHandle = EventHandle_*;
 
 struct Driver {
   Result (*init)(unsigned);
@@ -33,6 +36,7 @@ struct Driver {
   Result (*context_synchronize)();
   Result (*memory_allocate)(DevicePointer*, size_t);
   Result (*memory_free)(DevicePointer);
+  Result (*memory_get_info)(size_t*, size_t*);
   Result (*memory_allocate_host)(void**, size_t);
   Result (*memory_free_host)(void*);
   Result (*copy_to_device)(DevicePointer, const void*, size_t, StreamHandle);
@@ -42,6 +46,12 @@ struct Driver {
   Result (*stream_create)(StreamHandle*, unsigned);
   Result (*stream_destroy)(StreamHandle);
   Result (*stream_synchronize)(StreamHandle);
+  Result (*stream_wait_event)(StreamHandle, EventHandle, unsigned);
+  Result (*event_create)(EventHandle*, unsigned);
+  Result (*event_record)(EventHandle, StreamHandle);
+  Result (*event_query)(EventHandle);
+  Result (*event_synchronize)(EventHandle);
+  Result (*event_destroy)(EventHandle);
   Result (*module_load)(ModuleHandle*, const void*, unsigned, int*, void**);
   Result (*module_unload)(ModuleHandle);
   Result (*module_get_function)(FunctionHandle*, ModuleHandle, const char*);
@@ -51,6 +61,8 @@ struct Driver {
 
 /// Null where there is no driver.
 const Driver* find_driver();
+/// Why there is no driver, or no GPU.
+std::string why_no_driver();
 /// brasa::Error where there is no driver.
 const Driver& driver();
 /// brasa::Error that names the call and the driver's reason.

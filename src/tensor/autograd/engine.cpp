@@ -13,9 +13,9 @@
 
 namespace brasa::autograd {
 
-Tensor zeros(std::span<const int64_t> sizes, DType dtype) {
-  Tensor t = make_tensor(sizes, dtype);
-  if (size_t bytes = t.nbytes()) std::memset(impl_of(t)->storage->data(), 0, bytes);
+Tensor zeros(std::span<const int64_t> sizes, DType dtype, runtime::Device& device) {
+  Tensor t = make_tensor(sizes, dtype, device);
+  device.fill(impl_of(t)->storage->data(), 0, t.nbytes(), impl_of(t)->storage->stream());
   return t;
 }
 
@@ -246,7 +246,7 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs");
-      g = zeros({out.sizes().data(), out.sizes().size()}, out.scalar_type());
+      g = zeros({out.sizes().data(), out.sizes().size()}, out.scalar_type(), impl_of(out)->device());
       NoGradGuard guard;
       g.fill_(1);
     } else {

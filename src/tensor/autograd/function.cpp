@@ -63,7 +63,7 @@ class CustomNode final : public Node {
     if (in.materialize)
       for (size_t i = 0; i < gradients.size(); ++i) {
         const ResultMeta& meta = internals_->results[i];
-        if (!gradients[i].defined() && meta.defined) gradients[i] = zeros(meta.sizes, meta.dtype);
+        if (!gradients[i].defined() && meta.defined) gradients[i] = zeros(meta.sizes, meta.dtype, *meta.device);
       }
     variable_list all = backward_(&context, std::move(gradients)), out;
     while (all.size() > is_tensor_.size() && !all.back().defined()) all.pop_back();
@@ -130,7 +130,7 @@ variable_list apply_custom(Custom custom) {
     bool differentiable = out.defined() && !contains(in.non_differentiable, out) &&
                           (is_floating(out.scalar_type()) || is_complex(out.scalar_type()));
     ResultMeta meta;
-    if (out.defined()) meta = {impl_of(out)->sizes, out.scalar_type(), true};
+    if (out.defined()) meta = {impl_of(out)->sizes, out.scalar_type(), true, &impl_of(out)->device()};
     node->internals().results.push_back(meta);
     if (!differentiable) continue;
     if (contains(in.dirty, out)) {

@@ -56,6 +56,7 @@ struct ResultMeta {
   Sizes sizes;
   DType dtype = DType::Float32;
   bool defined = false;
+  runtime::Device* device = &runtime::host();
 };
 
 }  // namespace brasa::autograd
@@ -118,7 +119,7 @@ variable_list apply_watched(Node& node, variable_list&& gradients);
 Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);
 /// a + b, of which either may be sparse.
 Tensor sum_of(const Tensor& a, const Tensor& b);
-Tensor zeros(std::span<const int64_t> sizes, DType dtype);
+Tensor zeros(std::span<const int64_t> sizes, DType dtype, runtime::Device& device);
 
 /// The error of a node whose saved values are gone.
 std::string second_time(const std::string& name);

@@ -26,7 +26,7 @@ bool wants_gradient(const Input& in) { return in.tensor && takes_part(*in.tensor
 
 ResultMeta meta_of_result(const Tensor& t) {
   if (!t.defined()) return {};
-  return {impl_of(t)->sizes, t.scalar_type(), true};
+  return {impl_of(t)->sizes, t.scalar_type(), true, &impl_of(t)->device()};
 }
 
 // Backward of a program: again a program, run on what was saved and the gradients.
@@ -254,7 +254,7 @@ void attach(const eager::Program& program, const std::string& name, std::span<co
 void attach_view(const Tensor& view) {
   const eager::ViewInfo& info = *impl_of(view)->view;
   if (!differentiable(view.scalar_type())) return;
-  auto node = make_node<ViewNode>(eager::op(*info.row).backward_name(), info.plan);
+  auto node = make_node<ViewNode>(*info.row, eager::op(*info.row).backward_name(), info.plan);
   NodeAccess::edges(*node).push_back(gradient_edge(info.parent));
   node->internals().results.push_back(meta_of_result(view));
   if (Recorder* recorder = Recorder::current()) recorder->made(node, 0, {});

@@ -39,7 +39,7 @@ class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Tensor leaf) : leaf_(std::move(leaf)) {
     sequence_nr_ = UINT64_MAX;
-    internals_->results.push_back({impl_of(leaf_)->sizes, leaf_.scalar_type(), true});
+    internals_->results.push_back({impl_of(leaf_)->sizes, leaf_.scalar_type(), true, &impl_of(leaf_)->device()});
   }
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
 

@@ -10,14 +10,16 @@ namespace brasa::autograd {
 /// Backward of a view: its movements the other way.
 class ViewNode final : public Node, public Pooled {
  public:
-  ViewNode(std::string name, std::shared_ptr<const eager::ViewPlan> plan)
-      : name_(std::move(name)), plan_(std::move(plan)) {}
+  ViewNode(const ops::Row& row, std::string name, std::shared_ptr<const eager::ViewPlan> plan)
+      : row_(row), name_(std::move(name)), plan_(std::move(plan)) {}
   std::string name() const override { return name_; }
+  const ops::Row& row() const { return row_; }
 
  protected:
   variable_list apply(variable_list&& grads) override;
 
  private:
+  const ops::Row& row_;
   std::string name_;
   std::shared_ptr<const eager::ViewPlan> plan_;
 };
@@ -49,6 +51,8 @@ class CopySlices final : public Node {
   CopySlices(eager::ViewChain view, std::shared_ptr<Node> write, size_t self_edge)
       : view_(std::move(view)), write_(std::move(write)), self_edge_(self_edge) {}
   std::string name() const override { return "CopySlices"; }
+  /// The position of the base among the edges.
+  size_t self_edge() const { return self_edge_; }
 
  protected:
   variable_list apply(variable_list&& grads) override;

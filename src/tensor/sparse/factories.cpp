@@ -41,13 +41,18 @@ Tensor own_values(const Tensor& values, const TensorOptions& options) {
 }
 
 Tensor finished(Tensor t, const TensorOptions& options) {
-  BRASA_CHECK(options.device().is_cpu(), "device ", options.device().str(), " is not available");
+  BRASA_CHECK(options.device().is_cpu(), "sparse tensors live on the CPU alone, not on device '",
+              options.device().str(), "'");
   return options.requires_grad() ? t.set_requires_grad(true) : t;
 }
 
 void check_layout(const char* op, const TensorOptions& options, Layout expected) {
   BRASA_CHECK(!options.has_layout() || options.layout() == expected, op, ": expected a ",
               expected == kSparse ? "Sparse" : "SparseCsr", " layout in the options");
+}
+
+void check_on_host(const char* op, const Tensor& t) {
+  BRASA_CHECK(impl_of(t)->device().on_host(), op, ": sparse tensors live on the CPU alone, got ", t);
 }
 
 struct Coo {
@@ -58,6 +63,8 @@ Coo checked_parts(const Tensor& indices, const Tensor& values, const TensorOptio
   constexpr const char* kOp = "sparse_coo_tensor";
   check_layout(kOp, options, kSparse);
   BRASA_CHECK(values.defined() && indices.defined(), kOp, ": indices or values are undefined");
+  check_on_host(kOp, indices);
+  check_on_host(kOp, values);
   Coo c{index_tensor(kOp, "indices", indices), own_values(values, options)};
   BRASA_CHECK(indices.dim() == 2, "indices must be sparse_dim x nnz, but got: ", indices.sizes().vec());
   BRASA_CHECK(c.indices.size(1) == c.values.size(0),

@@ -31,6 +31,8 @@ const SparseParts& parts_of(const Tensor& t) {
 namespace {
 
 Tensor make(std::vector<int64_t> sizes, SparseParts parts) {
+  BRASA_CHECK(impl_of(parts.values)->device().on_host(), "sparse tensors live on the CPU alone, got values ",
+              parts.values);
   auto* impl = new TensorImpl;
   Tensor out(impl);
   impl->storage = StorageRef(Storage::make(0));

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <map>
+
+#include "capture/joint.h"
+#include "ops/algebra.h"
+#include "ops/builder.h"
+#include "support/error.h"
+#include "support/log.h"
+#include "tensor/autograd/view_nodes.h"
+#include "transforms/derived.h"
+
+// The joint graph of a segment: the derivative of each node that gradients flow through is a row derived from the row of its event,
+// with that event's arguments.
+namespace brasa::capture {
+namespace {
+
+using autograd::Node;
+using autograd::NodeAccess;
+using ir::Value;
+
+// A cotangent and the number that it is one of.
+struct Cotangent {
+  Value value;
+  Number number;
+};
+
+class Derivation {
+ public:
+  Derivation(const Trace& trace, const Binding& binding, std::span<const RecordedNode> recorded,
+             const GradientFlow& flow)
+      : trace_(trace), recorded_(recorded), flow_(flow), body_(trace.body()), facts_(binding.symbols) {
+    for (const Event& e : trace.events) {
+      for (const ir::Fact& f : e.facts) facts_.equal(f.left, f.right);
+      for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
+    }
+  }
+
+  std::shared_ptr<const Joint> run() {
+    auto joint = std::make_shared<Joint>();
+    joint->key = flow_.key;
+    joint->trace = trace_.copy();
+    joint->inputs = body_.graph->inputs().size();
+    ops::Builder builder(*body_.graph, facts_);
+    for (const GradientFlow::Slot& s : flow_.slots) {
+      joint->roots.push_back(s.number);
+      Value ct = body_.graph->add_input(trace_.types[s.number], str("cotangent", joint->roots.size() - 1));
+      arrived_[{node_of(s.root), s.result}].push_back({ct, s.number});
+    }
+    gradients_.resize(flow_.leaves.size());
+    // Later nodes first: edges lead to earlier ones.
+    std::vector<const GradientFlow::Step*> steps;
+    for (const GradientFlow::Step& s : flow_.steps) steps.push_back(&s);
+    std::sort(steps.begin(), steps.end(), [](auto* a, auto* b) { return a->node > b->node; });
+    for (const GradientFlow::Step* s : steps) {
+      if (recorded_[s->node].results.empty())
+        view(*s);
+      else if (auto node = recorded_[s->node].node.lock(); NodeAccess::inner(*node))
+        write(*s, static_cast<const autograd::CopySlices&>(*node));
+      else
+        call(*s);
+      if (!recorded_[s->node].results.empty()) note_needs(*s, joint->needs);
+    }
+    joint->gradients = std::move(gradients_);
+    joint->values = std::move(body_.values);
+    joint->graph = std::move(body_.graph);
+    joint->conditions = program::Conditions(facts_.facts());
+    return joint;
+  }
+
+ private:
+  uint32_t node_of(size_t root) const {
+    for (const GradientFlow::Step& s : flow_.steps)
+      if (recorded_[s.node].node.lock() == flow_.roots[root]) return s.node;
+    fail_internal("a root is no recorded node");
+  }
+
+  void note_needs(const GradientFlow::Step& s, std::unordered_map<uint32_t, std::vector<bool>>& needs) const {
+    std::vector<bool> flows;
+    for (const GradientFlow::Target& t : s.targets) flows.push_back(t.node >= 0 || t.leaf >= 0);
+    needs.emplace(recorded_[s.node].event, std::move(flows));
+  }
+
+  // Cotangents of an event's operands that `needs` marks.
+  std::vector<Value> pull(const Event& e, const std::vector<bool>& needs, const std::vector<Value>& cts) {
+    std::vector<bool> given;
+    for (Value ct : cts) given.push_back(static_cast<bool>(ct));
+    ir::Args args = mapped_args(e, body_);
+    args.push_back(ir::Arg(cts));
+    return ops::Builder::current().record(transforms::vjp_row(*e.row, needs, given), std::move(args));
+  }
+
+  static std::vector<Number> operands(const Event& e) {
+    std::vector<Number> out;
+    each_operand(e, [&](Number n) { out.push_back(n); });
+    return out;
+  }
+
+  // Of an operand that is the only one to get a cotangent.
+  Cotangent pull_operand(const Event& e, size_t operand, const Cotangent& ct) {
+    std::vector<Number> from = operands(e);
+    std::vector<bool> needs(from.size());
+    needs.at(operand) = true;
+    std::vector<Value> cts(e.count);
+    cts.at(ct.number - e.first) = ct.value;
+    return {pull(e, needs, cts).at(0), from[operand]};
+  }
+
+  // Through what dispatch put between a call and its result (conversions), and views.
+  Cotangent pull_to(Cotangent ct, Number number) {
+    while (ct.number != number) {
+      const Event& e = *event_of_.at(ct.number);
+      BRASA_CHECK(e.row && (e.view || e.row->is_primitive()), "a gradient passes ",
+                  e.row ? e.row->name() : "an input");
+      ct = pull_operand(e, 0, ct);
+    }
+    return ct;
+  }
+
+  static Value sum(Value a, Value b) {
+    return a && b ? ops::Builder::current().record(ops::at("aten::add.Tensor"), {a, b})[0] : a ? a : b;
+  }
+
+  void send(const GradientFlow::Target& to, const Cotangent& ct) {
+    if (to.leaf >= 0)
+      gradients_[to.leaf] = sum(gradients_[to.leaf], ct.value);
+    else if (to.node >= 0)
+      arrived_[{static_cast<uint32_t>(to.node), to.result}].push_back(ct);
+  }
+
+  std::vector<Cotangent> arrived(uint32_t node, uint32_t result) {
+    auto it = arrived_.find({node, result});
+    return it == arrived_.end() ? std::vector<Cotangent>() : std::move(it->second);
+  }
+
+  // A view node. A read that needed no movement, because the view is all of its storage, has no event.
+  void view(const GradientFlow::Step& s) {
+    auto node = recorded_[s.node].node.lock();
+    const auto& view = static_cast<const autograd::ViewNode&>(*node);
+    for (const Cotangent& ct : arrived(s.node, 0)) {
+      const Event& e = *event_of_.at(ct.number);
+      send(s.targets.at(0), e.view && e.row == &view.row() ? pull_operand(e, 0, ct) : ct);
+    }
+  }
+
+  // The cotangents of a recorded call's results.
+  std::vector<Value> results_of(uint32_t node, const Event& e) {
+    std::vector<Value> cts(e.count);
+    const std::vector<Number>& results = recorded_[node].results;
+    for (uint32_t r = 0; r < results.size(); ++r)
+      for (const Cotangent& ct : arrived(node, r)) cts.at(r) = sum(cts[r], pull_to(ct, e.first + r).value);
+    return cts;
+  }
+
+  void call(const GradientFlow::Step& s) {
+    const Event& e = trace_.events.at(recorded_[s.node].event);
+    send_operands(s, e, results_of(s.node, e), static_cast<size_t>(-1), kNoNumber);
+  }
+
+  // To each operand; that at `self` is a view of the number `base` (if it is not all of it), and its cotangent goes there.
+  void send_operands(const GradientFlow::Step& s, const Event& e, const std::vector<Value>& cts, size_t self,
+                     Number base) {
+    if (std::none_of(cts.begin(), cts.end(), [](Value v) { return static_cast<bool>(v); })) return;
+    std::vector<bool> needs;
+    for (const GradientFlow::Target& t : s.targets) needs.push_back(t.node >= 0 || t.leaf >= 0);
+    std::vector<Value> back = pull(e, needs, cts);
+    std::vector<Number> numbers = operands(e);
+    for (size_t i = 0, k = 0; i < needs.size(); ++i) {
+      if (!needs[i]) continue;
+      Cotangent ct{back.at(k++), numbers.at(i)};
+      send(s.targets[i], i == self && base != kNoNumber ? pull_to(ct, base) : ct);
+    }
+  }
+
+  // A write into a view, seen from the view's base: behind the call come events that place its value in each view up to the base.
+  void write(const GradientFlow::Step& s, const autograd::CopySlices& node) {
+    const Event& e = trace_.events.at(recorded_[s.node].event);
+    for (Cotangent ct : arrived(s.node, 0)) {
+      Number base = kNoNumber;
+      while (ct.number != e.first) {
+        const Event& put = *event_of_.at(ct.number);
+        size_t value = operands(put).size() - 1;
+        BRASA_CHECK(put.row && put.count == 1, "a write through a view has another form");
+        if (value > 0) {
+          Cotangent before = pull_operand(put, 0, ct);
+          if (base == kNoNumber) base = before.number;
+          if (s.targets.at(node.self_edge()).node >= 0 || s.targets[node.self_edge()].leaf >= 0)
+            send(s.targets[node.self_edge()], pull_to(before, base));
+        }
+        ct = pull_operand(put, value, ct);
+      }
+      std::vector<Value> cts(e.count);
+      cts[0] = ct.value;
+      send_operands(s, e, cts, node.self_edge(), base);
+    }
+  }
+
+  const Trace& trace_;
+  std::span<const RecordedNode> recorded_;
+  const GradientFlow& flow_;
+  Trace::Body body_;
+  ir::Facts facts_;
+  std::vector<const Event*> event_of_;  // by number
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Cotangent>> arrived_;
+  std::vector<Value> gradients_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Joint> derive(const Trace& trace, const Binding& binding, std::span<const RecordedNode> recorded,
+                                    const GradientFlow& flow) {
+  try {
+    return Derivation(trace, binding, recorded, flow).run();
+  } catch (const Error& e) {
+    // An operator without a derivative, or a segment of another form: the nodes run, and the user meets an error where there is one.
+    if (logs("recompiles")) log_line("recompiles", str("the backward pass is not compiled: ", e.what()));
+    auto none = std::make_shared<Joint>();
+    none->key = flow.key;
+    return none;
+  }
+}
+
+}  // namespace brasa::capture

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "compiler/schedules/schedule.h"
+
+namespace brasa::compiler {
+
+/// The dimensions of a group's domain as axes, outer first: neighbours through which every access steps evenly are one. All are
+/// parallel as yet.
+struct MergedAxes {
+  std::vector<Axis> axes;
+  int strided = 0;  // places along the last axis that are not neighbours
+};
+MergedAxes merged_axes(const Group& group);
+
+}  // namespace brasa::compiler

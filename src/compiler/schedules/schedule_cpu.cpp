@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/fusion/places.h"
+#include "compiler/fusion/values_in_memory.h"
+#include "compiler/lowering/expressions.h"
+#include "compiler/lowering/lower.h"
+#include "compiler/passes/contraction.h"
+#include "compiler/schedules/axes.h"
+
+// Schedules for a CPU: vectors inside, threads outside, tiles in registers.
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Node;
+using ir::Value;
+
+namespace {
+
+// One parallel iteration should take about this many simple instructions, to be worth its start.
+constexpr int64_t kPieceWork = 8192;
+// Starting another thread costs a few thousand instructions.
+constexpr double kTask = 30000;
+// An element that is fetched by itself, whether or not by a vector instruction.
+constexpr double kStridedWork = 4;
+// Recomputing less than this in a later pass is cheaper than keeping it.
+constexpr int kStageWork = 8;
+
+class Scheduler {
+ public:
+  Scheduler(const Group& g, const Machine& m) : g_(g), m_(m) {}
+
+  Schedule run() {
+    switch (g_.kind) {
+      case GroupKind::Contraction: contraction(); break;
+      case GroupKind::Scatter: scatter(); break;
+      case GroupKind::Library: return {};
+      default: {
+        MergedAxes merged = merged_axes(g_);
+        s_.axes = std::move(merged.axes);
+        strided_ = merged.strided;
+        loops();
+      }
+    }
+    s_.grain = static_cast<int64_t>(std::clamp(kTask / std::max(work_, 1.0), 1.0, 1e9));
+    s_.beside = static_cast<int64_t>(std::ceil(std::min(16 * kTask * m_.threads / work_, 1e15)));
+    return std::move(s_);
+  }
+
+ private:
+  int64_t element_bytes() {
+    int64_t bytes = 1;
+    for (const Node* n : g_.graph->nodes()) {
+      Prim p = prim_of(n);
+      if (p == Prim::Pointwise || p == Prim::Reduce) {
+        DType t = n->types[0].dtype;
+        if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
+        if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
+      }
+    }
+    if (bytes > 1) return bytes;
+    for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
+    return bytes;
+  }
+
+  double work_per_element() {
+    double work = 1;
+    for (const Node* n : g_.graph->nodes()) {
+      Prim p = prim_of(n);
+      if (p == Prim::Pointwise)
+        work += work_of(n);
+      else if (!is_view(p) && !is_leaf(p))
+        work += 2;
+    }
+    return work / 8 + strided_ * kStridedWork;  // a vector's worth at a time
+  }
+
+  // Elements take one random number each, so that neighbours can share blocks of the generator.
+  bool draws_once() const {
+    static const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
+    return std::count_if(g_.graph->nodes().begin(), g_.graph->nodes().end(),
+                         [](const Node* n) { return n->op == philox; }) == 1;
+  }
+
+  void loops() {
+    double each = work_per_element();
+    s_.width = std::max(1, m_.lanes(element_bytes()));
+    if (s_.axes.empty()) {
+      work_ = each;
+      return;
+    }
+    Axis& last = s_.axes.back();
+    bool reducing = g_.domain.has_reduced();
+    if (g_.kind == GroupKind::Scan) return scan(each);
+    last.kind = Axis::Vector;
+    double inside = 1;  // elements of one parallel iteration
+    auto size = [](Expr e) { return static_cast<double>(e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 256); };
+    for (Axis& a : s_.axes)
+      if (a.reduced && &a != &last) {
+        a.kind = Axis::Serial;
+        inside *= size(a.extent);
+      }
+    s_.vector_outside = reducing && !last.reduced;
+    constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
+    if (s_.vector_outside && each <= kLong) s_.serial_unroll = 2;
+    double others = 1;  // parallel iterations besides the vector axis
+    for (Axis& a : s_.axes)
+      if (a.kind == Axis::Parallel) others *= size(a.extent);
+    int copies = each > 8 ? 1 : reducing ? 4 : 2;
+    if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
+    if (last.extent.is_constant())
+      copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
+    s_.unroll = copies;
+    if (!last.reduced) {
+      int64_t step = int64_t{s_.width} * s_.unroll;
+      int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
+      if (s_.vector_outside) piece = step;
+      if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
+      inside *= last.piece ? static_cast<double>(last.piece) : size(last.extent);
+    } else {
+      inside *= size(last.extent);
+    }
+    // Short rows: several for one parallel iteration.
+    if (s_.axes.size() >= 2 && !last.piece && inside * each < kPieceWork / 2) {
+      Axis* rows = nullptr;
+      for (Axis& a : s_.axes)
+        if (a.kind == Axis::Parallel) rows = &a;
+      if (rows) {
+        auto piece = static_cast<int64_t>(kPieceWork / (inside * each));
+        if (!rows->extent.is_constant() || rows->extent.constant() > piece) rows->piece = std::max<int64_t>(piece, 1);
+        if (rows->extent.is_constant() && rows->extent.constant() <= piece && others <= static_cast<double>(piece))
+          rows->piece = rows->extent.constant();
+        if (rows->piece == 1) rows->piece = 0;
+        inside *= rows->piece ? static_cast<double>(rows->piece) : 1;
+      }
+    }
+    work_ = inside * each;
+    if (reducing && last.reduced) choose_stages();
+  }
+
+  // Along its dimension one after the other; the others are parallel, the last of them a vector.
+  void scan(double each) {
+    const Node* n = g_.graph->outputs()[0].value.node;
+    auto dim = static_cast<size_t>(n->arg<Expr>(1).constant());
+    for (Axis& a : s_.axes)
+      if (a.first == dim) a.kind = Axis::Serial;
+    Axis& last = s_.axes.back();
+    if (last.kind != Axis::Serial) {
+      last.kind = Axis::Vector;
+      last.piece = 4 * s_.width;
+    }
+    work_ = 1024 * each;
+  }
+
+  // Values that several passes over a row need, and that cost more than reading them back.
+  void choose_stages() {
+    const auto& nodes = g_.graph->nodes();
+    std::vector<int> pass(nodes.size());
+    std::vector<uint64_t> needed(nodes.size());
+    Expr full = g_.domain.numel();
+    auto reduces = [](const Node* n) { return is_reduction(prim_of(n)); };
+    for (const Node* n : nodes) {
+      int p = 0;
+      n->for_each_input([&](Value v) { p = std::max(p, pass[v.node->id] + (reduces(v.node) ? 1 : 0)); });
+      pass[n->id] = p;
+    }
+    for (const ir::Output& o : g_.graph->outputs())
+      if (!reduces(o.value.node)) needed[o.value.node->id] |= uint64_t{1} << pass[o.value.node->id];
+    for (size_t i = nodes.size(); i-- > 0;) {
+      const Node* n = nodes[i];
+      uint64_t bits = reduces(n) ? uint64_t{1} << pass[n->id] : needed[n->id];
+      n->for_each_input([&](Value v) {
+        if (!reduces(v.node)) needed[v.node->id] |= bits;
+      });
+    }
+    std::vector<int> cost(nodes.size());
+    for (const Node* n : nodes) {
+      Prim p = prim_of(n);
+      int c = p == Prim::Input ? 1 : p == Prim::Pointwise ? work_of(n) : 0;
+      if (!reduces(n)) n->for_each_input([&](Value v) { c += cost[v.node->id]; });
+      bool per_element = n->types[0].numel() == full && !is_leaf(p) && p == Prim::Pointwise;
+      bool again = needed[n->id] & (needed[n->id] - 1);
+      if (per_element && again && c >= kStageWork) {
+        s_.staged.push_back(n->id);
+        c = 1;
+      }
+      if (n->types[0].numel() == g_.domain.rows() && !(full == g_.domain.rows())) c = 0;  // once a row
+      cost[n->id] = c;
+    }
+  }
+
+  // Updates of one place follow each other; what the indices leave free is parallel, the last of it a vector.
+  void scatter() {
+    const Node* n = g_.graph->outputs()[0].value.node;
+    const ir::Shape& shape = n->types[0].shape;
+    s_.before.push_back(schedule(initial_value(g_), m_));
+    s_.width = m_.lanes(4);
+    for (int64_t d : other_dims(int_args(n, 3), n->types[0].rank()))
+      s_.axes.push_back({shape[d], static_cast<size_t>(d), 1, false, Axis::Parallel, 0});
+    if (!s_.axes.empty()) {
+      s_.axes.back().kind = Axis::Vector;
+      s_.axes.back().piece = 4 * s_.width;
+    }
+    work_ = 1e9;  // as long as there are updates
+  }
+
+  void contraction() {
+    const Node* dot = nullptr;
+    for (const Node* n : g_.graph->nodes())
+      if (prim_of(n) == Prim::Dot) dot = n;
+    const ir::Shape& shape = dot->types[0].shape;
+    Expr m = shape[shape.size() - 2], n = shape.back(), k = type_of(dot->arg<Value>(0)).shape.back();
+    Expr batch = shape.size() == 3 ? shape[0] : Expr(1);
+    s_.stage_tile = true;
+    ContractionTile tile = contraction_tile(m, n, type_of(dot->arg<Value>(0)).dtype, m_);
+    s_.rows = tile.rows;
+    s_.vectors = tile.vectors;
+    s_.width = tile.lanes;
+    s_.k_unroll = k.is_constant() && k.constant() % 2 ? 1 : 2;
+    s_.stage_rows = !rows_in_memory(dot);
+    auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
+    int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows,
+            panels = (size(n, 512) + tile.columns() - 1) / tile.columns();
+    int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
+    // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
+    s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
+    tasks /= s_.row_blocks;
+    int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
+    s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;
+    work_ = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /
+            static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
+  }
+
+  // The first operand is read as it lies: rows or columns step by a fixed distance, without work on the way.
+  bool rows_in_memory(const Node* dot) {
+    Value v = dot->arg<Value>(0);
+    Index index;
+    for (Expr e : type_of(v).shape) index.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(index.size()), e));
+    Index at = index;
+    for (;;) {
+      Prim p = prim_of(v);
+      if (p == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert) {
+        v = v.node->arg<Value>(0);
+      } else if (is_view(p)) {
+        at = view_index(v.node, at);
+        v = v.node->arg<Value>(0);
+      } else {
+        break;
+      }
+    }
+    if (prim_of(v) != Prim::Input) return false;
+    const auto& strides = g_.graph->inputs()[g_.graph->input_index(v)].strides;
+    Expr place = place_of(at, type_of(v).shape, strides);
+    return coefficient(place, index[index.size() - 1]) && coefficient(place, index[index.size() - 2]);
+  }
+
+  const Group& g_;
+  const Machine& m_;
+  Schedule s_;
+  int strided_ = 0;  // places along the vector axis that are not neighbours
+  double work_ = 1;  // of one parallel iteration, in simple instructions
+};
+
+}  // namespace
+
+Schedule schedule_cpu(const Group& group, const Machine& machine) { return Scheduler(group, machine).run(); }
+
+}  // namespace brasa::compiler

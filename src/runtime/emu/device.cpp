@@ -1,0 +1,192 @@
+#include "runtime/emu/device.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "runtime/cpu/code.h"
+#include "runtime/cpu/features.h"
+#include "runtime/cpu/launch.h"
+#include "runtime/emu/inject.h"
+#include "runtime/emu/memory.h"
+#include "runtime/emu/queue.h"
+#include "runtime/queued_device.h"
+#include "support/error.h"
+
+namespace brasa::runtime::emu {
+namespace {
+
+// Behind PyTorch's own kinds.
+constexpr auto kType = static_cast<DeviceType>(64);
+constexpr int kCount = 2;
+constexpr size_t kMemory = size_t{8} << 30;
+constexpr uint8_t kRubbish = 0xCB;
+
+Properties properties_of_emu() {
+  Properties p;
+  p.name = "emulated GPU";
+  p.memory = kMemory;
+  p.processors = 4;
+  p.loops = Loops::Gpu;
+  p.target = "nvptx+sm_80";
+  p.code = cpu::host_target();
+  return p;
+}
+
+// Code that work on its way may still need.
+class Kernels final : public Module {
+ public:
+  Kernels(std::shared_ptr<const cpu::Code> code, Queue& queue) : code_(std::move(code)), queue_(queue) {}
+  ~Kernels() override { queue_.finish(); }
+  Function kernel(std::string_view name) const override { return code_->kernel(name); }
+
+ private:
+  std::shared_ptr<const cpu::Code> code_;
+  Queue& queue_;
+};
+
+class Emulated final : public QueuedDevice {
+ public:
+  explicit Emulated(int index)
+      : QueuedDevice(brasa::Device(kType, static_cast<int8_t>(index)), properties_of_emu()), memory_(kMemory) {}
+
+  bool has(DType dtype) const override { return !(lacking >> static_cast<int>(dtype) & 1); }
+
+  void* allocate(size_t bytes, Stream stream) override {
+    check_there();
+    void* p = QueuedDevice::allocate(bytes, stream);
+    fill(p, kRubbish, bytes, stream);
+    return p;
+  }
+  void* allocate_pinned(size_t bytes) override {
+    check_there();
+    return Device::allocate_pinned(bytes);
+  }
+
+  Stream make_stream() override { return queue.make_stream(); }
+  void destroy_stream(Stream stream) override { queue.destroy_stream(stream); }
+  Event record(Stream stream) override { return queue.record(stream); }
+  void wait(Stream stream, Event event) override { queue.wait(stream, event); }
+  bool done(Event event) override { return queue.done(event); }
+  void synchronize_event(Event event) override {
+    check_there();
+    queue.finish_event(event);
+  }
+
+  void upload(void* to, const void* from, size_t bytes, Stream stream, bool pinned) override {
+    if (bytes == 0) return;
+    check_there();
+    void* at = memory_.reach(to);
+    if (pinned) return queue.add(stream, [=] { std::memcpy(at, from, bytes); });
+    auto* source = static_cast<const char*>(from);
+    queue.add(stream,
+              [at, copy = std::vector<char>(source, source + bytes)] { std::memcpy(at, copy.data(), copy.size()); });
+  }
+  void copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    if (bytes == 0) return;
+    check_there();
+    void *a = memory_.reach(to), *b = memory_.reach(from);
+    queue.add(stream, [=] { std::memmove(a, b, bytes); });
+  }
+  void fill(void* p, uint8_t byte, size_t bytes, Stream stream) override {
+    if (bytes == 0) return;
+    check_there();
+    void* at = memory_.reach(p);
+    queue.add(stream, [=] { std::memset(at, byte, bytes); });
+  }
+
+  std::shared_ptr<const Module> load(const KernelImage& image) override {
+    check_there();
+    return std::make_shared<Kernels>(cpu::load(image), queue);
+  }
+  void launch(const Launch& l, Stream stream) override {
+    check_there();
+    if (int64_t n = failing.load(); n > 0 && failing.fetch_sub(1) == 1)
+      throw DeviceError(brasa::str("device '", id().str(), "': a kernel could not be launched (injected)"));
+    if (l.count == 0) return;
+    std::vector<Slot> slots(l.slots.begin(), l.slots.end());
+    for (size_t i = 0; i < l.addresses; ++i)
+      slots[i] = reinterpret_cast<Slot>(memory_.reach(reinterpret_cast<const void*>(slots[i])));
+    auto kernel = reinterpret_cast<cpu::Kernel>(reinterpret_cast<uintptr_t>(l.kernel));
+    queue.add(stream, [=, slots = std::move(slots), count = l.count, grain = l.grain, scratch = l.scratch_bytes] {
+      cpu::launch(kernel, slots.data(), count, grain, scratch);
+    });
+  }
+
+  // Injected.
+  std::atomic<size_t> limit{0};
+  std::atomic<int64_t> failing{0};
+  std::atomic<bool> lost{false};
+  std::atomic<uint64_t> lacking{0};
+  Queue queue;
+
+ protected:
+  void finish_stream(Stream stream) override {
+    check_there();
+    queue.finish(stream);
+  }
+  void start_download(void* to, const void* from, size_t bytes, Stream stream) override {
+    check_there();
+    void* at = memory_.reach(from);
+    queue.add(stream, [=] { std::memcpy(to, at, bytes); });
+  }
+
+  void* take(size_t bytes) override {
+    size_t most = limit.load();
+    return most && memory_.used() + bytes > most ? nullptr : memory_.take(bytes);
+  }
+  void give_back(void* p, size_t bytes) override { memory_.give_back(p, bytes); }
+  std::pair<size_t, size_t> room() override {
+    size_t most = limit.load() ? limit.load() : memory_.size(), used = memory_.used();
+    return {most > used ? most - used : 0, most};
+  }
+  void finish() override {
+    check_there();
+    queue.finish();
+  }
+
+ private:
+  void check_there() const {
+    if (lost)
+      throw DeviceError(brasa::str("device '", id().str(),
+                                   "' is lost: its memory and the work that it was given are gone (injected)"));
+  }
+
+  Memory memory_;
+};
+
+Emulated& emulated(int index) {
+  static std::array<Emulated*, kCount> devices = [] {
+    std::array<Emulated*, kCount> made;
+    for (int i = 0; i < kCount; ++i) made[i] = new Emulated(i);
+    return made;
+  }();
+  BRASA_CHECK(index >= 0 && index < kCount, "device 'emu:", index, "' is not there");
+  return *devices[index];
+}
+
+}  // namespace
+
+void limit_memory(int index, size_t bytes) { emulated(index).limit = bytes; }
+void fail_launch(int index, int64_t n) { emulated(index).failing = n; }
+void lose(int index) {
+  emulated(index).lost = true;
+  emulated(index).queue.clear();
+}
+void come_back(int index) { emulated(index).lost = false; }
+void lack(int index, DType dtype, bool lacks) {
+  uint64_t bit = uint64_t{1} << static_cast<int>(dtype);
+  lacks ? emulated(index).lacking.fetch_or(bit) : emulated(index).lacking.fetch_and(~bit);
+}
+void seed(int index, uint64_t seed) { emulated(index).queue.seed(seed); }
+size_t waiting(int index) { return emulated(index).queue.waiting(); }
+
+const DeviceRow kRow = {
+    .name = "emu",
+    .type = kType,
+    .count = [] { return kCount; },
+    .device = [](int index) -> Device& { return emulated(index); },
+};
+
+}  // namespace brasa::runtime::emu

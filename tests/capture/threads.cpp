@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+// One compiled function called by several threads.
+namespace brasa {
+namespace {
+
+// Both calls are in the function's body at once: a call does not wait for another one to end.
+TEST(Threads, CallsOverlap) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int inside = 0;
+  bool met = false;
+  auto f = compile([&](const Tensor& x) {
+    std::unique_lock lock(mutex);
+    if (++inside == 2) met = true;
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(20), [&] { return met; });
+    --inside;
+    return x.sin() + 1;
+  });
+  Tensor x = randn({4}), expected = x.sin() + 1;
+  std::atomic<int> right{0};
+  auto call = [&] { right += allclose(f(x), expected); };
+  std::thread other(call);
+  call();
+  other.join();
+  EXPECT_TRUE(met);
+  EXPECT_EQ(right.load(), 2);
+}
+
+TEST(Threads, SizesAndGradientsInManyThreads) {
+  Tensor w = randn({6, 6});
+  auto function = [&](const Tensor& x) { return (x.matmul(w).tanh() * x).sum(1); };
+  auto f = compile(function);
+  std::atomic<int> wrong{0};
+  auto work = [&](int seed) {
+    for (int i = 0; i < 40; ++i) {
+      int64_t n = 1 + (seed * 7 + i * 3) % 9;
+      Tensor x = full({n, 6}, 0.1 * (seed + 1)).add_(0.01 * i).set_requires_grad(true),
+             y = x.detach().clone().set_requires_grad(true);
+      Tensor a = function(x), b = f(y);
+      a.sum().backward();
+      b.sum().backward();
+      wrong += !allclose(a, b, 1e-5, 1e-5) || !allclose(x.grad(), y.grad(), 1e-5, 1e-5);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back(work, t);
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// A body whose own thread calls the same function.
+TEST(Threads, TheBodysThreadCallsTheFunction) {
+  auto compiled = std::make_shared<std::function<Tensor(const Tensor&)>>();
+  int depth = 0;
+  auto g = compile([&](const Tensor& x) {
+    if (depth++ == 0) {
+      Tensor inner;
+      std::thread([&] { inner = (*compiled)(x); }).join();
+      return inner + x;
+    }
+    return x * 2;
+  });
+  *compiled = [&](const Tensor& x) { return g(x); };
+  Tensor x = ones({3});
+  EXPECT_TRUE(allclose(g(x), x * 3));
+}
+
+}  // namespace
+}  // namespace brasa

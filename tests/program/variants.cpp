@@ -1,0 +1,83 @@
+#include "program/variants.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "support/epoch.h"
+
+namespace brasa::program {
+namespace {
+
+Variant* add(const void* owner, uint64_t word, std::vector<ir::Fact> facts = {}) {
+  auto v = std::make_unique<Variant>();
+  v->conditions = Conditions(std::move(facts));
+  v->outputs = word;
+  return VariantCache::get().insert(owner, std::vector<uint64_t>{word}, word, std::move(v));
+}
+
+Variant* find(const void* owner, uint64_t word, std::vector<int64_t> symbols = {}) {
+  return VariantCache::get().find(owner, std::vector<uint64_t>{word}, word, symbols.data());
+}
+
+TEST(Variants, BySignatureOwnerAndConditions) {
+  int a = 0, b = 0;
+  Epoch::Reading reading;
+  EXPECT_FALSE(find(&a, 7));
+  Variant* small = add(&a, 7, {{ir::Expr::size(0), ir::Expr(1), true}});
+  Variant* large = add(&a, 7, {{ir::Expr::size(0), ir::Expr(1), false}});
+  EXPECT_EQ(find(&a, 7, {1}), small);
+  EXPECT_EQ(find(&a, 7, {2}), large);
+  EXPECT_FALSE(find(&a, 8, {1}));
+  EXPECT_FALSE(find(&b, 7, {1}));
+}
+
+TEST(Variants, TheLeastRecentlyUsedGo) {
+  int owner = 0;
+  VariantCache& cache = VariantCache::get();
+  cache.set_limit(16);
+  {
+    Epoch::Reading reading;
+    for (uint64_t w = 0; w < 10; ++w) add(&owner, 1000 + w);
+    for (uint64_t w = 10; w < 40; ++w) {
+      add(&owner, 1000 + w);
+      ASSERT_TRUE(find(&owner, 1003)) << "in use all the time";
+    }
+  }
+  EXPECT_LE(cache.size(), 16u);
+  EXPECT_TRUE(find(&owner, 1039));
+  EXPECT_FALSE(find(&owner, 1000));
+  EXPECT_GT(cache.evicted(), 0u);
+  cache.set_limit(8192);
+}
+
+// Readers use what they found while a writer takes it away; the address sanitizer sees what is freed too early.
+TEST(Variants, ReadersBesideAWriter) {
+  int owner = 0;
+  VariantCache& cache = VariantCache::get();
+  cache.set_limit(64);
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> seen{0}, wrong{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t)
+    readers.emplace_back([&] {
+      for (uint64_t w = 0; !stop; ++w) {
+        Epoch::Reading reading;
+        if (Variant* v = find(&owner, 5000 + w % 500)) {
+          ++seen;
+          wrong += v->outputs != 5000 + w % 500;
+        }
+      }
+    });
+  for (int round = 0; round < 20; ++round)
+    for (uint64_t w = 0; w < 500; ++w) add(&owner, 5000 + w);
+  while (seen == 0) std::this_thread::yield();
+  stop = true;
+  for (std::thread& r : readers) r.join();
+  EXPECT_EQ(wrong, 0);
+  cache.set_limit(8192);
+}
+
+}  // namespace
+}  // namespace brasa::program
