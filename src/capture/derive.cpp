@@ -109,8 +109,7 @@ class Derivation {
   Cotangent pull_to(Cotangent ct, Number number) {
     while (ct.number != number) {
       const Event& e = *event_of_.at(ct.number);
-      BRASA_CHECK(e.row && (e.view || e.row->is_primitive()), "a gradient passes ",
-                  e.row ? e.row->name() : "an input");
+      BRASA_CHECK(e.row && (e.view || e.row->is_primitive()), "a gradient passes ", e.row ? e.row->name() : "an input");
       ct = pull_operand(e, 0, ct);
     }
     return ct;

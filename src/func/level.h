@@ -6,6 +6,8 @@
 #include <brasa/autograd.h>
 
 #include "capture/functional.h"
+#include "runtime/device.h"
+#include "tensor/dispatch.h"
 
 namespace brasa::func {
 
@@ -67,13 +69,18 @@ class Level : public capture::Functional {
   capture::Number record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
                              capture::Number value) override;
   capture::Number outside(const Tensor& t) override;
+  void place(std::span<const CallArg> args) override {
+    device_ = &eager::common_device(eager::CallArgs(args.data(), args.size()));
+  }
+  runtime::Device& device() const override { return device_ ? *device_ : runtime::host(); }
   bool may_hold(const Tensor& target, capture::Number& value) override;
   capture::Held& hold_outside(const Tensor& t) override;
   DType dtype_of(capture::Number n) const override { return values_[n].value.scalar_type(); }
   Sizes sizes_of(capture::Number n) const override { return inner_sizes(values_[n]); }
 
   Around around_;
-  std::vector<Lift> values_;  // by number
+  std::vector<Lift> values_;           // by number
+  runtime::Device* device_ = nullptr;  // of the last call
 };
 
 }  // namespace brasa::func

@@ -46,9 +46,6 @@ Value renorm(Value x, Number p, int64_t dim, Number most) {
   BRASA_CHECK(is_floating(dtype_of(x)) || is_complex(dtype_of(x)),
               "renorm: expected a floating or complex tensor, got ", type_of(x));
   BRASA_CHECK(rank_of(x) > 1, "renorm: input needs at least 2 dimensions, got ", rank_of(x), " dimensions");
-  BRASA_CHECK(!p.is_known() || p.as_double() > 0, "renorm: non-positive-norm not supported, got p = ", p.as_double());
-  BRASA_CHECK(!most.is_known() || most.as_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ",
-              most.as_double());
   Value norm = call("aten::linalg_vector_norm", {x, p.arg(), int_arg(all_but(x, dim)), true, Arg()});
   return x * bounding(norm, most);
 }
@@ -132,6 +129,10 @@ void add_fused(Table& t) {
   t.op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
       .doc("Slices along dim whose p-norm is above maxnorm, scaled down to it.")
       .composed_in_opmath(renorm)
+      .precondition([](Value, double p, int64_t, double most) {
+        BRASA_CHECK(p > 0, "renorm: non-positive-norm not supported, got p = ", p);
+        BRASA_CHECK(most >= 0, "renorm: expected maxnorm to be >= 0 but got ", most);
+      })
       .known({"p"})
       .samples({{floats(3, 4).in(0.5, 2), 2, 0, 1.5}});
   t.op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")

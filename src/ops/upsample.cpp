@@ -281,6 +281,11 @@ void add_filter(Table& t, const char* doc) {
     vector.samples({{planes(n, 4), ir::None{}, factors(n, 1.5)}, {planes(n, 3), sizes(n, 5), ir::None{}}});
     gradient.samples({{planes(n, 6), sizes(n, 6), input_sizes(n, 4)}});
   }
+  // How many neighbours take part follows from the sizes.
+  if (std::string_view(name.text).ends_with("_aa")) {
+    row.known({"output_size"});
+    vector.known({"output_size"});
+  }
 }
 
 constexpr const char* kNearest = "The element at floor(i * scale).";

@@ -24,7 +24,7 @@ Conditions::Conditions(std::vector<ir::Fact> facts) : facts_(std::move(facts)) {
 const ir::Fact* Conditions::failed(const int64_t* symbols) const {
   for (size_t i = 0; i < tests_.size(); ++i) {
     const Test& t = tests_[i];
-    bool equal;
+    bool equal = false;
     switch (t.right) {
       case Test::Right::Constant: equal = symbols[t.left] == t.operand; break;
       case Test::Right::Symbol: equal = symbols[t.left] == symbols[t.operand]; break;

@@ -36,8 +36,9 @@ TEST(Table, NamesAndErrors) {
             "device 'emu:7' is not there: this machine has 2 of them, from 'emu:0' to 'emu:1'");
   EXPECT_EQ(message([] { device_of(brasa::Device("xpu")); }), "device 'xpu': Brasa has no such devices");
   EXPECT_NE(message([] { brasa::Device("rubbish"); }).find("Expected one of cpu"), std::string::npos);
-  if (device_count(kCUDA) == 0)
+  if (device_count(kCUDA) == 0) {
     EXPECT_NE(message([] { device_of(kCUDA); }).find("device 'cuda' is not there: "), std::string::npos);
+  }
 }
 
 TEST(Table, GuardChoosesTheIndex) {

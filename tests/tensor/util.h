@@ -13,7 +13,7 @@ namespace brasa::testing {
 
 inline std::vector<double> values(const Tensor& t) {
   NoGradGuard guard;
-  Tensor flat = t.detach().to(kDouble).contiguous();
+  Tensor flat = t.detach().cpu().to(kDouble).contiguous();
   const double* at = flat.data_ptr<double>();
   return {at, at + flat.numel()};
 }

@@ -14,6 +14,7 @@
 #include <brasa/error.h>
 #include <brasa/generator.h>
 #include <brasa/memory.h>
+#include <brasa/stats.h>
 
 #include "bench_workloads.h"
 #include "commands.h"

@@ -8,6 +8,7 @@
 #include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
+#include "tensor/execute.h"
 #include "tensor/geometry.h"
 #include "tensor/sparse/sparse.h"
 
@@ -218,6 +219,9 @@ class Pass {
     if (!any && node.next_edges().empty()) return {};
     variable_list received = in.post_hooks.empty() ? variable_list() : gradients;
     if (in.forwards) return gradients;
+    // What a node makes without operands lives where its gradients do.
+    auto first = std::find_if(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
+    eager::PlaceScope place(first == gradients.end() ? nullptr : &impl_of(*first)->device());
     variable_list out =
         in.anomaly ? apply_watched(node, std::move(gradients)) : NodeAccess::apply(node, std::move(gradients));
     for (auto& hook : in.post_hooks) out = hook(out, received);
