@@ -205,9 +205,17 @@ bool Path::end() {
   }
   std::lock_guard lock(state_->mutex);
   if (maker_ && !spare_) {
-    // Another thread may have been first to reach the limit.
-    spare_ = place_->traces.size() >= limit();
-    if (!spare_) place_->traces.push_back(std::move(made_));
+    // Another thread may have been first, with the same trace or to reach the limit.
+    for (const auto& t : place_->traces) {
+      Binding binding = unbound(*t);
+      if (!fits(*t, nullptr, binding)) continue;
+      trace_ = t.get();
+      binding_ = std::move(binding);
+      spares_.push_back(std::move(made_));
+      break;
+    }
+    spare_ = made_ && place_->traces.size() >= limit();
+    if (made_ && !spare_) place_->traces.push_back(std::move(made_));
     maker_.reset();
   }
   for (size_t i = 0; i < place_->traces.size(); ++i)

@@ -124,7 +124,7 @@ TEST(DynamicOptions, BeyondTheLimitCallsRunUncompiledAndKnownOnesDoNot) {
   EXPECT_EQ(e.graphs.size(), 2u) << e.str();
 }
 
-TEST(DynamicOptions, ThreadsTakeTurnsAndMayExplain) {
+TEST(DynamicOptions, ThreadsCallAtOnceAndMayExplain) {
   auto f = [](const Tensor& x) { return (x * x).sum({0}) + 1; };
   auto g = compile(f);
   std::vector<std::thread> threads;
@@ -136,7 +136,8 @@ TEST(DynamicOptions, ThreadsTakeTurnsAndMayExplain) {
       }
     });
   for (std::thread& t : threads) t.join();
-  EXPECT_EQ(g.explain().graphs.size(), 2u);
+  // Calls that begin before another one's graph is there make one of their own.
+  EXPECT_LE(g.explain().graphs.size(), 8u);
 }
 
 TEST(DynamicOptions, BeyondTheLimitGradientsFlowToo) {
