@@ -14,8 +14,10 @@ configure:
 setup:
 	@scripts/setup
 
+# Neither tests nor the tools that only developers need.
 demo: setup
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) --target demo
 	@$(BUILD)/bin/brasa-demo
 
 test: setup

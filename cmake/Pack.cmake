@@ -17,3 +17,8 @@ add_custom_command(
   COMMENT "Compiling the kernel pack"
   VERBATIM)
 add_custom_target(brasa_pack_file ALL DEPENDS ${BRASA_PACK})
+
+# What a first visit needs: the library with its plugin and its pack, and the demo.
+if(TARGET brasa-demo)
+  add_custom_target(demo DEPENDS brasa-demo brasa_pack_file)
+endif()

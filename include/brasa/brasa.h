@@ -5,6 +5,7 @@
 #include <brasa/call.h>
 #include <brasa/device.h>
 #include <brasa/dtype.h>
+#include <brasa/elements.h>
 #include <brasa/error.h>
 #include <brasa/factories.h>
 #include <brasa/generator.h>
@@ -13,6 +14,7 @@
 #include <brasa/ops_generated.h>
 #include <brasa/options.h>
 #include <brasa/scalar.h>
+#include <brasa/settings.h>
 #include <brasa/sparse.h>
 #include <brasa/stats.h>
 #include <brasa/tensor.h>

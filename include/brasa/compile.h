@@ -20,7 +20,7 @@ struct CompileOptions {
   /// "inductor" compiles, for the device that the tensors live on. "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
   /// "interpreter" the reference. More by `register_backend`.
   std::string backend = "inductor";
-  /// "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs".
+  /// "default"; the others of torch.compile are errors as long as they would do nothing.
   std::string mode = "default";
   /// Call the function as it is.
   bool disable = false;
@@ -29,7 +29,7 @@ struct CompileOptions {
   std::optional<bool> dynamic = std::nullopt;
   /// Graphs that are kept for one place of the function; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
-  /// For the backend. "inductor" knows "numbers": "strict", "default" or "fast".
+  /// For the backend. "inductor" knows "numbers": "strict", "default" or "fast" (settings.h says what they allow).
   std::map<std::string, std::string> options = {};
 };
 

@@ -30,11 +30,12 @@ class BRASA_API IndexError : public Error {
 };
 
 // Other kinds that a program may throw and tell apart.
-#define BRASA_ERROR_KIND(Kind)                 \
-  class BRASA_API Kind : public Error {        \
-   public:                                     \
-    explicit Kind(const std::string& message); \
-    ~Kind() override;                          \
+#define BRASA_ERROR_KIND(Kind)                             \
+  class BRASA_API Kind : public Error {                    \
+   public:                                                 \
+    explicit Kind(const std::string& message);             \
+    Kind(const std::string& message, std::string mistake); \
+    ~Kind() override;                                      \
   }
 BRASA_ERROR_KIND(ValueError);
 BRASA_ERROR_KIND(TypeError);

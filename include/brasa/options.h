@@ -27,6 +27,8 @@ inline constexpr DType kComplexHalf = DType::Complex32, kComplexFloat = DType::C
                        kComplexDouble = DType::Complex128;
 inline constexpr DType kBool = DType::Bool;
 inline constexpr DType kBFloat16 = DType::BFloat16;
+inline constexpr DType kFloat8_e5m2 = DType::Float8_e5m2, kFloat8_e4m3fn = DType::Float8_e4m3fn;
+inline constexpr DType kUInt64 = DType::UInt64;
 
 /// "Float", "Long": PyTorch's names of the enumerators.
 BRASA_API const char* toString(DType t);

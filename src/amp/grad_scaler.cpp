@@ -62,8 +62,7 @@ namespace {
 class Before {
  public:
   explicit Before(optim::Optimizer& optimizer) : optimizer_(optimizer) {
-    // A number becomes a tensor as it is saved, which shares its memory with none.
-    each([&](const Tensor& t) { all_ = all_ && impl_of(t)->storage->use_count() > 1; });
+    each([](const Tensor&) {});
     if (all_) each([&](const Tensor& t) { values_.emplace(place(t), Value{t, t.clone()}); });
   }
   /// False if the optimizer counts in numbers, which no value can be chosen for when a recording runs.
@@ -79,17 +78,28 @@ class Before {
   }
 
  private:
+  // f for each tensor of a state; a number makes `all` false.
+  class Tensors final : public optim::FieldVisitor {
+   public:
+    Tensors(const std::function<void(const Tensor&)>& f, bool& all) : f_(f), all_(all) {}
+    void tensor(const std::string&, Tensor& t, bool) override {
+      if (t.defined()) f_(t);
+    }
+    void number(const std::string&, double&) override { all_ = false; }
+    void number(const std::string&, std::optional<double>&) override { all_ = false; }
+
+   private:
+    const std::function<void(const Tensor&)>& f_;
+    bool& all_;
+  };
   using Place = std::pair<const Storage*, int64_t>;
   static Place place(const Tensor& t) { return {impl_of(t)->storage.get(), impl_of(t)->offset}; }
   void each(const std::function<void(const Tensor&)>& f) {
     for (optim::OptimizerParamGroup& group : optimizer_.param_groups())
       for (Tensor& p : group.params())
         if (p.grad().defined()) f(p);
-    for (auto& [parameter, state] : optimizer_.state()) {
-      serialize::OutputArchive archive;
-      state->serialize(archive);
-      for (const auto& [key, t] : archive.contents().tensors) f(t);
-    }
+    Tensors tensors(f, all_);
+    for (auto& [parameter, state] : optimizer_.state()) all_ = state->visit(tensors) && all_;
   }
   optim::Optimizer& optimizer_;
   bool all_ = true;

@@ -8,6 +8,7 @@
 #include "compiler/compile.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::capture {
 namespace {
@@ -51,12 +52,12 @@ bool is_built_in(const std::string& name) {
 
 void check_options(const CompileOptions& options) {
   if (!is_built_in(options.backend)) return;
+  check_compile_option("mode", options.mode);
   bool compiles = options.backend == "inductor";
   for (const auto& [key, value] : options.options) {
     BRASA_CHECK(compiles && key == "numbers", "compile: backend '", options.backend, "' has no option '", key, "'",
                 compiles ? "; it has 'numbers'" : "");
-    BRASA_CHECK(value == "strict" || value == "default" || value == "fast",
-                "compile: option 'numbers' is strict, default or fast, got '", value, "'");
+    check_compile_option("options[numbers]", value);
   }
 }
 

@@ -16,11 +16,6 @@ std::vector<std::string> list_backends() { return capture::backend_names(); }
 namespace detail {
 
 std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
-  static const char* const kModes[] = {"default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"};
-  bool known = false;
-  for (const char* mode : kModes) known = known || options.mode == mode;
-  BRASA_CHECK(known, "compile: unknown mode '", options.mode,
-              "'; modes are default, reduce-overhead, max-autotune, max-autotune-no-cudagraphs");
   auto state = std::make_shared<CompiledState>();
   state->backend = capture::find_backend(options.backend);
   capture::check_options(options);

@@ -8,7 +8,8 @@
 
 namespace brasa::compiler {
 
-/// Strict: multiplications and additions are not contracted. Default and Fast: they are.
+/// Strict: multiplications and additions are not contracted. Default: they are. Fast: besides, a division may be a product with the
+/// reciprocal, and the sign of a zero may be lost.
 enum class Numbers : uint8_t { Strict, Default, Fast };
 
 struct CompileOptions {

@@ -174,7 +174,10 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
   // Code of each distinct kernel.
   std::vector<LoadedKernel> loaded;
   passes.run("code", "", [&] {
-    loaded = load_kernels(lowered.texts, device, options.numbers == Numbers::Strict ? ";strict" : "");
+    const char* numbers = options.numbers == Numbers::Strict ? ";strict"
+                          : options.numbers == Numbers::Fast ? ";fast"
+                                                             : "";
+    loaded = load_kernels(lowered.texts, device, numbers);
   });
   return assemble(graph, lowered, loaded, checks_later ? loaded.back() : LoadedKernel{}, std::move(report), device,
                   options.by_value);

@@ -53,7 +53,7 @@ Placed read_entry(const std::string& name, const Json& item, std::span<const std
               where, "expected dtype, shape and data_offsets");
   const Json &dtype = item["dtype"], &shape = item["shape"], &offsets = item["data_offsets"];
   BRASA_CHECK(dtype.is_string(), where, "dtype must be a string");
-  const Format* format = format_named(dtype.get_ref<const std::string&>());
+  std::optional<Format> format = format_named(dtype.get_ref<const std::string&>());
   BRASA_CHECK(format, where, "unknown dtype '", dtype.get_ref<const std::string&>(), "'");
   BRASA_CHECK(shape.is_array(), where, "shape must be a list");
   BRASA_CHECK(offsets.is_array() && offsets.size() == 2, where, "data_offsets must be a list of two");

@@ -54,8 +54,8 @@ void write(const Sink& sink, std::span<const Entry> entries, const Metadata& met
   std::vector<const Entry*> order;
   for (const Entry& e : entries) order.push_back(&e);
   for (const Entry* e : order) {
-    BRASA_CHECK(e->dtype && format_of(*e->dtype), path, ": tensor '", e->name, "': safetensors has no dtype ",
-                e->dtype ? name(*e->dtype) : "for it");
+    BRASA_CHECK(e->dtype && !info_of(*e->dtype).file_name.empty(), path, ": tensor '", e->name,
+                "': safetensors has no dtype ", e->dtype ? name(*e->dtype) : "for it");
     BRASA_CHECK(e->name != "__metadata__", path, ": a tensor cannot have the name __metadata__");
     int64_t bytes = size_of(*e->dtype);
     for (int64_t n : e->shape) bytes *= n;
@@ -70,7 +70,7 @@ void write(const Sink& sink, std::span<const Entry> entries, const Metadata& met
   uint64_t offset = 0;
   for (const Entry* e : order) {
     BRASA_CHECK(!header.contains(e->name), path, ": two tensors are named '", e->name, "'");
-    header[e->name] = {{"dtype", format_of(*e->dtype)->name},
+    header[e->name] = {{"dtype", info_of(*e->dtype).file_name},
                        {"shape", e->shape},
                        {"data_offsets", {offset, offset + e->data.size()}}};
     offset += e->data.size();

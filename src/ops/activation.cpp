@@ -254,6 +254,7 @@ void add_dropout(Table& t) {
   t.op("aten::dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("In training, zeroes elements with probability p and scales the others by 1 / (1 - p).")
       .backward_node("MulBackward0")
+      .packed({{floats(8, 8), 0.5, true}})
       .random()
       .composed_in_opmath([](Value x, Number p, bool train, Value key) {
         if (!train || p.is(0)) return x;

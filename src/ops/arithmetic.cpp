@@ -118,6 +118,15 @@ void add_sums(Table& t) {
   t.op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .doc("self + alpha * other.")
       .sparse(Sparse::Add)
+      .packed({{floats(8, 8), floats(8, 8)},
+               {floats(8, 8), floats(8)},
+               {floats(8, 8), floats(8, 1)},
+               {floats(8), floats(8, 8)},
+               {floats(8, 1), floats(8, 8)},
+               {floats(8, 8), 2.0},
+               {floats(8, 8), 2},
+               {ints(8), ints(8)},
+               {ints(8), 2}})
       .composed_in_opmath([](Value a, Value b, Number alpha) { return add_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)},
                 {floats(3, 1), floats(5), 2.5},
@@ -134,6 +143,15 @@ void add_sums(Table& t) {
   t.op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .doc("self - alpha * other.")
       .sparse(Sparse::Sub)
+      .packed({{floats(8, 8), floats(8, 8)},
+               {floats(8, 8), floats(8)},
+               {floats(8, 8), floats(8, 1)},
+               {floats(8), floats(8, 8)},
+               {floats(8, 1), floats(8, 8)},
+               {floats(8, 8), 2.0},
+               {floats(8, 8), 2},
+               {ints(8), ints(8)},
+               {ints(8), 2}})
       .composed_in_opmath([](Value a, Value b, Number alpha) { return sub_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(2, 1, 3), floats(4, 1), 0.5}, {ints(1), floats(0)}});
   t.op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
@@ -162,6 +180,15 @@ void add_products(Table& t) {
   t.op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self * other.")
       .sparse(Sparse::Mul)
+      .packed({{floats(8, 8), floats(8, 8)},
+               {floats(8, 8), floats(8)},
+               {floats(8, 8), floats(8, 1)},
+               {floats(8), floats(8, 8)},
+               {floats(8, 1), floats(8, 8)},
+               {floats(8, 8), 2.0},
+               {floats(8, 8), 2},
+               {ints(8), ints(8)},
+               {ints(8), 2}})
       .composed_in_opmath([](Value a, Value b) { return a * b; })
       .samples({{floats(3, 5), floats(3, 5)},
                 {floats(3, 1), floats(1, 5)},
@@ -178,6 +205,13 @@ void add_products(Table& t) {
   t.op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self / other; integers give the default floating dtype.")
       .sparse(Sparse::Div)
+      .packed({{floats(8, 8), floats(8, 8)},
+               {floats(8, 8), floats(8)},
+               {floats(8, 8), floats(8, 1)},
+               {floats(8), floats(8, 8)},
+               {floats(8, 1), floats(8, 8)},
+               {floats(8, 8), 2.0},
+               {floats(8, 8), 2}})
       .composed_in_opmath([](Value a, Value b) { return a / b; })
       .samples({{floats(3, 5), floats(3, 5).in(0.5, 2)},
                 {floats(3, 1), floats(4).in(-2, -0.5)},

@@ -68,8 +68,23 @@ void complete_args(const Row& row, Args& args) {
   if (row.precondition && has_literal_numbers(args, params)) check_numbers(row, args);
 }
 
+// A dtype that is only stored reaches what moves elements, and what converts them.
+void check_computes(const Row& row, const Args& args) {
+  if (row.any_dtype || is_leaf(row.kind) || is_view(row.kind)) return;
+  for (const Arg& a : args)
+    a.for_each_value([&](Value v) {
+      DType t = ir::type_of(v).dtype;
+      if (!computes(t))
+        throw NotImplementedError(str("\"", row.schema.base, "\" not implemented for '", info_of(t).scalar_type,
+                                      "': convert the tensor to a dtype that operators compute with"));
+    });
+}
+
 std::vector<Type> result_types(const Row& row, const Args& args, ir::Facts& facts) {
-  if (row.is_primitive()) return row.type(args);
+  if (row.is_primitive()) {
+    check_computes(row, args);
+    return row.type(args);
+  }
   ir::Graph side(ir::Level::Primitives);
   ir::ValueMap map;
   for (const Arg& a : args)

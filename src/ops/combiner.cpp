@@ -9,6 +9,8 @@ namespace brasa::ops {
 namespace {
 
 constexpr std::string_view kNames[] = {"", "add", "mul", "max", "min", "and", "or"};
+constexpr ScalarOp kScalarOps[] = {ScalarOp::None, ScalarOp::Add,    ScalarOp::Mul,  ScalarOp::Max,
+                                   ScalarOp::Min,  ScalarOp::BitAnd, ScalarOp::BitOr};
 
 int64_t least(DType t) { return is_signed(t) ? std::numeric_limits<int64_t>::min() >> (64 - 8 * size_of(t)) : 0; }
 int64_t greatest(DType t) {
@@ -25,8 +27,11 @@ Combiner combiner_of(std::string_view name) {
 }
 
 std::string_view name(Combiner c) { return kNames[static_cast<size_t>(c)]; }
+ScalarOp scalar_op(Combiner c) { return kScalarOps[static_cast<size_t>(c)]; }
 
 void check_combiner(Combiner c, DType t) {
+  if (c != Combiner::Replace && !computes(t))
+    throw NotImplementedError(str('"', name(c), "\" not implemented for '", info_of(t).scalar_type, "'"));
   bool ordered = c == Combiner::Max || c == Combiner::Min, logical = c == Combiner::And || c == Combiner::Or;
   BRASA_CHECK(!(is_complex(t) && ordered) && !(logical && !is_integral(t, true)), name(c), " is not defined for ",
               brasa::name(t));

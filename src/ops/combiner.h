@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ops/number.h"
+#include "ops/scalar_op.h"
 
 namespace brasa::ops {
 
@@ -21,6 +22,8 @@ enum class Combiner : uint8_t {
 /// brasa::InternalError for a name that is none.
 Combiner combiner_of(std::string_view name);
 std::string_view name(Combiner c);
+/// The same on two elements; None for Replace.
+ScalarOp scalar_op(Combiner c);
 
 /// brasa::Error for one that this dtype does not have: complex numbers have no order.
 void check_combiner(Combiner c, DType t);

@@ -326,6 +326,7 @@ void add_products(Table& t) {
       .doc("Matrix product.")
       .autocast(Autocast::Lower)
       .sparse(Sparse::MatrixMatrix)
+      .packed({{floats(8, 8), floats(8, 8)}})
       .composed(mm)
       .samples({{floats(2, 3), floats(3, 4)}, {floats(1, 0), floats(0, 2)}, {floats(3, 2).strided(2), floats(2, 1)}});
   TensorSample half = tensor(DType::BFloat16, {3, 3}), halves = tensor(DType::BFloat16, {2, 3, 3});
@@ -358,6 +359,7 @@ void add_products(Table& t) {
       .doc("Matrix products of a batch.")
       .autocast(Autocast::Lower)
       .sparse(Sparse::BatchMatrix)
+      .packed({{floats(2, 8, 8), floats(2, 8, 8)}})
       .composed(bmm_)
       .samples({{floats(2, 3, 4), floats(2, 4, 1)}, {floats(0, 1, 2), floats(0, 2, 3)}});
   t.op("aten::mv(Tensor self, Tensor vec) -> Tensor")
@@ -404,6 +406,9 @@ void add_products(Table& t) {
       .autocast(Autocast::Lower)
       .sparse(Sparse::LinearLayer)
       .backward_node("AddmmBackward0")
+      .packed({{floats(8, 8), floats(8, 8), floats(8)},
+               {floats(8, 8), floats(8, 8)},
+               {floats(2, 8, 8), floats(8, 8), floats(8)}})
       .composed(linear)
       .samples({{floats(2, 3), floats(4, 3), floats(4)},
                 {floats(2, 5, 3), floats(1, 3)},
@@ -420,6 +425,7 @@ void add_sums_of_products(Table& t) {
       .doc("beta · self + alpha · mat1 · mat2.")
       .autocast(Autocast::Lower)
       .sparse(Sparse::AddMatrix)
+      .packed({{floats(8), floats(8, 8), floats(8, 8)}})
       .composed(addmm)
       .samples({{floats(4), floats(2, 3), floats(3, 4)}, {floats(2, 4), floats(2, 3), floats(3, 4), 0, 2.0}});
   t.op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")

@@ -221,6 +221,7 @@ void add_picks(Table& t) {
   t.op("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor")
       .doc("The slices that a vector of indices names along a dimension.")
       .sparse(Sparse::IndexSelect)
+      .packed({{floats(8, 8), 0, ints(8)}})
       .composed(index_select)
       .samples({{floats(3, 4), 0, ints(2)}, {floats(2, 3), -1, ints(4)}});
   t.op("aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor")
@@ -258,6 +259,7 @@ void add_picks(Table& t) {
   t.op("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
       .doc("Rows of the weight by index; padding_idx's row gets no gradient.")
       .sparse(Sparse::Embedding)
+      .packed({{floats(8, 8), ints(8)}})
       .composed(embedding)
       .vjp(own_derivative(embedding_vjp))
       .samples({{floats(4, 3), ints(2, 2)}, {floats(4, 1), ints(3), 3}});

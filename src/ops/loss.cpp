@@ -27,11 +27,13 @@ void add_regression(Table& t) {
   t.op("aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("(self - target)², reduced by mean (1), sum (2) or not (0).")
       .autocast(Autocast::Float32)
+      .packed({{floats(8, 8), floats(8, 8)}})
       .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(square(x - y), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 0}, {floats(4), floats(4), 2}});
   t.op("aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("|self - target|, reduced.")
       .autocast(Autocast::Float32)
+      .packed({{floats(8, 8), floats(8, 8)}})
       .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(abs(x - y), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 2}});
   t.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")

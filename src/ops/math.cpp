@@ -397,15 +397,6 @@ bool is_float(Value x) { return is_floating(dtype_of(x)); }
 Value all_of(bool v, Value x) { return full(v, shape_of(x), DType::Bool); }
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-double largest(DType t) {
-  switch (t) {
-    case DType::Float16: return 65504;
-    case DType::BFloat16: return 0x1.fep127;
-    case DType::Float32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
-}
-
 void add_classes(Table& t) {
   t.op("aten::isnan(Tensor self) -> Tensor")
       .doc("Is it NaN?")
@@ -440,7 +431,7 @@ void add_classes(Table& t) {
       .sparse(Sparse::Each)
       .composed([](Value x, std::optional<Number> nan, std::optional<Number> posinf, std::optional<Number> neginf) {
         if (!is_float(x)) return x;
-        double limit = largest(dtype_of(x));
+        double limit = info_of(dtype_of(x)).largest;
         Value y = where(is_nan(x), constant_like(x, nan.value_or(0)), x);
         y = where(eq(x, kInf), constant_like(x, posinf.value_or(limit)), y);
         return where(eq(x, -kInf), constant_like(x, neginf.value_or(-limit)), y);

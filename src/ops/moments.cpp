@@ -59,6 +59,7 @@ template <bool root>
 void add_overloads(Table& t, const char* name, const char* what) {
   t.op(str("aten::", name, "(Tensor self, bool unbiased=True) -> Tensor"))
       .doc(str(what, " of all elements."))
+      .packed({{floats(8, 8)}})
       .composed([](Value x, bool unbiased) { return moment<root>(x, std::nullopt, correction_of(unbiased), false); })
       .samples({{floats(3, 5)}, {floats(4), false}});
   t.op(str("aten::", name, ".dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"))

@@ -246,6 +246,7 @@ void add_joins(Table& t) {
       .doc("Tensors one after the other along a dimension.")
       .autocast(Autocast::Widest)
       .sparse(Sparse::Cat)
+      .packed({{std::vector{floats(8, 8), floats(8, 8)}, 0}, {std::vector{floats(8, 8), floats(8, 8)}, 1}})
       .composed(cat)
       .samples(lists);
   t.alias("aten::concat", "aten::cat");
@@ -254,6 +255,7 @@ void add_joins(Table& t) {
       .doc("Tensors of one shape along a new dimension.")
       .autocast(Autocast::Widest)
       .sparse(Sparse::Stack)
+      .packed({{std::vector{floats(8, 8), floats(8, 8)}, 0}})
       .composed(stack)
       .samples({{std::vector<TensorSample>{floats(2, 3), floats(2, 3)}, -1}});
   t.alias("aten::_stack", "aten::stack");
@@ -294,6 +296,7 @@ void add_joins(Table& t) {
 void add_repetitions(Table& t) {
   t.op("aten::flip(Tensor self, int[] dims) -> Tensor")
       .doc("Dimensions counted from their ends.")
+      .packed({{floats(8, 8), list({0})}})
       .composed(flip)
       .samples({{floats(2, 3), list({0, -1})}, {floats(0, 2), list({0})}});
   t.op("aten::fliplr(Tensor self) -> Tensor")
@@ -331,6 +334,7 @@ void add_triangles(Table& t) {
   const std::vector<Sample> matrices = {{floats(3, 4)}, {floats(2, 3, 3), -1}, {floats(2, 0)}};
   t.op("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor")
       .doc("Zeros above a diagonal of each matrix.")
+      .packed({{floats(8, 8)}})
       .composed(tril)
       .samples(matrices);
   t.op("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor")

@@ -197,6 +197,7 @@ void add_nll(Table& t) {
       .doc("nll_loss of log_softmax(self); the target holds classes, or the probability of each.")
       .autocast(Autocast::Float32)
       .backward_node("NllLossBackward0")
+      .packed({{floats(8, 8), ints(8)}})
       .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore, Number smoothing) {
         BRASA_CHECK(rank_of(x) >= 1, "cross_entropy_loss: expected input of at least 1 dimension, got ", type_of(x));
         bool probabilities = rank_of(x) == rank_of(target);

@@ -305,6 +305,7 @@ void add_layer_norms(Table& t) {
   t.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor")
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
       .backward_node("NativeLayerNormBackward0")
+      .packed({{floats(8, 8), list({8}), floats(8), floats(8)}, {floats(8, 8), list({8})}})
       .composed([](Value x, Shape shape, Value w, Value b, Number eps, bool) {
         return call_all("aten::native_layer_norm", {x, shape, w ? Arg(w) : Arg(), b ? Arg(b) : Arg(), eps})[0];
       })

@@ -240,14 +240,8 @@ void add_fake(Table& t) {
 // --- quantised_decomposed ---
 
 void check_target(const char* op, int64_t low, int64_t high, DType dtype) {
-  int64_t least, most;
-  switch (dtype) {
-    case DType::UInt8: least = 0, most = 255; break;
-    case DType::Int8: least = -128, most = 127; break;
-    case DType::Int16: least = -32768, most = 32767; break;
-    case DType::Int32: least = -2147483648LL, most = 2147483647LL; break;
-    default: return;
-  }
+  if (!is_integral(dtype) || size_of(dtype) > 4) return;
+  int64_t most = (int64_t{1} << info_of(dtype).digits) - 1, least = is_signed(dtype) ? -most - 1 : 0;
   BRASA_CHECK(low >= least && high <= most, op, ": expected a range within [", least, ", ", most, "] of ", name(dtype),
               ", got [", low, ", ", high, "]");
 }

@@ -102,19 +102,10 @@ Value integers(Value key, const Shape& shape, Value high, DType dtype) {
 
 // One above the greatest integer up to which the dtype holds all: what random_ draws without an upper bound.
 int64_t end_of_integers(DType t) {
-  switch (t) {
-    case DType::Bool: return 2;
-    case DType::UInt8: return 0x100;
-    case DType::Int8: return 0x80;
-    case DType::Int16: return 0x8000;
-    case DType::Int32: return int64_t{1} << 31;
-    case DType::Int64: return INT64_MAX;
-    case DType::Float16: return (1 << 11) + 1;
-    case DType::BFloat16: return (1 << 8) + 1;
-    case DType::Float32: return (1 << 24) + 1;
-    case DType::Float64: return (int64_t{1} << 53) + 1;
-    default: BRASA_CHECK(false, "\"random_\" not implemented for ", name(t));
-  }
+  BRASA_CHECK(computes(t) && !is_complex(t), "\"random_\" not implemented for ", name(t));
+  int digits = info_of(t).digits;
+  if (is_floating(t)) return (int64_t{1} << digits) + 1;
+  return digits == 63 ? INT64_MAX : int64_t{1} << digits;
 }
 
 // Of complex numbers, real and imaginary part have the variance 1/2 each.

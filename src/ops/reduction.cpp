@@ -42,11 +42,16 @@ void add_sums(Table& t) {
   t.op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The sum of all elements; of integers and bools in int64.")
       .sparse(Sparse::Sum)
+      .packed({{floats(8, 8)}, {ints(8)}, {bools(8)}})
       .composed([](Value x, std::optional<DType> dtype) { return sum_of(x, std::nullopt, false, dtype); })
       .samples({{floats(3, 5)}, {bools(4)}, {floats(0)}, {floats(4).strided(2), DType::Float64}});
   t.op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("Sums along dim, or all dimensions if there is none.")
       .sparse(Sparse::SumOver)
+      .packed({{floats(8, 8), list({0}), false},
+               {floats(8, 8), list({0}), true},
+               {floats(8, 8), list({1}), false},
+               {floats(8, 8), list({1}), true}})
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) { return sum_of(x, dim, keep, dtype); })
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}, {ints(0, 3), list({0})}});
   t.op("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor")
@@ -65,15 +70,21 @@ void add_sums(Table& t) {
       .samples({{floats(2, 3, 5), list({3, 1})}, {floats(3), list({3})}});
   t.op("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The mean of all elements.")
+      .packed({{floats(8, 8)}})
       .composed([](Value x, std::optional<DType> dtype) { return mean_of(x, std::nullopt, false, dtype); })
       .samples({{floats(3, 5)}, {ints(4), DType::Float32}});
   t.op("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("Means along dim, or of all dimensions if there is none.")
+      .packed({{floats(8, 8), list({0}), false},
+               {floats(8, 8), list({0}), true},
+               {floats(8, 8), list({1}), false},
+               {floats(8, 8), list({1}), true}})
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) { return mean_of(x, dim, keep, dtype); })
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}});
   t.op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The product of all elements.")
       .autocast(Autocast::Float32)
+      .packed({{floats(8, 8)}})
       .composed([](Value x, std::optional<DType> dtype) {
         return accumulated(x, reduced_dims(std::nullopt, rank_of(x)), false, dtype, "mul");
       })
@@ -124,6 +135,7 @@ void add_truth(Table& t, const char* name, const char* doc) {
   t.op(str("aten::", name, "(Tensor self) -> Tensor"))
       .doc(doc)
       .sparse(every ? Sparse::None : Sparse::Any)
+      .packed({{floats(8)}, {ints(8)}, {bools(8)}})
       .composed([](Value x) { return truth<every>(x, reduced_dims(std::nullopt, rank_of(x)), false); })
       .samples({{bools(3, 5)}, {floats(0)}});
   t.op(str("aten::", name, ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor"))
@@ -199,6 +211,7 @@ void add_extremum(Table& t, const char* size) {
   op(max ? "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
          : "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       .doc(str("The ", size, " element along dim; equal ones share the gradient."))
+      .packed({{floats(8, 8)}})
       .composed([](Value x, std::vector<int64_t> dim, bool keep) {
         return extremum<which>(which.text[1] == 'a' ? "amax" : "amin", x, reduced_dims(dim, rank_of(x)), keep);
       })
@@ -206,16 +219,19 @@ void add_extremum(Table& t, const char* size) {
   op(str(which.text, "(Tensor self) -> Tensor").c_str())
       .doc(str("The ", size, " element; equal ones share the gradient."))
       .backward_node(max ? "MaxBackward1" : "MinBackward1")
+      .packed({{floats(8, 8)}})
       .composed([](Value x) { return extremum<which>(which.text, x, reduced_dims(std::nullopt, rank_of(x)), false); })
       .samples({{floats(3, 5)}, {ints(1)}});
   op(str(which.text, ".dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)").c_str())
       .doc(str("The ", size, " element along dim, and the index of the first such; it gets all of the gradient."))
       .backward_node(max ? "MaxBackward0" : "MinBackward0")
+      .packed({{floats(8, 8), 0}, {floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, bool keep) { return with_index<which>(x, dim, keep); })
       .vjp(own_derivative(selected_derivative))
       .samples({{floats(3, 5), 1}, {floats(2, 3, 4), 0, true}, {ints(3, 1), -1}});
   op(str("arg", which.text, "(Tensor self, int? dim=None, bool keepdim=False) -> Tensor").c_str())
       .doc(str("The index of the first ", size, " element along dim, or of the flattened tensor."))
+      .packed({{floats(8, 8)}, {ints(8)}, {floats(8, 8), 0}, {floats(8, 8), 1}})
       .composed([](Value x, std::optional<int64_t> dim, bool keep) {
         return index_of_extremum<which>(which.text[1] == 'a' ? "argmax" : "argmin", x, dim, keep);
       })

@@ -78,6 +78,7 @@ void add_running_extremum(Table& t) {
 void add_scan(Table& t) {
   t.op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
       .doc("Running sums along dim; of integers in int64.")
+      .packed({{floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) { return running(x, dim, dtype, "add"); })
       .samples({{floats(3, 5), 1}, {ints(4), 0}, {floats(0, 3), 0}});
   t.op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
@@ -96,6 +97,7 @@ void add_scan(Table& t) {
   add_running_extremum<"min">(t);
   t.op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("log Σ exp(x) along dim.")
+      .packed({{floats(8, 8), list({1})}})
       .composed_in_opmath([](Value v, std::vector<int64_t> dim, bool keep) {
         Value x = to_float(v);
         std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));

@@ -68,6 +68,7 @@ void add_forms(Table& t) {
   t.op("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("exp(x) / Σ exp(x) along dim, first converted to dtype.")
       .sparse(Sparse::Softmax)
+      .packed({{floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_softmax", {input_for("softmax", x, dtype), dim, false});
       })
@@ -75,6 +76,7 @@ void add_forms(Table& t) {
   t.op("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("log softmax along dim, of self first converted to dtype.")
       .sparse(Sparse::LogSoftmax)
+      .packed({{floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_log_softmax", {input_for("log_softmax", x, dtype), dim, false});
       })

@@ -44,6 +44,8 @@ RowBuilder& RowBuilder::kind(Kind kind) {
 }
 RowBuilder& RowBuilder::pointwise(int work) {
   row_.kind = Kind::Pointwise;
+  row_.scalar = scalar_op_of(row_.schema.base);
+  BRASA_ASSERT(row_.scalar != ScalarOp::None, row_.name(), " is missing in ops/scalar_op.h");
   row_.work = work;
   return *this;
 }
@@ -61,6 +63,10 @@ RowBuilder& RowBuilder::commutative() {
 }
 RowBuilder& RowBuilder::costly() {
   row_.costly = true;
+  return *this;
+}
+RowBuilder& RowBuilder::any_dtype() {
+  row_.any_dtype = true;
   return *this;
 }
 RowBuilder& RowBuilder::jvp(Jvp rule) {

@@ -16,6 +16,7 @@
 #include "ops/facts.h"
 #include "ops/number.h"
 #include "ops/sample.h"
+#include "ops/scalar_op.h"
 
 namespace brasa::ops {
 
@@ -136,11 +137,13 @@ struct Row final : ir::Op {
   Vjp vjp;  // of a primitive that is neither point-wise nor linear, or a composed row's own derivative
 
   Kind kind = Kind::None;
-  int work = 1;  // of one element, in additions
+  ScalarOp scalar = ScalarOp::None;  // of a point-wise primitive
+  int work = 1;                      // of one element, in additions
   Symbolic symbolic = nullptr;
   bool dense = false;        // a view of all elements of its operand, each once
   bool commutative = false;  // of two operands
   bool costly = false;       // reading the result again costs less than making it again
+  bool any_dtype = false;    // also of dtypes that operators do not compute with; so are leaves and views
   bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
   std::string must_alias;    // of a view that never copies: what to say where strides do not allow an alias
   bool over_storage = false;  // a view of the memory behind its operand, elements between those of the operand too
@@ -320,6 +323,7 @@ class RowBuilder {
   RowBuilder& dense();
   RowBuilder& commutative();
   RowBuilder& costly();
+  RowBuilder& any_dtype();
   RowBuilder& partial(Partial rule);
   RowBuilder& transposed(Transpose rule, Linear linear = Linear::Together);
   RowBuilder& jvp(Jvp rule);

@@ -27,15 +27,6 @@ void AdafactorOptions::check() const {
 
 namespace {
 
-double epsilon_of(DType t) {
-  switch (t) {
-    case DType::BFloat16: return 0x1p-7;
-    case DType::Float16: return 0x1p-10;
-    case DType::Float64: return std::numeric_limits<double>::epsilon();
-    default: return std::numeric_limits<float>::epsilon();
-  }
-}
-
 Tensor root_mean_square(const Tensor& t) { return t.square().mean().sqrt(); }
 
 }  // namespace

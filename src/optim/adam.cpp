@@ -6,7 +6,6 @@
 #include <brasa/brasa.h>
 
 #include "optim/fields.h"
-#include "optim/numbers.h"
 #include "optim/state.h"
 #include "support/error.h"
 
@@ -17,23 +16,16 @@ std::unique_ptr<OptimizerOptions> AdamLikeOptions<Derived>::fresh() const {
   return std::make_unique<Derived>();
 }
 template <class Derived>
-void AdamLikeOptions<Derived>::serialize(serialize::OutputArchive& archive) const {
-  write_number(archive, "lr", lr_);
-  write_number(archive, "beta1", std::get<0>(betas_));
-  write_number(archive, "beta2", std::get<1>(betas_));
-  write_number(archive, "eps", eps_);
-  write_number(archive, "weight_decay", weight_decay_);
-  write_number(archive, "amsgrad", amsgrad_);
-  write_number(archive, "maximize", maximize_);
-}
-template <class Derived>
-void AdamLikeOptions<Derived>::serialize(serialize::InputArchive& archive) {
-  lr_ = read_number(archive, "lr");
-  betas_ = {read_number(archive, "beta1"), read_number(archive, "beta2")};
-  eps_ = read_number(archive, "eps");
-  weight_decay_ = read_number(archive, "weight_decay");
-  amsgrad_ = read_number(archive, "amsgrad") != 0;
-  maximize_ = read_number(archive, "maximize") != 0;
+bool AdamLikeOptions<Derived>::visit(FieldVisitor& f) {
+  auto& [beta1, beta2] = betas_;
+  f("lr", lr_);
+  f("beta1", beta1);
+  f("beta2", beta2);
+  f("eps", eps_);
+  f("weight_decay", weight_decay_);
+  f("amsgrad", amsgrad_);
+  f("maximize", maximize_);
+  return true;
 }
 template struct AdamLikeOptions<AdamOptions>;
 template struct AdamLikeOptions<AdamWOptions>;
@@ -42,17 +34,12 @@ AdamParamState& AdamParamState::step(int64_t count) {
   steps_ = scalar_tensor(count, kFloat32);
   return *this;
 }
-void AdamParamState::serialize(serialize::OutputArchive& archive) const {
-  archive.write("step", steps());
-  archive.write("exp_avg", exp_avg());
-  archive.write("exp_avg_sq", exp_avg_sq());
-  archive.write("max_exp_avg_sq", max_exp_avg_sq());
-}
-void AdamParamState::serialize(serialize::InputArchive& archive) {
-  archive.read("step", steps());
-  archive.read("exp_avg", exp_avg());
-  archive.read("exp_avg_sq", exp_avg_sq());
-  archive.try_read("max_exp_avg_sq", max_exp_avg_sq());
+bool AdamParamState::visit(FieldVisitor& f) {
+  f("step", steps(), true);
+  f("exp_avg", exp_avg(), true);
+  f("exp_avg_sq", exp_avg_sq(), true);
+  f("max_exp_avg_sq", max_exp_avg_sq());
+  return true;
 }
 
 namespace {

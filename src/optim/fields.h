@@ -1,49 +1,11 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <tuple>
+#include <brasa/optim/optimizer.h>
 
-#include "optim/numbers.h"
 #include "support/error.h"
 
-// Options and states in an archive, and what most optimizers want of their options and do with them.
+// The lists of fields, and what most optimizers want of their options and do with them.
 namespace brasa::optim {
-
-// One list of fields serves to write and to read.
-struct FieldWriter {
-  serialize::OutputArchive& archive;
-  void operator()(const char* key, const Tensor& t) { archive.write(key, t); }
-  template <class... T>
-  void operator()(const char* key, const std::tuple<T...>& items) {
-    int i = 0;
-    std::apply([&](const T&... item) { ((*this)((key + std::to_string(i++)).c_str(), item), ...); }, items);
-  }
-  void operator()(const char* key, const std::optional<double>& number) {
-    if (number) write_number(archive, key, *number);
-  }
-  template <class T>
-  void operator()(const char* key, const T& number) {
-    write_number(archive, key, static_cast<double>(number));
-  }
-};
-struct FieldReader {
-  serialize::InputArchive& archive;
-  void operator()(const char* key, Tensor& t) { archive.try_read(key, t); }
-  template <class... T>
-  void operator()(const char* key, std::tuple<T...>& items) {
-    int i = 0;
-    std::apply([&](T&... item) { ((*this)((key + std::to_string(i++)).c_str(), item), ...); }, items);
-  }
-  void operator()(const char* key, std::optional<double>& number) {
-    Tensor t;
-    number = archive.try_read(key, t) ? std::optional<double>(t.item<double>()) : std::nullopt;
-  }
-  template <class T>
-  void operator()(const char* key, T& number) {
-    number = static_cast<T>(read_number(archive, key));
-  }
-};
 
 template <class Options>
 void check_common(const Options& o) {
@@ -67,17 +29,8 @@ Tensor decayed(Tensor& p, const Tensor& g, const Options& o, bool decoupled = fa
   return g;
 }
 
-#define BRASA_F(field) f(#field, o.field());
-#define BRASA_FIELDS(Type, fields)                                \
-  void Type::serialize(serialize::OutputArchive& archive) const { \
-    FieldWriter f{archive};                                       \
-    const Type& o = *this;                                        \
-    fields                                                        \
-  }                                                               \
-  void Type::serialize(serialize::InputArchive& archive) {        \
-    FieldReader f{archive};                                       \
-    Type& o = *this;                                              \
-    fields                                                        \
-  }
+#define BRASA_F(field) f(#field, field());
+#define BRASA_FIELDS(Type, fields) \
+  bool Type::visit(FieldVisitor& f) { fields return true; }
 
 }  // namespace brasa::optim

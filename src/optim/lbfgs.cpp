@@ -5,21 +5,11 @@
 
 #include <brasa/brasa.h>
 
-#include "optim/numbers.h"
+#include "optim/fields.h"
 #include "support/error.h"
 
 namespace brasa::optim {
 namespace {
-
-void write_list(serialize::OutputArchive& archive, const std::string& key, const std::vector<Tensor>& list) {
-  write_number(archive, key + ".size", static_cast<double>(list.size()));
-  for (size_t i = 0; i < list.size(); ++i) archive.write(key + "." + std::to_string(i), list[i]);
-}
-std::vector<Tensor> read_list(serialize::InputArchive& archive, const std::string& key) {
-  std::vector<Tensor> list(static_cast<size_t>(read_number(archive, key + ".size")));
-  for (size_t i = 0; i < list.size(); ++i) archive.read(key + "." + std::to_string(i), list[i]);
-  return list;
-}
 
 double number(const Tensor& t) { return t.item<double>(); }
 
@@ -132,50 +122,25 @@ Point strong_wolfe(const Evaluate& evaluate, double t, const Tensor& d, const Po
 
 std::unique_ptr<OptimizerOptions> LBFGSOptions::fresh() const { return std::make_unique<LBFGSOptions>(); }
 
-void LBFGSOptions::serialize(serialize::OutputArchive& archive) const {
-  write_number(archive, "lr", lr());
-  write_number(archive, "max_iter", static_cast<double>(max_iter()));
-  write_number(archive, "max_eval", static_cast<double>(max_eval().value_or(-1)));
-  write_number(archive, "tolerance_grad", tolerance_grad());
-  write_number(archive, "tolerance_change", tolerance_change());
-  write_number(archive, "history_size", static_cast<double>(history_size()));
-  write_number(archive, "strong_wolfe", line_search_fn().has_value());
-}
-void LBFGSOptions::serialize(serialize::InputArchive& archive) {
-  lr(read_number(archive, "lr"));
-  max_iter(static_cast<int64_t>(read_number(archive, "max_iter")));
-  auto evals = static_cast<int64_t>(read_number(archive, "max_eval"));
+bool LBFGSOptions::visit(FieldVisitor& f) {
+  int64_t evals = max_eval().value_or(-1);
+  bool strong_wolfe = line_search_fn().has_value();
+  BRASA_F(lr)
+  BRASA_F(max_iter)
+  f("max_eval", evals);
+  BRASA_F(tolerance_grad)
+  BRASA_F(tolerance_change)
+  BRASA_F(history_size)
+  f("strong_wolfe", strong_wolfe);
   max_eval(evals < 0 ? std::nullopt : std::optional<int64_t>(evals));
-  tolerance_grad(read_number(archive, "tolerance_grad"));
-  tolerance_change(read_number(archive, "tolerance_change"));
-  history_size(static_cast<int64_t>(read_number(archive, "history_size")));
-  line_search_fn(read_number(archive, "strong_wolfe") != 0 ? std::optional<std::string>("strong_wolfe") : std::nullopt);
+  if (strong_wolfe != line_search_fn().has_value())
+    line_search_fn(strong_wolfe ? std::optional<std::string>("strong_wolfe") : std::nullopt);
+  return true;
 }
 
-void LBFGSParamState::serialize(serialize::OutputArchive& archive) const {
-  write_number(archive, "func_evals", static_cast<double>(func_evals()));
-  write_number(archive, "n_iter", static_cast<double>(n_iter()));
-  write_number(archive, "t", t());
-  write_number(archive, "prev_loss", prev_loss());
-  archive.write("d", d());
-  archive.write("H_diag", H_diag());
-  archive.write("prev_flat_grad", prev_flat_grad());
-  write_list(archive, "old_dirs", old_dirs());
-  write_list(archive, "old_stps", old_stps());
-  write_list(archive, "ro", ro());
-}
-void LBFGSParamState::serialize(serialize::InputArchive& archive) {
-  func_evals(static_cast<int64_t>(read_number(archive, "func_evals")));
-  n_iter(static_cast<int64_t>(read_number(archive, "n_iter")));
-  t(read_number(archive, "t"));
-  prev_loss(read_number(archive, "prev_loss"));
-  archive.try_read("d", d());
-  archive.try_read("H_diag", H_diag());
-  archive.try_read("prev_flat_grad", prev_flat_grad());
-  old_dirs(read_list(archive, "old_dirs"));
-  old_stps(read_list(archive, "old_stps"));
-  ro(read_list(archive, "ro"));
-}
+BRASA_FIELDS(LBFGSParamState,
+             BRASA_F(func_evals) BRASA_F(n_iter) BRASA_F(t) BRASA_F(prev_loss) BRASA_F(d) BRASA_F(H_diag)
+                 BRASA_F(prev_flat_grad) BRASA_F(old_dirs) BRASA_F(old_stps) BRASA_F(ro))
 
 LBFGS::LBFGS(const std::vector<OptimizerParamGroup>& param_groups, LBFGSOptions defaults)
     : Optimizer(param_groups, std::make_unique<LBFGSOptions>(std::move(defaults))) {

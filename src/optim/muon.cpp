@@ -10,29 +10,19 @@
 
 namespace brasa::optim {
 
-namespace {
-
-template <class Field, class Options>
-void numbers(Field f, Options& o) {
+bool MuonOptions::visit(FieldVisitor& f) {
+  bool given = adjust_lr_fn() == "match_rms_adamw", match = given;
   BRASA_F(lr)
   BRASA_F(weight_decay)
   BRASA_F(momentum)
-  BRASA_F(nesterov) BRASA_F(ns_coefficients) BRASA_F(eps) BRASA_F(ns_steps) BRASA_F(maximize)
-}
-
-}  // namespace
-
-void MuonOptions::serialize(serialize::OutputArchive& archive) const {
-  FieldWriter f{archive};
-  numbers(f, *this);
-  f("match_rms_adamw", adjust_lr_fn() == "match_rms_adamw");
-}
-void MuonOptions::serialize(serialize::InputArchive& archive) {
-  FieldReader f{archive};
-  numbers(f, *this);
-  bool match = false;
+  BRASA_F(nesterov)
+  BRASA_F(ns_coefficients)
+  BRASA_F(eps)
+  BRASA_F(ns_steps)
+  BRASA_F(maximize)
   f("match_rms_adamw", match);
-  adjust_lr_fn(match ? "match_rms_adamw" : "original");
+  if (match != given) adjust_lr_fn(match ? "match_rms_adamw" : "original");
+  return true;
 }
 BRASA_FIELDS(MuonParamState, BRASA_F(momentum_buffer))
 

@@ -6,6 +6,7 @@
 
 #include <brasa/autograd.h>
 
+#include "optim/numbers.h"
 #include "support/error.h"
 
 namespace brasa::optim {
@@ -17,17 +18,76 @@ void warn_old(const char* name) {
                 false);
 }
 
+class FieldWriter final : public FieldVisitor {
+ public:
+  explicit FieldWriter(serialize::OutputArchive& archive) : archive_(archive) {}
+  void tensor(const std::string& name, Tensor& t, bool) override { archive_.write(name, t); }
+  void number(const std::string& name, double& x) override { write_number(archive_, name, x); }
+  void number(const std::string& name, std::optional<double>& x) override {
+    if (x) write_number(archive_, name, *x);
+  }
+
+ private:
+  serialize::OutputArchive& archive_;
+};
+
+class FieldReader final : public FieldVisitor {
+ public:
+  explicit FieldReader(serialize::InputArchive& archive) : archive_(archive) {}
+  void tensor(const std::string& name, Tensor& t, bool required) override {
+    required ? archive_.read(name, t) : static_cast<void>(archive_.try_read(name, t));
+  }
+  void number(const std::string& name, double& x) override { x = read_number(archive_, name); }
+  void number(const std::string& name, std::optional<double>& x) override {
+    Tensor t;
+    x = archive_.try_read(name, t) ? std::optional<double>(t.item<double>()) : std::nullopt;
+  }
+
+ private:
+  serialize::InputArchive& archive_;
+};
+
+// A writer changes nothing.
+template <class T>
+bool write_fields(const T& from, serialize::OutputArchive& archive) {
+  FieldWriter f(archive);
+  return const_cast<T&>(from).visit(f);
+}
+template <class T>
+bool read_fields(T& to, serialize::InputArchive& archive) {
+  FieldReader f(archive);
+  return to.visit(f);
+}
+
 }  // namespace
+
+FieldVisitor::~FieldVisitor() = default;
+void FieldVisitor::operator()(const std::string& name, std::vector<Tensor>& list) {
+  auto size = static_cast<double>(list.size());
+  number(name + ".size", size);
+  list.resize(static_cast<size_t>(size));
+  for (size_t i = 0; i < list.size(); ++i) tensor(name + "." + std::to_string(i), list[i], true);
+}
 
 OptimizerParamState::~OptimizerParamState() = default;
 OptimizerOptions::~OptimizerOptions() = default;
 
 std::unique_ptr<OptimizerParamState> OptimizerParamState::clone() const { fail("this optimizer state has no clone()"); }
-void OptimizerParamState::serialize(serialize::OutputArchive&) const { fail("this optimizer state cannot be saved"); }
-void OptimizerParamState::serialize(serialize::InputArchive&) { fail("this optimizer state cannot be loaded"); }
+bool OptimizerParamState::visit(FieldVisitor&) { return false; }
+void OptimizerParamState::serialize(serialize::OutputArchive& archive) const {
+  BRASA_CHECK(write_fields(*this, archive), "this optimizer state cannot be saved");
+}
+void OptimizerParamState::serialize(serialize::InputArchive& archive) {
+  BRASA_CHECK(read_fields(*this, archive), "this optimizer state cannot be loaded");
+}
 std::unique_ptr<OptimizerOptions> OptimizerOptions::clone() const { fail("these optimizer options have no clone()"); }
-void OptimizerOptions::serialize(serialize::OutputArchive&) const { fail("these optimizer options cannot be saved"); }
-void OptimizerOptions::serialize(serialize::InputArchive&) { fail("these optimizer options cannot be loaded"); }
+bool OptimizerOptions::visit(FieldVisitor&) { return false; }
+void OptimizerOptions::serialize(serialize::OutputArchive& archive) const {
+  BRASA_CHECK(write_fields(*this, archive), "these optimizer options cannot be saved");
+}
+void OptimizerOptions::serialize(serialize::InputArchive& archive) {
+  BRASA_CHECK(read_fields(*this, archive), "these optimizer options cannot be loaded");
+}
 double OptimizerOptions::get_lr() const { fail("these optimizer options have no learning rate"); }
 void OptimizerOptions::set_lr(double) { fail("these optimizer options have no learning rate"); }
 

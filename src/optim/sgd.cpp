@@ -2,7 +2,7 @@
 
 #include <brasa/brasa.h>
 
-#include "optim/numbers.h"
+#include "optim/fields.h"
 #include "optim/state.h"
 #include "support/error.h"
 
@@ -10,27 +10,9 @@ namespace brasa::optim {
 
 std::unique_ptr<OptimizerOptions> SGDOptions::fresh() const { return std::make_unique<SGDOptions>(); }
 
-void SGDOptions::serialize(serialize::OutputArchive& archive) const {
-  write_number(archive, "lr", lr());
-  write_number(archive, "momentum", momentum());
-  write_number(archive, "dampening", dampening());
-  write_number(archive, "weight_decay", weight_decay());
-  write_number(archive, "nesterov", nesterov());
-  write_number(archive, "maximize", maximize());
-}
-void SGDOptions::serialize(serialize::InputArchive& archive) {
-  lr(read_number(archive, "lr"));
-  momentum(read_number(archive, "momentum"));
-  dampening(read_number(archive, "dampening"));
-  weight_decay(read_number(archive, "weight_decay"));
-  nesterov(read_number(archive, "nesterov") != 0);
-  maximize(read_number(archive, "maximize") != 0);
-}
-
-void SGDParamState::serialize(serialize::OutputArchive& archive) const {
-  archive.write("momentum_buffer", momentum_buffer());
-}
-void SGDParamState::serialize(serialize::InputArchive& archive) { archive.read("momentum_buffer", momentum_buffer()); }
+BRASA_FIELDS(SGDOptions,
+             BRASA_F(lr) BRASA_F(momentum) BRASA_F(dampening) BRASA_F(weight_decay) BRASA_F(nesterov) BRASA_F(maximize))
+BRASA_FIELDS(SGDParamState, f("momentum_buffer", momentum_buffer(), true);)
 
 SGD::SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
     : Optimizer(param_groups, std::make_unique<SGDOptions>(defaults)) {

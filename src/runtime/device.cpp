@@ -1,11 +1,11 @@
 #include "runtime/device.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <vector>
 
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::runtime {
 
@@ -162,7 +162,7 @@ uint32_t packed(Device d) {
 Device get_default_device() {
   uint32_t p = g_default.load(std::memory_order_relaxed);
   if (p == 0) [[unlikely]] {
-    const char* name = std::getenv("BRASA_DEVICE");
+    const char* name = environment("BRASA_DEVICE");
     p = packed(name && *name ? runtime::device_of(Device(std::string_view(name))).id() : Device(kCPU));
     g_default.store(p);
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::runtime {
 namespace {
@@ -171,7 +172,7 @@ class Pool {
 };
 
 int default_threads() {
-  if (const char* text = std::getenv("BRASA_NUM_THREADS")) {
+  if (const char* text = environment("BRASA_NUM_THREADS")) {
     char* end = nullptr;
     long n = std::strtol(text, &end, 10);
     BRASA_CHECK(*text != 0 && *end == 0 && n >= 1 && n <= 4096,

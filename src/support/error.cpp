@@ -12,12 +12,17 @@ IndexError::IndexError(const std::string& message) : Error(message) {}
 IndexError::IndexError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 IndexError::~IndexError() = default;
 ValueError::ValueError(const std::string& message) : Error(message) {}
+ValueError::ValueError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 ValueError::~ValueError() = default;
 TypeError::TypeError(const std::string& message) : Error(message) {}
+TypeError::TypeError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 TypeError::~TypeError() = default;
 NotImplementedError::NotImplementedError(const std::string& message) : Error(message) {}
+NotImplementedError::NotImplementedError(const std::string& message, std::string mistake)
+    : Error(message, std::move(mistake)) {}
 NotImplementedError::~NotImplementedError() = default;
 LinAlgError::LinAlgError(const std::string& message) : Error(message) {}
+LinAlgError::LinAlgError(const std::string& message, std::string mistake) : Error(message, std::move(mistake)) {}
 LinAlgError::~LinAlgError() = default;
 OutOfMemoryError::OutOfMemoryError(const std::string& message) : Error(message) {}
 OutOfMemoryError::~OutOfMemoryError() = default;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include <brasa/elements.h>
+
 namespace brasa {
 namespace {
 
@@ -30,22 +32,31 @@ float half_to_float(uint16_t h) {
 
 float bfloat16_to_float(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
 
-uint16_t double_to_half(double v) {
-  uint16_t sign = std::signbit(v) ? 0x8000 : 0;
-  if (std::isnan(v)) return sign | 0x7e00;
-  double r = std::fabs(rounded(v, 11, -14));
-  if (std::isinf(v) || r > 65504) return sign | 0x7c00;
-  if (r == 0) return sign;
-  int e;
-  std::frexp(r, &e);
-  if (e - 1 < -14) return sign | static_cast<uint16_t>(std::ldexp(r, 24));
-  return sign | static_cast<uint16_t>((e + 14) << 10 | (static_cast<int>(std::ldexp(r, 11 - e)) & 1023));
+// The upper half of a float16.
+float float8_e5m2_to_float(uint8_t b) { return half_to_float(static_cast<uint16_t>(b << 8)); }
+
+float float8_e4m3fn_to_float(uint8_t b) {
+  uint32_t sign = static_cast<uint32_t>(b & 0x80) << 24, rest = static_cast<uint32_t>(b & 0x7f) << 20;
+  if ((b & 0x7f) == 0x7f) return std::bit_cast<float>(sign | rest | 0x7f800000);
+  // The exponent is rebased by an exact product, which also normalises denormals.
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(rest) * 0x1p120F));
 }
 
-uint16_t double_to_bfloat16(double v) {
-  if (std::isnan(v)) return std::signbit(v) ? 0xffc0 : 0x7fc0;
-  double r = std::isinf(v) ? v : rounded(v, 8, -126);
-  return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(r)) >> 16);
+uint16_t narrow_bits(DType t, double v) {
+  const DTypeInfo& format = info_of(t);
+  int fraction = format.digits - 1;
+  auto sign = static_cast<uint16_t>(std::signbit(v) ? 1 << (8 * format.bytes - 1) : 0);
+  if (std::isnan(v)) return sign | format.nan;
+  if (std::isinf(v)) return sign | format.beyond;
+  double r = std::fabs(rounded(v, format.digits, format.min_exponent));
+  if (r > format.largest) return sign | format.beyond;
+  if (r == 0) return sign;
+  int e;
+  std::frexp(r, &e);  // r in [2^(e-1), 2^e)
+  int biased = std::max(e - format.min_exponent, 0);
+  // Without the leading one, which denormals lack.
+  int units = static_cast<int>(std::ldexp(r, fraction - std::max(e - 1, format.min_exponent))) & ((1 << fraction) - 1);
+  return static_cast<uint16_t>(sign | biased << fraction | units);
 }
 
 }  // namespace brasa

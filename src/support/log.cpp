@@ -1,12 +1,13 @@
 #include "support/log.h"
 
 #include <cstdio>
-#include <cstdlib>
+
+#include "support/settings.h"
 
 namespace brasa {
 
 bool logs(std::string_view topic) {
-  const char* text = std::getenv("BRASA_LOGS");
+  const char* text = environment("BRASA_LOGS");
   if (!text) return false;
   for (std::string_view rest = text; !rest.empty();) {
     size_t comma = rest.find(',');

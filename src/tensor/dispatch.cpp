@@ -130,6 +130,7 @@ void check_defined(const Operator& op, CallArgs args) {
   }
   if (!given.empty()) what += str(" (called with", given, ")");
   if (index) throw IndexError(what, e.msg());
+  if (dynamic_cast<const NotImplementedError*>(&e)) throw NotImplementedError(what, e.msg());
   if (dynamic_cast<const OutOfMemoryError*>(&e)) throw OutOfMemoryError(what);
   if (dynamic_cast<const runtime::DeviceError*>(&e)) throw runtime::DeviceError(what, e.msg());
   throw Error(what, e.msg());

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "support/error.h"
-#include "support/half.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
@@ -96,30 +95,18 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 
 namespace {
 
-template <class T>
-void store(void* at, T v) {
-  std::memcpy(at, &v, sizeof v);
-}
-
 void write_element(void* at, DType t, const Scalar& v) {
-  switch (t) {
-    case DType::UInt8: return store(at, static_cast<uint8_t>(v.toLong()));
-    case DType::Int8: return store(at, static_cast<int8_t>(v.toLong()));
-    case DType::Int16: return store(at, static_cast<int16_t>(v.toLong()));
-    case DType::Int32: return store(at, static_cast<int32_t>(v.toLong()));
-    case DType::Int64: return store(at, v.toLong());
-    case DType::Float16: return store(at, double_to_half(v.toDouble()));
-    case DType::BFloat16: return store(at, double_to_bfloat16(v.toDouble()));
-    case DType::Float32: return store(at, static_cast<float>(v.toDouble()));
-    case DType::Float64: return store(at, v.toDouble());
-    case DType::Bool: return store(at, static_cast<uint8_t>(v.toBool()));
-    case DType::Complex64: return store(at, std::complex<float>(v.toComplexDouble()));
-    case DType::Complex128: return store(at, v.toComplexDouble());
-    case DType::Complex32: {
-      std::complex<double> c = v.toComplexDouble();
-      return store(at, std::array<uint16_t, 2>{double_to_half(c.real()), double_to_half(c.imag())});
-    }
-  }
+  visit_dtype(t, [&](auto type) {
+    using T = typename decltype(type)::type;
+    T x;
+    if constexpr (std::is_convertible_v<T, double> && !ReducedFloat<T>)
+      x = v.to<T>();
+    else if constexpr (ReducedFloat<T>)
+      x = T::rounded(v.toDouble());
+    else
+      x = T(v.toComplexDouble());
+    std::memcpy(at, &x, sizeof x);
+  });
 }
 
 }  // namespace

@@ -11,44 +11,10 @@
 
 namespace brasa {
 
-const char* toString(DType t) {
-  switch (t) {
-    case DType::UInt8: return "Byte";
-    case DType::Int8: return "Char";
-    case DType::Int16: return "Short";
-    case DType::Int32: return "Int";
-    case DType::Int64: return "Long";
-    case DType::Float16: return "Half";
-    case DType::Float32: return "Float";
-    case DType::Float64: return "Double";
-    case DType::Complex32: return "ComplexHalf";
-    case DType::Complex64: return "ComplexFloat";
-    case DType::Complex128: return "ComplexDouble";
-    case DType::Bool: return "Bool";
-    case DType::BFloat16: return "BFloat16";
-  }
-  return "Undefined";
-}
+const char* toString(DType t) { return info_of(t).scalar_type.data(); }
 std::ostream& operator<<(std::ostream& out, DType t) { return out << toString(t); }
 
-std::string_view TypeMeta::name() const {
-  switch (type_) {
-    case DType::UInt8: return "unsigned char";
-    case DType::Int8: return "signed char";
-    case DType::Int16: return "short int";
-    case DType::Int32: return "int";
-    case DType::Int64: return "long int";
-    case DType::Float16: return "c10::Half";
-    case DType::Float32: return "float";
-    case DType::Float64: return "double";
-    case DType::Complex32: return "c10::complex<c10::Half>";
-    case DType::Complex64: return "c10::complex<float>";
-    case DType::Complex128: return "c10::complex<double>";
-    case DType::Bool: return "bool";
-    case DType::BFloat16: return "c10::BFloat16";
-  }
-  return "nullptr (uninitialized)";
-}
+std::string_view TypeMeta::name() const { return info_of(type_).cpp_name; }
 std::ostream& operator<<(std::ostream& out, TypeMeta t) { return out << t.name(); }
 
 std::ostream& operator<<(std::ostream& out, Layout l) {

@@ -9,7 +9,6 @@
 
 #include "ops/algebra.h"
 #include "support/error.h"
-#include "support/half.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
@@ -128,33 +127,17 @@ void accessor_rank_error(int64_t wanted, int64_t rank) {
 
 namespace {
 
-template <class T>
-T load(const void* at) {
-  T v;
-  std::memcpy(&v, at, sizeof v);
-  return v;
-}
-
 Scalar read_element(const void* at, DType t) {
-  switch (t) {
-    case DType::UInt8: return load<uint8_t>(at);
-    case DType::Int8: return load<int8_t>(at);
-    case DType::Int16: return load<int16_t>(at);
-    case DType::Int32: return load<int32_t>(at);
-    case DType::Int64: return load<int64_t>(at);
-    case DType::Float16: return half_to_float(load<uint16_t>(at));
-    case DType::BFloat16: return bfloat16_to_float(load<uint16_t>(at));
-    case DType::Float32: return load<float>(at);
-    case DType::Float64: return load<double>(at);
-    case DType::Bool: return load<uint8_t>(at) != 0;
-    case DType::Complex64: return load<std::complex<float>>(at);
-    case DType::Complex128: return load<std::complex<double>>(at);
-    case DType::Complex32: {
-      auto parts = load<std::array<uint16_t, 2>>(at);
-      return std::complex<double>(half_to_float(parts[0]), half_to_float(parts[1]));
-    }
-  }
-  return {};
+  return visit_dtype(t, [&](auto type) -> Scalar {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, bool>) return *static_cast<const uint8_t*>(at) != 0;
+    T v;
+    std::memcpy(&v, at, sizeof v);
+    if constexpr (std::is_same_v<T, ComplexHalf>)
+      return static_cast<std::complex<double>>(v);
+    else
+      return v;
+  });
 }
 
 }  // namespace

@@ -67,5 +67,12 @@ TEST(RegisteredBackend, StrictNumbers) {
   expect_close(g(numbers({9})), (numbers({9}) * numbers({9}) + 1).sum());
 }
 
+TEST(RegisteredBackend, FastNumbersDivideByMultiplying) {
+  auto third = [](const Tensor& x) { return x / 3; };
+  Tensor x = arange(1, 1000).to(kFloat);
+  EXPECT_TRUE(compile(third, {.options = {{"numbers", "fast"}}})(x).equal(x * (1.0F / 3)));
+  EXPECT_TRUE(compile(third)(x).equal(third(x)));
+}
+
 }  // namespace
 }  // namespace brasa

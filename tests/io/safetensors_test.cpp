@@ -79,6 +79,9 @@ TEST(SafetensorsRead, FormatsWithoutADtypeAreNamed) {
   for (const Entry& e : f.entries()) without += !e.dtype;
   EXPECT_GT(without, 0);
   EXPECT_GT(f.entries().size(), static_cast<size_t>(without));
+  EXPECT_EQ(f.at("float8_e4m3fn").dtype, DType::Float8_e4m3fn);
+  EXPECT_EQ(f.at("float8_e5m2").dtype, DType::Float8_e5m2);
+  EXPECT_EQ(f.at("uint64").dtype, DType::UInt64);
 }
 
 TEST(SafetensorsRead, EveryPrefixIsRefused) {
@@ -127,17 +130,21 @@ TEST(SafetensorsWrite, ReadsBackAndReplacesWhole) {
   float f[6] = {1, 2, 3, 4, 5, 6};
   int8_t b[3] = {-1, 0, 1};
   double d = 2.5;
+  uint64_t u[2] = {1, ~uint64_t{0}};
   std::vector<Entry> entries{
       {"bytes", "", DType::Int8, {3}, std::as_bytes(std::span(b))},
       {"w", "", DType::Float32, {2, 3}, std::as_bytes(std::span(f))},
       {"s", "", DType::Float64, {}, std::as_bytes(std::span(&d, 1))},
       {"none", "", DType::Float16, {0, 7}, {}},
+      {"e4", "", DType::Float8_e4m3fn, {3}, std::as_bytes(std::span(b))},
+      {"e5", "", DType::Float8_e5m2, {3}, std::as_bytes(std::span(b))},
+      {"u", "", DType::UInt64, {2}, std::as_bytes(std::span(u))},
   };
   write(path, entries, {{"who", "test \"q\""}});
   write(path, entries, {{"who", "test \"q\""}});
   File file = File::open(path);
   EXPECT_EQ(file.metadata().at("who"), "test \"q\"");
-  ASSERT_EQ(file.entries().size(), 4u);
+  ASSERT_EQ(file.entries().size(), entries.size());
   for (const Entry& e : entries) {
     const Entry& r = file.at(e.name);
     EXPECT_EQ(r.dtype, e.dtype);

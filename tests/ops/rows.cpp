@@ -33,6 +33,15 @@ TEST_P(Primitives, Complete) {
       << "neither a derivative nor no_gradient()";
 }
 
+TEST(ScalarOps, EachHasOneRow) {
+  for (int i = 1; i <= static_cast<int>(ops::ScalarOp::Philox); ++i) {
+    auto op = static_cast<ops::ScalarOp>(i);
+    EXPECT_EQ(ops::row_of(op).name(), str("prim::", ops::name(op)));
+    EXPECT_EQ(ops::row_of(op).scalar, op);
+    EXPECT_EQ(ops::scalar_op_of(ops::name(op)), op);
+  }
+}
+
 TEST_P(Rows, Complete) {
   EXPECT_TRUE(row().compose);
   EXPECT_FALSE(row().eval);

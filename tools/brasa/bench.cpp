@@ -158,8 +158,7 @@ void add_bench(CLI::App& app) {
       "  brasa bench gpt_train_b4_t256 --modes default --seconds 10\n"
       "  brasa bench --list                            what there is");
   c->add_option("workload", o->names, "names of workloads; all if there is none");
-  c->add_option("--modes", o->modes, "eager, default, reduce-overhead, max-autotune; separated by commas")
-      ->capture_default_str();
+  c->add_option("--modes", o->modes, "eager, default; separated by commas")->capture_default_str();
   c->add_option("--seconds", o->seconds, "how long to measure each")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

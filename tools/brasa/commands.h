@@ -10,5 +10,6 @@ namespace brasa::tool {
 void add_verify(CLI::App& app);
 void add_verify_training(CLI::App& verify);
 void add_bench(CLI::App& app);
+void add_settings(CLI::App& app);
 
 }  // namespace brasa::tool

@@ -8,7 +8,7 @@
 #include <complex>
 #include <cstring>
 
-#include <brasa/scalar.h>
+#include <brasa/elements.h>
 
 namespace brasa::verify {
 namespace {
@@ -25,37 +25,32 @@ T read(const Array& a, int64_t i) {
 bool by_int(DType t) { return is_integral(t, true); }
 
 int64_t get_int(const Array& a, int64_t i) {
-  switch (a.dtype) {
-    case DType::Int64: return read<int64_t>(a, i);
-    case DType::Int32: return read<int32_t>(a, i);
-    case DType::Int16: return read<int16_t>(a, i);
-    case DType::Int8: return read<int8_t>(a, i);
-    default: return read<uint8_t>(a, i);
-  }
-}
-
-double get(const Array& a, int64_t i) {
-  switch (a.dtype) {
-    case DType::Float64: return read<double>(a, i);
-    case DType::Float32: return read<float>(a, i);
-    case DType::Float16: return read<Half>(a, i);
-    case DType::BFloat16: return read<BFloat16>(a, i);
-    default: return static_cast<double>(get_int(a, i));
-  }
+  return visit_dtype(a.dtype, [&](auto type) -> int64_t {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<int64_t>(read<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(a, i));
+    else
+      return 0;
+  });
 }
 
 }  // namespace
 
 std::complex<double> element(const Array& a, int64_t i) {
-  switch (a.dtype) {
-    case DType::Complex128: return read<std::complex<double>>(a, i);
-    case DType::Complex64: return read<std::complex<float>>(a, i);
-    case DType::Complex32: return {read<Half>(a, 2 * i), read<Half>(a, 2 * i + 1)};
-    default: return get(a, i);
-  }
+  return visit_dtype(a.dtype, [&](auto type) -> std::complex<double> {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_same_v<T, bool>)
+      return read<uint8_t>(a, i);
+    else if constexpr (std::is_convertible_v<T, double>)
+      return static_cast<double>(read<T>(a, i));
+    else
+      return static_cast<std::complex<double>>(read<T>(a, i));
+  });
 }
 
 namespace {
+
+double get(const Array& a, int64_t i) { return element(a, i).real(); }
 
 std::string number_text(const Array& a, int64_t i) {
   if (by_int(a.dtype)) return fmt::format("{}", get_int(a, i));

@@ -38,13 +38,15 @@ const std::vector<Factorisation>& factorisations() {
 }
 
 void put(Array& a, int64_t i, Complex v) {
-  auto write = [&](auto x) { std::memcpy(a.bytes.data() + i * static_cast<int64_t>(sizeof x), &x, sizeof x); };
-  switch (a.dtype) {
-    case DType::Float32: return write(static_cast<float>(v.real()));
-    case DType::Float64: return write(v.real());
-    case DType::Complex64: return write(std::complex<float>(v));
-    default: return write(v);
-  }
+  visit_dtype(a.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    T x{};
+    if constexpr (std::is_convertible_v<T, double>)
+      x = static_cast<T>(v.real());
+    else
+      x = T(v);
+    std::memcpy(a.bytes.data() + i * static_cast<int64_t>(sizeof x), &x, sizeof x);
+  });
 }
 
 bool has_elements(const std::optional<Array>& a) {

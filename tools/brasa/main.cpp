@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <exception>
 
+#include <brasa/settings.h>
+
 #include "commands.h"
 
 int main(int argc, char** argv) {
@@ -9,6 +11,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   brasa::tool::add_verify(app);
   brasa::tool::add_bench(app);
+  brasa::tool::add_settings(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Error& e) {

@@ -64,15 +64,7 @@ std::string safe_name(const std::string& name) {
   return keyword ? name + "_" : name;
 }
 
-std::string dtype_literal(DType t) {
-  static const std::map<DType, const char*> names = {
-      {DType::UInt8, "UInt8"},          {DType::Int8, "Int8"},           {DType::Int16, "Int16"},
-      {DType::Int32, "Int32"},          {DType::Int64, "Int64"},         {DType::Float16, "Float16"},
-      {DType::Float32, "Float32"},      {DType::Float64, "Float64"},     {DType::Bool, "Bool"},
-      {DType::BFloat16, "BFloat16"},    {DType::Complex32, "Complex32"}, {DType::Complex64, "Complex64"},
-      {DType::Complex128, "Complex128"}};
-  return str("DType::", names.at(t));
-}
+std::string dtype_literal(DType t) { return str("DType::", info_of(t).enumerator); }
 
 std::string number_text(double v) {
   if (v != v) return "NAN";

@@ -3,154 +3,188 @@
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/call.h>
+#include <brasa/elements.h>
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "ops/builder.h"
+#include "ops/decompose.h"
+#include "tensor/args.h"
+#include "tensor/dispatch.h"
 
 namespace brasa::pack {
 namespace {
 
+using ops::Row;
+using ops::Sample;
+using ops::TensorSample;
+
+// Elements between the sample's bounds, made without a kernel.
+Tensor tensor_of(const TensorSample& s) {
+  Tensor t = empty(s.shape, s.dtype);
+  int64_t n = t.numel();
+  visit_dtype(s.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    auto* at = static_cast<T*>(t.data_ptr());
+    for (int64_t i = 0; i < n; ++i) {
+      double v = s.low + (s.high - s.low) * (static_cast<double>(i) + 0.5) / static_cast<double>(n);
+      if constexpr (std::is_convertible_v<T, double>)
+        at[i] = static_cast<T>(v);
+      else
+        at[i] = T(v);
+    }
+  });
+  return t;
+}
+
+// A row's call as dispatch takes it.
+class Call {
+ public:
+  Call(const Row& row, const Sample& sample, bool gradients) : op_(eager::op(row)) {
+    auto make = [&](const TensorSample& s) {
+      Tensor t = tensor_of(s);
+      if (gradients && t.is_floating_point()) t.set_requires_grad(true);
+      return t;
+    };
+    lists_.reserve(sample.args.size());
+    tensors_.reserve(sample.args.size());
+    for (size_t i = 0; i < sample.args.size(); ++i) {
+      const ir::Param& p = row.schema.params[i];
+      if (auto* one = std::get_if<TensorSample>(&sample.args[i])) {
+        args_.emplace_back(tensors_.emplace_back(make(*one)));
+      } else if (auto* list = std::get_if<std::vector<TensorSample>>(&sample.args[i])) {
+        std::vector<Tensor>& made = lists_.emplace_back();
+        for (const TensorSample& s : *list) made.push_back(make(s));
+        args_.emplace_back(TensorList(made));
+      } else {
+        const auto& literal = std::get<ir::Arg>(sample.args[i]);
+        auto* number = literal.get_if<double>();
+        auto* integer = literal.get_if<ir::Expr>();
+        if (p.type == ir::ParamType::Tensor && !p.list && (number || integer))
+          args_.emplace_back(number ? Scalar(*number) : Scalar(integer->constant()));
+        else
+          args_.push_back(literals_.of(literal, p));
+      }
+    }
+    literals_.fill_up(args_, row.schema.params, row.schema.params.size() - (row.random ? 1 : 0));
+  }
+  eager::Results run() {
+    eager::Results results;
+    eager::call(op_, args_, results);
+    return results;
+  }
+
+ private:
+  eager::Operator& op_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::vector<Tensor>> lists_;
+  eager::Literals literals_;
+  std::vector<CallArg> args_;
+};
+
+// Forward alone, and with the gradients of all operands.
+void pack(const Row& row, const Sample& sample) {
+  {
+    NoGradGuard no_grad;
+    Call(row, sample, false).run();
+  }
+  if (row.no_gradient) return;
+  eager::Results results = Call(row, sample, true).run();
+  if (results.size() == 0 || !results[0].requires_grad()) return;
+  results[0].backward(ones_like(results[0]), true);  // a cotangent in memory
+  results[0].sum().backward();                       // and a repeated number
+}
+
+bool is_pointwise(const Row& row, const Sample& sample) {
+  ir::Graph graph;
+  ir::Facts facts;
+  ir::Args args;
+  {
+    ops::Builder builder(graph, facts, [](const Row&) { return true; });
+    for (const ops::SampleArg& a : sample.args) {
+      auto* one = std::get_if<TensorSample>(&a);
+      if (auto* literal = std::get_if<ir::Arg>(&a)) {
+        args.push_back(*literal);
+      } else if (one && one->stride == 1) {
+        args.emplace_back(graph.add_input({one->dtype, ir::Shape(one->shape.begin(), one->shape.end()), false}));
+      } else {
+        return false;
+      }
+    }
+    for (ir::Value v : builder.record(row, std::move(args))) graph.add_output(v);
+  }
+  std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
+  return std::all_of(primitives->nodes().begin(), primitives->nodes().end(), [](const ir::Node* n) {
+    ops::Kind kind = ops::kind_of(*n);
+    return kind == ops::Kind::Input || kind == ops::Kind::Full || kind == ops::Kind::Broadcast ||
+           kind == ops::Kind::Pointwise;
+  });
+}
+
+// Of a point-wise row its first call on float32 tensors, and that on integers, with several elements and all of one shape.
+std::vector<Sample> pointwise_calls(const Row& row) {
+  std::vector<Sample> out;
+  bool plain =
+      !row.random && !row.count && !row.view && row.memory == ops::Memory::None && row.schema.returns.size() == 1;
+  for (const ir::Param& p : row.schema.params) plain = plain && !p.mutated;
+  for (DType t : {DType::Float32, DType::Int64}) {
+    auto fits = [&](const Sample& s) {
+      const TensorSample* first = nullptr;
+      for (const ops::SampleArg& a : s.args)
+        if (auto* one = std::get_if<TensorSample>(&a)) {
+          if (!first) first = one;
+          if (one->dtype != t || one->shape != first->shape || one->shape.empty()) return false;
+          if (std::find(one->shape.begin(), one->shape.end(), 0) != one->shape.end()) return false;
+        }
+      return first && is_pointwise(row, s);
+    };
+    if (!plain) break;
+    auto found = std::find_if(row.samples.begin(), row.samples.end(), fits);
+    if (found != row.samples.end()) out.push_back(*found);
+  }
+  return out;
+}
+
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
-
-// Differentiable functions of one tensor, by their rows' names.
-const char* const kUnary[] = {
-    "abs",        "acos",     "acosh",       "asin",        "asinh",    "atan",       "atanh",  "cos",
-    "cosh",       "deg2rad",  "elu",         "erf",         "erfc",     "exp",        "exp2",   "expm1",
-    "frac",       "gelu",     "hardsigmoid", "hardswish",   "hardtanh", "leaky_relu", "lgamma", "log",
-    "log10",      "log1p",    "log2",        "log_sigmoid", "logit",    "mish",       "neg",    "rad2deg",
-    "reciprocal", "relu",     "relu6",       "rsqrt",       "selu",     "sigmoid",    "silu",   "sin",
-    "sinh",       "softplus", "sqrt",        "square",      "tan",      "tanh",
-};
-const char* const kStepwise[] = {"ceil", "floor", "isfinite", "isinf", "isnan", "round", "sign", "signbit", "trunc"};
-const char* const kArithmetic[] = {"add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor"};
-const char* const kBinary[] = {
-    "atan2",   "fmod.Tensor", "hypot",    "l1_loss",           "logaddexp",
-    "maximum", "minimum",     "mse_loss", "pow.Tensor_Tensor", "remainder.Tensor",
-};
-const char* const kComparison[] = {"eq", "ge", "gt", "le", "lt", "ne"};
-const char* const kLogical[] = {"logical_and", "logical_or", "logical_xor"};
-const char* const kReduction[] = {"amax", "amin", "mean", "prod", "std", "sum", "var", "max", "min"};
-const char* const kTest[] = {"all", "any", "argmax", "argmin"};
-
-std::string aten(const std::string& name) { return "aten::" + name; }
-Tensor one(const std::string& name, std::initializer_list<CallArg> args) {
-  return call(aten(name), ArrayRef<CallArg>(args.begin(), args.size()))[0];
-}
-// "add.Tensor" becomes "add_.Tensor".
-std::string in_place(const std::string& name) {
-  size_t dot = name.find('.');
-  return name.substr(0, dot) + "_" + (dot == std::string::npos ? "" : name.substr(dot));
-}
-
-// Forward alone, and with the gradients of all inputs.
 void both(const std::vector<Tensor>& inputs, const Function& f) {
   {
     NoGradGuard no_grad;
     f(inputs);
   }
   std::vector<Tensor> leaves;
-  for (const Tensor& t : inputs) {
-    leaves.push_back(t.detach().clone());
-    if (t.is_floating_point()) leaves.back().set_requires_grad(true);
-  }
+  for (const Tensor& t : inputs) leaves.push_back(t.detach().clone().set_requires_grad(true));
   Tensor y = f(leaves);
-  y.backward(ones_like(y), true);  // a cotangent in memory
-  y.sum().backward();              // and a repeated number
+  y.backward(ones_like(y), true);
+  y.sum().backward();
 }
 
-void unary(const Tensor& x) {
-  for (const char* name : kUnary) both({x}, [&](const auto& in) { return one(name, {in[0]}); });
-  for (const char* name : kStepwise) one(name, {x});
-}
-
-void binary(const Tensor& x, const Tensor& row, const Tensor& column) {
-  for (const char* name : kArithmetic) {
-    for (const Tensor& y : {x, row, column}) {
-      both({x, y}, [&](const auto& in) { return one(name, {in[0], in[1]}); });
-      both({y, x}, [&](const auto& in) { return one(name, {in[0], in[1]}); });
-    }
-    both({x}, [&](const auto& in) { return one(name, {in[0], Scalar(2.0)}); });
-    both({x}, [&](const auto& in) { return one(name, {in[0], Scalar(2)}); });
-    NoGradGuard no_grad;
-    for (const Tensor& y : {x, row}) one(in_place(name), {x.clone(), y});
-    one(in_place(name), {x.clone(), Scalar(2.0)});
-  }
-  for (const char* name : kBinary) both({x, x.flip({0})}, [&](const auto& in) { return one(name, {in[0], in[1]}); });
-  both({x}, [](const auto& in) { return pow(in[0], 2); });
+// Layouts and forms that a row's sample does not say.
+void others() {
+  Tensor x = tensor_of(ops::floats(8, 8)), row = tensor_of(ops::floats(8)), i = tensor_of(ops::ints(8));
+  both({x, x}, [](const auto& in) { return matmul(in[0], in[1].t()); });
+  both({x, x, x}, [](const auto& in) { return addmm(in[2], in[0], in[1].t()); });
+  both({x}, [](const auto& in) { return in[0].t().contiguous(); });
   both({x}, [](const auto& in) { return 1 - in[0]; });
   both({x}, [](const auto& in) { return 1 / in[0]; });
-  both({x}, [](const auto& in) { return clamp(in[0], 0.2, 0.8); });
+  both({x}, [](const auto& in) { return pow(in[0], 2); });
   both({x, x}, [](const auto& in) { return where(in[0] > 0.5, in[0], in[1]); });
-}
-
-void whole_numbers(const Tensor& x, const Tensor& i) {
-  for (const Tensor& t : {x, i}) {
-    for (const char* name : kComparison) {
-      one(std::string(name) + ".Tensor", {t, t});
-      one(std::string(name) + ".Scalar", {t, Scalar(1)});
-    }
-    for (const char* name : kLogical) one(name, {t, t});
-    (void)logical_not(t);
-    for (const char* name : kTest) one(name, {t});
+  NoGradGuard no_grad;
+  for (const char* name : {"aten::add_.Tensor", "aten::sub_.Tensor", "aten::mul_.Tensor", "aten::div_.Tensor"}) {
+    for (const Tensor& y : {x, row}) call(name, {x.clone(), y});
+    call(name, {x.clone(), Scalar(2.0)});
   }
-  for (const char* name : {"add.Tensor", "sub.Tensor", "mul.Tensor"}) {
-    one(name, {i, i});
-    one(name, {i, Scalar(2)});
-  }
-  (void)i.sum();
+  for (DType t : {kFloat64, kInt64, kBool}) (void)x.to(t).to(kFloat32);
   (void)(i == i).sum();
-  (void)(i == i).to(kFloat32);
   (void)(i == i).to(kFloat32).mean();
-  (void)i.to(kFloat32);
-  (void)x.to(kInt64);
-  (void)x.to(kFloat64);
-}
-
-void reductions(const Tensor& x) {
-  for (const char* name : kReduction) both({x}, [&](const auto& in) { return one(name, {in[0]}); });
-  for (int64_t dim : {0, 1})
-    for (bool keep : {false, true}) {
-      both({x}, [=](const auto& in) { return in[0].sum({dim}, keep); });
-      both({x}, [=](const auto& in) { return in[0].mean({dim}, keep); });
-      both({x}, [=](const auto& in) { return std::get<0>(in[0].max(dim, keep)); });
-      (void)x.argmax(dim, keep);
-    }
-  both({x}, [](const auto& in) { return softmax(in[0], 1); });
-  both({x}, [](const auto& in) { return log_softmax(in[0], 1); });
-  both({x}, [](const auto& in) { return logsumexp(in[0], {1}); });
-  both({x}, [](const auto& in) { return cumsum(in[0], 1); });
-}
-
-void layers(const Tensor& x, const Tensor& row) {
-  Tensor batch = x.unsqueeze(0).repeat({2, 1, 1}), indices = arange(x.size(0));
-  both({x, x}, [](const auto& in) { return mm(in[0], in[1]); });
-  both({x, x}, [](const auto& in) { return matmul(in[0], in[1].t()); });
-  both({batch, batch}, [](const auto& in) { return bmm(in[0], in[1]); });
-  both({x, x, row}, [](const auto& in) { return addmm(in[2], in[0], in[1]); });
-  both({x, x, x}, [](const auto& in) { return addmm(in[2], in[0], in[1].t()); });
-  both({x, x, row}, [](const auto& in) { return linear(in[0], in[1], in[2]); });
-  both({x, x}, [](const auto& in) { return linear(in[0], in[1]); });
-  both({batch, x, row}, [](const auto& in) { return linear(in[0], in[1], in[2]); });
-  both({x, row, row}, [&](const auto& in) { return layer_norm(in[0], {row.size(0)}, in[1], in[2]); });
-  both({x}, [&](const auto& in) { return layer_norm(in[0], {row.size(0)}); });
-  both({x}, [&](const auto& in) { return cross_entropy_loss(in[0], indices); });
-  both({x}, [&](const auto& in) { return embedding(in[0], indices); });
-  both({x}, [&](const auto& in) { return index_select(in[0], 0, indices); });
-  both({x, x}, [](const auto& in) { return cat({in[0], in[1]}, 0); });
-  both({x, x}, [](const auto& in) { return cat({in[0], in[1]}, 1); });
-  both({x, x}, [](const auto& in) { return stack({in[0], in[1]}, 0); });
-  both({x}, [](const auto& in) { return tril(in[0]); });
-  both({x}, [](const auto& in) { return flip(in[0], {0}); });
-  both({x}, [](const auto& in) { return dropout(in[0], 0.5, true); });
-  both({x}, [](const auto& in) { return in[0].t().contiguous(); });
-}
-
-void fills(const Tensor& x) {
-  (void)x.clone();
-  (void)zeros_like(x);
   (void)x.clone().fill_(2.0);
   (void)x.clone().zero_();
+  (void)zeros({8, 8});
+  (void)ones({8, 8});
+  (void)zeros_like(x);
   (void)rand({4, 4});
   (void)randn({4, 4});
   (void)arange(4);
@@ -159,14 +193,12 @@ void fills(const Tensor& x) {
 }  // namespace
 
 void call_common_operators() {
-  Tensor x = arange(64, kFloat32).reshape({8, 8}) / 70 + 0.05, row = x.select(0, 1).clone(),
-         column = x.narrow(1, 0, 1).clone();
-  fills(x);
-  unary(x);
-  binary(x, row, column);
-  whole_numbers(x, arange(64).reshape({8, 8}));
-  reductions(x);
-  layers(x, row);
+  for (const Row& row : ops::table().rows()) {
+    if (row.is_primitive()) continue;
+    for (const Sample& call : row.packed) pack(row, call);
+    for (const Sample& call : pointwise_calls(row)) pack(row, call);
+  }
+  others();
 }
 
 }  // namespace brasa::pack

@@ -32,13 +32,7 @@ std::string braced(const T& items, F text) {
 }
 
 // The name of the enumerator: DType::Float32.
-std::string dtype_text(DType t) {
-  std::string out(name(t));
-  if (out.starts_with("bf")) out.replace(0, 2, "BF");
-  if (out.starts_with("ui")) out.replace(0, 2, "UI");
-  out[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out[0])));
-  return str("brasa::DType::", out);
-}
+std::string dtype_text(DType t) { return str("brasa::DType::", info_of(t).enumerator); }
 
 std::string number_text(double v) {
   if (std::isnan(v)) return "NAN";

@@ -92,9 +92,9 @@ std::vector<ir::Type> result_types(const ops::Row& row, const ops::Sample& sampl
 
 Facts facts_of(const ops::Row& row) {
   Facts out;
-  for (int i = 0; i < static_cast<int>(std::size(kDTypes)); ++i) {
-    auto t = static_cast<DType>(i);
-    if (info_of(t).kind == DTypeKind::None) continue;
+  for (const DTypeInfo& info : kDTypes) {
+    if (!info.computes) continue;
+    DType t = info.dtype;
     auto takes = [&](const ops::Sample& s) {
       return !tensors_of(s).empty() && accepted([&] { return result_types(row, s, t), true; });
     };

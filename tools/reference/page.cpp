@@ -49,8 +49,7 @@ std::string dtype_list(const std::vector<DType>& types) {
     std::vector<DType> present;
     std::copy_if(types.begin(), types.end(), std::back_inserter(present), g.holds);
     size_t all = 0;
-    for (int i = 0; i < static_cast<int>(std::size(kDTypes)); ++i)
-      all += kDTypes[i].kind != DTypeKind::None && g.holds(static_cast<DType>(i));
+    for (const DTypeInfo& info : kDTypes) all += info.computes && g.holds(info.dtype);
     if (present.size() == all)
       add(g.name);
     else

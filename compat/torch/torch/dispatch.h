@@ -18,18 +18,7 @@ struct ScalarTypeToCPPType;
   struct ScalarTypeToCPPType<::brasa::DType::Name> { \
     using type = Type;                               \
   };
-BRASA_CPP_TYPE(UInt8, uint8_t)
-BRASA_CPP_TYPE(Int8, int8_t)
-BRASA_CPP_TYPE(Int16, int16_t)
-BRASA_CPP_TYPE(Int32, int32_t)
-BRASA_CPP_TYPE(Int64, int64_t)
-BRASA_CPP_TYPE(Float16, ::brasa::Half)
-BRASA_CPP_TYPE(Float32, float)
-BRASA_CPP_TYPE(Float64, double)
-BRASA_CPP_TYPE(Complex64, std::complex<float>)
-BRASA_CPP_TYPE(Complex128, std::complex<double>)
-BRASA_CPP_TYPE(Bool, bool)
-BRASA_CPP_TYPE(BFloat16, ::brasa::BFloat16)
+BRASA_FORALL_DTYPES(BRASA_CPP_TYPE)
 #undef BRASA_CPP_TYPE
 template <::brasa::DType D>
 using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<D>::type;

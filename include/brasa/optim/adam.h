@@ -26,8 +26,7 @@ struct BRASA_API AdamLikeOptions : public OptimizerCloneableOptions<Derived> {
   BRASA_ADAM_ARG(bool, maximize)
 #undef BRASA_ADAM_ARG
   std::unique_ptr<OptimizerOptions> fresh() const override;
-  void serialize(serialize::OutputArchive& archive) const override;
-  void serialize(serialize::InputArchive& archive) override;
+  bool visit(FieldVisitor& f) override;
 
  private:
   double lr_;
@@ -55,8 +54,7 @@ struct BRASA_API AdamParamState : public OptimizerCloneableParamState<AdamParamS
   /// Updates so far. `steps` has them as float32 of no dimension; parameters that are always updated together share it.
   int64_t step() const { return steps_.defined() ? steps_.item<int64_t>() : 0; }
   AdamParamState& step(int64_t count);
-  void serialize(serialize::OutputArchive& archive) const override;
-  void serialize(serialize::InputArchive& archive) override;
+  bool visit(FieldVisitor& f) override;
 };
 using AdamWParamState = AdamParamState;
 

@@ -46,14 +46,12 @@ class EachParameter : public Optimizer {
     using EachParameter<Name##Options, Name##ParamState>::update;                                  \
     void update(Tensor& p, Tensor grad, Name##ParamState& state, const Name##Options& o) override; \
   }
-#define BRASA_OPTIONS_END                                           \
- public:                                                            \
-  void check() const;                                               \
-  void serialize(serialize::OutputArchive& archive) const override; \
-  void serialize(serialize::InputArchive& archive) override
-#define BRASA_STATE_END                                             \
- public:                                                            \
-  void serialize(serialize::OutputArchive& archive) const override; \
-  void serialize(serialize::InputArchive& archive) override
+#define BRASA_OPTIONS_END \
+ public:                  \
+  void check() const;     \
+  bool visit(FieldVisitor& f) override
+#define BRASA_STATE_END \
+ public:                \
+  bool visit(FieldVisitor& f) override
 
 }  // namespace brasa::optim

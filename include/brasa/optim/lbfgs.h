@@ -22,8 +22,7 @@ struct BRASA_API LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
 
  public:
   std::unique_ptr<OptimizerOptions> fresh() const override;
-  void serialize(serialize::OutputArchive& archive) const override;
-  void serialize(serialize::InputArchive& archive) override;
+  bool visit(FieldVisitor& f) override;
 };
 
 struct BRASA_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSParamState> {
@@ -40,8 +39,7 @@ struct BRASA_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSPara
   BRASA_ARG(std::vector<Tensor>, ro);
 
  public:
-  void serialize(serialize::OutputArchive& archive) const override;
-  void serialize(serialize::InputArchive& archive) override;
+  bool visit(FieldVisitor& f) override;
 };
 
 /// Limited-memory BFGS (Nocedal & Wright 2006, §7.2) over all parameters as one vector; one group only. `step` needs a closure that

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,11 +16,39 @@
 
 namespace brasa::optim {
 
-/// What an optimizer keeps for one parameter.
+/// Takes the fields of options or of a state one after another, by their names in an archive; it may read or replace them.
+class BRASA_API FieldVisitor {
+ public:
+  virtual ~FieldVisitor();
+  virtual void tensor(const std::string& name, Tensor& t, bool required) = 0;
+  /// The second where a field may be without a value.
+  virtual void number(const std::string& name, double& x) = 0;
+  virtual void number(const std::string& name, std::optional<double>& x) = 0;
+
+  void operator()(const std::string& name, Tensor& t, bool required = false) { tensor(name, t, required); }
+  void operator()(const std::string& name, std::optional<double>& x) { number(name, x); }
+  void operator()(const std::string& name, std::vector<Tensor>& list);
+  template <class... T>
+  void operator()(const std::string& name, std::tuple<T...>& items) {
+    int i = 0;
+    std::apply([&](T&... item) { ((*this)(name + std::to_string(i++), item), ...); }, items);
+  }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void operator()(const std::string& name, T& x) {
+    auto wide = static_cast<double>(x);
+    number(name, wide);
+    x = static_cast<T>(wide);
+  }
+};
+
+/// What an optimizer keeps for one parameter. A type with `visit` can be saved, loaded, compared, and taken back by GradScaler.
 class BRASA_API OptimizerParamState {
  public:
   virtual ~OptimizerParamState();
   virtual std::unique_ptr<OptimizerParamState> clone() const;
+  /// Every field; false where the type does not tell them.
+  virtual bool visit(FieldVisitor& f);
   virtual void serialize(serialize::OutputArchive& archive) const;
   virtual void serialize(serialize::InputArchive& archive);
 };
@@ -36,8 +65,9 @@ class OptimizerCloneableParamState : public OptimizerParamState {
 class BRASA_API OptimizerOptions {
  public:
   virtual ~OptimizerOptions();
-  // brasa::Error where the options' own type does not override them.
+  // brasa::Error where the options' own type overrides neither these nor `visit`.
   virtual std::unique_ptr<OptimizerOptions> clone() const;
+  virtual bool visit(FieldVisitor& f);
   virtual void serialize(serialize::OutputArchive& archive) const;
   virtual void serialize(serialize::InputArchive& archive);
   virtual double get_lr() const;

@@ -15,16 +15,14 @@ struct BRASA_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
 
  public:
   std::unique_ptr<OptimizerOptions> fresh() const override;
-  void serialize(serialize::OutputArchive& archive) const override;
-  void serialize(serialize::InputArchive& archive) override;
+  bool visit(FieldVisitor& f) override;
 };
 
 struct BRASA_API SGDParamState : public OptimizerCloneableParamState<SGDParamState> {
   BRASA_ARG(Tensor, momentum_buffer);
 
  public:
-  void serialize(serialize::OutputArchive& archive) const override;
-  void serialize(serialize::InputArchive& archive) override;
+  bool visit(FieldVisitor& f) override;
 };
 
 /// Gradient descent; with momentum μ: b ← μ b + (1 - dampening) g, p ← p - lr b (Nesterov: p - lr (g + μ b)).

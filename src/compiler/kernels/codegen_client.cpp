@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <numeric>
 
 #include "compiler/targets/codegen.h"
 #include "ir/text.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::compiler {
 namespace {
@@ -29,7 +29,7 @@ std::string own_folder() {
 const BrasaCodegen& codegen() {
   static const BrasaCodegen* loaded = [] {
     std::vector<std::string> places;
-    if (const char* path = std::getenv("BRASA_CODEGEN"))
+    if (const char* path = environment("BRASA_CODEGEN"))
       places = {path};
     else
       for (const char* where : {"/", "/../lib/", "/../lib/brasa/"})

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "support/hash.h"
+#include "support/settings.h"
 #include "support/str.h"
 
 namespace brasa::compiler {
@@ -22,9 +22,9 @@ struct Header {
 constexpr char kMagic[8] = {'B', 'R', 'A', 'S', 'A', 'C', '0', '1'};
 
 std::string default_folder() {
-  if (const char* dir = std::getenv("BRASA_CACHE_DIR")) return dir;
-  if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir && *dir) return std::string(dir) + "/brasa";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/brasa";
+  if (const char* dir = environment("BRASA_CACHE_DIR")) return dir;
+  if (const char* dir = environment("XDG_CACHE_HOME"); dir && *dir) return std::string(dir) + "/brasa";
+  if (const char* home = environment("HOME"); home && *home) return std::string(home) + "/.cache/brasa";
   return "";
 }
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@
 
 #include "compiler/version.h"
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::compiler {
 namespace {
@@ -61,7 +61,7 @@ class Pack {
   };
 
   static std::string place() {
-    if (const char* path = std::getenv("BRASA_PACK")) return path;
+    if (const char* path = environment("BRASA_PACK")) return path;
     Dl_info info;
     if (!dladdr(reinterpret_cast<void*>(&find_in_pack), &info) || !info.dli_fname) return "";
     std::string folder = info.dli_fname;

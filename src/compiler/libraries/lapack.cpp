@@ -7,6 +7,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <brasa/elements.h>
+
 #include "compiler/libraries/rows.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
@@ -103,12 +105,14 @@ void each(const Stack& s, F f) {
 
 template <class F>
 void by_type(const LibraryCall& call, F f) {
-  switch (call.inputs[0].dtype) {
-    case DType::Float32: return f(float{});
-    case DType::Float64: return f(double{});
-    case DType::Complex64: return f(std::complex<float>{});
-    default: return f(std::complex<double>{});
-  }
+  visit_dtype(call.inputs[0].dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::complex<float>> ||
+                  std::is_same_v<T, std::complex<double>>)
+      f(T{});
+    else
+      fail_internal(str("LAPACK has no ", name(call.inputs[0].dtype)));
+  });
 }
 
 void check_info(const char* name, int info) { BRASA_ASSERT(info >= 0, "LAPACK's ", name, " rejects argument ", -info); }

@@ -6,26 +6,22 @@
 #include <numeric>
 #include <vector>
 
+#include <brasa/elements.h>
+
 #include "runtime/thread_pool.h"
 #include "support/error.h"
-#include "support/half.h"
 
 namespace brasa::compiler {
 namespace {
 
 // What elements are compared as.
 template <class T>
-T key(T v) {
-  return v;
+auto key(T v) {
+  if constexpr (ReducedFloat<T>)
+    return static_cast<float>(v);
+  else
+    return v;
 }
-struct HalfBits {
-  uint16_t bits;
-};
-struct BrainBits {
-  uint16_t bits;
-};
-float key(HalfBits v) { return half_to_float(v.bits); }
-float key(BrainBits v) { return bfloat16_to_float(v.bits); }
 
 template <class K>
 bool less(K a, K b) {
@@ -39,7 +35,7 @@ bool less(K a, K b) {
 // As an unsigned number of the same order.
 template <class T>
 uint64_t ordinal(T v, bool descending) {
-  uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(v));
+  auto bits = static_cast<uint64_t>(v);
   if (std::is_signed_v<T>) bits ^= uint64_t{1} << 63;
   return descending ? ~bits : bits;
 }
@@ -115,23 +111,14 @@ void run(const LibraryCall& call) {
   const LibraryTensor& x = call.inputs[0];
   Lines along(x.sizes, call.integer(1));
   bool descending = call.args[2].get<bool>();
-  auto lines = [&](auto element) {
-    sort_lines<decltype(element)>(x.data, call.outputs[0].data, static_cast<int64_t*>(call.outputs[1].data), along,
-                                  descending);
-  };
-  switch (x.dtype) {
-    case DType::Bool:
-    case DType::UInt8: return lines(uint8_t{});
-    case DType::Int8: return lines(int8_t{});
-    case DType::Int16: return lines(int16_t{});
-    case DType::Int32: return lines(int32_t{});
-    case DType::Int64: return lines(int64_t{});
-    case DType::Float16: return lines(HalfBits{});
-    case DType::BFloat16: return lines(BrainBits{});
-    case DType::Float32: return lines(float{});
-    case DType::Float64: return lines(double{});
-    default: fail_internal(str("sort of ", name(x.dtype)));
-  }
+  visit_dtype(x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if constexpr (std::is_convertible_v<T, double>)
+      sort_lines<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(
+          x.data, call.outputs[0].data, static_cast<int64_t*>(call.outputs[1].data), along, descending);
+    else
+      fail_internal(str("sort of ", name(x.dtype)));
+  });
 }
 
 }  // namespace

@@ -110,11 +110,14 @@ Value LoopBuilder::table(const std::vector<int64_t>& bits, DType dtype) {
   return graph_.add(loop_op(LoopOp::Table), {items, dtype}, {t})->out();
 }
 
-Value LoopBuilder::op(std::string_view name, std::initializer_list<Value> operands) {
-  const ops::Row& row = ops::at(str("prim::", name));
+Value LoopBuilder::op(ops::ScalarOp op, std::initializer_list<Value> operands) {
+  const ops::Row& row = ops::row_of(op);
   ir::Args args(operands.begin(), operands.end());
   std::vector<Type> types = row.type(args);
   return graph_.add(&row, std::move(args), std::move(types))->out();
+}
+Value LoopBuilder::op(std::string_view name, std::initializer_list<Value> operands) {
+  return op(ops::scalar_op_of(name), operands);
 }
 
 Value LoopBuilder::constant(double value, DType dtype) {
@@ -129,14 +132,12 @@ Value LoopBuilder::constant(int64_t value, DType dtype) {
 
 Value LoopBuilder::convert(Value x, DType dtype) {
   if (type_of(x).dtype == dtype) return x;
-  static const ops::Row& row = ops::at("prim::convert");
-  return graph_.add(&row, {x, dtype}, {{dtype, {}, false}})->out();
+  return graph_.add(&ops::row_of(ops::ScalarOp::Convert), {x, dtype}, {{dtype, {}, false}})->out();
 }
 
 Value LoopBuilder::bitcast(Value x, DType dtype) {
   if (type_of(x).dtype == dtype) return x;
-  static const ops::Row& row = ops::at("prim::bitcast");
-  return graph_.add(&row, {x, dtype}, {{dtype, {}, false}})->out();
+  return graph_.add(&ops::row_of(ops::ScalarOp::Bitcast), {x, dtype}, {{dtype, {}, false}})->out();
 }
 
 }  // namespace brasa::compiler

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ops/scalar_op.h"
 
 namespace brasa::compiler {
 
@@ -39,7 +40,8 @@ class LoopBuilder {
   ir::Value unlikely(ir::Value condition, ir::Value rare, ir::Value usual);
   ir::Value table(const std::vector<int64_t>& bits, DType dtype);
 
-  /// A point-wise primitive by its name without "prim::".
+  ir::Value op(ops::ScalarOp op, std::initializer_list<ir::Value> operands);
+  /// By its name.
   ir::Value op(std::string_view name, std::initializer_list<ir::Value> operands);
   ir::Value constant(double value, DType dtype);
   ir::Value constant(int64_t value, DType dtype);

@@ -1,8 +1,5 @@
 #include "compiler/loops/math.h"
 
-#include <string_view>
-#include <unordered_map>
-
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/ops.h"
 #include "ir/copy.h"
@@ -15,47 +12,63 @@ namespace {
 
 using Unary = X (*)(X);
 using Binary = X (*)(X, X);
+using ops::ScalarOp;
 
-const std::unordered_map<std::string_view, Unary>& unary_functions() {
-  static const auto* table = new std::unordered_map<std::string_view, Unary>{
-      {"prim::exp", math::exp},        {"prim::exp2", math::exp2},     {"prim::expm1", math::expm1},
-      {"prim::log", math::log},        {"prim::log2", math::log2},     {"prim::log10", math::log10},
-      {"prim::log1p", math::log1p},    {"prim::sin", math::sin},       {"prim::cos", math::cos},
-      {"prim::tan", math::tan},        {"prim::asin", math::asin},     {"prim::acos", math::acos},
-      {"prim::atan", math::atan},      {"prim::sinh", math::sinh},     {"prim::cosh", math::cosh},
-      {"prim::tanh", math::tanh},      {"prim::asinh", math::asinh},   {"prim::acosh", math::acosh},
-      {"prim::atanh", math::atanh},    {"prim::rsqrt", math::rsqrt},   {"prim::erf", math::erf},
-      {"prim::erfc", math::erfc},      {"prim::erfinv", math::erfinv}, {"prim::lgamma", math::lgamma},
-      {"prim::digamma", math::digamma}};
-  return *table;
+// Null where the operation is an instruction, or made of a few by the code generator.
+Unary unary_function(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::Exp: return math::exp;
+    case ScalarOp::Exp2: return math::exp2;
+    case ScalarOp::Expm1: return math::expm1;
+    case ScalarOp::Log: return math::log;
+    case ScalarOp::Log2: return math::log2;
+    case ScalarOp::Log10: return math::log10;
+    case ScalarOp::Log1p: return math::log1p;
+    case ScalarOp::Sin: return math::sin;
+    case ScalarOp::Cos: return math::cos;
+    case ScalarOp::Tan: return math::tan;
+    case ScalarOp::Asin: return math::asin;
+    case ScalarOp::Acos: return math::acos;
+    case ScalarOp::Atan: return math::atan;
+    case ScalarOp::Sinh: return math::sinh;
+    case ScalarOp::Cosh: return math::cosh;
+    case ScalarOp::Tanh: return math::tanh;
+    case ScalarOp::Asinh: return math::asinh;
+    case ScalarOp::Acosh: return math::acosh;
+    case ScalarOp::Atanh: return math::atanh;
+    case ScalarOp::Rsqrt: return math::rsqrt;
+    case ScalarOp::Erf: return math::erf;
+    case ScalarOp::Erfc: return math::erfc;
+    case ScalarOp::Erfinv: return math::erfinv;
+    case ScalarOp::Lgamma: return math::lgamma;
+    case ScalarOp::Digamma: return math::digamma;
+    default: return nullptr;
+  }
+}
+Binary binary_function(ScalarOp op, DType t) {
+  switch (op) {
+    case ScalarOp::Pow: return is_floating(t) ? math::pow : math::int_pow;
+    case ScalarOp::Atan2: return math::atan2;
+    case ScalarOp::Rem: return is_floating(t) ? math::rem : nullptr;
+    case ScalarOp::Nextafter: return math::next_after;
+    default: return nullptr;
+  }
 }
 
-// Null where the operation is an instruction, or for integers made of a few by the code generator.
-Binary binary_function(std::string_view name, DType t) {
-  bool floating = is_floating(t);
-  if (name == "prim::pow") return floating ? math::pow : math::int_pow;
-  if (name == "prim::atan2") return math::atan2;
-  if (name == "prim::rem" && floating) return math::rem;
-  if (name == "prim::nextafter") return math::next_after;
-  return nullptr;
-}
+DType operand_dtype(const ir::Node* n) { return ir::type_of(n->arg<ir::Value>(0)).dtype; }
 
-X expand(const ir::Node* n, const ir::ValueMap& map) {
+X expand(const ir::Node* n, ScalarOp op, const ir::ValueMap& map) {
   auto operand = [&](size_t i) { return X{map(n->arg<ir::Value>(i))}; };
-  const std::string& name = n->op->name();
-  if (name == "prim::philox") return math::philox(operand(0), operand(1), operand(2));
-  DType t = ir::type_of(n->arg<ir::Value>(0)).dtype;
+  if (op == ScalarOp::Philox) return math::philox(operand(0), operand(1), operand(2));
+  DType t = operand_dtype(n);
   auto wide = [&](size_t i) { return is_reduced_floating(t) ? math::convert(operand(i), DType::Float32) : operand(i); };
-  if (auto it = unary_functions().find(name); it != unary_functions().end())
-    return math::convert(it->second(wide(0)), t);
-  return math::convert(binary_function(name, t)(wide(0), wide(1)), t);
+  if (Unary f = unary_function(op)) return math::convert(f(wide(0)), t);
+  return math::convert(binary_function(op, t)(wide(0), wide(1)), t);
 }
 
-bool expands(const ir::Node* n) {
-  const std::string& name = n->op->name();
-  if (name == "prim::philox" || unary_functions().count(name)) return true;
-  return n->args.size() == 2 && n->args[0].is<ir::Value>() &&
-         binary_function(name, ir::type_of(n->arg<ir::Value>(0)).dtype);
+bool expands(const ir::Node* n, ScalarOp op) {
+  if (op == ScalarOp::None) return false;
+  return op == ScalarOp::Philox || unary_function(op) || binary_function(op, operand_dtype(n));
 }
 
 }  // namespace
@@ -72,8 +85,8 @@ ExpandedMath expand_math(const ir::Graph& graph) {
   for (ir::Node* n : graph.nodes()) {
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
-    } else if (expands(n)) {
-      map.set(n->out(), expand(n, map).v);
+    } else if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) {
+      map.set(n->out(), expand(n, op, map).v);
     } else {
       ir::copy_node(out, *n, map);
     }

@@ -19,8 +19,8 @@ X made(ir::Value v) {
 
 }  // namespace
 
-X op(const char* name, X a) { return made(Context::current().b.op(name, {a.v})); }
-X op(const char* name, X a, X b) { return made(Context::current().b.op(name, {a.v, b.v})); }
+X op(ScalarOp op, X a) { return made(Context::current().b.op(op, {a.v})); }
+X op(ScalarOp op, X a, X b) { return made(Context::current().b.op(op, {a.v, b.v})); }
 X constant(double v, DType t) { return {Context::current().b.constant(v, t)}; }
 X constant(int64_t v, DType t) { return {Context::current().b.constant(v, t)}; }
 X like(X x, double v) {
@@ -30,15 +30,12 @@ X like(X x, int64_t v) {
   return is_floating(x.type()) ? constant(static_cast<double>(v), x.type()) : constant(v, x.type());
 }
 
-X select(X c, X a, X b) {
-  static const std::string name = "select";
-  return {Context::current().b.op(name, {c.v, a.v, b.v})};
-}
+X select(X c, X a, X b) { return {Context::current().b.op(ScalarOp::Select, {c.v, a.v, b.v})}; }
 X unlikely(X c, X rare, X usual) { return {Context::current().b.unlikely(c.v, rare.v, usual.v)}; }
 X convert(X x, DType t) { return {Context::current().b.convert(x.v, t)}; }
 X bitcast(X x, DType t) { return {Context::current().b.bitcast(x.v, t)}; }
-X shl(X x, int64_t by) { return op("shl", x, like(x, by)); }
-X shr(X x, int64_t by) { return op("shr", x, like(x, by)); }
+X shl(X x, int64_t by) { return op(ScalarOp::Shl, x, like(x, by)); }
+X shr(X x, int64_t by) { return op(ScalarOp::Shr, x, like(x, by)); }
 
 DType bits_type(DType t) { return t == DType::Float64 ? DType::Int64 : DType::Int32; }
 X bits(X x) { return bitcast(x, bits_type(x.type())); }

@@ -39,8 +39,9 @@ struct X {
   bool is_double() const { return type() == DType::Float64; }
 };
 
-X op(const char* name, X a);
-X op(const char* name, X a, X b);
+using ops::ScalarOp;
+X op(ScalarOp op, X a);
+X op(ScalarOp op, X a, X b);
 X constant(double v, DType t);
 X constant(int64_t v, DType t);
 /// A number of x's dtype.
@@ -48,26 +49,26 @@ X like(X x, double v);
 X like(X x, int64_t v);
 inline X like(X x, int v) { return like(x, int64_t{v}); }
 
-#define BRASA_MATH_OPERATOR(symbol, name)                                     \
-  inline X operator symbol(X a, X b) { return op(name, a, b); }               \
-  inline X operator symbol(X a, double b) { return op(name, a, like(a, b)); } \
-  inline X operator symbol(double a, X b) { return op(name, like(b, a), b); }
-BRASA_MATH_OPERATOR(+, "add")
-BRASA_MATH_OPERATOR(-, "sub")
-BRASA_MATH_OPERATOR(*, "mul")
-BRASA_MATH_OPERATOR(/, "div")
-BRASA_MATH_OPERATOR(<, "lt")
-BRASA_MATH_OPERATOR(<=, "le")
-BRASA_MATH_OPERATOR(>, "gt")
-BRASA_MATH_OPERATOR(>=, "ge")
-BRASA_MATH_OPERATOR(==, "eq")
-BRASA_MATH_OPERATOR(!=, "ne")
+#define BRASA_MATH_OPERATOR(symbol, name)                                               \
+  inline X operator symbol(X a, X b) { return op(ScalarOp::name, a, b); }               \
+  inline X operator symbol(X a, double b) { return op(ScalarOp::name, a, like(a, b)); } \
+  inline X operator symbol(double a, X b) { return op(ScalarOp::name, like(b, a), b); }
+BRASA_MATH_OPERATOR(+, Add)
+BRASA_MATH_OPERATOR(-, Sub)
+BRASA_MATH_OPERATOR(*, Mul)
+BRASA_MATH_OPERATOR(/, Div)
+BRASA_MATH_OPERATOR(<, Lt)
+BRASA_MATH_OPERATOR(<=, Le)
+BRASA_MATH_OPERATOR(>, Gt)
+BRASA_MATH_OPERATOR(>=, Ge)
+BRASA_MATH_OPERATOR(==, Eq)
+BRASA_MATH_OPERATOR(!=, Ne)
 #undef BRASA_MATH_OPERATOR
-inline X operator-(X a) { return op("neg", a); }
-inline X operator&(X a, X b) { return op("bit_and", a, b); }
-inline X operator|(X a, X b) { return op("bit_or", a, b); }
-inline X operator^(X a, X b) { return op("bit_xor", a, b); }
-inline X operator!(X a) { return op("bit_not", a); }
+inline X operator-(X a) { return op(ScalarOp::Neg, a); }
+inline X operator&(X a, X b) { return op(ScalarOp::BitAnd, a, b); }
+inline X operator|(X a, X b) { return op(ScalarOp::BitOr, a, b); }
+inline X operator^(X a, X b) { return op(ScalarOp::BitXor, a, b); }
+inline X operator!(X a) { return op(ScalarOp::BitNot, a); }
 
 X select(X condition, X a, X b);
 X unlikely(X condition, X rare, X usual);
@@ -76,10 +77,10 @@ X bitcast(X x, DType t);
 X shl(X x, int64_t by);
 /// Arithmetic.
 X shr(X x, int64_t by);
-inline X abs(X x) { return op("abs", x); }
-inline X sqrt(X x) { return op("sqrt", x); }
-inline X round(X x) { return op("round", x); }
-inline X trunc(X x) { return op("trunc", x); }
+inline X abs(X x) { return op(ScalarOp::Abs, x); }
+inline X sqrt(X x) { return op(ScalarOp::Sqrt, x); }
+inline X round(X x) { return op(ScalarOp::Round, x); }
+inline X trunc(X x) { return op(ScalarOp::Trunc, x); }
 
 /// The integer dtype of a floating dtype's bits, and back.
 DType bits_type(DType t);

@@ -21,11 +21,11 @@ X rem_far(X x, X y) {
   auto split = [](X v) {
     X b = bits(v), e = shr(b, 52), f = b & like(b, 0xfffffffffffff);
     X normal = e > like(e, 0);
-    return Pair{select(normal, f | like(f, 0x10000000000000), f), op("max", e, like(e, 1))};
+    return Pair{select(normal, f | like(f, 0x10000000000000), f), op(ScalarOp::Max, e, like(e, 1))};
   };
   Pair a = split(x), b = split(y);
-  X m = op("max", b.high, like(b.high, 1));
-  X distance = op("max", a.low - b.low, like(a.low, 0));
+  X m = op(ScalarOp::Max, b.high, like(b.high, 1));
+  X distance = op(ScalarOp::Max, a.low - b.low, like(a.low, 0));
   X power = rem(like(m, 1), m);
   for (int bit = 11; bit >= 0; --bit) {
     power = multiply_modulo(power, power, m);
@@ -43,7 +43,7 @@ X rem_far(X x, X y) {
 }  // namespace
 
 X rem(X x, X y) {
-  if (!is_floating(x.type())) return op("rem", x, y);
+  if (!is_floating(x.type())) return op(ScalarOp::Rem, x, y);
   if (!x.is_double()) return convert(rem(convert(x, DType::Float64), convert(y, DType::Float64)), DType::Float32);
   X a = abs(x), b = abs(y);
   X near;

@@ -31,13 +31,13 @@ std::vector<X> two_over_pi(X start, int words) {
   X q = shr(start, 5), shift = start & like(start, 31);
   auto extent = static_cast<int64_t>(bits.size());
   // Where the path is not taken the exponent may be anything.
-  X first = op("min", op("max", q, like(q, 0)), like(q, extent - words - 1));
+  X first = op(ScalarOp::Min, op(ScalarOp::Max, q, like(q, 0)), like(q, extent - words - 1));
   ir::Expr at = b.bind(first.v, extent - words);
   std::vector<X> raw, out;
   for (int i = 0; i <= words; ++i) raw.push_back({b.load(table, at + i)});
   for (int i = 0; i < words; ++i) {
-    X pair = op("bit_or", shl(raw[i], 32), raw[i + 1]);
-    out.push_back(high_word(op("shl", pair, shift)));
+    X pair = op(ScalarOp::BitOr, shl(raw[i], 32), raw[i + 1]);
+    out.push_back(high_word(op(ScalarOp::Shl, pair, shift)));
   }
   return out;
 }

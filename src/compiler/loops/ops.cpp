@@ -55,6 +55,11 @@ std::optional<LoopOp> loop_kind(const ir::Op* op) {
   return static_cast<const LoopRow*>(op)->kind;
 }
 
+ops::ScalarOp scalar_op_of(const ir::Op* op) {
+  if (op == ir::input_op() || loop_kind(op)) return ops::ScalarOp::None;
+  return static_cast<const ops::Row*>(op)->scalar;
+}
+
 const ir::Op* find_loop_level_op(std::string_view name) {
   if (name.starts_with("loop::")) return find_loop_op(name);
   return ops::find(name);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/graph.h"
+#include "ops/scalar_op.h"
 
 // The operators that exist only at the loop level. Effects (`for`, `store`) give a bool that nobody reads.
 //
@@ -44,6 +45,9 @@ const ir::Op* loop_op(LoopOp op);
 const ir::Op* find_loop_op(std::string_view name);
 /// Which one it is; nothing for a scalar primitive or an input.
 std::optional<LoopOp> loop_kind(const ir::Op* op);
+
+/// The scalar operator of a point-wise primitive; None for all others.
+ops::ScalarOp scalar_op_of(const ir::Op* op);
 
 /// Every op that a loop graph may hold, by name; null if there is none. For ir::parse.
 const ir::Op* find_loop_level_op(std::string_view name);

@@ -85,13 +85,14 @@ Value Expressions::leaf(const Node* n, const Index& index) {
 Value Expressions::both(Value a, Value b) {
   if (!a) return b;
   if (!b || a == b) return a;
-  return b_.op("bit_and", {a, b});
+  return b_.op(ops::ScalarOp::BitAnd, {a, b});
 }
 
 Value Expressions::within(Expr e, Expr low, Expr high) {
   Value out;
-  if (!(provably_less(e, low) == std::optional(false))) out = b_.op("ge", {b_.index(e), b_.index(low)});
-  if (!(provably_less(e, high) == std::optional(true))) out = both(out, b_.op("lt", {b_.index(e), b_.index(high)}));
+  if (!(provably_less(e, low) == std::optional(false))) out = b_.op(ops::ScalarOp::Ge, {b_.index(e), b_.index(low)});
+  if (!(provably_less(e, high) == std::optional(true)))
+    out = both(out, b_.op(ops::ScalarOp::Lt, {b_.index(e), b_.index(high)}));
   return out;
 }
 
@@ -118,7 +119,7 @@ std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
 Value Expressions::holds(const std::vector<Bound>& where) {
   Value out;
   for (const Bound& b : where)
-    out = both(out, b.zero ? b_.op("eq", {b_.index(b.e), b_.index(0)}) : within(b.e, b.low, b.high));
+    out = both(out, b.zero ? b_.op(ops::ScalarOp::Eq, {b_.index(b.e), b_.index(0)}) : within(b.e, b.low, b.high));
   return out;
 }
 
@@ -126,7 +127,7 @@ Value Expressions::pad(const Node* n, const Index& index, Value mask) {
   std::vector<Read> r = reads(n, index, nullptr);
   Value inside = holds(r[0].where);
   Value value = at(r[0].operand, r[0].index, both(mask, inside));
-  return inside ? b_.op("select", {inside, value, at(r[1].operand, {}, mask)}) : value;
+  return inside ? b_.op(ops::ScalarOp::Select, {inside, value, at(r[1].operand, {}, mask)}) : value;
 }
 
 Value Expressions::concat(const Node* n, const Index& index, Value mask) {
@@ -139,7 +140,7 @@ Value Expressions::concat(const Node* n, const Index& index, Value mask) {
     Value piece = at(r[i].operand, r[i].index, both(mask, holds(r[i].where)));
     Expr end = index[dim] - r[i].index[dim] + size;
     Value before_end = out ? within(index[dim], 0, end) : Value{};
-    out = before_end ? b_.op("select", {before_end, piece, out}) : piece;
+    out = before_end ? b_.op(ops::ScalarOp::Select, {before_end, piece, out}) : piece;
   }
   return out ? out : at(r[0].operand, index, mask);
 }
@@ -154,7 +155,7 @@ Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mas
   }
   Value v = at(indices, index, mask);
   Value last = b_.index(size - 1);
-  v = b_.op("max", {b_.op("min", {v, last}), b_.index(0)});
+  v = b_.op(ops::ScalarOp::Max, {b_.op(ops::ScalarOp::Min, {v, last}), b_.index(0)});
   auto [it, added] = bound_.try_emplace(v);
   if (added) it->second = b_.bind(v, size);
   return it->second;

@@ -151,7 +151,7 @@ class Contraction {
   Value sum() {
     DType acc = accumulator_of(dot_->types[0].dtype);
     Value a = l_.b().convert(first_operand(), acc), b = l_.b().convert(second_operand(), acc);
-    return l_.b().reduce(l_.b().op("mul", {a, b}), {k_at_}, "add");
+    return l_.b().reduce(l_.b().op(ops::ScalarOp::Mul, {a, b}), {k_at_}, "add");
   }
 
   Value first_operand() {

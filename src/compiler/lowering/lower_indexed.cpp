@@ -2,6 +2,7 @@
 
 #include "compiler/lowering/lowering.h"
 #include "ir/copy.h"
+#include "ops/combiner.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -38,7 +39,8 @@ void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowere
     Index before = at;
     before[dim] = at[dim] - 1;
     Value run = b.load(l.output_buffer(0), l.output_place(0, before), later);
-    result = b.op("select", {later, b.op(n->arg<std::string>(2), {run, x}), x});
+    result = b.op(ops::ScalarOp::Select,
+                  {later, b.op(ops::scalar_op(ops::combiner_of(n->arg<std::string>(2))), {run, x}), x});
   }
   b.store(l.output_buffer(0), l.output_place(0, at), result);
   out.push_back(l.finish(schedule));
@@ -105,7 +107,7 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   Value value = l.expressions().at(n->arg<Value>(2), update);
   const auto& how = n->arg<std::string>(4);
   Expr at = l.output_place(0, place);
-  if (!how.empty()) value = b.op(how, {b.load(l.output_buffer(0), at, mask), value});
+  if (!how.empty()) value = b.op(ops::scalar_op(ops::combiner_of(how)), {b.load(l.output_buffer(0), at, mask), value});
   b.store(l.output_buffer(0), at, value, mask);
   out.push_back(l.finish(schedule));
 }

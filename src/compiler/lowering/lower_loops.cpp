@@ -177,7 +177,7 @@ class Loops {
     bool arg = prim_of(n) == Prim::ArgReduce;
     std::string combiner = n->arg<std::string>(2);
     if (mask_ && !(mask_ == kept_mask_))
-      item = l_.b().op("select", {mask_, item, identity(combiner, type_of(item).dtype)});
+      item = l_.b().op(ops::ScalarOp::Select, {mask_, item, identity(combiner, type_of(item).dtype)});
     if (arg) {
       Expr place = index[n->arg<Expr>(1).constant()];
       Value i = l_.b().index(place);

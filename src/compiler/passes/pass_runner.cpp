@@ -2,10 +2,10 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 
 #include "ir/legality.h"
 #include "support/log.h"
+#include "support/settings.h"
 #include "support/str.h"
 
 namespace brasa::compiler {
@@ -13,7 +13,7 @@ namespace brasa::compiler {
 namespace {
 
 bool switched_off(std::string_view pass) {
-  const char* text = std::getenv("BRASA_DISABLE_PASSES");
+  const char* text = environment("BRASA_DISABLE_PASSES");
   return text && str(",", text, ",").find(str(",", pass, ",")) != std::string::npos;
 }
 

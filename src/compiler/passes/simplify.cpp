@@ -27,25 +27,13 @@ bool number(Match& m) { return !truth(m); }
 bool with_sign(Match& m) { return number(m) && is_signed(m.result().dtype); }
 bool truth_operand(Match& m) { return m.type("x").dtype == DType::Bool; }
 
-// Bits that a value of the dtype needs without its sign; of a floating one those of its significand.
-int digits(DType t) {
-  switch (t) {
-    case DType::Bool: return 1;
-    case DType::Float16: return 11;
-    case DType::BFloat16: return 8;
-    case DType::Float32: return 24;
-    case DType::Float64: return 53;
-    default: return static_cast<int>(8 * size_of(t)) - (is_signed(t) ? 1 : 0);
-  }
-}
-
 // Whether every value of `from` is one of `to`.
 bool holds(DType from, DType to) {
   if (from == to) return true;
   if (is_complex(from) || is_complex(to) || to == DType::Bool) return false;
-  if (is_floating(from)) return is_floating(to) && size_of(from) < size_of(to);
-  if (is_floating(to)) return digits(from) <= digits(to);
-  return digits(from) <= digits(to) && (is_signed(to) || !is_signed(from));
+  const DTypeInfo &a = info_of(from), &b = info_of(to);
+  if (is_floating(from)) return is_floating(to) && a.bytes < b.bytes;
+  return a.digits <= b.digits && (is_signed(to) || !is_signed(from));
 }
 
 // --- constants ---
@@ -68,7 +56,7 @@ bool converted_constant(Match& m) {
   DType from = m.get<DType>("s"), to = m.get<DType>("t");
   if (!is_number(m["v"]) || is_complex(from) || is_complex(to)) return false;
   ops::Array x = element(from, m["v"]), y = ops::make_array(to, {1});
-  ops::by_int(from) ? ops::set_int(y, 0, ops::get_int(x, 0)) : ops::set(y, 0, ops::get(x, 0));
+  ops::convert_element(y, 0, x, 0);
   m.let("w", literal(y));
   return true;
 }

@@ -77,7 +77,7 @@ class Scheduler {
 
   // Elements take one random number each, so that neighbours can share blocks of the generator.
   bool draws_once() const {
-    static const ir::Op* philox = &ops::at("prim::philox");
+    static const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
     return std::count_if(g_.graph->nodes().begin(), g_.graph->nodes().end(),
                          [](const Node* n) { return n->op == philox; }) == 1;
   }
@@ -239,7 +239,7 @@ class Scheduler {
     Index at = index;
     for (;;) {
       Prim p = prim_of(v);
-      if (p == Prim::Pointwise && v.node->op == &ops::at("prim::convert")) {
+      if (p == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert) {
         v = v.node->arg<Value>(0);
       } else if (is_view(p)) {
         at = view_index(v.node, at);

@@ -1,3 +1,6 @@
+#include <bit>
+#include <cmath>
+
 #include "compiler/targets/emitter.h"
 #include "support/error.h"
 
@@ -35,35 +38,60 @@ llvm::Value* Emitter::half_to_float(llvm::Value* bits) {
   return b_.CreateBitCast(b_.CreateOr(r, sign), f32);
 }
 
-llvm::Value* Emitter::float_to_half(llvm::Value* x) {
-  llvm::Type *i32 = like(b_.getInt32Ty(), x), *i16 = like(b_.getInt16Ty(), x);
-  if (target_.native_half) {
-    llvm::Value* h = b_.CreateFPTrunc(x, like(b_.getHalfTy(), x));
-    return b_.CreateBitCast(h, i16);
-  }
+// The upper half of a float16.
+llvm::Value* Emitter::float8_e5m2_to_float(llvm::Value* bits) {
+  llvm::Type* i16 = like(b_.getInt16Ty(), bits);
+  return half_to_float(b_.CreateShl(b_.CreateZExt(bits, i16), number(i16, 8)));
+}
+
+llvm::Value* Emitter::float8_e4m3fn_to_float(llvm::Value* bits) {
+  llvm::Type *i32 = like(b_.getInt32Ty(), bits), *f32 = like(b_.getFloatTy(), bits);
+  llvm::Value* wide = b_.CreateZExt(bits, i32);
+  llvm::Value* sign = b_.CreateShl(b_.CreateAnd(wide, number(i32, 0x80)), number(i32, 24));
+  llvm::Value* rest = b_.CreateShl(b_.CreateAnd(wide, number(i32, 0x7f)), number(i32, 20));
+  llvm::Value* value = b_.CreateFMul(b_.CreateBitCast(rest, f32), llvm::ConstantFP::get(f32, 0x1p120));
+  llvm::Value* nan = b_.CreateICmpEQ(rest, number(i32, 0x7f << 20));
+  llvm::Value* r = b_.CreateSelect(nan, b_.CreateOr(rest, number(i32, 0x7f800000)), b_.CreateBitCast(value, i32));
+  return b_.CreateBitCast(b_.CreateOr(r, sign), f32);
+}
+
+// To a format of 16 or 8 bits.
+llvm::Value* Emitter::float_to_narrow(llvm::Value* x, DType to) {
+  const DTypeInfo& format = info_of(to);
+  int fraction = format.digits - 1, lost = 23 - fraction, width = static_cast<int>(8 * format.bytes);
+  llvm::Type *i32 = like(b_.getInt32Ty(), x), *result = like(register_type(to), x);
+  if (to == DType::Float16 && target_.native_half)
+    return b_.CreateBitCast(b_.CreateFPTrunc(x, like(b_.getHalfTy(), x)), result);
+  auto bits_of = [](float v) { return static_cast<int64_t>(std::bit_cast<uint32_t>(v)); };
   llvm::Value* bits = b_.CreateBitCast(x, i32);
   llvm::Value* magnitude = b_.CreateAnd(bits, number(i32, 0x7fffffff));
-  llvm::Value* sign = b_.CreateLShr(b_.CreateAnd(bits, number(i32, 0x80000000)), number(i32, 16));
-  // Normal: the exponent is rebased, and the 13 bits that go are rounded to even; a carry may well reach infinity.
-  llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, number(i32, 13)), number(i32, 1));
-  llvm::Value* normal =
-      b_.CreateLShr(b_.CreateAdd(b_.CreateSub(magnitude, number(i32, 0x38000000 - 0xfff)), odd), number(i32, 13));
-  // Denormal: adding 1/2, whose last place is float16's smallest number, rounds at the right bit.
+  llvm::Value* sign = b_.CreateLShr(b_.CreateAnd(bits, number(i32, 0x80000000)), number(i32, 32 - width));
+  // Normal: the exponent is rebased, and the bits that go are rounded to even; a carry may well reach what is beyond.
+  llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, number(i32, lost)), number(i32, 1));
+  int64_t rebase = static_cast<int64_t>(126 + format.min_exponent) << 23, below_half = (1 << (lost - 1)) - 1;
+  llvm::Value* normal = b_.CreateAdd(b_.CreateSub(magnitude, number(i32, rebase - below_half)), odd);
+  normal = b_.CreateLShr(normal, number(i32, lost));
+  // Denormal: adding a power of 2, whose last place is the format's smallest number, rounds at the right bit.
+  float magic = std::ldexp(1.0F, format.min_exponent - fraction + 23);
   llvm::Value* shifted =
-      b_.CreateFAdd(b_.CreateBitCast(magnitude, x->getType()), llvm::ConstantFP::get(x->getType(), 0.5));
-  llvm::Value* denormal = b_.CreateSub(b_.CreateBitCast(shifted, i32), number(i32, 0x3f000000));
-  llvm::Value* r = b_.CreateSelect(b_.CreateICmpULT(magnitude, number(i32, 0x38800000)), denormal, normal);
-  r = b_.CreateSelect(b_.CreateICmpUGE(magnitude, number(i32, 0x47800000)), number(i32, 0x7c00), r);
-  r = b_.CreateSelect(b_.CreateICmpUGT(magnitude, number(i32, 0x7f800000)), number(i32, 0x7e00), r);
-  return b_.CreateTrunc(b_.CreateOr(r, sign), i16);
+      b_.CreateFAdd(b_.CreateBitCast(magnitude, x->getType()), llvm::ConstantFP::get(x->getType(), magic));
+  llvm::Value* denormal = b_.CreateSub(b_.CreateBitCast(shifted, i32), number(i32, bits_of(magic)));
+  float least = std::ldexp(1.0F, format.min_exponent);
+  llvm::Value* r = b_.CreateSelect(b_.CreateICmpULT(magnitude, number(i32, bits_of(least))), denormal, normal);
+  llvm::Value* beyond = number(i32, format.beyond);
+  r = b_.CreateSelect(b_.CreateICmpUGT(r, beyond), beyond, r);
+  r = b_.CreateSelect(b_.CreateICmpUGT(magnitude, number(i32, 0x7f800000)), number(i32, format.nan), r);
+  return b_.CreateTrunc(b_.CreateOr(r, sign), result);
 }
 
 llvm::Value* Emitter::convert(llvm::Value* x, DType from, DType to) {
   if (from == to) return x;
   if (from == DType::Float16) return convert(half_to_float(x), DType::Float32, to);
   if (from == DType::BFloat16) return convert(brain_to_float(x), DType::Float32, to);
-  if (to == DType::Float16) return float_to_half(convert(x, from, DType::Float32));
+  if (from == DType::Float8_e5m2) return convert(float8_e5m2_to_float(x), DType::Float32, to);
+  if (from == DType::Float8_e4m3fn) return convert(float8_e4m3fn_to_float(x), DType::Float32, to);
   if (to == DType::BFloat16) return float_to_brain(convert(x, from, DType::Float32));
+  if (is_narrow_floating(to)) return float_to_narrow(convert(x, from, DType::Float32), to);
   llvm::Type* type = like(register_type(to), x);
   if (to == DType::Bool) {
     if (is_floating(from)) return b_.CreateFCmpUNE(x, number(x->getType(), 0));
@@ -72,6 +100,13 @@ llvm::Value* Emitter::convert(llvm::Value* x, DType from, DType to) {
   if (is_floating(from) && is_floating(to))
     return size_of(to) > size_of(from) ? b_.CreateFPExt(x, type) : b_.CreateFPTrunc(x, type);
   if (is_floating(to)) return is_signed(from) ? b_.CreateSIToFP(x, type) : b_.CreateUIToFP(x, type);
+  if (to == DType::UInt64 && is_floating(from)) {
+    // The processor converts to signed numbers.
+    llvm::Value *half = llvm::ConstantFP::get(x->getType(), 0x1p63), *upper = b_.CreateFCmpOGE(x, half);
+    llvm::Value* low = b_.CreateFPToSI(b_.CreateSelect(upper, b_.CreateFSub(x, half), x), type);
+    low = b_.CreateFreeze(low);
+    return b_.CreateSelect(upper, b_.CreateXor(low, number(type, INT64_MIN)), low);
+  }
   if (is_floating(from)) {
     // Narrow integers wrap, so they go through a wider one. What does not fit even there is any number, but not poison.
     bool narrow = size_of(to) < 4;

@@ -18,11 +18,12 @@ const std::vector<Value>& items_of(const Node* n) { return n->arg<std::vector<Va
 
 Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, const Values& b, DType t) {
   if (combiner == "argmax" || combiner == "argmin") {
-    const char* better = combiner == "argmax" ? "gt" : "lt";
+    ScalarOp better = combiner == "argmax" ? ScalarOp::Gt : ScalarOp::Lt;
     llvm::Value* win = emit_compare(better, b[0], a[0], t);
-    llvm::Value* tie = emit_compare("eq", b[0], a[0], t);
+    llvm::Value* tie = emit_compare(ScalarOp::Eq, b[0], a[0], t);
     if (is_floating(t)) {
-      llvm::Value *a_nan = emit_compare("ne", a[0], a[0], t), *b_nan = emit_compare("ne", b[0], b[0], t);
+      llvm::Value *a_nan = emit_compare(ScalarOp::Ne, a[0], a[0], t),
+                  *b_nan = emit_compare(ScalarOp::Ne, b[0], b[0], t);
       win = b_.CreateOr(win, b_.CreateAnd(b_nan, b_.CreateNot(a_nan)));
       tie = b_.CreateOr(tie, b_.CreateAnd(a_nan, b_nan));
     }
@@ -33,9 +34,7 @@ Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, c
     auto wide = [&](llvm::Value* x) { return convert(x, t, DType::Float32); };
     return {convert(combine(combiner, {wide(a[0])}, {wide(b[0])}, DType::Float32)[0], DType::Float32, t)};
   }
-  if (combiner == "and") return {b_.CreateAnd(a[0], b[0])};
-  if (combiner == "or") return {b_.CreateOr(a[0], b[0])};
-  return {emit_binary(combiner, a[0], b[0], t)};
+  return {emit_binary(ops::scalar_op(ops::combiner_of(combiner)), a[0], b[0], t)};
 }
 
 Emitter::Values Emitter::neutral(const Node* n, int lanes) {

@@ -6,6 +6,7 @@
 
 #include "compiler/targets/emitter.h"
 #include "ops/number.h"
+#include "ops/table.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -27,7 +28,7 @@ llvm::Value* Emitter::constant_of(const ir::Arg& value, DType t) {
     number = static_cast<double>(integer);
   }
   if (t == DType::Bool) return b_.getInt1(value.is<double>() ? number != 0 : integer != 0);
-  if (is_reduced_floating(t)) return convert(llvm::ConstantFP::get(b_.getFloatTy(), number), DType::Float32, t);
+  if (is_narrow_floating(t)) return convert(llvm::ConstantFP::get(b_.getFloatTy(), number), DType::Float32, t);
   if (t == DType::Float32) return llvm::ConstantFP::get(type, static_cast<double>(static_cast<float>(number)));
   if (is_floating(t)) return llvm::ConstantFP::get(type, number);
   return llvm::ConstantInt::get(type, static_cast<uint64_t>(integer), true);
@@ -37,18 +38,19 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   // Operands are emitted from here too, each with its own flags.
   b_.setFastMathFlags(exact_.count(n) ? llvm::FastMathFlags() : flags_);
-  std::string op = n->op->name().substr(6);  // after "prim::"
   DType to = n->types[0].dtype;
-  if (op == "full") return constant_of(n->args[0], to);
-  if (op == "size_value") return eval_expr(at_copy(n->arg<ir::Expr>(0)));
+  ops::Kind kind = ops::kind_of(*n);
+  if (kind == ops::Kind::Full) return constant_of(n->args[0], to);
+  if (kind == ops::Kind::SizeValue) return eval_expr(at_copy(n->arg<ir::Expr>(0)));
+  ScalarOp op = scalar_op_of(n->op);
   auto operand = [&](size_t i) { return eval(n->arg<Value>(i)); };
   auto dtype = [&](size_t i) { return type_of(n->arg<Value>(i)).dtype; };
-  if (op == "convert") return convert(operand(0), dtype(0), to);
-  if (op == "bitcast") {
+  if (op == ScalarOp::Convert) return convert(operand(0), dtype(0), to);
+  if (op == ScalarOp::Bitcast) {
     llvm::Value* x = operand(0);
     return b_.CreateBitCast(x, like(register_type(to), x));
   }
-  if (op == "select") {
+  if (op == ScalarOp::Select) {
     llvm::Value *c = operand(0), *a = operand(1), *b = operand(2);
     match(a, b);
     if (lanes_of(c) > 1) {
@@ -58,13 +60,12 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
     return b_.CreateSelect(c, a, b);
   }
   // Narrow floats are computed in float32; usually the graph says so itself.
-  DType t = dtype(0), wide = is_reduced_floating(t) ? DType::Float32 : t;
+  DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;
   auto input = [&](size_t i) { return convert(operand(i), t, wide); };
   if (n->args.size() == 1) return convert(emit_unary(op, input(0), wide), wide, t);
   llvm::Value *a = input(0), *b = input(1);
   match(a, b);
-  if (op == "eq" || op == "ne" || op == "lt" || op == "le" || op == "gt" || op == "ge")
-    return emit_compare(op, a, b, wide);
+  if (ops::is_comparison(op)) return emit_compare(op, a, b, wide);
   return convert(emit_binary(op, a, b, wide), wide, t);
 }
 
@@ -79,47 +80,52 @@ llvm::Value* Emitter::round_to_even(llvm::Value* x) {
   return intrinsic(llvm::Intrinsic::copysign, {r, x});
 }
 
-llvm::Value* Emitter::emit_unary(const std::string& op, llvm::Value* x, DType t) {
-  llvm::Type* type = x->getType();
+llvm::Value* Emitter::emit_unary(ScalarOp op, llvm::Value* x, DType t) {
   bool floating = is_floating(t);
-  if (op == "neg") {
-    if (floating) return b_.CreateFNeg(x);
-    return b_.CreateNeg(x);
+  switch (op) {
+    case ScalarOp::Neg: return floating ? b_.CreateFNeg(x) : b_.CreateNeg(x);
+    case ScalarOp::BitNot: return b_.CreateNot(x);
+    case ScalarOp::Abs:
+      if (floating) return intrinsic(llvm::Intrinsic::fabs, {x});
+      return is_signed(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse()) : x;
+    case ScalarOp::Sign: return emit_sign(x, t);
+    case ScalarOp::Round:
+    case ScalarOp::Floor:
+    case ScalarOp::Ceil:
+    case ScalarOp::Trunc: return floating ? emit_rounding(op, x) : x;
+    case ScalarOp::Sqrt:
+      if (floating) return intrinsic(llvm::Intrinsic::sqrt, {x});
+      break;
+    default: break;
   }
-  if (op == "bit_not") return b_.CreateNot(x);
-  if (op == "abs") {
-    if (floating) return intrinsic(llvm::Intrinsic::fabs, {x});
-    return is_signed(t) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse()) : x;
+  fail(str("prim::", ops::name(op), " is not available in generated kernels for ", name(t)));
+}
+
+llvm::Value* Emitter::emit_sign(llvm::Value* x, DType t) {
+  if (t == DType::Bool) return x;
+  llvm::Type* type = x->getType();
+  llvm::Value *zero = number(type, 0), *one = number(type, 1);
+  if (is_floating(t)) {
+    llvm::Value* r = b_.CreateSelect(b_.CreateFCmpOGT(x, zero), one, zero);
+    r = b_.CreateSelect(b_.CreateFCmpOLT(x, zero), number(type, -1), r);
+    return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, r);
   }
-  if (op == "sign") {
-    if (t == DType::Bool) return x;
-    llvm::Value *zero = number(type, 0), *one = number(type, 1);
-    if (floating) {
-      llvm::Value* r = b_.CreateSelect(b_.CreateFCmpOGT(x, zero), one, zero);
-      r = b_.CreateSelect(b_.CreateFCmpOLT(x, zero), number(type, -1), r);
-      return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, r);
-    }
-    llvm::Value* r = b_.CreateZExt(b_.CreateICmpNE(x, zero), type);
-    return is_signed(t) ? b_.CreateSelect(b_.CreateICmpSLT(x, zero), number(type, -1), r) : r;
-  }
-  if (op == "floor" || op == "ceil" || op == "trunc" || op == "round") {
-    if (!floating) return x;
-    if (op == "round") return round_to_even(x);
-    if (target_.native_rounding)
-      return intrinsic(op == "floor"  ? llvm::Intrinsic::floor
-                       : op == "ceil" ? llvm::Intrinsic::ceil
-                                      : llvm::Intrinsic::trunc,
-                       {x});
-    // From the nearest integer one step towards the wanted side.
-    llvm::Value* a = op == "trunc" ? intrinsic(llvm::Intrinsic::fabs, {x}) : x;
-    llvm::Value* r = round_to_even(a);
-    llvm::Value* step = op == "ceil" ? number(type, 1) : number(type, -1);
-    llvm::Value* off = op == "ceil" ? b_.CreateFCmpOLT(r, a) : b_.CreateFCmpOGT(r, a);
-    r = b_.CreateSelect(off, b_.CreateFAdd(r, step), r);
-    return intrinsic(llvm::Intrinsic::copysign, {r, x});
-  }
-  if (op == "sqrt" && floating) return intrinsic(llvm::Intrinsic::sqrt, {x});
-  fail(str("prim::", op, " is not available in generated kernels for ", name(t)));
+  llvm::Value* r = b_.CreateZExt(b_.CreateICmpNE(x, zero), type);
+  return is_signed(t) ? b_.CreateSelect(b_.CreateICmpSLT(x, zero), number(type, -1), r) : r;
+}
+
+llvm::Value* Emitter::emit_rounding(ScalarOp op, llvm::Value* x) {
+  if (op == ScalarOp::Round) return round_to_even(x);
+  bool ceil = op == ScalarOp::Ceil, trunc = op == ScalarOp::Trunc;
+  if (target_.native_rounding)
+    return intrinsic(ceil ? llvm::Intrinsic::ceil : trunc ? llvm::Intrinsic::trunc : llvm::Intrinsic::floor, {x});
+  // From the nearest integer one step towards the wanted side.
+  llvm::Value* a = trunc ? intrinsic(llvm::Intrinsic::fabs, {x}) : x;
+  llvm::Value* r = round_to_even(a);
+  llvm::Value* step = number(x->getType(), ceil ? 1 : -1);
+  llvm::Value* off = ceil ? b_.CreateFCmpOLT(r, a) : b_.CreateFCmpOGT(r, a);
+  r = b_.CreateSelect(off, b_.CreateFAdd(r, step), r);
+  return intrinsic(llvm::Intrinsic::copysign, {r, x});
 }
 
 llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t) {
@@ -170,46 +176,48 @@ llvm::Value* Emitter::shift(bool left, llvm::Value* a, llvm::Value* b, DType t) 
   return b_.CreateSelect(outside, number(type, 0), left ? b_.CreateShl(a, safe) : b_.CreateLShr(a, safe));
 }
 
-llvm::Value* Emitter::emit_binary(const std::string& op, llvm::Value* a, llvm::Value* b, DType t) {
+llvm::Value* Emitter::emit_binary(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t) {
   bool floating = is_floating(t), truth = t == DType::Bool;
-  if (op == "add") return floating ? b_.CreateFAdd(a, b) : truth ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
-  if (op == "sub") return floating ? b_.CreateFSub(a, b) : truth ? b_.CreateXor(a, b) : b_.CreateSub(a, b);
-  if (op == "mul") return floating ? b_.CreateFMul(a, b) : truth ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
-  if (op == "div") return floating ? b_.CreateFDiv(a, b) : divide(a, b, t, false);
-  if (op == "rem" && !floating) return divide(a, b, t, true);
-  if (op == "max" || op == "min") return extremum(op == "max", a, b, t);
-  if (!floating) {
-    if (op == "bit_and") return b_.CreateAnd(a, b);
-    if (op == "bit_or") return b_.CreateOr(a, b);
-    if (op == "bit_xor") return b_.CreateXor(a, b);
-    if (op == "shl" || op == "shr") return shift(op == "shl", a, b, t);
+  switch (op) {
+    case ScalarOp::Add: return floating ? b_.CreateFAdd(a, b) : truth ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
+    case ScalarOp::Sub: return floating ? b_.CreateFSub(a, b) : truth ? b_.CreateXor(a, b) : b_.CreateSub(a, b);
+    case ScalarOp::Mul: return floating ? b_.CreateFMul(a, b) : truth ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
+    case ScalarOp::Div: return floating ? b_.CreateFDiv(a, b) : divide(a, b, t, false);
+    case ScalarOp::Max: return extremum(true, a, b, t);
+    case ScalarOp::Min: return extremum(false, a, b, t);
+    default: break;
   }
-  fail(str("prim::", op, " is not available in generated kernels for ", name(t)));
+  if (!floating) switch (op) {
+      case ScalarOp::Rem: return divide(a, b, t, true);
+      case ScalarOp::BitAnd: return b_.CreateAnd(a, b);
+      case ScalarOp::BitOr: return b_.CreateOr(a, b);
+      case ScalarOp::BitXor: return b_.CreateXor(a, b);
+      case ScalarOp::Shl: return shift(true, a, b, t);
+      case ScalarOp::Shr: return shift(false, a, b, t);
+      default: break;
+    }
+  fail(str("prim::", ops::name(op), " is not available in generated kernels for ", name(t)));
 }
 
-llvm::Value* Emitter::emit_compare(const std::string& op, llvm::Value* a, llvm::Value* b, DType t) {
+llvm::Value* Emitter::emit_compare(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t) {
   using P = llvm::CmpInst::Predicate;
-  if (is_reduced_floating(t)) {
+  if (is_narrow_floating(t)) {
     a = convert(a, t, DType::Float32);
     b = convert(b, t, DType::Float32);
   }
-  if (is_floating(t)) {
-    P p = op == "eq"   ? P::FCMP_OEQ
-          : op == "ne" ? P::FCMP_UNE
-          : op == "lt" ? P::FCMP_OLT
-          : op == "le" ? P::FCMP_OLE
-          : op == "gt" ? P::FCMP_OGT
-                       : P::FCMP_OGE;
-    return b_.CreateFCmp(p, a, b);
+  auto compare = [&](P floating, P with_sign, P without) {
+    if (is_floating(t)) return b_.CreateFCmp(floating, a, b);
+    return b_.CreateICmp(is_signed(t) ? with_sign : without, a, b);
+  };
+  switch (op) {
+    case ScalarOp::Eq: return compare(P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ);
+    case ScalarOp::Ne: return compare(P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE);
+    case ScalarOp::Lt: return compare(P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT);
+    case ScalarOp::Le: return compare(P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE);
+    case ScalarOp::Gt: return compare(P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT);
+    case ScalarOp::Ge: return compare(P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE);
+    default: fail_internal(str("prim::", ops::name(op), " is no comparison"));
   }
-  bool s = is_signed(t);
-  P p = op == "eq"   ? P::ICMP_EQ
-        : op == "ne" ? P::ICMP_NE
-        : op == "lt" ? (s ? P::ICMP_SLT : P::ICMP_ULT)
-        : op == "le" ? (s ? P::ICMP_SLE : P::ICMP_ULE)
-        : op == "gt" ? (s ? P::ICMP_SGT : P::ICMP_UGT)
-                     : (s ? P::ICMP_SGE : P::ICMP_UGE);
-  return b_.CreateICmp(p, a, b);
 }
 
 }  // namespace brasa::compiler

@@ -104,19 +104,10 @@ llvm::Value* Emitter::emit_unlikely(const Node* n) {
 }
 
 llvm::Type* Emitter::register_type(DType t) {
-  switch (t) {
-    case DType::Bool: return b_.getInt1Ty();
-    case DType::UInt8:
-    case DType::Int8: return b_.getInt8Ty();
-    case DType::Int16:
-    case DType::Float16:
-    case DType::BFloat16: return b_.getInt16Ty();
-    case DType::Int32: return b_.getInt32Ty();
-    case DType::Int64: return b_.getInt64Ty();
-    case DType::Float32: return b_.getFloatTy();
-    case DType::Float64: return b_.getDoubleTy();
-    default: fail(str("generated kernels do not compute with ", name(t), " yet"));
-  }
+  if (is_complex(t)) fail(str("generated kernels do not compute with ", name(t), " yet"));
+  if (t == DType::Bool) return b_.getInt1Ty();
+  if (is_floating(t) && !is_narrow_floating(t)) return size_of(t) == 4 ? b_.getFloatTy() : b_.getDoubleTy();
+  return b_.getIntNTy(static_cast<unsigned>(8 * size_of(t)));
 }
 
 llvm::Type* Emitter::memory_type(DType t) { return t == DType::Bool ? b_.getInt8Ty() : register_type(t); }

@@ -30,6 +30,8 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       b_(module.getContext()) {
   if (!target.strict) {
     flags_.setAllowContract(true);
+    flags_.setAllowReciprocal(target.fast);
+    flags_.setNoSignedZeros(target.fast);
     b_.setFastMathFlags(flags_);
   }
 }

@@ -14,6 +14,8 @@
 
 namespace brasa::compiler {
 
+using ops::ScalarOp;
+
 /// Turns one loop graph into an LLVM function. Walks the nest; computes pure nodes where they are needed, once in each
 /// block for each combination of the unroll indices and vector copies that they depend on.
 class Emitter {
@@ -131,9 +133,11 @@ class Emitter {
 
   // emit_scalar.cpp
   llvm::Value* emit_scalar(const ir::Node* n);
-  llvm::Value* emit_unary(const std::string& op, llvm::Value* x, DType t);
-  llvm::Value* emit_binary(const std::string& op, llvm::Value* a, llvm::Value* b, DType t);
-  llvm::Value* emit_compare(const std::string& op, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* emit_sign(llvm::Value* x, DType t);
+  llvm::Value* emit_rounding(ScalarOp op, llvm::Value* x);
+  llvm::Value* emit_unary(ScalarOp op, llvm::Value* x, DType t);
+  llvm::Value* emit_binary(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* emit_compare(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* extremum(bool max, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* divide(llvm::Value* a, llvm::Value* b, DType t, bool remainder);
   llvm::Value* shift(bool left, llvm::Value* a, llvm::Value* b, DType t);
@@ -143,7 +147,9 @@ class Emitter {
   // emit_convert.cpp
   llvm::Value* convert(llvm::Value* x, DType from, DType to);
   llvm::Value* half_to_float(llvm::Value* bits);
-  llvm::Value* float_to_half(llvm::Value* x);
+  llvm::Value* float8_e5m2_to_float(llvm::Value* bits);
+  llvm::Value* float8_e4m3fn_to_float(llvm::Value* bits);
+  llvm::Value* float_to_narrow(llvm::Value* x, DType to);
   llvm::Value* brain_to_float(llvm::Value* bits);
   llvm::Value* float_to_brain(llvm::Value* x);
 

@@ -31,7 +31,8 @@ Target parse_target(std::string_view text) {
   std::string_view options = text.substr(base.size());
   t.text = base;
   t.strict = options == ";strict";
-  BRASA_CHECK(options.empty() || t.strict, "target '", text, "': the only option is ';strict'");
+  t.fast = options == ";fast";
+  BRASA_CHECK(options.empty() || t.strict || t.fast, "target '", text, "': the options are ';strict' and ';fast'");
   if (base.starts_with("nvptx+sm_")) {
     t.gpu = true;
     t.cpu = base.substr(6);

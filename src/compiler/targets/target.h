@@ -12,11 +12,11 @@ class TargetMachine;
 
 namespace brasa::compiler {
 
-/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "nvptx+sm_80", each with ";strict" for the
-/// strict level of numbers (no contraction).
+/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "nvptx+sm_80", with ";strict" or ";fast" for
+/// these levels of numbers (compile.h).
 struct Target {
   std::string text;  // without options
-  bool gpu = false, strict = false;
+  bool gpu = false, strict = false, fast = false;
   // What the code generator itself decides by.
   bool masks = false;            // masked vector loads and stores of every width
   bool native_half = false;      // f16 <-> f32 conversions

@@ -72,6 +72,7 @@ Mapped mapped_indices(std::span<const Value> indices, const std::vector<bool>& m
 void add_indexing_primitives(Table& t) {
   t.prim("gather(Tensor x, Tensor[] indices, int[] dims) -> Tensor")
       .kind(Kind::Gather)
+      .any_dtype()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
         std::vector<int64_t> dims = int_list(n.arg(2));
         std::span<const Value> indices = in.subspan(1);
@@ -107,6 +108,7 @@ void add_indexing_primitives(Table& t) {
 
   t.prim("scatter(Tensor x, Tensor[] indices, Tensor updates, int[] dims, str combine) -> Tensor")
       .kind(Kind::Scatter)
+      .any_dtype()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
         Mapped m = mapped_indices(in.subspan(1, in.size() - 2), mapped, 1, int_list(n.arg(3)), count);
         return std::vector{prim::scatter(with_mapped(in.front(), mapped.front(), count), m.indices,

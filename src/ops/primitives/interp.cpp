@@ -3,8 +3,9 @@
 #include <cstring>
 #include <limits>
 
+#include <brasa/elements.h>
+
 #include "support/error.h"
-#include "support/visit_dtype.h"
 
 namespace brasa::ops {
 namespace {
@@ -46,7 +47,7 @@ double get(const Array& a, int64_t i) {
 int64_t get_int(const Array& a, int64_t i) {
   return visit_dtype(a.dtype, [&](auto type) -> int64_t {
     using T = typename decltype(type)::type;
-    if constexpr (std::is_integral_v<T>) return load<T>(a, i);
+    if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(load<T>(a, i));
     return truncated(get(a, i));
   });
 }
@@ -56,10 +57,12 @@ void set(Array& a, int64_t i, double v) {
     using T = typename decltype(type)::type;
     if constexpr (std::is_same_v<T, bool>) {
       store(a, i, v != 0);
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      store(a, i, v >= 0x1p63 && v < 0x1p64 ? static_cast<uint64_t>(v) : static_cast<uint64_t>(truncated(v)));
     } else if constexpr (std::is_integral_v<T>) {
-      Array one = make_array(DType::Float64, {1});
-      store(one, 0, v);
-      store(a, i, static_cast<T>(get_int(one, 0)));
+      store(a, i, static_cast<T>(truncated(v)));
+    } else if constexpr (ReducedFloat<T>) {
+      store(a, i, T::rounded(v));
     } else {
       store(a, i, T(v));
     }
@@ -73,6 +76,8 @@ void set_int(Array& a, int64_t i, int64_t v) {
       store(a, i, v != 0);
     else if constexpr (std::is_integral_v<T> || std::is_same_v<T, float>)
       store(a, i, static_cast<T>(v));  // rounded once, not through double
+    else if constexpr (ReducedFloat<T>)
+      store(a, i, T::rounded(static_cast<double>(v)));
     else
       store(a, i, T(static_cast<double>(v)));
   });
@@ -98,6 +103,15 @@ void set_complex(Array& a, int64_t i, std::complex<double> v) {
     else
       store(a, i, T(v));
   });
+}
+
+void convert_element(Array& a, int64_t i, const Array& b, int64_t j) {
+  if (is_complex(b.dtype))
+    set_complex(a, i, get_complex(b, j));
+  else if (!by_int(b.dtype) || (b.dtype == DType::UInt64 && !by_int(a.dtype)))
+    set(a, i, get(b, j));
+  else
+    set_int(a, i, get_int(b, j));
 }
 
 void copy_element(Array& a, int64_t i, const Array& b, int64_t j) {

@@ -8,7 +8,7 @@
 namespace brasa::ops {
 
 Array make_array(DType dtype, std::vector<int64_t> shape);
-/// Element i (row-major) as a double; integers beyond 2^53 lose bits, so integer code uses `get_int`.
+/// Element i (row-major) as a double; integers beyond 2^53 lose bits, so integer code uses `get_int`, where a uint64 wraps.
 double get(const Array& a, int64_t i);
 int64_t get_int(const Array& a, int64_t i);
 /// Of real elements too.
@@ -19,6 +19,8 @@ void set_complex(Array& a, int64_t i, std::complex<double> v);
 void set(Array& a, int64_t i, double v);
 void set_int(Array& a, int64_t i, int64_t v);
 inline bool by_int(DType t) { return is_integral(t, true); }
+/// Element j of b as one of a's dtype.
+void convert_element(Array& a, int64_t i, const Array& b, int64_t j);
 /// Copies element j of b to element i of a (equal dtypes).
 void copy_element(Array& a, int64_t i, const Array& b, int64_t j);
 

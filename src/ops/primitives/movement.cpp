@@ -307,6 +307,7 @@ void add_slice_and_pad(Table& t) {
 
   t.prim("pad(Tensor x, Tensor value, SymInt[] low, SymInt[] high, SymInt[] interior) -> Tensor")
       .kind(Kind::Pad)
+      .any_dtype()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
         auto padded = [&](Value x, Value value, bool whole) {
           auto list = [&](size_t i) { return whole ? behind(0, n.arg<Shape>(i)) : n.arg<Shape>(i); };
@@ -357,6 +358,7 @@ void add_slice_and_pad(Table& t) {
 
   t.prim("concat(Tensor[] xs, int dim) -> Tensor")
       .kind(Kind::Concat)
+      .any_dtype()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
         std::vector<Value> xs;
         for (size_t i = 0; i < in.size(); ++i)

@@ -290,8 +290,8 @@ void add_binary(Table& t) {
   binary(t, "bit_and", 1, nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr).commutative();
   binary(t, "bit_or", 1, nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr).commutative();
   binary(t, "bit_xor", 1, nullptr, [](int64_t a, int64_t b) { return a ^ b; }, nullptr).commutative();
-  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); }, true).commutative();
-  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); }, true).commutative();
+  comparison(t, "eq", [](double a, double b) { return double(a == b); }, [](int64_t a, int64_t b) { return int64_t(a == b); }, true).commutative().any_dtype();
+  comparison(t, "ne", [](double a, double b) { return double(a != b); }, [](int64_t a, int64_t b) { return int64_t(a != b); }, true).commutative().any_dtype();
   comparison(t, "lt", [](double a, double b) { return double(a < b); }, [](int64_t a, int64_t b) { return int64_t(a < b); });
   comparison(t, "le", [](double a, double b) { return double(a <= b); }, [](int64_t a, int64_t b) { return int64_t(a <= b); });
   comparison(t, "gt", [](double a, double b) { return double(a > b); }, [](int64_t a, int64_t b) { return int64_t(a > b); });
@@ -345,6 +345,7 @@ void add_others(Table& t) {
   t.prim("select(Tensor condition, Tensor a, Tensor b) -> Tensor")
       .doc("a where the condition holds, else b.")
       .pointwise()
+      .any_dtype()
       .type([](const Args& args) {
         Type t = operand(args, 1);
         t.weak = false;
@@ -370,15 +371,12 @@ void add_others(Table& t) {
   t.prim("convert(Tensor x, ScalarType dtype) -> Tensor")
       .doc("Floating to integer truncates; to bool: is not 0; integers wrap.")
       .pointwise()
+      .any_dtype()
       .type(with_dtype)
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
         const Array& x = *in[0];
-        for (int64_t i = 0; i < out.numel(); ++i)
-          if (is_complex(x.dtype))
-            set_complex(out, i, get_complex(x, i));
-          else
-            by_int(x.dtype) ? set_int(out, i, get_int(x, i)) : set(out, i, get(x, i));
+        for (int64_t i = 0; i < out.numel(); ++i) convert_element(out, i, x, i);
         return std::vector<Array>{std::move(out)};
       })
       .transposed([](size_t, const Node& n, Value ct) {
@@ -414,6 +412,7 @@ void add_others(Table& t) {
   t.prim("bitcast(Tensor x, ScalarType dtype) -> Tensor")
       .doc("The same bits as another dtype of the same width.")
       .pointwise()
+      .any_dtype()
       .no_gradient()
       .type([with_dtype](const Args& args) {
         BRASA_ASSERT(size_of(args[1].get<DType>()) == size_of(operand(args, 0).dtype), "bitcast between widths");

@@ -1,8 +1,7 @@
 #include "runtime/cpu/features.h"
 
-#include <cstdlib>
-
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::runtime::cpu {
 namespace {
@@ -37,7 +36,7 @@ const std::string& host_target() {
   static const std::string target = [] {
     int level = machine_level();
     BRASA_CHECK(level >= 0, "this processor is not supported: Brasa generates code for x86-64");
-    if (const char* wanted = std::getenv("BRASA_CPU_TARGET")) {
+    if (const char* wanted = environment("BRASA_CPU_TARGET")) {
       BRASA_CHECK(level_of(wanted) <= level, "BRASA_CPU_TARGET='", wanted, "': this processor runs x86-64",
                   level > 0 ? ", x86-64+avx2" : "", level > 1 ? ", x86-64+avx512" : "");
       return std::string(wanted);

@@ -13,13 +13,10 @@ bool is_matrix(const Tensor& t) { return t.dim() == 2 && (!is_sparse(t) || spars
 
 // Σ_e values[e] dense[column[e]] in row[e].
 Tensor multiplied(const Tensor& row, const Tensor& column, const Tensor& values, const Tensor& dense, int64_t rows) {
-  switch (values.scalar_type()) {
-    case kFloat:
-    case kDouble: return call_one("prim::sparse_mm", {row, column, values, dense, IntArrayRef(rows)});
-    case kHalf:
-    case kBFloat16: return multiplied(row, column, values.to(kFloat), dense.to(kFloat), rows).to(values.scalar_type());
-    default: return add_up(values.unsqueeze(1) * dense.index_select(0, column), row, rows);
-  }
+  DType t = values.scalar_type();
+  if (!is_floating(t)) return add_up(values.unsqueeze(1) * dense.index_select(0, column), row, rows);
+  if (is_reduced_floating(t)) return multiplied(row, column, values.to(kFloat), dense.to(kFloat), rows).to(t);
+  return call_one("prim::sparse_mm", {row, column, values, dense, IntArrayRef(rows)});
 }
 
 void check_product(const Call& c, const Tensor& a, const Tensor& b) {

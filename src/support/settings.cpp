@@ -1,0 +1,100 @@
+#include "support/settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "support/error.h"
+
+namespace brasa {
+namespace {
+
+using Where = Setting::Where;
+
+constexpr Setting kSettings[] = {
+    {Where::Environment, "BRASA_LOGS", "<topics, separated by commas>",
+     "Writes what happens to the error stream. Topics: graph, groups, plan, fusion, loops, code, cache, recompiles."},
+    {Where::Environment, "BRASA_NUM_THREADS", "<1 to 4096>",
+     "Threads that compute; else as many as the process may use processors."},
+    {Where::Environment, "BRASA_CACHE_DIR", "<folder>",
+     "Where compiled kernels are kept; empty: nowhere. Else XDG_CACHE_HOME/brasa."},
+    {Where::Environment, "XDG_CACHE_HOME", "<folder>", "The user's folder of caches; else HOME/.cache."},
+    {Where::Environment, "HOME", "<folder>", "The user's folder; without it and the two above no kernels are kept."},
+    {Where::Environment, "BRASA_CPU_TARGET", "x86-64 | x86-64+avx2 | x86-64+avx512",
+     "The instructions that kernels use; else the most that this processor has."},
+    {Where::Environment, "BRASA_EAGER_BACKEND", "inductor | interpreter",
+     "What runs the operators outside of compiled functions."},
+    {Where::Environment, "BRASA_CODEGEN", "<file>",
+     "The code generator's library; else libbrasa-codegen.so beside the library."},
+    {Where::Environment, "BRASA_PACK", "<file>",
+     "The kernels that ship with the library; else brasa/pack.bin beside it."},
+    {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
+     "Leaves optional passes over graphs out, by their names."},
+    {Where::Environment, "BRASA_DEVICE", "<device>",
+     "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
+    {Where::CompileOptions, "fullgraph", "false | true", "A graph break is an error."},
+    {Where::CompileOptions, "backend", "<name>",
+     "What compiles: inductor, aot_eager, eager, interpreter, or a registered one."},
+    {Where::CompileOptions, "mode", "default", "The other modes of torch.compile are not there yet."},
+    {Where::CompileOptions, "disable", "false | true", "Call the function as it is."},
+    {Where::CompileOptions, "dynamic", "<unset, false or true>",
+     "When sizes become symbolic: at their second value, never, at once."},
+    {Where::CompileOptions, "recompile_limit", "<number>", "Graphs that are kept for one place of the function."},
+    {Where::CompileOptions, "options[numbers]", "strict | default | fast",
+     "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
+     "with the reciprocal, and the sign of a zero may be lost. Of inductor."},
+};
+
+std::string_view place(Where where) {
+  return where == Where::Environment ? "Environment variables" : "compile's options";
+}
+
+const Setting* find(Where where, std::string_view name) {
+  const auto* found = std::find_if(std::begin(kSettings), std::end(kSettings),
+                                   [&](const Setting& s) { return s.where == where && s.name == name; });
+  return found == std::end(kSettings) ? nullptr : found;
+}
+
+}  // namespace
+
+std::span<const Setting> settings() { return kSettings; }
+
+std::string settings_text(bool markdown) {
+  std::string out =
+      markdown ? "# Settings\nWritten by `brasa settings --markdown` from the table in src/support/settings.cpp.\n\n"
+               : "";
+  for (Where where : {Where::Environment, Where::CompileOptions}) {
+    out += markdown ? str("## ", place(where), "\n| name | values | what it does |\n| --- | --- | --- |\n")
+                    : str(place(where), ":\n");
+    for (const Setting& s : kSettings) {
+      if (s.where != where) continue;
+      std::string values(s.values);
+      if (markdown)
+        for (size_t at = 0; (at = values.find('|', at)) != values.npos; at += 2) values.insert(at, "\\");
+      out += markdown ? str("| `", s.name, "` | `", values, "` | ", s.doc, " |\n")
+                      : str("  ", s.name, "=", values, "\n      ", s.doc, "\n");
+    }
+    if (where == Where::Environment) out += "\n";
+  }
+  return out;
+}
+
+const char* environment(std::string_view name) {
+  const Setting* row = find(Where::Environment, name);
+  BRASA_ASSERT(row, "the table of settings lacks the variable ", name);
+  return std::getenv(row->name.data());
+}
+
+void check_compile_option(std::string_view name, std::string_view value) {
+  const Setting* row = find(Where::CompileOptions, name);
+  BRASA_ASSERT(row, "the table of settings lacks the option ", name);
+  constexpr std::string_view kBetween = " | ";
+  for (std::string_view rest = row->values;;) {
+    size_t end = rest.find(kBetween);
+    if (rest.substr(0, end) == value) return;
+    if (end == rest.npos) break;
+    rest.remove_prefix(end + kBetween.size());
+  }
+  fail(str("compile: ", name, " '", value, "' is not known; it can be ", row->values));
+}
+
+}  // namespace brasa
