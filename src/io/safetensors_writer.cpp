@@ -31,7 +31,8 @@ class Temporary {
   Temporary& operator=(const Temporary&) = delete;
 
   void write(const void* data, size_t size) {
-    BRASA_CHECK(size == 0 || std::fwrite(data, 1, size, file_) == size, "cannot write ", target_, ": ", std::strerror(errno));
+    BRASA_CHECK(size == 0 || std::fwrite(data, 1, size, file_) == size, "cannot write ", target_, ": ",
+                std::strerror(errno));
   }
   void commit() {
     bool flushed = std::fflush(file_) == 0 && ::fsync(::fileno(file_)) == 0;

@@ -112,13 +112,16 @@ Scalar number_for(const Operator::Parameter& p, const CallArg& a) {
   return p.type == ir::ParamType::Float && !s.isFloatingPoint() ? Scalar(s.toDouble()) : s;
 }
 
+// 0 for -1.
+int sign_of(int64_t n) { return n == -1 ? 0 : n < 0 ? -1 : 1; }
+
 // A word of the signs, and an input whose sizes are the magnitudes.
 void add_sizes(Parsed& p, const int64_t* items, uint32_t count) {
   static constexpr int64_t kStrides[Program::kMaxRank] = {};
   uint64_t signs = 0;
   p.sizes.push_back({static_cast<int>(p.inputs.size()), static_cast<uint32_t>(p.magnitudes.size())});
   for (uint32_t k = 0; k < count; ++k) {
-    signs = signs << 1 | (items[k] < 0);
+    signs = signs << 2 | static_cast<uint64_t>(sign_of(items[k]) + 1);
     p.magnitudes.push_back(items[k] < 0 ? -items[k] : items[k]);
   }
   p.words.push_back(signs);
@@ -271,9 +274,9 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> a
         slot.size = true;
         slot.list = a.kind == Kind::Ints;
         if (slot.list)
-          for (uint32_t k = 0; k < a.size; ++k) slot.presence.push_back(a.ints[k] < 0);
+          for (uint32_t k = 0; k < a.size; ++k) slot.signs.push_back(sign_of(a.ints[k]));
         else
-          slot.presence.push_back(number_of(a).toLong() < 0);
+          slot.signs.push_back(sign_of(number_of(a).toLong()));
         slot.first = inputs++;
       } else if (a.kind == Kind::None) {
         BRASA_CHECK(param.type != ir::ParamType::Tensor || param.optional || param.list, op.row().name(),

@@ -65,7 +65,7 @@ namespace {
 bool may_have_one_shape(const std::vector<RowProgram::Slot>& slots) {
   size_t sizes = 0, tensors = 0;
   for (const RowProgram::Slot& s : slots) {
-    if (s.size && !(s.list && std::none_of(s.presence.begin(), s.presence.end(), [](bool b) { return b; })))
+    if (s.size && !(s.list && std::all_of(s.signs.begin(), s.signs.end(), [](int sign) { return sign == 1; })))
       return false;
     sizes += s.size;
     tensors += !s.size && s.first >= 0;
@@ -86,7 +86,7 @@ std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) cons
     } else if (s.size) {
       std::vector<ir::Expr> items = ir::type_of(inputs[s.first]).shape;
       for (size_t k = 0; k < items.size(); ++k)
-        if (s.presence[k]) items[k] = -items[k];
+        if (s.signs[k] != 1) items[k] = s.signs[k] == 0 ? ir::Expr(-1) : -items[k];
       args.push_back(s.list ? ir::Arg(std::move(items)) : ir::Arg(items[0]));
     } else if (!s.list) {
       args.push_back(ir::Arg(inputs[s.first]));

@@ -124,12 +124,13 @@ class Program {
 class RowProgram final : public Program {
  public:
   /// An argument: fixed, or the input at `first`; a list has `presence`, and takes one input for each true. Integers that are
-  /// symbols (`size`) are that input's sizes; then `presence` marks those that are negative.
+  /// symbols are that input's sizes, times `signs`; where a sign is 0 stands the number -1, which often means something else.
   struct Slot {
     ir::Arg fixed;
     int first = -1;
     bool list = false, size = false;
     std::vector<bool> presence;
+    std::vector<int> signs;
   };
   RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;

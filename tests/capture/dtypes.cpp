@@ -1,4 +1,5 @@
 #include <brasa/brasa.h>
+#include <brasa/compile.h>
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include <brasa/elements.h>
+
 #include "compare.h"
 
 namespace brasa::verify {
