@@ -67,9 +67,11 @@ std::string settings_text(bool markdown) {
                     : str(place(where), ":\n");
     for (const Setting& s : kSettings) {
       if (s.where != where) continue;
-      std::string values(s.values);
-      if (markdown)
-        for (size_t at = 0; (at = values.find('|', at)) != values.npos; at += 2) values.insert(at, "\\");
+      std::string values;
+      for (char c : s.values) {
+        if (markdown && c == '|') values += '\\';
+        values += c;
+      }
       out += markdown ? str("| `", s.name, "` | `", values, "` | ", s.doc, " |\n")
                       : str("  ", s.name, "=", values, "\n      ", s.doc, "\n");
     }
