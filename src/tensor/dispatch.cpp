@@ -87,9 +87,10 @@ ir::Args literal_numbers(const Operator& op, CallArgs args) {
   ir::Args out;
   for (size_t i = 0; i < params.size(); ++i) {
     bool tensor = params[i].type == ir::ParamType::Tensor || params[i].type == ir::ParamType::Generator;
-    if (tensor || (i < args.size() && args[i].kind == Kind::None))
+    bool given = i < args.size(), none = given && args[i].kind == Kind::None;
+    if (tensor || (none && params[i].optional))
       out.push_back(ir::Arg());
-    else if (i < args.size())
+    else if (given && !none)
       out.push_back(literal(args[i], params[i], op.row()));
     else
       out.push_back(params[i].default_value.value_or(ir::Arg()));

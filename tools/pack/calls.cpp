@@ -66,6 +66,8 @@ class Call {
         auto* integer = literal.get_if<ir::Expr>();
         if (p.type == ir::ParamType::Tensor && !p.list && (number || integer))
           args_.emplace_back(number ? Scalar(*number) : Scalar(integer->constant()));
+        else if (auto* text = literal.get_if<std::string>())
+          args_.emplace_back(std::string_view(*text));
         else
           args_.push_back(literals_.of(literal, p));
       }
