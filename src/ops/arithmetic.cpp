@@ -323,6 +323,7 @@ void add_clamps(Table& t) {
   t.op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
       .doc("self limited to [min, max]; max where min > max. The gradient passes where min < self < max.")
       .backward_node("ClampBackward1")
+      .packed({{floats(8), 0.2, 0.8}})
       .composed_in_opmath([](Value x, std::optional<Number> low, std::optional<Number> high) {
         BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
         BRASA_CHECK(!is_bool(x), "clamp is not defined for bool");

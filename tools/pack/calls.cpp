@@ -6,6 +6,7 @@
 #include <brasa/elements.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
@@ -105,20 +106,16 @@ bool is_pointwise(const Row& row, const Sample& sample) {
   ir::Graph graph;
   ir::Facts facts;
   ir::Args args;
-  {
-    ops::Builder builder(graph, facts, [](const Row&) { return true; });
-    for (const ops::SampleArg& a : sample.args) {
-      auto* one = std::get_if<TensorSample>(&a);
-      if (auto* literal = std::get_if<ir::Arg>(&a)) {
-        args.push_back(*literal);
-      } else if (one && one->stride == 1) {
-        args.emplace_back(graph.add_input({one->dtype, ir::Shape(one->shape.begin(), one->shape.end()), false}));
-      } else {
-        return false;
-      }
+  ops::Builder builder(graph, facts, [](const Row&) { return true; });
+  for (const ops::SampleArg& a : sample.args) {
+    if (auto* literal = std::get_if<ir::Arg>(&a)) {
+      args.push_back(*literal);
+    } else {
+      const auto& t = std::get<TensorSample>(a);
+      args.emplace_back(graph.add_input({t.dtype, ir::Shape(t.shape.begin(), t.shape.end()), false}));
     }
-    for (ir::Value v : builder.record(row, std::move(args))) graph.add_output(v);
   }
+  for (ir::Value v : builder.record(row, std::move(args))) graph.add_output(v);
   std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
   return std::all_of(primitives->nodes().begin(), primitives->nodes().end(), [](const ir::Node* n) {
     ops::Kind kind = ops::kind_of(*n);
@@ -127,27 +124,40 @@ bool is_pointwise(const Row& row, const Sample& sample) {
   });
 }
 
-// Of a point-wise row its first call on float32 tensors, and that on integers, with several elements and all of one shape.
+// The sample with vectors of one size in place of its tensors, if all have this dtype.
+std::optional<Sample> on_vectors(const Sample& sample, DType t) {
+  Sample out = sample;
+  int tensors = 0;
+  for (ops::SampleArg& a : out.args) {
+    if (std::get_if<std::vector<TensorSample>>(&a)) return std::nullopt;
+    auto* one = std::get_if<TensorSample>(&a);
+    if (!one) continue;
+    if (one->dtype != t) return std::nullopt;
+    one->shape = {8};
+    one->stride = 1;
+    ++tensors;
+  }
+  return tensors ? std::optional(out) : std::nullopt;
+}
+
+// Of a point-wise row its first call on float32 tensors, and that on integers.
 std::vector<Sample> pointwise_calls(const Row& row) {
   std::vector<Sample> out;
   bool plain =
       !row.random && !row.count && !row.view && row.memory == ops::Memory::None && row.schema.returns.size() == 1;
   for (const ir::Param& p : row.schema.params) plain = plain && !p.mutated;
-  for (DType t : {DType::Float32, DType::Int64}) {
-    auto fits = [&](const Sample& s) {
-      const TensorSample* first = nullptr;
-      for (const ops::SampleArg& a : s.args)
-        if (auto* one = std::get_if<TensorSample>(&a)) {
-          if (!first) first = one;
-          if (one->dtype != t || one->shape != first->shape || one->shape.empty()) return false;
-          if (std::find(one->shape.begin(), one->shape.end(), 0) != one->shape.end()) return false;
-        }
-      return first && is_pointwise(row, s);
-    };
-    if (!plain) break;
-    auto found = std::find_if(row.samples.begin(), row.samples.end(), fits);
-    if (found != row.samples.end()) out.push_back(*found);
-  }
+  if (!plain) return out;
+  for (DType t : {DType::Float32, DType::Int64})
+    for (const Sample& s : row.samples) {
+      std::optional<Sample> call = on_vectors(s, t);
+      try {
+        if (!call || !is_pointwise(row, *call)) continue;
+      } catch (const std::exception&) {
+        continue;  // it is about more than elements: the shapes do not fit
+      }
+      out.push_back(*call);
+      break;
+    }
   return out;
 }
 
