@@ -58,7 +58,7 @@ class Derivation {
         write(*s, static_cast<const autograd::CopySlices&>(*node));
       else
         call(*s);
-      if (!recorded_[s->node].results.empty()) note_needs(*s, joint->needs);
+      if (!recorded_[s->node].results.empty()) joint->needs.emplace(recorded_[s->node].event, needs_of(*s));
     }
     joint->gradients = std::move(gradients_);
     joint->values = std::move(body_.values);
@@ -74,10 +74,10 @@ class Derivation {
     fail_internal("a root is no recorded node");
   }
 
-  void note_needs(const GradientFlow::Step& s, std::unordered_map<uint32_t, std::vector<bool>>& needs) const {
-    std::vector<bool> flows;
-    for (const GradientFlow::Target& t : s.targets) flows.push_back(t.node >= 0 || t.leaf >= 0);
-    needs.emplace(recorded_[s.node].event, std::move(flows));
+  static std::vector<bool> needs_of(const GradientFlow::Step& s) {
+    std::vector<bool> needs;
+    for (const GradientFlow::Target& t : s.targets) needs.push_back(t.flows());
+    return needs;
   }
 
   // Cotangents of an event's operands that `needs` marks.
@@ -159,8 +159,7 @@ class Derivation {
   void send_operands(const GradientFlow::Step& s, const Event& e, const std::vector<Value>& cts, size_t self,
                      Number base) {
     if (std::none_of(cts.begin(), cts.end(), [](Value v) { return static_cast<bool>(v); })) return;
-    std::vector<bool> needs;
-    for (const GradientFlow::Target& t : s.targets) needs.push_back(t.node >= 0 || t.leaf >= 0);
+    std::vector<bool> needs = needs_of(s);
     std::vector<Value> back = pull(e, needs, cts);
     std::vector<Number> numbers = operands(e);
     for (size_t i = 0, k = 0; i < needs.size(); ++i) {
@@ -182,8 +181,8 @@ class Derivation {
         if (value > 0) {
           Cotangent before = pull_operand(put, 0, ct);
           if (base == kNoNumber) base = before.number;
-          if (s.targets.at(node.self_edge()).node >= 0 || s.targets[node.self_edge()].leaf >= 0)
-            send(s.targets[node.self_edge()], pull_to(before, base));
+          const GradientFlow::Target& self = s.targets.at(node.self_edge());
+          if (self.flows()) send(self, pull_to(before, base));
         }
         ct = pull_operand(put, value, ct);
       }

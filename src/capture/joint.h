@@ -45,6 +45,7 @@ struct GradientFlow {
   struct Target {
     int32_t node = -1, leaf = -1;
     uint32_t result = 0;  // of the node
+    bool flows() const { return node >= 0 || leaf >= 0; }
   };
   struct Step {
     uint32_t node;
