@@ -4,6 +4,7 @@
 #include "ir/expr_table.h"
 #include "support/checked.h"
 #include "support/error.h"
+#include "support/hash.h"
 
 namespace brasa::ir {
 namespace {
@@ -168,11 +169,93 @@ void split_by(Expr a, Expr d, Expr& quotient, Expr& rest) {
   rest = expr_of(std::move(keep), constant_rest);
 }
 
+// The last results of one operation on this thread. Simplifying asks for the same ones again and again; without this
+// the cost grows exponentially with the nesting of divisions, minima and maxima.
+using Operation = Expr (*)(Expr, Expr);
+template <Operation operation>
+Expr remembered(Expr a, Expr b) {
+  struct Entry {
+    const ExprNode *a = nullptr, *b = nullptr;
+    Expr result;
+  };
+  if (a.is_constant() && b.is_constant()) return operation(a, b);
+  constexpr size_t kEntries = 1024;
+  thread_local std::vector<Entry> entries(kEntries);
+  size_t at = mix(a->order, b->order) % kEntries;
+  if (entries[at].a == a.node() && entries[at].b == b.node()) return entries[at].result;
+  Expr result = operation(a, b);
+  entries[at] = {a.node(), b.node(), result};
+  return result;
+}
+
+// Nothing where it does not fit: limits such as "to the end" are as large as integers get.
+std::optional<Expr> difference_of(Expr a, Expr b) {
+  try {
+    return a - b;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// What is sure of a < b, a <= b, a >= b.
+struct Order {
+  bool before, not_after, not_before;
+};
+
+// The sum at the least or the greatest values of its indices. Where an index stands in one term only, beside factors
+// that are not negative, the sum is monotone in it: its extreme values 0 and extent - 1 give bounds in which symbols may
+// cancel. Such an index is a factor of its term, so the other terms, and what is inside of factors, stay as they are.
+Expr at_extreme(Expr sum, bool least) {
+  int64_t constant;
+  std::vector<Term> terms = terms_of(sum, constant), out;
+  bool changed = false;
+  auto replaces = [&](const Term& t, Expr f) {
+    if (f->kind != ExprKind::Range && f->kind != ExprKind::Value) return false;
+    int occurrences = 0;
+    for (const Term& other : terms)
+      for (Expr g : other.factors) occurrences += contains_symbol(g, f);
+    return occurrences == 1 &&
+           std::none_of(t.factors.begin(), t.factors.end(), [](Expr other) { return other->min < 0; });
+  };
+  for (Term& t : terms) {
+    Expr product(1);
+    std::vector<Expr> rest;
+    bool any = false;
+    for (Expr f : t.factors)
+      if (replaces(t, f)) {
+        any = true;
+        product = product * ((t.coefficient < 0) == least ? f->args[0] - Expr(1) : Expr(0));
+      } else {
+        rest.push_back(f);
+      }
+    if (!any) {
+      out.push_back(t);
+      continue;
+    }
+    changed = true;
+    int64_t c;
+    std::vector<Term> more = terms_of(product * expr_of(Term{std::move(rest), t.coefficient}), c);
+    out.insert(out.end(), more.begin(), more.end());
+    constant = checked_add(constant, c);
+  }
+  return changed ? expr_of(std::move(out), constant) : sum;
+}
+
+Order order_of(Expr a, Expr b) {
+  if (a.is_constant() && b.is_constant()) return {a->value < b->value, a->value <= b->value, a->value >= b->value};
+  auto difference = difference_of(b, a);
+  if (!difference) return {};
+  Expr d = *difference;
+  Order order{d->min >= 1, d->min >= 0, d->max <= 0};
+  if (order.before || order.not_before) return order;
+  int64_t least = at_extreme(d, true)->min, greatest = at_extreme(d, false)->max;
+  return {least >= 1, order.not_after || least >= 0, greatest <= 0};
+}
+
 bool within(Expr x, Expr d) {  // 0 <= x < d, provably
   if (!(x->min >= 0)) return false;
   if (x->kind == ExprKind::FloorDiv && within(x->args[0], d * x->args[1])) return true;
-  auto less = provably_less(x, d);
-  return less.has_value() && *less;
+  return order_of(x, d).before;
 }
 
 // What a difference above and below zero adds up to:  q max(0, x) - q max(0, -x) -> q x
@@ -254,28 +337,7 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
   return false;
 }
 
-// Nothing where it does not fit: limits such as "to the end" are as large as integers get.
-std::optional<Expr> difference_of(Expr a, Expr b) {
-  try {
-    return a - b;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-}  // namespace
-
-Expr operator+(Expr a, Expr b) {
-  if (a.is_constant() && b.is_constant()) return Expr(checked_add(a->value, b->value));
-  if (a.is(0)) return b;
-  if (b.is(0)) return a;
-  int64_t ca, cb;
-  std::vector<Term> terms = terms_of(a, ca), more = terms_of(b, cb);
-  terms.insert(terms.end(), more.begin(), more.end());
-  return expr_of(std::move(terms), checked_add(ca, cb));
-}
-
-Expr operator*(Expr a, Expr b) {
+Expr multiply(Expr a, Expr b) {
   if (a.is_constant() && b.is_constant()) return Expr(checked_mul(a->value, b->value));
   if (a.is(0) || b.is(0)) return Expr(0);
   if (a.is(1)) return b;
@@ -296,10 +358,7 @@ Expr operator*(Expr a, Expr b) {
   return expr_of(std::move(out), checked_mul(ca, cb));
 }
 
-Expr operator-(Expr a) { return a * Expr(-1); }
-Expr operator-(Expr a, Expr b) { return a + (-b); }
-
-Expr floordiv(Expr a, Expr b) {
+Expr divide(Expr a, Expr b) {
   BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return a;
   if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_div(a->value, b->value));
@@ -330,7 +389,7 @@ Expr floordiv(Expr a, Expr b) {
   return quotient + make(ExprKind::FloorDiv, 0, {rest, b});
 }
 
-Expr mod(Expr a, Expr b) {
+Expr remainder(Expr a, Expr b) {
   BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return Expr(0);
   if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_mod(a->value, b->value));
@@ -360,24 +419,45 @@ Expr mod(Expr a, Expr b) {
   return make(ExprKind::Mod, 0, {rest, b});
 }
 
-Expr ceildiv(Expr a, Expr b) { return floordiv(a + b - Expr(1), b); }
-
-Expr min(Expr a, Expr b) {
+Expr minimum(Expr a, Expr b) {
   if (a == b) return a;
-  if (auto less = provably_less(a, b); less && *less) return a;
-  if (auto less = provably_less(b, a); less) return *less ? b : a;
-  if (auto less = provably_less(a, b); less && !*less) return b;
+  Order order = order_of(a, b);
+  if (order.not_after) return a;
+  if (order.not_before) return b;
   if (before(b, a)) std::swap(a, b);
   return make(ExprKind::Min, 0, {a, b});
 }
 
-Expr max(Expr a, Expr b) {
+Expr maximum(Expr a, Expr b) {
   if (a == b) return a;
-  if (auto less = provably_less(a, b); less) return *less ? b : a;
-  if (auto less = provably_less(b, a); less) return *less ? a : b;
+  Order order = order_of(a, b);
+  if (order.not_after) return b;
+  if (order.not_before) return a;
   if (before(b, a)) std::swap(a, b);
   return make(ExprKind::Max, 0, {a, b});
 }
+
+}  // namespace
+
+Expr operator+(Expr a, Expr b) {
+  if (a.is_constant() && b.is_constant()) return Expr(checked_add(a->value, b->value));
+  if (a.is(0)) return b;
+  if (b.is(0)) return a;
+  int64_t ca, cb;
+  std::vector<Term> terms = terms_of(a, ca), more = terms_of(b, cb);
+  terms.insert(terms.end(), more.begin(), more.end());
+  return expr_of(std::move(terms), checked_add(ca, cb));
+}
+
+Expr operator-(Expr a) { return a * Expr(-1); }
+Expr operator-(Expr a, Expr b) { return a + (-b); }
+
+Expr operator*(Expr a, Expr b) { return remembered<multiply>(a, b); }
+Expr floordiv(Expr a, Expr b) { return remembered<divide>(a, b); }
+Expr mod(Expr a, Expr b) { return remembered<remainder>(a, b); }
+Expr min(Expr a, Expr b) { return remembered<minimum>(a, b); }
+Expr max(Expr a, Expr b) { return remembered<maximum>(a, b); }
+Expr ceildiv(Expr a, Expr b) { return floordiv(a + b - Expr(1), b); }
 
 std::optional<bool> provably_equal(Expr a, Expr b) {
   if (a == b) return true;
@@ -395,37 +475,8 @@ std::optional<bool> provably_equal(Expr a, Expr b) {
 }
 
 std::optional<bool> provably_less(Expr a, Expr b) {
-  if (a.is_constant() && b.is_constant()) return a->value < b->value;
-  auto difference = difference_of(b, a);
-  if (!difference) return std::nullopt;
-  Expr d = *difference;
-  if (d->min >= 1) return true;
-  if (d->max <= 0) return false;
-  // Where an index stands in one term only, beside factors that are not negative, the difference is monotone in it: its
-  // extreme values 0 and extent - 1 give bounds in which symbols may cancel.
-  int64_t constant;
-  std::vector<Term> terms = terms_of(d, constant);
-  auto bound = [&](bool lower) {
-    return substitute(d, [&](Expr s) -> std::optional<Expr> {
-      if (s->kind == ExprKind::Size) return std::nullopt;
-      int occurrences = 0;
-      int64_t sign = 0;
-      for (const Term& t : terms)
-        for (Expr f : t.factors) {
-          if (f == s) {
-            sign = t.coefficient;
-            for (Expr other : t.factors)
-              if (other->min < 0) return std::nullopt;
-          }
-          if (contains_symbol(f, s)) ++occurrences;
-        }
-      if (occurrences != 1 || sign == 0) return std::nullopt;
-      return (sign < 0) == lower ? s->args[0] - Expr(1) : Expr(0);
-    });
-  };
-  if (bound(true)->min >= 1) return true;
-  if (bound(false)->max <= 0) return false;
-  return std::nullopt;
+  Order order = order_of(a, b);
+  return order.before ? std::optional(true) : order.not_before ? std::optional(false) : std::nullopt;
 }
 
 bool provably_divisible(Expr a, int64_t d) {

@@ -66,9 +66,12 @@ struct ExprNode {
   int64_t multiple;  // of a Size
   std::vector<Expr> args;
   uint64_t hash;
-  uint64_t order;    // creation order: a stable sort key within a process
-  int64_t min, max;  // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
+  uint64_t order;                    // creation order: a stable sort key within a process
+  int64_t min, max;                  // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
+  const std::vector<Expr>* symbols;  // the distinct ones in order of first appearance
+  uint32_t weight;                   // nodes of the expression written out as a tree, at most kLargestWeight
 };
+inline constexpr uint32_t kLargestWeight = 1u << 30;
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
@@ -91,7 +94,7 @@ bool provably_divisible(Expr a, int64_t d);
 int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol);
 /// Replaces symbols; `f` gives nothing to keep one.
 Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr symbol)>& f);
-/// The distinct symbols in order of first appearance.
+/// Adds the distinct symbols in order of first appearance.
 void collect_symbols(Expr e, std::vector<Expr>& out);
 bool contains_symbol(Expr e, Expr symbol);
 bool is_symbol(Expr e);

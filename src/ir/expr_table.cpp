@@ -108,6 +108,12 @@ uint64_t hash_of(const ExprNode& n) {
   return h;
 }
 
+uint32_t weight_of(const ExprNode& n) {
+  uint32_t weight = 1;
+  for (Expr a : n.args) weight = std::min(kLargestWeight, weight + a->weight);
+  return weight;
+}
+
 struct NodeHash {
   size_t operator()(const ExprNode* n) const { return n->hash; }
 };
@@ -122,7 +128,19 @@ struct NodeEqual {
 struct Nodes {
   std::mutex mutex;
   std::deque<ExprNode> nodes;
+  std::deque<std::vector<Expr>> symbols;
   std::unordered_set<const ExprNode*, NodeHash, NodeEqual> set;
+
+  // An expression mostly has the symbols of its first operand, and shares their list.
+  const std::vector<Expr>* symbols_of(const ExprNode& n) {
+    static const std::vector<Expr> none;
+    if (n.args.empty()) return &none;
+    std::vector<Expr> all = *n.args[0]->symbols;
+    for (size_t i = 1; i < n.args.size(); ++i) collect_symbols(n.args[i], all);
+    if (all.size() == n.args[0]->symbols->size()) return n.args[0]->symbols;
+    if (all == *n.args.back()->symbols) return n.args.back()->symbols;
+    return &symbols.emplace_back(std::move(all));
+  }
 };
 Nodes& all_nodes() {
   static auto* instance = new Nodes;
@@ -135,7 +153,7 @@ constexpr int64_t kSmallest = -16, kLargest = 1024;
 }  // namespace
 
 Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint32_t id, int64_t multiple) {
-  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0};
+  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0, nullptr, 0};
   n.hash = hash_of(n);
   Nodes& all = all_nodes();
   std::lock_guard lock(all.mutex);
@@ -145,9 +163,12 @@ Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint3
   n.min = b.min;
   n.max = b.max;
   n.order = all.nodes.size();
-  all.nodes.push_back(std::move(n));
-  all.set.insert(&all.nodes.back());
-  return Expr(&all.nodes.back());
+  n.weight = weight_of(n);
+  ExprNode& node = all.nodes.emplace_back(std::move(n));
+  bool symbol = is_symbol(Expr(&node));
+  node.symbols = symbol ? &all.symbols.emplace_back(std::vector{Expr(&node)}) : all.symbols_of(node);
+  all.set.insert(&node);
+  return Expr(&node);
 }
 
 const ExprNode* ExprTable::number(int64_t value) {

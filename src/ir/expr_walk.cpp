@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/expr_table.h"
 #include "support/checked.h"
@@ -6,75 +7,100 @@
 // What goes through an expression from its root: values, substitution, symbols, text.
 namespace brasa::ir {
 
-int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) {
-  switch (e->kind) {
-    case ExprKind::Constant: return e->value;
-    case ExprKind::Size:
-    case ExprKind::Range:
-    case ExprKind::Value: return symbol(*e.node());
-    case ExprKind::Mul: {
-      int64_t r = e->value;
-      for (Expr a : e->args) r = checked_mul(r, evaluate(a, symbol));
-      return r;
-    }
-    case ExprKind::Add: {
-      int64_t r = e->value;
-      for (Expr a : e->args) r = checked_add(r, evaluate(a, symbol));
-      return r;
-    }
-    default: break;
-  }
-  int64_t a = evaluate(e->args[0], symbol), b = evaluate(e->args[1], symbol);
-  switch (e->kind) {
-    case ExprKind::FloorDiv: return b == 0 ? 0 : floor_div(a, b);
-    case ExprKind::Mod: return b == 0 ? 0 : floor_mod(a, b);
-    case ExprKind::Min: return std::min(a, b);
-    default: return std::max(a, b);
-  }
+namespace {
+
+// Expressions share parts: what is large as a tree is gone through part by part, each once.
+constexpr uint32_t kSmallTree = 64;
+
+template <typename T, typename Compute>
+T once(std::unordered_map<const ExprNode*, T>& known, Expr e, Compute compute) {
+  if (e->weight <= kSmallTree) return compute(e);
+  if (auto it = known.find(e.node()); it != known.end()) return it->second;
+  T result = compute(e);
+  known.emplace(e.node(), result);
+  return result;
 }
 
-Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr)>& f) {
-  switch (e->kind) {
-    case ExprKind::Constant: return e;
-    case ExprKind::Size:
-    case ExprKind::Range:
-    case ExprKind::Value: {
-      auto r = f(e);
-      return r ? *r : e;
+struct Evaluation {
+  const std::function<int64_t(const ExprNode&)>& symbol;
+  std::unordered_map<const ExprNode*, int64_t> known;
+
+  int64_t of(Expr e) {
+    return once(known, e, [this](Expr part) { return compute(part); });
+  }
+  int64_t compute(Expr e) {
+    switch (e->kind) {
+      case ExprKind::Constant: return e->value;
+      case ExprKind::Size:
+      case ExprKind::Range:
+      case ExprKind::Value: return symbol(*e.node());
+      case ExprKind::Mul: {
+        int64_t r = e->value;
+        for (Expr a : e->args) r = checked_mul(r, of(a));
+        return r;
+      }
+      case ExprKind::Add: {
+        int64_t r = e->value;
+        for (Expr a : e->args) r = checked_add(r, of(a));
+        return r;
+      }
+      default: break;
     }
-    case ExprKind::Mul: {
+    int64_t a = of(e->args[0]), b = of(e->args[1]);
+    switch (e->kind) {
+      case ExprKind::FloorDiv: return b == 0 ? 0 : floor_div(a, b);
+      case ExprKind::Mod: return b == 0 ? 0 : floor_mod(a, b);
+      case ExprKind::Min: return std::min(a, b);
+      default: return std::max(a, b);
+    }
+  }
+};
+
+struct Substitution {
+  const std::function<std::optional<Expr>(Expr)>& f;
+  std::unordered_map<const ExprNode*, std::optional<Expr>> symbols;
+  std::unordered_map<const ExprNode*, Expr> known;
+
+  const std::optional<Expr>& replacement(Expr s) {
+    auto it = symbols.find(s.node());
+    return it != symbols.end() ? it->second : symbols.emplace(s.node(), f(s)).first->second;
+  }
+  // A part without a symbol that changes is in normal form already.
+  Expr of(Expr e) {
+    if (std::none_of(e->symbols->begin(), e->symbols->end(), [&](Expr s) { return replacement(s).has_value(); }))
+      return e;
+    return once(known, e, [this](Expr part) { return compute(part); });
+  }
+  Expr compute(Expr e) {
+    if (is_symbol(e)) return *replacement(e);
+    if (e->kind == ExprKind::Mul || e->kind == ExprKind::Add) {
       Expr r(e->value);
-      for (Expr a : e->args) r = r * substitute(a, f);
+      for (Expr a : e->args) r = e->kind == ExprKind::Mul ? r * of(a) : r + of(a);
       return r;
     }
-    case ExprKind::Add: {
-      Expr r(e->value);
-      for (Expr a : e->args) r = r + substitute(a, f);
-      return r;
+    Expr a = of(e->args[0]), b = of(e->args[1]);
+    switch (e->kind) {
+      case ExprKind::FloorDiv: return floordiv(a, b);
+      case ExprKind::Mod: return mod(a, b);
+      case ExprKind::Min: return min(a, b);
+      default: return max(a, b);
     }
-    default: break;
   }
-  Expr a = substitute(e->args[0], f), b = substitute(e->args[1], f);
-  switch (e->kind) {
-    case ExprKind::FloorDiv: return floordiv(a, b);
-    case ExprKind::Mod: return mod(a, b);
-    case ExprKind::Min: return min(a, b);
-    default: return max(a, b);
-  }
-}
+};
+
+}  // namespace
+
+int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) { return Evaluation{symbol, {}}.of(e); }
+
+Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr)>& f) { return Substitution{f, {}, {}}.of(e); }
 
 void collect_symbols(Expr e, std::vector<Expr>& out) {
-  if (is_symbol(e)) {
-    if (std::find(out.begin(), out.end(), e) == out.end()) out.push_back(e);
-    return;
-  }
-  for (Expr a : e->args) collect_symbols(a, out);
+  for (Expr s : *e->symbols)
+    if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
 }
 
 bool contains_symbol(Expr e, Expr symbol) {
-  if (e == symbol) return true;
-  if (is_symbol(e)) return false;
-  return std::any_of(e->args.begin(), e->args.end(), [&](Expr a) { return contains_symbol(a, symbol); });
+  return std::find(e->symbols->begin(), e->symbols->end(), symbol) != e->symbols->end();
 }
 
 Expr product(std::span<const Expr> items) {
