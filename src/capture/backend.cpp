@@ -14,10 +14,9 @@ namespace brasa::capture {
 namespace {
 
 std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given,
-                                               const Placement& place) {
+                                               runtime::Device& device) {
   compiler::CompileOptions out;
-  out.device = place.device;
-  out.by_value = place.by_value;
+  out.device = &device;
   auto it = given.options.find("numbers");
   if (it != given.options.end())
     out.numbers = it->second == "strict" ? compiler::Numbers::Strict
@@ -31,11 +30,11 @@ struct Registry {
   std::map<std::string, Backend> backends = {
       {"inductor", inductor},
       {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&,
-                         const Placement& p) { return compiler::interpret(g, p.device, p.by_value); }},
+                         runtime::Device& d) { return compiler::interpret(g, &d); }},
       {"eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&,
-                   const Placement& p) { return run_stepwise(g, facts, p); }},
+                   runtime::Device& d) { return run_stepwise(g, facts, d); }},
       {"aot_eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&,
-                       const Placement& p) { return run_stepwise(*ops::decompose(g, facts), facts, p); }},
+                       runtime::Device& d) { return run_stepwise(*ops::decompose(g, facts), facts, d); }},
   };
   static Registry& get() {
     static Registry* r = new Registry;

@@ -11,17 +11,10 @@
 
 namespace brasa::capture {
 
-/// Where a graph runs.
-struct Placement {
-  runtime::Device* device = nullptr;  // null: the host
-  std::vector<bool> by_value;         // see compiler::CompileOptions
-  friend bool operator==(const Placement& a, const Placement& b) = default;
-};
-
-/// Makes a captured graph of operators ready to run. What it assumes of the sizes goes to `facts`, which knows those of this
+/// Makes a captured graph of operators ready to run on a device. What it assumes of the sizes goes to `facts`, which knows those of this
 /// call; an exception where sizes are symbolic asks for a graph with constant ones.
 using Backend = std::function<std::shared_ptr<compiler::Executable>(
-    const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options, const Placement& place)>;
+    const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options, runtime::Device& device)>;
 
 /// brasa::Error that lists the names if there is none of this one.
 Backend find_backend(const std::string& name);

@@ -50,8 +50,8 @@ void explain_place(const capture::Place& place, Explanation& out) {
   for (const auto& trace : place.traces) {
     for (const capture::Variant& v : trace->variants) {
       Explanation::Graph g;
-      g.operators = ir::print(*v.graph);
-      for (const ir::Node* n : live_nodes(*v.graph)) g.operator_count += n->op != ir::input_op();
+      g.operators = ir::print(*v.program.graph);
+      for (const ir::Node* n : live_nodes(*v.program.graph)) g.operator_count += n->op != ir::input_op();
       if (const compiler::Report* report = compiler::report_of(*v.executable)) {
         g.kernels_before = report->kernels_before;
         g.kernels_after = report->kernels_after;
@@ -60,7 +60,7 @@ void explain_place(const capture::Place& place, Explanation& out) {
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
       }
       g.guards = capture::guards_of(*trace);
-      for (const ir::Fact& f : v.conditions.facts())
+      for (const ir::Fact& f : v.program.conditions.facts())
         if (std::string text = brasa::str(f); std::find(g.guards.begin(), g.guards.end(), text) == g.guards.end())
           g.facts.push_back(std::move(text));
       g.symbolic = !trace->arguments.empty() || !trace->sample.symbols.empty();

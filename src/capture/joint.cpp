@@ -40,12 +40,11 @@ class SegmentNode final : public Node, public Pooled {
     if (GradMode::is_enabled()) return differentiable(cts);
     if (Recorder* outer = Recorder::current()) outer->materialise("the backward of another compiled function");
     Recorder::Scope alone(nullptr);
-    const compiler::Executable& backward = *halves_->backward;
     std::vector<Tensor> held;
     std::vector<Operand> operands;
     auto add = [&](Tensor t) {
       held.push_back(std::move(t));
-      operands.push_back(operand_of(held.back()));
+      operands.push_back(eager::operand_of(held.back()));
     };
     for (const autograd::Saved& s : saved_) add(s.unpack(nullptr, name()));
     for (size_t i = 0; i < internals_->results.size(); ++i) {
@@ -58,17 +57,7 @@ class SegmentNode final : public Node, public Pooled {
     for (ir::Expr e : halves_->sizes) sizes.push_back(binding_(e));
     bool nothing = false;  // what an executable finds that reads the operands whose sizes matter
     for (int64_t& size : sizes) operands.push_back({&nothing, DType::Bool, {&size, 1}, kNone});
-    SmallVector<int64_t, 8> symbols(backward.symbol_count());
-    backward.bind(operands, symbols.data());
-    variable_list results;
-    std::vector<Operand> outputs;
-    for (const ir::Type& t : backward.output_types()) {
-      Sizes shape;
-      for (ir::Expr e : t.shape) shape.push_back(backward.evaluate(e, symbols.data()));
-      results.push_back(make_tensor(shape, t.dtype, *halves_->device));
-      outputs.push_back(operand_of(results.back()));
-    }
-    backward.run(symbols.data(), operands, outputs);
+    std::vector<Tensor> results = eager::run(halves_->backward, operands);
     variable_list out(next_edges_.size());
     size_t next = 0;
     for (size_t i = 0; i < out.size(); ++i)
@@ -86,7 +75,7 @@ class SegmentNode final : public Node, public Pooled {
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Tensor> inputs;
     for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
-    eager::PlaceScope scope(halves_->device);
+    eager::PlaceScope scope(halves_->forward.program.device);
     std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written);
     std::vector<Edge> from;
     variable_list given;
@@ -107,7 +96,7 @@ class SegmentNode final : public Node, public Pooled {
 
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts, const Placement& place) {
+                                             const CompileOptions& options, ir::Facts& facts, runtime::Device& device) {
   for (const ir::Fact& f : joint->conditions.facts()) facts.equal(f.left, f.right);
   // The graph is the joint's own; its outputs are those of the variant that is compiled.
   std::vector<ir::Output>& outputs = joint->graph->outputs();
@@ -119,19 +108,15 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
   whole.graph = ops::decompose(*joint->graph, facts);
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();
-  out->device = place.device;
-  out->forward = backend(*p.forward, facts, options, place);
-  // What it saved of the inputs comes as it came, and sizes stand alone.
-  Placement back{place.device, {}};
-  for (const transforms::Saved& s : p.saved)
-    back.by_value.push_back(!place.by_value.empty() && s.from == transforms::Saved::From::Input &&
-                            place.by_value[s.index]);
-  back.by_value.resize(p.backward->inputs().size() - p.sizes.size(), false);
-  back.by_value.resize(p.backward->inputs().size(), !place.device->on_host());
-  out->backward = backend(*p.backward, facts, options, back);
+  auto ready = [&](std::unique_ptr<ir::Graph> graph) {
+    std::shared_ptr<compiler::Executable> executable = backend(*graph, facts, options, device);
+    return program::Variant{program::Program(std::move(graph), device), std::move(executable)};
+  };
+  out->forward = ready(std::move(p.forward));
+  out->backward = ready(std::move(p.backward));
   for (const transforms::Saved& s : p.saved)
     if (s.from == transforms::Saved::From::Intermediate)
-      out->intermediates.push_back(ir::type_of(p.forward->outputs()[s.index].value));
+      out->intermediates.push_back(ir::type_of(out->forward.program.graph->outputs()[s.index].value));
   out->saved = std::move(p.saved);
   out->sizes = std::move(p.sizes);
   out->written.assign(joint->inputs, false);

@@ -82,16 +82,15 @@ std::shared_ptr<const Joint> derive(const Trace& trace, const Binding& binding, 
 /// Its two halves, compiled for runs that deliver the same values.
 struct Halves {
   std::shared_ptr<const Joint> joint;
-  std::shared_ptr<compiler::Executable> forward, backward;
+  program::Variant forward, backward;
   std::vector<transforms::Saved> saved;
   std::vector<ir::Expr> sizes;          // see transforms::Partition
   std::vector<ir::Type> intermediates;  // results of `forward` behind the deliveries
   std::vector<bool> written;            // by input: the forward run changes its memory
-  runtime::Device* device = nullptr;
 };
 std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts, const Placement& place);
+                                             const CompileOptions& options, ir::Facts& facts, runtime::Device& device);
 
 /// What a run of the forward half leaves for the other one.
 struct SavedRun {

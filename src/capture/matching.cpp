@@ -115,8 +115,8 @@ bool Matching::call(const Event& known, const Numbered& call) {
 
 bool Matching::input(const Event& known, const TensorImpl& t) {
   const InputGuard& g = known.guard;
-  if (known.row || g.dtype != t.dtype || g.weak != t.weak || g.sizes.size() != t.sizes.size() ||
-      g.strides.empty() != t.contiguous)
+  if (known.row || g.dtype != t.dtype || g.weak != t.weak || g.by_value != goes_by_value(t) ||
+      g.sizes.size() != t.sizes.size() || g.strides.empty() != t.contiguous)
     return false;
   for (size_t d = 0; d < g.sizes.size(); ++d)
     if (!size(g.sizes[d], t.sizes[d])) return false;
@@ -158,7 +158,7 @@ bool Matching::event(const Event& known, const Event& other, const Binding& othe
 
 bool alike(const Event& a, const Event& b) {
   if (a.row || b.row) return a.row == b.row && a.view == b.view;
-  return a.guard.dtype == b.guard.dtype && a.guard.weak == b.guard.weak &&
+  return a.guard.dtype == b.guard.dtype && a.guard.weak == b.guard.weak && a.guard.by_value == b.guard.by_value &&
          a.guard.sizes.size() == b.guard.sizes.size() && a.guard.strides.size() == b.guard.strides.size();
 }
 

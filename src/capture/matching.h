@@ -25,6 +25,11 @@ struct Numbered {
   ir::Args node_args() const;
 };
 
+/// See ir::Input.
+inline bool goes_by_value(const TensorImpl& t) {
+  return t.device().on_host() && (t.rank() == 0 || t.storage->travels());
+}
+
 /// Compares what happens with the events of a trace, and learns from it what the trace's symbols and arguments are in this
 /// call.
 class Matching {

@@ -68,6 +68,7 @@ Number Path::input(const TensorImpl& t) {
   Event event;
   event.guard.dtype = t.dtype;
   event.guard.weak = t.weak;
+  event.guard.by_value = goes_by_value(t);
   event.guard.sizes.assign(t.sizes.begin(), t.sizes.end());
   if (!t.contiguous) event.guard.strides.assign(t.strides.begin(), t.strides.end());
   // Parameters keep their sizes.

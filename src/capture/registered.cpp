@@ -3,10 +3,11 @@
 #include <brasa/backend.h>
 
 #include "capture/backend.h"
-#include "capture/uncompiled.h"
 #include "ir/copy.h"
 #include "ir/text.h"
+#include "program/variants.h"
 #include "support/error.h"
+#include "tensor/execute.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
 
@@ -16,7 +17,7 @@ struct CapturedGraph::Impl {
   const ir::Graph& graph;
   ir::Facts& facts;
   const CompileOptions& options;
-  const capture::Placement& place;
+  runtime::Device& device;
 };
 
 namespace {
@@ -34,13 +35,12 @@ std::unique_ptr<ir::Graph> without_writes(const ir::Graph& graph) {
 // A graph function behind the compiler's interface.
 class Called final : public compiler::Executable {
  public:
-  Called(std::string name, const ir::Graph& graph, GraphFunction function, capture::Placement place)
-      : Executable(graph),
-        name_(std::move(name)),
-        text_(ir::print(graph)),
-        function_(std::move(function)),
-        place_(std::move(place)) {
-    for (const ir::Input& in : graph.inputs()) weak_.push_back(ir::type_of(in.value).weak);
+  Called(std::string name, const ir::Graph& graph, GraphFunction function, runtime::Device& device)
+      : Executable(graph), name_(std::move(name)), function_(std::move(function)), device_(device) {
+    for (const ir::Input& in : graph.inputs()) {
+      weak_.push_back(ir::type_of(in.value).weak);
+      by_value_.push_back(in.by_value);
+    }
     for (const ir::Output& o : graph.outputs()) into_.push_back(o.into);
   }
 
@@ -50,9 +50,8 @@ class Called final : public compiler::Executable {
     NoGradGuard guard;
     std::vector<Tensor> given;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      bool by_value = i < place_.by_value.size() && place_.by_value[i];
-      given.push_back(tensor_at(inputs[i], by_value ? runtime::host() : device()));
-      if (by_value && !inputs[i].sizes.empty()) impl_of(given.back())->storage->set_travels();
+      given.push_back(tensor_at(inputs[i], by_value_[i] ? runtime::host() : device_));
+      if (by_value_[i] && !inputs[i].sizes.empty()) impl_of(given.back())->storage->set_travels();
       impl_of(given.back())->weak = weak_[i];
     }
     std::vector<Tensor> results = function_(given);
@@ -62,26 +61,23 @@ class Called final : public compiler::Executable {
     for (Tensor& t : results) t = t.clone();
     size_t fresh = 0;
     for (size_t i = 0; i < results.size(); ++i) {
-      Tensor to = tensor_at(into_[i] >= 0 ? inputs[into_[i]] : outputs[fresh++], device());
+      Tensor to = tensor_at(into_[i] >= 0 ? inputs[into_[i]] : outputs[fresh++], device_);
       BRASA_CHECK(results[i].sizes() == to.sizes() && results[i].scalar_type() == to.scalar_type(), "backend '", name_,
                   "': output ", i, " is ", results[i], ", expected ", to);
       to.copy_(results[i]);
     }
   }
-  std::string text() const override { return text_; }
 
  private:
-  runtime::Device& device() const { return place_.device ? *place_.device : runtime::host(); }
   static Tensor tensor_at(const compiler::Operand& at, runtime::Device& device) {
     StorageRef storage(Storage::borrow(at.data, static_cast<size_t>(size_of(at.dtype)), nullptr, device));
-
     return make_tensor(std::move(storage), at.dtype, Sizes(at.sizes), Sizes(at.strides), 0);
   }
 
-  std::string name_, text_;
+  std::string name_;
   GraphFunction function_;
-  capture::Placement place_;
-  std::vector<bool> weak_;
+  runtime::Device& device_;
+  std::vector<bool> weak_, by_value_;
   std::vector<int> into_;
 };
 
@@ -109,23 +105,14 @@ bool CapturedGraph::symbolic() const {
 const CompileOptions& CapturedGraph::options() const { return impl_.options; }
 
 GraphFunction CapturedGraph::compile(const std::string& backend) const {
-  std::shared_ptr<compiler::Executable> executable =
-      capture::find_backend(backend)(*without_writes(impl_.graph), impl_.facts, impl_.options, impl_.place);
-  runtime::Device* device = impl_.place.device ? impl_.place.device : &runtime::host();
-  return [executable, device](const std::vector<Tensor>& given) {
-    std::vector<compiler::Operand> inputs, outputs;
-    for (const Tensor& t : given) inputs.push_back(capture::operand_of(t));
-    SmallVector<int64_t, 8> symbols(executable->symbol_count());
-    executable->bind(inputs, symbols.data());
-    std::vector<Tensor> results;
-    for (const ir::Type& t : executable->output_types()) {
-      Sizes sizes;
-      for (ir::Expr e : t.shape) sizes.push_back(executable->evaluate(e, symbols.data()));
-      results.push_back(make_tensor(sizes, t.dtype, *device));
-      outputs.push_back(capture::operand_of(results.back()));
-    }
-    executable->run(symbols.data(), inputs, outputs);
-    return results;
+  std::unique_ptr<ir::Graph> graph = without_writes(impl_.graph);
+  auto executable = capture::find_backend(backend)(*graph, impl_.facts, impl_.options, impl_.device);
+  auto variant = std::make_shared<program::Variant>(
+      program::Variant{program::Program(std::move(graph), impl_.device), std::move(executable)});
+  return [variant](const std::vector<Tensor>& given) {
+    std::vector<compiler::Operand> inputs;
+    for (const Tensor& t : given) inputs.push_back(eager::operand_of(t));
+    return eager::run(*variant, inputs);
   };
 }
 
@@ -134,11 +121,11 @@ void register_backend(const std::string& name, Backend backend) {
   BRASA_CHECK(backend, "register_backend: '", name, "' has no function");
   capture::register_backend(name,
                             [name, backend](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options,
-                                            const capture::Placement& place) -> std::shared_ptr<compiler::Executable> {
-                              CapturedGraph::Impl impl{graph, facts, options, place};
+                                            runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
+                              CapturedGraph::Impl impl{graph, facts, options, device};
                               GraphFunction function = backend(CapturedGraph(impl));
                               BRASA_CHECK(function, "backend '", name, "' gave no function");
-                              return std::make_shared<Called>(name, graph, std::move(function), place);
+                              return std::make_shared<Called>(name, graph, std::move(function), device);
                             });
 }
 

@@ -59,18 +59,6 @@ void Session::place(std::span<const CallArg> args) {
   device_ = &device;
 }
 
-Placement Session::placement() const {
-  Placement out{&device(), {}};
-  if (device().on_host()) return out;
-  auto add = [&](const Tensor& t) {
-    const TensorImpl& impl = *impl_of(t);
-    out.by_value.push_back(impl.device().on_host() && (impl.rank() == 0 || impl.storage->travels()));
-  };
-  for (const BoundInputs::Input& in : inputs_) add(in.tensor);
-  for (const Tensor& t : argument_tensors(path_.trace(), path_.binding())) add(t);
-  return out;
-}
-
 // ---- Tensors and numbers.
 
 Number Session::outside(const Tensor& t) {
@@ -196,12 +184,12 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
   std::lock_guard lock(state_.mutex);
   Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
-  const Placement place = placement();
   int same = 0;
   const ir::Fact* failed = nullptr;
   for (Variant& v : trace.variants) {
-    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint || v.place != place) continue;
-    failed = v.conditions.failed(binding.symbols.data());
+    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint || v.program.device != &device())
+      continue;
+    failed = v.program.conditions.failed(binding.symbols.data());
     if (!failed) return &v;
     ++same;
   }
@@ -212,54 +200,48 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
     if (logs("recompiles")) log_line("recompiles", reason);
   }
   if (same >= state_.options.recompile_limit) return nullptr;
-  trace.variants.push_back(compiled(deliveries, joint, place));
+  trace.variants.push_back(compiled(deliveries, joint));
   return &trace.variants.back();
 }
 
-Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
-                          const Placement& place) {
+Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
   const Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
-  Variant v;
-  v.deliveries = deliveries;
-  v.place = place;
-  v.graph = trace.graph(deliveries);
+  Variant v{{program::Program(trace.graph(deliveries), device()), nullptr}, deliveries, nullptr};
+  ir::Facts facts(binding.symbols);
   if (joint) {
-    ir::Facts facts(binding.symbols);
-    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, place);
-    v.executable = v.halves->forward;
-    v.conditions = program::Conditions(facts.facts());
+    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, device());
+    v.executable = v.halves->forward.executable;
+    v.program.conditions = program::Conditions(facts.facts());
     return v;
   }
   if (!binding.symbols.empty()) {
-    ir::Facts facts(binding.symbols);
     try {
-      v.executable = state_.backend(*v.graph, facts, state_.options, place);
-      v.conditions = program::Conditions(facts.facts());
+      v.executable = state_.backend(*v.program.graph, facts, state_.options, device());
+      v.program.conditions = program::Conditions(facts.facts());
       return v;
     } catch (const std::exception& e) {
       if (logs("recompiles")) log_line("recompiles", str("the graph is made for these sizes alone: ", e.what()));
     }
     // A backend that needs to know the sizes gets them.
-    v.graph = trace.sized(binding).graph(deliveries);
+    v.program = program::Program(trace.sized(binding).graph(deliveries), device());
     std::vector<ir::Fact> sizes;
     for (uint32_t k = 0; k < binding.symbols.size(); ++k)
       sizes.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
-    v.conditions = program::Conditions(std::move(sizes));
+    v.program.conditions = program::Conditions(std::move(sizes));
   }
   ir::Facts none;
-  v.executable = state_.backend(*v.graph, none, state_.options, place);
+  v.executable = state_.backend(*v.program.graph, none, state_.options, device());
   return v;
 }
 
 void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow) {
-  const compiler::Executable& executable = *variant.executable;
   std::vector<Tensor> given = argument_tensors(path_.trace(), path_.binding());
   std::vector<compiler::Operand> inputs, outputs;
   inputs.reserve(inputs_.size() + given.size());
   outputs.reserve(fresh.size());
-  for (const BoundInputs::Input& in : inputs_) inputs.push_back(operand_of(in.tensor));
-  for (const Tensor& t : given) inputs.push_back(operand_of(t));
+  for (const BoundInputs::Input& in : inputs_) inputs.push_back(eager::operand_of(in.tensor));
+  for (const Tensor& t : given) inputs.push_back(eager::operand_of(t));
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   for (Held* h : fresh) {
@@ -276,9 +258,7 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
     kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
     keep_for_backward(variant, fresh, kept, outputs);
   }
-  SmallVector<int64_t, 8> symbols(executable.symbol_count());
-  executable.bind(inputs, symbols.data());
-  executable.run(symbols.data(), inputs, outputs);
+  variant.run(inputs, outputs);
   for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->storage->take_memory(*memory[i].get());
   if (flow) redirect(*flow, make_segment_node(variant.halves, kept, *flow));
 }

@@ -37,12 +37,10 @@ class Session final : public Functional {
   DType dtype_of(Number n) const override;
   Sizes sizes_of(Number n) const override;
 
-  Placement placement() const;
   void run_segment();
   void begin(Place& place);
   const Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
-  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint,
-                   const Placement& place);
+  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
   void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);

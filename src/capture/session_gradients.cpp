@@ -6,6 +6,7 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/execute.h"
 
 namespace brasa::capture {
 
@@ -62,7 +63,7 @@ void Session::keep_for_backward(const Variant& variant, const std::vector<Held*>
         Sizes sizes;
         for (ir::Expr e : intermediate->shape) sizes.push_back(path_.binding()(e));
         run.saved.push_back(make_tensor(sizes, intermediate++->dtype, device()));
-        outputs.push_back(operand_of(run.saved.back()));
+        outputs.push_back(eager::operand_of(run.saved.back()));
         break;
       }
     }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compiler/compile.h"
-#include "ir/text.h"
 #include "runtime/device.h"
 #include "support/error.h"
 #include "support/small_vector.h"
@@ -49,8 +48,7 @@ struct Memory {
 
 class Stepwise final : public Executable {
  public:
-  Stepwise(const ir::Graph& graph, ir::Facts& facts, const Placement& place)
-      : Executable(graph), text_(ir::print(graph)), device_(place.device ? *place.device : runtime::host()) {
+  Stepwise(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device) : Executable(graph), device_(device) {
     std::unordered_map<ir::Value, int> slots;
     auto slot = [&](ir::Value v, Layout layout) {
       layouts_.push_back(std::move(layout));
@@ -64,7 +62,7 @@ class Stepwise final : public Executable {
     for (ir::Node* n : live_nodes(graph)) {
       if (n->op == ir::input_op()) continue;
       Step step;
-      step.executable = one_node(*n, graph, facts, place);
+      step.executable = one_node(*n, graph, facts, device);
       n->for_each_input([&](ir::Value v) { step.reads.push_back(slots.at(v)); });
       for (uint32_t r = 0; r < n->types.size(); ++r) {
         slot(n->out(r), {n->types[r].dtype, n->types[r].shape, ir::contiguous_strides(n->types[r].shape)});
@@ -74,7 +72,7 @@ class Stepwise final : public Executable {
     }
     for (const ir::Output& o : graph.outputs()) {
       outputs_.push_back({slots.at(o.value), o.into, o.check, nullptr});
-      if (o.check.empty()) outputs_.back().copy = copy_of(o, graph, facts, place);
+      if (o.check.empty()) outputs_.back().copy = copy_of(o, graph, facts, device);
     }
   }
 
@@ -108,7 +106,6 @@ class Stepwise final : public Executable {
       o.copy->run(symbols, pair, {});
     }
   }
-  std::string text() const override { return text_; }
 
  private:
   struct Step {
@@ -121,22 +118,21 @@ class Stepwise final : public Executable {
     std::shared_ptr<Executable> copy;  // to where the result goes
   };
 
-  static bool by_value(const Placement& place, int input) {
-    return input >= 0 && static_cast<size_t>(input) < place.by_value.size() && place.by_value[input];
+  // An input that lies as input `i` of the whole graph; -1: as a value that was computed.
+  static ir::Value add_operand(ir::Graph& one, ir::Type type, const ir::Graph& graph, int i) {
+    if (i < 0) return one.add_input(std::move(type));
+    return one.add_input(std::move(type), "", graph.inputs()[i].strides, graph.inputs()[i].by_value);
   }
 
   static std::shared_ptr<Executable> one_node(const ir::Node& n, const ir::Graph& graph, ir::Facts& facts,
-                                              const Placement& place) {
+                                              runtime::Device& device) {
     ir::Graph one(graph.level());
     ir::ValueMap map;
     compiler::CompileOptions options;
-    options.device = place.device;
+    options.device = &device;
     n.for_each_input([&](ir::Value v) {
-      int input = graph.input_index(v);
-      options.by_value.push_back(by_value(place, input));
       // An operand that stands twice is two inputs, so that reads and inputs correspond.
-      map.set(v,
-              one.add_input(ir::type_of(v), "", input >= 0 ? graph.inputs()[input].strides : std::vector<ir::Expr>{}));
+      map.set(v, add_operand(one, ir::type_of(v), graph, graph.input_index(v)));
     });
     ir::Args args;
     for (const ir::Arg& a : n.args) args.push_back(map(a));
@@ -147,22 +143,18 @@ class Stepwise final : public Executable {
 
   // From the value to the input that takes it, or to fresh memory.
   static std::shared_ptr<Executable> copy_of(const ir::Output& o, const ir::Graph& graph, ir::Facts& facts,
-                                             const Placement& place) {
-    int input = graph.input_index(o.value);
+                                             runtime::Device& device) {
     ir::Graph one(graph.level());
-    auto strides_of = [&](int i) { return i >= 0 ? graph.inputs()[i].strides : std::vector<ir::Expr>{}; };
     ir::Type type = ir::type_of(o.value);
     type.weak = false;
-    ir::Value from = one.add_input(type, "", strides_of(input));
-    one.add_input(type, "", strides_of(o.into));
+    ir::Value from = add_operand(one, type, graph, graph.input_index(o.value));
+    add_operand(one, type, graph, o.into);
     one.add_output(from, 1);
     compiler::CompileOptions options;
-    options.device = place.device;
-    options.by_value = {by_value(place, input), false};
+    options.device = &device;
     return compiler::compile(one, facts, options);
   }
 
-  std::string text_;
   std::vector<Layout> layouts_;  // by slot: the inputs, then each node's results
   size_t inputs_ = 0;
   std::vector<Step> steps_;
@@ -172,8 +164,8 @@ class Stepwise final : public Executable {
 
 }  // namespace
 
-std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts, const Placement& place) {
-  return std::make_shared<Stepwise>(graph, facts, place);
+std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device) {
+  return std::make_shared<Stepwise>(graph, facts, device);
 }
 
 }  // namespace brasa::capture

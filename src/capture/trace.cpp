@@ -38,10 +38,10 @@ Trace::Body Trace::body() const {
   Body out{std::make_unique<ir::Graph>(), {}, {}};
   out.values.resize(types.size());
   for (const Event& e : events)
-    if (!e.row) out.values[e.first] = out.graph->add_input(types[e.first], "", e.guard.strides);
+    if (!e.row) out.values[e.first] = out.graph->add_input(types[e.first], "", e.guard.strides, e.guard.by_value);
   for (const Argument& a : arguments)
-    out.arguments.push_back(a.size ? out.graph->add_input({DType::Bool, {*a.size}}, "size", {ir::Expr(0)})
-                                   : out.graph->add_input({a.dtype, {}, true}, "number"));
+    out.arguments.push_back(a.size ? out.graph->add_input({DType::Bool, {*a.size}}, "size", {ir::Expr(0)}, true)
+                                   : out.graph->add_input({a.dtype, {}, true}, "number", {}, true));
   for (const Event& e : events) {
     if (!e.row) continue;
     ir::Node* n =

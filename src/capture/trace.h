@@ -11,10 +11,9 @@
 #include <brasa/scalar.h>
 
 #include "capture/backend.h"
-#include "compiler/run/executable.h"
 #include "ir/facts.h"
 #include "ops/table.h"
-#include "program/conditions.h"
+#include "program/variants.h"
 #include "support/small_vector.h"
 
 namespace brasa::capture {
@@ -29,6 +28,7 @@ struct InputGuard {
   ir::Shape sizes;
   std::vector<ir::Expr> strides;  // empty: contiguous
   bool weak = false;              // a number of the program
+  bool by_value = false;          // see ir::Input
 };
 void append_to(std::string& out, const InputGuard& g);
 
@@ -73,14 +73,10 @@ struct Delivery {
 struct Halves;
 struct Joint;
 
-/// The compiled graph for some deliveries; right where the conditions hold.
-struct Variant {
+/// The segment as a program of operators, for some deliveries.
+struct Variant : program::Variant {
   std::vector<Delivery> deliveries;
-  program::Conditions conditions;
-  Placement place;
-  std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half
-  std::shared_ptr<compiler::Executable> executable;
-  std::unique_ptr<ir::Graph> graph;  // operators, for explain
+  std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half's
 };
 
 struct Trace;

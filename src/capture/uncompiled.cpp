@@ -28,12 +28,6 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
   return out;
 }
 
-compiler::Operand operand_of(const Tensor& t) {
-  const TensorImpl& impl = *impl_of(t);
-  return {static_cast<char*>(impl.storage->data()) + impl.offset * size_of(impl.dtype), impl.dtype, impl.sizes,
-          impl.strides};
-}
-
 std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Binding& binding,
                                    std::span<const Tensor> inputs, const std::vector<Delivery>& deliveries) {
   Recorder::Scope alone(nullptr);

@@ -11,7 +11,6 @@ namespace brasa::capture {
 
 /// The arguments of a trace as the tensors that its graph reads.
 std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding);
-compiler::Operand operand_of(const Tensor& t);
 
 /// Runs the first `events` of a trace operator by operator, as eager does; gives the delivered values in order, in memory of
 /// their own. Random rows find their keys among the inputs.

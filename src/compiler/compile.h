@@ -16,15 +16,10 @@ struct CompileOptions {
   std::string backend = "inductor";  // or "interpreter"
   /// Where operands and results lie and kernels run; null: the host.
   runtime::Device* device = nullptr;
-  /// By input: its operand is in the host's memory whatever the device, constantly many elements (a number, a random key), and is
-  /// read when `run` is called. Kernels get the elements among their arguments.
-  std::vector<bool> by_value;
   /// Schedules are made for this target and not the device's; for tests of targets that are not there.
   std::string target;
   Numbers numbers = Numbers::Default;
   int threads = 0;  // to schedule for; 0: runtime::thread_count()
-  /// Strides of the outputs that `run` takes operands for, in order; an empty list or entry: contiguous.
-  std::vector<std::vector<ir::Expr>> output_strides;
 };
 
 /// What was done to a graph, for `explain`.

@@ -51,18 +51,6 @@ Machine machine_for(const CompileOptions& options) {
   return machine;
 }
 
-// Complex outputs are pairs of real numbers by then.
-std::vector<std::vector<ir::Expr>> real_strides(const Graph& graph, std::vector<std::vector<ir::Expr>> strides) {
-  size_t fresh = 0;
-  for (const ir::Output& o : graph.outputs()) {
-    if (!o.check.empty() || o.into >= 0) continue;
-    if (fresh < strides.size() && is_complex(type_of(o.value).dtype))
-      strides[fresh] = transforms::strides_of_parts(strides[fresh]);
-    ++fresh;
-  }
-  return strides;
-}
-
 std::string key_of(const Group& g) {
   std::string key = str(name(g.kind), g.domain, "\n", ir::print(*g.graph));
   for (const auto& strides : g.output_strides) key += str(strides);
@@ -81,13 +69,13 @@ std::string joined(const std::vector<std::string>& parts, const char* end) {
   return out;
 }
 
-// What the host has goes to kernels by value.
-void mark_values(Plan& plan, const std::vector<bool>& by_value) {
+// What the host has goes to other devices' kernels by value.
+void mark_values(Plan& plan, const Graph& graph, const runtime::Device& device) {
+  if (device.on_host()) return;
   for (size_t s = 0; s < plan.steps.size(); ++s)
     for (size_t i = 0; i < plan.steps[s].inputs.size(); ++i) {
       const Place& p = plan.places[s][i];
-      plan.steps[s].by_value.push_back(p.kind == Place::Input && static_cast<size_t>(p.index) < by_value.size() &&
-                                       by_value[p.index]);
+      plan.steps[s].by_value.push_back(p.kind == Place::Input && graph.inputs()[p.index].by_value);
     }
 }
 
@@ -111,8 +99,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
   passes.run(
       "plan", "plan",
       [&] {
-        out.plan = plan(*p.graph, std::move(fused), real_strides(graph, options.output_strides));
-        mark_values(out.plan, options.by_value);
+        out.plan = plan(*p.graph, std::move(fused));
+        mark_values(out.plan, graph, device_for(options));
       },
       [&] { return str(out.plan); });
 
@@ -179,8 +167,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
                                                              : "";
     loaded = load_kernels(lowered.texts, device, numbers);
   });
-  return assemble(graph, lowered, loaded, checks_later ? loaded.back() : LoadedKernel{}, std::move(report), device,
-                  options.by_value);
+  return assemble(graph, lowered, loaded, checks_later ? loaded.back() : LoadedKernel{}, std::move(report), device);
 }
 
 namespace {
@@ -190,7 +177,7 @@ int64_t compilations() { return count_of_compilations.load(std::memory_order_rel
 
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
   ++count_of_compilations;
-  if (options.backend == "interpreter") return interpret(graph, options.device, options.by_value);
+  if (options.backend == "interpreter") return interpret(graph, options.device);
   BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,
               "': it is inductor or interpreter");
   return run_pipeline(graph, facts, options);

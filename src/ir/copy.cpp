@@ -10,7 +10,8 @@ Args mapped(const Args& args, const ValueMap& map) {
 }
 
 void copy_inputs(Graph& to, const Graph& from, ValueMap& map) {
-  for (const Input& in : from.inputs()) map.set(in.value, to.add_input(type_of(in.value), in.name, in.strides));
+  for (const Input& in : from.inputs())
+    map.set(in.value, to.add_input(type_of(in.value), in.name, in.strides, in.by_value));
 }
 
 Node* copy_node(Graph& to, const Node& n, ValueMap& map) {

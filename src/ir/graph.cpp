@@ -40,11 +40,11 @@ std::vector<Value> Node::inputs() const {
   return out;
 }
 
-Value Graph::add_input(Type type, std::string name, std::vector<Expr> strides) {
+Value Graph::add_input(Type type, std::string name, std::vector<Expr> strides, bool by_value) {
   BRASA_ASSERT(strides.empty() || strides.size() == type.shape.size(), "one stride a dimension");
   // The position makes each input its own node, so inputs are never merged.
   Node* n = add(input_op(), {Arg(static_cast<int64_t>(inputs_.size()))}, {std::move(type)});
-  inputs_.push_back({n->out(), std::move(name), std::move(strides)});
+  inputs_.push_back({n->out(), std::move(name), std::move(strides), by_value});
   return n->out();
 }
 

@@ -82,6 +82,9 @@ struct Input {
   std::string name;
   /// Strides in elements; empty means contiguous (row-major).
   std::vector<Expr> strides;
+  /// The operand is in the host's memory whatever the device: a number or a random key, constantly many elements. It is read when a
+  /// run is asked for, and kernels get it among their arguments.
+  bool by_value = false;
 };
 
 struct Output {
@@ -102,7 +105,7 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   Level level() const { return level_; }
-  Value add_input(Type type, std::string name = "", std::vector<Expr> strides = {});
+  Value add_input(Type type, std::string name = "", std::vector<Expr> strides = {}, bool by_value = false);
   /// Adds (or finds) a node; `types` are its results' types, given by the op's type rule.
   Node* add(const Op* op, Args args, std::vector<Type> types);
   void add_output(Value value, int into = -1) { outputs_.push_back({value, into, ""}); }

@@ -13,7 +13,7 @@ class Parser {
  public:
   Parser(std::string_view text, const OpFinder& find) : text_(text), find_(find) {}
 
-  std::unique_ptr<Graph> graph() {
+  std::unique_ptr<Graph> graph(std::vector<Fact>* facts) {
     expect("graph");
     std::string_view level = word();
     bool known = false;
@@ -30,6 +30,12 @@ class Parser {
     if (accept("symbols")) {
       do symbol();
       while (accept(","));
+    }
+    if (facts && accept("where")) {
+      expect("[");
+      do facts->push_back(fact());
+      while (accept(","));
+      expect("]");
     }
     while (!accept("return")) node();
     if (peek() != '}') {
@@ -117,6 +123,12 @@ class Parser {
     if (accept("/")) multiple = integer();
     require(min >= 0 && multiple >= 1, "bad bounds of a symbol");
     sizes_.insert_or_assign(id, Expr::size(id, min, multiple));
+  }
+  Fact fact() {
+    Expr left = expr();
+    bool equal = accept("==");
+    if (!equal) expect("!=");
+    return {left, expr(), equal};
   }
   void expect_symbol(char c) {
     require(peek() == c, str("expected '", c, "'"));
@@ -321,7 +333,9 @@ class Parser {
         strides = list(stride_param()).get<std::vector<Expr>>();
         require(strides.size() == t.shape.size(), "as many strides as dimensions");
       }
-      graph_->add_input(std::move(t), std::move(input_name), std::move(strides));
+      bool by_value = accept("by");
+      if (by_value) expect("value");
+      graph_->add_input(std::move(t), std::move(input_name), std::move(strides), by_value);
       return;
     }
     skip();
@@ -383,6 +397,8 @@ class Parser {
 
 }  // namespace
 
-std::unique_ptr<Graph> parse(std::string_view text, const OpFinder& find) { return Parser(text, find).graph(); }
+std::unique_ptr<Graph> parse(std::string_view text, const OpFinder& find, std::vector<Fact>* facts) {
+  return Parser(text, find).graph(facts);
+}
 
 }  // namespace brasa::ir

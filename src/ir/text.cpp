@@ -16,9 +16,9 @@ class Printer {
  public:
   explicit Printer(std::string& out) : out_(out) {}
 
-  void graph(const Graph& g) {
+  void graph(const Graph& g, std::span<const Fact> facts) {
     out_ += str("graph ", name(g.level()), " \"", escape(g.name), "\" {\n");
-    std::vector<Expr> symbols = size_symbols(g);
+    std::vector<Expr> symbols = size_symbols(g, facts);
     if (!symbols.empty()) {
       out_ += "  symbols ";
       bool first = true;
@@ -31,6 +31,11 @@ class Printer {
       }
       out_ += '\n';
     }
+    for (const Fact& f : facts) {
+      out_ += &f == facts.data() ? "  where [" : ", ";
+      append_to(out_, f);
+    }
+    if (!facts.empty()) out_ += "]\n";
     for (const Node* n : g.nodes()) {
       out_ += "  ";
       node(*n);
@@ -59,6 +64,7 @@ class Printer {
         out_ += " strides=";
         list(in.strides);
       }
+      if (in.by_value) out_ += " by value";
       return;
     }
     out_ += n.op->name();
@@ -112,7 +118,7 @@ class Printer {
       if (!n.args[k].is<Value>() && !n.args[k].is<std::vector<Value>>()) return false;
     return true;
   }
-  static std::vector<Expr> size_symbols(const Graph& g) {
+  static std::vector<Expr> size_symbols(const Graph& g, std::span<const Fact> facts) {
     std::vector<Expr> all;
     auto see = [&](Expr e) { collect_symbols(e, all); };
     for (const Node* n : g.nodes()) {
@@ -126,6 +132,10 @@ class Printer {
     }
     for (const Input& in : g.inputs())
       for (Expr e : in.strides) see(e);
+    for (const Fact& f : facts) {
+      see(f.left);
+      see(f.right);
+    }
     for (size_t i = 0; i < all.size(); ++i)  // extents of ranges; the list grows while it is walked
       if (all[i]->kind != ExprKind::Size) see(all[i]->args[0]);
     std::erase_if(all, [](Expr e) { return e->kind != ExprKind::Size; });
@@ -229,9 +239,9 @@ class Printer {
 
 }  // namespace
 
-std::string print(const Graph& graph) {
+std::string print(const Graph& graph, std::span<const Fact> facts) {
   std::string out;
-  Printer(out).graph(graph);
+  Printer(out).graph(graph, facts);
   return out;
 }
 

@@ -246,7 +246,12 @@ void Table::enter(Row& row) {
 }
 
 RowBuilder Table::op(std::string_view schema) { return RowBuilder(add(schema)); }
-RowBuilder Table::prim(std::string_view schema) { return RowBuilder(add(str("prim::", schema))); }
+RowBuilder Table::prim(std::string_view schema) {
+  Row& row = add(str("prim::", schema));
+  for (ir::Param& p : row.schema.params)
+    if (p.symbolic) p.use = ir::NumberUse::Size;
+  return RowBuilder(row);
+}
 
 void Table::alias(std::string_view name, std::string_view of) {
   auto it = by_name_.find(std::string(of));

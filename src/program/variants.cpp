@@ -12,12 +12,21 @@ constexpr size_t kLimit = 8192, kLeast = 16;
 
 }  // namespace
 
+struct VariantCache::Entry {
+  Variant variant;
+  const void* owner;
+  uint64_t hash;
+  std::vector<uint64_t> signature;
+  std::atomic<uint64_t> used{0};
+  std::atomic<Entry*> next{nullptr};
+};
+
 VariantCache& VariantCache::get() {
   static auto* cache = new VariantCache;
   return *cache;
 }
 
-VariantCache::VariantCache() : buckets_(new std::atomic<Variant*>[kBuckets]()), limit_(kLimit) {}
+VariantCache::VariantCache() : buckets_(new std::atomic<Entry*>[kBuckets]()), limit_(kLimit) {}
 
 void VariantCache::set_limit(size_t variants) {
   std::lock_guard lock(mutex_);
@@ -25,48 +34,52 @@ void VariantCache::set_limit(size_t variants) {
   if (size() > limit_) evict();
 }
 
-Variant* VariantCache::find(const void* owner, std::span<const uint64_t> signature, uint64_t hash,
-                            const int64_t* symbols) {
-  for (Variant* v = bucket(hash).load(std::memory_order_acquire); v; v = v->next.load(std::memory_order_acquire)) {
+const Variant* VariantCache::find(const void* owner, std::span<const uint64_t> signature, uint64_t hash,
+                                  std::span<const compiler::Operand> operands, SymbolValues& symbols) {
+  bool bound = false;
+  for (Entry* v = bucket(hash).load(std::memory_order_acquire); v; v = v->next.load(std::memory_order_acquire)) {
     if (v->hash != hash || v->owner != owner || v->signature.size() != signature.size() ||
-        !std::equal(signature.begin(), signature.end(), v->signature.begin()) || !v->conditions.hold(symbols))
+        !std::equal(signature.begin(), signature.end(), v->signature.begin()))
       continue;
+    if (!bound) {
+      // Programs of one signature have the same inputs.
+      v->variant.program.bind(operands, symbols);
+      bound = true;
+    }
+    if (!v->variant.program.conditions.hold(symbols.data())) continue;
     // Written only when it changes, so that threads share the line.
     uint64_t now = clock_.load(std::memory_order_relaxed);
     if (v->used.load(std::memory_order_relaxed) != now) v->used.store(now, std::memory_order_relaxed);
-    return v;
+    return &v->variant;
   }
   return nullptr;
 }
 
-Variant* VariantCache::insert(const void* owner, std::span<const uint64_t> signature, uint64_t hash,
-                              std::unique_ptr<Variant> made) {
+const Variant* VariantCache::insert(const void* owner, std::span<const uint64_t> signature, uint64_t hash,
+                                    Variant variant) {
   std::lock_guard lock(mutex_);
-  Variant* v = made.release();
-  v->owner = owner;
-  v->hash = hash;
-  v->signature.assign(signature.begin(), signature.end());
+  auto* v = new Entry{std::move(variant), owner, hash, {signature.begin(), signature.end()}};
   v->used = clock_.fetch_add(1) + 1;
-  std::atomic<Variant*>& first = bucket(hash);
+  std::atomic<Entry*>& first = bucket(hash);
   v->next.store(first.load(std::memory_order_relaxed), std::memory_order_relaxed);
   first.store(v, std::memory_order_release);
   if (size_.fetch_add(1) + 1 > limit_) evict();
-  return v;
+  return &v->variant;
 }
 
 // An eighth goes at a time, so that eviction is rare.
 void VariantCache::evict() {
   std::vector<uint64_t> times;
   for (size_t b = 0; b < kBuckets; ++b)
-    for (Variant* v = buckets_[b].load(std::memory_order_relaxed); v; v = v->next.load(std::memory_order_relaxed))
+    for (Entry* v = buckets_[b].load(std::memory_order_relaxed); v; v = v->next.load(std::memory_order_relaxed))
       times.push_back(v->used.load(std::memory_order_relaxed));
   size_t keep = limit_ - limit_ / 8, go = times.size() - std::min(times.size(), keep);
   if (go == 0) return;
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(go) - 1, times.end());
   uint64_t last = times[go - 1];
-  auto unlinked = std::make_shared<std::vector<std::unique_ptr<Variant>>>();
+  auto unlinked = std::make_shared<std::vector<std::unique_ptr<Entry>>>();
   for (size_t b = 0; b < kBuckets; ++b)
-    for (std::atomic<Variant*>* at = &buckets_[b]; Variant* v = at->load(std::memory_order_relaxed);) {
+    for (std::atomic<Entry*>* at = &buckets_[b]; Entry* v = at->load(std::memory_order_relaxed);) {
       if (v->used.load(std::memory_order_relaxed) > last || unlinked->size() == go) {
         at = &v->next;
         continue;

@@ -8,8 +8,7 @@
 
 namespace brasa::eager {
 
-std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device,
-                                                    std::vector<bool> by_value) {
+std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device) {
   static const bool interpreted = [] {
     const char* name = environment("BRASA_EAGER_BACKEND");
     std::string_view backend = name ? name : "inductor";
@@ -17,10 +16,9 @@ std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::
                 "BRASA_EAGER_BACKEND: expected inductor or interpreter, got '", backend, "'");
     return backend == "interpreter";
   }();
-  if (interpreted) return compiler::interpret(graph, &device, std::move(by_value));
+  if (interpreted) return compiler::interpret(graph, &device);
   compiler::CompileOptions options;
   options.device = &device;
-  options.by_value = std::move(by_value);
   return compiler::compile(graph, facts, options);
 }
 

@@ -7,8 +7,6 @@
 namespace brasa::eager {
 
 /// Makes an eager graph ready to run: the compiler, or the reference interpreter if BRASA_EAGER_BACKEND=interpreter.
-/// `by_value`: see compiler::CompileOptions.
-std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device,
-                                                    std::vector<bool> by_value);
+std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device);
 
 }  // namespace brasa::eager

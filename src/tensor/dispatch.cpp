@@ -61,8 +61,8 @@ struct Run {
   CallArgs args;
   const Tensor* into;
   Parsed parsed;
-  const RowProgram* row = nullptr;
-  const Program* program = nullptr;
+  const RowComputation* row = nullptr;
+  const Computation* computation = nullptr;
   autograd::InPlace* in_place = nullptr;
 };
 
@@ -70,15 +70,15 @@ void run(Run& r, Results& results) {
   Parsed& p = r.parsed;
   parse(r.op, r.args, p);
   r.row = r.op.find(p.words);
-  if (!r.row) r.row = &r.op.add(p.words, make_program(r.op, r.args));
-  r.program = r.into ? &r.row->in_place() : r.row;
+  if (!r.row) r.row = &r.op.add(p.words, make_computation(r.op, r.args));
+  r.computation = r.into ? &r.row->in_place() : r.row;
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);
     prepare = {fill_key, &p};
   }
-  if (r.in_place) r.in_place->before(*r.program, p.inputs);
-  execute(*r.program, p.inputs, r.into, results, prepare, p.place);
+  if (r.in_place) r.in_place->before(*r.computation, p.inputs);
+  execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
 }
 
 // The numbers of a call as literals; its tensors are absent.
@@ -167,7 +167,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     }
     Run r(op, args, nullptr);
     run(r, results);
-    if (!op.row().no_gradient) autograd::attach(*r.program, op.backward_name(), r.parsed.inputs, results);
+    if (!op.row().no_gradient) autograd::attach(*r.computation, op.backward_name(), r.parsed.inputs, results);
     // Of tensors that live elsewhere it is computed there: zeros_like and conversions to a device.
     if (r.parsed.place) [[unlikely]]
       for (size_t i = 0; i < results.size(); ++i)
@@ -243,7 +243,7 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
 
-// Operators that only take memory have no program that would look at the kinds of their arguments.
+// Operators that only take memory have no computation that would look at the kinds of their arguments.
 void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Results& results) {
   try {
     const auto& params = op.row().schema.params;

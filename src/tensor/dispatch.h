@@ -11,7 +11,7 @@
 
 #include "ops/table.h"
 #include "tensor/autocast.h"
-#include "tensor/program.h"
+#include "tensor/computation.h"
 
 // The one way into every operator. Generated functions pack their arguments and call one of the functions below.
 namespace brasa::eager {
@@ -29,10 +29,10 @@ class Operator {
     bool list = false;
     std::optional<Scalar> default_number;
     ir::NumberUse use = ir::NumberUse::Known;
-    std::vector<double> special;  // numbers that a program knows nevertheless
+    std::vector<double> special;  // numbers that a computation knows nevertheless
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  /// Instead of a program, for operators that are about memory and not about values; null for the others.
+  /// Instead of a computation, for operators that are about memory and not about values; null for the others.
   using Memory = Tensor (*)(ArrayRef<CallArg>);
   Memory memory() const { return memory_; }
   /// Changes operands although it is no in-place form (running statistics).
@@ -42,17 +42,17 @@ class Operator {
   /// The argument by which a caller asks for a sparse gradient of the first operand; -1 where there is none.
   int sparse_gradient() const { return sparse_gradient_; }
 
-  /// The program for these literal arguments (as words); null if there is none yet.
-  const RowProgram* find(const Words& words);
+  /// The computation for these literal arguments (as words); null if there is none yet.
+  const RowComputation* find(const Words& words);
   /// Keeps one; gives what is kept.
-  const RowProgram& add(const Words& words, std::unique_ptr<RowProgram> program);
+  const RowComputation& add(const Words& words, std::unique_ptr<RowComputation> computation);
   /// The derived operator of the operands' cotangents (see transforms::vjp_row).
   Operator& backward(const std::vector<bool>& needs, const std::vector<bool>& given);
 
  private:
   struct Known {
     std::vector<uint64_t> words;
-    std::unique_ptr<RowProgram> program;
+    std::unique_ptr<RowComputation> computation;
   };
   const ops::Row& row_;
   std::string backward_name_;

@@ -2,11 +2,12 @@
 
 #include <span>
 
-#include "tensor/program.h"
+#include "program/variants.h"
+#include "tensor/computation.h"
 
 namespace brasa::eager {
 
-/// Runs a program on these inputs, compiling it first if its signature is new.
+/// Runs a computation on these inputs, compiling it first if its signature is new.
 /// `into`: the tensor of input 0 that receives the only result; null for fresh results. No autograd, no version.
 /// It runs where its operands live: brasa::Error if they live apart, but tensors of the host without dimensions go with any device. One
 /// without operands runs on `place`; null: the default device.
@@ -15,8 +16,16 @@ struct Prepare {
   void (*call)(void* context, int64_t numel) = nullptr;
   void* context = nullptr;
 };
-void execute(const Program& program, std::span<const Input> inputs, const Tensor* into, Results& results,
+void execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into, Results& results,
              Prepare prepare = {}, runtime::Device* place = nullptr);
+
+/// The inputs whose elements a computation reads, for inputs of these types and sizes.
+std::vector<bool> reads_of(const Computation& computation, std::span<const Input> inputs);
+
+/// Runs a program all of whose results are fresh.
+std::vector<Tensor> run(const program::Variant& variant, std::span<const compiler::Operand> inputs);
+/// A tensor as an operand.
+compiler::Operand operand_of(const Tensor& t);
 
 /// Where calls without operands run in this thread while it lives, if they are not told. Null changes nothing.
 class PlaceScope {

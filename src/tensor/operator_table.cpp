@@ -57,27 +57,27 @@ Operator::Operator(const ops::Row& row)
   }
 }
 
-const RowProgram* Operator::find(const Words& words) {
+const RowComputation* Operator::find(const Words& words) {
   auto same = [&](const Known* k) {
     return k && k->words.size() == words.size() && std::equal(words.begin(), words.end(), k->words.begin());
   };
   const Known* known = last_.load(std::memory_order_acquire);
   if (same(known)) [[likely]]
-    return known->program.get();
+    return known->computation.get();
   std::lock_guard lock(mutex_);
   auto it = programs_.find(words.vec());
   if (it == programs_.end()) return nullptr;
   last_.store(it->second.get(), std::memory_order_release);
-  return it->second->program.get();
+  return it->second->computation.get();
 }
 
-const RowProgram& Operator::add(const Words& words, std::unique_ptr<RowProgram> program) {
+const RowComputation& Operator::add(const Words& words, std::unique_ptr<RowComputation> computation) {
   std::lock_guard lock(mutex_);
   auto& entry = programs_[words.vec()];
-  // Another thread may have been first; its program is in use.
-  if (!entry) entry = std::make_unique<Known>(Known{words.vec(), std::move(program)});
+  // Another thread may have been first; its computation is in use.
+  if (!entry) entry = std::make_unique<Known>(Known{words.vec(), std::move(computation)});
   last_.store(entry.get(), std::memory_order_release);
-  return *entry->program;
+  return *entry->computation;
 }
 
 namespace {

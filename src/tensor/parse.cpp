@@ -83,7 +83,7 @@ void add_literal(Parsed& p, const Scalar& s) {
 
 constexpr uint64_t kDefaultWord = 0xd00d;
 
-// How a program takes an argument that is no tensor.
+// How a computation takes an argument that is no tensor.
 enum class Pass : uint8_t { Word, Default, Number, Size };
 
 constexpr int64_t kLargestSymbol = int64_t{1} << 48;  // sums and products of symbols stay far below 2^63
@@ -91,8 +91,11 @@ bool is_symbol(int64_t n) { return n >= -kLargestSymbol && n <= kLargestSymbol; 
 
 Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
   if (a.kind == Kind::Ints) {
-    bool symbols =
-        p.use == ir::NumberUse::Size && a.size <= Program::kMaxRank && std::all_of(a.ints, a.ints + a.size, is_symbol);
+    for (double known : p.special)
+      if (std::all_of(a.ints, a.ints + a.size, [&](int64_t n) { return static_cast<double>(n) == known; }))
+        return Pass::Word;
+    bool symbols = p.use == ir::NumberUse::Size && a.size <= Computation::kMaxRank &&
+                   std::all_of(a.ints, a.ints + a.size, is_symbol);
     return symbols ? Pass::Size : Pass::Word;
   }
   if (!is_number(a) || p.list) return Pass::Word;
@@ -117,7 +120,7 @@ int sign_of(int64_t n) { return n == -1 ? 0 : n < 0 ? -1 : 1; }
 
 // A word of the signs, and an input whose sizes are the magnitudes.
 void add_sizes(Parsed& p, const int64_t* items, uint32_t count) {
-  static constexpr int64_t kStrides[Program::kMaxRank] = {};
+  static constexpr int64_t kStrides[Computation::kMaxRank] = {};
   uint64_t signs = 0;
   p.sizes.push_back({static_cast<int>(p.inputs.size()), static_cast<uint32_t>(p.magnitudes.size())});
   for (uint32_t k = 0; k < count; ++k) {
@@ -238,7 +241,7 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
         p.words.push_back(tag);
         p.words.push_back(hash_bytes(std::string_view(a.chars, a.size)));
         break;
-      case Kind::Device:  // one program for all
+      case Kind::Device:  // one computation for all
         p.words.push_back(tag);
         p.place = &device_at(a);
         break;
@@ -248,13 +251,13 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
   settle_numbers(p);
 }
 
-std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args) {
+std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<CallArg> args) {
   const auto& params = op.row().schema.params;
-  std::vector<RowProgram::Slot> slots;
+  std::vector<RowComputation::Slot> slots;
   int inputs = 0;
   for (size_t i = 0; i < params.size(); ++i) {
     const ir::Param& param = params[i];
-    RowProgram::Slot slot;
+    RowComputation::Slot slot;
     auto use_default = [&] {
       BRASA_CHECK(param.default_value || param.optional, op.row().name(), ": no value for '", param.name, "'");
       if (param.default_value) slot.fixed = *param.default_value;
@@ -308,7 +311,7 @@ std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> a
     }
     slots.push_back(std::move(slot));
   }
-  return std::make_unique<RowProgram>(op.row(), std::move(slots), inputs);
+  return std::make_unique<RowComputation>(op.row(), std::move(slots), inputs);
 }
 
 Tensor weak_tensor(const Scalar& s) {

@@ -7,7 +7,7 @@
 
 namespace brasa::eager {
 
-/// A call's arguments, split into what selects the program (words) and what it runs on (inputs).
+/// A call's arguments, split into what selects the computation (words) and what it runs on (inputs).
 struct Parsed {
   Words words;
   SmallVector<Input, 8> inputs;
@@ -16,7 +16,7 @@ struct Parsed {
     int input;
   };
   SmallVector<Number, 4> numbers;
-  /// Integers that are symbols of the program: inputs without memory, whose sizes are their magnitudes.
+  /// Integers that are symbols of the computation: inputs without memory, whose sizes are their magnitudes.
   SmallVector<int64_t, 12> magnitudes;
   struct Sizes {
     int input;
@@ -36,12 +36,12 @@ runtime::Device& device_at(const CallArg& a);
 runtime::Device* named_place(ArrayRef<CallArg> args);
 
 void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
-/// The program for calls with these words.
-std::unique_ptr<RowProgram> make_program(const Operator& op, ArrayRef<CallArg> args);
+/// The computation for calls with these words.
+std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<CallArg> args);
 
 bool is_number(const CallArg& a);
 Scalar number_of(const CallArg& a);
-/// A number of the program as a tensor that takes part in type promotion like a number.
+/// A number of the computation as a tensor that takes part in type promotion like a number.
 Tensor weak_tensor(const Scalar& s);
 
 }  // namespace brasa::eager

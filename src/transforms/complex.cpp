@@ -85,6 +85,14 @@ Z tanh_z(Z z) {
   return {where(large, prim1("sign", z.re), beta * rho * s / d), where(large, decay, t / d)};
 }
 
+// Strides of a complex value as those of its parts.
+std::vector<Expr> strides_of_parts(const std::vector<Expr>& strides) {
+  std::vector<Expr> out;
+  for (Expr s : strides) out.push_back(s * 2);
+  if (!strides.empty()) out.push_back(Expr(1));
+  return out;
+}
+
 class Splitter {
  public:
   Splitter(const ir::Graph& from, ir::Facts& facts)
@@ -114,7 +122,7 @@ class Splitter {
     t.dtype = real_part_of(t.dtype);
     t.shape.push_back(Expr(2));
     t.weak = false;
-    return out_->add_input(std::move(t), in.name, strides_of_parts(in.strides));
+    return out_->add_input(std::move(t), in.name, strides_of_parts(in.strides), in.by_value);
   }
 
   void note_input(Value from, Value v) {
@@ -346,13 +354,6 @@ class Splitter {
 };
 
 }  // namespace
-
-std::vector<Expr> strides_of_parts(const std::vector<Expr>& strides) {
-  std::vector<Expr> out;
-  for (Expr s : strides) out.push_back(s * 2);
-  if (!strides.empty()) out.push_back(Expr(1));
-  return out;
-}
 
 std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts) {
   return Splitter(graph, facts).run();

@@ -12,7 +12,4 @@ namespace brasa::transforms {
 /// brasa::Error for a primitive that has no formula on parts.
 std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts);
 
-/// Strides of a complex value as those of its parts.
-std::vector<ir::Expr> strides_of_parts(const std::vector<ir::Expr>& strides);
-
 }  // namespace brasa::transforms

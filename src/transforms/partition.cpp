@@ -140,7 +140,7 @@ class Partitioner {
     ir::ValueMap map;
     for (size_t i = 0; i < inputs_; ++i) {
       const ir::Input& in = graph_.inputs()[i];
-      map.set(in.value, p.forward->add_input(ir::type_of(in.value), in.name, in.strides));
+      map.set(in.value, p.forward->add_input(ir::type_of(in.value), in.name, in.strides, in.by_value));
     }
     for (const ir::Output& o : originals_) {
       Value v = copy_into(*p.forward, map, o.value);
@@ -172,7 +172,8 @@ class Partitioner {
     for (size_t i = 0; i < saved.size(); ++i) {
       int input = graph_.input_index(saved[i]);
       const std::vector<ir::Expr>& strides = input >= 0 ? graph_.inputs()[input].strides : kContiguous;
-      map.set(saved[i], p.backward->add_input(ir::type_of(saved[i]), str("saved", i), strides));
+      bool by_value = input >= 0 && graph_.inputs()[input].by_value;
+      map.set(saved[i], p.backward->add_input(ir::type_of(saved[i]), str("saved", i), strides, by_value));
     }
     for (size_t i = inputs_; i < graph_.inputs().size(); ++i) {
       const ir::Input& in = graph_.inputs()[i];
@@ -203,7 +204,7 @@ class Partitioner {
     for (ir::Expr s : mentioned)
       if (std::find(bound.begin(), bound.end(), s) == bound.end()) {
         p.sizes.push_back(s);
-        p.backward->add_input({DType::Bool, {s}, false}, str("size ", s), {ir::Expr(0)});
+        p.backward->add_input({DType::Bool, {s}, false}, str("size ", s), {ir::Expr(0)}, true);
       }
   }
 

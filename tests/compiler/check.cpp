@@ -64,6 +64,10 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
   std::vector<int64_t> hints;
   std::vector<ir::Value> values;
   std::map<int64_t, ir::Expr> known;
+  auto by_value = [&](size_t i) {
+    bool written = std::find(options.into.begin(), options.into.end(), static_cast<int>(i)) != options.into.end();
+    return options.by_value && inputs[i].sizes.empty() && !written;
+  };
   for (const In& in : inputs) {
     ir::Shape shape;
     std::vector<ir::Expr> strides;
@@ -79,7 +83,7 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
       shape.push_back(it->second);
     }
     for (int64_t s : in.strides) strides.push_back(number(s));
-    values.push_back(graph.add_input({in.dtype, shape, false}, "", strides));
+    values.push_back(graph.add_input({in.dtype, shape, false}, "", strides, by_value(values.size())));
   }
   ir::Facts facts(hints);
   {
@@ -118,12 +122,10 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
       } while (ops::next_index(at, inputs[i].sizes));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    bool by_value = i < options.compile.by_value.size() && options.compile.by_value[i];
-    there.emplace_back(by_value ? runtime::host() : device, memory[i].data(), memory[i].size());
+    there.emplace_back(by_value(i) ? runtime::host() : device, memory[i].data(), memory[i].size());
     operands.push_back({there.back().data, inputs[i].dtype, inputs[i].sizes, strides[i]});
   }
-  std::vector<int64_t> symbols(executable->symbol_count() + 1);
-  executable->bind(operands, symbols.data());
+  const std::vector<int64_t>& symbols = hints;
   std::vector<ops::Array> results;
   std::vector<std::vector<int64_t>> result_strides;
   for (const ir::Type& t : executable->output_types()) {
@@ -196,13 +198,9 @@ Report check(const std::vector<In>& inputs, const Build& build, const Options& o
     for (bool by_value : {false, true}) {
       if (by_value && std::none_of(inputs.begin(), inputs.end(), [](const In& in) { return in.sizes.empty(); }))
         continue;
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        bool written = std::find(options.into.begin(), options.into.end(), static_cast<int>(i)) != options.into.end();
-        there.compile.by_value.push_back(by_value && inputs[i].sizes.empty() && !written);
-      }
+      there.by_value = by_value;
       SCOPED_TRACE(str("on ", name, by_value ? ", numbers by value" : ""));
       check_one(inputs, build, there);
-      there.compile.by_value.clear();
     }
   }
   return report;

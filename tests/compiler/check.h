@@ -26,6 +26,7 @@ struct Options {
   bool symbolic = false;       // every size and stride of the inputs a symbol
   double tolerance = 0;        // relative; 0: by dtype
   std::vector<int> into = {};  // by output: Output::into
+  bool by_value = false;       // inputs without dimensions that are not written are the host's
   CompileOptions compile = {};
 };
 

@@ -54,10 +54,10 @@ std::vector<std::string> texts_of_step() {
   static std::vector<std::string> texts;
   if (!texts.empty()) return texts;
   capture::register_backend("catch-gpu-kernels", [](const ir::Graph& graph, ir::Facts& facts,
-                                                    const CompileOptions& given, const capture::Placement& place) {
+                                                    const CompileOptions& given, runtime::Device& device) {
     compiler::CompileOptions options;
     options.target = kTarget;
-    auto cpu = capture::find_backend("inductor")(graph, facts, given, place);
+    auto cpu = capture::find_backend("inductor")(graph, facts, given, device);
     for (std::string& t : compiler::kernel_texts(graph, facts, options)) texts.push_back(std::move(t));
     return cpu;
   });

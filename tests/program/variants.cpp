@@ -5,32 +5,39 @@
 #include <atomic>
 #include <thread>
 
+#include "runtime/device.h"
 #include "support/epoch.h"
 
 namespace brasa::program {
 namespace {
 
-Variant* add(const void* owner, uint64_t word, std::vector<ir::Fact> facts = {}) {
-  auto v = std::make_unique<Variant>();
-  v->conditions = Conditions(std::move(facts));
-  v->outputs = word;
+// Of one operand with a size, and a name that says which it is.
+const Variant* add(const void* owner, uint64_t word, std::vector<ir::Fact> facts = {}) {
+  auto graph = std::make_unique<ir::Graph>();
+  graph->add_input({DType::Float32, {ir::Expr::size(0)}});
+  graph->name = str(word);
+  Variant v{Program(std::move(graph), runtime::host()), nullptr};
+  v.program.conditions = Conditions(std::move(facts));
   return VariantCache::get().insert(owner, std::vector<uint64_t>{word}, word, std::move(v));
 }
 
-Variant* find(const void* owner, uint64_t word, std::vector<int64_t> symbols = {}) {
-  return VariantCache::get().find(owner, std::vector<uint64_t>{word}, word, symbols.data());
+const Variant* find(const void* owner, uint64_t word, int64_t size = 3) {
+  const int64_t sizes[] = {size}, strides[] = {1};
+  compiler::Operand operand{nullptr, DType::Float32, sizes, strides};
+  SymbolValues symbols;
+  return VariantCache::get().find(owner, std::vector<uint64_t>{word}, word, {&operand, 1}, symbols);
 }
 
 TEST(Variants, BySignatureOwnerAndConditions) {
   int a = 0, b = 0;
   Epoch::Reading reading;
   EXPECT_FALSE(find(&a, 7));
-  Variant* small = add(&a, 7, {{ir::Expr::size(0), ir::Expr(1), true}});
-  Variant* large = add(&a, 7, {{ir::Expr::size(0), ir::Expr(1), false}});
-  EXPECT_EQ(find(&a, 7, {1}), small);
-  EXPECT_EQ(find(&a, 7, {2}), large);
-  EXPECT_FALSE(find(&a, 8, {1}));
-  EXPECT_FALSE(find(&b, 7, {1}));
+  const Variant* small = add(&a, 7, {{ir::Expr::size(0), ir::Expr(1), true}});
+  const Variant* large = add(&a, 7, {{ir::Expr::size(0), ir::Expr(1), false}});
+  EXPECT_EQ(find(&a, 7, 1), small);
+  EXPECT_EQ(find(&a, 7, 2), large);
+  EXPECT_FALSE(find(&a, 8, 1));
+  EXPECT_FALSE(find(&b, 7, 1));
 }
 
 TEST(Variants, TheLeastRecentlyUsedGo) {
@@ -64,9 +71,9 @@ TEST(Variants, ReadersBesideAWriter) {
     readers.emplace_back([&] {
       for (uint64_t w = 0; !stop; ++w) {
         Epoch::Reading reading;
-        if (Variant* v = find(&owner, 5000 + w % 500)) {
+        if (const Variant* v = find(&owner, 5000 + w % 500)) {
           ++seen;
-          wrong += v->outputs != 5000 + w % 500;
+          wrong += v->program.graph->name != str(5000 + w % 500);
         }
       }
     });

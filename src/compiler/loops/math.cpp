@@ -59,7 +59,6 @@ DType operand_dtype(const ir::Node* n) { return ir::type_of(n->arg<ir::Value>(0)
 
 X expand(const ir::Node* n, ScalarOp op, const ir::ValueMap& map) {
   auto operand = [&](size_t i) { return X{map(n->arg<ir::Value>(i))}; };
-  if (op == ScalarOp::Philox) return math::philox(operand(0), operand(1), operand(2));
   DType t = operand_dtype(n);
   auto wide = [&](size_t i) { return is_reduced_floating(t) ? math::convert(operand(i), DType::Float32) : operand(i); };
   if (Unary f = unary_function(op)) return math::convert(f(wide(0)), t);
@@ -68,7 +67,7 @@ X expand(const ir::Node* n, ScalarOp op, const ir::ValueMap& map) {
 
 bool expands(const ir::Node* n, ScalarOp op) {
   if (op == ScalarOp::None) return false;
-  return op == ScalarOp::Philox || unary_function(op) || binary_function(op, operand_dtype(n));
+  return unary_function(op) || binary_function(op, operand_dtype(n));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ struct ExpandedMath {
   std::unordered_set<const ir::Node*> exact;
 };
 
-/// A copy of a loop graph in which every function that no processor has an instruction for (exp, sin, philox, …) is
+/// A copy of a loop graph in which every function that no processor has an instruction for (exp, sin, …) is
 /// spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared by all targets.
 ExpandedMath expand_math(const ir::Graph& graph);
 

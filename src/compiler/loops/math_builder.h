@@ -137,7 +137,6 @@ X digamma(X x);
 X rem(X x, X y);
 X int_pow(X x, X y);
 X next_after(X x, X y);
-X philox(X seed, X offset, X index);
 
 /// a + b and a * b as a rounded result and what rounding left out; float64.
 struct Pair {

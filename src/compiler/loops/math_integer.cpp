@@ -92,30 +92,4 @@ X next_after(X x, X y) {
   return select(is_nan(x) | is_nan(y), nan(x), r);
 }
 
-// Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
-X philox(X seed, X offset, X index) {
-  constexpr int64_t kMask = 0xffffffff;
-  auto low = [&](X v) { return v & constant(kMask, DType::Int64); };
-  auto high = [&](X v) { return low(shr(v, 32)); };
-  auto shifted = [](X v, int64_t by) { return shr(v, by) & constant(INT64_MAX >> (by - 1), DType::Int64); };
-  X lane = index & constant(int64_t{15}, DType::Int64);
-  X block = shifted(offset, 2) + (shl(shifted(index, 6), 4) + lane);
-  X c0 = low(block), c1 = high(block), c2 = like(c0, 0), c3 = c2;
-  X k0 = low(seed), k1 = high(seed);
-  for (int round = 0; round < 10; ++round) {
-    X p0 = c0 * constant(int64_t{0xD2511F53}, DType::Int64), p1 = c2 * constant(int64_t{0xCD9E8D57}, DType::Int64);
-    X n0 = high(p1) ^ c1 ^ k0, n1 = low(p1), n2 = high(p0) ^ c3 ^ k1, n3 = low(p0);
-    c0 = n0;
-    c1 = n1;
-    c2 = n2;
-    c3 = n3;
-    k0 = low(k0 + constant(int64_t{0x9E3779B9}, DType::Int64));
-    k1 = low(k1 + constant(int64_t{0xBB67AE85}, DType::Int64));
-  }
-  X w = shr(index, 4) & constant(int64_t{3}, DType::Int64);
-  auto is = [&](int64_t i) { return w == constant(i, DType::Int64); };
-  X r = select(is(0), c0, select(is(1), c1, select(is(2), c2, c3)));
-  return convert(r, DType::Int32);
-}
-
 }  // namespace brasa::compiler::math

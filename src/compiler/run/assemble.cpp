@@ -164,10 +164,10 @@ class Assembler {
 
 std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
                                      const std::vector<LoadedKernel>& loaded, LoadedKernel note, Report report,
-                                     runtime::Device& device, std::vector<bool> by_value) {
+                                     runtime::Device& device) {
   Compiled::Parts parts = Assembler(lowered, loaded).run();
   parts.note = std::move(note);
-  parts.by_value = std::move(by_value);
+  for (const ir::Input& in : graph.inputs()) parts.by_value.push_back(in.by_value);
   parts.report = std::move(report);
   return std::make_shared<Compiled>(graph, device, std::move(parts));
 }

@@ -49,11 +49,7 @@ constexpr auto kBeforeAll = static_cast<size_t>(-1);
 }  // namespace
 
 Compiled::Compiled(const ir::Graph& graph, runtime::Device& device, Parts parts)
-    : Executable(graph),
-      device_(device),
-      parts_(std::move(parts)),
-      arena_bytes_(parts_.arena_bytes),
-      text_(ir::print(graph)) {
+    : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
 }
 
@@ -137,7 +133,7 @@ void Compiled::run_now(const Run& r, std::vector<double>* seconds) const {
 
 bool Compiled::in_host_memory(int buffer) const {
   const Buffer& b = buffers_[buffer];
-  return b.kind == Place::Input && b.index < static_cast<int>(parts_.by_value.size()) && parts_.by_value[b.index];
+  return b.kind == Place::Input && parts_.by_value[b.index];
 }
 
 void Compiled::launch(const Step& s, const Run& r) const {

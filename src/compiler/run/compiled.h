@@ -61,7 +61,6 @@ class Compiled final : public Executable {
   const std::vector<Step>& steps() const { return parts_.steps; }
   const std::vector<Batch>& batches() const { return parts_.batches; }
   const std::vector<Check>& checks() const { return parts_.checks; }
-  std::string text() const override { return text_; }
   const Report& report() const { return parts_.report; }
 
  private:
@@ -97,7 +96,6 @@ class Compiled final : public Executable {
   Parts parts_;
   std::vector<Buffer> buffers_;
   SizeProgram arena_bytes_;
-  std::string text_;
 };
 
 }  // namespace brasa::compiler

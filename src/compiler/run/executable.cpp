@@ -9,28 +9,12 @@ namespace brasa::compiler {
 Executable::~Executable() = default;
 
 Executable::Executable(const ir::Graph& graph) : name_(graph.name) {
-  std::vector<bool> bound;
-  auto source = [&](ir::Expr e, size_t input, size_t dim, bool stride) {
-    if (e->kind != ir::ExprKind::Size) return;
-    if (bound.size() <= e->id) bound.resize(e->id + 1);
-    if (bound[e->id]) return;
-    bound[e->id] = true;
-    sources_.push_back({e->id, static_cast<uint32_t>(input), static_cast<uint32_t>(dim), stride});
-  };
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const ir::Shape& shape = ir::type_of(graph.inputs()[i].value).shape;
-    for (size_t d = 0; d < shape.size(); ++d) source(shape[d], i, d, false);
-    const auto& strides = graph.inputs()[i].strides;
-    for (size_t d = 0; d < strides.size(); ++d) source(strides[d], i, d, true);
-  }
-  symbol_count_ = bound.size();
+  for (const ir::Input& in : graph.inputs())
+    for (const auto* list : {&ir::type_of(in.value).shape, &in.strides})
+      for (ir::Expr e : *list)
+        if (e->kind == ir::ExprKind::Size) symbol_count_ = std::max<size_t>(symbol_count_, e->id + 1);
   for (const ir::Output& o : graph.outputs())
     if (o.check.empty() && o.into < 0) output_types_.push_back(ir::type_of(o.value));
-}
-
-void Executable::bind(std::span<const Operand> inputs, int64_t* symbols) const {
-  for (const Source& s : sources_)
-    symbols[s.symbol] = s.stride ? inputs[s.input].strides[s.dim] : inputs[s.input].sizes[s.dim];
 }
 
 void Executable::fail_check(const std::string& message, const int64_t* symbols) const {

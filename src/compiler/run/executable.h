@@ -23,31 +23,19 @@ struct Operand {
 
 /// A graph made ready to run. Immutable; runs may overlap on several threads.
 ///
-/// The caller binds the graph's symbols to this call's sizes, allocates the results by `output_sizes`, and runs:
-///
-///     SmallVector<int64_t, 16> symbols(executable.symbol_count());
-///     executable.bind(inputs, symbols.data());
-///     executable.run(symbols.data(), inputs, outputs);
-///
-/// Inputs have the strides that the graph's inputs state (contiguous where they state none). `outputs` holds one operand for
-/// each output of the graph that is neither a check nor written into an input (Output::into), in order, contiguous unless
-/// the graph was compiled with other output strides.
+/// `run` takes what the graph's symbols are in this call, by id (program::Symbols finds them), and operands: inputs with the strides
+/// that the graph's inputs state (contiguous where they state none), and one for each output of the graph that is neither a check nor
+/// written into an input (Output::into), in order, contiguous.
 class Executable {
  public:
   virtual ~Executable();
 
-  size_t symbol_count() const { return symbol_count_; }
-  /// Fills symbols[id] from the sizes and strides of the inputs.
-  void bind(std::span<const Operand> inputs, int64_t* symbols) const;
   /// Types of the outputs that `run` takes operands for.
   const std::vector<ir::Type>& output_types() const { return output_types_; }
   static int64_t evaluate(ir::Expr e, const int64_t* symbols);
 
   /// brasa::IndexError if a check of the graph fails.
   virtual void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const = 0;
-
-  /// The graph's text, for messages and the minifier.
-  virtual std::string text() const = 0;
 
  protected:
   explicit Executable(const ir::Graph& graph);
@@ -57,20 +45,14 @@ class Executable {
   std::string check_text(const std::string& message, const int64_t* symbols) const;
 
  private:
-  struct Source {  // where a symbol's value is read
-    uint32_t symbol, input, dim;
-    bool stride;
-  };
   std::string substituted(const std::string& message, const int64_t* symbols) const;
   std::string name_;
   size_t symbol_count_ = 0;
-  std::vector<Source> sources_;
   std::vector<ir::Type> output_types_;
 };
 
-/// Runs a graph of operators or primitives in the reference interpreter, on the host: operands of another device are copied there
-/// and back (null: the host's), but those that come by value (see CompileOptions).
-std::shared_ptr<Executable> interpret(const ir::Graph& graph, runtime::Device* device = nullptr,
-                                      std::vector<bool> by_value = {});
+/// Runs a graph of operators or primitives in the reference interpreter, on the host: operands of another device (null: the host) are
+/// copied there and back, but those that come by value.
+std::shared_ptr<Executable> interpret(const ir::Graph& graph, runtime::Device* device = nullptr);
 
 }  // namespace brasa::compiler

@@ -14,11 +14,8 @@ namespace {
 // The graph's text is kept, and evaluated afresh for the sizes of each run.
 class Interpreted final : public Executable {
  public:
-  Interpreted(const ir::Graph& graph, runtime::Device& device, std::vector<bool> by_value)
-      : Executable(graph),
-        graph_(ir::parse(ir::print(graph), transforms::find_row)),
-        device_(device),
-        by_value_(std::move(by_value)) {}
+  Interpreted(const ir::Graph& graph, runtime::Device& device)
+      : Executable(graph), graph_(ir::parse(ir::print(graph), transforms::find_row)), device_(device) {}
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
     if (device_.on_host()) return run_here(symbols, inputs, outputs);
@@ -27,7 +24,7 @@ class Interpreted final : public Executable {
     std::vector<bool> written(in.size());
     for (const ir::Output& o : graph_->outputs())
       if (o.into >= 0) written[o.into] = true;
-    auto here = [&](size_t i) { return i < by_value_.size() && by_value_[i]; };
+    auto here = [&](size_t i) { return graph_->inputs()[i].by_value; };
     for (size_t i = 0; i < in.size(); ++i)
       if (!here(i)) copies.add(in[i], written[i]);
     for (const Operand& o : out) copies.add(o, true);
@@ -54,10 +51,6 @@ class Interpreted final : public Executable {
     }
   }
 
- public:
-  std::string text() const override { return ir::print(*graph_); }
-
- private:
   template <class F>
   static void each_element(const Operand& op, F f) {
     int64_t size = brasa::size_of(op.dtype), i = 0;
@@ -92,13 +85,12 @@ class Interpreted final : public Executable {
   }
   std::unique_ptr<ir::Graph> graph_;
   runtime::Device& device_;
-  std::vector<bool> by_value_;
 };
 
 }  // namespace
 
-std::shared_ptr<Executable> interpret(const ir::Graph& graph, runtime::Device* device, std::vector<bool> by_value) {
-  return std::make_shared<Interpreted>(graph, device ? *device : runtime::host(), std::move(by_value));
+std::shared_ptr<Executable> interpret(const ir::Graph& graph, runtime::Device* device) {
+  return std::make_shared<Interpreted>(graph, device ? *device : runtime::host());
 }
 
 }  // namespace brasa::compiler

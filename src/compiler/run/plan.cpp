@@ -45,8 +45,7 @@ constexpr int64_t kAlignment = 64;
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused, const std::vector<std::vector<Expr>>& output_strides)
-      : graph_(graph), groups_(std::move(fused.groups)), output_strides_(output_strides) {}
+  Planner(const ir::Graph& graph, FusedGraph fused) : graph_(graph), groups_(std::move(fused.groups)) {}
 
   Plan run() {
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -81,10 +80,7 @@ class Planner {
       if (!o.check.empty()) continue;
       Place place{o.into >= 0 ? Place::Input : Place::Output, o.into >= 0 ? o.into : fresh, 0};
       std::vector<Expr> strides;
-      if (o.into >= 0)
-        strides = graph_.inputs()[o.into].strides;
-      else if (fresh < static_cast<int>(output_strides_.size()))
-        strides = output_strides_[fresh];
+      if (o.into >= 0) strides = graph_.inputs()[o.into].strides;
       if (o.into < 0) ++fresh;
       if (strides == ir::contiguous_strides(type_of(o.value).shape)) strides.clear();
       bool itself = o.into >= 0 && o.value == graph_.inputs()[o.into].value;
@@ -400,7 +396,6 @@ class Planner {
 
   const ir::Graph& graph_;
   std::vector<Group> groups_;
-  const std::vector<std::vector<Expr>>& output_strides_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
   std::unordered_map<Value, Place> place_;
@@ -413,8 +408,6 @@ class Planner {
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused, const std::vector<std::vector<Expr>>& output_strides) {
-  return Planner(graph, std::move(fused), output_strides).run();
-}
+Plan plan(const ir::Graph& graph, FusedGraph fused) { return Planner(graph, std::move(fused)).run(); }
 
 }  // namespace brasa::compiler

@@ -30,7 +30,6 @@ struct Plan {
 
 void append_to(std::string& out, const Plan& p);
 
-/// `output_strides` as in CompileOptions.
-Plan plan(const ir::Graph& graph, FusedGraph fused, const std::vector<std::vector<ir::Expr>>& output_strides);
+Plan plan(const ir::Graph& graph, FusedGraph fused);
 
 }  // namespace brasa::compiler

@@ -46,6 +46,7 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   auto operand = [&](size_t i) { return eval(n->arg<Value>(i)); };
   auto dtype = [&](size_t i) { return type_of(n->arg<Value>(i)).dtype; };
   if (op == ScalarOp::Convert) return convert(operand(0), dtype(0), to);
+  if (op == ScalarOp::Philox) return emit_philox(operand(0), operand(1), operand(2));
   if (op == ScalarOp::Bitcast) {
     llvm::Value* x = operand(0);
     return b_.CreateBitCast(x, like(register_type(to), x));

@@ -144,6 +144,10 @@ class Emitter {
   llvm::Value* round_to_even(llvm::Value* x);
   llvm::Value* constant_of(const ir::Arg& value, DType t);
 
+  // emit_random.cpp
+  llvm::Value* emit_philox(llvm::Value* seed, llvm::Value* offset, llvm::Value* index);
+  llvm::Function* philox_function(llvm::Type* seed, llvm::Type* block);
+
   // emit_convert.cpp
   llvm::Value* convert(llvm::Value* x, DType from, DType to);
   llvm::Value* half_to_float(llvm::Value* bits);

@@ -252,6 +252,7 @@ void add_slice_and_pad(Table& t) {
             prim::slice(in[0], behind(0, n.arg<Shape>(1)), behind(count, n.arg<Shape>(2)), behind(1, n.arg<Shape>(3)))};
       })
       .doc("Elements start + i * step, i < size, in every dimension.")
+      .special("step", {1})
       .type([](const Args& args) {
         const Type& x = operand(args);
         const auto &start = args[1].get<Shape>(), &size = args[2].get<Shape>(), &step = args[3].get<Shape>();
@@ -323,6 +324,7 @@ void add_slice_and_pad(Table& t) {
             prim::select(broadcast_to(inside, shape), broadcast_to(wide, shape), prim::broadcast(in[1], shape, {0}))};
       })
       .doc("Copies of a rank-0 value before, after and between the elements.")
+      .special("interior", {0})
       .type([](const Args& args) {
         Shape shape = operand(args).shape;
         for (size_t d = 0; d < shape.size(); ++d) {
@@ -414,6 +416,7 @@ void add_window(Table& t) {
             prim::window(in[0], n.arg<Expr>(1).constant() + 1, n.arg<Expr>(2), n.arg<Expr>(3), n.arg<Expr>(4))};
       })
       .doc("Sliding windows along a dimension, as a new last dimension.")
+      .known({"size", "step", "dilation"})
       .type([](const Args& args) {
         Shape shape = operand(args).shape;
         size_t dim = args[1].get<Expr>().constant();

@@ -29,11 +29,11 @@ ResultMeta meta_of_result(const Tensor& t) {
   return {impl_of(t)->sizes, t.scalar_type(), true, &impl_of(t)->device()};
 }
 
-// Backward of a program: again a program, run on what was saved and the gradients.
-class ProgramNode final : public Node, public Pooled {
+// Backward of a computation: again a computation, run on what was saved and the gradients.
+class ComputationNode final : public Node, public Pooled {
  public:
-  ProgramNode(const eager::Program& program, std::string name, std::vector<bool> needs)
-      : program_(program), name_(std::move(name)), needs_(std::move(needs)) {}
+  ComputationNode(const eager::Computation& computation, std::string name, std::vector<bool> needs)
+      : computation_(computation), name_(std::move(name)), needs_(std::move(needs)) {}
 
   std::string name() const override { return name_; }
   std::vector<Saved>& inputs() { return inputs_; }
@@ -48,7 +48,7 @@ class ProgramNode final : public Node, public Pooled {
     std::vector<bool> given(results_.size());
     for (size_t i = 0; i < given.size(); ++i) given[i] = i < grads.size() && grads[i].defined();
     if (std::none_of(given.begin(), given.end(), [](bool b) { return b; })) return out;
-    const eager::Backward& backward = program_.backward(needs_, given);
+    const eager::Backward& backward = computation_.backward(needs_, given);
 
     std::shared_ptr<Node> me = self.lock();
     std::vector<Input> operands;
@@ -79,7 +79,7 @@ class ProgramNode final : public Node, public Pooled {
   }
 
  private:
-  const eager::Program& program_;
+  const eager::Computation& computation_;
   std::string name_;
   std::vector<bool> needs_;
   std::vector<Saved> inputs_, results_;
@@ -188,7 +188,7 @@ bool needed(std::span<const Input> inputs, std::vector<bool>& needs) {
   return any && normal;
 }
 
-// The operands of the backward program, as far as its choice of what to read goes.
+// The operands of the backward computation, as far as its choice of what to read goes.
 std::vector<Input> backward_operands(std::span<const Input> inputs, const std::vector<Tensor>& results,
                                      const std::vector<bool>& given) {
   std::vector<Input> out(inputs.begin(), inputs.end());
@@ -220,7 +220,7 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
 
 }  // namespace
 
-void attach(const eager::Program& program, const std::string& name, std::span<const Input> inputs,
+void attach(const eager::Computation& computation, const std::string& name, std::span<const Input> inputs,
             eager::Results& results) {
   if (!GradMode::is_enabled()) return;
   std::vector<bool> needs;
@@ -236,8 +236,9 @@ void attach(const eager::Program& program, const std::string& name, std::span<co
     any = any || given.back();
   }
   if (!any) return;
-  const std::vector<bool>& reads = program.backward(needs, given).reads(backward_operands(inputs, outputs, given));
-  auto node = make_node<ProgramNode>(program, name, needs);
+  std::vector<bool> reads =
+      eager::reads_of(computation.backward(needs, given), backward_operands(inputs, outputs, given));
+  auto node = make_node<ComputationNode>(computation, name, needs);
   node->self = node;
   NodeAccess::edges(*node) = edges_of(inputs, needs);
   for (size_t i = 0; i < inputs.size(); ++i) node->inputs().emplace_back(inputs[i], reads[i]);
@@ -359,13 +360,13 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   impl->view->version = impl->storage->version() - 1;  // its own history is made anew from the base's
 }
 
-void InPlace::before(const eager::Program& program, std::span<const Input> inputs) {
-  program_ = nullptr;
+void InPlace::before(const eager::Computation& computation, std::span<const Input> inputs) {
+  computation_ = nullptr;
   if (!GradMode::is_enabled() || op_.row().no_gradient || !needed(inputs, needs_)) return;
-  program_ = &program;
+  computation_ = &computation;
   std::vector<Tensor> results = {self_};
   std::vector<bool> given = {true};
-  reads_ = program.backward(needs_, given).reads(backward_operands(inputs, results, given));
+  reads_ = eager::reads_of(computation.backward(needs_, given), backward_operands(inputs, results, given));
   edges_ = edges_of(inputs, needs_);
   bool overwritten = false;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -377,8 +378,8 @@ void InPlace::before(const eager::Program& program, std::span<const Input> input
 }
 
 void InPlace::after(std::span<const Input> inputs) {
-  if (!program_) return;
-  auto node = make_node<ProgramNode>(*program_, op_.backward_name(), needs_);
+  if (!computation_) return;
+  auto node = make_node<ComputationNode>(*computation_, op_.backward_name(), needs_);
   node->self = node;
   NodeAccess::edges(*node) = std::move(edges_);
   for (size_t i = 0; i < inputs.size(); ++i) {

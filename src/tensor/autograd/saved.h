@@ -1,7 +1,7 @@
 #pragma once
 
 #include "tensor/autograd/checkpoint.h"
-#include "tensor/program.h"
+#include "tensor/computation.h"
 
 namespace brasa::autograd {
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,7 +18,7 @@ namespace brasa::eager {
 
 using Words = SmallVector<uint64_t, 12>;
 
-/// A tensor that a program reads: described by pointers into its owner.
+/// A tensor that a computation reads: described by pointers into its owner.
 struct Input {
   void* data = nullptr;  // null: only the sizes matter
   const int64_t *sizes = nullptr, *strides = nullptr;
@@ -61,18 +60,18 @@ class Results {
 
 class Backward;
 
-/// A function of tensors that the compiler can be given: a row with its other arguments fixed, or the derivative of a program.
+/// A function of tensors that the compiler can be given: a row with its other arguments fixed, or the derivative of a computation.
 /// Lives for ever: the number of distinct ones is small, because numbers are symbols or inputs. Its variants do not.
-class Program {
+class Computation {
  public:
   /// `one_shape`: whether its inputs may be of one shape at all; the alternative is that sizes of inputs carry numbers.
-  Program(std::string name, size_t inputs, bool one_shape = true)
+  Computation(std::string name, size_t inputs, bool one_shape = true)
       : name_(std::move(name)), inputs_(inputs), one_shape_(one_shape) {}
-  virtual ~Program() = default;
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  virtual ~Computation() = default;
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
 
-  /// Adds the program's nodes to the current ops::Builder's graph.
+  /// Adds the computation's nodes to the current ops::Builder's graph.
   virtual std::vector<ir::Value> build(std::span<const ir::Value> inputs) const = 0;
   /// Replaces the types of inputs whose sizes follow from those of the inputs before them.
   virtual void derive_types(std::vector<ir::Type>&, ir::Facts&) const {}
@@ -86,7 +85,7 @@ class Program {
   /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
   /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, for each set of operands
   /// that have no dimensions, and for integers, of which some programs check values: `which` has a bit for each of these. Of a
-  /// program that is so for some other dtypes only, none is.
+  /// computation that is so for some other dtypes only, none is.
   enum class Mode : uint8_t { Unknown, Pointwise, Generic };
   static constexpr uint32_t kMaxRank = 20;  // what two bits a dimension in one word of a signature leave room for
   static constexpr uint32_t kMaxFlat = 5;   // operands that `which` tells apart
@@ -105,8 +104,8 @@ class Program {
   std::mutex& mutex() const { return mutex_; }
 
   /// The form that writes into input 0.
-  const Program& in_place() const;
-  /// The program that gives the cotangents of the inputs marked in `needs` from all inputs, all results, and the cotangents
+  const Computation& in_place() const;
+  /// The computation that gives the cotangents of the inputs marked in `needs` from all inputs, all results, and the cotangents
   /// of the results marked in `given`.
   const Backward& backward(const std::vector<bool>& needs, const std::vector<bool>& given) const;
 
@@ -116,12 +115,12 @@ class Program {
   bool one_shape_;
   mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `which`
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<Program> in_place_;
+  mutable std::unique_ptr<Computation> in_place_;
   mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Backward>> backwards_;
 };
 
 /// A row whose arguments other than tensors are fixed.
-class RowProgram final : public Program {
+class RowComputation final : public Computation {
  public:
   /// An argument: fixed, or the input at `first`; a list has `presence`, and takes one input for each true. Integers that are
   /// symbols are that input's sizes, times `signs`; where a sign is 0 stands the number -1, which often means something else.
@@ -132,7 +131,7 @@ class RowProgram final : public Program {
     std::vector<bool> presence;
     std::vector<int> signs;
   };
-  RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
+  RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
   const ops::Row& row() const { return row_; }
 
@@ -142,38 +141,29 @@ class RowProgram final : public Program {
 };
 
 /// As `functional`, for a result that is written into input 0: it gets that input's dtype.
-class InPlace final : public Program {
+class InPlace final : public Computation {
  public:
-  explicit InPlace(const Program& functional)
-      : Program(functional.name(), functional.inputs(), functional.one_shape()), functional_(functional) {}
+  explicit InPlace(const Computation& functional)
+      : Computation(functional.name(), functional.inputs(), functional.one_shape()), functional_(functional) {}
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
 
  private:
-  const Program& functional_;
+  const Computation& functional_;
 };
 
-/// The derivative of a program. Inputs: those of the program, its results, then a cotangent for each given one. Gives one
+/// The derivative of a computation. Inputs: those of the computation, its results, then a cotangent for each given one. Gives one
 /// result for each needed input; absent where no gradient flows.
-class Backward final : public Program {
+class Backward final : public Computation {
  public:
-  Backward(const Program& forward, std::vector<bool> needs, std::vector<bool> given);
+  Backward(const Computation& forward, std::vector<bool> needs, std::vector<bool> given);
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
   void derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const override;
   bool may_alias() const override { return true; }
   const std::vector<bool>& needs() const { return needs_; }
 
-  /// Which of its inputs it reads, for inputs of these types and sizes.
-  const std::vector<bool>& reads(std::span<const Input> inputs) const;
-
  private:
-  const Program& forward_;
+  const Computation& forward_;
   std::vector<bool> needs_, given_;
-  mutable std::mutex reads_mutex_;
-  struct Reads {
-    std::vector<ir::Fact> facts;  // where it holds
-    std::vector<bool> reads;
-  };
-  mutable std::map<std::vector<uint64_t>, std::deque<Reads>> reads_;  // by dtypes and ranks
 };
 
 }  // namespace brasa::eager

@@ -1,4 +1,4 @@
-#include "tensor/program.h"
+#include "tensor/computation.h"
 
 #include <algorithm>
 
@@ -8,7 +8,6 @@
 #include "ops/decompose.h"
 #include "ops/primitives.h"
 #include "support/error.h"
-#include "support/hash.h"
 #include "transforms/derived.h"
 #include "transforms/vjp.h"
 
@@ -36,14 +35,14 @@ std::vector<Tensor> Results::take() {
   return out;
 }
 
-const Backward& Program::backward(const std::vector<bool>& needs, const std::vector<bool>& given) const {
+const Backward& Computation::backward(const std::vector<bool>& needs, const std::vector<bool>& given) const {
   std::lock_guard lock(mutex_);
   auto& b = backwards_[{needs, given}];
   if (!b) b = std::make_unique<Backward>(*this, needs, given);
   return *b;
 }
 
-const Program& Program::in_place() const {
+const Computation& Computation::in_place() const {
   std::lock_guard lock(mutex_);
   if (!in_place_) in_place_ = std::make_unique<InPlace>(*this);
   return *in_place_;
@@ -62,9 +61,9 @@ std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
 namespace {
 
 // A factory's only input that has dimensions is the one with its sizes, so dimensions of that can be merged as a tensor's.
-bool may_have_one_shape(const std::vector<RowProgram::Slot>& slots) {
+bool may_have_one_shape(const std::vector<RowComputation::Slot>& slots) {
   size_t sizes = 0, tensors = 0;
-  for (const RowProgram::Slot& s : slots) {
+  for (const RowComputation::Slot& s : slots) {
     if (s.size && !(s.list && std::all_of(s.signs.begin(), s.signs.end(), [](int sign) { return sign == 1; })))
       return false;
     sizes += s.size;
@@ -75,10 +74,10 @@ bool may_have_one_shape(const std::vector<RowProgram::Slot>& slots) {
 
 }  // namespace
 
-RowProgram::RowProgram(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
-    : Program(row.name(), inputs, may_have_one_shape(slots)), row_(row), slots_(std::move(slots)) {}
+RowComputation::RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
+    : Computation(row.name(), inputs, may_have_one_shape(slots)), row_(row), slots_(std::move(slots)) {}
 
-std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) const {
+std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) const {
   ir::Args args;
   for (const Slot& s : slots_) {
     if (s.first < 0 && !s.list) {
@@ -100,9 +99,9 @@ std::vector<ir::Value> RowProgram::build(std::span<const ir::Value> inputs) cons
   return ops::Builder::current().call(row_, std::move(args));
 }
 
-Backward::Backward(const Program& forward, std::vector<bool> needs, std::vector<bool> given)
-    : Program(str("backward of ", forward.name()),
-              forward.inputs() + given.size() + std::count(given.begin(), given.end(), true), forward.one_shape()),
+Backward::Backward(const Computation& forward, std::vector<bool> needs, std::vector<bool> given)
+    : Computation(str("backward of ", forward.name()),
+                  forward.inputs() + given.size() + std::count(given.begin(), given.end(), true), forward.one_shape()),
       forward_(forward),
       needs_(std::move(needs)),
       given_(std::move(given)) {}
@@ -139,7 +138,7 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
     std::vector<ir::Value> values;
     for (ir::Value v : inputs.first(n)) values.push_back(side.add_input(ir::type_of(v)));
     std::vector<ir::Value> outs = forward_.build(values);
-    // As when unbind's program is tried on sizes of its own choice.
+    // As when unbind's computation is tried on sizes of its own choice.
     BRASA_CHECK(outs.size() == given_.size(), "with these sizes there are ", outs.size(), " results instead of ",
                 given_.size());
     std::vector<ir::Output> checks = std::exchange(side.outputs(), {});
@@ -180,42 +179,6 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
       out.push_back(at < 0 ? ops::zeros_like(inputs[i]) : map(joint.graph->outputs()[at].value));
     }
   return out;
-}
-
-const std::vector<bool>& Backward::reads(std::span<const Input> inputs) const {
-  std::vector<uint64_t> key;
-  for (const Input& in : inputs)
-    key.push_back(static_cast<uint64_t>(in.dtype) | uint64_t{in.rank} << 8 | uint64_t{in.weak} << 16);
-  std::lock_guard lock(reads_mutex_);
-  std::deque<Reads>& known = reads_[std::move(key)];
-  if (!known.empty() && known[0].facts.empty()) return known[0].reads;
-  std::vector<int64_t> hints;
-  for (const Input& in : inputs) hints.insert(hints.end(), in.sizes, in.sizes + in.rank);
-  ir::Facts facts(hints);
-  for (const Reads& r : known)
-    if (std::all_of(r.facts.begin(), r.facts.end(),
-                    [&](const ir::Fact& f) { return (facts.hint(f.left) == facts.hint(f.right)) == f.equal; }))
-      return r.reads;
-
-  ir::Graph graph(ir::Level::Primitives);
-  std::vector<ir::Type> types;
-  uint32_t symbol = 0;
-  for (const Input& in : inputs) {
-    types.push_back({in.dtype, {}, in.weak});
-    for (uint32_t d = 0; d < in.rank; ++d) types.back().shape.push_back(ir::Expr::size(symbol++));
-  }
-  derive_types(types, facts);
-  std::vector<ir::Value> values;
-  for (ir::Type& t : types) values.push_back(graph.add_input(std::move(t)));
-  {
-    ops::Builder builder(graph, facts);
-    for (ir::Value v : build(values))
-      if (v) graph.add_output(v);
-  }
-  std::vector<bool> reads(inputs.size());
-  for (ir::Node* n : ir::live_nodes(graph))
-    if (int i = n->op == ir::input_op() ? graph.input_index(n->out()) : -1; i >= 0) reads[i] = true;
-  return known.emplace_back(Reads{facts.facts(), std::move(reads)}).reads;
 }
 
 }  // namespace brasa::eager

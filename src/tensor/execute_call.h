@@ -1,0 +1,106 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "program/variants.h"
+#include "support/hash.h"
+#include "tensor/execute.h"
+
+// What the two ways of running a computation share: on merged dimensions (execute_pointwise.cpp), and on its operands as they are.
+namespace brasa::eager {
+
+/// One call: what is computed, of what, into what, where.
+struct Call {
+  const Computation& computation;
+  std::span<const Input> inputs;
+  const TensorImpl* into;  // input 0's, which receives the only result; null: results are fresh
+  runtime::Device& device;
+};
+
+/// Of each input of a graph that is built for a call: symbols for its sizes and strides, numbered in order, with this call's values as
+/// hints.
+class InputSymbols {
+ public:
+  ir::Expr symbol(int64_t hint) {
+    hints_.push_back(hint);
+    return ir::Expr::size(static_cast<uint32_t>(hints_.size() - 1));
+  }
+  std::vector<ir::Expr> strides(std::span<const int64_t> strides) {
+    std::vector<ir::Expr> out;
+    for (int64_t s : strides) out.push_back(s == 0 || s == 1 ? ir::Expr(s) : symbol(s));
+    return out;
+  }
+  const std::vector<int64_t>& hints() const { return hints_; }
+
+ private:
+  std::vector<int64_t> hints_;
+};
+
+/// Of a signature: the way of running and the device.
+uint64_t call_word(uint32_t way, const Call& call);
+/// Of a signature: what the graph's input for `in` is.
+uint64_t input_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
+                    const runtime::Device& device);
+
+/// The program that gives `values` of the graph, compiled for the call's device.
+program::Variant compiled(const Call& call, std::unique_ptr<ir::Graph> graph, ir::Facts& facts,
+                          const std::vector<ir::Value>& values);
+
+/// The variant for this signature and these operands, made by `build` if there is none; that gives nothing where it can't be made.
+template <class Build>
+const program::Variant* variant_for(const Computation& computation, const Words& words,
+                                    std::span<const compiler::Operand> operands, program::SymbolValues& symbols,
+                                    Build build) {
+  program::VariantCache& cache = program::VariantCache::get();
+  uint64_t hash = reinterpret_cast<uint64_t>(&computation);
+  for (uint64_t w : words) hash = mix(hash, w);
+  if (const program::Variant* v = cache.find(&computation, words, hash, operands, symbols)) [[likely]]
+    return v;
+  std::lock_guard lock(computation.mutex());
+  if (const program::Variant* v = cache.find(&computation, words, hash, operands, symbols)) return v;
+  std::optional<program::Variant> made = build();
+  if (!made) return nullptr;
+  made->program.bind(operands, symbols);
+  return cache.insert(&computation, words, hash, std::move(*made));
+}
+
+/// Fills the results of a call, fresh ones by `make(type)`, and gives the operands of those.
+template <class Make>
+SmallVector<compiler::Operand, 4> make_results(const Call& call, const program::Variant& variant, Results& results,
+                                               Make make) {
+  using From = program::Result::From;
+  const std::vector<program::Result>& from = variant.program.results;
+  results.resize(from.size());
+  SmallVector<compiler::Operand, 4> outputs;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i].from == From::Nothing) continue;
+    if (from[i].from == From::Input) {
+      results[i] = *call.inputs[from[i].index].tensor;
+    } else if (call.into) {
+      results[i] = *call.inputs[0].tensor;
+    } else if (from[i].index < outputs.size()) {
+      for (size_t j = 0; j < i; ++j)
+        if (from[j] == from[i]) results[i] = results[j];
+    } else {
+      const ir::Type& type = variant.executable->output_types()[from[i].index];
+      results[i] = make(type);
+      const TensorImpl& impl = *impl_of(results[i]);
+      outputs.push_back({impl.storage->data(), type.dtype, impl.sizes, impl.strides});
+    }
+  }
+  return outputs;
+}
+
+/// Builds with the call's sizes as constants, for a message that shows them; returns if no error comes up.
+void explain_failure(const Call& call);
+
+/// Whether the computation works element by element on operands of this rank, whatever their sizes, and on merged dimensions too.
+bool works_by_element(const Computation& computation, std::span<const Input> inputs, uint32_t rank);
+/// False, with nothing done, where the computation is not point-wise for these operands; `certain` then says whether it never is for
+/// their dtypes.
+bool run_pointwise(const Call& call, Results& results, bool& certain);
+
+}  // namespace brasa::eager

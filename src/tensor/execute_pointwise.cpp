@@ -1,0 +1,180 @@
+#include <algorithm>
+
+#include "ops/builder.h"
+#include "support/epoch.h"
+#include "support/error.h"
+#include "tensor/execute_call.h"
+#include "tensor/geometry.h"
+
+// Computations that work element by element: one loop over merged dimensions.
+namespace brasa::eager {
+namespace {
+
+using compiler::Operand;
+using program::Variant;
+
+constexpr uint32_t kMaxRank = Computation::kMaxRank;
+
+// One loop over merged dimensions.
+struct Pointwise {
+  Sizes shape;  // the broadcast shape
+  Loop loop;
+  SmallVector<int, 8> operand;  // of input i: its number among the loop's operands, -1 for rank 0
+};
+
+bool reads_elements(const Input& in) { return in.rank > 0 && in.data; }
+
+// False if the shapes do not broadcast, or nothing is written.
+bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
+  if (into && into->numel == 0) return false;
+  for (const Input& in : inputs)
+    if (in.rank > 0 && !broadcast_into(p.shape, in.size_span())) return false;
+  SmallVector<OperandLayout, 8> operands;
+  for (const Input& in : inputs) {
+    p.operand.push_back(reads_elements(in) ? static_cast<int>(operands.size()) : -1);
+    if (reads_elements(in)) operands.push_back({in.size_span(), in.stride_span()});
+  }
+  p.loop = make_loop(p.shape, operands);
+  return true;
+}
+
+// Whether every node works element by element on values of this one shape.
+bool is_pointwise(const ir::Graph& graph, std::span<const ir::Value> results, const ir::Shape& shape) {
+  for (const ir::Output& o : graph.outputs())
+    if (!o.check.empty()) return false;
+  for (ir::Node* n : ir::live_nodes(graph)) {
+    ops::Kind k = ops::kind_of(*n);
+    if (k == ops::Kind::Input || k == ops::Kind::Pointwise || k == ops::Kind::Full) continue;
+    if (k == ops::Kind::Broadcast && ir::type_of(n->arg<ir::Value>(0)).shape.empty()) continue;
+    return false;
+  }
+  return std::all_of(results.begin(), results.end(), [&](ir::Value v) { return !v || ir::type_of(v).shape == shape; });
+}
+
+// Adds the computation to a graph whose inputs of rank > 0 have one shape.
+std::vector<ir::Value> build_on_shape(const Computation& computation, ir::Graph& graph, ir::Facts& facts,
+                                      std::span<const ir::Value> values) {
+  ops::Builder builder(graph, facts);
+  std::vector<ir::Value> results = computation.build(values);
+  for (ir::Value v : results)
+    if (v) graph.add_output(v);
+  return results;
+}
+
+bool is_pointwise_at(const Computation& computation, std::span<const Input> inputs, uint32_t rank) {
+  ir::Graph graph(ir::Level::Primitives);
+  InputSymbols make;
+  ir::Shape shape;
+  for (uint32_t d = 0; d < rank; ++d) shape.push_back(make.symbol(5 + 2 * d));
+  std::vector<ir::Value> values;
+  for (const Input& in : inputs) values.push_back(graph.add_input({in.dtype, in.rank ? shape : ir::Shape{}, in.weak}));
+  ir::Facts facts(make.hints());
+  try {
+    std::vector<ir::Value> results = build_on_shape(computation, graph, facts, values);
+    return facts.facts().empty() && is_pointwise(graph, results, shape);
+  } catch (const Error&) {
+    return false;  // operands of one shape are wrong for it
+  }
+}
+
+// The variant for merged dimensions; none if the computation is not point-wise for these dtypes.
+std::optional<Variant> build(const Call& call, const Pointwise& p) {
+  auto graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  InputSymbols make;
+  ir::Shape merged;
+  if (!p.shape.empty())
+    for (int64_t s : p.loop.sizes) merged.push_back(make.symbol(s));
+  std::vector<ir::Value> values;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const Input& in = call.inputs[i];
+    std::vector<ir::Expr> strides;
+    if (p.operand[i] >= 0 && !is_row_major(p.loop.sizes, p.loop.strides_of(p.operand[i])))
+      strides = make.strides(p.loop.strides_of(p.operand[i]));
+    values.push_back(graph->add_input({in.dtype, in.rank ? merged : ir::Shape{}, in.weak}, "", std::move(strides),
+                                      in.by_value(call.device)));
+  }
+  ir::Facts facts(make.hints());
+  std::vector<ir::Value> results = build_on_shape(call.computation, *graph, facts, values);
+  if (!is_pointwise(*graph, results, merged)) return std::nullopt;
+  graph->outputs().clear();
+  return compiled(call, std::move(graph), facts, results);
+}
+
+// Whether an operand has not all of the loop's dimensions.
+bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Input& in) {
+    return in.rank > 0 && !std::equal(p.shape.begin(), p.shape.end(), in.size_span().begin(), in.size_span().end());
+  });
+}
+
+Words signature(const Call& call, const Pointwise& p, size_t rank) {
+  Words words;
+  words.push_back(call_word(static_cast<uint32_t>(rank), call));
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const Input& in = call.inputs[i];
+    if (p.operand[i] < 0) {
+      words.push_back(input_word(in, in.rank ? 255 : 0, true, {}, call.device));
+      continue;
+    }
+    std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
+    words.push_back(
+        input_word(in, static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides, call.device));
+  }
+  return words;
+}
+
+}  // namespace
+
+bool run_pointwise(const Call& call, Results& results, bool& certain) {
+  certain = false;
+  std::span<const Input> inputs = call.inputs;
+  Pointwise p;
+  if (!plan(inputs, call.into, p)) return false;
+  if (call.into && !std::equal(p.shape.begin(), p.shape.end(), call.into->sizes.begin(), call.into->sizes.end()))
+    fail(str(call.computation.name(), ": output with shape ", call.into->sizes, " doesn't match the broadcast shape ",
+             p.shape));
+  size_t rank = p.shape.empty() ? 0 : p.loop.rank();
+  if (rank > kMaxRank) return false;
+  std::span<const int64_t> sizes(p.loop.sizes.data(), rank);
+  Sizes dense = row_major_strides(sizes);
+  SmallVector<Operand, 8> operands;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Input& in = inputs[i];
+    if (p.operand[i] >= 0)
+      operands.push_back({in.data, in.dtype, sizes, p.loop.strides_of(p.operand[i])});
+    else if (in.rank)
+      operands.push_back({nullptr, in.dtype, sizes, dense});
+    else
+      operands.push_back({in.data, in.dtype, {}, {}});
+  }
+  program::SymbolValues symbols;
+  Epoch::Reading reading;
+  const Variant* variant = variant_for(call.computation, signature(call, p, rank), operands, symbols, [&] {
+    // The graph over one shape does not see that some operators want equal shapes.
+    if (broadcasts(inputs, p)) explain_failure(call);
+    return build(call, p);
+  });
+  if (!variant) {
+    certain = true;
+    return false;
+  }
+  bool in_order = std::is_sorted(p.loop.order.begin(), p.loop.order.end());
+  SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {
+    return in_order ? make_tensor(p.shape, t.dtype, call.device)
+                    : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), t.dtype, call.device);
+  });
+  if (product(p.shape) == 0 || !variant->executable) return true;
+  for (Operand& o : outputs) {
+    o.sizes = sizes;
+    o.strides = dense;
+  }
+  variant->executable->run(symbols.data(), operands, outputs);
+  return true;
+}
+
+bool works_by_element(const Computation& computation, std::span<const Input> inputs, uint32_t rank) {
+  return computation.one_shape() && is_pointwise_at(computation, inputs, rank) &&
+         (rank <= 1 || is_pointwise_at(computation, inputs, 1));
+}
+
+}  // namespace brasa::eager
