@@ -24,7 +24,8 @@ class Philox {
   Key key(Value* seed) { return {low(seed), high(seed)}; }
   /// A key may be one for all lanes.
   Words round(const Words& c, const Key& k) {
-    Value *p = b_.CreateMul(c[0], like(0xD2511F53, c[0])), *q = b_.CreateMul(c[2], like(0xCD9E8D57, c[2]));
+    // The mask says that a multiplication of halves is enough.
+    Value *p = b_.CreateMul(low(c[0]), like(0xD2511F53, c[0])), *q = b_.CreateMul(low(c[2]), like(0xCD9E8D57, c[2]));
     return {b_.CreateXor(b_.CreateXor(high(q), c[1]), wide(k[0])), low(q),
             b_.CreateXor(b_.CreateXor(high(p), c[3]), wide(k[1])), low(p)};
   }
