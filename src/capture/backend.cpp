@@ -15,7 +15,7 @@ namespace {
 
 std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given,
                                                runtime::Device& device) {
-  compiler::CompileOptions out;
+  compiler::CompilerOptions out;
   out.device = &device;
   auto it = given.options.find("numbers");
   if (it != given.options.end())

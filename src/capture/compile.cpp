@@ -46,8 +46,8 @@ void Recording::finish() {
 
 namespace {
 
-void explain_place(const capture::Place& place, Explanation& out) {
-  for (const auto& trace : place.traces) {
+void explain_place(const capture::ResumePoint& point, Explanation& out) {
+  for (const auto& trace : point.traces) {
     for (const capture::Variant& v : trace->variants) {
       Explanation::Graph g;
       g.operators = ir::print(*v.program.graph);

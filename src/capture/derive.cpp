@@ -35,8 +35,8 @@ class Derivation {
     }
   }
 
-  std::shared_ptr<const Joint> run() {
-    auto joint = std::make_shared<Joint>();
+  std::shared_ptr<const JointSegment> run() {
+    auto joint = std::make_shared<JointSegment>();
     joint->key = flow_.key;
     joint->trace = trace_.copy();
     joint->inputs = body_.graph->inputs().size();
@@ -204,14 +204,14 @@ class Derivation {
 
 }  // namespace
 
-std::shared_ptr<const Joint> derive(const Trace& trace, const Binding& binding, std::span<const RecordedNode> recorded,
-                                    const GradientFlow& flow) {
+std::shared_ptr<const JointSegment> derive(const Trace& trace, const Binding& binding,
+                                           std::span<const RecordedNode> recorded, const GradientFlow& flow) {
   try {
     return Derivation(trace, binding, recorded, flow).run();
   } catch (const Error& e) {
     // An operator without a derivative, or a segment of another form: the nodes run, and the user meets an error where there is one.
     if (logs("recompiles")) log_line("recompiles", str("the backward pass is not compiled: ", e.what()));
-    auto none = std::make_shared<Joint>();
+    auto none = std::make_shared<JointSegment>();
     none->key = flow.key;
     return none;
   }

@@ -75,7 +75,7 @@ class SegmentNode final : public Node, public Pooled {
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Tensor> inputs;
     for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
-    eager::PlaceScope scope(halves_->forward.program.device);
+    eager::DeviceScope scope(halves_->forward.program.device);
     std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written);
     std::vector<Edge> from;
     variable_list given;
@@ -94,7 +94,7 @@ class SegmentNode final : public Node, public Pooled {
 
 }  // namespace
 
-std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
+std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
                                              const CompileOptions& options, ir::Facts& facts, runtime::Device& device) {
   for (const ir::Fact& f : joint->conditions.facts()) facts.equal(f.left, f.right);
@@ -104,7 +104,7 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
   for (const Delivery& d : deliveries) outputs.push_back({joint->values.at(d.number), d.into, ""});
   for (ir::Value g : joint->gradients)
     if (g) outputs.push_back({g, -1, ""});
-  transforms::Joint whole;
+  transforms::JointGraph whole;
   whole.graph = ops::decompose(*joint->graph, facts);
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();

@@ -63,7 +63,7 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
                                           uint64_t first_sequence);
 
 /// A segment and its derivative for one flow, as one graph of operators without outputs; right where the conditions hold.
-struct Joint {
+struct JointSegment {
   std::vector<int32_t> key;
   program::Conditions conditions;
   /// Inputs: the segment's, its arguments, then a cotangent for each slot. Null where the segment has no joint graph: the nodes run.
@@ -76,19 +76,19 @@ struct Joint {
   /// For each event that has a node below the roots: the operands that gradients flow to.
   std::unordered_map<uint32_t, std::vector<bool>> needs;
 };
-std::shared_ptr<const Joint> derive(const Trace& trace, const Binding& binding, std::span<const RecordedNode> recorded,
-                                    const GradientFlow& flow);
+std::shared_ptr<const JointSegment> derive(const Trace& trace, const Binding& binding,
+                                           std::span<const RecordedNode> recorded, const GradientFlow& flow);
 
 /// Its two halves, compiled for runs that deliver the same values.
 struct Halves {
-  std::shared_ptr<const Joint> joint;
+  std::shared_ptr<const JointSegment> joint;
   program::Variant forward, backward;
   std::vector<transforms::Saved> saved;
   std::vector<ir::Expr> sizes;          // see transforms::Partition
   std::vector<ir::Type> intermediates;  // results of `forward` behind the deliveries
   std::vector<bool> written;            // by input: the forward run changes its memory
 };
-std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const Joint> joint,
+std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment> joint,
                                              const std::vector<Delivery>& deliveries, const Backend& backend,
                                              const CompileOptions& options, ir::Facts& facts, runtime::Device& device);
 

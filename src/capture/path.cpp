@@ -20,8 +20,8 @@ Binding unbound(const Trace& t) {
 
 }  // namespace
 
-void Path::begin(Place& place) {
-  place_ = &place;
+void Path::begin(ResumePoint& point) {
+  point_ = &point;
   trace_ = nullptr;
   position_ = 0;
   maker_.reset();
@@ -29,8 +29,8 @@ void Path::begin(Place& place) {
   spare_ = false;
   {
     std::lock_guard lock(state_->mutex);
-    if (place.traces.empty()) return;
-    trace_ = place.traces[place.latest].get();
+    if (point.traces.empty()) return;
+    trace_ = point.traces[point.latest].get();
   }
   binding_ = unbound(*trace_);
 }
@@ -38,7 +38,7 @@ void Path::begin(Place& place) {
 std::vector<Trace*> Path::known() const {
   std::lock_guard lock(state_->mutex);
   std::vector<Trace*> out;
-  for (const auto& t : place_->traces) out.push_back(t.get());
+  for (const auto& t : point_->traces) out.push_back(t.get());
   return out;
 }
 
@@ -156,9 +156,9 @@ void Path::fork(const Event* came, bool fixed) {
   std::vector<Trace*> here = known();
   if (trace_) consider(trace_);
   for (size_t i = here.size(); i-- > 0;) consider(here[i]);
-  if (place_->model && here.empty()) {
+  if (point_->model && here.empty()) {
     std::lock_guard lock(state_->mutex);
-    for (const auto& t : place_->model->traces) consider(t.get());
+    for (const auto& t : point_->model->traces) consider(t.get());
   }
   try {
     if (came) maker->add(*came, fixed);
@@ -168,7 +168,7 @@ void Path::fork(const Event* came, bool fixed) {
   }
   const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
   if (!here.empty()) note_recompile(difference(came, expected, position_, binding), here.size());
-  spare_ = place_->temporary || here.size() >= limit();
+  spare_ = point_->temporary || here.size() >= limit();
   fresh->next.temporary = spare_;
   if (model && !spare_) {
     bool same_place = std::find(here.begin(), here.end(), model) != here.end();
@@ -185,11 +185,11 @@ size_t Path::limit() const { return static_cast<size_t>(std::max(state_->options
 
 void Path::note_recompile(const std::string& reason, size_t known) {
   std::lock_guard lock(state_->mutex);
-  if (place_->warned || place_->temporary) return;
+  if (point_->warned || point_->temporary) return;
   state_->recompiles.push_back(reason);
   if (logs("recompiles")) log_line("recompiles", reason);
   if (known < limit()) return;
-  place_->warned = true;
+  point_->warned = true;
   log_line("recompiles", str("the recompile limit of ", limit(),
                              " graphs for one place is reached; what fits none of them runs uncompiled. The last "
                              "difference: ",
@@ -207,7 +207,7 @@ bool Path::end() {
   std::lock_guard lock(state_->mutex);
   if (maker_ && !spare_) {
     // Another thread may have been first, with the same trace or to reach the limit.
-    for (const auto& t : place_->traces) {
+    for (const auto& t : point_->traces) {
       Binding binding = unbound(*t);
       if (!fits(*t, nullptr, binding)) continue;
       trace_ = t.get();
@@ -215,12 +215,12 @@ bool Path::end() {
       spares_.push_back(std::move(made_));
       break;
     }
-    spare_ = made_ && place_->traces.size() >= limit();
-    if (made_ && !spare_) place_->traces.push_back(std::move(made_));
+    spare_ = made_ && point_->traces.size() >= limit();
+    if (made_ && !spare_) point_->traces.push_back(std::move(made_));
     maker_.reset();
   }
-  for (size_t i = 0; i < place_->traces.size(); ++i)
-    if (place_->traces[i].get() == trace_) place_->latest = i;
+  for (size_t i = 0; i < point_->traces.size(); ++i)
+    if (point_->traces[i].get() == trace_) point_->latest = i;
   return true;
 }
 

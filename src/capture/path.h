@@ -19,7 +19,7 @@ class Path {
   Path(const Path&) = delete;
   Path& operator=(const Path&) = delete;
 
-  void begin(Place& place);
+  void begin(ResumePoint& point);
 
   /// The number of the first result. `view`: the first operand stands in for the first argument.
   Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view);
@@ -30,7 +30,7 @@ class Path {
   bool end();
   Trace& trace() { return *trace_; }
   const Trace& trace() const { return *trace_; }
-  Place& place() { return *place_; }
+  ResumePoint& point() { return *point_; }
   bool started() const { return trace_ != nullptr; }
   /// The number of events so far.
   size_t position() const { return position_; }
@@ -52,7 +52,7 @@ class Path {
   void note_recompile(const std::string& reason, size_t known);
 
   detail::CompiledState* state_;
-  Place* place_ = nullptr;
+  ResumePoint* point_ = nullptr;
   Trace* trace_ = nullptr;  // followed or being made; null before the first event
   size_t position_ = 0;     // events that agree
   Binding binding_;

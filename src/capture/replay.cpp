@@ -9,7 +9,7 @@ namespace brasa::capture {
 namespace {
 
 // The values that the roots depend on.
-std::vector<bool> live_values(const Joint& joint) {
+std::vector<bool> live_values(const JointSegment& joint) {
   std::vector<bool> live(joint.trace.types.size());
   for (Number n : joint.roots) live[n] = true;
   for (size_t i = joint.trace.events.size(); i-- > 0;) {
@@ -37,7 +37,7 @@ std::vector<Tensor> call(const Event& e, const Binding& binding, const std::vect
 
 }  // namespace
 
-std::vector<Tensor> replay(const Joint& joint, const Binding& binding, const std::vector<Tensor>& inputs,
+std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
                            const std::vector<bool>& written) {
   std::vector<bool> live = live_values(joint);
   std::vector<Tensor> values(live.size());

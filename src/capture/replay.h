@@ -7,9 +7,9 @@
 namespace brasa::capture {
 
 /// Runs the segment's forward part again, operator by operator, with gradients flowing where they flowed when it was recorded:
-/// for derivatives of derivatives. Gives the values of `Joint::roots`. `written` marks inputs that no longer have the value
+/// for derivatives of derivatives. Gives the values of `JointSegment::roots`. `written` marks inputs that no longer have the value
 /// that the segment read; brasa::Error if a root depends on one.
-std::vector<Tensor> replay(const Joint& joint, const Binding& binding, const std::vector<Tensor>& inputs,
+std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
                            const std::vector<bool>& written);
 
 }  // namespace brasa::capture

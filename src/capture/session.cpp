@@ -42,8 +42,8 @@ Session::~Session() {
   state_.workspaces.push_back({std::move(held_), std::move(inputs_)});
 }
 
-void Session::begin(Place& place) {
-  path_.begin(place);
+void Session::begin(ResumePoint& point) {
+  path_.begin(point);
   inputs_.clear();
   snapshots_.clear();
   nodes_.clear();
@@ -128,7 +128,7 @@ void Session::materialise(const char* reason) {
       state_.breaks.emplace_back(reason);
   }
   run_segment();
-  begin(path_.started() ? path_.trace().next : path_.place());
+  begin(path_.started() ? path_.trace().next : path_.point());
 }
 
 void Session::finish() {
@@ -151,7 +151,7 @@ void Session::run_segment() {
 // Gives recorded storages that somebody still holds their memory, and inputs that were written their values.
 void Session::deliver(bool compile) {
   std::optional<GradientFlow> flow = compile ? find_gradient_flow() : std::nullopt;
-  std::shared_ptr<const Joint> joint = flow ? joint_for(*flow) : nullptr;
+  std::shared_ptr<const JointSegment> joint = flow ? joint_for(*flow) : nullptr;
   // The segment's node takes the place of the recorded ones, so that what only they kept is not delivered. Until the run has
   // given it something to keep, the roots lead nowhere.
   if (joint) redirect(*flow, nullptr);
@@ -180,7 +180,7 @@ void Session::deliver(bool compile) {
 
 // Null if the limit is reached.
 const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
-                                    const std::shared_ptr<const Joint>& joint) {
+                                    const std::shared_ptr<const JointSegment>& joint) {
   std::lock_guard lock(state_.mutex);
   Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
@@ -204,7 +204,7 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
   return &trace.variants.back();
 }
 
-Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint) {
+Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint) {
   const Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
   Variant v{{program::Program(trace.graph(deliveries), device()), nullptr}, deliveries, nullptr};
@@ -268,7 +268,7 @@ void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   for (const BoundInputs::Input& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
-  eager::PlaceScope scope(device_);
+  eager::DeviceScope scope(device_);
   std::vector<Tensor> values =
       capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
   Recorder::Scope alone(nullptr);

@@ -38,14 +38,14 @@ class Session final : public Functional {
   Sizes sizes_of(Number n) const override;
 
   void run_segment();
-  void begin(Place& place);
-  const Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
-  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const Joint>& joint);
+  void begin(ResumePoint& point);
+  const Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
+  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
   void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
   std::optional<GradientFlow> find_gradient_flow();
-  std::shared_ptr<const Joint> joint_for(const GradientFlow& flow);
+  std::shared_ptr<const JointSegment> joint_for(const GradientFlow& flow);
   void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, SavedRun& run,
                          std::vector<compiler::Operand>& outputs);
 

@@ -30,11 +30,11 @@ std::optional<GradientFlow> Session::find_gradient_flow() {
 }
 
 // Null where the nodes themselves run.
-std::shared_ptr<const Joint> Session::joint_for(const GradientFlow& flow) {
+std::shared_ptr<const JointSegment> Session::joint_for(const GradientFlow& flow) {
   std::lock_guard lock(state_.mutex);
   Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
-  auto usable = [](const std::shared_ptr<const Joint>& joint) { return joint->graph ? joint : nullptr; };
+  auto usable = [](const std::shared_ptr<const JointSegment>& joint) { return joint->graph ? joint : nullptr; };
   for (const auto& joint : trace.joints)
     if (joint->key == flow.key && joint->conditions.hold(binding.symbols.data())) return usable(joint);
   if (static_cast<int>(trace.joints.size()) >= state_.options.recompile_limit) return nullptr;

@@ -17,7 +17,7 @@ namespace brasa::detail {
 struct CompiledState {
   CompileOptions options;
   capture::Backend backend;
-  capture::Place start;
+  capture::ResumePoint start;
   std::vector<std::string> breaks, recompiles;
   std::vector<capture::Workspace> workspaces;  // of calls that ended
   std::recursive_mutex mutex;                  // a backend's function may ask for an explanation

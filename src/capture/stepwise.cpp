@@ -128,7 +128,7 @@ class Stepwise final : public Executable {
                                               runtime::Device& device) {
     ir::Graph one(graph.level());
     ir::ValueMap map;
-    compiler::CompileOptions options;
+    compiler::CompilerOptions options;
     options.device = &device;
     n.for_each_input([&](ir::Value v) {
       // An operand that stands twice is two inputs, so that reads and inputs correspond.
@@ -150,7 +150,7 @@ class Stepwise final : public Executable {
     ir::Value from = add_operand(one, type, graph, graph.input_index(o.value));
     add_operand(one, type, graph, o.into);
     one.add_output(from, 1);
-    compiler::CompileOptions options;
+    compiler::CompilerOptions options;
     options.device = &device;
     return compiler::compile(one, facts, options);
   }

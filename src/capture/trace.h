@@ -71,7 +71,7 @@ struct Delivery {
 };
 
 struct Halves;
-struct Joint;
+struct JointSegment;
 
 /// The segment as a program of operators, for some deliveries.
 struct Variant : program::Variant {
@@ -82,12 +82,12 @@ struct Variant : program::Variant {
 struct Trace;
 
 /// A point of the function where a segment begins: its start, or behind a graph break. Holds the segments seen there.
-struct Place {
+struct ResumePoint {
   std::vector<std::unique_ptr<Trace>> traces;
   size_t latest = 0;
-  const Place* model = nullptr;  // the same point behind a trace that this one's is a generalisation of
-  bool temporary = false;        // behind a trace that is not kept
-  bool warned = false;           // of the recompile limit
+  const ResumePoint* model = nullptr;  // the same point behind a trace that this one's is a generalisation of
+  bool temporary = false;              // behind a trace that is not kept
+  bool warned = false;                 // of the recompile limit
 };
 
 /// The events from a place to the next break or the end, and the graphs made of them.
@@ -99,9 +99,9 @@ struct Trace {
   /// The trace that it was made from, and the first event that differs.
   Trace* model = nullptr;
   size_t forked_at = static_cast<size_t>(-1);
-  std::deque<Variant> variants;                      // stay where they are
-  std::vector<std::shared_ptr<const Joint>> joints;  // for the ways that gradients flowed
-  Place next;                                        // behind the break that ends it
+  std::deque<Variant> variants;                             // stay where they are
+  std::vector<std::shared_ptr<const JointSegment>> joints;  // for the ways that gradients flowed
+  ResumePoint next;                                         // behind the break that ends it
 
   /// The events as a graph of operators: its inputs are those of the events and behind them the arguments.
   struct Body {

@@ -12,7 +12,7 @@ namespace brasa::compiler {
 /// reciprocal, and the sign of a zero may be lost.
 enum class Numbers : uint8_t { Strict, Default, Fast };
 
-struct CompileOptions {
+struct CompilerOptions {
   std::string backend = "inductor";  // or "interpreter"
   /// Where operands and results lie and kernels run; null: the host.
   runtime::Device* device = nullptr;
@@ -32,7 +32,7 @@ struct Report {
 };
 
 /// Makes a graph of operators or primitives ready to run. What it assumes of sizes goes to `facts`.
-std::shared_ptr<Executable> compile(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options = {});
+std::shared_ptr<Executable> compile(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options = {});
 
 /// One run with a clock around each kernel: what it is (as in Report::kernels), and its seconds.
 std::vector<std::pair<std::string, double>> profile(const Executable& executable, const int64_t* symbols,

@@ -38,11 +38,11 @@ constexpr GraphPass kForms[] = {
     {"copy_inputs", false, copy_inputs},
 };
 
-runtime::Device& device_for(const CompileOptions& options) {
+runtime::Device& device_for(const CompilerOptions& options) {
   return options.device ? *options.device : runtime::host();
 }
 
-Machine machine_for(const CompileOptions& options) {
+Machine machine_for(const CompilerOptions& options) {
   int threads = options.threads ? options.threads : runtime::thread_count();
   if (!options.target.empty()) return machine_of(options.target, threads);
   const runtime::Properties& device = device_for(options).properties();
@@ -80,7 +80,7 @@ void mark_values(Plan& plan, const Graph& graph, const runtime::Device& device) 
 }
 
 // `emulate`: a GPU's loops, for the CPU.
-LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOptions& options, const Machine& machine,
+LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOptions& options, const Machine& machine,
                          bool emulate, PassRunner& passes, Report& report) {
   LoweredGraph out;
   Primitives p;
@@ -143,13 +143,13 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompileOpti
 std::span<const GraphPass> algebra_passes() { return kAlgebra; }
 std::span<const GraphPass> form_passes() { return kForms; }
 
-std::vector<std::string> kernel_texts(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
+std::vector<std::string> kernel_texts(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
   Report report;
   PassRunner passes(report);
   return lower_graph(graph, facts, options, machine_for(options), false, passes, report).texts;
 }
 
-std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
+std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
   Report report;
   PassRunner passes(report);
   runtime::Device& device = device_for(options);
@@ -175,7 +175,7 @@ std::atomic<int64_t> count_of_compilations{0};
 }
 int64_t compilations() { return count_of_compilations.load(std::memory_order_relaxed); }
 
-std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompileOptions& options) {
+std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
   ++count_of_compilations;
   if (options.backend == "interpreter") return interpret(graph, options.device);
   BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,

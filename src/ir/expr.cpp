@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "ir/expr_table.h"
 #include "support/checked.h"
@@ -96,42 +95,6 @@ std::optional<Expr> exact_quotient(const Term& t, const Term& d) {
     rest.erase(it);
   }
   return expr_of(Term{std::move(rest), floor_div(t.coefficient, d.coefficient)});
-}
-
-int64_t known_multiple(Expr e);
-
-int64_t gcd(int64_t a, int64_t b) {
-  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
-  if (a == kLowest || b == kLowest) return 1;  // which have no absolute value; 1 divides everything
-  a = a < 0 ? -a : a;
-  b = b < 0 ? -b : b;
-  while (b) {
-    int64_t t = a % b;
-    a = b;
-    b = t;
-  }
-  return a;
-}
-
-int64_t known_multiple(Expr e) {
-  switch (e->kind) {
-    case ExprKind::Constant: return e->value;
-    case ExprKind::Size: return e->multiple;
-    case ExprKind::Mul: {
-      int64_t m = e->value;
-      for (Expr a : e->args)
-        if (__builtin_mul_overflow(m, known_multiple(a), &m)) return 1;
-      return m;
-    }
-    case ExprKind::Add: {
-      int64_t m = e->value;
-      for (Expr a : e->args) m = gcd(m, known_multiple(a));
-      return m;
-    }
-    case ExprKind::Min:
-    case ExprKind::Max: return gcd(known_multiple(e->args[0]), known_multiple(e->args[1]));
-    default: return 1;
-  }
 }
 
 // Splits a = d * quotient + rest where quotient takes every term that d divides.
@@ -380,7 +343,7 @@ Expr divide(Expr a, Expr b) {
     int64_t c;
     std::vector<Term> terms = terms_of(rest, c);
     int64_t g = b->value;
-    for (const Term& t : terms) g = gcd(g, t.coefficient);
+    for (const Term& t : terms) g = common_divisor(g, t.coefficient);
     if (g > 1) {
       for (Term& t : terms) t.coefficient /= g;
       return quotient + floordiv(expr_of(std::move(terms), floor_div(c, g)), Expr(b->value / g));
@@ -401,7 +364,7 @@ Expr remainder(Expr a, Expr b) {
     int64_t c;
     std::vector<Term> terms = terms_of(rest, c);
     int64_t g = b->value;
-    for (const Term& t : terms) g = gcd(g, t.coefficient);
+    for (const Term& t : terms) g = common_divisor(g, t.coefficient);
     if (g > 1) {
       for (Term& t : terms) t.coefficient /= g;
       int64_t whole = floor_div(c, g);
@@ -469,7 +432,7 @@ std::optional<bool> provably_equal(Expr a, Expr b) {
   int64_t c;
   std::vector<Term> terms = terms_of(d, c);
   int64_t g = 0;
-  for (const Term& t : terms) g = gcd(g, known_multiple(expr_of(t)));
+  for (const Term& t : terms) g = common_divisor(g, expr_of(t)->divisor);
   if (g > 1 && c % g != 0) return false;
   return std::nullopt;
 }
@@ -479,10 +442,6 @@ std::optional<bool> provably_less(Expr a, Expr b) {
   return order.before ? std::optional(true) : order.not_before ? std::optional(false) : std::nullopt;
 }
 
-bool provably_divisible(Expr a, int64_t d) {
-  if (d == 1) return true;
-  int64_t m = known_multiple(a);
-  return m % d == 0;
-}
+bool provably_divisible(Expr a, int64_t d) { return d == 1 || a->divisor % d == 0; }
 
 }  // namespace brasa::ir

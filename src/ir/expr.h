@@ -69,6 +69,7 @@ struct ExprNode {
   uint64_t order;                    // creation order: a stable sort key within a process
   int64_t min, max;                  // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
   const std::vector<Expr>* symbols;  // the distinct ones in order of first appearance
+  int64_t divisor;                   // of every value
   uint32_t weight;                   // nodes of the expression written out as a tree, at most kLargestWeight
 };
 inline constexpr uint32_t kLargestWeight = 1u << 30;
@@ -101,8 +102,11 @@ bool is_symbol(Expr e);
 
 Expr product(std::span<const Expr> items);
 
-/// For text: "s0 * 4 + 1", "(s0 + 3) // 4", "min(s0, 8)". Symbols print as their names alone.
+/// For text: "s0 * 4 + 1", "(s0 + 3) // 4", "min(s0, 8)". Symbols print as their names alone. Expressions share parts, so that text can
+/// be much longer than what it stands for: a part that is very long is "e#" and a number of its own in this process.
 void append_to(std::string& out, Expr e);
+/// The same; `part` is asked first for each part, the whole included, and true if it printed it.
+void append_to(std::string& out, Expr e, const std::function<bool(Expr part)>& part);
 
 }  // namespace brasa::ir
 

@@ -108,6 +108,27 @@ uint64_t hash_of(const ExprNode& n) {
   return h;
 }
 
+int64_t divisor_of(const ExprNode& n) {
+  switch (n.kind) {
+    case ExprKind::Constant: return n.value;
+    case ExprKind::Size: return n.multiple;
+    case ExprKind::Mul: {
+      int64_t d = n.value;
+      for (Expr a : n.args)
+        if (__builtin_mul_overflow(d, a->divisor, &d)) return 1;
+      return d;
+    }
+    case ExprKind::Add: {
+      int64_t d = n.value;
+      for (Expr a : n.args) d = common_divisor(d, a->divisor);
+      return d;
+    }
+    case ExprKind::Min:
+    case ExprKind::Max: return common_divisor(n.args[0]->divisor, n.args[1]->divisor);
+    default: return 1;
+  }
+}
+
 uint32_t weight_of(const ExprNode& n) {
   uint32_t weight = 1;
   for (Expr a : n.args) weight = std::min(kLargestWeight, weight + a->weight);
@@ -133,8 +154,8 @@ struct Nodes {
 
   // An expression mostly has the symbols of its first operand, and shares their list.
   const std::vector<Expr>* symbols_of(const ExprNode& n) {
-    static const std::vector<Expr> none;
-    if (n.args.empty()) return &none;
+    static const auto* none = new std::vector<Expr>;
+    if (n.args.empty()) return none;
     std::vector<Expr> all = *n.args[0]->symbols;
     for (size_t i = 1; i < n.args.size(); ++i) collect_symbols(n.args[i], all);
     if (all.size() == n.args[0]->symbols->size()) return n.args[0]->symbols;
@@ -153,7 +174,7 @@ constexpr int64_t kSmallest = -16, kLargest = 1024;
 }  // namespace
 
 Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint32_t id, int64_t multiple) {
-  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0, nullptr, 0};
+  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0, nullptr, 1, 0};
   n.hash = hash_of(n);
   Nodes& all = all_nodes();
   std::lock_guard lock(all.mutex);
@@ -164,6 +185,7 @@ Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint3
   n.max = b.max;
   n.order = all.nodes.size();
   n.weight = weight_of(n);
+  n.divisor = divisor_of(n);
   ExprNode& node = all.nodes.emplace_back(std::move(n));
   bool symbol = is_symbol(Expr(&node));
   node.symbols = symbol ? &all.symbols.emplace_back(std::vector{Expr(&node)}) : all.symbols_of(node);

@@ -110,11 +110,21 @@ Expr product(std::span<const Expr> items) {
 }
 
 void append_to(std::string& out, Expr e) {
+  constexpr uint32_t kLongest = 1000;
+  append_to(out, e, [&](Expr part) {
+    if (part->weight <= kLongest) return false;
+    out += str("e#", part->order);
+    return true;
+  });
+}
+
+void append_to(std::string& out, Expr e, const std::function<bool(Expr)>& part) {
+  if (part(e)) return;
   auto atom = [&](Expr a) {
     bool wrap = a->kind == ExprKind::Add || a->kind == ExprKind::Mul || a->kind == ExprKind::FloorDiv ||
                 a->kind == ExprKind::Mod || (a.is_constant() && a->value < 0);
     if (wrap) out += '(';
-    append_to(out, a);
+    append_to(out, a, part);
     if (wrap) out += ')';
   };
   switch (e->kind) {
@@ -149,7 +159,7 @@ void append_to(std::string& out, Expr e) {
       for (Expr a : e->args) {
         if (!first) out += " + ";
         first = false;
-        append_to(out, a);
+        append_to(out, a, part);
       }
       if (e->value != 0) {
         auto magnitude = static_cast<uint64_t>(e->value);
@@ -171,9 +181,9 @@ void append_to(std::string& out, Expr e) {
     case ExprKind::Min:
     case ExprKind::Max:
       out += e->kind == ExprKind::Min ? "min(" : "max(";
-      append_to(out, e->args[0]);
+      append_to(out, e->args[0], part);
       out += ", ";
-      append_to(out, e->args[1]);
+      append_to(out, e->args[1], part);
       out += ')';
       return;
   }

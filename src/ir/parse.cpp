@@ -31,6 +31,12 @@ class Parser {
       do symbol();
       while (accept(","));
     }
+    if (accept("let")) {
+      expect("[");
+      do definition();
+      while (accept(","));
+      expect("]");
+    }
     if (facts && accept("where")) {
       expect("[");
       do facts->push_back(fact());
@@ -124,6 +130,12 @@ class Parser {
     require(min >= 0 && multiple >= 1, "bad bounds of a symbol");
     sizes_.insert_or_assign(id, Expr::size(id, min, multiple));
   }
+  void definition() {
+    expect_symbol('e');
+    require(integer() == static_cast<int64_t>(defined_.size()), str("expected e", defined_.size()));
+    expect("=");
+    defined_.push_back(expr());
+  }
   Fact fact() {
     Expr left = expr();
     bool equal = accept("==");
@@ -179,6 +191,12 @@ class Parser {
       return smaller ? min(a, b) : max(a, b);
     }
     char c = peek();
+    if (c == 'e') {
+      ++at_;
+      int64_t id = integer();
+      require(id >= 0 && id < static_cast<int64_t>(defined_.size()), str("e", id, " is not defined"));
+      return defined_[id];
+    }
     if (c == 's' || c == 'r' || c == 'v') {
       ++at_;
       auto id = static_cast<uint32_t>(integer());
@@ -393,6 +411,7 @@ class Parser {
   size_t at_ = 0;
   std::unique_ptr<Graph> graph_;
   std::map<uint32_t, Expr> sizes_, ranges_, values_;
+  std::vector<Expr> defined_;
 };
 
 }  // namespace

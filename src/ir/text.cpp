@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "support/error.h"
@@ -18,7 +20,7 @@ class Printer {
 
   void graph(const Graph& g, std::span<const Fact> facts) {
     out_ += str("graph ", name(g.level()), " \"", escape(g.name), "\" {\n");
-    std::vector<Expr> symbols = size_symbols(g, facts);
+    std::vector<Expr> all = expressions(g, facts), symbols = size_symbols(all);
     if (!symbols.empty()) {
       out_ += "  symbols ";
       bool first = true;
@@ -31,9 +33,12 @@ class Printer {
       }
       out_ += '\n';
     }
+    define(all);
     for (const Fact& f : facts) {
       out_ += &f == facts.data() ? "  where [" : ", ";
-      append_to(out_, f);
+      expr(f.left);
+      out_ += f.equal ? " == " : " != ";
+      expr(f.right);
     }
     if (!facts.empty()) out_ += "]\n";
     for (const Node* n : g.nodes()) {
@@ -118,26 +123,25 @@ class Printer {
       if (!n.args[k].is<Value>() && !n.args[k].is<std::vector<Value>>()) return false;
     return true;
   }
-  static std::vector<Expr> size_symbols(const Graph& g, std::span<const Fact> facts) {
+  static std::vector<Expr> expressions(const Graph& g, std::span<const Fact> facts) {
     std::vector<Expr> all;
-    auto see = [&](Expr e) { collect_symbols(e, all); };
+    auto see = [&](const std::vector<Expr>& list) { all.insert(all.end(), list.begin(), list.end()); };
     for (const Node* n : g.nodes()) {
-      for (const Type& t : n->types)
-        for (Expr e : t.shape) see(e);
+      for (const Type& t : n->types) see(t.shape);
       for (const Arg& a : n->args) {
-        if (auto* e = a.get_if<Expr>()) see(*e);
-        if (auto* es = a.get_if<std::vector<Expr>>())
-          for (Expr e : *es) see(e);
+        if (auto* e = a.get_if<Expr>()) all.push_back(*e);
+        if (auto* es = a.get_if<std::vector<Expr>>()) see(*es);
       }
     }
-    for (const Input& in : g.inputs())
-      for (Expr e : in.strides) see(e);
-    for (const Fact& f : facts) {
-      see(f.left);
-      see(f.right);
-    }
+    for (const Input& in : g.inputs()) see(in.strides);
+    for (const Fact& f : facts) see({f.left, f.right});
+    return all;
+  }
+  static std::vector<Expr> size_symbols(const std::vector<Expr>& expressions) {
+    std::vector<Expr> all;
+    for (Expr e : expressions) collect_symbols(e, all);
     for (size_t i = 0; i < all.size(); ++i)  // extents of ranges; the list grows while it is walked
-      if (all[i]->kind != ExprKind::Size) see(all[i]->args[0]);
+      if (all[i]->kind != ExprKind::Size) collect_symbols(all[i]->args[0], all);
     std::erase_if(all, [](Expr e) { return e->kind != ExprKind::Size; });
     std::sort(all.begin(), all.end(), [](Expr a, Expr b) { return a->id < b->id; });
     return all;
@@ -149,32 +153,38 @@ class Printer {
   }
 
   void expr(Expr e) {
-    std::vector<Expr> symbols;
-    collect_symbols(e, symbols);
-    std::string text = str(e);
-    for (Expr s : symbols) {
-      if (s->kind == ExprKind::Size || !declared_.insert(s.node()).second) continue;
-      // Put the extent behind the first mention of this symbol.
-      std::string name = str(s);
-      size_t at = 0;
-      while ((at = text.find(name, at)) != text.npos) {
-        size_t end = at + name.size();
-        bool whole = (at == 0 || !isalnum(static_cast<unsigned char>(text[at - 1]))) &&
-                     (end == text.size() || !isalnum(static_cast<unsigned char>(text[end])));
-        if (whole) {
-          std::string extent = "<";
-          std::swap(out_, hold_);
-          out_.clear();
-          expr(s->args[0]);
-          extent += out_ + ">";
-          std::swap(out_, hold_);
-          text.insert(end, extent);
-          break;
-        }
-        at = end;
+    append_to(out_, e, [&](Expr part) {
+      if (auto it = defined_.find(part.node()); it != defined_.end()) {
+        out_ += str("e", it->second);
+        return true;
       }
-    }
-    out_ += text;
+      // A range or a value has its extent behind its first mention.
+      if (part->kind != ExprKind::Range && part->kind != ExprKind::Value) return false;
+      out_ += str(part);
+      if (declared_.insert(part.node()).second) {
+        out_ += '<';
+        expr(part->args[0]);
+        out_ += '>';
+      }
+      return true;
+    });
+  }
+
+  // Long expressions get names, each behind what it is made of: text grows with the parts, which expressions share.
+  void define(const std::vector<Expr>& expressions) {
+    constexpr uint32_t kLong = 64;
+    bool any = false;
+    std::function<void(Expr)> visit = [&](Expr e) {
+      if (e->weight <= kLong || defined_.contains(e.node())) return;
+      for (Expr a : e->args) visit(a);
+      out_ += any ? ", " : "  let [";
+      any = true;
+      out_ += str("e", defined_.size(), " = ");
+      expr(e);
+      defined_.emplace(e.node(), defined_.size());
+    };
+    for (Expr e : expressions) visit(e);
+    if (any) out_ += "]\n";
   }
 
   template <class T>
@@ -233,8 +243,8 @@ class Printer {
   }
 
   std::string& out_;
-  std::string hold_;
   std::unordered_set<const ExprNode*> declared_;
+  std::unordered_map<const ExprNode*, size_t> defined_;
 };
 
 }  // namespace

@@ -16,14 +16,14 @@ namespace brasa::ir {
 ///
 ///     graph operators "gelu" {
 ///       symbols s0>=2, s1>=0/8
-///       where [s0 != s1]
+///       where [s0 != s1]            if facts are given
 ///       %0 = input: f32[s0, 64] "x" strides=[s1, 1]
 ///       %1 = aten::gelu(%0, approximate="tanh"): f32[s0, 64]
 ///       return %1, %2.1 -> 0
 ///     }
 ///
 /// Operands come as %id or %id.result; other arguments carry their parameter's name and are left out at their default.
-/// A size symbol states its least value and its divisor. Ranges declare themselves where they are first used: r3<64>.
+/// Long expressions have names, in a line `let [e0 = …, e1 = …]`. A size symbol states its least value and its divisor. Ranges declare themselves where they are first used: r3<64>.
 /// `facts`: what the symbols must fulfil for the graph to be right.
 std::string print(const Graph& graph, std::span<const Fact> facts = {});
 /// One node's line without the line break.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <numeric>
 
 // Arithmetic on sizes, strides and offsets: brasa::Error where 64 bits do not hold the result.
 namespace brasa {
@@ -36,6 +38,13 @@ inline int64_t floor_mod(int64_t a, int64_t b) {
   if (b == -1) return 0;
   int64_t r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+/// The greatest common divisor, not negative.
+inline int64_t common_divisor(int64_t a, int64_t b) {
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+  if (a == kLowest || b == kLowest) return 1;  // which have no absolute value; 1 divides everything
+  return std::gcd(a, b);
 }
 
 }  // namespace brasa

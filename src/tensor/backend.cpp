@@ -17,7 +17,7 @@ std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::
     return backend == "interpreter";
   }();
   if (interpreted) return compiler::interpret(graph, &device);
-  compiler::CompileOptions options;
+  compiler::CompilerOptions options;
   options.device = &device;
   return compiler::compile(graph, facts, options);
 }

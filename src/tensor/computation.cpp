@@ -131,7 +131,7 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
 
   ir::Graph side;
   std::vector<bool> side_given;
-  std::vector<size_t> side_result;  // of the side graph's outputs: which result of `forward_`
+  std::vector<ir::Value> side_results;
   {
     ops::Builder builder(side, target.facts(),
                          [](const ops::Row& r) { return static_cast<bool>(r.vjp) || r.no_gradient; });
@@ -141,44 +141,15 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
     // As when unbind's computation is tried on sizes of its own choice.
     BRASA_CHECK(outs.size() == given_.size(), "with these sizes there are ", outs.size(), " results instead of ",
                 given_.size());
-    std::vector<ir::Output> checks = std::exchange(side.outputs(), {});
+    side.outputs().clear();
     for (size_t i = 0; i < outs.size(); ++i) {
       if (!outs[i]) continue;
       side.add_output(outs[i]);
       side_given.push_back(given_[i]);
-      side_result.push_back(i);
+      side_results.push_back(results[i]);
     }
-    for (ir::Output& o : checks) side.outputs().push_back(std::move(o));
   }
-  std::vector<bool> has_cotangent = side_given;
-  has_cotangent.resize(side.outputs().size());
-  transforms::Joint joint = transforms::joint(side, target.facts(), needs_, has_cotangent);
-
-  // Into the target graph, with the results that the caller has in place of computing them again.
-  ir::ValueMap map;
-  size_t ct = 0;
-  for (size_t i = 0; i < joint.graph->inputs().size(); ++i)
-    map.set(joint.graph->inputs()[i].value, i < n ? inputs[i] : cts[ct++]);
-  std::unordered_map<ir::Value, ir::Value> known;
-  for (size_t k = 0; k < side_result.size(); ++k) {
-    ir::Value v = joint.graph->outputs()[k].value;
-    if (!ir::is_input(v)) known.emplace(v, results[side_result[k]]);
-  }
-  for (ir::Node* node : joint.graph->nodes()) {
-    if (node->op == ir::input_op()) continue;
-    ir::copy_node(target.graph(), *node, map);
-    for (uint32_t r = 0; r < node->types.size(); ++r)
-      if (auto it = known.find(node->out(r)); it != known.end() && ir::type_of(it->second) == node->types[r])
-        map.set(node->out(r), it->second);
-  }
-  std::vector<ir::Value> out;
-  for (size_t i = 0; i < n; ++i)
-    if (needs_[i]) {
-      // A derivative that is zero everywhere, as that of floor, still leaves a gradient.
-      int at = joint.gradient_of[i];
-      out.push_back(at < 0 ? ops::zeros_like(inputs[i]) : map(joint.graph->outputs()[at].value));
-    }
-  return out;
+  return transforms::derivative(side, needs_, side_given, inputs.first(n), cts, side_results);
 }
 
 }  // namespace brasa::eager

@@ -202,7 +202,7 @@ runtime::Device& common_device(CallArgs args) {
   }
   if (found || number) return found ? *found : *number;
   if (runtime::Device* place = named_place(args)) return *place;
-  return scoped_place() ? *scoped_place() : runtime::device_of(get_default_device());
+  return scoped_device() ? *scoped_device() : runtime::device_of(get_default_device());
 }
 
 namespace {

@@ -18,7 +18,7 @@ using program::Variant;
 
 constexpr uint32_t kMaxRank = Computation::kMaxRank, kGeneric = 255, kReads = 254;
 
-thread_local runtime::Device* t_place = nullptr;
+thread_local runtime::Device* t_scoped = nullptr;
 
 // Where the operands live, and so the results.
 runtime::Device& common_device(const Computation& computation, std::span<const Input> inputs, const TensorImpl* into,
@@ -35,7 +35,7 @@ runtime::Device& common_device(const Computation& computation, std::span<const I
                found->str(), " and ", in.device->str(), "!"));
   }
   runtime::Device* out = found ? found : number ? number : place ? place : nullptr;
-  if (!out) out = t_place ? t_place : &runtime::device_of(get_default_device());
+  if (!out) out = t_scoped ? t_scoped : &runtime::device_of(get_default_device());
   if (into && &into->device() != out) [[unlikely]]
     fail(str(computation.name(), ": Expected all tensors to be on the same device, but found at least two devices, ",
              into->device().str(), " and ", out->str(), "!"));
@@ -233,11 +233,11 @@ std::vector<Tensor> run(const Variant& variant, std::span<const Operand> inputs)
   return results;
 }
 
-PlaceScope::PlaceScope(runtime::Device* place) : before_(t_place) {
-  if (place) t_place = place;
+DeviceScope::DeviceScope(runtime::Device* place) : before_(t_scoped) {
+  if (place) t_scoped = place;
 }
-PlaceScope::~PlaceScope() { t_place = before_; }
-runtime::Device* scoped_place() { return t_place; }
+DeviceScope::~DeviceScope() { t_scoped = before_; }
+runtime::Device* scoped_device() { return t_scoped; }
 
 void execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into, Results& results,
              Prepare prepare, runtime::Device* place) {

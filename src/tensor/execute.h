@@ -28,16 +28,16 @@ std::vector<Tensor> run(const program::Variant& variant, std::span<const compile
 compiler::Operand operand_of(const Tensor& t);
 
 /// Where calls without operands run in this thread while it lives, if they are not told. Null changes nothing.
-class PlaceScope {
+class DeviceScope {
  public:
-  explicit PlaceScope(runtime::Device* place);
-  ~PlaceScope();
-  PlaceScope(const PlaceScope&) = delete;
+  explicit DeviceScope(runtime::Device* place);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
 
  private:
   runtime::Device* before_;
 };
 /// The innermost scope's; null outside of all.
-runtime::Device* scoped_place();
+runtime::Device* scoped_device();
 
 }  // namespace brasa::eager

@@ -115,11 +115,6 @@ ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
   return s;
 }
 
-// Sizes of different operands are different symbols, also where they are equal; reshaping makes that a fact.
-Value of_shape(Value v, const ir::Shape& shape) {
-  return ir::type_of(v).shape == shape ? v : ops::prim::reshape(v, shape);
-}
-
 std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given,
                                Args args) {
   std::vector<Value> cts = args.back().get<std::vector<Value>>();
@@ -134,17 +129,8 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
     tensors += is_tensor;
   }
   BRASA_ASSERT(tensors == needs.size() && cts.size() == given.size(), row.name(), ": masks do not fit");
-  Joint j = joint(*call.graph, facts, wanted, given);
-  std::vector<Value> inputs = call.operands;
-  for (size_t i = 0; i < given.size(); ++i)
-    if (given[i]) {
-      ir::Type t = ir::type_of(call.graph->outputs()[i].value);
-      inputs.push_back(of_shape(cts[i], t.shape));
-    }
-  std::vector<Value> all = splice(*j.graph, inputs), out;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    if (wanted[i]) out.push_back(j.gradient_of[i] < 0 ? ops::zeros_like(call.operands[i]) : all[j.gradient_of[i]]);
-  return out;
+  std::erase_if(cts, [](Value ct) { return !ct; });
+  return derivative(*call.graph, wanted, given, call.operands, cts);
 }
 
 // `base` with `value` where the movements look at it. Their rules read their nodes' types alone, so nodes of another graph serve.

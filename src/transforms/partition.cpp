@@ -43,7 +43,7 @@ Value copy_into(ir::Graph& to, ir::ValueMap& map, Value v) {
 
 class Partitioner {
  public:
-  Partitioner(const Joint& joint, size_t inputs, size_t outputs, const ir::Facts& facts)
+  Partitioner(const JointGraph& joint, size_t inputs, size_t outputs, const ir::Facts& facts)
       : graph_(*joint.graph), inputs_(inputs), facts_(facts), forward_(graph_.nodes().size(), true) {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ir::Output& o = graph_.outputs()[i];
@@ -219,7 +219,7 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition(const Joint& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts) {
+Partition partition(const JointGraph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts) {
   return Partitioner(joint, original_inputs, original_outputs, facts).run();
 }
 

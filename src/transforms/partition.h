@@ -29,6 +29,6 @@ struct Partition {
 /// Saves the set of forward values of least bytes (a minimum cut) from which the backward graph can be computed when
 /// point-wise and movement operations may be done again. Inputs and outputs of the graph cost nothing to save.
 /// `original_inputs` and `original_outputs` are those of the graph that `joint` was made from; `facts` gives example sizes.
-Partition partition(const Joint& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts);
+Partition partition(const JointGraph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts);
 
 }  // namespace brasa::transforms

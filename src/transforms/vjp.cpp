@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/copy.h"
 #include "ops/complex.h"
 #include "ops/decompose.h"
 #include "support/error.h"
@@ -83,11 +84,8 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
       if (!needs[i] || !back[i]) continue;
       BRASA_ASSERT(ir::type_of(back[i]).dtype == ir::type_of(operands[i]).dtype, n.op->name(),
                    ": cotangent of operand ", i, " is ", ir::type_of(back[i]), " for ", ir::type_of(operands[i]));
-      // Sizes that are equal by a fact may be spelled differently.
-      if (ir::type_of(back[i]).shape != ir::type_of(operands[i]).shape)
-        back[i] = ops::prim::reshape(back[i], ir::type_of(operands[i]).shape);
       Value& ct = cotangent[operands[i]];
-      ct = plus(ct, back[i]);
+      ct = plus(ct, of_shape(back[i], ir::type_of(operands[i]).shape));
     }
   }
   std::vector<Value> out;
@@ -98,8 +96,8 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   return out;
 }
 
-Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
-            const std::vector<bool>& has_cotangent) {
+JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
+                 const std::vector<bool>& has_cotangent) {
   std::unique_ptr<ir::Graph> whole = ops::decompose(graph, facts, has_own_derivative);
   size_t inputs = graph.inputs().size(), outputs = graph.outputs().size();
   std::vector<Value> results, cts, targets;
@@ -109,7 +107,7 @@ Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& n
       targets.push_back(whole->inputs()[i].value);
       target_of.push_back(i);
     }
-  Joint out;
+  JointGraph out;
   out.gradient_of.assign(inputs, -1);
   {
     ops::Builder builder(*whole, facts, has_own_derivative);
@@ -130,6 +128,41 @@ Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& n
   // The derivative may in turn have used rows that are kept whole; the joint graph is all primitives. Expansion keeps the
   // outputs' order and adds checks behind them.
   out.graph = ops::decompose(*whole, facts);
+  return out;
+}
+
+Value of_shape(Value v, const ir::Shape& shape) {
+  return ir::type_of(v).shape == shape ? v : ops::prim::reshape(v, shape);
+}
+
+std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                              std::span<const Value> inputs, std::span<const Value> cts,
+                              const std::vector<Value>& results) {
+  ops::Builder& target = ops::Builder::current();
+  given.resize(graph.outputs().size());
+  JointGraph j = joint(graph, target.facts(), needs, given);
+  ir::ValueMap map;
+  for (size_t i = 0; i < j.graph->inputs().size(); ++i) {
+    Value in = j.graph->inputs()[i].value, v = i < inputs.size() ? inputs[i] : cts[i - inputs.size()];
+    map.set(in, of_shape(v, ir::type_of(in).shape));
+  }
+  std::unordered_map<Value, Value> known;
+  for (size_t k = 0; k < results.size(); ++k)
+    if (Value v = j.graph->outputs()[k].value; results[k] && !ir::is_input(v)) known.emplace(v, results[k]);
+  for (ir::Node* node : ir::live_nodes(*j.graph)) {
+    if (node->op == ir::input_op()) continue;
+    ir::copy_node(target.graph(), *node, map);
+    for (uint32_t r = 0; r < node->types.size(); ++r)
+      if (auto it = known.find(node->out(r)); it != known.end() && ir::type_of(it->second) == node->types[r])
+        map.set(node->out(r), it->second);
+  }
+  std::vector<Value> out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!needs[i]) continue;
+    // A derivative that is zero everywhere, as that of floor, still leaves a gradient.
+    int at = j.gradient_of[i];
+    out.push_back(at < 0 ? ops::zeros_like(inputs[i]) : map(j.graph->outputs()[at].value));
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ir/facts.h"
@@ -19,11 +20,22 @@ std::vector<ir::Value> pullback(const std::vector<ir::Value>& outputs, const std
 /// Outputs: those of `graph` (checks at their place), then one for each input that `needs` marks and that the outputs depend
 /// on; `gradient_of[i]` is the position of input i's cotangent among all outputs, or -1.
 /// New facts about sizes go to `facts`.
-struct Joint {
+struct JointGraph {
   std::unique_ptr<ir::Graph> graph;  // primitives
   std::vector<int> gradient_of;
 };
-Joint joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
-            const std::vector<bool>& has_cotangent);
+JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
+                 const std::vector<bool>& has_cotangent);
+
+/// The value, reshaped where its shape is spelled differently: sizes of different operands are different symbols, also where they are
+/// equal, and reshaping makes that a fact.
+ir::Value of_shape(ir::Value v, const ir::Shape& shape);
+
+/// Appends to the current Builder's graph the derivative of `graph` at `inputs`: the cotangents of the inputs that `needs` marks, zeros
+/// where none flows, for one cotangent for each output that `given` marks. An output that the caller has in `results` (empty: none) is
+/// not computed again. Checks of the graph are left out: they held when it ran.
+std::vector<ir::Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                                  std::span<const ir::Value> inputs, std::span<const ir::Value> cts,
+                                  const std::vector<ir::Value>& results = {});
 
 }  // namespace brasa::transforms

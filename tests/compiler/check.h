@@ -27,7 +27,7 @@ struct Options {
   double tolerance = 0;        // relative; 0: by dtype
   std::vector<int> into = {};  // by output: Output::into
   bool by_value = false;       // inputs without dimensions that are not written are the host's
-  CompileOptions compile = {};
+  CompilerOptions compile = {};
 };
 
 /// Fails the test where a result differs from the interpreter's: on the CPU, and unless `options` name a device or target also on an

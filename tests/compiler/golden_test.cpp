@@ -37,7 +37,7 @@ std::string result_of(const std::string& pass, const std::string& text, const st
         return str(p);
       }
   if (pass == "loops") {
-    CompileOptions options;
+    CompilerOptions options;
     options.target = target;
     options.threads = 2;
     std::string out;

@@ -31,7 +31,7 @@ TEST(Legality, GraphsOfLoops) {
         graph.add_output(prim::arg_reduce(x, 1, "max"));
         graph.add_output(prim::gather(x, {index}, {0}));
       }
-      CompileOptions options;
+      CompilerOptions options;
       options.target = target;
       options.threads = 2;
       std::vector<std::string> texts = kernel_texts(graph, facts, options);

@@ -72,7 +72,7 @@ TEST(Memory, KernelsOfSymbolicSizeWaitForEachOther) {
     graph.add_output(prim::scan(prim::scan(x, 0, "add"), 0, "add"));
   }
   auto executable = compile(graph, facts, {});
-  auto* compiled = dynamic_cast<const Compiled*>(executable.get());
+  auto* compiled = dynamic_cast<const CompiledGraph*>(executable.get());
   ASSERT_TRUE(compiled);
   EXPECT_EQ(compiled->steps().size(), 2u);
   EXPECT_EQ(compiled->batches().size(), 2u);
@@ -117,9 +117,9 @@ TEST(Memory, ACheckEndsItsBatch) {
     graph.add_output(x + 1, 0);
   }
   auto executable = compile(graph, facts, {});
-  auto* compiled = dynamic_cast<const Compiled*>(executable.get());
+  auto* compiled = dynamic_cast<const CompiledGraph*>(executable.get());
   ASSERT_TRUE(compiled);
-  for (const Compiled::Check& c : compiled->checks())
+  for (const CompiledGraph::Check& c : compiled->checks())
     for (const Batch& b : compiled->batches()) EXPECT_FALSE(c.after >= b.begin && c.after + 1 < b.end);
 }
 

@@ -55,7 +55,7 @@ std::vector<std::string> texts_of_step() {
   if (!texts.empty()) return texts;
   capture::register_backend("catch-gpu-kernels", [](const ir::Graph& graph, ir::Facts& facts,
                                                     const CompileOptions& given, runtime::Device& device) {
-    compiler::CompileOptions options;
+    compiler::CompilerOptions options;
     options.target = kTarget;
     auto cpu = capture::find_backend("inductor")(graph, facts, given, device);
     for (std::string& t : compiler::kernel_texts(graph, facts, options)) texts.push_back(std::move(t));

@@ -82,6 +82,25 @@ TEST(Expr, NormalFormKeepsTheValue) {
   }
 }
 
+// As `x.slice(0, 1, -1)` makes them, one upon the other: each mentions the last one several times.
+Expr sliced(Expr s) { return max(min(Expr(1), s), max(Expr(0), s - 1)) - min(Expr(1), s); }
+
+TEST(Expr, NestedSizesCostWhatTheirPartsCost) {
+  Expr deep = Expr::size(0), other = deep;
+  for (int i = 0; i < 60; ++i) deep = sliced(deep);
+  EXPECT_EQ(deep->weight, kLargestWeight);
+  auto value = [](const ExprNode&) { return int64_t{130}; };
+  EXPECT_EQ(evaluate(deep, value), 10);
+  Expr at = substitute(deep, [](Expr) { return std::optional(Expr(121)); });
+  EXPECT_EQ(at, Expr(1));
+  EXPECT_EQ(*deep->symbols, std::vector{other});
+  EXPECT_LT(str(deep).size(), 20000u);
+  EXPECT_EQ(provably_less(deep, deep + 1), true);
+  Expr pooled = Expr::size(0, 1);
+  for (int i = 0; i < 40; ++i) pooled = min(ceildiv(pooled, 2), floordiv(pooled - 1, 2) + 1);
+  EXPECT_EQ(evaluate(pooled, [](const ExprNode&) { return int64_t{1} << 40; }), 1);
+}
+
 TEST(Expr, WhatDoesNotFitIsAnError) {
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kHighest = std::numeric_limits<int64_t>::max();
   Expr s = Expr::size(0), lowest(kLowest), highest(kHighest);

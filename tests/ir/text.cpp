@@ -95,5 +95,21 @@ TEST(Graph, EqualNodesAreOne) {
   EXPECT_NE(g.add(find("aten::gelu"), {x, "none"}, {t}), g.add(find("aten::gelu"), {x, "tanh"}, {t}));
 }
 
+// Expressions share parts, and so does their text.
+TEST(Text, LongExpressionsHaveNames) {
+  Graph g;
+  Expr s = Expr::size(0), r = Expr::range(0, s);
+  for (int i = 0; i < 40; ++i) s = max(min(Expr(1), s), max(Expr(0), s - 1)) - min(Expr(1), s);
+  g.add_input({DType::Float32, {s, s * 2 + r}}, "x");
+  std::vector<Fact> facts = {{s, Expr(3), true}, {s + 1, Expr(7), false}}, again;
+  std::string text = print(g, facts);
+  EXPECT_LT(text.size(), 40000u);
+  EXPECT_NE(text.find("let [e0 = "), text.npos);
+  std::unique_ptr<Graph> read = parse(text, find, &again);
+  EXPECT_EQ(type_of(read->inputs()[0].value), type_of(g.inputs()[0].value));
+  EXPECT_EQ(again, facts);
+  EXPECT_EQ(print(*read, again), text);
+}
+
 }  // namespace
 }  // namespace brasa::ir

@@ -86,7 +86,7 @@ Outcome run_interpreter(const Call& call, bool symbolic) {
     if (ct) arrays.push_back(*ct);
   }
   has_cotangent.resize(count);
-  transforms::Joint joint = transforms::joint(graph, recorded.facts, needs, has_cotangent);
+  transforms::JointGraph joint = transforms::joint(graph, recorded.facts, needs, has_cotangent);
   std::vector<Array> all = run(*joint.graph);
   out.outputs.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
   for (size_t i = 0; i < call.tensors.size(); ++i)

@@ -74,7 +74,7 @@ TEST_P(Transformed, ForwardDerivativeIsTheTransposeOfTheBackwardOne) {
       cts[i] = direction(out[i].dtype, out[i].shape, 0.3 + static_cast<double>(i));
       back_inputs.push_back(cts[i]);
     }
-    transforms::Joint joint = transforms::joint(*r.graph, r.facts, marked, has);
+    transforms::JointGraph joint = transforms::joint(*r.graph, r.facts, marked, has);
     std::vector<Array> back = ops::evaluate(*joint.graph, back_inputs);
 
     double forwards = 0, backwards = 0, size = 1;

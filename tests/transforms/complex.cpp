@@ -50,7 +50,7 @@ void check(const std::function<Value(Value)>& f) {
     EXPECT_LT(std::abs(slope - ops::get_complex(pushed[forward.tangent_of[0]], i)), 1e-7);
     measured += (std::conj(weights[i]) * slope).real();
   }
-  Joint j = joint(g, facts, {true}, {true});
+  JointGraph j = joint(g, facts, {true}, {true});
   std::vector<Array> pulled = ops::evaluate(*j.graph, std::vector<Array>{complexes(z), ct});
   double expected = 0;
   for (int64_t i = 0; i < 3; ++i)

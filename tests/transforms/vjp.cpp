@@ -49,7 +49,7 @@ std::vector<Array> example_inputs() {
 TEST(Joint, GradientsAgreeWithFiniteDifferences) {
   ir::Facts facts;
   auto g = example(facts);
-  Joint j = joint(*g, facts, {true, true, true}, {true});
+  JointGraph j = joint(*g, facts, {true, true, true}, {true});
   std::vector<Array> in = example_inputs();
   std::vector<double> ct = {0.3, -0.8};
   in.push_back(doubles({2}, ct));
@@ -73,7 +73,7 @@ TEST(Joint, GradientsAgreeWithFiniteDifferences) {
 TEST(Partition, HalvesGiveTheJointGraphsValues) {
   ir::Facts facts;
   auto g = example(facts);
-  Joint j = joint(*g, facts, {true, true, true}, {true});
+  JointGraph j = joint(*g, facts, {true, true, true}, {true});
   Partition p = partition(j, 3, 1, facts);
   std::vector<Array> in = example_inputs();
   std::vector<Array> forward = ops::evaluate(*p.forward, in);

@@ -66,7 +66,7 @@ bool differentiable(const ops::Row& row, const ops::Sample& sample) {
   for (const ir::Input& in : graph->inputs()) needs.push_back(is_floating(ir::type_of(in.value).dtype));
   for (const ir::Output& o : graph->outputs()) has.push_back(is_floating(ir::type_of(o.value).dtype));
   if (std::find(has.begin(), has.end(), true) == has.end()) return false;
-  transforms::Joint joint = transforms::joint(*graph, facts, needs, has);
+  transforms::JointGraph joint = transforms::joint(*graph, facts, needs, has);
   return std::any_of(joint.gradient_of.begin(), joint.gradient_of.end(), [](int at) { return at >= 0; });
 }
 

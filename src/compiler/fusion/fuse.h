@@ -32,7 +32,7 @@ struct Group {
   std::vector<ir::Value> inputs, outputs;  // of the whole graph, as the graph's
   /// Strides of outputs that are not contiguous.
   std::vector<std::vector<ir::Expr>> output_strides;
-  /// By input, or empty: the host has its few elements, and kernels get them as numbers (see CompileOptions).
+  /// By input, or empty: the host has its few elements, and kernels get them as numbers (see CompilerOptions).
   std::vector<bool> by_value;
   bool takes_value(size_t input) const { return input < by_value.size() && by_value[input]; }
 };

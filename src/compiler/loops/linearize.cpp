@@ -73,13 +73,9 @@ int LoopAnalysis::loop_of(Expr range) const {
 }
 
 Ranges LoopAnalysis::of(Expr e) const {
-  if (e->kind == ir::ExprKind::Range) {
-    int i = loop_of(e);
-    return Ranges{1} << i | of(e->args[0]);
-  }
-  if (e->kind == ir::ExprKind::Value) return 0;  // its node is among the operands
   Ranges r = 0;
-  for (Expr a : e->args) r |= of(a);
+  for (Expr s : *e->symbols)  // a Value's node is among the operands
+    if (s->kind == ir::ExprKind::Range) r |= Ranges{1} << loop_of(s) | of(s->args[0]);
   return r;
 }
 

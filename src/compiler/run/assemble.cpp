@@ -21,7 +21,7 @@ class Assembler {
   Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded)
       : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded) {}
 
-  Compiled::Parts run() {
+  CompiledGraph::Parts run() {
     std::vector<size_t> last_step;  // of each group
     for (size_t g = 0; g < plan_.steps.size(); ++g) {
       size_t first = steps_.size();
@@ -29,10 +29,10 @@ class Assembler {
       for (size_t s = first; s < steps_.size(); ++s) steps_[s].group = g;
       last_step.push_back(steps_.size() - 1);  // of nothing: all ones, which is before the first
     }
-    std::vector<Compiled::Check> checks;
+    std::vector<CompiledGraph::Check> checks;
     for (const Plan::Check& c : plan_.checks)
       checks.push_back({c.after == static_cast<size_t>(-1) ? c.after : last_step[c.after], buffer(c.place), c.message});
-    Compiled::Parts parts;
+    CompiledGraph::Parts parts;
     parts.batches = batches(checks);
     parts.buffers = buffers_;
     parts.steps = std::move(steps_);
@@ -131,9 +131,9 @@ class Assembler {
   }
 
   // A step with a check ends its batch: what comes after it must not run where the check fails.
-  std::vector<Batch> batches(const std::vector<Compiled::Check>& checks) const {
+  std::vector<Batch> batches(const std::vector<CompiledGraph::Check>& checks) const {
     std::vector<bool> checked(steps_.size());
-    for (const Compiled::Check& c : checks)
+    for (const CompiledGraph::Check& c : checks)
       if (c.after < steps_.size()) checked[c.after] = true;
     std::vector<Batch> out;
     for (size_t s = 0; s < steps_.size();) {
@@ -165,11 +165,11 @@ class Assembler {
 std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
                                      const std::vector<LoadedKernel>& loaded, LoadedKernel note, Report report,
                                      runtime::Device& device) {
-  Compiled::Parts parts = Assembler(lowered, loaded).run();
+  CompiledGraph::Parts parts = Assembler(lowered, loaded).run();
   parts.note = std::move(note);
   for (const ir::Input& in : graph.inputs()) parts.by_value.push_back(in.by_value);
   parts.report = std::move(report);
-  return std::make_shared<Compiled>(graph, device, std::move(parts));
+  return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }
 
 std::unique_ptr<Graph> note_loops() {

@@ -48,12 +48,12 @@ constexpr auto kBeforeAll = static_cast<size_t>(-1);
 
 }  // namespace
 
-Compiled::Compiled(const ir::Graph& graph, runtime::Device& device, Parts parts)
+CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
     : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
 }
 
-Compiled::Slots Compiled::slots_of(const Step& s, const Run& r) {
+CompiledGraph::Slots CompiledGraph::slots_of(const Step& s, const Run& r) {
   Slots slots(s.buffers.size() + s.numbers.size() + s.sizes.size());
   size_t at = 0;
   for (int b : s.buffers) slots[at++] = reinterpret_cast<Slot>(r.buffers[b]);
@@ -70,7 +70,7 @@ Compiled::Slots Compiled::slots_of(const Step& s, const Run& r) {
 
 // ---- The host.
 
-void Compiled::run_step(const Step& s, const Run& r) const {
+void CompiledGraph::run_step(const Step& s, const Run& r) const {
   if (s.library) {
     SmallVector<void*, 16> pointers(s.buffers.size());
     for (size_t i = 0; i < s.buffers.size(); ++i) pointers[i] = r.buffers[s.buffers[i]];
@@ -81,7 +81,7 @@ void Compiled::run_step(const Step& s, const Run& r) const {
                        static_cast<size_t>(s.scratch(r.symbols)));
 }
 
-void Compiled::run_batch(const Batch& b, const Run& r) const {
+void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
   // Task i of the batch is a piece of the step whose first task is the last one at most i.
   const std::vector<Step>& steps = parts_.steps;
   SmallVector<int64_t, 64> first;
@@ -107,12 +107,12 @@ void Compiled::run_batch(const Batch& b, const Run& r) const {
   });
 }
 
-void Compiled::check_now(size_t after, const Run& r) const {
+void CompiledGraph::check_now(size_t after, const Run& r) const {
   for (const Check& c : parts_.checks)
     if (c.after == after && !*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
 }
 
-void Compiled::run_now(const Run& r, std::vector<double>* seconds) const {
+void CompiledGraph::run_now(const Run& r, std::vector<double>* seconds) const {
   if (!parts_.checks.empty()) check_now(kBeforeAll, r);
   for (const Batch& b : parts_.batches) {
     if (seconds)
@@ -131,12 +131,12 @@ void Compiled::run_now(const Run& r, std::vector<double>* seconds) const {
 
 // ---- Devices whose work runs behind the host.
 
-bool Compiled::in_host_memory(int buffer) const {
+bool CompiledGraph::in_host_memory(int buffer) const {
   const Buffer& b = buffers_[buffer];
   return b.kind == Place::Input && parts_.by_value[b.index];
 }
 
-void Compiled::launch(const Step& s, const Run& r) const {
+void CompiledGraph::launch(const Step& s, const Run& r) const {
   if (s.library) return library_on_host(s, r);
   Slots slots = slots_of(s, r);
   device_.launch({s.kernel.function,
@@ -151,7 +151,7 @@ void Compiled::launch(const Step& s, const Run& r) const {
 
 // The one place where a device waits for the host: functions of libraries that only the host has (see libraries/) run there, on
 // copies. runtime::host_steps counts them.
-void Compiled::library_on_host(const Step& s, const Run& r) const {
+void CompiledGraph::library_on_host(const Step& s, const Run& r) const {
   ++runtime::host_steps();
   size_t count = s.buffers.size();
   std::vector<Memory> copies;
@@ -172,7 +172,7 @@ void Compiled::library_on_host(const Step& s, const Run& r) const {
     device_.upload(r.buffers[s.buffers[i]], pointers[i], s.library->bytes_of(i, r.symbols), r.stream);
 }
 
-void Compiled::check_later(size_t after, const Run& r) const {
+void CompiledGraph::check_later(size_t after, const Run& r) const {
   for (const Check& c : parts_.checks) {
     if (c.after != after) continue;
     if (in_host_memory(c.buffer)) {
@@ -186,7 +186,7 @@ void Compiled::check_later(size_t after, const Run& r) const {
   }
 }
 
-void Compiled::queue(const Run& r, std::vector<double>* seconds) const {
+void CompiledGraph::queue(const Run& r, std::vector<double>* seconds) const {
   check_later(kBeforeAll, r);
   for (size_t s = 0; s < parts_.steps.size(); ++s) {
     if (seconds) {
@@ -202,18 +202,19 @@ void Compiled::queue(const Run& r, std::vector<double>* seconds) const {
 
 // ---- Both.
 
-void Compiled::run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
+void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
+                        std::span<const Operand> outputs) const {
   execute(symbols, inputs, outputs, nullptr);
 }
 
-void Compiled::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                         std::vector<double>& seconds) const {
+void CompiledGraph::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                              std::vector<double>& seconds) const {
   seconds.assign(parts_.steps.size(), 0);
   execute(symbols, inputs, outputs, &seconds);
 }
 
-void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                       std::vector<double>* seconds) const {
+void CompiledGraph::execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                            std::vector<double>* seconds) const {
   runtime::Stream stream = runtime::current_stream(device_);
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), stream);
   SmallVector<void*, 32> buffers(buffers_.size());
@@ -229,7 +230,7 @@ void Compiled::execute(const int64_t* symbols, std::span<const Operand> inputs, 
 
 std::vector<std::pair<std::string, double>> profile(const Executable& executable, const int64_t* symbols,
                                                     std::span<const Operand> inputs, std::span<const Operand> outputs) {
-  auto* compiled = dynamic_cast<const Compiled*>(&executable);
+  auto* compiled = dynamic_cast<const CompiledGraph*>(&executable);
   BRASA_CHECK(compiled, "only what the compiler made can be profiled");
   std::vector<double> seconds;
   compiled->run_timed(symbols, inputs, outputs, seconds);
@@ -240,7 +241,7 @@ std::vector<std::pair<std::string, double>> profile(const Executable& executable
 }
 
 const Report* report_of(const Executable& executable) {
-  auto* compiled = dynamic_cast<const Compiled*>(&executable);
+  auto* compiled = dynamic_cast<const CompiledGraph*>(&executable);
   return compiled ? &compiled->report() : nullptr;
 }
 

@@ -13,7 +13,7 @@ namespace brasa::compiler {
 /// One call of a kernel, or of a library's function.
 struct Step {
   LoadedKernel kernel;
-  std::vector<int> buffers;  // positions in Compiled's buffers; what it only reads first
+  std::vector<int> buffers;  // positions in CompiledGraph's buffers; what it only reads first
   size_t first_written = 0;  // of `buffers`
   struct Number {
     int input;  // of the graph, in the host's memory
@@ -35,7 +35,7 @@ struct Batch {
 
 /// A compiled graph on a device. On the host steps run at once; elsewhere they are given to this thread's stream, and what a check
 /// finds is raised when somebody waits.
-class Compiled final : public Executable {
+class CompiledGraph final : public Executable {
  public:
   struct Check {
     size_t after;
@@ -52,7 +52,7 @@ class Compiled final : public Executable {
     std::vector<bool> by_value;
     Report report;
   };
-  Compiled(const ir::Graph& graph, runtime::Device& device, Parts parts);
+  CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts);
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
   /// As `run`; `seconds[s]` becomes the time of step s.

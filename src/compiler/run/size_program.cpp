@@ -1,76 +1,85 @@
 #include "compiler/run/size_program.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "support/checked.h"
 #include "support/error.h"
+#include "support/small_vector.h"
 
 namespace brasa::compiler {
 
 using ir::Expr;
 using ir::ExprKind;
 
-namespace {
-constexpr size_t kDepth = 64;
-}
+// Expressions share parts: each is computed once.
+class SizeProgram::Writer {
+ public:
+  explicit Writer(std::vector<Instruction>& code) : code_(code) {}
+
+  uint32_t value_of(Expr e) {
+    if (auto it = known_.find(e); it != known_.end()) return it->second;
+    uint32_t at = write(e);
+    known_.emplace(e, at);
+    return at;
+  }
+
+ private:
+  uint32_t push(Op op, int64_t value, uint32_t a = 0, uint32_t b = 0) {
+    code_.push_back({op, value, a, b});
+    return static_cast<uint32_t>(code_.size() - 1);
+  }
+  uint32_t fold(Expr e, Op op, bool with_value) {
+    size_t first = with_value ? 0 : 1;
+    uint32_t at = with_value ? push(Number, e->value) : value_of(e->args[0]);
+    for (size_t i = first; i < e->args.size(); ++i) {
+      uint32_t right = value_of(e->args[i]);
+      at = push(op, 0, at, right);
+    }
+    return at;
+  }
+  uint32_t write(Expr e) {
+    switch (e->kind) {
+      case ExprKind::Constant: return push(Number, e->value);
+      case ExprKind::Size: return push(Symbol, e->id);
+      case ExprKind::Mul: return fold(e, Mul, e->value != 1);
+      case ExprKind::Add: return fold(e, Add, e->value != 0);
+      case ExprKind::FloorDiv: return fold(e, Div, false);
+      case ExprKind::Mod: return fold(e, Mod, false);
+      case ExprKind::Min: return fold(e, Min, false);
+      case ExprKind::Max: return fold(e, Max, false);
+      default: fail_internal(str("a size depends on the loop index in ", e));
+    }
+  }
+
+  std::vector<Instruction>& code_;
+  std::unordered_map<Expr, uint32_t> known_;
+};
 
 SizeProgram::SizeProgram(Expr e) {
   if (e.is_constant())
     constant_ = e.constant();
   else
-    emit(e);
-  // Each instruction adds one value at most.
-  size_t depth = 0, most = 0;
-  for (const Instruction& i : code_) most = std::max(most, i.op <= Symbol ? ++depth : --depth);
-  BRASA_ASSERT(most <= kDepth, "a size is computed from too many parts: ", e);
-}
-
-void SizeProgram::emit(Expr e) {
-  auto fold = [&](Op op, bool with_value) {
-    bool first = true;
-    if (with_value) {
-      code_.push_back({Push, e->value});
-      first = false;
-    }
-    for (Expr a : e->args) {
-      emit(a);
-      if (!first) code_.push_back({op, 0});
-      first = false;
-    }
-  };
-  switch (e->kind) {
-    case ExprKind::Constant: code_.push_back({Push, e->value}); return;
-    case ExprKind::Size: code_.push_back({Symbol, e->id}); return;
-    case ExprKind::Mul: return fold(Mul, e->value != 1);
-    case ExprKind::Add: return fold(Add, e->value != 0);
-    case ExprKind::FloorDiv: return fold(Div, false);
-    case ExprKind::Mod: return fold(Mod, false);
-    case ExprKind::Min: return fold(Min, false);
-    case ExprKind::Max: return fold(Max, false);
-    default: fail_internal(str("a size depends on the loop index in ", e));
-  }
+    Writer(code_).value_of(e);
 }
 
 int64_t SizeProgram::evaluate(const int64_t* symbols) const {
-  int64_t stack[kDepth];
-  size_t top = 0;
-  for (const Instruction& i : code_) {
-    if (i.op <= Symbol) {
-      stack[top++] = i.op == Push ? i.value : symbols[i.value];
-      continue;
-    }
-    int64_t b = stack[--top];
-    int64_t& a = stack[top - 1];
-    switch (i.op) {
-      case Add: a = checked_add(a, b); break;
-      case Mul: a = checked_mul(a, b); break;
-      case Div: a = b == 0 ? 0 : floor_div(a, b); break;
-      case Mod: a = b == 0 ? 0 : floor_mod(a, b); break;
-      case Min: a = std::min(a, b); break;
-      default: a = std::max(a, b);
+  SmallVector<int64_t, 32> values(code_.size());
+  for (size_t i = 0; i < code_.size(); ++i) {
+    const Instruction& c = code_[i];
+    int64_t a = values[c.a], b = values[c.b];
+    switch (c.op) {
+      case Number: values[i] = c.value; break;
+      case Symbol: values[i] = symbols[c.value]; break;
+      case Add: values[i] = checked_add(a, b); break;
+      case Mul: values[i] = checked_mul(a, b); break;
+      case Div: values[i] = b == 0 ? 0 : floor_div(a, b); break;
+      case Mod: values[i] = b == 0 ? 0 : floor_mod(a, b); break;
+      case Min: values[i] = std::min(a, b); break;
+      case Max: values[i] = std::max(a, b); break;
     }
   }
-  return stack[0];
+  return values.back();
 }
 
 }  // namespace brasa::compiler

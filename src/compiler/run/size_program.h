@@ -14,12 +14,14 @@ class SizeProgram {
   int64_t operator()(const int64_t* symbols) const { return code_.empty() ? constant_ : evaluate(symbols); }
 
  private:
-  enum Op : uint8_t { Push, Symbol, Add, Mul, Div, Mod, Min, Max };
+  enum Op : uint8_t { Number, Symbol, Add, Mul, Div, Mod, Min, Max };
+  /// Gives a value of its own: a number, a symbol's, or what two earlier instructions gave.
   struct Instruction {
     Op op;
     int64_t value;
+    uint32_t a, b;
   };
-  void emit(ir::Expr e);
+  class Writer;
   int64_t evaluate(const int64_t* symbols) const;
   int64_t constant_ = 0;
   std::vector<Instruction> code_;

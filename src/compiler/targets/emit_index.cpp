@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "compiler/targets/emitter.h"
 #include "support/error.h"
 
@@ -96,14 +98,12 @@ Emitter::LaneIndex Emitter::lane_index(Expr e) {
   return out;
 }
 
-llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol, bool memo) {
+llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol,
+                               std::span<ExprValues* const> known) {
   if (e.is_constant()) return i64(e.constant());
-  if (memo)
-    for (size_t i = frames_.size(); i-- > 0;) {
-      auto it = frames_[i].exprs.find(e);
-      if (it != frames_[i].exprs.end()) return it->second;
-    }
-  auto arg = [&](size_t i) { return eval_any(e->args[i], symbol, memo); };
+  for (ExprValues* values : known)
+    if (auto it = values->find(e); it != values->end()) return it->second;
+  auto arg = [&](size_t i) { return eval_any(e->args[i], symbol, known); };
   llvm::Value* r = nullptr;
   switch (e->kind) {
     case ExprKind::Constant: break;
@@ -150,15 +150,18 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
       break;
     }
   }
-  if (memo) frames_.back().exprs[e] = r;
+  known[0]->emplace(e, r);
   return r;
 }
 
 llvm::Value* Emitter::eval_expr(Expr e) {
-  std::vector<Expr> symbols;
-  ir::collect_symbols(e, symbols);
-  bool memo = true;
-  for (Expr s : symbols) memo &= s->kind != ExprKind::Value;
+  // What reads no value of the body is the same in the blocks inside of this one.
+  ExprValues here;
+  std::vector<ExprValues*> known = {&here};
+  if (std::none_of(e->symbols->begin(), e->symbols->end(), [](Expr s) { return s->kind == ExprKind::Value; })) {
+    known.clear();
+    for (size_t i = frames_.size(); i-- > 0;) known.push_back(&frames_[i].exprs);
+  }
   return eval_any(
       e,
       [&](Expr s) -> llvm::Value* {
@@ -169,17 +172,19 @@ llvm::Value* Emitter::eval_expr(Expr e) {
         BRASA_ASSERT(v, "the loop ", s, " is not around its use");
         return v;
       },
-      memo);
+      known);
 }
 
 llvm::Value* Emitter::eval_lanes(Expr e) {
+  ExprValues here;
+  ExprValues* known[] = {&here};
   return eval_any(
       e,
       [&](Expr s) -> llvm::Value* {
         if (vector_.loop >= 0 && s == vector_.lane) return lane_numbers(vector_.lanes, b_.getInt64Ty());
         return eval_expr(s);
       },
-      false);
+      known);
 }
 
 }  // namespace brasa::compiler

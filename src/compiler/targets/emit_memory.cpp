@@ -9,7 +9,7 @@ using ir::Expr;
 using ir::Node;
 using ir::Value;
 
-Emitter::Place Emitter::place_of(Value buffer) {
+Emitter::BufferRef Emitter::place_of(Value buffer) {
   DType t = type_of(buffer).dtype;
   if (int i = graph_.input_index(buffer); i >= 0) return {buffers_[i], t};
   llvm::Value*& array = arrays_[buffer.node];
@@ -35,7 +35,7 @@ Emitter::Place Emitter::place_of(Value buffer) {
 }
 
 // The constant part of an index stays apart, where it becomes the displacement of an address.
-llvm::Value* Emitter::address(const Place& p, Expr index) {
+llvm::Value* Emitter::address(const BufferRef& p, Expr index) {
   int64_t constant = index->kind == ir::ExprKind::Add || index.is_constant() ? index->value : 0;
   llvm::Type* t = memory_type(p.dtype);
   llvm::Value* at = p.base;
@@ -59,7 +59,7 @@ llvm::Value* Emitter::full_mask(llvm::Value* mask, bool vector) {
 }
 
 llvm::Value* Emitter::emit_load(const Node* n) {
-  Place p = place_of(n->arg<Value>(0));
+  BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
   llvm::Align align(size_of(p.dtype));
   llvm::Value* mask = n->args[2].is_none() ? nullptr : eval(n->arg<Value>(2));
@@ -125,7 +125,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
 }
 
 void Emitter::emit_store(const Node* n) {
-  Place p = place_of(n->arg<Value>(0));
+  BufferRef p = place_of(n->arg<Value>(0));
   llvm::Value* value = eval(n->arg<Value>(2));
   llvm::Value* mask = n->args[3].is_none() ? nullptr : eval(n->arg<Value>(3));
   const auto& combiner = n->arg<std::string>(5);
@@ -143,13 +143,13 @@ void Emitter::emit_store(const Node* n) {
 }
 
 void Emitter::emit_prefetch(const Node* n) {
-  Place p = place_of(n->arg<Value>(0));
+  BufferRef p = place_of(n->arg<Value>(0));
   llvm::Value* at = b_.CreateGEP(memory_type(p.dtype), p.base, eval_expr(at_copy(n->arg<Expr>(1))));
   // To read, into the first level, of data.
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
 
-void Emitter::store_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* mask) {
+void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask) {
   llvm::Type* scalar = memory_type(p.dtype);
   llvm::Align align(size_of(p.dtype));
   value = to_memory(value, p.dtype);
@@ -184,7 +184,8 @@ void Emitter::store_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* 
   b_.CreateMaskedScatter(value, pointers, align, mask);
 }
 
-void Emitter::combine_to(const Place& p, Expr e, llvm::Value* value, llvm::Value* mask, const std::string& combiner) {
+void Emitter::combine_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask,
+                         const std::string& combiner) {
   llvm::Type* scalar = memory_type(p.dtype);
   LaneIndex index = lane_index(e);
   bool uniform = index.linear && index.stride.is(0);

@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -25,11 +26,12 @@ class Emitter {
 
  private:
   using Values = std::vector<llvm::Value*>;
+  using ExprValues = std::unordered_map<ir::Expr, llvm::Value*>;
 
   // Emitted values that are valid in one block of the nest and inside it.
   struct Frame {
     std::unordered_map<const ir::Node*, Values> values;  // by combination * results + result
-    std::unordered_map<ir::Expr, llvm::Value*> exprs;
+    ExprValues exprs;
   };
 
   // The vector loop around the current place. `copies` vectors of `lanes` lanes are computed side by side; lane i of
@@ -86,7 +88,9 @@ class Emitter {
   // emit_index.cpp: expressions
   llvm::Value* eval_expr(ir::Expr e);
   llvm::Value* eval_lanes(ir::Expr e);
-  llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol, bool memo);
+  /// `known`: what was computed before; the first one grows.
+  llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol,
+                        std::span<ExprValues* const> known);
   ir::Expr at_copy(ir::Expr e);
   LaneIndex lane_index(ir::Expr e);
   bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
@@ -94,17 +98,18 @@ class Emitter {
   llvm::Value* extent_of(int loop) { return eval_expr(at_copy(analysis_.loops()[loop].extent())); }
 
   // emit_memory.cpp
-  struct Place {
+  struct BufferRef {
     llvm::Value* base;
     DType dtype;
   };
-  Place place_of(ir::Value buffer);
-  llvm::Value* address(const Place& p, ir::Expr index);
+  BufferRef place_of(ir::Value buffer);
+  llvm::Value* address(const BufferRef& p, ir::Expr index);
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
   void emit_prefetch(const ir::Node* n);
-  void store_to(const Place& p, ir::Expr index, llvm::Value* value, llvm::Value* mask);
-  void combine_to(const Place& p, ir::Expr index, llvm::Value* value, llvm::Value* mask, const std::string& combiner);
+  void store_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask);
+  void combine_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask,
+                  const std::string& combiner);
   void combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value, const std::string& combiner);
   llvm::Value* full_mask(llvm::Value* mask, bool vector);
   void start_stage(const ir::Node* n);

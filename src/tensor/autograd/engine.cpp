@@ -221,7 +221,7 @@ class Pass {
     if (in.forwards) return gradients;
     // What a node makes without operands lives where its gradients do.
     auto first = std::find_if(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
-    eager::PlaceScope place(first == gradients.end() ? nullptr : &impl_of(*first)->device());
+    eager::DeviceScope place(first == gradients.end() ? nullptr : &impl_of(*first)->device());
     variable_list out =
         in.anomaly ? apply_watched(node, std::move(gradients)) : NodeAccess::apply(node, std::move(gradients));
     for (auto& hook : in.post_hooks) out = hook(out, received);
