@@ -131,6 +131,7 @@ int64_t divisor_of(const ExprNode& n) {
 
 uint32_t weight_of(const ExprNode& n) {
   uint32_t weight = 1;
+  if (n.kind == ExprKind::Range || n.kind == ExprKind::Value) return weight;  // written as its name
   for (Expr a : n.args) weight = std::min(kLargestWeight, weight + a->weight);
   return weight;
 }

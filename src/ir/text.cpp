@@ -174,8 +174,12 @@ class Printer {
   void define(const std::vector<Expr>& expressions) {
     constexpr uint32_t kLong = 64;
     bool any = false;
+    std::unordered_set<const ExprNode*> seen;
     std::function<void(Expr)> visit = [&](Expr e) {
-      if (e->weight <= kLong || defined_.contains(e.node())) return;
+      if (!seen.insert(e.node()).second) return;
+      for (Expr s : *e->symbols)
+        if (s->kind != ExprKind::Size) visit(s->args[0]);
+      if (e->weight <= kLong) return;
       for (Expr a : e->args) visit(a);
       out_ += any ? ", " : "  let [";
       any = true;
