@@ -117,7 +117,7 @@ Tensor Functional::make_recorded(Number n) {
   Sizes sizes = sizes_of(n), strides = row_major_strides(sizes);
   DType dtype = dtype_of(n);
   auto bytes = static_cast<size_t>(product(sizes) * size_of(dtype));
-  StorageRef storage(Storage::recorded(bytes, this, static_cast<uint32_t>(held_.size()), device()));
+  StorageRef storage(Storage::recorded(bytes, this, static_cast<uint32_t>(held_.size()), device_of(n)));
   held_.push_back(Held{storage, n, dtype, sizes, strides, 0, -1});
   return make_tensor(std::move(storage), dtype, std::move(sizes), std::move(strides), 0);
 }

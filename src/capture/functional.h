@@ -33,7 +33,7 @@ class Functional : public Recorder {
   virtual Number outside(const Tensor& t) = 0;
   /// Before a call: where its results will live.
   virtual void place(std::span<const CallArg> args) = 0;
-  virtual runtime::Device& device() const = 0;
+  virtual runtime::Device& device_of(Number n) const = 0;
   /// Before the first write to such memory; false if this has done the write.
   virtual bool may_hold(const Tensor& target, Number& value) = 0;
   virtual Held& hold_outside(const Tensor& t) = 0;

@@ -33,7 +33,8 @@ class Session final : public Functional {
   bool may_hold(const Tensor& target, Number& value) override;
   Held& hold_outside(const Tensor& t) override;
   void place(std::span<const CallArg> args) override;
-  runtime::Device& device() const override { return device_ ? *device_ : runtime::host(); }
+  runtime::Device& device() const { return device_ ? *device_ : runtime::host(); }
+  runtime::Device& device_of(Number) const override { return device(); }
   DType dtype_of(Number n) const override;
   Sizes sizes_of(Number n) const override;
 

@@ -41,7 +41,7 @@ class MapLevel final : public Level {
     return Sizes(std::span<const int64_t>(all.begin() + lift.lifted, all.end()));
   }
   const char* name() const override { return "vmap"; }
-  Lift drawn(const ops::Row& row, const Tensor& key) override {
+  Lift drawn(const ops::Row& row, const Tensor& key, const runtime::Device& device) override {
     BRASA_CHECK(
         randomness_ != "error", "vmap: ", row.name(),
         " draws random numbers; say with randomness \"different\" or \"same\" whether each call has its own, or draw "
@@ -51,7 +51,9 @@ class MapLevel final : public Level {
     constexpr auto kSpread = static_cast<int64_t>(0x9e3779b97f4a7c15u);
     std::vector<int64_t> column(static_cast<size_t>(key.dim()), 1);
     column[0] = calls_;
-    Tensor seeds = (key.select(-1, 0).unsqueeze(0) + arange(1, calls_ + 1, kInt64).view(column)) * kSpread;
+    Tensor seeds = (key.select(-1, 0).unsqueeze(0) +
+                    arange(1, calls_ + 1, TensorOptions(kInt64).device(device.id())).view(column)) *
+                   kSpread;
     return {stack({seeds, key.select(-1, 1).unsqueeze(0).expand_as(seeds)}, -1), {}, true};
   }
 
@@ -117,7 +119,7 @@ std::vector<int64_t> joined(IntArrayRef a, IntArrayRef b) {
 Tensor basis(const Tensor& like) {
   std::vector<int64_t> sizes = like.sizes().vec();
   sizes.insert(sizes.begin(), like.numel());
-  return eye(like.numel(), TensorOptions().dtype(like.scalar_type())).view(sizes);
+  return eye(like.numel(), TensorOptions().dtype(like.scalar_type()).device(like.device())).view(sizes);
 }
 
 void check_argnum(const detail::Tensors& inputs, size_t argnum, const char* name) {

@@ -76,6 +76,8 @@ Lift Level::unwrap(const Tensor& t) {
   return values_[number_of(t)];
 }
 
+runtime::Device& Level::device_of(Number n) const { return impl_of(values_[n].value)->device(); }
+
 void Level::materialise(const char* reason) {
   fail(str(name(), ": ", reason, " needs a value, and inside the function a tensor stands for more than one"));
 }
@@ -91,6 +93,7 @@ Number Level::record(const ops::Row& row, std::span<const CallArg> args, const O
   AutoGradMode mode(around_.grad_mode);
   size_t key = operands.size();
   if (row.random) key = operand_at(args, generator_of(row));
+  const runtime::Device& device = eager::common_device(eager::CallArgs(args.data(), args.size()));
   std::vector<const Tensor*> tensors;
   std::vector<const Lift*> lifts;
   bool any = false;
@@ -102,7 +105,7 @@ Number Level::record(const ops::Row& row, std::span<const CallArg> args, const O
       continue;
     }
     Lift held = values_[v.index - 1];
-    const Lift& lift = own.emplace_front(tensors.size() == key ? drawn(row, held.value) : std::move(held));
+    const Lift& lift = own.emplace_front(tensors.size() == key ? drawn(row, held.value, device) : std::move(held));
     tensors.push_back(&lift.value);
     lifts.push_back(&lift);
     any = any || lift.lifted;

@@ -57,8 +57,8 @@ class Level : public capture::Functional {
   /// The row for these operands, some of which are lifted (by defined tensor, in order), and how its results are to be seen.
   virtual std::vector<Lift> transformed(const ops::Row& row, std::vector<CallArg> args,
                                         const std::vector<const Lift*>& operands) = 0;
-  /// The key of a random row's draw as the calls are to have it.
-  virtual Lift drawn(const ops::Row&, const Tensor& key) { return {key, {}, false}; }
+  /// The key of a random row's draw as the calls are to have it, for results on this device.
+  virtual Lift drawn(const ops::Row&, const Tensor& key, const runtime::Device&) { return {key, {}, false}; }
   /// The sizes that the function sees.
   virtual Sizes inner_sizes(const Lift& lift) const = 0;
   virtual const char* name() const = 0;
@@ -69,18 +69,15 @@ class Level : public capture::Functional {
   capture::Number record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
                              capture::Number value) override;
   capture::Number outside(const Tensor& t) override;
-  void place(std::span<const CallArg> args) override {
-    device_ = &eager::common_device(eager::CallArgs(args.data(), args.size()));
-  }
-  runtime::Device& device() const override { return device_ ? *device_ : runtime::host(); }
+  void place(std::span<const CallArg>) override {}
+  runtime::Device& device_of(capture::Number n) const override;
   bool may_hold(const Tensor& target, capture::Number& value) override;
   capture::Held& hold_outside(const Tensor& t) override;
   DType dtype_of(capture::Number n) const override { return values_[n].value.scalar_type(); }
   Sizes sizes_of(capture::Number n) const override { return inner_sizes(values_[n]); }
 
   Around around_;
-  std::vector<Lift> values_;           // by number
-  runtime::Device* device_ = nullptr;  // of the last call
+  std::vector<Lift> values_;  // by number
 };
 
 }  // namespace brasa::func

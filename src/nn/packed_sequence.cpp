@@ -37,7 +37,7 @@ std::tuple<Tensor, Tensor> packed(const Tensor& time_first, const Tensor& length
   int64_t longest = lengths[0].item<int64_t>();
   BRASA_CHECK(longest <= time_first.size(0), "pack_padded_sequence: a length of ", longest, " in an input of ",
               time_first.size(0), " steps");
-  Tensor present = arange(longest, dtype(kLong)).unsqueeze(1).lt(lengths.unsqueeze(0));
+  Tensor present = arange(longest, lengths.options()).unsqueeze(1).lt(lengths.unsqueeze(0));
   Tensor steps = present.reshape({-1}).nonzero().squeeze(1).to(time_first.device(), kLong);
   return {time_first.slice(0, 0, longest).flatten(0, 1).index_select(0, steps), present.sum(1)};
 }
@@ -77,7 +77,7 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(PackedSequence sequence, bool bat
         *total_length, " and max sequence length being ", longest);
     steps = *total_length;
   }
-  Tensor present = arange(batch, dtype(kLong)).unsqueeze(0).lt(sizes.unsqueeze(1));
+  Tensor present = arange(batch, sizes.options()).unsqueeze(0).lt(sizes.unsqueeze(1));
   Tensor lengths = present.sum(0);
   Tensor places = present.reshape({-1}).nonzero().squeeze(1).to(sequence.data().device(), kLong);
   std::vector<int64_t> shape = sequence.data().sizes().vec();

@@ -11,7 +11,10 @@ class SizeProgram {
  public:
   SizeProgram() = default;
   explicit SizeProgram(ir::Expr e);
-  int64_t operator()(const int64_t* symbols) const { return code_.empty() ? constant_ : evaluate(symbols); }
+  int64_t operator()(const int64_t* symbols) const {
+    if (code_.empty()) return constant_;
+    return code_.size() == 1 ? symbols[code_[0].value] : evaluate(symbols);  // mostly it is a symbol
+  }
 
  private:
   enum Op : uint8_t { Number, Symbol, Add, Mul, Div, Mod, Min, Max };
