@@ -13,6 +13,9 @@ namespace brasa::nn {
 namespace detail {
 namespace {
 
+// The numbers of sequences, which live on the CPU, where the layer runs.
+Tensor there(const utils::rnn::PackedSequence& input) { return input.batch_sizes().to(input.data().device()); }
+
 template <class E>
 bool is(const RNNOptionsBase& o) {
   return holds_alternative<E>(o.mode());
@@ -107,7 +110,7 @@ std::tuple<utils::rnn::PackedSequence, Tensor> RNNBase::run(const utils::rnn::Pa
   hx = hx.defined() ? ordered(hx, input.sorted_indices()) : zeros(sizes, input.data().options());
   check_state(hx, sizes, "a state");
   auto call = [&](auto f) -> std::tuple<Tensor, Tensor> {
-    return f(input.data(), input.batch_sizes(), hx, flat_weights_, o.bias(), o.num_layers(), o.dropout(), is_training(),
+    return f(input.data(), there(input), hx, flat_weights_, o.bias(), o.num_layers(), o.dropout(), is_training(),
              o.bidirectional());
   };
   auto [out, state] = is<enumtype::kGRU>(o)        ? call([](auto&&... a) { return gru(a...); })
@@ -170,7 +173,7 @@ std::tuple<utils::rnn::PackedSequence, LSTMImpl::State> LSTMImpl::forward_with_p
     const utils::rnn::PackedSequence& input, std::optional<State> hx_opt) {
   const detail::RNNOptionsBase& o = options_base;
   check_input(input.data(), 2);
-  auto [out, h, c] = lstm(input.data(), input.batch_sizes(),
+  auto [out, h, c] = lstm(input.data(), detail::there(input),
                           initial(hx_opt, input.data(), input.batch_sizes()[0].item<int64_t>(), input.sorted_indices()),
                           flat_weights_, o.bias(), o.num_layers(), o.dropout(), is_training(), o.bidirectional());
   return {utils::rnn::PackedSequence(out, input.batch_sizes(), input.sorted_indices(), input.unsorted_indices()),
