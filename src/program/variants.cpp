@@ -12,6 +12,14 @@ constexpr size_t kLimit = 8192, kLeast = 16;
 
 }  // namespace
 
+// A loop, because signatures are too short to pay for a call of memcmp.
+static bool same_words(std::span<const uint64_t> a, std::span<const uint64_t> b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
 struct VariantCache::Entry {
   Variant variant;
   const void* owner;
@@ -38,9 +46,7 @@ const Variant* VariantCache::find(const void* owner, std::span<const uint64_t> s
                                   std::span<const compiler::Operand> operands, SymbolValues& symbols) {
   bool bound = false;
   for (Entry* v = bucket(hash).load(std::memory_order_acquire); v; v = v->next.load(std::memory_order_acquire)) {
-    if (v->hash != hash || v->owner != owner || v->signature.size() != signature.size() ||
-        !std::equal(signature.begin(), signature.end(), v->signature.begin()))
-      continue;
+    if (v->hash != hash || v->owner != owner || !same_words(v->signature, signature)) continue;
     if (!bound) {
       // Programs of one signature have the same inputs.
       v->variant.program.bind(operands, symbols);

@@ -69,6 +69,10 @@ bool may_overlap_itself(std::span<const int64_t> sizes, std::span<const int64_t>
 }
 
 bool broadcast_into(Sizes& shape, std::span<const int64_t> sizes) {
+  if (shape.empty()) {  // the first operand
+    shape.assign(sizes.data(), sizes.size());
+    return true;
+  }
   if (sizes.size() > shape.size()) {
     Sizes longer(sizes.size(), 1);
     std::copy(shape.begin(), shape.end(), longer.end() - shape.size());

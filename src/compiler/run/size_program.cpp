@@ -5,7 +5,6 @@
 
 #include "support/checked.h"
 #include "support/error.h"
-#include "support/small_vector.h"
 
 namespace brasa::compiler {
 
@@ -64,22 +63,27 @@ SizeProgram::SizeProgram(Expr e) {
 }
 
 int64_t SizeProgram::evaluate(const int64_t* symbols) const {
-  SmallVector<int64_t, 32> values(code_.size());
+  constexpr size_t kFew = 32;
+  int64_t few[kFew];
+  std::vector<int64_t> many(code_.size() > kFew ? code_.size() : 0);
+  int64_t* values = code_.size() > kFew ? many.data() : few;
   for (size_t i = 0; i < code_.size(); ++i) {
     const Instruction& c = code_[i];
+    if (c.op <= Symbol) {
+      values[i] = c.op == Number ? c.value : symbols[c.value];
+      continue;
+    }
     int64_t a = values[c.a], b = values[c.b];
     switch (c.op) {
-      case Number: values[i] = c.value; break;
-      case Symbol: values[i] = symbols[c.value]; break;
       case Add: values[i] = checked_add(a, b); break;
       case Mul: values[i] = checked_mul(a, b); break;
       case Div: values[i] = b == 0 ? 0 : floor_div(a, b); break;
       case Mod: values[i] = b == 0 ? 0 : floor_mod(a, b); break;
       case Min: values[i] = std::min(a, b); break;
-      case Max: values[i] = std::max(a, b); break;
+      default: values[i] = std::max(a, b);
     }
   }
-  return values.back();
+  return values[code_.size() - 1];
 }
 
 }  // namespace brasa::compiler
