@@ -211,8 +211,9 @@ Order order_of(Expr a, Expr b) {
   Expr d = *difference;
   Order order{d->min >= 1, d->min >= 0, d->max <= 0};
   if (order.before || order.not_before) return order;
-  int64_t least = at_extreme(d, true)->min, greatest = at_extreme(d, false)->max;
-  return {least >= 1, order.not_after || least >= 0, greatest <= 0};
+  int64_t least = at_extreme(d, true)->min;
+  if (least >= 1) return {true, true, false};
+  return {false, order.not_after || least >= 0, at_extreme(d, false)->max <= 0};
 }
 
 bool within(Expr x, Expr d) {  // 0 <= x < d, provably

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "support/epoch.h"
+#include "support/words.h"
 
 namespace brasa::program {
 namespace {
@@ -11,14 +12,6 @@ namespace {
 constexpr size_t kLimit = 8192, kLeast = 16;
 
 }  // namespace
-
-// A loop, because signatures are too short to pay for a call of memcmp.
-static bool same_words(std::span<const uint64_t> a, std::span<const uint64_t> b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (a[i] != b[i]) return false;
-  return true;
-}
 
 struct VariantCache::Entry {
   Variant variant;
@@ -44,14 +37,9 @@ void VariantCache::set_limit(size_t variants) {
 
 const Variant* VariantCache::find(const void* owner, std::span<const uint64_t> signature, uint64_t hash,
                                   std::span<const compiler::Operand> operands, SymbolValues& symbols) {
-  bool bound = false;
   for (Entry* v = bucket(hash).load(std::memory_order_acquire); v; v = v->next.load(std::memory_order_acquire)) {
     if (v->hash != hash || v->owner != owner || !same_words(v->signature, signature)) continue;
-    if (!bound) {
-      // Programs of one signature have the same inputs.
-      v->variant.program.bind(operands, symbols);
-      bound = true;
-    }
+    v->variant.program.bind(operands, symbols);
     if (!v->variant.program.conditions.hold(symbols.data())) continue;
     // Written only when it changes, so that threads share the line.
     uint64_t now = clock_.load(std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "support/error.h"
+#include "support/words.h"
 #include "tensor/dispatch.h"
 #include "transforms/derived.h"
 
@@ -58,9 +59,7 @@ Operator::Operator(const ops::Row& row)
 }
 
 const RowComputation* Operator::find(const Words& words) {
-  auto same = [&](const Known* k) {
-    return k && k->words.size() == words.size() && std::equal(words.begin(), words.end(), k->words.begin());
-  };
+  auto same = [&](const Known* k) { return k && same_words(k->words, words); };
   const Known* known = last_.load(std::memory_order_acquire);
   if (same(known)) [[likely]]
     return known->computation.get();
