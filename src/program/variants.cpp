@@ -13,12 +13,11 @@ constexpr size_t kLimit = 8192, kLeast = 16;
 
 }  // namespace
 
-struct VariantCache::Entry {
-  Variant variant;
+struct VariantCache::Entry : Variant {
   const void* owner;
   uint64_t hash;
   std::vector<uint64_t> signature;
-  std::atomic<uint64_t> used{0};
+  mutable std::atomic<uint64_t> used{0};
   std::atomic<Entry*> next{nullptr};
 };
 
@@ -39,14 +38,19 @@ const Variant* VariantCache::find(const void* owner, std::span<const uint64_t> s
                                   std::span<const compiler::Operand> operands, SymbolValues& symbols) {
   for (Entry* v = bucket(hash).load(std::memory_order_acquire); v; v = v->next.load(std::memory_order_acquire)) {
     if (v->hash != hash || v->owner != owner || !same_words(v->signature, signature)) continue;
-    v->variant.program.bind(operands, symbols);
-    if (!v->variant.program.conditions.hold(symbols.data())) continue;
-    // Written only when it changes, so that threads share the line.
-    uint64_t now = clock_.load(std::memory_order_relaxed);
-    if (v->used.load(std::memory_order_relaxed) != now) v->used.store(now, std::memory_order_relaxed);
-    return &v->variant;
+    v->program.bind(operands, symbols);
+    if (!v->program.conditions.hold(symbols.data())) continue;
+    use(*v);
+    return v;
   }
   return nullptr;
+}
+
+void VariantCache::use(const Variant& variant) {
+  const auto& v = static_cast<const Entry&>(variant);
+  // Written only when it changes, so that threads share the line.
+  uint64_t now = clock_.load(std::memory_order_relaxed);
+  if (v.used.load(std::memory_order_relaxed) != now) v.used.store(now, std::memory_order_relaxed);
 }
 
 const Variant* VariantCache::insert(const void* owner, std::span<const uint64_t> signature, uint64_t hash,
@@ -58,7 +62,7 @@ const Variant* VariantCache::insert(const void* owner, std::span<const uint64_t>
   v->next.store(first.load(std::memory_order_relaxed), std::memory_order_relaxed);
   first.store(v, std::memory_order_release);
   if (size_.fetch_add(1) + 1 > limit_) evict();
-  return &v->variant;
+  return v;
 }
 
 // An eighth goes at a time, so that eviction is rare.
@@ -83,7 +87,7 @@ void VariantCache::evict() {
       unlinked->emplace_back(v);
     }
   size_ -= unlinked->size();
-  evicted_ += unlinked->size();
+  evicted_ += unlinked->size();  // before they are retired: who still counts fewer keeps them
   Epoch::retire([unlinked] {});
 }
 

@@ -35,6 +35,10 @@ class VariantCache {
                       std::span<const compiler::Operand> operands, SymbolValues& symbols);
   const Variant* insert(const void* owner, std::span<const uint64_t> signature, uint64_t hash, Variant variant);
 
+  /// A variant that was found earlier is used again. It is still there if as many were `evicted` as then, and the caller was in an
+  /// Epoch::Reading before it asked.
+  void use(const Variant& variant);
+
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   /// At least 16.
   void set_limit(size_t variants);

@@ -9,6 +9,7 @@
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
 #include "tensor/recorded_call.h"
+#include "tensor/repeat.h"
 #include "tensor/sparse/sparse.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
@@ -64,6 +65,7 @@ struct Run {
   const RowComputation* row = nullptr;
   const Computation* computation = nullptr;
   autograd::InPlace* in_place = nullptr;
+  const program::Variant* variant = nullptr;  // see execute
 };
 
 void run(Run& r, Results& results) {
@@ -78,7 +80,7 @@ void run(Run& r, Results& results) {
     prepare = {fill_key, &p};
   }
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
-  execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
+  r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
 }
 
 // The numbers of a call as literals; its tensors are absent.
@@ -165,8 +167,11 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
           if (results[i].defined()) results[i] = moved(results[i], *place);
       return;
     }
+    Repeat repeat(op, args);
+    if (repeat && repeat.run(results)) return;
     Run r(op, args, nullptr);
     run(r, results);
+    if (repeat && r.variant) repeat.remember(*r.variant);
     if (!op.row().no_gradient) autograd::attach(*r.computation, op.backward_name(), r.parsed.inputs, results);
     // Of tensors that live elsewhere it is computed there: zeros_like and conversions to a device.
     if (r.parsed.place) [[unlikely]]

@@ -239,8 +239,8 @@ DeviceScope::DeviceScope(runtime::Device* place) : before_(t_scoped) {
 DeviceScope::~DeviceScope() { t_scoped = before_; }
 runtime::Device* scoped_device() { return t_scoped; }
 
-void execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into, Results& results,
-             Prepare prepare, runtime::Device* place) {
+const Variant* execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into,
+                       Results& results, Prepare prepare, runtime::Device* place) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
   Call call{computation, inputs, target, common_device(computation, inputs, target, place)};
   uint32_t rank = 0, flat = 0, operand = 0;
@@ -263,11 +263,13 @@ void execute(const Computation& computation, std::span<const Input> inputs, cons
     }
     if (mode == Computation::Mode::Pointwise) {
       bool certain = false;
-      if (run_pointwise(call, results, certain)) return;
+      const Variant* variant = nullptr;
+      if (run_pointwise(call, results, certain, variant)) return variant;
       if (certain) computation.set_mode(rank, which, false);
     }
   }
   run_generic(call, results, prepare);
+  return nullptr;
 }
 
 }  // namespace brasa::eager

@@ -16,8 +16,9 @@ struct Prepare {
   void (*call)(void* context, int64_t numel) = nullptr;
   void* context = nullptr;
 };
-void execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into, Results& results,
-             Prepare prepare = {}, runtime::Device* place = nullptr);
+/// The variant that ran, where it also serves all other row-major operands of one shape, of this rank and of these dtypes; else null.
+const program::Variant* execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into,
+                                Results& results, Prepare prepare = {}, runtime::Device* place = nullptr);
 
 /// The inputs whose elements a computation reads, for inputs of these types and sizes.
 std::vector<bool> reads_of(const Computation& computation, std::span<const Input> inputs);

@@ -100,7 +100,7 @@ void explain_failure(const Call& call);
 /// Whether the computation works element by element on operands of this rank, whatever their sizes, and on merged dimensions too.
 bool works_by_element(const Computation& computation, std::span<const Input> inputs, uint32_t rank);
 /// False, with nothing done, where the computation is not point-wise for these operands; `certain` then says whether it never is for
-/// their dtypes.
-bool run_pointwise(const Call& call, Results& results, bool& certain);
+/// their dtypes. `serves_like` becomes what execute gives.
+bool run_pointwise(const Call& call, Results& results, bool& certain, const program::Variant*& serves_like);
 
 }  // namespace brasa::eager

@@ -15,26 +15,71 @@ using program::Variant;
 
 constexpr uint32_t kMaxRank = Computation::kMaxRank;
 
-// One loop over merged dimensions.
+constexpr int64_t kUnit[] = {1};
+
+// What a call runs over: one loop over merged dimensions. It points into itself and into the inputs.
 struct Pointwise {
-  Sizes shape;  // the broadcast shape
+  Pointwise() {}
+  Pointwise(const Pointwise&) = delete;
+
+  std::span<const int64_t> shape;         // the broadcast shape
+  std::span<const int64_t> sizes, dense;  // of the loop, and their row-major strides
+  bool in_order = true;                   // its dimensions are nested as those of the shape
+  // Where operands are row-major and of one shape, `count` is the loop's only size; else the rest says more.
+  int64_t count = 0;
+  Sizes broadcast, dense_strides;
   Loop loop;
-  SmallVector<int, 8> operand;  // of input i: its number among the loop's operands, -1 for rank 0
+  SmallVector<int, 8> operand;  // of input i: its number among the loop's operands, -1 without elements
+
+  // Of the elements of input i in the loop.
+  std::span<const int64_t> strides_of(size_t i) const {
+    return operand.empty() ? std::span<const int64_t>(kUnit) : loop.strides_of(static_cast<size_t>(operand[i]));
+  }
 };
 
 bool reads_elements(const Input& in) { return in.rank > 0 && in.data; }
 
-// False if the shapes do not broadcast, or nothing is written.
-bool plan(std::span<const Input> inputs, const TensorImpl* into, Pointwise& p) {
-  if (into && into->numel == 0) return false;
+bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
+  if (a.size() != b.size()) return false;
+  for (size_t d = 0; d < a.size(); ++d)
+    if (a[d] != b[d]) return false;
+  return true;
+}
+
+// The inputs that have dimensions are row-major and of one shape, as in by far the most calls: one of them, or null.
+const Input* alike(std::span<const Input> inputs) {
+  const Input* first = nullptr;
+  for (const Input& in : inputs) {
+    if (in.rank == 0) continue;
+    if (!in.data || !in.contiguous || (first && !same(in.size_span(), first->size_span()))) return nullptr;
+    if (!first) first = &in;
+  }
+  return first;
+}
+
+// False if the shapes do not broadcast.
+bool plan(std::span<const Input> inputs, Pointwise& p) {
+  if (const Input* in = alike(inputs)) {
+    p.shape = in->size_span();
+    p.count = product(p.shape);
+    p.sizes = {&p.count, 1};
+    p.dense = kUnit;
+    return true;
+  }
   for (const Input& in : inputs)
-    if (in.rank > 0 && !broadcast_into(p.shape, in.size_span())) return false;
+    if (in.rank > 0 && !broadcast_into(p.broadcast, in.size_span())) return false;
   SmallVector<OperandLayout, 8> operands;
   for (const Input& in : inputs) {
     p.operand.push_back(reads_elements(in) ? static_cast<int>(operands.size()) : -1);
     if (reads_elements(in)) operands.push_back({in.size_span(), in.stride_span()});
   }
-  p.loop = make_loop(p.shape, operands);
+  p.loop = make_loop(p.broadcast, operands);
+  p.in_order = std::is_sorted(p.loop.order.begin(), p.loop.order.end());
+  p.shape = p.broadcast;
+  if (p.shape.empty()) return true;
+  p.sizes = p.loop.sizes;
+  p.dense_strides = row_major_strides(p.sizes);
+  p.dense = p.dense_strides;
   return true;
 }
 
@@ -82,14 +127,12 @@ std::optional<Variant> build(const Call& call, const Pointwise& p) {
   auto graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
   InputSymbols make;
   ir::Shape merged;
-  if (!p.shape.empty())
-    for (int64_t s : p.loop.sizes) merged.push_back(make.symbol(s));
+  for (int64_t s : p.sizes) merged.push_back(make.symbol(s));
   std::vector<ir::Value> values;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const Input& in = call.inputs[i];
     std::vector<ir::Expr> strides;
-    if (p.operand[i] >= 0 && !is_row_major(p.loop.sizes, p.loop.strides_of(p.operand[i])))
-      strides = make.strides(p.loop.strides_of(p.operand[i]));
+    if (reads_elements(in) && !is_row_major(p.sizes, p.strides_of(i))) strides = make.strides(p.strides_of(i));
     values.push_back(graph->add_input({in.dtype, in.rank ? merged : ir::Shape{}, in.weak}, "", std::move(strides),
                                       in.by_value(call.device)));
   }
@@ -102,54 +145,51 @@ std::optional<Variant> build(const Call& call, const Pointwise& p) {
 
 // Whether an operand has not all of the loop's dimensions.
 bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
-  return std::any_of(inputs.begin(), inputs.end(), [&](const Input& in) {
-    return in.rank > 0 && !std::equal(p.shape.begin(), p.shape.end(), in.size_span().begin(), in.size_span().end());
-  });
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const Input& in) { return in.rank > 0 && !same(p.shape, in.size_span()); });
 }
 
-Words signature(const Call& call, const Pointwise& p, size_t rank) {
+Words signature(const Call& call, const Pointwise& p) {
+  auto rank = static_cast<uint32_t>(p.sizes.size());
   Words words;
-  words.push_back(call_word(static_cast<uint32_t>(rank), call));
+  words.push_back(call_word(rank, call));
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const Input& in = call.inputs[i];
-    if (p.operand[i] < 0) {
+    if (!reads_elements(in)) {
       words.push_back(input_word(in, in.rank ? 255 : 0, true, {}, call.device));
       continue;
     }
-    std::span<const int64_t> strides = p.loop.strides_of(p.operand[i]);
-    words.push_back(
-        input_word(in, static_cast<uint32_t>(rank), is_row_major(p.loop.sizes, strides), strides, call.device));
+    std::span<const int64_t> strides = p.strides_of(i);
+    bool row_major = p.operand.empty() || is_row_major(p.sizes, strides);
+    words.push_back(input_word(in, rank, row_major, strides, call.device));
   }
   return words;
 }
 
 }  // namespace
 
-bool run_pointwise(const Call& call, Results& results, bool& certain) {
+bool run_pointwise(const Call& call, Results& results, bool& certain, const Variant*& serves_like) {
   certain = false;
   std::span<const Input> inputs = call.inputs;
   Pointwise p;
-  if (!plan(inputs, call.into, p)) return false;
-  if (call.into && !std::equal(p.shape.begin(), p.shape.end(), call.into->sizes.begin(), call.into->sizes.end()))
+  if ((call.into && call.into->numel == 0) || !plan(inputs, p)) return false;
+  if (call.into && !same(p.shape, call.into->sizes))
     fail(str(call.computation.name(), ": output with shape ", call.into->sizes, " doesn't match the broadcast shape ",
              p.shape));
-  size_t rank = p.shape.empty() ? 0 : p.loop.rank();
-  if (rank > kMaxRank) return false;
-  std::span<const int64_t> sizes(p.loop.sizes.data(), rank);
-  Sizes dense = row_major_strides(sizes);
+  if (p.sizes.size() > kMaxRank) return false;
   SmallVector<Operand, 8> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Input& in = inputs[i];
-    if (p.operand[i] >= 0)
-      operands.push_back({in.data, in.dtype, sizes, p.loop.strides_of(p.operand[i])});
+    if (reads_elements(in))
+      operands.push_back({in.data, in.dtype, p.sizes, p.strides_of(i)});
     else if (in.rank)
-      operands.push_back({nullptr, in.dtype, sizes, dense});
+      operands.push_back({nullptr, in.dtype, p.sizes, p.dense});
     else
       operands.push_back({in.data, in.dtype, {}, {}});
   }
   program::SymbolValues symbols;
   Epoch::Reading reading;
-  const Variant* variant = variant_for(call.computation, signature(call, p, rank), operands, symbols, [&] {
+  const Variant* variant = variant_for(call.computation, signature(call, p), operands, symbols, [&] {
     // The graph over one shape does not see that some operators want equal shapes.
     if (broadcasts(inputs, p)) explain_failure(call);
     return build(call, p);
@@ -158,17 +198,17 @@ bool run_pointwise(const Call& call, Results& results, bool& certain) {
     certain = true;
     return false;
   }
-  bool in_order = std::is_sorted(p.loop.order.begin(), p.loop.order.end());
   SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {
-    return in_order ? make_tensor(p.shape, t.dtype, call.device)
-                    : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), t.dtype, call.device);
+    return p.in_order ? make_tensor(p.shape, t.dtype, call.device)
+                      : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), t.dtype, call.device);
   });
-  if (product(p.shape) == 0 || !variant->executable) return true;
+  if (product(p.sizes) == 0 || !variant->executable) return true;
   for (Operand& o : outputs) {
-    o.sizes = sizes;
-    o.strides = dense;
+    o.sizes = p.sizes;
+    o.strides = p.dense;
   }
   variant->executable->run(symbols.data(), operands, outputs);
+  if (p.operand.empty()) serves_like = variant;
   return true;
 }
 

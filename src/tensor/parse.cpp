@@ -16,6 +16,10 @@ bool is_number(const CallArg& a) {
   return a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
 }
 
+bool is_default(const Operator::Parameter& p, const Scalar& s) {
+  return p.default_number && p.default_number->type() == s.type() && p.default_number->equal(s);
+}
+
 Scalar number_of(const CallArg& a) {
   switch (a.kind) {
     case Kind::Scalar: return *a.scalar;
@@ -36,26 +40,21 @@ runtime::Device* named_place(ArrayRef<CallArg> args) {
   return nullptr;
 }
 
+void* write_number(const Scalar& s, NumberBytes& bytes) {
+  auto put = [&](auto v) { return std::memcpy(bytes.at, &v, sizeof v); };
+  if (s.isBoolean()) return put(s.toBool());
+  if (s.isFloatingPoint()) return put(s.toDouble());
+  return s.isComplex() ? put(s.toComplexDouble()) : put(s.toLong());
+}
+
 namespace {
 
 void add_number(Parsed& p, const Scalar& s) {
   Input in;
   in.dtype = s.type();
   in.weak = true;
-  Parsed::Number n{};
-  n.input = static_cast<int>(p.inputs.size());
-  if (s.isBoolean()) {
-    n.bytes[0] = s.toBool();
-  } else if (s.isFloatingPoint()) {
-    double v = s.toDouble();
-    std::memcpy(n.bytes, &v, sizeof v);
-  } else if (s.isComplex()) {
-    std::complex<double> v = s.toComplexDouble();
-    std::memcpy(n.bytes, &v, sizeof v);
-  } else {
-    int64_t v = s.toLong();
-    std::memcpy(n.bytes, &v, sizeof v);
-  }
+  Parsed::Number n{{}, static_cast<int>(p.inputs.size())};
+  write_number(s, n.bytes);
   p.numbers.push_back(n);
   p.inputs.push_back(in);
 }
@@ -100,7 +99,7 @@ Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
   }
   if (!is_number(a) || p.list) return Pass::Word;
   Scalar s = number_of(a);
-  if (p.default_number && p.default_number->equal(s) && p.default_number->type() == s.type()) return Pass::Default;
+  if (is_default(p, s)) return Pass::Default;
   if (p.type == ir::ParamType::Tensor) return Pass::Number;
   if (p.use == ir::NumberUse::Known) return Pass::Word;
   for (double known : p.special)
@@ -137,7 +136,7 @@ void add_sizes(Parsed& p, const int64_t* items, uint32_t count) {
 
 // The inputs' numbers lie in `p`, whose memory is settled only when all are there.
 void settle_numbers(Parsed& p) {
-  for (Parsed::Number& n : p.numbers) p.inputs[n.input].data = n.bytes;
+  for (Parsed::Number& n : p.numbers) p.inputs[n.input].data = n.bytes.at;
   for (Parsed::Sizes& s : p.sizes) p.inputs[s.input].sizes = p.magnitudes.data() + s.first;
 }
 
@@ -318,7 +317,7 @@ Tensor weak_tensor(const Scalar& s) {
   Parsed p;
   add_number(p, s);
   Tensor t = make_tensor({}, s.type());
-  std::memcpy(impl_of(t)->storage->data(), p.numbers[0].bytes, static_cast<size_t>(size_of(s.type())));
+  std::memcpy(impl_of(t)->storage->data(), p.numbers[0].bytes.at, static_cast<size_t>(size_of(s.type())));
   impl_of(t)->weak = true;
   return t;
 }

@@ -7,12 +7,19 @@
 
 namespace brasa::eager {
 
+/// A number as a tensor of its dtype has it.
+struct NumberBytes {
+  alignas(16) unsigned char at[16];
+};
+/// Where it was written: at the begin of `bytes`.
+void* write_number(const Scalar& s, NumberBytes& bytes);
+
 /// A call's arguments, split into what selects the computation (words) and what it runs on (inputs).
 struct Parsed {
   Words words;
   SmallVector<Input, 8> inputs;
   struct Number {
-    alignas(16) unsigned char bytes[16];
+    NumberBytes bytes;
     int input;
   };
   SmallVector<Number, 4> numbers;
@@ -40,6 +47,8 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<CallArg> args);
 
 bool is_number(const CallArg& a);
+/// Whether the number is what the parameter has when it is left out.
+bool is_default(const Operator::Parameter& p, const Scalar& s);
 Scalar number_of(const CallArg& a);
 /// A number of the computation as a tensor that takes part in type promotion like a number.
 Tensor weak_tensor(const Scalar& s);

@@ -46,25 +46,31 @@ runtime::cpu::Kernel host_kernel(const Step& s) {
 
 constexpr auto kBeforeAll = static_cast<size_t>(-1);
 
+// What follows the addresses in a step's slots: numbers and sizes.
+template <class Slots>
+void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* symbols, Slots& slots) {
+  for (const Step::Number& n : s.numbers) {
+    Slot value = 0;
+    // One that nobody reads may have no value.
+    if (auto* data = static_cast<const std::byte*>(inputs[n.input].data)) std::memcpy(&value, data + n.offset, n.bytes);
+    slots.push_back(value);
+  }
+  for (uint32_t id : s.sizes) slots.push_back(static_cast<Slot>(symbols[id]));
+}
+
 }  // namespace
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
     : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
+  single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && parts_.checks.empty() &&
+            std::none_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) { return b.kind == Place::Arena; });
 }
 
 CompiledGraph::Slots CompiledGraph::slots_of(const Step& s, const Run& r) {
-  Slots slots(s.buffers.size() + s.numbers.size() + s.sizes.size());
-  size_t at = 0;
-  for (int b : s.buffers) slots[at++] = reinterpret_cast<Slot>(r.buffers[b]);
-  for (const Step::Number& n : s.numbers) {
-    slots[at] = 0;
-    // One that nobody reads may have no value.
-    if (auto* data = static_cast<const std::byte*>(r.inputs[n.input].data))
-      std::memcpy(&slots[at], data + n.offset, n.bytes);
-    ++at;
-  }
-  for (uint32_t id : s.sizes) slots[at++] = static_cast<Slot>(r.symbols[id]);
+  Slots slots;
+  for (int b : s.buffers) slots.push_back(reinterpret_cast<Slot>(r.buffers[b]));
+  add_values(s, r.inputs, r.symbols, slots);
   return slots;
 }
 
@@ -79,6 +85,19 @@ void CompiledGraph::run_step(const Step& s, const Run& r) const {
   Slots slots = slots_of(s, r);
   runtime::cpu::launch(host_kernel(s), slots.data(), s.count(r.symbols), s.grain,
                        static_cast<size_t>(s.scratch(r.symbols)));
+}
+
+void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> inputs,
+                               std::span<const Operand> outputs) const {
+  const Step& s = parts_.steps[0];
+  Slots slots;
+  for (int b : s.buffers) {
+    const Buffer& from = buffers_[b];
+    slots.push_back(reinterpret_cast<Slot>((from.kind == Place::Input ? inputs : outputs)[from.index].data));
+  }
+  add_values(s, inputs, symbols, slots);
+  runtime::cpu::launch(host_kernel(s), slots.data(), s.count(symbols), s.grain,
+                       static_cast<size_t>(s.scratch(symbols)));
 }
 
 void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
@@ -204,7 +223,7 @@ void CompiledGraph::queue(const Run& r, std::vector<double>* seconds) const {
 
 void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                         std::span<const Operand> outputs) const {
-  execute(symbols, inputs, outputs, nullptr);
+  single_ ? run_single(symbols, inputs, outputs) : execute(symbols, inputs, outputs, nullptr);
 }
 
 void CompiledGraph::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,

@@ -84,6 +84,8 @@ class CompiledGraph final : public Executable {
   void run_now(const Run& r, std::vector<double>* seconds) const;
   void queue(const Run& r, std::vector<double>* seconds) const;
   static Slots slots_of(const Step& s, const Run& r);
+  /// One kernel, without memory of its own: most eager calls.
+  void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void run_step(const Step& s, const Run& r) const;
   void run_batch(const Batch& b, const Run& r) const;
   void launch(const Step& s, const Run& r) const;
@@ -96,6 +98,7 @@ class CompiledGraph final : public Executable {
   Parts parts_;
   std::vector<Buffer> buffers_;
   SizeProgram arena_bytes_;
+  bool single_;
 };
 
 }  // namespace brasa::compiler
