@@ -13,11 +13,11 @@ struct Stats {
   int64_t kernels_generated = 0;  ///< kernels for which the code generator ran
   int64_t kernels_from_disk = 0;  ///< kernels whose code the disk cache had
   int64_t kernels_from_pack = 0;  ///< kernels that ship with the library
-  int64_t variants = 0;           ///< compiled forms of eager operators and their backward that are kept now
-  int64_t evicted = 0;            ///< those that went because they were used least recently
+  int64_t variants = 0;  ///< compiled forms of eager operators, their backward and captured segments that are kept now
+  int64_t evicted = 0;   ///< those that went: used least recently, or their function is gone
 };
 BRASA_API Stats stats();
-/// The most compiled forms of eager operators that are kept; at least 16. The default is 8192.
+/// The most compiled forms that are kept; at least 16. The default is 8192.
 BRASA_API void set_variant_limit(size_t variants);
 
 }  // namespace brasa

@@ -6,6 +6,7 @@
 #include "capture/session.h"
 #include "compiler/compile.h"
 #include "ir/text.h"
+#include "support/epoch.h"
 #include "support/error.h"
 #include "tensor/autocast.h"
 
@@ -48,7 +49,8 @@ namespace {
 
 void explain_place(const capture::ResumePoint& point, Explanation& out) {
   for (const auto& trace : point.traces) {
-    for (const capture::Variant& v : trace->variants) {
+    for (const program::Variant* found : program::VariantCache::get().of(trace->owner)) {
+      const program::Variant& v = *found;
       Explanation::Graph g;
       g.operators = ir::print(*v.program.graph);
       for (const ir::Node* n : live_nodes(*v.program.graph)) g.operator_count += n->op != ir::input_op();
@@ -74,6 +76,7 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
 
 Explanation explain(CompiledState& state) {
   std::lock_guard lock(state.mutex);
+  Epoch::Reading reading;
   Explanation out;
   explain_place(state.start, out);
   out.breaks = state.breaks;

@@ -4,6 +4,7 @@
 
 #include "ops/table.h"
 #include "support/error.h"
+#include "tensor/computation.h"
 #include "tensor/geometry.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/views.h"
@@ -114,12 +115,16 @@ void Functional::put(const Tensor& target, Number value) {
 }
 
 Tensor Functional::make_recorded(Number n) {
-  Sizes sizes = sizes_of(n), strides = row_major_strides(sizes);
-  DType dtype = dtype_of(n);
-  auto bytes = static_cast<size_t>(product(sizes) * size_of(dtype));
-  StorageRef storage(Storage::recorded(bytes, this, static_cast<uint32_t>(held_.size()), device_of(n)));
-  held_.push_back(Held{storage, n, dtype, sizes, strides, 0, -1});
-  return make_tensor(std::move(storage), dtype, std::move(sizes), std::move(strides), 0);
+  auto slot = static_cast<uint32_t>(held_.size());
+  Tensor t = recorded_tensor(sizes_of(n), dtype_of(n), this, slot, device_of(n));
+  const TensorImpl& impl = *impl_of(t);
+  Held& h = held_.emplace_back();
+  h.storage = impl.storage;
+  h.value = n;
+  h.dtype = impl.dtype;
+  h.sizes = impl.sizes;
+  h.strides = impl.strides;
+  return t;
 }
 
 void Functional::lose() {
@@ -162,11 +167,12 @@ Number Functional::follow(const ops::Row& row, std::span<const CallArg> args, Nu
   return record(row, args, operands(args, first), true, count);
 }
 
-void Functional::call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) {
+void Functional::call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) {
   place(args);
   uint32_t count = 0;
   Number first = record(row, args, operands(args), false, count);
-  for (uint32_t r = 0; r < count; ++r) results.push_back(make_recorded(first + r));
+  results.resize(count);
+  for (uint32_t r = 0; r < count; ++r) results[r] = make_recorded(first + r);
 }
 
 void Functional::write(const Tensor& target, const Tensor& value) {

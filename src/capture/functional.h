@@ -14,7 +14,7 @@ namespace brasa::capture {
 /// that value, and what value a write through a view leaves. Calls of functional operators are all that remains for the recorder.
 class Functional : public Recorder {
  public:
-  void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) override;
+  void call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) override;
   void write(const Tensor& target, const Tensor& value) override;
   Tensor snapshot(const Tensor& t) override;
 

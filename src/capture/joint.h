@@ -80,7 +80,7 @@ std::shared_ptr<const JointSegment> derive(const Trace& trace, const Binding& bi
                                            std::span<const RecordedNode> recorded, const GradientFlow& flow);
 
 /// Its two halves, compiled for runs that deliver the same values.
-struct Halves {
+struct Halves : program::Attachment {
   std::shared_ptr<const JointSegment> joint;
   program::Variant forward, backward;
   std::vector<transforms::Saved> saved;

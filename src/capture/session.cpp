@@ -6,6 +6,7 @@
 #include <brasa/autograd.h>
 
 #include "capture/uncompiled.h"
+#include "support/epoch.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
@@ -15,6 +16,8 @@
 #include "transforms/derived.h"
 
 namespace brasa::capture {
+
+using program::Variant;
 
 Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
   {
@@ -167,51 +170,55 @@ void Session::deliver(bool compile) {
       fresh.push_back(&h);
     }
   }
-  if (!deliveries.empty()) {
-    const Variant* variant = compile ? variant_for(deliveries, joint) : nullptr;
-    if (variant)
-      run(*variant, fresh, joint ? &*flow : nullptr);
-    else
-      run_uncompiled(deliveries);
-  }
+  if (!deliveries.empty() && !(compile && run_compiled(deliveries, fresh, joint, flow))) run_uncompiled(deliveries);
   for (Held& h : held_) h.storage->end_recording();
   held_.clear();
 }
 
+namespace {
+
+// What tells the programs of one segment apart, beside the sizes.
+std::vector<uint64_t> signature(const std::vector<Delivery>& deliveries, const JointSegment* joint,
+                                const runtime::Device& device) {
+  std::vector<uint64_t> words{reinterpret_cast<uintptr_t>(joint), reinterpret_cast<uintptr_t>(&device)};
+  for (const Delivery& d : deliveries) words.push_back(uint64_t{d.number} << 32 | static_cast<uint32_t>(d.into));
+  return words;
+}
+
+}  // namespace
+
 // Null if the limit is reached.
 const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
-                                    const std::shared_ptr<const JointSegment>& joint) {
+                                    const std::shared_ptr<const JointSegment>& joint,
+                                    std::span<const compiler::Operand> inputs, program::SymbolValues& symbols) {
+  std::vector<uint64_t> words = signature(deliveries, joint.get(), device());
+  program::VariantKey key(path_.trace().owner, words);
+  program::VariantCache& cache = program::VariantCache::get();
+  if (const Variant* v = cache.find(key, inputs, symbols)) return v;
   std::lock_guard lock(state_.mutex);
-  Trace& trace = path_.trace();
-  const Binding& binding = path_.binding();
-  int same = 0;
-  const ir::Fact* failed = nullptr;
-  for (Variant& v : trace.variants) {
-    if (v.deliveries != deliveries || (v.halves ? v.halves->joint : nullptr) != joint || v.program.device != &device())
-      continue;
-    failed = v.program.conditions.failed(binding.symbols.data());
-    if (!failed) return &v;
-    ++same;
-  }
-  if (failed) {
-    std::string reason = str("sizes: ", *failed, " does not hold");
+  if (const Variant* v = cache.find(key, inputs, symbols)) return v;
+  std::vector<ir::Fact> failed = cache.failed(key, inputs);
+  if (!failed.empty()) {
+    std::string reason = str("sizes: ", failed.front(), " does not hold");
     if (std::find(state_.recompiles.begin(), state_.recompiles.end(), reason) == state_.recompiles.end())
       state_.recompiles.push_back(reason);
     if (logs("recompiles")) log_line("recompiles", reason);
   }
-  if (same >= state_.options.recompile_limit) return nullptr;
-  trace.variants.push_back(compiled(deliveries, joint));
-  return &trace.variants.back();
+  if (static_cast<int>(failed.size()) >= state_.options.recompile_limit) return nullptr;
+  const Variant* v = cache.insert(key, compiled(deliveries, joint));
+  v->program.bind(inputs, symbols);
+  return v;
 }
 
 Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint) {
   const Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
-  Variant v{{program::Program(trace.graph(deliveries), device()), nullptr}, deliveries, nullptr};
+  Variant v{program::Program(trace.graph(deliveries), device()), nullptr};
   ir::Facts facts(binding.symbols);
   if (joint) {
-    v.halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, device());
-    v.executable = v.halves->forward.executable;
+    auto halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, device());
+    v.executable = halves->forward.executable;
+    v.attachment = std::move(halves);
     v.program.conditions = program::Conditions(facts.facts());
     return v;
   }
@@ -223,8 +230,10 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     } catch (const std::exception& e) {
       if (logs("recompiles")) log_line("recompiles", str("the graph is made for these sizes alone: ", e.what()));
     }
-    // A backend that needs to know the sizes gets them.
+    // A backend that needs to know the sizes gets them; the symbols are still those of the segment.
+    program::Symbols symbols = std::move(v.program.symbols);
     v.program = program::Program(trace.sized(binding).graph(deliveries), device());
+    v.program.symbols = std::move(symbols);
     std::vector<ir::Fact> sizes;
     for (uint32_t k = 0; k < binding.symbols.size(); ++k)
       sizes.push_back({ir::Expr::size(k), ir::Expr(binding.symbols[k]), true});
@@ -235,13 +244,19 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   return v;
 }
 
-void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow) {
+// False, with nothing done, if the limit of variants is reached.
+bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
+                           const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow) {
   std::vector<Tensor> given = argument_tensors(path_.trace(), path_.binding());
   std::vector<compiler::Operand> inputs, outputs;
   inputs.reserve(inputs_.size() + given.size());
   outputs.reserve(fresh.size());
   for (const BoundInputs::Input& in : inputs_) inputs.push_back(eager::operand_of(in.tensor));
   for (const Tensor& t : given) inputs.push_back(eager::operand_of(t));
+  program::SymbolValues symbols;
+  Epoch::Reading reading;
+  const Variant* variant = variant_for(deliveries, joint, inputs, symbols);
+  if (!variant) return false;
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   for (Held* h : fresh) {
@@ -250,17 +265,21 @@ void Session::run(const Variant& variant, const std::vector<Held*>& fresh, const
   }
   SavedRun kept;
   kept.binding = path_.binding();
-  if (flow) {
+  if (joint) {
     // Their memory is read as it is before the run.
     for (Held& h : held_)
       if (h.input >= 0) h.storage->end_recording();
     for (const BoundInputs::Input& in : inputs_) kept.inputs.push_back(in.tensor);
     kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
-    keep_for_backward(variant, fresh, kept, outputs);
+    keep_for_backward(static_cast<const Halves&>(*variant->attachment), deliveries, fresh, kept, outputs);
   }
-  variant.run(inputs, outputs);
+  variant->executable->run(symbols.data(), inputs, outputs);
   for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->storage->take_memory(*memory[i].get());
-  if (flow) redirect(*flow, make_segment_node(variant.halves, kept, *flow));
+  if (joint) {
+    auto halves = std::static_pointer_cast<const Halves>(variant->attachment);
+    redirect(*flow, make_segment_node(std::move(halves), kept, *flow));
+  }
+  return true;
 }
 
 void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {

@@ -40,15 +40,18 @@ class Session final : public Functional {
 
   void run_segment();
   void begin(ResumePoint& point);
-  const Variant* variant_for(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
-  Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
-  void run(const Variant& variant, const std::vector<Held*>& fresh, const GradientFlow* flow);
+  const program::Variant* variant_for(const std::vector<Delivery>& deliveries,
+                                      const std::shared_ptr<const JointSegment>& joint,
+                                      std::span<const compiler::Operand> inputs, program::SymbolValues& symbols);
+  program::Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
+  bool run_compiled(const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
+                    const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const JointSegment> joint_for(const GradientFlow& flow);
-  void keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, SavedRun& run,
-                         std::vector<compiler::Operand>& outputs);
+  void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
+                         SavedRun& run, std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
   Path path_;

@@ -42,19 +42,20 @@ std::shared_ptr<const JointSegment> Session::joint_for(const GradientFlow& flow)
 }
 
 // Memory for what the forward half leaves for backward, and operands for what it has to compute for that.
-void Session::keep_for_backward(const Variant& variant, const std::vector<Held*>& fresh, SavedRun& run,
+void Session::keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries,
+                                const std::vector<Held*>& fresh, SavedRun& run,
                                 std::vector<compiler::Operand>& outputs) {
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
-  auto intermediate = variant.halves->intermediates.begin();
-  for (const transforms::Saved& s : variant.halves->saved) {
+  auto intermediate = halves.intermediates.begin();
+  for (const transforms::Saved& s : halves.saved) {
     switch (s.from) {
       case transforms::Saved::From::Input:
-        run.saved.push_back(variant.halves->written[s.index] ? run.inputs[s.index].clone() : run.inputs[s.index]);
+        run.saved.push_back(halves.written[s.index] ? run.inputs[s.index].clone() : run.inputs[s.index]);
         break;
       case transforms::Saved::From::Output: {
-        auto end = variant.deliveries.begin() + s.index;
-        auto k = std::count_if(variant.deliveries.begin(), end, [](const Delivery& d) { return d.into < 0; });
+        auto end = deliveries.begin() + s.index;
+        auto k = std::count_if(deliveries.begin(), end, [](const Delivery& d) { return d.into < 0; });
         const Held& h = *fresh[k];
         run.saved.push_back(make_tensor(h.storage, h.dtype, h.sizes, h.strides, 0));
         break;

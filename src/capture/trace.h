@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,14 +69,7 @@ struct Delivery {
   friend bool operator==(const Delivery& a, const Delivery& b) = default;
 };
 
-struct Halves;
 struct JointSegment;
-
-/// The segment as a program of operators, for some deliveries.
-struct Variant : program::Variant {
-  std::vector<Delivery> deliveries;
-  std::shared_ptr<const Halves> halves;  // where results want gradients: `executable` is the forward half's
-};
 
 struct Trace;
 
@@ -99,7 +91,7 @@ struct Trace {
   /// The trace that it was made from, and the first event that differs.
   Trace* model = nullptr;
   size_t forked_at = static_cast<size_t>(-1);
-  std::deque<Variant> variants;                             // stay where they are
+  program::VariantOwner owner;  // of the segment as programs of operators, by what they deliver
   std::vector<std::shared_ptr<const JointSegment>> joints;  // for the ways that gradients flowed
   ResumePoint next;                                         // behind the break that ends it
 

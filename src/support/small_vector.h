@@ -22,10 +22,10 @@ class SmallVector {
   SmallVector(std::initializer_list<T> items) { assign(items.begin(), items.size()); }
   SmallVector(std::span<const T> items) { assign(items.data(), items.size()); }     // NOLINT
   SmallVector(const std::vector<T>& items) { assign(items.data(), items.size()); }  // NOLINT
-  SmallVector(const SmallVector& o) { assign(o.data(), o.size_); }
+  SmallVector(const SmallVector& o) { copy(o); }
   SmallVector(SmallVector&& o) noexcept { take(o); }
   SmallVector& operator=(const SmallVector& o) {
-    if (this != &o) assign(o.data(), o.size_);
+    if (this != &o) copy(o);
     return *this;
   }
   SmallVector& operator=(SmallVector&& o) noexcept {
@@ -77,10 +77,23 @@ class SmallVector {
   void clear() { size_ = 0; }
 
   friend bool operator==(const SmallVector& a, const SmallVector& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    if (a.size_ != b.size_) return false;
+    const T *x = a.data(), *y = b.data();
+    for (size_t i = 0; i < a.size_; ++i)
+      if (!(x[i] == y[i])) return false;
+    return true;
   }
 
  private:
+  // A few items are copied as a block of fixed size, which costs less than a call with their number; some may not be set.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+  static constexpr bool kSmallBlock = N * sizeof(T) <= 64;
+  void copy(const SmallVector& o) {
+    if (!kSmallBlock || heap_ || o.heap_) return assign(o.data(), o.size_);
+    std::memcpy(inline_, o.inline_, sizeof inline_);
+    size_ = o.size_;
+  }
   void grow(size_t n) {
     size_t capacity = std::max(n, 2 * capacity_);
     T* bigger = new T[capacity];
@@ -103,10 +116,11 @@ class SmallVector {
       o.heap_ = nullptr;
       o.capacity_ = N;
     } else {
-      std::memcpy(inline_, o.inline_, o.size_ * sizeof(T));
+      std::memcpy(inline_, o.inline_, kSmallBlock ? sizeof inline_ : o.size_ * sizeof(T));
     }
     o.size_ = 0;
   }
+#pragma GCC diagnostic pop
 
   T* heap_ = nullptr;
   size_t size_ = 0, capacity_ = N;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/facts.h"
+#include "program/variants.h"
 #include "support/small_vector.h"
 #include "tensor/args.h"
 #include "tensor/tensor_impl.h"
@@ -100,6 +101,7 @@ class Computation {
     if (!pointwise) pointwise_[rank].fetch_and(~bit, std::memory_order_relaxed);
   }
 
+  const program::VariantOwner& owner() const { return owner_; }
   /// Held while a variant is made.
   std::mutex& mutex() const { return mutex_; }
 
@@ -113,6 +115,7 @@ class Computation {
   std::string name_;
   size_t inputs_;
   bool one_shape_;
+  program::VariantOwner owner_;
   mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `which`
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Computation> in_place_;

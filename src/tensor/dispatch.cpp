@@ -156,11 +156,8 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
   try {
     check_numbers(op, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
-      std::vector<Tensor> out;
       RecordedCall recorded(*recorder, op, args);
-      recorded.run(out);
-      results.resize(out.size());
-      for (size_t i = 0; i < out.size(); ++i) results[i] = std::move(out[i]);
+      recorded.run(results);
       autograd::attach_recorded(op, recorded.args(), *recorder, results);
       if (runtime::Device* place = named_place(args)) [[unlikely]]
         for (size_t i = 0; i < results.size(); ++i)
@@ -188,8 +185,9 @@ runtime::Device& common_device(CallArgs args) {
     if (!t.defined()) return;
     const TensorImpl& impl = *impl_of(t);
     runtime::Device* device = &impl.device();
+    if (device == found) return;
     bool goes_along = impl.storage->travels() || (impl.weak && impl.rank() == 0);
-    if (device == found || (goes_along && device->on_host())) return;
+    if (goes_along && device->on_host()) return;
     if (impl.rank() == 0 && device->on_host())
       number = device;
     else if (!found)
@@ -200,10 +198,11 @@ runtime::Device& common_device(CallArgs args) {
   };
   for (const CallArg& a : args) {
     if (a.kind == Kind::Tensor) look(*a.tensor);
-    for (uint32_t k = 0; k < a.size; ++k) {
-      if (a.kind == Kind::Tensors) look(a.tensor[k]);
-      if (a.kind == Kind::OptionalTensors && a.optional_tensor[k]) look(*a.optional_tensor[k]);
-    }
+    if (a.kind == Kind::Tensors)
+      for (uint32_t k = 0; k < a.size; ++k) look(a.tensor[k]);
+    if (a.kind == Kind::OptionalTensors)
+      for (uint32_t k = 0; k < a.size; ++k)
+        if (a.optional_tensor[k]) look(*a.optional_tensor[k]);
   }
   if (found || number) return found ? *found : *number;
   if (runtime::Device* place = named_place(args)) return *place;
@@ -343,14 +342,13 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     check_numbers(op, args);
     autograd::check_in_place(self, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
-      std::vector<Tensor> value;
+      Results value;
       RecordedCall recorded(*recorder, op, args);
       recorded.run(value);
       autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
-      if (value.at(0).scalar_type() != target->dtype) {
+      if (value[0].scalar_type() != target->dtype) {
         CallArg convert[] = {value[0], target->dtype};
         Tensor wide = value[0];
-        value.clear();
         recorder->call(ops::at("prim::convert"), convert, value);
       }
       recorder->write(self, value[0]);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "program/variants.h"
-#include "support/hash.h"
 #include "tensor/execute.h"
 
 // What the two ways of running a computation share: on merged dimensions (execute_pointwise.cpp), and on its operands as they are.
@@ -55,16 +54,15 @@ const program::Variant* variant_for(const Computation& computation, const Words&
                                     std::span<const compiler::Operand> operands, program::SymbolValues& symbols,
                                     Build build) {
   program::VariantCache& cache = program::VariantCache::get();
-  uint64_t hash = reinterpret_cast<uint64_t>(&computation);
-  for (uint64_t w : words) hash = mix(hash, w);
-  if (const program::Variant* v = cache.find(&computation, words, hash, operands, symbols)) [[likely]]
+  program::VariantKey key(computation.owner(), words);
+  if (const program::Variant* v = cache.find(key, operands, symbols)) [[likely]]
     return v;
   std::lock_guard lock(computation.mutex());
-  if (const program::Variant* v = cache.find(&computation, words, hash, operands, symbols)) return v;
+  if (const program::Variant* v = cache.find(key, operands, symbols)) return v;
   std::optional<program::Variant> made = build();
   if (!made) return nullptr;
   made->program.bind(operands, symbols);
-  return cache.insert(&computation, words, hash, std::move(*made));
+  return cache.insert(key, std::move(*made));
 }
 
 /// Fills the results of a call, fresh ones by `make(type)`, and gives the operands of those.

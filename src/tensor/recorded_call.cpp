@@ -26,7 +26,7 @@ RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
   const auto& params = op.parameters();
   for (size_t i = 0; i < args.size() && i < params.size(); ++i)
     if (is_number(args[i]) && params[i].type == ir::ParamType::Tensor && !params[i].list)
-      replace(i, tensors_.emplace_front(weak_tensor(number_of(args[i]))));
+      replace(i, changed().tensors.emplace_front(weak_tensor(number_of(args[i]))));
   if (!op.row().random) return;
   size_t at = 0;
   while (params[at].type != ir::ParamType::Generator) ++at;
@@ -35,23 +35,35 @@ RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
     BRASA_CHECK(p.default_value || p.optional, op.row().name(), ": no value for '", p.name, "'");
   }
   if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
-  stream_ = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
-  key_ = new_key();
-  replace(at, key_);
+  changed().stream = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
+  changed().key = new_key();
+  replace(at, changed().key);
 }
 
-void RecordedCall::run(std::vector<Tensor>& out) {
+void RecordedCall::run(Results& out) {
+  bool random = changed_ && changed_->stream;
   // Some recorders run the call now; how far the stream moves on is known only then.
-  if (stream_) fill(key_, stream_->take(0));
+  if (random) fill(changed_->key, changed_->stream->take(0));
   recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
-  if (stream_) fill(key_, stream_->take(out.empty() ? 0 : static_cast<uint64_t>(out[0].numel())));
+  if (random) {
+    auto drawn = out.size() == 0 ? 0 : static_cast<uint64_t>(out[0].numel());
+    fill(changed_->key, changed_->stream->take(drawn));
+  }
+}
+
+RecordedCall::Changed& RecordedCall::changed() {
+  if (!changed_) {
+    changed_ = std::make_unique<Changed>();
+    changed_->args.assign(args_.begin(), args_.end());
+  }
+  return *changed_;
 }
 
 void RecordedCall::replace(size_t at, const Tensor& t) {
-  if (replaced_.empty()) replaced_.assign(args_.begin(), args_.end());
-  defaults_.fill_up(replaced_, op_.row().schema.params, at + 1);
-  replaced_[at] = CallArg(t);
-  args_ = replaced_;
+  Changed& c = changed();
+  c.defaults.fill_up(c.args, op_.row().schema.params, at + 1);
+  c.args[at] = CallArg(t);
+  args_ = c.args;
 }
 
 }  // namespace brasa::eager

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <forward_list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,19 +21,24 @@ class RecordedCall {
  public:
   RecordedCall(Recorder& recorder, Operator& op, CallArgs args);
   CallArgs args() const { return args_; }
-  void run(std::vector<Tensor>& out);
+  void run(Results& out);
 
  private:
+  // Of a call that a recorder does not get as it is.
+  struct Changed {
+    std::vector<CallArg> args;
+    std::forward_list<Tensor> tensors;
+    Literals defaults;
+    std::optional<Generator> stream;  // of a random row
+    Tensor key;
+  };
+  Changed& changed();
   void replace(size_t at, const Tensor& t);
 
   Recorder& recorder_;
   Operator& op_;
   CallArgs args_;
-  std::forward_list<Tensor> tensors_;
-  Literals defaults_;
-  std::optional<Generator> stream_;  // of a random row
-  Tensor key_;
-  std::vector<CallArg> replaced_;
+  std::unique_ptr<Changed> changed_;
 };
 
 }  // namespace brasa::eager

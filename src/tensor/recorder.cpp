@@ -12,7 +12,7 @@ thread_local Recorder* current_recorder = nullptr;
 
 class Lost final : public Recorder {
  public:
-  void call(const ops::Row&, std::span<const CallArg>, std::vector<Tensor>&) override { materialise("an operator"); }
+  void call(const ops::Row&, std::span<const CallArg>, eager::Results&) override { materialise("an operator"); }
   void write(const Tensor&, const Tensor&) override { materialise("a write"); }
   Tensor snapshot(const Tensor&) override {
     materialise("backward");

@@ -9,6 +9,9 @@ namespace brasa {
 
 class Tensor;
 struct CallArg;
+namespace eager {
+class Results;
+}
 namespace ops {
 struct Row;
 }
@@ -35,7 +38,7 @@ class Recorder {
   virtual ~Recorder();
 
   /// Records a functional call; results are new contiguous tensors on storages of their own, without memory.
-  virtual void call(const ops::Row& row, std::span<const CallArg> args, std::vector<Tensor>& results) = 0;
+  virtual void call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) = 0;
   /// From here on `target`'s part of its storage holds `value` (same sizes and dtype).
   virtual void write(const Tensor& target, const Tensor& value) = 0;
   /// The tensor's present value as a tensor of its own, which later writes do not reach. Costs nothing.

@@ -158,22 +158,43 @@ void check_dtype(const runtime::Device& device, DType dtype) {
 
 }  // namespace
 
-Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device) {
-  check_dtype(device, dtype);
+namespace {
+
+// Row-major, without a storage yet.
+Tensor row_major(std::span<const int64_t> sizes, DType dtype) {
   auto* impl = new TensorImpl;
   Tensor out(impl);
   impl->dtype = dtype;
   impl->sizes.assign(sizes.data(), sizes.size());
   impl->strides.resize(sizes.size());
   int64_t n = 1;
+  bool empty = false;
   for (size_t d = sizes.size(); d-- > 0;) {
     impl->strides[d] = n;
+    empty = empty || sizes[d] == 0;
     BRASA_CHECK(!__builtin_mul_overflow(n, std::max<int64_t>(sizes[d], 1), &n), "a tensor of shape ", sizes,
                 " does not fit into memory");
   }
   impl->inference = InferenceMode::is_enabled();
-  impl->numel = product(impl->sizes);
+  impl->numel = empty ? 0 : n;
+  return out;
+}
+
+}  // namespace
+
+Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device) {
+  check_dtype(device, dtype);
+  Tensor out = row_major(sizes, dtype);
+  TensorImpl* impl = impl_of(out);
   impl->storage = StorageRef(Storage::make(bytes_of(impl->numel, dtype, sizes), device));
+  return out;
+}
+
+Tensor recorded_tensor(std::span<const int64_t> sizes, DType dtype, Recorder* recorder, uint32_t slot,
+                       runtime::Device& device) {
+  Tensor out = row_major(sizes, dtype);
+  TensorImpl* impl = impl_of(out);
+  impl->storage = StorageRef(Storage::recorded(bytes_of(impl->numel, dtype, sizes), recorder, slot, device));
   return out;
 }
 

@@ -171,6 +171,9 @@ Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> stri
                    runtime::Device& device = runtime::host());
 /// A tensor on existing storage.
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset);
+/// Row-major, without memory until the recorder gives it some.
+Tensor recorded_tensor(std::span<const int64_t> sizes, DType dtype, Recorder* recorder, uint32_t slot,
+                       runtime::Device& device);
 /// The same elements by a new impl: shares storage and version, has no history and knows nothing of being a view.
 Tensor shallow_copy(const Tensor& t);
 
