@@ -17,10 +17,37 @@
 namespace brasa::compiler {
 namespace {
 
+// The kernels that something in this process runs; what nobody holds any more is loaded again when it is asked for.
+class Loaded {
+ public:
+  LoadedKernel find(const runtime::Device& device, const std::string& key) const {
+    auto it = kernels_.find({&device, key});
+    if (it == kernels_.end()) return {};
+    std::shared_ptr<const runtime::Module> code = it->second.code.lock();
+    return code ? LoadedKernel{std::move(code), it->second.function} : LoadedKernel{};
+  }
+  void add(const runtime::Device& device, const std::string& key, const LoadedKernel& kernel) {
+    if (kernels_.size() >= sweep_at_) {
+      std::erase_if(kernels_, [](const auto& k) { return k.second.code.expired(); });
+      sweep_at_ = 2 * kernels_.size() + kLeast;
+    }
+    kernels_[{&device, key}] = {kernel.code, kernel.function};
+  }
+  void clear() { kernels_.clear(); }
+
+ private:
+  struct Known {
+    std::weak_ptr<const runtime::Module> code;
+    runtime::Function function = nullptr;
+  };
+  static constexpr size_t kLeast = 256;
+  std::map<std::pair<const runtime::Device*, std::string>, Known> kernels_;
+  size_t sweep_at_ = kLeast;
+};
+
 std::mutex g_mutex;
-using Place = std::pair<const runtime::Device*, std::string>;  // and the kernel's key
-std::map<Place, LoadedKernel>& loaded() {
-  static auto* kernels = new std::map<Place, LoadedKernel>;
+Loaded& loaded() {
+  static auto* kernels = new Loaded;
   return *kernels;
 }
 KernelCounts g_counts;
@@ -82,8 +109,8 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
   {
     std::lock_guard lock(g_mutex);
     for (size_t i = 0; i < texts.size(); ++i) {
-      if (auto it = loaded().find({&device, keys[i]}); it != loaded().end()) {
-        out[i] = it->second;
+      if (LoadedKernel known = loaded().find(device, keys[i])) {
+        out[i] = std::move(known);
         ++g_counts.memory;
       } else if (first.emplace(keys[i], i).second) {
         missing.push_back(i);
@@ -92,7 +119,8 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
   }
   auto keep = [&](size_t i, const LoadedKernel& k) {
     std::lock_guard lock(g_mutex);
-    out[i] = loaded()[{&device, keys[i]}] = k;
+    loaded().add(device, keys[i], k);
+    out[i] = k;
   };
   std::vector<std::string> to_compile;
   std::vector<size_t> compiled;
