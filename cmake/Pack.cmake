@@ -18,6 +18,14 @@ add_custom_command(
   VERBATIM)
 add_custom_target(brasa_pack_file ALL DEPENDS ${BRASA_PACK})
 
+# Measures the first calls of operators that are not in the pack.
+brasa_sources(cold_sources ${CMAKE_SOURCE_DIR}/tools/cold)
+add_executable(brasa-cold ${cold_sources} ${CMAKE_SOURCE_DIR}/tools/pack/sample_call.cpp)
+brasa_sees_sources(brasa-cold)
+target_include_directories(brasa-cold PRIVATE ${CMAKE_SOURCE_DIR}/tools/pack)
+target_link_libraries(brasa-cold PRIVATE brasa_tensor nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt)
+add_dependencies(brasa-cold brasa_pack_file brasa_codegen)
+
 # What a first visit needs: the library with its plugin and its pack, and the demo.
 if(TARGET brasa-demo)
   add_custom_target(demo DEPENDS brasa-demo brasa_pack_file)

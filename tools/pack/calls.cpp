@@ -3,7 +3,6 @@
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/call.h>
-#include <brasa/elements.h>
 
 #include <algorithm>
 #include <exception>
@@ -14,8 +13,7 @@
 
 #include "ops/builder.h"
 #include "ops/decompose.h"
-#include "tensor/args.h"
-#include "tensor/dispatch.h"
+#include "sample_call.h"
 
 namespace brasa::pack {
 namespace {
@@ -24,79 +22,14 @@ using ops::Row;
 using ops::Sample;
 using ops::TensorSample;
 
-// Elements between the sample's bounds, made without a kernel.
-Tensor tensor_of(const TensorSample& s) {
-  Tensor t = empty(s.shape, s.dtype);
-  int64_t n = t.numel();
-  visit_dtype(s.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    auto* at = static_cast<T*>(t.data_ptr());
-    for (int64_t i = 0; i < n; ++i) {
-      double v = s.low + (s.high - s.low) * (static_cast<double>(i) + 0.5) / static_cast<double>(n);
-      if constexpr (std::is_convertible_v<T, double>)
-        at[i] = static_cast<T>(v);
-      else
-        at[i] = T(v);
-    }
-  });
-  return t;
-}
-
-// A row's call as dispatch takes it.
-class Call {
- public:
-  Call(const Row& row, const Sample& sample, bool gradients) : op_(eager::op(row)) {
-    auto make = [&](const TensorSample& s) {
-      Tensor t = tensor_of(s);
-      if (gradients && t.is_floating_point()) t.set_requires_grad(true);
-      return t;
-    };
-    lists_.reserve(sample.args.size());
-    tensors_.reserve(sample.args.size());
-    for (size_t i = 0; i < sample.args.size(); ++i) {
-      const ir::Param& p = row.schema.params[i];
-      if (auto* one = std::get_if<TensorSample>(&sample.args[i])) {
-        args_.emplace_back(tensors_.emplace_back(make(*one)));
-      } else if (auto* list = std::get_if<std::vector<TensorSample>>(&sample.args[i])) {
-        std::vector<Tensor>& made = lists_.emplace_back();
-        for (const TensorSample& s : *list) made.push_back(make(s));
-        args_.emplace_back(TensorList(made));
-      } else {
-        const auto& literal = std::get<ir::Arg>(sample.args[i]);
-        auto* number = literal.get_if<double>();
-        auto* integer = literal.get_if<ir::Expr>();
-        if (p.type == ir::ParamType::Tensor && !p.list && (number || integer))
-          args_.emplace_back(number ? Scalar(*number) : Scalar(integer->constant()));
-        else if (auto* text = literal.get_if<std::string>())
-          args_.emplace_back(std::string_view(*text));
-        else
-          args_.push_back(literals_.of(literal, p));
-      }
-    }
-    literals_.fill_up(args_, row.schema.params, row.schema.params.size() - (row.random ? 1 : 0));
-  }
-  eager::Results run() {
-    eager::Results results;
-    eager::call(op_, args_, results);
-    return results;
-  }
-
- private:
-  eager::Operator& op_;
-  std::vector<Tensor> tensors_;
-  std::vector<std::vector<Tensor>> lists_;
-  eager::Literals literals_;
-  std::vector<CallArg> args_;
-};
-
 // Forward alone, and with the gradients of all operands.
 void pack(const Row& row, const Sample& sample) {
   {
     NoGradGuard no_grad;
-    Call(row, sample, false).run();
+    SampleCall(row, sample, false).run();
   }
   if (row.no_gradient) return;
-  eager::Results results = Call(row, sample, true).run();
+  eager::Results results = SampleCall(row, sample, true).run();
   if (results.size() == 0 || !results[0].requires_grad()) return;
   results[0].backward(ones_like(results[0]), true);  // a cotangent in memory
   results[0].sum().backward();                       // and a repeated number

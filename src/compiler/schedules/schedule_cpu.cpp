@@ -48,15 +48,20 @@ class Scheduler {
   }
 
  private:
+  // Bytes of the widest elements that are computed with, operands too: a comparison gives bools, of numbers. 64-bit integers
+  // count as 4, so that vectors of floats with their places stay whole.
   int64_t element_bytes() {
     int64_t bytes = 1;
+    auto computed = [&](DType t) {
+      if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
+      if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
+    };
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
-      if (p == Prim::Pointwise || p == Prim::Reduce) {
-        DType t = n->types[0].dtype;
-        if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
-        if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
-      }
+      if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
+      if (p != Prim::Pointwise && p != Prim::Reduce) continue;
+      computed(n->types[0].dtype);
+      n->for_each_input([&](Value v) { computed(type_of(v).dtype); });
     }
     if (bytes > 1) return bytes;
     for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
