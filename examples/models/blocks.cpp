@@ -13,6 +13,13 @@ MlpBlockImpl::MlpBlockImpl(int64_t width, int64_t hidden) {
 }
 Tensor MlpBlockImpl::forward(const Tensor& x) { return x + b(gelu(a(n(x)))); }
 
+PerceptronImpl::PerceptronImpl(int64_t in, int64_t hidden, int64_t out) {
+  fc1 = register_module("fc1", nn::Linear(in, hidden));
+  fc2 = register_module("fc2", nn::Linear(hidden, hidden));
+  fc3 = register_module("fc3", nn::Linear(hidden, out));
+}
+Tensor PerceptronImpl::forward(const Tensor& x) { return fc3(relu(fc2(relu(fc1(x))))); }
+
 Tensor PointwiseImpl::forward(const Tensor& x, const Tensor& y, const Tensor& z) {
   return where(x > 0, (x * y + z).tanh() * sigmoid(z), x.exp().clamp_max(4) - y) * 0.5 + x;
 }

@@ -13,6 +13,14 @@ struct MlpBlockImpl : brasa::nn::Module {
 };
 BRASA_MODULE(MlpBlock);
 
+/// Three linear layers with relu between them.
+struct PerceptronImpl : brasa::nn::Module {
+  PerceptronImpl(int64_t in, int64_t hidden, int64_t out);
+  brasa::Tensor forward(const brasa::Tensor& x);
+  brasa::nn::Linear fc1{nullptr}, fc2{nullptr}, fc3{nullptr};
+};
+BRASA_MODULE(Perceptron);
+
 /// where(x > 0, tanh(x y + z) sigmoid(z), min(exp(x), 4) - y) / 2 + x.
 struct PointwiseImpl : brasa::nn::Module {
   brasa::Tensor forward(const brasa::Tensor& x, const brasa::Tensor& y, const brasa::Tensor& z);

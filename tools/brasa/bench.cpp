@@ -4,17 +4,22 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include <brasa/error.h>
 #include <brasa/generator.h>
 #include <brasa/memory.h>
 #include <brasa/stats.h>
+#include <brasa/threads.h>
 
 #include "bench_workloads.h"
 #include "commands.h"
@@ -30,8 +35,9 @@ struct Options {
   std::vector<std::string> names;
   std::string modes = "eager,default";
   double seconds = 4;
+  int threads = 0;
   bool list = false;
-  std::string measure, first;  // in the process that does the work: "workload mode"
+  std::string measure, first, together;  // in the process that does the work: "workload mode"
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -75,6 +81,51 @@ Json measure(const std::string& name, const std::string& mode, double seconds, b
           {"params", work.parameters}};
 }
 
+struct Rate {
+  double calls_per_second, cpu_us;  // cpu_us: of one call, which other programs on the machine change less
+};
+
+// Of all of these threads, which call one function; operators work on the thread that calls them.
+Rate rate_of(const std::function<void()>& f, int threads, double seconds) {
+  std::barrier start(threads + 1);
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> calls = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < threads; ++i)
+    callers.emplace_back([&] {
+      f();
+      start.arrive_and_wait();
+      int64_t n = 0;
+      for (; !stop; ++n) f();
+      calls += n;
+    });
+  start.arrive_and_wait();
+  Clock::time_point begin = Clock::now();
+  std::clock_t cpu = std::clock();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  stop = true;
+  for (std::thread& t : callers) t.join();
+  auto n = static_cast<double>(calls);
+  return {n / seconds_since(begin), 1e6 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC / n};
+}
+
+Json measure_together(const std::string& name, const std::string& mode, int threads, double seconds) {
+  manual_seed(0);
+  set_num_threads(1);
+  Prepared work = find(name).prepare(mode);
+  work.run();
+  Rate alone = rate_of(work.run, 1, seconds), together = rate_of(work.run, threads, seconds);
+  return {{"workload", name},
+          {"mode", mode},
+          {"threads", threads},
+          {"cores", std::thread::hardware_concurrency()},
+          {"calls_per_s_alone", rounded(alone.calls_per_second, 1)},
+          {"calls_per_s", rounded(together.calls_per_second, 1)},
+          {"ratio", rounded(together.calls_per_second / alone.calls_per_second, 1e3)},
+          {"cpu_us_alone", rounded(alone.cpu_us, 10)},
+          {"cpu_us", rounded(together.cpu_us, 10)}};
+}
+
 // A new process, so that nothing is left over from another measurement; what it prints.
 std::string in_process(const std::string& arguments, const fs::path& cache) {
   std::string self = fs::read_symlink("/proc/self/exe").string();
@@ -90,7 +141,7 @@ std::string in_process(const std::string& arguments, const fs::path& cache) {
 }
 
 // An empty disk cache for the first call, the same one again for the warm first call.
-void report(const std::string& name, const std::string& mode, double seconds) {
+void report(const std::string& name, const std::string& mode, const Options& o) {
   std::string pattern = (fs::temp_directory_path() / "brasa-bench-XXXXXX").string();
   if (!::mkdtemp(pattern.data())) throw Error("cannot make a folder in " + fs::temp_directory_path().string());
   struct Removed {
@@ -100,9 +151,14 @@ void report(const std::string& name, const std::string& mode, double seconds) {
       fs::remove_all(path, ignored);
     }
   } cache{pattern};
-  std::string which = "'" + name + " " + mode + "' --seconds " + std::to_string(seconds);
-  Json line = Json::parse(in_process("--measure " + which, cache.path));
-  line["warm_first_s"] = rounded(std::stod(in_process("--first " + which, cache.path)), 1e4);
+  std::string which = "'" + name + " " + mode + "' --seconds " + std::to_string(o.seconds);
+  Json line;
+  if (o.threads) {
+    line = Json::parse(in_process(fmt::format("--together {} --threads {}", which, o.threads), cache.path));
+  } else {
+    line = Json::parse(in_process("--measure " + which, cache.path));
+    line["warm_first_s"] = rounded(std::stod(in_process("--first " + which, cache.path)), 1e4);
+  }
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
 }
@@ -128,6 +184,11 @@ int run(const Options& o) {
     std::printf("%s\n", measure(name, mode, o.seconds, true).dump().c_str());
     return 0;
   }
+  if (!o.together.empty()) {
+    auto [name, mode] = split(o.together);
+    std::printf("%s\n", measure_together(name, mode, o.threads, o.seconds).dump().c_str());
+    return 0;
+  }
   std::vector<std::string> names = o.names, modes = CLI::detail::split(o.modes, ',');
   if (names.empty())
     for (const Workload& w : workloads()) names.push_back(w.name);
@@ -135,7 +196,7 @@ int run(const Options& o) {
   int failures = 0;
   for (const std::string& name : names)
     for (const std::string& mode : modes) try {
-        report(name, mode, o.seconds);
+        report(name, mode, o);
       } catch (const std::exception& e) {
         std::fprintf(stderr, "%s, %s: %s\n", name.c_str(), mode.c_str(), e.what());
         ++failures;
@@ -156,15 +217,19 @@ void add_bench(CLI::App& app) {
       "  brasa bench                                   every workload, eager and compiled\n"
       "  brasa bench pointwise_4M vit_tiny_infer_b8    two of them\n"
       "  brasa bench gpt_train_b4_t256 --modes default --seconds 10\n"
+      "  brasa bench mlp_infer_b8 --threads 8          calls in a second of 8 threads on one function, and of one\n"
       "  brasa bench --list                            what there is");
   c->add_option("workload", o->names, "names of workloads; all if there is none");
   c->add_option("--modes", o->modes, "eager, default; separated by commas")->capture_default_str();
   c->add_option("--seconds", o->seconds, "how long to measure each")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  c->add_option("--threads", o->threads, "calls in a second of so many threads that call one function, and of one")
+      ->check(CLI::PositiveNumber);
   c->add_flag("--list", o->list, "list the workloads");
   c->add_option("--measure", o->measure)->group("");
   c->add_option("--first", o->first)->group("");
+  c->add_option("--together", o->together)->group("");
   c->callback([o] {
     int status = run(*o);
     if (status != 0) throw CLI::RuntimeError(status);

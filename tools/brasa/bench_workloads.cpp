@@ -51,6 +51,12 @@ Prepared inference(Model model, const std::string& mode, Inputs... inputs) {
           count(model->parameters()), nullptr};
 }
 
+// Making the model with the weights that it starts with.
+template <class Make>
+Prepared construction(Make make) {
+  return {[make] { (void)make(); }, 0, nullptr};
+}
+
 Tensor images(int64_t n) { return randn({n, 3, 224, 224}); }
 Tensor classes(int64_t n, int64_t limit = 1000) { return randint(limit, {n}, kInt64); }
 Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
@@ -76,8 +82,14 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return inference(models::ResNet(), m, images(8)); }},
       {"resnet18_train_b8", "ResNet-18, 8 images, Adam",
        [](Mode m) { return training(models::ResNet(), images(8), classes(8), m); }},
+      {"construct_resnet50", "a ResNet-50 with its weights at the start",
+       [](Mode) { return construction([] { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }); }},
+      {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",
+       [](Mode) { return construction([] { return models::ViT(models::ViTOptions{.width = 768, .heads = 12}); }); }},
       {"mlp_block_infer", "x + b(gelu(a(norm(x)))), 512 rows of 512, hidden 2048",
        [](Mode m) { return inference(models::MlpBlock(), m, randn({512, 512})); }},
+      {"mlp_infer_b8", "three linear layers, 8 rows of 64, hidden 128, 10 classes",
+       [](Mode m) { return inference(models::Perceptron(64, 128, 10), m, randn({8, 64})); }},
       {"pointwise_4M", "nine point-wise operators on 4 Mi elements", [](Mode m) { return pointwise(4 << 20, m); }},
       {"layernorm_softmax_4096x1024", "softmax(layer_norm(x) / 8), 4096 rows of 1024",
        [](Mode m) { return inference(models::SoftmaxNorm(1024), m, randn({4096, 1024})); }},

@@ -107,6 +107,17 @@ void both(const std::vector<Tensor>& inputs, const Function& f) {
   y.sum().backward();
 }
 
+// The numbers that modules start with, for weights of each rank; a bound of 1 has code of its own.
+void initialise() {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{8}, {2, 4}, {2, 2, 2}, {2, 2, 2, 2}}) {
+    Tensor weight = brasa::empty(shape);
+    weight.uniform_(-0.5, 0.5);
+    weight.uniform_(-0.5, 1);
+    weight.normal_(0, 0.5);
+  }
+  (void)brasa::empty({}, kInt64).fill_(0);
+}
+
 // Layouts and forms that a row's sample does not say.
 void others() {
   Tensor x = tensor_of(ops::floats(8, 8)), row = tensor_of(ops::floats(8)), i = tensor_of(ops::ints(8));
@@ -126,6 +137,7 @@ void others() {
   (void)(i == i).sum();
   (void)(i == i).to(kFloat32).mean();
   (void)x.clone().fill_(2.0);
+  (void)x.clone().fill_(1);
   (void)x.clone().zero_();
   (void)zeros({8, 8});
   (void)ones({8, 8});
@@ -133,6 +145,7 @@ void others() {
   (void)rand({4, 4});
   (void)randn({4, 4});
   (void)arange(4);
+  initialise();
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class Scheduler {
 
  private:
   // Bytes of the widest elements that are computed with, operands too: a comparison gives bools, of numbers. 64-bit integers
-  // count as 4, so that vectors of floats with their places stay whole.
+  // count as 4, so that vectors of floats with their places stay whole. Numbers of rank 0 are in no vector.
   int64_t element_bytes() {
     int64_t bytes = 1;
     auto computed = [&](DType t) {
@@ -60,8 +60,10 @@ class Scheduler {
       Prim p = prim_of(n);
       if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
       if (p != Prim::Pointwise && p != Prim::Reduce) continue;
-      computed(n->types[0].dtype);
-      n->for_each_input([&](Value v) { computed(type_of(v).dtype); });
+      if (n->types[0].rank() > 0) computed(n->types[0].dtype);
+      n->for_each_input([&](Value v) {
+        if (type_of(v).rank() > 0) computed(type_of(v).dtype);
+      });
     }
     if (bytes > 1) return bytes;
     for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
