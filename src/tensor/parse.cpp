@@ -16,10 +16,6 @@ bool is_number(const CallArg& a) {
   return a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
 }
 
-bool is_default(const Operator::Parameter& p, const Scalar& s) {
-  return p.default_number && p.default_number->type() == s.type() && p.default_number->equal(s);
-}
-
 Scalar number_of(const CallArg& a) {
   switch (a.kind) {
     case Kind::Scalar: return *a.scalar;
@@ -38,6 +34,39 @@ runtime::Device* named_place(ArrayRef<CallArg> args) {
   for (const CallArg& a : args)
     if (a.kind == Kind::Device) return &device_at(a);
   return nullptr;
+}
+
+namespace {
+
+constexpr int64_t kLargestSymbol = int64_t{1} << 48;  // sums and products of symbols stay far below 2^63
+bool is_symbol(int64_t n) { return n >= -kLargestSymbol && n <= kLargestSymbol; }
+
+}  // namespace
+
+Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
+  if (a.kind == Kind::Ints) {
+    for (double known : p.special)
+      if (std::all_of(a.ints, a.ints + a.size, [&](int64_t n) { return static_cast<double>(n) == known; }))
+        return Pass::Word;
+    bool symbols = p.use == ir::NumberUse::Size && a.size <= Computation::kMaxRank &&
+                   std::all_of(a.ints, a.ints + a.size, is_symbol);
+    return symbols ? Pass::Size : Pass::Word;
+  }
+  if (!is_number(a) || p.list) return Pass::Word;
+  Scalar s = number_of(a);
+  if (p.default_number && p.default_number->type() == s.type() && p.default_number->equal(s)) return Pass::Default;
+  if (p.type == ir::ParamType::Tensor) return Pass::Number;
+  if (p.use == ir::NumberUse::Known) return Pass::Word;
+  for (double known : p.special)
+    if (!s.isComplex() && s.toDouble() == known) return Pass::Word;
+  if (p.use == ir::NumberUse::Input) return Pass::Number;
+  return s.isIntegral(false) && is_symbol(s.toLong()) ? Pass::Size : Pass::Word;
+}
+
+// A floating parameter takes integers too.
+Scalar number_for(const Operator::Parameter& p, const CallArg& a) {
+  Scalar s = number_of(a);
+  return p.type == ir::ParamType::Float && !s.isFloatingPoint() ? Scalar(s.toDouble()) : s;
 }
 
 void* write_number(const Scalar& s, NumberBytes& bytes) {
@@ -81,38 +110,6 @@ void add_literal(Parsed& p, const Scalar& s) {
 }
 
 constexpr uint64_t kDefaultWord = 0xd00d;
-
-// How a computation takes an argument that is no tensor.
-enum class Pass : uint8_t { Word, Default, Number, Size };
-
-constexpr int64_t kLargestSymbol = int64_t{1} << 48;  // sums and products of symbols stay far below 2^63
-bool is_symbol(int64_t n) { return n >= -kLargestSymbol && n <= kLargestSymbol; }
-
-Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
-  if (a.kind == Kind::Ints) {
-    for (double known : p.special)
-      if (std::all_of(a.ints, a.ints + a.size, [&](int64_t n) { return static_cast<double>(n) == known; }))
-        return Pass::Word;
-    bool symbols = p.use == ir::NumberUse::Size && a.size <= Computation::kMaxRank &&
-                   std::all_of(a.ints, a.ints + a.size, is_symbol);
-    return symbols ? Pass::Size : Pass::Word;
-  }
-  if (!is_number(a) || p.list) return Pass::Word;
-  Scalar s = number_of(a);
-  if (is_default(p, s)) return Pass::Default;
-  if (p.type == ir::ParamType::Tensor) return Pass::Number;
-  if (p.use == ir::NumberUse::Known) return Pass::Word;
-  for (double known : p.special)
-    if (!s.isComplex() && s.toDouble() == known) return Pass::Word;
-  if (p.use == ir::NumberUse::Input) return Pass::Number;
-  return s.isIntegral(false) && is_symbol(s.toLong()) ? Pass::Size : Pass::Word;
-}
-
-// A floating parameter takes integers too.
-Scalar number_for(const Operator::Parameter& p, const CallArg& a) {
-  Scalar s = number_of(a);
-  return p.type == ir::ParamType::Float && !s.isFloatingPoint() ? Scalar(s.toDouble()) : s;
-}
 
 // 0 for -1.
 int sign_of(int64_t n) { return n == -1 ? 0 : n < 0 ? -1 : 1; }

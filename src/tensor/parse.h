@@ -47,8 +47,12 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<CallArg> args);
 
 bool is_number(const CallArg& a);
-/// Whether the number is what the parameter has when it is left out.
-bool is_default(const Operator::Parameter& p, const Scalar& s);
+/// How a computation takes an argument that is no tensor: it knows it, it is what the parameter has when it is left out, an input, or
+/// the size of one.
+enum class Pass : uint8_t { Word, Default, Number, Size };
+Pass pass_of(const Operator::Parameter& p, const CallArg& a);
+/// What an argument that is passed as a number stands for.
+Scalar number_for(const Operator::Parameter& p, const CallArg& a);
 Scalar number_of(const CallArg& a);
 /// A number of the computation as a tensor that takes part in type promotion like a number.
 Tensor weak_tensor(const Scalar& s);

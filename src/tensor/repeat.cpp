@@ -60,14 +60,15 @@ Repeat::Repeat(const Operator& op, CallArgs args) : evicted_(VariantCache::get()
   const auto& parameters = op.parameters();
   bool fits = args.size() <= std::min(kMost, parameters.size()) && !op.row().random;
   for (size_t i = 0; fits && i < args.size(); ++i) {
-    if (args[i].kind == CallArg::Kind::Tensor)
+    if (args[i].kind == CallArg::Kind::Tensor) {
       fits = add(*args[i].tensor);
-    else if (args[i].kind != CallArg::Kind::Scalar)
+    } else if (is_number(args[i])) {
+      Pass pass = pass_of(parameters[i], args[i]);
+      if (pass == Pass::Number) add(number_for(parameters[i], args[i]));
+      fits = pass == Pass::Number || pass == Pass::Default;
+    } else {
       fits = false;
-    else if (parameters[i].type == ir::ParamType::Tensor)
-      add(*args[i].scalar);
-    else
-      fits = is_default(parameters[i], *args[i].scalar);
+    }
   }
   if (!fits || !shape_) key_ = 0;
 }

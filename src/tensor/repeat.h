@@ -6,8 +6,7 @@
 
 namespace brasa::eager {
 
-/// Most calls are of row-major tensors of one shape in the host's memory, or of numbers in the place of tensors, all else left out, without
-/// gradients.
+/// Most calls are of row-major tensors of one shape in the host's memory, or of numbers that are inputs, all else left out, without gradients.
 /// The variant of such a call follows from its operands' dtypes and their rank alone, and each thread remembers some of them: a call
 /// like an earlier one needs neither parsing nor a signature. It lives no longer than the call's arguments.
 class Repeat {

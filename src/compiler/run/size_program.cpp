@@ -65,25 +65,29 @@ SizeProgram::SizeProgram(Expr e) {
 int64_t SizeProgram::evaluate(const int64_t* symbols) const {
   constexpr size_t kFew = 32;
   int64_t few[kFew];
-  std::vector<int64_t> many(code_.size() > kFew ? code_.size() : 0);
-  int64_t* values = code_.size() > kFew ? many.data() : few;
-  for (size_t i = 0; i < code_.size(); ++i) {
-    const Instruction& c = code_[i];
-    if (c.op <= Symbol) {
-      values[i] = c.op == Number ? c.value : symbols[c.value];
-      continue;
-    }
-    int64_t a = values[c.a], b = values[c.b];
+  if (code_.size() <= kFew) return evaluate(symbols, few);
+  std::vector<int64_t> many(code_.size());
+  return evaluate(symbols, many.data());
+}
+
+int64_t SizeProgram::evaluate(const int64_t* symbols, int64_t* values) const {
+  int64_t* out = values;
+  for (const Instruction& c : code_) {
+    int64_t a = 0, b = 0;
+    if (c.op > Symbol) a = values[c.a], b = values[c.b];
     switch (c.op) {
-      case Add: values[i] = checked_add(a, b); break;
-      case Mul: values[i] = checked_mul(a, b); break;
-      case Div: values[i] = b == 0 ? 0 : floor_div(a, b); break;
-      case Mod: values[i] = b == 0 ? 0 : floor_mod(a, b); break;
-      case Min: values[i] = std::min(a, b); break;
-      default: values[i] = std::max(a, b);
+      case Number: *out = c.value; break;
+      case Symbol: *out = symbols[c.value]; break;
+      case Add: *out = checked_add(a, b); break;
+      case Mul: *out = checked_mul(a, b); break;
+      case Div: *out = b == 0 ? 0 : floor_div(a, b); break;
+      case Mod: *out = b == 0 ? 0 : floor_mod(a, b); break;
+      case Min: *out = std::min(a, b); break;
+      case Max: *out = std::max(a, b); break;
     }
+    ++out;
   }
-  return values[code_.size() - 1];
+  return out[-1];
 }
 
 }  // namespace brasa::compiler

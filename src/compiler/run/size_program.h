@@ -26,6 +26,8 @@ class SizeProgram {
   };
   class Writer;
   int64_t evaluate(const int64_t* symbols) const;
+  /// `values` has room for one an instruction.
+  int64_t evaluate(const int64_t* symbols, int64_t* values) const;
   int64_t constant_ = 0;
   std::vector<Instruction> code_;
 };
