@@ -54,7 +54,7 @@ int BoundInputs::last_of(const TensorImpl& t) const {
   return slots_.empty() ? -1 : const_cast<BoundInputs*>(this)->slot(t.storage->root()).last;
 }
 
-const BoundInputs::Input* BoundInputs::same_as(const TensorImpl& t) const {
+const BoundInputs::Bound* BoundInputs::same_as(const TensorImpl& t) const {
   for (int i = last_of(t); i >= 0; i = inputs_[i].before)
     if (same_place(*impl_of(inputs_[i].tensor), t)) return &inputs_[i];
   return nullptr;

@@ -10,7 +10,7 @@ namespace brasa::capture {
 /// The tensors from outside that one recording has read so far, in order, and found again by their memory.
 class BoundInputs {
  public:
-  struct Input {
+  struct Bound {
     Tensor tensor;
     Number number;
     int before;  // the one before it that reads the same memory, or -1
@@ -21,14 +21,14 @@ class BoundInputs {
   void clear();
 
   size_t size() const { return inputs_.size(); }
-  const Input& operator[](size_t i) const { return inputs_[i]; }
+  const Bound& operator[](size_t i) const { return inputs_[i]; }
   auto begin() const { return inputs_.begin(); }
   auto end() const { return inputs_.end(); }
 
   /// The last one that reads this tensor's memory, or -1; `before` leads to the others.
   int last_of(const TensorImpl& t) const;
   /// The one that lies exactly as this tensor, or null.
-  const Input* same_as(const TensorImpl& t) const;
+  const Bound* same_as(const TensorImpl& t) const;
 
  private:
   struct Slot {
@@ -37,7 +37,7 @@ class BoundInputs {
   };
   Slot& slot(const Storage* storage);
 
-  std::vector<Input> inputs_;
+  std::vector<Bound> inputs_;
   std::vector<Slot> slots_;  // open addressing, at most half full
   size_t used_ = 0;
 };

@@ -69,7 +69,7 @@ Number Session::outside(const Tensor& t) {
               "a tensor of another recording, which has not run yet, was used");
   // Views of a tensor from outside are read through it, so that one memory is one input.
   if (impl_of(t)->view) return view_number(t);
-  if (const BoundInputs::Input* known = inputs_.same_as(*impl_of(t))) return known->number;
+  if (const BoundInputs::Bound* known = inputs_.same_as(*impl_of(t))) return known->number;
   Number n = path_.input(*impl_of(t));
   inputs_.add(t, n);
   return n;
@@ -251,7 +251,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   std::vector<compiler::Operand> inputs, outputs;
   inputs.reserve(inputs_.size() + given.size());
   outputs.reserve(fresh.size());
-  for (const BoundInputs::Input& in : inputs_) inputs.push_back(eager::operand_of(in.tensor));
+  for (const BoundInputs::Bound& in : inputs_) inputs.push_back(eager::operand_of(in.tensor));
   for (const Tensor& t : given) inputs.push_back(eager::operand_of(t));
   program::SymbolValues symbols;
   Epoch::Reading reading;
@@ -269,7 +269,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
     // Their memory is read as it is before the run.
     for (Held& h : held_)
       if (h.input >= 0) h.storage->end_recording();
-    for (const BoundInputs::Input& in : inputs_) kept.inputs.push_back(in.tensor);
+    for (const BoundInputs::Bound& in : inputs_) kept.inputs.push_back(in.tensor);
     kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
     keep_for_backward(static_cast<const Halves&>(*variant->attachment), deliveries, fresh, kept, outputs);
   }
@@ -284,7 +284,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
 
 void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   std::vector<Tensor> inputs;
-  for (const BoundInputs::Input& in : inputs_) inputs.push_back(in.tensor);
+  for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
   eager::DeviceScope scope(device_);

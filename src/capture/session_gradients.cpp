@@ -25,7 +25,7 @@ std::optional<GradientFlow> Session::find_gradient_flow() {
   std::vector<const Tensor*> own;
   for (const auto& [storage, tensors] : snapshots_)
     for (const Tensor& t : tensors) own.push_back(&t);
-  for (const BoundInputs::Input& in : inputs_) own.push_back(&in.tensor);
+  for (const BoundInputs::Bound& in : inputs_) own.push_back(&in.tensor);
   return gradient_flow(nodes_, own, first_sequence_);
 }
 

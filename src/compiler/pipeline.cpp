@@ -48,6 +48,7 @@ Machine machine_for(const CompilerOptions& options) {
   const runtime::Properties& device = device_for(options).properties();
   Machine machine = machine_of(device.target, threads);
   machine.gpu = device.loops == runtime::Loops::Gpu;
+  machine.libraries = Libraries(device.libraries);
   return machine;
 }
 
@@ -95,7 +96,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
 
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
-  passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory); }, [&] { return str(fused); });
+  passes.run(
+      "fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine.libraries); }, [&] { return str(fused); });
   passes.run(
       "plan", "plan",
       [&] {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <brasa/device.h>
 
@@ -56,6 +57,9 @@ struct Properties {
   Loops loops = Loops::Cpu;
   /// What schedules are made for, and what code is: "x86-64+avx512", "nvptx+sm_90". They differ where a GPU's loops run on the CPU.
   std::string target, code;
+  /// Of the compiler's tables (compiler/libraries), in the order in which they are tried before code is generated. The host's run on
+  /// copies of what lies elsewhere.
+  std::vector<std::string_view> libraries = {"lapack", "kissfft", "host"};
   /// The host may touch its memory, and its work is done when a call returns.
   bool on_host = false;
 };

@@ -13,9 +13,9 @@
 
 namespace brasa::eager {
 
-Input Input::of(const Tensor& t) {
+InputTensor InputTensor::of(const Tensor& t) {
   const TensorImpl* impl = checked_impl(t);
-  Input in;
+  InputTensor in;
   in.data = impl->data();
   in.sizes = impl->sizes.data();
   in.strides = impl->strides.data();

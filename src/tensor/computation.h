@@ -20,7 +20,7 @@ namespace brasa::eager {
 using Words = SmallVector<uint64_t, 12>;
 
 /// A tensor that a computation reads: described by pointers into its owner.
-struct Input {
+struct InputTensor {
   void* data = nullptr;  // null: only the sizes matter
   const int64_t *sizes = nullptr, *strides = nullptr;
   uint32_t rank = 0;
@@ -37,7 +37,7 @@ struct Input {
   bool by_value(const runtime::Device& target) const {
     return !target.on_host() && (device ? rank == 0 && device->on_host() : rank == 0 || data);
   }
-  static Input of(const Tensor& t);
+  static InputTensor of(const Tensor& t);
 };
 
 /// Results of a call; the first few without an allocation.

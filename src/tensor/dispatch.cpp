@@ -21,7 +21,7 @@ using Kind = CallArg::Kind;
 
 void take_key(Parsed& p) {
   p.key = new_key();
-  p.inputs[p.key_input] = Input::of(p.key);
+  p.inputs[p.key_input] = InputTensor::of(p.key);
 }
 
 void fill_key(void* context, int64_t numel) {

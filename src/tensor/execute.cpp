@@ -21,10 +21,10 @@ constexpr uint32_t kMaxRank = Computation::kMaxRank, kGeneric = 255, kReads = 25
 thread_local runtime::Device* t_scoped = nullptr;
 
 // Where the operands live, and so the results.
-runtime::Device& common_device(const Computation& computation, std::span<const Input> inputs, const TensorImpl* into,
-                               runtime::Device* place) {
+runtime::Device& common_device(const Computation& computation, std::span<const InputTensor> inputs,
+                               const TensorImpl* into, runtime::Device* place) {
   runtime::Device *found = nullptr, *number = nullptr;
-  for (const Input& in : inputs) {
+  for (const InputTensor& in : inputs) {
     if (!in.device || in.device == found) continue;
     if (in.rank == 0 && in.device->on_host())
       number = in.device;
@@ -43,7 +43,7 @@ runtime::Device& common_device(const Computation& computation, std::span<const I
 }
 
 // A random key on its way to a device: the host knows its size.
-bool fixed_sizes(const Input& in, const runtime::Device& device) { return in.rank > 0 && in.by_value(device); }
+bool fixed_sizes(const InputTensor& in, const runtime::Device& device) { return in.rank > 0 && in.by_value(device); }
 
 // Each of two bits a dimension: 0, 1 or any.
 uint64_t stride_classes(std::span<const int64_t> strides) {
@@ -60,7 +60,7 @@ uint64_t call_word(uint32_t way, const Call& call) {
          uint64_t{static_cast<uint8_t>(id.index())} << 24;
 }
 
-uint64_t input_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
+uint64_t input_word(const InputTensor& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
                     const runtime::Device& device) {
   uint64_t w = static_cast<uint64_t>(in.dtype) | uint64_t{rank} << 8 | uint64_t{in.weak} << 16 |
                uint64_t{contiguous} << 17 | uint64_t{in.by_value(device)} << 18;
@@ -100,7 +100,7 @@ void explain_failure(const Call& call) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
   std::vector<ir::Value> values;
-  for (const Input& in : call.inputs) {
+  for (const InputTensor& in : call.inputs) {
     ir::Type t{in.dtype, {}, in.weak};
     for (int64_t s : in.size_span()) t.shape.emplace_back(s);
     values.push_back(graph.add_input(std::move(t)));
@@ -122,7 +122,7 @@ Built build(const Call& call, bool strided) {
   InputSymbols make;
   std::vector<ir::Type> types;
   std::vector<std::vector<ir::Expr>> strides;
-  for (const Input& in : call.inputs) {
+  for (const InputTensor& in : call.inputs) {
     types.push_back({in.dtype, {}, in.weak});
     for (int64_t s : in.size_span())
       types.back().shape.push_back(fixed_sizes(in, call.device) ? ir::Expr(s) : make.symbol(s));
@@ -161,7 +161,7 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
   Words words;
   words.push_back(call_word(kGeneric, call));
   SmallVector<Operand, 8> operands;
-  for (const Input& in : call.inputs) {
+  for (const InputTensor& in : call.inputs) {
     BRASA_CHECK(in.rank <= kMaxRank, computation.name(), ": more than ", kMaxRank, " dimensions are not supported");
     words.push_back(input_word(in, in.rank, in.contiguous, in.stride_span(), call.device));
     operands.push_back({in.data, in.dtype, in.size_span(), in.stride_span()});
@@ -189,12 +189,12 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
 
 }  // namespace
 
-std::vector<bool> reads_of(const Computation& computation, std::span<const Input> inputs) {
+std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs) {
   Call call{computation, inputs, nullptr, runtime::host()};
   Words words;
   words.push_back(call_word(kReads, call));
   SmallVector<Operand, 8> operands;
-  for (const Input& in : inputs) {
+  for (const InputTensor& in : inputs) {
     words.push_back(input_word(in, in.rank, true, {}, call.device));
     operands.push_back({nullptr, in.dtype, in.size_span(), in.stride_span()});
   }
@@ -239,13 +239,13 @@ DeviceScope::DeviceScope(runtime::Device* place) : before_(t_scoped) {
 DeviceScope::~DeviceScope() { t_scoped = before_; }
 runtime::Device* scoped_device() { return t_scoped; }
 
-const Variant* execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into,
+const Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,
                        Results& results, Prepare prepare, runtime::Device* place) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
   Call call{computation, inputs, target, common_device(computation, inputs, target, place)};
   uint32_t rank = 0, flat = 0, operand = 0;
   bool integers = true;
-  for (const Input& in : inputs) {
+  for (const InputTensor& in : inputs) {
     rank = std::max(rank, in.rank);
     integers = integers && is_integral(in.dtype, true);
     if (in.weak) continue;  // a number: always without dimensions

@@ -17,11 +17,11 @@ struct Prepare {
   void* context = nullptr;
 };
 /// The variant that ran, where it also serves all other row-major operands of one shape, of this rank and of these dtypes; else null.
-const program::Variant* execute(const Computation& computation, std::span<const Input> inputs, const Tensor* into,
+const program::Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,
                                 Results& results, Prepare prepare = {}, runtime::Device* place = nullptr);
 
 /// The inputs whose elements a computation reads, for inputs of these types and sizes.
-std::vector<bool> reads_of(const Computation& computation, std::span<const Input> inputs);
+std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs);
 
 /// Runs a program all of whose results are fresh.
 std::vector<Tensor> run(const program::Variant& variant, std::span<const compiler::Operand> inputs);

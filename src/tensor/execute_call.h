@@ -14,7 +14,7 @@ namespace brasa::eager {
 /// One call: what is computed, of what, into what, where.
 struct Call {
   const Computation& computation;
-  std::span<const Input> inputs;
+  std::span<const InputTensor> inputs;
   const TensorImpl* into;  // input 0's, which receives the only result; null: results are fresh
   runtime::Device& device;
 };
@@ -41,7 +41,7 @@ class InputSymbols {
 /// Of a signature: the way of running and the device.
 uint64_t call_word(uint32_t way, const Call& call);
 /// Of a signature: what the graph's input for `in` is.
-uint64_t input_word(const Input& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
+uint64_t input_word(const InputTensor& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
                     const runtime::Device& device);
 
 /// The program that gives `values` of the graph, compiled for the call's device.
@@ -96,7 +96,7 @@ SmallVector<compiler::Operand, 4> make_results(const Call& call, const program::
 void explain_failure(const Call& call);
 
 /// Whether the computation works element by element on operands of this rank, whatever their sizes, and on merged dimensions too.
-bool works_by_element(const Computation& computation, std::span<const Input> inputs, uint32_t rank);
+bool works_by_element(const Computation& computation, std::span<const InputTensor> inputs, uint32_t rank);
 /// False, with nothing done, where the computation is not point-wise for these operands; `certain` then says whether it never is for
 /// their dtypes. `serves_like` becomes what execute gives.
 bool run_pointwise(const Call& call, Results& results, bool& certain, const program::Variant*& serves_like);

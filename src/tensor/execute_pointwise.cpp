@@ -37,7 +37,7 @@ struct Pointwise {
   }
 };
 
-bool reads_elements(const Input& in) { return in.rank > 0 && in.data; }
+bool reads_elements(const InputTensor& in) { return in.rank > 0 && in.data; }
 
 bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
   if (a.size() != b.size()) return false;
@@ -47,9 +47,9 @@ bool same(std::span<const int64_t> a, std::span<const int64_t> b) {
 }
 
 // The inputs that have dimensions are row-major and of one shape, as in by far the most calls: one of them, or null.
-const Input* alike(std::span<const Input> inputs) {
-  const Input* first = nullptr;
-  for (const Input& in : inputs) {
+const InputTensor* alike(std::span<const InputTensor> inputs) {
+  const InputTensor* first = nullptr;
+  for (const InputTensor& in : inputs) {
     if (in.rank == 0) continue;
     if (!in.data || !in.contiguous || (first && !same(in.size_span(), first->size_span()))) return nullptr;
     if (!first) first = &in;
@@ -58,18 +58,18 @@ const Input* alike(std::span<const Input> inputs) {
 }
 
 // False if the shapes do not broadcast.
-bool plan(std::span<const Input> inputs, Pointwise& p) {
-  if (const Input* in = alike(inputs)) {
+bool plan(std::span<const InputTensor> inputs, Pointwise& p) {
+  if (const InputTensor* in = alike(inputs)) {
     p.shape = in->size_span();
     p.count = product(p.shape);
     p.sizes = {&p.count, 1};
     p.dense = kUnit;
     return true;
   }
-  for (const Input& in : inputs)
+  for (const InputTensor& in : inputs)
     if (in.rank > 0 && !broadcast_into(p.broadcast, in.size_span())) return false;
   SmallVector<OperandLayout, 8> operands;
-  for (const Input& in : inputs) {
+  for (const InputTensor& in : inputs) {
     p.operand.push_back(reads_elements(in) ? static_cast<int>(operands.size()) : -1);
     if (reads_elements(in)) operands.push_back({in.size_span(), in.stride_span()});
   }
@@ -106,13 +106,14 @@ std::vector<ir::Value> build_on_shape(const Computation& computation, ir::Graph&
   return results;
 }
 
-bool is_pointwise_at(const Computation& computation, std::span<const Input> inputs, uint32_t rank) {
+bool is_pointwise_at(const Computation& computation, std::span<const InputTensor> inputs, uint32_t rank) {
   ir::Graph graph(ir::Level::Primitives);
   InputSymbols make;
   ir::Shape shape;
   for (uint32_t d = 0; d < rank; ++d) shape.push_back(make.symbol(5 + 2 * d));
   std::vector<ir::Value> values;
-  for (const Input& in : inputs) values.push_back(graph.add_input({in.dtype, in.rank ? shape : ir::Shape{}, in.weak}));
+  for (const InputTensor& in : inputs)
+    values.push_back(graph.add_input({in.dtype, in.rank ? shape : ir::Shape{}, in.weak}));
   ir::Facts facts(make.hints());
   try {
     std::vector<ir::Value> results = build_on_shape(computation, graph, facts, values);
@@ -130,7 +131,7 @@ std::optional<Variant> build(const Call& call, const Pointwise& p) {
   for (int64_t s : p.sizes) merged.push_back(make.symbol(s));
   std::vector<ir::Value> values;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const Input& in = call.inputs[i];
+    const InputTensor& in = call.inputs[i];
     std::vector<ir::Expr> strides;
     if (reads_elements(in) && !is_row_major(p.sizes, p.strides_of(i))) strides = make.strides(p.strides_of(i));
     values.push_back(graph->add_input({in.dtype, in.rank ? merged : ir::Shape{}, in.weak}, "", std::move(strides),
@@ -144,9 +145,9 @@ std::optional<Variant> build(const Call& call, const Pointwise& p) {
 }
 
 // Whether an operand has not all of the loop's dimensions.
-bool broadcasts(std::span<const Input> inputs, const Pointwise& p) {
+bool broadcasts(std::span<const InputTensor> inputs, const Pointwise& p) {
   return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const Input& in) { return in.rank > 0 && !same(p.shape, in.size_span()); });
+                     [&](const InputTensor& in) { return in.rank > 0 && !same(p.shape, in.size_span()); });
 }
 
 Words signature(const Call& call, const Pointwise& p) {
@@ -154,7 +155,7 @@ Words signature(const Call& call, const Pointwise& p) {
   Words words;
   words.push_back(call_word(rank, call));
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const Input& in = call.inputs[i];
+    const InputTensor& in = call.inputs[i];
     if (!reads_elements(in)) {
       words.push_back(input_word(in, in.rank ? 255 : 0, true, {}, call.device));
       continue;
@@ -170,7 +171,7 @@ Words signature(const Call& call, const Pointwise& p) {
 
 bool run_pointwise(const Call& call, Results& results, bool& certain, const Variant*& serves_like) {
   certain = false;
-  std::span<const Input> inputs = call.inputs;
+  std::span<const InputTensor> inputs = call.inputs;
   Pointwise p;
   if ((call.into && call.into->numel == 0) || !plan(inputs, p)) return false;
   if (call.into && !same(p.shape, call.into->sizes))
@@ -179,7 +180,7 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
   if (p.sizes.size() > kMaxRank) return false;
   SmallVector<Operand, 8> operands;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Input& in = inputs[i];
+    const InputTensor& in = inputs[i];
     if (reads_elements(in))
       operands.push_back({in.data, in.dtype, p.sizes, p.strides_of(i)});
     else if (in.rank)
@@ -212,7 +213,7 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
   return true;
 }
 
-bool works_by_element(const Computation& computation, std::span<const Input> inputs, uint32_t rank) {
+bool works_by_element(const Computation& computation, std::span<const InputTensor> inputs, uint32_t rank) {
   return computation.one_shape() && is_pointwise_at(computation, inputs, rank) &&
          (rank <= 1 || is_pointwise_at(computation, inputs, 1));
 }

@@ -79,7 +79,7 @@ void* write_number(const Scalar& s, NumberBytes& bytes) {
 namespace {
 
 void add_number(Parsed& p, const Scalar& s) {
-  Input in;
+  InputTensor in;
   in.dtype = s.type();
   in.weak = true;
   Parsed::Number n{{}, static_cast<int>(p.inputs.size())};
@@ -124,7 +124,7 @@ void add_sizes(Parsed& p, const int64_t* items, uint32_t count) {
     p.magnitudes.push_back(items[k] < 0 ? -items[k] : items[k]);
   }
   p.words.push_back(signs);
-  Input in;
+  InputTensor in;
   in.strides = kStrides;
   in.rank = count;
   in.dtype = DType::Bool;
@@ -149,7 +149,7 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
       p.words.push_back(static_cast<uint64_t>(Kind::Generator) << 32);
       p.key_input = static_cast<int>(p.inputs.size());
       if (i < args.size() && args[i].kind == Kind::Tensor) {
-        p.inputs.push_back(Input::of(*args[i].tensor));  // a key taken before
+        p.inputs.push_back(InputTensor::of(*args[i].tensor));  // a key taken before
         p.key_input = -1;
       } else {
         if (i < args.size() && args[i].kind == Kind::Generator) {
@@ -171,11 +171,11 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
     switch (a.kind) {
       case Kind::Tensor:
         p.words.push_back(tag);
-        p.inputs.push_back(Input::of(*a.tensor));
+        p.inputs.push_back(InputTensor::of(*a.tensor));
         break;
       case Kind::Tensors:
         p.words.push_back(tag);
-        for (uint32_t k = 0; k < a.size; ++k) p.inputs.push_back(Input::of(a.tensor[k]));
+        for (uint32_t k = 0; k < a.size; ++k) p.inputs.push_back(InputTensor::of(a.tensor[k]));
         break;
       case Kind::OptionalTensors: {
         p.words.push_back(tag);
@@ -183,7 +183,7 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
         for (uint32_t k = 0; k < a.size; ++k) {
           bool here = a.optional_tensor[k] && a.optional_tensor[k]->defined();
           present = present << 1 | here;
-          if (here) p.inputs.push_back(Input::of(*a.optional_tensor[k]));
+          if (here) p.inputs.push_back(InputTensor::of(*a.optional_tensor[k]));
           if (k % 64 == 63 || k + 1 == a.size) p.words.push_back(std::exchange(present, 0));
         }
         break;

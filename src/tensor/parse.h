@@ -17,7 +17,7 @@ void* write_number(const Scalar& s, NumberBytes& bytes);
 /// A call's arguments, split into what selects the computation (words) and what it runs on (inputs).
 struct Parsed {
   Words words;
-  SmallVector<Input, 8> inputs;
+  SmallVector<InputTensor, 8> inputs;
   struct Number {
     NumberBytes bytes;
     int input;

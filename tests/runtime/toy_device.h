@@ -49,7 +49,7 @@ class Toy final : public runtime::Device {
   }
   void launch(const runtime::Launch& l, runtime::Stream) override {
     ++launches;
-    auto kernel = reinterpret_cast<runtime::cpu::Kernel>(reinterpret_cast<uintptr_t>(l.kernel));
+    auto kernel = reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(l.kernel));
     runtime::cpu::launch(kernel, l.slots.data(), l.count, l.grain, l.scratch_bytes);
   }
   void* error_word() override { return &word_; }

@@ -22,11 +22,12 @@ namespace {
 
 constexpr size_t kMaxRoots = 24;
 
-struct Kernel {
+// Nodes that become one kernel.
+struct Cluster {
   GroupKind kind;
   Domain domain;
   std::vector<Node*> roots;               // in topological order
-  std::vector<int> producers, consumers;  // kernels; may repeat, may name merged ones
+  std::vector<int> producers, consumers;  // clusters; may repeat, may name merged ones
   int merged_into = -1;
 };
 
@@ -34,18 +35,19 @@ using Access = std::function<void(Value, const Index&)>;
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
+  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Libraries& libraries)
+      : graph_(graph), live_(live_nodes(graph)) {
     size_t n = graph.nodes().size();
     kind_.resize(n);
     kernel_.assign(n, -1);
-    library_.assign(n, false);
+    library_.assign(n, nullptr);
     for (Node* node : live_) {
       kind_[node->id] = prim_of(node);
-      library_[node->id] = implementation_of(*node) != nullptr;
+      library_[node->id] = libraries.find(*node);
       if (kind_[node->id] == Prim::Whole && !library_[node->id])
         fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
     }
-    memory_ = values_in_memory(graph, forced);
+    memory_ = values_in_memory(graph, forced, library_);
   }
 
   FusedGraph run() {
@@ -78,7 +80,7 @@ class Fuser {
   void make_kernels() {
     for (Node* n : live_) {
       if (!memory_[n->id] || kind(n) == Prim::Input) continue;
-      Kernel k{GroupKind::Loops, {}, {n}, {}, {}, -1};
+      Cluster k{GroupKind::Loops, {}, {n}, {}, {}, -1};
       Shape dims = n->types[0].shape;
       switch (kind(n)) {
         case Prim::Reduce:
@@ -100,25 +102,25 @@ class Fuser {
       }
       k.domain.dims = dims;
       k.domain.reduced.resize(dims.size(), false);
-      int id = static_cast<int>(kernels_.size());
+      int id = static_cast<int>(clusters_.size());
       frontier(n, [&](const Node* p) {
         if (kind(p) == Prim::Input) return;
         k.producers.push_back(kernel_[p->id]);
-        kernels_[kernel_[p->id]].consumers.push_back(id);
+        clusters_[kernel_[p->id]].consumers.push_back(id);
       });
       kernel_[n->id] = id;
-      kernels_.push_back(std::move(k));
+      clusters_.push_back(std::move(k));
     }
   }
 
   int find(int k) const {
-    while (kernels_[k].merged_into >= 0) k = kernels_[k].merged_into;
+    while (clusters_[k].merged_into >= 0) k = clusters_[k].merged_into;
     return k;
   }
 
   void merge_kernels() {
-    for (int c = 0; c < static_cast<int>(kernels_.size()); ++c) {
-      const Node* root = kernels_[c].roots[0];
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      const Node* root = clusters_[c].roots[0];
       // The largest producers first: most memory traffic is saved there.
       std::vector<Node*> read;
       std::vector<Node*> inputs;
@@ -138,7 +140,7 @@ class Fuser {
   }
 
   bool same_numel(const Node* value, const Node* root) {
-    return value->types[0].numel() == kernels_[find(kernel_[root->id])].domain.numel();
+    return value->types[0].numel() == clusters_[find(kernel_[root->id])].domain.numel();
   }
 
   void siblings(Node* value, int c) {
@@ -218,7 +220,7 @@ class Fuser {
   }
 
   // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
-  bool aligned(const Kernel& of, const Kernel& by, const Domain& d) {
+  bool aligned(const Cluster& of, const Cluster& by, const Domain& d) {
     Ranges r = ranges_of(d);
     bool ok = true;
     std::unordered_set<Element, ElementHash> seen;
@@ -248,7 +250,7 @@ class Fuser {
     return true;
   }
 
-  bool compatible(const Kernel& p, const Kernel& c, Domain& d) {
+  bool compatible(const Cluster& p, const Cluster& c, Domain& d) {
     if (p.kind == GroupKind::Contraction) {
       if (c.kind != GroupKind::Loops || c.domain.has_reduced()) return false;
       d = p.domain;
@@ -257,7 +259,7 @@ class Fuser {
     } else {
       return false;
     }
-    for (const Kernel* k : {&p, &c})
+    for (const Cluster* k : {&p, &c})
       for (Node* root : k->roots) {
         if (p.kind == GroupKind::Contraction && kind(root) == Prim::Dot) continue;
         Member m = member(root, d);
@@ -269,10 +271,10 @@ class Fuser {
   // Is there a path from one to the other through a third kernel?
   bool path_around(int from, int to) {
     std::vector<int> stack;
-    std::vector<bool> seen(kernels_.size());
+    std::vector<bool> seen(clusters_.size());
     seen[from] = true;
     auto push = [&](int k) {
-      for (int c : kernels_[k].consumers) {
+      for (int c : clusters_[k].consumers) {
         c = find(c);
         if (seen[c] || (k == from && c == to)) continue;
         seen[c] = true;
@@ -289,9 +291,9 @@ class Fuser {
     return false;
   }
 
-  size_t buffers(const Kernel& a, const Kernel& b) {
+  size_t buffers(const Cluster& a, const Cluster& b) {
     std::unordered_set<const Node*> all;
-    for (const Kernel* k : {&a, &b})
+    for (const Cluster* k : {&a, &b})
       for (Node* root : k->roots) {
         all.insert(root);
         frontier(root, [&](const Node* p) { all.insert(p); });
@@ -301,7 +303,7 @@ class Fuser {
 
   void merge(int p, int c, bool reads) {
     if (p == c) return;
-    Kernel &kp = kernels_[p], &kc = kernels_[c];
+    Cluster &kp = clusters_[p], &kc = clusters_[c];
     Domain d;
     if (kp.roots.size() + kc.roots.size() > kMaxRoots || !compatible(kp, kc, d)) return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
@@ -326,37 +328,38 @@ class Fuser {
 
   // Kernels in an order in which each comes after what it reads.
   std::vector<int> order() {
-    std::vector<int> out, state(kernels_.size(), 0);
+    std::vector<int> out, state(clusters_.size(), 0);
     std::function<void(int)> visit = [&](int k) {
       k = find(k);
       if (state[k]) return;
       state[k] = 1;
-      for (int p : kernels_[k].producers)
+      for (int p : clusters_[k].producers)
         if (find(p) != k) visit(p);
       out.push_back(k);
     };
-    for (int k = 0; k < static_cast<int>(kernels_.size()); ++k)
-      if (kernels_[k].merged_into < 0) visit(k);
+    for (int k = 0; k < static_cast<int>(clusters_.size()); ++k)
+      if (clusters_[k].merged_into < 0) visit(k);
     return out;
   }
 
   FusedGraph extract() {
     std::vector<bool> needed(graph_.nodes().size());
     for (const ir::Output& o : graph_.outputs()) needed[o.value.node->id] = true;
-    for (const Kernel& k : kernels_)
+    for (const Cluster& k : clusters_)
       if (k.merged_into < 0)
         for (Node* root : k.roots)
           frontier(root, [&](const Node* p) {
             if (kind(p) != Prim::Input && find(kernel_[p->id]) != find(kernel_[root->id])) needed[p->id] = true;
           });
     FusedGraph out;
-    for (int k : order()) out.groups.push_back(extract(kernels_[k], needed));
+    for (int k : order()) out.groups.push_back(extract(clusters_[k], needed));
     return out;
   }
 
-  Group extract(const Kernel& k, const std::vector<bool>& needed) {
+  Group extract(const Cluster& k, const std::vector<bool>& needed) {
     Group g;
     g.kind = k.kind;
+    g.library = library_[k.roots[0]->id];
     g.domain = k.domain;
     g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
     int self = find(kernel_[k.roots[0]->id]);
@@ -401,18 +404,18 @@ class Fuser {
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<Prim> kind_;
-  std::vector<bool> memory_;   // by node id: its results are values in memory
-  std::vector<bool> library_;  // a library computes it
+  std::vector<bool> memory_;                    // by node id: its results are values in memory
+  std::vector<const Implementation*> library_;  // that computes it
   std::vector<int> kernel_;
-  std::vector<Kernel> kernels_;
+  std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
   uint32_t next_value_ = 0;
 };
 
 }  // namespace
 
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised) {
-  return Fuser(graph, materialised).run();
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Libraries& libraries) {
+  return Fuser(graph, materialised, libraries).run();
 }
 
 }  // namespace brasa::compiler

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/libraries/library.h"
 #include "ir/graph.h"
 
 namespace brasa::compiler {
@@ -27,6 +28,7 @@ std::string_view name(GroupKind kind);
 /// tensors in memory.
 struct Group {
   GroupKind kind = GroupKind::Loops;
+  const Implementation* library = nullptr;  // that computes it
   Domain domain;
   std::unique_ptr<ir::Graph> graph;
   std::vector<ir::Value> inputs, outputs;  // of the whole graph, as the graph's
@@ -44,7 +46,8 @@ struct FusedGraph {
 void append_to(std::string& out, const Group& g);
 void append_to(std::string& out, const FusedGraph& f);
 
-/// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case.
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised);
+/// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case; the libraries
+/// compute what they take.
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised, const Libraries& libraries);
 
 }  // namespace brasa::compiler

@@ -23,15 +23,13 @@ constexpr int kCheapRepeated = 12;
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced) : graph_(graph), live_(live_nodes(graph)) {
+  Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced,
+          const std::vector<const Implementation*>& library)
+      : graph_(graph), live_(live_nodes(graph)), library_(library) {
     size_t n = graph.nodes().size();
     kind_.resize(n);
     memory_.assign(n, false);
-    library_.assign(n, false);
-    for (const Node* node : live_) {
-      kind_[node->id] = prim_of(node);
-      library_[node->id] = implementation_of(*node) != nullptr;
-    }
+    for (const Node* node : live_) kind_[node->id] = prim_of(node);
     for (Value v : forced) memory_[v.node->id] = true;
   }
 
@@ -125,14 +123,16 @@ class Chooser {
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<Prim> kind_;
-  std::vector<bool> memory_, library_;
+  std::vector<bool> memory_;
+  const std::vector<const Implementation*>& library_;
   std::vector<int> users_, cost_, leaves_;
 };
 
 }  // namespace
 
-std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<Value>& forced) {
-  return Chooser(graph, forced).run();
+std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<Value>& forced,
+                                   const std::vector<const Implementation*>& library) {
+  return Chooser(graph, forced, library).run();
 }
 
 }  // namespace brasa::compiler

@@ -3,6 +3,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/libraries/library.h"
 #include "ir/graph.h"
 
 namespace brasa::compiler {
@@ -10,8 +11,10 @@ namespace brasa::compiler {
 /// Kernels with more pointers than this lose registers, and gain nothing.
 constexpr size_t kMaxBuffers = 48;
 
-/// The nodes, by id, whose results go to memory; all others are computed again wherever they are read. `forced` ones do in any case.
-std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<ir::Value>& forced);
+/// The nodes, by id, whose results go to memory; all others are computed again wherever they are read. `forced` ones do in any
+/// case, and those that a library computes (by id).
+std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<ir::Value>& forced,
+                                   const std::vector<const Implementation*>& library);
 
 /// Work for one element of a point-wise primitive, in simple instructions.
 int work_of(const ir::Node* n);

@@ -47,6 +47,7 @@ void run(const LibraryCall& call) {
 
 }  // namespace
 
-const Implementation kConcat = {.name = "copies", .primitive = "prim::concat", .supports = takes, .run = run};
+const Implementation kConcat = {
+    .library = "host", .name = "copies", .primitive = "prim::concat", .supports = takes, .run = run};
 
 }  // namespace brasa::compiler

@@ -96,6 +96,7 @@ void run(const LibraryCall& call) {
 }  // namespace
 
 const Implementation kFft = {
+    .library = "kissfft",
     .name = "kissfft",
     .primitive = "prim::fft",
     .run = run,

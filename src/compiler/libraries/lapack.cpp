@@ -415,18 +415,20 @@ void eig(const LibraryCall& call) {
 
 }  // namespace
 
-const Implementation kCholesky = {.name = "lapack potrf", .primitive = "prim::cholesky", .run = cholesky};
-const Implementation kLdl = {.name = "lapack sytrf", .primitive = "prim::ldl", .run = ldl};
-const Implementation kLdlSolve = {.name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = ldl_solve};
-const Implementation kLu = {.name = "lapack getrf", .primitive = "prim::lu", .run = lu};
+const Implementation kCholesky = {
+    .library = "lapack", .name = "lapack potrf", .primitive = "prim::cholesky", .run = cholesky};
+const Implementation kLdl = {.library = "lapack", .name = "lapack sytrf", .primitive = "prim::ldl", .run = ldl};
+const Implementation kLdlSolve = {
+    .library = "lapack", .name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = ldl_solve};
+const Implementation kLu = {.library = "lapack", .name = "lapack getrf", .primitive = "prim::lu", .run = lu};
 const Implementation kLuPermutation = {
-    .name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
+    .library = "lapack", .name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
 const Implementation kTriangularSolve = {
-    .name = "blas trsm", .primitive = "prim::triangular_solve", .run = triangular_solve};
-const Implementation kQr = {.name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = qr};
-const Implementation kGeqrf = {.name = "lapack geqrf", .primitive = "prim::geqrf", .run = geqrf};
-const Implementation kEigh = {.name = "lapack syevd", .primitive = "prim::eigh", .run = eigh};
-const Implementation kSvd = {.name = "lapack gesdd", .primitive = "prim::svd", .run = svd};
-const Implementation kEig = {.name = "lapack geev", .primitive = "prim::eig", .run = eig};
+    .library = "lapack", .name = "blas trsm", .primitive = "prim::triangular_solve", .run = triangular_solve};
+const Implementation kQr = {.library = "lapack", .name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = qr};
+const Implementation kGeqrf = {.library = "lapack", .name = "lapack geqrf", .primitive = "prim::geqrf", .run = geqrf};
+const Implementation kEigh = {.library = "lapack", .name = "lapack syevd", .primitive = "prim::eigh", .run = eigh};
+const Implementation kSvd = {.library = "lapack", .name = "lapack gesdd", .primitive = "prim::svd", .run = svd};
+const Implementation kEig = {.library = "lapack", .name = "lapack geev", .primitive = "prim::eig", .run = eig};
 
 }  // namespace brasa::compiler

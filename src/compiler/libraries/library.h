@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -31,6 +32,7 @@ struct LibraryCall {
 
 /// One way to compute a primitive.
 struct Implementation {
+  std::string_view library;    // as runtime::Properties::libraries has it
   std::string_view name;       // in reports
   std::string_view primitive;  // "prim::sort"
   /// Which calls it takes, by dtypes, shapes and arguments; null: all.
@@ -41,9 +43,16 @@ struct Implementation {
   void (*run)(const LibraryCall& call) = nullptr;
 };
 
-/// All of them, in the order in which they are tried.
-std::span<const Implementation* const> implementations();
-/// The first that takes this node; null where code is generated for it.
-const Implementation* implementation_of(const ir::Node& n);
+/// What some libraries compute, in the order in which they are tried: by library, then as table.cpp lists them.
+class Libraries {
+ public:
+  /// brasa::InternalError for one that the table has not.
+  explicit Libraries(std::span<const std::string_view> names);
+  /// The first that takes this node; null where code is generated for it.
+  const Implementation* find(const ir::Node& n) const;
+
+ private:
+  std::vector<std::pair<const ir::Op*, const Implementation*>> rows_;
+};
 
 }  // namespace brasa::compiler

@@ -46,8 +46,8 @@ bool splits(const ir::Node& n) { return takes(n.types[0].dtype); }
 }  // namespace
 
 const Implementation kJoinParts = {
-    .name = "join parts", .primitive = "prim::join_parts", .supports = joins, .run = join};
+    .library = "host", .name = "join parts", .primitive = "prim::join_parts", .supports = joins, .run = join};
 const Implementation kSplitParts = {
-    .name = "split parts", .primitive = "prim::split_parts", .supports = splits, .run = split};
+    .library = "host", .name = "split parts", .primitive = "prim::split_parts", .supports = splits, .run = split};
 
 }  // namespace brasa::compiler

@@ -125,6 +125,7 @@ void run(const LibraryCall& call) {
 
 // Stable; NaN is the greatest.
 const Implementation kSort = {
+    .library = "host",
     .name = "sort",
     .primitive = "prim::sort",
     .run = run,

@@ -111,6 +111,7 @@ void run(const LibraryCall& call) {
 
 // A row's entries are added in the order in which they come.
 const Implementation kSparseMm = {
+    .library = "host",
     .name = "sparse_mm",
     .primitive = "prim::sparse_mm",
     .run = run,

@@ -1,14 +1,11 @@
-#include <unordered_map>
-
-#include "compiler/libraries/rows.h"
 #include "ops/table.h"
+#include "compiler/libraries/rows.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
 
 namespace {
 
-// For one primitive the first that takes a call runs it.
 constexpr const Implementation* kTable[] = {
     &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts, &kQr,
     &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
@@ -16,21 +13,18 @@ constexpr const Implementation* kTable[] = {
 
 }  // namespace
 
-std::span<const Implementation* const> implementations() { return kTable; }
+Libraries::Libraries(std::span<const std::string_view> names) {
+  for (std::string_view name : names) {
+    size_t before = rows_.size();
+    for (const Implementation* i : kTable)
+      if (i->library == name) rows_.emplace_back(ops::find(i->primitive), i);
+    BRASA_ASSERT(rows_.size() > before, "there is no library '", name, "'");
+  }
+}
 
-const Implementation* implementation_of(const ir::Node& n) {
-  static const auto* by_op = [] {
-    auto* m = new std::unordered_multimap<const ir::Op*, const Implementation*>;
-    for (const Implementation* i : kTable) {
-      const ir::Op* op = ops::find(i->primitive);
-      BRASA_ASSERT(op, "no primitive ", i->primitive);
-      m->emplace(op, i);
-    }
-    return m;
-  }();
-  if (!by_op->count(n.op)) return nullptr;
-  for (const Implementation* i : kTable)
-    if (i->primitive == n.op->name() && (!i->supports || i->supports(n))) return i;
+const Implementation* Libraries::find(const ir::Node& n) const {
+  for (auto [op, i] : rows_)
+    if (op == n.op && (!i->supports || i->supports(n))) return i;
   return nullptr;
 }
 

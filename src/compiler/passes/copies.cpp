@@ -12,7 +12,7 @@ void place_library_operands(Primitives& p, const PassContext& context) {
     return ir::is_input(v) && !g.inputs()[g.input_index(v)].strides.empty();
   };
   transform(
-      p, context.facts, [](const ir::Node* n) { return implementation_of(*n) != nullptr; },
+      p, context.facts, [&](const ir::Node* n) { return context.machine.libraries.find(*n) != nullptr; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
         auto placed = [&](Value v) { return strided(*out.graph, v) ? copied(v, out) : v; };
         for (ir::Arg& a : args) {

@@ -40,8 +40,8 @@ struct Memory {
   }
 };
 
-runtime::cpu::Kernel host_kernel(const Step& s) {
-  return reinterpret_cast<runtime::cpu::Kernel>(reinterpret_cast<uintptr_t>(s.kernel.function));
+runtime::cpu::KernelFunction host_kernel(const Step& s) {
+  return reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(s.kernel.function));
 }
 
 constexpr auto kBeforeAll = static_cast<size_t>(-1);

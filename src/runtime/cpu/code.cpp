@@ -108,15 +108,15 @@ Code::~Code() {
   if (chunk_) Arena::get().remove(static_cast<Chunk*>(chunk_), base_, bytes_);
 }
 
-Kernel Code::function(size_t index) const {
+KernelFunction Code::function(size_t index) const {
   BRASA_ASSERT(index < entries_.size());
   // Code is data to the loader; only here does it become a function.
-  return reinterpret_cast<Kernel>(reinterpret_cast<uintptr_t>(base_ + entries_[index].offset));
+  return reinterpret_cast<KernelFunction>(reinterpret_cast<uintptr_t>(base_ + entries_[index].offset));
 }
 
 Function Code::kernel(std::string_view name) const { return reinterpret_cast<Function>(function(name)); }
 
-Kernel Code::function(std::string_view name) const {
+KernelFunction Code::function(std::string_view name) const {
   for (size_t i = 0; i < entries_.size(); ++i)
     if (entries_[i].name == name) return function(i);
   fail(str("kernel image: it has no kernel '", name, "'"));

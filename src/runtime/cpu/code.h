@@ -11,7 +11,7 @@ namespace brasa::runtime::cpu {
 /// A compiled CPU kernel. `slots` holds the addresses of its buffers, then numbers, then the values of the graph's size symbols in
 /// the order of their ids; [begin, end) is the part of the flattened parallel ranges to do; `scratch` is 64-byte aligned memory of
 /// the calling thread.
-using Kernel = void (*)(const Slot* slots, int64_t begin, int64_t end, void* scratch);
+using KernelFunction = void (*)(const Slot* slots, int64_t begin, int64_t end, void* scratch);
 
 /// Executable memory that holds one kernel image; unmapped when the last owner goes.
 class Code final : public Module {
@@ -20,9 +20,9 @@ class Code final : public Module {
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
   Function kernel(std::string_view name) const override;
-  Kernel function(size_t index) const;
+  KernelFunction function(size_t index) const;
   /// The kernel of that name; brasa::Error if the image has none.
-  Kernel function(std::string_view name) const;
+  KernelFunction function(std::string_view name) const;
   size_t size() const { return entries_.size(); }
 
  private:

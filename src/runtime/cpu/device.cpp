@@ -56,8 +56,8 @@ class Host final : public Device {
 
   std::shared_ptr<const Module> load(const KernelImage& image) override;
   void launch(const Launch& l, Stream) override {
-    cpu::launch(reinterpret_cast<Kernel>(reinterpret_cast<uintptr_t>(l.kernel)), l.slots.data(), l.count, l.grain,
-                l.scratch_bytes);
+    cpu::launch(reinterpret_cast<KernelFunction>(reinterpret_cast<uintptr_t>(l.kernel)), l.slots.data(), l.count,
+                l.grain, l.scratch_bytes);
   }
 
  private:

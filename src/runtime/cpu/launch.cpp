@@ -29,7 +29,7 @@ void* scratch(size_t bytes) {
 
 }  // namespace
 
-void launch(Kernel kernel, const Slot* slots, int64_t count, int64_t grain, size_t scratch_bytes) {
+void launch(KernelFunction kernel, const Slot* slots, int64_t count, int64_t grain, size_t scratch_bytes) {
   if (count <= grain || in_parallel()) {
     if (count > 0) kernel(slots, 0, count, scratch_bytes ? scratch(scratch_bytes) : nullptr);
     return;

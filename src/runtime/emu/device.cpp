@@ -108,7 +108,7 @@ class Emulated final : public QueuedDevice {
     std::vector<Slot> slots(l.slots.begin(), l.slots.end());
     for (size_t i = 0; i < l.addresses; ++i)
       slots[i] = reinterpret_cast<Slot>(memory_.reach(reinterpret_cast<const void*>(slots[i])));
-    auto kernel = reinterpret_cast<cpu::Kernel>(reinterpret_cast<uintptr_t>(l.kernel));
+    auto kernel = reinterpret_cast<cpu::KernelFunction>(reinterpret_cast<uintptr_t>(l.kernel));
     queue.add(stream, [=, slots = std::move(slots), count = l.count, grain = l.grain, scratch = l.scratch_bytes] {
       cpu::launch(kernel, slots.data(), count, grain, scratch);
     });

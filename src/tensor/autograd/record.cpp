@@ -19,10 +19,10 @@ bool differentiable(DType t) { return is_floating(t) || is_complex(t); }
 
 namespace {
 
-using eager::Input;
+using eager::InputTensor;
 
 bool takes_part(const Tensor& t) { return differentiable(t.scalar_type()) && t.requires_grad(); }
-bool wants_gradient(const Input& in) { return in.tensor && takes_part(*in.tensor); }
+bool wants_gradient(const InputTensor& in) { return in.tensor && takes_part(*in.tensor); }
 
 ResultMeta meta_of_result(const Tensor& t) {
   if (!t.defined()) return {};
@@ -51,12 +51,12 @@ class ComputationNode final : public Node, public Pooled {
     const eager::Backward& backward = computation_.backward(needs_, given);
 
     std::shared_ptr<Node> me = self.lock();
-    std::vector<Input> operands;
+    std::vector<InputTensor> operands;
     std::vector<Tensor> holders(inputs_.size() + results_.size());
     for (const Saved& s : inputs_) operands.push_back(s.input(me, name_, holders[operands.size()]));
     for (const Saved& s : results_) operands.push_back(s.input(me, name_, holders[operands.size()]));
     for (size_t i = 0; i < given.size(); ++i)
-      if (given[i]) operands.push_back(Input::of(grads[i]));
+      if (given[i]) operands.push_back(InputTensor::of(grads[i]));
 
     eager::Results results;
     eager::execute(backward, operands, nullptr, results);
@@ -168,7 +168,7 @@ class RowNode final : public Node, public Pooled {
   std::vector<bool> needs_;
 };
 
-std::vector<Edge> edges_of(std::span<const Input> inputs, const std::vector<bool>& needs) {
+std::vector<Edge> edges_of(std::span<const InputTensor> inputs, const std::vector<bool>& needs) {
   std::vector<Edge> edges;
   edges.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) edges.push_back(needs[i] ? gradient_edge(*inputs[i].tensor) : Edge{});
@@ -176,7 +176,7 @@ std::vector<Edge> edges_of(std::span<const Input> inputs, const std::vector<bool
 }
 
 // Which inputs require a gradient; false if none does, or if all are inference tensors, which alone are not recorded.
-bool needed(std::span<const Input> inputs, std::vector<bool>& needs) {
+bool needed(std::span<const InputTensor> inputs, std::vector<bool>& needs) {
   bool any = false, normal = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool wants = wants_gradient(inputs[i]);
@@ -189,12 +189,12 @@ bool needed(std::span<const Input> inputs, std::vector<bool>& needs) {
 }
 
 // The operands of the backward computation, as far as its choice of what to read goes.
-std::vector<Input> backward_operands(std::span<const Input> inputs, const std::vector<Tensor>& results,
-                                     const std::vector<bool>& given) {
-  std::vector<Input> out(inputs.begin(), inputs.end());
-  for (const Tensor& t : results) out.push_back(t.defined() ? Input::of(t) : Input{});
+std::vector<InputTensor> backward_operands(std::span<const InputTensor> inputs, const std::vector<Tensor>& results,
+                                           const std::vector<bool>& given) {
+  std::vector<InputTensor> out(inputs.begin(), inputs.end());
+  for (const Tensor& t : results) out.push_back(t.defined() ? InputTensor::of(t) : InputTensor{});
   for (size_t i = 0; i < given.size(); ++i)
-    if (given[i]) out.push_back(Input::of(results[i]));
+    if (given[i]) out.push_back(InputTensor::of(results[i]));
   return out;
 }
 
@@ -220,7 +220,7 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
 
 }  // namespace
 
-void attach(const eager::Computation& computation, const std::string& name, std::span<const Input> inputs,
+void attach(const eager::Computation& computation, const std::string& name, std::span<const InputTensor> inputs,
             eager::Results& results) {
   if (!GradMode::is_enabled()) return;
   std::vector<bool> needs;
@@ -230,7 +230,8 @@ void attach(const eager::Computation& computation, const std::string& name, std:
   bool any = false;
   for (size_t i = 0; i < results.size(); ++i) {
     bool same = false;  // a result that is an input keeps that one's history
-    for (const Input& in : inputs) same = same || (in.tensor && results[i].defined() && results[i].is_same(*in.tensor));
+    for (const InputTensor& in : inputs)
+      same = same || (in.tensor && results[i].defined() && results[i].is_same(*in.tensor));
     given.push_back(results[i].defined() && !same && differentiable(results[i].scalar_type()));
     outputs.push_back(results[i]);
     any = any || given.back();
@@ -248,7 +249,7 @@ void attach(const eager::Computation& computation, const std::string& name, std:
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     node->results().push_back(reads[inputs.size() + i] ? Saved(outputs[i], true)
-                              : outputs[i].defined()   ? Saved(Input::of(outputs[i]), false, true)
+                              : outputs[i].defined()   ? Saved(InputTensor::of(outputs[i]), false, true)
                                                        : Saved());
 }
 
@@ -360,7 +361,7 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   impl->view->version = impl->storage->version() - 1;  // its own history is made anew from the base's
 }
 
-void InPlace::before(const eager::Computation& computation, std::span<const Input> inputs) {
+void InPlace::before(const eager::Computation& computation, std::span<const InputTensor> inputs) {
   computation_ = nullptr;
   if (!GradMode::is_enabled() || op_.row().no_gradient || !needed(inputs, needs_)) return;
   computation_ = &computation;
@@ -377,17 +378,17 @@ void InPlace::before(const eager::Computation& computation, std::span<const Inpu
   }
 }
 
-void InPlace::after(std::span<const Input> inputs) {
+void InPlace::after(std::span<const InputTensor> inputs) {
   if (!computation_) return;
   auto node = make_node<ComputationNode>(*computation_, op_.backward_name(), needs_);
   node->self = node;
   NodeAccess::edges(*node) = std::move(edges_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool overwritten = reads_[i] && inputs[i].tensor && inputs[i].tensor->is_same(self_);
-    node->inputs().emplace_back(overwritten ? Input::of(original_) : inputs[i], reads_[i]);
+    node->inputs().emplace_back(overwritten ? InputTensor::of(original_) : inputs[i], reads_[i]);
   }
   node->internals().results.push_back(meta_of_result(self_));
-  node->results().push_back(reads_[inputs.size()] ? Saved(self_, true) : Saved(Input::of(self_), false, true));
+  node->results().push_back(reads_[inputs.size()] ? Saved(self_, true) : Saved(InputTensor::of(self_), false, true));
   rebase(self_, {std::move(node)});
 }
 

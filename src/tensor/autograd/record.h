@@ -16,7 +16,7 @@ class Recorder;
 namespace brasa::autograd {
 
 /// After a call that ran: gives the results a node if an input requires a gradient.
-void attach(const eager::Computation& computation, const std::string& name, std::span<const eager::Input> inputs,
+void attach(const eager::Computation& computation, const std::string& name, std::span<const eager::InputTensor> inputs,
             eager::Results& results);
 /// After a view was made (its ViewInfo is set).
 void attach_view(const Tensor& view);
@@ -44,8 +44,8 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge = 0);
 class InPlace {
  public:
   InPlace(const Tensor& self, eager::Operator& op) : self_(self), op_(op) {}
-  void before(const eager::Computation& computation, std::span<const eager::Input> inputs);
-  void after(std::span<const eager::Input> inputs);
+  void before(const eager::Computation& computation, std::span<const eager::InputTensor> inputs);
+  void after(std::span<const eager::InputTensor> inputs);
 
  private:
   const Tensor& self_;

@@ -9,7 +9,7 @@
 
 namespace brasa::autograd {
 
-Saved::Saved(const eager::Input& in, bool read, bool result)
+Saved::Saved(const eager::InputTensor& in, bool read, bool result)
     : sizes_(in.size_span()), dtype_(in.dtype), read_(read), weak_(in.weak), result_(result) {
   strides_ = row_major_strides(sizes_);
   if (!read) return;
@@ -75,14 +75,14 @@ Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name)
   return out;
 }
 
-eager::Input Saved::input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const {
+eager::InputTensor Saved::input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const {
   if (tensor_.defined() || dropped_) {
     holder = unpack(node, name);
-    eager::Input in = eager::Input::of(holder);
+    eager::InputTensor in = eager::InputTensor::of(holder);
     in.weak = weak_;
     return in;
   }
-  eager::Input in;
+  eager::InputTensor in;
   in.sizes = sizes_.data();
   in.strides = strides_.data();
   in.rank = static_cast<uint32_t>(sizes_.size());

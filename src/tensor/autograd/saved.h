@@ -11,11 +11,11 @@ class Saved {
  public:
   Saved() = default;
   /// `read`: whether the values matter. `result`: a result of the node itself, kept without its history.
-  Saved(const eager::Input& in, bool read, bool result = false);
+  Saved(const eager::InputTensor& in, bool read, bool result = false);
   Saved(const Tensor& t, bool result);
 
   /// The operand, which `holder` keeps; brasa::Error if the tensor was written to since. `node`: who saved it (for results).
-  eager::Input input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const;
+  eager::InputTensor input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const;
   /// The tensor itself with its history.
   Tensor unpack(const std::shared_ptr<Node>& node, const std::string& name) const;
   void set_tensor(const Tensor& t);
