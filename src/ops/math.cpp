@@ -239,8 +239,9 @@ void add_simple(Table& t) {
       })
       .vjp(own_derivative([](const Saved& s) {
         Value x = s.in(0);
-        auto eps = s.arg<std::optional<double>>(1);
-        Value outside = logical_or(lt(x, eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
+        auto eps = s.arg<std::optional<Number>>(1);
+        Number low = eps.value_or(0);
+        Value outside = logical_or(lt(x, low), gt(x, 1 - low));
         return std::vector{where(outside, constant_like(x, eps ? 0 : std::nan("")), s.ct() / (x * (1 - x)))};
       }))
       .samples({{floats(3, 5).in(0.1, 0.9)}, {floats(5).in(-0.5, 1.5), 0.1}});

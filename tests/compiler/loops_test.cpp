@@ -159,6 +159,21 @@ TEST(Rows, SoftmaxAndNorm) {
   EXPECT_EQ(r.kernels_after, 1);
 }
 
+// Rows that others than their own elements' shape read: groups of channels, and columns laid out anew.
+TEST(Rows, ReadInAnotherShape) {
+  auto groups = [](const Values& v) {
+    Value x = prim::reshape(v[0], {2, 2, 9});
+    return Values{prim::reshape(x - ops::mean(x, {2}, true), {2, 6, 3}) * v[1]};
+  };
+  check({{DType::Float32, {2, 6, 3}}, {DType::Float32, {2, 6, 3}}}, groups);
+  for (int64_t n : {9, 3000}) {
+    auto columns = [n](const Values& v) {
+      return Values{prim::reshape(v[0] - ops::mean(v[0], {0}, true), {3, 4 * n / 3})};
+    };
+    check({{DType::Float32, {4, n}}}, columns);
+  }
+}
+
 TEST(Scan, Dims) {
   for (const char* how : {"add", "max"})
     check_both({{DType::Float32, {5, 19}}},

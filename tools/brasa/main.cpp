@@ -9,10 +9,10 @@
 int main(int argc, char** argv) {
   CLI::App app{"Brasa's command line"};
   app.require_subcommand(1);
-  brasa::tool::add_verify(app);
-  brasa::tool::add_bench(app);
-  brasa::tool::add_settings(app);
   try {
+    brasa::tool::add_verify(app);
+    brasa::tool::add_bench(app);
+    brasa::tool::add_settings(app);
     app.parse(argc, argv);
   } catch (const CLI::Error& e) {
     return app.exit(e);

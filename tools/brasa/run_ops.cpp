@@ -11,31 +11,44 @@
 namespace brasa::verify {
 namespace {
 
-// With the array's strides, in a storage that is just large enough.
+// The host's memory as a tensor.
+Tensor borrowed(const std::byte* bytes, IntArrayRef shape, DType dtype) {
+  return from_blob(const_cast<std::byte*>(bytes), shape, dtype);
+}
+
+// On the default device, with the array's strides, in a storage that is just large enough.
 Tensor to_tensor(const Array& a) {
-  Tensor rows = from_blob(const_cast<std::byte*>(a.bytes.data()), a.shape, a.dtype);
-  if (a.strides.size() != a.shape.size()) return rows.clone();
+  Tensor rows = borrowed(a.bytes.data(), a.shape, a.dtype);
+  if (a.strides.size() != a.shape.size()) return rows.to(get_default_device(), a.dtype, false, /*copy=*/true);
   Tensor out = empty_strided(a.shape, a.strides, a.dtype);
   if (rows.numel() == 0) return out;
   // By hand, because copy_ refuses elements that share memory.
   int64_t size = size_of(a.dtype), extent = 1;
   for (size_t d = 0; d < a.shape.size(); ++d) extent += (a.shape[d] - 1) * a.strides[d];
-  auto* to = static_cast<std::byte*>(out.data_ptr());
-  std::memset(to, 0, static_cast<size_t>(extent * size));
+  std::vector<std::byte> memory(static_cast<size_t>(extent * size));
   for (int64_t i = 0; i < rows.numel(); ++i) {
     int64_t at = 0, rest = i;
     for (size_t d = a.shape.size(); d-- > 0; rest /= a.shape[d]) at += rest % a.shape[d] * a.strides[d];
-    std::memcpy(to + at * size, a.bytes.data() + i * size, static_cast<size_t>(size));
+    std::memcpy(memory.data() + at * size, a.bytes.data() + i * size, static_cast<size_t>(size));
   }
+  out.as_strided({extent}, {1}).copy_(borrowed(memory.data(), {extent}, a.dtype));
   return out;
 }
 
 Array to_array(const Tensor& t) {
   Array out{t.scalar_type(), t.sizes().vec(), {}, t.strides().vec()};
-  Tensor rows = t.detach().contiguous();
+  Tensor rows = t.detach().cpu().contiguous();
   out.bytes.resize(static_cast<size_t>(rows.numel() * size_of(out.dtype)));
   if (!out.bytes.empty()) std::memcpy(out.bytes.data(), rows.data_ptr(), out.bytes.size());
   return out;
+}
+
+// The references were made on the CPU: it stands for the device that is verified.
+Device device_named(const std::string& name) { return name == "cpu" ? get_default_device() : Device(name); }
+
+void check_there(const Tensor& t, const std::string& what) {
+  if (t.device() != get_default_device())
+    throw Error(what + " is on " + t.device().str() + ", expected " + get_default_device().str());
 }
 
 // Arguments only point to what they pass, so it is kept here.
@@ -59,7 +72,7 @@ class Arguments {
   CallArg pack(std::complex<double> v) { return scalars_.emplace_back(v); }
   CallArg pack(const std::string& v) { return std::string_view(v); }
   CallArg pack(DType v) { return v; }
-  CallArg pack(const DeviceName& v) { return Device(v.name); }
+  CallArg pack(const DeviceName& v) { return device_named(v.name); }
   CallArg pack(const LayoutName&) { return kStrided; }
   CallArg pack(TensorAt v) { return tensors_[v.at]; }
   CallArg pack(const MemoryFormatName& v) {
@@ -151,8 +164,12 @@ Outcome run(const std::string& op, const Entry& entry, const std::string& backen
   Results results = backend == "eager" ? body() : compile(body, {.backend = backend})();
 
   Outcome out;
-  for (const Tensor& t : results.outputs)
+  for (size_t i = 0; i < results.outputs.size(); ++i) {
+    const Tensor& t = results.outputs[i];
+    bool number = i < entry.numbers.size() && entry.numbers[i];
+    if (t.defined() && !number) check_there(t, "result " + std::to_string(i));
     out.outputs.push_back(t.defined() ? std::optional(to_array(t)) : std::nullopt);
+  }
   for (const Tensor& t : tensors) out.inputs_after.push_back(to_array(t));
   if (cotangents.empty()) return out;
   size_t k = 0;
@@ -160,7 +177,9 @@ Outcome run(const std::string& op, const Entry& entry, const std::string& backen
     out.gradients.emplace_back();
     if (!entry.needs_gradient[i]) continue;
     const Tensor& g = results.gradients[k++];
-    if (g.defined()) out.gradients.back() = to_array(g);
+    if (!g.defined()) continue;
+    check_there(g, "gradient of tensor " + std::to_string(i));
+    out.gradients.back() = to_array(g);
   }
   return out;
 }

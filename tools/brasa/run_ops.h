@@ -7,7 +7,8 @@
 
 namespace brasa::verify {
 
-/// Runs a call with its gradients: by itself with "eager", else in a compiled function with that backend. brasa::Error if it fails.
+/// Runs a call with its gradients on the default device: by itself with "eager", else in a compiled function with that backend.
+/// brasa::Error if it fails, or gives a tensor that lives elsewhere.
 Outcome run(const std::string& op, const Entry& entry, const std::string& backend);
 /// "eager" and those of `compile`.
 std::vector<std::string> backends();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <brasa/call.h>
+#include <brasa/device.h>
 #include <brasa/error.h>
 
 #include "commands.h"
@@ -18,6 +19,7 @@ namespace {
 struct Options {
   std::string folder;
   std::string backend = "eager";
+  std::string device = get_default_device().str();
   std::vector<std::string> only;
   bool json = false, verbose = false;
 };
@@ -53,6 +55,7 @@ int verify_ops(const Options& o) {
   std::vector<std::string> known = verify::backends();
   if (std::find(known.begin(), known.end(), o.backend) == known.end())
     throw Error("there is no backend '" + o.backend + "' to verify");
+  set_default_device(Device(o.device));
   Count all;
   nlohmann::json failures = nlohmann::json::array();
   std::map<std::string, int> missing;
@@ -99,8 +102,13 @@ int verify_ops(const Options& o) {
     }
   }
   if (o.json) {
-    nlohmann::json j = {{"backend", o.backend},   {"passed", all.passed}, {"failed", all.failed},
-                        {"skipped", all.skipped}, {"failures", failures}, {"missing", nlohmann::json::array()}};
+    nlohmann::json j = {{"backend", o.backend},
+                        {"device", o.device},
+                        {"passed", all.passed},
+                        {"failed", all.failed},
+                        {"skipped", all.skipped},
+                        {"failures", failures},
+                        {"missing", nlohmann::json::array()}};
     for (auto& [name, n] : missing) j["missing"].push_back(name);
     std::printf("%s\n", j.dump().c_str());
   } else {
@@ -125,6 +133,8 @@ void add_verify(CLI::App& app) {
   for (const std::string& name : verify::backends()) known += (known.empty() ? "" : ", ") + name;
   sub->add_option("folder", options->folder, "Folder with index.json and the vectors")->required();
   sub->add_option("--backend", options->backend, "What runs them: " + known)->capture_default_str();
+  sub->add_option("--device", options->device, "Where their tensors live: cpu, emu, cuda, cuda:1")
+      ->capture_default_str();
   sub->add_option("--only", options->only, "Operators or overloads, as 'gelu' or 'add.Tensor'");
   sub->add_flag("--json", options->json, "One line of JSON");
   sub->add_flag("-v,--verbose", options->verbose, "Shows the values of failures, and which operators are missing");

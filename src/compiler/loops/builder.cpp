@@ -43,6 +43,21 @@ void LoopBuilder::declare(Expr range, std::string_view kind, int width, int unro
   graph_.add(loop_op(LoopOp::For), {range, std::string(kind), width, unroll}, {kEffect});
 }
 
+Expr LoopBuilder::bounded(Expr place, Expr extent) {
+  // Numbered from the end: it never becomes a loop.
+  Expr symbol = Expr::range(~static_cast<uint32_t>(bounded_.size()), extent);
+  if (!symbol.is_constant()) bounded_[symbol] = place;
+  return symbol;
+}
+
+Expr LoopBuilder::spelled_out(Expr e) const {
+  if (bounded_.empty()) return e;
+  return ir::substitute(e, [this](Expr symbol) -> std::optional<Expr> {
+    auto it = bounded_.find(symbol);
+    return it == bounded_.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
 std::vector<Value> LoopBuilder::values_of(Expr e) const {
   std::vector<Expr> symbols;
   ir::collect_symbols(e, symbols);
@@ -57,6 +72,7 @@ std::vector<Value> LoopBuilder::values_of(Expr e) const {
 }
 
 Value LoopBuilder::index(Expr e) {
+  e = spelled_out(e);
   return graph_.add(loop_op(LoopOp::Index), {e, values_of(e)}, {{DType::Int64, {}, false}})->out();
 }
 
@@ -67,16 +83,19 @@ Expr LoopBuilder::bind(Value value, Expr extent) {
 }
 
 Value LoopBuilder::load(Value buffer, Expr index, Value mask) {
+  index = spelled_out(index);
   Type t{type_of(buffer).dtype, {}, false};
   return graph_.add(loop_op(LoopOp::Load), {buffer, index, optional(mask), values_of(index)}, {t})->out();
 }
 
 void LoopBuilder::store(Value buffer, Expr index, Value value, Value mask, std::string_view combine) {
+  index = spelled_out(index);
   graph_.add(loop_op(LoopOp::Store), {buffer, index, value, optional(mask), values_of(index), std::string(combine)},
              {kEffect});
 }
 
 void LoopBuilder::prefetch(Value buffer, Expr index) {
+  index = spelled_out(index);
   graph_.add(loop_op(LoopOp::Prefetch), {buffer, index, values_of(index)}, {kEffect});
 }
 

@@ -79,7 +79,7 @@ class Loops {
           start = piece[i] * Expr(a.piece);
         }
       Expr r = b.loop(kind, extent, width, unroll);
-      at_[i] = start + r;
+      at_[i] = start.is(0) ? r : b.bounded(start + r, a.extent);
       return r;
     };
     for (size_t i = 0; i < s_.axes.size(); ++i)
@@ -113,8 +113,9 @@ class Loops {
     for (size_t i = 0; i < s_.axes.size(); ++i) {
       const Axis& a = s_.axes[i];
       if (a.kind == Axis::Vector && !a.reduced) {
-        at_[i] = piece[i] * Expr(s_.threads) + b.loop("thread", s_.threads);
-        kept_mask_ = l_.expressions().both(kept_mask_, l_.expressions().within(at_[i], 0, a.extent));
+        Expr place = piece[i] * Expr(s_.threads) + b.loop("thread", s_.threads);
+        kept_mask_ = l_.expressions().both(kept_mask_, l_.expressions().within(place, 0, a.extent));
+        at_[i] = b.bounded(place, a.extent);
       }
     }
     mask_ = kept_mask_;
@@ -126,9 +127,10 @@ class Loops {
       }
       if (a.kind == Axis::Vector && a.reduced) {
         Expr step = b.loop("serial", ceildiv(a.extent, s_.threads)), thread = b.loop("thread", s_.threads);
-        at_[i] = step * Expr(s_.threads) + thread;
+        Expr place = step * Expr(s_.threads) + thread;
         closed_.insert(closed_.end(), {step, thread});
-        mask_ = l_.expressions().both(mask_, l_.expressions().within(at_[i], 0, a.extent));
+        mask_ = l_.expressions().both(mask_, l_.expressions().within(place, 0, a.extent));
+        at_[i] = b.bounded(place, a.extent);
       }
     }
   }

@@ -151,6 +151,7 @@ Tensor csr(const Tensor& crow_indices, const Tensor& col_indices, const Tensor& 
   constexpr const char* kOp = "sparse_csr_tensor";
   check_layout(kOp, options, kSparseCsr);
   BRASA_CHECK(crow_indices.defined() && col_indices.defined() && values.defined(), kOp, ": a part is undefined");
+  for (const Tensor* part : {&crow_indices, &col_indices, &values}) check_on_host(kOp, *part);
   Tensor crow = index_tensor(kOp, "crow_indices", crow_indices),
          columns = index_tensor(kOp, "col_indices", col_indices), own = own_values(values, options);
   BRASA_CHECK(
