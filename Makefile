@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 
-.PHONY: all configure setup demo test bench docs install format check-format check-includes sanitize sanitize-thread clean
+.PHONY: all configure setup demo test test-emu bench docs install format check-format check-includes sanitize sanitize-thread clean
 
 all: configure
 	@cmake --build $(BUILD)
@@ -23,6 +23,11 @@ demo: setup
 test: setup
 	@$(MAKE) --no-print-directory all
 	@ctest --test-dir $(BUILD) -j$$(nproc) --output-on-failure --no-tests=error
+
+# Suites of tensors once more, with the emulated GPU as the default device.
+test-emu: setup
+	@$(MAKE) --no-print-directory all
+	@ctest --test-dir $(BUILD) -C emu -L emu -j$$(nproc) --output-on-failure --no-tests=error
 
 bench: setup
 	@$(MAKE) --no-print-directory all

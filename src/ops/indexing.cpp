@@ -231,7 +231,7 @@ void add_picks(Table& t) {
   t.op("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
       .doc("out[i][j] = self[index[i][j]][j] for dim 0, and so on.")
       .composed(gather)
-      .samples({{floats(3, 4), 0, ints(2, 4)}, {floats(2, 3), 1, ints(2, 1)}, {floats(), 0, ints()}});
+      .samples({{floats(3, 4), 0, ints(2, 4)}, {floats(2, 3), 1, ints(2, 1)}, {floats(), 0, ints().in(0, 1)}});
   t.op("aten::take(Tensor self, Tensor index) -> Tensor")
       .doc("Elements by their position in row-major order.")
       .composed(take)

@@ -15,7 +15,8 @@ std::string text(const T& value) {
 
 template <class scalar_t>
 double sum_of(const torch::Tensor& t) {
-  auto values = t.accessor<scalar_t, 1>();
+  torch::Tensor here = t.cpu();
+  auto values = here.accessor<scalar_t, 1>();
   double sum = 0;
   for (const auto i : c10::irange(values.size(0))) sum += static_cast<double>(values[i]);
   return sum;
@@ -60,7 +61,7 @@ TEST(Helpers, ContainersPrint) {
 }
 
 TEST(Helpers, PackedAccessors) {
-  torch::Tensor t = torch::arange(6).view({2, 3}).t();
+  torch::Tensor t = torch::arange(6).view({2, 3}).t().cpu();
   torch::PackedTensorAccessor32<int64_t, 2> a = t.packed_accessor32<int64_t, 2>();
   EXPECT_EQ(a[2][1], 5);
   EXPECT_EQ(a.size(0), 3);
@@ -69,8 +70,9 @@ TEST(Helpers, PackedAccessors) {
 
 TEST(Helpers, OptionsAndModulesPrint) {
   EXPECT_EQ(text(torch::dtype(torch::kHalf).requires_grad(true)),
-            "TensorOptions(dtype=c10::Half, device=cpu (default), layout=Strided (default), requires_grad=true, "
-            "pinned_memory=false (default), memory_format=(nullopt))");
+            "TensorOptions(dtype=c10::Half, device=" + brasa::get_default_device().str() +
+                " (default), layout=Strided (default), requires_grad=true, "
+                "pinned_memory=false (default), memory_format=(nullopt))");
   EXPECT_EQ(text(torch::MemoryFormat::ChannelsLast), "ChannelsLast");
   std::ostringstream out;
   out << torch::nn::Linear(1, 1) << ' ' << true;

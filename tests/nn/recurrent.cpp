@@ -33,7 +33,7 @@ TEST(Recurrent, PackedStepsGiveWhatEachSequenceGivesAlone) {
   std::vector<Tensor> sequences{randn({2, 3}), randn({5, 3}), randn({4, 3})};
   auto [packed, state] = layer->forward_with_packed_input(packing::pack_sequence(sequences, false));
   auto [padded, lengths] = packing::pad_packed_sequence(packed);
-  EXPECT_TRUE(lengths.equal(tensor({2, 5, 4})));
+  EXPECT_TRUE(lengths.equal(tensor({2, 5, 4}, kCPU)));
   for (int64_t n = 0; n < 3; ++n) {
     const Tensor& alone = sequences[static_cast<size_t>(n)];
     auto [out, last] = layer(alone.unsqueeze(1));
@@ -45,7 +45,7 @@ TEST(Recurrent, PackedStepsGiveWhatEachSequenceGivesAlone) {
 TEST(Recurrent, PackingIsUndone) {
   Tensor padded = arange(12, kFloat).reshape({4, 3});
   auto packed = packing::pack_padded_sequence(padded, tensor({4, 3, 1}));
-  EXPECT_TRUE(packed.batch_sizes().equal(tensor({3, 2, 2, 1})));
+  EXPECT_TRUE(packed.batch_sizes().equal(tensor({3, 2, 2, 1}, kCPU)));
   auto [back, lengths] = packing::pad_packed_sequence(packed, false, -1.0, 5);
   EXPECT_EQ(back.sizes(), IntArrayRef({5, 3}));
   EXPECT_EQ(back[0][2].item<float>(), 2.f);

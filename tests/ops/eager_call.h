@@ -14,13 +14,15 @@ namespace brasa::test {
 
 using SampleArgs = std::vector<ops::SampleArg>;
 
-/// A sample's arguments as `brasa::call` takes them.
+/// A sample's arguments as `brasa::call` takes them. With `gradients` floating tensors ask for one.
 class EagerCall {
  public:
-  EagerCall(const ops::Row& row, const SampleArgs& args) {
+  EagerCall(const ops::Row& row, const SampleArgs& args, bool gradients = false) : gradients_(gradients) {
     for (size_t i = 0; i < args.size(); ++i) add(row.schema.params[i], args[i]);
   }
   const std::vector<brasa::CallArg>& args() const { return args_; }
+  /// The tensors that ask for a gradient.
+  const std::vector<Tensor>& asked() const { return asked_; }
 
  private:
   void add(const ir::Param& param, const ops::SampleArg& arg) {
@@ -43,10 +45,14 @@ class EagerCall {
     else
       args_.emplace_back(TensorList(tensors));
   }
-  static Tensor make(const ops::TensorSample& s) {
+  Tensor make(const ops::TensorSample& s) {
     ops::Array a = sample_array(s);
-    return from_blob(a.data.data(), a.shape, TensorOptions(a.dtype)).clone();
+    Tensor t = from_blob(a.data.data(), a.shape, TensorOptions(a.dtype)).clone();
+    if (gradients_ && is_floating(t.scalar_type())) asked_.push_back(t.set_requires_grad(true));
+    return t;
   }
+  bool gradients_;
+  std::vector<Tensor> asked_;
   std::vector<brasa::CallArg> args_;
   std::forward_list<std::vector<Tensor>> tensors_;
   std::forward_list<std::vector<std::optional<Tensor>>> optionals_;

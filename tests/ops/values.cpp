@@ -5,7 +5,7 @@
 #include "ops/table.h"
 #include "support/str.h"
 
-// A number that is new in each call needs no new code: every row is called with many values of each of its numbers.
+// Numbers of eager calls: one that is new needs no new code (every row is called with many values of each of its numbers).
 namespace brasa::test {
 namespace {
 
@@ -25,6 +25,14 @@ std::optional<ir::Arg> varied(const ir::Param& p, const ir::Arg& arg, int k) {
     return ir::Arg(items);
   }
   return std::nullopt;
+}
+
+// Whether some number of the call varies.
+bool varies(const ops::Row& row, const SampleArgs& args) {
+  for (size_t i = 0; i < args.size(); ++i)
+    if (auto* literal = std::get_if<ir::Arg>(&args[i]); literal && varied(row.schema.params[i], *literal, 1))
+      return true;
+  return false;
 }
 
 class Values : public ::testing::TestWithParam<std::string> {};
@@ -54,6 +62,25 @@ TEST_P(Values, OfANumberShareCode) {
       }
       EXPECT_LE(stats().compilations - before, kMost)
           << row.name() << ": " << worked << " values of " << params[i].name;
+    }
+  }
+}
+
+// Of eager calls, where numbers are inputs: a derivative must not ask for their values.
+TEST_P(Values, AreNotNeededForGradients) {
+  const ops::Row& row = ops::at(GetParam());
+  if (row.no_gradient) GTEST_SKIP() << "has no gradient";
+  for (const ops::Sample& sample : row.samples) {
+    if (!varies(row, sample.args)) continue;
+    EagerCall call(row, sample.args, true);
+    std::vector<Tensor> outputs, cotangents;
+    for (const Tensor& t : brasa::call(row.name(), call.args()))
+      if (t.defined() && t.requires_grad()) {
+        outputs.push_back(t);
+        cotangents.push_back(ones_like(t));
+      }
+    if (!outputs.empty()) {
+      EXPECT_NO_THROW(autograd::grad(outputs, call.asked(), cotangents, std::nullopt, false, true));
     }
   }
 }

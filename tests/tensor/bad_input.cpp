@@ -36,6 +36,7 @@ class BadInput : public testing::TestWithParam<Wrong> {};
 TEST_P(BadInput, NamesWhatWasGivenAndExpected) {
   try {
     GetParam().program();
+    synchronize(get_default_device());
     FAIL() << "accepted";
   } catch (const Error& e) {
     for (const std::string& part : GetParam().says)

@@ -115,7 +115,7 @@ TEST(Tensor, ItemAndData) {
   EXPECT_TRUE(contains(error_of([] { tensor({1, 2}).item(); }), "2 elements"));
   EXPECT_TRUE(
       contains(error_of([] { tensor({1, 2}).data_ptr<float>(); }), "expected scalar type Float but found Long"));
-  Tensor a = arange(6).view({2, 3});
+  Tensor a = arange(6).view({2, 3}).cpu();
   auto at = a.accessor<int64_t, 2>();
   EXPECT_EQ(at[1][2], 5);
   EXPECT_EQ(at.size(1), 3);

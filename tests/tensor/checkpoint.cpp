@@ -61,7 +61,7 @@ TEST(Checkpoint, KeepsNoValuesOfTheFunction) {
   auto f = [&](const Tensor& t) {
     auto token = std::make_shared<int>(0);
     Tensor h = t.exp();
-    Tensor seen = from_blob(h.data_ptr(), {1}, [token, h](void*) {}, kFloat32);
+    Tensor seen = from_blob(h.data_ptr(), {1}, [token, h](void*) {}, h.options());
     alive = token;
     return (h * seen).sin();
   };

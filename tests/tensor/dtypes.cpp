@@ -83,8 +83,7 @@ TEST(Float8, FloatsBecomeTheNearest) {
   std::vector<float> all = many_floats();
   Tensor x = tensor(ArrayRef<float>(all));
   for (DType t : kFloat8) {
-    Tensor bits = x.to(t).view(kByte), of_double = x.to(kDouble).to(t).view(kByte);
-    const auto *got = bits.data_ptr<uint8_t>(), *other = of_double.data_ptr<uint8_t>();
+    auto got = elements<uint8_t>(x.to(t).view(kByte)), other = elements<uint8_t>(x.to(kDouble).to(t).view(kByte));
     for (size_t i = 0; i < all.size(); ++i) {
       int want = nearest(all[i], t), by_class = t == kFloat8_e5m2 ? Float8_e5m2(all[i]).x : Float8_e4m3fn(all[i]).x;
       ASSERT_EQ(got[i], want) << name(t) << ' ' << all[i];
@@ -145,8 +144,7 @@ TEST(StoredDTypes, ArithmeticSaysWhatIsMissing) {
 TEST(UInt64, HoldsWhatInt64DoesNot) {
   constexpr uint64_t most = std::numeric_limits<uint64_t>::max(), high = uint64_t{1} << 63;
   std::vector<uint64_t> all = {0, 1, high - 1, high, high + 1025, most};
-  Tensor x = empty({6}, kUInt64);
-  std::copy(all.begin(), all.end(), x.data_ptr<uint64_t>());
+  Tensor x = empty({6}, kUInt64).copy_(from_blob(all.data(), {6}, kUInt64));
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(x[i].item<uint64_t>(), all[i]);
     EXPECT_EQ(x.to(kDouble)[i].item<double>(), static_cast<double>(all[i]));
