@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -27,6 +26,7 @@ using nlohmann::json;
 struct Options {
   std::string folder;
   std::string backend = "eager";
+  std::string device = get_default_device().str();
   std::vector<std::string> only;
   bool json = false, verbose = false;
 };
@@ -41,9 +41,9 @@ json read_json(const std::filesystem::path& path) {
 
 Tensor tensor_of(const safetensors::Entry& e) {
   if (!e.dtype) throw Error("tensor '" + e.name + "' has a dtype that there is none for: " + e.format);
-  Tensor t = empty(e.shape, *e.dtype);
-  if (!e.data.empty()) std::memcpy(t.data_ptr(), e.data.data(), e.data.size());
-  return t;
+  if (e.data.empty()) return empty(e.shape, *e.dtype);
+  Tensor here = from_blob(const_cast<std::byte*>(e.data.data()), e.shape, *e.dtype);
+  return here.to(get_default_device(), *e.dtype, /*non_blocking=*/false, /*copy=*/true);
 }
 
 // The tensors under a prefix, by the rest of their names.
@@ -73,7 +73,8 @@ class Comparison {
       where_ = what + " has other sizes";
       return;
     }
-    Tensor a = got.detach().to(kFloat64).contiguous().reshape({-1}), b = expected.to(kFloat64).reshape({-1});
+    Tensor a = got.detach().cpu().to(kFloat64).contiguous().reshape({-1}),
+           b = expected.cpu().to(kFloat64).reshape({-1});
     const auto *x = a.data_ptr<double>(), *y = b.data_ptr<double>();
     for (int64_t i = 0; i < a.numel(); ++i)
       if (i < skip_from || i >= skip_to)
@@ -223,6 +224,7 @@ class Report {
   int finish() const {
     if (o_.json)
       std::printf("%s\n", json({{"backend", o_.backend},
+                                {"device", o_.device},
                                 {"passed", passed_},
                                 {"failed", failed_},
                                 {"skipped", 0},
@@ -251,6 +253,7 @@ int verify_training(const Options& o) {
   std::vector<std::string> known = list_backends();
   if (std::find(known.begin(), known.end(), o.backend) == known.end())
     throw Error("there is no backend '" + o.backend + "' to verify");
+  set_default_device(Device(o.device));
   std::vector<std::string> cases;
   for (const auto& entry : std::filesystem::directory_iterator(o.folder))
     if (entry.path().extension() == ".json" && entry.path().stem() != "schedulers")
@@ -303,6 +306,8 @@ void add_verify_training(CLI::App& verify) {
       ->required();
   sub->add_option("--backend", options->backend,
                   "'eager' runs the steps as they are, every other one under brasa::compile")
+      ->capture_default_str();
+  sub->add_option("--device", options->device, "Where their tensors live: cpu, emu, cuda, cuda:1")
       ->capture_default_str();
   sub->add_option("--only", options->only, "Cases, as 'vit_adamw' or 'OneCycleLR_0'");
   sub->add_flag("--json", options->json, "One line of JSON");
