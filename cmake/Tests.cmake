@@ -90,14 +90,14 @@ endif()
 # Operators and their gradients, and training step for step, against references, as `brasa verify` runs them.
 if(TARGET brasa-cli)
   foreach(backend eager inductor interpreter)
-    add_test(NAME verify_ops.${backend} COMMAND brasa-cli verify ops ${CMAKE_SOURCE_DIR}/tests/data/ops --backend ${backend})
-    set_tests_properties(verify_ops.${backend} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
-    add_test(NAME verify_ops.${backend}.emu
-             COMMAND brasa-cli verify ops ${CMAKE_SOURCE_DIR}/tests/data/ops --backend ${backend} --device emu)
-    set_tests_properties(verify_ops.${backend}.emu PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
-    add_test(NAME verify_training.${backend}
-             COMMAND brasa-cli verify training ${CMAKE_SOURCE_DIR}/tests/data/training --backend ${backend})
-    set_tests_properties(verify_training.${backend} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+    foreach(device cpu emu)
+      foreach(what ops training)
+        set(name verify_${what}.${backend}.${device})
+        add_test(NAME ${name} COMMAND brasa-cli verify ${what} ${CMAKE_SOURCE_DIR}/tests/data/${what} --backend ${backend}
+                                      --device ${device})
+        set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+      endforeach()
+    endforeach()
   endforeach()
   add_test(NAME bench.threads COMMAND brasa-cli bench mlp_infer_b8 --threads 2 --seconds 0.05)
   add_test(NAME bench.construct COMMAND brasa-cli bench construct_resnet50 --modes eager --seconds 0)
