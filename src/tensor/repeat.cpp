@@ -35,8 +35,8 @@ bool Repeat::add(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
   const Storage& storage = *impl.storage.get();
   if (!impl.contiguous || impl.numel == 0 || storage.recorder() || storage.travels() || !storage.device().on_host() ||
-      (impl.autograd && GradMode::is_enabled()))
-    return false;
+      ((impl.autograd || impl.view) && GradMode::is_enabled()))
+    return false;  // a view may need a gradient because its base does
   bool dims = !impl.sizes.empty();
   if (dims && !shape_) {
     shape_ = &impl;

@@ -46,6 +46,7 @@ TEST(Repeat, AGradientThatIsAskedForIsRecorded) {
     ASSERT_TRUE(y.requires_grad());
     y.sum().backward();
     EXPECT_EQ(leaf.grad().sum().item<float>(), 8);
+    EXPECT_TRUE((leaf.view({2, 2}) * ones({2, 2})).requires_grad());
     NoGradGuard no_grad;
     EXPECT_FALSE((leaf * leaf).requires_grad());
   }
