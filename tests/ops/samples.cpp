@@ -39,8 +39,6 @@ ops::Array sample_array(const ops::TensorSample& sample) {
   return tensor(sample, false, numbers).array;
 }
 
-namespace {
-
 Call plain_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
   Call call;
   call.row = &row;
@@ -76,13 +74,12 @@ Call plain_call(const ops::Row& row, const ops::Sample& sample, bool wide) {
   return call;
 }
 
-}  // namespace
-
 Call counted(Call call) {
   const ops::Row& row = *call.row;
   if (!row.count) return call;
   Call counting = call;
   counting.row = &transforms::count_row(row);
+  counting.cotangents.clear();
   ops::Array count = run_interpreter(counting, false).outputs.at(0);
   std::vector<ir::Expr> sizes;
   for (int64_t i = 0; i < count.numel(); ++i) sizes.emplace_back(ops::get_int(count, i));

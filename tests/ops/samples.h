@@ -10,9 +10,11 @@ namespace brasa::test {
 /// and ask for gradients.
 Call sample_call(const ops::Row& row, const ops::Sample& sample, bool wide);
 
-/// The first sample, without the count that a row whose results' size depends on data takes besides; and a call with it.
-Call first_call(const ops::Row& row);
+/// The same without the count that a row whose results' size depends on data takes besides; and a call with it.
+Call plain_call(const ops::Row& row, const ops::Sample& sample, bool wide);
 Call counted(Call call);
+/// The first sample as a plain call.
+Call first_call(const ops::Row& row);
 /// One tensor of a sample alone.
 ops::Array sample_array(const ops::TensorSample& sample);
 

@@ -26,10 +26,10 @@ using ops::TensorSample;
 void pack(const Row& row, const Sample& sample) {
   {
     NoGradGuard no_grad;
-    SampleCall(row, sample, false).run();
+    run(row, sample, false);
   }
   if (row.no_gradient) return;
-  eager::Results results = SampleCall(row, sample, true).run();
+  eager::Results results = run(row, sample, true);
   if (results.size() == 0 || !results[0].requires_grad()) return;
   results[0].backward(ones_like(results[0]), true);  // a cotangent in memory
   results[0].sum().backward();                       // and a repeated number

@@ -3,9 +3,41 @@
 #include <brasa/elements.h>
 #include <brasa/factories.h>
 
+#include <utility>
+
 namespace brasa::pack {
 
 using ops::TensorSample;
+
+SampleCall::SampleCall(const ops::Row& row, const std::vector<ops::SampleArg>& args, const MakeTensor& make) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ir::Param& param = row.schema.params[i];
+    if (auto* literal = std::get_if<ir::Arg>(&args[i])) {
+      add_literal(*literal, param);
+    } else if (auto* one = std::get_if<TensorSample>(&args[i])) {
+      args_.emplace_back(tensors_.emplace_front(1, make(*one))[0]);
+    } else {
+      std::vector<Tensor> list;
+      for (const TensorSample& s : std::get<std::vector<TensorSample>>(args[i])) list.push_back(make(s));
+      add_list(std::move(list), param);
+    }
+  }
+}
+
+void SampleCall::add_literal(const ir::Arg& literal, const ir::Param& param) {
+  args_.push_back(literals_.of(literal, param));
+  // A text that the parameter cannot take: the operator rejects it.
+  auto* text = literal.get_if<std::string>();
+  if (text && args_.back().kind == CallArg::Kind::None) args_.back() = CallArg(std::string_view(*text));
+}
+
+void SampleCall::add_list(std::vector<Tensor> tensors, const ir::Param& param) {
+  std::vector<Tensor>& kept = tensors_.emplace_front(std::move(tensors));
+  if (param.optional_items)
+    args_.emplace_back(ArrayRef<std::optional<Tensor>>(optionals_.emplace_front(kept.begin(), kept.end())));
+  else
+    args_.emplace_back(TensorList(kept));
+}
 
 Tensor tensor_of(const TensorSample& s) {
   std::vector<int64_t> shape = s.shape;
@@ -26,46 +58,14 @@ Tensor tensor_of(const TensorSample& s) {
   return s.stride == 1 || shape.empty() ? t : t.slice(-1, std::nullopt, std::nullopt, s.stride);
 }
 
-SampleCall::SampleCall(const ops::Row& row, const ops::Sample& sample, bool gradients) : op_(eager::op(row)) {
-  auto make = [&](const TensorSample& s) {
+eager::Results run(const ops::Row& row, const ops::Sample& sample, bool gradients) {
+  SampleCall call(row, sample.args, [&](const TensorSample& s) {
     Tensor t = tensor_of(s);
     if (gradients && t.is_floating_point()) t.set_requires_grad(true);
     return t;
-  };
-  // The arguments point into these.
-  lists_.reserve(sample.args.size());
-  optionals_.reserve(sample.args.size());
-  tensors_.reserve(sample.args.size());
-  scalars_.reserve(sample.args.size());
-  for (size_t i = 0; i < sample.args.size(); ++i) {
-    const ir::Param& p = row.schema.params[i];
-    if (auto* one = std::get_if<TensorSample>(&sample.args[i])) {
-      args_.emplace_back(tensors_.emplace_back(make(*one)));
-    } else if (auto* list = std::get_if<std::vector<TensorSample>>(&sample.args[i])) {
-      std::vector<Tensor>& made = lists_.emplace_back();
-      for (const TensorSample& s : *list) made.push_back(make(s));
-      if (p.optional_items)
-        args_.emplace_back(ArrayRef<std::optional<Tensor>>(optionals_.emplace_back(made.begin(), made.end())));
-      else
-        args_.emplace_back(TensorList(made));
-    } else {
-      const auto& literal = std::get<ir::Arg>(sample.args[i]);
-      auto* number = literal.get_if<double>();
-      auto* integer = literal.get_if<ir::Expr>();
-      if (p.type == ir::ParamType::Tensor && !p.list && (number || integer))
-        args_.emplace_back(scalars_.emplace_back(number ? Scalar(*number) : Scalar(integer->constant())));
-      else if (auto* text = literal.get_if<std::string>())
-        args_.emplace_back(std::string_view(*text));
-      else
-        args_.push_back(literals_.of(literal, p));
-    }
-  }
-  literals_.fill_up(args_, row.schema.params, row.schema.params.size() - (row.random ? 1 : 0));
-}
-
-eager::Results SampleCall::run() {
+  });
   eager::Results results;
-  eager::call(op_, args_, results);
+  eager::call(eager::op(row), call.args(), results);
   return results;
 }
 

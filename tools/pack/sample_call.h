@@ -1,8 +1,8 @@
 #pragma once
 
+#include <forward_list>
+#include <functional>
 #include <vector>
-
-#include <brasa/tensor.h>
 
 #include "ops/table.h"
 #include "tensor/args.h"
@@ -10,23 +10,29 @@
 
 namespace brasa::pack {
 
-/// Elements between the sample's bounds, made without a kernel.
-Tensor tensor_of(const ops::TensorSample& s);
-
-/// A row's sample as a call that dispatch takes.
+/// A row's sample as a call takes it. What the arguments point to lives as long as this.
 class SampleCall {
  public:
-  SampleCall(const ops::Row& row, const ops::Sample& sample, bool gradients);
-  eager::Results run();
+  using MakeTensor = std::function<Tensor(const ops::TensorSample&)>;
+  /// Arguments by position, as in ops::Sample; `make` is asked for the tensors in order.
+  SampleCall(const ops::Row& row, const std::vector<ops::SampleArg>& args, const MakeTensor& make);
+  SampleCall(const SampleCall&) = delete;
+  SampleCall& operator=(const SampleCall&) = delete;
+  const std::vector<CallArg>& args() const { return args_; }
 
  private:
-  eager::Operator& op_;
-  std::vector<Tensor> tensors_;
-  std::vector<std::vector<Tensor>> lists_;
-  std::vector<std::vector<std::optional<Tensor>>> optionals_;
-  std::vector<Scalar> scalars_;
-  eager::Literals literals_;
+  void add_literal(const ir::Arg& literal, const ir::Param& param);
+  void add_list(std::vector<Tensor> tensors, const ir::Param& param);
+
   std::vector<CallArg> args_;
+  std::forward_list<std::vector<Tensor>> tensors_;
+  std::forward_list<std::vector<std::optional<Tensor>>> optionals_;
+  eager::Literals literals_;
 };
+
+/// Elements between the sample's bounds, made without a kernel.
+Tensor tensor_of(const ops::TensorSample& s);
+/// Calls the row with such tensors; with `gradients` floating ones ask for one.
+eager::Results run(const ops::Row& row, const ops::Sample& sample, bool gradients);
 
 }  // namespace brasa::pack
