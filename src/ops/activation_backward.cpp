@@ -86,6 +86,7 @@ Halves halves(const char* op, Value x, int64_t dim) {
 
 Value glu_backward(Value ct, Value x, int64_t dim) {
   auto [a, gate] = halves("glu_backward", x, dim);
+  check_same_shape("glu_backward", ct, a);
   Value s = sigmoid(gate);
   return prim::concat({ct * s, ct * a * (s * (1 - s))}, wrap_dim(dim, rank_of(x)));
 }

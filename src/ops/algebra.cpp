@@ -84,15 +84,18 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 }
 
 Value broadcast_to(Value x, const Shape& shape) {
-  const Shape& from = shape_of(x);
+  const Shape from = shape_of(x);
   if (from == shape) return x;
   BRASA_CHECK(from.size() <= shape.size(), "cannot broadcast shape ", from, " to ", shape);
   std::vector<int64_t> dims;
   for (size_t i = 0; i < from.size(); ++i) {
     size_t to = i + shape.size() - from.size();
-    BRASA_CHECK(from[i] == shape[to] || same_size(from[i], shape[to]) || is_one(from[i]), "cannot broadcast shape ",
-                from, " to ", shape);
     dims.push_back(static_cast<int64_t>(to));
+    if (from[i] == shape[to] || same_size(from[i], shape[to])) continue;
+    BRASA_CHECK(is_one(from[i]), "cannot broadcast shape ", from, " to ", shape);
+    // What a fact says of a symbol, it becomes; a size that is computed has to be made a 1.
+    bool computed = !from[i].is_constant() && from[i]->kind != ir::ExprKind::Size;
+    if (computed) x = narrow(x, static_cast<int64_t>(i), 0, 1);
   }
   return prim::broadcast(x, shape, dims);
 }

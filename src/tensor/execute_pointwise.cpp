@@ -150,6 +150,18 @@ bool broadcasts(std::span<const InputTensor> inputs, const Pointwise& p) {
                      [&](const InputTensor& in) { return in.rank > 0 && !same(p.shape, in.size_span()); });
 }
 
+// Whether the operands that are read have the loop's shape without the others. What nothing reads may be of any shape, so it may
+// broadcast the operands with no effect on the result.
+bool shaped_by_what_it_reads(const program::Program& program, std::span<const InputTensor> inputs, const Pointwise& p) {
+  const std::vector<bool>& reads = program.reads;
+  if (p.operand.empty() || std::find(reads.begin(), reads.end(), false) == reads.end() || !broadcasts(inputs, p))
+    return true;
+  Sizes shape;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].rank > 0 && reads[i]) broadcast_into(shape, inputs[i].size_span());
+  return same(shape, p.shape);
+}
+
 Words signature(const Call& call, const Pointwise& p) {
   auto rank = static_cast<uint32_t>(p.sizes.size());
   Words words;
@@ -199,6 +211,7 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
     certain = true;
     return false;
   }
+  if (!shaped_by_what_it_reads(variant->program, inputs, p)) return false;
   SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {
     return p.in_order ? make_tensor(p.shape, t.dtype, call.device)
                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), t.dtype, call.device);

@@ -1,5 +1,9 @@
 #include "compiler/loops/builder.h"
 
+#include <algorithm>
+#include <functional>
+#include <unordered_set>
+
 #include "compiler/loops/ops.h"
 #include "ops/table.h"
 #include "support/error.h"
@@ -76,10 +80,30 @@ Value LoopBuilder::index(Expr e) {
   return graph_.add(loop_op(LoopOp::Index), {e, values_of(e)}, {{DType::Int64, {}, false}})->out();
 }
 
-Expr LoopBuilder::bind(Value value, Expr extent) {
+Expr LoopBuilder::bind(Value value, Expr extent, const std::vector<Expr>& ranges) {
   Expr symbol = Expr::value(next_value_++, extent);
-  binds_[symbol] = graph_.add(loop_op(LoopOp::Bind), {value, symbol}, {{DType::Int64, {}, false}})->out();
+  binds_[symbol] = graph_.add(loop_op(LoopOp::Bind), {value, symbol, ranges}, {{DType::Int64, {}, false}})->out();
   return symbol;
+}
+
+Expr LoopBuilder::in_each(Expr place, const std::vector<Expr>& ranges, Expr extent) {
+  std::unordered_set<Expr> mentioned;
+  std::unordered_set<const ir::Node*> seen;
+  std::function<void(Expr)> visit_expr;
+  std::function<void(Value)> visit = [&](Value v) {
+    if (!seen.insert(v.node).second) return;
+    for (const ir::Arg& a : v.node->args) {
+      if (auto* e = a.get_if<Expr>(); e && !ir::is_input(v)) visit_expr(*e);
+      a.for_each_value(visit);
+    }
+  };
+  visit_expr = [&](Expr e) {
+    mentioned.insert(e->symbols->begin(), e->symbols->end());
+    for (Value v : values_of(e)) visit(v);
+  };
+  visit_expr(place);
+  bool follows = std::all_of(ranges.begin(), ranges.end(), [&](Expr r) { return mentioned.count(r) > 0; });
+  return follows ? place : bind(index(place), extent, ranges);
 }
 
 Value LoopBuilder::load(Value buffer, Expr index, Value mask) {

@@ -31,7 +31,9 @@ class LoopBuilder {
   ir::Expr bounded(ir::Expr place, ir::Expr extent);
 
   ir::Value index(ir::Expr e);
-  ir::Expr bind(ir::Value value, ir::Expr extent);
+  ir::Expr bind(ir::Value value, ir::Expr extent, const std::vector<ir::Expr>& ranges = {});
+  /// The place, which an update reads and writes in each iteration of these loops: it is bound anew where it does not follow from them.
+  ir::Expr in_each(ir::Expr place, const std::vector<ir::Expr>& ranges, ir::Expr extent);
   ir::Value load(ir::Value buffer, ir::Expr index, ir::Value mask = {});
   void store(ir::Value buffer, ir::Expr index, ir::Value value, ir::Value mask = {}, std::string_view combine = "");
   void prefetch(ir::Value buffer, ir::Expr index);

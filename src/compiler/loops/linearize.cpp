@@ -61,6 +61,8 @@ LoopAnalysis::LoopAnalysis(const ir::Graph& graph, const std::vector<Ranges>& re
       for (Expr e : n->arg<std::vector<Expr>>(1)) closed |= Ranges{1} << loop_of(e);
     // A flattened loop has no outside at run time: effects and accumulations all happen in its iterations.
     if (is_sink(n)) r |= flat_;
+    if (is(n, LoopOp::Bind))
+      for (Expr e : n->arg<std::vector<Expr>>(2)) r |= Ranges{1} << loop_of(e);
     inside_[n->id] = r | closed;
     free_[n->id] = r & ~closed;
   }

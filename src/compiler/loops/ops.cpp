@@ -15,7 +15,7 @@ struct LoopRow final : ir::Op {
 constexpr const char* kSchemas[] = {
     "loop::for(SymInt range, str kind, int width=1, int unroll=1) -> Tensor",
     "loop::index(SymInt e, Tensor[] values=[]) -> Tensor",
-    "loop::bind(Tensor value, SymInt symbol) -> Tensor",
+    "loop::bind(Tensor value, SymInt symbol, SymInt[] ranges=[]) -> Tensor",
     "loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor",
     "loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor",
     "loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[]) -> Tensor",

@@ -18,7 +18,8 @@
 //         block     (GPU) the grid, flattened like parallel
 //         thread    (GPU) threads of the block; the extents are constants, their product at most 1024
 //   loop::index(SymInt e, Tensor[] values=[]) -> Tensor   i64 value of an expression
-//   loop::bind(Tensor value, SymInt symbol) -> Tensor     v<id> := value (i64); whoever uses v<id> lists this node in `values`
+//   loop::bind(Tensor value, SymInt symbol, SymInt[] ranges=[]) -> Tensor
+//       v<id> := value (i64), anew in each iteration of `ranges`; whoever uses v<id> lists this node in `values`.
 //   loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor
 //       buffer: a graph input or a `stage`. Where mask is false memory is not touched and the result is 0.
 //   loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor

@@ -102,6 +102,8 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
     place[dims[i]] = l.expressions().picked(indices[i], front, shape[dims[i]], {});
     mask = l.expressions().both(mask, l.expressions().within(0, 0, shape[dims[i]]));
   }
+  // A repeated index does not follow from the loops, and yet each iteration is one update.
+  place[dims[0]] = b.in_each(place[dims[0]], front, shape[dims[0]]);
   for (size_t i = 0; i < free.size(); ++i) place[schedule.axes[i].first] = free[i];
   update.insert(update.end(), free.begin(), free.end());
   Value value = l.expressions().at(n->arg<Value>(2), update);
