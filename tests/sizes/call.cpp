@@ -9,6 +9,7 @@
 
 #include "compare.h"
 #include "gauge.h"
+#include "ops/decompose.h"
 #include "ops/primitives/interp.h"
 #include "samples.h"
 #include "support/str.h"
@@ -66,7 +67,16 @@ verify::Array to_verify(const Array& a) { return {a.dtype, a.shape, a.data, {}};
 
 }  // namespace
 
-bool takes_layouts(const ops::Row& row) { return row.memory == ops::Memory::None && !row.over_storage; }
+bool takes(const ops::Row& row, Layout layout) {
+  if (layout == Layout::RowMajor) return true;
+  if (row.memory != ops::Memory::None || row.over_storage) return false;
+  if (layout != Layout::Expanded) return true;
+  Recorded r = record(sample_call(row, row.samples.at(0), false), false);
+  auto primitives = ops::decompose(*r.graph, r.facts);
+  const auto& nodes = primitives->nodes();
+  return std::none_of(nodes.begin(), nodes.end(),
+                      [](const ir::Node* n) { return ops::kind_of(*n) == ops::Kind::Whole; });
+}
 
 struct SizedCall::Answer {
   verify::Outcome outcome;

@@ -50,7 +50,8 @@ class SizedCall {
   std::optional<std::string> refused_, broken_;  // broken: the interpreter's own fault
 };
 
-/// Of rows that say so, or whose result follows from where operands lie.
-bool takes_layouts(const ops::Row& row);
+/// Whether the row's result is the same in this layout: not where it follows from where operands lie, and a repeated row makes
+/// matrices singular.
+bool takes(const ops::Row& row, Layout layout);
 
 }  // namespace brasa::test

@@ -6,26 +6,15 @@
 #include <algorithm>
 #include <span>
 
-#include "ops/algebra.h"
+#include "ops/builder.h"
 #include "ops/families.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
 #include "signature.h"
 
-// An operator is one row in one file: this is all that there is of aten::toy_cube.
 namespace brasa::ops {
-namespace {
-
-void add_toys(Table& t) {
-  t.op("aten::toy_cube(Tensor self, *, Scalar scale=1) -> Tensor")
-      .doc("scale * x³.")
-      .composed_in_opmath([](Value x, Number scale) { return x * x * x * scale; })
-      .samples({{floats(2, 3)}, {floats(0)}, {floats(7).strided(2), 0.5}});
+void add_toys(Table& t);
 }
-[[maybe_unused]] const bool added = (add_family(add_toys), true);
-
-}  // namespace
-}  // namespace brasa::ops
 
 // What follows from the row.
 namespace brasa {
@@ -54,6 +43,18 @@ TEST(ToyRow, IsAFunctionAndAMethodInCpp) {
   EXPECT_EQ(it->params[0].type, "const Tensor&");
   EXPECT_EQ(it->params[1].type, "const Scalar&");
   EXPECT_EQ(it->params[1].default_value, "1");
+}
+
+// What brasa-gen writes for the row is compiled into this program.
+TEST(ToyRow, IsCalledAsAFunctionAndAMethod) {
+  Tensor x = tensor({3.0, -2.0}, kDouble);
+  expect_close(toy_cube(x), x * x * x);
+  expect_close(toy_cube(x, 0.5), x * x * x * 0.5);
+  expect_close(x.toy_cube(2), x * x * x * 2);
+  Tensor out = empty_like(x), y = x.clone();
+  expect_close(toy_cube_out(out, x, 0.5), cube(x, 0.5));
+  EXPECT_TRUE(y.toy_cube_(0.5).is_same(y));
+  expect_close(y, out);
 }
 
 TEST(ToyRow, RunsInTheInterpreter) {
