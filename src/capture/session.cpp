@@ -100,7 +100,12 @@ DType Session::dtype_of(Number n) const { return path_.type(n).dtype; }
 
 Sizes Session::sizes_of(Number n) const {
   Sizes sizes;
-  for (ir::Expr e : path_.type(n).shape) sizes.push_back(path_.binding()(e));
+  for (ir::Expr e : path_.type(n).shape) {
+    sizes.push_back(path_.binding()(e));
+    // A graph for all sizes is followed at sizes that its operator refuses.
+    BRASA_CHECK(sizes.back() >= 0, path_.last().row ? path_.last().row->name() : "compile",
+                ": a result's dimension would be ", sizes.back());
+  }
   return sizes;
 }
 

@@ -45,7 +45,7 @@ Grouped grouped(const Attention& a, bool grouped_heads) {
   bool folds = grouped_heads && n > 0 && !same_size(heads, own);
   if (folds) {
     BRASA_CHECK(
-        same_size(own, size_of(a.value, n - 1)) && same_size(ir::mod(heads, own), 0),
+        same_size(own, size_of(a.value, n - 1)) && !same_size(own, 0) && same_size(ir::mod(heads, own), 0),
         "scaled_dot_product_attention: with enable_gqa the number of query heads must be a multiple of the number of key and "
         "value heads, got ",
         type_of(a.query), ", ", type_of(a.key), " and ", type_of(a.value));

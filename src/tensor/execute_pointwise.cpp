@@ -150,15 +150,20 @@ bool broadcasts(std::span<const InputTensor> inputs, const Pointwise& p) {
                      [&](const InputTensor& in) { return in.rank > 0 && !same(p.shape, in.size_span()); });
 }
 
-// Whether the operands that are read have the loop's shape without the others. What nothing reads may be of any shape, so it may
-// broadcast the operands with no effect on the result.
+// Whether the operands that are read have the loop's shape without the others. The graph over one shape does not see what an operand
+// that it does not read does to the result's shape: nothing, or all (resize_as).
 bool shaped_by_what_it_reads(const program::Program& program, std::span<const InputTensor> inputs, const Pointwise& p) {
   const std::vector<bool>& reads = program.reads;
   if (p.operand.empty() || std::find(reads.begin(), reads.end(), false) == reads.end() || !broadcasts(inputs, p))
     return true;
   Sizes shape;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].rank > 0 && reads[i]) broadcast_into(shape, inputs[i].size_span());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].rank == 0) continue;
+    if (reads[i])
+      broadcast_into(shape, inputs[i].size_span());
+    else if (inputs[i].data && !same(p.shape, inputs[i].size_span()))
+      return false;
+  }
   return same(shape, p.shape);
 }
 

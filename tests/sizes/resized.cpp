@@ -96,8 +96,7 @@ bool follow(const ops::Row& row, const Numbers& numbers, ops::Sample& sample) {
   bool changed = false;
   for (size_t i = 0; i < sample.args.size(); ++i) {
     auto* literal = std::get_if<ir::Arg>(&sample.args[i]);
-    if (!literal || row.schema.params[i].type != ir::ParamType::Int ||
-        row.schema.params[i].use != ir::NumberUse::Size)
+    if (!literal || row.schema.params[i].type != ir::ParamType::Int || row.schema.params[i].use != ir::NumberUse::Size)
       continue;
     auto move = [&](ir::Expr& e) {
       ir::Expr to = numbers.of(e);

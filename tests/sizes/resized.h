@@ -13,7 +13,7 @@ using Extents = std::map<int64_t, int64_t>;
 
 struct Resized {
   std::string what;  // "3→0, 5→5"
-  bool all;  // every size is another one
+  bool all;          // every size is another one
   ops::Sample sample;
 };
 /// The sample at other sizes: each extent alone and all at once as 0, 1, 2 and a prime, all doubled, and all as different primes.

@@ -79,10 +79,10 @@ TEST_P(CompiledSizes, AreTheInterpreters) {
   RecordProperty("graphs", most_graphs_);
 }
 
-#define BRASA_PART(k)                                                                           \
-  INSTANTIATE_TEST_SUITE_P(Part##k, EagerSizes, testing::ValuesIn(part(k)),                     \
-                           [](const auto& i) { return test_name(row_name(i.param)); });         \
-  INSTANTIATE_TEST_SUITE_P(Part##k, CompiledSizes, testing::ValuesIn(part(k)),                  \
+#define BRASA_PART(k)                                                                   \
+  INSTANTIATE_TEST_SUITE_P(Part##k, EagerSizes, testing::ValuesIn(part(k)),             \
+                           [](const auto& i) { return test_name(row_name(i.param)); }); \
+  INSTANTIATE_TEST_SUITE_P(Part##k, CompiledSizes, testing::ValuesIn(part(k)),          \
                            [](const auto& i) { return test_name(row_name(i.param)); })
 BRASA_PART(0);
 BRASA_PART(1);

@@ -32,6 +32,7 @@ const std::vector<Factorisation>& factorisations() {
       {"aten.linalg_eigh.default", 0, {{1, false}}, true},
       {"aten.linalg_eig.default", 0, {{1, false}}, false},
       {"aten.linalg_eigvals.default", 0, {}, false},
+      {"aten._linalg_eigvals.default", 0, {}, false},
       {"aten._linalg_svd.default", 1, {{0, false}, {2, true}}, true},
       {"aten.linalg_svd.default", 1, {{0, false}, {2, true}}, true},
       {"aten.svd.default", 1, {{0, false}, {2, false}}, true},
