@@ -83,7 +83,7 @@ BRASA_API Explanation explain(CompiledState& state);
 }  // namespace detail
 
 /// A function whose tensor operations run as compiled graphs. Called like the function itself. Copies share the graphs.
-/// May be called from several threads; calls take turns.
+/// May be called from several threads, which run side by side.
 template <class F>
 class Compiled {
  public:

@@ -26,11 +26,10 @@ std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
 
 // A compiled function called while another records becomes part of that recording.
 struct Recording::Impl {
-  std::shared_ptr<CompiledState> state;
   capture::Session session;
   Recorder::Scope scope;
   eager::CastCache casts;
-  explicit Impl(const std::shared_ptr<CompiledState>& s) : state(s), session(*s), scope(&session) {}
+  explicit Impl(const std::shared_ptr<CompiledState>& s) : session(*s), scope(&session) {}
 };
 
 Recording::Recording(const std::shared_ptr<CompiledState>& state) {

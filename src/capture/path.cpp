@@ -1,6 +1,7 @@
 #include "capture/path.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "capture/describe.h"
 #include "support/error.h"
@@ -27,12 +28,8 @@ void Path::begin(ResumePoint& point) {
   maker_.reset();
   if (made_) spares_.push_back(std::move(made_));
   spare_ = false;
-  {
-    std::lock_guard lock(state_->mutex);
-    if (point.traces.empty()) return;
-    trace_ = point.traces[point.latest].get();
-  }
-  binding_ = unbound(*trace_);
+  trace_ = std::atomic_ref(point.latest).load(std::memory_order_acquire);
+  if (trace_) binding_ = unbound(*trace_);
 }
 
 std::vector<Trace*> Path::known() const {
@@ -196,16 +193,24 @@ void Path::note_recompile(const std::string& reason, size_t known) {
                              reason));
 }
 
+// The next call begins with this trace. Calls of several threads read that without a lock, and share the line while it does not change.
+void Path::follow_latest() {
+  std::atomic_ref latest(point_->latest);
+  if (latest.load(std::memory_order_relaxed) != trace_) latest.store(trace_, std::memory_order_release);
+}
+
 // A finished trace becomes visible to other calls.
 bool Path::end() {
   if (position_ == 0 && !maker_) return false;
   if (!maker_ && position_ < trace_->events.size() && !switch_to(nullptr)) fork(nullptr, false);
-  if (maker_) {
-    trace_->sample = binding_;
-    if (!maker_->model() || maker_->model()->events.size() != position_) trace_->next.model = nullptr;
+  if (!maker_) {
+    follow_latest();
+    return true;
   }
-  std::lock_guard lock(state_->mutex);
-  if (maker_ && !spare_) {
+  trace_->sample = binding_;
+  if (!maker_->model() || maker_->model()->events.size() != position_) trace_->next.model = nullptr;
+  if (!spare_) {
+    std::lock_guard lock(state_->mutex);
     // Another thread may have been first, with the same trace or to reach the limit.
     for (const auto& t : point_->traces) {
       Binding binding = unbound(*t);
@@ -218,9 +223,8 @@ bool Path::end() {
     spare_ = made_ && point_->traces.size() >= limit();
     if (made_ && !spare_) point_->traces.push_back(std::move(made_));
     maker_.reset();
+    if (!spare_) follow_latest();
   }
-  for (size_t i = 0; i < point_->traces.size(); ++i)
-    if (point_->traces[i].get() == trace_) point_->latest = i;
   return true;
 }
 

@@ -42,6 +42,7 @@ class Path {
 
  private:
   Number advance();
+  void follow_latest();
   bool fits(const Trace& t, const Event* next, Binding& binding) const;
   /// The traces of the place; what is published never changes.
   std::vector<Trace*> known() const;

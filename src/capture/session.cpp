@@ -20,13 +20,10 @@ namespace brasa::capture {
 using program::Variant;
 
 Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
-  {
-    std::lock_guard lock(state.mutex);
-    if (!state.workspaces.empty()) {
-      inputs_ = std::move(state.workspaces.back().inputs);
-      held_ = std::move(state.workspaces.back().held);
-      state.workspaces.pop_back();
-    }
+  if (std::unique_lock lock(state.workspaces_mutex, std::try_to_lock); lock && !state.workspaces.empty()) {
+    inputs_ = std::move(state.workspaces.back().inputs);
+    held_ = std::move(state.workspaces.back().held);
+    state.workspaces.pop_back();
   }
   begin(state.start);
 }
@@ -41,8 +38,9 @@ Session::~Session() {
     }
   }
   inputs_.clear();
-  std::lock_guard lock(state_.mutex);
-  state_.workspaces.push_back({std::move(held_), std::move(inputs_)});
+  held_.clear();
+  if (std::unique_lock lock(state_.workspaces_mutex, std::try_to_lock); lock)
+    state_.workspaces.push_back({std::move(held_), std::move(inputs_)});
 }
 
 void Session::begin(ResumePoint& point) {

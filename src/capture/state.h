@@ -13,13 +13,14 @@
 namespace brasa::detail {
 
 /// What stays of a compiled function between calls. Calls may overlap: the mutex is held while something of this is looked up or
-/// added (also while a graph is compiled), not while a call records or runs.
+/// added (also while a graph is compiled), not while a call records, finds what it knows already, or runs.
 struct CompiledState {
   CompileOptions options;
   capture::Backend backend;
   capture::ResumePoint start;
   std::vector<std::string> breaks, recompiles;
   std::vector<capture::Workspace> workspaces;  // of calls that ended
+  std::mutex workspaces_mutex;                 // who would wait for it does without
   std::recursive_mutex mutex;                  // a backend's function may ask for an explanation
 };
 

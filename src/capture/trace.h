@@ -75,11 +75,11 @@ struct Trace;
 
 /// A point of the function where a segment begins: its start, or behind a graph break. Holds the segments seen there.
 struct ResumePoint {
-  std::vector<std::unique_ptr<Trace>> traces;
-  size_t latest = 0;
-  const ResumePoint* model = nullptr;  // the same point behind a trace that this one's is a generalisation of
-  bool temporary = false;              // behind a trace that is not kept
-  bool warned = false;                 // of the recompile limit
+  std::vector<std::unique_ptr<Trace>> traces;  // for ever
+  Trace* latest = nullptr;                     // that a call went through; see Path
+  const ResumePoint* model = nullptr;          // the same point behind a trace that this one's is a generalisation of
+  bool temporary = false;                      // behind a trace that is not kept
+  bool warned = false;                         // of the recompile limit
 };
 
 /// The events from a place to the next break or the end, and the graphs made of them.
