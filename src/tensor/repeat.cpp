@@ -24,14 +24,14 @@ thread_local constinit Known t_known[kKnown] = {};
 
 Known& known(const Operator& op, uint64_t key) { return t_known[mix(reinterpret_cast<uintptr_t>(&op), key) % kKnown]; }
 
-// Of 16 bits: dtype, whether it has dimensions, is a number of the program's, is no tensor.
+// Of 16 bits, at the argument's position: dtype, whether it has dimensions, is a number of the program's, is no tensor. A default has none.
 uint64_t operand_bits(DType dtype, bool dims, bool weak, bool number) {
   return static_cast<uint64_t>(dtype) | uint64_t{dims} << 8 | uint64_t{weak} << 9 | uint64_t{number} << 10 | 1 << 11;
 }
 
 }  // namespace
 
-bool Repeat::add(const Tensor& t) {
+bool Repeat::add(size_t position, const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
   const Storage& storage = *impl.storage.get();
   if (!impl.contiguous || impl.numel == 0 || storage.recorder() || storage.travels() || !storage.device().on_host() ||
@@ -44,14 +44,14 @@ bool Repeat::add(const Tensor& t) {
   } else if (dims && !(impl.sizes == shape_->sizes)) {
     return false;
   }
-  key_ |= operand_bits(impl.dtype, dims, impl.weak, false) << (16 * count_);
+  key_ |= operand_bits(impl.dtype, dims, impl.weak, false) << (16 * position);
   auto* data = static_cast<char*>(storage.data()) + impl.offset * size_of(impl.dtype);
   operands_[count_++] = {data, impl.dtype, {&impl.numel, dims ? 1u : 0u}, {kUnit, dims ? 1u : 0u}};
   return true;
 }
 
-void Repeat::add(const Scalar& s) {
-  key_ |= operand_bits(s.type(), false, true, true) << (16 * count_);
+void Repeat::add(size_t position, const Scalar& s) {
+  key_ |= operand_bits(s.type(), false, true, true) << (16 * position);
   operands_[count_] = {write_number(s, numbers_[count_]), s.type(), {}, {}};
   ++count_;
 }
@@ -61,10 +61,10 @@ Repeat::Repeat(const Operator& op, CallArgs args) : evicted_(VariantCache::get()
   bool fits = args.size() <= std::min(kMost, parameters.size()) && !op.row().random;
   for (size_t i = 0; fits && i < args.size(); ++i) {
     if (args[i].kind == CallArg::Kind::Tensor) {
-      fits = add(*args[i].tensor);
+      fits = add(i, *args[i].tensor);
     } else if (is_number(args[i])) {
       Pass pass = pass_of(parameters[i], args[i]);
-      if (pass == Pass::Number) add(number_for(parameters[i], args[i]));
+      if (pass == Pass::Number) add(i, number_for(parameters[i], args[i]));
       fits = pass == Pass::Number || pass == Pass::Default;
     } else {
       fits = false;

@@ -23,13 +23,13 @@ class Repeat {
 
  private:
   static constexpr size_t kMost = 3;
-  bool add(const Tensor& t);
-  void add(const Scalar& s);
+  bool add(size_t position, const Tensor& t);
+  void add(size_t position, const Scalar& s);
 
   Epoch::Reading reading_;  // before the evictions are looked at: what goes after that stays until the call is done
   const uint64_t evicted_;
   const Operator& op_;
-  uint64_t key_ = 0;                   // rank and dtypes; 0: not of this kind
+  uint64_t key_ = 0;                   // rank, and dtypes by position; 0: not of this kind
   const TensorImpl* shape_ = nullptr;  // one with dimensions
   compiler::Operand operands_[kMost];
   NumberBytes numbers_[kMost];

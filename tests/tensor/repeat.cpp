@@ -37,6 +37,19 @@ TEST(Repeat, CallsThatLookAlikeAreToldApart) {
   }
 }
 
+// A number in one place, the default in the other: the variant has one input for either.
+TEST(Repeat, WhichNumberWasLeftOutMatters) {
+  Tensor x = tensor({-3.f, -0.5f, 0.25f, 2.f});
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(equal(hardtanh(x, -2, 1), x.clamp(-2, 1)));
+    EXPECT_TRUE(equal(hardtanh(x, -1, 2), x.clamp(-1, 2)));
+    EXPECT_TRUE(softplus(x, 2, 20).allclose((x * 2).exp().log1p() / 2));
+    EXPECT_TRUE(softplus(x, 1, 1).allclose(where(x > 1, x, x.exp().log1p())));
+    EXPECT_TRUE(elu(x, 3, 1).allclose(where(x > 0, x, 3 * x.expm1())));
+    EXPECT_TRUE(elu(x, 1, 3).allclose(where(x > 0, 3 * x, 3 * x.expm1())));
+  }
+}
+
 TEST(Repeat, AGradientThatIsAskedForIsRecorded) {
   Tensor x = ones({4});
   for (int round = 0; round < 3; ++round) {
