@@ -322,25 +322,25 @@ void add_of_two(Table& t) {
           Value large = where(first, x, y), small = where(first, y, x);
           return large + log1p(exp(small - large));
         }
-        Value d = where(eq(x, y), zeros_like(x), -abs(x - y));
-        return maximum(x, y) + log1p(exp(d));
+        Value p = to_float(x), q = to_float(y), d = where(eq(p, q), zeros_like(p), -abs(p - q));
+        return maximum(p, q) + log1p(exp(d));
       })
       .vjp(own_derivative([](const Saved& s) {
         return std::vector{s.ct() / conj(1 + exp(s.in(1) - s.in(0))), s.ct() / conj(1 + exp(s.in(0) - s.in(1)))};
       }))
-      .samples({{floats(3, 5), floats(5)}});
+      .samples({{floats(3, 5), floats(5)}, {ints(3).in(0, 2), ints(3).in(0, 2)}});
   t.op("aten::logaddexp2(Tensor self, Tensor other) -> Tensor")
       .doc("log2(2^self + 2^other).")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
-        Value d = where(eq(x, y), zeros_like(x), -abs(x - y));
-        return maximum(x, y) + log1p(prim::unary("exp2", d)) * (1 / std::log(2.0));
+        Value p = to_float(x), q = to_float(y), d = where(eq(p, q), zeros_like(p), -abs(p - q));
+        return maximum(p, q) + log1p(prim::unary("exp2", d)) * (1 / std::log(2.0));
       })
       .vjp(own_derivative([](const Saved& s) {
         return std::vector{s.ct() / (1 + prim::unary("exp2", s.in(1) - s.in(0))),
                            s.ct() / (1 + prim::unary("exp2", s.in(0) - s.in(1)))};
       }))
-      .samples({{floats(3, 5), floats(5)}});
+      .samples({{floats(3, 5), floats(5)}, {ints(3).in(0, 2), ints(3).in(0, 2)}});
   t.op("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
       .doc("self * 2^other.")
       .composed([](Value a, Value b) { return a * prim::unary("exp2", to_float(b)); })

@@ -71,10 +71,22 @@ Eval binary_eval(Binary f, BinaryInt g, BinaryComplex h) {
   };
 }
 
+// The type of a primitive that is given for these kinds of numbers; a row that asks for another one is told so when its graph is built.
+auto type_if(std::string name, bool real, bool integer, bool complex) {
+  return [=](const Args& args) {
+    DType t = operand(args, 0).dtype;
+    BRASA_CHECK(is_complex(t) ? complex : by_int(t) ? integer : real, name, " is not defined for ", brasa::name(t));
+    return same_type(args);
+  };
+}
+
 using UnaryPartial = Value (*)(Value x, Value out);
 
 void unary(Table& t, const char* name, int work, Unary f, UnaryInt g, UnaryPartial partial, UnaryComplex h = nullptr) {
-  auto row = t.prim(str(name, "(Tensor x) -> Tensor")).pointwise(work).type(same_type).eval(unary_eval(f, g, h));
+  auto row = t.prim(str(name, "(Tensor x) -> Tensor"))
+                 .pointwise(work)
+                 .type(type_if(name, f, g, h))
+                 .eval(unary_eval(f, g, h));
   if (partial)
     row.partial([partial](size_t, std::span<const Value> in, Value out) { return partial(in[0], out); });
   else
@@ -85,8 +97,10 @@ using BinaryPartial = Value (*)(size_t operand, Value a, Value b, Value out);
 
 RowBuilder binary(Table& t, const char* name, int work, Binary f, BinaryInt g, BinaryPartial partial,
                   BinaryComplex h = nullptr) {
-  auto row =
-      t.prim(str(name, "(Tensor a, Tensor b) -> Tensor")).pointwise(work).type(same_type).eval(binary_eval(f, g, h));
+  auto row = t.prim(str(name, "(Tensor a, Tensor b) -> Tensor"))
+                 .pointwise(work)
+                 .type(type_if(name, f, g, h))
+                 .eval(binary_eval(f, g, h));
   if (partial)
     row.partial([partial](size_t i, std::span<const Value> in, Value out) { return partial(i, in[0], in[1], out); });
   else

@@ -43,7 +43,7 @@ bool broadcasts_to(std::span<const int64_t> small, std::span<const int64_t> big)
   return true;
 }
 
-// A gradient in the shape and dtype of the value that it belongs to.
+// A gradient in the shape and dtype, and on the device, of the value that it belongs to.
 Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
   if (!g.defined() || !meta.defined) return g;
   if (!std::equal(g.sizes().begin(), g.sizes().end(), meta.sizes.begin(), meta.sizes.end())) {
@@ -53,6 +53,12 @@ Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
     g = sum_to_size(g, meta.sizes);
   }
   if (g.scalar_type() != meta.dtype) g = g.to(meta.dtype);
+  // Of a number that went along with tensors of another device.
+  if (&impl_of(g)->device() != meta.device) [[unlikely]] {
+    BRASA_CHECK(g.dim() == 0, "Function ", node.name(), " returned an invalid gradient at index ", i,
+                " - expected device ", meta.device->str(), " but got ", impl_of(g)->device().str());
+    g = g.to(meta.device->id());
+  }
   return g;
 }
 
