@@ -115,8 +115,8 @@ void add_shrinks(Table& t) {
       .composed_in_opmath([](Value x, Number l) {
         return where(gt(x, l), x - l, where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
       })
-      .precondition([](Value, double l) {
-        BRASA_CHECK(l >= 0, "lambda must be greater or equal to 0, but found to be ", l, ".");
+      .precondition([](Value, const Number& l) {
+        BRASA_CHECK(l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ", l.as_double(), ".");
       })
       .samples({{floats(3, 5)}, {floats(4), 1.0}});
   t.op("aten::tanhshrink(Tensor self) -> Tensor")

@@ -3,6 +3,9 @@
 #include <brasa/error.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <random>
+
 #include "ops/builder.h"
 #include "ops/table.h"
 #include "runtime/device.h"
@@ -78,6 +81,46 @@ TEST(Program, WhatIsNotWrittenSoIsAnError) {
         with("nothing", "something"), with("input 0", "input -1"), with("output 1\n", "output 1,\n"),
         with("s2 == s1", "s2 = s1"), with("s2 == s1", "s9 == s1"), with("by value", "by name")})
     EXPECT_THROW(program::parse(wrong, transforms::find_row), Error) << wrong;
+}
+
+// Texts with characters, words and lines that are missing, doubled, moved or replaced.
+TEST(Program, DamagedTextsAreReadOrAreErrors) {
+  const std::string text = program::print(example());
+  const char* given = std::getenv("BRASA_FUZZ_SEED");
+  std::mt19937 pick(given ? static_cast<uint32_t>(std::atoi(given)) : 1);
+  auto below = [&](size_t n) { return pick() % n; };
+  auto part = [&](const std::string& of) {
+    size_t at = below(of.size()), n = 1 + below(below(4) ? 6 : 60);
+    return std::pair{at, std::min(n, of.size() - at)};
+  };
+  constexpr std::string_view kPieces[] = {
+      "-1",  "9999999999999999999", "s0", "(", ")", "[", "]", "{", "\"", "%9", "\n", "//", "f32", "0", "*", "\\",
+      "\xff"};
+  int read = 0, wrong = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string t = text;
+    for (size_t k = 0, n = 1 + below(3); k < n && !t.empty(); ++k) {
+      auto [at, size] = part(t);
+      auto [from, length] = part(text);
+      switch (below(4)) {
+        case 0: t.erase(at, size); break;
+        case 1: t.insert(at, text, from, length); break;
+        case 2: t.replace(at, size, text, from, length); break;
+        default: t.replace(at, below(2), kPieces[below(std::size(kPieces))]);
+      }
+    }
+    try {
+      Program p = program::parse(t, transforms::find_row);
+      program::print(p);
+      ++read;
+    } catch (const Error&) {
+      ++wrong;
+    } catch (const std::exception& e) {
+      FAIL() << e.what() << "\ntext " << i << ":\n" << t;
+    }
+  }
+  EXPECT_GT(read, 100);
+  EXPECT_GT(wrong, 1000);
 }
 
 TEST(Program, ReadsWhatItsOutputsDependOn) {

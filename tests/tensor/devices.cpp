@@ -83,6 +83,13 @@ TEST(Devices, GradientsTravel) {
   EXPECT_TRUE(v.grad().cpu().equal(full({3}, 2.0)));
 }
 
+TEST(Devices, TheGradientOfANumberIsWhereTheNumberIs) {
+  Tensor x = arange(4, kFloat32).to(Device("emu")), n = tensor(2.0).set_requires_grad(true);
+  (x * n).sum().backward();
+  EXPECT_EQ(n.grad().device().str(), "cpu");
+  EXPECT_EQ(n.grad().item<float>(), 6.0f);
+}
+
 TEST(Devices, NumbersMixAndOtherTensorsDoNot) {
   Tensor e = ones({2}, TensorOptions(Device("emu")));
   Tensor half = tensor(0.5);

@@ -83,10 +83,8 @@ auto type_if(std::string name, bool real, bool integer, bool complex) {
 using UnaryPartial = Value (*)(Value x, Value out);
 
 void unary(Table& t, const char* name, int work, Unary f, UnaryInt g, UnaryPartial partial, UnaryComplex h = nullptr) {
-  auto row = t.prim(str(name, "(Tensor x) -> Tensor"))
-                 .pointwise(work)
-                 .type(type_if(name, f, g, h))
-                 .eval(unary_eval(f, g, h));
+  auto row =
+      t.prim(str(name, "(Tensor x) -> Tensor")).pointwise(work).type(type_if(name, f, g, h)).eval(unary_eval(f, g, h));
   if (partial)
     row.partial([partial](size_t, std::span<const Value> in, Value out) { return partial(in[0], out); });
   else
