@@ -20,11 +20,9 @@ namespace brasa::capture {
 using program::Variant;
 
 Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
-  if (std::unique_lock lock(state.workspaces_mutex, std::try_to_lock); lock && !state.workspaces.empty()) {
-    inputs_ = std::move(state.workspaces.back().inputs);
-    held_ = std::move(state.workspaces.back().held);
-    state.workspaces.pop_back();
-  }
+  Workspace spare = Workspace::take();
+  inputs_ = std::move(spare.inputs);
+  held_ = std::move(spare.held);
   begin(state.start);
 }
 
@@ -39,8 +37,7 @@ Session::~Session() {
   }
   inputs_.clear();
   held_.clear();
-  if (std::unique_lock lock(state_.workspaces_mutex, std::try_to_lock); lock)
-    state_.workspaces.push_back({std::move(held_), std::move(inputs_)});
+  Workspace::give({std::move(held_), std::move(inputs_)});
 }
 
 void Session::begin(ResumePoint& point) {

@@ -8,7 +8,6 @@
 
 #include "capture/backend.h"
 #include "capture/trace.h"
-#include "capture/workspace.h"
 
 namespace brasa::detail {
 
@@ -19,9 +18,7 @@ struct CompiledState {
   capture::Backend backend;
   capture::ResumePoint start;
   std::vector<std::string> breaks, recompiles;
-  std::vector<capture::Workspace> workspaces;  // of calls that ended
-  std::mutex workspaces_mutex;                 // who would wait for it does without
-  std::recursive_mutex mutex;                  // a backend's function may ask for an explanation
+  std::recursive_mutex mutex;  // a backend's function may ask for an explanation
 };
 
 }  // namespace brasa::detail

@@ -16,10 +16,15 @@ struct Held {
   int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
 };
 
-/// Lists that every call fills anew; handed from one call to the next, so that they need not grow again.
+/// Lists that every call fills anew; a thread hands them from one call to the next, so that they need not grow again.
 struct Workspace {
   std::vector<Held> held;  // in order of appearance; a storage knows its slot
   BoundInputs inputs;
+
+  /// Of a call of this thread that has ended; else a new one.
+  static Workspace take();
+  /// Both lists are empty.
+  static void give(Workspace workspace);
 };
 
 }  // namespace brasa::capture

@@ -93,71 +93,70 @@ TEST_P(Captured, RandomNumbersAreTheSame) {
 INSTANTIATE_TEST_SUITE_P(Backends, Captured, testing::Values("inductor", "interpreter", "eager", "aot_eager"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(TEST_P(Captured, NumbersOfTheHostComeAlong) {, TheGradientOfANumberIsWhereTheNumberIs) {
-    Tensor x = arange(4, kFloat32).to(Device("emu")), n = tensor(2.0).set_requires_grad(true);
-    auto compiled = compile([&](const Tensor& t) { return (t * n).sum(); });
-    for (int i = 0; i < 3; ++i) {
-      n.mutable_grad().reset();
-      compiled(x).backward();
-      EXPECT_EQ(n.grad().device().str(), "cpu");
-      EXPECT_EQ(n.grad().item<float>(), 6.0f);
-    }
+TEST(CapturedDevices, TheGradientOfANumberIsWhereTheNumberIs) {
+  Tensor x = arange(4, kFloat32).to(Device("emu")), n = tensor(2.0).set_requires_grad(true);
+  auto compiled = compile([&](const Tensor& t) { return (t * n).sum(); });
+  for (int i = 0; i < 3; ++i) {
+    n.mutable_grad().reset();
+    compiled(x).backward();
+    EXPECT_EQ(n.grad().device().str(), "cpu");
+    EXPECT_EQ(n.grad().item<float>(), 6.0f);
   }
+}
 
-  TEST(CapturedDevices, AnotherDeviceBeginsAnotherSegment) {
-    auto f = compile([](const Tensor& x) {
-      Tensor a = (x * 2).to(Device("emu:1")) + 1;
-      return a.cpu() * 3;
-    });
-    Tensor x = ones({3}, there());
-    EXPECT_TRUE(f(x).equal(full({3}, 9.0)));
-    auto whole = compile([](const Tensor& y) { return (y * 2).cpu() + 1; }, {.fullgraph = true});
-    EXPECT_THROW(whole(x), Error);
-  }
+TEST(CapturedDevices, AnotherDeviceBeginsAnotherSegment) {
+  auto f = compile([](const Tensor& x) {
+    Tensor a = (x * 2).to(Device("emu:1")) + 1;
+    return a.cpu() * 3;
+  });
+  Tensor x = ones({3}, there());
+  EXPECT_TRUE(f(x).equal(full({3}, 9.0)));
+  auto whole = compile([](const Tensor& y) { return (y * 2).cpu() + 1; }, {.fullgraph = true});
+  EXPECT_THROW(whole(x), Error);
+}
 
-  TEST(CapturedDevices, MixturesAreErrors) {
-    auto f = compile([](const Tensor& x, const Tensor& y) { return x + y; });
-    try {
-      f(ones({2}, there()), ones({2}));
-      FAIL();
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find("found at least two devices, emu:0 and cpu!"), std::string::npos)
-          << e.what();
-    }
-    EXPECT_TRUE(f(ones({2}), ones({2})).equal(full({2}, 2.0)));
+TEST(CapturedDevices, MixturesAreErrors) {
+  auto f = compile([](const Tensor& x, const Tensor& y) { return x + y; });
+  try {
+    f(ones({2}, there()), ones({2}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("found at least two devices, emu:0 and cpu!"), std::string::npos) << e.what();
   }
+  EXPECT_TRUE(f(ones({2}), ones({2})).equal(full({2}, 2.0)));
+}
 
-  TEST(CapturedDevices, FactoriesFollowTheDefaultDevice) {
-    auto f = compile([](int64_t n) { return rand({n}) + zeros({n}); });
-    EXPECT_EQ(f(3).device().str(), "cpu");
-    set_default_device("emu");
-    EXPECT_EQ(f(3).device().str(), "emu:0");
-    set_default_device("cpu");
-    EXPECT_EQ(f(3).device().str(), "cpu");
-  }
+TEST(CapturedDevices, FactoriesFollowTheDefaultDevice) {
+  auto f = compile([](int64_t n) { return rand({n}) + zeros({n}); });
+  EXPECT_EQ(f(3).device().str(), "cpu");
+  set_default_device("emu");
+  EXPECT_EQ(f(3).device().str(), "emu:0");
+  set_default_device("cpu");
+  EXPECT_EQ(f(3).device().str(), "cpu");
+}
 
-  TEST(CapturedDevices, ChecksAreRaisedAtTheNextWait) {
-    auto f = compile([](const Tensor& table, const Tensor& at) { return table.index_select(0, at) * 2; });
-    Tensor table = arange(4, there().dtype(kFloat32));
-    EXPECT_EQ(f(table, tensor({1, 2}, there())).sum().item<float>(), 6.0f);
-    Tensor wrong = f(table, tensor({1, 7}, there()));
-    EXPECT_THROW(wrong.cpu(), IndexError);
-    EXPECT_EQ(f(table, tensor({0, 3}, there())).sum().item<float>(), 6.0f);
-  }
+TEST(CapturedDevices, ChecksAreRaisedAtTheNextWait) {
+  auto f = compile([](const Tensor& table, const Tensor& at) { return table.index_select(0, at) * 2; });
+  Tensor table = arange(4, there().dtype(kFloat32));
+  EXPECT_EQ(f(table, tensor({1, 2}, there())).sum().item<float>(), 6.0f);
+  Tensor wrong = f(table, tensor({1, 7}, there()));
+  EXPECT_THROW(wrong.cpu(), IndexError);
+  EXPECT_EQ(f(table, tensor({0, 3}, there())).sum().item<float>(), 6.0f);
+}
 
-  TEST(CapturedDevices, MemoryThatRunsOutLeavesNothing) {
-    synchronize(Device("emu"));
-    empty_cache(Device("emu"));
-    auto f = compile([](const Tensor& x) { return x.reshape({-1, 1}) * x.reshape({1, -1}); });
-    Tensor x = ones({3000}, there());
-    synchronize(Device("emu"));
-    int64_t before = memory_stats(Device("emu")).allocated_bytes.current;
-    runtime::emu::limit_memory(0, size_t{24} << 20);
-    EXPECT_THROW(f(x), OutOfMemoryError);
-    EXPECT_EQ(memory_stats(Device("emu")).allocated_bytes.current, before);
-    runtime::emu::limit_memory(0, 0);
-    EXPECT_EQ(f(x).sum().item<float>(), 9e6f);
-  }
+TEST(CapturedDevices, MemoryThatRunsOutLeavesNothing) {
+  synchronize(Device("emu"));
+  empty_cache(Device("emu"));
+  auto f = compile([](const Tensor& x) { return x.reshape({-1, 1}) * x.reshape({1, -1}); });
+  Tensor x = ones({3000}, there());
+  synchronize(Device("emu"));
+  int64_t before = memory_stats(Device("emu")).allocated_bytes.current;
+  runtime::emu::limit_memory(0, size_t{24} << 20);
+  EXPECT_THROW(f(x), OutOfMemoryError);
+  EXPECT_EQ(memory_stats(Device("emu")).allocated_bytes.current, before);
+  runtime::emu::limit_memory(0, 0);
+  EXPECT_EQ(f(x).sum().item<float>(), 9e6f);
+}
 
 }  // namespace
 }  // namespace brasa
