@@ -93,7 +93,7 @@ TEST_P(Captured, RandomNumbersAreTheSame) {
 INSTANTIATE_TEST_SUITE_P(Backends, Captured, testing::Values("inductor", "interpreter", "eager", "aot_eager"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(CapturedDevices, TheGradientOfANumberIsWhereTheNumberIs) {
+TEST(DevicesOfNumbers, TheGradientOfANumberIsWhereTheNumberIs) {
   Tensor x = arange(4, kFloat32).to(Device("emu")), n = tensor(2.0).set_requires_grad(true);
   auto compiled = compile([&](const Tensor& t) { return (t * n).sum(); });
   for (int i = 0; i < 3; ++i) {
