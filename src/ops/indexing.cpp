@@ -135,13 +135,11 @@ std::vector<Value> embedding_vjp(const Saved& s) {
   return {embedding_dense_backward(s.ct(), s.in(1), size_of(weight, 0), s.arg<Expr>(2), s.arg<bool>(3))};
 }
 
-Value one_hot(Value x, int64_t classes) {
+Value one_hot(Value x, Expr classes) {
   BRASA_CHECK(dtype_of(x) == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ",
               type_of(x));
-  BRASA_CHECK(classes > 0,
-              "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
-  Value i = checked_forward_index(x, Expr(classes), "one_hot: class values must be smaller than num_classes");
-  Value wide = repeat_along(i, rank_of(i), Expr(classes));
+  Value i = checked_forward_index(x, classes, "one_hot: class values must be smaller than num_classes");
+  Value wide = repeat_along(i, rank_of(i), classes);
   return convert(eq(wide, prim::iota(shape_of(wide), rank_of(i), DType::Int64)), DType::Int64);
 }
 
@@ -276,6 +274,10 @@ void add_picks(Table& t) {
   t.op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor")
       .doc("1 at each index, 0 elsewhere, along a new last dimension.")
       .composed(one_hot)
+      .precondition([](Value, int64_t classes) {
+        BRASA_CHECK(classes > 0,
+                    "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
+      })
       .samples({{ints(3), 4}});
 }
 

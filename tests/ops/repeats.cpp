@@ -91,7 +91,7 @@ TEST(Repeats, OfRandomCallsAreThoseCalls) {
   manual_seed(seed);
   const ops::Row* row = nullptr;
   int64_t failed = 0, worked = 0;
-  for (int64_t i = 0, n = how_many ? std::atoll(how_many) : 3000; i < n; ++i) {
+  for (int64_t i = 0, n = how_many ? std::atoll(how_many) : 1500; i < n; ++i) {
     if (i % 12 == 0) row = rows[static_cast<size_t>(calls.below(static_cast<int64_t>(rows.size())))];
     if (calls.below(500) == 0) set_variant_limit(16), set_variant_limit(8192);
     std::vector<int64_t> sizes;
