@@ -113,7 +113,10 @@ class Scheduler {
     double others = 1;  // parallel iterations besides the vector axis
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
-    int copies = each > 8 ? 1 : reducing ? 4 : 2;
+    // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
+    // reduction's chain of additions gains for longer.
+    constexpr double kFills = 4, kFillsReducing = 8;
+    int copies = each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
     if (last.extent.is_constant())
       copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
