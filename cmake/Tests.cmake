@@ -89,8 +89,12 @@ endif()
 
 # Operators and their gradients, and training step for step, against references, as `brasa verify` runs them.
 if(TARGET brasa-cli)
+  set(verified_devices cpu emu)
+  if(BRASA_SANITIZE)
+    set(verified_devices cpu)  # ten times as slow
+  endif()
   foreach(backend eager inductor interpreter)
-    foreach(device cpu emu)
+    foreach(device ${verified_devices})
       foreach(what ops training)
         set(name verify_${what}.${backend}.${device})
         add_test(NAME ${name} COMMAND brasa-cli verify ${what} ${CMAKE_SOURCE_DIR}/tests/data/${what} --backend ${backend}
