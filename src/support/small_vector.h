@@ -86,8 +86,10 @@ class SmallVector {
 
  private:
   // A few items are copied as a block of fixed size, which costs less than a call with their number; some may not be set.
+#if !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
   static constexpr bool kSmallBlock = N * sizeof(T) <= 64;
   void copy(const SmallVector& o) {
     if (!kSmallBlock || heap_ || o.heap_) return assign(o.data(), o.size_);
@@ -120,7 +122,9 @@ class SmallVector {
     }
     o.size_ = 0;
   }
+#if !defined(__clang__)
 #pragma GCC diagnostic pop
+#endif
 
   T* heap_ = nullptr;
   size_t size_ = 0, capacity_ = N;
