@@ -8,6 +8,7 @@ namespace brasa::compiler {
 LibraryStep::LibraryStep(const Group& group) {
   const ir::Node& n = *group.graph->outputs()[0].value.node;
   how_ = group.library;
+  BRASA_ASSERT(how_, "no library computes ", n.op->name());
   auto add = [&](const ir::Type& t) {
     Tensor tensor{t.dtype, {}};
     for (ir::Expr e : t.shape) tensor.sizes.emplace_back(e);

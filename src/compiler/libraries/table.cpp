@@ -16,8 +16,12 @@ constexpr const Implementation* kTable[] = {
 Libraries::Libraries(std::span<const std::string_view> names) {
   for (std::string_view name : names) {
     size_t before = rows_.size();
-    for (const Implementation* i : kTable)
-      if (i->library == name) rows_.emplace_back(ops::find(i->primitive), i);
+    for (const Implementation* i : kTable) {
+      if (i->library != name) continue;
+      const ir::Op* op = ops::find(i->primitive);
+      BRASA_ASSERT(op, "no primitive ", i->primitive);
+      rows_.emplace_back(op, i);
+    }
     BRASA_ASSERT(rows_.size() > before, "there is no library '", name, "'");
   }
 }
