@@ -117,24 +117,20 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
       }
     }
   }
-  auto keep = [&](size_t i, const LoadedKernel& k) {
+  auto keep = [&](size_t i, const LoadedKernel& k, int64_t KernelCounts::* source) {
     std::lock_guard lock(g_mutex);
     loaded().add(device, keys[i], k);
+    ++(g_counts.*source);
     out[i] = k;
   };
   std::vector<std::string> to_compile;
   std::vector<size_t> compiled;
   std::unordered_map<std::string, std::shared_ptr<const runtime::Module>> images;
   for (size_t i : missing) {
-    LoadedKernel k = find_in_pack(keys[i], device);
-    if (k) {
-      ++g_counts.pack;
-    } else if (!recording_pack()) {
-      k = read_from_disk(keys[i], device, images);
-      if (k) ++g_counts.disk;
-    }
-    if (k) {
-      keep(i, k);
+    if (LoadedKernel k = find_in_pack(keys[i], device)) {
+      keep(i, k, &KernelCounts::pack);
+    } else if (!recording_pack() && (k = read_from_disk(keys[i], device, images))) {
+      keep(i, k, &KernelCounts::disk);
     } else {
       if (logs("cache"))
         log_line("cache",
@@ -153,15 +149,13 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
     for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {
       std::shared_ptr<const runtime::Module> code = device.load(image);
       for (const runtime::KernelEntry& e : image.entries)
-        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, kernel_of(code, e.name));
+        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, kernel_of(code, e.name), &KernelCounts::compiled);
       std::string bytes = image.serialize(), name = hash_name(bytes) + ".image";
       add_to_pack(image);
       DiskCache::get().write(name, bytes);
       for (const runtime::KernelEntry& e : image.entries)
         if (by_key.count(e.name)) DiskCache::get().write(e.name, name);
     }
-    std::lock_guard lock(g_mutex);
-    g_counts.compiled += static_cast<int64_t>(to_compile.size());
   }
   for (size_t i = 0; i < texts.size(); ++i)
     if (!out[i]) out[i] = out[first.at(keys[i])];
