@@ -61,8 +61,12 @@ Epoch::Reading::Slot& Epoch::Reading::slot() {
     Slot& slot = Slots<Slot>::get().take();
     ~Owner() { slot.taken.store(false); }
   };
-  thread_local Owner owner;
-  return owner.slot;
+  static thread_local constinit Slot* known = nullptr;  // costs less to ask for than an object that is made at first use
+  if (!known) [[unlikely]] {
+    thread_local Owner owner;
+    known = &owner.slot;
+  }
+  return *known;
 }
 
 void Epoch::retire(std::function<void()> free) {

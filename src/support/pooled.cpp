@@ -41,14 +41,20 @@ struct Guard {
   }
 };
 
+[[gnu::cold, gnu::noinline]] void open_lists() {
+  thread_local Guard guard;
+  lists.open = true;
+}
+
 }  // namespace
 
 void* pool_allocate(size_t bytes) {
   size_t c = (bytes + kStep - 1) / kStep;
   if (kPool && bytes <= kLargest) {
-    if (Block* b = lists.first[c]) {
-      lists.first[c] = b->next;
-      --lists.count[c];
+    Lists& here = lists;
+    if (Block* b = here.first[c]) {
+      here.first[c] = b->next;
+      --here.count[c];
       return b;
     }
     return ::operator new(c * kStep);
@@ -58,18 +64,19 @@ void* pool_allocate(size_t bytes) {
 
 void pool_deallocate(void* p, size_t bytes) noexcept {
   size_t c = (bytes + kStep - 1) / kStep;
-  if (!kPool || bytes > kLargest || lists.closed || lists.count[c] == kMostBlocks) {
+  Lists& here = lists;
+  if (!kPool || bytes > kLargest || here.closed || here.count[c] == kMostBlocks) {
     ::operator delete(p);
     return;
   }
-  if (!lists.open) {
-    thread_local Guard guard;
-    lists.open = true;
+  if (!here.open) [[unlikely]] {
+    open_lists();
+    return pool_deallocate(p, bytes);
   }
   auto* b = static_cast<Block*>(p);
-  b->next = lists.first[c];
-  lists.first[c] = b;
-  ++lists.count[c];
+  b->next = here.first[c];
+  here.first[c] = b;
+  ++here.count[c];
 }
 
 }  // namespace brasa

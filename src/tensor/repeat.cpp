@@ -74,7 +74,7 @@ Repeat::Repeat(const Operator& op, CallArgs args) : evicted_(VariantCache::get()
 }
 
 bool Repeat::run(Results& results) {
-  const Known& k = known(op_, key_);
+  const Known k = known(op_, key_);  // a copy: an address of the thread's costs a call each time
   if (k.op != &op_ || k.key != key_ || k.evicted != evicted_) return false;
   std::span<const compiler::Operand> inputs(operands_, count_);
   program::SymbolValues symbols;

@@ -37,7 +37,9 @@ class Storage : Pooled {
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    // The only owner's count can't change, and a load is cheaper than a locked subtraction.
+    if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      delete this;
   }
   uint32_t use_count() const { return references_.load(std::memory_order_relaxed); }
 

@@ -24,23 +24,22 @@ class SizeProgram::Writer {
   }
 
  private:
-  uint32_t push(Op op, int64_t value, uint32_t a = 0, uint32_t b = 0) {
-    code_.push_back({op, value, a, b});
+  uint32_t push(Op op, uint32_t a, int64_t b, bool number) {
+    code_.push_back({op, number, a, b});
     return static_cast<uint32_t>(code_.size() - 1);
   }
   uint32_t fold(Expr e, Op op, bool with_value) {
-    size_t first = with_value ? 0 : 1;
-    uint32_t at = with_value ? push(Number, e->value) : value_of(e->args[0]);
-    for (size_t i = first; i < e->args.size(); ++i) {
-      uint32_t right = value_of(e->args[i]);
-      at = push(op, 0, at, right);
+    uint32_t at = value_of(e->args[0]);
+    for (size_t i = 1; i < e->args.size(); ++i) {
+      Expr right = e->args[i];
+      at = right.is_constant() ? push(op, at, right.constant(), true) : push(op, at, value_of(right), false);
     }
-    return at;
+    return with_value ? push(op, at, e->value, true) : at;
   }
   uint32_t write(Expr e) {
     switch (e->kind) {
-      case ExprKind::Constant: return push(Number, e->value);
-      case ExprKind::Size: return push(Symbol, e->id);
+      case ExprKind::Constant: return push(Number, 0, e->value, true);
+      case ExprKind::Size: return push(Symbol, 0, e->id, true);
       case ExprKind::Mul: return fold(e, Mul, e->value != 1);
       case ExprKind::Add: return fold(e, Add, e->value != 0);
       case ExprKind::FloorDiv: return fold(e, Div, false);
@@ -73,11 +72,10 @@ int64_t SizeProgram::evaluate(const int64_t* symbols) const {
 int64_t SizeProgram::evaluate(const int64_t* symbols, int64_t* values) const {
   int64_t* out = values;
   for (const Instruction& c : code_) {
-    int64_t a = 0, b = 0;
-    if (c.op > Symbol) a = values[c.a], b = values[c.b];
+    int64_t a = c.op > Symbol ? values[c.a] : 0, b = c.number ? c.b : values[c.b];
     switch (c.op) {
-      case Number: *out = c.value; break;
-      case Symbol: *out = symbols[c.value]; break;
+      case Number: *out = b; break;
+      case Symbol: *out = symbols[b]; break;
       case Add: *out = checked_add(a, b); break;
       case Mul: *out = checked_mul(a, b); break;
       case Div: *out = b == 0 ? 0 : floor_div(a, b); break;

@@ -13,16 +13,18 @@ class SizeProgram {
   explicit SizeProgram(ir::Expr e);
   int64_t operator()(const int64_t* symbols) const {
     if (code_.empty()) return constant_;
-    return code_.size() == 1 ? symbols[code_[0].value] : evaluate(symbols);  // mostly it is a symbol
+    return code_.size() == 1 ? symbols[code_[0].b] : evaluate(symbols);  // mostly it is a symbol
   }
 
  private:
   enum Op : uint8_t { Number, Symbol, Add, Mul, Div, Mod, Min, Max };
-  /// Gives a value of its own: a number, a symbol's, or what two earlier instructions gave.
+  /// Gives a value of its own: a number, the symbol's of a number, or one of two operands: what an earlier instruction gave, and
+  /// either another's or a number.
   struct Instruction {
     Op op;
-    int64_t value;
-    uint32_t a, b;
+    bool number;  // b is the operand itself
+    uint32_t a;
+    int64_t b;
   };
   class Writer;
   int64_t evaluate(const int64_t* symbols) const;

@@ -147,7 +147,9 @@ ThreadCache::~ThreadCache() {
 }
 
 ThreadCache* thread_cache() {
-  if (t_cache || t_ended) return t_cache;
+  if (ThreadCache* known = t_cache) [[likely]]
+    return known;
+  if (t_ended) return nullptr;
   static thread_local ThreadCache cache;
   return &cache;
 }
