@@ -322,6 +322,37 @@ Expr multiply(Expr a, Expr b) {
   return expr_of(std::move(out), checked_mul(ca, cb));
 }
 
+// step * whole + rest, with a step that divides a constant b and 0 <= rest < step.
+struct Coarse {
+  int64_t step;
+  Expr whole, rest;
+};
+std::optional<Coarse> coarsened(Expr e, Expr b) {
+  if (!b.is_constant() || b->value <= 1) return std::nullopt;
+  int64_t c;
+  const std::vector<Term> terms = terms_of(e, c);
+  std::vector<int64_t> steps;
+  int64_t common = b->value;
+  for (const Term& t : terms) {
+    steps.push_back(common_divisor(b->value, t.coefficient));
+    common = common_divisor(common, t.coefficient);
+  }
+  steps.push_back(common);
+  for (int64_t step : steps) {
+    if (step == 1) continue;
+    std::vector<Term> whole, rest;
+    for (Term term : terms) {
+      bool goes_in = term.coefficient % step == 0;
+      if (goes_in) term.coefficient /= step;
+      (goes_in ? whole : rest).push_back(std::move(term));
+    }
+    Expr left = expr_of(std::move(rest), floor_mod(c, step));
+    if (left.is_constant() || within(left, Expr(step)))
+      return Coarse{step, expr_of(std::move(whole), floor_div(c, step)), left};
+  }
+  return std::nullopt;
+}
+
 Expr divide(Expr a, Expr b) {
   BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return a;
@@ -338,18 +369,8 @@ Expr divide(Expr a, Expr b) {
     split_by(rest->args[1], b, a, left);
     if (left.is(0)) return quotient + mod(floordiv(rest->args[0], b), a);
   }
-  // A common constant factor of the rest and the divisor cancels: (4 x + 2) // 8 = (2 x + 1) // 4; a constant that
-  // is smaller than the factor drops out: (4 x + 3) // 8 = x // 2.
-  if (b.is_constant() && b->value > 1) {
-    int64_t c;
-    std::vector<Term> terms = terms_of(rest, c);
-    int64_t g = b->value;
-    for (const Term& t : terms) g = common_divisor(g, t.coefficient);
-    if (g > 1) {
-      for (Term& t : terms) t.coefficient /= g;
-      return quotient + floordiv(expr_of(std::move(terms), floor_div(c, g)), Expr(b->value / g));
-    }
-  }
+  // (4 x + y) // 8 = x // 2 where y < 4.
+  if (auto c = coarsened(rest, b)) return quotient + floordiv(c->whole, Expr(b->value / c->step));
   return quotient + make(ExprKind::FloorDiv, 0, {rest, b});
 }
 
@@ -361,17 +382,8 @@ Expr remainder(Expr a, Expr b) {
   split_by(a, b, quotient, rest);
   if (rest.is(0) || within(rest, b)) return rest;
   if (rest->kind == ExprKind::Mod && rest->args[1] == b) return rest;
-  if (b.is_constant() && b->value > 1) {  // (g x + c) % (g h) = g ((x + c // g) % h) + c % g
-    int64_t c;
-    std::vector<Term> terms = terms_of(rest, c);
-    int64_t g = b->value;
-    for (const Term& t : terms) g = common_divisor(g, t.coefficient);
-    if (g > 1) {
-      for (Term& t : terms) t.coefficient /= g;
-      int64_t whole = floor_div(c, g);
-      return Expr(g) * mod(expr_of(std::move(terms), whole), Expr(b->value / g)) + Expr(floor_mod(c, g));
-    }
-  }
+  // (4 x + y) % 8 = 4 (x % 2) + y where y < 4.
+  if (auto c = coarsened(rest, b)) return Expr(c->step) * mod(c->whole, Expr(b->value / c->step)) + c->rest;
   if (rest->kind == ExprKind::Mod && b.is_constant() && rest->args[1].is_constant() &&
       rest->args[1]->value % b->value == 0)
     return mod(rest->args[0], b);

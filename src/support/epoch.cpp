@@ -61,7 +61,8 @@ Epoch::Reading::Slot& Epoch::Reading::slot() {
     Slot& slot = Slots<Slot>::get().take();
     ~Owner() { slot.taken.store(false); }
   };
-  static thread_local constinit Slot* known = nullptr;  // costs less to ask for than an object that is made at first use
+  static thread_local constinit Slot* known =
+      nullptr;  // costs less to ask for than an object that is made at first use
   if (!known) [[unlikely]] {
     thread_local Owner owner;
     known = &owner.slot;

@@ -149,7 +149,8 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
     for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {
       std::shared_ptr<const runtime::Module> code = device.load(image);
       for (const runtime::KernelEntry& e : image.entries)
-        if (auto it = by_key.find(e.name); it != by_key.end()) keep(it->second, kernel_of(code, e.name), &KernelCounts::compiled);
+        if (auto it = by_key.find(e.name); it != by_key.end())
+          keep(it->second, kernel_of(code, e.name), &KernelCounts::compiled);
       std::string bytes = image.serialize(), name = hash_name(bytes) + ".image";
       add_to_pack(image);
       DiskCache::get().write(name, bytes);

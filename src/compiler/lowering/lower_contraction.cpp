@@ -55,7 +55,7 @@ class Contraction {
  private:
   void declare() {
     LoopBuilder& b = l_.b();
-    tile_ = s_.vectors * s_.width;
+    tile_ = s_.along_k ? s_.vectors : s_.vectors * s_.width;
     if (columns_.is_constant()) tile_ = std::min(tile_, columns_.constant());
     Pieces row_tiles = pieces_of(ceildiv(rows_, s_.rows), s_.row_blocks);
     Expr panels = ceildiv(columns_, tile_);
@@ -72,9 +72,9 @@ class Contraction {
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
     first_column_ = panel * Expr(tile_);
-    lane_ = b.loop("vector", tile_, s_.width, vectors());
+    lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns();
     n_at_ = first_column_ + lane_;
-    k_at_ = b.loop("serial", k_, 1, s_.k_unroll);
+    k_at_ = s_.along_k ? b.loop("vector", k_, s_.width) : b.loop("serial", k_, 1, s_.k_unroll);
   }
 
   // What follows the product is computed row by row from the finished tile: beside it, the accumulators would lose their registers.
@@ -83,7 +83,7 @@ class Contraction {
     prefetch_rows();
     Value tile = b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_});
     Expr left = rows_ - row_tile_ * Expr(s_.rows);
-    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = b.loop("vector", tile_, s_.width, vectors());
+    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = vector_of_columns();
     m_at_ = row_tile_ * Expr(s_.rows) + row;
     n_at_ = first_column_ + column;
     return b.load(tile, row * tile_ + column);
@@ -137,10 +137,16 @@ class Contraction {
     k_at_ = b.loop("serial", k_, 1, 1);
   }
 
-  int vectors() const { return static_cast<int>((tile_ + s_.width - 1) / s_.width); }
+  Expr vector_of_columns() {
+    auto width = static_cast<int>(std::min<int64_t>(s_.width, tile_));
+    return l_.b().loop("vector", tile_, width, static_cast<int>((tile_ + width - 1) / width));
+  }
   Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
 
-  Expr inside_rows(Expr m) const { return provably_less(m, rows_) == std::optional(true) ? m : min(m, rows_ - 1); }
+  static Expr inside(Expr at, Expr size) {
+    return provably_less(at, size) == std::optional(true) ? at : min(at, size - 1);
+  }
+  Expr inside_rows(Expr m) const { return inside(m, rows_); }
   Index operand_index(Expr first, Expr second) const {
     Index index;
     if (batched_) index.push_back(batch_at_);
@@ -156,7 +162,9 @@ class Contraction {
 
   Value first_operand() {
     Value a = dot_->arg<Value>(0);
-    if (!s_.stage_rows) return l_.expressions().at(a, operand_index(inside_rows(m_at_), k_at_));
+    Expressions& e = l_.expressions();
+    if (Value whole = filled_up(a, operand_index(m_at_, k_at_), m_at_)) return e.at(whole, operand_index(m_at_, k_at_));
+    if (!s_.stage_rows) return e.at(a, operand_index(inside_rows(m_at_), k_at_));
     LoopBuilder& b = l_.b();
     Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_, s_.width, 1);
     Expr m = inside_rows(row_tile_ * Expr(s_.rows) + row);
@@ -168,13 +176,17 @@ class Contraction {
     Value v = dot_->arg<Value>(1);
     Index index = operand_index(k_at_, n_at_);
     Expressions& e = l_.expressions();
-    // Panels are filled up with zeros, which may be read.
-    if (prim_of(v) == Prim::Slice) {
-      Value whole = v.node->arg<Value>(0);
-      Index at = view_index(v.node, index);
-      if (at == index && !e.within(n_at_, 0, type_of(whole).shape.back())) return e.at(whole, index);
-    }
+    if (Value whole = filled_up(v, index, n_at_)) return e.at(whole, index);
+    if (s_.along_k) return e.at(v, operand_index(k_at_, inside(n_at_, columns_)));
     return e.at(v, index, e.within(n_at_, 0, columns_));
+  }
+
+  // Panels are filled up with zeros, which may be read: what `v` is a slice of, if `at` lies within that.
+  Value filled_up(Value v, const Index& index, Expr at) {
+    if (prim_of(v) != Prim::Slice || view_index(v.node, index) != index) return {};
+    Value whole = v.node->arg<Value>(0);
+    auto dim = static_cast<size_t>(std::find(index.begin(), index.end(), at) - index.begin());
+    return l_.expressions().within(at, 0, type_of(whole).shape[dim]) ? Value{} : whole;
   }
 
   const Group& g_;

@@ -23,7 +23,7 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   int registers = machine.vector_registers;
   ContractionTile best{1, 1, lanes};
   double best_cost = 1e300;
-  for (int v = 1; v <= 4; ++v)
+  for (int v = 1; v <= 6; ++v)
     for (int r = 1; r <= 14; ++r) {
       if (r * v + v + 1 > registers) continue;
       double waste = 1;
@@ -48,7 +48,7 @@ namespace {
 
 class Contractions {
  public:
-  Contractions(Primitives& out, const Machine& machine) : out_(out), m_(machine) {}
+  Contractions(Primitives& out, const PassContext& context) : out_(out), m_(context.machine), facts_(context.facts) {}
 
   Value contraction(Value a, Value b, const Dims& ac, const Dims& bc, const Dims& ab, const Dims& bb) {
     Shape sa = shape_of(a), sb = shape_of(b);
@@ -122,43 +122,62 @@ class Contractions {
     Shape sa = shape_of(a), sb = shape_of(b);
     Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
     if (k.is(1) || ((m.is(1) || n.is(1)) && !m_.gpu)) return product_of_vectors(a, b);
-    if (!m_.gpu) b = along_vectors(b, m);
+    if (!m_.gpu) {
+      ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
+      // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
+      auto a_step = stride_of(a, rank - 1), b_step = stride_of(b, rank - 2);
+      bool wide = stride_of(b, rank - 1) == Expr(1), deep = a_step == Expr(1) && b_step == Expr(1) && !wide;
+      // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
+      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once.
+      bool full = n.is_constant() && n.constant() % tile.columns() == 0;
+      bool pack = wide ? at_least(m, 16) && (!full || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
+      b = pack ? panels(b, rank - 1, tile.columns()) : in_order(b);
+      if (a_step && *a_step != Expr(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
+        a = panels(a, rank - 2, std::lcm(tile.rows, tile.lanes));
+    }
     Dims batches(batch);
     std::iota(batches.begin(), batches.end(), 0);
     return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
   }
 
-  // b if its columns lie side by side in memory, else b packed into panels [b] n / columns, k, columns.
-  Value along_vectors(Value b, Expr m) {
-    int64_t rank = rank_of(b), batch = rank - 2;
-    Shape s = shape_of(b);
-    Expr k = s[rank - 2], n = s[rank - 1];
-    Index index = probe(s);
-    Source from = source_of(b, index);
-    auto column = coefficient(from.place, index[rank - 1]), row = coefficient(from.place, index[rank - 2]);
-    bool affine = column && row && column->is(1);
-    bool far =
-        n.is_constant() && n.constant() * size_of(ops::dtype_of(b)) >= 8192 && m.is_constant() && m.constant() >= 64;
-    if (affine && !far) {
-      if (prim_of(from.value) != Prim::Input) out_.in_memory.insert(from.value);
-      return b;
-    }
-    ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
-    Expr columns = n.is_constant() && n.constant() < tile.columns() ? n : Expr(tile.columns());
-    Expr panels = ceildiv(n, columns);
+  bool at_least(Expr e, int64_t least) { return facts_.equal(ir::min(e, Expr(least)), Expr(least)); }
+
+  // How far apart neighbours along one of the last two dimensions are in memory; nothing where steps along either are uneven.
+  std::optional<Expr> stride_of(Value v, int64_t dim) {
+    Index index = probe(shape_of(v));
+    Expr place = source_of(v, index).place;
+    int64_t rank = rank_of(v), other = dim == rank - 1 ? rank - 2 : rank - 1;
+    return coefficient(place, index[other]) ? coefficient(place, index[dim]) : std::nullopt;
+  }
+
+  // It is read as it lies, wherever that is.
+  Value in_order(Value v) {
+    Source from = source_of(v, probe(shape_of(v)));
+    if (prim_of(from.value) != Prim::Input) out_.in_memory.insert(from.value);
+    return v;
+  }
+
+  // The matrix packed into panels [b] size / width, other, width along this dimension of it, which is filled up with zeros.
+  Value panels(Value v, int64_t dim, int64_t width) {
+    int64_t rank = rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
+    Shape s = shape_of(v);
+    Expr size = s[dim], within = size.is_constant() && size.constant() < width ? size : Expr(width);
+    Expr count = ceildiv(size, within);
     std::vector<Expr> zeros(rank, Expr(0)), ones(rank, Expr(1)), high = zeros;
-    high[rank - 1] = panels * columns - n;
-    Value padded = prim::pad(b, ops::scalar(0, ops::dtype_of(b)), zeros, high, zeros);
-    Shape split(s.begin(), s.begin() + batch), back = split;
-    split.insert(split.end(), {k, panels, columns});
-    back.insert(back.end(), {k, panels * columns});
+    high[dim] = count * within - size;
+    Value padded = prim::pad(v, ops::scalar(0, ops::dtype_of(v)), zeros, high, zeros);
+    Shape split = s, back = s;
+    split[dim] = count;
+    split.insert(split.begin() + dim + 1, within);
+    back[dim] = count * within;
     Dims order(batch);
     std::iota(order.begin(), order.end(), 0);
-    order.insert(order.end(), {batch + 1, batch, batch + 2});
+    int64_t shift = other > dim ? 1 : 0;
+    order.insert(order.end(), {dim, other + shift, dim + 1});
     Value packed = prim::transpose(prim::reshape(padded, split), order);
-    if (prim_of(packed) == Prim::Input) return b;
+    if (prim_of(packed) == Prim::Input) return v;
     out_.in_memory.insert(packed);
-    Value unpacked = prim::reshape(prim::transpose(packed, order), back);
+    Value unpacked = prim::reshape(prim::transpose(packed, order), back);  // the order swaps two: it is its own inverse
     return prim::slice(unpacked, zeros, s, ones);
   }
 
@@ -194,8 +213,11 @@ class Contractions {
     return prim::reshape(prim::convert(sum, t), result);
   }
 
+  static constexpr int64_t kLarge = 1 << 14;  // elements
+
   Primitives& out_;
   const Machine& m_;
+  ir::Facts& facts_;
 };
 
 }  // namespace
@@ -204,7 +226,7 @@ void shape_contractions(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [](const Node* n) { return prim_of(n) == Prim::Dot; },
       [&](const Node* n, ir::Args& args, Primitives& out) {
-        return std::vector{Contractions(out, context.machine)
+        return std::vector{Contractions(out, context)
                                .contraction(args[0].get<Value>(), args[1].get<Value>(), int_args(n, 2), int_args(n, 3),
                                             int_args(n, 4), int_args(n, 5))};
       });

@@ -29,6 +29,7 @@ struct Schedule {
   std::vector<uint32_t> staged;  // nodes kept in local memory between passes over a row
 
   int rows = 1, vectors = 1;  // contraction: register tile
+  bool along_k = false;       // its vectors run along k: a tile has so many columns as it has vectors
   int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;

@@ -222,15 +222,31 @@ class Scheduler {
     Expr m = shape[shape.size() - 2], n = shape.back(), k = type_of(dot->arg<Value>(0)).shape.back();
     Expr batch = shape.size() == 3 ? shape[0] : Expr(1);
     s_.stage_tile = true;
-    ContractionTile tile = contraction_tile(m, n, type_of(dot->arg<Value>(0)).dtype, m_);
+    Value first = dot->arg<Value>(0), second = dot->arg<Value>(1);
+    ContractionTile tile = contraction_tile(m, n, type_of(first).dtype, m_);
+    size_t last = shape.size() - 1;
+    Steps a = steps_of(first, last, tile.rows), b = steps_of(second, last - 1, 1);
+    auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
+    bool panels_of_b = b.along_k && b.along_k->is(tile.columns());
+    if (!panels_of_b && !m.is_constant() && !by_one(b.along_k) && 12 < m_.vector_registers) {
+      // Only few rows would not be worth panels: long pieces of b's rows arrive sooner.
+      tile.rows = 2;
+      tile.vectors = 6;
+    }
+    if (by_one(a.along_k) && a.across && by_one(b.along_k) && b.across) {
+      s_.along_k = true;
+      tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
+      if (m.is_constant()) tile.rows = static_cast<int>(std::clamp<int64_t>(m.constant(), 1, tile.rows));
+      tile.vectors = 4;
+    }
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
-    s_.k_unroll = k.is_constant() && k.constant() % 2 ? 1 : 2;
-    s_.stage_rows = !rows_in_memory(dot);
+    s_.k_unroll = s_.along_k || (k.is_constant() && k.constant() % 2) ? 1 : 2;
+    s_.stage_rows = !a.along_k || !a.across;
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
-    int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows,
-            panels = (size(n, 512) + tile.columns() - 1) / tile.columns();
+    int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, columns = s_.along_k ? tile.vectors : tile.columns(),
+            panels = (size(n, 512) + columns - 1) / columns;
     int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
     s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
@@ -241,12 +257,18 @@ class Scheduler {
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }
 
-  // The first operand is read as it lies: rows or columns step by a fixed distance, without work on the way.
-  bool rows_in_memory(const Node* dot) {
-    Value v = dot->arg<Value>(0);
-    Index index;
-    for (Expr e : type_of(v).shape) index.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(index.size()), e));
-    Index at = index;
+  // How far apart the elements of an operand are in memory, along k and, within a tile of so many, along the other dimension;
+  // nothing where such steps are uneven, or where there is work on the way from memory.
+  struct Steps {
+    std::optional<Expr> along_k, across;
+  };
+  Steps steps_of(Value v, size_t k_dim, int64_t tile) {
+    Index at;
+    for (Expr e : type_of(v).shape) at.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(at.size()), e));
+    size_t other_dim = 2 * at.size() - 3 - k_dim;
+    auto probe = static_cast<uint32_t>(kProbeRange + at.size());
+    Expr k = at[k_dim], within = Expr::range(probe, tile);
+    at[other_dim] = Expr::range(probe + 1, ceildiv(type_of(v).shape[other_dim], tile)) * tile + within;
     for (;;) {
       Prim p = prim_of(v);
       if (p == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert) {
@@ -258,10 +280,9 @@ class Scheduler {
         break;
       }
     }
-    if (prim_of(v) != Prim::Input) return false;
-    const auto& strides = g_.graph->inputs()[g_.graph->input_index(v)].strides;
-    Expr place = place_of(at, type_of(v).shape, strides);
-    return coefficient(place, index[index.size() - 1]) && coefficient(place, index[index.size() - 2]);
+    if (prim_of(v) != Prim::Input) return {};
+    Expr place = place_of(at, type_of(v).shape, g_.graph->inputs()[g_.graph->input_index(v)].strides);
+    return {coefficient(place, k), coefficient(place, within)};
   }
 
   const Group& g_;

@@ -35,6 +35,7 @@ constexpr Count kCounts[] = {
 };
 constexpr Flag kFlags[] = {
     {"vector outside", &Schedule::vector_outside},
+    {"along k", &Schedule::along_k},
     {"stage rows", &Schedule::stage_rows},
     {"stage tile", &Schedule::stage_tile},
 };
