@@ -27,7 +27,8 @@ class Contraction {
     batched_ = shape.size() == 3;
     rows_ = shape[shape.size() - 2];
     columns_ = shape.back();
-    k_ = type_of(dot_->arg<Value>(0)).shape.back();
+    const ir::Shape& first = type_of(dot_->arg<Value>(0)).shape;
+    k_.assign(first.begin() + 1 + batched_, first.end());
   }
 
   Lowered run() {
@@ -74,7 +75,18 @@ class Contraction {
     first_column_ = panel * Expr(tile_);
     lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns();
     n_at_ = first_column_ + lane_;
-    k_at_ = s_.along_k ? b.loop("vector", k_, s_.width) : b.loop("serial", k_, 1, s_.k_unroll);
+    for (size_t i = 0; i < k_.size(); ++i) k_at_.push_back(sum_loop(i));
+  }
+
+  // Short sums inside others are expanded.
+  Expr sum_loop(size_t i) {
+    constexpr int64_t kCopies = 16;
+    bool last = i + 1 == k_.size();
+    if (last && s_.along_k) return l_.b().loop("vector", k_[i], s_.width);
+    Expr inside(1);
+    for (size_t d = i; d < k_.size(); ++d) inside = inside * k_[d];
+    bool expanded = i > 0 && inside.is_constant() && inside.constant() <= kCopies;
+    return l_.b().loop("serial", k_[i], 1, expanded ? static_cast<int>(k_[i].constant()) : last ? s_.k_unroll : 1);
   }
 
   // What follows the product is computed row by row from the finished tile: beside it, the accumulators would lose their registers.
@@ -134,7 +146,7 @@ class Contraction {
     n_at_ = panel * Expr(s_.threads) + b.loop("thread", s_.threads);
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
-    k_at_ = b.loop("serial", k_, 1, 1);
+    k_at_ = {b.loop("serial", k_[0], 1, 1)};
   }
 
   Expr vector_of_columns() {
@@ -147,37 +159,47 @@ class Contraction {
     return provably_less(at, size) == std::optional(true) ? at : min(at, size - 1);
   }
   Expr inside_rows(Expr m) const { return inside(m, rows_); }
-  Index operand_index(Expr first, Expr second) const {
+  Index row_index(Expr m) const { return row_index(m, k_at_); }
+  Index row_index(Expr m, const Index& k) const {
     Index index;
     if (batched_) index.push_back(batch_at_);
-    index.insert(index.end(), {first, second});
+    index.push_back(m);
+    index.insert(index.end(), k.begin(), k.end());
+    return index;
+  }
+  Index column_index(Expr n) const {
+    Index index;
+    if (batched_) index.push_back(batch_at_);
+    index.insert(index.end(), k_at_.begin(), k_at_.end());
+    index.push_back(n);
     return index;
   }
 
   Value sum() {
     DType acc = accumulator_of(dot_->types[0].dtype);
     Value a = l_.b().convert(first_operand(), acc), b = l_.b().convert(second_operand(), acc);
-    return l_.b().reduce(l_.b().op(ops::ScalarOp::Mul, {a, b}), {k_at_}, "add");
+    return l_.b().reduce(l_.b().op(ops::ScalarOp::Mul, {a, b}), k_at_, "add");
   }
 
   Value first_operand() {
     Value a = dot_->arg<Value>(0);
     Expressions& e = l_.expressions();
-    if (Value whole = filled_up(a, operand_index(m_at_, k_at_), m_at_)) return e.at(whole, operand_index(m_at_, k_at_));
-    if (!s_.stage_rows) return e.at(a, operand_index(inside_rows(m_at_), k_at_));
+    if (Value whole = filled_up(a, row_index(m_at_), m_at_)) return e.at(whole, row_index(m_at_));
+    if (!s_.stage_rows) return e.at(a, row_index(inside_rows(m_at_)));
+    BRASA_ASSERT(k_.size() == 1, "rows are staged along one dimension");
     LoopBuilder& b = l_.b();
-    Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_, s_.width, 1);
+    Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_[0], s_.width, 1);
     Expr m = inside_rows(row_tile_ * Expr(s_.rows) + row);
-    Value stage = b.stage(l_.expressions().at(a, operand_index(m, k)), {row, k});
-    return b.load(stage, unroll_ * k_ + k_at_);
+    Value stage = b.stage(l_.expressions().at(a, row_index(m, {k})), {row, k});
+    return b.load(stage, unroll_ * k_[0] + k_at_[0]);
   }
 
   Value second_operand() {
     Value v = dot_->arg<Value>(1);
-    Index index = operand_index(k_at_, n_at_);
+    Index index = column_index(n_at_);
     Expressions& e = l_.expressions();
     if (Value whole = filled_up(v, index, n_at_)) return e.at(whole, index);
-    if (s_.along_k) return e.at(v, operand_index(k_at_, inside(n_at_, columns_)));
+    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_)));
     return e.at(v, index, e.within(n_at_, 0, columns_));
   }
 
@@ -194,9 +216,11 @@ class Contraction {
   Lowering l_;
   const Node* dot_ = nullptr;
   bool batched_ = false;
-  Expr rows_, columns_, k_;
+  Expr rows_, columns_;
+  ir::Shape k_;       // what is summed over
   int64_t tile_ = 0;  // columns
-  Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_, k_at_;
+  Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_;
+  std::vector<Expr> k_at_;
 };
 
 }  // namespace

@@ -59,22 +59,54 @@ class Contractions {
     Shape result = pick(sa, ab);
     for (int64_t d : af) result.push_back(sa[d]);
     for (int64_t d : bf) result.push_back(sb[d]);
-    Value ma = grouped(a, ab, af, ac), mb = grouped(b, bb, bc, bf);  // [b] m k, [b] k n
+    Value ma = grouped(a, {ab, af, ac}), mb = grouped(b, {bb, bc, bf});  // [b] m k, [b] k n
+    if (!m_.gpu && ac.size() > 1 && !(even(ma) && even(mb))) {
+      std::vector<Dims> groups_a = {ab, af}, groups_b = {bb};  // [b] m k…, [b] k… n
+      for (int64_t d : ac) groups_a.push_back({d});
+      for (int64_t d : bc) groups_b.push_back({d});
+      groups_b.push_back(bf);
+      Value each_a = grouped(a, groups_a), each_b = grouped(b, groups_b);
+      auto columns = steps_of(each_b, rank_of(each_b) - 1), along = steps_of(each_b, rank_of(each_b) - 2);
+      if (even(each_a) &&
+          (columns == Expr(1) || (along == Expr(1) && steps_of(each_a, rank_of(each_a) - 1) == Expr(1))))
+        return prim::reshape(product_over_each(each_a, each_b, !bb.empty(), ac.size()), result);
+    }
     if (!m_.gpu) steady_rows(ma);
     return prim::reshape(matrix_product(ma, mb), result);
   }
 
  private:
-  // The dimensions in the order of the groups, each group as one; an empty group of `batch` leaves no dimension.
-  static Value grouped(Value x, const Dims& batch, const Dims& first, const Dims& second) {
-    Dims order = batch;
-    order.insert(order.end(), first.begin(), first.end());
-    order.insert(order.end(), second.begin(), second.end());
+  // The dimensions in the order of the groups, each group as one; an empty first group, the batch, leaves no dimension.
+  static Value grouped(Value x, const std::vector<Dims>& groups) {
+    Dims order;
     Shape s = shape_of(x), shape;
-    if (!batch.empty()) shape.push_back(product(pick(s, batch)));
-    shape.push_back(product(pick(s, first)));
-    shape.push_back(product(pick(s, second)));
+    for (const Dims& g : groups) {
+      order.insert(order.end(), g.begin(), g.end());
+      if (!g.empty() || &g != groups.data()) shape.push_back(product(pick(s, g)));
+    }
     return prim::reshape(prim::transpose(x, order), shape);
+  }
+
+  // How far apart neighbours along a dimension are in memory; nothing where that depends on the place.
+  std::optional<Expr> steps_of(Value v, int64_t dim) {
+    Index index = probe(shape_of(v));
+    return coefficient(source_of(v, index).place, index[dim]);
+  }
+  bool even(Value v) {
+    for (int64_t d = 0; d < rank_of(v); ++d)
+      if (!steps_of(v, d)) return false;
+    return true;
+  }
+
+  // Sums over several dimensions that do not step through memory as one does: channels and places of a convolution's kernel.
+  Value product_over_each(Value a, Value b, bool batched, size_t count) {
+    Dims batch, of_a, of_b;
+    if (batched) batch.push_back(0);
+    for (size_t i = 0; i < count; ++i) {
+      of_a.push_back(static_cast<int64_t>(batched + 1 + i));
+      of_b.push_back(static_cast<int64_t>(batched + i));
+    }
+    return prim::dot_general(in_order(a), in_order(b), of_a, of_b, batch, batch);
   }
 
   // Where a chain of views reads memory, as an expression in the indices of its result.
@@ -142,12 +174,10 @@ class Contractions {
 
   bool at_least(Expr e, int64_t least) { return facts_.equal(ir::min(e, Expr(least)), Expr(least)); }
 
-  // How far apart neighbours along one of the last two dimensions are in memory; nothing where steps along either are uneven.
+  // The same along one of the last two dimensions; nothing where either has no such step.
   std::optional<Expr> stride_of(Value v, int64_t dim) {
-    Index index = probe(shape_of(v));
-    Expr place = source_of(v, index).place;
-    int64_t rank = rank_of(v), other = dim == rank - 1 ? rank - 2 : rank - 1;
-    return coefficient(place, index[other]) ? coefficient(place, index[dim]) : std::nullopt;
+    int64_t rank = rank_of(v);
+    return steps_of(v, dim == rank - 1 ? rank - 2 : rank - 1) ? steps_of(v, dim) : std::nullopt;
   }
 
   // It is read as it lies, wherever that is.

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "compiler/fusion/indexing.h"
+#include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {
@@ -30,23 +33,184 @@ Value bordered(Value x, const std::vector<Expr>& low, const std::vector<Expr>& h
   return prim::slice(x, start, size, step);
 }
 
-Value convolution(const ir::Args& args) {
-  Value x = args[0].get<Value>(), w = args[1].get<Value>();
-  const auto &stride = args[2].get<std::vector<Expr>>(), &low = args[3].get<std::vector<Expr>>(),
-             &high = args[4].get<std::vector<Expr>>(), &x_dilation = args[5].get<std::vector<Expr>>(),
-             &w_dilation = args[6].get<std::vector<Expr>>();
-  Expr groups = args[7].get<Expr>();
-  auto spatial = static_cast<int64_t>(stride.size());
-  x = bordered(x, low, high, x_dilation);
+struct Conv {
+  Value x, w;
+  const std::vector<Expr>&stride, &low, &high, &x_dilation, &w_dilation;
+  Expr groups;
+  explicit Conv(const ir::Args& args)
+      : x(args[0].get<Value>()),
+        w(args[1].get<Value>()),
+        stride(args[2].get<std::vector<Expr>>()),
+        low(args[3].get<std::vector<Expr>>()),
+        high(args[4].get<std::vector<Expr>>()),
+        x_dilation(args[5].get<std::vector<Expr>>()),
+        w_dilation(args[6].get<std::vector<Expr>>()),
+        groups(args[7].get<Expr>()) {}
+};
+
+bool all_one(const std::vector<Expr>& v) {
+  return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(1); });
+}
+bool all_constant(const std::vector<Expr>& v) {
+  return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is_constant(); });
+}
+Expr product_from(const Shape& s, size_t first) {
+  return product(Shape(s.begin() + static_cast<int64_t>(first), s.end()));
+}
+// Spatial dimensions as one.
+Value flat(Value x) {
+  Shape s = shape_of(x);
+  return prim::reshape(x, {s[0], s[1], product_from(s, 2)});
+}
+Value first_of(Value x, const Shape& size) {
+  return prim::slice(x, std::vector<Expr>(size.size(), 0), size, std::vector<Expr>(size.size(), 1));
+}
+Value in_memory(Value x, Primitives& out) {
+  if (prim_of(x) != Prim::Input) out.in_memory.insert(x);
+  return x;
+}
+
+// An image for sums over places at fixed distances. Its memory has a plane for each remainder of a place by the step, so that places
+// a step apart are neighbours; a place and an offset in a plane simply add up, where rows end too: what lies behind a row's end is
+// read for places that nobody asks for.
+struct Planes {
+  Shape size;  // of a plane
+  Planes(const Shape& image, const std::vector<Expr>& step) {
+    for (size_t d = 0; d < step.size(); ++d) size.push_back(ceildiv(image[d + 2], step[d]));
+  }
+  Expr row(size_t d) const { return product_from(size, d + 1); }
+
+  // [n, c, count, offsets…]: the element at the place `step * i + offset * dilation`, for the first `count` places i of a plane. The
+  // dilation is 1 where the step is not.
+  Value shifted(Value x, Expr count, const Shape& offsets, const std::vector<Expr>& step,
+                const std::vector<Expr>& dilation, Primitives& out) const {
+    size_t spatial = size.size();
+    Shape in_plane, rows = size;
+    Expr elements = count, planes(1);
+    for (size_t d = 0; d < spatial; ++d) {
+      in_plane.push_back(ceildiv(offsets[d], step[d]));
+      elements = elements + (in_plane[d] - 1) * row(d) * dilation[d];
+      planes = planes * step[d];
+    }
+    // The last rows of an image may serve no result; they have a place, too.
+    rows[0] = ceildiv(elements, row(0)) + (all_one(step) ? 0 : 1);
+    x = in_memory(planes_of(x, rows, step), out);
+    Expr between = planes * product(rows);
+    x = prim::reshape(x, {shape_of(x)[0], shape_of(x)[1], between});
+    Shape read = {shape_of(x)[0], shape_of(x)[1], count}, wanted = read;
+    for (size_t d = 0; d < spatial; ++d) {
+      between = floordiv(between, step[d]);
+      x = prim::window(x, 2, in_plane[d], 1, row(d) * dilation[d]);
+      x = prim::window(x, 2, step[d], 1, between);
+      read.insert(read.end(), {in_plane[d], step[d]});
+      wanted.push_back(in_plane[d] * step[d]);
+    }
+    x = prim::reshape(first_of(x, read), wanted);
+    std::copy(offsets.begin(), offsets.end(), wanted.begin() + 3);
+    return first_of(x, wanted);
+  }
+
+ private:
+  // [n, c, planes…, rows…], with zeros behind the image.
+  static Value planes_of(Value x, const Shape& rows, const std::vector<Expr>& step) {
+    Shape image = shape_of(x), split = {image[0], image[1]};
+    std::vector<Expr> none(image.size(), 0), high = none;
+    Dims order = {0, 1};
+    auto spatial = static_cast<int64_t>(rows.size());
+    for (int64_t d = 0; d < spatial; ++d) {
+      high[d + 2] = rows[d] * step[d] - image[d + 2];
+      split.insert(split.end(), {rows[d], step[d]});
+      order.push_back(2 * d + 3);
+    }
+    for (int64_t d = 0; d < spatial; ++d) order.push_back(2 * d + 2);
+    x = prim::pad(x, ops::scalar(0, ops::dtype_of(x)), none, high, none);
+    return prim::transpose(prim::reshape(x, split), order);
+  }
+};
+
+// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
+Value convolution_by_rows(const Conv& c, Primitives& out, const Machine& machine) {
+  Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
+  Shape image = shape_of(x), sw = shape_of(w), kernel(sw.begin() + 2, sw.end()), wide = {image[0], sw[0]},
+        result = wide;
+  Planes planes(image, c.stride);
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    result.push_back(floordiv(image[d + 2] - (kernel[d] - 1) * c.w_dilation[d] - 1, c.stride[d]) + 1);
+    wide.push_back(d == 0 ? result.back() : planes.size[d]);
+  }
+  Expr count = product_from(wide, 2);
+  int64_t tile = contraction_tile(floordiv(sw[0], c.groups), count, ops::dtype_of(x), machine).columns();
+  Expr columns = ceildiv(count, tile) * tile;
+  x = planes.shifted(x, columns, kernel, c.stride, c.w_dilation, out);
+  Shape sx = shape_of(x), split_x = {sx[0], c.groups, floordiv(sx[1], c.groups)},
+        split_w = {c.groups, floordiv(sw[0], c.groups)};
+  split_x.insert(split_x.end(), sx.begin() + 2, sx.end());
+  split_w.insert(split_w.end(), sw.begin() + 1, sw.end());
+  x = prim::reshape(x, split_x);
+  w = prim::reshape(w, split_w);
+  Dims from_w, xc = {2}, wc = {3};
+  for (size_t d = 0; d < split_w.size(); ++d) from_w.push_back(static_cast<int64_t>(d) + 1);
+  split_w.insert(split_w.begin(), sx[0]);
+  w = prim::broadcast(w, split_w, from_w);
+  for (size_t d = 0; d < kernel.size(); ++d) {
+    xc.push_back(static_cast<int64_t>(d) + 4);
+    wc.push_back(static_cast<int64_t>(d) + 4);
+  }
+  Value y = prim::dot_general(w, x, wc, xc, {0, 1}, {0, 1});  // batch, groups, outputs, columns
+  y = first_of(prim::reshape(y, {image[0], sw[0], columns}), {image[0], sw[0], count});
+  return first_of(prim::reshape(y, wide), result);
+}
+
+// Few results, each a sum over all places: of the kernel, with rows as long as a plane's, and the image from the result's place on.
+Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machine) {
+  Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
+  Shape image = shape_of(x), sw = shape_of(w), results;
+  Planes planes(image, c.w_dilation);
+  std::vector<Expr> zeros(sw.size(), 0), high = zeros;
+  for (size_t d = 2; d < sw.size(); ++d) {
+    results.push_back(image[d] - (sw[d] - 1) * c.w_dilation[d - 2]);
+    if (d > 2) high[d] = planes.size[d - 2] - sw[d];
+  }
+  // Whole vectors of places are summed.
+  int64_t lanes = machine.lanes(size_of(accumulator_of(ops::dtype_of(x))));
+  Expr count = ceildiv(sw[2] * planes.row(0), lanes) * lanes;
+  high[2] = ceildiv(count, planes.row(0)) - sw[2];
+  w = flat(in_memory(prim::pad(w, ops::scalar(0, ops::dtype_of(w)), zeros, high, zeros), out));
+  w = first_of(w, {sw[0], sw[1], count});
+  x = planes.shifted(x, count, results, c.w_dilation, std::vector<Expr>(results.size(), 1), out);
+  Value y = prim::dot_general(w, x, {1, 2}, {1, 2}, {}, {});  // outputs, batch, places…
+  Dims order = {1, 0};
+  for (size_t d = 2; d < sw.size(); ++d) order.push_back(static_cast<int64_t>(d));
+  return prim::transpose(y, order);
+}
+
+// Without neighbours: a product for each image.
+Value convolution_of_points(const Conv& c, Primitives& out) {
+  Value x = bordered(c.x, c.low, c.high, c.x_dilation);
+  Shape taken = shape_of(x), sw = shape_of(c.w);
+  std::vector<Expr> step(2, 1);
+  step.insert(step.end(), c.stride.begin(), c.stride.end());
+  for (size_t d = 2; d < taken.size(); ++d) taken[d] = floordiv(taken[d] - 1, step[d]) + 1;
+  x = prim::slice(x, std::vector<Expr>(taken.size(), 0), taken, step);
+  x = flat(in_memory(x, out));
+  Value w = prim::broadcast(prim::reshape(c.w, {sw[0], sw[1]}), {taken[0], sw[0], sw[1]}, {1, 2});
+  taken[1] = sw[0];
+  return prim::reshape(prim::dot_general(w, x, {2}, {1}, {0}, {0}), taken);
+}
+
+// Patches of the image, or all windows, are columns.
+Value convolution_by_windows(const Conv& c) {
+  Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
+  auto spatial = static_cast<int64_t>(c.stride.size());
   bool patches = true;
   for (int64_t d = 0; d < spatial; ++d) {
     Expr size = shape_of(w)[d + 2];
-    patches = patches && stride[d] == size && w_dilation[d].is(1);
-    x = prim::window(x, d + 2, size, stride[d], w_dilation[d]);
+    patches = patches && c.stride[d] == size && c.w_dilation[d].is(1);
+    x = prim::window(x, d + 2, size, c.stride[d], c.w_dilation[d]);
   }
   // x: batch, groups, channels, positions…, kernel…; w: groups, outputs, channels, kernel….
   Shape sx = shape_of(x), sw = shape_of(w);
-  Shape split_x = {sx[0], groups, floordiv(sx[1], groups)}, split_w = {groups, floordiv(sw[0], groups)};
+  Shape split_x = {sx[0], c.groups, floordiv(sx[1], c.groups)}, split_w = {c.groups, floordiv(sw[0], c.groups)};
   split_x.insert(split_x.end(), sx.begin() + 2, sx.end());
   split_w.insert(split_w.end(), sw.begin() + 1, sw.end());
   x = prim::reshape(x, split_x);
@@ -70,12 +234,32 @@ Value convolution(const ir::Args& args) {
   return prim::reshape(prim::transpose(y, order), result);
 }
 
+Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
+  Conv c(args);
+  if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
+  bool single = c.groups.is(1);
+  if (product_from(shape_of(c.w), 2).is(1) && single) return convolution_of_points(c, out);
+  if (kernel_is_small(shape_of(c.w), n->types[0].shape, context.facts)) {
+    if (all_one(c.stride) || all_one(c.w_dilation)) return convolution_by_rows(c, out, context.machine);
+  } else if (all_one(c.stride) && single) {
+    return convolution_of_places(c, out, context.machine);
+  }
+  return convolution_by_windows(c);
+}
+
 }  // namespace
+
+bool kernel_is_small(const Shape& weights, const Shape& result, ir::Facts& facts) {
+  Expr places = product_from(weights, 2), results = product_from(result, 2);
+  return facts.equal(min(places, results), places);
+}
 
 void lower_convolutions(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Convolution; },
-      [](const ir::Node*, ir::Args& args, Primitives&) { return std::vector{convolution(args)}; });
+      [&](const ir::Node* n, ir::Args& args, Primitives& out) {
+        return std::vector{convolution(n, args, out, context)};
+      });
 }
 
 }  // namespace brasa::compiler

@@ -8,8 +8,28 @@ namespace brasa::compiler {
 using ir::Expr;
 using ir::Value;
 
+namespace {
+
+// Loops over a small kernel are expanded, and steps of 1 and single groups have forms of their own.
+void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
+  constexpr int64_t kSmall = 11;
+  const ir::Shape &w = type_of(n->arg<Value>(1)).shape, &result = n->types[0].shape;
+  auto ask = [&](Expr e) {
+    if (!e.is_constant() && facts.has_hint(e) && facts.hint(e) <= kSmall) facts.equal(e, Expr(facts.hint(e)));
+  };
+  for (size_t list : {2, 5, 6})  // strides, dilations
+    for (Expr e : n->arg<std::vector<Expr>>(list)) ask(e);
+  facts.equal(n->arg<Expr>(7), Expr(1));
+  if (kernel_is_small(w, result, facts))
+    for (size_t d = 2; d < w.size(); ++d) ask(w[d]);
+}
+
+}  // namespace
+
 void specialise(Primitives& p, const PassContext& context) {
   ir::Facts& facts = context.facts;
+  for (const ir::Node* n : p.graph->nodes())
+    if (prim_of(n) == Prim::Convolution && !context.machine.gpu) ask_of_convolution(n, facts);
   auto known = [&](ir::Shape shape) {
     for (Expr& e : shape) e = facts.known(e);
     return shape;

@@ -17,6 +17,10 @@ using Change = std::function<std::vector<ir::Value>(const ir::Node* n, ir::Args&
 void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const ir::Node*)>& wanted,
                const Change& change);
 
+/// Of a convolution's weights and result, before the spatial dimensions two more each: more results than places in the kernel. The
+/// gradient of weights is the other way round.
+bool kernel_is_small(const ir::Shape& weights, const ir::Shape& result, ir::Facts& facts);
+
 /// A value made anew in memory, contiguous.
 ir::Value copied(ir::Value v, Primitives& out);
 

@@ -219,13 +219,17 @@ class Scheduler {
     for (const Node* n : g_.graph->nodes())
       if (prim_of(n) == Prim::Dot) dot = n;
     const ir::Shape& shape = dot->types[0].shape;
-    Expr m = shape[shape.size() - 2], n = shape.back(), k = type_of(dot->arg<Value>(0)).shape.back();
-    Expr batch = shape.size() == 3 ? shape[0] : Expr(1);
+    size_t batched = shape.size() - 2;
+    Expr m = shape[batched], n = shape.back(), batch = batched ? shape[0] : Expr(1);
+    const ir::Shape& rows = type_of(dot->arg<Value>(0)).shape;
+    size_t sums = rows.size() - batched - 1;
+    Expr k(1);
+    for (size_t d = batched + 1; d < rows.size(); ++d) k = k * rows[d];
     s_.stage_tile = true;
     Value first = dot->arg<Value>(0), second = dot->arg<Value>(1);
     ContractionTile tile = contraction_tile(m, n, type_of(first).dtype, m_);
-    size_t last = shape.size() - 1;
-    Steps a = steps_of(first, last, tile.rows), b = steps_of(second, last - 1, 1);
+    Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
+          b = steps_of(second, batched + sums, batched, sums, tile.columns());
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
     bool panels_of_b = b.along_k && b.along_k->is(tile.columns());
     if (!panels_of_b && !m.is_constant() && !by_one(b.along_k) && 12 < m_.vector_registers) {
@@ -233,7 +237,7 @@ class Scheduler {
       tile.rows = 2;
       tile.vectors = 6;
     }
-    if (by_one(a.along_k) && a.across && by_one(b.along_k) && b.across) {
+    if (by_one(a.along_k) && a.across && by_one(b.along_k) && !by_one(b.across)) {
       s_.along_k = true;
       tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
       if (m.is_constant()) tile.rows = static_cast<int>(std::clamp<int64_t>(m.constant(), 1, tile.rows));
@@ -257,18 +261,19 @@ class Scheduler {
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }
 
-  // How far apart the elements of an operand are in memory, along k and, within a tile of so many, along the other dimension;
-  // nothing where such steps are uneven, or where there is work on the way from memory.
+  // How far apart the elements of an operand are in memory along the last dimension that is summed over and, within a tile of so
+  // many, along the one that is kept; nothing where such steps, or those along other sums, are uneven, or where there is work on the
+  // way from memory.
   struct Steps {
     std::optional<Expr> along_k, across;
   };
-  Steps steps_of(Value v, size_t k_dim, int64_t tile) {
+  Steps steps_of(Value v, size_t kept, size_t first_k, size_t sums, int64_t tile) {
     Index at;
     for (Expr e : type_of(v).shape) at.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(at.size()), e));
-    size_t other_dim = 2 * at.size() - 3 - k_dim;
     auto probe = static_cast<uint32_t>(kProbeRange + at.size());
-    Expr k = at[k_dim], within = Expr::range(probe, tile);
-    at[other_dim] = Expr::range(probe + 1, ceildiv(type_of(v).shape[other_dim], tile)) * tile + within;
+    const Index along(at.begin() + static_cast<int64_t>(first_k), at.begin() + static_cast<int64_t>(first_k + sums));
+    Expr within = Expr::range(probe, tile);
+    at[kept] = Expr::range(probe + 1, ceildiv(type_of(v).shape[kept], tile)) * tile + within;
     for (;;) {
       Prim p = prim_of(v);
       if (p == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert) {
@@ -282,7 +287,10 @@ class Scheduler {
     }
     if (prim_of(v) != Prim::Input) return {};
     Expr place = place_of(at, type_of(v).shape, g_.graph->inputs()[g_.graph->input_index(v)].strides);
-    return {coefficient(place, k), coefficient(place, within)};
+    Steps out{coefficient(place, along.back()), coefficient(place, within)};
+    for (Expr k : along)
+      if (!coefficient(place, k)) out.along_k.reset();
+    return out;
   }
 
   const Group& g_;
