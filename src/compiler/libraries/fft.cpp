@@ -95,11 +95,6 @@ void run(const LibraryCall& call) {
 
 }  // namespace
 
-const Implementation kFft = {
-    .library = "kissfft",
-    .name = "kissfft",
-    .primitive = "prim::fft",
-    .run = run,
-};
+const Implementation kFft = {.library = "kissfft", .name = "kissfft", .primitive = "prim::fft", .run = run};
 
 }  // namespace brasa::compiler

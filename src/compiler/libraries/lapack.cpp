@@ -103,107 +103,99 @@ void each(const Stack& s, F f) {
   });
 }
 
-template <class F>
-void by_type(const LibraryCall& call, F f) {
+// kFunction(std::type_identity<T>(), call) for the type of the elements.
+template <auto kFunction>
+void by_type(const LibraryCall& call) {
   visit_dtype(call.inputs[0].dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::complex<float>> ||
                   std::is_same_v<T, std::complex<double>>)
-      f(T{});
+      kFunction(type, call);
     else
       fail_internal(str("LAPACK has no ", name(call.inputs[0].dtype)));
   });
 }
 
-void check_info(const char* name, int info) { BRASA_ASSERT(info >= 0, "LAPACK's ", name, " rejects argument ", -info); }
+int checked(const char* name, int info) {
+  BRASA_ASSERT(info >= 0, "LAPACK's ", name, " rejects argument ", -info);
+  return info;
+}
+void check_converged(const char* op, const char* values, int info) {
+  BRASA_CHECK(info == 0, op, ": The algorithm failed to converge because the input matrix is ill-conditioned ",
+              "or has too many repeated ", values, " (error code: ", info, ").");
+}
 
 // Runs f(work, &length, &info) twice: LAPACK's convention to ask for the length first.
 template <class T, class F>
-int with_work(F f) {
+int with_work(const char* name, F f) {
   T size = 0;
   int ask = -1, info = 0;
   f(&size, &ask, &info);
   int length = std::max(1, static_cast<int>(std::real(size)));
   std::vector<T> work(length);
   f(work.data(), &length, &info);
-  return info;
+  return checked(name, info);
 }
 
-void cholesky(const LibraryCall& call) {
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    const auto& potrf = BRASA_LAPACK(T, potrf);
-    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs[1], 0);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b);
-      int n = narrow(in.rows), ld = std::max(1, n), info = 0;
-      for (int j = 0; j < n; ++j) std::fill_n(a.data() + static_cast<int64_t>(j) * n, j, T(0));
-      potrf("L", &n, a.data(), &ld, &info, kLength);
-      check_info("potrf", info);
-      out.put(b, a.data());
-      *infos.at<int32_t>(b) = info;
-    });
+// A factorisation of matrices in place; the last result is the info that `f` gives of matrix b.
+template <class T, class F>
+void factorise(const LibraryCall& call, F f) {
+  Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs.back(), 0);
+  each(in, [&](int64_t b) {
+    std::vector<T> a = in.columns<T>(b);
+    int m = narrow(in.rows), n = narrow(in.cols);
+    *infos.at<int32_t>(b) = f(a.data(), m, n, std::max(1, m), b);
+    out.put(b, a.data());
   });
 }
 
-void ldl(const LibraryCall& call) {
-  bool hermitian = call.args[1].get<bool>();
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    const auto& sytrf = hermitian ? BRASA_LAPACK_NAMED(T, sytrf, hetrf) : BRASA_LAPACK(T, sytrf);
-    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b);
-      int n = narrow(in.rows), ld = std::max(1, n);
-      int info = with_work<T>([&](T* work, int* length, int* info) {
-        sytrf("L", &n, a.data(), &ld, pivots.at<int32_t>(b), work, length, info, kLength);
-      });
-      check_info("sytrf", info);
-      out.put(b, a.data());
-      *infos.at<int32_t>(b) = info;
-    });
+constexpr auto cholesky = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  factorise<T>(call, [&](T* a, int n, int, int ld, int64_t) {
+    int info = 0;
+    for (int j = 0; j < n; ++j) std::fill_n(a + static_cast<int64_t>(j) * n, j, T(0));
+    BRASA_LAPACK(T, potrf)("L", &n, a, &ld, &info, kLength);
+    return checked("potrf", info);
   });
-}
+};
 
-void ldl_solve(const LibraryCall& call) {
-  bool hermitian = call.args[3].get<bool>();
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    const auto& sytrs = hermitian ? BRASA_LAPACK_NAMED(T, sytrs, hetrs) : BRASA_LAPACK(T, sytrs);
-    Stack in(call.inputs[0], 2), pivots(call.inputs[1], 1), right(call.inputs[2], 2), out(call.outputs[0], 2);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b), x = right.columns<T>(b);
-      const int32_t* p = pivots.at<int32_t>(b);
-      int n = narrow(in.rows), m = narrow(right.cols), ld = std::max(1, n), info = 0;
-      // LAPACK would follow other ones out of the matrix.
-      for (int k = 0; k < n; ++k) {
-        bool pair = p[k] < 0 && k + 1 < n && p[k + 1] == p[k];
-        BRASA_CHECK(p[k] != 0 && std::abs(p[k]) <= n && (p[k] > 0 || pair),
-                    "linalg.ldl_solve: pivots must be those of ldl_factor, got ", p[k], " for row ", k);
-        k += pair;
-      }
-      sytrs("L", &n, &m, a.data(), &ld, p, x.data(), &ld, &info, kLength);
-      check_info("sytrs", info);
-      out.put(b, x.data());
+constexpr auto ldl = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  const auto& sytrf = call.args[1].get<bool>() ? BRASA_LAPACK_NAMED(T, sytrf, hetrf) : BRASA_LAPACK(T, sytrf);
+  Stack pivots(call.outputs[1], 1);
+  factorise<T>(call, [&](T* a, int n, int, int ld, int64_t b) {
+    return with_work<T>("sytrf", [&](T* work, int* length, int* info) {
+      sytrf("L", &n, a, &ld, pivots.at<int32_t>(b), work, length, info, kLength);
     });
   });
-}
+};
 
-void lu(const LibraryCall& call) {
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    const auto& getrf = BRASA_LAPACK(T, getrf);
-    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b);
-      int m = narrow(in.rows), n = narrow(in.cols), ld = std::max(1, m), info = 0;
-      getrf(&m, &n, a.data(), &ld, pivots.at<int32_t>(b), &info);
-      check_info("getrf", info);
-      out.put(b, a.data());
-      *infos.at<int32_t>(b) = info;
-    });
+constexpr auto ldl_solve = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  const auto& sytrs = call.args[3].get<bool>() ? BRASA_LAPACK_NAMED(T, sytrs, hetrs) : BRASA_LAPACK(T, sytrs);
+  Stack in(call.inputs[0], 2), pivots(call.inputs[1], 1), right(call.inputs[2], 2), out(call.outputs[0], 2);
+  each(in, [&](int64_t b) {
+    std::vector<T> a = in.columns<T>(b), x = right.columns<T>(b);
+    const int32_t* p = pivots.at<int32_t>(b);
+    int n = narrow(in.rows), m = narrow(right.cols), ld = std::max(1, n), info = 0;
+    // LAPACK would follow other ones out of the matrix.
+    for (int k = 0; k < n; ++k) {
+      bool pair = p[k] < 0 && k + 1 < n && p[k + 1] == p[k];
+      BRASA_CHECK(p[k] != 0 && std::abs(p[k]) <= n && (p[k] > 0 || pair),
+                  "linalg.ldl_solve: pivots must be those of ldl_factor, got ", p[k], " for row ", k);
+      k += pair;
+    }
+    sytrs("L", &n, &m, a.data(), &ld, p, x.data(), &ld, &info, kLength);
+    checked("sytrs", info);
+    out.put(b, x.data());
   });
-}
+};
+
+constexpr auto lu = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack pivots(call.outputs[1], 1);
+  factorise<T>(call, [&](T* a, int m, int n, int ld, int64_t b) {
+    int info = 0;
+    BRASA_LAPACK(T, getrf)(&m, &n, a, &ld, pivots.at<int32_t>(b), &info);
+    return checked("getrf", info);
+  });
+};
 
 void lu_permutation(const LibraryCall& call) {
   Stack in(call.inputs[0], 1), out(call.outputs[0], 1);
@@ -220,135 +212,110 @@ void lu_permutation(const LibraryCall& call) {
 }
 
 // Row-major memory read as column-major is the transpose, so X = T⁻¹ B is Xᵀ = Bᵀ T⁻ᵀ in place, without a copy.
-void triangular_solve(const LibraryCall& call) {
+constexpr auto triangular_solve = []<class T>(std::type_identity<T>, const LibraryCall& call) {
   bool upper = call.args[2].get<bool>(), transposed = call.args[3].get<bool>(), unit = call.args[4].get<bool>();
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    const auto& trsm = BRASA_LAPACK(T, trsm);
-    Stack a(call.inputs[0], 2), in(call.inputs[1], 2), out(call.outputs[0], 2);
-    each(a, [&](int64_t b) {
-      if (in.rows * in.cols == 0) return;
-      std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
-      int n = narrow(in.rows), k = narrow(in.cols);
-      T one = 1;
-      trsm("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n, out.at<T>(b),
-           &k, kLength, kLength, kLength, kLength);
-    });
+  Stack a(call.inputs[0], 2), in(call.inputs[1], 2), out(call.outputs[0], 2);
+  each(a, [&](int64_t b) {
+    if (in.rows * in.cols == 0) return;
+    std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
+    int n = narrow(in.rows), k = narrow(in.cols);
+    T one = 1;
+    BRASA_LAPACK(T, trsm)
+    ("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n, out.at<T>(b), &k,
+     kLength, kLength, kLength, kLength);
   });
-}
+};
 
 template <class T>
-void factor_qr(std::vector<T>& a, int m, int n, std::vector<T>& tau) {
-  int ld = std::max(1, m);
-  check_info("geqrf", with_work<T>([&](T* work, int* length, int* info) {
-               BRASA_LAPACK(T, geqrf)(&m, &n, a.data(), &ld, tau.data(), work, length, info);
-             }));
-}
-
-void geqrf(const LibraryCall& call) {
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    Stack in(call.inputs[0], 2), out(call.outputs[0], 2), taus(call.outputs[1], 1);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b), tau(std::max<int64_t>(1, taus.rows));
-      factor_qr(a, narrow(in.rows), narrow(in.cols), tau);
-      out.put(b, a.data());
-      std::copy_n(tau.data(), taus.rows, taus.at<T>(b));
-    });
+int factor_qr(T* a, int m, int n, int ld, T* tau) {
+  return with_work<T>("geqrf", [&](T* work, int* length, int* info) {
+    BRASA_LAPACK(T, geqrf)(&m, &n, a, &ld, tau, work, length, info);
   });
 }
 
-void qr(const LibraryCall& call) {
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    Stack in(call.inputs[0], 2), qs(call.outputs[0], 2), rs(call.outputs[1], 2);
-    // A matrix without columns still has a complete Q, and LAPACK's orgqr makes it.
-    each(qs, [&](int64_t b) {
-      int m = narrow(in.rows), n = narrow(in.cols), columns = narrow(qs.cols), reflectors = std::min(m, n);
-      std::vector<T> a = in.columns<T>(b), tau(std::max(1, reflectors));
-      factor_qr(a, m, n, tau);
-      T* r = rs.at<T>(b);
-      for (int64_t i = 0; i < rs.rows; ++i)
-        for (int64_t j = 0; j < n; ++j) r[i * n + j] = i <= j ? a[j * m + i] : T(0);
-      a.resize(std::max<int64_t>(1, static_cast<int64_t>(m) * std::max(n, columns)));
-      int ld = std::max(1, m);
-      check_info("orgqr", with_work<T>([&](T* work, int* length, int* info) {
-                   BRASA_LAPACK_NAMED(T, orgqr, ungqr)(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work,
-                                                       length, info);
-                 }));
-      qs.put(b, a.data());
-    });
+constexpr auto geqrf = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack in(call.inputs[0], 2), out(call.outputs[0], 2), taus(call.outputs[1], 1);
+  each(in, [&](int64_t b) {
+    std::vector<T> a = in.columns<T>(b);
+    int m = narrow(in.rows);
+    factor_qr(a.data(), m, narrow(in.cols), std::max(1, m), taus.at<T>(b));
+    out.put(b, a.data());
   });
-}
+};
 
-void eigh(const LibraryCall& call) {
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    Stack in(call.inputs[0], 2), values(call.outputs[0], 1), vectors(call.outputs[1], 2);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b);
-      int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
-      std::vector<int> ints(int_length);
-      std::vector<Real<T>> reals(kComplex<T> ? 1 + 5 * in.rows + 2 * in.rows * in.rows : 0);
-      int real_length = narrow(static_cast<int64_t>(reals.size()));
-      int info = with_work<T>([&](T* work, int* length, int* info) {
-        const auto& syevd = BRASA_LAPACK_NAMED(T, syevd, heevd);
-        Real<T>* w = values.at<Real<T>>(b);
-        if constexpr (kComplex<T>)
-          syevd("V", "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length,
-                info, kLength, kLength);
-        else
-          syevd("V", "L", &n, a.data(), &ld, w, work, length, ints.data(), &int_length, info, kLength, kLength);
-      });
-      check_info("syevd", info);
-      BRASA_CHECK(info == 0,
-                  "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
-                  "or has too many repeated eigenvalues (error code: ",
-                  info, ").");
-      vectors.put(b, a.data());
+constexpr auto qr = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack in(call.inputs[0], 2), qs(call.outputs[0], 2), rs(call.outputs[1], 2);
+  // A matrix without columns still has a complete Q, and LAPACK's orgqr makes it.
+  each(qs, [&](int64_t b) {
+    int m = narrow(in.rows), n = narrow(in.cols), columns = narrow(qs.cols), reflectors = std::min(m, n);
+    int ld = std::max(1, m);
+    std::vector<T> a = in.columns<T>(b), tau(std::max(1, reflectors));
+    factor_qr(a.data(), m, n, ld, tau.data());
+    T* r = rs.at<T>(b);
+    for (int64_t i = 0; i < rs.rows; ++i)
+      for (int64_t j = 0; j < n; ++j) r[i * n + j] = i <= j ? a[j * m + i] : T(0);
+    a.resize(std::max<int64_t>(1, static_cast<int64_t>(m) * std::max(n, columns)));
+    with_work<T>("orgqr", [&](T* work, int* length, int* info) {
+      const auto& orgqr = BRASA_LAPACK_NAMED(T, orgqr, ungqr);
+      orgqr(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
     });
+    qs.put(b, a.data());
   });
-}
+};
 
-void svd(const LibraryCall& call) {
+constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack in(call.inputs[0], 2), values(call.outputs[0], 1), vectors(call.outputs[1], 2);
+  each(in, [&](int64_t b) {
+    std::vector<T> a = in.columns<T>(b);
+    int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
+    std::vector<int> ints(int_length);
+    std::vector<Real<T>> reals(kComplex<T> ? 1 + 5 * in.rows + 2 * in.rows * in.rows : 0);
+    int real_length = narrow(static_cast<int64_t>(reals.size()));
+    int info = with_work<T>("syevd", [&](T* work, int* length, int* info) {
+      const auto& syevd = BRASA_LAPACK_NAMED(T, syevd, heevd);
+      Real<T>* w = values.at<Real<T>>(b);
+      if constexpr (kComplex<T>)
+        syevd("V", "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length, info,
+              kLength, kLength);
+      else
+        syevd("V", "L", &n, a.data(), &ld, w, work, length, ints.data(), &int_length, info, kLength, kLength);
+    });
+    check_converged("linalg.eigh", "eigenvalues", info);
+    vectors.put(b, a.data());
+  });
+};
+
+constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call) {
   bool full = call.args[1].get<bool>();
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    Stack in(call.inputs[0], 2), us(call.outputs[0], 2), values(call.outputs[1], 1), vs(call.outputs[2], 2);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b);
-      int m = narrow(in.rows), n = narrow(in.cols), k = std::min(m, n);
-      if (k == 0) {
-        for (const Stack* s : {&us, &vs})
-          for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = T(i / s->cols == i % s->cols);
-        return;
-      }
-      std::vector<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
-      std::vector<int> ints(8 * k);
-      int64_t least = k, most = std::max(m, n);
-      std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
-      int rows = narrow(vs.rows);
-      int info = with_work<T>([&](T* work, int* length, int* info) {
-        const auto& gesdd = BRASA_LAPACK(T, gesdd);
-        const char* which = full ? "A" : "S";
-        Real<T>* s = values.at<Real<T>>(b);
-        if constexpr (kComplex<T>)
-          gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, reals.data(), ints.data(),
-                info, kLength);
-        else
-          gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, ints.data(), info,
-                kLength);
-      });
-      check_info("gesdd", info);
-      BRASA_CHECK(info == 0,
-                  "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned "
-                  "or has too many repeated singular values (error code: ",
-                  info, ").");
-      us.put(b, u.data());
-      vs.put(b, v.data());
+  Stack in(call.inputs[0], 2), us(call.outputs[0], 2), values(call.outputs[1], 1), vs(call.outputs[2], 2);
+  each(in, [&](int64_t b) {
+    std::vector<T> a = in.columns<T>(b);
+    int m = narrow(in.rows), n = narrow(in.cols), k = std::min(m, n);
+    if (k == 0) {
+      for (const Stack* s : {&us, &vs})
+        for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = T(i / s->cols == i % s->cols);
+      return;
+    }
+    std::vector<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
+    std::vector<int> ints(8 * k);
+    int64_t least = k, most = std::max(m, n);
+    std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
+    int rows = narrow(vs.rows);
+    int info = with_work<T>("gesdd", [&](T* work, int* length, int* info) {
+      const auto& gesdd = BRASA_LAPACK(T, gesdd);
+      const char* which = full ? "A" : "S";
+      Real<T>* s = values.at<Real<T>>(b);
+      if constexpr (kComplex<T>)
+        gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, reals.data(), ints.data(),
+              info, kLength);
+      else
+        gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, ints.data(), info, kLength);
     });
+    check_converged("linalg.svd", "singular values", info);
+    us.put(b, u.data());
+    vs.put(b, v.data());
   });
-}
+};
 
 template <class T>
 void split_parts(const std::vector<T>& values, const std::vector<T>& v, int64_t n, Real<T>* re, Real<T>* im,
@@ -380,55 +347,53 @@ void split_pairs(const T* im, const std::vector<T>& v, int64_t n, T* vr, T* vi) 
   }
 }
 
-void eig(const LibraryCall& call) {
-  by_type(call, [&](auto element) {
-    using T = decltype(element);
-    Stack in(call.inputs[0], 2), re(call.outputs[0], 1), im(call.outputs[1], 1), vre(call.outputs[2], 2),
-        vim(call.outputs[3], 2);
-    each(in, [&](int64_t b) {
-      std::vector<T> a = in.columns<T>(b), v(a.size());
-      int n = narrow(in.rows), ld = std::max(1, n), one = 1;
-      T none = 0;
-      std::vector<T> values(kComplex<T> ? n : 0);
-      std::vector<Real<T>> reals(kComplex<T> ? 2 * std::max(1, n) : 0);
-      int info = with_work<T>([&](T* work, int* length, int* info) {
-        const auto& geev = BRASA_LAPACK(T, geev);
-        if constexpr (kComplex<T>)
-          geev("N", "V", &n, a.data(), &ld, values.data(), &none, &one, v.data(), &ld, work, length, reals.data(), info,
-               kLength, kLength);
-        else
-          geev("N", "V", &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work, length, info,
-               kLength, kLength);
-      });
-      check_info("geev", info);
-      BRASA_CHECK(info == 0,
-                  "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned "
-                  "or has too many repeated eigenvalues (error code: ",
-                  info, ").");
+constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack in(call.inputs[0], 2), re(call.outputs[0], 1), im(call.outputs[1], 1), vre(call.outputs[2], 2),
+      vim(call.outputs[3], 2);
+  each(in, [&](int64_t b) {
+    std::vector<T> a = in.columns<T>(b), v(a.size());
+    int n = narrow(in.rows), ld = std::max(1, n), one = 1;
+    T none = 0;
+    std::vector<T> values(kComplex<T> ? n : 0);
+    std::vector<Real<T>> reals(kComplex<T> ? 2 * std::max(1, n) : 0);
+    int info = with_work<T>("geev", [&](T* work, int* length, int* info) {
+      const auto& geev = BRASA_LAPACK(T, geev);
       if constexpr (kComplex<T>)
-        split_parts(values, v, n, re.at<Real<T>>(b), im.at<Real<T>>(b), vre.at<Real<T>>(b), vim.at<Real<T>>(b));
+        geev("N", "V", &n, a.data(), &ld, values.data(), &none, &one, v.data(), &ld, work, length, reals.data(), info,
+             kLength, kLength);
       else
-        split_pairs(im.at<T>(b), v, n, vre.at<T>(b), vim.at<T>(b));
+        geev("N", "V", &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work, length, info,
+             kLength, kLength);
     });
+    check_converged("linalg.eig", "eigenvalues", info);
+    if constexpr (kComplex<T>)
+      split_parts(values, v, n, re.at<Real<T>>(b), im.at<Real<T>>(b), vre.at<Real<T>>(b), vim.at<Real<T>>(b));
+    else
+      split_pairs(im.at<T>(b), v, n, vre.at<T>(b), vim.at<T>(b));
   });
-}
+};
 
 }  // namespace
 
 const Implementation kCholesky = {
-    .library = "lapack", .name = "lapack potrf", .primitive = "prim::cholesky", .run = cholesky};
-const Implementation kLdl = {.library = "lapack", .name = "lapack sytrf", .primitive = "prim::ldl", .run = ldl};
+    .library = "lapack", .name = "lapack potrf", .primitive = "prim::cholesky", .run = by_type<cholesky>};
+const Implementation kLdl = {
+    .library = "lapack", .name = "lapack sytrf", .primitive = "prim::ldl", .run = by_type<ldl>};
 const Implementation kLdlSolve = {
-    .library = "lapack", .name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = ldl_solve};
-const Implementation kLu = {.library = "lapack", .name = "lapack getrf", .primitive = "prim::lu", .run = lu};
+    .library = "lapack", .name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = by_type<ldl_solve>};
+const Implementation kLu = {.library = "lapack", .name = "lapack getrf", .primitive = "prim::lu", .run = by_type<lu>};
 const Implementation kLuPermutation = {
     .library = "lapack", .name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
 const Implementation kTriangularSolve = {
-    .library = "lapack", .name = "blas trsm", .primitive = "prim::triangular_solve", .run = triangular_solve};
-const Implementation kQr = {.library = "lapack", .name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = qr};
-const Implementation kGeqrf = {.library = "lapack", .name = "lapack geqrf", .primitive = "prim::geqrf", .run = geqrf};
-const Implementation kEigh = {.library = "lapack", .name = "lapack syevd", .primitive = "prim::eigh", .run = eigh};
-const Implementation kSvd = {.library = "lapack", .name = "lapack gesdd", .primitive = "prim::svd", .run = svd};
-const Implementation kEig = {.library = "lapack", .name = "lapack geev", .primitive = "prim::eig", .run = eig};
+    .library = "lapack", .name = "blas trsm", .primitive = "prim::triangular_solve", .run = by_type<triangular_solve>};
+const Implementation kQr = {
+    .library = "lapack", .name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = by_type<qr>};
+const Implementation kGeqrf = {
+    .library = "lapack", .name = "lapack geqrf", .primitive = "prim::geqrf", .run = by_type<geqrf>};
+const Implementation kEigh = {
+    .library = "lapack", .name = "lapack syevd", .primitive = "prim::eigh", .run = by_type<eigh>};
+const Implementation kSvd = {
+    .library = "lapack", .name = "lapack gesdd", .primitive = "prim::svd", .run = by_type<svd>};
+const Implementation kEig = {.library = "lapack", .name = "lapack geev", .primitive = "prim::eig", .run = by_type<eig>};
 
 }  // namespace brasa::compiler

@@ -26,8 +26,6 @@ struct LibraryCall {
 
   /// An int or SymInt argument.
   int64_t integer(size_t arg) const;
-  /// An int[] or SymInt[] argument.
-  std::vector<int64_t> integers(size_t arg) const;
 };
 
 /// One way to compute a primitive.

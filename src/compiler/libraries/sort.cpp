@@ -68,42 +68,30 @@ template <class T>
 void sort_lines(const void* x, void* values, int64_t* indices, const Lines& lines, bool descending) {
   int64_t length = lines.length, inner = lines.inner;
   if (length == 0) return;
-  int64_t grain = std::max<int64_t>(1, 4096 / length);
-  if (std::is_integral_v<T> && length >= kBytesFrom) {
-    runtime::parallel_for(lines.count(), 1, [&](int64_t begin, int64_t end) {
+  // Line by line `sort` brings `order` into the order of the keys.
+  auto sort_all = [&](int64_t grain, auto key_of, auto sort) {
+    runtime::parallel_for(lines.count(), grain, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> order(length);
-      std::vector<uint64_t> keys(length);
+      std::vector<decltype(key_of(T{}))> keys(length);
       for (int64_t line = begin; line < end; ++line) {
         int64_t start = lines.start(line);
         const T* from = static_cast<const T*>(x) + start;
-        if constexpr (std::is_integral_v<T>)
-          for (int64_t k = 0; k < length; ++k) keys[k] = ordinal(from[k * inner], descending);
+        for (int64_t k = 0; k < length; ++k) keys[k] = key_of(from[k * inner]);
         std::iota(order.begin(), order.end(), int64_t{0});
-        sort_by_bytes(keys, order);
+        sort(keys, order);
         for (int64_t k = 0; k < length; ++k) {
           static_cast<T*>(values)[start + k * inner] = from[order[k] * inner];
           indices[start + k * inner] = order[k];
         }
       }
     });
-    return;
-  }
-  runtime::parallel_for(lines.count(), grain, [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> order(length);
-    std::vector<decltype(key(T{}))> keys(length);
-    for (int64_t line = begin; line < end; ++line) {
-      int64_t start = lines.start(line);
-      const T* from = static_cast<const T*>(x) + start;
-      for (int64_t k = 0; k < length; ++k) keys[k] = key(from[k * inner]);
-      std::iota(order.begin(), order.end(), int64_t{0});
-      std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
-        return descending ? less(keys[j], keys[i]) : less(keys[i], keys[j]);
-      });
-      for (int64_t k = 0; k < length; ++k) {
-        static_cast<T*>(values)[start + k * inner] = from[order[k] * inner];
-        indices[start + k * inner] = order[k];
-      }
-    }
+  };
+  if constexpr (std::is_integral_v<T>)
+    if (length >= kBytesFrom) return sort_all(1, [&](T v) { return ordinal(v, descending); }, sort_by_bytes);
+  sort_all(std::max<int64_t>(1, 4096 / length), key<T>, [&](const auto& keys, std::vector<int64_t>& order) {
+    std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+      return descending ? less(keys[j], keys[i]) : less(keys[i], keys[j]);
+    });
   });
 }
 
@@ -124,11 +112,6 @@ void run(const LibraryCall& call) {
 }  // namespace
 
 // Stable; NaN is the greatest.
-const Implementation kSort = {
-    .library = "host",
-    .name = "sort",
-    .primitive = "prim::sort",
-    .run = run,
-};
+const Implementation kSort = {.library = "host", .name = "sort", .primitive = "prim::sort", .run = run};
 
 }  // namespace brasa::compiler

@@ -101,20 +101,12 @@ void multiply(const LibraryCall& call) {
 }
 
 void run(const LibraryCall& call) {
-  if (call.outputs[0].dtype == DType::Float32)
-    multiply<float>(call);
-  else
-    multiply<double>(call);
+  call.outputs[0].dtype == DType::Float32 ? multiply<float>(call) : multiply<double>(call);
 }
 
 }  // namespace
 
 // A row's entries are added in the order in which they come.
-const Implementation kSparseMm = {
-    .library = "host",
-    .name = "sparse_mm",
-    .primitive = "prim::sparse_mm",
-    .run = run,
-};
+const Implementation kSparseMm = {.library = "host", .name = "sparse_mm", .primitive = "prim::sparse_mm", .run = run};
 
 }  // namespace brasa::compiler

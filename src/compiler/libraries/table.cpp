@@ -36,11 +36,4 @@ int64_t LibraryCall::integer(size_t arg) const {
   return ir::evaluate(args[arg].get<ir::Expr>(), [&](const ir::ExprNode& s) { return symbols[s.id]; });
 }
 
-std::vector<int64_t> LibraryCall::integers(size_t arg) const {
-  std::vector<int64_t> out;
-  for (ir::Expr e : args[arg].get<std::vector<ir::Expr>>())
-    out.push_back(ir::evaluate(e, [&](const ir::ExprNode& s) { return symbols[s.id]; }));
-  return out;
-}
-
 }  // namespace brasa::compiler
