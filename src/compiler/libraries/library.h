@@ -20,8 +20,6 @@ struct LibraryCall {
   /// The primitive's arguments; operands stand in `inputs` instead, in order, lists one after the other.
   const ir::Args& args;
   std::span<const LibraryTensor> inputs, outputs;
-  /// As many bytes as Implementation::workspace says, aligned to 64.
-  void* workspace;
   const int64_t* symbols;
 
   /// An int or SymInt argument.
@@ -35,8 +33,6 @@ struct Implementation {
   std::string_view primitive;  // "prim::sort"
   /// Which calls it takes, by dtypes, shapes and arguments; null: all.
   bool (*supports)(const ir::Node& n) = nullptr;
-  /// Bytes of memory that a run needs besides; null: none. An expression in the sizes of the operands.
-  ir::Expr (*workspace)(const ir::Node& n) = nullptr;
   /// May run on several threads at once, on different memory. An error of the user's is a brasa::Error.
   void (*run)(const LibraryCall& call) = nullptr;
 };

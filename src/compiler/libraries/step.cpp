@@ -1,6 +1,5 @@
 #include "compiler/libraries/step.h"
 
-#include "runtime/cpu/allocator.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -26,7 +25,6 @@ LibraryStep::LibraryStep(const Group& group) {
     a.for_each_value([&](ir::Value) { operand = true; });
     args_.push_back(operand ? ir::Arg() : a);
   }
-  if (how_->workspace) workspace_ = SizeProgram(how_->workspace(n));
 }
 
 size_t LibraryStep::bytes_of(size_t tensor, const int64_t* symbols) const {
@@ -42,17 +40,8 @@ void LibraryStep::run(void* const* tensors, const int64_t* symbols) const {
     for (const SizeProgram& s : tensors_[i].sizes) sizes[i].push_back(s(symbols));
     all[i] = {tensors[i], tensors_[i].dtype, sizes[i]};
   }
-  struct Workspace {
-    size_t bytes;
-    void* data;
-    explicit Workspace(size_t n) : bytes(n), data(n ? runtime::cpu::allocate(n) : nullptr) {}
-    ~Workspace() {
-      if (data) runtime::cpu::deallocate(data, bytes);
-    }
-    Workspace(const Workspace&) = delete;
-  } workspace(static_cast<size_t>(workspace_(symbols)));
   std::span<const LibraryTensor> span = all;
-  how_->run({args_, span.first(operands_.size()), span.subspan(operands_.size()), workspace.data, symbols});
+  how_->run({args_, span.first(operands_.size()), span.subspan(operands_.size()), symbols});
 }
 
 }  // namespace brasa::compiler

@@ -31,7 +31,6 @@ class LibraryStep {
   ir::Args args_;
   std::vector<size_t> operands_;
   std::vector<Tensor> tensors_;
-  SizeProgram workspace_;
 };
 
 }  // namespace brasa::compiler
