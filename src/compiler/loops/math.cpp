@@ -10,42 +10,19 @@ using math::X;
 
 namespace {
 
-using Unary = X (*)(X);
-using Binary = X (*)(X, X);
 using ops::ScalarOp;
 
 // Null where the operation is an instruction, or made of a few by the code generator.
-Unary unary_function(ScalarOp op) {
+X (*unary_function(ScalarOp op))(X) {
   switch (op) {
-    case ScalarOp::Exp: return math::exp;
-    case ScalarOp::Exp2: return math::exp2;
-    case ScalarOp::Expm1: return math::expm1;
-    case ScalarOp::Log: return math::log;
-    case ScalarOp::Log2: return math::log2;
-    case ScalarOp::Log10: return math::log10;
-    case ScalarOp::Log1p: return math::log1p;
-    case ScalarOp::Sin: return math::sin;
-    case ScalarOp::Cos: return math::cos;
-    case ScalarOp::Tan: return math::tan;
-    case ScalarOp::Asin: return math::asin;
-    case ScalarOp::Acos: return math::acos;
-    case ScalarOp::Atan: return math::atan;
-    case ScalarOp::Sinh: return math::sinh;
-    case ScalarOp::Cosh: return math::cosh;
-    case ScalarOp::Tanh: return math::tanh;
-    case ScalarOp::Asinh: return math::asinh;
-    case ScalarOp::Acosh: return math::acosh;
-    case ScalarOp::Atanh: return math::atanh;
-    case ScalarOp::Rsqrt: return math::rsqrt;
-    case ScalarOp::Erf: return math::erf;
-    case ScalarOp::Erfc: return math::erfc;
-    case ScalarOp::Erfinv: return math::erfinv;
-    case ScalarOp::Lgamma: return math::lgamma;
-    case ScalarOp::Digamma: return math::digamma;
+#define BRASA_MATH_CASE(Operator, function) \
+  case ScalarOp::Operator: return math::function;
+    BRASA_MATH_FUNCTIONS(BRASA_MATH_CASE)
+#undef BRASA_MATH_CASE
     default: return nullptr;
   }
 }
-Binary binary_function(ScalarOp op, DType t) {
+X (*binary_function(ScalarOp op, DType t))(X, X) {
   switch (op) {
     case ScalarOp::Pow: return is_floating(t) ? math::pow : math::int_pow;
     case ScalarOp::Atan2: return math::atan2;
@@ -61,7 +38,7 @@ X expand(const ir::Node* n, ScalarOp op, const ir::ValueMap& map) {
   auto operand = [&](size_t i) { return X{map(n->arg<ir::Value>(i))}; };
   DType t = operand_dtype(n);
   auto wide = [&](size_t i) { return is_reduced_floating(t) ? math::convert(operand(i), DType::Float32) : operand(i); };
-  if (Unary f = unary_function(op)) return math::convert(f(wide(0)), t);
+  if (auto* f = unary_function(op)) return math::convert(f(wide(0)), t);
   return math::convert(binary_function(op, t)(wide(0), wide(1)), t);
 }
 

@@ -40,9 +40,7 @@ X shr(X x, int64_t by) { return op(ScalarOp::Shr, x, like(x, by)); }
 DType bits_type(DType t) { return t == DType::Float64 ? DType::Int64 : DType::Int32; }
 X bits(X x) { return bitcast(x, bits_type(x.type())); }
 X from_bits(X b) { return bitcast(b, b.type() == DType::Int64 ? DType::Float64 : DType::Float32); }
-X sign_bits(X x) {
-  return bits(x) & (x.is_double() ? constant(INT64_MIN, DType::Int64) : constant(int64_t{INT32_MIN}, DType::Int32));
-}
+X sign_bits(X x) { return bits(x) & like(bits(x), x.is_double() ? INT64_MIN : int64_t{INT32_MIN}); }
 X flip_sign(X x, X sign) { return from_bits(bits(x) ^ sign); }
 
 X power_of_two(X n, DType t) {
@@ -56,6 +54,11 @@ X polynomial(X x, std::span<const double> c) {
   for (size_t i = c.size() - 1; i-- > 0;) r = r * x + c[i];
   return r;
 }
+
+X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c) {
+  return polynomial(x, x.is_double() ? double_c : float_c);
+}
+X through_double(X x, X (*f)(X)) { return convert(f(convert(x, DType::Float64)), DType::Float32); }
 
 X is_nan(X x) { return x != x; }
 X infinity(X x) { return like(x, std::numeric_limits<double>::infinity()); }

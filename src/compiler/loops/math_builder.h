@@ -97,46 +97,34 @@ inline X at_least(X x, double limit) { return select(like(x, limit) > x, like(x,
 X power_of_two(X n, DType t);
 /// c[0] + c[1] x + …
 X polynomial(X x, std::span<const double> c);
+/// By x's dtype.
+X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c);
 X is_nan(X x);
 X infinity(X like);
 X nan(X like);
 
-// One file each: math_exp.cpp, math_trig.cpp, math_special.cpp, math_integer.cpp.
-X exp(X x);
-/// e^(high + low) for a small correction `low`, where high is in the range of the result.
-X exp_of_sum(X high, X low);
-X exp2(X x);
-X expm1(X x);
-X log(X x);
-X log2(X x);
-X log10(X x);
-X log1p(X x);
+// _(scalar operator, function) for each that no processor has an instruction for: math_exp.cpp, math_trig.cpp, math_special.cpp.
+// clang-format off
+#define BRASA_MATH_FUNCTIONS(_) \
+  _(Exp, exp) _(Exp2, exp2) _(Expm1, expm1) _(Log, log) _(Log2, log2) _(Log10, log10) _(Log1p, log1p) \
+  _(Sinh, sinh) _(Cosh, cosh) _(Tanh, tanh) _(Asinh, asinh) _(Acosh, acosh) _(Atanh, atanh) _(Rsqrt, rsqrt) \
+  _(Sin, sin) _(Cos, cos) _(Tan, tan) _(Asin, asin) _(Acos, acos) _(Atan, atan) \
+  _(Erf, erf) _(Erfc, erfc) _(Erfinv, erfinv) _(Lgamma, lgamma) _(Digamma, digamma)
+// clang-format on
+#define BRASA_MATH_FUNCTION(Operator, function) X function(X x);
+BRASA_MATH_FUNCTIONS(BRASA_MATH_FUNCTION)
+#undef BRASA_MATH_FUNCTION
 X pow(X x, X y);
-X sinh(X x);
-X cosh(X x);
-X tanh(X x);
-X asinh(X x);
-X acosh(X x);
-X atanh(X x);
-X rsqrt(X x);
-
-X sin(X x);
-X cos(X x);
-X tan(X x);
-X asin(X x);
-X acos(X x);
-X atan(X x);
 X atan2(X y, X x);
-
-X erf(X x);
-X erfc(X x);
-X erfinv(X x);
-X lgamma(X x);
-X digamma(X x);
-
+// math_integer.cpp.
 X rem(X x, X y);
 X int_pow(X x, X y);
 X next_after(X x, X y);
+
+/// e^(high + low) for a small correction `low`, where high is in the range of the result.
+X exp_of_sum(X high, X low);
+/// Of functions that are rare enough in float32 to go through float64, where the same formula has bits to spare.
+X through_double(X x, X (*f)(X));
 
 /// a + b and a * b as a rounded result and what rounding left out; float64.
 struct Pair {

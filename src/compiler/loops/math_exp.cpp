@@ -21,11 +21,11 @@ const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
 
+// x - n ln 2.
+X less_ln2(X x, X n) { return x - n * limits(x).ln2_high - n * limits(x).ln2_low; }
+
 // e^r for |r| <= ln 2 / 2.
-X exp_reduced(X r) {
-  X q = r.is_double() ? polynomial(r, kExp64) : polynomial(r, kExp32);
-  return 1 + (r + r * r * q);
-}
+X exp_reduced(X r) { return 1 + (r + r * r * polynomial(r, kExp32, kExp64)); }
 
 // p * 2^n where the result may be denormal or infinite: in two exact steps.
 X scale(X p, X n) {
@@ -43,8 +43,7 @@ Split split(X x) {
   X tiny = x < l.min_normal;
   double up = std::ldexp(1.0, l.mantissa + 2);
   X b = bits(select(tiny, x * up, x));
-  X root =
-      x.is_double() ? constant(int64_t{0x3fe6a09e667f3bcd}, DType::Int64) : constant(int64_t{0x3f3504f3}, DType::Int32);
+  X root = like(b, x.is_double() ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
   X e = shr(b - root, l.mantissa);
   X m = from_bits(b - shl(e, l.mantissa));
   X exponent = convert(e, x.type()) - select(tiny, like(x, l.mantissa + 2), like(x, 0));
@@ -77,11 +76,8 @@ X log_positive(X x) {
 
 // e^x - 1 where e^x does not overflow.
 X expm1_moderate(X x) {
-  const Limits& l = limits(x);
-  X n = round(x * kLog2e);
-  X r = x - n * l.ln2_high - n * l.ln2_low;
-  X q = x.is_double() ? polynomial(r, kExpm1_64) : polynomial(r, kExpm1_32);
-  X p = r + r * r * q;
+  X n = round(x * kLog2e), r = less_ln2(x, n);
+  X p = r + r * r * polynomial(r, kExpm1_32, kExpm1_64);
   // In halves, so that 2^n may be just beyond the largest number.
   X h = power_of_two(convert(n, bits_type(x.type())) - constant(int64_t{1}, bits_type(x.type())), x.type());
   return 2.0 * (h * p + (h - 0.5));
@@ -93,14 +89,12 @@ X exp(X x) {
   const Limits& l = limits(x);
   x = at_least(at_most(x, l.exp_high), l.exp_low);
   X n = round(x * kLog2e);
-  X r = x - n * l.ln2_high - n * l.ln2_low;
-  return scale(exp_reduced(r), n);
+  return scale(exp_reduced(less_ln2(x, n)), n);
 }
 
 X exp_of_sum(X high, X low) {
-  const Limits& l = limits(high);
   X n = round(high * kLog2e);
-  return scale(exp_reduced((high - n * l.ln2_high - n * l.ln2_low) + low), n);
+  return scale(exp_reduced(less_ln2(high, n) + low), n);
 }
 
 X exp2(X x) {
@@ -233,16 +227,6 @@ X tanh(X x) {
   return flip_sign(r, sign);
 }
 
-namespace {
-
-// Functions that are rare enough in float32 to go through float64, where the same formula has bits to spare.
-template <class F>
-X through_double(X x, F f) {
-  return convert(f(convert(x, DType::Float64)), DType::Float32);
-}
-
-}  // namespace
-
 X asinh(X x) {
   if (!x.is_double()) return through_double(x, asinh);
   X a = abs(x), s = a * a;
@@ -262,8 +246,7 @@ X acosh(X x) {
 X atanh(X x) {
   if (!x.is_double()) return through_double(x, atanh);
   X a = abs(x);
-  X r = 0.5 * log1p(2.0 * a / (1 - a));
-  return flip_sign(r, sign_bits(x));
+  return flip_sign(0.5 * log1p(2.0 * a / (1 - a)), sign_bits(x));
 }
 
 }  // namespace brasa::compiler::math

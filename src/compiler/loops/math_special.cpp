@@ -8,8 +8,6 @@ namespace {
 
 constexpr double kPi = 3.1415926535897932;
 
-X through_double(X x, X (*f)(X)) { return convert(f(convert(x, DType::Float64)), DType::Float32); }
-
 // e^(-a²) with the rounding error of a² put back; float64.
 X exp_minus_square(X a) {
   X high = from_bits(bits(a) & constant(static_cast<int64_t>(~uint64_t{0x7ffffff}), DType::Int64));

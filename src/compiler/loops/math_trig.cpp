@@ -102,14 +102,12 @@ X of_reduced(X x, F f) {
 
 X sin_reduced(X r) {
   X z = r * r;
-  return r + r * z * (r.is_double() ? polynomial(z, kSin64) : polynomial(z, kSin32));
+  return r + r * z * polynomial(z, kSin32, kSin64);
 }
 
 X cos_reduced(X r) {
-  X z = r * r;
-  X q = r.is_double() ? polynomial(z, kCos64) : polynomial(z, kCos32);
-  X h = 0.5 * z, w = 1 - h;
-  return w + (((1 - w) - h) + z * z * q);
+  X z = r * r, h = 0.5 * z, w = 1 - h;
+  return w + (((1 - w) - h) + z * z * polynomial(z, kCos32, kCos64));
 }
 
 // sin(rest + quadrant π/2).
@@ -120,12 +118,19 @@ X sin_of(Reduced a) {
   return flip_sign(value, negative);
 }
 
-// (asin(s) - s) / s for s² = z <= 1/4.
-X asin_tail(X z) { return z * (z.is_double() ? polynomial(z, kAsin64) : polynomial(z, kAsin32)); }
+// asin |x|; where |x| is large, half of acos |x|.
+struct Arc {
+  X large, value;
+};
+Arc arc(X x) {
+  X a = abs(x), large = a > 0.5;
+  X z = select(large, 0.5 * (1 - a), a * a), s = select(large, sqrt(z), a);
+  return {large, s + s * (z * polynomial(z, kAsin32, kAsin64))};
+}
 
 X atan_reduced(X t) {
   X z = t * t;
-  return t + t * z * (t.is_double() ? polynomial(z, kAtan64) : polynomial(z, kAtan32));
+  return t + t * z * polynomial(z, kAtan32, kAtan64);
 }
 
 // The parts of a constant for a dtype.
@@ -156,20 +161,13 @@ X tan(X x) {
 }
 
 X asin(X x) {
-  X a = abs(x), large = a > 0.5;
-  X z = select(large, 0.5 * (1 - a), a * a);
-  X s = select(large, sqrt(z), a);
-  X r = s + s * asin_tail(z);
+  auto [large, r] = arc(x);
   Pair half_pi = parts(x, kHalfPi, kHalfPiLow);
-  r = select(large, half_pi.high - (2.0 * r - half_pi.low), r);
-  return flip_sign(r, sign_bits(x));
+  return flip_sign(select(large, half_pi.high - (2.0 * r - half_pi.low), r), sign_bits(x));
 }
 
 X acos(X x) {
-  X a = abs(x), large = a > 0.5;
-  X z = select(large, 0.5 * (1 - a), a * a);
-  X s = select(large, sqrt(z), a);
-  X r = s + s * asin_tail(z);
+  auto [large, r] = arc(x);
   Pair half_pi = parts(x, kHalfPi, kHalfPiLow);
   X near = 2.0 * r;
   X far = 2.0 * half_pi.high - (near - 2.0 * half_pi.low);
