@@ -22,40 +22,29 @@ llvm::Value* Emitter::float_to_brain(llvm::Value* x) {
   return b_.CreateTrunc(b_.CreateLShr(r, number(i32, 16)), like(b_.getInt16Ty(), x));
 }
 
-llvm::Value* Emitter::half_to_float(llvm::Value* bits) {
-  if (target_.native_half) {
-    llvm::Value* h = b_.CreateBitCast(bits, like(b_.getHalfTy(), bits));
-    return b_.CreateFPExt(h, like(b_.getFloatTy(), bits));
-  }
-  // The exponent is rebased by an exact product, which also normalises denormals.
+// From and to a format of 16 or 8 bits.
+llvm::Value* Emitter::narrow_to_float(llvm::Value* bits, DType from) {
+  if (from == DType::BFloat16) return brain_to_float(bits);
   llvm::Type *i32 = like(b_.getInt32Ty(), bits), *f32 = like(b_.getFloatTy(), bits);
+  if (from == DType::Float8_e5m2) {  // the upper half of a float16
+    llvm::Type* i16 = like(b_.getInt16Ty(), bits);
+    return narrow_to_float(b_.CreateShl(b_.CreateZExt(bits, i16), number(i16, 8)), DType::Float16);
+  }
+  if (from == DType::Float16 && target_.native_half)
+    return b_.CreateFPExt(b_.CreateBitCast(bits, like(b_.getHalfTy(), bits)), f32);
+  const DTypeInfo& format = info_of(from);
+  int lost = 24 - format.digits, width = static_cast<int>(8 * format.bytes), sign_bit = 1 << (width - 1);
   llvm::Value* wide = b_.CreateZExt(bits, i32);
-  llvm::Value* sign = b_.CreateShl(b_.CreateAnd(wide, number(i32, 0x8000)), number(i32, 16));
-  llvm::Value* rest = b_.CreateShl(b_.CreateAnd(wide, number(i32, 0x7fff)), number(i32, 13));
-  llvm::Value* value = b_.CreateFMul(b_.CreateBitCast(rest, f32), llvm::ConstantFP::get(f32, 0x1p112));
-  llvm::Value* special = b_.CreateICmpUGE(rest, number(i32, 0x7c00 << 13));
+  llvm::Value* sign = b_.CreateShl(b_.CreateAnd(wide, number(i32, sign_bit)), number(i32, 32 - width));
+  llvm::Value* rest = b_.CreateShl(b_.CreateAnd(wide, number(i32, sign_bit - 1)), number(i32, lost));
+  // The exponent is rebased by an exact product, which also normalises denormals.
+  double rebase = std::ldexp(1.0, 126 + format.min_exponent);
+  llvm::Value* value = b_.CreateFMul(b_.CreateBitCast(rest, f32), llvm::ConstantFP::get(f32, rebase));
+  llvm::Value* special = b_.CreateICmpUGE(rest, number(i32, format.beyond << lost));
   llvm::Value* r = b_.CreateSelect(special, b_.CreateOr(rest, number(i32, 0x7f800000)), b_.CreateBitCast(value, i32));
   return b_.CreateBitCast(b_.CreateOr(r, sign), f32);
 }
 
-// The upper half of a float16.
-llvm::Value* Emitter::float8_e5m2_to_float(llvm::Value* bits) {
-  llvm::Type* i16 = like(b_.getInt16Ty(), bits);
-  return half_to_float(b_.CreateShl(b_.CreateZExt(bits, i16), number(i16, 8)));
-}
-
-llvm::Value* Emitter::float8_e4m3fn_to_float(llvm::Value* bits) {
-  llvm::Type *i32 = like(b_.getInt32Ty(), bits), *f32 = like(b_.getFloatTy(), bits);
-  llvm::Value* wide = b_.CreateZExt(bits, i32);
-  llvm::Value* sign = b_.CreateShl(b_.CreateAnd(wide, number(i32, 0x80)), number(i32, 24));
-  llvm::Value* rest = b_.CreateShl(b_.CreateAnd(wide, number(i32, 0x7f)), number(i32, 20));
-  llvm::Value* value = b_.CreateFMul(b_.CreateBitCast(rest, f32), llvm::ConstantFP::get(f32, 0x1p120));
-  llvm::Value* nan = b_.CreateICmpEQ(rest, number(i32, 0x7f << 20));
-  llvm::Value* r = b_.CreateSelect(nan, b_.CreateOr(rest, number(i32, 0x7f800000)), b_.CreateBitCast(value, i32));
-  return b_.CreateBitCast(b_.CreateOr(r, sign), f32);
-}
-
-// To a format of 16 or 8 bits.
 llvm::Value* Emitter::float_to_narrow(llvm::Value* x, DType to) {
   const DTypeInfo& format = info_of(to);
   int fraction = format.digits - 1, lost = 23 - fraction, width = static_cast<int>(8 * format.bytes);
@@ -86,10 +75,7 @@ llvm::Value* Emitter::float_to_narrow(llvm::Value* x, DType to) {
 
 llvm::Value* Emitter::convert(llvm::Value* x, DType from, DType to) {
   if (from == to) return x;
-  if (from == DType::Float16) return convert(half_to_float(x), DType::Float32, to);
-  if (from == DType::BFloat16) return convert(brain_to_float(x), DType::Float32, to);
-  if (from == DType::Float8_e5m2) return convert(float8_e5m2_to_float(x), DType::Float32, to);
-  if (from == DType::Float8_e4m3fn) return convert(float8_e4m3fn_to_float(x), DType::Float32, to);
+  if (is_narrow_floating(from)) return convert(narrow_to_float(x, from), DType::Float32, to);
   if (to == DType::BFloat16) return float_to_brain(convert(x, from, DType::Float32));
   if (is_narrow_floating(to)) return float_to_narrow(convert(x, from, DType::Float32), to);
   llvm::Type* type = like(register_type(to), x);
@@ -103,15 +89,13 @@ llvm::Value* Emitter::convert(llvm::Value* x, DType from, DType to) {
   if (to == DType::UInt64 && is_floating(from)) {
     // The processor converts to signed numbers.
     llvm::Value *half = llvm::ConstantFP::get(x->getType(), 0x1p63), *upper = b_.CreateFCmpOGE(x, half);
-    llvm::Value* low = b_.CreateFPToSI(b_.CreateSelect(upper, b_.CreateFSub(x, half), x), type);
-    low = b_.CreateFreeze(low);
+    llvm::Value* low = b_.CreateFreeze(b_.CreateFPToSI(b_.CreateSelect(upper, b_.CreateFSub(x, half), x), type));
     return b_.CreateSelect(upper, b_.CreateXor(low, number(type, INT64_MIN)), low);
   }
   if (is_floating(from)) {
     // Narrow integers wrap, so they go through a wider one. What does not fit even there is any number, but not poison.
     bool narrow = size_of(to) < 4;
-    llvm::Value* wide = b_.CreateFPToSI(x, narrow ? like(b_.getInt32Ty(), x) : type);
-    wide = b_.CreateFreeze(wide);
+    llvm::Value* wide = b_.CreateFreeze(b_.CreateFPToSI(x, narrow ? like(b_.getInt32Ty(), x) : type));
     return narrow ? b_.CreateTrunc(wide, type) : wide;
   }
   return b_.CreateIntCast(x, type, is_signed(from));

@@ -15,10 +15,8 @@ void Emitter::set_up_gpu_kernel() {
   auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
   std::vector<llvm::Type*> parameters(layout_.addresses, pointer);
   parameters.insert(parameters.end(), layout_.numbers + layout_.sizes.size(), b_.getInt64Ty());
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
-  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
+  start_function(parameters);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
-  set_attributes(*function_, target_);
   llvm::LLVMContext& c = b_.getContext();
   auto note = [&](const char* key, int64_t value) {
     llvm::Metadata* items[] = {llvm::ValueAsMetadata::get(function_), llvm::MDString::get(c, key),
@@ -28,11 +26,6 @@ void Emitter::set_up_gpu_kernel() {
   note("kernel", 1);
   note("maxntidx", layout_.threads);
 
-  entry_ = llvm::BasicBlock::Create(c, "entry", function_);
-  auto* start = llvm::BasicBlock::Create(c, "start", function_);
-  b_.SetInsertPoint(entry_);
-  b_.SetInsertPoint(b_.CreateBr(start));
-  b_.SetInsertPoint(start);
   size_t at = 0;
   for (; at < layout_.addresses; ++at)
     buffers_.push_back(b_.CreateAddrSpaceCast(function_->getArg(static_cast<unsigned>(at)), b_.getPtrTy()));
@@ -119,26 +112,20 @@ Emitter::Values Emitter::reduce_threads(const Node* n, const Values& v) {
   // One value a warp (or thread) goes through shared memory; every thread reads its group's.
   int64_t parts = group / warp, slots = block / warp;
   Values arrays;
-  for (llvm::Value* x : now) {
-    bool truth = x->getType()->isIntegerTy(1);
-    arrays.push_back(shared_array(truth ? b_.getInt8Ty() : x->getType(), slots));
-  }
-  auto memory = [&](llvm::Value* x) { return x->getType()->isIntegerTy(1) ? b_.getInt8Ty() : x->getType(); };
+  for (const ir::Type& type : n->types) arrays.push_back(shared_array(memory_type(type.dtype), slots));
+  auto place = [&](size_t r, llvm::Value* at) { return b_.CreateGEP(memory_type(n->types[r].dtype), arrays[r], at); };
   barrier();
   llvm::Value* slot = b_.CreateUDiv(thread_, i64(warp));
   emit_if(b_.CreateICmpEQ(b_.CreateURem(thread_, i64(warp)), i64(0)), [&] {
-    for (size_t r = 0; r < now.size(); ++r) {
-      llvm::Value* x = now[r]->getType()->isIntegerTy(1) ? b_.CreateZExt(now[r], b_.getInt8Ty()) : now[r];
-      b_.CreateStore(x, b_.CreateGEP(memory(now[r]), arrays[r], slot));
-    }
+    for (size_t r = 0; r < now.size(); ++r) b_.CreateStore(to_memory(now[r], n->types[r].dtype), place(r, slot));
   });
   barrier();
   llvm::Value* first = b_.CreateMul(b_.CreateUDiv(thread_, i64(group)), i64(parts));
   auto read = [&](llvm::Value* at) {
     Values out;
     for (size_t r = 0; r < now.size(); ++r) {
-      llvm::Value* x = b_.CreateLoad(memory(now[r]), b_.CreateGEP(memory(now[r]), arrays[r], at));
-      out.push_back(now[r]->getType()->isIntegerTy(1) ? b_.CreateTrunc(x, b_.getInt1Ty()) : x);
+      DType of = n->types[r].dtype;
+      out.push_back(from_memory(b_.CreateLoad(memory_type(of), place(r, at)), of));
     }
     return out;
   };
@@ -153,13 +140,10 @@ Emitter::Values Emitter::reduce_threads(const Node* n, const Values& v) {
     b_.CreateStore(x, slots_now.back());
   }
   emit_counted(i64(1), i64(parts), i64(1), true, [&](llvm::Value* i) {
-    Values old;
-    for (size_t r = 0; r < start.size(); ++r) old.push_back(b_.CreateLoad(start[r]->getType(), slots_now[r]));
-    Values next = combine(combiner, old, read(b_.CreateAdd(first, i)), t);
+    Values next = combine(combiner, read_slots(slots_now), read(b_.CreateAdd(first, i)), t);
     for (size_t r = 0; r < start.size(); ++r) b_.CreateStore(next[r], slots_now[r]);
   });
-  for (size_t r = 0; r < start.size(); ++r) start[r] = b_.CreateLoad(start[r]->getType(), slots_now[r]);
-  return start;
+  return read_slots(slots_now);
 }
 
 }  // namespace brasa::compiler

@@ -52,10 +52,20 @@ llvm::Value* Emitter::to_memory(llvm::Value* v, DType t) {
 }
 
 // The node's own mask and that of the loop's last, partial vector.
-llvm::Value* Emitter::full_mask(llvm::Value* mask, bool vector) {
-  if (!vector || !vector_.mask) return mask;
+llvm::Value* Emitter::full_mask(llvm::Value* mask) {
   if (!mask) return vector_.mask;
-  return b_.CreateAnd(splat(mask, vector_.lanes), vector_.mask);
+  mask = splat(mask, vector_.lanes);
+  return vector_.mask ? b_.CreateAnd(mask, vector_.mask) : mask;
+}
+
+llvm::Value* Emitter::every_lane(llvm::Value* mask) {
+  return mask ? mask : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), vector_.lanes));
+}
+
+// One a lane.
+llvm::Value* Emitter::addresses(const BufferRef& p, const LaneIndex& index) {
+  llvm::Value* lanes = splat(eval_lanes(index.linear ? index.stride * vector_.lane : index.whole), vector_.lanes);
+  return b_.CreateInBoundsGEP(memory_type(p.dtype), index.linear ? address(p, index.base) : p.base, lanes);
 }
 
 llvm::Value* Emitter::emit_load(const Node* n) {
@@ -67,7 +77,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
 
   if (index.linear && index.stride.is(0)) {
     llvm::Value* condition = mask;
-    if (mask && lanes_of(mask) > 1) condition = b_.CreateOrReduce(full_mask(mask, true));
+    if (mask && lanes_of(mask) > 1) condition = b_.CreateOrReduce(full_mask(mask));
     llvm::Value* at = address(p, index.base);
     llvm::Value* x;
     if (!condition) {
@@ -102,24 +112,19 @@ llvm::Value* Emitter::emit_load(const Node* n) {
 
   int lanes = vector_.lanes;
   auto* type = llvm::FixedVectorType::get(scalar, lanes);
-  mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
+  auto* zero = llvm::Constant::getNullValue(type);
+  mask = full_mask(mask);
   llvm::Value* x;
   if (index.linear && index.stride.is(1)) {
     llvm::Value* at = address(p, index.base);
-    x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)))
+    x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
              : b_.CreateAlignedLoad(type, at, align);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
     for (int i = lanes; i-- > 0;) reverse.push_back(i);
     x = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, address(p, index.base - (lanes - 1)), align), reverse);
   } else {
-    llvm::Value* pointers;
-    if (index.linear)
-      pointers = b_.CreateInBoundsGEP(scalar, address(p, index.base), eval_lanes(index.stride * vector_.lane));
-    else
-      pointers = b_.CreateInBoundsGEP(scalar, p.base, splat(eval_lanes(index.whole), lanes));
-    if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes));
-    x = b_.CreateMaskedGather(type, pointers, align, mask, llvm::Constant::getNullValue(type));
+    x = b_.CreateMaskedGather(type, addresses(p, index), align, every_lane(mask), zero);
   }
   return from_memory(x, p.dtype);
 }
@@ -150,7 +155,6 @@ void Emitter::emit_prefetch(const Node* n) {
 }
 
 void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask) {
-  llvm::Type* scalar = memory_type(p.dtype);
   llvm::Align align(size_of(p.dtype));
   value = to_memory(value, p.dtype);
   LaneIndex index = lane_index(e);
@@ -163,33 +167,21 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
       emit_if(mask, [&] { b_.CreateAlignedStore(value, at, align); });
     return;
   }
-  int lanes = vector_.lanes;
-  mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
-  value = splat(value, lanes);
-  if (index.linear && index.stride.is(1)) {
-    llvm::Value* at = address(p, index.base);
-    if (mask)
-      b_.CreateMaskedStore(value, at, align, mask);
-    else
-      b_.CreateAlignedStore(value, at, align);
-    return;
-  }
-  llvm::Value* pointers;
-  if (index.linear)
-    pointers =
-        b_.CreateInBoundsGEP(scalar, address(p, index.base), splat(eval_lanes(index.stride * vector_.lane), lanes));
+  mask = full_mask(mask);
+  value = splat(value, vector_.lanes);
+  if (!index.linear || !index.stride.is(1))
+    b_.CreateMaskedScatter(value, addresses(p, index), align, every_lane(mask));
+  else if (mask)
+    b_.CreateMaskedStore(value, address(p, index.base), align, mask);
   else
-    pointers = b_.CreateInBoundsGEP(scalar, p.base, splat(eval_lanes(index.whole), lanes));
-  if (!mask) mask = llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes));
-  b_.CreateMaskedScatter(value, pointers, align, mask);
+    b_.CreateAlignedStore(value, address(p, index.base), align);
 }
 
 void Emitter::combine_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask,
                          const std::string& combiner) {
-  llvm::Type* scalar = memory_type(p.dtype);
   LaneIndex index = lane_index(e);
   bool uniform = index.linear && index.stride.is(0);
-  int lanes = vector_.loop >= 0 ? vector_.lanes : 1;
+  int lanes = vector_.lanes;
   if (lanes == 1 || (uniform && lanes_of(value) == 1 && (!mask || lanes_of(mask) == 1) && !vector_.mask)) {
     llvm::Value* at = address(p, index.base);
     auto update = [&] { combine_one(at, p.dtype, value, combiner); };
@@ -197,7 +189,7 @@ void Emitter::combine_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::V
     return;
   }
   // Lanes may hit the same element, so they go one after the other.
-  mask = full_mask(mask ? splat(mask, lanes) : nullptr, true);
+  mask = full_mask(mask);
   llvm::Value* indices = splat(index.linear ? b_.CreateAdd(splat(eval_expr(index.base), lanes),
                                                            splat(eval_lanes(index.stride * vector_.lane), lanes))
                                             : eval_lanes(index.whole),
@@ -205,7 +197,7 @@ void Emitter::combine_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::V
   value = splat(value, lanes);
   for (int i = 0; i < lanes; ++i) {
     auto update = [&] {
-      llvm::Value* at = b_.CreateInBoundsGEP(scalar, p.base, b_.CreateExtractElement(indices, i));
+      llvm::Value* at = b_.CreateInBoundsGEP(memory_type(p.dtype), p.base, b_.CreateExtractElement(indices, i));
       combine_one(at, p.dtype, b_.CreateExtractElement(value, i), combiner);
     };
     mask ? emit_if(b_.CreateExtractElement(mask, i), update) : update();

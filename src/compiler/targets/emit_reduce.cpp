@@ -1,4 +1,5 @@
 #include <bit>
+#include <numeric>
 
 #include "compiler/targets/emitter.h"
 #include "ops/combiner.h"
@@ -55,7 +56,7 @@ Emitter::Values Emitter::neutral(const Node* n, int lanes) {
   return out;
 }
 
-void Emitter::start_reduce(const Node* n, const Loop*) {
+void Emitter::start_reduce(const Node* n) {
   Accumulators a;
   Ranges free = analysis_.of(n), closed_vector = analysis_.closed(n) & analysis_.kind(ForKind::Vector);
   int lanes = in_vector(free) ? vector_.lanes : 1;
@@ -81,22 +82,21 @@ void Emitter::start_reduce(const Node* n, const Loop*) {
   accumulators_[n] = std::move(a);
 }
 
+Emitter::Values Emitter::read_slots(std::span<llvm::Value* const> slots) {
+  Values out;
+  for (llvm::Value* s : slots) out.push_back(b_.CreateLoad(llvm::cast<llvm::AllocaInst>(s)->getAllocatedType(), s));
+  return out;
+}
+
 void Emitter::accumulate(const Node* n) {
   Accumulators& a = accumulators_.at(n);
   Ranges free = analysis_.of(n);
   size_t at = combination(free, in_vector(free)), results = n->types.size();
-  llvm::Value** slots;
   bool in_scalars = a.closes_vector && vector_.lanes == 1 && !a.scalars.empty();
-  if (in_scalars)
-    slots = a.scalars.data() + at * results;
-  else
-    slots = a.vectors.data() + (at * a.copies + (a.closes_vector ? vector_.copy : 0)) * results;
-  Values old, items;
-  for (size_t r = 0; r < results; ++r) {
-    llvm::Type* type = llvm::cast<llvm::AllocaInst>(slots[r])->getAllocatedType();
-    old.push_back(b_.CreateLoad(type, slots[r]));
-    items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
-  }
+  size_t place = in_scalars ? at : at * a.copies + (a.closes_vector ? vector_.copy : 0);
+  llvm::Value** slots = (in_scalars ? a.scalars : a.vectors).data() + place * results;
+  Values old = read_slots({slots, results}), items;
+  for (size_t r = 0; r < results; ++r) items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
   Values next = combine(combiner_of(n), old, items, n->types[0].dtype);
   for (size_t r = 0; r < results; ++r) {
     if (a.closes_vector && vector_.mask && !in_scalars) next[r] = b_.CreateSelect(vector_.mask, next[r], old[r]);
@@ -124,21 +124,17 @@ Emitter::Values Emitter::fold_lanes(const std::string& combiner, const Values& v
         for (llvm::Value* x : now) list[i].push_back(b_.CreateExtractElement(x, i));
       return fold_list(combiner, std::move(list), t);
     }
-    std::vector<int> low, high;
-    for (int i = 0; i < lanes / 2; ++i) {
-      low.push_back(i);
-      high.push_back(i + lanes / 2);
-    }
-    Values a, b;
+    auto half = [&](llvm::Value* x, int first) {
+      std::vector<int> places(lanes / 2);
+      std::iota(places.begin(), places.end(), first);
+      return lanes == 2 ? b_.CreateExtractElement(x, first) : b_.CreateShuffleVector(x, places);
+    };
+    Values low, high;
     for (llvm::Value* x : now) {
-      a.push_back(b_.CreateShuffleVector(x, low));
-      b.push_back(b_.CreateShuffleVector(x, high));
-      if (lanes == 2) {
-        a.back() = b_.CreateExtractElement(x, uint64_t{0});
-        b.back() = b_.CreateExtractElement(x, uint64_t{1});
-      }
+      low.push_back(half(x, 0));
+      high.push_back(half(x, lanes / 2));
     }
-    now = combine(combiner, a, b, t);
+    now = combine(combiner, low, high, t);
   }
   return now;
 }
@@ -149,19 +145,14 @@ void Emitter::finish_reduce(const Node* n) {
   Ranges free = analysis_.of(n);
   size_t results = n->types.size();
   DType t = n->types[0].dtype;
-  auto read = [&](llvm::Value** slots) {
-    Values v;
-    for (size_t r = 0; r < results; ++r)
-      v.push_back(b_.CreateLoad(llvm::cast<llvm::AllocaInst>(slots[r])->getAllocatedType(), slots[r]));
-    return v;
-  };
+  auto read = [&](const Values& slots, size_t place) { return read_slots({slots.data() + place * results, results}); };
   for_combinations(free, in_vector(free), [&] {
     size_t at = combination(free, in_vector(free));
     std::vector<Values> list;
-    for (int c = 0; c < a.copies; ++c) list.push_back(read(a.vectors.data() + (at * a.copies + c) * results));
+    for (int c = 0; c < a.copies; ++c) list.push_back(read(a.vectors, at * a.copies + c));
     Values v = fold_list(combiner_of(n), std::move(list), t);
     if (a.closes_vector) v = fold_lanes(combiner_of(n), v, t);
-    if (!a.scalars.empty()) v = combine(combiner_of(n), v, read(a.scalars.data() + at * results), t);
+    if (!a.scalars.empty()) v = combine(combiner_of(n), v, read(a.scalars, at), t);
     set_result(n, reduce_threads(n, v));
   });
 }
@@ -169,16 +160,12 @@ void Emitter::finish_reduce(const Node* n) {
 // Over unroll and thread loops alone: there is nothing to carry around a loop.
 void Emitter::emit_small_reduce(const Node* n) {
   std::vector<Values> list;
-  for_combinations(analysis_.closed(n), false, [&] {
-    Values v;
-    for (Value item : items_of(n)) v.push_back(eval(item));
-    int lanes = 1;
-    for (llvm::Value* x : v) lanes = std::max(lanes, lanes_of(x));
-    for (llvm::Value*& x : v) x = splat(x, lanes);
-    list.push_back(std::move(v));
-  });
   int lanes = 1;
-  for (Values& v : list) lanes = std::max(lanes, lanes_of(v[0]));
+  for_combinations(analysis_.closed(n), false, [&] {
+    Values& v = list.emplace_back();
+    for (Value item : items_of(n)) v.push_back(eval(item));
+    for (llvm::Value* x : v) lanes = std::max(lanes, lanes_of(x));
+  });
   for (Values& v : list)
     for (llvm::Value*& x : v) x = splat(x, lanes);
   set_result(n, reduce_threads(n, fold_list(combiner_of(n), std::move(list), n->types[0].dtype)));

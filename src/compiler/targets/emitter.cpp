@@ -47,16 +47,20 @@ void Emitter::run() {
   b_.CreateRetVoid();
 }
 
-void Emitter::set_up_function() {
-  auto* pointer = b_.getPtrTy();
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer}, false);
+void Emitter::start_function(llvm::ArrayRef<llvm::Type*> parameters) {
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
   function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
   set_attributes(*function_, target_);
   entry_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
   auto* start = llvm::BasicBlock::Create(b_.getContext(), "start", function_);
   b_.SetInsertPoint(entry_);
-  b_.SetInsertPoint(b_.CreateBr(start));
+  b_.CreateBr(start);
   b_.SetInsertPoint(start);
+}
+
+void Emitter::set_up_function() {
+  auto* pointer = b_.getPtrTy();
+  start_function({pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer});
   auto slot = [&](llvm::Type* type, size_t i) {
     return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), function_->getArg(0), i));
   };
@@ -76,7 +80,6 @@ void Emitter::with_frame(const std::function<void()>& f) {
 }
 
 void Emitter::for_combinations(Ranges ranges, bool copies, const std::function<void()>& f) {
-  Ranges unrolled = ranges & analysis_.kind(ForKind::Unroll);
   std::function<void(Ranges)> step = [&](Ranges rest) {
     if (!rest) {
       if (!copies) return f();
@@ -89,7 +92,7 @@ void Emitter::for_combinations(Ranges ranges, bool copies, const std::function<v
     for (unrolled_[loop] = 0; unrolled_[loop] < extent; ++unrolled_[loop]) step(rest & (rest - 1));
     unrolled_[loop] = 0;
   };
-  step(unrolled);
+  step(ranges & analysis_.kind(ForKind::Unroll));
 }
 
 void Emitter::emit_if(llvm::Value* condition, const std::function<void()>& body) {
@@ -164,7 +167,7 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
 void Emitter::emit_loop(const Loop& loop) {
   for (const Node* n : loop.hoisted)
     for_combinations(analysis_.of(n), in_vector(analysis_.of(n)), [&] { eval(Value{const_cast<Node*>(n), 0}); });
-  for (const Node* n : loop.closes) is(n, LoopOp::Reduce) ? start_reduce(n, &loop) : start_stage(n);
+  for (const Node* n : loop.closes) is(n, LoopOp::Reduce) ? start_reduce(n) : start_stage(n);
   const For& f = analysis_.loops()[loop.loop];
   if (f.kind == ForKind::Vector)
     emit_vector(loop);

@@ -61,6 +61,7 @@ class Emitter {
 
   // emitter.cpp: structure
   void set_up_function();
+  void start_function(llvm::ArrayRef<llvm::Type*> parameters);
   void emit_block(const Block& block);
   void emit_nodes(const Block& block, size_t begin, size_t end);
   void emit_loop(const Loop& loop);
@@ -111,14 +112,16 @@ class Emitter {
   void combine_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask,
                   const std::string& combiner);
   void combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value, const std::string& combiner);
-  llvm::Value* full_mask(llvm::Value* mask, bool vector);
+  llvm::Value* addresses(const BufferRef& p, const LaneIndex& index);
+  llvm::Value* full_mask(llvm::Value* mask);
+  llvm::Value* every_lane(llvm::Value* mask);
   void start_stage(const ir::Node* n);
   void emit_stage_element(const ir::Node* n);
   llvm::Value* from_memory(llvm::Value* v, DType t);
   llvm::Value* to_memory(llvm::Value* v, DType t);
 
   // emit_reduce.cpp
-  void start_reduce(const ir::Node* n, const Loop* loop);
+  void start_reduce(const ir::Node* n);
   void accumulate(const ir::Node* n);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
@@ -126,6 +129,7 @@ class Emitter {
   Values neutral(const ir::Node* n, int lanes);
   Values fold_lanes(const std::string& combiner, const Values& v, DType dtype);
   Values fold_list(const std::string& combiner, std::vector<Values> list, DType dtype);
+  Values read_slots(std::span<llvm::Value* const> slots);
 
   // emit_gpu.cpp
   void set_up_gpu_kernel();
@@ -155,9 +159,7 @@ class Emitter {
 
   // emit_convert.cpp
   llvm::Value* convert(llvm::Value* x, DType from, DType to);
-  llvm::Value* half_to_float(llvm::Value* bits);
-  llvm::Value* float8_e5m2_to_float(llvm::Value* bits);
-  llvm::Value* float8_e4m3fn_to_float(llvm::Value* bits);
+  llvm::Value* narrow_to_float(llvm::Value* bits, DType from);
   llvm::Value* float_to_narrow(llvm::Value* x, DType to);
   llvm::Value* brain_to_float(llvm::Value* bits);
   llvm::Value* float_to_brain(llvm::Value* x);
