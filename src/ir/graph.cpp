@@ -75,11 +75,15 @@ void Graph::add_check(Value value, std::string message) {
   outputs_.push_back({value, -1, std::move(message)});
 }
 
+void add_operands(const Graph& graph, std::vector<bool>& nodes) {
+  for (size_t i = nodes.size(); i-- > 0;)
+    if (nodes[i]) graph.nodes()[i]->for_each_input([&](Value v) { nodes[v.node->id] = true; });
+}
+
 std::vector<Node*> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes().size());
   for (const Output& o : graph.outputs()) live[o.value.node->id] = true;
-  for (size_t i = live.size(); i-- > 0;)
-    if (live[i]) graph.nodes()[i]->for_each_input([&](Value v) { live[v.node->id] = true; });
+  add_operands(graph, live);
   std::vector<Node*> out;
   for (Node* n : graph.nodes())
     if (live[n->id]) out.push_back(n);
@@ -112,6 +116,12 @@ Arg ValueMap::operator()(const Arg& a) const {
     return Arg(std::move(out));
   }
   return a;
+}
+
+const std::vector<Expr>& strides_of(const Graph& graph, Value v) {
+  static const std::vector<Expr> none;
+  int i = graph.input_index(v);
+  return i >= 0 ? graph.inputs()[i].strides : none;
 }
 
 std::vector<Expr> contiguous_strides(const Shape& shape) {

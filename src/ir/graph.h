@@ -137,6 +137,8 @@ inline bool is_input(Value v) { return v.node->op == input_op(); }
 
 /// Nodes that the outputs reach, in topological order (inputs included only if reached).
 std::vector<Node*> live_nodes(const Graph& graph);
+/// Adds all that these nodes (by id) are made of.
+void add_operands(const Graph& graph, std::vector<bool>& nodes);
 /// Number of uses of each node by live nodes and outputs.
 std::unordered_map<const Node*, int> count_uses(const Graph& graph);
 
@@ -152,6 +154,8 @@ class ValueMap {
   std::unordered_map<Value, Value> map_;
 };
 
+/// The strides of an input; empty (row-major) for one without, and for every other value.
+const std::vector<Expr>& strides_of(const Graph& graph, Value v);
 /// Row-major strides of a shape.
 std::vector<Expr> contiguous_strides(const Shape& shape);
 
