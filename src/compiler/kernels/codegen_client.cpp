@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 
 #include "compiler/targets/codegen.h"
@@ -14,17 +13,6 @@
 
 namespace brasa::compiler {
 namespace {
-
-std::atomic<bool> g_loaded{false};
-
-// The folder of the library or program that holds this function.
-std::string own_folder() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return "";
-  std::string path = info.dli_fname;
-  size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
-}
 
 const BrasaCodegen& codegen() {
   static const BrasaCodegen* loaded = [] {
@@ -44,7 +32,6 @@ const BrasaCodegen& codegen() {
       auto entry = reinterpret_cast<BrasaCodegenEntry>(dlsym(library, "brasa_codegen"));
       BRASA_CHECK(entry, path, " is not Brasa's code generator");
       BRASA_CHECK(entry()->version == kBrasaCodegenVersion, path, " belongs to another version of Brasa");
-      g_loaded = true;
       return entry();
     }
     fail("the code generator could not be loaded (BRASA_CODEGEN may say where it is):" + why);
@@ -107,6 +94,12 @@ std::string show_kernel(const ir::Graph& graph, std::string_view target, std::st
   return checked(status, std::move(result));
 }
 
-bool codegen_loaded() { return g_loaded; }
+std::string own_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return "";
+  std::string path = info.dli_fname;
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
 
 }  // namespace brasa::compiler

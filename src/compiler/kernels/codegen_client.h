@@ -23,7 +23,7 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
 /// A kernel on its way, for people: stage is "loops", "llvm-raw", "llvm" or "assembly".
 std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage);
 
-/// Whether the code generator has been loaded by this process; a program that runs from caches alone never does.
-bool codegen_loaded();
+/// The folder of the library or program that this code is in.
+std::string own_folder();
 
 }  // namespace brasa::compiler

@@ -33,7 +33,6 @@ class Loaded {
     }
     kernels_[{&device, key}] = {kernel.code, kernel.function};
   }
-  void clear() { kernels_.clear(); }
 
  private:
   struct Known {
@@ -91,11 +90,6 @@ LoadedKernel read_from_disk(const std::string& key, runtime::Device& device,
 KernelCounts kernel_counts() {
   std::lock_guard lock(g_mutex);
   return g_counts;
-}
-
-void forget_kernels() {
-  std::lock_guard lock(g_mutex);
-  loaded().clear();
 }
 
 std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
@@ -158,9 +152,10 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
         if (by_key.count(e.name)) DiskCache::get().write(e.name, name);
     }
   }
-  for (size_t i = 0; i < texts.size(); ++i)
+  for (size_t i = 0; i < texts.size(); ++i) {
     if (!out[i]) out[i] = out[first.at(keys[i])];
-  for (size_t i = 0; i < texts.size(); ++i) BRASA_ASSERT(out[i], "no code for a kernel:\n", texts[i]);
+    BRASA_ASSERT(out[i], "no code for a kernel:\n", texts[i]);
+  }
   return out;
 }
 

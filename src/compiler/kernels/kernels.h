@@ -28,7 +28,5 @@ struct KernelCounts {
   int64_t memory = 0, pack = 0, disk = 0, compiled = 0;
 };
 KernelCounts kernel_counts();
-/// Forgets the kernels of this process; what runs keeps its own.
-void forget_kernels();
 
 }  // namespace brasa::compiler

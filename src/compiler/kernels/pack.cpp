@@ -1,6 +1,5 @@
 #include "compiler/kernels/pack.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "compiler/kernels/codegen_client.h"
 #include "compiler/version.h"
 #include "support/error.h"
 #include "support/settings.h"
@@ -62,11 +62,7 @@ class Pack {
 
   static std::string place() {
     if (const char* path = environment("BRASA_PACK")) return path;
-    Dl_info info;
-    if (!dladdr(reinterpret_cast<void*>(&find_in_pack), &info) || !info.dli_fname) return "";
-    std::string folder = info.dli_fname;
-    size_t slash = folder.rfind('/');
-    folder = slash == std::string::npos ? "." : folder.substr(0, slash);
+    std::string folder = own_folder();
     for (const char* where : {"/brasa/pack.bin", "/pack.bin", "/../lib/brasa/pack.bin"})
       if (::access((folder + where).c_str(), R_OK) == 0) return folder + where;
     return "";
