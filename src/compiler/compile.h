@@ -34,10 +34,6 @@ struct Report {
 /// Makes a graph of operators or primitives ready to run. What it assumes of sizes goes to `facts`.
 std::shared_ptr<Executable> compile(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options = {});
 
-/// One run with a clock around each kernel: what it is (as in Report::kernels), and its seconds.
-std::vector<std::pair<std::string, double>> profile(const Executable& executable, const int64_t* symbols,
-                                                    std::span<const Operand> inputs, std::span<const Operand> outputs);
-
 /// What `compile` did; null for an executable of another sort.
 const Report* report_of(const Executable& executable);
 

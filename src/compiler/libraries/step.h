@@ -17,7 +17,6 @@ class LibraryStep {
   /// Which inputs of the group the operands are, in order.
   const std::vector<size_t>& operands() const { return operands_; }
   /// Operands, then results.
-  size_t tensor_count() const { return tensors_.size(); }
   size_t bytes_of(size_t tensor, const int64_t* symbols) const;
   /// `tensors[i]` is the memory of each.
   void run(void* const* tensors, const int64_t* symbols) const;

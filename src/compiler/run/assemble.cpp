@@ -24,9 +24,7 @@ class Assembler {
   CompiledGraph::Parts run() {
     std::vector<size_t> last_step;  // of each group
     for (size_t g = 0; g < plan_.steps.size(); ++g) {
-      size_t first = steps_.size();
       add_group(g);
-      for (size_t s = first; s < steps_.size(); ++s) steps_[s].group = g;
       last_step.push_back(steps_.size() - 1);  // of nothing: all ones, which is before the first
     }
     std::vector<CompiledGraph::Check> checks;
@@ -50,8 +48,7 @@ class Assembler {
 
   int buffer(const Place& p) {
     for (size_t i = 0; i < buffers_.size(); ++i)
-      if (buffers_[i].kind == p.kind && buffers_[i].index == p.index && buffers_[i].offset == p.offset)
-        return static_cast<int>(i);
+      if (buffers_[i] == p) return static_cast<int>(i);
     buffers_.push_back(p);
     return static_cast<int>(buffers_.size()) - 1;
   }
@@ -104,14 +101,13 @@ class Assembler {
   static bool starts_in_place(const Group& group, const std::vector<Place>& places) {
     if (group.kind != GroupKind::Scatter) return false;
     Value x = group.graph->outputs()[0].value.node->arg<Value>(0);
-    int i = ir::is_input(x) ? group.graph->input_index(x) : -1;
+    int i = group.graph->input_index(x);
     if (i < 0) return false;
-    const Place &from = places[static_cast<size_t>(i)], &to = places[group.inputs.size()];
-    if (from.kind != to.kind || from.index != to.index || !(from.offset == to.offset)) return false;
+    if (!(places[i] == places[group.inputs.size()])) return false;
     auto strides = [&](const std::vector<Expr>& given) {
       return given.empty() ? ir::contiguous_strides(type_of(x).shape) : given;
     };
-    return strides(group.graph->inputs()[static_cast<size_t>(i)].strides) == strides(group.output_strides[0]);
+    return strides(ir::strides_of(*group.graph, x)) == strides(group.output_strides[0]);
   }
 
   static bool overlap(const Use& a, const Use& b) {

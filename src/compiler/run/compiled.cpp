@@ -1,7 +1,6 @@
 #include "compiler/run/compiled.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "ir/text.h"
@@ -14,17 +13,6 @@ namespace brasa::compiler {
 using runtime::Slot;
 
 namespace {
-
-class Seconds {
- public:
-  explicit Seconds(double& to) : to_(to), start_(Clock::now()) {}
-  ~Seconds() { to_ = std::chrono::duration<double>(Clock::now() - start_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& to_;
-  Clock::time_point start_;
-};
 
 struct Memory {
   runtime::Device& device;
@@ -39,10 +27,6 @@ struct Memory {
     if (data) device.deallocate(data, bytes, stream);
   }
 };
-
-runtime::cpu::KernelFunction host_kernel(const Step& s) {
-  return reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(s.kernel.function));
-}
 
 constexpr auto kBeforeAll = static_cast<size_t>(-1);
 
@@ -74,19 +58,6 @@ CompiledGraph::Slots CompiledGraph::slots_of(const Step& s, const Run& r) {
   return slots;
 }
 
-// ---- The host.
-
-void CompiledGraph::run_step(const Step& s, const Run& r) const {
-  if (s.library) {
-    SmallVector<void*, 16> pointers(s.buffers.size());
-    for (size_t i = 0; i < s.buffers.size(); ++i) pointers[i] = r.buffers[s.buffers[i]];
-    return s.library->run(pointers.data(), r.symbols);
-  }
-  Slots slots = slots_of(s, r);
-  runtime::cpu::launch(host_kernel(s), slots.data(), s.count(r.symbols), s.grain,
-                       static_cast<size_t>(s.scratch(r.symbols)));
-}
-
 void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> inputs,
                                std::span<const Operand> outputs) const {
   const Step& s = parts_.steps[0];
@@ -96,8 +67,7 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
     slots.push_back(reinterpret_cast<Slot>((from.kind == Place::Input ? inputs : outputs)[from.index].data));
   }
   add_values(s, inputs, symbols, slots);
-  runtime::cpu::launch(host_kernel(s), slots.data(), s.count(symbols), s.grain,
-                       static_cast<size_t>(s.scratch(symbols)));
+  launch_kernel(s, slots, symbols, runtime::kDefaultStream);
 }
 
 void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
@@ -118,7 +88,8 @@ void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
         Slots slots = slots_of(step, r);
         int64_t from = (begin - first[s]) * step.grain,
                 to = std::min((stop - first[s]) * step.grain, step.count(r.symbols));
-        host_kernel(step)(slots.data(), from, to, nullptr);
+        reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(step.kernel.function))(
+            slots.data(), from, to, nullptr);
       }
       begin = stop;
       ++s;
@@ -126,55 +97,34 @@ void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
   });
 }
 
-void CompiledGraph::check_now(size_t after, const Run& r) const {
-  for (const Check& c : parts_.checks)
-    if (c.after == after && !*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
-}
-
-void CompiledGraph::run_now(const Run& r, std::vector<double>* seconds) const {
-  if (!parts_.checks.empty()) check_now(kBeforeAll, r);
-  for (const Batch& b : parts_.batches) {
-    if (seconds)
-      for (size_t s = b.begin; s < b.end; ++s) {
-        Seconds clock((*seconds)[s]);
-        run_step(parts_.steps[s], r);
-      }
-    else if (b.end - b.begin == 1)
-      run_step(parts_.steps[b.begin], r);
-    else
-      run_batch(b, r);
-    if (!parts_.checks.empty())
-      for (size_t s = b.begin; s < b.end; ++s) check_now(s, r);
-  }
-}
-
-// ---- Devices whose work runs behind the host.
-
 bool CompiledGraph::in_host_memory(int buffer) const {
   const Buffer& b = buffers_[buffer];
-  return b.kind == Place::Input && parts_.by_value[b.index];
+  return device_.on_host() || (b.kind == Place::Input && parts_.by_value[b.index]);
 }
 
 void CompiledGraph::launch(const Step& s, const Run& r) const {
-  if (s.library) return library_on_host(s, r);
-  Slots slots = slots_of(s, r);
+  s.library ? run_library(s, r) : launch_kernel(s, slots_of(s, r), r.symbols, r.stream);
+}
+
+void CompiledGraph::launch_kernel(const Step& s, const Slots& slots, const int64_t* symbols,
+                                  runtime::Stream stream) const {
   device_.launch({s.kernel.function,
                   {slots.data(), slots.size()},
                   s.buffers.size(),
-                  s.count(r.symbols),
+                  s.count(symbols),
                   s.threads,
                   s.grain,
-                  static_cast<size_t>(s.scratch(r.symbols))},
-                 r.stream);
+                  static_cast<size_t>(s.scratch(symbols))},
+                 stream);
 }
 
 // The one place where a device waits for the host: functions of libraries that only the host has (see libraries/) run there, on
-// copies. runtime::host_steps counts them.
-void CompiledGraph::library_on_host(const Step& s, const Run& r) const {
-  ++runtime::host_steps();
+// copies of what lies elsewhere. runtime::host_steps counts them.
+void CompiledGraph::run_library(const Step& s, const Run& r) const {
+  if (!device_.on_host()) ++runtime::host_steps();
   size_t count = s.buffers.size();
   std::vector<Memory> copies;
-  std::vector<void*> pointers(count);
+  SmallVector<void*, 16> pointers(count);
   copies.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     void* there = r.buffers[s.buffers[i]];
@@ -187,11 +137,11 @@ void CompiledGraph::library_on_host(const Step& s, const Run& r) const {
     if (i < s.first_written) device_.download(pointers[i], there, copies.back().bytes, r.stream);
   }
   s.library->run(pointers.data(), r.symbols);
-  for (size_t i = s.first_written; i < count; ++i)
+  for (size_t i = s.first_written; i < count && !device_.on_host(); ++i)
     device_.upload(r.buffers[s.buffers[i]], pointers[i], s.library->bytes_of(i, r.symbols), r.stream);
 }
 
-void CompiledGraph::check_later(size_t after, const Run& r) const {
+void CompiledGraph::check(size_t after, const Run& r) const {
   for (const Check& c : parts_.checks) {
     if (c.after != after) continue;
     if (in_host_memory(c.buffer)) {
@@ -205,35 +155,9 @@ void CompiledGraph::check_later(size_t after, const Run& r) const {
   }
 }
 
-void CompiledGraph::queue(const Run& r, std::vector<double>* seconds) const {
-  check_later(kBeforeAll, r);
-  for (size_t s = 0; s < parts_.steps.size(); ++s) {
-    if (seconds) {
-      Seconds clock((*seconds)[s]);
-      launch(parts_.steps[s], r);
-      device_.synchronize(r.stream);
-    } else {
-      launch(parts_.steps[s], r);
-    }
-    if (!parts_.checks.empty()) check_later(s, r);
-  }
-}
-
-// ---- Both.
-
 void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                         std::span<const Operand> outputs) const {
-  single_ ? run_single(symbols, inputs, outputs) : execute(symbols, inputs, outputs, nullptr);
-}
-
-void CompiledGraph::run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                              std::vector<double>& seconds) const {
-  seconds.assign(parts_.steps.size(), 0);
-  execute(symbols, inputs, outputs, &seconds);
-}
-
-void CompiledGraph::execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                            std::vector<double>* seconds) const {
+  if (single_) return run_single(symbols, inputs, outputs);
   runtime::Stream stream = runtime::current_stream(device_);
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), stream);
   SmallVector<void*, 32> buffers(buffers_.size());
@@ -244,19 +168,14 @@ void CompiledGraph::execute(const int64_t* symbols, std::span<const Operand> inp
                                            : arena.data + b.offset(symbols);
   }
   Run r{symbols, inputs, buffers.data(), stream};
-  device_.on_host() ? run_now(r, seconds) : queue(r, seconds);
-}
-
-std::vector<std::pair<std::string, double>> profile(const Executable& executable, const int64_t* symbols,
-                                                    std::span<const Operand> inputs, std::span<const Operand> outputs) {
-  auto* compiled = dynamic_cast<const CompiledGraph*>(&executable);
-  BRASA_CHECK(compiled, "only what the compiler made can be profiled");
-  std::vector<double> seconds;
-  compiled->run_timed(symbols, inputs, outputs, seconds);
-  std::vector<std::pair<std::string, double>> out;
-  for (size_t s = 0; s < seconds.size(); ++s)
-    out.emplace_back(compiled->report().kernels[compiled->steps()[s].group], seconds[s]);
-  return out;
+  check(kBeforeAll, r);
+  for (const Batch& b : parts_.batches) {
+    if (device_.on_host() && b.end - b.begin > 1)
+      run_batch(b, r);
+    else
+      for (size_t s = b.begin; s < b.end; ++s) launch(parts_.steps[s], r);
+    check(b.end - 1, r);
+  }
 }
 
 const Report* report_of(const Executable& executable) {

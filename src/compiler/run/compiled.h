@@ -25,7 +25,6 @@ struct Step {
   int64_t grain = 1;
   int64_t threads = 1;                         // GPU: of a block
   std::shared_ptr<const LibraryStep> library;  // instead of a kernel
-  size_t group = 0;                            // of Report::kernels
 };
 
 /// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.
@@ -45,7 +44,7 @@ class CompiledGraph final : public Executable {
   struct Parts {
     std::vector<Place> buffers;
     std::vector<Step> steps;
-    std::vector<Batch> batches;  // of the host's
+    std::vector<Batch> batches;
     std::vector<Check> checks;
     LoadedKernel note;  // writes a failed check's number into the device's word
     ir::Expr arena_bytes = 0;
@@ -55,9 +54,6 @@ class CompiledGraph final : public Executable {
   CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts);
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
-  /// As `run`; `seconds[s]` becomes the time of step s.
-  void run_timed(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-                 std::vector<double>& seconds) const;
   const std::vector<Step>& steps() const { return parts_.steps; }
   const std::vector<Batch>& batches() const { return parts_.batches; }
   const std::vector<Check>& checks() const { return parts_.checks; }
@@ -78,20 +74,14 @@ class CompiledGraph final : public Executable {
   };
   using Slots = SmallVector<runtime::Slot, 24>;
 
-  /// `seconds`, where given, has room for each step's time.
-  void execute(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
-               std::vector<double>* seconds) const;
-  void run_now(const Run& r, std::vector<double>* seconds) const;
-  void queue(const Run& r, std::vector<double>* seconds) const;
   static Slots slots_of(const Step& s, const Run& r);
   /// One kernel, without memory of its own: most eager calls.
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
-  void run_step(const Step& s, const Run& r) const;
   void run_batch(const Batch& b, const Run& r) const;
   void launch(const Step& s, const Run& r) const;
-  void library_on_host(const Step& s, const Run& r) const;
-  void check_now(size_t after, const Run& r) const;
-  void check_later(size_t after, const Run& r) const;
+  void launch_kernel(const Step& s, const Slots& slots, const int64_t* symbols, runtime::Stream stream) const;
+  void run_library(const Step& s, const Run& r) const;
+  void check(size_t after, const Run& r) const;
   bool in_host_memory(int buffer) const;
 
   runtime::Device& device_;

@@ -11,6 +11,7 @@ struct Place {
   enum Kind : uint8_t { Input, Output, Arena } kind = Arena;
   int index = 0;        // of the input or output operand
   ir::Expr offset = 0;  // in the arena, bytes
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 void append_to(std::string& out, const Place& p);  // "input 0", "output 2", "arena + 64"
