@@ -15,7 +15,6 @@ namespace brasa::compiler {
 
 using ir::Expr;
 using ir::Node;
-using ir::Shape;
 using ir::Value;
 
 namespace {
@@ -37,28 +36,23 @@ class Fuser {
  public:
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Libraries& libraries)
       : graph_(graph), live_(live_nodes(graph)) {
-    size_t n = graph.nodes().size();
-    kind_.resize(n);
-    kernel_.assign(n, -1);
-    library_.assign(n, nullptr);
+    cluster_of_.assign(graph.nodes().size(), -1);
+    library_.assign(graph.nodes().size(), nullptr);
     for (Node* node : live_) {
-      kind_[node->id] = prim_of(node);
       library_[node->id] = libraries.find(*node);
-      if (kind_[node->id] == Prim::Whole && !library_[node->id])
+      if (prim_of(node) == Prim::Whole && !library_[node->id])
         fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
     }
     memory_ = values_in_memory(graph, forced, library_);
   }
 
   FusedGraph run() {
-    make_kernels();
-    merge_kernels();
+    make_clusters();
+    merge_clusters();
     return extract();
   }
 
  private:
-  Prim kind(const Node* n) const { return kind_[n->id]; }
-
   // The values in memory that an expression reads, without their places.
   template <class F>
   void frontier(const Node* root, F f) {
@@ -69,7 +63,7 @@ class Fuser {
       stack.pop_back();
       n->for_each_input([&](Value v) {
         if (!seen.insert(v.node).second) return;
-        if (memory_[v.node->id] || kind(v.node) == Prim::Input)
+        if (memory_[v.node->id] || prim_of(v) == Prim::Input)
           f(v.node);
         else
           stack.push_back(v.node);
@@ -77,38 +71,35 @@ class Fuser {
     }
   }
 
-  void make_kernels() {
+  GroupKind group_kind(const Node* n) const {
+    if (library_[n->id]) return GroupKind::Library;
+    switch (prim_of(n)) {
+      case Prim::Dot: return GroupKind::Contraction;
+      case Prim::Scan: return GroupKind::Scan;
+      case Prim::Scatter: return GroupKind::Scatter;
+      default: return GroupKind::Loops;
+    }
+  }
+
+  // That of a reduction's operand.
+  static Domain reduced_domain(const Node* n) {
+    Domain d = domain_of(type_of(n->arg<Value>(0)).shape);
+    for (int64_t dim : reduced_dims(n)) d.reduced[dim] = true;
+    return d;
+  }
+
+  void make_clusters() {
     for (Node* n : live_) {
-      if (!memory_[n->id] || kind(n) == Prim::Input) continue;
-      Cluster k{GroupKind::Loops, {}, {n}, {}, {}, -1};
-      Shape dims = n->types[0].shape;
-      switch (kind(n)) {
-        case Prim::Reduce:
-        case Prim::ArgReduce: {
-          dims = type_of(n->arg<Value>(0)).shape;
-          k.domain.reduced.assign(dims.size(), false);
-          for (int64_t d : reduced_dims(n)) k.domain.reduced[d] = true;
-          break;
-        }
-        case Prim::Dot: k.kind = GroupKind::Contraction; break;
-        case Prim::Scan: k.kind = GroupKind::Scan; break;
-        case Prim::Scatter: k.kind = GroupKind::Scatter; break;
-        default: break;
-      }
-      if (library_[n->id]) {
-        k.kind = GroupKind::Library;
-        dims = n->types[0].shape;
-        k.domain.reduced.clear();
-      }
-      k.domain.dims = dims;
-      k.domain.reduced.resize(dims.size(), false);
+      if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
+      Cluster k{group_kind(n), domain_of(n->types[0].shape), {n}, {}, {}, -1};
+      if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
       int id = static_cast<int>(clusters_.size());
       frontier(n, [&](const Node* p) {
-        if (kind(p) == Prim::Input) return;
-        k.producers.push_back(kernel_[p->id]);
-        clusters_[kernel_[p->id]].consumers.push_back(id);
+        if (prim_of(p) == Prim::Input) return;
+        k.producers.push_back(cluster_of_[p->id]);
+        clusters_[cluster_of_[p->id]].consumers.push_back(id);
       });
-      kernel_[n->id] = id;
+      cluster_of_[n->id] = id;
       clusters_.push_back(std::move(k));
     }
   }
@@ -118,29 +109,28 @@ class Fuser {
     return k;
   }
 
-  void merge_kernels() {
+  void merge_clusters() {
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
       const Node* root = clusters_[c].roots[0];
-      // The largest producers first: most memory traffic is saved there.
-      std::vector<Node*> read;
-      std::vector<Node*> inputs;
-      frontier(root, [&](const Node* p) { (kind(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p)); });
+      std::vector<Node*> read, inputs;
+      frontier(root,
+               [&](const Node* p) { (prim_of(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p)); });
       auto bytes = [](const Node* n) {
         auto numel = n->types[0].numel().maybe_constant();
         return numel ? *numel * size_of(n->types[0].dtype) : int64_t{1} << 20;
       };
+      // The largest producers first: most memory traffic is saved there.
       std::stable_sort(read.begin(), read.end(), [&](Node* a, Node* b) { return bytes(a) > bytes(b); });
-      for (Node* p : read) merge(find(kernel_[p->id]), find(c), true);
+      for (Node* p : read) merge(find(cluster_of_[p->id]), find(c), true);
       // Kernels that read the same large value.
-      for (Node* p : read)
-        if (same_numel(p, root)) siblings(p, c);
-      for (Node* p : inputs)
-        if (same_numel(p, root)) siblings(p, c);
+      for (const auto* values : {&read, &inputs})
+        for (Node* p : *values)
+          if (same_numel(p, root)) siblings(p, c);
     }
   }
 
   bool same_numel(const Node* value, const Node* root) {
-    return value->types[0].numel() == clusters_[find(kernel_[root->id])].domain.numel();
+    return value->types[0].numel() == clusters_[find(cluster_of_[root->id])].domain.numel();
   }
 
   void siblings(Node* value, int c) {
@@ -156,13 +146,7 @@ class Fuser {
   enum class Member { Full, Row, Reduce, None };
 
   Member member(const Node* root, const Domain& d) const {
-    Prim p = kind(root);
-    if (is_reduction(p)) {
-      const Shape& in = type_of(root->arg<Value>(0)).shape;
-      std::vector<bool> reduced(in.size(), false);
-      for (int64_t dim : reduced_dims(root)) reduced[dim] = true;
-      return same_blocks({in, reduced}, d) ? Member::Reduce : Member::None;
-    }
+    if (is_reduction(prim_of(root))) return same_blocks(reduced_domain(root), d) ? Member::Reduce : Member::None;
     Expr numel = root->types[0].numel();
     if (numel == d.numel()) return Member::Full;
     if (numel == d.rows()) return Member::Row;
@@ -185,31 +169,11 @@ class Fuser {
     return blocks(a) == blocks(b);
   }
 
-  struct Ranges {
-    Index index;
-    Expr full, row;
-  };
-  static Ranges ranges_of(const Domain& d) {
-    Ranges r;
-    for (size_t i = 0; i < d.dims.size(); ++i)
-      r.index.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbeRange + static_cast<uint32_t>(i), d.dims[i]));
-    r.full = linearise(r.index, d.dims);
-    Index kept;
-    Shape shape;
-    for (size_t i = 0; i < d.dims.size(); ++i)
-      if (!d.reduced[i]) {
-        kept.push_back(r.index[i]);
-        shape.push_back(d.dims[i]);
-      }
-    r.row = linearise(kept, shape);
-    return r;
-  }
-
   void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
             bool top) {
     if (!seen.insert({v, index}).second) return;
     const Node* n = v.node;
-    Prim p = kind(n);
+    Prim p = prim_of(n);
     if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
     if (is_leaf(p)) return;
     Pick pick = [&](Value indices, const Index& at, Expr size) {
@@ -221,30 +185,19 @@ class Fuser {
 
   // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
   bool aligned(const Cluster& of, const Cluster& by, const Domain& d) {
-    Ranges r = ranges_of(d);
+    Index index = iteration(d);
+    Expr full = linearise(index, d.dims), row = linearise(kept(d, index), kept(d, d.dims));
     bool ok = true;
     std::unordered_set<Element, ElementHash> seen;
     for (Node* root : by.roots) {
       Member m = member(root, d);
       Access access = [&](Value v, const Index& at) {
         if (!ok || std::find(of.roots.begin(), of.roots.end(), v.node) == of.roots.end()) return;
-        Member p = member(v.node, d);
         Expr linear = linearise(at, type_of(v).shape);
-        if (p == Member::Full)
-          ok = m != Member::Row && linear == r.full;
-        else
-          ok = linear == r.row;
+        ok = member(v.node, d) == Member::Full ? m != Member::Row && linear == full : linear == row;
       };
-      if (m == Member::Reduce) {
-        Value in = root->arg<Value>(0);
-        const Shape& shape = type_of(in).shape;
-        walk(in, shape == d.dims ? r.index : delinearise(r.full, shape), access, seen, false);
-      } else {
-        const Shape& shape = root->types[0].shape;
-        Index index =
-            m == Member::Full && shape == d.dims ? r.index : delinearise(m == Member::Full ? r.full : r.row, shape);
-        walk(root->out(), index, access, seen, true);
-      }
+      bool reduces = m == Member::Reduce;
+      walk(reduces ? root->arg<Value>(0) : root->out(), member_index(root, d, index), access, seen, !reduces);
       if (!ok) return false;
     }
     return true;
@@ -261,7 +214,7 @@ class Fuser {
     }
     for (const Cluster* k : {&p, &c})
       for (Node* root : k->roots) {
-        if (p.kind == GroupKind::Contraction && kind(root) == Prim::Dot) continue;
+        if (p.kind == GroupKind::Contraction && prim_of(root) == Prim::Dot) continue;
         Member m = member(root, d);
         if (m == Member::None || (p.kind == GroupKind::Contraction && m != Member::Full)) return false;
       }
@@ -349,7 +302,8 @@ class Fuser {
       if (k.merged_into < 0)
         for (Node* root : k.roots)
           frontier(root, [&](const Node* p) {
-            if (kind(p) != Prim::Input && find(kernel_[p->id]) != find(kernel_[root->id])) needed[p->id] = true;
+            if (prim_of(p) != Prim::Input && find(cluster_of_[p->id]) != find(cluster_of_[root->id]))
+              needed[p->id] = true;
           });
     FusedGraph out;
     for (int k : order()) out.groups.push_back(extract(clusters_[k], needed));
@@ -361,13 +315,12 @@ class Fuser {
     g.kind = k.kind;
     g.library = library_[k.roots[0]->id];
     g.domain = k.domain;
-    g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
-    int self = find(kernel_[k.roots[0]->id]);
+    int self = find(cluster_of_[k.roots[0]->id]);
     ir::ValueMap map;
     std::unordered_set<const Node*> done;
     std::vector<Node*> body;
     auto inside = [&](const Node* n) {
-      return kind(n) != Prim::Input && (!memory_[n->id] || find(kernel_[n->id]) == self);
+      return prim_of(n) != Prim::Input && (!memory_[n->id] || find(cluster_of_[n->id]) == self);
     };
     // Inputs first, in the order in which the expressions read them.
     std::function<void(Node*)> visit = [&](Node* n) {
@@ -376,20 +329,13 @@ class Fuser {
         if (inside(v.node)) {
           visit(v.node);
         } else if (!map.find(v)) {
-          std::vector<Expr> strides;
-          if (int i = graph_.input_index(v); i >= 0) strides = graph_.inputs()[i].strides;
-          ir::Type t = type_of(v);
-          t.weak = false;
-          map.set(v, g.graph->add_input(t, "", strides));
-          g.inputs.push_back(v);
+          map.set(v, g.add_input(v, graph_));
         }
       });
       body.push_back(n);
     };
     for (Node* root : k.roots) visit(root);
-    for (Node* n : body) {
-      ir::copy_node(*g.graph, *n, map);
-    }
+    for (Node* n : body) ir::copy_node(*g.graph, *n, map);
     for (Node* root : k.roots) {
       if (!needed[root->id]) continue;
       for (uint32_t i = 0; i < root->types.size(); ++i) {
@@ -403,10 +349,9 @@ class Fuser {
 
   const ir::Graph& graph_;
   std::vector<Node*> live_;
-  std::vector<Prim> kind_;
   std::vector<bool> memory_;                    // by node id: its results are values in memory
   std::vector<const Implementation*> library_;  // that computes it
-  std::vector<int> kernel_;
+  std::vector<int> cluster_of_;                 // by node id
   std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
   uint32_t next_value_ = 0;

@@ -19,6 +19,10 @@ struct Domain {
   ir::Expr rows() const;
   bool has_reduced() const;
 };
+/// Without reduced dimensions.
+Domain domain_of(const ir::Shape& dims);
+/// Those of `items` (one a dimension) whose dimensions are not reduced.
+std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
 void append_to(std::string& out, const Domain& d);  // "[8, 197 | 192]" with reduced dimensions after the bar, or "[…]"
 
 enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Library };
@@ -30,12 +34,14 @@ struct Group {
   GroupKind kind = GroupKind::Loops;
   const Implementation* library = nullptr;  // that computes it
   Domain domain;
-  std::unique_ptr<ir::Graph> graph;
+  std::unique_ptr<ir::Graph> graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
   std::vector<ir::Value> inputs, outputs;  // of the whole graph, as the graph's
   /// Strides of outputs that are not contiguous.
   std::vector<std::vector<ir::Expr>> output_strides;
   /// By input, or empty: the host has its few elements, and kernels get them as numbers (see CompilerOptions).
   std::vector<bool> by_value;
+  /// One more input: its value in `graph`.
+  ir::Value add_input(ir::Value v, const ir::Graph& whole);
   bool takes_value(size_t input) const { return input < by_value.size() && by_value[input]; }
 };
 

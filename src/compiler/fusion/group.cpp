@@ -9,12 +9,16 @@ namespace brasa::compiler {
 using ir::Expr;
 using ir::Value;
 
-Expr Domain::rows() const {
-  Expr r(1);
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (!reduced[d]) r = r * dims[d];
-  return r;
+Domain domain_of(const ir::Shape& dims) { return {dims, std::vector<bool>(dims.size(), false)}; }
+
+std::vector<Expr> kept(const Domain& d, const std::vector<Expr>& items) {
+  std::vector<Expr> out;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (!d.reduced[i]) out.push_back(items[i]);
+  return out;
 }
+
+Expr Domain::rows() const { return ir::product(kept(*this, dims)); }
 bool Domain::has_reduced() const { return std::find(reduced.begin(), reduced.end(), true) != reduced.end(); }
 
 void append_to(std::string& out, const Domain& d) {
@@ -25,6 +29,11 @@ void append_to(std::string& out, const Domain& d) {
     append_to(out, d.dims[i]);
   }
   out += ']';
+}
+
+Value Group::add_input(Value v, const ir::Graph& whole) {
+  inputs.push_back(v);
+  return graph->add_input({type_of(v).dtype, type_of(v).shape, false}, "", ir::strides_of(whole, v));
 }
 
 std::string_view name(GroupKind kind) {

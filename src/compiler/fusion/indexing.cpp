@@ -97,6 +97,14 @@ std::vector<int64_t> reduced_dims(const Node* n) {
   return int_args(n, 1);
 }
 
+std::vector<int> passes_of(const ir::Graph& group) {
+  std::vector<int> pass(group.nodes().size());
+  for (const Node* n : group.nodes())
+    n->for_each_input(
+        [&](ir::Value v) { pass[n->id] = std::max(pass[n->id], pass[v.node->id] + is_reduction(prim_of(v))); });
+  return pass;
+}
+
 std::vector<int64_t> int_args(const Node* n, size_t arg) {
   std::vector<int64_t> out;
   for (Expr e : n->arg<std::vector<Expr>>(arg)) out.push_back(e.constant());

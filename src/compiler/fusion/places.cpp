@@ -12,31 +12,37 @@ using ir::Node;
 using ir::Shape;
 using ir::Value;
 
+Index probe(const Shape& shape) {
+  Index out;
+  for (Expr size : shape) out.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(out.size()), size));
+  return out;
+}
+
+Index iteration(const Domain& domain) {
+  Index out = probe(domain.dims);
+  for (size_t d = 0; d < out.size(); ++d)
+    if (domain.dims[d].is(1)) out[d] = 0;
+  return out;
+}
+
+Index row_index(const Domain& domain, const Index& index, const Shape& shape) {
+  Shape rows = kept(domain, domain.dims);
+  return shape == rows ? kept(domain, index) : reshaped(kept(domain, index), rows, shape);
+}
+
 Index member_index(const Node* root, const Domain& domain, const Index& index) {
-  Prim p = prim_of(root);
-  bool reduces = is_reduction(p);
+  bool reduces = is_reduction(prim_of(root));
   const Shape& shape = reduces ? type_of(root->arg<Value>(0)).shape : root->types[0].shape;
   if (shape == domain.dims) return index;
   if (reduces || product(shape) == domain.numel()) return reshaped(index, domain.dims, shape);
-  Index kept;
-  Shape kept_shape;
-  for (size_t d = 0; d < index.size(); ++d)
-    if (!domain.reduced[d]) {
-      kept.push_back(index[d]);
-      kept_shape.push_back(domain.dims[d]);
-    }
-  return shape == kept_shape ? kept : reshaped(kept, kept_shape, shape);
+  return row_index(domain, index, shape);
 }
 
 namespace {
 
 class Walker {
  public:
-  explicit Walker(const Group& g) : g_(g) {
-    const Domain& d = g.domain;
-    for (size_t i = 0; i < d.dims.size(); ++i)
-      out_.ranges.push_back(d.dims[i].is(1) ? Expr(0) : Expr::range(kProbeRange + static_cast<uint32_t>(i), d.dims[i]));
-  }
+  explicit Walker(const Group& g) : g_(g) { out_.ranges = iteration(g.domain); }
 
   Places run() {
     for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
@@ -56,7 +62,7 @@ class Walker {
     const Node* n = v.node;
     switch (prim_of(n)) {
       case Prim::Input:
-        out_.accesses.push_back(access(v, index));
+        out_.accesses.push_back({static_cast<size_t>(g_.graph->input_index(v)), place_in(*g_.graph, v, index)});
         out_.exprs.push_back(out_.accesses.back().place);
         return;
       case Prim::Iota: out_.exprs.push_back(index[n->arg<Expr>(1).constant()]); return;
@@ -75,11 +81,6 @@ class Walker {
       for (const Bound& b : r.where) out_.exprs.push_back(b.e);
       walk(r.operand, r.index);
     }
-  }
-
-  Places::Access access(Value v, const Index& index) const {
-    auto i = static_cast<size_t>(g_.graph->input_index(v));
-    return {i, place_of(index, type_of(v).shape, g_.graph->inputs()[i].strides)};
   }
 
   const Group& g_;

@@ -8,6 +8,11 @@ namespace brasa::compiler {
 /// Ids of ranges that exist only while places are looked at.
 constexpr uint32_t kProbeRange = 1u << 20;
 
+/// A range for each dimension of a shape.
+Index probe(const ir::Shape& shape);
+/// One for each dimension of the domain; 0 where that has one element.
+Index iteration(const Domain& domain);
+
 /// Every index expression that a group computes with, over one range for each dimension of its domain; of a contraction, what
 /// follows the product.
 struct Places {
@@ -21,6 +26,8 @@ struct Places {
 };
 Places places_of(const Group& group);
 
+/// The index in `shape`, which has the elements of the domain's rows, for the iteration `index` of the domain.
+Index row_index(const Domain& domain, const Index& index, const ir::Shape& shape);
 /// The index of a member of a loops group for the iteration `index` of its domain: for a reduction that of its operand.
 Index member_index(const ir::Node* root, const Domain& domain, const Index& index);
 

@@ -1,7 +1,5 @@
 #include "compiler/fusion/values_in_memory.h"
 
-#include <algorithm>
-
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/library.h"
 
@@ -26,28 +24,21 @@ class Chooser {
   Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced,
           const std::vector<const Implementation*>& library)
       : graph_(graph), live_(live_nodes(graph)), library_(library) {
-    size_t n = graph.nodes().size();
-    kind_.resize(n);
-    memory_.assign(n, false);
-    for (const Node* node : live_) kind_[node->id] = prim_of(node);
+    memory_.assign(graph.nodes().size(), false);
     for (Value v : forced) memory_[v.node->id] = true;
   }
 
   std::vector<bool> run() {
     users_.assign(graph_.nodes().size(), 0);
     for (const Node* n : live_) {
-      std::vector<Node*> seen;
-      n->for_each_input([&](Value v) {
-        if (std::find(seen.begin(), seen.end(), v.node) == seen.end()) {
-          seen.push_back(v.node);
-          ++users_[v.node->id];
-        }
-      });
+      std::unordered_set<Node*> operands;
+      n->for_each_input([&](Value v) { operands.insert(v.node); });
+      for (Node* o : operands) ++users_[o->id];
     }
     for (const ir::Output& o : graph_.outputs())
       if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
     for (const Node* n : live_) {
-      if (is_heavy(kind(n)) || library_[n->id]) memory_[n->id] = true;
+      if (is_heavy(prim_of(n)) || library_[n->id]) memory_[n->id] = true;
       if (library_[n->id]) n->for_each_input([&](Value v) { materialise(v); });
     }
     cost_.assign(graph_.nodes().size(), 0);
@@ -56,9 +47,9 @@ class Chooser {
       int cost = 0, leaves = 0;
       n->for_each_input([&](Value v) {
         cost += seen_cost(v.node);
-        leaves += memory_[v.node->id] || kind(v.node) == Prim::Input ? 1 : leaves_[v.node->id];
+        leaves += memory_[v.node->id] || prim_of(v) == Prim::Input ? 1 : leaves_[v.node->id];
       });
-      Prim p = kind(n);
+      Prim p = prim_of(n);
       if (p == Prim::Pointwise) cost += work_of(n);
       if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
       if (is_leaf(p)) cost = 0;
@@ -77,9 +68,7 @@ class Chooser {
     return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
            p == Prim::Convolution;
   }
-  Prim kind(const Node* n) const { return kind_[n->id]; }
-
-  int seen_cost(const Node* n) const { return memory_[n->id] || kind(n) == Prim::Input ? 1 : cost_[n->id]; }
+  int seen_cost(const Node* n) const { return memory_[n->id] || prim_of(n) == Prim::Input ? 1 : cost_[n->id]; }
 
   void materialise(Value v) {
     if (!ir::is_input(v)) memory_[v.node->id] = true;
@@ -88,7 +77,7 @@ class Chooser {
   // Of a view, what it looks at: that serves other views, too.
   void materialise_source(const Node* n) {
     Value v = const_cast<Node*>(n)->out();
-    while (is_view(kind(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    while (is_view(prim_of(v)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
     materialise(v);
     if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
   }
@@ -98,7 +87,7 @@ class Chooser {
     auto once = [&](Value v, int limit) {
       if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
     };
-    switch (kind(n)) {
+    switch (prim_of(n)) {
       case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
       case Prim::Window:
       case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
@@ -106,7 +95,7 @@ class Chooser {
         // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
         Value v = n->arg<Value>(0);
         bool shared = users_[v.node->id] > 1;
-        while (is_view(kind(v.node)) && !memory_[v.node->id]) {
+        while (is_view(prim_of(v)) && !memory_[v.node->id]) {
           v = v.node->arg<Value>(0);
           shared = shared || users_[v.node->id] > 1;
         }
@@ -122,7 +111,6 @@ class Chooser {
 
   const ir::Graph& graph_;
   std::vector<Node*> live_;
-  std::vector<Prim> kind_;
   std::vector<bool> memory_;
   const std::vector<const Implementation*>& library_;
   std::vector<int> users_, cost_, leaves_;

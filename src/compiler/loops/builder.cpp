@@ -63,10 +63,8 @@ Expr LoopBuilder::spelled_out(Expr e) const {
 }
 
 std::vector<Value> LoopBuilder::values_of(Expr e) const {
-  std::vector<Expr> symbols;
-  ir::collect_symbols(e, symbols);
   std::vector<Value> out;
-  for (Expr s : symbols)
+  for (Expr s : *e->symbols)
     if (s->kind == ir::ExprKind::Value) {
       auto it = binds_.find(s);
       BRASA_ASSERT(it != binds_.end(), "no loop::bind for ", s);

@@ -14,15 +14,11 @@ namespace {
 constexpr int64_t kStackBytes = 32 << 10;
 
 void collect(Expr e, std::vector<Expr>& sizes) {
-  std::vector<Expr> symbols;
-  ir::collect_symbols(e, symbols);
-  for (Expr s : symbols) {
-    if (s->kind == ir::ExprKind::Size) {
-      if (std::find(sizes.begin(), sizes.end(), s) == sizes.end()) sizes.push_back(s);
-    } else {
+  for (Expr s : *e->symbols)
+    if (s->kind != ir::ExprKind::Size)
       collect(s->args[0], sizes);
-    }
-  }
+    else if (std::find(sizes.begin(), sizes.end(), s) == sizes.end())
+      sizes.push_back(s);
 }
 
 }  // namespace

@@ -41,9 +41,7 @@ class Checker {
   }
 
   void expr(const Node* n, Expr e) const {
-    std::vector<Expr> symbols;
-    ir::collect_symbols(e, symbols);
-    for (Expr s : symbols)
+    for (Expr s : *e->symbols)
       if (s->kind == ir::ExprKind::Value) {
         auto it = a_.binds().find(s);
         if (it == a_.binds().end()) bad(n, str("nothing binds ", s));

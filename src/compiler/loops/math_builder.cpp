@@ -1,6 +1,5 @@
 #include "compiler/loops/math_builder.h"
 
-#include <cmath>
 #include <limits>
 
 #include "support/error.h"

@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/math_coefficients.h"
 

@@ -42,12 +42,6 @@ const std::array<LoopRow, kCount>& rows() {
 
 const ir::Op* loop_op(LoopOp op) { return &rows()[static_cast<size_t>(op)]; }
 
-const ir::Op* find_loop_op(std::string_view name) {
-  for (const LoopRow& row : rows())
-    if (row.name() == name) return &row;
-  return nullptr;
-}
-
 std::optional<LoopOp> loop_kind(const ir::Op* op) {
   const ir::Op* first = rows().data();
   const ir::Op* last = &rows().back();
@@ -61,7 +55,8 @@ ops::ScalarOp scalar_op_of(const ir::Op* op) {
 }
 
 const ir::Op* find_loop_level_op(std::string_view name) {
-  if (name.starts_with("loop::")) return find_loop_op(name);
+  for (const LoopRow& row : rows())
+    if (row.name() == name) return &row;
   return ops::find(name);
 }
 

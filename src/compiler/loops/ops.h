@@ -42,8 +42,6 @@ namespace brasa::compiler {
 enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Stage, Unlikely, Table };
 
 const ir::Op* loop_op(LoopOp op);
-/// The op of a name such as "loop::load"; null if there is none.
-const ir::Op* find_loop_op(std::string_view name);
 /// Which one it is; nothing for a scalar primitive or an input.
 std::optional<LoopOp> loop_kind(const ir::Op* op);
 

@@ -1,6 +1,7 @@
 #include "compiler/lowering/emulate.h"
 
 #include "compiler/loops/ops.h"
+#include "ir/copy.h"
 
 namespace brasa::compiler {
 
@@ -8,11 +9,10 @@ std::unique_ptr<ir::Graph> emulated(const ir::Graph& loops) {
   auto out = std::make_unique<ir::Graph>(ir::Level::Loops);
   out->name = loops.name;
   ir::ValueMap map;
-  for (const ir::Input& in : loops.inputs()) map.set(in.value, out->add_input(type_of(in.value), in.name, in.strides));
+  ir::copy_inputs(*out, loops, map);
   for (ir::Node* n : loops.nodes()) {
     if (n->op == ir::input_op()) continue;
-    ir::Args args;
-    for (const ir::Arg& a : n->args) args.push_back(map(a));
+    ir::Args args = ir::mapped(n->args, map);
     auto kind = loop_kind(n->op);
     if (kind == LoopOp::For) {
       const auto& name = n->arg<std::string>(1);

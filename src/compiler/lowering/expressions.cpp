@@ -17,6 +17,10 @@ Expr place_of(const Index& index, const Shape& shape, const std::vector<Expr>& s
   return place;
 }
 
+Expr place_in(const ir::Graph& graph, Value v, const Index& index) {
+  return place_of(index, type_of(v).shape, ir::strides_of(graph, v));
+}
+
 size_t Expressions::Hash::operator()(const Key& k) const {
   uint64_t h = mix(std::hash<Value>()(k.value), std::hash<Value>()(k.mask));
   for (Expr e : k.index) h = mix(h, reinterpret_cast<uint64_t>(e.node()));
@@ -40,7 +44,7 @@ Value Expressions::at(Value v, const Index& index, Value mask) {
   if (is_leaf(p)) return leaf(v.node, index);
   if (p == Prim::Input) {
     int i = group_.input_index(v);
-    Expr place = place_of(index, type_of(v).shape, group_.inputs()[i].strides);
+    Expr place = place_in(group_, v, index);
     return buffers_[i] ? b_.load(buffers_[i], place, mask) : pick_number(numbers_[i], place);
   }
   Key key{v, mask, index, pass_};

@@ -68,5 +68,7 @@ class Expressions {
 
 /// Where the element at `index` lies, with these strides, or row-major without.
 ir::Expr place_of(const Index& index, const ir::Shape& shape, const std::vector<ir::Expr>& strides);
+/// With the strides that the graph states of an input.
+ir::Expr place_in(const ir::Graph& graph, ir::Value v, const Index& index);
 
 }  // namespace brasa::compiler

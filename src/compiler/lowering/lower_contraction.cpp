@@ -132,9 +132,7 @@ class Contraction {
     }
   }
   static bool depends_on_values(Expr e) {
-    std::vector<Expr> symbols;
-    ir::collect_symbols(e, symbols);
-    return std::any_of(symbols.begin(), symbols.end(), [](Expr s) { return s->kind == ir::ExprKind::Value; });
+    return std::any_of(e->symbols->begin(), e->symbols->end(), [](Expr s) { return s->kind == ir::ExprKind::Value; });
   }
 
   // One thread a column, a few rows each.

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "compiler/lowering/lowering.h"
 #include "ir/copy.h"
 #include "ops/combiner.h"
@@ -49,22 +47,15 @@ void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowere
 Group initial_value(const Group& group) {
   const Node* scatter = group.graph->outputs()[0].value.node;
   Group g;
-  g.kind = GroupKind::Loops;
-  g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
-  g.domain.dims = scatter->types[0].shape;
-  g.domain.reduced.assign(g.domain.dims.size(), false);
+  g.domain = domain_of(scatter->types[0].shape);
   ir::ValueMap map;
-  for (const ir::Input& in : group.graph->inputs())
-    map.set(in.value, g.graph->add_input(type_of(in.value), "", in.strides));
+  ir::copy_inputs(*g.graph, *group.graph, map);
   Value x = scatter->arg<Value>(0);
   std::vector<bool> needed(group.graph->nodes().size());
   needed[x.node->id] = true;
-  for (size_t i = x.node->id + 1; i-- > 0;)
-    if (needed[i]) group.graph->nodes()[i]->for_each_input([&](Value v) { needed[v.node->id] = true; });
-  for (Node* n : group.graph->nodes()) {
-    if (!needed[n->id] || n->op == ir::input_op()) continue;
-    ir::copy_node(*g.graph, *n, map);
-  }
+  ir::add_operands(*group.graph, needed);
+  for (Node* n : group.graph->nodes())
+    if (needed[n->id] && n->op != ir::input_op()) ir::copy_node(*g.graph, *n, map);
   g.graph->add_output(map(x));
   g.inputs = group.inputs;
   g.outputs = group.outputs;

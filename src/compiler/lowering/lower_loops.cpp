@@ -31,7 +31,7 @@ class Loops {
       Value v = outputs[i].value;
       Index index = member_index(v.node, g_.domain, dims_);
       bool row = is_reduce(v.node);
-      if (row) index = row_index(type_of(v).shape);
+      if (row) index = row_index(g_.domain, dims_, type_of(v).shape);
       l_.expressions().set_pass(passes_[v.node->id]);
       Value mask = type_of(v).numel() == g_.domain.numel() && !row ? mask_ : kept_mask_;
       Value value = row ? special(v, index, {}) : l_.expressions().at(v, index, mask);
@@ -43,41 +43,24 @@ class Loops {
  private:
   static bool is_reduce(const Node* n) { return is_reduction(prim_of(n)); }
 
-  Index row_index(const ir::Shape& shape) const {
-    Index kept;
-    ir::Shape kept_shape;
-    for (size_t d = 0; d < dims_.size(); ++d)
-      if (!g_.domain.reduced[d]) {
-        kept.push_back(dims_[d]);
-        kept_shape.push_back(g_.domain.dims[d]);
-      }
-    return shape == kept_shape ? kept : reshaped(kept, kept_shape, shape);
-  }
-
   // Parallel loops and parallel pieces; serial rows of a piece; then the vector loop outside or inside the reduced ones.
   void declare() {
     LoopBuilder& b = l_.b();
     at_.resize(s_.axes.size());
-    std::vector<std::pair<size_t, Pieces>> split;
     std::vector<Expr> piece(s_.axes.size());
     for (size_t i = 0; i < s_.axes.size(); ++i) {
       const Axis& a = s_.axes[i];
       if (a.piece) {
-        Pieces p = pieces_of(a.extent, a.piece);
-        piece[i] = p.count.is(1) ? Expr(0) : b.loop("parallel", p.count);
-        split.push_back({i, p});
+        Expr count = pieces_of(a.extent, a.piece).count;
+        piece[i] = count.is(1) ? Expr(0) : b.loop("parallel", count);
       } else if (a.kind == Axis::Parallel) {
         at_[i] = b.loop("parallel", a.extent);
       }
     }
     auto inner = [&](size_t i, const char* kind, int width, int unroll) {
       const Axis& a = s_.axes[i];
-      Expr extent = a.extent, start(0);
-      for (auto& [axis, p] : split)
-        if (axis == i) {
-          extent = p.count.is(1) ? a.extent : p.inside(piece[i]);
-          start = piece[i] * Expr(a.piece);
-        }
+      Expr start = piece[i] * Expr(a.piece);
+      Expr extent = start.is(0) ? a.extent : pieces_of(a.extent, a.piece).inside(piece[i]);
       Expr r = b.loop(kind, extent, width, unroll);
       at_[i] = start.is(0) ? r : b.bounded(start + r, a.extent);
       return r;
@@ -148,7 +131,7 @@ class Loops {
   Value special(Value v, const Index& index, Value mask) {
     if (is_reduce(v.node)) {
       const ir::Shape& shape = type_of(v).shape;
-      BRASA_ASSERT(linearise(index, shape) == linearise(row_index(shape), shape),
+      BRASA_ASSERT(linearise(index, shape) == linearise(row_index(g_.domain, dims_, shape), shape),
                    "a row reads another row's reduction");
       return reduce(v.node);
     }

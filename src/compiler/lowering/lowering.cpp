@@ -5,7 +5,6 @@
 namespace brasa::compiler {
 
 using ir::Expr;
-using ir::Node;
 using ir::Value;
 
 Expr span_of(const ir::Type& t, const std::vector<Expr>& strides) {
@@ -74,19 +73,6 @@ Pieces pieces_of(Expr extent, int64_t size) { return {ceildiv(extent, size), siz
 Expr Pieces::inside(Expr piece) const {
   if (provably_divisible(extent, size)) return Expr(size);
   return min(Expr(size), extent - piece * Expr(size));
-}
-
-std::vector<int> passes_of(const ir::Graph& group) {
-  std::vector<int> pass(group.nodes().size());
-  for (const Node* n : group.nodes()) {
-    int p = 0;
-    n->for_each_input([&](Value v) {
-      Prim kind = prim_of(v);
-      p = std::max(p, pass[v.node->id] + (is_reduction(kind) ? 1 : 0));
-    });
-    pass[n->id] = p;
-  }
-  return pass;
 }
 
 std::vector<Lowered> lower(const Group& group, const Schedule& schedule) {

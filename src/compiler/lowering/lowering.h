@@ -40,7 +40,4 @@ struct Pieces {
 };
 Pieces pieces_of(ir::Expr extent, int64_t size);
 
-/// How many reductions over rows must have ended before each node of the group can be computed.
-std::vector<int> passes_of(const ir::Graph& group);
-
 }  // namespace brasa::compiler

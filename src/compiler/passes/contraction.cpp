@@ -46,16 +46,24 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
 
 namespace {
 
+// 0 … n - 1.
+Dims counted(int64_t n) {
+  Dims out(n);
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+Dims joined(Dims a, const Dims& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 class Contractions {
  public:
   Contractions(Primitives& out, const PassContext& context) : out_(out), m_(context.machine), facts_(context.facts) {}
 
   Value contraction(Value a, Value b, const Dims& ac, const Dims& bc, const Dims& ab, const Dims& bb) {
     Shape sa = shape_of(a), sb = shape_of(b);
-    Dims taken_a = ac, taken_b = bc;
-    taken_a.insert(taken_a.end(), ab.begin(), ab.end());
-    taken_b.insert(taken_b.end(), bb.begin(), bb.end());
-    Dims af = other_dims(taken_a, rank_of(a)), bf = other_dims(taken_b, rank_of(b));
+    Dims af = other_dims(joined(ac, ab), rank_of(a)), bf = other_dims(joined(bc, bb), rank_of(b));
     Shape result = pick(sa, ab);
     for (int64_t d : af) result.push_back(sa[d]);
     for (int64_t d : bf) result.push_back(sb[d]);
@@ -81,7 +89,7 @@ class Contractions {
     Dims order;
     Shape s = shape_of(x), shape;
     for (const Dims& g : groups) {
-      order.insert(order.end(), g.begin(), g.end());
+      order = joined(std::move(order), g);
       if (!g.empty() || &g != groups.data()) shape.push_back(product(pick(s, g)));
     }
     return prim::reshape(prim::transpose(x, order), shape);
@@ -119,15 +127,7 @@ class Contractions {
       index = view_index(v.node, index);
       v = v.node->arg<Value>(0);
     }
-    int i = out_.graph->input_index(v);
-    return {v, place_of(index, shape_of(v), i >= 0 ? out_.graph->inputs()[i].strides : std::vector<Expr>{})};
-  }
-
-  static Index probe(const Shape& shape) {
-    Index index;
-    for (size_t d = 0; d < shape.size(); ++d)
-      index.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(d), shape[d]));
-    return index;
+    return {v, place_in(*out_.graph, v, index)};
   }
 
   // Rows that cannot be read in even steps (patches of an image) are written out first: as far down the chain of views as
@@ -136,8 +136,7 @@ class Contractions {
     Index index = probe(shape_of(a)), at = index;
     Value written = a;
     for (Value v = a;;) {
-      int i = out_.graph->input_index(v);
-      Expr place = place_of(at, shape_of(v), i >= 0 ? out_.graph->inputs()[i].strides : std::vector<Expr>{});
+      Expr place = place_in(*out_.graph, v, at);
       bool steady = coefficient(place, index[index.size() - 1]) && coefficient(place, index[index.size() - 2]);
       if (steady) written = v;
       if (!is_view(prim_of(v))) {
@@ -167,8 +166,7 @@ class Contractions {
       if (a_step && *a_step != Expr(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
         a = panels(a, rank - 2, std::lcm(tile.rows, tile.lanes));
     }
-    Dims batches(batch);
-    std::iota(batches.begin(), batches.end(), 0);
+    Dims batches = counted(batch);
     return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
   }
 
@@ -200,10 +198,7 @@ class Contractions {
     split[dim] = count;
     split.insert(split.begin() + dim + 1, within);
     back[dim] = count * within;
-    Dims order(batch);
-    std::iota(order.begin(), order.end(), 0);
-    int64_t shift = other > dim ? 1 : 0;
-    order.insert(order.end(), {dim, other + shift, dim + 1});
+    Dims order = joined(counted(batch), {dim, other > dim ? other + 1 : other, dim + 1});
     Value packed = prim::transpose(prim::reshape(padded, split), order);
     if (prim_of(packed) == Prim::Input) return v;
     out_.in_memory.insert(packed);
@@ -225,21 +220,13 @@ class Contractions {
     auto stride = coefficient(from.place, index[k_at]);
     // The contracted dimension comes last where it lies along memory.
     bool last = stride && stride->is(1);
-    Dims dims_a(batch), dims_b(batch);
-    std::iota(dims_a.begin(), dims_a.end(), 0);
-    dims_b = dims_a;
-    if (last) {
-      wide.insert(wide.end(), {m, n, k});
-      dims_a.insert(dims_a.end(), {batch, batch + 2});
-      dims_b.insert(dims_b.end(), {batch + 2, batch + 1});
-    } else {
-      wide.insert(wide.end(), {k, m, n});
-      dims_a.insert(dims_a.end(), {batch + 1, batch});
-      dims_b.insert(dims_b.end(), {batch, batch + 2});
-    }
-    Value x = prim::broadcast(prim::convert(a, acc), wide, dims_a);
-    Value y = prim::broadcast(prim::convert(b, acc), wide, dims_b);
-    Value sum = reduced(prim::binary("mul", x, y), {last ? batch + 2 : batch}, "add");
+    int64_t at_m = last ? batch : batch + 1, at_n = at_m + 1, at_k = last ? batch + 2 : batch;
+    wide.insert(wide.end(), 3, k);
+    wide[at_m] = m;
+    wide[at_n] = n;
+    Value x = prim::broadcast(prim::convert(a, acc), wide, joined(counted(batch), {at_m, at_k}));
+    Value y = prim::broadcast(prim::convert(b, acc), wide, joined(counted(batch), {at_k, at_n}));
+    Value sum = reduced(prim::binary("mul", x, y), {at_k}, "add");
     return prim::reshape(prim::convert(sum, t), result);
   }
 

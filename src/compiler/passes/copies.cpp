@@ -8,13 +8,10 @@ namespace brasa::compiler {
 using ir::Value;
 
 void place_library_operands(Primitives& p, const PassContext& context) {
-  auto strided = [](const ir::Graph& g, Value v) {
-    return ir::is_input(v) && !g.inputs()[g.input_index(v)].strides.empty();
-  };
   transform(
       p, context.facts, [&](const ir::Node* n) { return context.machine.libraries.find(*n) != nullptr; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
-        auto placed = [&](Value v) { return strided(*out.graph, v) ? copied(v, out) : v; };
+        auto placed = [&](Value v) { return strides_of(*out.graph, v).empty() ? v : copied(v, out); };
         for (ir::Arg& a : args) {
           if (a.is<Value>()) {
             a = placed(a.get<Value>());

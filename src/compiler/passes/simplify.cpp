@@ -15,7 +15,6 @@ using ir::Arg;
 using ir::Expr;
 using ir::Match;
 using ir::Rule;
-using ir::Shape;
 using ir::Value;
 using Dims = std::vector<Expr>;  // an int[] or SymInt[] argument
 
@@ -26,6 +25,11 @@ bool truth(Match& m) { return m.result().dtype == DType::Bool; }
 bool number(Match& m) { return !truth(m); }
 bool with_sign(Match& m) { return number(m) && is_signed(m.result().dtype); }
 bool truth_operand(Match& m) { return m.type("x").dtype == DType::Bool; }
+
+bool let(Match& m, std::string_view name, Arg value) {
+  m.let(name, std::move(value));
+  return true;
+}
 
 // Whether every value of `from` is one of `to`.
 bool holds(DType from, DType to) {
@@ -57,8 +61,7 @@ bool converted_constant(Match& m) {
   if (!is_number(m["v"]) || is_complex(from) || is_complex(to)) return false;
   ops::Array x = element(from, m["v"]), y = ops::make_array(to, {1});
   ops::convert_element(y, 0, x, 0);
-  m.let("w", literal(y));
-  return true;
+  return let(m, "w", literal(y));
 }
 
 // Computed as the interpreter does: floating numbers in double and rounded once, integers in 64 bits and wrapped.
@@ -76,8 +79,7 @@ bool folded(Match& m) {
     // Text knows one NaN, processors make others.
     ops::set(out, 0, std::isnan(r) ? std::numeric_limits<double>::quiet_NaN() : r);
   }
-  m.let("w", literal(out));
-  return true;
+  return let(m, "w", literal(out));
 }
 
 // --- movement ---
@@ -108,10 +110,7 @@ Expr plus(Expr a, Expr b) { return a + b; }
 Expr times(Expr a, Expr b) { return a * b; }
 
 bool same_shape(Match& m) { return m.type("x").shape == m.result().shape; }
-bool let_result_shape(Match& m) {
-  m.let("r", m.result().shape);
-  return true;
-}
+bool let_result_shape(Match& m) { return let(m, "r", m.result().shape); }
 
 // Dimensions of x that two reductions, one of what the other left, remove.
 Dims removed(const Dims& first, const Dims& second, int64_t rank) {
@@ -168,11 +167,7 @@ constexpr Rule kRules[] = {
     {"select(bit_not(c), a, b) -> select(c, b, a)"},
     {"select(c, select(c, a, b), d) -> select(c, a, d)"},
     {"select(c, a, select(c, b, d)) -> select(c, a, d)"},
-    {"select(c, 1, 0) -> convert(c, t)",
-     [](Match& m) {
-       m.let("t", m.result().dtype);
-       return true;
-     }},
+    {"select(c, 1, 0) -> convert(c, t)", [](Match& m) { return let(m, "t", m.result().dtype); }},
 
     // Conversions.
     {"convert(x, t) -> x", [](Match& m) { return m.type("x").dtype == m.get<DType>("t"); }},
@@ -196,24 +191,17 @@ constexpr Rule kRules[] = {
     // Movement.
     {"broadcast(x, s, d) -> x", [](Match& m) { return same_shape(m) && counted(m.get<Dims>("d")); }},
     {"broadcast(broadcast(x, s, d), t, e) -> broadcast(x, t, f)",
-     [](Match& m) {
-       m.let("f", picked(m.get<Dims>("e"), m.get<Dims>("d")));
-       return true;
-     }},
+     [](Match& m) { return let(m, "f", picked(m.get<Dims>("e"), m.get<Dims>("d"))); }},
     {"reshape(x, s) -> x", same_shape},
     {"reshape(reshape(x, s), t) -> reshape(x, t)"},
     {"transpose(x, p) -> x", [](Match& m) { return counted(m.get<Dims>("p")); }},
     {"transpose(transpose(x, p), q) -> transpose(x, r)",
-     [](Match& m) {
-       m.let("r", picked(m.get<Dims>("p"), m.get<Dims>("q")));
-       return true;
-     }},
+     [](Match& m) { return let(m, "r", picked(m.get<Dims>("p"), m.get<Dims>("q"))); }},
     {"slice(x, a, n, s) -> x", same_shape},
     {"slice(slice(x, a, n, s), b, k, t) -> slice(x, c, k, u)",
      [](Match& m) {
        m.let("c", zipped(m.get<Dims>("a"), zipped(m.get<Dims>("b"), m.get<Dims>("s"), times), plus));
-       m.let("u", zipped(m.get<Dims>("s"), m.get<Dims>("t"), times));
-       return true;
+       return let(m, "u", zipped(m.get<Dims>("s"), m.get<Dims>("t"), times));
      }},
     {"reverse(x, d) -> x",
      [](Match& m) {
@@ -230,8 +218,7 @@ constexpr Rule kRules[] = {
          };
          if (in("d") != in("e")) once.push_back(i);
        }
-       m.let("f", std::move(once));
-       return true;
+       return let(m, "f", std::move(once));
      }},
     {"pad(x, v, l, h, g) -> x",
      [](Match& m) { return all(m.get<Dims>("l"), 0) && all(m.get<Dims>("h"), 0) && all(m.get<Dims>("g"), 0); }},

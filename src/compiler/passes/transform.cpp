@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/combiner.h"
 #include "support/error.h"
@@ -42,8 +43,7 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
   }
   for (Node* n : live) {
     if (n->op == ir::input_op()) continue;
-    ir::Args args;
-    for (const ir::Arg& a : n->args) args.push_back(map(a));
+    ir::Args args = ir::mapped(n->args, map);
     std::vector<Value> results;
     bool asked = !wanted || wanted(n);
     if (asked) results = change(n, args, out);

@@ -48,8 +48,10 @@ class Planner {
   Planner(const ir::Graph& graph, FusedGraph fused) : graph_(graph), groups_(std::move(fused.groups)) {}
 
   Plan run() {
-    for (size_t g = 0; g < groups_.size(); ++g)
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (Value v : groups_[g].inputs) readers_[v].push_back(g);
       for (Value v : groups_[g].outputs) producer_[v] = g;
+    }
     assign_outputs();
     order();
     allocate();
@@ -63,28 +65,21 @@ class Planner {
     std::vector<Expr> strides;
   };
 
-  std::vector<size_t> readers(Value v) const {
-    std::vector<size_t> out;
-    for (size_t g = 0; g < groups_.size(); ++g)
-      if (std::find(groups_[g].inputs.begin(), groups_[g].inputs.end(), v) != groups_[g].inputs.end()) out.push_back(g);
-    return out;
-  }
-
   // Each result is computed in its own memory where that is possible; otherwise it is copied there at the end.
   void assign_outputs() {
-    find_readers();
     after_.resize(groups_.size());
     std::vector<Copy> wanted;
     int fresh = 0;
     for (const ir::Output& o : graph_.outputs()) {
       if (!o.check.empty()) continue;
-      Place place{o.into >= 0 ? Place::Input : Place::Output, o.into >= 0 ? o.into : fresh, 0};
-      std::vector<Expr> strides;
-      if (o.into >= 0) strides = graph_.inputs()[o.into].strides;
-      if (o.into < 0) ++fresh;
-      if (strides == ir::contiguous_strides(type_of(o.value).shape)) strides.clear();
-      bool itself = o.into >= 0 && o.value == graph_.inputs()[o.into].value;
-      if (!itself) wanted.push_back({o.value, place, strides});
+      if (o.into < 0) {
+        wanted.push_back({o.value, {Place::Output, fresh++, 0}, {}});
+        continue;
+      }
+      const ir::Input& in = graph_.inputs()[o.into];
+      bool contiguous = in.strides == ir::contiguous_strides(type_of(o.value).shape);
+      if (!(o.value == in.value))
+        wanted.push_back({o.value, {Place::Input, o.into, 0}, contiguous ? std::vector<Expr>{} : in.strides});
     }
     for (const ir::Output& o : graph_.outputs())
       if (auto it = producer_.find(o.value); !o.check.empty() && it != producer_.end()) checks_.push_back(it->second);
@@ -107,7 +102,7 @@ class Planner {
       if (!fits || !direct(c.value, c.place, c.strides)) copy(c);
     }
     for (size_t g : into_inputs) {
-      for (size_t r : readers(graph_.inputs()[copy_place_[g].index].value))
+      for (size_t r : readers_[graph_.inputs()[copy_place_[g].index].value])
         if (r != g) after_[g].push_back(r);
       after_[g].insert(after_[g].end(), checks_.begin(), checks_.end());
     }
@@ -147,14 +142,12 @@ class Planner {
       auto it = place_.find(g.outputs[k]);
       const Place* p = g.outputs[k] == v ? &place : it != place_.end() ? &it->second : nullptr;
       if (!p || p->kind != Place::Input) continue;
-      for (size_t i = 0; i < g.inputs.size(); ++i)
-        if (g.inputs[i] == graph_.inputs()[p->index].value) overwritten[k] = g.graph->inputs()[i].value;
+      overwritten[k] = inside(g, graph_.inputs()[p->index].value);
     }
     std::vector<std::vector<bool>> reads(n, std::vector<bool>(g.graph->nodes().size()));  // by output and node
     for (size_t k = 0; k < n; ++k) {
       reads[k][g.graph->outputs()[k].value.node->id] = true;
-      for (size_t id = reads[k].size(); id-- > 0;)
-        if (reads[k][id]) g.graph->nodes()[id]->for_each_input([&](Value o) { reads[k][o.node->id] = true; });
+      ir::add_operands(*g.graph, reads[k]);
     }
     std::vector<size_t> order, left(n);
     std::iota(left.begin(), left.end(), size_t{0});
@@ -187,12 +180,16 @@ class Planner {
     return p == Prim::Pointwise || (p == Prim::Reshape && n->types[0].shape == type_of(n->arg<Value>(0)).shape);
   }
 
+  // The group's own input for a value of the whole graph.
+  static Value inside(const Group& g, Value whole) {
+    auto it = std::find(g.inputs.begin(), g.inputs.end(), whole);
+    return it == g.inputs.end() ? Value{} : g.graph->inputs()[it - g.inputs.begin()].value;
+  }
+
   // A scatter that reads `old` as what its updates go into, and nowhere else.
   static bool only_updates(const Group& g, Value old) {
     const ir::Node* scatter = g.graph->outputs()[0].value.node;
-    Value in;
-    for (size_t i = 0; i < g.inputs.size(); ++i)
-      if (g.inputs[i] == old) in = g.graph->inputs()[i].value;
+    Value in = inside(g, old);
     if (g.outputs.size() != 1 || scatter->arg<Value>(0) != in) return false;
     int reads = 0;
     for (const ir::Node* n : g.graph->nodes()) n->for_each_input([&](Value v) { reads += v == in; });
@@ -203,14 +200,8 @@ class Planner {
   static bool same_elements(const Group& g, Value old) {
     if (g.kind == GroupKind::Scatter) return only_updates(g, old);
     if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
-    Value in;
-    for (size_t i = 0; i < g.inputs.size(); ++i)
-      if (g.inputs[i] == old) in = g.graph->inputs()[i].value;
-    for (const ir::Node* n : g.graph->nodes()) {
-      bool reads = false;
-      n->for_each_input([&](Value v) { reads |= v == in; });
-      if (reads && !(keeps_index(n) && n->types[0].shape == g.domain.dims)) return false;
-    }
+    Value in = inside(g, old);
+    if (type_of(in).shape != g.domain.dims) return false;
     // From there to the outputs only point-wise work on the whole domain.
     std::vector<bool> tainted(g.graph->nodes().size());
     tainted[in.node->id] = true;
@@ -221,23 +212,23 @@ class Planner {
       if (!keeps_index(n)) return false;
       tainted[n->id] = true;
     }
-    return type_of(in).shape == g.domain.dims;
+    return true;
   }
 
-  void find_readers() {
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (Value v : groups_[g].inputs) readers_[v].push_back(g);
+  // By group: those that wait for it alone.
+  std::vector<std::vector<size_t>> next() const {
+    std::vector<std::vector<size_t>> out(groups_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (Value v : groups_[g].inputs)
+        if (auto it = producer_.find(v); it != producer_.end()) out[it->second].push_back(g);
+      for (size_t before : after_[g]) out[before].push_back(g);
+    }
+    return out;
   }
 
   // The groups that must run after this one.
-  std::vector<bool> following(size_t from) {
-    std::vector<std::vector<size_t>> next(groups_.size());
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      for (Value v : groups_[g].inputs)
-        if (auto it = producer_.find(v); it != producer_.end()) next[it->second].push_back(g);
-      if (g < after_.size())
-        for (size_t before : after_[g]) next[before].push_back(g);
-    }
+  std::vector<bool> following(size_t from) const {
+    std::vector<std::vector<size_t>> next = this->next();
     std::vector<bool> seen(groups_.size());
     std::vector<size_t> stack{from};
     while (!stack.empty()) {
@@ -254,14 +245,9 @@ class Planner {
 
   size_t add_copy(Value v, const std::vector<Expr>& strides) {
     Group g;
-    g.graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
-    std::vector<Expr> from;
-    if (int i = graph_.input_index(v); i >= 0) from = graph_.inputs()[i].strides;
-    ir::Type t = type_of(v);
-    t.weak = false;
-    g.graph->add_output(g.graph->add_input(t, "", from));
-    g.domain = {t.shape, std::vector<bool>(t.shape.size(), false)};
-    g.inputs = g.outputs = {v};
+    g.graph->add_output(g.add_input(v, graph_));
+    g.domain = domain_of(type_of(v).shape);
+    g.outputs = {v};
     g.output_strides = {strides};
     groups_.push_back(std::move(g));
     after_.emplace_back();
@@ -273,17 +259,10 @@ class Planner {
   // together.
   void order() {
     size_t n = groups_.size();
-    std::vector<std::vector<size_t>> next(n);
+    std::vector<std::vector<size_t>> next = this->next();
     std::vector<int> waiting(n);
-    auto edge = [&](size_t a, size_t b) {
-      next[a].push_back(b);
-      ++waiting[b];
-    };
-    for (size_t g = 0; g < n; ++g) {
-      for (Value v : groups_[g].inputs)
-        if (auto it = producer_.find(v); it != producer_.end() && it->second != g) edge(it->second, g);
-      for (size_t before : after_[g]) edge(before, g);
-    }
+    for (const auto& list : next)
+      for (size_t g : list) ++waiting[g];
     auto late = [&](size_t g) {
       if (copy_place_.count(g)) return true;
       return std::all_of(groups_[g].outputs.begin(), groups_[g].outputs.end(), [&](Value v) {
@@ -326,38 +305,33 @@ class Planner {
     std::unordered_map<Value, int64_t> offset_of;
     for (size_t s = 0; s < order_.size(); ++s) {
       const Group& g = groups_[order_[s]];
-      if (!copy_place_.count(order_[s])) {
-        for (Value v : g.outputs) {
-          if (place_.count(v)) continue;
-          Expr bytes = aligned(type_of(v).numel() * Expr(size_of(type_of(v).dtype)));
-          if (bytes.is_constant()) {
-            int64_t at = 0, size = std::max<int64_t>(bytes.constant(), kAlignment);
-            for (auto [begin, end] : used) {
-              if (begin - at >= size) break;
-              at = std::max(at, end);
-            }
-            used[at] = at + size;
-            block = std::max(block, at + size);
-            offset_of[v] = at;
-          } else {
-            auto it =
-                std::find_if(slots.begin(), slots.end(), [&](const Slot& c) { return c.free && c.bytes == bytes; });
-            if (it == slots.end()) it = slots.insert(slots.end(), Slot{bytes, 0, false});
-            it->free = false;
-            slot_of[v] = static_cast<size_t>(it - slots.begin());
+      for (Value v : g.outputs) {
+        if (place_.count(v) || copy_place_.count(order_[s])) continue;
+        Expr bytes = aligned(type_of(v).numel() * Expr(size_of(type_of(v).dtype)));
+        if (bytes.is_constant()) {
+          int64_t at = 0, size = std::max<int64_t>(bytes.constant(), kAlignment);
+          for (auto [begin, end] : used) {
+            if (begin - at >= size) break;
+            at = std::max(at, end);
           }
+          used[at] = at + size;
+          block = std::max(block, at + size);
+          offset_of[v] = at;
+        } else {
+          auto it = std::find_if(slots.begin(), slots.end(), [&](const Slot& c) { return c.free && c.bytes == bytes; });
+          if (it == slots.end()) it = slots.insert(slots.end(), Slot{bytes, 0, false});
+          it->free = false;
+          slot_of[v] = static_cast<size_t>(it - slots.begin());
         }
       }
       auto release = [&](Value v) {
         if (auto it = offset_of.find(v); it != offset_of.end()) used.erase(it->second);
         if (auto it = slot_of.find(v); it != slot_of.end()) slots[it->second].free = true;
       };
-      std::vector<Value> dead;
       for (Value v : g.inputs)
-        if (last[v] == s && std::find(dead.begin(), dead.end(), v) == dead.end()) dead.push_back(v);
+        if (last[v] == s) release(v);
       for (Value v : g.outputs)
-        if (!last.count(v)) dead.push_back(v);
-      for (Value v : dead) release(v);
+        if (!last.count(v)) release(v);
     }
     Expr total(block);
     for (Slot& slot : slots) {

@@ -9,10 +9,6 @@ namespace brasa::compiler {
 
 using ir::Expr;
 
-namespace {
-bool same(const std::optional<Expr>& a, const std::optional<Expr>& b) { return a && b && *a == *b; }
-}  // namespace
-
 MergedAxes merged_axes(const Group& group) {
   MergedAxes out;
   bool loops = group.kind == GroupKind::Loops;
@@ -27,7 +23,7 @@ MergedAxes merged_axes(const Group& group) {
       Expr outer = places.ranges[before.first + before.count - 1], inner = places.ranges[i];
       joined = std::all_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) {
         auto a = coefficient(e, outer), b = coefficient(e, inner);
-        return a && b && same(a, *b * d.dims[i]);
+        return a && b && *a == *b * d.dims[i];
       });
       // Only neighbours: dimensions of one element between them have no part in any index.
       if (joined) {
@@ -42,6 +38,19 @@ MergedAxes merged_axes(const Group& group) {
   for (Expr e : places.exprs) {
     auto step = coefficient(e, places.ranges[last.first + last.count - 1]);
     out.strided += !step || !(step->is(0) || step->is(1));
+  }
+  return out;
+}
+
+std::vector<Axis> free_axes(const Group& scatter, int64_t piece) {
+  const ir::Node* n = scatter.graph->outputs()[0].value.node;
+  const ir::Shape& shape = n->types[0].shape;
+  std::vector<Axis> out;
+  for (int64_t d : other_dims(int_args(n, 3), n->types[0].rank()))
+    out.push_back({shape[d], static_cast<size_t>(d), 1, false, Axis::Parallel, 0});
+  if (!out.empty()) {
+    out.back().kind = Axis::Vector;
+    out.back().piece = piece;
   }
   return out;
 }

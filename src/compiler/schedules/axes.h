@@ -11,5 +11,7 @@ struct MergedAxes {
   int strided = 0;  // places along the last axis that are not neighbours
 };
 MergedAxes merged_axes(const Group& group);
+/// The dimensions that a scatter's indices leave free, all parallel, but the last one a vector in such pieces.
+std::vector<Axis> free_axes(const Group& scatter, int64_t piece);
 
 }  // namespace brasa::compiler

@@ -4,7 +4,6 @@ namespace brasa::compiler {
 
 Machine machine_of(std::string_view target, int threads) {
   Machine m;
-  m.target = target;
   m.threads = threads;
   m.gpu = target.starts_with("nvptx");
   if (target.find("avx512") != std::string_view::npos) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "compiler/libraries/library.h"
@@ -10,7 +9,6 @@ namespace brasa::compiler {
 
 /// What schedules depend on, read from a target description such as "x86-64+avx512" or "nvptx+sm_80".
 struct Machine {
-  std::string target;
   int vector_bytes = 16;
   int vector_registers = 16;
   int threads = 1;

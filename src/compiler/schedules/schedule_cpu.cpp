@@ -165,15 +165,10 @@ class Scheduler {
   // Values that several passes over a row need, and that cost more than reading them back.
   void choose_stages() {
     const auto& nodes = g_.graph->nodes();
-    std::vector<int> pass(nodes.size());
+    std::vector<int> pass = passes_of(*g_.graph);
     std::vector<uint64_t> needed(nodes.size());
     Expr full = g_.domain.numel();
     auto reduces = [](const Node* n) { return is_reduction(prim_of(n)); };
-    for (const Node* n : nodes) {
-      int p = 0;
-      n->for_each_input([&](Value v) { p = std::max(p, pass[v.node->id] + (reduces(v.node) ? 1 : 0)); });
-      pass[n->id] = p;
-    }
     for (const ir::Output& o : g_.graph->outputs())
       if (!reduces(o.value.node)) needed[o.value.node->id] |= uint64_t{1} << pass[o.value.node->id];
     for (size_t i = nodes.size(); i-- > 0;) {
@@ -201,16 +196,9 @@ class Scheduler {
 
   // Updates of one place follow each other; what the indices leave free is parallel, the last of it a vector.
   void scatter() {
-    const Node* n = g_.graph->outputs()[0].value.node;
-    const ir::Shape& shape = n->types[0].shape;
     s_.before.push_back(schedule(initial_value(g_), m_));
     s_.width = m_.lanes(4);
-    for (int64_t d : other_dims(int_args(n, 3), n->types[0].rank()))
-      s_.axes.push_back({shape[d], static_cast<size_t>(d), 1, false, Axis::Parallel, 0});
-    if (!s_.axes.empty()) {
-      s_.axes.back().kind = Axis::Vector;
-      s_.axes.back().piece = 4 * s_.width;
-    }
+    s_.axes = free_axes(g_, 4 * s_.width);
     work_ = 1e9;  // as long as there are updates
   }
 
@@ -268,25 +256,18 @@ class Scheduler {
     std::optional<Expr> along_k, across;
   };
   Steps steps_of(Value v, size_t kept, size_t first_k, size_t sums, int64_t tile) {
-    Index at;
-    for (Expr e : type_of(v).shape) at.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(at.size()), e));
-    auto probe = static_cast<uint32_t>(kProbeRange + at.size());
+    Index at = probe(type_of(v).shape);
+    auto next = static_cast<uint32_t>(kProbeRange + at.size());
     const Index along(at.begin() + static_cast<int64_t>(first_k), at.begin() + static_cast<int64_t>(first_k + sums));
-    Expr within = Expr::range(probe, tile);
-    at[kept] = Expr::range(probe + 1, ceildiv(type_of(v).shape[kept], tile)) * tile + within;
-    for (;;) {
-      Prim p = prim_of(v);
-      if (p == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert) {
-        v = v.node->arg<Value>(0);
-      } else if (is_view(p)) {
-        at = view_index(v.node, at);
-        v = v.node->arg<Value>(0);
-      } else {
-        break;
-      }
-    }
+    Expr within = Expr::range(next, tile);
+    at[kept] = Expr::range(next + 1, ceildiv(type_of(v).shape[kept], tile)) * tile + within;
+    auto converts = [](Value v) {
+      return prim_of(v) == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert;
+    };
+    for (; is_view(prim_of(v)) || converts(v); v = v.node->arg<Value>(0))
+      if (!converts(v)) at = view_index(v.node, at);
     if (prim_of(v) != Prim::Input) return {};
-    Expr place = place_of(at, type_of(v).shape, g_.graph->inputs()[g_.graph->input_index(v)].strides);
+    Expr place = place_in(*g_.graph, v, at);
     Steps out{coefficient(place, along.back()), coefficient(place, within)};
     for (Expr k : along)
       if (!coefficient(place, k)) out.along_k.reset();

@@ -5,8 +5,6 @@
 // Schedules for a GPU: one thread an element, or one block a row with its threads along the row.
 namespace brasa::compiler {
 
-using ir::Node;
-
 namespace {
 
 // Threads of a block: where each has an element; where each runs through reduced ones; of a product's tile.
@@ -41,16 +39,9 @@ Schedule scan(const Group& g) {
 // Updates of one place follow each other; what the indices leave free is parallel.
 Schedule scatter(const Group& g, const Machine& m) {
   Schedule s;
-  const Node* n = g.graph->outputs()[0].value.node;
-  const ir::Shape& shape = n->types[0].shape;
   s.before.push_back(schedule(initial_value(g), m));
   s.threads = 1;
-  for (int64_t d : other_dims(int_args(n, 3), n->types[0].rank()))
-    s.axes.push_back({shape[d], static_cast<size_t>(d), 1, false, Axis::Parallel, 0});
-  if (!s.axes.empty()) {
-    s.axes.back().kind = Axis::Vector;
-    s.axes.back().piece = 4;
-  }
+  s.axes = free_axes(g, 4);
   return s;
 }
 

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <span>
 
 #include "compiler/schedules/schedule.h"
 #include "support/error.h"
@@ -6,19 +7,12 @@
 namespace brasa::compiler {
 namespace {
 
-struct Number {
+template <class T>
+struct Choice {
   std::string_view name;
-  int Schedule::* value;
+  T Schedule::* value;
 };
-struct Count {
-  std::string_view name;
-  int64_t Schedule::* value;
-};
-struct Flag {
-  std::string_view name;
-  bool Schedule::* value;
-};
-constexpr Number kNumbers[] = {
+constexpr Choice<int> kNumbers[] = {
     {"width", &Schedule::width},
     {"unroll", &Schedule::unroll},
     {"serial unroll", &Schedule::serial_unroll},
@@ -29,11 +23,11 @@ constexpr Number kNumbers[] = {
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
 };
-constexpr Count kCounts[] = {
+constexpr Choice<int64_t> kCounts[] = {
     {"grain", &Schedule::grain},
     {"beside", &Schedule::beside},
 };
-constexpr Flag kFlags[] = {
+constexpr Choice<bool> kFlags[] = {
     {"vector outside", &Schedule::vector_outside},
     {"along k", &Schedule::along_k},
     {"stage rows", &Schedule::stage_rows},
@@ -70,6 +64,16 @@ class Parser {
     return value;
   }
 
+  template <class T>
+  bool accept_number(std::span<const Choice<T>> choices, Schedule& s) {
+    for (const Choice<T>& c : choices)
+      if (accept(str(c.name, " "))) {
+        s.*c.value = number<T>();
+        return true;
+      }
+    return false;
+  }
+
   Schedule all() {
     Schedule s;
     if (rest_.empty() || rest_[0] == '}') return s;
@@ -81,17 +85,8 @@ class Parser {
   void choice(Schedule& s) {
     for (size_t kind = 0; kind < std::size(kAxes); ++kind)
       if (accept(str(kAxes[kind], " d"))) return s.axes.push_back(axis(static_cast<Axis::Kind>(kind)));
-    for (const Number& n : kNumbers)
-      if (accept(str(n.name, " "))) {
-        s.*n.value = number<int>();
-        return;
-      }
-    for (const Count& c : kCounts)
-      if (accept(str(c.name, " "))) {
-        s.*c.value = number<int64_t>();
-        return;
-      }
-    for (const Flag& f : kFlags)
+    if (accept_number<int>(kNumbers, s) || accept_number<int64_t>(kCounts, s)) return;
+    for (const Choice<bool>& f : kFlags)
       if (accept(f.name)) {
         s.*f.value = true;
         return;
@@ -136,17 +131,19 @@ void append_to(std::string& out, const Schedule& s) {
     if (a.piece) w += str(" in pieces of ", a.piece);
     word(w);
   }
-  for (const Number& n : kNumbers)
-    if (s.*n.value != kUsual.*n.value) word(str(n.name, " ", s.*n.value));
-  for (const Flag& f : kFlags)
+  auto numbers = [&](const auto& choices) {
+    for (const auto& c : choices)
+      if (s.*c.value != kUsual.*c.value) word(str(c.name, " ", s.*c.value));
+  };
+  numbers(kNumbers);
+  for (const Choice<bool>& f : kFlags)
     if (s.*f.value) word(std::string(f.name));
   if (!s.staged.empty()) {
     std::string w = "stage";
     for (uint32_t id : s.staged) w += str(" %", id);
     word(w);
   }
-  for (const Count& c : kCounts)
-    if (s.*c.value != kUsual.*c.value) word(str(c.name, " ", s.*c.value));
+  numbers(kCounts);
   for (const Schedule& b : s.before) word(str("first {", b, "}"));
 }
 

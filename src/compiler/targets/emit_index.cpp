@@ -23,18 +23,13 @@ Expr Emitter::at_copy(Expr e) {
   });
 }
 
+llvm::Value* Emitter::bound(Expr symbol) { return eval(Value{const_cast<ir::Node*>(analysis_.binds().at(symbol)), 0}); }
+
 bool Emitter::varies(Expr e) {
   if (vector_.loop < 0 || vector_.lanes == 1) return false;
-  std::vector<Expr> symbols;
-  ir::collect_symbols(e, symbols);
-  for (Expr s : symbols) {
-    if (s == vector_.lane) return true;
-    if (s->kind == ExprKind::Value) {
-      const ir::Node* bind = analysis_.binds().at(s);
-      if (lanes_of(eval(Value{const_cast<ir::Node*>(bind), 0})) > 1) return true;
-    }
-  }
-  return false;
+  return std::any_of(e->symbols->begin(), e->symbols->end(), [&](Expr s) {
+    return s == vector_.lane || (s->kind == ExprKind::Value && lanes_of(bound(s)) > 1);
+  });
 }
 
 // e = base + stride * lane with uniform base and stride, or false. Quotients and remainders stay linear where a whole
@@ -111,21 +106,16 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
     case ExprKind::Range:
     case ExprKind::Value: return symbol(e);
     case ExprKind::Mul:
-      for (size_t i = 0; i < e->args.size(); ++i) {
-        llvm::Value* a = arg(i);
+    case ExprKind::Add: {
+      bool add = e->kind == ExprKind::Add;
+      auto put = [&](llvm::Value* a) {
         if (r) match(r, a);
-        r = r ? b_.CreateNSWMul(r, a) : a;
-      }
-      if (e->value != 1) r = b_.CreateNSWMul(r, number(r->getType(), e->value));
+        r = !r ? a : add ? b_.CreateNSWAdd(r, a) : b_.CreateNSWMul(r, a);
+      };
+      for (size_t i = 0; i < e->args.size(); ++i) put(arg(i));
+      if (e->value != (add ? 0 : 1)) put(number(r->getType(), e->value));
       break;
-    case ExprKind::Add:
-      for (size_t i = 0; i < e->args.size(); ++i) {
-        llvm::Value* a = arg(i);
-        if (r) match(r, a);
-        r = r ? b_.CreateNSWAdd(r, a) : a;
-      }
-      if (e->value != 0) r = b_.CreateNSWAdd(r, number(r->getType(), e->value));
-      break;
+    }
     case ExprKind::FloorDiv:
     case ExprKind::Mod: {
       llvm::Value *a = arg(0), *d = arg(1);
@@ -167,7 +157,7 @@ llvm::Value* Emitter::eval_expr(Expr e) {
       [&](Expr s) -> llvm::Value* {
         if (s == vector_.symbol && vector_.loop >= 0) return vector_.start;
         if (s->kind == ExprKind::Size) return sizes_.at(s);
-        if (s->kind == ExprKind::Value) return eval(Value{const_cast<ir::Node*>(analysis_.binds().at(s)), 0});
+        if (s->kind == ExprKind::Value) return bound(s);
         llvm::Value* v = range_values_[analysis_.loop_of(s)];
         BRASA_ASSERT(v, "the loop ", s, " is not around its use");
         return v;

@@ -1,8 +1,6 @@
 #include <llvm/IR/Intrinsics.h>
 
-#include <cmath>
 #include <complex>
-#include <limits>
 
 #include "compiler/targets/emitter.h"
 #include "ops/number.h"
@@ -54,11 +52,7 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   if (op == ScalarOp::Select) {
     llvm::Value *c = operand(0), *a = operand(1), *b = operand(2);
     match(a, b);
-    if (lanes_of(c) > 1) {
-      a = splat(a, lanes_of(c));
-      b = splat(b, lanes_of(c));
-    }
-    return b_.CreateSelect(c, a, b);
+    return b_.CreateSelect(c, splat(a, lanes_of(c)), splat(b, lanes_of(c)));
   }
   // Narrow floats are computed in float32; usually the graph says so itself.
   DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;

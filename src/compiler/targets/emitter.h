@@ -96,6 +96,7 @@ class Emitter {
   LaneIndex lane_index(ir::Expr e);
   bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
   bool varies(ir::Expr e);
+  llvm::Value* bound(ir::Expr symbol);
   llvm::Value* extent_of(int loop) { return eval_expr(at_copy(analysis_.loops()[loop].extent())); }
 
   // emit_memory.cpp
