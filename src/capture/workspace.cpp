@@ -1,43 +1,24 @@
 #include "capture/workspace.h"
 
 #include <utility>
+#include <vector>
+
+#include "support/thread_object.h"
 
 namespace brasa::capture {
-namespace {
 
-struct Spare {
-  std::vector<Workspace> list;
-  Spare();
-  ~Spare();
-};
-// Plain, so that they can still be read while the thread's objects are destroyed.
-thread_local Spare* t_spare = nullptr;
-thread_local bool t_ended = false;
-
-Spare::Spare() { t_spare = this; }
-Spare::~Spare() {
-  t_spare = nullptr;
-  t_ended = true;
-}
-
-Spare* spare() {
-  if (t_spare || t_ended) return t_spare;
-  static thread_local Spare here;
-  return &here;
-}
-
-}  // namespace
+using Spare = ThreadObject<std::vector<Workspace>>;
 
 Workspace Workspace::take() {
-  Spare* s = spare();
-  if (!s || s->list.empty()) return {};
-  Workspace out = std::move(s->list.back());
-  s->list.pop_back();
+  std::vector<Workspace>* spare = Spare::get();
+  if (!spare || spare->empty()) return {};
+  Workspace out = std::move(spare->back());
+  spare->pop_back();
   return out;
 }
 
 void Workspace::give(Workspace workspace) {
-  if (Spare* s = spare()) s->list.push_back(std::move(workspace));
+  if (std::vector<Workspace>* spare = Spare::get()) spare->push_back(std::move(workspace));
 }
 
 }  // namespace brasa::capture

@@ -19,7 +19,7 @@ struct CompilerOptions {
   /// Schedules are made for this target and not the device's; for tests of targets that are not there.
   std::string target;
   Numbers numbers = Numbers::Default;
-  int threads = 0;  // to schedule for; 0: runtime::thread_count()
+  int threads = 0;  // to schedule for; 0: get_num_threads()
 };
 
 /// What was done to a graph, for `explain`.

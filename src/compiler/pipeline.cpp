@@ -43,7 +43,7 @@ runtime::Device& device_for(const CompilerOptions& options) {
 }
 
 Machine machine_for(const CompilerOptions& options) {
-  int threads = options.threads ? options.threads : runtime::thread_count();
+  int threads = options.threads ? options.threads : get_num_threads();
   if (!options.target.empty()) return machine_of(options.target, threads);
   const runtime::Properties& device = device_for(options).properties();
   Machine machine = machine_of(device.target, threads);

@@ -191,11 +191,11 @@ std::atomic<Pool*> g_pool{nullptr};
 // an earlier number of threads.
 Pool& pool() {
   Pool* p = g_pool.load(std::memory_order_acquire);
-  if (p && p->threads() == thread_count()) return *p;
+  if (p && p->threads() == get_num_threads()) return *p;
   static std::mutex mutex;
   static std::vector<Pool*> pools;
   std::lock_guard lock(mutex);
-  int n = thread_count();
+  int n = get_num_threads();
   auto it = std::find_if(pools.begin(), pools.end(), [&](Pool* q) { return q->threads() == n; });
   if (it == pools.end()) it = pools.insert(it, new Pool(n));
   g_pool.store(*it, std::memory_order_release);
@@ -204,28 +204,39 @@ Pool& pool() {
 
 }  // namespace
 
-int thread_count() {
-  int n = g_threads.load(std::memory_order_relaxed);
+void parallel_for(int64_t n, int64_t grain, RangeBody body, void* context) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  if (n <= grain || t_in_parallel || get_num_threads() == 1 || !pool().run(n, grain, body, context))
+    body(context, 0, n);
+}
+
+}  // namespace brasa::runtime
+
+namespace brasa {
+
+// The caller included: BRASA_NUM_THREADS, or the CPUs that this process may use.
+int get_num_threads() {
+  int n = runtime::g_threads.load(std::memory_order_relaxed);
   if (n == 0) {
-    n = default_threads();
+    n = runtime::default_threads();
     int expected = 0;
-    if (!g_threads.compare_exchange_strong(expected, n)) n = expected;
+    if (!runtime::g_threads.compare_exchange_strong(expected, n)) n = expected;
   }
   return n;
 }
 
-void set_thread_count(int n) {
+// Takes effect at the next parallel_for.
+void set_num_threads(int n) {
   BRASA_CHECK(n >= 1 && n <= 4096, "set_num_threads: the number of threads must be from 1 to 4096, got ", n);
-  BRASA_CHECK(!t_in_parallel, "set_num_threads: called from inside a parallel region");
-  g_threads.store(n);
+  BRASA_CHECK(!runtime::t_in_parallel, "set_num_threads: called from inside a parallel region");
+  runtime::g_threads.store(n);
 }
 
-bool in_parallel() { return t_in_parallel; }
-
-void parallel_for(int64_t n, int64_t grain, RangeBody body, void* context) {
-  if (n <= 0) return;
-  grain = std::max<int64_t>(grain, 1);
-  if (n <= grain || t_in_parallel || thread_count() == 1 || !pool().run(n, grain, body, context)) body(context, 0, n);
+void parallel_for(int64_t begin, int64_t end, int64_t grain_size, const std::function<void(int64_t, int64_t)>& body) {
+  BRASA_CHECK(grain_size >= 0, "parallel_for: grain_size must not be negative, but is ", grain_size);
+  runtime::parallel_for(end - begin, grain_size, [&](int64_t from, int64_t to) { body(begin + from, begin + to); });
 }
+bool in_parallel_region() { return runtime::t_in_parallel; }
 
-}  // namespace brasa::runtime
+}  // namespace brasa

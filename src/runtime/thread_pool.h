@@ -3,14 +3,9 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace brasa::runtime {
+#include <brasa/threads.h>
 
-/// Threads that take part in a parallel_for, the caller included: BRASA_NUM_THREADS, or the CPUs this process may use.
-int thread_count();
-/// Takes effect at the next parallel_for; 1 <= n.
-void set_thread_count(int n);
-/// True inside the body of a parallel_for.
-bool in_parallel();
+namespace brasa::runtime {
 
 using RangeBody = void (*)(void* context, int64_t begin, int64_t end);
 /// Calls `body` on disjoint pieces of [0, n) that together cover it, on several threads, and returns when all are

@@ -14,8 +14,8 @@ namespace brasa::runtime {
 namespace {
 
 struct Threads {
-  explicit Threads(int n) : before(thread_count()) { set_thread_count(n); }
-  ~Threads() { set_thread_count(before); }
+  explicit Threads(int n) : before(get_num_threads()) { set_num_threads(n); }
+  ~Threads() { set_num_threads(before); }
   int before;
 };
 
@@ -63,9 +63,9 @@ TEST(ThreadPool, UsesSeveralThreads) {
 TEST(ThreadPool, NestedCallsRunSerially) {
   Threads t(3);
   std::atomic<int64_t> sum{0};
-  EXPECT_FALSE(in_parallel());
+  EXPECT_FALSE(in_parallel_region());
   parallel_for(6, 1, [&](int64_t begin, int64_t end) {
-    EXPECT_TRUE(in_parallel());
+    EXPECT_TRUE(in_parallel_region());
     auto outer = std::this_thread::get_id();
     for (int64_t i = begin; i < end; ++i)
       parallel_for(10, 1, [&](int64_t b, int64_t e) {
@@ -74,7 +74,7 @@ TEST(ThreadPool, NestedCallsRunSerially) {
       });
   });
   EXPECT_EQ(sum, 60);
-  EXPECT_FALSE(in_parallel());
+  EXPECT_FALSE(in_parallel_region());
 }
 
 TEST(ThreadPool, ExceptionsReachTheCaller) {
@@ -102,7 +102,7 @@ TEST(ThreadPool, SeveralCallers) {
   EXPECT_EQ(sum, 4 * 200 * 16);
 }
 
-TEST(ThreadPool, RejectsABadNumber) { EXPECT_THROW(set_thread_count(0), Error); }
+TEST(ThreadPool, RejectsABadNumber) { EXPECT_THROW(set_num_threads(0), Error); }
 
 }  // namespace
 }  // namespace brasa::runtime

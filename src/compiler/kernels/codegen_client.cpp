@@ -70,7 +70,7 @@ runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, s
 std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const std::string> texts,
                                                               std::string_view target) {
   // The largest first, each to the module that has the least so far.
-  size_t modules = std::min<size_t>(texts.size(), static_cast<size_t>(runtime::thread_count()));
+  size_t modules = std::min<size_t>(texts.size(), static_cast<size_t>(get_num_threads()));
   std::vector<size_t> order(texts.size()), load(modules);
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return texts[a].size() > texts[b].size(); });

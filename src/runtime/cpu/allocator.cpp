@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/error.h"
+#include "support/thread_object.h"
 
 namespace brasa::runtime::cpu {
 namespace {
@@ -131,28 +132,11 @@ struct ThreadCache {
   static constexpr int kDepth = 8;
   std::array<std::array<void*, kDepth>, kSmallClasses> blocks;
   std::array<uint8_t, kSmallClasses> counts{};
-  ThreadCache();
-  ~ThreadCache();
+  ~ThreadCache() {
+    for (size_t c = 0; c < kSmallClasses; ++c)
+      for (int i = 0; i < counts[c]; ++i) Cache::get().give(blocks[c][i], c);
+  }
 };
-// Plain pointers, so that they can still be read while the thread's objects are destroyed.
-thread_local ThreadCache* t_cache = nullptr;
-thread_local bool t_ended = false;
-
-ThreadCache::ThreadCache() { t_cache = this; }
-ThreadCache::~ThreadCache() {
-  t_cache = nullptr;
-  t_ended = true;
-  for (size_t c = 0; c < kSmallClasses; ++c)
-    for (int i = 0; i < counts[c]; ++i) Cache::get().give(blocks[c][i], c);
-}
-
-ThreadCache* thread_cache() {
-  if (ThreadCache* known = t_cache) [[likely]]
-    return known;
-  if (t_ended) return nullptr;
-  static thread_local ThreadCache cache;
-  return &cache;
-}
 
 }  // namespace
 
@@ -163,7 +147,7 @@ void* allocate(size_t bytes) {
   size_t c = class_of(bytes);
   void* p = nullptr;
   if (bytes <= kSmall)
-    if (ThreadCache* t = thread_cache(); t && t->counts[c] > 0) p = t->blocks[c][--t->counts[c]];
+    if (ThreadCache* t = ThreadObject<ThreadCache>::get(); t && t->counts[c] > 0) p = t->blocks[c][--t->counts[c]];
   if (!p) p = cache.take(c);
   int64_t now = cache.allocated.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed) + bytes;
   int64_t peak = cache.peak.load(std::memory_order_relaxed);
@@ -178,19 +162,27 @@ void deallocate(void* p, size_t bytes) {
   cache.allocated.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   size_t c = class_of(bytes);
   if (bytes <= kSmall)
-    if (ThreadCache* t = thread_cache(); t && t->counts[c] < ThreadCache::kDepth) {
+    if (ThreadCache* t = ThreadObject<ThreadCache>::get(); t && t->counts[c] < ThreadCache::kDepth) {
       t->blocks[c][t->counts[c]++] = p;
       return;
     }
   cache.give(p, c);
 }
 
-MemoryStats memory_stats() {
-  Cache& cache = Cache::get();
-  return {cache.allocated.load(), cache.peak.load(), static_cast<int64_t>(cache.cached())};
-}
-void reset_peak() { Cache::get().peak.store(Cache::get().allocated.load()); }
 void empty_cache() { Cache::get().clear(); }
 void set_cache_limit(size_t bytes) { Cache::get().set_limit(bytes); }
 
 }  // namespace brasa::runtime::cpu
+
+namespace brasa {
+
+MemoryStats memory_stats() {
+  auto& cache = runtime::cpu::Cache::get();
+  return {cache.allocated.load(), cache.peak.load(), static_cast<int64_t>(cache.cached())};
+}
+void reset_peak_memory_stats() {
+  auto& cache = runtime::cpu::Cache::get();
+  cache.peak.store(cache.allocated.load());
+}
+
+}  // namespace brasa

@@ -12,8 +12,6 @@ void* allocate(size_t bytes);
 /// `bytes` as given to `allocate`. Any thread; nullptr is allowed.
 void deallocate(void* p, size_t bytes);
 
-MemoryStats memory_stats();
-void reset_peak();
 /// Gives all kept memory back to the system.
 void empty_cache();
 /// The most that is kept for reuse. The default is a quarter of the machine's memory, at most 4 GiB.

@@ -38,7 +38,7 @@ class Host final : public Device {
     out.reserved_bytes.current = s.allocated + s.cached;
     return out;
   }
-  void reset_peaks() override { reset_peak(); }
+  void reset_peaks() override { reset_peak_memory_stats(); }
   void empty_cache() override { cpu::empty_cache(); }
   std::pair<size_t, size_t> memory() const override {
     return {static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)),

@@ -30,7 +30,7 @@ void* scratch(size_t bytes) {
 }  // namespace
 
 void launch(KernelFunction kernel, const Slot* slots, int64_t count, int64_t grain, size_t scratch_bytes) {
-  if (count <= grain || in_parallel()) {
+  if (count <= grain || in_parallel_region()) {
     if (count > 0) kernel(slots, 0, count, scratch_bytes ? scratch(scratch_bytes) : nullptr);
     return;
   }
