@@ -73,7 +73,7 @@ class TangentLevel final : public Level {
     // The list is the last parameter, behind those that the call leaves out.
     const ops::Row& derived = transforms::jvp_row(row, lifted(operands));
     eager::Literals defaults;
-    defaults.fill_up(args, derived.schema.params, derived.schema.params.size() - 1);
+    defaults.fill_up(args, derived, derived.schema.params.size() - 1);
     args.emplace_back(ArrayRef<std::optional<Tensor>>(items));
     std::vector<Tensor> all = eager::call_list(eager::op(derived), args);
     std::vector<Lift> out;

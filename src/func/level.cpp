@@ -129,7 +129,7 @@ Number Level::record_put(const ops::Row& view, int result, std::span<const CallA
   const ops::Row& row = transforms::put_row(view, result);
   std::vector<CallArg> all(args.begin(), args.end());
   eager::Literals defaults;
-  defaults.fill_up(all, row.schema.params, row.schema.params.size() - 1);
+  defaults.fill_up(all, row, row.schema.params.size() - 1);
   const Tensor placeholder = values_[value].value;
   all.push_back(CallArg(placeholder));
   Operands with_value = operands;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
+#include "ops/primitives/interp.h"
 #include "support/error.h"
 
 namespace brasa::eager {
@@ -15,61 +17,60 @@ constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format"
 
 using Kind = CallArg::Kind;
 
-ArgStore::ArgStore(std::span<const CallArg> args) : args_(args.begin(), args.end()) {
+bool is_number(const CallArg& a) {
+  return a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;
+}
+
+Scalar number_of(const CallArg& a) {
+  switch (a.kind) {
+    case Kind::Scalar: return *a.scalar;
+    case Kind::Double: return Scalar(a.real);
+    case Kind::Bool: return Scalar(a.integer != 0);
+    default: return Scalar(a.integer);
+  }
+}
+
+ArgStore::ArgStore(ArrayRef<CallArg> args) : args_(args.vec()) {
   // Sizes first, so that the pointers into the copies stay.
-  size_t tensors = 0, optionals = 0, scalars = 0, ints = 0, doubles = 0, bools = 0, chars = 0, generators = 0;
-  for (const CallArg& a : args) switch (a.kind) {
-      case Kind::Tensor: tensors += 1; break;
-      case Kind::Tensors: tensors += a.size; break;
-      case Kind::OptionalTensors: optionals += a.size; break;
-      case Kind::Scalar: scalars += 1; break;
-      case Kind::Scalars: scalars += a.size; break;
-      case Kind::Ints: ints += a.size; break;
-      case Kind::Doubles: doubles += a.size; break;
-      case Kind::Bools: bools += a.size; break;
-      case Kind::String: chars += a.size; break;
-      case Kind::Generator: generators += 1; break;
-      default: break;
-    }
+  size_t tensors = 0, optionals = 0;
+  for (const CallArg& a : args) {
+    if (a.kind == Kind::Tensor || a.kind == Kind::Tensors) tensors += a.kind == Kind::Tensor ? 1 : a.size;
+    if (a.kind == Kind::OptionalTensors) optionals += a.size;
+  }
   tensors_.reserve(tensors);
   optional_tensors_.reserve(optionals);
-  scalars_.reserve(scalars);
-  ints_.reserve(ints);
-  doubles_.reserve(doubles);
-  bools_ = std::make_unique<bool[]>(bools);
-  chars_.reserve(chars);
-  generators_.reserve(generators);
-  bool* next_bool = bools_.get();
-  auto keep = [](auto& store, auto* from, size_t n) {
-    auto* at = store.data() + store.size();
+  auto keep_in = [](auto& store, auto*& items, size_t n) {
+    auto* from = std::exchange(items, store.data() + store.size());
     store.insert(store.end(), from, from + n);
-    return at;
+  };
+  auto keep = [&]<class T>(const T*& items, size_t n) {
+    auto copy = std::make_shared<T[]>(n);
+    std::copy(items, items + n, copy.get());
+    items = copy.get();
+    others_.push_back(std::move(copy));
   };
   for (CallArg& a : args_) switch (a.kind) {
-      case Kind::Tensor: a.tensor = keep(tensors_, a.tensor, 1); break;
-      case Kind::Tensors: a.tensor = keep(tensors_, a.tensor, a.size); break;
-      case Kind::OptionalTensors: a.optional_tensor = keep(optional_tensors_, a.optional_tensor, a.size); break;
-      case Kind::Scalar: a.scalar = keep(scalars_, a.scalar, 1); break;
-      case Kind::Scalars: a.scalar = keep(scalars_, a.scalar, a.size); break;
-      case Kind::Ints: a.ints = keep(ints_, a.ints, a.size); break;
-      case Kind::Doubles: a.doubles = keep(doubles_, a.doubles, a.size); break;
-      case Kind::Bools:
-        std::copy(a.bools, a.bools + a.size, next_bool);
-        a.bools = next_bool;
-        next_bool += a.size;
-        break;
-      case Kind::String: a.chars = keep(chars_, a.chars, a.size); break;
-      case Kind::Generator: a.generator = keep(generators_, a.generator, 1); break;
+      case Kind::Tensor: keep_in(tensors_, a.tensor, 1); break;
+      case Kind::Tensors: keep_in(tensors_, a.tensor, a.size); break;
+      case Kind::OptionalTensors: keep_in(optional_tensors_, a.optional_tensor, a.size); break;
+      case Kind::Scalar: keep(a.scalar, 1); break;
+      case Kind::Scalars: keep(a.scalar, a.size); break;
+      case Kind::Ints: keep(a.ints, a.size); break;
+      case Kind::Doubles: keep(a.doubles, a.size); break;
+      case Kind::Bools: keep(a.bools, a.size); break;
+      case Kind::String: keep(a.chars, a.size); break;
+      case Kind::Generator: keep(a.generator, 1); break;
       default: break;
     }
 }
 
-CallArg Literals::default_of(const ir::Param& param) {
+CallArg Literals::default_of(const ir::Param& param, const ops::Row& row) {
+  BRASA_CHECK(param.default_value || param.optional, row.name(), ": no value for '", param.name, "'");
   return param.default_value ? of(*param.default_value, param) : CallArg();
 }
 
-void Literals::fill_up(std::vector<CallArg>& args, const std::vector<ir::Param>& params, size_t count) {
-  while (args.size() < count) args.push_back(default_of(params[args.size()]));
+void Literals::fill_up(std::vector<CallArg>& args, const ops::Row& row, size_t count) {
+  while (args.size() < count) args.push_back(default_of(row.schema.params[args.size()], row));
 }
 
 CallArg Literals::of(const ir::Arg& a, const ir::Param& param) {
@@ -93,11 +94,7 @@ CallArg Literals::of(const ir::Arg& a, const ir::Param& param) {
     if (found == std::end(kMemoryFormats)) return std::string_view(*v);  // which the operator rejects
     return static_cast<MemoryFormat>(found - std::begin(kMemoryFormats));
   }
-  if (auto* v = a.get_if<std::vector<ir::Expr>>()) {
-    auto& ints = ints_.emplace_front();
-    for (ir::Expr e : *v) ints.push_back(e.constant());
-    return ints;
-  }
+  if (auto* v = a.get_if<std::vector<ir::Expr>>()) return ints_.emplace_front(ops::constants(*v));
   return {};
 }
 
@@ -108,25 +105,11 @@ ir::Arg literal(const Scalar& s) {
   return ir::Arg(s.toLong());
 }
 
-namespace {
-
-std::optional<Scalar> number_of(const CallArg& a) {
-  switch (a.kind) {
-    case Kind::Scalar: return *a.scalar;
-    case Kind::Int: return Scalar(a.integer);
-    case Kind::Double: return Scalar(a.real);
-    case Kind::Bool: return Scalar(a.integer != 0);
-    default: return std::nullopt;
-  }
-}
-
-}  // namespace
-
 ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
   using ir::ParamType;
   auto bad = [&]() -> ir::Arg { fail(str(row.name(), ": argument '", p.name, "' is of a wrong kind")); };
   if (a.kind == Kind::None) return ir::Arg();
-  auto number = number_of(a);
+  std::optional<Scalar> number = is_number(a) ? std::optional(number_of(a)) : std::nullopt;
   if (p.list) {
     size_t repeat = p.list_size ? static_cast<size_t>(p.list_size) : 1;
     switch (p.type) {
@@ -135,41 +118,30 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
         if (number) {
           out.assign(repeat, ir::Expr(number->toLong()));
         } else if (a.kind == Kind::Ints) {
-          for (uint32_t i = 0; i < a.size; ++i) out.emplace_back(a.ints[i]);
+          out.assign(a.ints, a.ints + a.size);
           if (out.size() == 1 && repeat > 1) out.assign(repeat, out[0]);
         } else {
           return bad();
         }
         return ir::Arg(std::move(out));
       }
-      case ParamType::Float: {
+      case ParamType::Float:
+      case ParamType::Scalar: {
         std::vector<double> out;
-        if (number)
+        if (number && p.type == ParamType::Float)
           out.assign(repeat, number->toDouble());
         else if (a.kind == Kind::Doubles)
           out.assign(a.doubles, a.doubles + a.size);
         else if (a.kind == Kind::Ints)
           out.assign(a.ints, a.ints + a.size);
+        else if (a.kind == Kind::Scalars && p.type == ParamType::Scalar)
+          std::transform(a.scalar, a.scalar + a.size, std::back_inserter(out), std::mem_fn(&Scalar::toDouble));
         else
           return bad();
         return ir::Arg(std::move(out));
       }
-      case ParamType::Bool: {
-        if (a.kind != Kind::Bools) return bad();
-        return ir::Arg(std::vector<bool>(a.bools, a.bools + a.size));
-      }
-      case ParamType::Scalar: {
-        std::vector<double> out;
-        if (a.kind == Kind::Scalars)
-          for (uint32_t i = 0; i < a.size; ++i) out.push_back(a.scalar[i].toDouble());
-        else if (a.kind == Kind::Doubles)
-          out.assign(a.doubles, a.doubles + a.size);
-        else if (a.kind == Kind::Ints)
-          out.assign(a.ints, a.ints + a.size);
-        else
-          return bad();
-        return ir::Arg(std::move(out));
-      }
+      case ParamType::Bool:
+        return a.kind == Kind::Bools ? ir::Arg(std::vector<bool>(a.bools, a.bools + a.size)) : bad();
       default: return bad();
     }
   }
@@ -189,6 +161,22 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
   return bad();
 }
 
+ir::Args literals(const ops::Row& row, ArrayRef<CallArg> args) {
+  ir::Args out;
+  for (const ir::Param& p : row.schema.params) {
+    size_t i = out.size();
+    bool given = i < args.size(), none = given && args[i].kind == Kind::None;
+    BRASA_CHECK(given || p.default_value || p.optional, row.name(), ": no value for '", p.name, "'");
+    BRASA_CHECK(!none || p.type != ir::ParamType::Tensor || p.optional || p.list, row.name(), ": argument '", p.name,
+                "' is an undefined tensor");
+    if (p.type == ir::ParamType::Tensor || p.type == ir::ParamType::Generator || (none && p.optional))
+      out.push_back(ir::Arg());
+    else
+      out.push_back(given && !none ? literal(args[i], p, row) : p.default_value.value_or(ir::Arg()));
+  }
+  return out;
+}
+
 bool surely_equal(const CallArg& a, const ir::Param& p, const ir::Arg& known) {
   using ir::ParamType;
   auto is_int = [&](int64_t v) {
@@ -199,9 +187,9 @@ bool surely_equal(const CallArg& a, const ir::Param& p, const ir::Arg& known) {
     auto* d = known.get_if<double>();
     return d && std::bit_cast<uint64_t>(*d) == std::bit_cast<uint64_t>(v);
   };
-  auto is_bool = [&](bool v) {
-    auto* b = known.get_if<bool>();
-    return b && *b == v;
+  auto is = [&](auto v) {
+    auto* k = known.get_if<decltype(v)>();
+    return k && *k == v;
   };
   if (a.kind == Kind::None) return known.is_none();
   if (p.list) {
@@ -212,18 +200,15 @@ bool surely_equal(const CallArg& a, const ir::Param& p, const ir::Arg& known) {
   switch (p.type) {
     case ParamType::Scalar:
     case ParamType::Tensor: {
-      auto number = number_of(a);
-      if (!number || number->isComplex()) return false;
-      if (number->isBoolean()) return is_bool(number->toBool());
-      return number->isFloatingPoint() ? is_double(number->toDouble()) : is_int(number->toLong());
+      if (!is_number(a)) return false;
+      Scalar s = number_of(a);
+      if (s.isBoolean()) return is(s.toBool());
+      return s.isFloatingPoint() ? is_double(s.toDouble()) : !s.isComplex() && is_int(s.toLong());
     }
     case ParamType::Int: return a.kind == Kind::Int && is_int(a.integer);
     case ParamType::Float: return a.kind == Kind::Double && is_double(a.real);
-    case ParamType::Bool: return a.kind == Kind::Bool && is_bool(a.integer != 0);
-    case ParamType::DType: {
-      auto* d = known.get_if<DType>();
-      return a.kind == Kind::DType && d && *d == static_cast<DType>(a.integer);
-    }
+    case ParamType::Bool: return a.kind == Kind::Bool && is(a.integer != 0);
+    case ParamType::DType: return a.kind == Kind::DType && is(static_cast<DType>(a.integer));
     case ParamType::Str: {
       auto* text = known.get_if<std::string>();
       return a.kind == Kind::String && text && *text == std::string_view(a.chars, a.size);

@@ -2,7 +2,6 @@
 
 #include <brasa/autocast.h>
 #include <brasa/autograd.h>
-#include <brasa/tensor.h>
 #include <brasa/warning.h>
 
 #include <unordered_map>
@@ -41,80 +40,39 @@ bool eligible(const Tensor& t) {
   return t.defined() && is_floating(t.scalar_type()) && t.scalar_type() != DType::Float64;
 }
 
-Tensor converted(const Tensor& t, DType to) { return t.to(to); }
-
 Tensor cast(const Tensor& t, DType to) {
   if (!eligible(t) || t.scalar_type() == to) return t;
   State& s = state();
   const TensorImpl& impl = *impl_of(t);
   bool weight = s.caches && t.scalar_type() == DType::Float32 && t.requires_grad() && t.is_leaf() && !impl.view;
-  if (!weight) return converted(t, to);
+  if (!weight) return t.to(to);
   CastCacheEntries::Entry& e = s.cache->by_source[&impl];
   uint32_t version = impl.storage->version();
   if (!e.result.defined() || e.result.scalar_type() != to || e.version != version ||
       e.gradients != GradMode::is_enabled())
-    e = {t, converted(t, to), version, GradMode::is_enabled()};
+    e = {t, t.to(to), version, GradMode::is_enabled()};
   return e.result;
-}
-
-// Float32 if one of the tensors has it.
-class Widest {
- public:
-  explicit Widest(DType lower) : dtype_(lower) {}
-  void add(const Tensor& t) {
-    if (eligible(t) && t.scalar_type() == DType::Float32) dtype_ = DType::Float32;
-  }
-  DType dtype() const { return dtype_; }
-
- private:
-  DType dtype_;
-};
-
-template <class F>
-void each_tensor(ArrayRef<CallArg> args, F f) {
-  for (const CallArg& a : args) {
-    if (a.kind == CallArg::Kind::Tensor) f(*a.tensor);
-    for (uint32_t i = 0; i < a.size; ++i) {
-      if (a.kind == CallArg::Kind::Tensors) f(a.tensor[i]);
-      if (a.kind == CallArg::Kind::OptionalTensors && a.optional_tensor[i]) f(*a.optional_tensor[i]);
-    }
-  }
 }
 
 }  // namespace
 
 bool autocasting() { return state().enabled; }
 
-NoAutocast::NoAutocast() : previous_(state().enabled) { state().enabled = false; }
-NoAutocast::~NoAutocast() { state().enabled = previous_; }
+NoAutocast::NoAutocast() : Scoped(state().enabled, false) {}
 
-CastCall::CastCall(ops::Autocast policy, ArrayRef<CallArg> args) : args_(args.begin(), args.end()) {
+CastCall::CastCall(ops::Autocast policy, ArrayRef<CallArg> args) : args_(args) {
   DType to = policy == ops::Autocast::Float32 ? DType::Float32 : state().dtype;
-  if (policy == ops::Autocast::Widest) {
-    Widest widest(to);
-    each_tensor(args, [&](const Tensor& t) { widest.add(t); });
-    to = widest.dtype();
-  }
-  for (CallArg& a : args_) {
-    if (a.kind == CallArg::Kind::Tensor) {
-      a = CallArg(tensors_.emplace_back(cast(*a.tensor, to)));
-    } else if (a.kind == CallArg::Kind::Tensors) {
-      std::vector<Tensor>& list = lists_.emplace_back();
-      for (uint32_t i = 0; i < a.size; ++i) list.push_back(cast(a.tensor[i], to));
-      a = CallArg(TensorList(list));
-    } else if (a.kind == CallArg::Kind::OptionalTensors) {
-      auto& list = optional_lists_.emplace_back();
-      for (uint32_t i = 0; i < a.size; ++i)
-        list.push_back(a.optional_tensor[i] ? std::optional(cast(*a.optional_tensor[i], to)) : std::nullopt);
-      a = CallArg(ArrayRef<std::optional<Tensor>>(list));
-    }
-  }
+  if (policy == ops::Autocast::Widest)
+    each_tensor(args, [&](const Tensor& t) {
+      if (t.defined() && t.scalar_type() == DType::Float32) to = DType::Float32;
+    });
+  for (Tensor& t : args_.tensors()) t = cast(t, to);
+  for (std::optional<Tensor>& t : args_.optional_tensors())
+    if (t) t = cast(*t, to);
 }
 
-CastCache::CastCache() : entries_(std::make_unique<CastCacheEntries>()), outer_(state().cache) {
-  state().cache = entries_.get();
-}
-CastCache::~CastCache() { state().cache = outer_; }
+CastCache::CastCache() : entries_(std::make_unique<CastCacheEntries>()), installed_(state().cache, entries_.get()) {}
+CastCache::~CastCache() = default;
 void CastCache::clear() { entries_->by_source.clear(); }
 
 }  // namespace brasa::eager

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <vector>
-
-#include <brasa/call.h>
 
 #include "ops/facts.h"
+#include "support/scoped.h"
+#include "tensor/args.h"
 
 // What <brasa/autocast.h> promises: dispatch converts the operands of a call as its row says.
 namespace brasa::eager {
@@ -14,29 +12,20 @@ namespace brasa::eager {
 bool autocasting();
 
 /// Suspends autocast while it lives.
-class NoAutocast {
+class NoAutocast : Scoped<bool> {
  public:
   NoAutocast();
-  ~NoAutocast();
-  NoAutocast(const NoAutocast&) = delete;
-  NoAutocast& operator=(const NoAutocast&) = delete;
-
- private:
-  bool previous_;
 };
 
 /// A call's arguments with the operands as its policy wants them. What the call does itself is not cast.
 class CastCall {
  public:
   CastCall(ops::Autocast policy, ArrayRef<CallArg> args);
-  ArrayRef<CallArg> args() const { return args_; }
+  ArrayRef<CallArg> args() const { return args_.args(); }
 
  private:
   NoAutocast off_;
-  std::vector<CallArg> args_;
-  std::deque<Tensor> tensors_;
-  std::deque<std::vector<Tensor>> lists_;
-  std::deque<std::vector<std::optional<Tensor>>> optional_lists_;
+  ArgStore args_;
 };
 
 struct CastCacheEntries;
@@ -45,13 +34,11 @@ class CastCache {
  public:
   CastCache();
   ~CastCache();
-  CastCache(const CastCache&) = delete;
-  CastCache& operator=(const CastCache&) = delete;
   void clear();
 
  private:
   std::unique_ptr<CastCacheEntries> entries_;
-  CastCacheEntries* outer_;
+  Scoped<CastCacheEntries*> installed_;
 };
 
 }  // namespace brasa::eager

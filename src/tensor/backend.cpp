@@ -1,10 +1,9 @@
-#include "tensor/backend.h"
-
 #include <string_view>
 
 #include "compiler/compile.h"
 #include "support/error.h"
 #include "support/settings.h"
+#include "tensor/execute_call.h"
 
 namespace brasa::eager {
 

@@ -27,15 +27,11 @@ Target find_target(std::string_view name) {
 }
 
 bool has_mask(const CallArg& indices) {
-  auto mask = [](const Tensor& t) {
-    return t.defined() && (t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8);
-  };
-  for (uint32_t i = 0; i < indices.size; ++i) {
-    if (indices.kind == CallArg::Kind::Tensors && mask(indices.tensor[i])) return true;
-    if (indices.kind == CallArg::Kind::OptionalTensors && mask(indices.optional_tensor[i].value_or(Tensor())))
-      return true;
-  }
-  return false;
+  bool any = false;
+  eager::each_tensor(indices, [&](const Tensor& t) {
+    any = any || (t.defined() && (t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8));
+  });
+  return any;
 }
 
 // The result's size depends on values, which no row can look at.
@@ -115,13 +111,7 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
   eager::Literals defaults;
   for (size_t i = args.size(); i < used; ++i) {
     const ir::Param& p = params[i];
-    if (by_name[i]) {
-      all.push_back(fitted(by_name[i]->value, p));
-    } else {
-      BRASA_CHECK(p.default_value || p.optional || p.type == ir::ParamType::Generator, name, ": no value for '", p.name,
-                  "'");
-      all.push_back(defaults.default_of(p));
-    }
+    all.push_back(by_name[i] ? fitted(by_name[i]->value, p) : defaults.default_of(p, *target.row));
   }
   return run(target, all);
 }

@@ -2,30 +2,24 @@
 
 #include <algorithm>
 
-#include "ir/copy.h"
-#include "ops/algebra.h"
 #include "ops/builder.h"
-#include "ops/decompose.h"
 #include "ops/primitives.h"
 #include "support/error.h"
-#include "transforms/derived.h"
 #include "transforms/vjp.h"
 
 namespace brasa::eager {
 
 InputTensor InputTensor::of(const Tensor& t) {
   const TensorImpl* impl = checked_impl(t);
-  InputTensor in;
-  in.data = impl->data();
-  in.sizes = impl->sizes.data();
-  in.strides = impl->strides.data();
-  in.rank = static_cast<uint32_t>(impl->sizes.size());
-  in.dtype = impl->dtype;
-  in.weak = impl->weak;
-  in.contiguous = impl->contiguous;
-  in.tensor = &t;
-  in.device = impl->storage->travels() ? nullptr : &impl->device();
-  return in;
+  return {.data = impl->data(),
+          .sizes = impl->sizes.data(),
+          .strides = impl->strides.data(),
+          .rank = static_cast<uint32_t>(impl->sizes.size()),
+          .dtype = impl->dtype,
+          .weak = impl->weak,
+          .contiguous = impl->contiguous,
+          .tensor = &t,
+          .device = impl->storage->travels() ? nullptr : &impl->device()};
 }
 
 std::vector<Tensor> Results::take() {

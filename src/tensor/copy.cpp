@@ -1,12 +1,8 @@
-#include <algorithm>
-#include <cstring>
 
 #include "support/error.h"
-#include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
-#include "tensor/views.h"
 
 // Copies between tensors, and changes of dtype and memory.
 namespace brasa {
@@ -15,22 +11,13 @@ namespace {
 
 bool preserves(std::optional<MemoryFormat> f) { return !f || *f == MemoryFormat::Preserve; }
 
-Sizes channels_last_strides(std::span<const int64_t> sizes) {
-  SmallVector<int64_t, 6> order = {0};
-  for (size_t d = 2; d < sizes.size(); ++d) order.push_back(static_cast<int64_t>(d));
-  order.push_back(1);
-  return strides_in_order(sizes, order);
-}
-
 }  // namespace
 
 Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   const TensorImpl* impl = checked_impl(*this);
-  if (impl->sparse) return eager::call_one("aten::clone", {*this});
   bool plain = impl->contiguous || (preserves(format) && is_dense(impl->sizes, impl->strides));
-  bool channels_last = format && (*format == MemoryFormat::ChannelsLast || *format == MemoryFormat::ChannelsLast3d);
-  if (plain && !channels_last) return eager::call_one("aten::clone", {*this});
-  if (Recorder::current()) return eager::call_one("aten::clone", {*this});
+  bool channels_last = channels_last_rank(format) > 0;
+  if (impl->sparse || (plain && !channels_last) || Recorder::current()) return eager::call_one("aten::clone", {*this});
   // Row-major memory from strided: written through copy_, which reads any strides.
   Tensor out = channels_last ? make_tensor(impl->sizes, channels_last_strides(impl->sizes), impl->dtype, impl->device())
                              : make_tensor(impl->sizes, impl->dtype, impl->device());
@@ -50,25 +37,21 @@ Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   if (is_same(src)) return self;
   if (impl_of(src)->device().id() != device()) return copy_(src.to(device(), scalar_type(), non_blocking));
   static eager::Operator& op = eager::op("aten::copy");
-  const CallArg args[] = {*this, src};
-  return eager::call_in_place(op, args, *this);
+  return eager::call_in_place(op, {*this, src}, *this);
 }
 
 Tensor& Tensor::fill_(const Scalar& value) const {
   static eager::Operator& op = eager::op("aten::fill.Scalar");
-  const CallArg args[] = {*this, value};
-  return eager::call_in_place(op, args, *this);
+  return eager::call_in_place(op, {*this, value}, *this);
 }
 Tensor& Tensor::fill_(const Tensor& value) const {
   static eager::Operator& op = eager::op("aten::fill.Tensor");
   BRASA_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got ", value);
-  const CallArg args[] = {*this, value};
-  return eager::call_in_place(op, args, *this);
+  return eager::call_in_place(op, {*this, value}, *this);
 }
 Tensor& Tensor::zero_() const {
   static eager::Operator& op = eager::op("aten::zero");
-  const CallArg args[] = {*this};
-  return eager::call_in_place(op, args, *this);
+  return eager::call_in_place(op, {*this}, *this);
 }
 
 Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
@@ -111,10 +94,9 @@ const Tensor& Tensor::resize_(IntArrayRef sizes) const {
   BRASA_CHECK(!impl->sparse, "resize_ of a sparse tensor is not there: make one of other sizes, got ", *this);
   for (int64_t s : sizes) BRASA_CHECK(s >= 0, "resize_: negative size in ", std::vector<int64_t>(sizes));
   if (impl->storage->recorder()) impl->materialise("a change of memory");
-  std::span<const int64_t> span(sizes.data(), sizes.size());
-  auto bytes = static_cast<size_t>(checked_mul(checked_add(impl->offset, product(span)), size_of(impl->dtype)));
+  auto bytes = static_cast<size_t>(checked_mul(checked_add(impl->offset, product(sizes)), size_of(impl->dtype)));
   if (bytes > impl->storage->bytes()) impl->storage->allocate(bytes);
-  impl->strides = row_major_strides(span);
+  impl->strides = row_major_strides(sizes);
   impl->sizes.assign(sizes.data(), sizes.size());
   impl->refresh();
   return *this;

@@ -42,18 +42,6 @@ bool overlaps(const TensorImpl& target, const Tensor& read) {
   return begin(other) < end(target) && begin(target) < end(other);
 }
 
-bool overlaps(const TensorImpl& target, const CallArg& a) {
-  switch (a.kind) {
-    case Kind::Tensor: return overlaps(target, *a.tensor);
-    case Kind::Tensors:
-      return std::any_of(a.tensor, a.tensor + a.size, [&](const Tensor& t) { return overlaps(target, t); });
-    case Kind::OptionalTensors:
-      return std::any_of(a.optional_tensor, a.optional_tensor + a.size,
-                         [&](const std::optional<Tensor>& t) { return t && overlaps(target, *t); });
-    default: return false;
-  }
-}
-
 struct Run {
   // Not an aggregate, which would be cleared as a whole first.
   Run(Operator& o, CallArgs a, const Tensor* i) : op(o), args(a), into(i) {}
@@ -83,23 +71,6 @@ void run(Run& r, Results& results) {
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
 }
 
-// The numbers of a call as literals; its tensors are absent.
-ir::Args literal_numbers(const Operator& op, CallArgs args) {
-  const auto& params = op.row().schema.params;
-  ir::Args out;
-  for (size_t i = 0; i < params.size(); ++i) {
-    bool tensor = params[i].type == ir::ParamType::Tensor || params[i].type == ir::ParamType::Generator;
-    bool given = i < args.size(), none = given && args[i].kind == Kind::None;
-    if (tensor || (none && params[i].optional))
-      out.push_back(ir::Arg());
-    else if (given && !none)
-      out.push_back(literal(args[i], params[i], op.row()));
-    else
-      out.push_back(params[i].default_value.value_or(ir::Arg()));
-  }
-  return out;
-}
-
 // A tensor of a call that failed; of indices also which there are.
 [[gnu::cold]] std::string described(const Tensor& t, bool with_range) {
   if (!t.defined()) return " undefined";
@@ -109,12 +80,10 @@ ir::Args literal_numbers(const Operator& op, CallArgs args) {
   return str(out, " from ", t.min().item<int64_t>(), " to ", t.max().item<int64_t>());
 }
 
-void check_defined(const Operator& op, CallArgs args) {
-  const auto& params = op.row().schema.params;
-  for (size_t i = 0; i < std::min(args.size(), params.size()); ++i)
-    BRASA_CHECK(
-        args[i].kind != Kind::None || params[i].type != ir::ParamType::Tensor || params[i].optional || params[i].list,
-        op.row().name(), ": argument '", params[i].name, "' is an undefined tensor");
+// Of tensors that live elsewhere it is computed there: zeros_like and conversions to a device.
+void move_to(runtime::Device& place, Results& results) {
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].defined()) results[i] = moved(results[i], place);
 }
 
 }  // namespace
@@ -124,13 +93,7 @@ void check_defined(const Operator& op, CallArgs args) {
   std::string what = e.what(), given;
   const std::string& base = op.row().schema.base;
   if (what.find(base) == what.npos) what = str(op.row().name(), ": ", what);
-  for (const CallArg& a : args) {
-    if (a.kind == Kind::Tensor) given += described(*a.tensor, index);
-    for (uint32_t k = 0; k < a.size; ++k) {
-      if (a.kind == Kind::Tensors) given += described(a.tensor[k], index);
-      if (a.kind == Kind::OptionalTensors && a.optional_tensor[k]) given += described(*a.optional_tensor[k], index);
-    }
-  }
+  each_tensor(args, [&](const Tensor& t) { given += described(t, index); });
   if (!given.empty()) what += str(" (called with", given, ")");
   if (index) throw IndexError(what, e.msg());
   if (dynamic_cast<const NotImplementedError*>(&e)) throw NotImplementedError(what, e.msg());
@@ -141,7 +104,7 @@ void check_defined(const Operator& op, CallArgs args) {
 
 void check_numbers(const Operator& op, CallArgs args) {
   if (op.row().precondition) [[unlikely]]
-    op.row().precondition(literal_numbers(op, args));
+    op.row().precondition(literals(op.row(), args));
 }
 
 void call_functional(Operator& op, CallArgs args, Results& results) {
@@ -149,10 +112,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     if (a.kind == Kind::Tensors)
       for (uint32_t k = 0; k < a.size; ++k)
         BRASA_CHECK(a.tensor[k].defined(), op.row().name(), ": a tensor of the list is undefined");
-  if (op.row().view) {
-    check_defined(op, args);
-    if (call_view(op, args, results)) return;
-  }
+  if (op.row().view && call_view(op, args, results)) return;
   try {
     check_numbers(op, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
@@ -160,8 +120,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
       recorded.run(results);
       autograd::attach_recorded(op, recorded.args(), *recorder, results);
       if (runtime::Device* place = named_place(args)) [[unlikely]]
-        for (size_t i = 0; i < results.size(); ++i)
-          if (results[i].defined()) results[i] = moved(results[i], *place);
+        move_to(*place, results);
       return;
     }
     Repeat repeat(op, args);
@@ -170,10 +129,8 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     run(r, results);
     if (repeat && r.variant) repeat.remember(*r.variant);
     if (!op.row().no_gradient) autograd::attach(*r.computation, op.backward_name(), r.parsed.inputs, results);
-    // Of tensors that live elsewhere it is computed there: zeros_like and conversions to a device.
     if (r.parsed.place) [[unlikely]]
-      for (size_t i = 0; i < results.size(); ++i)
-        if (results[i].defined()) results[i] = moved(results[i], *r.parsed.place);
+      move_to(*r.parsed.place, results);
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
@@ -181,7 +138,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
 
 runtime::Device& common_device(CallArgs args) {
   runtime::Device *found = nullptr, *number = nullptr;
-  auto look = [&](const Tensor& t) {
+  each_tensor(args, [&](const Tensor& t) {
     if (!t.defined()) return;
     const TensorImpl& impl = *impl_of(t);
     runtime::Device* device = &impl.device();
@@ -195,15 +152,7 @@ runtime::Device& common_device(CallArgs args) {
     else
       fail(str("Expected all tensors to be on the same device, but found at least two devices, ", found->str(), " and ",
                device->str(), "!"));
-  };
-  for (const CallArg& a : args) {
-    if (a.kind == Kind::Tensor) look(*a.tensor);
-    if (a.kind == Kind::Tensors)
-      for (uint32_t k = 0; k < a.size; ++k) look(a.tensor[k]);
-    if (a.kind == Kind::OptionalTensors)
-      for (uint32_t k = 0; k < a.size; ++k)
-        if (a.optional_tensor[k]) look(*a.optional_tensor[k]);
-  }
+  });
   if (found || number) return found ? *found : *number;
   if (runtime::Device* place = named_place(args)) return *place;
   return scoped_device() ? *scoped_device() : runtime::device_of(get_default_device());
@@ -226,7 +175,7 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   if (op.row().number_count) {
     try {
       check_numbers(op, args);
-      sizes.push_back(op.row().number_count(literal_numbers(op, args)));
+      sizes.push_back(op.row().number_count(literals(op.row(), args)));
     } catch (const Error& e) {
       rethrow_named(op, args, e);
     }
@@ -241,22 +190,21 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   }
   std::vector<CallArg> with_count(args.begin(), args.end());
   Literals defaults;
-  const auto& params = op.row().schema.params;
-  defaults.fill_up(with_count, params, params.size());
+  defaults.fill_up(with_count, op.row(), op.row().schema.params.size());
   with_count.emplace_back(IntArrayRef(sizes));
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
 
-// Operators that only take memory have no computation that would look at the kinds of their arguments.
 void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Results& results) {
   try {
     const auto& params = op.row().schema.params;
     BRASA_CHECK(args.size() <= params.size(), op.row().name(), ": takes ", params.size(), " arguments, got ",
                 args.size());
     for (size_t i = 0; i < args.size(); ++i)
-      if (params[i].type != ir::ParamType::Tensor && !params[i].list) literal(args[i], params[i], op.row());
+      BRASA_CHECK(params[i].type != ir::ParamType::Tensor || args[i].kind == Kind::Tensor, op.row().name(),
+                  ": argument '", params[i].name, "' is no tensor");
     results.resize(1);
-    results[0] = make(args);
+    results[0] = make(args, literals(op.row(), args));
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
@@ -268,16 +216,8 @@ DType natural_dtype(const Operator& op, CallArgs args) {
   if (op.row().random) return chosen;
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
-  ir::Args values;
-  const auto& params = op.row().schema.params;
-  for (size_t i = 0; i < params.size(); ++i) {
-    bool given = i < args.size() && args[i].kind != Kind::None;
-    values.push_back(given                     ? literal(args[i], params[i], op.row())
-                     : params[i].default_value ? *params[i].default_value
-                                               : ir::Arg());
-  }
   ops::Builder builder(graph, facts);
-  DType natural = ir::type_of(builder.call(op.row(), std::move(values)).at(0)).dtype;
+  DType natural = ir::type_of(builder.call(op.row(), literals(op.row(), args)).at(0)).dtype;
   if (natural == DType::Float32) return chosen;
   return natural == DType::Complex64 && chosen == DType::Float64 ? DType::Complex128 : natural;
 }
@@ -359,7 +299,10 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     Run r(op, args, &self);
     Results results;
     // The first argument is the target itself.
-    if (std::any_of(args.begin() + 1, args.end(), [&](const CallArg& a) { return overlaps(*target, a); })) {
+    bool overlap = false;
+    each_tensor(CallArgs(args.begin() + 1, args.end()),
+                [&](const Tensor& t) { overlap = overlap || overlaps(*target, t); });
+    if (overlap) {
       NoAutocast off;
       Tensor fresh = call_one(op, args);
       return self.copy_(fresh), out;

@@ -33,7 +33,7 @@ class Operator {
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Instead of a computation, for operators that are about memory and not about values; null for the others.
-  using Memory = Tensor (*)(ArrayRef<CallArg>);
+  using Memory = Tensor (*)(ArrayRef<CallArg> args, const ir::Args& literals);
   Memory memory() const { return memory_; }
   /// Changes operands although it is no in-place form (running statistics).
   bool mutates() const { return mutates_; }

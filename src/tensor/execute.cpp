@@ -5,9 +5,7 @@
 #include "ops/builder.h"
 #include "support/epoch.h"
 #include "support/error.h"
-#include "tensor/backend.h"
 #include "tensor/execute_call.h"
-#include "tensor/geometry.h"
 
 namespace brasa::eager {
 namespace {
@@ -156,11 +154,6 @@ Variant build_generic(const Call& call) {
   }
 }
 
-bool has_checks(const ir::Graph& graph) {
-  const auto& outputs = graph.outputs();
-  return std::any_of(outputs.begin(), outputs.end(), [](const ir::Output& o) { return !o.check.empty(); });
-}
-
 void run_generic(const Call& call, Results& results, Prepare prepare) {
   const Computation& computation = call.computation;
   Words words;
@@ -240,10 +233,7 @@ std::vector<Tensor> run(const Variant& variant, std::span<const Operand> inputs)
   return results;
 }
 
-DeviceScope::DeviceScope(runtime::Device* place) : before_(t_scoped) {
-  if (place) t_scoped = place;
-}
-DeviceScope::~DeviceScope() { t_scoped = before_; }
+DeviceScope::DeviceScope(runtime::Device* place) : Scoped(t_scoped, place ? place : t_scoped) {}
 runtime::Device* scoped_device() { return t_scoped; }
 
 const Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,

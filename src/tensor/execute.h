@@ -3,6 +3,7 @@
 #include <span>
 
 #include "program/variants.h"
+#include "support/scoped.h"
 #include "tensor/computation.h"
 
 namespace brasa::eager {
@@ -29,14 +30,9 @@ std::vector<Tensor> run(const program::Variant& variant, std::span<const compile
 compiler::Operand operand_of(const Tensor& t);
 
 /// Where calls without operands run in this thread while it lives, if they are not told. Null changes nothing.
-class DeviceScope {
+class DeviceScope : Scoped<runtime::Device*> {
  public:
   explicit DeviceScope(runtime::Device* place);
-  ~DeviceScope();
-  DeviceScope(const DeviceScope&) = delete;
-
- private:
-  runtime::Device* before_;
 };
 /// The innermost scope's; null outside of all.
 runtime::Device* scoped_device();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -44,6 +45,13 @@ uint64_t call_word(uint32_t way, const Call& call);
 uint64_t input_word(const InputTensor& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,
                     const runtime::Device& device);
 
+/// An eager graph, ready to run: the compiler's, or the reference interpreter's if BRASA_EAGER_BACKEND=interpreter.
+std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device);
+/// Whether a run looks at values of operands, and fails for some.
+inline bool has_checks(const ir::Graph& graph) {
+  const auto& outputs = graph.outputs();
+  return std::any_of(outputs.begin(), outputs.end(), [](const ir::Output& o) { return !o.check.empty(); });
+}
 /// The program that gives `values` of the graph, compiled for the call's device.
 program::Variant compiled(const Call& call, std::unique_ptr<ir::Graph> graph, ir::Facts& facts,
                           const std::vector<ir::Value>& values);

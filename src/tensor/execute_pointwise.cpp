@@ -85,8 +85,7 @@ bool plan(std::span<const InputTensor> inputs, Pointwise& p) {
 
 // Whether every node works element by element on values of this one shape.
 bool is_pointwise(const ir::Graph& graph, std::span<const ir::Value> results, const ir::Shape& shape) {
-  for (const ir::Output& o : graph.outputs())
-    if (!o.check.empty()) return false;
+  if (has_checks(graph)) return false;
   for (ir::Node* n : ir::live_nodes(graph)) {
     ops::Kind k = ops::kind_of(*n);
     if (k == ops::Kind::Input || k == ops::Kind::Pointwise || k == ops::Kind::Full) continue;

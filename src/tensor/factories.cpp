@@ -1,12 +1,12 @@
-#include <brasa/autograd.h>
-#include <brasa/call.h>
 #include <brasa/factories.h>
 #include <brasa/ops_generated.h>
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 
+#include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
@@ -20,35 +20,20 @@ void check_sizes(IntArrayRef sizes) {
     BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
 }
 
-// Of the host's memory, for copies of the current device that is no host.
-Tensor pinned_tensor(std::span<const int64_t> sizes, const TensorOptions& options) {
-  BRASA_CHECK(options.device().is_cpu(), "Only dense CPU tensors can be pinned, got a tensor on ",
-              options.device().str());
-  Sizes strides = row_major_strides(sizes);
-  auto bytes = static_cast<size_t>(extent_of(sizes, strides) * size_of(options.dtype()));
-  return make_tensor(StorageRef(Storage::pinned(bytes, runtime::pinning_device())), options.dtype(), Sizes(sizes),
-                     std::move(strides), 0);
-}
-
 }  // namespace
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
   check_sizes(sizes);
   if (!format) format = options.memory_format_opt();
-  size_t rank = format == MemoryFormat::ChannelsLast ? 4 : format == MemoryFormat::ChannelsLast3d ? 5 : 0;
-  if (rank) {
+  if (size_t rank = channels_last_rank(format)) {
     BRASA_CHECK(sizes.size() == rank, "required rank ", rank, " tensor to use channels_last format");
-    std::vector<int64_t> strides(rank);
-    strides[1] = 1;
-    int64_t step = sizes[1];
-    for (size_t d = rank; d-- > 2; step *= sizes[d]) strides[d] = step;
-    strides[0] = step;
-    return empty_strided(sizes, strides, options);
+    return empty_strided(sizes, channels_last_strides(sizes).vec(), options);
   }
-  if (options.pinned_memory())
-    return eager::with_options(pinned_tensor({sizes.data(), sizes.size()}, options), options);
-  return eager::with_options(
-      make_tensor({sizes.data(), sizes.size()}, options.dtype(), runtime::device_of(options.device())), options);
+  if (!options.pinned_memory())
+    return eager::with_options(make_tensor(sizes, options.dtype(), runtime::device_of(options.device())), options);
+  BRASA_CHECK(options.device().is_cpu(), "Only dense CPU tensors can be pinned, got a tensor on ",
+              options.device().str());
+  return eager::with_options(pinned_tensor(sizes, options.dtype()), options);
 }
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
@@ -56,9 +41,8 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions
   BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
               " strides");
   for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
-  return eager::with_options(make_tensor({sizes.data(), sizes.size()}, {strides.data(), strides.size()},
-                                         options.dtype(), runtime::device_of(options.device())),
-                             options);
+  runtime::Device& device = runtime::device_of(options.device());
+  return eager::with_options(make_tensor(sizes, strides, options.dtype(), device), options);
 }
 
 Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
@@ -75,18 +59,18 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
   check_sizes(sizes);
   BRASA_CHECK(sizes.size() == strides.size(), "from_blob: ", sizes.size(), " sizes and ", strides.size(), " strides");
   DType t = options.dtype();
-  Sizes s(std::span(sizes.data(), sizes.size())), st(std::span(strides.data(), strides.size()));
-  auto bytes = static_cast<size_t>(extent_of(s, st) * size_of(t));
+  auto bytes = static_cast<size_t>(extent_of(sizes, strides) * size_of(t));
   // What is not said to lie elsewhere is the host's, whatever the default device.
   runtime::Device& device = options.has_device() ? runtime::device_of(options.device()) : runtime::host();
   StorageRef storage(Storage::borrow(data, bytes, std::move(deleter), device));
-  return eager::with_options(make_tensor(std::move(storage), t, std::move(s), std::move(st), 0), options);
+  return eager::with_options(make_tensor(std::move(storage), t, Sizes(std::span(sizes)), Sizes(std::span(strides)), 0),
+                             options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   return from_blob(data, sizes, strides, std::function<void(void*)>(), options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> deleter, const TensorOptions& options) {
-  Sizes strides = row_major_strides({sizes.data(), sizes.size()});
+  Sizes strides = row_major_strides(sizes);
   return from_blob(data, sizes, IntArrayRef(strides.data(), strides.size()), std::move(deleter), options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
@@ -229,98 +213,65 @@ Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
 namespace brasa::eager {
 namespace {
 
-std::vector<int64_t> ints(const CallArg& a, const char* name) {
-  if (a.kind == CallArg::Kind::Ints) return {a.ints, a.ints + a.size};
-  if (a.kind == CallArg::Kind::Int) return {a.integer};
-  if (a.kind == CallArg::Kind::Scalar && a.scalar->isIntegral()) return {a.scalar->toLong()};
-  fail(str("expected a list of integers for '", name, "'"));
-}
-
-DType dtype_at(CallArgs args, size_t i, DType other) {
-  return i < args.size() && args[i].kind == CallArg::Kind::DType ? static_cast<DType>(args[i].integer) : other;
-}
+std::vector<int64_t> ints(const ir::Arg& a) { return ops::constants(a.get<std::vector<ir::Expr>>()); }
 
 // The dtype at place i, and the device where one is named; else the other's.
-TensorOptions options_at(CallArgs args, size_t i, const TensorOptions& other) {
+TensorOptions options_at(CallArgs args, const ir::Args& literals, size_t i, const TensorOptions& other) {
   runtime::Device* place = named_place(args);
-  return other.dtype(dtype_at(args, i, other.dtype())).device(place ? place->id() : other.device());
+  auto* dtype = literals[i].get_if<DType>();
+  TensorOptions there = other.device(place ? place->id() : other.device());
+  return dtype ? there.dtype(*dtype) : there;
 }
 
-Tensor call_empty_strided(CallArgs args) {
-  BRASA_CHECK(args.size() >= 2, "empty_strided: expected size and stride");
-  return empty_strided(ints(args[0], "size"), ints(args[1], "stride"), options_at(args, 2, {}));
+Tensor call_empty_strided(CallArgs args, const ir::Args& literals) {
+  return empty_strided(ints(literals[0]), ints(literals[1]), options_at(args, literals, 2, {}));
 }
 
-Tensor call_new_empty_strided(CallArgs args) {
-  BRASA_CHECK(args.size() >= 3 && args[0].kind == CallArg::Kind::Tensor,
-              "new_empty_strided: expected a tensor, size and stride");
-  return empty_strided(ints(args[1], "size"), ints(args[2], "stride"), options_at(args, 3, args[0].tensor->options()));
+Tensor call_new_empty_strided(CallArgs args, const ir::Args& literals) {
+  return empty_strided(ints(literals[1]), ints(literals[2]), options_at(args, literals, 3, args[0].tensor->options()));
 }
 
-Tensor call_empty_like(CallArgs args) {
-  BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, "empty_like: expected a tensor");
-  const Tensor& self = *args[0].tensor;
+Tensor call_empty_like(CallArgs args, const ir::Args& literals) {
   constexpr size_t kFormat = 5;
   std::optional<MemoryFormat> format;
   if (args.size() > kFormat && args[kFormat].kind == CallArg::Kind::MemoryFormat)
     format = static_cast<MemoryFormat>(args[kFormat].integer);
-  return empty_like(self, options_at(args, 1, self.options()), format);
+  return empty_like(*args[0].tensor, options_at(args, literals, 1, args[0].tensor->options()), format);
 }
 
 // physical_layout lists the dimensions from the slowest to the fastest in memory.
-Tensor call_empty_permuted(CallArgs args) {
-  BRASA_CHECK(args.size() >= 2, "empty_permuted: expected size and physical_layout");
-  std::vector<int64_t> sizes = ints(args[0], "size"), layout = ints(args[1], "physical_layout");
-  std::vector<int64_t> strides(sizes.size(), -1);
-  bool fits = layout.size() == sizes.size();
-  int64_t run = 1;
-  for (size_t i = layout.size(); fits && i-- > 0;) {
-    fits = layout[i] >= 0 && layout[i] < static_cast<int64_t>(sizes.size()) && strides[layout[i]] < 0;
-    if (!fits) break;
-    strides[layout[i]] = run;
-    run = checked_mul(run, std::max<int64_t>(sizes[layout[i]], 1));
-  }
-  BRASA_CHECK(fits, "empty_permuted: expected physical_layout to list each of ", sizes.size(), " dimensions once, got ",
-              layout);
-  return empty_strided(sizes, strides, options_at(args, 2, {}));
+Tensor call_empty_permuted(CallArgs args, const ir::Args& literals) {
+  std::vector<int64_t> sizes = ints(literals[0]), layout = ints(literals[1]), sorted = layout, all(sizes.size());
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  BRASA_CHECK(sorted == all, "empty_permuted: expected physical_layout to list each of ", sizes.size(),
+              " dimensions once, got ", layout);
+  return empty_strided(sizes, strides_in_order(sizes, layout).vec(), options_at(args, literals, 2, {}));
 }
 
 Tensor number(int64_t n) { return scalar_tensor(Scalar(n), DType::Int64); }
 
-Tensor call_stride(CallArgs args) {
-  bool scalar = args.size() == 2 && args[1].kind == CallArg::Kind::Scalar;
-  BRASA_CHECK(
-      args.size() == 2 && args[0].kind == CallArg::Kind::Tensor && (scalar || args[1].kind == CallArg::Kind::Int),
-      "stride: expected a tensor and a dimension");
-  return number(args[0].tensor->stride(scalar ? args[1].scalar->toLong() : args[1].integer));
+Tensor call_stride(CallArgs args, const ir::Args& literals) {
+  return number(args[0].tensor->stride(literals[1].get<ir::Expr>().constant()));
 }
 
-Tensor call_storage_offset(CallArgs args) {
-  BRASA_CHECK(args.size() == 1 && args[0].kind == CallArg::Kind::Tensor, "storage_offset: expected a tensor");
-  return number(args[0].tensor->storage_offset());
-}
+Tensor call_storage_offset(CallArgs args, const ir::Args&) { return number(args[0].tensor->storage_offset()); }
 
 // It looks at the memory behind the tensor, elements between those of the tensor too.
-Tensor call_as_strided_copy(CallArgs args) {
-  Results view;
-  call(op("aten::as_strided"), args, view);
-  return view[0].clone();
-}
+Tensor call_as_strided_copy(CallArgs args, const ir::Args&) { return call_one(op("aten::as_strided"), args).clone(); }
+
+// In the order of ops::Memory.
+constexpr Operator::Memory kFunctions[] = {nullptr,
+                                           call_stride,
+                                           call_storage_offset,
+                                           call_empty_like,
+                                           call_empty_strided,
+                                           call_new_empty_strided,
+                                           call_empty_permuted,
+                                           call_as_strided_copy};
 
 }  // namespace
 
-Operator::Memory memory_function(ops::Memory what) {
-  switch (what) {
-    case ops::Memory::None: return nullptr;
-    case ops::Memory::Stride: return call_stride;
-    case ops::Memory::StorageOffset: return call_storage_offset;
-    case ops::Memory::EmptyLike: return call_empty_like;
-    case ops::Memory::EmptyStrided: return call_empty_strided;
-    case ops::Memory::NewEmptyStrided: return call_new_empty_strided;
-    case ops::Memory::EmptyPermuted: return call_empty_permuted;
-    case ops::Memory::AsStridedCopy: return call_as_strided_copy;
-  }
-  return nullptr;
-}
+Operator::Memory memory_function(ops::Memory what) { return kFunctions[static_cast<size_t>(what)]; }
 
 }  // namespace brasa::eager

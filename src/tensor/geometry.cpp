@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace brasa {
 
@@ -25,6 +26,17 @@ Sizes row_major_strides(std::span<const int64_t> sizes) {
     n = checked_mul(n, std::max<int64_t>(sizes[d], 1));
   }
   return out;
+}
+
+Sizes channels_last_strides(std::span<const int64_t> sizes) {
+  Sizes out(sizes.size(), 1);
+  out[0] = sizes[1];
+  for (size_t d = sizes.size(); d-- > 2;) out[d] = std::exchange(out[0], checked_mul(out[0], sizes[d]));
+  return out;
+}
+
+size_t channels_last_rank(std::optional<MemoryFormat> format) {
+  return format == MemoryFormat::ChannelsLast ? 4 : format == MemoryFormat::ChannelsLast3d ? 5 : 0;
 }
 
 int64_t extent_of(std::span<const int64_t> sizes, std::span<const int64_t> strides) {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+
+#include <brasa/options.h>
 
 #include "support/checked.h"
 #include "support/small_vector.h"
@@ -17,6 +20,10 @@ inline int64_t product(std::span<const int64_t> sizes) {
 /// Row-major without gaps; dimensions of size 1 and empty tensors may have any strides.
 bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 Sizes row_major_strides(std::span<const int64_t> sizes);
+/// Of images whose channels, dimension 1, run fastest.
+Sizes channels_last_strides(std::span<const int64_t> sizes);
+/// Of the images that have the format: 4 or 5; 0 of another format.
+size_t channels_last_rank(std::optional<MemoryFormat> format);
 /// Elements from the first to behind the last that is addressed (strides are not negative).
 int64_t extent_of(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 /// Some permutation of the dimensions is row-major without gaps.

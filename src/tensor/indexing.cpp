@@ -1,4 +1,3 @@
-#include <brasa/autograd.h>
 #include <brasa/factories.h>
 #include <brasa/index.h>
 #include <brasa/warning.h>
@@ -9,7 +8,6 @@
 
 #include "support/error.h"
 #include "tensor/dispatch.h"
-#include "tensor/geometry.h"
 
 // Python-style indexing: integers, slices and None become views; tensors become one gather or scatter.
 namespace brasa {
@@ -45,6 +43,10 @@ namespace {
 using indexing::TensorIndex;
 using OptionalTensors = std::vector<std::optional<Tensor>>;
 
+bool is_mask(const Tensor& index) { return index.scalar_type() == DType::Bool || index.scalar_type() == DType::UInt8; }
+// How many dimensions it indexes.
+int64_t covered(const Tensor& index) { return is_mask(index) ? index.dim() : 1; }
+
 // Masks become the positions where they hold; every index int64 or int32.
 OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
   OptionalTensors out;
@@ -54,27 +56,24 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
       continue;
     }
     // Indices of the host go along with any tensor.
-    std::optional<Tensor> index = given;
-    if (given->device().is_cpu()) index = moved(*given, impl_of(self)->device());
-    DType t = index->scalar_type();
-    if (t != DType::Bool && t != DType::UInt8) {
+    Tensor index = given->device().is_cpu() ? moved(*given, impl_of(self)->device()) : *given;
+    DType t = index.scalar_type();
+    if (!is_mask(index)) {
       BRASA_CHECK(t == DType::Int64 || t == DType::Int32,
                   "tensors used as indices must be long, int, byte or bool tensors");
-      out.push_back(*index);
+      out.push_back(index);
       continue;
     }
     if (t == DType::UInt8)
       Warning::warn({__func__, __FILE__, __LINE__},
                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", false);
     auto at = static_cast<int64_t>(out.size());
-    for (int64_t d = 0; d < index->dim(); ++d) {
-      bool fits = at + d < self.dim() && index->size(d) == self.size(at + d);
-      if (!fits)
-        fail_index(str("The shape of the mask ", impl_of(*index)->sizes, " at index ", d,
+    for (int64_t d = 0; d < index.dim(); ++d)
+      if (at + d >= self.dim() || index.size(d) != self.size(at + d))
+        fail_index(str("The shape of the mask ", impl_of(index)->sizes, " at index ", d,
                        " does not match the shape of the indexed tensor ", impl_of(self)->sizes, " at index ", at + d));
-    }
-    Tensor where = index->nonzero();
-    for (int64_t d = 0; d < index->dim(); ++d) out.push_back(where.select(1, d));
+    Tensor where = index.nonzero();
+    for (int64_t d = 0; d < index.dim(); ++d) out.push_back(where.select(1, d));
   }
   if (static_cast<int64_t>(out.size()) > self.dim())
     fail_index(str("too many indices for tensor of dimension ", self.dim()));
@@ -85,24 +84,6 @@ bool any_tensor(const OptionalTensors& indices) {
   return std::any_of(indices.begin(), indices.end(), [](auto& t) { return t.has_value(); });
 }
 
-Tensor gather_at(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
-  OptionalTensors at = positions(self, indices);
-  for (size_t d = 0; d < at.size(); ++d)
-    if (at[d] && self.sizes()[d] == 0 && at[d]->numel() > 0)
-      fail_index("index is out of bounds for dimension with size 0");
-  static eager::Operator& op = eager::op("aten::index.Tensor");
-  const CallArg args[] = {self, ArrayRef<std::optional<Tensor>>(at)};
-  return eager::call_one(op, args);
-}
-
-Tensor& scatter_at(const Tensor& self, ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) {
-  OptionalTensors at = positions(self, indices);
-  static eager::Operator& op = eager::op("aten::index_put");
-  Tensor fitted = values.scalar_type() == self.scalar_type() ? values : values.to(self.scalar_type());
-  const CallArg args[] = {self, ArrayRef<std::optional<Tensor>>(at), fitted, accumulate};
-  return eager::call_in_place(op, args, self);
-}
-
 // A 0-dimensional mask: true keeps everything under one more dimension, false nothing.
 Tensor flag_index(bool keep, runtime::Device& device) {
   const int64_t one[] = {1};
@@ -111,25 +92,38 @@ Tensor flag_index(bool keep, runtime::Device& device) {
   return mask;
 }
 
-// Applies what views can do; tensors are left for the caller, at the dimensions of the result that they index.
+// Its element along a dimension, which goes away; `place` names it in the message.
+Tensor element(const Tensor& t, int64_t dim, int64_t at, int64_t place) {
+  int64_t size = t.size(dim);
+  if (at < -size || at >= size)
+    fail_index(str("index ", at, " is out of bounds for dimension ", place, " with size ", size));
+  return t.select(dim, at);
+}
+
+// Applies what views can do; tensors are left for the caller, at the dimensions of the result that they index. A mask takes one place
+// in the list however many dimensions it covers; `positions` spreads it.
 Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTensors& tensors) {
   int64_t taken = 0;
   for (const TensorIndex& i : indices) {
     if (i.is_integer() || i.is_slice()) ++taken;
-    if (i.is_tensor())
-      taken +=
-          i.tensor().scalar_type() == DType::Bool || i.tensor().scalar_type() == DType::UInt8 ? i.tensor().dim() : 1;
+    if (i.is_tensor()) taken += covered(i.tensor());
   }
   if (self.dim() == 0 && taken > 0 && indices.size() == 1 && indices[0].is_integer())
     fail_index("invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
   if (taken > self.dim()) fail_index(str("too many indices for tensor of dimension ", self.dim()));
 
   Tensor result = self;
-  int64_t dim = 0;
+  int64_t dim = 0, hidden = 0;  // hidden: dimensions before this one that have no place in the list
   bool ellipsis = false;
-  auto index_by = [&](Tensor t) {
-    tensors.resize(static_cast<size_t>(dim));
-    tensors.push_back(std::move(t));
+  auto index_by = [&](const Tensor& t) {
+    tensors.resize(static_cast<size_t>(dim - hidden));
+    tensors.push_back(t);
+    dim += covered(t);
+    hidden += covered(t) - 1;
+  };
+  auto index_by_flag = [&](bool keep) {
+    result = result.unsqueeze(dim);
+    index_by(flag_index(keep, impl_of(self)->device()));
   };
   int64_t place = -1;  // of the index in self
   for (const TensorIndex& i : indices) switch (++place, i.kind()) {
@@ -139,13 +133,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
         ellipsis = true;
         dim += self.dim() - taken;
         break;
-      case TensorIndex::Kind::Integer: {
-        int64_t size = result.size(dim), at = i.integer();
-        if (at < -size || at >= size)
-          fail_index(str("index ", at, " is out of bounds for dimension ", place, " with size ", size));
-        result = result.select(dim, at);
-        break;
-      }
+      case TensorIndex::Kind::Integer: result = element(result, dim, i.integer(), place); break;
       case TensorIndex::Kind::Slice: {
         const indexing::Slice& s = i.slice();
         BRASA_CHECK(s.step() > 0, "step must be greater than zero, got ", s.step());
@@ -154,38 +142,16 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
         ++dim;
         break;
       }
-      case TensorIndex::Kind::Boolean:
-        result = result.unsqueeze(dim);
-        index_by(flag_index(i.boolean(), impl_of(self)->device()));
-        ++dim;
+      case TensorIndex::Kind::Boolean: index_by_flag(i.boolean()); break;
+      case TensorIndex::Kind::Tensor:
+        if (i.tensor().dim() > 0)
+          index_by(i.tensor());
+        else if (is_mask(i.tensor()))
+          index_by_flag(i.tensor().item().toBool());
+        else
+          result = element(result, dim, i.tensor().item().toLong(), dim);
         break;
-      case TensorIndex::Kind::Tensor: {
-        const Tensor& t = i.tensor();
-        bool mask = t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8;
-        if (t.dim() == 0 && mask) {
-          result = result.unsqueeze(dim);
-          index_by(flag_index(t.item().toBool(), impl_of(self)->device()));
-          ++dim;
-        } else if (t.dim() == 0) {
-          int64_t size = result.size(dim), at = t.item().toLong();
-          if (at < -size || at >= size)
-            fail_index(str("index ", at, " is out of bounds for dimension ", dim, " with size ", size));
-          result = result.select(dim, at);
-        } else {
-          index_by(t);
-          dim += mask ? t.dim() : 1;
-        }
-        break;
-      }
     }
-  // A mask takes one place in the list however many dimensions it covers; `positions` spreads it.
-  OptionalTensors packed;
-  for (size_t d = 0; d < tensors.size(); ++d) {
-    packed.push_back(tensors[d]);
-    if (tensors[d] && tensors[d]->scalar_type() == DType::Bool)
-      for (int64_t k = 1; k < tensors[d]->dim() && d + 1 < tensors.size() && !tensors[d + 1]; ++k) ++d;
-  }
-  tensors = std::move(packed);
   return result;
 }
 
@@ -201,30 +167,14 @@ int64_t indexed_rank(const Tensor& place, const OptionalTensors& tensors) {
   int64_t rank = place.dim(), shape = 0;
   for (const auto& t : tensors)
     if (t) {
-      bool mask = t->scalar_type() == DType::Bool || t->scalar_type() == DType::UInt8;
-      rank -= mask ? t->dim() : 1;
-      shape = std::max<int64_t>(shape, mask ? 1 : t->dim());
+      rank -= covered(*t);
+      shape = std::max<int64_t>(shape, is_mask(*t) ? 1 : t->dim());
     }
   return rank + shape;
 }
 
 void check_not_empty(ArrayRef<TensorIndex> indices, const char* method) {
   BRASA_CHECK(!indices.empty(), "Passing an empty index list to Tensor::", method, " is not valid syntax");
-}
-
-Tensor& put_at(const Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
-  check_not_empty(indices, "index_put_()");
-  OptionalTensors tensors;
-  Tensor place = apply_views(self, indices, tensors);
-  if (!any_tensor(tensors)) {
-    if (place.is_same(self))
-      self.copy_(fitted_value(value, self.dim()));
-    else
-      place.copy_(fitted_value(value, place.dim()));
-  } else {
-    scatter_at(place, tensors, fitted_value(value, indexed_rank(place, tensors)), false);
-  }
-  return const_cast<Tensor&>(self);
 }
 
 }  // namespace
@@ -250,30 +200,44 @@ Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
   check_not_empty(indices, "index()");
   OptionalTensors tensors;
   Tensor result = apply_views(*this, indices, tensors);
-  if (any_tensor(tensors)) return gather_at(result, tensors);
+  if (any_tensor(tensors)) return result.index(ArrayRef<std::optional<Tensor>>(tensors));
   return result.is_same(*this) ? alias() : result;
 }
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices)); }
 Tensor Tensor::index(ArrayRef<std::optional<Tensor>> indices) const {
   checked_impl(*this);
-  return gather_at(*this, indices);
+  OptionalTensors at = positions(*this, indices);
+  for (size_t d = 0; d < at.size(); ++d)
+    if (at[d] && sizes()[d] == 0 && at[d]->numel() > 0) fail_index("index is out of bounds for dimension with size 0");
+  static eager::Operator& op = eager::op("aten::index.Tensor");
+  return eager::call_one(op, {*this, ArrayRef<std::optional<Tensor>>(at)});
 }
 
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const {
-  return put_at(*this, indices, values);
+  check_not_empty(indices, "index_put_()");
+  OptionalTensors tensors;
+  Tensor place = apply_views(*this, indices, tensors);
+  if (any_tensor(tensors))
+    place.index_put_(ArrayRef<std::optional<Tensor>>(tensors), fitted_value(values, indexed_rank(place, tensors)));
+  else
+    place.copy_(fitted_value(values, place.dim()));
+  return const_cast<Tensor&>(*this);
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
-  return put_at(*this, ArrayRef<TensorIndex>(indices), values);
+  return index_put_(ArrayRef<TensorIndex>(indices), values);
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) const {
-  return put_at(*this, indices, scalar_tensor(value, TensorOptions().dtype(scalar_type())));
+  return index_put_(indices, scalar_tensor(value, TensorOptions().dtype(scalar_type())));
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
   return index_put_(ArrayRef<TensorIndex>(indices), value);
 }
 Tensor& Tensor::index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
   checked_impl(*this);
-  return scatter_at(*this, indices, values, accumulate);
+  OptionalTensors at = positions(*this, indices);
+  static eager::Operator& op = eager::op("aten::index_put");
+  Tensor fitted = values.scalar_type() == scalar_type() ? values : values.to(scalar_type());
+  return eager::call_in_place(op, {*this, ArrayRef<std::optional<Tensor>>(at), fitted, accumulate}, *this);
 }
 Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
                            bool accumulate) const {

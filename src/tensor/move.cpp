@@ -2,7 +2,6 @@
 
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
-#include "tensor/geometry.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
 
@@ -51,9 +50,7 @@ Tensor transferred(const Tensor& t, runtime::Device& device, bool non_blocking, 
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
   Tensor source = t.detach().contiguous();
-  Tensor out = pinned ? make_tensor(StorageRef(Storage::pinned(t.nbytes(), runtime::pinning_device())), impl->dtype,
-                                    impl->sizes, row_major_strides(impl->sizes), 0)
-                      : make_tensor(impl->sizes, impl->dtype, device);
+  Tensor out = pinned ? pinned_tensor(impl->sizes, impl->dtype) : make_tensor(impl->sizes, impl->dtype, device);
   size_t bytes = t.nbytes();
   if (bytes == 0) return out;
   const TensorImpl& s = *impl_of(source);
@@ -78,9 +75,7 @@ Tensor moved(const Tensor& t, runtime::Device& device, bool non_blocking) {
   impl_of(out)->weak = impl_of(t)->weak;
   if (!GradMode::is_enabled() || !t.requires_grad() || !autograd::differentiable(t.scalar_type())) return out;
   auto node = autograd::make_node<MoveNode>(impl_of(t)->device());
-  autograd::NodeAccess::edges(*node).push_back(autograd::gradient_edge(t));
-  node->internals().results.push_back({impl_of(out)->sizes, out.scalar_type(), true, &device});
-  autograd::set_history(out, std::move(node), 0);
+  autograd::set_history(out, std::move(node), t);
   return out;
 }
 

@@ -42,9 +42,7 @@ Operator::Operator(const ops::Row& row)
   for (const ir::Param& p : row.schema.params) {
     if (!takes_tensors && p.name == "dtype" && p.optional && !(p.default_value && p.default_value->get_if<DType>()))
       dtype_parameter_ = static_cast<int>(parameters_.size());
-    Parameter q;
-    q.type = p.type;
-    q.list = p.list;
+    Parameter q{p.type, p.list, {}, p.use, p.special};
     mutates_ = mutates_ || p.mutated;
     if (p.default_value && p.type != ir::ParamType::Tensor && !p.list) {
       const ir::Arg& a = *p.default_value;
@@ -52,8 +50,6 @@ Operator::Operator(const ops::Row& row)
       if (auto* d = a.get_if<double>()) q.default_number = Scalar(*d);
       if (auto* b = a.get_if<bool>()) q.default_number = Scalar(*b);
     }
-    q.use = p.use;
-    q.special = p.special;
     parameters_.push_back(std::move(q));
   }
 }

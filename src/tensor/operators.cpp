@@ -4,48 +4,26 @@
 // C++ operators.
 namespace brasa {
 
-Tensor operator+(const Tensor& a, const Tensor& b) { return a.add(b); }
-Tensor operator+(const Tensor& a, const Scalar& b) { return a.add(b); }
-Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
-Tensor operator-(const Tensor& a, const Tensor& b) { return a.sub(b); }
-Tensor operator-(const Tensor& a, const Scalar& b) { return a.sub(b); }
-Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
-Tensor operator*(const Tensor& a, const Tensor& b) { return a.mul(b); }
-Tensor operator*(const Tensor& a, const Scalar& b) { return a.mul(b); }
-Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
-Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
-Tensor operator/(const Tensor& a, const Scalar& b) { return a.div(b); }
-Tensor operator/(const Scalar& a, const Tensor& b) { return b.reciprocal().mul(a); }
-Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b); }
-Tensor operator%(const Tensor& a, const Scalar& b) { return a.remainder(b); }
-Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
-Tensor operator==(const Tensor& a, const Tensor& b) { return a.eq(b); }
-Tensor operator==(const Tensor& a, const Scalar& b) { return a.eq(b); }
-Tensor operator==(const Scalar& a, const Tensor& b) { return b.eq(a); }
-Tensor operator!=(const Tensor& a, const Tensor& b) { return a.ne(b); }
-Tensor operator!=(const Tensor& a, const Scalar& b) { return a.ne(b); }
-Tensor operator!=(const Scalar& a, const Tensor& b) { return b.ne(a); }
-Tensor operator<(const Tensor& a, const Tensor& b) { return a.lt(b); }
-Tensor operator<(const Tensor& a, const Scalar& b) { return a.lt(b); }
-Tensor operator<(const Scalar& a, const Tensor& b) { return b.gt(a); }
-Tensor operator<=(const Tensor& a, const Tensor& b) { return a.le(b); }
-Tensor operator<=(const Tensor& a, const Scalar& b) { return a.le(b); }
-Tensor operator<=(const Scalar& a, const Tensor& b) { return b.ge(a); }
-Tensor operator>(const Tensor& a, const Tensor& b) { return a.gt(b); }
-Tensor operator>(const Tensor& a, const Scalar& b) { return a.gt(b); }
-Tensor operator>(const Scalar& a, const Tensor& b) { return b.lt(a); }
-Tensor operator>=(const Tensor& a, const Tensor& b) { return a.ge(b); }
-Tensor operator>=(const Tensor& a, const Scalar& b) { return a.ge(b); }
-Tensor operator>=(const Scalar& a, const Tensor& b) { return b.le(a); }
-Tensor operator&(const Tensor& a, const Tensor& b) { return a.bitwise_and(b); }
-Tensor operator&(const Tensor& a, const Scalar& b) { return a.bitwise_and(b); }
-Tensor operator&(const Scalar& a, const Tensor& b) { return b.bitwise_and(a); }
-Tensor operator|(const Tensor& a, const Tensor& b) { return a.bitwise_or(b); }
-Tensor operator|(const Tensor& a, const Scalar& b) { return a.bitwise_or(b); }
-Tensor operator|(const Scalar& a, const Tensor& b) { return b.bitwise_or(a); }
-Tensor operator^(const Tensor& a, const Tensor& b) { return a.bitwise_xor(b); }
-Tensor operator^(const Tensor& a, const Scalar& b) { return a.bitwise_xor(b); }
-Tensor operator^(const Scalar& a, const Tensor& b) { return b.bitwise_xor(a); }
+// a ∘ b by a's method; a number on the left by what `swapped` does with b.
+#define BRASA_BINARY(symbol, method, swapped)                                      \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.method(b); } \
+  Tensor operator symbol(const Tensor& a, const Scalar& b) { return a.method(b); } \
+  Tensor operator symbol(const Scalar& a, const Tensor& b) { return swapped; }
+BRASA_BINARY(+, add, b.add(a))
+BRASA_BINARY(-, sub, rsub(b, a))
+BRASA_BINARY(*, mul, b.mul(a))
+BRASA_BINARY(/, div, b.reciprocal().mul(a))
+BRASA_BINARY(%, remainder, remainder(a, b))
+BRASA_BINARY(==, eq, b.eq(a))
+BRASA_BINARY(!=, ne, b.ne(a))
+BRASA_BINARY(<, lt, b.gt(a))
+BRASA_BINARY(<=, le, b.ge(a))
+BRASA_BINARY(>, gt, b.lt(a))
+BRASA_BINARY(>=, ge, b.le(a))
+BRASA_BINARY(&, bitwise_and, b.bitwise_and(a))
+BRASA_BINARY(|, bitwise_or, b.bitwise_or(a))
+BRASA_BINARY(^, bitwise_xor, b.bitwise_xor(a))
+#undef BRASA_BINARY
 
 Tensor Tensor::operator-() const { return neg(); }
 Tensor Tensor::operator~() const { return bitwise_not(); }

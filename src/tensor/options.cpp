@@ -1,13 +1,10 @@
 #include <brasa/options.h>
 
-#include <algorithm>
 #include <atomic>
 #include <ostream>
 
 #include <brasa/array_ref.h>
 #include <brasa/device.h>
-
-#include "support/error.h"
 
 namespace brasa {
 

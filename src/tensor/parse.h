@@ -37,8 +37,6 @@ struct Parsed {
   runtime::Device* place = nullptr;  // that the caller named
 };
 
-/// What a Device argument names.
-runtime::Device& device_at(const CallArg& a);
 /// The device that an argument names; null if none does.
 runtime::Device* named_place(ArrayRef<CallArg> args);
 
@@ -46,14 +44,12 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 /// The computation for calls with these words.
 std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<CallArg> args);
 
-bool is_number(const CallArg& a);
 /// How a computation takes an argument that is no tensor: it knows it, it is what the parameter has when it is left out, an input, or
 /// the size of one.
 enum class Pass : uint8_t { Word, Default, Number, Size };
 Pass pass_of(const Operator::Parameter& p, const CallArg& a);
 /// What an argument that is passed as a number stands for.
 Scalar number_for(const Operator::Parameter& p, const CallArg& a);
-Scalar number_of(const CallArg& a);
 /// A number of the computation as a tensor that takes part in type promotion like a number.
 Tensor weak_tensor(const Scalar& s);
 

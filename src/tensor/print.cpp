@@ -5,7 +5,6 @@
 
 #include <brasa/autograd.h>
 
-#include "tensor/dispatch.h"
 #include "tensor/tensor_impl.h"
 
 // LibTorch's text of a tensor.
@@ -32,8 +31,6 @@ double digits_before_point(double magnitude) { return magnitude == 0 ? 1 : std::
 
 // Chooses notation by the magnitudes of the finite values, and sets the stream to it.
 Style choose_style(std::ostream& out, const double* values, int64_t n) {
-  Style s;
-  if (n == 0) return s;
   bool whole = true, found = false;
   double least = 1, most = 1;
   for (int64_t i = 0; i < n; ++i) {
@@ -46,34 +43,19 @@ Style choose_style(std::ostream& out, const double* values, int64_t n) {
     least = std::min(least, magnitude);
     most = std::max(most, magnitude);
   }
-  if (found) {
-    least = digits_before_point(least);
-    most = digits_before_point(most);
+  least = digits_before_point(least);
+  most = digits_before_point(most);
+  if (whole && most <= 9) {
+    out << std::defaultfloat << std::setprecision(6);
+    return {1, static_cast<int>(most) + 1};
   }
-  auto scientific = [&] { out << std::scientific << std::setprecision(4); };
-  if (whole) {
-    if (most > 9) {
-      s.width = 11;
-      scientific();
-    } else {
-      s.width = static_cast<int>(most) + 1;
-      out << std::defaultfloat << std::setprecision(6);
-    }
-    return s;
-  }
-  if (most - least > 4) {
-    s.width = std::fabs(most) > 99 || std::fabs(least) > 99 ? 12 : 11;
-    scientific();
-    return s;
-  }
-  if (most > 5 || most < 0) {
-    s.width = 7;
-    s.factor = std::pow(10, most - 1);
-  } else {
-    s.width = most == 0 ? 7 : static_cast<int>(most) + 6;
+  if (whole || most - least > 4) {
+    out << std::scientific << std::setprecision(4);
+    return {1, !whole && (std::fabs(most) > 99 || std::fabs(least) > 99) ? 12 : 11};
   }
   out << std::fixed << std::setprecision(4);
-  return s;
+  if (most > 5 || most < 0) return {std::pow(10, most - 1), 7};
+  return {1, most == 0 ? 7 : static_cast<int>(most) + 6};
 }
 
 // As few digits as tell the number from its neighbours, of any width without the program's manipulators.
@@ -83,8 +65,6 @@ std::string shortest(double v) {
   auto format = exponent < -4 || exponent > 15 ? std::chars_format::scientific : std::chars_format::fixed;
   return std::string(text, std::to_chars(std::begin(text), std::end(text), v, format).ptr);
 }
-
-void write_factor(std::ostream& out, double factor) { out << shortest(factor) << " *\n"; }
 
 void write_matrix(std::ostream& out, const double* values, int64_t rows, int64_t columns, int64_t line_size,
                   int64_t indent) {
@@ -97,10 +77,7 @@ void write_matrix(std::ostream& out, const double* values, int64_t rows, int64_t
       if (first) out << '\n';
       out << "Columns " << first + 1 << " to " << end << margin;
     }
-    if (style.factor != 1) {
-      write_factor(out, style.factor);
-      out << margin;
-    }
+    if (style.factor != 1) out << shortest(style.factor) << " *\n" << margin;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = first; c < end; ++c)
         out << std::setw(style.width) << values[r * columns + c] / style.factor << (c + 1 == end ? '\n' : ' ');
@@ -161,7 +138,7 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
     out << shortest(at[0]) << '\n';
   } else if (values.numel() > 0 && sizes.size() == 1) {
     Style style = choose_style(out, at, sizes[0]);
-    if (style.factor != 1) write_factor(out, style.factor);
+    if (style.factor != 1) out << shortest(style.factor) << " *\n";
     for (int64_t i = 0; i < sizes[0]; ++i) out << std::setw(style.width) << at[i] / style.factor << '\n';
   } else if (values.numel() > 0 && sizes.size() == 2) {
     write_matrix(out, at, sizes[0], sizes[1], line_size, 0);

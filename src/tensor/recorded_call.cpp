@@ -1,6 +1,5 @@
 #include "tensor/recorded_call.h"
 
-#include "support/error.h"
 #include "tensor/parse.h"
 #include "tensor/tensor_impl.h"
 
@@ -26,18 +25,14 @@ RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
   const auto& params = op.parameters();
   for (size_t i = 0; i < args.size() && i < params.size(); ++i)
     if (is_number(args[i]) && params[i].type == ir::ParamType::Tensor && !params[i].list)
-      replace(i, changed().tensors.emplace_front(weak_tensor(number_of(args[i]))));
+      replace(i, weak_tensor(number_of(args[i])));
   if (!op.row().random) return;
   size_t at = 0;
   while (params[at].type != ir::ParamType::Generator) ++at;
-  for (size_t i = args.size(); i < at; ++i) {
-    const ir::Param& p = op.row().schema.params[i];
-    BRASA_CHECK(p.default_value || p.optional, op.row().name(), ": no value for '", p.name, "'");
-  }
   if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
-  changed().stream = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
-  changed().key = new_key();
-  replace(at, changed().key);
+  const Tensor& key = replace(at, new_key());
+  changed_->key = key;
+  changed_->stream = at < args.size() && args[at].kind == Kind::Generator ? *args[at].generator : default_generator();
 }
 
 void RecordedCall::run(Results& out) {
@@ -51,19 +46,13 @@ void RecordedCall::run(Results& out) {
   }
 }
 
-RecordedCall::Changed& RecordedCall::changed() {
-  if (!changed_) {
-    changed_ = std::make_unique<Changed>();
-    changed_->args.assign(args_.begin(), args_.end());
-  }
-  return *changed_;
-}
-
-void RecordedCall::replace(size_t at, const Tensor& t) {
-  Changed& c = changed();
-  c.defaults.fill_up(c.args, op_.row().schema.params, at + 1);
-  c.args[at] = CallArg(t);
+const Tensor& RecordedCall::replace(size_t at, Tensor t) {
+  if (!changed_) changed_ = std::make_unique<Changed>(args_.vec());
+  Changed& c = *changed_;
+  c.defaults.fill_up(c.args, op_.row(), at + 1);
+  c.args[at] = CallArg(c.tensors.emplace_front(std::move(t)));
   args_ = c.args;
+  return c.tensors.front();
 }
 
 }  // namespace brasa::eager

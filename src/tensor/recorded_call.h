@@ -26,14 +26,14 @@ class RecordedCall {
  private:
   // Of a call that a recorder does not get as it is.
   struct Changed {
+    explicit Changed(std::vector<CallArg> all) : args(std::move(all)) {}
     std::vector<CallArg> args;
     std::forward_list<Tensor> tensors;
     Literals defaults;
     std::optional<Generator> stream;  // of a random row
     Tensor key;
   };
-  Changed& changed();
-  void replace(size_t at, const Tensor& t);
+  const Tensor& replace(size_t at, Tensor t);
 
   Recorder& recorder_;
   Operator& op_;

@@ -37,7 +37,6 @@ Recorder* Recorder::lost() {
 Recorder* Recorder::current() { return current_recorder; }
 Recorder::~Recorder() = default;
 
-Recorder::Scope::Scope(Recorder* recorder) : outer_(current_recorder) { current_recorder = recorder; }
-Recorder::Scope::~Scope() { current_recorder = outer_; }
+Recorder::Scope::Scope(Recorder* recorder) : Scoped(current_recorder, recorder) {}
 
 }  // namespace brasa

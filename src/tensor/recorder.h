@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
+
+#include "support/scoped.h"
 
 namespace brasa {
 
@@ -55,15 +56,9 @@ class Recorder {
   static Recorder* lost();
 
   /// Installs a recorder on this thread; null suspends recording.
-  class Scope {
+  class Scope : Scoped<Recorder*> {
    public:
     explicit Scope(Recorder* recorder);
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-
-   private:
-    Recorder* outer_;
   };
 };
 

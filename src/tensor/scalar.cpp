@@ -8,13 +8,8 @@
 namespace brasa {
 
 double Scalar::toDouble() const {
-  if (isFloatingPoint()) return d_;
-  if (isComplex()) {
-    BRASA_CHECK(imag_ == 0,
-                "value cannot be converted to type double without "
-                "overflow: it is complex");
-    return d_;
-  }
+  BRASA_CHECK(!isComplex() || imag_ == 0, "value cannot be converted to type double without overflow: it is complex");
+  if (isFloatingPoint() || isComplex()) return d_;
   if (type_ == DType::UInt64) return static_cast<double>(static_cast<uint64_t>(i_));
   return static_cast<double>(i_);
 }

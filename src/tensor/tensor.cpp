@@ -1,6 +1,5 @@
 #include <brasa/autograd.h>
 #include <brasa/factories.h>
-#include <brasa/index.h>
 #include <brasa/ops_generated.h>
 
 #include <algorithm>
@@ -41,15 +40,8 @@ size_t wrapped_dim(const TensorImpl& impl, int64_t dim) {
 
 }  // namespace
 
-int64_t Tensor::size(int64_t dim) const {
-  const TensorImpl* impl = checked_impl(*this);
-  return impl->sizes[wrapped_dim(*impl, dim)];
-}
-int64_t Tensor::stride(int64_t dim) const {
-  const TensorImpl* impl = checked_impl(*this);
-  BRASA_CHECK(!impl->sparse, "sparse tensors do not have strides: ", *this);
-  return impl->strides[wrapped_dim(*impl, dim)];
-}
+int64_t Tensor::size(int64_t dim) const { return sizes()[wrapped_dim(*checked_impl(*this), dim)]; }
+int64_t Tensor::stride(int64_t dim) const { return strides()[wrapped_dim(*checked_impl(*this), dim)]; }
 int64_t Tensor::numel() const { return defined() ? impl_of(*this)->numel : 0; }
 int64_t Tensor::storage_offset() const { return checked_impl(*this)->offset; }
 size_t Tensor::itemsize() const { return static_cast<size_t>(size_of(checked_impl(*this)->dtype)); }
@@ -60,17 +52,12 @@ TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
   const TensorImpl* impl = checked_impl(*this);
-  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return impl->contiguous;
-  size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  size_t rank = channels_last_rank(format);
+  if (!rank) return impl->contiguous;
   if (impl->sizes.size() != rank) return false;
-  SmallVector<int64_t, 6> order = {0};
-  for (size_t d = 2; d < rank; ++d) order.push_back(static_cast<int64_t>(d));
-  order.push_back(1);
-  int64_t expected = 1;
-  for (size_t k = rank; k-- > 0;) {
-    if (impl->sizes[order[k]] != 1 && impl->strides[order[k]] != expected) return false;
-    expected *= impl->sizes[order[k]];
-  }
+  Sizes strides = channels_last_strides(impl->sizes);
+  for (size_t d = 0; d < rank; ++d)
+    if (impl->sizes[d] != 1 && impl->strides[d] != strides[d]) return false;
   return true;
 }
 bool Tensor::is_pinned() const { return checked_impl(*this)->storage->is_pinned(); }
@@ -88,8 +75,7 @@ bool Tensor::is_set_to(const Tensor& o) const {
 MemoryFormat Tensor::suggest_memory_format() const {
   // Where the strides suit both, as with one channel, they are taken for the usual.
   for (MemoryFormat format : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
-    if (dim() == (format == MemoryFormat::ChannelsLast ? 4 : 5) && is_contiguous(format) && !is_contiguous())
-      return format;
+    if (is_contiguous(format) && !is_contiguous()) return format;
   return MemoryFormat::Contiguous;
 }
 Tensor Tensor::det() const { return brasa::det(*this); }
@@ -157,8 +143,7 @@ Scalar Tensor::item() const {
 bool Tensor::is_nonzero() const {
   BRASA_CHECK(numel() == 1, "Boolean value of Tensor with ", numel() == 0 ? "no values" : "more than one value",
               " is ambiguous");
-  Scalar s = item();
-  return s.isComplex() ? s.toComplexDouble() != 0.0 : s.isFloatingPoint() ? s.toDouble() != 0 : s.toLong() != 0;
+  return item().toBool();
 }
 
 bool Tensor::equal(const Tensor& o) const {

@@ -107,6 +107,17 @@ void TensorImpl::materialise(const char* reason) const {
   BRASA_ASSERT(!storage->recorder(), "a recorded tensor was not materialised");
 }
 
+void TensorImpl::look_at(const TensorImpl& from) {
+  storage = from.storage;
+  offset = from.offset;
+  numel = from.numel;
+  sizes = from.sizes;
+  strides = from.strides;
+  dtype = from.dtype;
+  contiguous = from.contiguous;
+  sparse = from.sparse ? std::make_unique<SparseParts>(*from.sparse) : nullptr;
+}
+
 void TensorImpl::refresh() {
   numel = product(sizes);
   contiguous = is_row_major(sizes, strides);
@@ -144,24 +155,14 @@ size_t bytes_of(int64_t elements, DType dtype, std::span<const int64_t> sizes) {
   return static_cast<size_t>(bytes);
 }
 
-}  // namespace
-
-namespace {
-
-[[gnu::cold]] void fail_dtype(const runtime::Device& device, DType dtype) {
-  fail(str("device '", device.str(), "' has no ", name(dtype), ": convert the tensor to another dtype first"));
-}
 void check_dtype(const runtime::Device& device, DType dtype) {
-  if (!device.on_host() && !device.has(dtype)) [[unlikely]]
-    fail_dtype(device, dtype);
+  BRASA_CHECK(device.on_host() || device.has(dtype), "device '", device.str(), "' has no ", name(dtype),
+              ": convert the tensor to another dtype first");
 }
 
-}  // namespace
-
-namespace {
-
-// Row-major, without a storage yet.
-Tensor row_major(std::span<const int64_t> sizes, DType dtype) {
+// Row-major, on what `storage` makes of as many bytes.
+template <class F>
+Tensor row_major(std::span<const int64_t> sizes, DType dtype, F storage) {
   auto* impl = new TensorImpl;
   Tensor out(impl);
   impl->dtype = dtype;
@@ -177,6 +178,7 @@ Tensor row_major(std::span<const int64_t> sizes, DType dtype) {
   }
   impl->inference = InferenceMode::is_enabled();
   impl->numel = empty ? 0 : n;
+  impl->storage = StorageRef(storage(bytes_of(impl->numel, dtype, sizes)));
   return out;
 }
 
@@ -184,18 +186,16 @@ Tensor row_major(std::span<const int64_t> sizes, DType dtype) {
 
 Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device) {
   check_dtype(device, dtype);
-  Tensor out = row_major(sizes, dtype);
-  TensorImpl* impl = impl_of(out);
-  impl->storage = StorageRef(Storage::make(bytes_of(impl->numel, dtype, sizes), device));
-  return out;
+  return row_major(sizes, dtype, [&](size_t bytes) { return Storage::make(bytes, device); });
+}
+
+Tensor pinned_tensor(std::span<const int64_t> sizes, DType dtype) {
+  return row_major(sizes, dtype, [](size_t bytes) { return Storage::pinned(bytes, runtime::pinning_device()); });
 }
 
 Tensor recorded_tensor(std::span<const int64_t> sizes, DType dtype, Recorder* recorder, uint32_t slot,
                        runtime::Device& device) {
-  Tensor out = row_major(sizes, dtype);
-  TensorImpl* impl = impl_of(out);
-  impl->storage = StorageRef(Storage::recorded(bytes_of(impl->numel, dtype, sizes), recorder, slot, device));
-  return out;
+  return row_major(sizes, dtype, [&](size_t bytes) { return Storage::recorded(bytes, recorder, slot, device); });
 }
 
 Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,
@@ -222,17 +222,11 @@ Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, 
 Tensor shallow_copy(const Tensor& t) {
   const TensorImpl* from = checked_impl(t);
   auto* impl = new TensorImpl;
-  impl->storage = from->storage;
-  impl->offset = from->offset;
-  impl->numel = from->numel;
-  impl->sizes = from->sizes;
-  impl->strides = from->strides;
-  impl->dtype = from->dtype;
-  impl->contiguous = from->contiguous;
+  Tensor out(impl);
+  impl->look_at(*from);
   impl->inference = from->inference;
   impl->weak = from->weak;
-  if (from->sparse) impl->sparse = std::make_unique<SparseParts>(*from->sparse);
-  return Tensor(impl);
+  return out;
 }
 
 void append_to(std::string& out, const Tensor& t) {

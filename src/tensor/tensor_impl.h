@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include <brasa/tensor.h>
 
@@ -158,6 +157,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
     return base ? base + offset * size_of(dtype) : nullptr;
   }
   void materialise(const char* reason) const;
+  /// Takes the elements of another, in the same memory.
+  void look_at(const TensorImpl& from);
   /// Computes numel and contiguous from sizes and strides.
   void refresh();
 };
@@ -168,6 +169,8 @@ TensorImpl* checked_impl(const Tensor& t);
 
 /// Fresh memory, row-major. brasa::Error if the device has no such dtype.
 Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device = runtime::host());
+/// In the host's memory, for copies of the current device that is no host.
+Tensor pinned_tensor(std::span<const int64_t> sizes, DType dtype);
 /// Fresh memory with these strides, which address size.. elements densely.
 Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,
                    runtime::Device& device = runtime::host());

@@ -6,10 +6,10 @@
 #include <unordered_map>
 
 #include "ops/builder.h"
+#include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/autograd/record.h"
-#include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 
 namespace brasa::eager {
@@ -57,15 +57,9 @@ ir::Value input_of(ir::Graph& graph, const Tensor& t) {
   return graph.add_input(std::move(type));
 }
 
-std::vector<int64_t> sizes_of(ir::Value x) {
-  std::vector<int64_t> out;
-  for (ir::Expr e : ir::type_of(x).shape) out.push_back(e.constant());
-  return out;
-}
-
 ViewStep step_of(const ops::Row& row, ir::Args args, ir::Value v) {
-  ir::Value operand = args[0].get<ir::Value>();
-  return {&row, std::move(args), sizes_of(operand), sizes_of(v), ir::type_of(operand).dtype, ir::type_of(v).dtype};
+  const ir::Type &from = ir::type_of(args[0].get<ir::Value>()), &to = ir::type_of(v);
+  return {&row, std::move(args), ops::constants(from.shape), ops::constants(to.shape), from.dtype, to.dtype};
 }
 
 // The chain of movements from the graph's first input to v; nothing if there are other nodes between.
@@ -85,20 +79,12 @@ std::optional<std::vector<ViewStep>> chain_of(const ir::Graph& graph, ir::Value 
 std::optional<Plans> plan(const Operator& op, CallArgs args) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
-  ir::Args values;
+  ir::Args values = literals(op.row(), args);
   for (size_t i = 0; i < args.size(); ++i) {
-    const CallArg& a = args[i];
-    if (a.kind == Kind::Tensor) {
-      values.push_back(ir::Arg(input_of(graph, *a.tensor)));
-    } else if (a.kind == Kind::Tensors) {
-      std::vector<ir::Value> items;
-      for (uint32_t k = 0; k < a.size; ++k) items.push_back(input_of(graph, a.tensor[k]));
-      values.push_back(ir::Arg(std::move(items)));
-    } else {
-      const ir::Param& p = op.row().schema.params[i];
-      values.push_back(a.kind == Kind::None && p.default_value && !p.optional ? *p.default_value
-                                                                              : literal(a, p, op.row()));
-    }
+    std::vector<ir::Value> items;
+    each_tensor(args[i], [&](const Tensor& t) { items.push_back(input_of(graph, t)); });
+    if (args[i].kind == Kind::Tensor) values[i] = ir::Arg(items[0]);
+    if (args[i].kind == Kind::Tensors) values[i] = ir::Arg(std::move(items));
   }
   std::vector<ir::Value> results;
   {
@@ -133,27 +119,18 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
 const CachedCall& cached(const Operator& op, CallArgs args, CachedCall& uncached) {
   thread_local std::unordered_map<uint64_t, CachedCall> cache;
   constexpr size_t kMost = 8192;
-  // The first argument is replaced on replay; kept, it would keep its memory.
-  auto stored = [&] {
-    std::vector<CallArg> rest(args.begin(), args.end());
-    rest[0] = CallArg();
-    return std::make_shared<ArgStore>(rest);
-  };
   SmallVector<int64_t, 32> key;
-  if (!make_key(op, args, key)) {
-    uncached.plans = plan(op, args).value_or(Plans{});
-    uncached.args = stored();
-    return uncached;
-  }
+  bool keyed = make_key(op, args, key);
   uint64_t h = 0;
   for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
-  auto it = cache.find(h);
-  if (it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
+  if (auto it = cache.find(h);
+      keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
     return it->second;
-  CachedCall made;
-  made.key = key.vec();
-  made.plans = plan(op, args).value_or(Plans{});
-  made.args = stored();
+  // The first argument is replaced on replay; kept, it would keep its memory.
+  std::vector<CallArg> rest = args.vec();
+  rest[0] = CallArg();
+  CachedCall made{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)};
+  if (!keyed) return uncached = std::move(made);
   if (cache.size() >= kMost) cache.clear();
   return cache[h] = std::move(made);
 }
@@ -176,7 +153,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
                 ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
     auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
     Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
-    std::vector<CallArg> on_memory(args.begin(), args.end());
+    std::vector<CallArg> on_memory = args.vec();
     on_memory[0] = CallArg(memory);
     on_memory.resize(4);
     if (on_memory[3].kind == Kind::None) on_memory[3] = CallArg(from.offset);
@@ -191,15 +168,15 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
-  if (call->plans.empty() && op.row().schema.returns.size() == 1 && op.row().schema.returns[0].list) {
-    // An empty list of views (split of nothing) is a list of views.
-  } else if (call->plans.empty()) {
+  // An empty list of views (split of nothing) is a list of views.
+  const std::vector<ir::Return>& returns = op.row().schema.returns;
+  if (call->plans.empty() && !(returns.size() == 1 && returns[0].list)) {
     BRASA_CHECK(op.row().must_alias.empty(), op.row().must_alias, " (", op.row().name(), " of ", self, " with strides ",
                 from.strides, ")");
     if (from.contiguous) return false;
     // Over a contiguous copy it is a view.
     Tensor copy = self.contiguous();
-    std::vector<CallArg> with_copy(args.begin(), args.end());
+    std::vector<CallArg> with_copy = args.vec();
     with_copy[0] = CallArg(copy);
     return call_view(op, with_copy, results);
   }
@@ -240,9 +217,8 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
 }
 
 Tensor ViewChain::replay(Tensor base) const {
-  for (const Link& link : links) {
-    std::span<const CallArg> stored = link.args->args();
-    std::vector<CallArg> args(stored.begin(), stored.end());
+  for (const ViewLink& link : links) {
+    std::vector<CallArg> args = link.args->args().vec();
     args[0] = CallArg(base);
     Results results;
     call(op(*link.row), args, results);
@@ -253,8 +229,7 @@ Tensor ViewChain::replay(Tensor base) const {
 
 ViewChain chain_from_base(const Tensor& view) {
   ViewChain chain;
-  for (const ViewInfo* v = impl_of(view)->view.get(); v; v = impl_of(v->parent)->view.get())
-    chain.links.push_back({v->row, v->args, v->result});
+  for (const ViewInfo* v = impl_of(view)->view.get(); v; v = impl_of(v->parent)->view.get()) chain.links.push_back(*v);
   std::reverse(chain.links.begin(), chain.links.end());
   return chain;
 }

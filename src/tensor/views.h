@@ -27,12 +27,16 @@ struct ViewPlan {
   int64_t offset = 0;  // relative to the operand's, in elements of the view
 };
 
-/// What a view knows of where it comes from. The row with its arguments (the first of which stands for `parent`) replays it.
-struct ViewInfo : Pooled, autograd::DifferentiableViewMeta {
-  Tensor parent, base;  // base: the tensor at the end of the chain of parents
+/// A result of a view row with its arguments, of which the first stands for any tensor.
+struct ViewLink {
   const ops::Row* row = nullptr;
   std::shared_ptr<const ArgStore> args;
   int result = 0;
+};
+
+/// What a view knows of where it comes from: its link replays it from `parent`.
+struct ViewInfo : Pooled, autograd::DifferentiableViewMeta, ViewLink {
+  Tensor parent, base;  // base: the tensor at the end of the chain of parents
   std::shared_ptr<const ViewPlan> plan;
   uint32_t version = 0;  // of the storage when the history was made
 };
@@ -42,12 +46,7 @@ bool call_view(Operator& op, CallArgs args, Results& results);
 
 /// The chain of view rows from a view's base to the view, without the tensors between.
 struct ViewChain {
-  struct Link {
-    const ops::Row* row;
-    std::shared_ptr<const ArgStore> args;
-    int result;
-  };
-  std::vector<Link> links;
+  std::vector<ViewLink> links;
   /// The view of another tensor of the base's sizes.
   Tensor replay(Tensor base) const;
 };

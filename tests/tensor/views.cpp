@@ -121,6 +121,10 @@ TEST(Indexing, TensorsAndMasks) {
   expect_values(m.masked_select(mask), {2.25, 2.5, 2.75, 3, 3.25, 3.5, 3.75});
   EXPECT_EQ(m.index({tensor({true, false, false, true})}).sizes(), IntArrayRef({2, 5}));
   expect_values((m == 3.0).nonzero(), {2, 1});
+  // A mask covers several dimensions; what follows it indexes the next one.
+  Tensor corners = tensor({{1, 0}, {0, 1}}), last = tensor({2, 0});
+  for (DType mask_dtype : {kBool, kByte})
+    expect_values(arange(12).view({2, 2, 3}).index({corners.to(mask_dtype), last}), {2, 9});
   EXPECT_THROW(m.index({tensor({4})}).cpu(), IndexError);
   EXPECT_THROW(m.index({tensor({true, false})}), IndexError);
 }

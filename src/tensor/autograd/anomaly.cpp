@@ -3,10 +3,10 @@
 
 #include <execinfo.h>
 
-#include <brasa/ops_generated.h>
 #include <brasa/warning.h>
 
 #include "support/error.h"
+#include "support/scoped.h"
 #include "tensor/autograd/meta.h"
 
 namespace brasa::autograd {
@@ -65,10 +65,7 @@ std::shared_ptr<Anomaly> new_anomaly() { return std::make_shared<Anomaly>(Anomal
 variable_list apply_watched(Node& node, variable_list&& gradients) {
   std::shared_ptr<Anomaly> anomaly = node.internals().anomaly;
   anomaly->name = node.name();
-  struct Running {
-    std::shared_ptr<Anomaly> before;
-    ~Running() { running = std::move(before); }
-  } restore{std::exchange(running, anomaly)};
+  Scoped now(running, anomaly);
   try {
     variable_list out = NodeAccess::apply(node, std::move(gradients));
     if (AnomalyMode::should_check_nan()) check(node, out);

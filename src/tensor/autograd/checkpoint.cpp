@@ -27,9 +27,7 @@ class CheckpointFrame {
         autocast_(autocast::is_autocast_enabled(kCPU)),
         caches_(autocast::is_autocast_cache_enabled()),
         dtype_(autocast::get_autocast_dtype(kCPU)) {
-    if (!rng) return;
-    Generator& generator = default_generator();
-    rng_ = {generator.current_seed(), generator.offset()};
+    if (rng) rng_ = Stream::now();
   }
 
   size_t next_place() { return places_++; }
@@ -70,27 +68,21 @@ class CheckpointFrame {
   };
 
   void run() {
-    // Nested calls of the function's own checkpoints are frames of their own.
-    struct Again {
-      std::shared_ptr<CheckpointFrame> outer_saving = std::exchange(saving, nullptr);
-      CheckpointFrame* outer_running;
-      std::optional<Stream> outer_stream;
-      Again(CheckpointFrame* frame) : outer_running(std::exchange(running_again, frame)) {
-        if (!frame->rng_) return;
-        outer_stream = Stream::now();
-        frame->rng_->set();
-      }
-      ~Again() {
-        saving = std::move(outer_saving);
-        running_again = outer_running;
-        if (outer_stream) outer_stream->set();
-      }
+    struct KeepStream {
+      Stream outer = Stream::now();
+      ~KeepStream() { outer.set(); }
     };
     values_.clear();
     Recorder::Scope eager(nullptr);
     AutoGradMode grad(true);
     AutocastMode mode(dtype_, autocast_, caches_);
-    Again again(this);
+    // Nested calls of the function's own checkpoints are frames of their own.
+    CheckpointMode again(nullptr, this);
+    std::optional<KeepStream> stream;
+    if (rng_) {
+      stream.emplace();
+      rng_->set();
+    }
     again_();
     filled_ = true;
   }
@@ -119,41 +111,29 @@ std::unique_ptr<Dropped> drop(const Tensor& t) {
 Tensor recomputed(const Dropped& dropped, const std::string& name) { return dropped.frame->value(dropped.place, name); }
 void forget(const Dropped& dropped) { dropped.frame->forget(dropped.place); }
 
-KeepValues::KeepValues()
-    : saving_(std::exchange(saving, nullptr)), running_again_(std::exchange(running_again, nullptr)) {}
-KeepValues::~KeepValues() {
-  saving = std::move(saving_);
-  running_again = running_again_;
-}
+CheckpointMode::CheckpointMode(std::shared_ptr<CheckpointFrame> frame, CheckpointFrame* again)
+    : saving_(saving, std::move(frame)), running_again_(running_again, again) {}
 
 }  // namespace brasa::autograd
 
 namespace brasa {
 
 // A checkpoint inside another has its own values, the first time and when the outer one runs again.
-struct detail::CheckpointScope::Impl {
-  std::shared_ptr<autograd::CheckpointFrame> outer;
-  autograd::CheckpointFrame* outer_running;
+struct detail::CheckpointScope::Impl : autograd::CheckpointMode {
+  using CheckpointMode::CheckpointMode;
 };
 
 detail::CheckpointScope::CheckpointScope(std::function<void()> again, const CheckpointOptions& options)
-    : impl_(std::make_unique<Impl>()) {
-  auto frame = std::make_shared<autograd::CheckpointFrame>(std::move(again), options.preserve_rng_state);
-  impl_->outer = std::exchange(autograd::saving, std::move(frame));
-  impl_->outer_running = std::exchange(autograd::running_again, nullptr);
-}
-detail::CheckpointScope::~CheckpointScope() {
-  autograd::saving = std::move(impl_->outer);
-  autograd::running_again = impl_->outer_running;
-}
+    : impl_(std::make_unique<Impl>(
+          std::make_shared<autograd::CheckpointFrame>(std::move(again), options.preserve_rng_state), nullptr)) {}
+detail::CheckpointScope::~CheckpointScope() = default;
 
 Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, size_t segments, Tensor input,
                              const CheckpointOptions& options) {
   BRASA_CHECK(segments > 0, "checkpoint_sequential: expected at least one segment");
   size_t size = std::max<size_t>(functions.size() / segments, 1);
   auto run = [&functions](size_t begin, size_t end) {
-    std::vector<std::function<Tensor(Tensor)>> part(functions.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                    functions.begin() + static_cast<std::ptrdiff_t>(end));
+    std::vector<std::function<Tensor(Tensor)>> part(functions.data() + begin, functions.data() + end);
     return [part](Tensor x) {
       for (const auto& f : part) x = f(x);
       return x;

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "support/scoped.h"
 #include "tensor/autograd/meta.h"
 
 namespace brasa::autograd {
@@ -23,18 +24,20 @@ Tensor recomputed(const Dropped& dropped, const std::string& name);
 /// Nobody needs it any more.
 void forget(const Dropped& dropped);
 
-/// While it lives, nodes keep their values although they are made in a checkpointed function: a compiled one, which records operators
-/// of its own when it runs again.
-class KeepValues {
+/// While it lives, what nodes save on this thread is left to `saving`, or taken down by `running_again`.
+class CheckpointMode {
  public:
-  KeepValues();
-  ~KeepValues();
-  KeepValues(const KeepValues&) = delete;
-  KeepValues& operator=(const KeepValues&) = delete;
+  CheckpointMode(std::shared_ptr<CheckpointFrame> saving, CheckpointFrame* running_again);
 
  private:
-  std::shared_ptr<CheckpointFrame> saving_;
-  CheckpointFrame* running_again_;
+  Scoped<std::shared_ptr<CheckpointFrame>> saving_;
+  Scoped<CheckpointFrame*> running_again_;
+};
+
+/// While it lives, nodes keep their values although they are made in a checkpointed function: a compiled one, which records operators
+/// of its own when it runs again.
+struct KeepValues : CheckpointMode {
+  KeepValues() : CheckpointMode(nullptr, nullptr) {}
 };
 
 }  // namespace brasa::autograd

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,7 +8,6 @@
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/execute.h"
-#include "tensor/geometry.h"
 #include "tensor/sparse/sparse.h"
 
 namespace brasa::autograd {
@@ -27,10 +25,13 @@ Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes) {
   size_t lead = from.size() - sizes.size();
   for (size_t d = 0; d < from.size(); ++d)
     if (d < lead || (sizes[d - lead] == 1 && from[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+  return summed(t, dims, sizes);
+}
+
+Tensor summed(const Tensor& t, const std::vector<int64_t>& dims, std::span<const int64_t> sizes) {
   Tensor out = dims.empty() ? t : eager::call_one("aten::sum.dim_IntList", {t, IntArrayRef(dims), false});
-  if (!std::equal(out.sizes().begin(), out.sizes().end(), sizes.begin(), sizes.end()))
-    out = eager::call_one("aten::reshape", {out, IntArrayRef(sizes.data(), sizes.size())});
-  return out;
+  IntArrayRef wanted(sizes.data(), sizes.size());
+  return out.sizes() == wanted ? out : eager::call_one("aten::reshape", {out, wanted});
 }
 
 namespace {
@@ -47,7 +48,7 @@ bool broadcasts_to(std::span<const int64_t> small, std::span<const int64_t> big)
 Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
   if (!g.defined() || !meta.defined) return g;
   if (!std::equal(g.sizes().begin(), g.sizes().end(), meta.sizes.begin(), meta.sizes.end())) {
-    BRASA_CHECK(broadcasts_to(meta.sizes, {g.sizes().data(), g.sizes().size()}), "Function ", node.name(),
+    BRASA_CHECK(broadcasts_to(meta.sizes, g.sizes()), "Function ", node.name(),
                 " returned an invalid gradient at index ", i, " - got ", impl_of(g)->sizes,
                 " but expected shape compatible with ", meta.sizes);
     g = sum_to_size(g, meta.sizes);
@@ -62,21 +63,11 @@ Tensor fitted(Tensor g, const ResultMeta& meta, const Node& node, size_t i) {
   return g;
 }
 
-Tensor add(const Tensor& a, const Tensor& b) {
-  if (!a.defined()) return b;
-  if (!b.defined()) return a;
-  return sum_of(a, b);
-}
-
 struct Capture {
   size_t output_nr, result;
 };
 
 thread_local int passes = 0;
-struct Depth {
-  Depth() { ++passes; }
-  ~Depth() { --passes; }
-};
 
 // One backward pass.
 class Pass {
@@ -91,7 +82,7 @@ class Pass {
 
   /// `accumulate`: leaves take their gradients, too.
   variable_list run(size_t captured, bool accumulate) {
-    Depth depth;
+    Scoped depth(passes, passes + 1);
     // A backward that runs backward, which may run backward, …: the stack bounds none of it.
     constexpr int kPassesPerStack = 60;
     if (passes % kPassesPerStack != 0) return run_here(captured, accumulate);
@@ -115,13 +106,8 @@ class Pass {
     while (!ready.empty()) {
       std::shared_ptr<Node> node = ready.top();
       ready.pop();
-      variable_list gradients;
-      auto it = buffers_.find(node.get());
-      if (it != buffers_.end()) {
-        gradients = std::move(it->second);
-        buffers_.erase(it);
-      }
-      variable_list out = evaluate(*node, std::move(gradients), accumulate);
+      auto buffer = buffers_.extract(node.get());
+      variable_list out = evaluate(*node, buffer ? std::move(buffer.mapped()) : variable_list(), accumulate);
       const std::vector<Edge>& edges = node->next_edges();
       for (size_t i = 0; i < edges.size(); ++i) {
         if (!edges[i].is_valid()) continue;
@@ -144,59 +130,37 @@ class Pass {
     variable_list& buffer = buffers_[edge.function.get()];
     size_t size = std::max<size_t>(edge.function->internals().results.size(), edge.input_nr + 1);
     if (buffer.size() < size) buffer.resize(size);
-    buffer[edge.input_nr] = add(buffer[edge.input_nr], g);
+    buffer[edge.input_nr] = sum_of(buffer[edge.input_nr], g);
   }
 
   void find_dependencies() {
     std::vector<Node*> stack;
-    std::unordered_set<Node*> seen;
     for (auto& n : roots_)
-      if (seen.insert(n.get()).second) stack.push_back(n.get());
+      if (reached_.insert(n.get()).second) stack.push_back(n.get());
     while (!stack.empty()) {
       Node* n = stack.back();
       stack.pop_back();
       for (const Edge& e : n->next_edges())
         if (Node* next = e.function.get()) {
           ++dependencies_[next];
-          if (seen.insert(next).second) stack.push_back(next);
+          if (reached_.insert(next).second) stack.push_back(next);
         }
     }
   }
 
   // Nodes below which there is a captured one.
   void find_needed() {
-    enum State : uint8_t { Open, No, Yes };
-    std::unordered_map<Node*, State> state;
-    std::vector<std::pair<Node*, size_t>> stack;
-    for (auto& root : roots_) {
-      if (!state.count(root.get())) stack.push_back({root.get(), 0});
-      while (!stack.empty()) {
-        auto& [n, at] = stack.back();
-        if (at == 0) state[n] = captures_.count(n) ? Yes : Open;
-        const auto& edges = n->next_edges();
-        if (at < edges.size()) {
-          Node* next = edges[at++].function.get();
-          if (!next) continue;
-          auto it = state.find(next);
-          if (it == state.end()) {
-            --at;  // looked at again when its answer is there
-            stack.push_back({next, 0});
-          } else if (it->second == Yes) {
-            state[n] = Yes;
-          }
-          continue;
-        }
-        if (state[n] == Open) state[n] = No;
-        stack.pop_back();
-      }
-    }
-    for (auto& [n, s] : state) {
-      const auto& edges = n->next_edges();
-      bool below = std::any_of(edges.begin(), edges.end(), [&](const Edge& e) {
-        auto it = state.find(e.function.get());
-        return it != state.end() && it->second == Yes;
-      });
-      if (below) needed_.insert(n);
+    std::unordered_map<Node*, std::vector<Node*>> above;
+    for (Node* n : reached_)
+      for (const Edge& e : n->next_edges())
+        if (e.is_valid()) above[e.function.get()].push_back(n);
+    std::vector<Node*> stack;
+    for (auto& [n, captures] : captures_) stack.push_back(n);
+    while (!stack.empty()) {
+      Node* below = stack.back();
+      stack.pop_back();
+      for (Node* n : above[below])
+        if (needed_.insert(n).second) stack.push_back(n);
     }
   }
 
@@ -214,19 +178,18 @@ class Pass {
     for (auto& [nr, slot] : in.retains)
       if (slot->impl && gradients[nr].defined()) {
         Tensor& grad = slot->impl->autograd->grad;
-        grad = grad.defined() ? add(grad, gradients[nr]) : gradients[nr].clone();
+        grad = grad.defined() ? sum_of(grad, gradients[nr]) : gradients[nr].clone();
       }
     auto captured = captures_.find(&node);
     if (captured != captures_.end())
       for (const Capture& c : captured->second) results_[c.result] = gradients[c.output_nr];
     if (!accumulate && (!needed_.count(&node) || node.next_edges().empty())) return {};
     for (auto& hook : in.pre_hooks) gradients = hook(std::move(gradients));
-    bool any = std::any_of(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
-    if (!any && node.next_edges().empty()) return {};
+    auto first = std::find_if(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
+    if (first == gradients.end() && node.next_edges().empty()) return {};
     variable_list received = in.post_hooks.empty() ? variable_list() : gradients;
     if (in.forwards) return gradients;
     // What a node makes without operands lives where its gradients do.
-    auto first = std::find_if(gradients.begin(), gradients.end(), [](const Tensor& t) { return t.defined(); });
     eager::DeviceScope place(first == gradients.end() ? nullptr : &impl_of(*first)->device());
     variable_list out =
         in.anomaly ? apply_watched(node, std::move(gradients)) : NodeAccess::apply(node, std::move(gradients));
@@ -240,7 +203,7 @@ class Pass {
   std::unordered_map<Node*, variable_list> buffers_;
   std::unordered_map<Node*, int> dependencies_;
   std::unordered_map<Node*, std::vector<Capture>> captures_;
-  std::unordered_set<Node*> needed_;
+  std::unordered_set<Node*> reached_, needed_;
   variable_list results_;
 };
 
@@ -256,7 +219,7 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs");
-      g = zeros({out.sizes().data(), out.sizes().size()}, out.scalar_type(), impl_of(out)->device());
+      g = zeros(out.sizes(), out.scalar_type(), impl_of(out)->device());
       NoGradGuard guard;
       g.fill_(1);
     } else {
@@ -310,7 +273,7 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
       if (inputs[i].is_leaf())
         NodeAccess::apply(*edge.function, {grads[i]});
       else
-        inputs[i].mutable_grad() = add(inputs[i].grad(), grads[i]);
+        inputs[i].mutable_grad() = sum_of(inputs[i].grad(), grads[i]);
     }
 }
 

@@ -27,10 +27,7 @@ void AutogradContext::save_for_backward(variable_list to_save) {
   internals_->has_saved = true;
 }
 variable_list AutogradContext::get_saved_variables() const {
-  BRASA_CHECK(!internals_->released,
-              "Trying to backward through the graph a second time (or directly access saved tensors after they "
-              "have already been freed): ",
-              internals_->name);
+  BRASA_CHECK(!internals_->released, second_time(internals_->name));
   if (internals_->saved.empty()) return internals_->to_save;
   variable_list out;
   std::shared_ptr<Node> node = internals_->node.lock();
@@ -124,32 +121,28 @@ variable_list apply_custom(Custom custom) {
   if (!record) return outputs;
   NodeAccess::edges(*node) = std::move(edges);
 
-  std::vector<bool> fresh(outputs.size());
+  std::vector<size_t> written;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Tensor& out = outputs[i];
-    bool differentiable = out.defined() && !contains(in.non_differentiable, out) &&
-                          (is_floating(out.scalar_type()) || is_complex(out.scalar_type()));
-    ResultMeta meta;
-    if (out.defined()) meta = {impl_of(out)->sizes, out.scalar_type(), true, &impl_of(out)->device()};
-    node->internals().results.push_back(meta);
-    if (!differentiable) continue;
+    bool follows = out.defined() && !contains(in.non_differentiable, out) && differentiable(out.scalar_type());
+    node->internals().results.emplace_back(out);
+    if (!follows) continue;
     if (contains(in.dirty, out)) {
-      fresh[i] = true;
+      written.push_back(i);
       continue;
     }
     // An input that is passed through is a tensor of its own.
     if (contains(custom.inputs, out)) out = shallow_copy(out);
     set_history(out, node, static_cast<uint32_t>(i));
   }
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (fresh[i]) {
-      size_t edge = 0;
-      while (!custom.inputs[edge].is_same(outputs[i])) ++edge;
-      BRASA_CHECK(!(outputs[i].requires_grad() && outputs[i].is_leaf()),
-                  "a leaf Variable that requires grad is being used in an in-place operation.");
-      rebase(outputs[i], {node}, edge);
-      if (outputs[i].grad_fn() == node) set_history(outputs[i], node, static_cast<uint32_t>(i));
-    }
+  for (size_t i : written) {
+    size_t edge = 0;
+    while (!custom.inputs[edge].is_same(outputs[i])) ++edge;
+    BRASA_CHECK(!(outputs[i].requires_grad() && outputs[i].is_leaf()),
+                "a leaf Variable that requires grad is being used in an in-place operation.");
+    rebase(outputs[i], {node}, edge);
+    if (outputs[i].grad_fn() == node) set_history(outputs[i], node, static_cast<uint32_t>(i));
+  }
   for (const Tensor& t : in.to_save)
     in.saved.emplace_back(t, contains(outputs, t) && t.defined() && t.grad_fn() == node);
   in.to_save.clear();

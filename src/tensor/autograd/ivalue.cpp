@@ -24,16 +24,17 @@ const T& as(const V* value, const char* wanted) {
 
 }  // namespace
 
-#define BRASA_IVALUE(T) \
-  IValue::IValue(T v) : value_(std::make_shared<const Value>(std::move(v))) {}
-BRASA_IVALUE(double)
-BRASA_IVALUE(int64_t)
-BRASA_IVALUE(bool)
-BRASA_IVALUE(std::string)
-BRASA_IVALUE(Tensor)
-BRASA_IVALUE(std::vector<int64_t>)
-BRASA_IVALUE(std::vector<double>)
-BRASA_IVALUE(std::vector<Tensor>)
+#define BRASA_IVALUE(T, Result, name, getter)                                  \
+  IValue::IValue(T v) : value_(std::make_shared<const Value>(std::move(v))) {} \
+  Result IValue::getter() const { return as<T>(value_.get(), name); }
+BRASA_IVALUE(double, double, "Double", toDouble)
+BRASA_IVALUE(int64_t, int64_t, "Int", toInt)
+BRASA_IVALUE(bool, bool, "Bool", toBool)
+BRASA_IVALUE(std::string, const std::string&, "String", toStringRef)
+BRASA_IVALUE(Tensor, const Tensor&, "Tensor", toTensor)
+BRASA_IVALUE(std::vector<int64_t>, const std::vector<int64_t>&, "IntList", toIntVector)
+BRASA_IVALUE(std::vector<double>, const std::vector<double>&, "DoubleList", toDoubleVector)
+BRASA_IVALUE(std::vector<Tensor>, const std::vector<Tensor>&, "TensorList", toTensorVector)
 #undef BRASA_IVALUE
 IValue::IValue(int v) : IValue(int64_t{v}) {}
 IValue::IValue(const char* v) : IValue(std::string(v)) {}
@@ -43,17 +44,5 @@ bool IValue::isInt() const { return value_ && value_->index() == 1; }
 bool IValue::isBool() const { return value_ && value_->index() == 2; }
 bool IValue::isString() const { return value_ && value_->index() == 3; }
 bool IValue::isTensor() const { return value_ && value_->index() == 4; }
-double IValue::toDouble() const { return as<double>(value_.get(), "Double"); }
-int64_t IValue::toInt() const { return as<int64_t>(value_.get(), "Int"); }
-bool IValue::toBool() const { return as<bool>(value_.get(), "Bool"); }
-const std::string& IValue::toStringRef() const { return as<std::string>(value_.get(), "String"); }
-const Tensor& IValue::toTensor() const { return as<Tensor>(value_.get(), "Tensor"); }
-const std::vector<int64_t>& IValue::toIntVector() const { return as<std::vector<int64_t>>(value_.get(), "IntList"); }
-const std::vector<double>& IValue::toDoubleVector() const {
-  return as<std::vector<double>>(value_.get(), "DoubleList");
-}
-const std::vector<Tensor>& IValue::toTensorVector() const {
-  return as<std::vector<Tensor>>(value_.get(), "TensorList");
-}
 
 }  // namespace brasa::autograd

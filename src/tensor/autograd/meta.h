@@ -48,20 +48,21 @@ void check_creation(CreationMeta creation, const char* modified);
 /// Where this tensor's gradient goes: its node, or its accumulator; invalid if it needs none.
 Edge gradient_edge(const Tensor& t);
 void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr);
+/// Makes `t` the only result of `node`, and `source` its only operand.
+void set_history(const Tensor& t, std::shared_ptr<Node> node, const Tensor& source);
 /// The node that `t` comes from, made anew for a view whose base was written to.
 const std::shared_ptr<Node>& grad_fn_of(const Tensor& t);
 
 /// What the engine knows of a node beyond its edges.
 struct ResultMeta {
+  ResultMeta() = default;
+  explicit ResultMeta(const Tensor& t);
+
   Sizes sizes;
   DType dtype = DType::Float32;
   bool defined = false;
   runtime::Device* device = &runtime::host();
 };
-
-}  // namespace brasa::autograd
-
-namespace brasa::autograd {
 
 /// Where a node was made, and in which node's backward, if in one.
 struct Anomaly {
@@ -92,11 +93,8 @@ struct NodeAccess {
   static void for_each_saved(const Node& n, const std::function<void(const Tensor&)>& f) { n.for_each_saved(f); }
 };
 
-/// Makes a node whose chain of owners is taken apart without recursion.
-template <class T, class... A>
-std::shared_ptr<T> make_node(A&&... args);
 void delete_node(Node* node);
-
+/// Makes a node whose chain of owners is taken apart without recursion.
 template <class T, class... A>
 std::shared_ptr<T> make_node(A&&... args) {
   return std::shared_ptr<T>(new T(std::forward<A>(args)...), [](T* n) { delete_node(n); });
@@ -117,7 +115,9 @@ variable_list apply_watched(Node& node, variable_list&& gradients);
 
 /// Sums over the dimensions that broadcasting added or stretched. Differentiable.
 Tensor sum_to_size(const Tensor& t, std::span<const int64_t> sizes);
-/// a + b, of which either may be sparse.
+/// The sum over these dimensions, which go away, in a shape of as many elements. Differentiable.
+Tensor summed(const Tensor& t, const std::vector<int64_t>& dims, std::span<const int64_t> sizes);
+/// a + b, of which either may be sparse, or undefined for 0.
 Tensor sum_of(const Tensor& a, const Tensor& b);
 Tensor zeros(std::span<const int64_t> sizes, DType dtype, runtime::Device& device);
 

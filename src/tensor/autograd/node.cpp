@@ -10,6 +10,14 @@ namespace {
 thread_local uint64_t sequence = 0;
 }  // namespace
 
+ResultMeta::ResultMeta(const Tensor& t) {
+  if (!t.defined()) return;
+  sizes = impl_of(t)->sizes;
+  dtype = t.scalar_type();
+  defined = true;
+  device = &impl_of(t)->device();
+}
+
 uint64_t next_sequence_nr() { return sequence; }
 
 Node::Node() : sequence_nr_(sequence++), internals_(std::make_unique<Internals>()) {

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
-#include <brasa/factories.h>
-#include "ops/primitives.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/view_nodes.h"
 #include "tensor/execute.h"
-#include "tensor/geometry.h"
 #include "tensor/recorder.h"
 #include "tensor/views.h"
-#include "transforms/derived.h"
 
 namespace brasa::autograd {
 
@@ -24,20 +20,28 @@ using eager::InputTensor;
 bool takes_part(const Tensor& t) { return differentiable(t.scalar_type()) && t.requires_grad(); }
 bool wants_gradient(const InputTensor& in) { return in.tensor && takes_part(*in.tensor); }
 
-ResultMeta meta_of_result(const Tensor& t) {
-  if (!t.defined()) return {};
-  return {impl_of(t)->sizes, t.scalar_type(), true, &impl_of(t)->device()};
+// Of which of n results there is a gradient.
+std::vector<bool> given_of(const variable_list& grads, size_t n) {
+  std::vector<bool> given(n);
+  for (size_t i = 0; i < std::min(n, grads.size()); ++i) given[i] = grads[i].defined();
+  return given;
 }
 
 // Backward of a computation: again a computation, run on what was saved and the gradients.
 class ComputationNode final : public Node, public Pooled {
  public:
-  ComputationNode(const eager::Computation& computation, std::string name, std::vector<bool> needs)
-      : computation_(computation), name_(std::move(name)), needs_(std::move(needs)) {}
+  ComputationNode(const eager::Computation& computation, std::string name, std::vector<bool> needs,
+                  std::vector<Edge> edges, std::span<const InputTensor> inputs, const std::vector<bool>& reads)
+      : computation_(computation), name_(std::move(name)), needs_(std::move(needs)) {
+    next_edges_ = std::move(edges);
+    for (const InputTensor& in : inputs) inputs_.emplace_back(in, reads[inputs_.size()]);
+  }
 
   std::string name() const override { return name_; }
-  std::vector<Saved>& inputs() { return inputs_; }
-  std::vector<Saved>& results() { return results_; }
+  // Its next result; `read`: whether backward wants the values.
+  void save_result(const Tensor& t, bool read) {
+    results_.push_back(t.defined() ? Saved(InputTensor::of(t), read, true) : Saved());
+  }
   std::weak_ptr<Node> self;
 
  protected:
@@ -45,9 +49,8 @@ class ComputationNode final : public Node, public Pooled {
     std::lock_guard lock(internals_->mutex);
     BRASA_CHECK(!internals_->released, second_time(name_));
     variable_list out(needs_.size());
-    std::vector<bool> given(results_.size());
-    for (size_t i = 0; i < given.size(); ++i) given[i] = i < grads.size() && grads[i].defined();
-    if (std::none_of(given.begin(), given.end(), [](bool b) { return b; })) return out;
+    std::vector<bool> given = given_of(grads, results_.size());
+    if (std::find(given.begin(), given.end(), true) == given.end()) return out;
     const eager::Backward& backward = computation_.backward(needs_, given);
 
     std::shared_ptr<Node> me = self.lock();
@@ -85,19 +88,6 @@ class ComputationNode final : public Node, public Pooled {
   std::vector<Saved> inputs_, results_;
 };
 
-// The tensors among a call's arguments in the order of the row's operands.
-template <class F>
-void each_tensor(eager::CallArgs args, F f) {
-  for (const CallArg& a : args) {
-    if (a.kind == CallArg::Kind::Tensor) f(*a.tensor);
-    if (a.kind == CallArg::Kind::Tensors)
-      for (uint32_t k = 0; k < a.size; ++k) f(a.tensor[k]);
-    if (a.kind == CallArg::Kind::OptionalTensors)
-      for (uint32_t k = 0; k < a.size; ++k)
-        if (a.optional_tensor[k] && a.optional_tensor[k]->defined()) f(*a.optional_tensor[k]);
-  }
-}
-
 // Backward of a row by its derived row, for calls that a recorder kept: the arguments are snapshots.
 class RowNode final : public Node, public Pooled {
  public:
@@ -110,26 +100,17 @@ class RowNode final : public Node, public Pooled {
     std::lock_guard lock(internals_->mutex);
     BRASA_CHECK(!internals_->released, second_time(name()));
     variable_list out(needs_.size());
-    std::vector<bool> given;
-    std::vector<std::optional<Tensor>> cts;
-    for (size_t i = 0; i < internals_->results.size(); ++i) {
-      given.push_back(i < grads.size() && grads[i].defined());
-      cts.push_back(given.back() ? std::optional<Tensor>(grads[i]) : std::nullopt);
-    }
-    if (std::none_of(given.begin(), given.end(), [](bool b) { return b; })) return out;
-    std::vector<CallArg> args(args_->args().begin(), args_->args().end());
-    variable_list with_history = tensors_with_history();
-    if (!with_history.empty()) {
-      size_t at = 0;
-      for (CallArg& a : args) {
-        if (a.kind != CallArg::Kind::Tensor && a.kind != CallArg::Kind::Tensors) continue;
-        a.tensor = &with_history[at];
-        at += a.kind == CallArg::Kind::Tensor ? 1 : a.size;
-      }
-    }
+    std::vector<bool> given = given_of(grads, internals_->results.size());
+    if (std::find(given.begin(), given.end(), true) == given.end()) return out;
+    std::vector<std::optional<Tensor>> cts(given.size());
+    for (size_t i = 0; i < given.size(); ++i)
+      if (given[i]) cts[i] = grads[i];
+    // Where the derivative is to have one itself, the operands lead on to what they came from.
+    std::optional<eager::ArgStore> with_history;
+    if (GradMode::is_enabled()) add_history(with_history.emplace(args_->args()));
+    std::vector<CallArg> args = (with_history ? *with_history : *args_).args().vec();
     eager::Literals defaults;
-    const auto& params = op_.row().schema.params;
-    defaults.fill_up(args, params, params.size());
+    defaults.fill_up(args, op_.row(), op_.row().schema.params.size());
     args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
     std::vector<Tensor> results = eager::call_list(op_.backward(needs_, given), args);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
@@ -143,24 +124,21 @@ class RowNode final : public Node, public Pooled {
   }
   void for_each_saved(const std::function<void(const Tensor&)>& f) const override {
     if (!args_) return;
-    each_tensor(eager::CallArgs(args_->args().data(), args_->args().size()), f);
+    eager::each_tensor(args_->args(), f);
   }
 
  private:
-  // Where the derivative is to have one itself, the operands lead on to what they came from.
-  variable_list tensors_with_history() const {
-    variable_list out;
-    if (!GradMode::is_enabled()) return out;
+  void add_history(eager::ArgStore& operands) const {
     Recorder* recorder = Recorder::current();
     size_t operand = 0;
-    each_tensor(eager::CallArgs(args_->args().data(), args_->args().size()), [&](const Tensor& t) {
+    Tensor* next = operands.tensors().data();
+    eager::each_tensor(operands.args(), [&](const Tensor& t) {
       size_t i = operand++;
-      if (out.size() == args_->tensors().size() || &t != &args_->tensors()[out.size()]) return;  // an optional one
+      if (&t != next) return;  // an optional one
       Tensor copy = recorder ? recorder->snapshot(t) : shallow_copy(t);
       if (needs_[i]) set_history(copy, next_edges_[i].function, next_edges_[i].input_nr);
-      out.push_back(std::move(copy));
+      *next++ = std::move(copy);
     });
-    return out;
   }
 
   eager::Operator& op_;
@@ -188,14 +166,15 @@ bool needed(std::span<const InputTensor> inputs, std::vector<bool>& needs) {
   return any && normal;
 }
 
-// The operands of the backward computation, as far as its choice of what to read goes.
-std::vector<InputTensor> backward_operands(std::span<const InputTensor> inputs, const std::vector<Tensor>& results,
-                                           const std::vector<bool>& given) {
-  std::vector<InputTensor> out(inputs.begin(), inputs.end());
-  for (const Tensor& t : results) out.push_back(t.defined() ? InputTensor::of(t) : InputTensor{});
+// Which operands and results the backward computation reads.
+std::vector<bool> backward_reads(const eager::Computation& computation, const std::vector<bool>& needs,
+                                 const std::vector<bool>& given, std::span<const InputTensor> inputs,
+                                 const std::vector<Tensor>& results) {
+  std::vector<InputTensor> operands(inputs.begin(), inputs.end());
+  for (const Tensor& t : results) operands.push_back(t.defined() ? InputTensor::of(t) : InputTensor{});
   for (size_t i = 0; i < given.size(); ++i)
-    if (given[i]) out.push_back(InputTensor::of(results[i]));
-  return out;
+    if (given[i]) operands.push_back(InputTensor::of(results[i]));
+  return eager::reads_of(computation.backward(needs, given), operands);
 }
 
 std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
@@ -204,14 +183,14 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
   std::vector<Edge> edges;
   edges.reserve(args.size());
   bool any = false, normal = false;
-  each_tensor(args, [&](const Tensor& t) {
+  eager::each_tensor(args, [&](const Tensor& t) {
     needs.push_back(takes_part(t));
     edges.push_back(needs.back() ? gradient_edge(t) : Edge{});
     any = any || needs.back();
     normal = normal || !impl_of(t)->inference;
   });
   if (!any || !normal) return nullptr;
-  auto store = std::make_shared<eager::ArgStore>(std::span<const CallArg>(args.data(), args.size()));
+  auto store = std::make_shared<eager::ArgStore>(args);
   for (Tensor& t : store->tensors()) t = recorder.snapshot(t);
   auto node = make_node<RowNode>(op, std::move(store), std::move(needs));
   NodeAccess::edges(*node) = std::move(edges);
@@ -237,45 +216,34 @@ void attach(const eager::Computation& computation, const std::string& name, std:
     any = any || given.back();
   }
   if (!any) return;
-  std::vector<bool> reads =
-      eager::reads_of(computation.backward(needs, given), backward_operands(inputs, outputs, given));
-  auto node = make_node<ComputationNode>(computation, name, needs);
+  std::vector<bool> reads = backward_reads(computation, needs, given, inputs, outputs);
+  auto node = make_node<ComputationNode>(computation, name, needs, edges_of(inputs, needs), inputs, reads);
   node->self = node;
-  NodeAccess::edges(*node) = edges_of(inputs, needs);
-  for (size_t i = 0; i < inputs.size(); ++i) node->inputs().emplace_back(inputs[i], reads[i]);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    node->internals().results.push_back(meta_of_result(outputs[i]));
+    node->internals().results.emplace_back(outputs[i]);
     if (given[i]) set_history(outputs[i], node, static_cast<uint32_t>(i));
   }
-  for (size_t i = 0; i < outputs.size(); ++i)
-    node->results().push_back(reads[inputs.size() + i] ? Saved(outputs[i], true)
-                              : outputs[i].defined()   ? Saved(InputTensor::of(outputs[i]), false, true)
-                                                       : Saved());
+  for (size_t i = 0; i < outputs.size(); ++i) node->save_result(outputs[i], reads[inputs.size() + i]);
 }
 
 void attach_view(const Tensor& view) {
   const eager::ViewInfo& info = *impl_of(view)->view;
   if (!differentiable(view.scalar_type())) return;
   auto node = make_node<ViewNode>(*info.row, eager::op(*info.row).backward_name(), info.plan);
-  NodeAccess::edges(*node).push_back(gradient_edge(info.parent));
-  node->internals().results.push_back(meta_of_result(view));
+  set_history(view, node, info.parent);
   if (Recorder* recorder = Recorder::current()) recorder->made(node, 0, {});
-  set_history(view, std::move(node), 0);
 }
 
 void attach_memory_view(const Tensor& view, const Tensor& self) {
   if (!differentiable(view.scalar_type())) return;
-  auto node = make_node<MemoryView>(*impl_of(view), *impl_of(self));
-  NodeAccess::edges(*node).push_back(gradient_edge(self));
-  node->internals().results.push_back(meta_of_result(view));
-  set_history(view, std::move(node), 0);
+  set_history(view, make_node<MemoryView>(*impl_of(view), *impl_of(self)), self);
 }
 
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
   for (size_t i = 0; i < results.size(); ++i) {
-    node->internals().results.push_back(meta_of_result(results[i]));
+    node->internals().results.emplace_back(results[i]);
     if (results[i].defined() && differentiable(results[i].scalar_type()))
       set_history(results[i], node, static_cast<uint32_t>(i));
   }
@@ -321,14 +289,14 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
   }
   if (!differentiable(impl->dtype)) return;
   bool any = false;
-  each_tensor(args, [&](const Tensor& t) { any = any || takes_part(t); });
+  eager::each_tensor(args, [&](const Tensor& t) { any = any || takes_part(t); });
   if (any && impl->view && impl->view->differentiable)
     check_creation(impl->view->creation, "is being modified inplace");
 }
 
 void check_out(const eager::Operator& op, eager::CallArgs args) {
   if (!GradMode::is_enabled() || op.row().no_gradient) return;
-  each_tensor(args, [&](const Tensor& t) {
+  eager::each_tensor(args, [&](const Tensor& t) {
     BRASA_CHECK(
         !t.defined() || !takes_part(t), op.row().schema.base,
         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
@@ -343,7 +311,7 @@ Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& re
 void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   if (!pending.node) return;
   TensorImpl* impl = impl_of(self);
-  if (pending.node->internals().results.empty()) pending.node->internals().results.push_back(meta_of_result(self));
+  if (pending.node->internals().results.empty()) pending.node->internals().results.emplace_back(self);
   Recorder* recorder = Recorder::current();
   if (!impl->view || !impl->view->differentiable) {
     if (recorder) recorder->made(pending.node, pending.call, {&self, 1});
@@ -355,7 +323,7 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   auto& edges = NodeAccess::edges(*node);
   edges = pending.node->next_edges();
   edges[self_edge] = gradient_edge(base);
-  node->internals().results.push_back(meta_of_result(base));
+  node->internals().results.emplace_back(base);
   if (recorder) recorder->made(node, pending.call, {&base, 1});
   set_history(base, std::move(node), 0);
   impl->view->version = impl->storage->version() - 1;  // its own history is made anew from the base's
@@ -365,9 +333,7 @@ void InPlace::before(const eager::Computation& computation, std::span<const Inpu
   computation_ = nullptr;
   if (!GradMode::is_enabled() || op_.row().no_gradient || !needed(inputs, needs_)) return;
   computation_ = &computation;
-  std::vector<Tensor> results = {self_};
-  std::vector<bool> given = {true};
-  reads_ = eager::reads_of(computation.backward(needs_, given), backward_operands(inputs, results, given));
+  reads_ = backward_reads(computation, needs_, {true}, inputs, {self_});
   edges_ = edges_of(inputs, needs_);
   bool overwritten = false;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -380,15 +346,13 @@ void InPlace::before(const eager::Computation& computation, std::span<const Inpu
 
 void InPlace::after(std::span<const InputTensor> inputs) {
   if (!computation_) return;
-  auto node = make_node<ComputationNode>(*computation_, op_.backward_name(), needs_);
+  std::vector<InputTensor> before(inputs.begin(), inputs.end());
+  for (InputTensor& in : before)
+    if (original_.defined() && in.tensor && in.tensor->is_same(self_)) in = InputTensor::of(original_);
+  auto node = make_node<ComputationNode>(*computation_, op_.backward_name(), needs_, std::move(edges_), before, reads_);
   node->self = node;
-  NodeAccess::edges(*node) = std::move(edges_);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    bool overwritten = reads_[i] && inputs[i].tensor && inputs[i].tensor->is_same(self_);
-    node->inputs().emplace_back(overwritten ? InputTensor::of(original_) : inputs[i], reads_[i]);
-  }
-  node->internals().results.push_back(meta_of_result(self_));
-  node->results().push_back(reads_[inputs.size()] ? Saved(self_, true) : Saved(InputTensor::of(self_), false, true));
+  node->internals().results.emplace_back(self_);
+  node->save_result(self_, reads_[inputs.size()]);
   rebase(self_, {std::move(node)});
 }
 

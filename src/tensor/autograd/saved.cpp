@@ -33,18 +33,13 @@ void Saved::set_tensor(const Tensor& t) {
   version_ = impl_of(t)->storage->version();
   BRASA_CHECK(!impl_of(t)->inference,
               "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
+  if (const auto& meta = impl_of(t)->autograd; meta && result_) output_nr_ = meta->output_nr;
+  // With its history, a node would own itself by its result.
   if ((dropped_ = drop(t))) [[unlikely]] {
-    if (result_) dropped_->edge = {};  // the node would own itself
-    if (auto& meta = impl_of(t)->autograd) output_nr_ = meta->output_nr;
-    return;
+    if (result_) dropped_->edge = {};
+  } else {
+    tensor_ = result_ ? shallow_copy(t) : t;
   }
-  if (!result_) {
-    tensor_ = t;
-    return;
-  }
-  // Without history: the node would own itself.
-  tensor_ = shallow_copy(t);
-  if (auto& meta = impl_of(t)->autograd) output_nr_ = meta->output_nr;
 }
 
 void Saved::reset() {
@@ -53,25 +48,20 @@ void Saved::reset() {
 }
 
 Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name) const {
-  if (dropped_) [[unlikely]] {
-    Tensor value = recomputed(*dropped_, name);
-    if (!GradMode::is_enabled()) return value;
-    Tensor out = shallow_copy(value);
-    if (result_ && node)
-      set_history(out, node, output_nr_);
-    else if (dropped_->edge.is_valid())
-      set_history(out, dropped_->edge.function, dropped_->edge.input_nr);
-    return out;
-  }
-  if (!tensor_.defined()) return {};
-  uint32_t now = impl_of(tensor_)->storage->version();
-  BRASA_CHECK(now == version_ || impl_of(tensor_)->inference,
+  Tensor value = dropped_ ? recomputed(*dropped_, name) : tensor_;
+  if (!value.defined()) return {};
+  uint32_t now = impl_of(value)->storage->version();
+  BRASA_CHECK(dropped_ || now == version_ || impl_of(value)->inference,
               "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-              tensor_, "], which is needed by ", name, ", is at version ", now, "; expected version ", version_,
+              value, "], which is needed by ", name, ", is at version ", now, "; expected version ", version_,
               " instead. Hint: clone the tensor before it is modified.");
-  if (!result_ || !node || !GradMode::is_enabled()) return tensor_;
-  Tensor out = shallow_copy(tensor_);
-  set_history(out, node, output_nr_);
+  bool own = result_ && node;
+  if (!GradMode::is_enabled() || (!dropped_ && !own)) return value;
+  Tensor out = shallow_copy(value);
+  if (own)
+    set_history(out, node, output_nr_);
+  else if (dropped_->edge.is_valid())
+    set_history(out, dropped_->edge.function, dropped_->edge.input_nr);
   return out;
 }
 
@@ -82,14 +72,12 @@ eager::InputTensor Saved::input(const std::shared_ptr<Node>& node, const std::st
     in.weak = weak_;
     return in;
   }
-  eager::InputTensor in;
-  in.sizes = sizes_.data();
-  in.strides = strides_.data();
-  in.rank = static_cast<uint32_t>(sizes_.size());
-  in.dtype = dtype_;
-  in.weak = weak_;
-  if (is_number_) in.data = const_cast<unsigned char*>(number_);
-  return in;
+  return {.data = is_number_ ? const_cast<unsigned char*>(number_) : nullptr,
+          .sizes = sizes_.data(),
+          .strides = strides_.data(),
+          .rank = static_cast<uint32_t>(sizes_.size()),
+          .dtype = dtype_,
+          .weak = weak_};
 }
 
 }  // namespace brasa::autograd

@@ -23,7 +23,6 @@ class Saved {
   bool keeps() const { return tensor_.defined() || dropped_; }
   void reset();
   const Sizes& sizes() const { return sizes_; }
-  DType dtype() const { return dtype_; }
 
  private:
   Tensor tensor_;

@@ -3,8 +3,6 @@
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
-#include "tensor/dispatch.h"
-#include "tensor/recorder.h"
 #include "tensor/sparse/sparse.h"
 #include "tensor/views.h"
 
@@ -39,7 +37,7 @@ class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(Tensor leaf) : leaf_(std::move(leaf)) {
     sequence_nr_ = UINT64_MAX;
-    internals_->results.push_back({impl_of(leaf_)->sizes, leaf_.scalar_type(), true, &impl_of(leaf_)->device()});
+    internals_->results.emplace_back(leaf_);
   }
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
 
@@ -50,18 +48,12 @@ class AccumulateGrad final : public Node {
     std::lock_guard lock(internals_->mutex);
     AutogradMeta& meta = meta_of(leaf_);
     if (!meta.grad.defined()) {
+      // Nothing writes into the parts of a sparse tensor.
       const TensorImpl* impl = impl_of(g);
-      if (impl->sparse) {
-        // Nothing writes into the parts of a sparse tensor.
-        meta.grad = GradMode::is_enabled() ? g : g.detach();
-        for (auto& hook : meta.post_hooks) hook(leaf_);
-        return {};
-      }
-      bool alone = g.use_count() == 1 && impl->storage->use_count() == 1 && impl->contiguous && !impl->view;
-      if (GradMode::is_enabled())
-        meta.grad = alone ? g : g.clone();
-      else
-        meta.grad = alone ? g.detach() : g.detach().clone();
+      bool alone =
+          impl->sparse || (g.use_count() == 1 && impl->storage->use_count() == 1 && impl->contiguous && !impl->view);
+      Tensor own = GradMode::is_enabled() ? g : g.detach();
+      meta.grad = alone ? own : own.clone();
     } else if (GradMode::is_enabled() || (meta.grad.is_sparse() && !g.is_sparse())) {
       meta.grad = sum_of(meta.grad, g);
     } else {
@@ -77,7 +69,10 @@ class AccumulateGrad final : public Node {
 
 }  // namespace
 
-Tensor sum_of(const Tensor& a, const Tensor& b) { return impl_of(a)->sparse ? b + a : a + b; }
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  return impl_of(a)->sparse ? b + a : a + b;
+}
 
 AutogradMeta& meta_of(const Tensor& t) {
   TensorImpl* impl = checked_impl(t);
@@ -113,6 +108,12 @@ void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr
     meta.retain.reset();
     t.retain_grad();
   }
+}
+
+void set_history(const Tensor& t, std::shared_ptr<Node> node, const Tensor& source) {
+  NodeAccess::edges(*node).push_back(gradient_edge(source));
+  node->internals().results.emplace_back(t);
+  set_history(t, std::move(node), 0);
 }
 
 const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
@@ -273,15 +274,7 @@ Tensor Tensor::data() const {
 
 void Tensor::set_data(const Tensor& o) const {
   TensorImpl* impl = checked_impl(*this);
-  const TensorImpl* from = checked_impl(o);
-  impl->storage = from->storage;
-  impl->offset = from->offset;
-  impl->numel = from->numel;
-  impl->sizes = from->sizes;
-  impl->strides = from->strides;
-  impl->dtype = from->dtype;
-  impl->contiguous = from->contiguous;
-  impl->sparse = from->sparse ? std::make_unique<SparseParts>(*from->sparse) : nullptr;
+  impl->look_at(*checked_impl(o));
   if (impl->autograd) impl->autograd->accumulator.reset();
 }
 

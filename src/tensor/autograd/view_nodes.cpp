@@ -3,29 +3,21 @@
 #include <algorithm>
 
 #include "ops/primitives.h"
+#include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "tensor/execute.h"
-#include "tensor/geometry.h"
-#include "tensor/recorder.h"
 #include "transforms/derived.h"
 
 namespace brasa::autograd {
 namespace {
 
-std::vector<int64_t> constants(const ir::Arg& a) {
-  std::vector<int64_t> out;
-  for (ir::Expr e : a.get<std::vector<ir::Expr>>()) out.push_back(e.constant());
-  return out;
-}
+std::vector<int64_t> ints(const ir::Arg& a) { return ops::constants(a.get<std::vector<ir::Expr>>()); }
 
-Tensor reshape(const Tensor& t, std::span<const int64_t> sizes) {
-  if (std::equal(sizes.begin(), sizes.end(), t.sizes().begin(), t.sizes().end())) return t;
-  return eager::call_one("aten::reshape", {t, IntArrayRef(sizes.data(), sizes.size())});
-}
-
-Tensor sum_dims(const Tensor& t, const std::vector<int64_t>& dims) {
-  if (dims.empty()) return t;
-  return eager::call_one("aten::sum.dim_IntList", {t, IntArrayRef(dims), false});
+// The gradient of a row's first argument from its result's.
+Tensor gradient_of(const ops::Row& row, std::vector<CallArg> args, const Tensor& ct) {
+  std::optional<Tensor> cts[] = {ct};
+  args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
+  return eager::call_one(eager::op(transforms::vjp_row(row, {true}, {true})), args);
 }
 
 // Any movement by its row's transpose; of what was moved only the shape matters.
@@ -33,21 +25,14 @@ Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
   Tensor moved =
       eager::call_one("aten::zeros", {IntArrayRef(), s.from_dtype}).expand(IntArrayRef(s.from.data(), s.from.size()));
   std::vector<CallArg> args = {moved};
-  std::vector<std::vector<int64_t>> lists(s.args.size());
-  for (size_t i = 1; i < s.args.size(); ++i) {
-    if (s.args[i].get_if<std::vector<ir::Expr>>())
-      args.push_back(IntArrayRef(lists[i] = constants(s.args[i])));
-    else
-      args.push_back(s.args[i].get<ir::Expr>().constant());
-  }
-  std::optional<Tensor> cts[] = {ct};
-  args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
-  return eager::call_one(eager::op(transforms::vjp_row(*s.row, {true}, {true})), args);
+  eager::Literals literals;
+  for (size_t i = 1; i < s.args.size(); ++i) args.push_back(literals.of(s.args[i], s.row->schema.params[i]));
+  return gradient_of(*s.row, std::move(args), ct);
 }
 
 // A broadcast of which two operand dimensions are one of the result.
 bool takes_diagonal(const eager::ViewStep& broadcast) {
-  std::vector<int64_t> dims = constants(broadcast.args[2]);
+  std::vector<int64_t> dims = ints(broadcast.args[2]);
   std::sort(dims.begin(), dims.end());
   return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
 }
@@ -62,18 +47,18 @@ variable_list ViewNode::apply(variable_list&& grads) {
   for (size_t k = plan_->steps.size(); k-- > 0;) {
     const eager::ViewStep& s = plan_->steps[k];
     if (s.row == transpose) {
-      std::vector<int64_t> dims = constants(s.args[1]), inverse(dims.size());
+      std::vector<int64_t> dims = ints(s.args[1]), inverse(dims.size());
       for (size_t i = 0; i < dims.size(); ++i) inverse[dims[i]] = static_cast<int64_t>(i);
       ct = eager::call_one("aten::permute", {ct, IntArrayRef(inverse)});
     } else if (s.row == reshaped) {
-      ct = reshape(ct, s.from);
+      ct = summed(ct, {}, s.from);
     } else if (s.row == broadcast && !takes_diagonal(s)) {
-      std::vector<int64_t> dims = constants(s.args[2]), summed;
+      std::vector<int64_t> dims = ints(s.args[2]), added;
       for (size_t d = 0; d < s.to.size(); ++d) {
         auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
-        if (it == dims.end() || s.from[it - dims.begin()] != s.to[d]) summed.push_back(static_cast<int64_t>(d));
+        if (it == dims.end() || s.from[it - dims.begin()] != s.to[d]) added.push_back(static_cast<int64_t>(d));
       }
-      ct = reshape(sum_dims(ct, summed), s.from);
+      ct = summed(ct, added, s.from);
     } else {
       ct = step_backward(ct, s);
     }
@@ -83,12 +68,8 @@ variable_list ViewNode::apply(variable_list&& grads) {
 
 variable_list MemoryView::apply(variable_list&& grads) {
   if (!grads[0].defined()) return {Tensor()};
-  static const ops::Row& row = transforms::vjp_row(ops::at("aten::as_strided"), {true}, {true});
   Tensor memory = eager::call_one("aten::zeros", {IntArrayRef(extent_), grads[0].scalar_type()});
-  std::optional<Tensor> ct[] = {grads[0]};
-  std::vector<CallArg> args = view_.arguments(memory);
-  args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(ct)));
-  Tensor all = eager::call_one(eager::op(row), args);
+  Tensor all = gradient_of(ops::at("aten::as_strided"), view_.arguments(memory), grads[0]);
   return {eager::call_one(eager::op("aten::as_strided"), self_.arguments(all))};
 }
 

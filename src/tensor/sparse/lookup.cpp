@@ -32,7 +32,7 @@ class LookupNode final : public Node {
     next_edges_.push_back(autograd::gradient_edge(sample_weight));
     sequence_nr_ = next_sequence_;
   }
-  void set_result(const Tensor& out) { internals_->results.push_back({impl_of(out)->sizes, out.scalar_type(), true}); }
+  void set_result(const Tensor& out) { internals_->results.emplace_back(out); }
 
  protected:
   autograd::variable_list apply(autograd::variable_list&& gradients) override {

@@ -51,7 +51,7 @@ class LeafValues final : public autograd::Node {
  public:
   explicit LeafValues(const Tensor& leaf) : sizes_(leaf.sizes()), parts_(parts_of(leaf)) {
     next_edges_.push_back(autograd::gradient_edge(leaf));
-    internals_->results.push_back({impl_of(parts_.values)->sizes, leaf.scalar_type(), true});
+    internals_->results.emplace_back(parts_.values);
     parts_.values.reset();
     // As a leaf it is outside of any recording.
     sequence_nr_ = 0;

@@ -14,7 +14,7 @@ Call::Call(Operator& op, CallArgs args) : op_(op), args_(args.begin(), args.end(
   const auto& params = op.row().schema.params;
   BRASA_CHECK(args.size() <= params.size(), op.row().name(), ": takes ", params.size(), " arguments, got ",
               args.size());
-  defaults_.fill_up(args_, params, params.size());
+  defaults_.fill_up(args_, op.row(), params.size());
   made_.reserve(args_.size());
 }
 
