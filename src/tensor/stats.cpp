@@ -8,14 +8,12 @@ namespace brasa {
 
 Stats stats() {
   compiler::KernelCounts kernels = compiler::kernel_counts();
-  Stats out;
-  out.compilations = compiler::compilations();
-  out.kernels_generated = kernels.compiled;
-  out.kernels_from_disk = kernels.disk;
-  out.kernels_from_pack = kernels.pack;
-  out.variants = static_cast<int64_t>(program::VariantCache::get().size());
-  out.evicted = static_cast<int64_t>(program::VariantCache::get().evicted());
-  return out;
+  return {.compilations = compiler::compilations(),
+          .kernels_generated = kernels.compiled,
+          .kernels_from_disk = kernels.disk,
+          .kernels_from_pack = kernels.pack,
+          .variants = static_cast<int64_t>(program::VariantCache::get().size()),
+          .evicted = static_cast<int64_t>(program::VariantCache::get().evicted())};
 }
 
 void set_variant_limit(size_t variants) { program::VariantCache::get().set_limit(variants); }

@@ -147,8 +147,6 @@ bool Tensor::is_nonzero() const {
 }
 
 bool Tensor::equal(const Tensor& o) const {
-  checked_impl(*this);
-  checked_impl(o);
   BRASA_CHECK(scalar_type() == o.scalar_type(), "Expected object of data type ", brasa::toString(scalar_type()),
               " but got data type ", brasa::toString(o.scalar_type()), " for argument 'other' in call to equal");
   if (!(sizes() == o.sizes())) return false;

@@ -83,8 +83,13 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
   for (size_t i = 0; i < args.size(); ++i) {
     std::vector<ir::Value> items;
     each_tensor(args[i], [&](const Tensor& t) { items.push_back(input_of(graph, t)); });
-    if (args[i].kind == Kind::Tensor) values[i] = ir::Arg(items[0]);
-    if (args[i].kind == Kind::Tensors) values[i] = ir::Arg(std::move(items));
+    const ir::Param& p = op.row().schema.params[i];
+    if (args[i].kind == Kind::Tensor)
+      values[i] = ir::Arg(items[0]);
+    else if (args[i].kind == Kind::Tensors)
+      values[i] = ir::Arg(std::move(items));
+    else if (p.type == ir::ParamType::Tensor)
+      values[i] = literal(args[i], p, op.row());  // a number, or an error
   }
   std::vector<ir::Value> results;
   {

@@ -242,13 +242,13 @@ void attach_memory_view(const Tensor& view, const Tensor& self) {
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
+  std::vector<Tensor> all;
   for (size_t i = 0; i < results.size(); ++i) {
+    all.push_back(results[i]);
     node->internals().results.emplace_back(results[i]);
     if (results[i].defined() && differentiable(results[i].scalar_type()))
       set_history(results[i], node, static_cast<uint32_t>(i));
   }
-  std::vector<Tensor> all;
-  for (size_t i = 0; i < results.size(); ++i) all.push_back(results[i]);
   recorder.made(node, recorder.last_call(), all);
 }
 
