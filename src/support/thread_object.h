@@ -8,7 +8,9 @@ class ThreadObject {
  public:
   /// This thread's, made when it is first asked for; null once it is gone.
   static T* get() {
-    if (here_ || ended_) return here_;
+    if (T* known = here_) [[likely]]
+      return known;
+    if (ended_) return nullptr;
     static thread_local Holder holder;
     return here_;
   }
