@@ -50,6 +50,9 @@ class Level : public capture::Functional {
   Lift unwrap(const Tensor& t);
 
   uint32_t last_call() const override { return 0; }
+  void moves(const Tensor& t) override {
+    if (around_.recorder) around_.recorder->moves(t);
+  }
   void made(const std::shared_ptr<autograd::Node>&, uint32_t, std::span<const Tensor>) override {}
   void materialise(const char* reason) override;
 

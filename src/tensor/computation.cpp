@@ -10,8 +10,15 @@
 namespace brasa::eager {
 
 InputTensor InputTensor::of(const Tensor& t) {
+  InputTensor in = described(t);
+  in.data = checked_impl(t)->data();
+  return in;
+}
+
+InputTensor InputTensor::described(const Tensor& t) {
+  static std::byte elsewhere;
   const TensorImpl* impl = checked_impl(t);
-  return {.data = impl->data(),
+  return {.data = &elsewhere,
           .sizes = impl->sizes.data(),
           .strides = impl->strides.data(),
           .rank = static_cast<uint32_t>(impl->sizes.size()),
@@ -69,7 +76,9 @@ bool may_have_one_shape(const std::vector<RowComputation::Slot>& slots) {
 }  // namespace
 
 RowComputation::RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
-    : Computation(row.name(), inputs, may_have_one_shape(slots)), row_(row), slots_(std::move(slots)) {}
+    : Computation(row.name(), inputs, may_have_one_shape(slots) && !transforms::is_of_many_calls(row)),
+      row_(row),
+      slots_(std::move(slots)) {}
 
 std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) const {
   ir::Args args;

@@ -32,6 +32,52 @@ TEST(Vmap, Dimensions) {
   EXPECT_THROW(func::vmap([](const Tensor& x) { return x; })(tensor(1.0)), Error);
 }
 
+// The number of calls may be the size of a dimension that a call sees: operands are aligned by calls all the same.
+TEST(Vmap, AsManyCallsAsElements) {
+  using F = std::function<Tensor(const Tensor&)>;
+  const std::pair<const char*, F> cases[] = {
+      {"sub", [](const Tensor& y) { return y - y.mean(); }},
+      {"add", [](const Tensor& y) { return y + y.sum(); }},
+      {"radd", [](const Tensor& y) { return y.sum() + y; }},
+      {"mul", [](const Tensor& y) { return y * y.amax(); }},
+      {"maximum", [](const Tensor& y) { return maximum(y, y.mean()); }},
+      {"addcmul", [](const Tensor& y) { return addcmul(y, y.sum(), y.mean(), 0.5); }},
+      {"addcmul of all", [](const Tensor& y) { return addcmul(y.sum(), y, y.mean(), 0.5); }},
+      {"compare", [](const Tensor& y) { return (y > y.mean()).to(kFloat); }},
+      {"where", [](const Tensor& y) { return where(y > y.mean(), y.sum(), y); }},
+      {"lerp", [](const Tensor& y) { return lerp(y, y.sum(), y.mean()); }},
+      {"in place", [](const Tensor& y) { return y.clone().mul_(y.sum()); }},
+      {"atan2", [](const Tensor& y) { return atan2(y, y.sum()); }},
+      {"masked_fill", [](const Tensor& y) { return y.masked_fill(y > 0, y.sum()); }},
+      {"pow", [](const Tensor& y) { return y.abs().pow(y.mean().abs()); }},
+      {"outside", [w = randn({3})](const Tensor& y) { return y.sum() * w; }},
+      {"outside scalar", [w = randn({})](const Tensor& y) { return y.sum() * w + y; }},
+      {"outer", [](const Tensor& y) { return y.unsqueeze(0) * y.unsqueeze(1) - y; }},
+      {"gradient",
+       [](const Tensor& y) {
+         return func::grad([](const Tensor& t) { return ((t - t.mean()) * t.sum()).square().sum(); })(y);
+       }},
+  };
+  for (const auto& [name, f] : cases) {
+    SCOPED_TRACE(name);
+    for (int64_t calls : {3, 2, 1}) {
+      Tensor xs = randn({calls, 3});
+      std::vector<Tensor> rows;
+      for (int64_t i = 0; i < calls; ++i) rows.push_back(f(xs[i]));
+      expect_close(func::vmap(f)(xs), stack(rows));
+      auto compiled = compile([&](const Tensor& all) { return func::vmap(f)(all); });
+      expect_close(compiled(xs), stack(rows));
+    }
+    Tensor xs = randn({3, 3}).requires_grad_(), again = xs.detach().clone().requires_grad_();
+    Tensor loss = zeros({});
+    for (int64_t i = 0; i < 3; ++i) loss = loss + f(again[i]).sum();
+    if (!loss.requires_grad()) continue;
+    func::vmap(f)(xs).sum().backward();
+    loss.backward();
+    expect_close(xs.grad(), again.grad());
+  }
+}
+
 TEST(Vmap, ViewsAndWrites) {
   Tensor xs = randn({6, 4, 4});
   auto f = [](const Tensor& x) {
