@@ -133,6 +133,11 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
   return derivative(*call.graph, wanted, given, call.operands, cts);
 }
 
+// The movement's transpose. Its sizes are those of the operand, though they need not be the same expressions.
+Value back_through(const ir::Node& movement, Value v) {
+  return of_shape(ops::row_of(movement).transposed(0, movement, v), ir::type_of(movement.inputs()[0]).shape);
+}
+
 // `base` with `value` where the movements look at it. Their rules read their nodes' types alone, so nodes of another graph serve.
 Value placed(std::span<ir::Node* const> movements, Value base, Value value) {
   // Elements of one dtype up to here: behind a change of it, the value is one for what these movements give.
@@ -145,12 +150,13 @@ Value placed(std::span<ir::Node* const> movements, Value base, Value value) {
       args[0] = Arg(seen);
       seen = Builder::current().call(ops::row_of(**it), std::move(args))[0];
     }
-    value = ops::row_of(**end).transposed(0, **end, placed({end + 1, movements.end()}, seen, value));
+    Value inner = placed({end + 1, movements.end()}, seen, value);
+    value = back_through(**end, inner);
   }
   movements = {movements.begin(), end};
   bool partial = std::any_of(movements.begin(), movements.end(), [](ir::Node* n) { return !ops::row_of(*n).dense; });
   auto place = [&](Value v) {
-    for (size_t i = movements.size(); i-- > 0;) v = ops::row_of(*movements[i]).transposed(0, *movements[i], v);
+    for (size_t i = movements.size(); i-- > 0;) v = back_through(*movements[i], v);
     return v;
   };
   Value out = place(value);
@@ -257,6 +263,8 @@ const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
     made.no_gradient = row.no_gradient;
   });
 }
+
+bool is_of_many_calls(const Row& row) { return row.name().find("vmap::") != std::string::npos; }
 
 const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
   return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {
