@@ -341,6 +341,8 @@ void InPlace::before(const eager::Computation& computation, std::span<const Inpu
   if (overwritten) {
     NoGradGuard guard;
     original_ = self_.clone();
+    // Derivatives of the derivative go on from the value that was.
+    if (Edge from = gradient_edge(self_); from.is_valid()) set_history(original_, from.function, from.input_nr);
   }
 }
 
