@@ -34,12 +34,24 @@ void specialise(Primitives& p, const PassContext& context) {
     for (Expr& e : shape) e = facts.known(e);
     return shape;
   };
+  // An operand without elements is not read: its indices are 0, and code would move such a load out of the loops that never run.
+  auto unread = [&](Value v) {
+    if (!v || !ir::is_input(v) || !is_empty(type_of(v).shape)) return v;
+    return ops::prim::full(0, type_of(v).shape, type_of(v).dtype);
+  };
   transform(p, facts, nullptr, [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
     for (ir::Arg& a : args) {
       if (auto* e = a.get_if<Expr>())
         a = ir::Arg(facts.known(*e));
       else if (auto* list = a.get_if<std::vector<Expr>>())
         a = ir::Arg(known(*list));
+      else if (auto* v = a.get_if<Value>())
+        a = ir::Arg(unread(*v));
+      else if (auto* values = a.get_if<std::vector<Value>>()) {
+        std::vector<Value> items = *values;
+        std::transform(items.begin(), items.end(), items.begin(), unread);
+        a = ir::Arg(std::move(items));
+      }
     }
     // No kernel has a loop that never runs.
     if (std::all_of(n->types.begin(), n->types.end(), [&](const ir::Type& t) { return is_empty(known(t.shape)); })) {
