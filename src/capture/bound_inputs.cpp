@@ -39,6 +39,11 @@ void BoundInputs::add(const Tensor& tensor, Number number) {
   s.last = static_cast<int>(inputs_.size()) - 1;
 }
 
+void BoundInputs::keep(const Tensor& tensor) {
+  for (int i = last_of(*impl_of(tensor)); i >= 0; i = inputs_[i].before)
+    if (inputs_[i].tensor.is_same(tensor)) inputs_[i].tensor = shallow_copy(tensor);
+}
+
 void BoundInputs::remove_last() {
   slot(impl_of(inputs_.back().tensor)->storage->root()).last = inputs_.back().before;
   inputs_.pop_back();

@@ -17,6 +17,8 @@ class BoundInputs {
   };
 
   void add(const Tensor& tensor, Number number);
+  /// This tensor is about to move: its place from now on is a copy's.
+  void keep(const Tensor& tensor);
   void remove_last();
   void clear();
 

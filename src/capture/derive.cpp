@@ -58,7 +58,7 @@ class Derivation {
         write(*s, static_cast<const autograd::CopySlices&>(*node));
       else
         call(*s);
-      if (!recorded_[s->node].results.empty()) joint->needs.emplace(recorded_[s->node].event, needs_of(*s));
+      if (!recorded_[s->node].results.empty()) joint->sources.emplace(recorded_[s->node].event, sources_of(*s));
     }
     joint->gradients = std::move(gradients_);
     joint->values = std::move(body_.values);
@@ -78,6 +78,36 @@ class Derivation {
     std::vector<bool> needs;
     for (const GradientFlow::Target& t : s.targets) needs.push_back(t.flows());
     return needs;
+  }
+
+  std::vector<JointSegment::Source> sources_of(const GradientFlow::Step& s) const {
+    std::vector<Number> numbers = operands(trace_.events.at(recorded_[s.node].event));
+    std::vector<JointSegment::Source> out;
+    for (size_t i = 0; i < s.targets.size(); ++i) {
+      JointSegment::Source& source = out.emplace_back();
+      const GradientFlow::Target* to = &s.targets[i];
+      source.flows = to->flows();
+      if (!source.flows || i >= numbers.size()) continue;
+      source.at = numbers[i];
+      while (to->node >= 0 && recorded_[to->node].results.empty()) {
+        if (const Event* e = view_event(to->node, source.at)) source.at = operands(*e).at(0);
+        to = &step_of(to->node).targets.at(0);
+      }
+      source.leaf = to->leaf;
+    }
+    return out;
+  }
+
+  const GradientFlow::Step& step_of(int32_t node) const {
+    return *std::find_if(flow_.steps.begin(), flow_.steps.end(),
+                         [&](const GradientFlow::Step& s) { return s.node == static_cast<uint32_t>(node); });
+  }
+
+  // The event of a view's node that gave this number. A read that needed no movement, because the view is all of its storage, has none.
+  const Event* view_event(uint32_t node, Number number) const {
+    auto view = recorded_[node].node.lock();
+    const Event& e = *event_of_.at(number);
+    return e.view && e.row == &static_cast<const autograd::ViewNode&>(*view).row() ? &e : nullptr;
   }
 
   // Cotangents of an event's operands that `needs` marks.
@@ -131,13 +161,10 @@ class Derivation {
     return it == arrived_.end() ? std::vector<Cotangent>() : std::move(it->second);
   }
 
-  // A view node. A read that needed no movement, because the view is all of its storage, has no event.
   void view(const GradientFlow::Step& s) {
-    auto node = recorded_[s.node].node.lock();
-    const auto& view = static_cast<const autograd::ViewNode&>(*node);
     for (const Cotangent& ct : arrived(s.node, 0)) {
-      const Event& e = *event_of_.at(ct.number);
-      send(s.targets.at(0), e.view && e.row == &view.row() ? pull_operand(e, 0, ct) : ct);
+      const Event* e = view_event(s.node, ct.number);
+      send(s.targets.at(0), e ? pull_operand(*e, 0, ct) : ct);
     }
   }
 

@@ -37,6 +37,11 @@ bool holds(const Held& held, const TensorImpl& t) {
 
 }  // namespace
 
+void Functional::becomes(Held& held, Number value) {
+  changes(held);
+  held.value = value;
+}
+
 Held* Functional::held(const Storage& storage) {
   return storage.recorder() == this ? &held_[storage.recorder_slot()] : nullptr;
 }
@@ -45,7 +50,7 @@ Held* Functional::held(const Storage& storage) {
 Held& Functional::hold(const Tensor& t) {
   const TensorImpl& impl = *checked_impl(t);
   if (Held* known = held(*impl.storage.get())) return *known;
-  return impl.view ? hold(impl.view->base) : hold_outside(t);
+  return eager::view_of(impl) ? hold(eager::base_of(t)) : hold_outside(t);
 }
 
 Number Functional::number_of(const Tensor& t) {
@@ -60,7 +65,7 @@ Number Functional::number_of(const Tensor& t) {
 
 // A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
 Number Functional::view_number(const Tensor& t) {
-  const eager::ViewInfo* view = impl_of(t)->view.get();
+  const eager::ViewInfo* view = eager::view_of(*impl_of(t));
   if (!view) {
     if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
       static const ops::Row& row = ops::at("aten::as_strided");
@@ -95,10 +100,10 @@ void Functional::put(const Tensor& target, Number value) {
   keep_snapshots(impl.storage.get());
   if (!held(*impl.storage.get()) && !may_hold(target, value)) return;
   if (Held& known = hold(target); covers(known, impl)) {
-    known.value = value;
+    becomes(known, value);
     return;
   }
-  const eager::ViewInfo* view = impl.view.get();
+  const eager::ViewInfo* view = eager::view_of(impl);
   if (!view) {
     Held& known = hold(target);
     if (!holds(known, impl)) {
@@ -107,7 +112,7 @@ void Functional::put(const Tensor& target, Number value) {
       return put(target, number_of(kept));
     }
     Geometry g(impl, known.offset);
-    known.value = record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), known.value), value);
+    becomes(known, record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), known.value), value));
     return;
   }
   auto args = view->args->args();
@@ -173,6 +178,13 @@ void Functional::call(const ops::Row& row, std::span<const CallArg> args, eager:
   Number first = record(row, args, operands(args), false, count);
   results.resize(count);
   for (uint32_t r = 0; r < count; ++r) results[r] = make_recorded(first + r);
+}
+
+void Functional::lay_out(const Tensor& result, const Sizes& strides) {
+  TensorImpl& impl = *impl_of(result);
+  impl.strides = strides;
+  impl.refresh();
+  held(*impl.storage.get())->strides = strides;
 }
 
 void Functional::write(const Tensor& target, const Tensor& value) {

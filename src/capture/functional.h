@@ -15,6 +15,8 @@ namespace brasa::capture {
 class Functional : public Recorder {
  public:
   void call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) override;
+  void lay_out(const Tensor& result, const Sizes& strides) override;
+  void moves(const Tensor&) override {}
   void write(const Tensor& target, const Tensor& value) override;
   Tensor snapshot(const Tensor& t) override;
 
@@ -37,6 +39,8 @@ class Functional : public Recorder {
   /// Before the first write to such memory; false if this has done the write.
   virtual bool may_hold(const Tensor& target, Number& value) = 0;
   virtual Held& hold_outside(const Tensor& t) = 0;
+  /// A write is about to give a storage another value.
+  virtual void changes(const Held&) {}
   virtual DType dtype_of(Number n) const = 0;
   virtual Sizes sizes_of(Number n) const = 0;
 
@@ -53,6 +57,7 @@ class Functional : public Recorder {
   Number follow(const ops::Row& row, std::span<const CallArg> args, Number first);
   Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
   void put(const Tensor& target, Number value);
+  void becomes(Held& held, Number value);
   Held* held(const Storage& storage);
   Held& hold(const Tensor& t);
   void keep_snapshots(const Storage* storage);

@@ -271,7 +271,22 @@ std::vector<ir::Type> Generaliser::types_of(const Event& event, ir::Facts& facts
   return ops::result_types(*event.row, mapped_args(event, mapped), facts);
 }
 
+namespace {
+
+// Calls are compared with events first; only a new one can lack an operand.
+void check_operands(const Event& event) {
+  for (size_t i = 0; event.row && i < event.args.size(); ++i) {
+    const ir::Param& p = event.row->schema.params[i];
+    auto* v = event.args[i].get_if<ir::Value>();
+    BRASA_CHECK(p.type != ir::ParamType::Tensor || p.optional || p.list || (v && (is_argument(*v) || v->index > 0)),
+                event.row->name(), ": argument '", p.name, "' is an undefined tensor");
+  }
+}
+
+}  // namespace
+
 void Generaliser::add(const Event& event, bool fixed) {
+  check_operands(event);
   size_t at = trace_.events.size();
   const Event* known = model_ && at < model_->events.size() ? &model_->events[at] : nullptr;
   if (known && !(alike(event, *known) && same_operands(event, *known))) known = nullptr;

@@ -152,8 +152,6 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
     open.pop_back();
     flow.key.push_back(kNoEdge);
     flow.key.push_back(static_cast<int32_t>(i));
-    bool is_root = held[i] && !moves[i];
-    if (!is_root && has_hooks(*nodes[i])) return std::nullopt;
     GradientFlow::Step& step = flow.steps.emplace_back(GradientFlow::Step{static_cast<uint32_t>(i), {}});
     for (const Edge& e : nodes[i]->next_edges()) {
       GradientFlow::Target& target = step.targets.emplace_back();
@@ -165,6 +163,8 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
         flow.key.push_back(to);
         target.node = to;
         target.result = e.input_nr;
+        // It would see only what comes from outside.
+        if (has_hooks(*nodes[to])) return std::nullopt;
         if (!seen[to]) open.push_back(to);
         seen[to] = true;
         continue;

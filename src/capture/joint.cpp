@@ -76,7 +76,7 @@ class SegmentNode final : public Node, public Pooled {
     std::vector<Tensor> inputs;
     for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
     eager::DeviceScope scope(halves_->forward.program.device);
-    std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written);
+    std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written, next_edges_);
     std::vector<Edge> from;
     variable_list given;
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -101,7 +101,7 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment>
   // The graph is the joint's own; its outputs are those of the variant that is compiled.
   std::vector<ir::Output>& outputs = joint->graph->outputs();
   outputs.clear();
-  for (const Delivery& d : deliveries) outputs.push_back({joint->values.at(d.number), d.into, ""});
+  for (const Delivery& d : deliveries) outputs.push_back({d.of(*joint->graph, joint->values.at(d.number)), d.into, ""});
   for (ir::Value g : joint->gradients)
     if (g) outputs.push_back({g, -1, ""});
   transforms::JointGraph whole;
@@ -126,13 +126,38 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment>
   return out;
 }
 
+namespace {
+
+class FailedNode final : public Node {
+ public:
+  std::string name() const override { return "CompiledBackward"; }
+
+ protected:
+  variable_list apply(variable_list&&) override {
+    fail("backward through a compiled function that ended with an error: its values were never computed");
+  }
+};
+
+void set_results(Node& node, const GradientFlow& flow) {
+  for (const GradientFlow::Slot& s : flow.slots)
+    node.internals().results.push_back(flow.roots[s.root]->internals().results[s.result]);
+}
+
+}  // namespace
+
+std::shared_ptr<Node> make_failed_node(const GradientFlow& flow) {
+  auto node = autograd::make_node<FailedNode>();
+  autograd::NodeAccess::edges(*node) = flow.leaves;
+  set_results(*node, flow);
+  return node;
+}
+
 std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                         const GradientFlow& flow) {
   autograd::KeepValues keep;
   auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
   autograd::NodeAccess::edges(*node) = flow.leaves;
-  for (const GradientFlow::Slot& s : flow.slots)
-    node->internals().results.push_back(flow.roots[s.root]->internals().results[s.result]);
+  set_results(*node, flow);
   return node;
 }
 

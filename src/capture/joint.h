@@ -73,8 +73,15 @@ struct JointSegment {
   size_t inputs = 0;                 // before the cotangents
   std::vector<Number> roots;         // the values whose cotangents come in
   Trace trace;                       // the segment's events, for derivatives of the derivative
-  /// For each event that has a node below the roots: the operands that gradients flow to.
-  std::unordered_map<uint32_t, std::vector<bool>> needs;
+  /// Whether a gradient flows to an operand, and the leaf to which it leaves the segment from there (-1: it stays inside): it leaves
+  /// as one of the value `at`, which the operand is a view of, or itself.
+  struct Source {
+    bool flows = false;
+    int32_t leaf = -1;
+    Number at = kNoNumber;
+  };
+  /// By event that has a node below the roots, by operand.
+  std::unordered_map<uint32_t, std::vector<Source>> sources;
 };
 std::shared_ptr<const JointSegment> derive(const Trace& trace, const Binding& binding,
                                            std::span<const RecordedNode> recorded, const GradientFlow& flow);
@@ -102,6 +109,9 @@ struct SavedRun {
 /// Stands for the whole segment: takes a cotangent for each slot, gives a gradient for each leaf.
 std::shared_ptr<autograd::Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                                   const GradientFlow& flow);
+
+/// In its place after a run that failed: backward through it is an error.
+std::shared_ptr<autograd::Node> make_failed_node(const GradientFlow& flow);
 
 /// Lets the roots hand on what they receive to `segment`. Frees what they and the nodes behind them kept.
 void redirect(const GradientFlow& flow, const std::shared_ptr<autograd::Node>& segment);

@@ -1,9 +1,11 @@
 #include "capture/replay.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "capture/event_call.h"
 #include "support/error.h"
+#include "tensor/autograd/meta.h"
 
 namespace brasa::capture {
 namespace {
@@ -23,24 +25,61 @@ std::vector<bool> live_values(const JointSegment& joint) {
 // Views and writes through them only move values, as do the conversions that dispatch adds: gradients always pass.
 bool moves(const ops::Row& row) { return row.view || row.is_primitive() || !ops::find(row.name()); }
 
-// `needs` marks the tensors that gradients flow to; null: it had no part in autograd.
-std::vector<Tensor> call(const Event& e, const Binding& binding, const std::vector<Tensor>& values,
-                         const std::vector<bool>* needs) {
-  AutoGradMode mode(needs || moves(*e.row));
-  size_t operand = 0;
-  EventCall again(e, binding, [&](Number n) {
-    size_t k = operand++;
-    return !needs || (k < needs->size() && (*needs)[k]) ? values[n] : values[n].detach();
-  });
-  return eager::call_list(eager::op(*e.row), again.args());
-}
+class Replay {
+ public:
+  Replay(const JointSegment& joint, const Binding& binding, const std::vector<autograd::Edge>& leaves)
+      : values(joint.trace.types.size()), joint_(joint), binding_(binding), leaves_(leaves) {
+    for (const Event& e : joint.trace.events)
+      for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
+  }
+
+  void run(uint32_t event) {
+    const Event& e = joint_.trace.events[event];
+    auto it = joint_.sources.find(event);
+    AutoGradMode mode(it != joint_.sources.end() || moves(*e.row));
+    size_t operand = 0;
+    std::vector<Tensor> results = call(e, [&](Number n) {
+      size_t k = operand++;
+      if (it == joint_.sources.end()) return values[n];  // it had no part in autograd
+      if (k >= it->second.size() || !it->second[k].flows) return values[n].detach();
+      return it->second[k].leaf < 0 ? values[n] : read(n, it->second[k]);
+    });
+    std::move(results.begin(), results.end(), values.begin() + e.first);
+  }
+
+  std::vector<Tensor> values;  // by number
+
+ private:
+  std::vector<Tensor> call(const Event& e, const std::function<Tensor(Number)>& value) {
+    EventCall again(e, binding_, value);
+    return eager::call_list(eager::op(*e.row), again.args());
+  }
+
+  // A view of a value whose gradient goes to where the segment's leaves it.
+  Tensor read(Number n, const JointSegment::Source& source) {
+    if (n == source.at) {
+      Tensor out = values[n].detach();
+      const autograd::Edge& to = leaves_.at(source.leaf);
+      autograd::set_history(out, to.function, to.input_nr);
+      return out;
+    }
+    const Event& e = *event_of_.at(n);
+    bool first = true;
+    return call(e, [&](Number m) { return std::exchange(first, false) ? read(m, source) : values[m]; }).at(n - e.first);
+  }
+
+  const JointSegment& joint_;
+  const Binding& binding_;
+  const std::vector<autograd::Edge>& leaves_;
+  std::vector<const Event*> event_of_;  // by number
+};
 
 }  // namespace
 
 std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
-                           const std::vector<bool>& written) {
+                           const std::vector<bool>& written, const std::vector<autograd::Edge>& leaves) {
   std::vector<bool> live = live_values(joint);
-  std::vector<Tensor> values(live.size());
+  Replay again(joint, binding, leaves);
   size_t input = 0;
   for (size_t i = 0; i < joint.trace.events.size(); ++i) {
     const Event& e = joint.trace.events[i];
@@ -51,15 +90,13 @@ std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, co
           !needed || !written[input],
           "second derivatives through a compiled function that writes into a tensor which they depend on are not "
           "there: compile the function without the write, or call it uncompiled");
-      values[e.first] = inputs[input++];
+      again.values[e.first] = inputs[input++].detach();
     } else if (needed) {
-      auto it = joint.needs.find(static_cast<uint32_t>(i));
-      std::vector<Tensor> results = call(e, binding, values, it == joint.needs.end() ? nullptr : &it->second);
-      std::move(results.begin(), results.end(), values.begin() + e.first);
+      again.run(static_cast<uint32_t>(i));
     }
   }
   std::vector<Tensor> out;
-  for (Number n : joint.roots) out.push_back(values[n]);
+  for (Number n : joint.roots) out.push_back(again.values[n]);
   return out;
 }
 

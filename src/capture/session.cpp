@@ -1,6 +1,7 @@
 #include "capture/session.h"
 
 #include <algorithm>
+#include <forward_list>
 #include <utility>
 
 #include <brasa/autograd.h>
@@ -45,6 +46,7 @@ void Session::begin(ResumePoint& point) {
   inputs_.clear();
   snapshots_.clear();
   nodes_.clear();
+  writes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
   device_ = nullptr;
@@ -63,7 +65,7 @@ Number Session::outside(const Tensor& t) {
   BRASA_CHECK(impl_of(t)->storage->recorder() == nullptr,
               "a tensor of another recording, which has not run yet, was used");
   // Views of a tensor from outside are read through it, so that one memory is one input.
-  if (impl_of(t)->view) return view_number(t);
+  if (eager::view_of(*impl_of(t))) return view_number(t);
   if (const BoundInputs::Bound* known = inputs_.same_as(*impl_of(t))) return known->number;
   Number n = path_.input(*impl_of(t));
   inputs_.add(t, n);
@@ -80,7 +82,7 @@ Held& Session::hold_outside(const Tensor& t) {
 }
 
 bool Session::may_hold(const Tensor& target, Number& value) {
-  const TensorImpl &impl = *impl_of(target), &base = *impl_of(impl.view ? impl.view->base : target);
+  const TensorImpl &impl = *impl_of(target), &base = *impl_of(eager::base_of(target));
   int shared = inputs_.last_of(impl);
   if (shared >= 0 && (inputs_[shared].before >= 0 || !inputs_.same_as(base))) {
     // Several inputs look at this memory; they must have been read before it changes.
@@ -102,6 +104,12 @@ Sizes Session::sizes_of(Number n) const {
                 ": a result's dimension would be ", sizes.back());
   }
   return sizes;
+}
+
+void Session::moves(const Tensor& t) { inputs_.keep(t); }
+
+void Session::changes(const Held& held) {
+  writes_.push_back({path_.position(), static_cast<uint32_t>(&held - held_.data()), held.value});
 }
 
 // ---- Calls.
@@ -130,8 +138,15 @@ void Session::materialise(const char* reason) {
     if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
       state_.breaks.emplace_back(reason);
   }
-  run_segment();
-  begin(path_.started() ? path_.trace().next : path_.point());
+  // Where it ends with an error that the function catches, recording goes on behind it.
+  auto go_on = [&] { begin(path_.started() ? path_.trace().next : path_.point()); };
+  try {
+    run_segment();
+  } catch (...) {
+    go_on();
+    throw;
+  }
+  go_on();
 }
 
 void Session::finish() {
@@ -164,9 +179,9 @@ void Session::deliver(bool compile) {
   std::vector<Held*> fresh;
   for (Held& h : held_) {
     if (h.input >= 0) {
-      deliveries.push_back({h.value, h.input});
+      deliveries.push_back({h.value, h.input, {}});
     } else if (h.storage->use_count() > 1) {
-      deliveries.push_back({h.value, -1});
+      deliveries.push_back({h.value, -1, order_of(h)});
       fresh.push_back(&h);
     }
   }
@@ -175,13 +190,49 @@ void Session::deliver(bool compile) {
   held_.clear();
 }
 
+// A run that failed has written nothing. What came before the operator that failed happens all the same; what came behind it is lost.
+void Session::deliver_until_error() {
+  std::vector<Tensor> inputs;
+  for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
+  for (Held& h : held_)
+    if (h.input >= 0) h.storage->end_recording();
+  size_t reached = path_.position();
+  std::vector<Tensor> values = values_until_error(path_.trace(), path_.binding(), inputs, reached);
+  for (size_t i = writes_.size(); i-- > 0 && writes_[i].position > reached;)
+    held_[writes_[i].held].value = writes_[i].before;
+  for (Held& h : held_)
+    if (values[h.value].defined()) store(h, values[h.value]);
+  lose();
+}
+
+// Gives a storage its value; inputs have their memory, and may have it already.
+void Session::store(Held& h, const Tensor& value) {
+  Recorder::Scope alone(nullptr);
+  NoGradGuard guard;
+  if (h.input < 0) {
+    h.storage->allocate(h.storage->bytes());
+  } else if (inputs_[h.input].number == h.value) {
+    return;
+  }
+  // The write was counted when it was recorded.
+  Tensor to = make_tensor(StorageRef(Storage::alias(h.storage.get())), h.dtype, h.sizes, h.strides, h.offset);
+  to.copy_(value);
+}
+
 namespace {
+
+constexpr uint64_t kOrder = ~uint64_t{0} << 8;  // no delivery looks like this
 
 // What tells the programs of one segment apart, beside the sizes.
 std::vector<uint64_t> signature(const std::vector<Delivery>& deliveries, const JointSegment* joint,
                                 const runtime::Device& device) {
   std::vector<uint64_t> words{reinterpret_cast<uintptr_t>(joint), reinterpret_cast<uintptr_t>(&device)};
-  for (const Delivery& d : deliveries) words.push_back(uint64_t{d.number} << 32 | static_cast<uint32_t>(d.into));
+  for (const Delivery& d : deliveries) {
+    words.push_back(uint64_t{d.number} << 32 | static_cast<uint32_t>(d.into));
+    if (d.order.empty()) continue;
+    words.push_back(kOrder + d.order.size());
+    words.insert(words.end(), d.order.begin(), d.order.end());
+  }
   return words;
 }
 
@@ -259,9 +310,11 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   if (!variant) return false;
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
+  std::forward_list<Layout> layouts;
   for (Held* h : fresh) {
     memory.emplace_back(Storage::make(h->storage->bytes(), device()));
-    outputs.push_back({memory.back()->data(), h->dtype, h->sizes, h->strides});
+    const Layout& at = layouts.emplace_front(*h);
+    outputs.push_back({memory.back()->data(), h->dtype, at.sizes, at.strides});
   }
   SavedRun kept;
   kept.binding = path_.binding();
@@ -273,7 +326,13 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
     kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
     keep_for_backward(static_cast<const Halves&>(*variant->attachment), deliveries, fresh, kept, outputs);
   }
-  variant->executable->run(symbols.data(), inputs, outputs);
+  try {
+    variant->executable->run(symbols.data(), inputs, outputs);
+  } catch (const Error&) {
+    if (joint) redirect(*flow, make_failed_node(*flow));
+    deliver_until_error();
+    throw;
+  }
   for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->storage->take_memory(*memory[i].get());
   if (joint) {
     auto halves = std::static_pointer_cast<const Halves>(variant->attachment);
@@ -288,22 +347,16 @@ void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
   eager::DeviceScope scope(device_);
-  std::vector<Tensor> values =
-      capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
-  Recorder::Scope alone(nullptr);
-  NoGradGuard guard;
-  size_t i = 0;
-  for (Held& h : held_) {
-    if (h.input >= 0) {
-      // The write was counted when it was recorded.
-      Tensor to = make_tensor(StorageRef(Storage::alias(h.storage.get())), h.dtype, h.sizes, h.strides, h.offset);
-      to.copy_(values[i++]);
-    } else if (h.storage->use_count() > 1) {
-      h.storage->allocate(h.storage->bytes());
-      Tensor to = make_tensor(h.storage, h.dtype, h.sizes, h.strides, 0);
-      to.copy_(values[i++]);
-    }
+  std::vector<Tensor> values;
+  try {
+    values = capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
+  } catch (const Error&) {
+    deliver_until_error();
+    throw;
   }
+  size_t i = 0;
+  for (Held& h : held_)
+    if (h.input >= 0 || h.storage->use_count() > 1) store(h, values[i++]);
 }
 
 }  // namespace brasa::capture

@@ -32,6 +32,8 @@ class Session final : public Functional {
   Number outside(const Tensor& t) override;
   bool may_hold(const Tensor& target, Number& value) override;
   Held& hold_outside(const Tensor& t) override;
+  void moves(const Tensor& t) override;
+  void changes(const Held& held) override;
   void place(std::span<const CallArg> args) override;
   runtime::Device& device() const { return device_ ? *device_ : runtime::host(); }
   runtime::Device& device_of(Number) const override { return device(); }
@@ -48,6 +50,8 @@ class Session final : public Functional {
                     const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
+  void deliver_until_error();
+  void store(Held& h, const Tensor& value);
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const JointSegment> joint_for(const GradientFlow& flow);
   void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
@@ -60,6 +64,13 @@ class Session final : public Functional {
 
   BoundInputs inputs_;
   std::vector<RecordedNode> nodes_;
+  // What writes replaced, and the number of events before each.
+  struct Write {
+    size_t position;
+    uint32_t held;
+    Number before;
+  };
+  std::vector<Write> writes_;
   uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
 };
 

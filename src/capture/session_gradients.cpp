@@ -57,7 +57,8 @@ void Session::keep_for_backward(const Halves& halves, const std::vector<Delivery
         auto end = deliveries.begin() + s.index;
         auto k = std::count_if(deliveries.begin(), end, [](const Delivery& d) { return d.into < 0; });
         const Held& h = *fresh[k];
-        run.saved.push_back(make_tensor(h.storage, h.dtype, h.sizes, h.strides, 0));
+        Layout at(h);
+        run.saved.push_back(make_tensor(h.storage, h.dtype, at.sizes, at.strides, 0));
         break;
       }
       case transforms::Saved::From::Intermediate: {

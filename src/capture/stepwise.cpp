@@ -94,14 +94,16 @@ class Stepwise final : public Executable {
       // The node's graph has the symbols of the whole.
       s.executable->run(symbols, in, out);
     }
+    // Where a check fails nothing has been written.
+    for (const Out& o : outputs_) {
+      if (o.check.empty()) continue;
+      bool holds = false;
+      device_.download(&holds, operands[o.slot].data, sizeof holds, runtime::current_stream(device_));
+      if (!holds) fail_check(o.check, symbols);
+    }
     size_t fresh = 0;
     for (const Out& o : outputs_) {
-      if (!o.check.empty()) {
-        bool holds = false;
-        device_.download(&holds, operands[o.slot].data, sizeof holds, runtime::current_stream(device_));
-        if (!holds) fail_check(o.check, symbols);
-        continue;
-      }
+      if (!o.check.empty()) continue;
       const Operand pair[] = {operands[o.slot], o.into >= 0 ? inputs[o.into] : outputs[fresh++]};
       o.copy->run(symbols, pair, {});
     }

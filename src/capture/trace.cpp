@@ -34,6 +34,18 @@ ir::Value Trace::Body::operator()(ir::Value v) const {
   return v.index == 0 ? ir::Value{} : values.at(v.index - 1);
 }
 
+ir::Value Delivery::of(ir::Graph& graph, ir::Value value) const {
+  if (order.empty()) return value;
+  ir::Type type = ir::type_of(value);
+  std::vector<ir::Expr> dims;
+  for (size_t k = 0; k < order.size(); ++k) {
+    dims.emplace_back(order[k]);
+    type.shape[k] = ir::type_of(value).shape[order[k]];
+  }
+  type.weak = false;
+  return graph.add(&ops::at("prim::transpose"), {ir::Arg(value), ir::Arg(std::move(dims))}, {type})->out();
+}
+
 Trace::Body Trace::body() const {
   Body out{std::make_unique<ir::Graph>(), {}, {}};
   out.values.resize(types.size());
@@ -53,7 +65,7 @@ Trace::Body Trace::body() const {
 
 std::unique_ptr<ir::Graph> Trace::graph(const std::vector<Delivery>& deliveries) const {
   Body out = body();
-  for (const Delivery& d : deliveries) out.graph->add_output(out.values.at(d.number), d.into);
+  for (const Delivery& d : deliveries) out.graph->add_output(d.of(*out.graph, out.values.at(d.number)), d.into);
   return std::move(out.graph);
 }
 

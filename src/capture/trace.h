@@ -31,6 +31,9 @@ struct InputGuard {
 };
 void append_to(std::string& out, const InputGuard& g);
 
+/// An order of dimensions; empty: as they are.
+using Order = SmallVector<int64_t, 6>;
+
 /// Something that happened while recording. Arguments are those of an operator's node, with tensors as `numbered` Values, so
 /// that events of different traces compare. Sizes and integers may be expressions of the trace's symbols, and other numbers
 /// `argument`s, where calls were seen that differ in them.
@@ -65,8 +68,10 @@ struct Binding {
 /// One way from the recorded values to what a run must deliver.
 struct Delivery {
   Number number;
-  int into;  // index of the input whose memory takes the value, or -1
-  friend bool operator==(const Delivery& a, const Delivery& b) = default;
+  int into;     // index of the input whose memory takes the value, or -1
+  Order order;  // of the dimensions in fresh memory, from outside; empty: row-major
+  /// The value as the run gives it: row-major.
+  ir::Value of(ir::Graph& graph, ir::Value value) const;
 };
 
 struct JointSegment;

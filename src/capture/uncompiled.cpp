@@ -28,6 +28,47 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
   return out;
 }
 
+namespace {
+
+void run_event(const Trace& trace, const Event& e, const Binding& binding, std::vector<Tensor>& values) {
+  EventCall call(e, binding, [&](Number n) { return values[n]; });
+  eager::Results results;
+  eager::call_functional(eager::op(*e.row), call.args(), results);
+  BRASA_ASSERT(results.size() == e.count, e.row->name(), " gave ", results.size(), " results");
+  for (uint32_t r = 0; r < e.count; ++r) {
+    Tensor& value = values[e.first + r] = std::move(results[r]);
+    if (!value.defined()) continue;
+    // Eager gradients of what was broadcast have yet to be summed.
+    Sizes sizes;
+    for (ir::Expr s : trace.types[e.first + r].shape) sizes.push_back(binding(s));
+    value = autograd::sum_to_size(value, sizes);
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> values_until_error(const Trace& trace, const Binding& binding, std::span<const Tensor> inputs,
+                                       size_t& reached) {
+  Recorder::Scope alone(nullptr);
+  NoGradGuard guard;
+  std::vector<Tensor> values(trace.types.size());
+  size_t input = 0;
+  for (size_t i = 0; i < reached; ++i) {
+    const Event& e = trace.events[i];
+    if (!e.row) {
+      // A copy: what the segment leaves is written when all is known.
+      values[e.first] = inputs[input++].detach().clone();
+      continue;
+    }
+    try {
+      run_event(trace, e, binding, values);
+    } catch (const Error&) {
+      reached = i;
+    }
+  }
+  return values;
+}
+
 std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Binding& binding,
                                    std::span<const Tensor> inputs, const std::vector<Delivery>& deliveries) {
   Recorder::Scope alone(nullptr);
@@ -51,18 +92,7 @@ std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Bind
       continue;
     }
     if (!needed(e)) continue;
-    EventCall call(e, binding, [&](Number n) { return values[n]; });
-    eager::Results results;
-    eager::call_functional(eager::op(*e.row), call.args(), results);
-    BRASA_ASSERT(results.size() == e.count, e.row->name(), " gave ", results.size(), " results");
-    for (uint32_t r = 0; r < e.count; ++r) {
-      Tensor& value = values[e.first + r] = std::move(results[r]);
-      if (!value.defined()) continue;
-      // Eager gradients of what was broadcast have yet to be summed.
-      Sizes sizes;
-      for (ir::Expr s : trace.types[e.first + r].shape) sizes.push_back(binding(s));
-      value = autograd::sum_to_size(value, sizes);
-    }
+    run_event(trace, e, binding, values);
     each_operand(e, [&](Number n) {
       if (last[n] == i + 1) values[n].reset();
     });

@@ -17,4 +17,8 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
 std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Binding& binding,
                                    std::span<const Tensor> inputs, const std::vector<Delivery>& deliveries);
 
+/// The same events as eager runs them, up to the first that fails: `reached` becomes its number. By number; absent behind it.
+std::vector<Tensor> values_until_error(const Trace& trace, const Binding& binding, std::span<const Tensor> inputs,
+                                       size_t& reached);
+
 }  // namespace brasa::capture

@@ -16,6 +16,14 @@ struct Held {
   int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
 };
 
+/// The order in which the dimensions of a value lie in its memory, from outside; empty: row-major.
+Order order_of(const Held& h);
+/// The value with its dimensions in that order: row-major.
+struct Layout {
+  Sizes sizes, strides;
+  explicit Layout(const Held& h);
+};
+
 /// Lists that every call fills anew; a thread hands them from one call to the next, so that they need not grow again.
 struct Workspace {
   std::vector<Held> held;  // in order of appearance; a storage knows its slot

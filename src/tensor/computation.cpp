@@ -11,7 +11,7 @@ namespace brasa::eager {
 
 InputTensor InputTensor::of(const Tensor& t) {
   InputTensor in = described(t);
-  in.data = checked_impl(t)->data();
+  in.data = checked_impl(t)->data("an operator");
   return in;
 }
 

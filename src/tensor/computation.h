@@ -38,6 +38,8 @@ struct InputTensor {
     return !target.on_host() && (device ? rank == 0 && device->on_host() : rank == 0 || data);
   }
   static InputTensor of(const Tensor& t);
+  /// The same of a tensor whose elements are not read, which need not be there yet.
+  static InputTensor described(const Tensor& t);
 };
 
 /// Results of a call; the first few without an allocation.

@@ -17,11 +17,20 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   const TensorImpl* impl = checked_impl(*this);
   bool plain = impl->contiguous || (preserves(format) && is_dense(impl->sizes, impl->strides));
   bool channels_last = channels_last_rank(format) > 0;
-  if (impl->sparse || (plain && !channels_last) || Recorder::current()) return eager::call_one("aten::clone", {*this});
-  // Row-major memory from strided: written through copy_, which reads any strides.
-  Tensor out = channels_last ? make_tensor(impl->sizes, channels_last_strides(impl->sizes), impl->dtype, impl->device())
-                             : make_tensor(impl->sizes, impl->dtype, impl->device());
-  out.copy_(*this);
+  if (impl->sparse || (plain && !channels_last)) return eager::call_one("aten::clone", {*this});
+  return copied(*this, channels_last ? channels_last_strides(impl->sizes) : row_major_strides(impl->sizes));
+}
+
+Tensor copied(const Tensor& t, const Sizes& strides) {
+  const TensorImpl* impl = checked_impl(t);
+  if (Recorder* recorder = Recorder::current()) {
+    Tensor out = eager::call_one("aten::clone", {t});
+    recorder->lay_out(out, strides);
+    return out;
+  }
+  // Written through copy_, which reads any strides.
+  Tensor out = make_tensor(impl->sizes, strides, impl->dtype, impl->device());
+  out.copy_(t);
   return out;
 }
 
@@ -95,6 +104,7 @@ const Tensor& Tensor::resize_(IntArrayRef sizes) const {
   for (int64_t s : sizes) BRASA_CHECK(s >= 0, "resize_: negative size in ", std::vector<int64_t>(sizes));
   if (impl->storage->recorder()) impl->materialise("a change of memory");
   auto bytes = static_cast<size_t>(checked_mul(checked_add(impl->offset, product(sizes)), size_of(impl->dtype)));
+  before_move(*this);
   if (bytes > impl->storage->bytes()) impl->storage->allocate(bytes);
   impl->strides = row_major_strides(sizes);
   impl->sizes.assign(sizes.data(), sizes.size());

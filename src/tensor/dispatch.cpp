@@ -118,6 +118,7 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       RecordedCall recorded(*recorder, op, args);
       recorded.run(results);
+      recorded.lay_out(results);
       autograd::attach_recorded(op, recorded.args(), *recorder, results);
       if (runtime::Device* place = named_place(args)) [[unlikely]]
         move_to(*place, results);

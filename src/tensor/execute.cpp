@@ -236,34 +236,56 @@ std::vector<Tensor> run(const Variant& variant, std::span<const Operand> inputs)
 DeviceScope::DeviceScope(runtime::Device* place) : Scoped(t_scoped, place ? place : t_scoped) {}
 runtime::Device* scoped_device() { return t_scoped; }
 
+namespace {
+
+// What a computation's mode depends on.
+struct Kind {
+  uint32_t rank = 0, which = 0;
+  bool known = true;  // false: there is no mode for these inputs
+
+  explicit Kind(std::span<const InputTensor> inputs) {
+    uint32_t flat = 0, operand = 0;
+    bool integers = true;
+    for (const InputTensor& in : inputs) {
+      rank = std::max(rank, in.rank);
+      integers = integers && is_integral(in.dtype, true);
+      if (in.weak) continue;  // a number: always without dimensions
+      if (in.rank == 0) flat |= 1u << std::min(operand, Computation::kMaxFlat);
+      ++operand;
+    }
+    if (rank == 0) flat = 0;
+    known = rank <= kMaxRank && flat < 1u << Computation::kMaxFlat;
+    which = flat | (integers ? Computation::kIntegers : 0);
+  }
+};
+
+bool is_pointwise(const Computation& computation, std::span<const InputTensor> inputs, const Kind& kind) {
+  if (!kind.known) return false;
+  Computation::Mode mode = computation.mode(kind.rank, kind.which);
+  if (mode == Computation::Mode::Unknown) [[unlikely]] {
+    bool pointwise = works_by_element(computation, inputs, kind.rank);
+    computation.set_mode(kind.rank, kind.which, pointwise);
+    return pointwise;
+  }
+  return mode == Computation::Mode::Pointwise;
+}
+
+}  // namespace
+
+Sizes strides_of_results(const Computation& computation, std::span<const InputTensor> inputs) {
+  return is_pointwise(computation, inputs, Kind(inputs)) ? pointwise_strides(computation, inputs) : Sizes();
+}
+
 const Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,
                        Results& results, Prepare prepare, runtime::Device* place) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
   Call call{computation, inputs, target, common_device(computation, inputs, target, place)};
-  uint32_t rank = 0, flat = 0, operand = 0;
-  bool integers = true;
-  for (const InputTensor& in : inputs) {
-    rank = std::max(rank, in.rank);
-    integers = integers && is_integral(in.dtype, true);
-    if (in.weak) continue;  // a number: always without dimensions
-    if (in.rank == 0) flat |= 1u << std::min(operand, Computation::kMaxFlat);
-    ++operand;
-  }
-  if (rank == 0) flat = 0;
-  if (!prepare.call && rank <= kMaxRank && flat < 1u << Computation::kMaxFlat) {
-    uint32_t which = flat | (integers ? Computation::kIntegers : 0);
-    Computation::Mode mode = computation.mode(rank, which);
-    if (mode == Computation::Mode::Unknown) [[unlikely]] {
-      bool pointwise = works_by_element(computation, inputs, rank);
-      computation.set_mode(rank, which, pointwise);
-      mode = pointwise ? Computation::Mode::Pointwise : Computation::Mode::Generic;
-    }
-    if (mode == Computation::Mode::Pointwise) {
-      bool certain = false;
-      const Variant* variant = nullptr;
-      if (run_pointwise(call, results, certain, variant)) return variant;
-      if (certain) computation.set_mode(rank, which, false);
-    }
+  Kind kind(inputs);
+  if (!prepare.call && is_pointwise(computation, inputs, kind)) {
+    bool certain = false;
+    const Variant* variant = nullptr;
+    if (run_pointwise(call, results, certain, variant)) return variant;
+    if (certain) computation.set_mode(kind.rank, kind.which, false);
   }
   run_generic(call, results, prepare);
   return nullptr;

@@ -151,8 +151,7 @@ bool broadcasts(std::span<const InputTensor> inputs, const Pointwise& p) {
 
 // Whether the operands that are read have the loop's shape without the others. The graph over one shape does not see what an operand
 // that it does not read does to the result's shape: nothing, or all (resize_as).
-bool shaped_by_what_it_reads(const program::Program& program, std::span<const InputTensor> inputs, const Pointwise& p) {
-  const std::vector<bool>& reads = program.reads;
+bool shaped_by_what_it_reads(const std::vector<bool>& reads, std::span<const InputTensor> inputs, const Pointwise& p) {
   if (p.operand.empty() || std::find(reads.begin(), reads.end(), false) == reads.end() || !broadcasts(inputs, p))
     return true;
   Sizes shape;
@@ -215,7 +214,7 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
     certain = true;
     return false;
   }
-  if (!shaped_by_what_it_reads(variant->program, inputs, p)) return false;
+  if (!shaped_by_what_it_reads(variant->program.reads, inputs, p)) return false;
   SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {
     return p.in_order ? make_tensor(p.shape, t.dtype, call.device)
                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), t.dtype, call.device);
@@ -228,6 +227,13 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
   variant->executable->run(symbols.data(), operands, outputs);
   if (p.operand.empty()) serves_like = variant;
   return true;
+}
+
+Sizes pointwise_strides(const Computation& computation, std::span<const InputTensor> inputs) {
+  Pointwise p;
+  if (!plan(inputs, p) || p.in_order) return {};
+  if (broadcasts(inputs, p) && !shaped_by_what_it_reads(reads_of(computation, inputs), inputs, p)) return {};
+  return strides_in_order(p.shape, p.loop.order);
 }
 
 bool works_by_element(const Computation& computation, std::span<const InputTensor> inputs, uint32_t rank) {

@@ -108,7 +108,7 @@ bool is_present(const std::optional<Tensor>& t) { return t && t->defined(); }
 void add_key(Parsed& p, const CallArg& a) {
   p.words.push_back(static_cast<uint64_t>(Kind::Generator) << 32);
   if (a.kind == Kind::Tensor) {
-    p.inputs.push_back(InputTensor::of(*a.tensor));
+    p.add(*a.tensor);
     return;
   }
   if (a.kind == Kind::Generator) p.given = *a.generator;
@@ -158,16 +158,16 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p) {
     }
     p.words.push_back(static_cast<uint64_t>(a.kind) << 32 | a.size);
     switch (a.kind) {
-      case Kind::Tensor: p.inputs.push_back(InputTensor::of(*a.tensor)); break;
+      case Kind::Tensor: p.add(*a.tensor); break;
       case Kind::Tensors:
-        for (uint32_t k = 0; k < a.size; ++k) p.inputs.push_back(InputTensor::of(a.tensor[k]));
+        for (uint32_t k = 0; k < a.size; ++k) p.add(a.tensor[k]);
         break;
       case Kind::OptionalTensors: {
         uint64_t present = 0;
         for (uint32_t k = 0; k < a.size; ++k) {
           bool here = is_present(a.optional_tensor[k]);
           present = present << 1 | here;
-          if (here) p.inputs.push_back(InputTensor::of(*a.optional_tensor[k]));
+          if (here) p.add(*a.optional_tensor[k]);
           if (k % 64 == 63 || k + 1 == a.size) p.words.push_back(std::exchange(present, 0));
         }
         break;

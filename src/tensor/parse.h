@@ -35,6 +35,10 @@ struct Parsed {
   std::optional<Generator> given;  // keeps the caller's stream
   int key_input = -1;
   runtime::Device* place = nullptr;  // that the caller named
+  /// Elements are not read: tensors need not have them yet.
+  bool described = false;
+
+  void add(const Tensor& t) { inputs.push_back(described ? InputTensor::described(t) : InputTensor::of(t)); }
 };
 
 /// The device that an argument names; null if none does.

@@ -1,5 +1,8 @@
 #include "tensor/recorded_call.h"
 
+#include <algorithm>
+
+#include "tensor/execute.h"
 #include "tensor/parse.h"
 #include "tensor/tensor_impl.h"
 
@@ -44,6 +47,21 @@ void RecordedCall::run(Results& out) {
     auto drawn = out.size() == 0 ? 0 : static_cast<uint64_t>(out[0].numel());
     fill(changed_->key, changed_->stream->take(drawn));
   }
+}
+
+void RecordedCall::lay_out(const Results& results) const {
+  auto strided = [](const Tensor& t) { return t.defined() && !impl_of(t)->contiguous; };
+  bool any = false;
+  each_tensor(args_, [&](const Tensor& t) { any = any || strided(t); });
+  if (op_.row().random || !any) return;
+  Parsed p;
+  p.described = true;
+  parse(op_, args_, p);
+  const RowComputation* computation = op_.find(p.words);
+  if (!computation) computation = &op_.add(p.words, make_computation(op_, args_));
+  Sizes strides = strides_of_results(*computation, p.inputs);
+  for (size_t i = 0; i < results.size() && !strides.empty(); ++i)
+    if (results[i].defined()) recorder_.lay_out(results[i], strides);
 }
 
 const Tensor& RecordedCall::replace(size_t at, Tensor t) {

@@ -22,6 +22,8 @@ class RecordedCall {
   RecordedCall(Recorder& recorder, Operator& op, CallArgs args);
   CallArgs args() const { return args_; }
   void run(Results& out);
+  /// Lets the results of a functional call lie as eager's do.
+  void lay_out(const Results& results) const;
 
  private:
   // Of a call that a recorder does not get as it is.

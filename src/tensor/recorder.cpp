@@ -13,6 +13,8 @@ thread_local Recorder* current_recorder = nullptr;
 class Lost final : public Recorder {
  public:
   void call(const ops::Row&, std::span<const CallArg>, eager::Results&) override { materialise("an operator"); }
+  void lay_out(const Tensor&, const Sizes&) override {}
+  void moves(const Tensor&) override {}
   void write(const Tensor&, const Tensor&) override { materialise("a write"); }
   Tensor snapshot(const Tensor&) override {
     materialise("backward");

@@ -6,6 +6,8 @@
 
 #include "support/scoped.h"
 
+#include "support/small_vector.h"
+
 namespace brasa {
 
 class Tensor;
@@ -40,6 +42,10 @@ class Recorder {
 
   /// Records a functional call; results are new contiguous tensors on storages of their own, without memory.
   virtual void call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) = 0;
+  /// How a result of the last `call` lies in memory: dense, in this order of its dimensions instead of row-major.
+  virtual void lay_out(const Tensor& result, const Sizes& strides) = 0;
+  /// A tensor that may have been recorded is about to look at other memory, or at its own in another way.
+  virtual void moves(const Tensor& t) = 0;
   /// From here on `target`'s part of its storage holds `value` (same sizes and dtype).
   virtual void write(const Tensor& target, const Tensor& value) = 0;
   /// The tensor's present value as a tensor of its own, which later writes do not reach. Costs nothing.

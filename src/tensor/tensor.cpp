@@ -199,6 +199,7 @@ Tensor& look_like(const Tensor& self, const Tensor& view) {
   BRASA_CHECK(!GradMode::is_enabled() || !self.requires_grad() || !self.is_leaf(),
               "a leaf Variable that requires grad is being used in an in-place operation.");
   std::shared_ptr<autograd::Node> node = GradMode::is_enabled() ? view.grad_fn() : nullptr;
+  before_move(self);
   impl->sizes = from->sizes;
   impl->strides = from->strides;
   impl->refresh();

@@ -107,6 +107,11 @@ void TensorImpl::materialise(const char* reason) const {
   BRASA_ASSERT(!storage->recorder(), "a recorded tensor was not materialised");
 }
 
+void before_move(const Tensor& t) {
+  if (Recorder* recorder = Recorder::current()) recorder->moves(t);
+  ++checked_impl(t)->moves;
+}
+
 void TensorImpl::look_at(const TensorImpl& from) {
   storage = from.storage;
   offset = from.offset;
@@ -224,6 +229,7 @@ Tensor shallow_copy(const Tensor& t) {
   auto* impl = new TensorImpl;
   Tensor out(impl);
   impl->look_at(*from);
+  impl->moves = from->moves;
   impl->inference = from->inference;
   impl->weak = from->weak;
   return out;

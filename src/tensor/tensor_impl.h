@@ -136,6 +136,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   DType dtype = DType::Float32;
   bool contiguous = true;
   bool inference = false;
+  /// How often it came to look at other memory, or at its own in another way; what was noted of it before is about the past.
+  uint32_t moves = 0;
   /// A number that became a tensor: takes part in promotion by its category alone.
   bool weak = false;
   std::unique_ptr<autograd::AutogradMeta> autograd;
@@ -167,6 +169,9 @@ inline TensorImpl* impl_of(const Tensor& t) { return static_cast<TensorImpl*>(t.
 /// brasa::Error on an undefined tensor.
 TensorImpl* checked_impl(const Tensor& t);
 
+/// Before a tensor comes to look at other memory, or at its own in another way.
+void before_move(const Tensor& t);
+
 /// Fresh memory, row-major. brasa::Error if the device has no such dtype.
 Tensor make_tensor(std::span<const int64_t> sizes, DType dtype, runtime::Device& device = runtime::host());
 /// In the host's memory, for copies of the current device that is no host.
@@ -182,6 +187,8 @@ Tensor recorded_tensor(std::span<const int64_t> sizes, DType dtype, Recorder* re
 /// The same elements by a new impl: shares storage and version, has no history and knows nothing of being a view.
 Tensor shallow_copy(const Tensor& t);
 
+/// The same values in memory of its own with these strides, which address the elements densely. Differentiable.
+Tensor copied(const Tensor& t, const Sizes& strides);
 /// The same values on another device, contiguous, without autograd; `t` itself if it is there. `pinned`: in such memory of the host.
 /// The host waits for copies to it, and for others not at all where `non_blocking`.
 Tensor transferred(const Tensor& t, runtime::Device& device, bool non_blocking = false, bool pinned = false);

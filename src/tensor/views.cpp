@@ -216,6 +216,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     info.result = static_cast<int>(i);
     info.plan = plans[i];
     info.version = from.storage->version();
+    info.parent_moves = from.moves;
     if (history) autograd::attach_view(results[i]);
   }
   return true;
@@ -230,6 +231,12 @@ Tensor ViewChain::replay(Tensor base) const {
     base = std::move(results[link.result]);
   }
   return base;
+}
+
+const Tensor& base_of(const Tensor& t) {
+  const Tensor* at = &t;
+  while (const ViewInfo* v = view_of(*impl_of(*at))) at = &v->parent;
+  return *at;
 }
 
 ViewChain chain_from_base(const Tensor& view) {

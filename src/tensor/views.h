@@ -38,8 +38,17 @@ struct ViewLink {
 struct ViewInfo : Pooled, autograd::DifferentiableViewMeta, ViewLink {
   Tensor parent, base;  // base: the tensor at the end of the chain of parents
   std::shared_ptr<const ViewPlan> plan;
-  uint32_t version = 0;  // of the storage when the history was made
+  uint32_t version = 0;                  // of the storage when the history was made
+  uint32_t moves = 0, parent_moves = 0;  // of the view and its parent when it was made
 };
+
+/// How a tensor is read from its parent; null if it is no view, or if it or its parent has moved since.
+inline const ViewInfo* view_of(const TensorImpl& t) {
+  const ViewInfo* v = t.view.get();
+  return v && v->moves == t.moves && v->parent_moves == impl_of(v->parent)->moves ? v : nullptr;
+}
+/// The tensor at the end of that chain.
+const Tensor& base_of(const Tensor& t);
 
 /// Makes views of the first argument; false if the strides do not allow one and the row may copy.
 bool call_view(Operator& op, CallArgs args, Results& results);

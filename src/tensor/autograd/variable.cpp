@@ -3,6 +3,9 @@
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
+#include "tensor/dispatch.h"
+#include "tensor/geometry.h"
+#include "tensor/recorder.h"
 #include "tensor/sparse/sparse.h"
 #include "tensor/views.h"
 
@@ -50,10 +53,13 @@ class AccumulateGrad final : public Node {
     if (!meta.grad.defined()) {
       // Nothing writes into the parts of a sparse tensor.
       const TensorImpl* impl = impl_of(g);
-      bool alone =
-          impl->sparse || (g.use_count() == 1 && impl->storage->use_count() == 1 && impl->contiguous && !impl->view);
+      // It lies as the leaf does, if that is dense.
+      const TensorImpl* leaf = impl_of(leaf_);
+      Sizes strides = is_dense(leaf->sizes, leaf->strides) ? leaf->strides : row_major_strides(leaf->sizes);
+      bool alone = impl->sparse || (g.use_count() == 1 && impl->storage->use_count() == 1 && impl->strides == strides &&
+                                    !impl->view);
       Tensor own = GradMode::is_enabled() ? g : g.detach();
-      meta.grad = alone ? own : own.clone();
+      meta.grad = alone ? own : copied(own, strides);
     } else if (GradMode::is_enabled() || (meta.grad.is_sparse() && !g.is_sparse())) {
       meta.grad = sum_of(meta.grad, g);
     } else {
@@ -274,7 +280,9 @@ Tensor Tensor::data() const {
 
 void Tensor::set_data(const Tensor& o) const {
   TensorImpl* impl = checked_impl(*this);
-  impl->look_at(*checked_impl(o));
+  const TensorImpl* from = checked_impl(o);
+  before_move(*this);
+  impl->look_at(*from);
   if (impl->autograd) impl->autograd->accumulator.reset();
 }
 
