@@ -2,6 +2,7 @@
 #include <map>
 
 #include "capture/joint.h"
+#include "capture/replay.h"
 #include "ops/algebra.h"
 #include "ops/builder.h"
 #include "support/error.h"
@@ -23,6 +24,8 @@ struct Cotangent {
   Value value;
   Number number;
 };
+
+constexpr auto kNone = static_cast<size_t>(-1);
 
 class Derivation {
  public:
@@ -58,9 +61,13 @@ class Derivation {
         write(*s, static_cast<const autograd::CopySlices&>(*node));
       else
         call(*s);
-      if (!recorded_[s->node].results.empty()) joint->sources.emplace(recorded_[s->node].event, sources_of(*s));
+      if (!recorded_[s->node].results.empty()) sources_.emplace(recorded_[s->node].event, sources_of(*s));
     }
     joint->gradients = std::move(gradients_);
+    joint->sources = std::move(sources_);
+    joint->replayed = inputs_of_replay(*joint);
+    joint->reached.assign(flow_.leaves.size(), std::vector<bool>(flow_.slots.size()));
+    for (size_t slot = 0; slot < flow_.slots.size(); ++slot) find_reached(*joint, slot);
     joint->values = std::move(body_.values);
     joint->graph = std::move(body_.graph);
     joint->conditions = program::Conditions(facts_.facts());
@@ -74,13 +81,31 @@ class Derivation {
     fail_internal("a root is no recorded node");
   }
 
+  void find_reached(JointSegment& joint, size_t slot) const {
+    std::vector<bool> seen(recorded_.size());
+    std::vector<uint32_t> open{node_of(flow_.slots[slot].root)};
+    while (!open.empty()) {
+      uint32_t node = open.back();
+      open.pop_back();
+      if (seen[node]) continue;
+      seen[node] = true;
+      for (const GradientFlow::Target& to : step_of(static_cast<int32_t>(node)).targets) {
+        if (to.leaf >= 0) joint.reached[to.leaf][slot] = true;
+        if (to.node >= 0) open.push_back(static_cast<uint32_t>(to.node));
+      }
+    }
+  }
+
   static std::vector<bool> needs_of(const GradientFlow::Step& s) {
     std::vector<bool> needs;
     for (const GradientFlow::Target& t : s.targets) needs.push_back(t.flows());
     return needs;
   }
 
+  // A write into a view takes its target's gradient from the view's base.
   std::vector<JointSegment::Source> sources_of(const GradientFlow::Step& s) const {
+    auto node = recorded_[s.node].node.lock();
+    size_t self = NodeAccess::inner(*node) ? static_cast<const autograd::CopySlices&>(*node).self_edge() : kNone;
     std::vector<Number> numbers = operands(trace_.events.at(recorded_[s.node].event));
     std::vector<JointSegment::Source> out;
     for (size_t i = 0; i < s.targets.size(); ++i) {
@@ -89,6 +114,11 @@ class Derivation {
       source.flows = to->flows();
       if (!source.flows || i >= numbers.size()) continue;
       source.at = numbers[i];
+      if (i == self) {
+        while (event_of_.at(source.at)->view) source.at = operands(*event_of_[source.at]).at(0);
+        source.leaf = to->leaf;
+        continue;
+      }
       while (to->node >= 0 && recorded_[to->node].results.empty()) {
         if (const Event* e = view_event(to->node, source.at)) source.at = operands(*e).at(0);
         to = &step_of(to->node).targets.at(0);
@@ -179,7 +209,7 @@ class Derivation {
 
   void call(const GradientFlow::Step& s) {
     const Event& e = trace_.events.at(recorded_[s.node].event);
-    send_operands(s, e, results_of(s.node, e), static_cast<size_t>(-1), kNoNumber);
+    send_operands(s, e, results_of(s.node, e), kNone, kNoNumber);
   }
 
   // To each operand; that at `self` is a view of the number `base` (if it is not all of it), and its cotangent goes there.
@@ -205,6 +235,10 @@ class Derivation {
         const Event& put = *event_of_.at(ct.number);
         size_t value = operands(put).size() - 1;
         BRASA_CHECK(put.row && put.count == 1, "a write through a view has another form");
+        std::vector<JointSegment::Source> sources(value + 1);
+        sources[value].flows = true;
+        if (value > 0) sources[0] = sources_of(s).at(node.self_edge());
+        sources_.emplace(static_cast<uint32_t>(&put - trace_.events.data()), std::move(sources));
         if (value > 0) {
           Cotangent before = pull_operand(put, 0, ct);
           if (base == kNoNumber) base = before.number;
@@ -227,6 +261,7 @@ class Derivation {
   std::vector<const Event*> event_of_;  // by number
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Cotangent>> arrived_;
   std::vector<Value> gradients_;
+  std::unordered_map<uint32_t, std::vector<JointSegment::Source>> sources_;
 };
 
 }  // namespace

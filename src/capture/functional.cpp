@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <brasa/autograd.h>
+
 #include "ops/table.h"
 #include "support/error.h"
 #include "tensor/computation.h"
@@ -114,6 +116,23 @@ void Functional::put(const Tensor& target, Number value) {
     Geometry g(impl, known.offset);
     becomes(known, record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), known.value), value));
     return;
+  }
+  if (const TensorImpl& parent = *impl_of(view->parent); may_overlap_itself(parent.sizes, parent.strides)) {
+    // Elements that the parent has several times are written where they lie.
+    const Tensor* at = &view->parent;
+    while (at != &eager::base_of(target) && !impl_of(*at)->contiguous) at = &eager::view_of(*impl_of(*at))->parent;
+    if (!impl_of(*at)->contiguous) {
+      Tensor kept = make_recorded(value);
+      materialise("a write through a view whose elements share memory");
+      Recorder::Scope alone(nullptr);
+      NoGradGuard guard;
+      // The write is counted where it is recorded.
+      StorageRef memory(Storage::alias(impl.storage.get()));
+      make_tensor(std::move(memory), impl.dtype, impl.sizes, impl.strides, impl.offset).copy_(kept);
+      return;
+    }
+    Geometry g(impl, impl_of(*at)->offset);
+    return put(*at, record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), number_of(*at)), value));
   }
   auto args = view->args->args();
   put(view->parent, record_put(*view->row, view->result, args, operands(args, number_of(view->parent)), value));

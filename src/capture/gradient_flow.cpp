@@ -137,7 +137,8 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
   std::vector<int32_t> open;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (!held[i] || moves[i]) continue;
-    if (!nodes[i]->internals().post_hooks.empty()) return std::nullopt;
+    // They see derivatives of derivatives, too, which do not come through here.
+    if (has_hooks(*nodes[i])) return std::nullopt;
     for (uint32_t r = 0; r < recorded[i].results.size(); ++r)
       if (recorded[i].results[r] != kNoNumber) flow.slots.push_back({flow.roots.size(), r, recorded[i].results[r]});
     flow.roots.push_back(nodes[i]);

@@ -19,6 +19,20 @@ using autograd::Edge;
 using autograd::Node;
 using compiler::Operand;
 
+// Where a gradient of the replayed segment arrives, before the leaf that it goes to (with that one's hooks, and what lies below it).
+class Entry final : public Node, public Pooled {
+ public:
+  explicit Entry(const Edge& leaf) {
+    next_edges_.push_back(leaf);
+    const auto& results = leaf.function->internals().results;
+    if (leaf.input_nr < results.size()) internals_->results.push_back(results[leaf.input_nr]);
+  }
+  std::string name() const override { return "CompiledBackward"; }
+
+ protected:
+  variable_list apply(variable_list&& g) override { return std::move(g); }
+};
+
 class SegmentNode final : public Node, public Pooled {
  public:
   SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run)
@@ -60,8 +74,13 @@ class SegmentNode final : public Node, public Pooled {
     std::vector<Tensor> results = eager::run(halves_->backward, operands);
     variable_list out(next_edges_.size());
     size_t next = 0;
-    for (size_t i = 0; i < out.size(); ++i)
-      if (halves_->joint->gradients[i]) out[i] = results[next++];
+    for (size_t i = 0; i < out.size(); ++i) {
+      Tensor g = halves_->joint->gradients[i] ? std::move(results[next++]) : Tensor();
+      // From a result without a gradient comes none, which is not a zero one.
+      bool flows = false;
+      for (size_t s = 0; s < cts.size(); ++s) flows = flows || (cts[s].defined() && halves_->joint->reached[i][s]);
+      if (flows) out[i] = g.defined() ? std::move(g) : zeros_at(next_edges_[i]);
+    }
     return out;
   }
   void release_variables() override {
@@ -72,11 +91,19 @@ class SegmentNode final : public Node, public Pooled {
   }
 
  private:
+  static Tensor zeros_at(const Edge& edge) {
+    const autograd::ResultMeta& meta = edge.function->internals().results.at(edge.input_nr);
+    return autograd::zeros(meta.sizes, meta.dtype, *meta.device);
+  }
+
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Tensor> inputs;
-    for (const autograd::Saved& s : inputs_) inputs.push_back(s.unpack(nullptr, name()));
+    const std::vector<bool>& read = halves_->joint->replayed;
+    for (size_t i = 0; i < read.size(); ++i) inputs.push_back(read[i] ? inputs_[i].unpack(nullptr, name()) : Tensor());
     eager::DeviceScope scope(halves_->forward.program.device);
-    std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, halves_->written, next_edges_);
+    std::vector<Edge> entries;
+    for (const Edge& leaf : next_edges_) entries.emplace_back(autograd::make_node<Entry>(leaf), 0);
+    std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, entries);
     std::vector<Edge> from;
     variable_list given;
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -84,7 +111,7 @@ class SegmentNode final : public Node, public Pooled {
       from.push_back(autograd::gradient_edge(roots[i]));
       given.push_back(cts[i]);
     }
-    return autograd::gradients(from, given, next_edges_, true);
+    return autograd::gradients(from, given, entries, true);
   }
 
   std::shared_ptr<const Halves> halves_;

@@ -80,6 +80,10 @@ struct JointSegment {
     int32_t leaf = -1;
     Number at = kNoNumber;
   };
+  /// By input of the segment: whether derivatives of the derivative read it.
+  std::vector<bool> replayed;
+  /// By leaf, by slot: whether a gradient flows from there.
+  std::vector<std::vector<bool>> reached;
   /// By event that has a node below the roots, by operand.
   std::unordered_map<uint32_t, std::vector<Source>> sources;
 };

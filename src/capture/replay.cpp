@@ -76,8 +76,15 @@ class Replay {
 
 }  // namespace
 
+std::vector<bool> inputs_of_replay(const JointSegment& joint) {
+  std::vector<bool> live = live_values(joint), out;
+  for (const Event& e : joint.trace.events)
+    if (!e.row) out.push_back(live[e.first]);
+  return out;
+}
+
 std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
-                           const std::vector<bool>& written, const std::vector<autograd::Edge>& leaves) {
+                           const std::vector<autograd::Edge>& leaves) {
   std::vector<bool> live = live_values(joint);
   Replay again(joint, binding, leaves);
   size_t input = 0;
@@ -86,11 +93,8 @@ std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, co
     bool needed =
         std::find(live.begin() + e.first, live.begin() + e.first + e.count, true) != live.begin() + e.first + e.count;
     if (!e.row) {
-      BRASA_CHECK(
-          !needed || !written[input],
-          "second derivatives through a compiled function that writes into a tensor which they depend on are not "
-          "there: compile the function without the write, or call it uncompiled");
-      again.values[e.first] = inputs[input++].detach();
+      const Tensor& in = inputs[input++];
+      if (needed) again.values[e.first] = in.detach();
     } else if (needed) {
       again.run(static_cast<uint32_t>(i));
     }

@@ -47,11 +47,17 @@ void Session::keep_for_backward(const Halves& halves, const std::vector<Delivery
                                 std::vector<compiler::Operand>& outputs) {
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
+  const std::vector<bool>& replayed = halves.joint->replayed;
+  for (size_t i = 0; i < replayed.size(); ++i)
+    if (halves.written[i] && replayed[i]) run.inputs[i] = run.inputs[i].clone();
+  auto overwritten = [&](int i) {
+    return halves.written[i] && !(static_cast<size_t>(i) < replayed.size() && replayed[i]);
+  };
   auto intermediate = halves.intermediates.begin();
   for (const transforms::Saved& s : halves.saved) {
     switch (s.from) {
       case transforms::Saved::From::Input:
-        run.saved.push_back(halves.written[s.index] ? run.inputs[s.index].clone() : run.inputs[s.index]);
+        run.saved.push_back(overwritten(s.index) ? run.inputs[s.index].clone() : run.inputs[s.index]);
         break;
       case transforms::Saved::From::Output: {
         auto end = deliveries.begin() + s.index;

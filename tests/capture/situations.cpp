@@ -1,5 +1,6 @@
 #include "situations.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include <brasa/autograd.h>
@@ -24,10 +25,17 @@ void Seen::attempt(const std::function<void()>& f) {
   }
 }
 
+bool Seen::mentions(const std::string& text) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& e) { return e.note.find(text) != std::string::npos; });
+}
+
 std::string Seen::difference(const Seen& other, double tolerance) const {
   std::ostringstream out;
   if (entries_.size() != other.entries_.size()) {
-    out << entries_.size() << " things seen, and " << other.entries_.size();
+    auto last = [](const Seen& s) { return s.entries_.empty() ? "" : s.entries_.back().note; };
+    out << entries_.size() << " things seen, at last '" << last(*this) << "', and " << other.entries_.size()
+        << ", at last '" << last(other) << "'";
     return out.str();
   }
   for (size_t i = 0; i < entries_.size(); ++i) {

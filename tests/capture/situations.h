@@ -23,6 +23,7 @@ class Seen {
   void note(std::string what) { entries_.push_back({Tensor(), {}, std::move(what)}); }
   /// Runs f, and notes whether it ended with an error.
   void attempt(const std::function<void()>& f);
+  bool mentions(const std::string& text) const;
   /// The first difference, or nothing.
   std::string difference(const Seen& other, double tolerance) const;
 
