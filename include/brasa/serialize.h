@@ -15,9 +15,14 @@ namespace brasa {
 
 using TensorDict = std::map<std::string, Tensor>;
 
-/// Tensors by name, each with memory of its own, and the file's metadata. brasa::Error for a file that breaks the format or has a
-/// dtype that Brasa has not.
+/// Tensors by name and the file's metadata. `path` names a safetensors file; the index of one that is split over several
+/// (`model.safetensors.index.json`); or a checkpoint of PyTorch that is a dictionary of tensors, as a module's state_dict. Those of
+/// a checkpoint share memory where they did, others have memory of their own. brasa::Error for a file that breaks its format or has
+/// a dtype that Brasa has not.
 BRASA_API TensorDict load_tensors(const std::string& path, safetensors::Metadata* metadata = nullptr);
+/// The same without a copy: their memory is the mapped files', of which only what is used is read. What is written to them stays in this
+/// process. The files must keep their size meanwhile.
+BRASA_API TensorDict map_tensors(const std::string& path, safetensors::Metadata* metadata = nullptr);
 /// The tensors' values; views become contiguous. brasa::Error for what cannot be written.
 BRASA_API void save_tensors(const TensorDict& tensors, const std::string& path,
                             const safetensors::Metadata& metadata = {});

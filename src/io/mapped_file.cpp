@@ -25,7 +25,7 @@ MappedFile map_file(const std::string& path) {
   BRASA_CHECK(S_ISREG(status.st_mode), "cannot read ", path, ": it is not a regular file");
   size_t size = static_cast<size_t>(status.st_size);
   if (size == 0) return {};
-  void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  void* p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.fd, 0);
   BRASA_CHECK(p != MAP_FAILED, "cannot map ", path, ": ", std::strerror(errno));
   std::shared_ptr<const void> owner(p, [size](const void* q) { ::munmap(const_cast<void*>(q), size); });
   return {{static_cast<const std::byte*>(p), size}, std::move(owner)};

@@ -12,7 +12,8 @@ struct MappedFile {
   std::shared_ptr<const void> owner;  // unmaps when the last copy goes
 };
 
-/// A regular file, mapped for reading. brasa::Error with the system's reason if it cannot be.
+/// A regular file, mapped. What is written to the memory stays in this process; the file does not change. brasa::Error with the
+/// system's reason if it cannot be mapped.
 MappedFile map_file(const std::string& path);
 
 }  // namespace brasa::io

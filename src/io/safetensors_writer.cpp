@@ -1,54 +1,13 @@
 #include <brasa/safetensors.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "io/safetensors_format.h"
+#include "io/temporary_file.h"
 #include "support/error.h"
 
 namespace brasa::safetensors {
-namespace {
-
-// Removes itself unless it has become the file that was asked for.
-class Temporary {
- public:
-  explicit Temporary(const std::string& target) : target_(target) {
-    static std::atomic<unsigned> count{0};
-    path_ = str(target, ".", static_cast<int64_t>(::getpid()), ".", static_cast<uint64_t>(count++), ".tmp");
-    file_ = std::fopen(path_.c_str(), "wbx");
-    BRASA_CHECK(file_, "cannot write ", target_, ": ", std::strerror(errno));
-  }
-  ~Temporary() {
-    if (file_) std::fclose(file_);
-    if (!path_.empty()) std::remove(path_.c_str());
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-
-  void write(const void* data, size_t size) {
-    BRASA_CHECK(size == 0 || std::fwrite(data, 1, size, file_) == size, "cannot write ", target_, ": ",
-                std::strerror(errno));
-  }
-  void commit() {
-    bool flushed = std::fflush(file_) == 0 && ::fsync(::fileno(file_)) == 0;
-    int reason = errno;
-    bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-    BRASA_CHECK(flushed && closed, "cannot write ", target_, ": ", std::strerror(flushed ? errno : reason));
-    BRASA_CHECK(std::rename(path_.c_str(), target_.c_str()) == 0, "cannot write ", target_, ": ", std::strerror(errno));
-    path_.clear();
-  }
-
- private:
-  std::string target_, path_;
-  std::FILE* file_ = nullptr;
-};
-
-}  // namespace
 
 void write(const Sink& sink, std::span<const Entry> entries, const Metadata& metadata, const std::string& path) {
   // Wide elements first, so that every tensor is aligned for its dtype without holes.
@@ -92,7 +51,7 @@ void write(const Sink& sink, std::span<const Entry> entries, const Metadata& met
 }
 
 void write(const std::string& path, std::span<const Entry> entries, const Metadata& metadata) {
-  Temporary file(path);
+  io::TemporaryFile file(path);
   write([&](const void* data, size_t size) { file.write(data, size); }, entries, metadata, path);
   file.commit();
 }

@@ -1,6 +1,5 @@
 #include <brasa/serialize.h>
 
-#include <cstring>
 #include <istream>
 #include <iterator>
 #include <ostream>
@@ -8,17 +7,12 @@
 
 #include <brasa/brasa.h>
 
+#include "io/mapped_file.h"
+#include "io/tensors.h"
 #include "support/error.h"
 
 namespace brasa {
 namespace {
-
-Tensor read_entry(const safetensors::Entry& entry, const std::string& source) {
-  BRASA_CHECK(entry.dtype, source, ": tensor '", entry.name, "' is of dtype ", entry.format, ", which Brasa has not");
-  Tensor t = empty(entry.shape, TensorOptions(*entry.dtype).device(Device(kCPU)));
-  if (!entry.data.empty()) std::memcpy(t.mutable_data_ptr(), entry.data.data(), entry.data.size());
-  return t;
-}
 
 // The tensors' bytes, with what keeps them alive.
 struct Held {
@@ -39,14 +33,6 @@ Held hold(const TensorDict& tensors, const std::string& path) {
 }
 
 }  // namespace
-
-TensorDict load_tensors(const std::string& path, safetensors::Metadata* metadata) {
-  safetensors::File file = safetensors::File::open(path);
-  TensorDict out;
-  for (const safetensors::Entry& entry : file.entries()) out.emplace(entry.name, read_entry(entry, path));
-  if (metadata) *metadata = file.metadata();
-  return out;
-}
 
 void save_tensors(const TensorDict& tensors, const std::string& path, const safetensors::Metadata& metadata) {
   safetensors::write(path, hold(tensors, path).entries, metadata);
@@ -71,7 +57,8 @@ void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& fu
 }
 
 void InputArchive::load_from(const std::string& filename, std::optional<Device> device) {
-  load(safetensors::File::open(filename), filename, device);
+  io::MappedFile file = io::map_file(filename);
+  load(file.bytes, filename, device);
 }
 void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {
   // The stream stays where it was, so that it can be read again.
@@ -83,7 +70,7 @@ void InputArchive::load_from(std::istream& stream, std::optional<Device> device)
 }
 void InputArchive::load_from(const char* data, size_t size, std::optional<Device> device) {
   std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
-  load(safetensors::File::parse(bytes, "archive"), "archive", device);
+  load(bytes, "archive", device);
 }
 void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)>& read,
                              const std::function<size_t()>& size, std::optional<Device> device) {
@@ -95,13 +82,18 @@ void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)
   }
   load_from(bytes.data(), bytes.size(), device);
 }
-void InputArchive::load(const safetensors::File& file, const std::string& source, std::optional<Device> device) {
+void InputArchive::load(std::span<const std::byte> bytes, const std::string& source, std::optional<Device> device) {
   auto contents = std::make_shared<Contents>();
-  contents->texts = file.metadata();
-  for (const safetensors::Entry& entry : file.entries()) {
-    Tensor t = read_entry(entry, source);
-    contents->tensors.emplace(entry.name, device ? t.to(*device) : t);
+  if (io::looks_like_checkpoint(bytes)) {
+    *contents = io::contents_of_checkpoint(bytes, source);
+  } else {
+    safetensors::File file = safetensors::File::parse(bytes, source);
+    contents->texts = file.metadata();
+    for (const safetensors::Entry& entry : file.entries())
+      contents->tensors.emplace(entry.name, io::tensor_of(entry, source));
   }
+  if (device)
+    for (auto& [name, tensor] : contents->tensors) tensor = tensor.to(*device);
   contents_ = std::move(contents);
   prefix_.clear();
   source_ = source;

@@ -9,6 +9,7 @@ namespace brasa::tool {
 // Each subcommand adds itself to the application, in a file of its own.
 void add_verify(CLI::App& app);
 void add_verify_training(CLI::App& verify);
+void add_verify_checkpoints(CLI::App& verify);
 void add_bench(CLI::App& app);
 void add_settings(CLI::App& app);
 

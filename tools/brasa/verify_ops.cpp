@@ -142,6 +142,7 @@ void add_verify(CLI::App& app) {
     if (int status = verify_ops(*options)) throw CLI::RuntimeError(status);
   });
   add_verify_training(*verify);
+  add_verify_checkpoints(*verify);
 }
 
 }  // namespace brasa::tool

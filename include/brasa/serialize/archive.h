@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,6 @@
 
 /// What modules and optimizers are saved to and loaded from: tensors under dotted names, as in a Python state_dict, and texts.
 /// Files are safetensors; the texts are its metadata.
-namespace brasa::safetensors {
-class File;
-}
 namespace brasa::serialize {
 
 struct Contents {
@@ -50,7 +49,8 @@ class BRASA_API InputArchive {
   /// The contents of an output archive, without a file between.
   explicit InputArchive(Contents contents);
 
-  /// brasa::Error for a file that cannot be read.
+  /// A safetensors file; a checkpoint of PyTorch that is a dictionary of tensors, such as a state_dict; or what LibTorch's `torch::save`
+  /// wrote. brasa::Error for a file that cannot be read.
   void load_from(const std::string& filename, std::optional<Device> device = std::nullopt);
   void load_from(std::istream& stream, std::optional<Device> device = std::nullopt);
   void load_from(const char* data, size_t size, std::optional<Device> device = std::nullopt);
@@ -72,7 +72,7 @@ class BRASA_API InputArchive {
   const std::string& source() const { return source_; }
 
  private:
-  void load(const safetensors::File& file, const std::string& source, std::optional<Device> device);
+  void load(std::span<const std::byte> bytes, const std::string& source, std::optional<Device> device);
   std::shared_ptr<const Contents> contents_;
   std::string prefix_, source_;
 };

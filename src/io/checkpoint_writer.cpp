@@ -1,0 +1,38 @@
+#include <brasa/pickle.h>
+
+#include "io/pickler.h"
+#include "io/temporary_file.h"
+#include "io/zip.h"
+
+namespace brasa::pickle {
+namespace {
+
+void write(const Value& value, const io::ZipWriter::Sink& sink) {
+  io::Pickler pickler;
+  std::string pickle = pickler.dump(value);
+  io::ZipWriter zip(sink);
+  zip.add("archive/data.pkl", pickle);
+  zip.add("archive/byteorder", "little");
+  for (size_t i = 0; i < pickler.storages().size(); ++i) {
+    const StorageRef& s = pickler.storages()[i];
+    zip.add("archive/data/" + std::to_string(i), {static_cast<const std::byte*>(s->data()), s->bytes()});
+  }
+  zip.add("archive/version", "3\n");
+  zip.finish();
+}
+
+}  // namespace
+
+void save(const Value& value, const std::string& path) {
+  io::TemporaryFile file(path);
+  write(value, [&](const void* data, size_t size) { file.write(data, size); });
+  file.commit();
+}
+
+std::string dump(const Value& value) {
+  std::string out;
+  write(value, [&](const void* data, size_t size) { out.append(static_cast<const char*>(data), size); });
+  return out;
+}
+
+}  // namespace brasa::pickle

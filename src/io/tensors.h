@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <brasa/safetensors.h>
+#include <brasa/serialize/archive.h>
+#include <brasa/tensor.h>
+
+namespace brasa::io {
+
+/// A tensor of a safetensors file, on the entry's bytes if `owner` keeps them alive, else on a copy.
+Tensor tensor_of(const safetensors::Entry& entry, const std::string& source,
+                 const std::shared_ptr<const void>& owner = nullptr);
+
+/// Whether a file that is no safetensors file begins like a checkpoint or an archive of LibTorch's.
+bool looks_like_checkpoint(std::span<const std::byte> bytes);
+/// What an archive is read from: the tensors of a checkpoint's dictionary, or those of the objects that LibTorch's `torch::save`
+/// writes, below the names of their attributes, with the numbers and texts beside them.
+serialize::Contents contents_of_checkpoint(std::span<const std::byte> bytes, const std::string& source);
+
+}  // namespace brasa::io

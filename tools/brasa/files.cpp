@@ -1,0 +1,54 @@
+#include "files.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include <brasa/error.h>
+
+namespace brasa::tool {
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw Error("cannot open '" + path + "'");
+  nlohmann::json j = nlohmann::json::parse(in, nullptr, false);
+  if (j.is_discarded()) throw Error("'" + path + "' is not JSON");
+  return j;
+}
+
+void Counter::line(const char* state, const std::string& name, const std::string& text) {
+  if (json_)
+    cases_.push_back({{"name", name}, {"result", state}, {"text", text}});
+  else
+    std::printf("%-7s %s%s%s\n", state, name.c_str(), text.empty() ? "" : ": ", text.c_str());
+  std::fflush(stdout);
+}
+
+void Counter::run(const std::string& name, const std::function<std::optional<std::string>(std::string& note)>& check) {
+  std::string note;
+  std::optional<std::string> wrong;
+  try {
+    wrong = check(note);
+  } catch (const std::exception& e) {
+    wrong = std::string("throws: ") + e.what();
+  }
+  ++(wrong ? failed_ : passed_);
+  line(wrong ? "failed" : "passed", name, wrong.value_or(note));
+}
+
+void Counter::skip(const std::string& name, const std::string& reason) {
+  ++skipped_;
+  line("skipped", name, reason);
+}
+
+int Counter::finish() {
+  if (json_)
+    std::printf("%s\n",
+                nlohmann::json({{"passed", passed_}, {"failed", failed_}, {"skipped", skipped_}, {"cases", cases_}})
+                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                    .c_str());
+  else
+    std::printf("%d passed, %d failed, %d skipped\n", passed_, failed_, skipped_);
+  return failed_ ? 1 : 0;
+}
+
+}  // namespace brasa::tool
