@@ -10,6 +10,9 @@ namespace brasa::tool {
 void add_verify(CLI::App& app);
 void add_verify_training(CLI::App& verify);
 void add_verify_checkpoints(CLI::App& verify);
+void add_verify_models(CLI::App& verify);
+void add_run(CLI::App& app);
+void add_info(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_settings(CLI::App& app);
 

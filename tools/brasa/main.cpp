@@ -10,6 +10,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Brasa's command line"};
   app.require_subcommand(1);
   try {
+    brasa::tool::add_run(app);
+    brasa::tool::add_info(app);
     brasa::tool::add_verify(app);
     brasa::tool::add_bench(app);
     brasa::tool::add_settings(app);

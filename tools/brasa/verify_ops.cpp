@@ -143,6 +143,7 @@ void add_verify(CLI::App& app) {
   });
   add_verify_training(*verify);
   add_verify_checkpoints(*verify);
+  add_verify_models(*verify);
 }
 
 }  // namespace brasa::tool

@@ -1,0 +1,221 @@
+#include "import/frame.h"
+
+#include "support/error.h"
+
+namespace brasa::import {
+
+std::vector<Value> Frame::run(std::vector<Value> inputs) {
+  BRASA_CHECK(inputs.size() == graph_.inputs.size(), program_.source, ": a graph of ", graph_.inputs.size(),
+              " inputs got ", inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (graph_.inputs[i] >= 0) values_[static_cast<size_t>(graph_.inputs[i])] = std::move(inputs[i]);
+  for (const Node& node : graph_.nodes) {
+    try {
+      node.run(*this, node);
+    } catch (const Error& e) {
+      std::string at = program_.source + ": node '";
+      if (std::string_view(e.what()).starts_with(at)) throw;  // Of a graph within this one.
+      fail(str(program_.source, ": ", describe(node), ": ", e.what()));
+    }
+    for (int slot : node.last_uses) values_[static_cast<size_t>(slot)] = std::monostate();
+  }
+  std::vector<Value> out;
+  for (const Argument& a : graph_.outputs) out.push_back(value(a));
+  return out;
+}
+
+const Argument& Frame::argument(const Node& node, size_t i) const {
+  BRASA_CHECK(i < node.arguments.size(), "it has only ", node.arguments.size(), " arguments");
+  return node.arguments[i];
+}
+const Argument* Frame::named(const Node& node, std::string_view name) const {
+  for (const Argument& a : node.arguments)
+    if (a.name == name) return &a;
+  return nullptr;
+}
+
+Value Frame::value(const Argument& a) const {
+  if (std::holds_alternative<std::monostate>(a.value)) return {};
+  if (const auto* r = std::get_if<Ref>(&a.value)) return at(r->slot);
+  if (const auto* s = std::get_if<Scalar>(&a.value)) return *s;
+  if (std::holds_alternative<std::string>(a.value)) return {};  // An output that is a text.
+  fail("an argument that is neither a tensor nor a number");
+}
+
+std::vector<Value> Frame::values(const Argument& a) const {
+  std::vector<Value> out;
+  if (const auto* refs = std::get_if<Refs>(&a.value)) {
+    for (int slot : refs->slots) out.push_back(slot < 0 ? Value() : at(slot));
+  } else if (const auto* numbers = std::get_if<NumberList>(&a.value)) {
+    for (const NumberList::Item& item : numbers->items) {
+      if (item.slot >= 0)
+        out.push_back(at(item.slot));
+      else if (numbers->type == NumberList::Type::Float)
+        out.push_back(Scalar(item.real));
+      else
+        out.push_back(numbers->type == NumberList::Type::Int ? Scalar(item.integer) : Scalar(item.integer != 0));
+    }
+  } else {
+    out.push_back(value(a));
+  }
+  return out;
+}
+
+Tensor Frame::tensor(const Argument& a) const {
+  Value v = value(a);
+  if (auto* t = std::get_if<Tensor>(&v)) return *t;
+  fail(str("argument '", a.name, "' is no tensor"));
+}
+Scalar Frame::number(const Argument& a) const { return number_of(value(a)); }
+const Graph& Frame::graph(const Argument& a) const {
+  const auto* g = std::get_if<std::shared_ptr<const Graph>>(&a.value);
+  BRASA_CHECK(g, "argument '", a.name, "' is no graph");
+  return **g;
+}
+
+void Frame::set_all(const Node& node, std::vector<Value> v) {
+  BRASA_CHECK(v.size() >= node.outputs.size(), "it gave ", v.size(), " results, expected ", node.outputs.size());
+  for (size_t i = 0; i < node.outputs.size(); ++i) set(node, i, std::move(v[i]));
+}
+
+Scalar number_of(const Value& v) {
+  if (const auto* s = std::get_if<Scalar>(&v)) return *s;
+  const auto* t = std::get_if<Tensor>(&v);
+  BRASA_CHECK(t && t->defined() && t->numel() == 1, "expected a number");
+  return t->item();
+}
+bool truth_of(const Value& v) {
+  Scalar s = number_of(v);
+  return s.isBoolean() ? s.toBool() : s.toComplexDouble() != 0.0;
+}
+
+namespace {
+
+// A node's arguments as a call takes them, with what these point to.
+class CallArguments {
+ public:
+  CallArguments(const Frame& frame, const Node& node) : frame_(frame) {
+    for (const Argument& a : node.arguments) named_.push_back({a.name, of(a)});
+  }
+  const std::vector<NamedArg>& named() const { return named_; }
+
+ private:
+  CallArg of(const Value& v) {
+    if (const auto* t = std::get_if<Tensor>(&v)) return CallArg(tensors_.emplace_front(*t));
+    if (const auto* s = std::get_if<Scalar>(&v)) return of(*s);
+    return std::nullopt;
+  }
+  CallArg of(const Scalar& s) {
+    if (s.isBoolean()) return s.toBool();
+    if (s.isFloatingPoint()) return s.toDouble();
+    if (s.type() == DType::Int64) return s.toLong();
+    return CallArg(scalars_.emplace_front(s));
+  }
+  CallArg of(const Refs& refs) {
+    if (refs.optional) {
+      auto& list = optional_lists_.emplace_front();
+      for (int slot : refs.slots) {
+        const auto* t = slot < 0 ? nullptr : std::get_if<Tensor>(&frame_.at(slot));
+        list.push_back(t ? std::optional(*t) : std::nullopt);
+      }
+      return ArrayRef<std::optional<Tensor>>(list);
+    }
+    // Numbers among tensors: sizes that are values.
+    if (!refs.slots.empty() && std::holds_alternative<Scalar>(frame_.at(refs.slots[0]))) {
+      auto& list = ints_.emplace_front();
+      for (int slot : refs.slots) list.push_back(number_of(frame_.at(slot)).toLong());
+      return IntArrayRef(list);
+    }
+    auto& list = lists_.emplace_front();
+    for (int slot : refs.slots) {
+      const auto* t = slot < 0 ? nullptr : std::get_if<Tensor>(&frame_.at(slot));
+      list.push_back(t ? *t : Tensor());
+    }
+    return TensorList(list);
+  }
+  CallArg of(const NumberList& numbers) {
+    auto get = [&](const NumberList::Item& item, auto literal, auto convert) {
+      return item.slot < 0 ? literal : convert(number_of(frame_.at(item.slot)));
+    };
+    switch (numbers.type) {
+      case NumberList::Type::Float: {
+        auto& list = doubles_.emplace_front();
+        for (const auto& item : numbers.items)
+          list.push_back(get(item, item.real, [](const Scalar& s) { return s.toDouble(); }));
+        return ArrayRef<double>(list);
+      }
+      case NumberList::Type::Bool: {
+        auto& list = bools_.emplace_front(new bool[numbers.items.size() + 1]);
+        size_t i = 0;
+        for (const auto& item : numbers.items)
+          list[i++] = get(item, item.integer != 0, [](const Scalar& s) { return s.toBool(); });
+        return ArrayRef<bool>(list.get(), numbers.items.size());
+      }
+      case NumberList::Type::Int: break;
+    }
+    auto& list = ints_.emplace_front();
+    for (const auto& item : numbers.items)
+      list.push_back(get(item, item.integer, [](const Scalar& s) { return s.toLong(); }));
+    return IntArrayRef(list);
+  }
+  CallArg of(const Argument& a) {
+    return std::visit(
+        [&](const auto& v) -> CallArg {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, std::monostate>)
+            return std::nullopt;
+          else if constexpr (std::is_same_v<T, Ref>)
+            return of(frame_.at(v.slot));
+          else if constexpr (std::is_same_v<T, Device>)
+            return frame_.program().device.value_or(v);
+          else if constexpr (std::is_same_v<T, std::string>)
+            return std::string_view(v);
+          else if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat>)
+            return v;
+          else if constexpr (std::is_same_v<T, Refs> || std::is_same_v<T, NumberList> || std::is_same_v<T, Scalar>)
+            return of(v);
+          else
+            fail(str("argument '", a.name, "' is of a kind that no operator takes"));
+        },
+        a.value);
+  }
+
+  const Frame& frame_;
+  std::vector<NamedArg> named_;
+  std::forward_list<Tensor> tensors_;
+  std::forward_list<Scalar> scalars_;
+  std::forward_list<std::vector<Tensor>> lists_;
+  std::forward_list<std::vector<std::optional<Tensor>>> optional_lists_;
+  std::forward_list<std::vector<int64_t>> ints_;
+  std::forward_list<std::vector<double>> doubles_;
+  std::forward_list<std::unique_ptr<bool[]>> bools_;
+};
+
+}  // namespace
+
+void run_operator(Frame& frame, const Node& node) {
+  CallArguments arguments(frame, node);
+  std::vector<Tensor> results = call(node.op, {}, arguments.named());
+  std::vector<Value> values;
+  for (Tensor& t : results) values.push_back(t.defined() ? Value(std::move(t)) : Value());
+  frame.set_all(node, std::move(values));
+}
+
+Handler handler_of(const std::string& target, std::string& op) {
+  if (Handler h = number_handler(target)) return h;
+  if (Handler h = graph_handler(target)) return h;
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (!target.starts_with(kPrefix)) return nullptr;
+  op = target.substr(kPrefix.size());
+  size_t dot = op.find('.');
+  if (dot == op.npos) return nullptr;
+  op.replace(dot, 1, "::");
+  try {
+    schema_of(op);
+  } catch (const Error&) {
+    return nullptr;
+  }
+  return run_operator;
+}
+
+}  // namespace brasa::import

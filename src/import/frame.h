@@ -1,0 +1,60 @@
+#pragma once
+
+#include <forward_list>
+#include <vector>
+
+#include <brasa/call.h>
+
+#include "import/graph.h"
+
+namespace brasa::import {
+
+/// What a name stands for: nothing, a tensor or a number. Lists are their items.
+using Value = std::variant<std::monostate, Tensor, Scalar>;
+
+/// A running graph. A node reads and writes its values here.
+class Frame {
+ public:
+  Frame(const Graph& graph, const Program& program) : graph_(graph), program_(program), values_(graph.slots.size()) {}
+
+  /// Binds the inputs, runs the nodes, gives the outputs.
+  std::vector<Value> run(std::vector<Value> inputs);
+
+  const Program& program() const { return program_; }
+  std::vector<Value> run_graph(const Graph& graph, std::vector<Value> inputs) const {
+    return Frame(graph, program_).run(std::move(inputs));
+  }
+
+  // What an argument is; brasa::Error for another kind.
+  const Argument& argument(const Node& node, size_t i) const;
+  const Argument* named(const Node& node, std::string_view name) const;
+  Value value(const Argument& a) const;
+  std::vector<Value> values(const Argument& a) const;
+  Tensor tensor(const Argument& a) const;
+  Scalar number(const Argument& a) const;
+  const Graph& graph(const Argument& a) const;
+
+  void set(const Node& node, size_t i, Value v) {
+    if (i < node.outputs.size() && node.outputs[i] >= 0) values_[static_cast<size_t>(node.outputs[i])] = std::move(v);
+  }
+  void set_all(const Node& node, std::vector<Value> v);
+  const Value& at(int slot) const { return values_[static_cast<size_t>(slot)]; }
+
+ private:
+  const Graph& graph_;
+  const Program& program_;
+  std::vector<Value> values_;
+};
+
+/// A call of the operator table.
+void run_operator(Frame& frame, const Node& node);
+/// Arithmetic of sizes and other numbers; nullptr for other targets (number_operators.cpp).
+Handler number_handler(const std::string& target);
+/// Branches, loops and other operators that take graphs; nullptr for other targets (control_flow.cpp).
+Handler graph_handler(const std::string& target);
+
+/// A number as it is, the number in a tensor of one element.
+Scalar number_of(const Value& v);
+bool truth_of(const Value& v);
+
+}  // namespace brasa::import
