@@ -50,6 +50,8 @@ class Frame {
 void run_operator(Frame& frame, const Node& node);
 /// Arithmetic of sizes and other numbers; nullptr for other targets (number_operators.cpp).
 Handler number_handler(const std::string& target);
+/// Copies, conversions and views; nullptr for other targets (copies.cpp).
+Handler copy_handler(const std::string& target);
 /// Branches, loops and other operators that take graphs; nullptr for other targets (control_flow.cpp).
 Handler graph_handler(const std::string& target);
 

@@ -1,0 +1,69 @@
+#include <map>
+
+#include "import/frame.h"
+
+// Copies, conversions and views, whose memory the rest of a program may rely on. The operator table says what their values are; how
+// these lie in memory, the tensor's methods decide.
+namespace brasa::import {
+namespace {
+
+template <class T>
+std::optional<T> option(const Frame& f, const Node& n, std::string_view name) {
+  const Argument* a = f.named(n, name);
+  const T* v = a ? std::get_if<T>(&a->value) : nullptr;
+  if constexpr (std::is_same_v<T, Device>)
+    return v ? std::optional(f.program().device.value_or(*v)) : std::nullopt;
+  else
+    return v ? std::optional(*v) : std::nullopt;
+}
+bool flag(const Frame& f, const Node& n, std::string_view name) {
+  const Argument* a = f.named(n, name);
+  const Scalar* v = a ? std::get_if<Scalar>(&a->value) : nullptr;
+  return v && v->toBool();
+}
+
+void clone(Frame& f, const Node& n) {
+  f.set(n, 0, f.tensor(f.argument(n, 0)).clone(option<MemoryFormat>(f, n, "memory_format")));
+}
+void contiguous(Frame& f, const Node& n) {
+  auto format = option<MemoryFormat>(f, n, "memory_format").value_or(MemoryFormat::Contiguous);
+  f.set(n, 0, f.tensor(f.argument(n, 0)).contiguous(format));
+}
+void convert(Frame& f, const Node& n, const TensorOptions& options, bool copy) {
+  f.set(n, 0, f.tensor(f.argument(n, 0)).to(options, flag(f, n, "non_blocking"), copy, option<MemoryFormat>(f, n, "memory_format")));
+}
+TensorOptions options_of(const Frame& f, const Node& n) {
+  TensorOptions options;
+  if (auto dtype = option<DType>(f, n, "dtype")) options = options.dtype(*dtype);
+  if (auto device = option<Device>(f, n, "device")) options = options.device(*device);
+  if (auto layout = option<Layout>(f, n, "layout")) options = options.layout(*layout);
+  return options;
+}
+void to(Frame& f, const Node& n) { convert(f, n, options_of(f, n), flag(f, n, "copy")); }
+void to_copy(Frame& f, const Node& n) { convert(f, n, options_of(f, n), true); }
+void to_other(Frame& f, const Node& n) {
+  Tensor other = f.tensor(f.argument(n, 1));
+  convert(f, n, TensorOptions(other.scalar_type()).device(other.device()), flag(f, n, "copy"));
+}
+// Where Brasa laid a result out in another order than PyTorch did, a copy stands for the view.
+void view(Frame& f, const Node& n) {
+  std::vector<int64_t> sizes;
+  for (const Value& v : f.values(f.argument(n, 1))) sizes.push_back(number_of(v).toLong());
+  f.set(n, 0, f.tensor(f.argument(n, 0)).reshape(sizes));
+}
+
+}  // namespace
+
+Handler copy_handler(const std::string& target) {
+  static const std::map<std::string_view, Handler> kTable{
+      {"clone.default", clone},   {"contiguous.default", contiguous}, {"_to_copy.default", to_copy},
+      {"to.dtype", to},           {"to.device", to},                  {"to.dtype_layout", to},
+      {"to.other", to_other},     {"view.default", view},             {"_unsafe_view.default", view},
+  };
+  constexpr std::string_view kAten = "torch.ops.aten.";
+  if (!target.starts_with(kAten)) return nullptr;
+  auto at = kTable.find(std::string_view(target).substr(kAten.size()));
+  return at == kTable.end() ? nullptr : at->second;
+}
+
+}  // namespace brasa::import
