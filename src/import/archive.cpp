@@ -14,7 +14,7 @@
 namespace brasa::import {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // the order of the file is that of the parameters
 using Tensors = std::vector<std::pair<std::string, Tensor>>;
 
 class Reader {

@@ -30,7 +30,9 @@ void contiguous(Frame& f, const Node& n) {
   f.set(n, 0, f.tensor(f.argument(n, 0)).contiguous(format));
 }
 void convert(Frame& f, const Node& n, const TensorOptions& options, bool copy) {
-  f.set(n, 0, f.tensor(f.argument(n, 0)).to(options, flag(f, n, "non_blocking"), copy, option<MemoryFormat>(f, n, "memory_format")));
+  f.set(n, 0,
+        f.tensor(f.argument(n, 0))
+            .to(options, flag(f, n, "non_blocking"), copy, option<MemoryFormat>(f, n, "memory_format")));
 }
 TensorOptions options_of(const Frame& f, const Node& n) {
   TensorOptions options;
@@ -56,9 +58,15 @@ void view(Frame& f, const Node& n) {
 
 Handler copy_handler(const std::string& target) {
   static const std::map<std::string_view, Handler> kTable{
-      {"clone.default", clone},   {"contiguous.default", contiguous}, {"_to_copy.default", to_copy},
-      {"to.dtype", to},           {"to.device", to},                  {"to.dtype_layout", to},
-      {"to.other", to_other},     {"view.default", view},             {"_unsafe_view.default", view},
+      {"clone.default", clone},
+      {"contiguous.default", contiguous},
+      {"_to_copy.default", to_copy},
+      {"to.dtype", to},
+      {"to.device", to},
+      {"to.dtype_layout", to},
+      {"to.other", to_other},
+      {"view.default", view},
+      {"_unsafe_view.default", view},
   };
   constexpr std::string_view kAten = "torch.ops.aten.";
   if (!target.starts_with(kAten)) return nullptr;

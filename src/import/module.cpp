@@ -2,6 +2,7 @@
 
 #include <brasa/autograd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "import/archive.h"
@@ -170,9 +171,17 @@ std::vector<Tensor> ExportedModuleImpl::forward(const std::vector<Tensor>& input
   size_t given = 0;
   std::map<std::string, Tensor> by_name;
   InputCheck check(program);
-  auto next = [&](const InputSpec& spec) -> Tensor {
-    BRASA_CHECK(given < inputs.size(), program.source, ": got ", inputs.size(), " inputs, it takes ", this->inputs());
-    return by_name[spec.name] = inputs[given++];
+  auto next = [&](const InputSpec& spec) -> Tensor { return by_name[spec.name] = inputs[given++]; };
+  // Numbers that the export took for fixed may be given or left out.
+  auto fixed = std::count_if(program.inputs.begin(), program.inputs.end(),
+                             [](const InputSpec& s) { return s.kind == InputSpec::Kind::Number && !s.none; });
+  size_t takes = input_dtypes().size();
+  bool with_fixed = fixed > 0 && inputs.size() == takes + static_cast<size_t>(fixed);
+  BRASA_CHECK(with_fixed || inputs.size() == takes, program.source, ": got ", inputs.size(), " inputs, it takes ",
+              this->inputs());
+  auto check_fixed = [&](const InputSpec& spec, const Tensor& t) {
+    BRASA_CHECK(import::number_of(t).equal(spec.number), program.source, ": input '", spec.name,
+                "' was fixed by the export to another number");
   };
   std::vector<Value> values;
   for (const InputSpec& spec : program.inputs) {
@@ -185,12 +194,13 @@ std::vector<Tensor> ExportedModuleImpl::forward(const std::vector<Tensor>& input
           values.emplace_back(import::number_of(t));
         }
         break;
-      // What the export took for fixed is an input that may be left out.
-      case InputSpec::Kind::Number: values.push_back(spec.none ? Value() : Value(spec.number)); break;
+      case InputSpec::Kind::Number:
+        if (with_fixed && !spec.none) check_fixed(spec, next(spec));
+        values.push_back(spec.none ? Value() : Value(spec.number));
+        break;
       default: values.emplace_back(held(spec.name));
     }
   }
-  BRASA_CHECK(given == inputs.size(), program.source, ": got ", inputs.size(), " inputs, it takes ", this->inputs());
 
   // The backward pass is in the graph.
   std::optional<NoGradGuard> no_grad;
