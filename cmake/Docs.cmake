@@ -1,6 +1,8 @@
 # The programs in README.md and docs/*.md are compiled and run, so that they stay right (see tests/docs/README.md). One that includes
 # <brasa/...> links libbrasa; the others are plain C++.
 file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/docs/*.md)
+# They run in a folder of their own, which has an exported program.
+configure_file(${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2 ${CMAKE_BINARY_DIR}/docs/net.pt2 COPYONLY)
 set(extract ${CMAKE_SOURCE_DIR}/scripts/doc_program)
 foreach(page ${pages})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
@@ -28,6 +30,7 @@ foreach(page ${pages})
     add_test(NAME docs.${stem}.${name}
              COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${target}> -DEXPECTED=${base}.txt
                      -P ${CMAKE_SOURCE_DIR}/tests/docs/run.cmake)
-    set_tests_properties(docs.${stem}.${name} PROPERTIES TIMEOUT 120 ENVIRONMENT "${test_environment}")
+    set_tests_properties(docs.${stem}.${name} PROPERTIES TIMEOUT 120 WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/docs
+                         ENVIRONMENT "${test_environment}")
   endforeach()
 endforeach()

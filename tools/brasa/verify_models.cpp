@@ -117,8 +117,11 @@ int verify_models(const Options& o) {
     if (item.path().extension() == ".pt2") cards.insert(item.path().stem().string());
   for (const std::string& name : cards) {
     if (!o.only.empty() && std::find(o.only.begin(), o.only.end(), name) == o.only.end()) continue;
-    json card = read_json(o.folder + "/" + name + ".json");
-    count.run(name, [&](std::string& note) { return verify_one(o.folder, card, o.backend, note); });
+    std::string card = o.folder + "/" + name + ".json";
+    if (std::filesystem::exists(card))
+      count.run(name, [&](std::string& note) { return verify_one(o.folder, read_json(card), o.backend, note); });
+    else
+      count.skip(name, "there is no card");
   }
   return count.finish();
 }
