@@ -95,8 +95,15 @@ namespace {
 class CallArguments {
  public:
   CallArguments(const Frame& frame, const Node& node) : frame_(frame) {
-    for (const Argument& a : node.arguments) named_.push_back({a.name, of(a)});
+    for (const Argument& a : node.arguments) {
+      // The tensor that is written may have another name in the operator that is not in place.
+      if (&a == node.arguments.data() && a.name == "self")
+        first_.push_back(of(a));
+      else
+        named_.push_back({a.name, of(a)});
+    }
   }
+  const std::vector<CallArg>& first() const { return first_; }
   const std::vector<NamedArg>& named() const { return named_; }
 
  private:
@@ -181,6 +188,7 @@ class CallArguments {
   }
 
   const Frame& frame_;
+  std::vector<CallArg> first_;
   std::vector<NamedArg> named_;
   std::forward_list<Tensor> tensors_;
   std::forward_list<Scalar> scalars_;
@@ -195,7 +203,7 @@ class CallArguments {
 
 void run_operator(Frame& frame, const Node& node) {
   CallArguments arguments(frame, node);
-  std::vector<Tensor> results = call(node.op, {}, arguments.named());
+  std::vector<Tensor> results = call(node.op, arguments.first(), arguments.named());
   std::vector<Value> values;
   for (Tensor& t : results) values.push_back(t.defined() ? Value(std::move(t)) : Value());
   frame.set_all(node, std::move(values));
