@@ -5,6 +5,7 @@
 #include "ops/builder.h"
 #include "ops/primitives.h"
 #include "support/error.h"
+#include "transforms/derived.h"
 #include "transforms/vjp.h"
 
 namespace brasa::eager {

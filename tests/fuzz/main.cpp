@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
     p = brasa::fuzz::minimised(p, backend);
     std::cout << "seed " << s << ": " << brasa::fuzz::difference(p, backend) << "\n" << text(p) << std::endl;
   }
-  std::cout << tried << " programs from seed " << seed << " (" << backend << "): " << failed << " failed, of " << refused
-            << " eager ran a part, " << static_cast<int>(elapsed()) << " s" << std::endl;
+  std::cout << tried << " programs from seed " << seed << " (" << backend << "): " << failed << " failed, of "
+            << refused << " eager ran a part, " << static_cast<int>(elapsed()) << " s" << std::endl;
   return failed != 0;
 }

@@ -88,9 +88,7 @@ std::map<std::string, Operator> table() {
   };
   t["slice"] = [](World&, T a, T, I i) { return a.slice(i.c % 2, i.b % 2, a.size(i.c % 2), 2); };
   t["flat"] = [](World&, T a, T, I i) { return a.numel() <= 12 ? a.reshape({i.c % 2 ? a.numel() : 1, -1}) : Tensor(); };
-  t["view"] = [](World&, T a, T, I) {
-    return a.is_contiguous() ? a.view({a.size(1), a.size(0)}) : Tensor();
-  };
+  t["view"] = [](World&, T a, T, I) { return a.is_contiguous() ? a.view({a.size(1), a.size(0)}) : Tensor(); };
   t["expand"] = [](World&, T a, T, I) { return a.narrow(0, 0, 1).expand({3, a.size(1)}); };
   t["chunk"] = [](World&, T a, T, I i) { return a.chunk(2, i.c % 2)[0]; };
   t["split"] = [](World&, T a, T, I) { return a.split((a.size(0) + 1) / 2, 0).back(); };
@@ -176,7 +174,11 @@ std::map<std::string, Operator> table() {
     if (!a.requires_grad() || a.is_leaf()) return Tensor();
     double factor = 1 + i.c % 3;
     a.register_hook([factor](const Tensor& g) { return g * factor; });
-    if (i.b % 2) a.register_hook([&w](const Tensor& g) { w.noted.push_back(g.detach().sum().item<double>()); return g; });
+    if (i.b % 2)
+      a.register_hook([&w](const Tensor& g) {
+        w.noted.push_back(g.detach().sum().item<double>());
+        return g;
+      });
     return Tensor();
   };
   t["retain"] = [](World& w, T a, T, I) {

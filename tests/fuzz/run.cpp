@@ -96,8 +96,7 @@ class Runner {
     after(c, out, leaf, seen);
     seen.add({leaf, world_.state, leaf.grad()});
     for (const Tensor& p : world_.parameters) seen.add({p, p.grad()});
-    for (const Tensor& t : world_.retained)
-      seen.add(t.grad().defined() ? t.grad().contiguous().clone() : Tensor());
+    for (const Tensor& t : world_.retained) seen.add(t.grad().defined() ? t.grad().contiguous().clone() : Tensor());
     for (double v : world_.noted) seen.add(full({1}, v, kFloat64));
   }
 

@@ -56,8 +56,8 @@ class AccumulateGrad final : public Node {
       // It lies as the leaf does, if that is dense.
       const TensorImpl* leaf = impl_of(leaf_);
       Sizes strides = is_dense(leaf->sizes, leaf->strides) ? leaf->strides : row_major_strides(leaf->sizes);
-      bool alone = impl->sparse || (g.use_count() == 1 && impl->storage->use_count() == 1 && impl->strides == strides &&
-                                    !impl->view);
+      bool alone = impl->sparse ||
+                   (g.use_count() == 1 && impl->storage->use_count() == 1 && impl->strides == strides && !impl->view);
       Tensor own = GradMode::is_enabled() ? g : g.detach();
       meta.grad = alone ? own : copied(own, strides);
     } else if (GradMode::is_enabled() || (meta.grad.is_sparse() && !g.is_sparse())) {
