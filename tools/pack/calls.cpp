@@ -118,11 +118,24 @@ void initialise() {
   (void)brasa::empty({}, kInt64).fill_(0);
 }
 
+// Small ones read their operands where they are; others pack those that are used often (see passes/contraction.cpp).
+void products() {
+  struct Sizes {
+    int64_t m, k, n;
+  };
+  for (const Sizes& s : {Sizes{8, 8, 8}, {8, 64, 64}, {24, 64, 64}, {64, 64, 8}, {64, 64, 64}}) {
+    Tensor a = tensor_of(ops::floats(s.m, s.k)), b = tensor_of(ops::floats(s.k, s.n)),
+           weight = tensor_of(ops::floats(s.n, s.k)), bias = tensor_of(ops::floats(s.n));
+    both({a, b}, [](const auto& in) { return matmul(in[0], in[1]); });
+    both({a, weight}, [](const auto& in) { return matmul(in[0], in[1].t()); });
+    both({a, weight, bias}, [](const auto& in) { return addmm(in[2], in[0], in[1].t()); });
+  }
+}
+
 // Layouts and forms that a row's sample does not say.
 void others() {
   Tensor x = tensor_of(ops::floats(8, 8)), row = tensor_of(ops::floats(8)), i = tensor_of(ops::ints(8));
-  both({x, x}, [](const auto& in) { return matmul(in[0], in[1].t()); });
-  both({x, x, x}, [](const auto& in) { return addmm(in[2], in[0], in[1].t()); });
+  products();
   both({x}, [](const auto& in) { return in[0].t().contiguous(); });
   both({x}, [](const auto& in) { return 1 - in[0]; });
   both({x}, [](const auto& in) { return 1 / in[0]; });

@@ -3,6 +3,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
+#include "support/checked.h"
 
 namespace brasa::compiler {
 
@@ -13,14 +14,15 @@ namespace prim = ops::prim;
 using ops::rank_of;
 using ops::shape_of;
 using Dims = std::vector<int64_t>;
+using Exprs = std::vector<Expr>;
 
 namespace {
 
 // Zeros around and between the spatial elements; a negative border cuts off.
-Value bordered(Value x, const std::vector<Expr>& low, const std::vector<Expr>& high,
-               const std::vector<Expr>& dilation) {
+Value bordered(Value x, const Exprs& low, const Exprs& high,
+               const Exprs& dilation) {
   int64_t rank = rank_of(x);
-  std::vector<Expr> lo(rank, 0), hi(rank, 0), between(rank, 0), start(rank, 0), step(rank, 1);
+  Exprs lo(rank, 0), hi(rank, 0), between(rank, 0), start(rank, 0), step(rank, 1);
   for (int64_t d = 2; d < rank; ++d) {
     lo[d] = max(low[d - 2], 0);
     hi[d] = max(high[d - 2], 0);
@@ -35,23 +37,24 @@ Value bordered(Value x, const std::vector<Expr>& low, const std::vector<Expr>& h
 
 struct Conv {
   Value x, w;
-  const std::vector<Expr>&stride, &low, &high, &x_dilation, &w_dilation;
+  Exprs stride, low, high, x_dilation, w_dilation;
   Expr groups;
   explicit Conv(const ir::Args& args)
       : x(args[0].get<Value>()),
         w(args[1].get<Value>()),
-        stride(args[2].get<std::vector<Expr>>()),
-        low(args[3].get<std::vector<Expr>>()),
-        high(args[4].get<std::vector<Expr>>()),
-        x_dilation(args[5].get<std::vector<Expr>>()),
-        w_dilation(args[6].get<std::vector<Expr>>()),
+        stride(args[2].get<Exprs>()),
+        low(args[3].get<Exprs>()),
+        high(args[4].get<Exprs>()),
+        x_dilation(args[5].get<Exprs>()),
+        w_dilation(args[6].get<Exprs>()),
         groups(args[7].get<Expr>()) {}
+  size_t spatial() const { return stride.size(); }
 };
 
-bool all_one(const std::vector<Expr>& v) {
+bool all_one(const Exprs& v) {
   return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(1); });
 }
-bool all_constant(const std::vector<Expr>& v) {
+bool all_constant(const Exprs& v) {
   return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is_constant(); });
 }
 Expr product_from(const Shape& s, size_t first) {
@@ -63,7 +66,7 @@ Value flat(Value x) {
   return prim::reshape(x, {s[0], s[1], product_from(s, 2)});
 }
 Value first_of(Value x, const Shape& size) {
-  return prim::slice(x, std::vector<Expr>(size.size(), 0), size, std::vector<Expr>(size.size(), 1));
+  return prim::slice(x, Exprs(size.size(), 0), size, Exprs(size.size(), 1));
 }
 Value in_memory(Value x, Primitives& out) {
   if (prim_of(x) != Prim::Input) out.in_memory.insert(x);
@@ -75,15 +78,15 @@ Value in_memory(Value x, Primitives& out) {
 // read for places that nobody asks for.
 struct Planes {
   Shape size;  // of a plane
-  Planes(const Shape& image, const std::vector<Expr>& step) {
+  Planes(const Shape& image, const Exprs& step) {
     for (size_t d = 0; d < step.size(); ++d) size.push_back(ceildiv(image[d + 2], step[d]));
   }
   Expr row(size_t d) const { return product_from(size, d + 1); }
 
   // [n, c, count, offsets…]: the element at the place `step * i + offset * dilation`, for the first `count` places i of a plane. The
   // dilation is 1 where the step is not.
-  Value shifted(Value x, Expr count, const Shape& offsets, const std::vector<Expr>& step,
-                const std::vector<Expr>& dilation, Primitives& out) const {
+  Value shifted(Value x, Expr count, const Shape& offsets, const Exprs& step,
+                const Exprs& dilation, Primitives& out) const {
     size_t spatial = size.size();
     Shape in_plane, rows = size;
     Expr elements = count, planes(1);
@@ -112,9 +115,9 @@ struct Planes {
 
  private:
   // [n, c, planes…, rows…], with zeros behind the image.
-  static Value planes_of(Value x, const Shape& rows, const std::vector<Expr>& step) {
+  static Value planes_of(Value x, const Shape& rows, const Exprs& step) {
     Shape image = shape_of(x), split = {image[0], image[1]};
-    std::vector<Expr> none(image.size(), 0), high = none;
+    Exprs none(image.size(), 0), high = none;
     Dims order = {0, 1};
     auto spatial = static_cast<int64_t>(rows.size());
     for (int64_t d = 0; d < spatial; ++d) {
@@ -166,7 +169,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   Shape image = shape_of(x), sw = shape_of(w), results;
   Planes planes(image, c.w_dilation);
-  std::vector<Expr> zeros(sw.size(), 0), high = zeros;
+  Exprs zeros(sw.size(), 0), high = zeros;
   for (size_t d = 2; d < sw.size(); ++d) {
     results.push_back(image[d] - (sw[d] - 1) * c.w_dilation[d - 2]);
     if (d > 2) high[d] = planes.size[d - 2] - sw[d];
@@ -177,7 +180,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
   high[2] = ceildiv(count, planes.row(0)) - sw[2];
   w = flat(in_memory(prim::pad(w, ops::scalar(0, ops::dtype_of(w)), zeros, high, zeros), out));
   w = first_of(w, {sw[0], sw[1], count});
-  x = planes.shifted(x, count, results, c.w_dilation, std::vector<Expr>(results.size(), 1), out);
+  x = planes.shifted(x, count, results, c.w_dilation, Exprs(results.size(), 1), out);
   Value y = prim::dot_general(w, x, {1, 2}, {1, 2}, {}, {});  // outputs, batch, places…
   Dims order = {1, 0};
   for (size_t d = 2; d < sw.size(); ++d) order.push_back(static_cast<int64_t>(d));
@@ -188,15 +191,83 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
 Value convolution_of_points(const Conv& c, Primitives& out) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation);
   Shape taken = shape_of(x), sw = shape_of(c.w);
-  std::vector<Expr> step(2, 1);
+  Exprs step(2, 1);
   step.insert(step.end(), c.stride.begin(), c.stride.end());
   for (size_t d = 2; d < taken.size(); ++d) taken[d] = floordiv(taken[d] - 1, step[d]) + 1;
-  x = prim::slice(x, std::vector<Expr>(taken.size(), 0), taken, step);
+  x = prim::slice(x, Exprs(taken.size(), 0), taken, step);
   x = flat(in_memory(x, out));
   Value w = prim::broadcast(prim::reshape(c.w, {sw[0], sw[1]}), {taken[0], sw[0], sw[1]}, {1, 2});
   taken[1] = sw[0];
   return prim::reshape(prim::dot_general(w, x, {2}, {1}, {0}, {0}), taken);
 }
+
+Value convolution_of_neighbours(const Conv& c, Primitives& out, const Machine& machine) {
+  if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out);
+  return convolution_by_rows(c, out, machine);
+}
+
+// Zeros between the elements of an image: each remainder of a result's place by the distance of two elements meets some places of the
+// kernel alone, and none of the zeros.
+class Spread {
+ public:
+  Spread(const Conv& c, const Shape& result) : c_(c), result_(result) {}
+
+  // Whether all that decides which places meet is known, and the remainders are few.
+  bool fits() const {
+    Expr remainders = product(c_.x_dilation);
+    return !all_one(c_.x_dilation) && all_constant(c_.x_dilation) && remainders.constant() <= 8 &&
+           all_constant(c_.low) && all_one(c_.w_dilation) &&
+           all_constant({shape_of(c_.w).begin() + 2, shape_of(c_.w).end()});
+  }
+
+  Value value(Primitives& out, const Machine& machine) const {
+    Shape size(result_.begin(), result_.begin() + 2);
+    for (size_t d = 0; d < c_.spatial(); ++d) size.insert(size.end(), {count(d), c_.x_dilation[d]});
+    Value y = joined({}, out, machine);
+    for (size_t d = 0; d < c_.spatial(); ++d) size[2 + d] = count(d) * c_.x_dilation[d];
+    size.resize(2 + c_.spatial());
+    return first_of(prim::reshape(y, size), result_);
+  }
+
+ private:
+  Expr count(size_t d) const { return ceildiv(result_[d + 2], c_.x_dilation[d]); }
+
+  // [n, c, count, remainder, …] with these first remainders.
+  Value joined(Dims remainders, Primitives& out, const Machine& machine) const {
+    size_t d = remainders.size();
+    if (d == c_.spatial()) return of(remainders, out, machine);
+    std::vector<Value> all;
+    remainders.push_back(0);
+    for (; remainders.back() < c_.x_dilation[d].constant(); ++remainders.back())
+      all.push_back(joined(remainders, out, machine));
+    return prim::concat(all, static_cast<int64_t>(2 * d + 3));
+  }
+
+  Value of(const Dims& remainders, Primitives& out, const Machine& machine) const {
+    Conv part = c_;
+    Shape size = shape_of(c_.w), split(result_.begin(), result_.begin() + 2);
+    Exprs first(size.size(), 0), step(size.size(), 1);
+    bool none = false;
+    for (size_t d = 0; d < c_.spatial(); ++d) {
+      split.insert(split.end(), {count(d), 1});
+      int64_t distance = c_.x_dilation[d].constant(), before = c_.low[d].constant() - remainders[d];
+      int64_t start = floor_mod(before, distance), kernel = size[d + 2].constant();
+      none = none || start >= kernel;
+      first[d + 2] = start;
+      step[d + 2] = distance;
+      size[d + 2] = (kernel - start + distance - 1) / distance;
+      part.x_dilation[d] = 1;
+      part.low[d] = (before - start) / distance;
+      part.high[d] = count(d) + size[d + 2] - 1 - shape_of(c_.x)[d + 2] - part.low[d];
+    }
+    if (none) return prim::full(0, split, ops::dtype_of(c_.x));
+    part.w = prim::slice(c_.w, first, size, step);
+    return prim::reshape(convolution_of_neighbours(part, out, machine), split);
+  }
+
+  const Conv& c_;
+  const Shape& result_;
+};
 
 // Patches of the image, or all windows, are columns.
 Value convolution_by_windows(const Conv& c) {
@@ -237,11 +308,11 @@ Value convolution_by_windows(const Conv& c) {
 Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
   Conv c(args);
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
-  bool single = c.groups.is(1);
-  if (product_from(shape_of(c.w), 2).is(1) && single) return convolution_of_points(c, out);
   if (kernel_is_small(shape_of(c.w), n->types[0].shape, context.facts)) {
-    if (all_one(c.stride) || all_one(c.w_dilation)) return convolution_by_rows(c, out, context.machine);
-  } else if (all_one(c.stride) && single) {
+    if (Spread spread(c, n->types[0].shape); all_one(c.stride) && spread.fits())
+      return spread.value(out, context.machine);
+    if (all_one(c.stride) || all_one(c.w_dilation)) return convolution_of_neighbours(c, out, context.machine);
+  } else if (all_one(c.stride) && c.groups.is(1)) {
     return convolution_of_places(c, out, context.machine);
   }
   return convolution_by_windows(c);

@@ -19,6 +19,9 @@ void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
   };
   for (size_t list : {2, 5, 6})  // strides, dilations
     for (Expr e : n->arg<std::vector<Expr>>(list)) ask(e);
+  // Where zeros are between elements, the border decides which places of the kernel meet which elements.
+  for (size_t d = 0; d + 2 < w.size(); ++d)
+    if (!facts.known(n->arg<std::vector<Expr>>(5)[d]).is(1)) ask(n->arg<std::vector<Expr>>(3)[d]);
   facts.equal(n->arg<Expr>(7), Expr(1));
   if (kernel_is_small(w, result, facts))
     for (size_t d = 2; d < w.size(); ++d) ask(w[d]);

@@ -235,7 +235,7 @@ class Scheduler {
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
     s_.k_unroll = s_.along_k || (k.is_constant() && k.constant() % 2) ? 1 : 2;
-    s_.stage_rows = !a.along_k || !a.across;
+    s_.stage_rows = sums == 1 && (!a.along_k || !a.across);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
     int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, columns = s_.along_k ? tile.vectors : tile.columns(),
             panels = (size(n, 512) + columns - 1) / columns;
