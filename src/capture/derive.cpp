@@ -32,6 +32,9 @@ class Derivation {
   Derivation(const Trace& trace, const Binding& binding, std::span<const RecordedNode> recorded,
              const GradientFlow& flow)
       : trace_(trace), recorded_(recorded), flow_(flow), body_(trace.body()), facts_(binding.symbols) {
+    steps_.resize(recorded.size());
+    for (const GradientFlow::Step& s : flow.steps) steps_[s.node] = &s;
+    for (size_t i = 0; i < flow.slots.size(); ++i) roots_[{node_of(flow.slots[i].root), flow.slots[i].result}] = i;
     for (const Event& e : trace.events) {
       for (const ir::Fact& f : e.facts) facts_.equal(f.left, f.right);
       for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
@@ -67,6 +70,7 @@ class Derivation {
     joint->sources = std::move(sources_);
     joint->replayed = inputs_of_replay(*joint);
     joint->reached.assign(flow_.leaves.size(), std::vector<bool>(flow_.slots.size()));
+    joint->inside.resize(flow_.slots.size());
     for (size_t slot = 0; slot < flow_.slots.size(); ++slot) find_reached(*joint, slot);
     joint->values = std::move(body_.values);
     joint->graph = std::move(body_.graph);
@@ -91,6 +95,8 @@ class Derivation {
       seen[node] = true;
       for (const GradientFlow::Target& to : step_of(static_cast<int32_t>(node)).targets) {
         if (to.leaf >= 0) joint.reached[to.leaf][slot] = true;
+        if (auto it = roots_.find({static_cast<uint32_t>(to.node), to.result}); to.node >= 0 && it != roots_.end())
+          joint.inside[it->second] = true;
         if (to.node >= 0) open.push_back(static_cast<uint32_t>(to.node));
       }
     }
@@ -116,21 +122,25 @@ class Derivation {
       source.at = numbers[i];
       if (i == self) {
         while (event_of_.at(source.at)->view) source.at = operands(*event_of_[source.at]).at(0);
-        source.leaf = to->leaf;
+        set_end(source, *to);
         continue;
       }
       while (to->node >= 0 && recorded_[to->node].results.empty()) {
         if (const Event* e = view_event(to->node, source.at)) source.at = operands(*e).at(0);
         to = &step_of(to->node).targets.at(0);
       }
-      source.leaf = to->leaf;
+      set_end(source, *to);
     }
     return out;
   }
 
-  const GradientFlow::Step& step_of(int32_t node) const {
-    return *std::find_if(flow_.steps.begin(), flow_.steps.end(),
-                         [&](const GradientFlow::Step& s) { return s.node == static_cast<uint32_t>(node); });
+  const GradientFlow::Step& step_of(int32_t node) const { return *steps_.at(static_cast<size_t>(node)); }
+
+  // The gradient goes to this target.
+  void set_end(JointSegment::Source& source, const GradientFlow::Target& to) const {
+    source.leaf = to.leaf;
+    if (auto it = roots_.find({static_cast<uint32_t>(to.node), to.result}); to.node >= 0 && it != roots_.end())
+      source.root = static_cast<int32_t>(it->second);
   }
 
   // The event of a view's node that gave this number. A read that needed no movement, because the view is all of its storage, has none.
@@ -258,7 +268,9 @@ class Derivation {
   const GradientFlow& flow_;
   Trace::Body body_;
   ir::Facts facts_;
-  std::vector<const Event*> event_of_;  // by number
+  std::vector<const Event*> event_of_;                     // by number
+  std::vector<const GradientFlow::Step*> steps_;           // by node
+  std::map<std::pair<uint32_t, uint32_t>, size_t> roots_;  // by node and result: the slot
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Cotangent>> arrived_;
   std::vector<Value> gradients_;
   std::unordered_map<uint32_t, std::vector<JointSegment::Source>> sources_;

@@ -111,10 +111,7 @@ class Holders {
   std::unordered_map<TensorImpl*, State> tensors_;
 };
 
-bool has_hooks(const Node& n) {
-  const Node::Internals& in = n.internals();
-  return !in.tensor_hooks.empty() || !in.retains.empty() || !in.pre_hooks.empty() || !in.post_hooks.empty();
-}
+bool has_hooks(const Node& n) { return n.internals().has_hooks(); }
 
 }  // namespace
 

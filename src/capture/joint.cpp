@@ -43,6 +43,16 @@ class SegmentNode final : public Node, public Pooled {
   }
   std::string name() const override { return "CompiledBackward"; }
 
+  /// Lets the roots lead to the nodes of a replay, which lead through those that are `inside`.
+  void expand(const std::vector<Edge>& roots, const std::vector<Edge>& inside) {
+    if (internals_->released) return;
+    AutoGradMode mode(true);
+    std::vector<Tensor> values = replayed(next_edges_, inside);
+    for (size_t s = 0; s < roots.size(); ++s)
+      if (roots[s].is_valid())
+        autograd::NodeAccess::edges(*roots[s].function).at(roots[s].input_nr) = autograd::gradient_edge(values[s]);
+  }
+
  protected:
   variable_list apply(variable_list&& cts) override {
     std::lock_guard lock(internals_->mutex);
@@ -96,14 +106,18 @@ class SegmentNode final : public Node, public Pooled {
     return autograd::zeros(meta.sizes, meta.dtype, *meta.device);
   }
 
-  variable_list differentiable(const variable_list& cts) const {
+  std::vector<Tensor> replayed(const std::vector<Edge>& leaves, const std::vector<Edge>& roots) const {
     std::vector<Tensor> inputs;
     const std::vector<bool>& read = halves_->joint->replayed;
     for (size_t i = 0; i < read.size(); ++i) inputs.push_back(read[i] ? inputs_[i].unpack(nullptr, name()) : Tensor());
     eager::DeviceScope scope(halves_->forward.program.device);
+    return replay(*halves_->joint, binding_, inputs, leaves, roots);
+  }
+
+  variable_list differentiable(const variable_list& cts) const {
     std::vector<Edge> entries;
     for (const Edge& leaf : next_edges_) entries.emplace_back(autograd::make_node<Entry>(leaf), 0);
-    std::vector<Tensor> roots = replay(*halves_->joint, binding_, inputs, entries);
+    std::vector<Tensor> roots = replayed(entries, {});
     std::vector<Edge> from;
     variable_list given;
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -118,6 +132,35 @@ class SegmentNode final : public Node, public Pooled {
   Binding binding_;
   std::vector<autograd::Saved> inputs_, saved_;
 };
+
+}  // namespace
+
+namespace {
+
+// The facts about symbols that the graph's inputs show: a half does not know the others, in whose terms facts of the whole would put
+// its sizes.
+ir::Facts facts_of(const ir::Graph& graph, const ir::Facts& whole) {
+  std::vector<ir::Expr> shown;
+  for (const ir::Input& in : graph.inputs()) {
+    for (ir::Expr e : ir::type_of(in.value).shape) ir::collect_symbols(e, shown);
+    for (ir::Expr e : in.strides) ir::collect_symbols(e, shown);
+  }
+  std::vector<int64_t> hints;
+  for (ir::Expr s : shown) {
+    if (hints.size() <= s->id) hints.resize(s->id + 1);
+    if (whole.has_hint(s)) hints[s->id] = whole.hint(s);
+  }
+  ir::Facts out(std::move(hints));
+  auto known = [&](ir::Expr e) {
+    std::vector<ir::Expr> symbols;
+    ir::collect_symbols(e, symbols);
+    return std::all_of(symbols.begin(), symbols.end(),
+                       [&](ir::Expr s) { return std::find(shown.begin(), shown.end(), s) != shown.end(); });
+  };
+  for (const ir::Fact& f : whole.facts())
+    if (known(f.left) && known(f.right)) out.equal(f.left, f.right);
+  return out;
+}
 
 }  // namespace
 
@@ -136,7 +179,9 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment>
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();
   auto ready = [&](std::unique_ptr<ir::Graph> graph) {
-    std::shared_ptr<compiler::Executable> executable = backend(*graph, facts, options, device);
+    ir::Facts own = facts_of(*graph, facts);
+    std::shared_ptr<compiler::Executable> executable = backend(*graph, own, options, device);
+    for (const ir::Fact& f : own.facts()) facts.equal(f.left, f.right);
     return program::Variant{program::Program(std::move(graph), device), std::move(executable)};
   };
   out->forward = ready(std::move(p.forward));
@@ -179,11 +224,38 @@ std::shared_ptr<Node> make_failed_node(const GradientFlow& flow) {
   return node;
 }
 
+namespace {
+
+// The roots that others lead through, and how the segment gives way to their nodes.
+std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& node, const JointSegment& joint,
+                                            const GradientFlow& flow) {
+  if (std::none_of(joint.inside.begin(), joint.inside.end(), [](bool b) { return b; })) return nullptr;
+  auto out = std::make_unique<autograd::Inside>();
+  std::vector<std::pair<std::weak_ptr<Node>, uint32_t>> roots;
+  for (size_t s = 0; s < flow.slots.size(); ++s) {
+    roots.emplace_back(flow.roots[flow.slots[s].root], flow.slots[s].result);
+    if (joint.inside[s]) out->nodes.push_back(flow.roots[flow.slots[s].root]);
+  }
+  out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), inside = joint.inside] {
+    std::vector<Edge> all, through;
+    for (size_t s = 0; s < roots.size(); ++s) {
+      all.emplace_back(roots[s].first.lock(), roots[s].second);
+      through.push_back(inside[s] ? all[s] : Edge());
+    }
+    if (auto here = segment.lock()) here->expand(all, through);
+  };
+  return out;
+}
+
+}  // namespace
+
 std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                         const GradientFlow& flow) {
   autograd::KeepValues keep;
+  const JointSegment& joint = *halves->joint;
   auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
   autograd::NodeAccess::edges(*node) = flow.leaves;
+  node->internals().inside = inside_of(node, joint, flow);
   set_results(*node, flow);
   return node;
 }

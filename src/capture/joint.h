@@ -73,15 +73,17 @@ struct JointSegment {
   size_t inputs = 0;                 // before the cotangents
   std::vector<Number> roots;         // the values whose cotangents come in
   Trace trace;                       // the segment's events, for derivatives of the derivative
-  /// Whether a gradient flows to an operand, and the leaf to which it leaves the segment from there (-1: it stays inside): it leaves
-  /// as one of the value `at`, which the operand is a view of, or itself.
+  /// Whether a gradient flows to an operand, and the leaf to which it leaves the segment from there, or the slot of the root that it goes
+  /// to (-1: neither): as a gradient of the value `at`, which the operand is a view of, or itself.
   struct Source {
     bool flows = false;
-    int32_t leaf = -1;
+    int32_t leaf = -1, root = -1;
     Number at = kNoNumber;
   };
   /// By input of the segment: whether derivatives of the derivative read it.
   std::vector<bool> replayed;
+  /// By slot: whether another root's gradient flows through it.
+  std::vector<bool> inside;
   /// By leaf, by slot: whether a gradient flows from there.
   std::vector<std::vector<bool>> reached;
   /// By event that has a node below the roots, by operand.

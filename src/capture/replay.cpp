@@ -27,8 +27,9 @@ bool moves(const ops::Row& row) { return row.view || row.is_primitive() || !ops:
 
 class Replay {
  public:
-  Replay(const JointSegment& joint, const Binding& binding, const std::vector<autograd::Edge>& leaves)
-      : values(joint.trace.types.size()), joint_(joint), binding_(binding), leaves_(leaves) {
+  Replay(const JointSegment& joint, const Binding& binding, const std::vector<autograd::Edge>& leaves,
+         const std::vector<autograd::Edge>& roots)
+      : values(joint.trace.types.size()), joint_(joint), binding_(binding), leaves_(leaves), roots_(roots) {
     for (const Event& e : joint.trace.events)
       for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
   }
@@ -42,7 +43,7 @@ class Replay {
       size_t k = operand++;
       if (it == joint_.sources.end()) return values[n];  // it had no part in autograd
       if (k >= it->second.size() || !it->second[k].flows) return values[n].detach();
-      return it->second[k].leaf < 0 ? values[n] : read(n, it->second[k]);
+      return end_of(it->second[k]) ? read(n, it->second[k]) : values[n];
     });
     std::move(results.begin(), results.end(), values.begin() + e.first);
   }
@@ -51,16 +52,23 @@ class Replay {
 
  private:
   std::vector<Tensor> call(const Event& e, const std::function<Tensor(Number)>& value) {
-    EventCall again(e, binding_, value);
+    // A view was of a value, which is row-major; here it may lie as eager let it.
+    EventCall again(e, binding_, [&](Number n) { return e.row->view ? value(n).contiguous() : value(n); });
     return eager::call_list(eager::op(*e.row), again.args());
   }
 
-  // A view of a value whose gradient goes to where the segment's leaves it.
+  // Null where the gradient stays with the replayed nodes.
+  const autograd::Edge* end_of(const JointSegment::Source& source) const {
+    if (source.leaf >= 0) return &leaves_.at(source.leaf);
+    return source.root >= 0 && !roots_.empty() && roots_[source.root].is_valid() ? &roots_[source.root] : nullptr;
+  }
+
+  // A view of a value whose gradient goes elsewhere.
   Tensor read(Number n, const JointSegment::Source& source) {
     if (n == source.at) {
       Tensor out = values[n].detach();
-      const autograd::Edge& to = leaves_.at(source.leaf);
-      autograd::set_history(out, to.function, to.input_nr);
+      const autograd::Edge* to = end_of(source);
+      autograd::set_history(out, to->function, to->input_nr);
       return out;
     }
     const Event& e = *event_of_.at(n);
@@ -70,7 +78,7 @@ class Replay {
 
   const JointSegment& joint_;
   const Binding& binding_;
-  const std::vector<autograd::Edge>& leaves_;
+  const std::vector<autograd::Edge>&leaves_, &roots_;
   std::vector<const Event*> event_of_;  // by number
 };
 
@@ -84,9 +92,9 @@ std::vector<bool> inputs_of_replay(const JointSegment& joint) {
 }
 
 std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
-                           const std::vector<autograd::Edge>& leaves) {
+                           const std::vector<autograd::Edge>& leaves, const std::vector<autograd::Edge>& roots) {
   std::vector<bool> live = live_values(joint);
-  Replay again(joint, binding, leaves);
+  Replay again(joint, binding, leaves, roots);
   size_t input = 0;
   for (size_t i = 0; i < joint.trace.events.size(); ++i) {
     const Event& e = joint.trace.events[i];

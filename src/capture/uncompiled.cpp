@@ -31,7 +31,8 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
 namespace {
 
 void run_event(const Trace& trace, const Event& e, const Binding& binding, std::vector<Tensor>& values) {
-  EventCall call(e, binding, [&](Number n) { return values[n]; });
+  // A view was of a value, which is row-major; here it may lie as eager let it.
+  EventCall call(e, binding, [&](Number n) { return e.row->view ? values[n].contiguous() : values[n]; });
   eager::Results results;
   eager::call_functional(eager::op(*e.row), call.args(), results);
   BRASA_ASSERT(results.size() == e.count, e.row->name(), " gave ", results.size(), " results");

@@ -122,6 +122,36 @@ TEST(Gradients, RetainedInsideAndOfInputsInside) {
     });
 }
 
+// What is to see the gradient of a result comes after the call.
+TEST(Gradients, ResultsThatOthersAreMadeOf) {
+  for (int what : {0, 1, 2, 3})
+    expect_as_eager([what](const Wrap& compile, Seen& seen) {
+      Tensor w = leaf({3});
+      auto f = compile([&](const Tensors& in) -> Tensors {
+        Tensor h = in[0] * w, p = h.sin();
+        if (what == 3) break_here(p);
+        Tensor k = p.view({3, 1}) * h;
+        return {h, p, k.exp().sum()};
+      });
+      for (int i = 0; i < 4; ++i) {
+        Tensor x = leaf({3});
+        Tensors out = f({x});
+        if (what == 0) out[1].retain_grad();
+        if (what == 1) out[0].register_hook([](const Tensor& g) { return g * 3; });
+        if (what == 2) {
+          seen.add(autograd::grad({out[2]}, {out[0], x}, {}, true));
+          seen.add(autograd::grad({out[2]}, {out[1]}, {}, true));
+        }
+        if (what == 3) {
+          out[0].retain_grad();
+          out[1].register_hook([](const Tensor& g) { return g * 2; });
+        }
+        (out[2] + out[0].sum()).backward();
+        seen.add({w.grad(), x.grad(), out[0].is_leaf() ? Tensor() : out[0].grad(), out[1].grad()});
+      }
+    });
+}
+
 TEST(Gradients, RetainedOfWhatIsWrittenLater) {
   expect_as_eager([](const Wrap& compile, Seen& seen) {
     Tensor w = leaf({3}), kept;

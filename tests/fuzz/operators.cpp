@@ -194,7 +194,7 @@ std::map<std::string, Operator> table() {
   t["gradient"] = [](World& w, T a, T, I i) {
     if (!a.requires_grad()) return Tensor();
     Tensor g = autograd::grad({a.sin().sum()}, {w.parameters[i.c % 2]}, {}, true, i.b % 2 == 0, true)[0];
-    return g.defined() ? g.tanh() : Tensor();
+    return g.defined() ? g.contiguous().tanh() : Tensor();
   };
   t["update"] = [](World& w, T, T, I i) {
     NoGradGuard guard;

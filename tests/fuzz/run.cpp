@@ -23,6 +23,8 @@ class Runner {
       size_t f = function_ + 1 + static_cast<size_t>(function) % functions_.size();
       return f < functions_.size() ? nested(f, a, b) : Tensor();
     };
+    for (const auto& body : p.functions)
+      for (const Instruction& i : body) watches_ = watches_ || i.op == "hook" || i.op == "retain";
     for (size_t f = 0; f < p.functions.size(); ++f)
       functions_.push_back(compile([this, f](const Tensors& in) { return body(f, in); }));
   }
@@ -117,7 +119,8 @@ class Runner {
         break;
       case After::Gradient:
       case After::SecondDerivative: {
-        bool second = c.after == After::SecondDerivative;
+        // What sees a gradient in between sees how derivatives are computed: of results, or of operands.
+        bool second = c.after == After::SecondDerivative && !watches_;
         Tensors wanted = world_.parameters;
         if (leaf.requires_grad()) wanted.push_back(leaf);
         Tensors g = autograd::grad({loss}, wanted, {}, true, second, true);
@@ -139,6 +142,7 @@ class Runner {
   World world_;
   std::vector<TensorFunction> functions_;
   size_t function_ = 0;
+  bool watches_ = false;
   Tensor shared_;
 };
 

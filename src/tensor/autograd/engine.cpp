@@ -2,6 +2,7 @@
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "support/error.h"
 #include "support/fresh_stack.h"
@@ -133,13 +134,28 @@ class Pass {
     buffer[edge.input_nr] = sum_of(buffer[edge.input_nr], g);
   }
 
+  // Whether something is to see the gradient of a node inside of a compiled graph. Then the graph gives way to its operators' nodes.
+  bool expands(Node& n) {
+    std::unique_ptr<Inside>& inside = n.internals().inside;
+    if (!inside) return false;
+    bool watched = std::any_of(inside->nodes.begin(), inside->nodes.end(), [&](const std::weak_ptr<Node>& weak) {
+      auto node = weak.lock();
+      return node && (node->internals().has_hooks() || captures_.count(node.get()));
+    });
+    if (!watched) return false;
+    std::exchange(inside, nullptr)->expand();
+    return true;
+  }
+
   void find_dependencies() {
+    dependencies_.clear();
     std::vector<Node*> stack;
     for (auto& n : roots_)
       if (reached_.insert(n.get()).second) stack.push_back(n.get());
     while (!stack.empty()) {
       Node* n = stack.back();
       stack.pop_back();
+      if (expands(*n)) return find_dependencies();
       for (const Edge& e : n->next_edges())
         if (Node* next = e.function.get()) {
           ++dependencies_[next];

@@ -71,6 +71,13 @@ struct Anomaly {
   std::shared_ptr<Anomaly> parent;
 };
 
+/// Of the node of a compiled graph: nodes that tensors outside still come from, and that the graph's own results lead through. What is to
+/// see their gradients (a hook, a capture) would see only what comes from outside; `expand` puts the operators' nodes in place of the graph's.
+struct Inside {
+  std::vector<std::weak_ptr<Node>> nodes;
+  std::function<void()> expand;
+};
+
 struct Node::Internals : Pooled {
   std::vector<ResultMeta> results;  // of the forward operator: what gradients must look like
   std::vector<std::pair<uint32_t, std::shared_ptr<HookList>>> tensor_hooks;
@@ -82,6 +89,11 @@ struct Node::Internals : Pooled {
   bool released = false;
   /// Its work was taken over by the node of a compiled graph, and it only hands on what it receives (see capture/joint.h).
   bool forwards = false;
+  std::unique_ptr<Inside> inside;
+
+  bool has_hooks() const {
+    return !tensor_hooks.empty() || !retains.empty() || !pre_hooks.empty() || !post_hooks.empty();
+  }
 };
 
 /// The engine's and the recording's way into a node.

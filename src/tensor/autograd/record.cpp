@@ -6,6 +6,7 @@
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/view_nodes.h"
 #include "tensor/execute.h"
+#include "tensor/parse.h"
 #include "tensor/recorder.h"
 #include "tensor/views.h"
 
@@ -92,7 +93,12 @@ class ComputationNode final : public Node, public Pooled {
 class RowNode final : public Node, public Pooled {
  public:
   RowNode(eager::Operator& op, std::shared_ptr<eager::ArgStore> args, std::vector<bool> needs)
-      : op_(op), args_(std::move(args)), needs_(std::move(needs)) {}
+      : op_(op), args_(std::move(args)), needs_(std::move(needs)) {
+    for (const Tensor& t : args_->tensors()) {
+      const Storage* storage = impl_of(t)->storage.get();
+      snapshots_.push_back({storage, storage->version()});
+    }
+  }
   std::string name() const override { return op_.backward_name(); }
 
  protected:
@@ -112,7 +118,9 @@ class RowNode final : public Node, public Pooled {
     eager::Literals defaults;
     defaults.fill_up(args, op_.row(), op_.row().schema.params.size());
     args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
-    std::vector<Tensor> results = eager::call_list(op_.backward(needs_, given), args);
+    eager::Operator& backward = op_.backward(needs_, given);
+    check_unwritten(backward, args, (with_history ? *with_history : *args_).tensors());
+    std::vector<Tensor> results = eager::call_list(backward, args);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
       if (needs_[i]) out[i] = std::move(results[k++]);
     return out;
@@ -128,6 +136,26 @@ class RowNode final : public Node, public Pooled {
   }
 
  private:
+  // A snapshot shares memory that its own recording did not write; what came later may have.
+  void check_unwritten(eager::Operator& backward, eager::CallArgs args, const std::vector<Tensor>& tensors) const {
+    std::vector<bool> written;
+    for (size_t k = 0; k < snapshots_.size(); ++k) {
+      const Storage* now = impl_of(args_->tensors()[k])->storage.get();
+      written.push_back(now == snapshots_[k].storage && now->version() != snapshots_[k].version);
+    }
+    if (std::none_of(written.begin(), written.end(), [](bool b) { return b; })) return;
+    eager::Parsed p;
+    p.described = true;
+    parse(backward, args, p);
+    const eager::RowComputation* computation = backward.find(p.words);
+    if (!computation) computation = &backward.add(p.words, make_computation(backward, args));
+    std::vector<bool> reads = eager::reads_of(*computation, p.inputs);
+    for (size_t k = 0; k < written.size(); ++k)
+      for (size_t i = 0; i < p.inputs.size(); ++i)
+        BRASA_CHECK(!written[k] || p.inputs[i].tensor != &tensors[k] || !reads[i],
+                    modified(tensors[k], name(), impl_of(tensors[k])->storage->version(), snapshots_[k].version));
+  }
+
   void add_history(eager::ArgStore& operands) const {
     Recorder* recorder = Recorder::current();
     size_t operand = 0;
@@ -144,6 +172,11 @@ class RowNode final : public Node, public Pooled {
   eager::Operator& op_;
   std::shared_ptr<eager::ArgStore> args_;
   std::vector<bool> needs_;
+  struct Snapshot {
+    const Storage* storage;
+    uint32_t version;
+  };
+  std::vector<Snapshot> snapshots_;  // of the tensors in args_
 };
 
 std::vector<Edge> edges_of(std::span<const InputTensor> inputs, const std::vector<bool>& needs) {

@@ -42,6 +42,12 @@ void Saved::set_tensor(const Tensor& t) {
   }
 }
 
+std::string modified(const Tensor& t, const std::string& name, uint32_t now, uint32_t expected) {
+  return str("one of the variables needed for gradient computation has been modified by an inplace operation: [", t,
+             "], which is needed by ", name, ", is at version ", now, "; expected version ", expected,
+             " instead. Hint: clone the tensor before it is modified.");
+}
+
 void Saved::reset() {
   tensor_.reset();
   if (dropped_) forget(*std::exchange(dropped_, nullptr));
@@ -51,10 +57,7 @@ Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name)
   Tensor value = dropped_ ? recomputed(*dropped_, name) : tensor_;
   if (!value.defined()) return {};
   uint32_t now = impl_of(value)->storage->version();
-  BRASA_CHECK(dropped_ || now == version_ || impl_of(value)->inference,
-              "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-              value, "], which is needed by ", name, ", is at version ", now, "; expected version ", version_,
-              " instead. Hint: clone the tensor before it is modified.");
+  BRASA_CHECK(dropped_ || now == version_ || impl_of(value)->inference, modified(value, name, now, version_));
   bool own = result_ && node;
   if (!GradMode::is_enabled() || (!dropped_ && !own)) return value;
   Tensor out = shallow_copy(value);
