@@ -138,7 +138,7 @@ int run(const Options& o) {
   fmt::print("\n  {} parameters, {} steps of {} images. Both loss curves: {}\n", with_commas(eager.parameters),
              eager.losses.size(), o.settings.batch_size, o.out);
   if (o.explain)
-    fmt::print("\n{}", compiled.explanation.str());
+    fmt::print("\n{}", compiled.explanation.str(true));
   else
     fmt::print("  brasa-demo --explain shows what the compiler made of the step.\n");
   return 0;

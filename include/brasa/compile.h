@@ -27,7 +27,7 @@ struct CompileOptions {
   /// Sizes and numbers that differ between calls: not set, the second distinct value makes them symbolic, so that one graph serves
   /// all; true, sizes (of other than parameters) are symbolic from the first call; false, each value has its graph.
   std::optional<bool> dynamic = std::nullopt;
-  /// Graphs that are kept for one place of the function; calls that none of them fits then run uncompiled.
+  /// Graphs that are kept for one place of the function, at least 1; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
   /// For the backend. "inductor" knows "numbers": "strict", "default" or "fast" (settings.h says what they allow).
   std::map<std::string, std::string> options = {};
@@ -52,11 +52,18 @@ struct Explanation {
         facts;  ///< what this compilation takes for granted beyond that; another one serves where it does not hold
     bool symbolic = false;  ///< serves more than one size or number
   };
+  /// A place where a value had to be known while the function ran.
+  struct Break {
+    std::string reason;  ///< what needs the value: "item()"
+    std::string after;   ///< the operator before it
+    std::string where;   ///< the user's line, "train.cpp:31 in step()", as far as debug information tells
+    int64_t count = 0;   ///< how often
+  };
   std::vector<Graph> graphs;
-  std::vector<std::string> breaks;      ///< the reason of each graph break
+  std::vector<Break> breaks;
   std::vector<std::string> recompiles;  ///< the guard that failed, for each graph after a place's first
-  /// As text for a person.
-  BRASA_API std::string str() const;
+  /// As text for a person; with what the compiler made of each graph, if `kernels`.
+  BRASA_API std::string str(bool kernels = false) const;
 };
 
 namespace detail {

@@ -8,6 +8,7 @@
 #include "ir/text.h"
 #include "support/epoch.h"
 #include "support/error.h"
+#include "support/source_line.h"
 #include "tensor/autocast.h"
 
 namespace brasa {
@@ -20,6 +21,8 @@ std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
   auto state = std::make_shared<CompiledState>();
   state->backend = capture::find_backend(options.backend);
   capture::check_options(options);
+  BRASA_CHECK(options.recompile_limit > 0, "compile: recompile_limit is ", options.recompile_limit,
+              "; it must be at least 1 (disable runs a function uncompiled)");
   state->options = std::move(options);
   return state;
 }
@@ -78,29 +81,36 @@ Explanation explain(CompiledState& state) {
   Epoch::Reading reading;
   Explanation out;
   explain_place(state.start, out);
-  out.breaks = state.breaks;
+  explain_place(state.far, out);
+  for (const capture::Break& b : state.breaks)
+    out.breaks.push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack), b.count});
   out.recompiles = state.recompiles;
   return out;
 }
 
 }  // namespace detail
 
-std::string Explanation::str() const {
-  std::string out = brasa::str(graphs.size(), graphs.size() == 1 ? " graph, " : " graphs, ", breaks.size(),
-                               " graph breaks, ", recompiles.size(), " recompiles\n");
+std::string Explanation::str(bool kernels) const {
+  int64_t broken = 0;
+  for (const Break& b : breaks) broken += b.count;
+  auto counted = [](auto n, const char* what) { return brasa::str(n, " ", what, n == 1 ? "" : "s"); };
+  std::string out = brasa::str(counted(graphs.size(), "graph"), ", ", counted(broken, "graph break"), " at ",
+                               counted(breaks.size(), "place"), ", ", counted(recompiles.size(), "recompile"), "\n");
   auto megabytes = [](int64_t bytes) {
     return brasa::str((bytes + 50000) / 1000000, ".", (bytes + 50000) / 100000 % 10, " MB");
   };
   for (size_t i = 0; i < graphs.size(); ++i) {
     const Graph& g = graphs[i];
-    out += brasa::str("\ngraph ", i, ": ", g.operator_count, " operators; kernels ", g.kernels_before, " -> ",
-                      g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ", megabytes(g.bytes_after),
-                      "\n", g.kernels);
+    out += brasa::str("\ngraph ", i, ": ", counted(g.operator_count, "operator"), "; kernels ", g.kernels_before,
+                      " -> ", g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ",
+                      megabytes(g.bytes_after), "\n", kernels ? g.kernels : "");
     for (const std::string& guard : g.symbolic ? g.guards : std::vector<std::string>())
       out += "  guard: " + guard + "\n";
     for (const std::string& fact : g.facts) out += "  where " + fact + "\n";
   }
-  for (const std::string& reason : breaks) out += "graph break: " + reason + "\n";
+  for (const Break& b : breaks)
+    out += brasa::str("graph break: ", b.reason, " needs a value", b.after.empty() ? "" : ", after " + b.after,
+                      b.where.empty() ? "" : ", at " + b.where, "; ", counted(b.count, "time"), "\n");
   for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";
   return out;
 }

@@ -282,7 +282,7 @@ std::shared_ptr<const JointSegment> derive(const Trace& trace, const Binding& bi
                                            std::span<const RecordedNode> recorded, const GradientFlow& flow) {
   try {
     return Derivation(trace, binding, recorded, flow).run();
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     // An operator without a derivative, or a segment of another form: the nodes run, and the user meets an error where there is one.
     if (logs("recompiles")) log_line("recompiles", str("the backward pass is not compiled: ", e.what()));
     auto none = std::make_shared<JointSegment>();

@@ -46,6 +46,7 @@ class SegmentNode final : public Node, public Pooled {
   /// Lets the roots lead to the nodes of a replay, which lead through those that are `inside`.
   void expand(const std::vector<Edge>& roots, const std::vector<Edge>& inside) {
     if (internals_->released) return;
+    Recorder::Scope alone(nullptr);
     AutoGradMode mode(true);
     std::vector<Tensor> values = replayed(next_edges_, inside);
     for (size_t s = 0; s < roots.size(); ++s)

@@ -178,7 +178,7 @@ void Path::fork(const Event* came, bool fixed) {
   maker_ = std::move(maker);
 }
 
-size_t Path::limit() const { return static_cast<size_t>(std::max(state_->options.recompile_limit, 1)); }
+size_t Path::limit() const { return static_cast<size_t>(state_->options.recompile_limit); }
 
 void Path::note_recompile(const std::string& reason, size_t known) {
   std::lock_guard lock(state_->mutex);

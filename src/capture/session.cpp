@@ -10,6 +10,7 @@
 #include "support/epoch.h"
 #include "support/error.h"
 #include "support/log.h"
+#include "support/source_line.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/execute.h"
@@ -19,6 +20,9 @@
 namespace brasa::capture {
 
 using program::Variant;
+
+// A function with more breaks in a call (a loop until a value is small) shares a point for the rest: it repeats itself.
+constexpr int kOwnPoints = 64;
 
 Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
   Workspace spare = Workspace::take();
@@ -133,13 +137,12 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
 void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
-  {
-    std::lock_guard lock(state_.mutex);
-    if (std::find(state_.breaks.begin(), state_.breaks.end(), reason) == state_.breaks.end())
-      state_.breaks.emplace_back(reason);
-  }
+  note_break(reason);
   // Where it ends with an error that the function catches, recording goes on behind it.
-  auto go_on = [&] { begin(path_.started() ? path_.trace().next : path_.point()); };
+  auto go_on = [&] {
+    ResumePoint& next = path_.started() ? path_.trace().next : path_.point();
+    begin(++breaks_ < kOwnPoints ? next : state_.far);
+  };
   try {
     run_segment();
   } catch (...) {
@@ -147,6 +150,19 @@ void Session::materialise(const char* reason) {
     throw;
   }
   go_on();
+}
+
+void Session::note_break(const char* reason) {
+  std::lock_guard lock(state_.mutex);
+  const ResumePoint* place = path_.point().temporary ? nullptr : &path_.point();
+  const ops::Row* after = path_.position() ? path_.last().row : nullptr;
+  auto known = std::find_if(state_.breaks.begin(), state_.breaks.end(),
+                            [&](const Break& b) { return b.place == place && b.after == after && b.reason == reason; });
+  if (known == state_.breaks.end()) {
+    state_.breaks.push_back({place, after, reason, call_stack(), 0});
+    known = state_.breaks.end() - 1;
+  }
+  ++known->count;
 }
 
 void Session::finish() {

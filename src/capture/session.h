@@ -40,6 +40,7 @@ class Session final : public Functional {
   DType dtype_of(Number n) const override;
   Sizes sizes_of(Number n) const override;
 
+  void note_break(const char* reason);
   void run_segment();
   void begin(ResumePoint& point);
   const program::Variant* variant_for(const std::vector<Delivery>& deliveries,
@@ -60,6 +61,7 @@ class Session final : public Functional {
   detail::CompiledState& state_;
   Path path_;
   bool finished_ = false;
+  int breaks_ = 0;
   runtime::Device* device_ = nullptr;  // of the segment; null before the first call that says it
 
   BoundInputs inputs_;

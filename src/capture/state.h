@@ -9,6 +9,19 @@
 #include "capture/backend.h"
 #include "capture/trace.h"
 
+namespace brasa::capture {
+
+/// A place where a segment ended because a value had to be known.
+struct Break {
+  const ResumePoint* place;  // where the segment began; null: that is not kept
+  const ops::Row* after;     // the last operator; null: there is none
+  std::string reason;
+  std::vector<void*> stack;  // of the first time
+  int64_t count = 0;
+};
+
+}  // namespace brasa::capture
+
 namespace brasa::detail {
 
 /// What stays of a compiled function between calls. Calls may overlap: the mutex is held while something of this is looked up or
@@ -17,7 +30,9 @@ struct CompiledState {
   CompileOptions options;
   capture::Backend backend;
   capture::ResumePoint start;
-  std::vector<std::string> breaks, recompiles;
+  capture::ResumePoint far;  // behind more breaks than have points of their own
+  std::vector<capture::Break> breaks;
+  std::vector<std::string> recompiles;
   std::recursive_mutex mutex;  // a backend's function may ask for an explanation
 };
 

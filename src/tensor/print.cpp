@@ -5,6 +5,8 @@
 
 #include <brasa/autograd.h>
 
+#include "tensor/dispatch.h"
+#include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
 
 // LibTorch's text of a tensor.
@@ -131,6 +133,8 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   if (!t.defined()) return out << "[ Tensor (undefined) ]";
   NoGradGuard guard;
   if (impl_of(t)->sparse) return print_sparse(out, t, line_size);
+  if (impl_of(t)->storage->recorder()) impl_of(t)->materialise("printing");
+  Recorder::Scope alone(nullptr);
   Tensor values = t.detach().cpu().to(kDouble).contiguous();
   const double* at = values.data_ptr<double>();
   IntArrayRef sizes = t.sizes();

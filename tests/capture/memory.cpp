@@ -338,13 +338,13 @@ TEST(Memory, EmptyInputsWithGradients) {
 TEST(Memory, ManyBreaksInOneCall) {
   auto f = compile([](const Tensor& x) {
     Tensor y = x;
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < 200000; ++i) {
       y = y + 1;
       if (y.item<float>() < 0) return y;
     }
     return y;
   });
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(f(zeros({})).item<float>(), 20000);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(f(zeros({})).item<float>(), 200000);
 }
 
 TEST(Memory, AThreadOfTheBodyCallsTheSameFunction) {

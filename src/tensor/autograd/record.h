@@ -31,6 +31,9 @@ void check_in_place(const Tensor& self, eager::CallArgs args);
 /// brasa::Error where a call that writes into an argument `out` would lose a gradient.
 void check_out(const eager::Operator& op, eager::CallArgs args);
 
+/// After a hook was put on a node: where it is inside of a compiled graph, that gives way to its operators' nodes (see Inside), which keep it.
+void watch(const Node& node);
+
 /// The node of a call that writes into a tensor, made before the write.
 struct Pending {
   std::shared_ptr<Node> node;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
@@ -100,6 +101,18 @@ Edge gradient_edge(const Tensor& t) {
     if (meta.hooks) accumulator->internals().tensor_hooks.push_back({0, meta.hooks});
   }
   return {std::move(accumulator), 0};
+}
+
+void watch(const Node& node) {
+  if (!node.internals().forwards) return;
+  for (const Edge& e : node.next_edges()) {
+    if (!e.function || !e.function->internals().inside) continue;
+    const std::vector<std::weak_ptr<Node>>& nodes = e.function->internals().inside->nodes;
+    if (std::any_of(nodes.begin(), nodes.end(), [&](const auto& weak) { return weak.lock().get() == &node; })) {
+      std::shared_ptr<Node> graph = e.function;
+      return std::exchange(graph->internals().inside, nullptr)->expand();
+    }
+  }
 }
 
 void set_history(const Tensor& t, std::shared_ptr<Node> node, uint32_t output_nr) {
@@ -218,6 +231,7 @@ void Tensor::retain_grad() const {
   meta.retain = std::make_shared<autograd::RetainSlot>();
   meta.retain->impl = impl_of(*this);
   meta.grad_fn->internals().retains.push_back({meta.output_nr, meta.retain});
+  autograd::watch(*meta.grad_fn);
 }
 bool Tensor::retains_grad() const {
   const TensorImpl* impl = checked_impl(*this);
@@ -237,6 +251,7 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
     // The accumulator took the list itself if it was just made.
     if (std::none_of(listed.begin(), listed.end(), [&](auto& l) { return l.second == meta.hooks; }))
       listed.push_back({edge.input_nr, meta.hooks});
+    autograd::watch(*edge.function);
   }
   meta.hooks->hooks.push_back({meta.hooks->next, std::move(hook)});
   return meta.hooks->next++;

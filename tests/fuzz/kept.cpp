@@ -1,0 +1,70 @@
+// Programs that once gave something else than eager, minimised.
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "fuzz/program.h"
+
+namespace brasa::fuzz {
+namespace {
+
+struct Kept {
+  const char *name, *text;
+};
+void PrintTo(const Kept& k, std::ostream* out) { *out << k.text; }
+
+class KeptPrograms : public testing::TestWithParam<Kept> {};
+
+TEST_P(KeptPrograms, AreEager) {
+  for (const char* backend : {"interpreter", "inductor"})
+    EXPECT_EQ(difference(parse(GetParam().text), backend), "") << backend;
+}
+
+const Kept kKept[] = {
+    {"ResultsWithoutAGradient", R"(double
+function: sum 7 7 3; detach 1 6 1; cumsum 0 2 5; penalty 0 3 0; state row 0 6 2; masked 1 4 1;
+call: 0 3 0 0 1 1 1 0 0)"},
+    {"SecondDerivativeOfAWrittenInput", R"(double
+function: index_add_ 1 7 5;
+call: 0 5 5 4 4 1 0 0 0)"},
+    {"SecondDerivativeOfOverlappingLeaves", R"(single
+function: add 5 4 5;
+call: 0 4 3 2 4 1 1 0 0)"},
+    {"SecondDerivativeBelowAHook", R"(single
+function: times number 1 5 2;
+call: 0 6 3 0 4 1 1 1 0)"},
+    {"SecondDerivativeOfAFilledView", R"(single
+function: fill_ 0 4 5;
+call: 0 8 3 2 4 1 0 0 0)"},
+    {"WriteThroughOverlappingWindows", R"(double
+function: unfold 0 5 5; mul diagonal 0 0 0;
+call: 0 6 3 0 0 0 1 0 0)"},
+    {"CopyIntoAnOverlappingWindow", R"(double
+function: unfold 0 5 3; masked 1 4 0; copy_ 1 4 4;
+call: 0 3 3 0 0 0 1 0 0)"},
+    {"HookOnWhatDiesBehindABreak", R"(double
+function: sin 1 0 3; times number 0 3 5; sin 0 0 0; note 0 1 2; hook 2 6 2;
+call: 0 3 3 0 1 1 1 0 0)"},
+    {"GradientOfAResult", R"(single
+function: penalty 3 0 2; double 0 3 1; sin 2 2 1; add to part 4 2 5; maximum 2 4 4;
+call: 0 1 3 0 3 0 1 0 0)"},
+    {"SizesOfHalves", R"(double
+function: where 0 7 5; amax 6 4 3; leaky 3 0 3; sigmoid 0 5 0;
+call: 0 8 1 4 0 0 1 0 0
+call: 0 8 1 0 0 0 1 0 0
+call: 0 8 1 0 5 1 1 0 0)"},
+    {"ViewBeyondTheLimit", R"(double
+function: masked 2 6 3; arange 0 4 1; squeeze 0 3 4; leaky 5 3 5; state row 1 7 0; squeeze 1 2 3; view 0 6 0; sin_ 1 7 3; tanh 1 6 3; softmax 1 2 2;
+call: 0 7 0 0 0 0 1 0 0
+call: 0 7 1 0 0 0 1 0 0)"},
+    {"SnapshotOfWhatIsWrittenBehindABreak", R"(double
+function: flip 0 5 1; div 0 2 5; cumsum 0 3 0; norm 0 1 3; mean 0 3 4; read 4 6 3; index_add_ 4 4 0;
+call: 0 1 2 0 0 0 1 0 0
+call: 0 7 2 0 4 1 1 0 0)"},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace brasa::fuzz
