@@ -48,13 +48,6 @@ void specialise(Primitives& p, const PassContext& context) {
         a = ir::Arg(facts.known(*e));
       else if (auto* list = a.get_if<std::vector<Expr>>())
         a = ir::Arg(known(*list));
-      else if (auto* v = a.get_if<Value>())
-        a = ir::Arg(unread(*v));
-      else if (auto* values = a.get_if<std::vector<Value>>()) {
-        std::vector<Value> items = *values;
-        std::transform(items.begin(), items.end(), items.begin(), unread);
-        a = ir::Arg(std::move(items));
-      }
     }
     // No kernel has a loop that never runs.
     if (std::all_of(n->types.begin(), n->types.end(), [&](const ir::Type& t) { return is_empty(known(t.shape)); })) {
@@ -63,6 +56,15 @@ void specialise(Primitives& p, const PassContext& context) {
       return out;
     }
     if (prim_of(n) == Prim::Reduce) return {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
+    for (ir::Arg& a : args) {
+      if (auto* v = a.get_if<Value>()) {
+        a = ir::Arg(unread(*v));
+      } else if (auto* list = a.get_if<std::vector<Value>>()) {
+        std::vector<Value> items = *list;
+        std::transform(items.begin(), items.end(), items.begin(), unread);
+        a = ir::Arg(std::move(items));
+      }
+    }
     return {};
   });
 }
