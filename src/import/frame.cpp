@@ -213,6 +213,7 @@ Handler handler_of(const std::string& target, std::string& op) {
   if (Handler h = number_handler(target)) return h;
   if (Handler h = graph_handler(target)) return h;
   if (Handler h = copy_handler(target)) return h;
+  if (Handler h = library_handler(target)) return h;
   constexpr std::string_view kPrefix = "torch.ops.";
   if (!target.starts_with(kPrefix)) return nullptr;
   op = target.substr(kPrefix.size());

@@ -54,6 +54,8 @@ Handler number_handler(const std::string& target);
 Handler copy_handler(const std::string& target);
 /// Branches, loops and other operators that take graphs; nullptr for other targets (control_flow.cpp).
 Handler graph_handler(const std::string& target);
+/// Operators of other libraries; nullptr for other targets (library_operators.cpp).
+Handler library_handler(const std::string& target);
 
 /// A number as it is, the number in a tensor of one element.
 Scalar number_of(const Value& v);
