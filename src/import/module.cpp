@@ -127,7 +127,12 @@ ExportedModuleImpl::ExportedModuleImpl(std::unique_ptr<Internals> internals)
     if (spec.kind == InputSpec::Kind::Parameter) saved[spec.name] = true;
     if (spec.kind == InputSpec::Kind::Buffer && spec.persistent) saved[spec.name] = false;
   }
+  std::map<const void*, Place> one;  // a tied parameter is one, under its first name
   for (const auto& [name, t] : in.archive.weights) {
+    if (auto tied = one.find(t.impl()); tied != one.end()) {
+      in.places.emplace(name, tied->second);
+      continue;
+    }
     Place place = place_of(*this, scopes, name);
     Module& owner = place.owner ? static_cast<Module&>(*place.owner) : *this;
     auto known = saved.find(name);
@@ -136,6 +141,7 @@ ExportedModuleImpl::ExportedModuleImpl(std::unique_ptr<Internals> internals)
     parameter ? owner.register_parameter(place.name, value, value.requires_grad())
               : owner.register_buffer(place.name, value.detach());
     in.places.emplace(name, place);
+    if (parameter) one.emplace(t.impl(), place);
   }
   for (const InputSpec& spec : in.program.inputs) {
     using Kind = InputSpec::Kind;

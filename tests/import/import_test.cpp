@@ -82,6 +82,14 @@ TEST(Import, ParametersHaveTheirPythonNamesAndGradients) {
   EXPECT_FALSE(parameters["right.weight"].grad().defined());
 }
 
+// GPT-2's last layer is its table of tokens.
+TEST(Import, ATiedParameterIsOne) {
+  ExportedModule net = load_pt2(archive("gpt2"));
+  size_t tables = 0;
+  for (const auto& p : net->named_parameters()) tables += p.value().sizes() == IntArrayRef({100, 32});
+  EXPECT_EQ(tables, 1u);
+}
+
 TEST(Import, TrainsEagerAndCompiled) {
   for (bool compiled : {false, true}) {
     ExportedModule net = load_pt2(archive("dynamic_batch"));
