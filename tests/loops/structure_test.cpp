@@ -227,6 +227,34 @@ TEST_P(Structure, ReductionUsedInALoopAround) {
   }
 }
 
+// A sum over columns that no row changes comes before the loop over the rows, so that a row's own sum and what both are used in share it.
+TEST_P(Structure, ASumThatNoRowChangesComesBeforeTheRows) {
+  Kernel k;
+  Expr rows = Expr::size(0), n = Expr::size(1);
+  Value x = k.f32(rows * n), w = k.f32(n), y = k.f32(rows), twice = k.f32(rows), out = k.f32(rows * n);
+  Expr row = k.b.loop("serial", rows), c = k.b.loop("vector", n, 8);
+  k.b.store(twice, row, k.b.op("mul", {k.b.load(y, row), k.b.constant(2.0, DType::Float32)}));
+  Value weight = k.b.load(w, c), total = k.b.reduce(weight, {c}, "add");
+  Value here = k.b.op("mul", {k.b.load(x, row * n + c), weight}), own = k.b.reduce(here, {c}, "add");
+  k.b.store(out, row * n + c, k.b.op("add", {k.b.op("add", {here, total}), own}));
+  Nest nest = linearize(k.graph);
+  EXPECT_EQ(nest.body.size(), 2u) << print(nest);
+  k.compile(GetParam());
+  for (int64_t width : {1, 8, 19}) {
+    auto in = ramp(4 * width), weights = ramp(width, 2, 1), each = ramp(4);
+    std::vector<float> doubled(4), got(4 * width);
+    k.run({in.data(), weights.data(), each.data(), doubled.data(), got.data()}, {4, width});
+    float all = std::accumulate(weights.begin(), weights.end(), 0.0f);
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_FLOAT_EQ(doubled[i], 2 * each[i]);
+      float sum = 0;
+      for (int64_t j = 0; j < width; ++j) sum += in[i * width + j] * weights[j];
+      for (int64_t j = 0; j < width; ++j)
+        ASSERT_NEAR(got[i * width + j], in[i * width + j] * weights[j] + all + sum, 1e-3) << width;
+    }
+  }
+}
+
 // The value written is read again in the same iteration of the shared loop, and completely by a loop of its own.
 TEST_P(Structure, StoreThenLoad) {
   Kernel k;

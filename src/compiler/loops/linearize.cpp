@@ -165,10 +165,14 @@ class Linearizer {
     std::vector<const Node*> sinks;
   };
 
-  // What needs the fewest loops first, as far as dependences allow.
+  // What needs the fewest loops first, as far as dependences allow; of as many, what is outside of the others' outermost loop, so that
+  // this loop need not end for it.
   std::vector<const Node*> outermost_first(std::vector<const Node*> sinks, Ranges around) const {
     std::vector<const Node*> out;
-    auto loops = [&](const Node* s) { return std::popcount(a_.nested(a_.inside(s)) & ~around); };
+    auto loops = [&](const Node* s) {
+      Ranges rest = a_.nested(a_.inside(s)) & ~around;
+      return std::pair(std::popcount(rest), -std::countr_zero(rest));
+    };
     auto ready = [&](const Node* s) {
       return std::none_of(sinks.begin(), sinks.end(),
                           [&](const Node* t) { return t != s && depends_.at(s).count(t) > 0; });
