@@ -20,6 +20,9 @@ struct CompilerOptions {
   std::string target;
   Numbers numbers = Numbers::Default;
   int threads = 0;  // to schedule for; 0: get_num_threads()
+  /// Small and large sizes have forms of their own, told apart by facts: for single operators, of which many sizes are seen. Else what is
+  /// unknown is taken for large.
+  bool size_classes = false;
 };
 
 /// What was done to a graph, for `explain`.

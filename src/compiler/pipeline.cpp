@@ -85,7 +85,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
                          bool emulate, PassRunner& passes, Report& report) {
   LoweredGraph out;
   Primitives p;
-  PassContext context{facts, machine};
+  PassContext context{facts, machine, options.size_classes};
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
   passes.run("decompose", p, [&] { p.graph = ops::decompose(graph, facts); });

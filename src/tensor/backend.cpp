@@ -18,6 +18,7 @@ std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::
   if (interpreted) return compiler::interpret(graph, &device);
   compiler::CompilerOptions options;
   options.device = &device;
+  options.size_classes = true;
   return compiler::compile(graph, facts, options);
 }
 

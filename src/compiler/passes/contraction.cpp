@@ -59,7 +59,7 @@ Dims joined(Dims a, const Dims& b) {
 
 class Contractions {
  public:
-  Contractions(Primitives& out, const PassContext& context) : out_(out), m_(context.machine), facts_(context.facts) {}
+  Contractions(Primitives& out, const PassContext& context) : out_(out), m_(context.machine), context_(context) {}
 
   Value contraction(Value a, Value b, const Dims& ac, const Dims& bc, const Dims& ab, const Dims& bb) {
     Shape sa = shape_of(a), sb = shape_of(b);
@@ -157,7 +157,8 @@ class Contractions {
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
       // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
       auto a_step = stride_of(a, rank - 1), b_step = stride_of(b, rank - 2);
-      bool wide = stride_of(b, rank - 1) == Expr(1), deep = a_step == Expr(1) && b_step == Expr(1) && !wide;
+      bool wide = stride_of(b, rank - 1) == Expr(1),
+           deep = a_step == Expr(1) && b_step == Expr(1) && !wide && !stride_of(b, rank - 1)->is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
       // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
@@ -170,7 +171,11 @@ class Contractions {
     return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
   }
 
-  bool at_least(Expr e, int64_t least) { return facts_.equal(ir::min(e, Expr(least)), Expr(least)); }
+  bool at_least(Expr e, int64_t least) {
+    Expr low = ir::min(e, Expr(least));
+    if (low.is_constant()) return low.is(least);
+    return !context_.size_classes || context_.facts.equal(low, Expr(least));
+  }
 
   // The same along one of the last two dimensions; nothing where either has no such step.
   std::optional<Expr> stride_of(Value v, int64_t dim) {
@@ -234,7 +239,7 @@ class Contractions {
 
   Primitives& out_;
   const Machine& m_;
-  ir::Facts& facts_;
+  const PassContext& context_;
 };
 
 }  // namespace

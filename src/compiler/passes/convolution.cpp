@@ -19,8 +19,7 @@ using Exprs = std::vector<Expr>;
 namespace {
 
 // Zeros around and between the spatial elements; a negative border cuts off.
-Value bordered(Value x, const Exprs& low, const Exprs& high,
-               const Exprs& dilation) {
+Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilation) {
   int64_t rank = rank_of(x);
   Exprs lo(rank, 0), hi(rank, 0), between(rank, 0), start(rank, 0), step(rank, 1);
   for (int64_t d = 2; d < rank; ++d) {
@@ -85,8 +84,8 @@ struct Planes {
 
   // [n, c, count, offsets…]: the element at the place `step * i + offset * dilation`, for the first `count` places i of a plane. The
   // dilation is 1 where the step is not.
-  Value shifted(Value x, Expr count, const Shape& offsets, const Exprs& step,
-                const Exprs& dilation, Primitives& out) const {
+  Value shifted(Value x, Expr count, const Shape& offsets, const Exprs& step, const Exprs& dilation,
+                Primitives& out) const {
     size_t spatial = size.size();
     Shape in_plane, rows = size;
     Expr elements = count, planes(1);

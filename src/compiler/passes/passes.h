@@ -23,6 +23,7 @@ void append_to(std::string& out, const Primitives& p);  // the graph's text, and
 struct PassContext {
   ir::Facts& facts;
   const Machine& machine;
+  bool size_classes = false;  // see CompilerOptions
 };
 
 using Pass = void (*)(Primitives& p, const PassContext& context);

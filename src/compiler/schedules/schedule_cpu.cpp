@@ -225,7 +225,7 @@ class Scheduler {
       tile.rows = 2;
       tile.vectors = 6;
     }
-    if (by_one(a.along_k) && a.across && by_one(b.along_k) && !by_one(b.across)) {
+    if (by_one(a.along_k) && a.across && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0)) {
       s_.along_k = true;
       tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
       if (m.is_constant()) tile.rows = static_cast<int>(std::clamp<int64_t>(m.constant(), 1, tile.rows));

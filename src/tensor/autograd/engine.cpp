@@ -149,6 +149,7 @@ class Pass {
 
   void find_dependencies() {
     dependencies_.clear();
+    reached_.clear();
     std::vector<Node*> stack;
     for (auto& n : roots_)
       if (reached_.insert(n.get()).second) stack.push_back(n.get());
