@@ -40,10 +40,10 @@ struct GraphPass {
 void simplify(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
 void specialise(Primitives& p, const PassContext& context);
-/// Convolutions become contractions over sliding windows.
+/// Convolutions become contractions that read neighbours where they are in memory, and over sliding windows where steps are unknown.
 void lower_convolutions(Primitives& p, const PassContext& context);
-/// Contractions become [b,] m, k · [b,] k, n; with one row or column a reduction; an operand whose last dimension does not
-/// lie along vectors is packed into panels first.
+/// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no
+/// vector, is packed into panels first.
 void shape_contractions(Primitives& p, const PassContext& context);
 /// What is summed of reduced floats is accumulated in float32.
 void widen_accumulators(Primitives& p, const PassContext& context);
