@@ -117,7 +117,7 @@ class SegmentNode final : public Node, public Pooled {
 
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Edge> entries;
-    for (const Edge& leaf : next_edges_) entries.emplace_back(autograd::make_node<Entry>(leaf), 0);
+    for (const Edge& leaf : next_edges_) entries.push_back({autograd::make_node<Entry>(leaf), 0});
     std::vector<Tensor> roots = replayed(entries, {});
     std::vector<Edge> from;
     variable_list given;
@@ -240,7 +240,7 @@ std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& 
   out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), inside = joint.inside] {
     std::vector<Edge> all, through;
     for (size_t s = 0; s < roots.size(); ++s) {
-      all.emplace_back(roots[s].first.lock(), roots[s].second);
+      all.push_back({roots[s].first.lock(), roots[s].second});
       through.push_back(inside[s] ? all[s] : Edge());
     }
     if (auto here = segment.lock()) here->expand(all, through);

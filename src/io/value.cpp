@@ -28,7 +28,7 @@ Value Value::parameter(const Tensor& v) { return stored({v, std::string(name(v.s
 Value Value::object(std::string type, Pairs attributes) {
   Value out;
   out.kind_ = Kind::Object;
-  out.held_ = std::make_shared<const Attributes>(std::move(type), std::move(attributes));
+  out.held_ = std::make_shared<const Attributes>(Attributes{std::move(type), std::move(attributes)});
   return out;
 }
 

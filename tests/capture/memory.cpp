@@ -298,10 +298,10 @@ TEST(Memory, AnErrorInTheFirstOperator) {
   expect_as_eager([](const Wrap& compile, Seen& seen) {
     auto f = compile([&](const Tensors& in) -> Tensors { return {(in[0] + in[1]).sin()}; });
     for (auto [a, b] : {std::pair{3, 4}, {3, 3}, {4, 4}, {4, 5}, {5, 5}, {1, 5}, {5, 1}, {6, 5}, {6, 6}, {0, 0}})
-      seen.attempt([&] { seen.add(f({numbers({a}), numbers({b})})); });
+      seen.attempt([&, a = a, b = b] { seen.add(f({numbers({a}), numbers({b})})); });
     auto g = compile([&](const Tensors& in) -> Tensors { return {in[0].matmul(in[1]).relu()}; });
     for (auto [a, b] : {std::pair{3, 4}, {3, 3}, {4, 4}, {4, 5}, {5, 5}, {6, 5}, {6, 6}})
-      seen.attempt([&] { seen.add(g({numbers({2, a}), numbers({b, 3})})); });
+      seen.attempt([&, a = a, b = b] { seen.add(g({numbers({2, a}), numbers({b, 3})})); });
   });
 }
 

@@ -65,7 +65,7 @@ TEST(Vmap, AsManyCallsAsElements) {
       std::vector<Tensor> rows;
       for (int64_t i = 0; i < calls; ++i) rows.push_back(f(xs[i]));
       expect_close(func::vmap(f)(xs), stack(rows));
-      auto compiled = compile([&](const Tensor& all) { return func::vmap(f)(all); });
+      auto compiled = compile([&f = f](const Tensor& all) { return func::vmap(f)(all); });
       expect_close(compiled(xs), stack(rows));
     }
     Tensor xs = randn({3, 3}).requires_grad_(), again = xs.detach().clone().requires_grad_();
