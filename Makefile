@@ -3,7 +3,10 @@ BUILD ?= build
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 
-.PHONY: all configure setup demo test test-emu bench docs install format check-format check-includes sanitize sanitize-thread clean
+SECONDS ?= 60
+SEED ?= 1
+
+.PHONY: all configure setup demo test test-emu fuzz bench docs install format check-format check-includes sanitize sanitize-thread clean
 
 all: configure
 	@cmake --build $(BUILD)
@@ -28,6 +31,13 @@ test: setup
 test-emu: setup
 	@$(MAKE) --no-print-directory all
 	@ctest --test-dir $(BUILD) -C emu -L emu -j$$(nproc) --output-on-failure --no-tests=error
+
+# Mutated files and texts for each reader, and random programs, each for so many SECONDS from this SEED.
+fuzz: setup
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) --target test_fuzz brasa_codegen
+	@BRASA_CODEGEN=$(CURDIR)/$(BUILD)/lib/libbrasa-codegen.so $(BUILD)/tests/test_fuzz --target all --seed $(SEED) --seconds $(SECONDS)
+	@BRASA_CODEGEN=$(CURDIR)/$(BUILD)/lib/libbrasa-codegen.so $(BUILD)/tests/test_fuzz --seed $(SEED) --count 1000000 --seconds $(SECONDS)
 
 bench: setup
 	@$(MAKE) --no-print-directory all

@@ -18,7 +18,7 @@ if(BRASA_SANITIZE)
   # LLVM's own objects are not instrumented, so that containers passed to it look overflown. clang 14's leak checker follows
   # thread-local variables of libraries that are loaded later by a header that glibc no longer writes, and crashes.
   list(APPEND test_environment ASAN_OPTIONS=detect_container_overflow=0:intercept_tls_get_addr=0
-                               UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1)
+                               UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1:die_after_fork=0)
 endif()
 
 # Every test program and what it loads; `make sanitize-thread` builds only those of folders that start threads.

@@ -8,10 +8,6 @@
 
 namespace brasa {
 
-/// Runs a captured graph: takes its inputs and gives its outputs, both in the graph's order. Outputs are new tensors; where the
-/// function wrote into a tensor, its new value is one of them and is copied there afterwards. An input without history.
-using GraphFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
-
 /// A graph of operators that a compiled function recorded. Lives as long as the backend is asked.
 class BRASA_API CapturedGraph {
  public:
@@ -35,8 +31,6 @@ class BRASA_API CapturedGraph {
  private:
   Impl& impl_;
 };
-
-using Backend = std::function<GraphFunction(const CapturedGraph& graph)>;
 
 /// From now on CompileOptions::backend may be `name`; replaces one of the same name. Error for the names of Brasa's own backends.
 ///

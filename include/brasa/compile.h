@@ -13,14 +13,34 @@
 
 namespace brasa {
 
+class CapturedGraph;
+
+/// Runs a captured graph: takes its inputs and gives its outputs, both in the graph's order. Outputs are new tensors; where the
+/// function wrote into a tensor, its new value is one of them and is copied there afterwards. An input without history.
+using GraphFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+/// Makes one of a captured graph (see backend.h).
+using Backend = std::function<GraphFunction(const CapturedGraph& graph)>;
+
+/// A backend by its name, or a function that is one.
+class BackendName : public std::string {
+ public:
+  BackendName(const char* name) : std::string(name) {}             // NOLINT
+  BackendName(std::string name) : std::string(std::move(name)) {}  // NOLINT
+  template <class F>
+    requires std::is_invocable_r_v<GraphFunction, F&, const CapturedGraph&>
+  BackendName(F f) : std::string("a function"), function(std::make_shared<Backend>(std::move(f))) {}  // NOLINT
+  std::shared_ptr<const Backend> function;  ///< null: the one of this name
+};
+
 /// How `compile` treats a function; the names are torch.compile's.
 struct CompileOptions {
   /// A graph break is an error that names the operator and the reason.
   bool fullgraph = false;
   /// "inductor" compiles, for the device that the tensors live on. "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
-  /// "interpreter" the reference. More by `register_backend`.
-  std::string backend = "inductor";
-  /// "default"; the others of torch.compile are errors as long as they would do nothing.
+  /// "interpreter" the reference. More by `register_backend`, or a function itself.
+  BackendName backend = "inductor";
+  /// "default"; "max-autotune" and "max-autotune-no-cudagraphs", with which libraries measure the ways that they know. torch.compile's
+  /// "reduce-overhead" is an error as long as it would do nothing.
   std::string mode = "default";
   /// Call the function as it is.
   bool disable = false;
@@ -68,13 +88,13 @@ struct Explanation {
 
 namespace detail {
 
-struct CompiledState;
-BRASA_API std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options);
+struct CompiledFunction;
+BRASA_API std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options);
 
 /// Records while it lives; `finish` runs what is left of the recording.
 class BRASA_API Recording {
  public:
-  explicit Recording(const std::shared_ptr<CompiledState>& state);
+  explicit Recording(CompiledFunction& function);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -85,7 +105,20 @@ class BRASA_API Recording {
   std::unique_ptr<Impl> impl_;
 };
 
-BRASA_API Explanation explain(CompiledState& state);
+/// Ends what was recorded so far; nothing is recorded while it lives.
+class BRASA_API Unrecorded {
+ public:
+  Unrecorded();
+  ~Unrecorded();
+  Unrecorded(const Unrecorded&) = delete;
+  Unrecorded& operator=(const Unrecorded&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+BRASA_API Explanation explain(CompiledFunction& function);
 
 }  // namespace detail
 
@@ -95,11 +128,11 @@ template <class F>
 class Compiled {
  public:
   Compiled(F f, CompileOptions options)
-      : f_(std::make_shared<F>(std::move(f))), state_(detail::make_compiled_state(std::move(options))) {}
+      : f_(std::make_shared<F>(std::move(f))), state_(detail::make_compiled(std::move(options))) {}
 
   template <class... A>
   auto operator()(A&&... args) const {
-    detail::Recording recording(state_);
+    detail::Recording recording(*state_);
     if constexpr (std::is_void_v<std::invoke_result_t<F&, A...>>) {
       (*f_)(std::forward<A>(args)...);
       recording.finish();
@@ -113,7 +146,22 @@ class Compiled {
 
  private:
   std::shared_ptr<F> f_;
-  std::shared_ptr<detail::CompiledState> state_;
+  std::shared_ptr<detail::CompiledFunction> state_;
+};
+
+/// A module whose `forward` is compiled, and which is the module for all else: `net->parameters()`, `net->to(kCUDA)`, `net->train()`,
+/// `save(net.ptr(), "net.pt")`.
+template <class M, class F>
+class CompiledModule : public Compiled<F> {
+ public:
+  CompiledModule(std::shared_ptr<M> module, F call, CompileOptions options)
+      : Compiled<F>(std::move(call), std::move(options)), module_(std::move(module)) {}
+  M* operator->() const { return module_.get(); }
+  M& operator*() const { return *module_; }
+  const std::shared_ptr<M>& ptr() const { return module_; }
+
+ private:
+  std::shared_ptr<M> module_;
 };
 
 /// Compiles a function of tensors. Its body runs on every call, on tensors that only record; what was recorded runs as one
@@ -128,13 +176,49 @@ class Compiled {
 ///     });
 template <class F>
 auto compile(F f, CompileOptions options = {}) {
-  if constexpr (requires { f->forward; } || requires { f.ptr(); }) {
-    auto call = [f](auto&&... args) { return f.ptr()->forward(std::forward<decltype(args)>(args)...); };
-    return Compiled<decltype(call)>(std::move(call), std::move(options));
+  auto module_of = [](const F& m) {
+    if constexpr (requires { m.ptr(); })
+      return m.ptr();
+    else
+      return m;  // a shared_ptr
+  };
+  if constexpr (requires { f->parameters(); }) {
+    auto module = module_of(f);
+    auto call = [module](auto&&... args) { return module->forward(std::forward<decltype(args)>(args)...); };
+    using M = typename decltype(module)::element_type;
+    return CompiledModule<M, decltype(call)>(std::move(module), std::move(call), std::move(options));
   } else {
     return Compiled<F>(std::move(f), std::move(options));
   }
 }
+
+/// A function that is never recorded, nor is what it calls: a graph ends before it and another one begins after it.
+template <class F>
+auto disable(F f) {
+  return [f = std::move(f)](auto&&... args) mutable -> decltype(auto) {
+    detail::Unrecorded here;
+    return std::invoke(f, std::forward<decltype(args)>(args)...);
+  };
+}
+
+/// Whether this thread is in the body of a compiled function.
+BRASA_API bool is_compiling();
+
+/// Compiled functions that meet this tensor first leave this size open, so that their first graph serves all of them: for a batch or a
+/// length that is known to differ from call to call. Nothing is said of other dimensions. A size of 0 or 1 keeps a graph of its own,
+/// as does one that the function needs to know, and `dynamic = false` is stronger. A view is read through the tensor that it looks at:
+/// of a view, all sizes of that one are left open. brasa::Error if there is no such dimension (negative ones count from the end), or if
+/// its size is not in [min, max].
+BRASA_API void mark_dynamic(const Tensor& t, int64_t dim, std::optional<int64_t> min = std::nullopt,
+                            std::optional<int64_t> max = std::nullopt);
+BRASA_API void mark_dynamic(const Tensor& t, const std::vector<int64_t>& dims);
+
+/// What all compiled functions do from now on; gives what they did before. "default"; "force_eager": call the function as it is;
+/// "eager_on_recompile": use the graphs that are there, and run uncompiled what fits none of them; "fail_on_recompile": that is an error.
+BRASA_API std::string set_stance(const std::string& stance);
+
+/// All compiled functions forget their graphs, explanations and recompiles, and begin anew with their next call.
+BRASA_API void reset();
 
 /// Calls the function with these arguments under `compile` and tells what happened.
 template <class F, class... A>

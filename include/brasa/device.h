@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,27 @@ class BRASA_API DeviceGuard {
 
 /// Waits for the work of all streams of a device. brasa::IndexError where a check of that work failed (an index out of range).
 BRASA_API void synchronize(Device device);
+
+/// A point in the work that this thread gave to a device, with its time.
+class BRASA_API Event {
+ public:
+  /// Records it.
+  explicit Event(Device device);
+  ~Event();
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  /// Milliseconds from here to a later one of the same device; waits for both.
+  float elapsed_time(const Event& end) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// How exact float32 products of matrices are on devices that know less exact ones, by torch's names: "highest", the default; "high" or
+/// "medium", which may round operands to TF32's 10 bits.
+BRASA_API void set_float32_matmul_precision(const std::string& precision);
+BRASA_API std::string get_float32_matmul_precision();
 
 /// A number that goes up and down.
 struct Stat {

@@ -17,6 +17,18 @@ struct Pt2Options {
   std::optional<Device> device;
 };
 
+/// A tensor or number that a program takes.
+struct ProgramInput {
+  std::string name;
+  std::optional<DType> dtype;  ///< absent for a number
+  struct Size {
+    int64_t example = 0;              ///< what it was in the export
+    int64_t least = 0, greatest = 0;  ///< equal: it is fixed
+    std::string symbol = {};          ///< equal for sizes that are equal; empty for fixed ones and expressions
+  };
+  std::vector<Size> sizes = {};
+};
+
 /// An exported program. Its parameters and buffers have the names that they had in Python; they can be trained, replaced, loaded and
 /// saved as those of any module. Whether dropout is on and which statistics a batch norm uses was fixed by the export: `train()` and
 /// `eval()` change nothing.
@@ -44,6 +56,8 @@ class BRASA_API ExportedModuleImpl : public nn::Module {
 
   /// What forward takes, as text: "x: float32[s77, 3, 8, 8], s77 from 1 to 64".
   std::vector<std::string> inputs() const;
+  /// The same as data.
+  std::vector<ProgramInput> input_types() const;
   /// Dtypes of the inputs; empty for numbers.
   std::vector<std::optional<DType>> input_dtypes() const;
 

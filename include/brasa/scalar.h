@@ -3,6 +3,8 @@
 #include <complex>
 #include <cstdint>
 #include <iosfwd>
+#include <limits>
+#include <string_view>
 #include <type_traits>
 
 #include <brasa/elements.h>
@@ -41,17 +43,16 @@ class BRASA_API Scalar {
   /// Int64, Float64, Complex128 or Bool; UInt64 of what int64_t does not hold.
   DType type() const { return type_; }
 
-  /// brasa::Error if a complex number with an imaginary part is asked for a real one.
+  // brasa::Error of what a type does not hold: numbers beyond its range, NaN as an integer, an imaginary part as a real number. Fractions
+  // are dropped, infinities stay, and negative integers wrap to unsigned ones.
   double toDouble() const;
-  float toFloat() const { return static_cast<float>(toDouble()); }
-  /// brasa::Error of what does not fit.
+  float toFloat() const { return static_cast<float>(real(std::numeric_limits<float>::max(), "float")); }
   int64_t toLong() const;
-  /// Negative integers wrap.
   uint64_t toUInt64() const;
-  int toInt() const { return static_cast<int>(toLong()); }
-  int16_t toShort() const { return static_cast<int16_t>(toLong()); }
-  int8_t toChar() const { return static_cast<int8_t>(toLong()); }
-  uint8_t toByte() const { return static_cast<uint8_t>(toLong()); }
+  int toInt() const { return to<int>(); }
+  int16_t toShort() const { return to<int16_t>(); }
+  int8_t toChar() const { return to<int8_t>(); }
+  uint8_t toByte() const { return to<uint8_t>(); }
   bool toBool() const;
   std::complex<double> toComplexDouble() const;
   template <class T>
@@ -60,18 +61,27 @@ class BRASA_API Scalar {
       return toBool();
     } else if constexpr (std::is_same_v<T, std::complex<double>> || std::is_same_v<T, std::complex<float>>) {
       return T(toComplexDouble());
-    } else if constexpr (std::is_same_v<T, uint64_t>) {
-      return toUInt64();
+    } else if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+      if constexpr (std::is_unsigned_v<T>)
+        return toUInt64();
+      else
+        return toLong();
     } else if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(toLong());
+      return static_cast<T>(whole(std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max(), 8 * sizeof(T)));
+    } else if constexpr (std::is_same_v<T, float>) {
+      return toFloat();
     } else {
       return static_cast<T>(toDouble());
     }
   }
   Scalar operator-() const;
   bool equal(const Scalar& o) const;
+  /// brasa::Error if an element of this dtype does not hold it.
+  void check_fits(DType t) const;
 
  private:
+  double real(double most, std::string_view type) const;
+  int64_t whole(int64_t lowest, int64_t most, size_t bits) const;
   DType type_ = DType::Int64;
   union {
     int64_t i_;

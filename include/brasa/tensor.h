@@ -114,7 +114,10 @@ class BRASA_API Tensor {
   bool defined() const { return impl_ != nullptr; }
   void reset() {
     detail::TensorImplBase* p = std::exchange(impl_, nullptr);
-    if (p && p->references.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::destroy(p);
+    // The only handle's count can't change, and a load is cheaper than a locked subtraction.
+    if (p && (p->references.load(std::memory_order_acquire) == 1 ||
+              p->references.fetch_sub(1, std::memory_order_acq_rel) == 1))
+      detail::destroy(p);
   }
   bool is_same(const Tensor& o) const { return impl_ == o.impl_; }
   size_t use_count() const { return impl_ ? impl_->references.load(std::memory_order_relaxed) : 0; }

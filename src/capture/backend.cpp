@@ -8,6 +8,7 @@
 #include "compiler/compile.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "support/nearest.h"
 #include "support/settings.h"
 
 namespace brasa::capture {
@@ -17,6 +18,7 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
                                                runtime::Device& device) {
   compiler::CompilerOptions out;
   out.device = &device;
+  out.measure = given.mode.starts_with("max-autotune");
   auto it = given.options.find("numbers");
   if (it != given.options.end())
     out.numbers = it->second == "strict" ? compiler::Numbers::Strict
@@ -50,13 +52,15 @@ bool is_built_in(const std::string& name) {
 }
 
 void check_options(const CompileOptions& options) {
-  if (!is_built_in(options.backend)) return;
+  if (options.backend.function || !is_built_in(options.backend)) return;
   check_compile_option("mode", options.mode);
-  bool compiles = options.backend == "inductor";
+  std::vector<std::string> known;
+  if (options.backend == "inductor") known = compile_options("options[");
   for (const auto& [key, value] : options.options) {
-    BRASA_CHECK(compiles && key == "numbers", "compile: backend '", options.backend, "' has no option '", key, "'",
-                compiles ? "; it has 'numbers'" : "");
-    check_compile_option("options[numbers]", value);
+    BRASA_CHECK(std::find(known.begin(), known.end(), key) != known.end(), "compile: backend '",
+                static_cast<const std::string&>(options.backend), "' has no option '", key, "'",
+                known.empty() ? "" : nearest(key, known));
+    check_compile_option("options[" + key + "]", value);
   }
 }
 
@@ -67,7 +71,7 @@ Backend find_backend(const std::string& name) {
   if (it != r.backends.end()) return it->second;
   std::vector<std::string> names;
   for (const auto& [known, backend] : r.backends) names.push_back(known);
-  fail(str("compile: there is no backend '", name, "'; there are ", names));
+  fail(str("compile: there is no backend '", name, "'", nearest(name, names)));
 }
 
 std::vector<std::string> backend_names() {

@@ -16,6 +16,8 @@ namespace brasa::capture {
 using Backend = std::function<std::shared_ptr<compiler::Executable>(
     const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options, runtime::Device& device)>;
 
+/// A backend of the program's own, which errors call `name`.
+Backend adapted(const std::string& name, brasa::Backend backend);
 /// brasa::Error that lists the names if there is none of this one.
 Backend find_backend(const std::string& name);
 std::vector<std::string> backend_names();

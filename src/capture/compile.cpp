@@ -1,15 +1,19 @@
 #include <brasa/compile.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 
 #include "capture/describe.h"
 #include "capture/session.h"
+#include "capture/stance.h"
 #include "compiler/compile.h"
 #include "ir/text.h"
 #include "support/epoch.h"
 #include "support/error.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
+#include "tensor/views.h"
 
 namespace brasa {
 
@@ -17,27 +21,69 @@ std::vector<std::string> list_backends() { return capture::backend_names(); }
 
 namespace detail {
 
-std::shared_ptr<CompiledState> make_compiled_state(CompileOptions options) {
+// A compiled function: its state until the next reset.
+struct CompiledFunction {
+  CompileOptions options;
+  capture::Backend backend;
+  std::mutex mutex;
+  uint64_t resets;
+  std::shared_ptr<CompiledState> state;
+
+  std::shared_ptr<CompiledState> present();
+};
+
+namespace {
+
+std::atomic<uint64_t> resets = 0;
+thread_local int recordings = 0, unrecorded = 0;
+
+std::shared_ptr<CompiledState> make_state(const CompiledFunction& f) {
   auto state = std::make_shared<CompiledState>();
-  state->backend = capture::find_backend(options.backend);
+  state->options = f.options;
+  state->backend = f.backend;
+  return state;
+}
+
+}  // namespace
+
+std::shared_ptr<CompiledState> CompiledFunction::present() {
+  std::lock_guard lock(mutex);
+  if (uint64_t now = brasa::detail::resets.load(std::memory_order_relaxed); now != resets) {
+    state = make_state(*this);
+    resets = now;
+  }
+  return state;
+}
+
+std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
+  auto f = std::make_shared<CompiledFunction>();
+  f->backend = options.backend.function ? capture::adapted(options.backend, *options.backend.function)
+                                        : capture::find_backend(options.backend);
   capture::check_options(options);
   BRASA_CHECK(options.recompile_limit > 0, "compile: recompile_limit is ", options.recompile_limit,
               "; it must be at least 1 (disable runs a function uncompiled)");
-  state->options = std::move(options);
-  return state;
+  f->options = std::move(options);
+  f->resets = resets.load(std::memory_order_relaxed);
+  f->state = make_state(*f);
+  return f;
 }
 
 // A compiled function called while another records becomes part of that recording.
 struct Recording::Impl {
+  std::shared_ptr<CompiledState> state;
   capture::Session session;
   Recorder::Scope scope;
   eager::CastCache casts;
-  explicit Impl(const std::shared_ptr<CompiledState>& s) : session(*s), scope(&session) {}
+  explicit Impl(std::shared_ptr<CompiledState> s) : state(std::move(s)), session(*state), scope(&session) {
+    ++recordings;
+  }
+  ~Impl() { --recordings; }
 };
 
-Recording::Recording(const std::shared_ptr<CompiledState>& state) {
-  if (state->options.disable || Recorder::current()) return;
-  impl_ = std::make_unique<Impl>(state);
+Recording::Recording(CompiledFunction& f) {
+  if (f.options.disable || Recorder::current() || unrecorded || capture::stance() == capture::Stance::ForceEager)
+    return;
+  impl_ = std::make_unique<Impl>(f.present());
 }
 Recording::~Recording() = default;
 
@@ -46,6 +92,17 @@ void Recording::finish() {
   impl_->casts.clear();  // what is still referenced would be delivered
   impl_->session.finish();
 }
+
+struct Unrecorded::Impl {
+  Recorder::Scope scope{nullptr};
+};
+
+Unrecorded::Unrecorded() {
+  if (Recorder* r = Recorder::current()) r->materialise("a function that is not to be compiled");
+  impl_ = std::make_unique<Impl>();
+  ++unrecorded;
+}
+Unrecorded::~Unrecorded() { --unrecorded; }
 
 namespace {
 
@@ -76,19 +133,41 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
 
 }  // namespace
 
-Explanation explain(CompiledState& state) {
+Explanation explain(CompiledFunction& function) {
+  std::shared_ptr<CompiledState> held = function.present();
+  CompiledState& state = *held;
   std::lock_guard lock(state.mutex);
   Epoch::Reading reading;
   Explanation out;
   explain_place(state.start, out);
   explain_place(state.far, out);
-  for (const capture::Break& b : state.breaks)
-    out.breaks.push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack), b.count});
+  for (capture::Break& b : state.breaks)
+    out.breaks.push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack),
+                          std::atomic_ref(b.count).load(std::memory_order_relaxed)});
   out.recompiles = state.recompiles;
   return out;
 }
 
 }  // namespace detail
+
+bool is_compiling() { return detail::recordings > 0 && Recorder::current(); }
+void reset() { detail::resets.fetch_add(1); }
+
+void mark_dynamic(const Tensor& t, int64_t dim, std::optional<int64_t> min, std::optional<int64_t> max) {
+  TensorImpl& impl = *checked_impl(t);
+  int64_t rank = impl.rank(), at = dim < 0 ? dim + rank : dim;
+  BRASA_CHECK(at >= 0 && at < std::min<int64_t>(rank, 64), "mark_dynamic: dimension ", dim, " of ", t);
+  int64_t size = impl.sizes[at];
+  BRASA_CHECK(size >= min.value_or(0) && size <= max.value_or(INT64_MAX), "mark_dynamic: size ", size, " of dimension ",
+              dim, " is not in [", min.value_or(0), ", ", max ? str(*max) : "…", "]");
+  if (eager::view_of(impl))
+    impl_of(eager::base_of(t))->dynamic_dims = ~uint64_t{0};
+  else
+    impl.dynamic_dims |= uint64_t{1} << at;
+}
+void mark_dynamic(const Tensor& t, const std::vector<int64_t>& dims) {
+  for (int64_t dim : dims) mark_dynamic(t, dim);
+}
 
 std::string Explanation::str(bool kernels) const {
   int64_t broken = 0;

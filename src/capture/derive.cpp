@@ -5,6 +5,7 @@
 #include "capture/replay.h"
 #include "ops/algebra.h"
 #include "ops/builder.h"
+#include "ops/decompose.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/view_nodes.h"
@@ -35,6 +36,8 @@ class Derivation {
     steps_.resize(recorded.size());
     for (const GradientFlow::Step& s : flow.steps) steps_[s.node] = &s;
     for (size_t i = 0; i < flow.slots.size(); ++i) roots_[{node_of(flow.slots[i].root), flow.slots[i].result}] = i;
+    passed_.resize(flow.views.size());
+    for (size_t i = 0; i < flow.views.size(); ++i) views_[flow.views[i].node] = static_cast<int32_t>(i);
     for (const Event& e : trace.events) {
       for (const ir::Fact& f : e.facts) facts_.equal(f.left, f.right);
       for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
@@ -68,10 +71,15 @@ class Derivation {
     }
     joint->gradients = std::move(gradients_);
     joint->sources = std::move(sources_);
+    joint->views = std::move(passed_);
     joint->replayed = inputs_of_replay(*joint);
     joint->reached.assign(flow_.leaves.size(), std::vector<bool>(flow_.slots.size()));
     joint->inside.resize(flow_.slots.size());
-    for (size_t slot = 0; slot < flow_.slots.size(); ++slot) find_reached(*joint, slot);
+    std::vector<std::vector<bool>> below;
+    for (size_t slot = 0; slot < flow_.slots.size(); ++slot) below.push_back(find_reached(*joint, slot));
+    joint->spends.assign(below.size(), std::vector<bool>(below.size()));
+    for (size_t a = 0; a < below.size(); ++a)
+      for (size_t b = a; b < below.size(); ++b) joint->spends[a][b] = joint->spends[b][a] = share(below[a], below[b]);
     joint->values = std::move(body_.values);
     joint->graph = std::move(body_.graph);
     joint->conditions = program::Conditions(facts_.facts());
@@ -85,7 +93,8 @@ class Derivation {
     fail_internal("a root is no recorded node");
   }
 
-  void find_reached(JointSegment& joint, size_t slot) const {
+  // What lies below a slot, by node.
+  std::vector<bool> find_reached(JointSegment& joint, size_t slot) const {
     std::vector<bool> seen(recorded_.size());
     std::vector<uint32_t> open{node_of(flow_.slots[slot].root)};
     while (!open.empty()) {
@@ -100,6 +109,49 @@ class Derivation {
         if (to.node >= 0) open.push_back(static_cast<uint32_t>(to.node));
       }
     }
+    return seen;
+  }
+
+  // Whether a node of both keeps something for its backward.
+  bool share(const std::vector<bool>& a, const std::vector<bool>& b) {
+    for (const GradientFlow::Step& s : flow_.steps)
+      if (a[s.node] && b[s.node] && keeps(s)) return true;
+    return false;
+  }
+
+  bool keeps(const GradientFlow::Step& s) {
+    if (recorded_[s.node].results.empty()) return false;
+    auto [it, fresh] = keeps_.try_emplace(s.node, true);
+    if (fresh && !NodeAccess::inner(*recorded_[s.node].node.lock())) it->second = reads_operands(s);
+    return it->second;
+  }
+
+  // Whether a call's derivative is computed from its operands.
+  bool reads_operands(const GradientFlow::Step& s) const {
+    const Event& e = trace_.events.at(recorded_[s.node].event);
+    ir::Graph graph(ir::Level::Operators);
+    std::unordered_map<uint32_t, Value> operands;
+    ir::Args args = mapped_args(e, [&](Value v) {
+      if (is_argument(v)) return graph.add_input({trace_.arguments[v.index].dtype, {}, true});
+      if (v.index == 0) return Value{};
+      auto [it, fresh] = operands.try_emplace(v.index);
+      if (fresh) it->second = graph.add_input(trace_.types.at(v.index - 1));
+      return it->second;
+    });
+    std::vector<Value> cts;
+    for (uint32_t r = 0; r < e.count; ++r) cts.push_back(graph.add_input(trace_.types.at(e.first + r)));
+    args.push_back(ir::Arg(cts));
+    ir::Facts facts = facts_;
+    ops::Builder builder(graph, facts);
+    for (Value v :
+         builder.record(transforms::vjp_row(*e.row, needs_of(s), std::vector<bool>(e.count, true)), std::move(args)))
+      if (v) graph.add_output(v);
+    std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
+    std::vector<ir::Node*> live = ir::live_nodes(*primitives);
+    return std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
+      Value in = primitives->inputs()[graph.input_index(operand.second)].value;
+      return std::find(live.begin(), live.end(), in.node) != live.end();
+    });
   }
 
   static std::vector<bool> needs_of(const GradientFlow::Step& s) {
@@ -109,7 +161,7 @@ class Derivation {
   }
 
   // A write into a view takes its target's gradient from the view's base.
-  std::vector<JointSegment::Source> sources_of(const GradientFlow::Step& s) const {
+  std::vector<JointSegment::Source> sources_of(const GradientFlow::Step& s) {
     auto node = recorded_[s.node].node.lock();
     size_t self = NodeAccess::inner(*node) ? static_cast<const autograd::CopySlices&>(*node).self_edge() : kNone;
     std::vector<Number> numbers = operands(trace_.events.at(recorded_[s.node].event));
@@ -126,6 +178,11 @@ class Derivation {
         continue;
       }
       while (to->node >= 0 && recorded_[to->node].results.empty()) {
+        if (auto it = views_.find(static_cast<uint32_t>(to->node)); it != views_.end()) {
+          passed_.at(it->second) = true;
+          if (source.view < 0) source.view_at = source.at;
+          if (source.view < 0) source.view = it->second;
+        }
         if (const Event* e = view_event(to->node, source.at)) source.at = operands(*e).at(0);
         to = &step_of(to->node).targets.at(0);
       }
@@ -190,10 +247,15 @@ class Derivation {
   }
 
   void send(const GradientFlow::Target& to, const Cotangent& ct) {
-    if (to.leaf >= 0)
-      gradients_[to.leaf] = sum(gradients_[to.leaf], ct.value);
-    else if (to.node >= 0)
-      arrived_[{static_cast<uint32_t>(to.node), to.result}].push_back(ct);
+    if (to.leaf >= 0) gradients_[to.leaf] = sum(gradients_[to.leaf], ct.value);
+    if (to.leaf >= 0 || to.node < 0) return;
+    // One for each number: each goes its own way back, and two of one number through every write would double with each.
+    std::vector<Cotangent>& all = arrived_[{static_cast<uint32_t>(to.node), to.result}];
+    auto same = std::find_if(all.begin(), all.end(), [&](const Cotangent& c) { return c.number == ct.number; });
+    if (same == all.end())
+      all.push_back(ct);
+    else
+      same->value = sum(same->value, ct.value);
   }
 
   std::vector<Cotangent> arrived(uint32_t node, uint32_t result) {
@@ -211,7 +273,7 @@ class Derivation {
   // The cotangents of a recorded call's results.
   std::vector<Value> results_of(uint32_t node, const Event& e) {
     std::vector<Value> cts(e.count);
-    const std::vector<Number>& results = recorded_[node].results;
+    std::span<const Number> results = recorded_[node].results;
     for (uint32_t r = 0; r < results.size(); ++r)
       for (const Cotangent& ct : arrived(node, r)) cts.at(r) = sum(cts[r], pull_to(ct, e.first + r).value);
     return cts;
@@ -274,6 +336,9 @@ class Derivation {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Cotangent>> arrived_;
   std::vector<Value> gradients_;
   std::unordered_map<uint32_t, std::vector<JointSegment::Source>> sources_;
+  std::unordered_map<uint32_t, int32_t> views_;  // by node
+  std::vector<bool> passed_;                     // by held view: an operand's gradient goes through it
+  std::unordered_map<uint32_t, bool> keeps_;     // by node
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "ops/table.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "tensor/computation.h"
 #include "tensor/geometry.h"
 #include "tensor/tensor_impl.h"
@@ -25,10 +26,6 @@ class Geometry {
  private:
   CallArg args_[4];
 };
-
-bool covers(const Held& held, const TensorImpl& t) {
-  return held.dtype == t.dtype && held.offset == t.offset && held.sizes == t.sizes && held.strides == t.strides;
-}
 
 // Whether the held value has all elements that the tensor looks at.
 bool holds(const Held& held, const TensorImpl& t) {
@@ -62,7 +59,7 @@ Number Functional::number_of(const Tensor& t) {
     if (impl.storage->recorder() == Recorder::lost()) impl.materialise("an operator");
     return outside(t);
   }
-  return covers(*known, impl) ? known->value : view_number(t);
+  return known->covers(impl) ? known->value : view_number(t);
 }
 
 // A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
@@ -72,18 +69,19 @@ Number Functional::view_number(const Tensor& t) {
     if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
       static const ops::Row& row = ops::at("aten::as_strided");
       Geometry g(*impl_of(t), known->offset);
-      return follow(row, g.args(), known->value);
+      return read_view(row, g.args(), known->value);
     }
     materialise("a tensor that shares memory with a recorded one without being its view");
     return outside(t);
   }
-  return follow(*view->row, view->args->args(), number_of(view->parent)) + static_cast<Number>(view->result);
+  Number parent = with_room([&] { return number_of(view->parent); });
+  return read_view(*view->row, view->args->args(), parent) + static_cast<Number>(view->result);
 }
 
 void Functional::keep_snapshots(const Storage* storage) {
   auto it = snapshots_.find(storage);
   if (it == snapshots_.end()) return;
-  std::vector<Tensor> tensors = std::move(it->second);
+  PooledVector<Tensor> tensors = std::move(it->second);
   snapshots_.erase(it);
   for (Tensor& t : tensors) {
     if (t.use_count() == 1) continue;  // only this list knows it
@@ -101,7 +99,7 @@ void Functional::put(const Tensor& target, Number value) {
   const TensorImpl& impl = *checked_impl(target);
   keep_snapshots(impl.storage.get());
   if (!held(*impl.storage.get()) && !may_hold(target, value)) return;
-  if (Held& known = hold(target); covers(known, impl)) {
+  if (Held& known = hold(target); known.covers(impl)) {
     becomes(known, value);
     return;
   }
@@ -135,19 +133,13 @@ void Functional::put(const Tensor& target, Number value) {
     return put(*at, record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), number_of(*at)), value));
   }
   auto args = view->args->args();
-  put(view->parent, record_put(*view->row, view->result, args, operands(args, number_of(view->parent)), value));
+  Number whole = record_put(*view->row, view->result, args, operands(args, number_of(view->parent)), value);
+  with_room([&] { put(view->parent, whole); });
 }
 
-Tensor Functional::make_recorded(Number n) {
-  auto slot = static_cast<uint32_t>(held_.size());
-  Tensor t = recorded_tensor(sizes_of(n), dtype_of(n), this, slot, device_of(n));
-  const TensorImpl& impl = *impl_of(t);
-  Held& h = held_.emplace_back();
-  h.storage = impl.storage;
-  h.value = n;
-  h.dtype = impl.dtype;
-  h.sizes = impl.sizes;
-  h.strides = impl.strides;
+Tensor Functional::hold_new(Number n, const RowMajor& shape, DType dtype, runtime::Device& device) {
+  Tensor t = recorded_tensor(shape, dtype, this, static_cast<uint32_t>(held_.size()), device);
+  held_.emplace_back(StorageRef(impl_of(t)->storage.get()), n, dtype, shape.sizes, shape.strides);
   return t;
 }
 
@@ -186,7 +178,7 @@ Functional::Operands Functional::operands(std::span<const CallArg> args, Number 
   return out;
 }
 
-Number Functional::follow(const ops::Row& row, std::span<const CallArg> args, Number first) {
+Number Functional::read_view(const ops::Row& row, std::span<const CallArg> args, Number first) {
   uint32_t count = 0;
   return record(row, args, operands(args, first), true, count);
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include <brasa/call.h>
 
 #include "capture/workspace.h"
+#include "support/pool_allocator.h"
 #include "tensor/recorder.h"
 
 namespace brasa::capture {
@@ -35,26 +35,25 @@ class Functional : public Recorder {
   virtual Number outside(const Tensor& t) = 0;
   /// Before a call: where its results will live.
   virtual void place(std::span<const CallArg> args) = 0;
-  virtual runtime::Device& device_of(Number n) const = 0;
   /// Before the first write to such memory; false if this has done the write.
   virtual bool may_hold(const Tensor& target, Number& value) = 0;
   virtual Held& hold_outside(const Tensor& t) = 0;
   /// A write is about to give a storage another value.
   virtual void changes(const Held&) {}
-  virtual DType dtype_of(Number n) const = 0;
-  virtual Sizes sizes_of(Number n) const = 0;
+  /// A tensor of this value: by `hold_new`.
+  virtual Tensor make_recorded(Number n) = 0;
 
   Number number_of(const Tensor& t);
   /// Reads a tensor through the chain of views that it is the end of.
   Number view_number(const Tensor& t);
-  Tensor make_recorded(Number n);
+  Tensor hold_new(Number n, const RowMajor& shape, DType dtype, runtime::Device& device);
   void lose();
 
   std::vector<Held> held_;  // in order of appearance; a storage knows its slot
-  std::unordered_map<const Storage*, std::vector<Tensor>> snapshots_;
+  PooledMap<const Storage*, PooledVector<Tensor>> snapshots_;
 
  private:
-  Number follow(const ops::Row& row, std::span<const CallArg> args, Number first);
+  Number read_view(const ops::Row& row, std::span<const CallArg> args, Number first);
   Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
   void put(const Tensor& target, Number value);
   void becomes(Held& held, Number value);

@@ -67,19 +67,24 @@ Expr Generaliser::new_symbol(int64_t old, int64_t value) {
   return Expr::size(id);
 }
 
-Expr Generaliser::size(std::optional<Expr> known, int64_t value, bool fixed) {
+// Of an input that is met for the first time.
+Expr Generaliser::new_size(int64_t value, size_t dim, const InputHint& hint) {
+  if (dynamic_ == false || value < 2) return Expr(value);
+  // A symbol of its own: that others have the same size says nothing of later calls.
+  if (dim < 64 && hint.dynamic_dims >> dim & 1) return new_symbol(value, value);
+  if (dynamic_ != true || hint.fixed) return Expr(value);
+  if (auto s = same_symbol(value, value)) return *s;
+  return new_symbol(value, value);
+}
+
+Expr Generaliser::size(Expr known, int64_t value) {
   if (dynamic_ == false) return Expr(value);
-  if (!known) {
-    if (dynamic_ != true || fixed || value < 2) return Expr(value);
-    if (auto s = same_symbol(value, value)) return *s;
-    return new_symbol(value, value);
-  }
-  int64_t old = model_->sample(*known);
-  if (known->is_constant()) {
+  int64_t old = model_->sample(known);
+  if (known.is_constant()) {
     if (old == value) return Expr(value);
     // What a size of 0 or 1 broadcasts to or leaves out is another program more often than not.
     if (value < 2) return Expr(value);
-  } else if (auto e = translated(*known); e && now_(*e) == value) {
+  } else if (auto e = translated(known); e && now_(*e) == value) {
     return *e;
   }
   if (auto s = same_symbol(old, value)) return *s;
@@ -212,15 +217,11 @@ bool Generaliser::set_model(const Trace& model) {
   return true;
 }
 
-Event Generaliser::generalised(const Event& event, const Event* known, bool fixed) {
+Event Generaliser::generalised(const Event& event, const Event* known, const InputHint& hint) {
   Event out = event;
-  auto known_at = [&](const std::vector<Expr>& list, size_t i) {
-    return known ? std::optional(list[i]) : std::nullopt;
-  };
   for (size_t d = 0; d < event.guard.sizes.size(); ++d)
-    if (event.guard.sizes[d].is_constant())
-      out.guard.sizes[d] =
-          size(known_at(known ? known->guard.sizes : event.guard.sizes, d), event.guard.sizes[d].constant(), fixed);
+    if (Expr e = event.guard.sizes[d]; e.is_constant())
+      out.guard.sizes[d] = known ? size(known->guard.sizes[d], e.constant()) : new_size(e.constant(), d, hint);
   for (size_t d = 0; d < event.guard.strides.size(); ++d) {
     int64_t stride = event.guard.strides[d].constant();
     // 0 and 1 select other code.
@@ -285,7 +286,7 @@ void check_operands(const Event& event) {
 
 }  // namespace
 
-void Generaliser::add(const Event& event, bool fixed) {
+void Generaliser::add(const Event& event, const InputHint& hint) {
   check_operands(event);
   size_t at = trace_.events.size();
   const Event* known = model_ && at < model_->events.size() ? &model_->events[at] : nullptr;
@@ -294,7 +295,7 @@ void Generaliser::add(const Event& event, bool fixed) {
   old_.symbols.resize(now_.symbols.size(), Binding::kUnbound);
   old_.numbers.resize(now_.numbers.size());
   size_t symbols = now_.symbols.size(), arguments = now_.numbers.size();
-  Event made = generalised(event, known, fixed);
+  Event made = generalised(event, known, hint);
   ir::Facts facts(now_.symbols);
   for (const ir::Fact& f : facts_) facts.equal(f.left, f.right);
   size_t before = facts.facts().size();

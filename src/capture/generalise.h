@@ -7,6 +7,12 @@
 
 namespace brasa::capture {
 
+/// What is known of an input's sizes before calls differ in them.
+struct InputHint {
+  bool fixed = false;         // they are not general at once, whatever `dynamic` says
+  uint64_t dynamic_dims = 0;  // these are, a bit for each
+};
+
 /// Makes the events of a new trace from those of a call. Where another trace, the model, has an event of the same sort at the
 /// same place, what differs from it becomes general: a size of an input a symbol, an integer an expression of the symbols
 /// that fits both calls or a symbol of its own, any other number an argument. What a row has to know (ir::NumberUse) stays.
@@ -20,13 +26,13 @@ class Generaliser {
   /// Takes the model if its events up to here are those of the trace, for other values of its symbols.
   bool set_model(const Trace& model);
   const Trace* model() const { return model_; }
-  /// Appends an event, which is given with all its numbers. `fixed`: an input whose sizes are never general, unless calls
-  /// differ in them. brasa::Error if the call is wrong; then nothing is appended.
-  void add(const Event& event, bool fixed);
+  /// Appends an event, which is given with all its numbers. brasa::Error if the call is wrong; then nothing is appended.
+  void add(const Event& event, const InputHint& hint);
 
  private:
-  Event generalised(const Event& event, const Event* known, bool fixed);
-  ir::Expr size(std::optional<ir::Expr> known, int64_t value, bool fixed);
+  Event generalised(const Event& event, const Event* known, const InputHint& hint);
+  ir::Expr size(ir::Expr known, int64_t value);
+  ir::Expr new_size(int64_t value, size_t dim, const InputHint& hint);
   ir::Expr integer(std::optional<ir::Expr> known, int64_t value, bool own);
   ir::Arg number(const ir::Arg* known, const ir::Arg& literal, const ir::Param& p);
   std::optional<ir::Expr> translated(ir::Expr known) const;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "capture/joint.h"
@@ -19,32 +20,37 @@ constexpr int32_t kNoEdge = -1, kFirstLeaf = -2;
 class Holders {
  public:
   Holders(const std::vector<std::shared_ptr<Node>>& nodes, std::span<const Tensor* const> own) : nodes_(nodes) {
+    uint64_t last = 0;
+    for (const auto& n : nodes) {
+      if (!n) continue;
+      first_ = std::min(first_, n->sequence_nr());
+      last = std::max(last, n->sequence_nr());
+    }
+    positions_.assign(last - first_ + 1, -1);
     for (size_t i = 0; i < nodes.size(); ++i)
-      if (nodes[i]) index_[nodes[i].get()] = i;
+      if (nodes[i]) positions_[nodes[i]->sequence_nr() - first_] = static_cast<int32_t>(i);
     references_.assign(nodes.size(), 1);
     for (const auto& n : nodes) {
       if (!n) continue;
       count_node(*n);
       if (const Node* inner = NodeAccess::inner(*n)) count_edges(*inner);
     }
-    for (const Tensor* t : own)
-      if (t->defined())
-        if (auto it = tensors_.find(impl_of(*t)); it != tensors_.end()) ++it->second.references;
+    for (const Tensor* t : own) count_tensor(*t);
     for (auto& [impl, state] : tensors_)
       if (impl->autograd)
-        if (auto it = index_.find(impl->autograd->grad_fn.get()); it != index_.end()) ++references_[it->second];
+        if (int32_t i = index(impl->autograd->grad_fn.get()); i >= 0) ++references_[i];
   }
 
   // `moves`: keeps nothing but its edges, and stays as it is.
   std::vector<bool> held(const std::vector<bool>& moves) {
     std::vector<bool> out(nodes_.size());
-    std::vector<size_t> open_nodes;
+    std::vector<int32_t> open_nodes;
     std::vector<TensorImpl*> open_tensors;
     auto hold_node = [&](const Node* n) {
-      auto it = index_.find(n);
-      if (it == index_.end() || out[it->second]) return;
-      out[it->second] = true;
-      open_nodes.push_back(it->second);
+      int32_t i = index(n);
+      if (i < 0 || out[i]) return;
+      out[i] = true;
+      open_nodes.push_back(i);
     };
     auto hold_tensor = [&](const Tensor& t) {
       auto it = tensors_.find(impl_of(t));
@@ -69,7 +75,7 @@ class Holders {
         hold_tensor(t->view->parent);
         continue;
       }
-      size_t n = open_nodes.back();
+      int32_t n = open_nodes.back();
       open_nodes.pop_back();
       if (moves[n])
         for (const Edge& e : nodes_[n]->next_edges()) hold_node(e.function.get());
@@ -79,8 +85,9 @@ class Holders {
 
   // -1: not a recorded one
   int32_t index(const Node* n) const {
-    auto it = index_.find(n);
-    return it == index_.end() ? -1 : static_cast<int32_t>(it->second);
+    if (!n || n->sequence_nr() - first_ >= positions_.size()) return -1;
+    int32_t i = positions_[n->sequence_nr() - first_];
+    return i >= 0 && nodes_[i].get() == n ? i : -1;
   }
 
  private:
@@ -90,7 +97,7 @@ class Holders {
   };
   void count_edges(const Node& n) {
     for (const Edge& e : n.next_edges())
-      if (auto it = index_.find(e.function.get()); it != index_.end()) ++references_[it->second];
+      if (int32_t i = index(e.function.get()); i >= 0) ++references_[i];
   }
   void count_node(const Node& n) {
     count_edges(n);
@@ -106,9 +113,11 @@ class Holders {
   }
 
   const std::vector<std::shared_ptr<Node>>& nodes_;
-  std::unordered_map<const Node*, size_t> index_;
+  // Of one thread, whose nodes have numbers that follow each other.
+  std::vector<int32_t> positions_;
+  uint64_t first_ = std::numeric_limits<uint64_t>::max();
   std::vector<long> references_;
-  std::unordered_map<TensorImpl*, State> tensors_;
+  PooledMap<TensorImpl*, State> tensors_;
 };
 
 bool has_hooks(const Node& n) { return n.internals().has_hooks(); }
@@ -175,6 +184,12 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
       flow.key.push_back(it->second);
       target.leaf = kFirstLeaf - it->second;
     }
+  }
+  flow.key.push_back(kNoEdge);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!held[i] || !moves[i] || !seen[i]) continue;
+    flow.views.push_back({static_cast<uint32_t>(i), nodes[i]});
+    flow.key.push_back(static_cast<int32_t>(i));
   }
   return flow;
 }

@@ -43,12 +43,12 @@ class SegmentNode final : public Node, public Pooled {
   }
   std::string name() const override { return "CompiledBackward"; }
 
-  /// Lets the roots lead to the nodes of a replay, which lead through those that are `inside`.
-  void expand(const std::vector<Edge>& roots, const std::vector<Edge>& inside) {
+  /// Lets the roots lead to the nodes of a replay, which lead through those that are `inside` and through held views.
+  void expand(const std::vector<Edge>& roots, const std::vector<Edge>& inside, const std::vector<Edge>& views) {
     if (internals_->released) return;
     Recorder::Scope alone(nullptr);
     AutoGradMode mode(true);
-    std::vector<Tensor> values = replayed(next_edges_, inside);
+    std::vector<Tensor> values = replayed(next_edges_, inside, views);
     for (size_t s = 0; s < roots.size(); ++s)
       if (roots[s].is_valid())
         autograd::NodeAccess::edges(*roots[s].function).at(roots[s].input_nr) = autograd::gradient_edge(values[s]);
@@ -57,11 +57,12 @@ class SegmentNode final : public Node, public Pooled {
  protected:
   variable_list apply(variable_list&& cts) override {
     std::lock_guard lock(internals_->mutex);
-    BRASA_CHECK(
-        !internals_->released,
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-        "been freed): ",
-        name(), ". Specify retain_graph=true if you need to backward through the graph a second time.");
+    // The pass may have come here by a way that the operators' own nodes do not have.
+    latest_.clear();
+    for (size_t s = 0; s < cts.size(); ++s)
+      if (cts[s].defined()) latest_.push_back(s);
+    if (latest_.empty()) return variable_list(next_edges_.size());
+    for (size_t s : latest_) BRASA_CHECK(!is_spent(s), autograd::second_time(name()));
     if (GradMode::is_enabled()) return differentiable(cts);
     if (Recorder* outer = Recorder::current()) outer->materialise("the backward of another compiled function");
     Recorder::Scope alone(nullptr);
@@ -94,31 +95,40 @@ class SegmentNode final : public Node, public Pooled {
     }
     return out;
   }
+  // What other slots may still need stays.
   void release_variables() override {
     std::lock_guard lock(internals_->mutex);
+    used_.insert(used_.end(), latest_.begin(), latest_.end());
+    for (size_t s = 0; s < internals_->results.size(); ++s)
+      if (!is_spent(s)) return;
     internals_->released = true;
     inputs_.clear();
     saved_.clear();
   }
 
  private:
+  bool is_spent(size_t slot) const {
+    return std::any_of(used_.begin(), used_.end(), [&](size_t u) { return halves_->joint->spends[u][slot]; });
+  }
+
   static Tensor zeros_at(const Edge& edge) {
     const autograd::ResultMeta& meta = edge.function->internals().results.at(edge.input_nr);
     return autograd::zeros(meta.sizes, meta.dtype, *meta.device);
   }
 
-  std::vector<Tensor> replayed(const std::vector<Edge>& leaves, const std::vector<Edge>& roots) const {
+  std::vector<Tensor> replayed(const std::vector<Edge>& leaves, const std::vector<Edge>& roots,
+                               const std::vector<Edge>& views) const {
     std::vector<Tensor> inputs;
     const std::vector<bool>& read = halves_->joint->replayed;
     for (size_t i = 0; i < read.size(); ++i) inputs.push_back(read[i] ? inputs_[i].unpack(nullptr, name()) : Tensor());
     eager::DeviceScope scope(halves_->forward.program.device);
-    return replay(*halves_->joint, binding_, inputs, leaves, roots);
+    return replay(*halves_->joint, binding_, inputs, leaves, roots, views);
   }
 
   variable_list differentiable(const variable_list& cts) const {
     std::vector<Edge> entries;
     for (const Edge& leaf : next_edges_) entries.push_back({autograd::make_node<Entry>(leaf), 0});
-    std::vector<Tensor> roots = replayed(entries, {});
+    std::vector<Tensor> roots = replayed(entries, {}, {});
     std::vector<Edge> from;
     variable_list given;
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -132,6 +142,7 @@ class SegmentNode final : public Node, public Pooled {
   std::shared_ptr<const Halves> halves_;
   Binding binding_;
   std::vector<autograd::Saved> inputs_, saved_;
+  std::vector<size_t> latest_, used_;  // slots of the latest pass, of those that freed what they read
 };
 
 }  // namespace
@@ -227,23 +238,32 @@ std::shared_ptr<Node> make_failed_node(const GradientFlow& flow) {
 
 namespace {
 
-// The roots that others lead through, and how the segment gives way to their nodes.
+// The roots and views that others lead through, and how the segment gives way to their nodes.
 std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& node, const JointSegment& joint,
                                             const GradientFlow& flow) {
-  if (std::none_of(joint.inside.begin(), joint.inside.end(), [](bool b) { return b; })) return nullptr;
   auto out = std::make_unique<autograd::Inside>();
-  std::vector<std::pair<std::weak_ptr<Node>, uint32_t>> roots;
+  using Held = std::pair<std::weak_ptr<Node>, uint32_t>;
+  std::vector<Held> roots, views;
   for (size_t s = 0; s < flow.slots.size(); ++s) {
     roots.emplace_back(flow.roots[flow.slots[s].root], flow.slots[s].result);
     if (joint.inside[s]) out->nodes.push_back(flow.roots[flow.slots[s].root]);
   }
-  out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), inside = joint.inside] {
-    std::vector<Edge> all, through;
-    for (size_t s = 0; s < roots.size(); ++s) {
-      all.push_back({roots[s].first.lock(), roots[s].second});
-      through.push_back(inside[s] ? all[s] : Edge());
-    }
-    if (auto here = segment.lock()) here->expand(all, through);
+  for (size_t k = 0; k < flow.views.size(); ++k) {
+    views.emplace_back(flow.views[k].held, 0);
+    if (joint.views[k]) out->nodes.push_back(flow.views[k].held);
+  }
+  if (out->nodes.empty()) return nullptr;
+  out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), views = std::move(views),
+                 inside = joint.inside] {
+    auto edges = [](const std::vector<Held>& held) {
+      std::vector<Edge> out;
+      for (const auto& [weak, result] : held) out.push_back({weak.lock(), result});
+      return out;
+    };
+    std::vector<Edge> all = edges(roots), through = all;
+    for (size_t s = 0; s < through.size(); ++s)
+      if (!inside[s]) through[s] = Edge();
+    if (auto here = segment.lock()) here->expand(all, through, edges(views));
   };
   return out;
 }
@@ -257,6 +277,7 @@ std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, co
   auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
   autograd::NodeAccess::edges(*node) = flow.leaves;
   node->internals().inside = inside_of(node, joint, flow);
+  node->internals().skips_unreached = true;
   set_results(*node, flow);
   return node;
 }

@@ -12,6 +12,7 @@
 
 #include "capture/backend.h"
 #include "capture/trace.h"
+#include "support/pool_allocator.h"
 #include "transforms/partition.h"
 
 // AOT autograd of a recorded segment whose results want gradients. While recording, each operator got an autograd node. When
@@ -24,8 +25,8 @@ namespace brasa::capture {
 /// A node that was made while recording.
 struct RecordedNode {
   std::weak_ptr<autograd::Node> node;
-  uint32_t event = 0;           // the call that it belongs to
-  std::vector<Number> results;  // what comes from it; empty for a view's, which only moves gradients
+  uint32_t event = 0;              // the call that it belongs to
+  SmallVector<Number, 2> results;  // what comes from it; empty for a view's, which only moves gradients
 };
 
 /// The autograd graph of a segment, as seen from outside.
@@ -49,10 +50,16 @@ struct GradientFlow {
   };
   struct Step {
     uint32_t node;
-    std::vector<Target> targets;
+    PooledVector<Target> targets;
   };
   std::vector<Step> steps;
-  /// The roots and all edges by position: equal for equal flows.
+  /// Nodes of views below the roots that somebody outside still holds. They stay, and so they know only what reaches them from outside.
+  struct View {
+    uint32_t node;
+    std::shared_ptr<autograd::Node> held;
+  };
+  std::vector<View> views;
+  /// The roots, the views and all edges by position: equal for equal flows.
   std::vector<int32_t> key;
 };
 
@@ -74,16 +81,20 @@ struct JointSegment {
   std::vector<Number> roots;         // the values whose cotangents come in
   Trace trace;                       // the segment's events, for derivatives of the derivative
   /// Whether a gradient flows to an operand, and the leaf to which it leaves the segment from there, or the slot of the root that it goes
-  /// to (-1: neither): as a gradient of the value `at`, which the operand is a view of, or itself.
+  /// to (-1: neither): as a gradient of the value `at`, which the operand is a view of, or itself. On its way the first held view: the
+  /// operand is a view of the value `view_at`, or itself.
   struct Source {
     bool flows = false;
-    int32_t leaf = -1, root = -1;
-    Number at = kNoNumber;
+    int32_t leaf = -1, root = -1, view = -1;
+    Number at = kNoNumber, view_at = kNoNumber;
   };
   /// By input of the segment: whether derivatives of the derivative read it.
   std::vector<bool> replayed;
-  /// By slot: whether another root's gradient flows through it.
-  std::vector<bool> inside;
+  /// By slot: whether another root's gradient flows through it. By held view: whether an operator's does.
+  std::vector<bool> inside, views;
+  /// By slot, by slot: whether an operator whose operands backward reads lies below both, so that a backward pass from one leaves nothing for
+  /// one from the other.
+  std::vector<std::vector<bool>> spends;
   /// By leaf, by slot: whether a gradient flows from there.
   std::vector<std::vector<bool>> reached;
   /// By event that has a node below the roots, by operand.

@@ -70,8 +70,9 @@ bool Matching::facts(const Event& known) const {
   return std::all_of(known.facts.begin(), known.facts.end(), [&](const ir::Fact& f) { return binding_.holds(f); });
 }
 
-bool Matching::literal(const Event& known, const CallArg& a, const ir::Param& p, const ir::Arg& arg) {
-  if (eager::surely_equal(a, p, arg)) return true;
+bool Matching::literal(const Event& known, const CallArg& a, size_t i) {
+  const ir::Arg& arg = known.args[i];
+  if (eager::surely_equal(a, known.row->schema.params[i], arg)) return true;
   if (!known.general) return false;
   if (auto* e = arg.get_if<ir::Expr>()) {
     if (a.kind == CallArg::Kind::Int) return size(*e, a.integer);
@@ -93,7 +94,6 @@ bool Matching::literal(const Event& known, const CallArg& a, const ir::Param& p,
 
 bool Matching::call(const Event& known, const Numbered& call) {
   if (known.row != &call.row || known.view != call.view) return false;
-  const auto& params = call.row.schema.params;
   const ir::Args& args = known.args;
   if (call.args.size() > args.size()) return false;
   const ir::Value* at = call.operands.data();
@@ -104,12 +104,18 @@ bool Matching::call(const Event& known, const Numbered& call) {
     } else if (call.is_list(i)) {
       auto* list = args[i].get_if<std::vector<ir::Value>>();
       if (!list || list->size() != call.args[i].size || !std::equal(list->begin(), list->end(), at)) return false;
-    } else if (!literal(known, call.args[i], params[i], args[i])) {
+    } else if (!literal(known, call.args[i], i)) {
       return false;
     }
   }
-  for (size_t i = call.args.size(); i < args.size(); ++i)
-    if (params[i].default_value ? !(args[i] == *params[i].default_value) : !args[i].is_none()) return false;
+  return rest(known, call.args.size());
+}
+
+// Whether the arguments that a call leaves out are `known`'s, and its facts hold.
+bool Matching::rest(const Event& known, size_t given) const {
+  const auto& params = known.row->schema.params;
+  for (size_t i = given; i < known.args.size(); ++i)
+    if (params[i].default_value ? !(known.args[i] == *params[i].default_value) : !known.args[i].is_none()) return false;
   return known.facts.empty() || facts(known);
 }
 

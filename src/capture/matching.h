@@ -38,6 +38,27 @@ class Matching {
 
   /// Whether a call surely is `known`, found without making an event of it.
   bool call(const Event& known, const Numbered& call);
+  /// The same, with the values of its tensors from `operand(const Tensor&)`.
+  template <class F>
+  bool call(const Event& known, std::span<const CallArg> args, F operand) {
+    if (args.size() > known.args.size()) return false;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const CallArg& a = args[i];
+      const ir::Arg& at = known.args[i];
+      if (a.kind == CallArg::Kind::Tensor) {
+        auto* v = at.get_if<ir::Value>();
+        if (!v || !(*v == operand(*a.tensor))) return false;
+      } else if (a.kind == CallArg::Kind::Tensors) {
+        auto* list = at.get_if<std::vector<ir::Value>>();
+        if (!list || !std::equal(list->begin(), list->end(), a.tensor, a.tensor + a.size,
+                                 [&](ir::Value v, const Tensor& t) { return v == operand(t); }))
+          return false;
+      } else if (!literal(known, a, i)) {
+        return false;
+      }
+    }
+    return (args.size() == known.args.size() && known.facts.empty()) || rest(known, args.size());
+  }
   bool input(const Event& known, const TensorImpl& t);
   /// Whether `known` is `other`, an event under a binding of its own.
   bool event(const Event& known, const Event& other, const Binding& others);
@@ -47,7 +68,8 @@ class Matching {
  private:
   bool size(ir::Expr known, int64_t v);
   bool number(uint32_t argument, const Scalar& v);
-  bool literal(const Event& known, const CallArg& a, const ir::Param& p, const ir::Arg& arg);
+  bool literal(const Event& known, const CallArg& a, size_t i);
+  bool rest(const Event& known, size_t given) const;
   bool sizes(const std::vector<ir::Expr>& known, const std::vector<ir::Expr>& other, const Binding& others);
   bool facts(const Event& known) const;
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "capture/describe.h"
+#include "capture/stance.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
@@ -39,15 +40,13 @@ std::vector<Trace*> Path::known() const {
   return out;
 }
 
-Number Path::advance() { return trace_->events[position_++].first; }
-
 Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view) {
   Numbered call{row, args, operands, view};
   // Calls are compared with what is known before anything is made of them: agreeing is the rule.
-  if (!maker_ && trace_ && position_ < trace_->events.size() && position_ != trace_->forked_at) {
-    Matching matching(*trace_, binding_);
-    if (matching.call(trace_->events[position_], call)) return advance();
-    matching.undo();
+  if (const Event* next = expected()) {
+    Matching agreement = matching();
+    if (agreement.call(*next, call)) return advance();
+    agreement.undo();
   }
   Event event;
   event.row = &row;
@@ -57,10 +56,10 @@ Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<
 }
 
 Number Path::input(const TensorImpl& t) {
-  if (!maker_ && trace_ && position_ < trace_->events.size() && position_ != trace_->forked_at) {
-    Matching matching(*trace_, binding_);
-    if (matching.input(trace_->events[position_], t)) return advance();
-    matching.undo();
+  if (const Event* next = expected()) {
+    Matching agreement = matching();
+    if (agreement.input(*next, t)) return advance();
+    agreement.undo();
   }
   Event event;
   event.guard.dtype = t.dtype;
@@ -68,11 +67,12 @@ Number Path::input(const TensorImpl& t) {
   event.guard.by_value = goes_by_value(t);
   event.guard.sizes.assign(t.sizes.begin(), t.sizes.end());
   if (!t.contiguous) event.guard.strides.assign(t.strides.begin(), t.strides.end());
-  // Parameters keep their sizes.
-  return step(std::move(event), t.autograd && t.autograd->requires_grad);
+  // Parameters keep their sizes, and so does what lies in the block of arguments.
+  bool fixed = event.guard.by_value || (t.autograd && t.autograd->requires_grad);
+  return step(std::move(event), {fixed, event.guard.by_value ? 0 : t.dynamic_dims});
 }
 
-Number Path::step(Event event, bool fixed) {
+Number Path::step(Event event, const InputHint& hint) {
   if (!maker_) {
     bool agrees = false;
     if (trace_ && position_ < trace_->events.size()) {
@@ -84,10 +84,10 @@ Number Path::step(Event event, bool fixed) {
       }
     }
     if (agrees || switch_to(&event)) return advance();
-    fork(&event, fixed);
+    fork(&event, hint);
     return advance();
   }
-  maker_->add(event, fixed);
+  maker_->add(event, hint);
   return advance();
 }
 
@@ -126,7 +126,7 @@ bool Path::switch_to(const Event* next) {
 }
 
 // From here on a new trace: the events so far are those of the one followed. `came` is null at the end of a segment.
-void Path::fork(const Event* came, bool fixed) {
+void Path::fork(const Event* came, const InputHint& hint) {
   auto fresh = std::make_unique<Trace>();
   Binding binding;
   if (trace_) {
@@ -157,15 +157,19 @@ void Path::fork(const Event* came, bool fixed) {
     std::lock_guard lock(state_->mutex);
     for (const auto& t : point_->model->traces) consider(t.get());
   }
+  const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
+  std::string reason = "nothing is compiled for this place yet";
+  bool allowed = true;
   try {
-    if (came) maker->add(*came, fixed);
+    if (came) maker->add(*came, hint);
+    if (!here.empty()) reason = difference(came, expected, position_, binding);
+    allowed = may_compile(reason);
   } catch (...) {
     std::swap(binding_, binding);  // the user's error: the call is as if it had not been made
     throw;
   }
-  const Event* expected = trace_ && position_ < trace_->events.size() ? &trace_->events[position_] : nullptr;
-  if (!here.empty()) note_recompile(difference(came, expected, position_, binding), here.size());
-  spare_ = point_->temporary || here.size() >= limit();
+  if (!here.empty() && allowed) note_recompile(reason, here.size());
+  spare_ = point_->temporary || here.size() >= limit() || !allowed;
   fresh->next.temporary = spare_;
   if (model && !spare_) {
     bool same_place = std::find(here.begin(), here.end(), model) != here.end();
@@ -202,12 +206,13 @@ void Path::follow_latest() {
 // A finished trace becomes visible to other calls.
 bool Path::end() {
   if (position_ == 0 && !maker_) return false;
-  if (!maker_ && position_ < trace_->events.size() && !switch_to(nullptr)) fork(nullptr, false);
+  if (!maker_ && position_ < trace_->events.size() && !switch_to(nullptr)) fork(nullptr);
   if (!maker_) {
     follow_latest();
     return true;
   }
   trace_->sample = binding_;
+  trace_->finish();
   if (!maker_->model() || maker_->model()->events.size() != position_) trace_->next.model = nullptr;
   if (!spare_) {
     std::lock_guard lock(state_->mutex);

@@ -24,8 +24,8 @@ class Path {
   /// The number of the first result. `view`: the first operand stands in for the first argument.
   Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view);
   Number input(const TensorImpl& t);
-  /// An event that is given with all its numbers. `fixed`: see Generaliser::add.
-  Number step(Event event, bool fixed = false);
+  /// An event that is given with all its numbers.
+  Number step(Event event, const InputHint& hint = {});
   /// The segment ends here. False if nothing happened in it.
   bool end();
   Trace& trace() { return *trace_; }
@@ -40,15 +40,24 @@ class Path {
   /// Whether the trace is kept; false beyond the recompile limit.
   bool kept() const { return !spare_; }
 
+  /// The event that comes next where the call agrees with the trace; null where a trace is made, or two part.
+  const Event* expected() const {
+    return !maker_ && trace_ && position_ < trace_->events.size() && position_ != trace_->forked_at
+               ? &trace_->events[position_]
+               : nullptr;
+  }
+  Matching matching() { return {*trace_, binding_}; }
+  /// Past an event that agrees: the number of its first result.
+  Number advance() { return trace_->events[position_++].first; }
+
  private:
-  Number advance();
   void follow_latest();
   bool fits(const Trace& t, const Event* next, Binding& binding) const;
   /// The traces of the place; what is published never changes.
   std::vector<Trace*> known() const;
   bool switch_to(const Event* next);
   bool prefer_model(const Event& next);
-  void fork(const Event* came, bool fixed);
+  void fork(const Event* came, const InputHint& hint = {});
   size_t limit() const;
   void note_recompile(const std::string& reason, size_t known);
 

@@ -116,17 +116,24 @@ GraphFunction CapturedGraph::compile(const std::string& backend) const {
   };
 }
 
+namespace capture {
+
+Backend adapted(const std::string& name, brasa::Backend backend) {
+  return [name, backend = std::move(backend)](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options,
+                                              runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
+    CapturedGraph::Impl impl{graph, facts, options, device};
+    GraphFunction function = backend(CapturedGraph(impl));
+    BRASA_CHECK(function, "backend '", name, "' gave no function");
+    return std::make_shared<Called>(name, graph, std::move(function), device);
+  };
+}
+
+}  // namespace capture
+
 void register_backend(const std::string& name, Backend backend) {
   BRASA_CHECK(!capture::is_built_in(name), "register_backend: '", name, "' is one of Brasa's own backends");
   BRASA_CHECK(backend, "register_backend: '", name, "' has no function");
-  capture::register_backend(name,
-                            [name, backend](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options,
-                                            runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
-                              CapturedGraph::Impl impl{graph, facts, options, device};
-                              GraphFunction function = backend(CapturedGraph(impl));
-                              BRASA_CHECK(function, "backend '", name, "' gave no function");
-                              return std::make_shared<Called>(name, graph, std::move(function), device);
-                            });
+  capture::register_backend(name, capture::adapted(name, std::move(backend)));
 }
 
 }  // namespace brasa

@@ -28,8 +28,13 @@ bool moves(const ops::Row& row) { return row.view || row.is_primitive() || !ops:
 class Replay {
  public:
   Replay(const JointSegment& joint, const Binding& binding, const std::vector<autograd::Edge>& leaves,
-         const std::vector<autograd::Edge>& roots)
-      : values(joint.trace.types.size()), joint_(joint), binding_(binding), leaves_(leaves), roots_(roots) {
+         const std::vector<autograd::Edge>& roots, const std::vector<autograd::Edge>& views)
+      : values(joint.trace.types.size()),
+        joint_(joint),
+        binding_(binding),
+        leaves_(leaves),
+        roots_(roots),
+        views_(views) {
     for (const Event& e : joint.trace.events)
       for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
   }
@@ -43,7 +48,8 @@ class Replay {
       size_t k = operand++;
       if (it == joint_.sources.end()) return values[n];  // it had no part in autograd
       if (k >= it->second.size() || !it->second[k].flows) return values[n].detach();
-      return end_of(it->second[k]) ? read(n, it->second[k]) : values[n];
+      End end = end_of(it->second[k]);
+      return end.edge ? read(n, end) : values[n];
     });
     std::move(results.begin(), results.end(), values.begin() + e.first);
   }
@@ -57,28 +63,34 @@ class Replay {
     return eager::call_list(eager::op(*e.row), again.args());
   }
 
-  // Null where the gradient stays with the replayed nodes.
-  const autograd::Edge* end_of(const JointSegment::Source& source) const {
-    if (source.leaf >= 0) return &leaves_.at(source.leaf);
-    return source.root >= 0 && !roots_.empty() && roots_[source.root].is_valid() ? &roots_[source.root] : nullptr;
+  // Where a gradient leaves the replayed nodes, as one of which value; null: it stays with them.
+  struct End {
+    const autograd::Edge* edge;
+    Number at;
+  };
+  End end_of(const JointSegment::Source& source) const {
+    if (source.view >= 0 && !views_.empty() && views_[source.view].is_valid())
+      return {&views_[source.view], source.view_at};
+    if (source.leaf >= 0) return {&leaves_.at(source.leaf), source.at};
+    bool through = source.root >= 0 && !roots_.empty() && roots_[source.root].is_valid();
+    return {through ? &roots_[source.root] : nullptr, source.at};
   }
 
   // A view of a value whose gradient goes elsewhere.
-  Tensor read(Number n, const JointSegment::Source& source) {
-    if (n == source.at) {
+  Tensor read(Number n, const End& end) {
+    if (n == end.at) {
       Tensor out = values[n].detach();
-      const autograd::Edge* to = end_of(source);
-      autograd::set_history(out, to->function, to->input_nr);
+      autograd::set_history(out, end.edge->function, end.edge->input_nr);
       return out;
     }
     const Event& e = *event_of_.at(n);
     bool first = true;
-    return call(e, [&](Number m) { return std::exchange(first, false) ? read(m, source) : values[m]; }).at(n - e.first);
+    return call(e, [&](Number m) { return std::exchange(first, false) ? read(m, end) : values[m]; }).at(n - e.first);
   }
 
   const JointSegment& joint_;
   const Binding& binding_;
-  const std::vector<autograd::Edge>&leaves_, &roots_;
+  const std::vector<autograd::Edge>&leaves_, &roots_, &views_;
   std::vector<const Event*> event_of_;  // by number
 };
 
@@ -92,9 +104,10 @@ std::vector<bool> inputs_of_replay(const JointSegment& joint) {
 }
 
 std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
-                           const std::vector<autograd::Edge>& leaves, const std::vector<autograd::Edge>& roots) {
+                           const std::vector<autograd::Edge>& leaves, const std::vector<autograd::Edge>& roots,
+                           const std::vector<autograd::Edge>& views) {
   std::vector<bool> live = live_values(joint);
-  Replay again(joint, binding, leaves, roots);
+  Replay again(joint, binding, leaves, roots, views);
   size_t input = 0;
   for (size_t i = 0; i < joint.trace.events.size(); ++i) {
     const Event& e = joint.trace.events[i];

@@ -1,11 +1,13 @@
 #include "capture/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <forward_list>
 #include <utility>
 
 #include <brasa/autograd.h>
 
+#include "capture/stance.h"
 #include "capture/uncompiled.h"
 #include "support/epoch.h"
 #include "support/error.h"
@@ -82,7 +84,7 @@ Held& Session::hold_outside(const Tensor& t) {
   int input = inputs_.last_of(impl);
   while (inputs_[input].number != n) input = inputs_[input].before;
   impl.storage->set_recorder(this, static_cast<uint32_t>(held_.size()));
-  return held_.emplace_back(Held{impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input});
+  return held_.emplace_back(impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input);
 }
 
 bool Session::may_hold(const Tensor& target, Number& value) {
@@ -97,17 +99,17 @@ bool Session::may_hold(const Tensor& target, Number& value) {
   return true;
 }
 
-DType Session::dtype_of(Number n) const { return path_.type(n).dtype; }
-
-Sizes Session::sizes_of(Number n) const {
+Tensor Session::make_recorded(Number n) {
+  const ir::Type& type = path_.type(n);
+  if (const RowMajor* known = path_.trace().shape(n)) return hold_new(n, *known, type.dtype, device());
   Sizes sizes;
-  for (ir::Expr e : path_.type(n).shape) {
+  for (ir::Expr e : type.shape) {
     sizes.push_back(path_.binding()(e));
     // A graph for all sizes is followed at sizes that its operator refuses.
     BRASA_CHECK(sizes.back() >= 0, path_.last().row ? path_.last().row->name() : "compile",
                 ": a result's dimension would be ", sizes.back());
   }
-  return sizes;
+  return hold_new(n, RowMajor(sizes, type.dtype), type.dtype, device());
 }
 
 void Session::moves(const Tensor& t) { inputs_.keep(t); }
@@ -117,6 +119,35 @@ void Session::changes(const Held& held) {
 }
 
 // ---- Calls.
+
+// The rule in a function that was called before: every call is the next one of the trace, of contiguous tensors that it knows. A
+// call that reads an input for the first time, through a view or on another device is looked at by `call`.
+bool Session::follow(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) {
+  const Event* next = path_.expected();
+  if (!next || next->row != &row || next->view) return false;
+  bool on_device = false;
+  constexpr ir::Value kUnknown{nullptr, kNoNumber};
+  auto operand = [&](const Tensor& t) {
+    const TensorImpl& impl = *impl_of(t);
+    on_device = on_device || &impl.device() == device_;
+    if (!impl.contiguous || impl.sparse) return kUnknown;
+    if (Recorder* recorder = impl.storage->recorder()) {
+      const Held* known = recorder == this ? &held_[impl.storage->recorder_slot()] : nullptr;
+      return known && known->covers(impl) ? numbered(known->value) : kUnknown;
+    }
+    const BoundInputs::Bound* bound = eager::view_of(impl) ? nullptr : inputs_.same_as(impl);
+    return bound ? numbered(bound->number) : kUnknown;
+  };
+  Matching matching = path_.matching();
+  if (!matching.call(*next, args, operand) || !on_device) {
+    matching.undo();
+    return false;
+  }
+  Number first = path_.advance();
+  results.resize(next->count);
+  for (uint32_t r = 0; r < next->count; ++r) results[r] = make_recorded(first + r);
+  return true;
+}
 
 Number Session::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                        uint32_t& count) {
@@ -153,16 +184,19 @@ void Session::materialise(const char* reason) {
 }
 
 void Session::note_break(const char* reason) {
-  std::lock_guard lock(state_.mutex);
   const ResumePoint* place = path_.point().temporary ? nullptr : &path_.point();
   const ops::Row* after = path_.position() ? path_.last().row : nullptr;
-  auto known = std::find_if(state_.breaks.begin(), state_.breaks.end(),
-                            [&](const Break& b) { return b.place == place && b.after == after && b.reason == reason; });
-  if (known == state_.breaks.end()) {
-    state_.breaks.push_back({place, after, reason, call_stack(), 0});
-    known = state_.breaks.end() - 1;
+  auto is_this = [&](const Break& b) { return b.place == place && b.after == after && b.reason == reason; };
+  // A trace mostly ends where it ended the last time.
+  Break* known = path_.started() ? std::atomic_ref(path_.trace().ended).load(std::memory_order_acquire) : nullptr;
+  if (!known || !is_this(*known)) {
+    std::lock_guard lock(state_.mutex);
+    auto it = std::find_if(state_.breaks.begin(), state_.breaks.end(), is_this);
+    bool fresh = it == state_.breaks.end();
+    known = fresh ? &state_.breaks.emplace_back(Break{place, after, reason, call_stack(), 0}) : &*it;
+    if (path_.started()) std::atomic_ref(path_.trace().ended).store(known, std::memory_order_release);
   }
-  ++known->count;
+  std::atomic_ref(known->count).fetch_add(1, std::memory_order_relaxed);
 }
 
 void Session::finish() {
@@ -173,8 +207,8 @@ void Session::finish() {
 // ---- Running.
 
 void Session::run_segment() {
-  if (!path_.end()) return;
   try {
+    if (!path_.end()) return;
     deliver(path_.kept());
   } catch (...) {
     lose();
@@ -272,6 +306,7 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
     if (logs("recompiles")) log_line("recompiles", reason);
   }
   if (static_cast<int>(failed.size()) >= state_.options.recompile_limit) return nullptr;
+  if (!may_compile(failed.empty() ? "other results are wanted" : str(failed.front(), " does not hold"))) return nullptr;
   const Variant* v = cache.insert(key, compiled(deliveries, joint));
   v->program.bind(inputs, symbols);
   return v;

@@ -17,6 +17,7 @@ class Session final : public Functional {
   explicit Session(detail::CompiledState& state);
   ~Session() override;
 
+  bool follow(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) override;
   uint32_t last_call() const override { return static_cast<uint32_t>(path_.position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
   void materialise(const char* reason) override;
@@ -36,9 +37,7 @@ class Session final : public Functional {
   void changes(const Held& held) override;
   void place(std::span<const CallArg> args) override;
   runtime::Device& device() const { return device_ ? *device_ : runtime::host(); }
-  runtime::Device& device_of(Number) const override { return device(); }
-  DType dtype_of(Number n) const override;
-  Sizes sizes_of(Number n) const override;
+  Tensor make_recorded(Number n) override;
 
   void note_break(const char* reason);
   void run_segment();

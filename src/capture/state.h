@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ struct Break {
   const ops::Row* after;     // the last operator; null: there is none
   std::string reason;
   std::vector<void*> stack;  // of the first time
-  int64_t count = 0;
+  int64_t count = 0;         // written without a lock
 };
 
 }  // namespace brasa::capture
@@ -30,8 +31,8 @@ struct CompiledState {
   CompileOptions options;
   capture::Backend backend;
   capture::ResumePoint start;
-  capture::ResumePoint far;  // behind more breaks than have points of their own
-  std::vector<capture::Break> breaks;
+  capture::ResumePoint far;           // behind more breaks than have points of their own
+  std::deque<capture::Break> breaks;  // each stays where it is
   std::vector<std::string> recompiles;
   std::recursive_mutex mutex;  // a backend's function may ask for an explanation
 };

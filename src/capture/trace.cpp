@@ -69,6 +69,16 @@ std::unique_ptr<ir::Graph> Trace::graph(const std::vector<Delivery>& deliveries)
   return std::move(out.graph);
 }
 
+void Trace::finish() {
+  for (const ir::Type& t : types) {
+    std::vector<int64_t> sizes;
+    for (ir::Expr e : t.shape)
+      if (e.is_constant()) sizes.push_back(e.constant());
+    bool known = sizes.size() == t.shape.size();
+    shapes.push_back(known ? &distinct_shapes.try_emplace({t.dtype, sizes}, sizes, t.dtype).first->second : nullptr);
+  }
+}
+
 Trace Trace::copy() const {
   Trace out;
   out.events = events;

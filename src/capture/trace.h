@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "ops/table.h"
 #include "program/variants.h"
 #include "support/small_vector.h"
+#include "tensor/tensor_impl.h"
 
 namespace brasa::capture {
 
@@ -74,6 +76,7 @@ struct Delivery {
   ir::Value of(ir::Graph& graph, ir::Value value) const;
 };
 
+struct Break;
 struct JointSegment;
 
 struct Trace;
@@ -99,6 +102,13 @@ struct Trace {
   program::VariantOwner owner;  // of the segment as programs of operators, by what they deliver
   std::vector<std::shared_ptr<const JointSegment>> joints;  // for the ways that gradients flowed
   ResumePoint next;                                         // behind the break that ends it
+  Break* ended = nullptr;                                   // that break when it was last seen
+  std::map<std::pair<DType, std::vector<int64_t>>, RowMajor> distinct_shapes;
+
+  /// Of a value without symbols in its type, once the trace is finished; else null.
+  const RowMajor* shape(Number n) const { return n < shapes.size() ? shapes[n] : nullptr; }
+  std::vector<const RowMajor*> shapes;
+  void finish();
 
   /// The events as a graph of operators: its inputs are those of the events and behind them the arguments.
   struct Body {

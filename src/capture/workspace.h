@@ -8,12 +8,20 @@ namespace brasa::capture {
 
 /// The present value of a storage, as long as its memory does not hold it.
 struct Held {
+  Held(StorageRef s, Number n, DType d, const Sizes& size, const Sizes& stride, int64_t at = 0, int in = -1)
+      : storage(std::move(s)), value(n), dtype(d), sizes(size), strides(stride), offset(at), input(in) {}
+
   StorageRef storage;
-  Number value = kNoNumber;
+  Number value;
   DType dtype;
   Sizes sizes, strides;  // of the value: the whole of a recorded storage, or the input tensor that was written
-  int64_t offset = 0;
-  int input = -1;  // whose memory takes the value in the end; -1 for recorded storages
+  int64_t offset;
+  int input;  // whose memory takes the value in the end; -1 for recorded storages
+
+  /// Whether a tensor of the storage is the whole value.
+  bool covers(const TensorImpl& t) const {
+    return dtype == t.dtype && offset == t.offset && sizes == t.sizes && strides == t.strides;
+  }
 };
 
 /// The order in which the dimensions of a value lie in its memory, from outside; empty: row-major.

@@ -18,8 +18,14 @@ struct CompilerOptions {
   runtime::Device* device = nullptr;
   /// Schedules are made for this target and not the device's; for tests of targets that are not there.
   std::string target;
+  /// With a target: nothing but generated code, for programs that run without this library.
+  bool portable = false;
   Numbers numbers = Numbers::Default;
   int threads = 0;  // to schedule for; 0: get_num_threads()
+  /// Of a GPU's tensors: they begin at multiples of 16 bytes. Where one does not, the graph is compiled once more, without this.
+  bool aligned = true;
+  /// Libraries that know several ways to compute the same measure them at the first call, and keep the fastest.
+  bool measure = false;
   /// Small and large sizes have forms of their own, told apart by facts: for single operators, of which many sizes are seen. Else what is
   /// unknown is taken for large.
   bool size_classes = false;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 
 #include "compiler/fusion/fuse.h"
+#include "compiler/kernels/codegen_client.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
 #include "compiler/run/assemble.h"
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/decompose.h"
 #include "runtime/device.h"
@@ -32,6 +35,8 @@ constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
     {"convolutions", false, lower_convolutions},
     {"contractions", false, shape_contractions},
+    {"narrow_products", true, narrow_products},
+    {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
@@ -44,10 +49,16 @@ runtime::Device& device_for(const CompilerOptions& options) {
 
 Machine machine_for(const CompilerOptions& options) {
   int threads = options.threads ? options.threads : get_num_threads();
-  if (!options.target.empty()) return machine_of(options.target, threads);
+  if (!options.target.empty()) {
+    Machine machine = machine_of(options.target, threads);
+    if (options.portable) machine.libraries = Libraries({});
+    return machine;
+  }
   const runtime::Properties& device = device_for(options).properties();
   Machine machine = machine_of(device.target, threads);
   machine.gpu = device.loops == runtime::Loops::Gpu;
+  machine.aligned = options.aligned;
+  if (machine_of(device.code, 1).gpu) machine.processors = device.processors;
   machine.libraries = Libraries(device.libraries);
   return machine;
 }
@@ -80,6 +91,11 @@ void mark_values(Plan& plan, const Graph& graph, const runtime::Device& device) 
     }
 }
 
+bool relies_on_alignment(const LoweredGraph& lowered) {
+  return std::any_of(lowered.of_step.begin(), lowered.of_step.end(),
+                     [](const GroupKernels* k) { return k->schedule.width > 1; });
+}
+
 // `emulate`: a GPU's loops, for the CPU.
 LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOptions& options, const Machine& machine,
                          bool emulate, PassRunner& passes, Report& report) {
@@ -96,8 +112,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
 
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
-  passes.run(
-      "fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine.libraries); }, [&] { return str(fused); });
+  passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine); }, [&] { return str(fused); });
   passes.run(
       "plan", "plan",
       [&] {
@@ -140,6 +155,11 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   return out;
 }
 
+// As a target's description ends.
+const char* suffix(Numbers numbers) {
+  return numbers == Numbers::Strict ? ";strict" : numbers == Numbers::Fast ? ";fast" : "";
+}
+
 }  // namespace
 
 std::span<const GraphPass> algebra_passes() { return kAlgebra; }
@@ -149,6 +169,30 @@ std::vector<std::string> kernel_texts(const Graph& graph, ir::Facts& facts, cons
   Report report;
   PassRunner passes(report);
   return lower_graph(graph, facts, options, machine_for(options), false, passes, report).texts;
+}
+
+Portable compile_portable(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
+  Report report;
+  PassRunner passes(report);
+  CompilerOptions portable = options;
+  portable.portable = true;
+  LoweredGraph lowered = lower_graph(graph, facts, portable, machine_for(portable), false, passes, report);
+  Portable out;
+  passes.run("code", "", [&] {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < lowered.texts.size(); ++i) texts.push_back(named(lowered.texts[i], str("k", i)));
+    if (!texts.empty()) out.images = compile_kernels_in_parallel(texts, options.target + suffix(options.numbers));
+  });
+  out.kernels.resize(lowered.texts.size());
+  for (size_t i = 0; i < out.images.size(); ++i)
+    for (const runtime::KernelEntry& e : out.images[i].entries) {
+      size_t k = 0;
+      std::from_chars(e.name.data() + 1, e.name.data() + e.name.size(), k);
+      out.kernels.at(k) = {i, e.offset};
+    }
+  out.parts = assemble(graph, lowered, {}, false);
+  out.parts.report = std::move(report);
+  return out;
 }
 
 std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
@@ -163,13 +207,19 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
 
   // Code of each distinct kernel.
   std::vector<LoadedKernel> loaded;
-  passes.run("code", "", [&] {
-    const char* numbers = options.numbers == Numbers::Strict ? ";strict"
-                          : options.numbers == Numbers::Fast ? ";fast"
-                                                             : "";
-    loaded = load_kernels(lowered.texts, device, numbers);
-  });
-  return assemble(graph, lowered, loaded, checks_later ? loaded.back() : LoadedKernel{}, std::move(report), device);
+  passes.run("code", "", [&] { loaded = load_kernels(lowered.texts, device, suffix(options.numbers)); });
+  CompiledGraph::Parts parts = assemble(graph, lowered, loaded, options.measure);
+  if (checks_later) parts.note = loaded.back();
+  if (machine.gpu && machine.aligned && relies_on_alignment(lowered))
+    parts.unaligned = [kept = std::shared_ptr<Graph>(ir::copy(graph)), facts,
+                       options]() -> std::shared_ptr<Executable> {
+      ir::Facts again = facts;
+      CompilerOptions loose = options;
+      loose.aligned = false;
+      return run_pipeline(*kept, again, loose);
+    };
+  parts.report = std::move(report);
+  return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }
 
 namespace {

@@ -8,6 +8,8 @@
 
 #include "compiler/compile.h"
 #include "compiler/passes/passes.h"
+#include "compiler/run/compiled.h"
+#include "runtime/image.h"
 
 namespace brasa::compiler {
 
@@ -18,6 +20,19 @@ std::span<const GraphPass> form_passes();
 
 /// The loops of all distinct kernels that a graph becomes, without compiling them.
 std::vector<std::string> kernel_texts(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options);
+
+/// A graph's plan and its kernels' code for CPUs of `options.target`, not loaded: to be written to a file.
+struct Portable {
+  CompiledGraph::Parts parts;
+  std::vector<runtime::KernelImage> images;
+  struct Entry {
+    size_t image;
+    uint64_t offset;
+  };
+  std::vector<Entry> kernels;  // by Step::code
+};
+/// No library computes anything there: brasa::Error names a node that has no loops.
+Portable compile_portable(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options);
 
 /// From a graph of operators or primitives to kernels: every step in order.
 std::shared_ptr<Executable> run_pipeline(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options);

@@ -76,7 +76,10 @@ Lift Level::unwrap(const Tensor& t) {
   return values_[number_of(t)];
 }
 
-runtime::Device& Level::device_of(Number n) const { return impl_of(values_[n].value)->device(); }
+Tensor Level::make_recorded(Number n) {
+  const TensorImpl& value = *impl_of(values_[n].value);
+  return hold_new(n, RowMajor(inner_sizes(values_[n]), value.dtype), value.dtype, value.device());
+}
 
 void Level::materialise(const char* reason) {
   fail(str(name(), ": ", reason, " needs a value, and inside the function a tensor stands for more than one"));

@@ -73,11 +73,9 @@ class Level : public capture::Functional {
                              capture::Number value) override;
   capture::Number outside(const Tensor& t) override;
   void place(std::span<const CallArg>) override {}
-  runtime::Device& device_of(capture::Number n) const override;
   bool may_hold(const Tensor& target, capture::Number& value) override;
   capture::Held& hold_outside(const Tensor& t) override;
-  DType dtype_of(capture::Number n) const override { return values_[n].value.scalar_type(); }
-  Sizes sizes_of(capture::Number n) const override { return inner_sizes(values_[n]); }
+  Tensor make_recorded(capture::Number n) override;
 
   Around around_;
   std::vector<Lift> values_;  // by number

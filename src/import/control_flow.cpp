@@ -1,5 +1,3 @@
-#include <map>
-
 #include <brasa/autocast.h>
 #include <brasa/autograd.h>
 
@@ -168,7 +166,7 @@ void with_autocast(Frame& f, const Node& n) {
 }  // namespace
 
 Handler graph_handler(const std::string& target) {
-  static const std::map<std::string_view, Handler> kTable{
+  static const Handlers kTable{
       {"cond", cond},
       {"while_loop", while_loop},
       {"scan", scan},
@@ -183,10 +181,7 @@ Handler graph_handler(const std::string& target) {
       {"strict_mode", call_graph},
       {"invoke_subgraph", call_graph},
   };
-  constexpr std::string_view kPrefix = "torch.ops.higher_order.";
-  if (!target.starts_with(kPrefix)) return nullptr;
-  auto at = kTable.find(std::string_view(target).substr(kPrefix.size()));
-  return at == kTable.end() ? nullptr : at->second;
+  return find(kTable, "torch.ops.higher_order.", target);
 }
 
 }  // namespace brasa::import

@@ -1,5 +1,3 @@
-#include <map>
-
 #include "import/frame.h"
 
 // Copies, conversions and views, whose memory the rest of a program may rely on. The operator table says what their values are; how
@@ -57,7 +55,7 @@ void view(Frame& f, const Node& n) {
 }  // namespace
 
 Handler copy_handler(const std::string& target) {
-  static const std::map<std::string_view, Handler> kTable{
+  static const Handlers kTable{
       {"clone.default", clone},
       {"contiguous.default", contiguous},
       {"_to_copy.default", to_copy},
@@ -68,10 +66,7 @@ Handler copy_handler(const std::string& target) {
       {"view.default", view},
       {"_unsafe_view.default", view},
   };
-  constexpr std::string_view kAten = "torch.ops.aten.";
-  if (!target.starts_with(kAten)) return nullptr;
-  auto at = kTable.find(std::string_view(target).substr(kAten.size()));
-  return at == kTable.end() ? nullptr : at->second;
+  return find(kTable, "torch.ops.aten.", target);
 }
 
 }  // namespace brasa::import

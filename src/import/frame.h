@@ -1,6 +1,8 @@
 #pragma once
 
 #include <forward_list>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include <brasa/call.h>
@@ -48,6 +50,17 @@ class Frame {
 
 /// A call of the operator table.
 void run_operator(Frame& frame, const Node& node);
+/// A target's handlers by name; nullptr for other names.
+using Handlers = std::map<std::string_view, Handler>;
+inline Handler find(const Handlers& handlers, std::string_view name) {
+  auto at = handlers.find(name);
+  return at == handlers.end() ? nullptr : at->second;
+}
+/// The same behind a prefix that all of them have.
+inline Handler find(const Handlers& handlers, std::string_view prefix, std::string_view target) {
+  return target.starts_with(prefix) ? find(handlers, target.substr(prefix.size())) : nullptr;
+}
+
 /// Arithmetic of sizes and other numbers; nullptr for other targets (number_operators.cpp).
 Handler number_handler(const std::string& target);
 /// Copies, conversions and views; nullptr for other targets (copies.cpp).

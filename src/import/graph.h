@@ -64,6 +64,7 @@ struct Graph {
 struct Size {
   std::string symbol;
   std::optional<int64_t> number;
+  std::optional<int64_t> example = {};  // of what is no number: what it was in the export
 };
 struct TensorMeta {
   DType dtype = DType::Float32;

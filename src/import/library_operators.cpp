@@ -1,5 +1,3 @@
-#include <map>
-
 #include "import/frame.h"
 #include "support/error.h"
 
@@ -30,11 +28,10 @@ void grouped_mm(Frame& f, const Node& n) {
 }  // namespace
 
 Handler library_handler(const std::string& target) {
-  static const std::map<std::string_view, Handler> kTable{
+  static const Handlers kTable{
       {"torch.ops.transformers.grouped_mm_fallback.default", grouped_mm},
   };
-  auto at = kTable.find(target);
-  return at == kTable.end() ? nullptr : at->second;
+  return find(kTable, target);
 }
 
 }  // namespace brasa::import

@@ -3,6 +3,7 @@
 #include <brasa/autograd.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "import/archive.h"
@@ -256,6 +257,29 @@ std::vector<std::string> ExportedModuleImpl::inputs() const {
   std::vector<std::string> out;
   for (const InputSpec& spec : internals_->program.inputs)
     if (spec.kind == InputSpec::Kind::User) out.push_back(text_of(spec, internals_->program.ranges));
+  return out;
+}
+std::vector<ProgramInput> ExportedModuleImpl::input_types() const {
+  std::vector<ProgramInput> out;
+  for (const InputSpec& spec : internals_->program.inputs) {
+    if (spec.kind != InputSpec::Kind::User) continue;
+    ProgramInput in{spec.name, spec.meta ? std::optional(spec.meta->dtype) : std::nullopt};
+    for (const import::Size& s : spec.meta ? spec.meta->sizes : std::vector<import::Size>()) {
+      if (s.number) {
+        in.sizes.push_back({*s.number, *s.number, *s.number});
+        continue;
+      }
+      ProgramInput::Size size{0, 0, std::numeric_limits<int32_t>::max(), s.symbol};
+      for (const import::Range& r : internals_->program.ranges)
+        if (!s.symbol.empty() && r.symbol == s.symbol) {
+          size.least = std::max<int64_t>(r.least, 0);
+          size.greatest = std::max(size.least, r.greatest.value_or(size.greatest));
+        }
+      size.example = std::clamp(s.example.value_or(2), size.least, size.greatest);
+      in.sizes.push_back(size);
+    }
+    out.push_back(std::move(in));
+  }
   return out;
 }
 std::vector<std::optional<DType>> ExportedModuleImpl::input_dtypes() const {

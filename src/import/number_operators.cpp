@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "import/frame.h"
 #include "support/error.h"
@@ -138,8 +137,8 @@ void check_range(Frame& f, const Node& n) {
   BRASA_CHECK(!low && !high, "the number ", v, " is outside of its range");
 }
 
-const std::map<std::string_view, Handler>& aten() {
-  static const std::map<std::string_view, Handler> kTable{
+const Handlers& aten() {
+  static const Handlers kTable{
       {"sym_size.int", size_of},
       {"sym_stride.int", stride_of},
       {"sym_numel.default", numel_of},
@@ -160,8 +159,8 @@ const std::map<std::string_view, Handler>& aten() {
 }
 
 // By the last part of the name; functions of `operator`, `math` and `torch`.
-const std::map<std::string_view, Handler>& python() {
-  static const std::map<std::string_view, Handler> kTable{
+const Handlers& python() {
+  static const Handlers kTable{
       {"add", binary<add>},
       {"sub", binary<subtract>},
       {"mul", binary<multiply>},
@@ -209,16 +208,11 @@ const std::map<std::string_view, Handler>& python() {
 }  // namespace
 
 Handler number_handler(const std::string& target) {
-  auto in = [](const auto& table, std::string_view name) {
-    auto at = table.find(name);
-    return at == table.end() ? nullptr : at->second;
-  };
-  constexpr std::string_view kAten = "torch.ops.aten.";
-  if (target.starts_with(kAten)) return in(aten(), std::string_view(target).substr(kAten.size()));
+  if (Handler h = find(aten(), "torch.ops.aten.", target)) return h;
   if (target.starts_with("torch.ops.")) return nullptr;
   std::string_view last = std::string_view(target).substr(target.rfind('.') + 1);
   if (last.starts_with("_sym")) last.remove_prefix(1);
-  return in(python(), last);
+  return find(python(), last);
 }
 
 }  // namespace brasa::import

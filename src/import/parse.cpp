@@ -329,9 +329,14 @@ class Parser {
       if (kind == "as_int")
         out.sizes.push_back({"", integer(*v)});
       else
-        out.sizes.push_back({symbol_of(text(field(*v, "expr_str"))), std::nullopt});
+        out.sizes.push_back({symbol_of(text(field(*v, "expr_str"))), std::nullopt, hint_of(*v)});
     }
     return out;
+  }
+  static std::optional<int64_t> hint_of(const Json& v) {
+    if (!v.contains("hint") || !v["hint"].is_object() || !v["hint"].contains("as_int")) return std::nullopt;
+    const Json& hint = v["hint"]["as_int"];
+    return hint.is_number_integer() ? std::optional(hint.get<int64_t>()) : std::nullopt;
   }
   // "s77", or "Symbol('s77', positive=True, integer=True)"; nothing of an expression.
   static std::string symbol_of(std::string s) {

@@ -1,8 +1,8 @@
 #include <brasa/pickle.h>
 
 #include "io/pickler.h"
-#include "io/temporary_file.h"
 #include "io/zip.h"
+#include "support/output_file.h"
 
 namespace brasa::pickle {
 namespace {
@@ -24,7 +24,7 @@ void write(const Value& value, const io::ZipWriter::Sink& sink) {
 }  // namespace
 
 void save(const Value& value, const std::string& path) {
-  io::TemporaryFile file(path);
+  OutputFile file(path);
   write(value, [&](const void* data, size_t size) { file.write(data, size); });
   file.commit();
 }

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "io/safetensors_format.h"
-#include "io/temporary_file.h"
 #include "support/error.h"
+#include "support/output_file.h"
 
 namespace brasa::safetensors {
 
@@ -25,22 +26,22 @@ void write(const Sink& sink, std::span<const Entry> entries, const Metadata& met
   std::stable_sort(order.begin(), order.end(),
                    [](const Entry* a, const Entry* b) { return size_of(*a->dtype) > size_of(*b->dtype); });
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::string text = "{";
+  std::unordered_set<std::string_view> names;
   uint64_t offset = 0;
-  for (const Entry* e : order) {
-    BRASA_CHECK(!header.contains(e->name), path, ": two tensors are named '", e->name, "'");
-    header[e->name] = {{"dtype", info_of(*e->dtype).file_name},
-                       {"shape", e->shape},
-                       {"data_offsets", {offset, offset + e->data.size()}}};
-    offset += e->data.size();
-  }
-  std::string text;
   try {
-    text = header.dump();
+    if (!metadata.empty()) text += str("\"__metadata__\":", nlohmann::json(metadata).dump());
+    for (const Entry* e : order) {
+      BRASA_CHECK(names.insert(e->name).second, path, ": two tensors are named '", e->name, "'");
+      text += str(text.size() > 1 ? "," : "", nlohmann::json(e->name).dump(), ":{\"dtype\":\"",
+                  info_of(*e->dtype).file_name, "\",\"shape\":", e->shape, ",\"data_offsets\":[", offset, ",",
+                  offset + e->data.size(), "]}");
+      offset += e->data.size();
+    }
   } catch (const nlohmann::json::exception& e) {
     fail(str(path, ": a name or the metadata is not UTF-8: ", e.what()));
   }
+  text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
 
   unsigned char length[8];
@@ -51,7 +52,7 @@ void write(const Sink& sink, std::span<const Entry> entries, const Metadata& met
 }
 
 void write(const std::string& path, std::span<const Entry> entries, const Metadata& metadata) {
-  io::TemporaryFile file(path);
+  OutputFile file(path);
   write([&](const void* data, size_t size) { file.write(data, size); }, entries, metadata, path);
   file.commit();
 }

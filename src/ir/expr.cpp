@@ -397,19 +397,20 @@ Expr remainder(Expr a, Expr b) {
 
 Expr minimum(Expr a, Expr b) {
   if (a == b) return a;
+  // As it is printed, so that what is read back is asked the same.
+  if (before(b, a)) std::swap(a, b);
   Order order = order_of(a, b);
   if (order.not_after) return a;
   if (order.not_before) return b;
-  if (before(b, a)) std::swap(a, b);
   return make(ExprKind::Min, 0, {a, b});
 }
 
 Expr maximum(Expr a, Expr b) {
   if (a == b) return a;
+  if (before(b, a)) std::swap(a, b);
   Order order = order_of(a, b);
   if (order.not_after) return b;
   if (order.not_before) return a;
-  if (before(b, a)) std::swap(a, b);
   return make(ExprKind::Max, 0, {a, b});
 }
 

@@ -31,7 +31,7 @@ class Expr {
   /// The integer `v<id>` that a kernel computes (an index read from memory), in [0, extent).
   static Expr value(uint32_t id, Expr extent);
 
-  bool is_constant() const;
+  inline bool is_constant() const;
   bool is(int64_t v) const { return is_constant() && constant() == v; }
   int64_t constant() const;  // only if is_constant()
   std::optional<int64_t> maybe_constant() const;
@@ -73,6 +73,8 @@ struct ExprNode {
   uint32_t weight;                   // nodes of the expression written out as a tree, at most kLargestWeight
 };
 inline constexpr uint32_t kLargestWeight = 1u << 30;
+
+inline bool Expr::is_constant() const { return node_->kind == ExprKind::Constant; }
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);

@@ -70,9 +70,10 @@ Interval bounds_of(const ExprNode& n) {
       return {0, m == kUnknownMax ? m : std::max<int64_t>(m - 1, 0)};
     }
     case ExprKind::Mul: {
-      Interval r{n.value, n.value};
+      // The coefficient last: the product of sizes has a known end, whichever sign it gets.
+      Interval r{1, 1};
       for (Expr a : n.args) r = multiply(r, of(a));
-      return r;
+      return multiply(r, {n.value, n.value});
     }
     case ExprKind::Add: {
       Interval r{n.value, n.value};
@@ -212,7 +213,6 @@ Expr Expr::size(uint32_t id, int64_t min, int64_t multiple) {
 Expr Expr::range(uint32_t id, Expr extent) { return ExprTable::make(ExprKind::Range, 0, {extent}, id); }
 Expr Expr::value(uint32_t id, Expr extent) { return ExprTable::make(ExprKind::Value, 0, {extent}, id); }
 
-bool Expr::is_constant() const { return node_->kind == ExprKind::Constant; }
 int64_t Expr::constant() const {
   BRASA_ASSERT(is_constant(), str(*this), " is not a constant");
   return node_->value;

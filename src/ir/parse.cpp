@@ -310,7 +310,7 @@ class Parser {
       }
       return Arg(std::move(items));
     }
-    if (p.type == ParamType::Float || at_double()) {
+    if (p.type == ParamType::Float || (p.type == ParamType::Scalar && at_double())) {
       std::vector<double> items;
       while (!accept("]")) {
         items.push_back(number());
@@ -324,6 +324,33 @@ class Parser {
       accept(",");
     }
     return Arg(std::move(items));
+  }
+
+  // Whether a parameter may have such an argument; rows read it without asking again.
+  static bool suits(const Arg& a, const Param& p) {
+    if (a.is_none()) return p.optional;
+    bool number = a.is<Expr>() || a.is<double>() || a.is<bool>() || a.is<std::complex<double>>();
+    if (p.list) {
+      // An empty list looks the same whatever its items would be.
+      if (auto* items = a.get_if<std::vector<Expr>>(); items && items->empty()) return true;
+      switch (p.type) {
+        case ParamType::Tensor: return a.is<std::vector<Value>>();
+        case ParamType::Bool: return a.is<std::vector<bool>>();
+        case ParamType::Float: return a.is<std::vector<double>>();
+        case ParamType::Scalar: return a.is<std::vector<double>>() || a.is<std::vector<Expr>>();
+        default: return a.is<std::vector<Expr>>();
+      }
+    }
+    switch (p.type) {
+      case ParamType::Tensor:
+      case ParamType::Scalar:
+      case ParamType::Float: return a.is<Value>() || number;
+      case ParamType::Int: return a.is<Value>() || a.is<Expr>();
+      case ParamType::Bool: return a.is<bool>() || a.is<Value>();
+      case ParamType::DType: return a.is<DType>();
+      case ParamType::Generator: return a.is<Value>();
+      default: return a.is<std::string>();
+    }
   }
 
   static const Param& stride_param() {
@@ -385,6 +412,7 @@ class Parser {
       }
       require(slot < params.size() && !given[slot], str(op_name, ": too many arguments"));
       args[slot] = arg(params[slot]);
+      require(suits(args[slot], params[slot]), str(op_name, ": no value for '", params[slot].name, "'"));
       given[slot] = true;
       position = slot + 1;
       accept(",");

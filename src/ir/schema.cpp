@@ -30,6 +30,8 @@ constexpr TypeName kTypes[] = {
     {"Dimname", ParamType::Str, false},
 };
 
+constexpr int kMostItems = 64;
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -70,7 +72,7 @@ class Reader {
 
  private:
   void require(bool ok, std::string_view what) {
-    if (!ok) fail_internal(str("schema '", text_, "': ", what, " at ", at_));
+    if (!ok) fail(str("schema '", text_, "': ", what, " at ", at_));
   }
   void skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -111,9 +113,9 @@ class Reader {
     if (accept('(')) {
       p.aliased = true;
       while (!accept(')')) {
+        require(at_ < text_.size(), "unfinished alias mark");
         if (text_[at_] == '!') p.mutated = true;
         ++at_;
-        require(at_ < text_.size(), "unfinished alias mark");
       }
     }
     if (accept('?')) p.optional = true;
@@ -123,6 +125,7 @@ class Reader {
       p.optional = false;
       std::string_view n = word();
       if (!n.empty()) std::from_chars(n.data(), n.data() + n.size(), p.list_size);
+      require(p.list_size >= 0 && p.list_size <= kMostItems, "a list of that size");
       require(accept(']'), "no ']'");
       if (accept('?')) p.optional = true;
     }
@@ -198,9 +201,12 @@ class Reader {
   }
 
   template <class T>
-  static Arg list_of(const std::vector<Arg>& items) {
+  Arg list_of(const std::vector<Arg>& items) {
     std::vector<T> out;
-    for (const Arg& a : items) out.push_back(a.get<T>());
+    for (const Arg& a : items) {
+      require(a.is<T>(), "an item of another type than the list's");
+      out.push_back(a.get<T>());
+    }
     return Arg(std::move(out));
   }
   Arg list(const Param& p, const std::vector<Arg>& items) {

@@ -101,8 +101,7 @@ Tensor fold(const Tensor& input, const FoldFuncOptions& o) {
   return col2im(input, o.output_size(), o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 Tensor unfold(const Tensor& input, const UnfoldFuncOptions& o) {
-  BRASA_CHECK(input.dim() == 3 || input.dim() == 4, "Input Error: Only 4D input Tensors are supported (got ",
-              input.dim(), "D)");
+  BRASA_CHECK(input.dim() == 4, "Input Error: Only 4D input Tensors are supported (got ", input.dim(), "D)");
   return im2col(input, o.kernel_size(), o.dilation(), o.padding(), o.stride());
 }
 

@@ -17,6 +17,12 @@ Number whole(const Number& n) {
   return n.is_size() ? n : Number(truncated(n.as_double()));
 }
 
+// What PyTorch has no integers for.
+Value only_floating(const char* op, Value x) {
+  BRASA_CHECK(!is_integral(dtype_of(x), true), "\"", op, "\" not implemented for ", name(dtype_of(x)));
+  return x;
+}
+
 // {rrelu, slopes}: drawn in training where x is not positive, else 1; otherwise `noise` as it was.
 std::array<Value, 2> noisy_rrelu(Value x, Value noise, Number lower, Number upper, bool training, Value key) {
   if (noise) check_same_shape("rrelu_with_noise", x, noise);
@@ -50,7 +56,8 @@ void add_rectified(Table& t) {
       .samples({{floats(3, 5)}, {floats(4), -0.5, 1.5}});
   t.op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
       .doc("x where positive, else negative_slope * x.")
-      .composed_in_opmath([](Value x, Number slope) { return where(gt(x, 0), x, x * slope); })
+      .composed_in_opmath(
+          [](Value x, Number slope) { return where(gt(only_floating("leaky_relu", x), 0), x, x * slope); })
       .samples({{floats(3, 5)}, {floats(4), 0.2}});
   t.op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
       .doc("x where above the threshold, else value.")
@@ -101,6 +108,11 @@ void add_rectified(Table& t) {
       .random()
       .composed_in_opmath([](Value x, Number lower, Number upper, bool training, Value key) {
         return noisy_rrelu(x, {}, lower, upper, training, key)[0];
+      })
+      .precondition([](Value, const Number& lower, const Number& upper, bool, Value) {
+        BRASA_CHECK(lower.as_double() <= upper.as_double(),
+                    "rrelu: Lower bound should be less than or equal to the upper bound, got ", lower.as_double(),
+                    " and ", upper.as_double());
       })
       .samples({{floats(3, 5)}, {floats(3, 5), 0.1, 0.3, true}});
 }
@@ -163,12 +175,13 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5)}, {floats(7).strided(2), "tanh"}, {floats(0)}});
   t.op("aten::silu(Tensor self) -> Tensor")
       .doc("x * sigmoid(x).")
-      .composed_in_opmath([](Value x) { return to_float(x) * sigmoid(x); })
+      .composed_in_opmath([](Value x) { return only_floating("silu", x) * sigmoid(x); })
       .samples({{floats(3, 5)}, {floats(3).in(-200, 200)}});
   t.op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .doc("scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1).")
-      .composed_in_opmath(
-          [](Value x, Number alpha, Number scale, Number input_scale) { return elu(x, alpha, scale, input_scale); })
+      .composed_in_opmath([](Value x, Number alpha, Number scale, Number input_scale) {
+        return elu(only_floating("elu", x), alpha, scale, input_scale);
+      })
       .samples({{floats(3, 5)}, {floats(4), 0.5, 2.0, 1.5}, {floats(2).in(90, 200)}});
   t.op("aten::selu(Tensor self) -> Tensor")
       .doc("The self-normalising elu of Klambauer et al. 2017.")
@@ -178,20 +191,26 @@ void add_smooth(Table& t) {
       .doc("x where positive, else alpha * (exp(x / alpha) - 1).")
       .composed_in_opmath([](Value x, Number alpha) {
         BRASA_CHECK(!alpha.is(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
-        return elu(x, alpha, 1, 1 / alpha);
+        return elu(only_floating("celu", x), alpha, 1, 1 / alpha);
+      })
+      .precondition([](Value, const Number& alpha) {
+        BRASA_CHECK(!alpha.is(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
       })
       .samples({{floats(3, 5)}, {floats(4), 0.5}});
   t.op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
       .doc("log(1 + exp(beta * x)) / beta, and x where beta * x > threshold.")
-      .composed_in_opmath([](Value x, Number beta, Number threshold) { return softplus(x, beta, threshold); })
+      .composed_in_opmath([](Value x, Number beta, Number threshold) {
+        return softplus(only_floating("softplus", x), beta, threshold);
+      })
       .samples({{floats(3, 5)}, {floats(4), 2, 1}, {floats(2).in(90, 200)}});
   t.op("aten::mish(Tensor self) -> Tensor")
       .doc("x * tanh(softplus(x)).")
-      .composed_in_opmath([](Value x) { return x * tanh(softplus(x, 1, 20)); })
+      .composed_in_opmath([](Value x) { return only_floating("mish", x) * tanh(softplus(x, 1, 20)); })
       .samples({{floats(3, 5)}, {floats(2).in(90, 200)}});
   t.op("aten::log_sigmoid(Tensor self) -> Tensor")
       .doc("log(sigmoid(x)).")
-      .composed_in_opmath([](Value x) { return minimum(x, zero(x)) - log1p(exp(-abs(x))); })
+      .composed_in_opmath(
+          [](Value x) { return minimum(only_floating("log_sigmoid", x), zero(x)) - log1p(exp(-abs(x))); })
       .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * sigmoid(-s.in(0))}; }))
       .samples({{floats(3, 5)}, {floats(2).in(-200, 200)}});
   t.op("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")

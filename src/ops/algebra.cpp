@@ -91,7 +91,8 @@ Value broadcast_to(Value x, const Shape& shape) {
   for (size_t i = 0; i < from.size(); ++i) {
     size_t to = i + shape.size() - from.size();
     dims.push_back(static_cast<int64_t>(to));
-    if (from[i] == shape[to] || same_size(from[i], shape[to])) continue;
+    // A 1 goes with every size, another 1 too: that asks nothing.
+    if (from[i].is(1) || from[i] == shape[to] || same_size(from[i], shape[to])) continue;
     BRASA_CHECK(is_one(from[i]), "cannot broadcast shape ", from, " to ", shape);
     // What a fact says of a symbol, it becomes; a size that is computed has to be made a 1.
     bool computed = !from[i].is_constant() && from[i]->kind != ir::ExprKind::Size;

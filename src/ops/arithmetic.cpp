@@ -169,6 +169,7 @@ void add_sums(Table& t) {
       .doc("other - alpha * self.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
         auto [x, y] = promoted(a, b);
+        check_subtraction(a, y);
         return sub_scaled(y, x, alpha);
       })
       .samples({{floats(3, 5), 2}, {ints(4), 1, 2}});
@@ -396,6 +397,7 @@ void add_extrema(Table& t) {
 void check_interpolated(Value a, Value b) {
   BRASA_CHECK(dtype_of(a) == dtype_of(b), "lerp: expected equal dtypes, got ", name(dtype_of(a)), " and ",
               name(dtype_of(b)));
+  BRASA_CHECK(!is_integral(dtype_of(a), true), "\"lerp\" not implemented for ", name(dtype_of(a)));
 }
 
 void add_combinations(Table& t) {

@@ -71,9 +71,7 @@ std::array<Value, 2> attend(const Attention& a, bool grouped_heads) {
   int64_t rank = a.rank(), n = rank - 2;
   Grouped g = grouped(a, grouped_heads);
   DType t = dtype_of(a.query);
-  // Products of reduced floats are exact in float32, so this is one contraction of the narrow operands that is not rounded.
-  Value s =
-      prim::dot_general(to_opmath(g.query), to_opmath(g.key), {rank - 1}, {rank - 1}, counted(0, n), counted(0, n));
+  Value s = call("aten::_attention_scores", {g.query, g.key});
   s = prim::reshape(s, g.scores) * a.scale;
   if (a.causal) s = prim::select(band(g.scores, "le", 0), s, constant_like(s, -kInfinity));
   if (a.mask) {
@@ -111,6 +109,9 @@ Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool ca
       same_size(size_of(q, rank - 1), size_of(k, rank - 1)) && same_size(size_of(k, rank - 2), size_of(v, rank - 2)),
       "scaled_dot_product_attention: query ", type_of(q), " and key ", type_of(k),
       " must agree in their last size, key and value ", type_of(v), " in their length");
+  BRASA_CHECK(!mask || dtype_of(mask) == DType::Bool || is_floating(dtype_of(mask)),
+              "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
+              name(dtype_of(mask)), " and query.dtype: ", name(dtype_of(q)), " instead.");
   BRASA_CHECK(!mask || !causal, "Explicit attn_mask should not be set when is_causal=True");
   BRASA_CHECK(dropout >= 0 && dropout <= 1, "dropout probability has to be between 0 and 1, but got ", dropout);
   Expr features = ir::max(size_of(q, rank - 1), 1);
@@ -121,6 +122,22 @@ Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool ca
   else
     factor = rsqrt(size_tensor(features, {}, opmath(dtype_of(q))));
   return {q, k, v, mask, causal, factor, dropout, {}, {}};
+}
+
+// Products of reduced floats are exact in float32, so this is one contraction of the narrow operands that is not rounded.
+Value scores(Value q, Value k) {
+  BRASA_CHECK(rank_of(q) >= 2 && rank_of(k) == rank_of(q),
+              "_attention_scores: query and key must have as many dimensions, at least 2, got ", type_of(q), " and ",
+              type_of(k));
+  int64_t n = rank_of(q) - 2;
+  return prim::dot_general(to_opmath(q), to_opmath(k), {n + 1}, {n + 1}, counted(0, n), counted(0, n));
+}
+// The cotangent is rounded to the operands' dtype, as PyTorch's kernels do, so that the products are of narrow operands.
+std::vector<Value> scores_vjp(const Node& call, std::span<const Value> cts, const std::vector<bool>&) {
+  Value q = call.arg<Value>(0), k = call.arg<Value>(1), g = convert(cts[0], dtype_of(q));
+  int64_t n = rank_of(q) - 2;
+  Dims batch = counted(0, n);
+  return {prim::dot_general(g, k, {n + 1}, {n}, batch, batch), prim::dot_general(g, q, {n}, {n}, batch, batch)};
 }
 
 Value attention(Value q, Value k, Value v, Value mask, double dropout, bool causal, std::optional<double> scale,
@@ -142,6 +159,11 @@ std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, doubl
 }  // namespace
 
 void add_attention(Table& t) {
+  t.op("aten::_attention_scores(Tensor query, Tensor key) -> Tensor")
+      .doc("query · keyᵀ of equal batch dimensions; of reduced floats in float32.")
+      .composed(scores)
+      .vjp(scores_vjp)
+      .samples({{floats(2, 3, 4), floats(2, 5, 4)}, {floats(3, 4), floats(0, 4)}});
   t.op("aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
       .doc(
           "softmax(query · keyᵀ · scale + mask) · value (Vaswani et al. 2017); scale is 1/√features if not given. A bool mask is true where "

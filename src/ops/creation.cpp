@@ -36,6 +36,7 @@ template <int value>
 void add_constant(Table& t, const char* name, const char* doc) {
   t.op(str("aten::", name, "(SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor"))
       .doc(doc)
+      .sparse(value == 0 ? Sparse::Zeros : Sparse::None)
       .composed([](Shape size, OptDType dtype, Text, Text, Flag) {
         return full(value, checked(size), dtype.value_or(kDefault));
       })
@@ -51,6 +52,7 @@ void add_constant(Table& t, const char* name, const char* doc) {
   t.op(str("aten::new_", name, "(Tensor self, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor"))
       .no_gradient()
       .doc(doc)
+      .sparse(value == 0 ? Sparse::Zeros : Sparse::None)
       .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) {
         return full(value, checked(size), dtype.value_or(dtype_of(x)));
       })
@@ -61,6 +63,7 @@ void add_filled(Table& t) {
   add_constant<0>(t, "zeros", "All 0.");
   add_constant<1>(t, "ones", "All 1.");
   t.op("aten::empty.memory_format(SymInt[] size, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
+      .sparse(Sparse::Zeros)
       .doc("Values are arbitrary (here 0).")
       .composed([](Shape size, OptDType dtype, Text, Text, Flag, Text) {
         return full(0, checked(size), dtype.value_or(kDefault));
@@ -75,6 +78,7 @@ void add_filled(Table& t) {
       })
       .samples({{floats(3, 5)}});
   t.op("aten::new_empty(Tensor self, SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
+      .sparse(Sparse::Zeros)
       .no_gradient()
       .doc("Values are arbitrary (here 0).")
       .composed([](Value x, Shape size, OptDType dtype, Text, Text, Flag) {
@@ -109,6 +113,7 @@ void add_filled(Table& t) {
       .composed([](Shape size, Number v, OptDType dtype, Text, Text, Flag) {
         return full(v, checked(size), dtype.value_or(inferred(v)));
       })
+      .fits("fill_value")
       .samples({{list({3, 5}), 2.5}, {list({4}), 7}, {list({}), true}});
   t.op("aten::full_like(Tensor self, Scalar fill_value, *, " BRASA_LIKE_OPTIONS ") -> Tensor")
       .no_gradient()
@@ -116,6 +121,7 @@ void add_filled(Table& t) {
       .composed([](Value x, Number v, OptDType dtype, Text, Text, Flag, Text) {
         return full(v, shape_of(x), dtype.value_or(dtype_of(x)));
       })
+      .fits("fill_value")
       .samples({{floats(3, 5), 2.5}, {ints(4), 7}});
   t.op("aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, " BRASA_OPTIONS ") -> Tensor")
       .no_gradient()
@@ -123,10 +129,12 @@ void add_filled(Table& t) {
       .composed([](Value x, Shape size, Number v, OptDType dtype, Text, Text, Flag) {
         return full(v, checked(size), dtype.value_or(dtype_of(x)));
       })
+      .fits("fill_value")
       .samples({{floats(3), list({2, 2}), 2.5}});
   t.op("aten::scalar_tensor(Scalar s, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("A number as a tensor without dimensions.")
       .composed([](Number v, OptDType dtype, Text, Text, Flag) { return scalar(v, dtype.value_or(kDefault)); })
+      .fits("s")
       .samples({{2.5}, {7, DType::Int64}});
   t.op("aten::zero(Tensor self) -> Tensor")
       .doc("Zeros like self.")
@@ -136,6 +144,7 @@ void add_filled(Table& t) {
   t.op("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor")
       .doc("All value, like self.")
       .composed([](Value x, Number v) { return constant_like(x, v); })
+      .fits("value")
       .samples({{floats(3, 5), 2.5}});
   t.op("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor")
       .doc("All value, like self.")

@@ -20,7 +20,10 @@ std::array<Value, 2> eigh(Value a, const std::string& which) {
 }
 
 std::array<Value, 2> eig(Value a) {
-  auto [re, im, vre, vim] = prim::eig(a);
+  // LAPACK ends the process where it meets a NaN.
+  Value finite = call("aten::isfinite", {a});
+  check_values(finite, "linalg.eig: input tensor should not contain infs or NaNs.");
+  auto [re, im, vre, vim] = prim::eig(where(finite, a, zeros_like(a)));
   return {complex(re, im), complex(vre, vim)};
 }
 

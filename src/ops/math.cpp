@@ -30,6 +30,7 @@ RowBuilder step(Table& t, const char* name, const char* doc) {
   return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
       .doc(doc)
       .composed_in_opmath([](Value x) {
+        BRASA_CHECK(!is_complex(dtype_of(x)), primitive.text, " is not supported for complex inputs");
         if (!is_floating(dtype_of(x))) return x;
         return prim::unary(primitive.text, x);
       })
@@ -279,6 +280,7 @@ void add_gamma(Table& t) {
       .composed_in_opmath([](Value v, int64_t p) {
         BRASA_CHECK(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
         auto terms = static_cast<double>(p);
+        check_values(gt(v, (terms - 1) / 2), "mvlgamma: all elements must be greater than (p-1)/2");
         Value x = to_float(v), i = prim::iota({p}, 0, ir::type_of(x).dtype);
         int64_t last = rank_of(x);
         return sum(prim::unary("lgamma", unsqueeze(x, last) - i / 2), {last}) + terms * (terms - 1) / 4 * std::log(kPi);
@@ -300,6 +302,7 @@ void add_of_two(Table& t) {
       .doc("sqrt(self² + other²) without overflow.")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
+        BRASA_CHECK(!is_integral(dtype_of(x), true), "\"hypot\" not implemented for ", name(dtype_of(x)));
         Value p = abs(x), q = abs(y), big = maximum(p, q), small = minimum(p, q);
         Value r = small / where(eq(big, 0), constant_like(big, 1), big);
         Value h = where(eq(big, small), big * std::sqrt(2.0), big * sqrt(1 + r * r));
@@ -412,12 +415,18 @@ void add_classes(Table& t) {
   t.op("aten::isposinf(Tensor self) -> Tensor")
       .doc("Is it +inf?")
       .sparse(Sparse::Each)
-      .composed([](Value x) { return is_float(x) ? eq(x, kInf) : all_of(false, x); })
+      .composed([](Value x) {
+        BRASA_CHECK(!is_complex(dtype_of(x)), "isposinf does not support complex inputs.");
+        return is_float(x) ? eq(x, kInf) : all_of(false, x);
+      })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isneginf(Tensor self) -> Tensor")
       .doc("Is it -inf?")
       .sparse(Sparse::Each)
-      .composed([](Value x) { return is_float(x) ? eq(x, -kInf) : all_of(false, x); })
+      .composed([](Value x) {
+        BRASA_CHECK(!is_complex(dtype_of(x)), "isneginf does not support complex inputs.");
+        return is_float(x) ? eq(x, -kInf) : all_of(false, x);
+      })
       .samples({{floats(3, 5)}, {ints(4)}});
   t.op("aten::isfinite(Tensor self) -> Tensor")
       .doc("Is it neither infinite nor NaN?")

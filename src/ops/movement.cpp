@@ -90,6 +90,9 @@ Value block_diag(std::vector<Value> xs) {
 std::vector<Value> meshgrid(std::vector<Value> xs, std::string indexing) {
   BRASA_CHECK(indexing == "ij" || indexing == "xy",
               "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
+  for (Value x : xs)
+    BRASA_CHECK(dtype_of(x) == dtype_of(xs[0]), "torch.meshgrid expects all tensors to have the same dtype, got ",
+                name(dtype_of(xs[0])), " and ", name(dtype_of(x)));
   Shape shape;
   bool swapped = indexing == "xy" && xs.size() >= 2;
   if (swapped) std::swap(xs[0], xs[1]);

@@ -193,6 +193,7 @@ void add_padding(Table& t) {
       .doc(
           "One number around the last dimensions, listed from the last one as pairs (before, after); negative ones cut off.")
       .composed(constant_pad)
+      .fits("value")
       .samples({{floats(2, 3), list({1, 2}), 0.5}, {floats(4, 3), list({0, 0, -1, 2})}, {floats(0), list({1, 1})}});
   t.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
       .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.")

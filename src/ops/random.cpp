@@ -83,10 +83,23 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
 }
 
-// `from` and `to` of the rows below, once they are numbers.
-void check_range(Expr low, Expr high) {
+// The greatest integer up to which the dtype holds all.
+int64_t last_integer(DType t) {
+  BRASA_CHECK(computes(t) && !is_complex(t), "\"random_\" not implemented for ", name(t));
+  int digits = info_of(t).digits;
+  if (is_floating(t)) return int64_t{1} << digits;
+  return digits == 63 ? INT64_MAX : (int64_t{1} << digits) - 1;
+}
+
+// `from` and `to` of the rows below, once they are numbers; a tensor's dtype is not known with them.
+void check_range(Expr low, Expr high, DType t = DType::Int64) {
   BRASA_CHECK(low.constant() < high.constant(), "random_ expects 'from' to be less than 'to', but got from=", low,
               " >= to=", high);
+  if (is_floating(t)) return;  // which round
+  int64_t last = last_integer(t), first = is_signed(t) ? -last - 1 : 0;
+  BRASA_CHECK(low.constant() >= first && low.constant() <= last, "random_: from=", low, " is out of bounds for ",
+              name(t));
+  BRASA_CHECK(high.constant() - 1 <= last, "random_: to - 1 = ", high - 1, " is out of bounds for ", name(t));
 }
 
 // In [0, high) for a tensor of one number.
@@ -100,12 +113,10 @@ Value integers(Value key, const Shape& shape, Value high, DType dtype) {
   return convert(prim::reshape(r, shape), dtype);
 }
 
-// One above the greatest integer up to which the dtype holds all: what random_ draws without an upper bound.
+// What random_ draws below without an upper bound.
 int64_t end_of_integers(DType t) {
-  BRASA_CHECK(computes(t) && !is_complex(t), "\"random_\" not implemented for ", name(t));
-  int digits = info_of(t).digits;
-  if (is_floating(t)) return (int64_t{1} << digits) + 1;
-  return digits == 63 ? INT64_MAX : int64_t{1} << digits;
+  int64_t last = last_integer(t);
+  return last == INT64_MAX ? last : last + 1;
 }
 
 // Of complex numbers, real and imaginary part have the variance 1/2 each.
@@ -142,6 +153,8 @@ void add_uniform(Table& t) {
       })
       .precondition([](Value, double from, double to, Value) {
         BRASA_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+        BRASA_CHECK(std::isfinite(to - from), "uniform_ expects to-from to be a number, but found to=", to,
+                    " and from=", from);
       })
       .no_gradient()
       .samples({{floats(3, 5), -1.0, 2.0}});
@@ -151,7 +164,9 @@ void add_uniform(Table& t) {
       .composed([](Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, 0, high, dtype.value_or(DType::Int64));
       })
-      .precondition([](Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_range(0, high); })
+      .precondition([](Expr high, Shape, OptDType dtype, Text, Text, Flag, Value) {
+        check_range(0, high, dtype.value_or(DType::Int64));
+      })
       .samples({{10, list({3, 5})}});
   t.op("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .doc("Integers, uniform in [low, high).")
@@ -159,7 +174,9 @@ void add_uniform(Table& t) {
       .composed([](Expr low, Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, low, high, dtype.value_or(DType::Int64));
       })
-      .precondition([](Expr low, Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_range(low, high); })
+      .precondition([](Expr low, Expr high, Shape, OptDType dtype, Text, Text, Flag, Value) {
+        check_range(low, high, dtype.value_or(DType::Int64));
+      })
       .samples({{-3, 10, list({3, 5})}});
   t.op("aten::randint_like(Tensor self, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .no_gradient()
@@ -168,7 +185,9 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
       })
-      .precondition([](Value, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_range(0, high); })
+      .precondition([](Value, Expr high, OptDType dtype, Text, Text, Flag, Text, Value) {
+        check_range(0, high, dtype.value_or(DType::Int64));
+      })
       .samples({{ints(3, 5), 10}});
   t.op("aten::randint_like.Tensor(Tensor self, Tensor high, *, " BRASA_OPTIONS
        ", MemoryFormat? memory_format=None) -> Tensor")
@@ -185,7 +204,9 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), low, high, dtype.value_or(dtype_of(x)));
       })
-      .precondition([](Value, Expr low, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_range(low, high); })
+      .precondition([](Value, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value) {
+        check_range(low, high, dtype.value_or(DType::Int64));
+      })
       .samples({{ints(3, 5), -3, 10}});
   t.op("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
       .doc("Integers, uniform in [from, to), in self's shape and dtype.")
@@ -217,9 +238,13 @@ void add_uniform(Table& t) {
       .doc("The numbers below n in random order.")
       .random()
       .composed([](Expr n, OptDType dtype, Text, Text, Flag, Value key) {
-        BRASA_CHECK(!n.is_constant() || n.constant() >= 0, "n must be non-negative, got ", n);
         return convert(prim::sort(words(key, prim::iota({n}, 0, DType::Int64)), 0, false)[1],
                        dtype.value_or(DType::Int64));
+      })
+      .precondition([](Expr n, OptDType dtype, Text, Text, Flag, Value) {
+        DType t = dtype.value_or(DType::Int64);
+        BRASA_CHECK(n.constant() >= 0, "n must be non-negative, got ", n);
+        BRASA_CHECK(n.constant() - 1 <= last_integer(t), "randperm: n = ", n, " is too large for ", name(t));
       })
       .samples({{7}, {0}});
 }
@@ -233,6 +258,7 @@ Value normal(Value key, const Shape& shape, DType dtype, const Number& mean, con
 }
 
 void check_deviation(double std) { BRASA_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std); }
+void check_deviations(Value std) { check_values(ge(std, 0), "normal expects all elements of std >= 0.0"); }
 
 void add_normal(Table& t) {
   t.op("aten::randn(SymInt[] size, *, " BRASA_OPTIONS ") -> Tensor")
@@ -272,6 +298,7 @@ void add_normal(Table& t) {
       .doc("Normal with a mean and a standard deviation for each element.")
       .random()
       .composed_in_opmath([](Value mean, Value std, Value key) {
+        check_deviations(std);
         Value z = standard_normal(key, broadcast_shapes(shape_of(mean), shape_of(std)), dtype_of(mean));
         return z * std + mean;
       })
@@ -290,6 +317,7 @@ void add_normal(Table& t) {
       .doc("Normal with a standard deviation for each element.")
       .random()
       .composed_in_opmath([](Number mean, Value std, Value key) {
+        check_deviations(std);
         return standard_normal(key, shape_of(std), dtype_of(std)) * std + mean;
       })
       .no_gradient()
@@ -307,6 +335,9 @@ Value multinomial(Value weights, Expr count, bool replacement, Value key) {
   Shape shape = shape_of(w);
   Expr n = shape.back();
   BRASA_CHECK(!is_less(n, 1), "multinomial: there is nothing to draw from, got ", type_of(weights));
+  check_values(logical_and(ge(w, 0), lt(w, std::numeric_limits<double>::infinity())),
+               "multinomial: probability tensor contains either `inf`, `nan` or element < 0");
+  check_values(gt(sum(w, {rank - 1}), 0), "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
   Value own = derived_key(key);  // the weights may be more than the results
   if (!replacement) {
     BRASA_CHECK(!is_less(n, count), "multinomial: cannot sample ", count, " of ", n, " without replacement");

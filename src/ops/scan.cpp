@@ -120,7 +120,8 @@ void add_scan(Table& t) {
   t.op("aten::logcumsumexp(Tensor self, int dim) -> Tensor")
       .doc("Running log Σ exp(x) along dim.")
       .composed_in_opmath([](Value v, int64_t dim) {
-        Value x = to_float(v);
+        BRASA_CHECK(!is_integral(dtype_of(v), true), "\"logcumsumexp\" not implemented for ", name(dtype_of(v)));
+        Value x = v;
         dim = wrap_dim(dim, rank_of(x));
         if (rank_of(x) == 0) return x;
         Value m = finite_or_zero(amax(real(x), {dim}, true));

@@ -296,6 +296,8 @@ Value scatter_value_reduced(Value x, int64_t dim, Value index, Number value, std
       reduced_into("scatter()", p.x, p.indices, full(value, shape_of(p.indices[0]), dtype_of(x)), p.dims(), how, true));
 }
 Value scatter_reduce(Value x, int64_t dim, Value index, Value source, std::string how, bool include_self) {
+  BRASA_CHECK(how == "sum" || how == "prod" || how == "mean" || how == "amax" || how == "amin",
+              "scatter_reduce(): reduce argument must be either sum, prod, mean, amax or amin, got ", how);
   Places p = places("scatter_reduce()", x, dim, index, source);
   return p.indices.empty()
              ? x
@@ -369,6 +371,7 @@ void add_masks(Table& t) {
   t.op("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
       .doc("A number where the mask is true.")
       .composed(masked_fill)
+      .fits("value")
       .samples({{floats(2, 3), bools(3), 1.5}, {ints(2), bools(2), 3}});
   t.op("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
       .doc("A number where the mask is true.")
@@ -420,6 +423,7 @@ void add_puts(Table& t) {
   t.op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .doc("A number in the slices that the indices name.")
       .composed(index_fill)
+      .fits("value")
       .samples({{floats(3, 4), 0, ints(2), 1.5}});
   t.op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
       .doc("A number in the slices that the indices name.")

@@ -22,6 +22,44 @@ std::optional<std::vector<Type>> Row::infer(const Args& args) const {
   return type(args);
 }
 
+namespace {
+
+// An `int` or `int[]` of a primitive names dimensions: of the result if its `size` is among the arguments, of operand `a` if the
+// name begins with "a_", else of the first operand.
+const Shape& dimensions_of(const ir::Schema& schema, const Args& args, const std::string& name) {
+  int size = schema.index_of("size"), own = schema.index_of(name.substr(0, name.find('_')));
+  if (size >= 0 && schema.params[size].list) return args[size].get<Shape>();
+  const Arg& x = args[name.find('_') != name.npos && own >= 0 ? own : 0];
+  return ir::type_of(x.is<Value>() ? x.get<Value>() : x.get<std::vector<Value>>().front()).shape;
+}
+
+// What the type rules of all primitives rely on, also where somebody else wrote the arguments: operands are there, lists of them
+// are not empty, and the dimensions that are named exist.
+void check_operands(const ir::Schema& schema, const Args& args) {
+  for (const Arg& a : args) {
+    auto* one = a.get_if<Value>();
+    auto* list = a.get_if<std::vector<Value>>();
+    bool absent =
+        (one && !*one) || (list && (list->empty() || std::find(list->begin(), list->end(), Value{}) != list->end()));
+    BRASA_CHECK(!absent, schema.name, ": an operand is missing");
+  }
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ir::Param& p = schema.params[i];
+    if (p.type != ir::ParamType::Int || p.symbolic) continue;
+    auto rank = static_cast<int64_t>(dimensions_of(schema, args, p.name).size());
+    auto check = [&](Expr d) {
+      BRASA_CHECK(d.is_constant() && d.constant() >= 0 && d.constant() < rank, schema.base,
+                  ": expected a tensor with more dimensions: there is no dimension ", d, " of ", rank);
+    };
+    if (p.list)
+      for (Expr d : args[i].get<std::vector<Expr>>()) check(d);
+    else
+      check(args[i].get<Expr>());
+  }
+}
+
+}  // namespace
+
 RowBuilder& RowBuilder::doc(std::string text) {
   row_.doc = std::move(text);
   return *this;
@@ -31,7 +69,10 @@ RowBuilder& RowBuilder::samples(std::vector<Sample> s) {
   return *this;
 }
 RowBuilder& RowBuilder::type(TypeRule rule) {
-  row_.type = std::move(rule);
+  row_.type = [rule = std::move(rule), &schema = row_.schema](const Args& args) {
+    check_operands(schema, args);
+    return rule(args);
+  };
   return *this;
 }
 RowBuilder& RowBuilder::eval(Eval rule) {
@@ -116,6 +157,11 @@ RowBuilder& RowBuilder::no_gradient() {
 }
 RowBuilder& RowBuilder::masks() {
   row_.masks = true;
+  return *this;
+}
+RowBuilder& RowBuilder::fits(std::string_view parameter) {
+  row_.fitting = row_.schema.index_of(parameter);
+  BRASA_ASSERT(row_.fitting >= 0, row_.name(), " has no parameter ", parameter);
   return *this;
 }
 RowBuilder& RowBuilder::autocast(Autocast policy) {

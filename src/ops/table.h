@@ -150,6 +150,7 @@ struct Row final : ir::Op {
   bool random = false;        // takes the Philox key as its last argument, and numel(result 0) numbers
   bool no_gradient = false;   // the results never carry gradients
   bool masks = false;         // the indices may be masks: the result's size depends on their values
+  int fitting = -1;           // a number that the result's dtype has to hold
   Autocast autocast = Autocast::None;
   Sparse sparse = Sparse::None;
   Memory memory = Memory::None;
@@ -339,6 +340,7 @@ class RowBuilder {
   random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
   RowBuilder& no_gradient();
   RowBuilder& masks();
+  RowBuilder& fits(std::string_view parameter);
   RowBuilder& autocast(Autocast policy);
   RowBuilder& sparse(Sparse form);
   RowBuilder& memory(Memory what);

@@ -1,9 +1,11 @@
 #include "runtime/device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <vector>
 
+#include "runtime/float32_products.h"
 #include "support/error.h"
 #include "support/settings.h"
 
@@ -71,6 +73,21 @@ Event Device::record(Stream) { return 0; }
 void Device::wait(Stream, Event) {}
 bool Device::done(Event) { return true; }
 void Device::synchronize_event(Event) {}
+TimeMark::~TimeMark() = default;
+namespace {
+struct HostMark final : TimeMark {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point at = Clock::now();
+  double since(const TimeMark& earlier) const override {
+    return std::chrono::duration<double, std::milli>(at - static_cast<const HostMark&>(earlier).at).count();
+  }
+};
+}  // namespace
+std::unique_ptr<TimeMark> Device::mark_time(Stream stream) {
+  if (!on_host()) synchronize(stream);
+  return std::make_unique<HostMark>();
+}
+void* Device::native_stream(Stream) { return nullptr; }
 void* Device::error_word() { return nullptr; }
 Slot Device::expect(Stream, std::function<std::string()>) { return 0; }
 
@@ -184,6 +201,36 @@ DeviceGuard::DeviceGuard(Device device) : original_(device), current_(resolved(d
 DeviceGuard::~DeviceGuard() {
   runtime::current_index(*runtime::find_device_row(original_.type())) = std::max<int8_t>(original_.index(), 0);
 }
+
+struct Event::Impl {
+  Device device;
+  std::unique_ptr<runtime::TimeMark> mark;
+};
+Event::Event(Device device) {
+  runtime::Device& d = runtime::device_of(device);
+  impl_ = std::make_unique<Impl>(Impl{d.id(), d.mark_time(runtime::current_stream(d))});
+}
+Event::~Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+float Event::elapsed_time(const Event& end) const {
+  BRASA_CHECK(impl_->device == end.impl_->device, "elapsed_time: expected events of one device, got ",
+              impl_->device.str(), " and ", end.impl_->device.str());
+  return static_cast<float>(end.impl_->mark->since(*impl_->mark));
+}
+
+namespace {
+const char* const kPrecisions[] = {"highest", "high", "medium"};
+std::atomic<int> g_precision = 0;
+}  // namespace
+void set_float32_matmul_precision(const std::string& precision) {
+  const auto* found = std::find(std::begin(kPrecisions), std::end(kPrecisions), precision);
+  BRASA_CHECK(found != std::end(kPrecisions), "set_float32_matmul_precision: expected highest, high or medium, got '",
+              precision, "'");
+  g_precision = static_cast<int>(found - kPrecisions);
+  runtime::float32_products_in_tf32() = g_precision > 0;
+}
+std::string get_float32_matmul_precision() { return kPrecisions[g_precision]; }
 
 void synchronize(Device device) { runtime::device_of(device).synchronize(); }
 DeviceStats memory_stats(Device device) { return runtime::device_of(device).statistics(); }

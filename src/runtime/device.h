@@ -70,6 +70,14 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+/// A point in time of a device.
+class TimeMark {
+ public:
+  virtual ~TimeMark();
+  /// Milliseconds from an earlier mark of the same device; waits for both.
+  virtual double since(const TimeMark& earlier) const = 0;
+};
+
 /// One device. Thread-safe. Errors are brasa::Errors that name it.
 class Device {
  public:
@@ -111,6 +119,10 @@ class Device {
   virtual bool done(Event event);
   /// The host waits.
   virtual void synchronize_event(Event event);
+  /// A point in the stream's work that knows when it was reached. Devices without a clock of their own wait for it here.
+  virtual std::unique_ptr<TimeMark> mark_time(Stream stream);
+  /// The stream as the libraries of this kind of device know it; the device is current in this thread then.
+  virtual void* native_stream(Stream stream);
 
   /// From the host's memory, which may change when this returns; `pinned`: only when the copy is done.
   virtual void upload(void* to, const void* from, size_t bytes, Stream stream, bool pinned = false) = 0;

@@ -1,20 +1,23 @@
 #include "runtime/thread_pool.h"
 
+#include <brasa/warning.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <climits>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "support/error.h"
 #include "support/settings.h"
@@ -42,6 +45,8 @@ void relax() {
 // About 30 µs on current CPUs: longer than the gap between two kernels of a step, shorter than a scheduler's tick.
 constexpr int kSpins = 2000;
 
+constexpr int kMostThreads = 4096;
+
 // Each participant owns a contiguous part, so that it touches the same memory in successive kernels; who is done
 // early takes pieces of the others' parts.
 struct alignas(64) Part {
@@ -51,15 +56,24 @@ struct alignas(64) Part {
 
 class Pool {
  public:
-  explicit Pool(int threads) : parts_(std::make_unique<Part[]>(threads)), threads_(threads) {
-    for (int i = 1; i < threads; ++i) std::thread([this, i] { work(i); }).detach();
+  // From the next job on. Workers that are too many leave.
+  void resize(int threads) {
+    {
+      std::lock_guard lock(workers_);
+      wanted_.store(threads, std::memory_order_relaxed);
+      if (started_ <= threads) return;
+      started_ = threads;
+    }
+    generation_.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake(generation_, INT_MAX);
   }
-  int threads() const { return threads_; }
 
   // False if another thread is using the pool.
   bool run(int64_t n, int64_t grain, RangeBody body, void* context) {
     if (!owner_.try_lock()) return false;
     std::lock_guard lock(owner_, std::adopt_lock);
+    if (asked_ != wanted_.load(std::memory_order_relaxed)) [[unlikely]]
+      start_workers();
     int64_t pieces = (n + grain - 1) / grain;
     participants_ = static_cast<int>(std::min<int64_t>(threads_, pieces));
     grain_ = grain;
@@ -97,10 +111,38 @@ class Pool {
  private:
   static constexpr uint64_t kClosed = uint64_t{1} << 31, kActive = kClosed - 1;
 
-  [[noreturn]] void work(int id) {
+  void start_workers() {
+    std::lock_guard lock(workers_);
+    asked_ = wanted_.load(std::memory_order_relaxed);
+    for (threads_ = 1; threads_ < asked_; ++threads_) {
+      if (present_[threads_]) continue;
+      try {
+        std::thread([this, id = threads_] { work(id); }).detach();
+      } catch (const std::system_error& e) {
+        static std::atomic<bool> said{false};
+        if (!said.exchange(true))
+          Warning::warn({__func__, __FILE__, __LINE__},
+                        str("the system gives ", threads_, " threads where ", asked_, " were asked for: ", e.what()),
+                        true);
+        break;
+      }
+      present_[threads_] = true;
+    }
+    started_ = std::max(started_, threads_);
+  }
+
+  bool may_leave(int id) {
+    if (id < wanted_.load(std::memory_order_relaxed)) return false;
+    std::lock_guard lock(workers_);
+    if (id < wanted_.load(std::memory_order_relaxed)) return false;
+    present_[id] = false;
+    return true;
+  }
+
+  void work(int id) {
     t_in_parallel = true;
     uint32_t seen = 0;
-    while (true) {
+    while (!may_leave(id)) {
       uint32_t generation = generation_.load(std::memory_order_acquire);
       if (generation == seen) {
         wait(seen);
@@ -162,44 +204,48 @@ class Pool {
   std::atomic<int> sleepers_{0};
   std::atomic<bool> error_taken_{false};
   std::exception_ptr error_;
-  std::unique_ptr<Part[]> parts_;
+  Part parts_[kMostThreads];
   RangeBody body_ = nullptr;
   void* context_ = nullptr;
   int64_t grain_ = 1;
   uint32_t jobs_ = 0;
   int participants_ = 0;
-  const int threads_;
+  int asked_ = 0, threads_ = 1;  // how many threads the owner wanted, and got
+
+  std::mutex workers_;  // the following
+  std::atomic<int> wanted_{get_num_threads()};
+  int started_ = 1;
+  std::bitset<kMostThreads> present_;
 };
 
 int default_threads() {
   if (const char* text = environment("BRASA_NUM_THREADS")) {
     char* end = nullptr;
     long n = std::strtol(text, &end, 10);
-    BRASA_CHECK(*text != 0 && *end == 0 && n >= 1 && n <= 4096,
-                "BRASA_NUM_THREADS must be a number of threads from 1 to 4096, got '", text, "'");
+    BRASA_CHECK(*text != 0 && *end == 0 && n >= 1 && n <= kMostThreads,
+                "BRASA_NUM_THREADS must be a number of threads from 1 to ", kMostThreads, ", got '", text, "'");
     return static_cast<int>(n);
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 std::atomic<int> g_threads{0};
 std::atomic<Pool*> g_pool{nullptr};
 
-// Pools live for ever: static destructors of a program may still compute, and another thread may be inside the pool of
-// an earlier number of threads.
+// It lives for ever: static destructors of a program may still compute. A forked process has no workers, whatever its copy says, and makes
+// a pool of its own.
 Pool& pool() {
   Pool* p = g_pool.load(std::memory_order_acquire);
-  if (p && p->threads() == get_num_threads()) return *p;
-  static std::mutex mutex;
-  static std::vector<Pool*> pools;
-  std::lock_guard lock(mutex);
-  int n = get_num_threads();
-  auto it = std::find_if(pools.begin(), pools.end(), [&](Pool* q) { return q->threads() == n; });
-  if (it == pools.end()) it = pools.insert(it, new Pool(n));
-  g_pool.store(*it, std::memory_order_release);
-  return **it;
+  if (p) [[likely]]
+    return *p;
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr); });
+  BRASA_ASSERT(registered == 0, "pthread_atfork");
+  auto made = std::make_unique<Pool>();
+  if (g_pool.compare_exchange_strong(p, made.get())) p = made.release();
+  p->resize(get_num_threads());  // it may have changed meanwhile
+  return *p;
 }
 
 }  // namespace
@@ -228,9 +274,11 @@ int get_num_threads() {
 
 // Takes effect at the next parallel_for.
 void set_num_threads(int n) {
-  BRASA_CHECK(n >= 1 && n <= 4096, "set_num_threads: the number of threads must be from 1 to 4096, got ", n);
+  BRASA_CHECK(n >= 1 && n <= runtime::kMostThreads, "set_num_threads: the number of threads must be from 1 to ",
+              runtime::kMostThreads, ", got ", n);
   BRASA_CHECK(!runtime::t_in_parallel, "set_num_threads: called from inside a parallel region");
   runtime::g_threads.store(n);
+  if (runtime::Pool* p = runtime::g_pool.load(std::memory_order_acquire)) p->resize(n);
 }
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain_size, const std::function<void(int64_t, int64_t)>& body) {

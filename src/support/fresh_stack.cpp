@@ -4,18 +4,30 @@
 #if __has_feature(address_sanitizer)
 #define BRASA_ADDRESS_SANITIZER
 #endif
-#elif defined(__SANITIZE_ADDRESS__)
+#if __has_feature(thread_sanitizer)
+#define BRASA_THREAD_SANITIZER
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
 #define BRASA_ADDRESS_SANITIZER
+#endif
+#ifdef __SANITIZE_THREAD__
+#define BRASA_THREAD_SANITIZER
 #endif
 #ifdef BRASA_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
 #endif
+#ifdef BRASA_THREAD_SANITIZER
+#include <sanitizer/tsan_interface.h>
+#endif
+#include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <exception>
+#include <utility>
 
 #include "support/error.h"
 
@@ -33,12 +45,47 @@ void leave_for(void**, const void*, size_t) {}
 void arrived(void*, const void**, size_t*) {}
 #endif
 
+// So does the thread sanitizer, which counts the calls of each stack: a function that changes it neither begins nor ends in between.
+#ifdef BRASA_THREAD_SANITIZER
+class Fiber {
+ public:
+  Fiber() : from_(__tsan_get_current_fiber()), own_(__tsan_create_fiber(0)) {}
+  ~Fiber() { __tsan_destroy_fiber(own_); }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  [[gnu::always_inline]] void enter() const { __tsan_switch_to_fiber(own_, 0); }
+  [[gnu::always_inline]] void leave() const { __tsan_switch_to_fiber(from_, 0); }
+
+ private:
+  void *from_, *own_;
+};
+#else
+struct Fiber {
+  void enter() const {}
+  void leave() const {}
+};
+#endif
+
+// The lowest address of the stack that this thread runs on; null as long as nobody asked.
+thread_local constinit char* t_lowest = nullptr;
+
+char* lowest_of_thread() {
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return nullptr;
+  pthread_attr_getstack(&attributes, &lowest, &bytes);
+  pthread_attr_destroy(&attributes);
+  return static_cast<char*>(lowest);
+}
+
 struct Call {
   const std::function<void()>& f;
   std::exception_ptr error;
   ucontext_t caller, callee;
   const void* caller_stack;
   size_t caller_bytes;
+  Fiber fiber;
 };
 
 // makecontext hands over nothing wider than an int.
@@ -51,6 +98,8 @@ void enter(unsigned high, unsigned low) {
     call->error = std::current_exception();
   }
   leave_for(nullptr, call->caller_stack, call->caller_bytes);
+  call->fiber.leave();
+  setcontext(&call->caller);
 }
 
 // Pages are taken when they are touched; the lowest one stays out of reach, so that an overflow does not go unseen.
@@ -73,19 +122,29 @@ class Stack {
 
 }  // namespace
 
+bool stack_is_low(size_t bytes) {
+  if (!t_lowest) [[unlikely]]
+    t_lowest = lowest_of_thread();
+  auto* here = static_cast<char*>(__builtin_frame_address(0));
+  return here < t_lowest + bytes;
+}
+
 void on_fresh_stack(const std::function<void()>& f) {
   Stack stack;
-  Call call{f, nullptr, {}, {}, nullptr, 0};
+  Call call{f, nullptr, {}, {}, nullptr, 0, {}};
   getcontext(&call.callee);
   call.callee.uc_stack.ss_sp = stack.memory();
   call.callee.uc_stack.ss_size = kBytes;
-  call.callee.uc_link = &call.caller;
+  call.callee.uc_link = nullptr;
   auto address = reinterpret_cast<uintptr_t>(&call);
   makecontext(&call.callee, reinterpret_cast<void (*)()>(&enter), 2, static_cast<unsigned>(address >> 32),
               static_cast<unsigned>(address));
   void* here = nullptr;
   leave_for(&here, stack.memory(), kBytes);
+  call.fiber.enter();
+  char* lowest = std::exchange(t_lowest, static_cast<char*>(stack.memory()) + sysconf(_SC_PAGESIZE));
   swapcontext(&call.caller, &call.callee);
+  t_lowest = lowest;
   arrived(here, nullptr, nullptr);
   if (call.error) std::rethrow_exception(call.error);
 }

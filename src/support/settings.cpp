@@ -17,6 +17,8 @@ constexpr Setting kSettings[] = {
      "Threads that compute; else as many as the process may use processors."},
     {Where::Environment, "BRASA_CACHE_DIR", "<folder>",
      "Where compiled kernels are kept; empty: nowhere. Else XDG_CACHE_HOME/brasa."},
+    {Where::Environment, "BRASA_CACHE_LIMIT", "<bytes, or with K, M or G>",
+     "How much they take at most; what was used least recently goes. Else 2G."},
     {Where::Environment, "XDG_CACHE_HOME", "<folder>", "The user's folder of caches; else HOME/.cache."},
     {Where::Environment, "HOME", "<folder>", "The user's folder; without it and the two above no kernels are kept."},
     {Where::Environment, "BRASA_CPU_TARGET", "x86-64 | x86-64+avx2 | x86-64+avx512",
@@ -25,16 +27,24 @@ constexpr Setting kSettings[] = {
      "What runs the operators outside of compiled functions."},
     {Where::Environment, "BRASA_CODEGEN", "<file>",
      "The code generator's library; else libbrasa-codegen.so beside the library."},
+    {Where::Environment, "BRASA_CC", "<program>", "What links exported programs; else cc."},
     {Where::Environment, "BRASA_PACK", "<file>",
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
      "Leaves optional passes over graphs out, by their names."},
     {Where::Environment, "BRASA_DEVICE", "<device>",
      "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
+    {Where::Environment, "BRASA_CUDA_LIBRARIES", "<folders, separated by colons>",
+     "Where NVIDIA's libraries (libcuda, libcublasLt) are looked for first."},
+    {Where::Environment, "CUDA_HOME", "<folder>",
+     "The CUDA toolkit: where they are looked for behind the system's folders."},
+    {Where::Environment, "PATH", "<folders, separated by colons>",
+     "Where Pythons are, whose nvidia packages are looked at last."},
     {Where::CompileOptions, "fullgraph", "false | true", "A graph break is an error."},
-    {Where::CompileOptions, "backend", "<name>",
-     "What compiles: inductor, aot_eager, eager, interpreter, or a registered one."},
-    {Where::CompileOptions, "mode", "default", "The other modes of torch.compile are not there yet."},
+    {Where::CompileOptions, "backend", "<name or function>",
+     "What compiles: inductor, aot_eager, eager, interpreter, a registered one, or a function."},
+    {Where::CompileOptions, "mode", "default | max-autotune | max-autotune-no-cudagraphs",
+     "The latter two: libraries measure the ways that they know at the first call. torch.compile's reduce-overhead is not there yet."},
     {Where::CompileOptions, "disable", "false | true", "Call the function as it is."},
     {Where::CompileOptions, "dynamic", "<unset, false or true>",
      "When sizes become symbolic: at their second value, never, at once."},
@@ -96,7 +106,17 @@ void check_compile_option(std::string_view name, std::string_view value) {
     if (end == rest.npos) break;
     rest.remove_prefix(end + kBetween.size());
   }
-  fail(str("compile: ", name, " '", value, "' is not known; it can be ", row->values));
+  bool planned = name == "mode" && value == "reduce-overhead";
+  fail(str("compile: ", name, " '", value, planned ? "' is not there yet; it can be " : "' is not known; it can be ",
+           row->values));
+}
+
+std::vector<std::string> compile_options(std::string_view prefix) {
+  std::vector<std::string> out;
+  for (const Setting& s : kSettings)
+    if (s.where == Where::CompileOptions && s.name.substr(0, prefix.size()) == prefix)
+      out.emplace_back(s.name.substr(prefix.size(), s.name.size() - prefix.size() - 1));
+  return out;
 }
 
 }  // namespace brasa

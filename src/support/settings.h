@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <brasa/settings.h>
 
 namespace brasa {
@@ -8,5 +11,7 @@ namespace brasa {
 const char* environment(std::string_view name);
 /// brasa::Error unless the value is one of the words that the table names for this field of CompileOptions.
 void check_compile_option(std::string_view name, std::string_view value);
+/// The names in brackets behind this prefix: "options[" gives those of CompileOptions::options.
+std::vector<std::string> compile_options(std::string_view prefix);
 
 }  // namespace brasa

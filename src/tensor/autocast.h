@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 
 #include "ops/facts.h"
 #include "support/scoped.h"
@@ -11,8 +12,31 @@ namespace brasa::eager {
 
 bool autocasting();
 
+using AutocastDTypes = std::unordered_map<DeviceType, DType>;
+
+/// Autocast as it was when this was made, again while a Scope lives.
+class AutocastAs {
+ public:
+  AutocastAs();
+  class Scope {
+   public:
+    explicit Scope(const AutocastAs& as);
+    ~Scope();
+
+   private:
+    Scoped<uint32_t> enabled_;
+    Scoped<bool> caches_;
+    Scoped<AutocastDTypes> dtypes_;
+  };
+
+ private:
+  uint32_t enabled_;
+  bool caches_;
+  AutocastDTypes dtypes_;
+};
+
 /// Suspends autocast while it lives.
-class NoAutocast : Scoped<bool> {
+class NoAutocast : Scoped<uint32_t> {
  public:
   NoAutocast();
 };
@@ -24,6 +48,7 @@ class CastCall {
   ArrayRef<CallArg> args() const { return args_.args(); }
 
  private:
+  uint32_t on_;  // what is cast: see autocast.cpp
   NoAutocast off_;
   ArgStore args_;
 };

@@ -50,14 +50,17 @@ const Computation& Computation::in_place() const {
   return *in_place_;
 }
 
+void check_castable(DType from, DType to) {
+  bool can = is_complex(to) || (!is_complex(from) && (is_floating(to) || !is_floating(from)));
+  can = can && (to != DType::Bool || from == DType::Bool);
+  BRASA_CHECK(can, "result type ", toString(from), " can't be cast to the desired output type ", toString(to));
+}
+
 std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   std::vector<ir::Value> out = functional_.build(inputs);
-  const ir::Type &from = ir::type_of(out[0]), &to = ir::type_of(inputs[0]);
-  bool can = is_complex(to.dtype) || (!is_complex(from.dtype) && (is_floating(to.dtype) || !is_floating(from.dtype)));
-  can = can && (to.dtype != DType::Bool || from.dtype == DType::Bool);
-  BRASA_CHECK(can, "result type ", toString(from.dtype), " can't be cast to the desired output type ",
-              toString(to.dtype));
-  return {ops::prim::convert(out[0], to.dtype)};
+  DType to = ir::type_of(inputs[0]).dtype;
+  check_castable(ir::type_of(out[0]).dtype, to);
+  return {ops::prim::convert(out[0], to)};
 }
 
 namespace {

@@ -145,6 +145,9 @@ class RowComputation final : public Computation {
   std::vector<Slot> slots_;
 };
 
+/// brasa::Error if results of one dtype must not be written into tensors of another.
+void check_castable(DType from, DType to);
+
 /// As `functional`, for a result that is written into input 0: it gets that input's dtype.
 class InPlace final : public Computation {
  public:

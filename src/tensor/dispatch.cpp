@@ -5,6 +5,7 @@
 #include "ops/builder.h"
 #include "support/error.h"
 #include "tensor/autograd/record.h"
+#include "tensor/default_dtype.h"
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
@@ -102,20 +103,39 @@ void move_to(runtime::Device& place, Results& results) {
   throw Error(what, e.msg());
 }
 
+namespace {
+
+// The dtype of a call's result, as far as a number in it has to fit: that which is asked for, or the first tensor's.
+std::optional<DType> result_dtype(CallArgs args) {
+  std::optional<DType> first;
+  for (const CallArg& a : args) {
+    if (a.kind == Kind::DType) return static_cast<DType>(a.integer);
+    if (a.kind == Kind::Tensor && !first && a.tensor->defined()) first = a.tensor->scalar_type();
+  }
+  return first;
+}
+
+}  // namespace
+
 void check_numbers(const Operator& op, CallArgs args) {
+  if (auto i = static_cast<size_t>(op.row().fitting); i < args.size() && is_number(args[i]))
+    if (std::optional<DType> dtype = result_dtype(args)) number_of(args[i]).check_fits(*dtype);
   if (op.row().precondition) [[unlikely]]
     op.row().precondition(literals(op.row(), args));
 }
 
 void call_functional(Operator& op, CallArgs args, Results& results) {
-  for (const CallArg& a : args)
-    if (a.kind == Kind::Tensors)
-      for (uint32_t k = 0; k < a.size; ++k)
-        BRASA_CHECK(a.tensor[k].defined(), op.row().name(), ": a tensor of the list is undefined");
-  if (op.row().view && call_view(op, args, results)) return;
+  if (!op.plain()) {
+    for (const CallArg& a : args)
+      if (a.kind == Kind::Tensors)
+        for (uint32_t k = 0; k < a.size; ++k)
+          BRASA_CHECK(a.tensor[k].defined(), op.row().name(), ": a tensor of the list is undefined");
+    if (op.row().view && call_view(op, args, results)) return;
+  }
   try {
-    check_numbers(op, args);
+    if (!op.plain()) check_numbers(op, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
+      if (recorder->follow(op.row(), args, results)) return autograd::attach_recorded(op, args, *recorder, results);
       RecordedCall recorded(*recorder, op, args);
       recorded.run(results);
       recorded.lay_out(results);
@@ -211,32 +231,19 @@ void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Result
   }
 }
 
-// What a factory gives without a dtype: the kind of its numbers, or the default dtype, for which rows have float32.
-DType natural_dtype(const Operator& op, CallArgs args) {
-  DType chosen = get_default_dtype();
-  if (op.row().random) return chosen;
-  ir::Graph graph(ir::Level::Primitives);
-  ir::Facts facts;
-  ops::Builder builder(graph, facts);
-  DType natural = ir::type_of(builder.call(op.row(), literals(op.row(), args)).at(0)).dtype;
-  if (natural == DType::Float32) return chosen;
-  return natural == DType::Complex64 && chosen == DType::Float64 ? DType::Complex128 : natural;
-}
-
 }  // namespace
 
 void call(Operator& op, CallArgs args, Results& results) {
-  if (int at = op.dtype_parameter(); at >= 0 && get_default_dtype() != DType::Float32) [[unlikely]] {
-    auto i = static_cast<size_t>(at);
-    if (i >= args.size() || args[i].kind == Kind::None) {
-      std::vector<CallArg> with_dtype(args.begin(), args.end());
-      if (with_dtype.size() <= i) with_dtype.resize(i + 1);
-      with_dtype[i] = CallArg(natural_dtype(op, args));
-      return call(op, with_dtype, results);
-    }
-  }
+  if (DType chosen = get_default_dtype(); chosen != DType::Float32) [[unlikely]]
+    if (DefaultDtypeCall other(op, args, chosen); other) return call(op, other.args(), results);
+  if (op.plain() && !sparse::any_of(args)) [[likely]]
+    return call_functional(op, args, results);
   if (sparse::any_of(args)) [[unlikely]]
     return sparse::call(op, args, results);
+  if (int at = op.layout_parameter(); at >= 0 && static_cast<size_t>(at) < args.size() &&
+                                      args[at].kind == Kind::Layout &&
+                                      static_cast<Layout>(args[at].integer) != kStrided)
+    return sparse::call_factory(op, args, results);
   if (op.sparse_gradient() >= 0 && sparse::gradient_asked_for(op, args)) [[unlikely]]
     return sparse::call_with_sparse_gradient(op, args, results);
   if (auto make = op.memory()) [[unlikely]]
@@ -285,7 +292,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       Results value;
       RecordedCall recorded(*recorder, op, args);
-      recorded.run(value);
+      if (!recorder->follow(op.row(), args, value)) recorded.run(value);
       autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
       if (value[0].scalar_type() != target->dtype) {
         CallArg convert[] = {value[0], target->dtype};
@@ -299,14 +306,17 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     }
     Run r(op, args, &self);
     Results results;
-    // The first argument is the target itself.
-    bool overlap = false;
-    each_tensor(CallArgs(args.begin() + 1, args.end()),
-                [&](const Tensor& t) { overlap = overlap || overlaps(*target, t); });
-    if (overlap) {
-      NoAutocast off;
-      Tensor fresh = call_one(op, args);
-      return self.copy_(fresh), out;
+    auto shares = [&](const Tensor& t) { return !t.is_same(self) && overlaps(*target, t); };
+    bool any = false;
+    each_tensor(args, [&](const Tensor& t) { any = any || shares(t); });
+    if (any) {
+      // What is read in another order than it is written is read from a copy.
+      ArgStore apart(args);
+      for (Tensor& t : apart.tensors())
+        if (shares(t)) t = t.clone();
+      for (std::optional<Tensor>& t : apart.optional_tensors())
+        if (t && shares(*t)) t = t->clone();
+      return call_in_place(op, apart.args(), self);
     }
     autograd::InPlace in_place(self, op);
     r.in_place = &in_place;
@@ -327,6 +337,9 @@ Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
     out = result;
     return out;
   }
+  check_castable(result.scalar_type(), out.scalar_type());
+  BRASA_CHECK(out.device() == result.device(), op.row().name(), ": Expected out tensor to be on ",
+              result.device().str(), ", but got ", out.device().str(), " instead");
   if (!(out.sizes() == result.sizes())) out.resize_(result.sizes());
   out.copy_(result);
   return out;

@@ -32,6 +32,8 @@ class Operator {
     std::vector<double> special;  // numbers that a computation knows nevertheless
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Takes tensors and numbers, and nothing of it is special to the functions below.
+  bool plain() const { return plain_; }
   /// Instead of a computation, for operators that are about memory and not about values; null for the others.
   using Memory = Tensor (*)(ArrayRef<CallArg> args, const ir::Args& literals);
   Memory memory() const { return memory_; }
@@ -39,6 +41,8 @@ class Operator {
   bool mutates() const { return mutates_; }
   /// Of a factory the position of its dtype; without one it gives what the row knows as the default, float32. Else -1.
   int dtype_parameter() const { return dtype_parameter_; }
+  /// The position of its layout; -1 where there is none.
+  int layout_parameter() const { return layout_parameter_; }
   /// The argument by which a caller asks for a sparse gradient of the first operand; -1 where there is none.
   int sparse_gradient() const { return sparse_gradient_; }
 
@@ -58,8 +62,9 @@ class Operator {
   std::string backward_name_;
   std::vector<Parameter> parameters_;
   Memory memory_ = nullptr;
-  bool mutates_ = false;
+  bool plain_ = false, mutates_ = false;
   int dtype_parameter_ = -1;
+  int layout_parameter_ = -1;
   int sparse_gradient_ = -1;
   std::atomic<const Known*> last_{nullptr};
   std::mutex mutex_;

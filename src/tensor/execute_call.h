@@ -12,6 +12,9 @@
 // What the two ways of running a computation share: on merged dimensions (execute_pointwise.cpp), and on its operands as they are.
 namespace brasa::eager {
 
+/// The strides of one dimension whose elements are neighbours.
+inline constexpr int64_t kUnit[] = {1};
+
 /// One call: what is computed, of what, into what, where.
 struct Call {
   const Computation& computation;

@@ -15,8 +15,6 @@ using program::Variant;
 
 constexpr uint32_t kMaxRank = Computation::kMaxRank;
 
-constexpr int64_t kUnit[] = {1};
-
 // What a call runs over: one loop over merged dimensions. It points into itself and into the inputs.
 struct Pointwise {
   Pointwise() {}
@@ -206,8 +204,9 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
   program::SymbolValues symbols;
   Epoch::Reading reading;
   const Variant* variant = variant_for(call.computation, signature(call, p), operands, symbols, [&] {
-    // The graph over one shape does not see that some operators want equal shapes.
-    if (broadcasts(inputs, p)) explain_failure(call);
+    // The graph over one shape does not see that some operators want equal shapes. A derivative's operands come from a call that was
+    // looked at, and its cotangents may have the loop's shape where a gradient is summed up behind it.
+    if (broadcasts(inputs, p) && !dynamic_cast<const Backward*>(&call.computation)) explain_failure(call);
     return build(call, p);
   });
   if (!variant) {

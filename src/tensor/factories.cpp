@@ -11,6 +11,7 @@
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
+#include "tensor/sparse/sparse.h"
 
 namespace brasa {
 namespace {
@@ -24,6 +25,7 @@ void check_sizes(IntArrayRef sizes) {
 
 Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<MemoryFormat> format) {
   check_sizes(sizes);
+  if (options.layout() != kStrided) return eager::sparse::without_entries(sizes, options);
   if (!format) format = options.memory_format_opt();
   if (size_t rank = channels_last_rank(format)) {
     BRASA_CHECK(sizes.size() == rank, "required rank ", rank, " tensor to use channels_last format");
@@ -38,6 +40,7 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<Memo
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   check_sizes(sizes);
+  BRASA_CHECK(options.layout() == kStrided, "empty_strided: sparse tensors have no strides");
   BRASA_CHECK(sizes.size() == strides.size(), "empty_strided: ", sizes.size(), " sizes and ", strides.size(),
               " strides");
   for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
@@ -47,6 +50,8 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions
 
 Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
   const TensorImpl* impl = checked_impl(self);
+  if (options.layout_opt().value_or(self.layout()) != kStrided)
+    return eager::sparse::without_entries(self.sizes(), TensorOptions(self.options()).merge_in(options));
   DType t = options.dtype_opt().value_or(impl->dtype);
   bool keep = (!format || *format == MemoryFormat::Preserve) && is_dense(impl->sizes, impl->strides);
   runtime::Device& device = options.has_device() ? runtime::device_of(options.device()) : impl->device();
@@ -80,6 +85,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 namespace {
 
 void write_element(void* at, DType t, const Scalar& v) {
+  v.check_fits(t);
   visit_dtype(t, [&](auto type) {
     using T = typename decltype(type)::type;
     T x;

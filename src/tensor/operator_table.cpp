@@ -42,6 +42,7 @@ Operator::Operator(const ops::Row& row)
   for (const ir::Param& p : row.schema.params) {
     if (!takes_tensors && p.name == "dtype" && p.optional && !(p.default_value && p.default_value->get_if<DType>()))
       dtype_parameter_ = static_cast<int>(parameters_.size());
+    if (p.type == ir::ParamType::Layout) layout_parameter_ = static_cast<int>(parameters_.size());
     Parameter q{p.type, p.list, {}, p.use, p.special};
     mutates_ = mutates_ || p.mutated;
     if (p.default_value && p.type != ir::ParamType::Tensor && !p.list) {
@@ -52,6 +53,11 @@ Operator::Operator(const ops::Row& row)
     }
     parameters_.push_back(std::move(q));
   }
+  bool lists = std::any_of(parameters_.begin(), parameters_.end(),
+                           [](const Parameter& p) { return p.type == ir::ParamType::Tensor && p.list; });
+  plain_ = !lists && !memory_ && !mutates_ && dtype_parameter_ < 0 && layout_parameter_ < 0 && sparse_gradient_ < 0 &&
+           row.fitting < 0 && !row.view && !row.count && !row.number_count && !row.precondition &&
+           row.autocast == ops::Autocast::None;
 }
 
 const RowComputation* Operator::find(const Words& words) {

@@ -40,6 +40,8 @@ class Recorder {
   static Recorder* current();
   virtual ~Recorder();
 
+  /// Records a call that agrees with what the recorder expects next; false, with nothing done, where it must look closer: by `call`.
+  virtual bool follow(const ops::Row&, std::span<const CallArg>, eager::Results&) { return false; }
   /// Records a functional call; results are new contiguous tensors on storages of their own, without memory.
   virtual void call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) = 0;
   /// How a result of the last `call` lies in memory: dense, in this order of its dimensions instead of row-major.

@@ -3,6 +3,7 @@
 #include <brasa/autograd.h>
 
 #include "support/hash.h"
+#include "tensor/execute_call.h"
 
 namespace brasa::eager {
 namespace {
@@ -10,8 +11,6 @@ namespace {
 using program::Result;
 using program::Variant;
 using program::VariantCache;
-
-constexpr int64_t kUnit[] = {1};
 
 struct Known {
   const Operator* op;

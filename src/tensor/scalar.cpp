@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <ostream>
+#include <sstream>
 
 #include "support/error.h"
 
@@ -14,20 +15,57 @@ double Scalar::toDouble() const {
   return static_cast<double>(i_);
 }
 
-int64_t Scalar::toLong() const {
-  BRASA_CHECK(type_ != DType::UInt64,
-              "value cannot be converted to type int64_t without overflow: ", static_cast<uint64_t>(i_));
-  if (type_ == DType::Int64 || type_ == DType::Bool) return i_;
+namespace {
+
+[[noreturn]] void fail_overflow(std::string_view type, const Scalar& s) {
+  std::ostringstream text;
+  text << s;
+  fail(str("value cannot be converted to type ", type, " without overflow: ", text.str()));
+}
+
+}  // namespace
+
+double Scalar::real(double most, std::string_view type) const {
   double v = toDouble();
-  BRASA_CHECK(v >= -9223372036854775808.0 && v < 9223372036854775808.0,
-              "value cannot be converted to type int64_t without overflow: ", v);
-  return static_cast<int64_t>(v);
+  if (std::abs(v) > most && !std::isinf(v)) fail_overflow(type, *this);
+  return v;
+}
+
+int64_t Scalar::whole(int64_t lowest, int64_t most, size_t bits) const {
+  bool integer = isIntegral(true), fits = type_ != DType::UInt64;
+  if (integer)
+    fits = fits && i_ <= most && i_ >= (lowest == 0 ? -most : lowest);
+  else
+    fits = toDouble() >= static_cast<double>(lowest) && toDouble() <= static_cast<double>(most);
+  if (!fits) fail_overflow(str(lowest == 0 ? "u" : "", "int", bits, "_t"), *this);
+  return integer ? i_ : static_cast<int64_t>(d_);
+}
+
+int64_t Scalar::toLong() const {
+  if (type_ == DType::Int64 || type_ == DType::Bool) return i_;
+  if (type_ == DType::UInt64 || !(toDouble() >= -0x1p63 && toDouble() < 0x1p63)) fail_overflow("int64_t", *this);
+  return static_cast<int64_t>(d_);
 }
 
 uint64_t Scalar::toUInt64() const {
-  if (type_ == DType::UInt64) return static_cast<uint64_t>(i_);
-  if (isFloatingPoint() && d_ >= 0x1p63 && d_ < 0x1p64) return static_cast<uint64_t>(d_);
-  return static_cast<uint64_t>(toLong());
+  if (isIntegral(true)) return static_cast<uint64_t>(i_);
+  if (!(toDouble() >= 0 && toDouble() < 0x1p64)) fail_overflow("uint64_t", *this);
+  return static_cast<uint64_t>(d_);
+}
+
+void Scalar::check_fits(DType t) const {
+  if (t == DType::Bool) return;
+  double largest = info_of(real_part_of(t)).largest;
+  if (is_complex(t)) {
+    for (double part : {toComplexDouble().real(), toComplexDouble().imag()})
+      if (std::abs(part) > largest && !std::isinf(part)) fail_overflow(name(t), *this);
+  } else if (is_floating(t)) {
+    real(largest, name(t));
+  } else {
+    visit_dtype(t, [&]<class T>(std::type_identity<T>) {
+      if constexpr (std::is_integral_v<T>) (void)to<T>();
+    });
+  }
 }
 
 bool Scalar::toBool() const {

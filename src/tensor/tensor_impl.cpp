@@ -48,6 +48,7 @@ Storage* Storage::alias(Storage* of) {
 Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device) {
   auto* s = new Storage(device);
   s->bytes_ = bytes;
+  s->references_.store(2, std::memory_order_relaxed);
   s->set_recorder(recorder, slot);
   return s;
 }
@@ -165,24 +166,29 @@ void check_dtype(const runtime::Device& device, DType dtype) {
               ": convert the tensor to another dtype first");
 }
 
-// Row-major, on what `storage` makes of as many bytes.
+// Sets strides of row-major memory; gives the number of elements.
+int64_t stride_row_major(std::span<const int64_t> sizes, Sizes& strides) {
+  strides.resize(sizes.size());
+  int64_t n = 1;
+  bool empty = false;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = n;
+    empty = empty || sizes[d] == 0;
+    BRASA_CHECK(!__builtin_mul_overflow(n, std::max<int64_t>(sizes[d], 1), &n), "a tensor of shape ", sizes,
+                " does not fit into memory");
+  }
+  return empty ? 0 : n;
+}
+
+// On what `storage` makes of as many bytes.
 template <class F>
 Tensor row_major(std::span<const int64_t> sizes, DType dtype, F storage) {
   auto* impl = new TensorImpl;
   Tensor out(impl);
   impl->dtype = dtype;
   impl->sizes.assign(sizes.data(), sizes.size());
-  impl->strides.resize(sizes.size());
-  int64_t n = 1;
-  bool empty = false;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    impl->strides[d] = n;
-    empty = empty || sizes[d] == 0;
-    BRASA_CHECK(!__builtin_mul_overflow(n, std::max<int64_t>(sizes[d], 1), &n), "a tensor of shape ", sizes,
-                " does not fit into memory");
-  }
+  impl->numel = stride_row_major(sizes, impl->strides);
   impl->inference = InferenceMode::is_enabled();
-  impl->numel = empty ? 0 : n;
   impl->storage = StorageRef(storage(bytes_of(impl->numel, dtype, sizes)));
   return out;
 }
@@ -198,9 +204,19 @@ Tensor pinned_tensor(std::span<const int64_t> sizes, DType dtype) {
   return row_major(sizes, dtype, [](size_t bytes) { return Storage::pinned(bytes, runtime::pinning_device()); });
 }
 
-Tensor recorded_tensor(std::span<const int64_t> sizes, DType dtype, Recorder* recorder, uint32_t slot,
-                       runtime::Device& device) {
-  return row_major(sizes, dtype, [&](size_t bytes) { return Storage::recorded(bytes, recorder, slot, device); });
+RowMajor::RowMajor(std::span<const int64_t> of, DType dtype)
+    : sizes(of), numel(stride_row_major(of, strides)), bytes(bytes_of(numel, dtype, of)) {}
+
+Tensor recorded_tensor(const RowMajor& shape, DType dtype, Recorder* recorder, uint32_t slot, runtime::Device& device) {
+  auto* impl = new TensorImpl;
+  Tensor out(impl);
+  impl->dtype = dtype;
+  impl->sizes = shape.sizes;
+  impl->strides = shape.strides;
+  impl->numel = shape.numel;
+  impl->inference = InferenceMode::is_enabled();
+  impl->storage = StorageRef(Storage::recorded(shape.bytes, recorder, slot, device));
+  return out;
 }
 
 Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> strides, DType dtype,

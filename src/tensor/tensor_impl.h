@@ -31,7 +31,8 @@ class Storage : Pooled {
                          runtime::Device& device = runtime::host());
   /// The same memory with a version of its own. Whatever happens to the memory, recordings too, happens to both.
   static Storage* alias(Storage* of);
-  /// Without memory until the recorder gives it some (see recorder.h), which finds it again by `slot`.
+  /// Without memory until the recorder gives it some (see recorder.h), which finds it again by `slot`. Has two references: the
+  /// recorder takes one.
   static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device);
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
@@ -140,6 +141,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   uint32_t moves = 0;
   /// A number that became a tensor: takes part in promotion by its category alone.
   bool weak = false;
+  /// A bit for each dimension whose size compiled functions are to leave open (see mark_dynamic).
+  uint64_t dynamic_dims = 0;
   std::unique_ptr<autograd::AutogradMeta> autograd;
   std::unique_ptr<eager::ViewInfo> view;
   /// Of a sparse tensor, whose storage is empty and whose strides are 0; else null.
@@ -181,9 +184,15 @@ Tensor make_tensor(std::span<const int64_t> sizes, std::span<const int64_t> stri
                    runtime::Device& device = runtime::host());
 /// A tensor on existing storage.
 Tensor make_tensor(StorageRef storage, DType dtype, Sizes sizes, Sizes strides, int64_t offset);
+/// How a tensor of these sizes lies in memory of its own. brasa::Error if it does not fit into one.
+struct RowMajor {
+  RowMajor(std::span<const int64_t> of, DType dtype);
+  Sizes sizes, strides;
+  int64_t numel;
+  size_t bytes;
+};
 /// Row-major, without memory until the recorder gives it some.
-Tensor recorded_tensor(std::span<const int64_t> sizes, DType dtype, Recorder* recorder, uint32_t slot,
-                       runtime::Device& device);
+Tensor recorded_tensor(const RowMajor& shape, DType dtype, Recorder* recorder, uint32_t slot, runtime::Device& device);
 /// The same elements by a new impl: shares storage and version, has no history and knows nothing of being a view.
 Tensor shallow_copy(const Tensor& t);
 

@@ -247,15 +247,27 @@ ViewChain chain_from_base(const Tensor& view) {
 }
 
 Tensor detached(const Tensor& t) {
-  Tensor out = shallow_copy(t);
-  if (const auto& view = impl_of(t)->view) {
-    impl_of(out)->view = std::make_unique<ViewInfo>(*view);
-    ViewInfo& info = *impl_of(out)->view;
+  std::vector<const Tensor*> chain{&t};
+  while (const auto& view = impl_of(*chain.back())->view) chain.push_back(&view->parent);
+  Tensor out = shallow_copy(*chain.back()), base = out;
+  for (chain.pop_back(); !chain.empty(); chain.pop_back()) {
+    Tensor next = shallow_copy(*chain.back());
+    impl_of(next)->view = std::make_unique<ViewInfo>(*impl_of(*chain.back())->view);
+    ViewInfo& info = *impl_of(next)->view;
     info.differentiable = false;
-    info.parent = detached(view->parent);
-    info.base = impl_of(info.parent)->view ? impl_of(info.parent)->view->base : info.parent;
+    info.parent = std::exchange(out, next);
+    info.base = base;
   }
   return out;
+}
+
+// A parent that nobody else holds goes here rather than in its child's destructor: there may be any number of them.
+ViewInfo::~ViewInfo() {
+  Tensor next = std::move(parent);
+  while (next.use_count() == 1 && impl_of(next)->view) {
+    std::unique_ptr<ViewInfo> view = std::move(impl_of(next)->view);
+    next = std::move(view->parent);
+  }
 }
 
 }  // namespace brasa::eager

@@ -40,6 +40,10 @@ struct ViewInfo : Pooled, autograd::DifferentiableViewMeta, ViewLink {
   std::shared_ptr<const ViewPlan> plan;
   uint32_t version = 0;                  // of the storage when the history was made
   uint32_t moves = 0, parent_moves = 0;  // of the view and its parent when it was made
+
+  ViewInfo() = default;
+  ViewInfo(const ViewInfo&) = default;
+  ~ViewInfo();
 };
 
 /// How a tensor is read from its parent; null if it is no view, or if it or its parent has moved since.

@@ -114,6 +114,45 @@ TEST(DynamicOptions, NeverOrFromTheFirstCall) {
   EXPECT_TRUE(open.explain().graphs[0].symbolic);
 }
 
+TEST(DynamicOptions, MarkedSizesAreOpenInTheFirstGraph) {
+  auto f = [](const Tensor& x, const Tensor& y) { return (x.softmax(1) * y).sum({0}) / 2; };
+  auto g = compile(f);
+  for (int64_t n : {6, 9, 2, 31, 9}) {
+    Tensor x = fresh({n, 6}), y = fresh({n, 6}).requires_grad_();
+    mark_dynamic(x, 0, 2, 31);
+    mark_dynamic(y, std::vector<int64_t>{-2});
+    Tensor eager_y = y.detach().clone().requires_grad_();
+    Tensor out = g(x, y), expected = f(x, eager_y);
+    expect_close(out, expected);
+    out.sum().backward();
+    expected.sum().backward();
+    expect_close(y.grad(), eager_y.grad());
+  }
+  EXPECT_EQ(g.explain().graphs.size(), 1u) << g.explain().str();
+  EXPECT_TRUE(g.explain().graphs[0].symbolic);
+  // Size 1 has a graph of its own; a mark says nothing of the other dimensions, and a fixed number of another graph.
+  expect_close(g(fresh({1, 6}), fresh({1, 6})), f(fresh({1, 6}), fresh({1, 6})));
+  EXPECT_EQ(g.explain().graphs.size(), 2u);
+
+  auto fixed = compile([](const Tensor& x) { return x * 2; }, {.dynamic = false});
+  auto views = compile([](const Tensor& x) { return x.exp(); });
+  for (int64_t n : {4, 5, 6}) {
+    Tensor x = fresh({n, 3}), t = fresh({3, n}).t();
+    mark_dynamic(x, 0);
+    mark_dynamic(t, 0);
+    expect_close(fixed(x), x * 2);
+    expect_close(views(t), t.exp());
+  }
+  EXPECT_EQ(fixed.explain().graphs.size(), 3u);
+  EXPECT_EQ(views.explain().graphs.size(), 1u) << views.explain().str();
+
+  Tensor x = fresh({4, 3});
+  EXPECT_THROW(mark_dynamic(x, 2), Error);
+  EXPECT_THROW(mark_dynamic(x, 0, 5), Error);
+  EXPECT_THROW(mark_dynamic(x, 0, 1, 3), Error);
+  EXPECT_THROW(mark_dynamic(Tensor(), 0), Error);
+}
+
 TEST(DynamicOptions, BeyondTheLimitCallsRunUncompiledAndKnownOnesDoNot) {
   auto f = [](const Tensor& x, int64_t d) { return x.sum({d}) * 2 + x.select(d, 0); };
   auto g = compile(f, {.recompile_limit = 2});

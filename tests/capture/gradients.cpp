@@ -534,5 +534,75 @@ TEST(Gradients, WhatIsRecordedMeetsABackwardFromOutside) {
   });
 }
 
+// What a later segment or call does with a view of an earlier one's value.
+TEST(Gradients, WatchedViewsOfAnEarlierSegment) {
+  for (bool broken : {false, true})
+    for (bool hook : {false, true})
+      expect_as_eager([&](const Wrap& compile, Seen& seen) {
+        Tensor seen_by_hook;
+        auto watch = [&](const Tensor& v) {
+          if (!hook) return v.retain_grad();
+          v.register_hook([&](const Tensor& g) {
+            seen_by_hook = g.clone();
+            return g * 3;
+          });
+        };
+        auto f = compile([&](const Tensors& in) -> Tensors {
+          Tensor h = in[0] * in[0], v = h.view({-1}).narrow(0, 1, 4), w = v.view({2, 2}),
+                 used = (w * in[0].sum()).exp();
+          if (broken && used.detach().sum().item<double>() > -1) watch(v);
+          return {h, v, w, used};
+        });
+        for (int64_t n : {3, 4, 5, 3}) {
+          Tensor x = leaf({2, n});
+          Tensors out = f({x});
+          if (!broken) watch(out[1]);
+          Tensor loss = out[0].sum() + out[1].square().sum() + out[2].sin().sum() + out[3].sum();
+          loss.backward();
+          seen.add({x.grad(), hook ? seen_by_hook : out[1].grad()});
+        }
+      });
+}
+
+// Results that share nothing that backward reads can be taken backward one after the other.
+TEST(Gradients, BackwardFromOneResultAfterTheOther) {
+  expect_as_eager([](const Wrap& compile, Seen& seen) {
+    Tensor w = leaf({3}), u = leaf({3});
+    auto apart = compile([&](const Tensors& in) -> Tensors {
+      Tensor x = in[0] * 2 + 1;
+      return {(x + w.sin()).sum(), (x - u.exp()).sum(), (w * u).sum()};
+    });
+    auto shared = compile([&](const Tensors& in) -> Tensors {
+      Tensor h = (in[0] * w).exp();
+      return {h.sum(), (h * u).sum()};
+    });
+    for (int i = 0; i < 3; ++i) {
+      Tensor x = leaf({3});
+      Tensors out = apart({x});
+      for (const Tensor& t : out) seen.attempt([&] { t.backward(); });
+      seen.attempt([&] { out[0].backward(); });
+      seen.add({x.grad(), w.grad(), u.grad()});
+      out = shared({x});
+      seen.attempt([&] { out[0].backward(); });
+      seen.add({x.grad(), w.grad(), u.grad()});
+      seen.attempt([&] { out[1].backward(); });
+      // How far eager came before the error is its own affair.
+      for (const Tensor& t : {w, u}) t.mutable_grad().reset();
+    }
+  });
+}
+
+// Hooks see what a pass computes on its way to the wanted gradients, and nothing else.
+TEST(Gradients, HooksBesideWantedGradients) {
+  int calls = 0;
+  Tensor x = leaf({3}), w = leaf({3}), side = x.sin(), way = w * 2;
+  side.register_hook([&](const Tensor& g) { return ++calls, g; });
+  way.register_hook([&](const Tensor& g) { return calls += 10, g; });
+  side.retain_grad();
+  autograd::grad({(side * way).sum()}, {w});
+  EXPECT_EQ(calls, 10);
+  EXPECT_FALSE(side.grad().defined());
+}
+
 }  // namespace
 }  // namespace brasa

@@ -1,5 +1,8 @@
 // What tensors look at: memory that changes hands, strides, writes before an error, and calls that go wrong.
 #include <brasa/autograd.h>
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -360,6 +363,43 @@ TEST(Memory, AThreadOfTheBodyCallsTheSameFunction) {
     return y + inner;
   };
   for (int i = 0; i < 3; ++i) expect_close(g(ones({3}), 2), full({3}, 2.0 + 4.0 + 3.0));
+}
+
+// Bytes that the program has from the allocator (sanitizers have their own, which says 0).
+size_t bytes_in_use() { return mallinfo2().uordblks; }
+
+// Makes, calls and drops compiled functions with gradients, of one of `kinds` graphs each.
+void make_and_drop(int count, int kinds) {
+  for (int i = 0; i < count; ++i) {
+    int more = i % kinds;
+    auto f = compile([more](const Tensors& in) -> Tensors {
+      Tensor y = in[0].sin() * in[1];
+      for (int k = 0; k < more; ++k) y = y.cos() + in[1];
+      return {y.sum(), y};
+    });
+    Tensor w = ones({3, 4}).requires_grad_();
+    f(Tensors{w, ones({3, 4})})[0].backward();
+    f(Tensors{ones({5, 4}), ones({5, 4})});
+  }
+}
+
+TEST(Memory, DroppedFunctionsLeaveNothing) {
+  make_and_drop(100, 4);
+  size_t bytes = bytes_in_use();
+  make_and_drop(1000, 4);
+  EXPECT_LT(bytes_in_use(), bytes + (64 << 10));
+}
+
+TEST(Memory, AForkedProcessCompilesAndDrops) {
+  make_and_drop(2, 2);
+  pid_t child = ::fork();
+  if (child == 0) {
+    make_and_drop(20, 4);
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace

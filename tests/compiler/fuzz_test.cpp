@@ -13,6 +13,9 @@ namespace {
 
 using namespace testing;
 using ir::Value;
+using ops::operator+;
+using ops::operator-;
+using ops::operator*;
 using Values = std::vector<Value>;
 namespace prim = ops::prim;
 
@@ -45,7 +48,7 @@ class RandomGraph {
   Value step(const Values& pool) {
     Value x = some(pool);
     int64_t rank = ops::rank_of(x);
-    switch (pick(rank == 2 ? 9 : 6)) {
+    switch (pick(rank == 2 ? 12 : 6)) {
       case 0: return prim::unary("tanh", x);
       case 1: return prim::unary("exp", prim::unary("neg", prim::unary("abs", x)));
       case 2:
@@ -54,11 +57,30 @@ class RandomGraph {
       case 5: return rank == 0 ? prim::unary("tanh", x) : prim::reverse(x, {pick(static_cast<int>(rank))});
       case 6: return prim::transpose(x, {1, 0});
       case 7: return prim::reduce(x, {pick(2)}, "max");
+      case 8: return joined(x, some(pool), pick(2));
+      case 9: {
+        int64_t dim = pick(2);
+        return ops::slice(ops::pad_dim(x, dim, 1, 0, 0.5), dim, 0, ops::size_of(x, dim), 1);
+      }
+      case 10: return normalised(x, pick(2));
       default: {
         int64_t dim = pick(2);
         return prim::unary("tanh", prim::reduce(x, {dim}, "add"));
       }
     }
+  }
+
+  // Three passes over each row.
+  Value normalised(Value x, int64_t dim) {
+    Value rest = x - ops::amax(x, {dim}, true);
+    return rest * prim::unary("rsqrt", ops::sum(rest * rest, {dim}, true) + 1);
+  }
+
+  // The first element along a dimension of one value, what comes behind it of another.
+  Value joined(Value a, Value b, int64_t dim) {
+    if (ops::rank_of(b) < 2) b = a;
+    ir::Expr n = ops::size_of(a, dim);
+    return prim::concat({ops::slice(a, dim, 0, 1, 1), ops::slice(b, dim, 1, n, 1)}, dim);
   }
 
   Value some(const Values& pool) {

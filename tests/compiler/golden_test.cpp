@@ -44,7 +44,7 @@ std::string result_of(const std::string& pass, const std::string& text, const st
     for (const std::string& kernel : kernel_texts(*p.graph, facts, options)) out += kernel;
     return out;
   }
-  FusedGraph fused = fuse(*p.graph, {}, machine.libraries);
+  FusedGraph fused = fuse(*p.graph, {}, machine);
   if (pass == "fuse") return str(fused);
   if (pass == "plan") return str(plan(*p.graph, std::move(fused)));
   std::string out;
@@ -112,7 +112,7 @@ TEST(Schedule, LoweringObeysIt) {
   auto graph = ir::parse(
       "graph primitives \"\" {\n  %0 = input: f32[64, 64] \"\"\n  %1 = prim::exp(%0): f32[64, 64]\n  return %1\n}\n",
       [](std::string_view name) { return ops::find(name); });
-  FusedGraph fused = fuse(*graph, {}, Machine().libraries);
+  FusedGraph fused = fuse(*graph, {}, Machine());
   const Group& g = fused.groups.at(0);
   std::string text =
       ir::print(*lower(g, parse_schedule("parallel d0 [64]; vector d1 [64]; width 4; unroll 3", g.domain))[0].loops);

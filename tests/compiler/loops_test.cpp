@@ -69,6 +69,20 @@ TEST(Movement, PadConcatWindow) {
         [](const Values& v) { return Values{prim::concat({v[1], v[0]}, 1) * 2}; });
 }
 
+// The rows that are joined are read by both parts of a later row, and what is joined with them is computed once in a pass over it.
+TEST(Movement, JoinedRowsInAPassOverThem) {
+  check_both({{DType::Float32, {5, 32}}, {DType::Float32, {4, 32}}, {DType::Float32, {4, 32}}}, [](const Values& v) {
+    auto normalised = [](Value x) {
+      Value centred = x - ops::sum(x, {1}, true) / 32.0;
+      return centred * prim::unary("rsqrt", ops::sum(centred * centred, {1}, true) / 32.0 + 1e-5);
+    };
+    auto rest = [](Value x) { return ops::slice(x, 0, 1, 5, 1); };
+    auto first = [](Value x) { return ops::slice(x, 0, 0, 1, 1); };
+    Value x = prim::concat({first(v[0]), normalised(v[1])}, 0) + v[0];
+    return Values{normalised(prim::concat({first(x), rest(x) + normalised(v[2])}, 0))};
+  });
+}
+
 TEST(Creation, IotaAndSizes) {
   check_both({{DType::Float32, {5, 9}}}, [](const Values& v) {
     ir::Shape s = ops::shape_of(v[0]);

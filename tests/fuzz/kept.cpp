@@ -61,6 +61,31 @@ call: 0 7 1 0 0 0 1 0 0)"},
 function: flip 0 5 1; div 0 2 5; cumsum 0 3 0; norm 0 1 3; mean 0 3 4; read 4 6 3; index_add_ 4 4 0;
 call: 0 1 2 0 0 0 1 0 0
 call: 0 7 2 0 4 1 1 0 0)"},
+    {"TextOfALimitThatIsKnown", R"(double
+function: index 0 5 2; where 1 2 5; add to part 0 0 3;
+call: 0 8 0 0 0 0 1 0 0
+call: 0 4 0 0 0 0 1 0 1
+call: 0 3 0 0 0 1 1 0 0)"},
+    {"StageOfABoundedSize", R"(double
+function: arange 1 1 4; state row 0 3 4; slice 1 6 3; softmax 0 5 1; parameter 1 6 2;
+call: 0 7 5 0 0 0 1 0 0)"},
+    {"RetainedViewThatOthersLeadThrough", R"(single
+function: stack 1 6 2; diagonal 0 7 3; contiguous 1 6 2; row 0 7 0; sub 6 5 0; split 0 0 0; read 6 7 1; contiguous 5 7 1; diagonal 1 4 1; retain 1 4 0;
+call: 0 3 1 0 1 1 1 0 0)"},
+    {"HistoryOfAnotherCallBehindAWrite", R"(double
+function: penalty 0 1 0; softmax 0 2 3; sigmoid 1 4 0; amax 7 2 4; add to part 5 2 2;
+call: 0 1 1 0 4 0 1 0 0
+call: 0 1 1 0 4 0 1 0 1)"},
+    {"RetainedWhereNoGradientIsWanted", R"(double
+function: penalty 2 0 0; retain 1 3 4; gather 1 7 2; custom 0 0 0; note 4 2 3; gradient 1 1 2;
+call: 0 7 2 4 0 1 1 0 0)"},
+    {"WrittenResultOfACustomFunctionThatIsUnused", R"(double
+function: custom 1 6 5; note 1 1 3; no_grad 0 2 1; mul_ 1 3 4; leaf 7 4 2;
+function:
+call: 0 6 1 0 3 1 1 0 0)"},
+    {"HookOnAViewThatItsBaseIsCopiedInto", R"(double
+function: hook 2 5 2; copy_ 0 3 3;
+call: 0 3 0 5 1 1 0 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),

@@ -1,29 +1,66 @@
 // As a test program, or by hand: test_fuzz --seed 1 --count 1000 [--backend interpreter] [--seconds 60], or one program of a
-// file: --program failing.txt.
+// file: --program failing.txt. With --target NAME (or "all") bytes for a reader: readers/targets.cpp lists them; --first N begins with
+// input N, and --keep FILE writes each input before it is read, for one that crashes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 
 #include "fuzz/program.h"
+#include "fuzz/readers/target.h"
 
-// Random programs may keep a gradient with the history that holds it: a cycle, which nothing frees (see docs/reliability.md).
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// False if an input did something else than it may.
+bool read_mutated(const brasa::fuzz::Target& t, uint32_t seed, uint32_t first, uint32_t count, double seconds,
+                  const std::string& keep) {
+  Clock::time_point start = Clock::now();
+  uint32_t tried = 0, failed = 0;
+  double longest = 0;
+  for (; tried < count && since(start) < seconds; ++tried) {
+    std::string bytes = mutated(t, seed, first + tried);
+    if (!keep.empty()) std::ofstream(keep, std::ios::binary) << bytes;
+    brasa::fuzz::Outcome out = brasa::fuzz::tried(t, bytes);
+    longest = std::max(longest, out.seconds);
+    if (out.failure.empty()) continue;
+    if (++failed <= 10)
+      std::cout << t.name << ", seed " << seed << ", number " << first + tried << ": " << out.failure << "\n";
+  }
+  std::cout << t.name << ": " << tried << " inputs, seed " << seed << ", " << failed << " failed, the longest took "
+            << longest << " s" << std::endl;
+  return failed == 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc == 1) return RUN_ALL_TESTS();
-  uint32_t seed = 1, count = 100, failed = 0, refused = 0, tried = 0;
+  uint32_t seed = 1, first = 0, count = 100, failed = 0, refused = 0, tried = 0;
   double seconds = 1e9;
-  std::string backend = "inductor", given;
+  std::string backend = "inductor", given, target, keep;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--seed")) seed = static_cast<uint32_t>(std::stoul(argv[i + 1]));
+    if (!std::strcmp(argv[i], "--first")) first = static_cast<uint32_t>(std::stoul(argv[i + 1]));
     if (!std::strcmp(argv[i], "--count")) count = static_cast<uint32_t>(std::stoul(argv[i + 1]));
     if (!std::strcmp(argv[i], "--backend")) backend = argv[i + 1];
     if (!std::strcmp(argv[i], "--seconds")) seconds = std::stod(argv[i + 1]);
     if (!std::strcmp(argv[i], "--program")) given = argv[i + 1];
+    if (!std::strcmp(argv[i], "--target")) target = argv[i + 1];
+    if (!std::strcmp(argv[i], "--keep")) keep = argv[i + 1];
+  }
+  if (!target.empty()) {
+    bool good = true;
+    if (seconds < 1e9) count = ~uint32_t{0};
+    for (const brasa::fuzz::Target& t : brasa::fuzz::targets())
+      if (target == "all" || target == t.name) good = read_mutated(t, seed, first, count, seconds, keep) && good;
+    return !good;
   }
   if (!given.empty()) {
     std::ifstream in(given);

@@ -160,7 +160,7 @@ std::map<std::string, Operator> table() {
     return Tensor();
   };
   t["read"] = [](World& w, T a, T, I) {
-    Tensor all = a.detach().to(kFloat64).contiguous();
+    Tensor all = a.detach().to(kFloat64).cpu().contiguous();
     w.noted.push_back(all.numel() ? *static_cast<const double*>(all.data_ptr()) : 0);
     return Tensor();
   };

@@ -116,7 +116,11 @@ TEST(SafetensorsRead, MessagesSayWhatIsWrong) {
       {R"({"__metadata__":{"a":1}})", 0, "must be a string"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
        8, "twice"},
-      {std::string(100000, '['), 0, "deeper"},
+      {std::string(100000, '['), 0, "JSON object"},
+      {R"({"x":{"shape":)" + std::string(100000, '['), 0, "deeper"},
+      {R"({"x":{"dtype":"F32","dtype":"F64"}})", 0, "twice"},
+      {R"({"x":{"shape":{}}})", 0, "deeper"},
+      {R"({"__metadata__":[]})", 0, "object of strings"},
   };
   for (const Case& c : cases) {
     std::string message = error_of(with_header(c.header, c.data));

@@ -115,5 +115,16 @@ TEST(Expr, WhatDoesNotFitIsAnError) {
   EXPECT_THROW(evaluate(s + 1, [](const ExprNode&) { return kHighest; }), Error);
 }
 
+// Text names the operands in an order of its own.
+TEST(Expr, LimitsInEitherOrder) {
+  Expr s0 = Expr::size(0), s1 = Expr::size(1), whole = s0 * floordiv(Expr(3), s0) + 1;
+  EXPECT_EQ(max(whole, Expr(0)), whole);
+  EXPECT_EQ(max(Expr(0), whole), whole);
+  EXPECT_EQ(min(Expr(0), -whole), -whole);
+  EXPECT_EQ(min(-whole, Expr(0)), -whole);
+  Expr some = s0 * floordiv(min(Expr(4), s1) - 1, s0) + 1;
+  EXPECT_EQ(max(some, Expr(0)), max(Expr(0), some));
+}
+
 }  // namespace
 }  // namespace brasa::ir

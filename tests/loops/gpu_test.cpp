@@ -128,15 +128,53 @@ GpuCase rare_and_atomic() {
   return c;
 }
 
-const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {{"pointwise", pointwise},
-                                                                              {"softmax", softmax},
-                                                                              {"transpose", transpose},
-                                                                              {"matmul", matmul},
-                                                                              {"rare", rare_and_atomic}};
+// Four neighbours a thread, in buffers that begin at multiples of 16 bytes: one access each.
+GpuCase neighbours() {
+  GpuCase c;
+  c.graph->name = "neighbours";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 1024), out = b.buffer(DType::Float32, 1024);
+  Expr block = b.loop("block", 2), thread = b.loop("thread", 128), lane = b.loop("unroll", 4, 4);
+  Expr i = (block * 128 + thread) * 4 + lane;
+  Value v = b.load(x, i);
+  b.store(out, i, b.op("mul", {v, v}));
+  c.buffers = {ramp(1024, 0.03, -1.5), std::vector<float>(1024)};
+  c.result = 1;
+  for (float f : c.buffers[0]) c.want.push_back(f * f);
+  return c;
+}
+
+// Sums of columns, each of 8 threads that lie 32 apart.
+GpuCase columns() {
+  GpuCase c;
+  c.graph->name = "columns";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 64 * 96), out = b.buffer(DType::Float32, 96);
+  Expr block = b.loop("block", 3), column = b.loop("thread", 32, 2), step = b.loop("serial", 8);
+  Expr row = b.loop("thread", 8);
+  Value sum = b.reduce(b.load(x, (step * 8 + row) * 96 + block * 32 + column), {step, row}, "add");
+  b.store(out, block * 32 + column, sum);
+  c.buffers = {ramp(64 * 96, 0.01), std::vector<float>(96)};
+  c.result = 1;
+  c.want.resize(96);
+  for (int j = 0; j < 64 * 96; ++j) c.want[j % 96] += c.buffers[0][j];
+  return c;
+}
+
+const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
+    {"pointwise", pointwise},  {"softmax", softmax},       {"transpose", transpose}, {"matmul", matmul},
+    {"rare", rare_and_atomic}, {"neighbours", neighbours}, {"columns", columns}};
 
 runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
   const ir::Graph* one = c.graph.get();
   return compile_kernels({&one, 1}, target);
+}
+
+TEST(Nvptx, NeighboursAreOneAccess) {
+  runtime::KernelImage image = compiled(neighbours(), "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_NE(ptx.find("ld.global.v4.f32"), std::string::npos) << ptx;
+  EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
 }
 
 TEST(Nvptx, AssemblesForEveryArchitecture) {

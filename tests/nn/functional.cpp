@@ -67,5 +67,9 @@ TEST(Functional, ErrorsSayWhatWasGiven) {
       contains(error_of([] { empty({3, 0}).index({indexing::Slice(), tensor({0, 1})}); }), "dimension with size 0"));
 }
 
+TEST(Functional, UnfoldTakesBatchesOfPlanesAlone) {
+  EXPECT_NE(error_of([] { F::unfold(ones({1, 4, 4}), F::UnfoldFuncOptions(2)); }).find("Only 4D"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace brasa::nn

@@ -1,6 +1,7 @@
 #include <brasa/brasa.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -15,6 +16,11 @@ struct Mistake {
   void (*call)();
   const char* says;
 };
+
+Tensor written(DType into, const Tensor& a, const Tensor& b) {
+  Tensor out = empty({2}, into);
+  return add_out(out, a, b);
+}
 
 #define MISTAKE(code, says) {#code, [] { (void)(code); }, says}
 
@@ -103,6 +109,48 @@ const Mistake kMistakes[] = {
     MISTAKE(binary_cross_entropy(full(IntArrayRef{2}, 2.0), ones({2})), "between 0 and 1"),
     MISTAKE(dropout(ones({3}), 1.5, true), "1.5"),
     MISTAKE(Tensor() + 1, "undefined"),
+    // Numbers that a dtype does not hold.
+    MISTAKE(full({2}, 300, kByte), "uint8_t without overflow: 300"),
+    MISTAKE(full({2}, -300, kByte), "without overflow"),
+    MISTAKE(full({2}, 1e300, kInt), "int32_t without overflow"),
+    MISTAKE(full({2}, 1e300, kFloat), "float32 without overflow"),
+    MISTAKE(full({2}, std::nan(""), kLong), "int64_t without overflow"),
+    MISTAKE(ones({2}, kInt).fill_(std::nan("")), "without overflow"),
+    MISTAKE(ones({2}, kLong).fill_(1e30), "int64_t without overflow"),
+    MISTAKE(ones({2}, kLong).fill_(-HUGE_VAL), "int64_t without overflow"),
+    MISTAKE(full_like(ones({2}, kByte), 300), "without overflow"),
+    MISTAKE(ones({2}, kByte).new_full({2}, 300), "without overflow"),
+    MISTAKE(masked_fill(ones({2}, kHalf), ones({2}, kBool), -1e9), "float16 without overflow"),
+    MISTAKE(index_fill(ones({2}, kByte), 0, tensor({0}), 300), "without overflow"),
+    MISTAKE(constant_pad_nd(ones({2}, kByte), {1, 1}, 300), "without overflow"),
+    MISTAKE(tensor({300}, kByte), "uint8_t without overflow"),
+    MISTAKE(scalar_tensor(300, kByte), "uint8_t without overflow"),
+    MISTAKE(tensor({300.5}).item<uint8_t>(), "uint8_t without overflow: 300.5"),
+    MISTAKE(tensor({-1.0}).item<uint8_t>(), "uint8_t without overflow"),
+    MISTAKE(tensor({200}).item<int8_t>(), "int8_t without overflow"),
+    MISTAKE(tensor({1e30}).item<int64_t>(), "int64_t without overflow"),
+    MISTAKE(tensor({1e300}, kDouble).item<float>(), "float without overflow"),
+    // Results that must not be written into tensors of a narrower kind.
+    MISTAKE(written(kInt, ones({2}), ones({2})), "Float can't be cast to the desired output type Int"),
+    MISTAKE(written(kBool, ones({2}, kLong), ones({2}, kLong)), "Long can't be cast to the desired output type Bool"),
+    MISTAKE(written(kFloat, ones({2}, kComplexFloat), ones({2})), "can't be cast"),
+    // Weights that are no probabilities.
+    MISTAKE(multinomial(tensor({-1.0, 2.0}), 1), "element < 0"),
+    MISTAKE(multinomial(tensor({std::nan(""), 2.0}), 1, true), "nan"),
+    MISTAKE(multinomial(tensor({HUGE_VAL, 2.0}), 1), "inf"),
+    MISTAKE(multinomial(tensor({{1.0, 2.0}, {0.0, 0.0}}), 1), "sum of probabilities <= 0"),
+    // Random numbers that a dtype or a distribution does not have.
+    MISTAKE(randperm(300, kByte), "n = 300 is too large for uint8"),
+    MISTAKE(randint(0, 300, {2}, kByte), "to - 1 = 299 is out of bounds for uint8"),
+    MISTAKE(randint(-1, 3, {2}, kByte), "from=-1 is out of bounds for uint8"),
+    MISTAKE(normal(tensor({0.0}), tensor({-1.0})), "std >= 0"),
+    MISTAKE(normal(0.0, tensor({1.0, std::nan("")})), "std >= 0"),
+    MISTAKE(mvlgamma(tensor({1.0, 3.0}), 3), "greater than (p-1)/2"),
+    MISTAKE(scaled_dot_product_attention(ones({1, 2, 3}), ones({1, 2, 3}), ones({1, 2, 3}), ones({2, 2}, kLong)),
+            "attn_mask dtype"),
+    // Layouts.
+    MISTAKE(ones({2}, kSparse), "aten::ones makes no sparse tensors"),
+    MISTAKE(rand({2}, kSparse), "aten::rand makes no sparse tensors"),
 };
 
 TEST(BadInputCalls, SayWhatIsWrong) {
@@ -118,6 +166,26 @@ TEST(BadInputCalls, SayWhatIsWrong) {
 }
 
 TEST(BadInputCalls, WhatPyTorchTakesIsTaken) {
+  EXPECT_EQ(full({1}, -1, kByte).item<int64_t>(), 255);
+  EXPECT_EQ(full({1}, 2.5, kInt).item<int64_t>(), 2);
+  EXPECT_EQ(full({1}, HUGE_VAL, kHalf).item<double>(), HUGE_VAL);
+  EXPECT_TRUE(std::isnan(full({1}, std::nan(""), kFloat).item<float>()));
+  EXPECT_EQ(tensor({-1}).item<uint8_t>(), 255);
+  EXPECT_TRUE(equal(clamp(tensor({0, 200}, kByte), -1, 300), tensor({0, 200}, kByte)));
+  EXPECT_EQ(written(kDouble, ones({2}, kLong), ones({2}, kLong)).sum().item<double>(), 4);
+  EXPECT_EQ(multinomial(tensor({0.0, 1.0, 0.0}), 1).item<int64_t>(), 1);
+  EXPECT_EQ(randperm(256, kByte).sum().item<int64_t>(), 255 * 128);
+  EXPECT_EQ(randint(255, 256, {2}, kByte).sum().item<int64_t>(), 510);
+  EXPECT_EQ(randint(-128, -127, {2}, kChar).sum().item<int64_t>(), -256);
+  EXPECT_EQ(normal(1.0, zeros({2})).sum().item<double>(), 2);
+  for (Layout layout : {kSparse, kSparseCsr})
+    for (const Tensor& t :
+         {empty({2, 3}, TensorOptions(kDouble).layout(layout)), zeros({2, 3}, TensorOptions(kDouble).layout(layout)),
+          zeros_like(ones({2, 3}, kDouble), layout), ones({2}, kDouble).new_zeros({2, 3}, layout)}) {
+      EXPECT_EQ(t.layout(), layout);
+      EXPECT_EQ(t.scalar_type(), kDouble);
+      EXPECT_TRUE(equal(t.to_dense(), zeros({2, 3}, kDouble)));
+    }
   EXPECT_EQ(max_pool2d(ones({0, 1, 4, 4}), 2).sizes(), (IntArrayRef{0, 1, 2, 2}));
   EXPECT_EQ(adaptive_avg_pool2d(ones({1, 0, 4, 4}), 2).sizes(), (IntArrayRef{1, 0, 2, 2}));
   EXPECT_TRUE(ones({0}).median().isnan().item<bool>());

@@ -1,8 +1,13 @@
 #include "runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -101,6 +106,84 @@ TEST(ThreadPool, SeveralCallers) {
   for (auto& c : callers) c.join();
   EXPECT_EQ(sum, 4 * 200 * 16);
 }
+
+int64_t sum_below(int64_t n) {
+  std::atomic<int64_t> sum{0};
+  parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sum += i;
+  });
+  return sum;
+}
+
+int threads_of_process() {
+  int n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) n += !entry.path().empty();
+  return n;
+}
+
+TEST(ThreadPool, ThreadsThatAreTooManyLeave) {
+  Threads t(1);
+  for (int n = 1; n <= 40; ++n) {
+    set_num_threads(n);
+    EXPECT_EQ(sum_below(100), 4950);
+  }
+  EXPECT_GE(threads_of_process(), 40);
+  EXPECT_LE(threads_of_process(), 60);  // not 1 + 2 + … + 40
+  set_num_threads(2);
+  for (int i = 0; i < 5000 && threads_of_process() > 12; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_LE(threads_of_process(), 12);  // some belong to the test program's runtime
+  EXPECT_EQ(sum_below(100), 4950);
+}
+
+TEST(ThreadPool, TheNumberMayChangeWhileOthersCompute) {
+  Threads t(2);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c)
+    callers.emplace_back([&] {
+      for (int job = 0; job < 2000; ++job) EXPECT_EQ(sum_below(50), 1225);
+    });
+  std::thread changer([&] {
+    for (int n = 1; !done; n = n % 7 + 1) set_num_threads(n);
+  });
+  for (auto& c : callers) c.join();
+  done = true;
+  changer.join();
+}
+
+TEST(ThreadPool, ForkedProcessesComputeToo) {
+  Threads t(3);
+  EXPECT_EQ(sum_below(100), 4950);
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    ::_exit(sum_below(100) == 4950 && sum_below(1000) == 499500 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(sum_below(100), 4950);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
+TEST(ThreadPool, RunsWithFewerThreadsWhereTheSystemGivesNoMore) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    // Room for the stacks of a few.
+    rlimit limit{pages * 4096 + (64 << 20), RLIM_INFINITY};
+    if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(2);
+    set_num_threads(200);
+    ::_exit(sum_below(1000) == 499500 && sum_below(1000) == 499500 && threads_of_process() < 100 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST(ThreadPool, RejectsABadNumber) { EXPECT_THROW(set_num_threads(0), Error); }
 

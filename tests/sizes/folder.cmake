@@ -3,7 +3,7 @@
 foreach(source samples interpreted)
   target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests/ops/${source}.cpp)
 endforeach()
-foreach(source vectors compare gauge)
+foreach(source vectors files compare gauge)
   target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tools/brasa/${source}.cpp)
 endforeach()
 target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tools/pack/sample_call.cpp)

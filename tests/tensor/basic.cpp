@@ -204,6 +204,31 @@ TEST(Gradients, AreZeroWhereTheDerivativeIs) {
   EXPECT_TRUE(contains(error_of([&] { x.floor().requires_grad_(false); }), "leaf"));
 }
 
+// The gradient of an operand that was broadcast is summed up, and is differentiated again through that sum; at size 1, which sums up
+// nothing, before and after others.
+TEST(Gradients, OfGradientsOfWhatIsBroadcast) {
+  manual_seed(7);
+  for (int64_t n : {2, 1, 5, 1, 2}) {
+    Tensor x = randn({n, 4}, kDouble).requires_grad_(), w = randn({4}, kDouble).requires_grad_(),
+           v = randn({n, 4}, kDouble).requires_grad_();
+    std::vector<Tensor> g = autograd::grad({x * w}, {x, w}, {v}, true, true);
+    EXPECT_EQ(g[1].sizes(), IntArrayRef{4});
+    (g[0].square().sum() + g[1].square().sum()).backward();
+    Tensor of_w = (v * x).sum(0).detach();
+    EXPECT_TRUE(allclose(x.grad(), of_w * v * 2));
+    EXPECT_TRUE(allclose(w.grad(), w * 2 * v.square().sum(0)));
+    EXPECT_TRUE(allclose(v.grad(), v * w.square() * 2 + of_w * x * 2));
+
+    // Of a quotient, whose second operand has size 1 in a dimension that it keeps.
+    Tensor a = rand({n, 3}, kDouble).requires_grad_(), b = (rand({n, 1}, kDouble) + 1).requires_grad_();
+    Tensor outer = autograd::grad({a / b}, {b}, {ones({n, 3}, kDouble)}, true, true)[0];
+    EXPECT_EQ(outer.sizes(), b.sizes());
+    outer.sum().backward();
+    EXPECT_TRUE(allclose(b.grad(), a.sum(1, true) * 2 / b.pow(3)));
+    EXPECT_TRUE(allclose(a.grad(), (-1 / b.square()).expand({n, 3})));
+  }
+}
+
 // At every rank, and after the same division of floating numbers, which have results.
 TEST(Division, OfIntegersByZero) {
   using Divide = Tensor (*)(const Tensor&, const Tensor&);

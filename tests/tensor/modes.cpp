@@ -134,6 +134,43 @@ TEST(Modes, FactoriesFollowTheDefaultDtype) {
   EXPECT_EQ(ones({2}).scalar_type(), kInt32);
 }
 
+TEST(Modes, IntegersBecomeTheDefaultDtype) {
+  Tensor i = arange(1, 4), b = i > 1, f = ones({3});
+  for (DType t : {DType::Float64, DType::BFloat16}) {
+    DefaultDtype scope(t);
+    for (const Tensor& r : {i / i, i * 2.5, i.sqrt(), b / b, sigmoid(b), i.add(0.5), 1.5 - i, atan2(i, i), i.pow(0.5)})
+      EXPECT_EQ(r.scalar_type(), t);
+    EXPECT_EQ(where(b, i, 2.5).scalar_type(), t);
+    EXPECT_EQ((i / f).scalar_type(), kFloat32);
+    EXPECT_EQ((f * 2.5).scalar_type(), kFloat32);
+    EXPECT_EQ(i.sum(kFloat32).scalar_type(), kFloat32);
+    EXPECT_EQ(i.to(kFloat32).scalar_type(), kFloat32);
+    EXPECT_EQ((i + i).scalar_type(), kInt64);
+    EXPECT_EQ((i > 0.5).scalar_type(), kBool);
+  }
+  {
+    DefaultDtype scope(kFloat64);
+    EXPECT_EQ((i * Scalar(std::complex<double>(0, 1))).scalar_type(), kComplexDouble);
+    EXPECT_EQ((tensor({1, 3}) / 3)[0].item<double>(), 1.0 / 3);
+  }
+  EXPECT_EQ((i / i).scalar_type(), kFloat32);
+}
+
+// Chooses between halves and constants, in whole vectors and in what is left of them.
+TEST(Modes, FunctionsOfHalves) {
+  for (int n : {1, 7, 8, 45, 1000}) {
+    Tensor x = linspace(-12, 12, n).to(kFloat16);
+    auto near = [&](const char* name) {
+      Tensor got = call(name, {x})[0].to(kFloat32), want = call(name, {x.to(kFloat32)})[0].to(kFloat16).to(kFloat32);
+      EXPECT_TRUE(allclose(got, want, 1e-2, 1e-3, true)) << name << " of " << n;
+    };
+    for (const char* name : {"aten::special_i0", "aten::special_i0e", "aten::special_i1", "aten::special_i1e",
+                             "aten::special_modified_bessel_i0", "aten::special_modified_bessel_i1",
+                             "aten::special_erfcx", "aten::special_modified_bessel_k0"})
+      near(name);
+  }
+}
+
 TEST(Modes, MultinomialDrawsByWeight) {
   manual_seed(3);
   Tensor weights = tensor({{0.f, 1.f, 3.f}, {1.f, 0.f, 0.f}});

@@ -1,7 +1,19 @@
+#include "small_stack.h"
 #include "tensor/util.h"
 
 namespace brasa {
 namespace {
+
+// As threads of other programs have it.
+void on_small_stack(const std::function<void()>& f) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, test::kSmallStack);
+  pthread_t thread;
+  auto run = [](void* p) -> void* { return (*static_cast<const std::function<void()>*>(p))(), nullptr; };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&f)), 0);
+  pthread_join(thread, nullptr);
+}
 
 using namespace testing;
 using namespace indexing;
@@ -143,6 +155,30 @@ TEST(Indexing, Writes) {
   m[0] = arange(5);
   m[3].copy_(m[0].flip(0));
   expect_values(m.sum(1), {10, 5.25, -6, 10});
+}
+
+// Each view knows its parent; a thread's stack holds a few thousand calls.
+TEST(Views, ChainsOfAnyLengthOnASmallStack) {
+  on_small_stack([] {
+    constexpr int kLength = 100000;
+    Tensor base = ones({2, 3}).requires_grad_(), y = base * 1;
+    for (int i = 0; i < kLength; ++i) y = y.t();
+    Tensor d = y.detach();
+    EXPECT_EQ(d.sizes(), y.sizes());
+    d = Tensor();
+    {
+      NoGradGuard guard;
+      y._base().mul_(2);
+    }
+    EXPECT_EQ(y.sum().item<double>(), 12);
+  });
+  on_small_stack([] {
+    Tensor base = ones({2, 3}, kDouble).requires_grad_(), value = base * 1, y = value;
+    for (int i = 0; i < 20000; ++i) y = y.t();
+    value.mul_(3);  // the histories of all views are made anew
+    y.sum().backward();
+    EXPECT_TRUE(equal(base.grad(), full({2, 3}, 3, kDouble)));
+  });
 }
 
 }  // namespace

@@ -15,11 +15,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include <brasa/device.h>
 #include <brasa/error.h>
 #include <brasa/generator.h>
 #include <brasa/memory.h>
 #include <brasa/stats.h>
 #include <brasa/threads.h>
+#include <brasa/trace.h>
 
 #include "bench_workloads.h"
 #include "commands.h"
@@ -33,7 +35,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::vector<std::string> names;
-  std::string modes = "eager,default";
+  std::string modes = "eager,default", device = "cpu";
+  bool trace = false;
   double seconds = 4;
   int threads = 0;
   bool list = false;
@@ -51,31 +54,63 @@ const Workload& find(const std::string& name) {
   throw Error(fmt::format("there is no workload '{}'. There are:{}", name, names));
 }
 
+// The largest shares of a run: milliseconds, calls, GB/s, TFLOP/s, what.
+void print_trace(const std::function<void()>& work, Device device) {
+  constexpr int kRuns = 3;
+  start_trace();
+  for (int i = 0; i < kRuns; ++i) work();
+  synchronize(device);
+  double all = 0;
+  std::vector<KernelTime> times = stop_trace();
+  for (const KernelTime& t : times) all += t.milliseconds;
+  std::fprintf(stderr, "%10.4f ms a run in kernels\n", all / kRuns);
+  for (const KernelTime& t : times) {
+    double ms = t.milliseconds / kRuns;
+    if (ms < 0.001 * all / kRuns) break;
+    std::fprintf(stderr, "%10.4f %5lld %7.0f GB/s %6.1f TFLOP/s  %s\n", ms, static_cast<long long>(t.calls / kRuns),
+                 static_cast<double>(t.bytes) / t.milliseconds / 1e6, t.flops / t.milliseconds / 1e9, t.what.c_str());
+  }
+}
+
 // Made as peers/cpu_torch.py makes its numbers: the first call, two more, then as many as fit, at least three.
-Json measure(const std::string& name, const std::string& mode, double seconds, bool first_only) {
+Json measure(const std::string& name, const std::string& mode, const Options& o, bool first_only) {
+  set_default_device(Device(o.device));
+  Device device = get_default_device();
   manual_seed(0);
   Prepared work = find(name).prepare(mode);
+  synchronize(device);
   Clock::time_point start = Clock::now();
   work.run();
+  synchronize(device);
   double first = seconds_since(start);
   if (first_only) return first;
   work.run();
   work.run();
-  reset_peak_memory_stats();
+  synchronize(device);
+  device.is_cpu() ? reset_peak_memory_stats() : reset_peak_memory_stats(device);
   std::vector<double> times;
-  for (Clock::time_point begin = Clock::now(); times.size() < 3 || seconds_since(begin) < seconds;) {
-    start = Clock::now();
+  for (Clock::time_point begin = Clock::now(); times.size() < 3 || seconds_since(begin) < o.seconds;) {
+    Event before(device);
     work.run();
-    times.push_back(1e3 * seconds_since(start));
+    times.push_back(before.elapsed_time(Event(device)));
   }
   std::sort(times.begin(), times.end());
+  // Calls that do not wait for each other: what the host does is hidden behind the device's work.
+  start = Clock::now();
+  for (size_t i = 0; i < times.size(); ++i) work.run();
+  synchronize(device);
+  double together = 1e3 * seconds_since(start) / static_cast<double>(times.size());
+  int64_t peak = device.is_cpu() ? memory_stats().peak : memory_stats(device).allocated_bytes.peak;
+  if (o.trace) print_trace(work.run, device);
   return {{"workload", name},
           {"mode", mode},
           {"median_ms", rounded(times[times.size() / 2], 1e4)},
           {"min_ms", rounded(times[0], 1e4)},
+          {"pipelined_ms", rounded(together, 1e4)},
+          {"device", device.str()},
           {"first_s", rounded(first, 1e4)},
           {"warm_first_s", nullptr},
-          {"peak_mb", rounded(static_cast<double>(memory_stats().peak) / 1e6, 10)},
+          {"peak_mb", rounded(static_cast<double>(peak) / 1e6, 10)},
           {"compilations", stats().compilations},
           {"runs", times.size()},
           {"params", work.parameters}};
@@ -151,7 +186,8 @@ void report(const std::string& name, const std::string& mode, const Options& o) 
       fs::remove_all(path, ignored);
     }
   } cache{pattern};
-  std::string which = "'" + name + " " + mode + "' --seconds " + std::to_string(o.seconds);
+  std::string which =
+      fmt::format("'{} {}' --seconds {} --device {}{}", name, mode, o.seconds, o.device, o.trace ? " --trace" : "");
   Json line;
   if (o.threads) {
     line = Json::parse(in_process(fmt::format("--together {} --threads {}", which, o.threads), cache.path));
@@ -176,12 +212,12 @@ int run(const Options& o) {
   }
   if (!o.measure.empty()) {
     auto [name, mode] = split(o.measure);
-    std::printf("%s\n", measure(name, mode, o.seconds, false).dump().c_str());
+    std::printf("%s\n", measure(name, mode, o, false).dump().c_str());
     return 0;
   }
   if (!o.first.empty()) {
     auto [name, mode] = split(o.first);
-    std::printf("%s\n", measure(name, mode, o.seconds, true).dump().c_str());
+    std::printf("%s\n", measure(name, mode, o, true).dump().c_str());
     return 0;
   }
   if (!o.together.empty()) {
@@ -220,10 +256,12 @@ void add_bench(CLI::App& app) {
       "  brasa bench mlp_infer_b8 --threads 8          calls in a second of 8 threads on one function, and of one\n"
       "  brasa bench --list                            what there is");
   c->add_option("workload", o->names, "names of workloads; all if there is none");
-  c->add_option("--modes", o->modes, "eager, default; separated by commas")->capture_default_str();
+  c->add_option("--modes", o->modes, "eager and compile's modes, separated by commas")->capture_default_str();
   c->add_option("--seconds", o->seconds, "how long to measure each")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  c->add_option("--device", o->device, "where tensors are: cpu, cuda, cuda:1, emu")->capture_default_str();
+  c->add_flag("--trace", o->trace, "then the kernels of a run with their times, bytes and FLOP, on the error stream");
   c->add_option("--threads", o->threads, "calls in a second of so many threads that call one function, and of one")
       ->check(CLI::PositiveNumber);
   c->add_flag("--list", o->list, "list the workloads");

@@ -1,8 +1,10 @@
 #include "bench_workloads.h"
 
+#include <brasa/autocast.h>
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
+#include <brasa/device.h>
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 
@@ -26,13 +28,22 @@ std::function<void()> in_mode(F f, const std::string& mode) {
   return [compiled = compile(f, {.mode = mode})] { (void)compiled(); };
 }
 
+// What the matrices of a workload are computed in, as torch's switches have it.
+enum class Arithmetic : uint8_t { Float32, Tf32, Autocast };
+
 // Forward, backward and the update by Adam, all of it in the compiled function.
 template <class Model>
-Prepared training(Model model, Tensor x, Tensor target, const std::string& mode) {
+Prepared training(Model model, Tensor x, Tensor target, const std::string& mode,
+                  Arithmetic arithmetic = Arithmetic::Float32) {
+  if (arithmetic == Arithmetic::Tf32) set_float32_matmul_precision("high");
   auto optimizer = std::make_shared<optim::Adam>(model->parameters(), optim::AdamOptions(1e-4));
-  auto step = [model, optimizer, x, target]() mutable {
+  auto step = [=]() mutable {
     optimizer->zero_grad();
-    Tensor loss = nn::functional::cross_entropy(model(x), target);
+    Tensor loss;
+    {
+      AutocastMode autocast(x.device().type(), kBFloat16, arithmetic == Arithmetic::Autocast);
+      loss = nn::functional::cross_entropy(model(x), target);
+    }
     loss.backward();
     optimizer->step();
     return loss.detach();
@@ -40,15 +51,23 @@ Prepared training(Model model, Tensor x, Tensor target, const std::string& mode)
   return {in_mode(step, mode), count(model->parameters()), optimizer};
 }
 
-template <class Model, class... Inputs>
-Prepared inference(Model model, const std::string& mode, Inputs... inputs) {
+template <class Model, class Input, class... Inputs>
+Prepared inference_as(Arithmetic arithmetic, Model model, const std::string& mode, Input input, Inputs... inputs) {
   model->eval();
-  auto forward = [model, inputs...]() mutable { return model(inputs...); };
+  auto forward = [=]() mutable {
+    AutocastMode autocast(input.device().type(), kBFloat16, arithmetic == Arithmetic::Autocast);
+    return model(input, inputs...);
+  };
   return {[run = in_mode(forward, mode)] {
             InferenceMode guard;
             run();
           },
           count(model->parameters()), nullptr};
+}
+
+template <class Model, class... Inputs>
+Prepared inference(Model model, const std::string& mode, Inputs... inputs) {
+  return inference_as(Arithmetic::Float32, model, mode, inputs...);
 }
 
 // Making the model with the weights that it starts with.
@@ -60,6 +79,19 @@ Prepared construction(Make make) {
 Tensor images(int64_t n) { return randn({n, 3, 224, 224}); }
 Tensor classes(int64_t n, int64_t limit = 1000) { return randint(limit, {n}, kInt64); }
 Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
+
+models::ViT vit_b16() { return models::ViT(models::ViTOptions{.width = 768, .heads = 12}); }
+Prepared vit_b16_training(const std::string& mode, Arithmetic arithmetic) {
+  return training(vit_b16(), images(64), classes(64), mode, arithmetic);
+}
+
+// A function of a tensor as a module.
+struct SumOfSquares {
+  SumOfSquares* operator->() { return this; }
+  void eval() {}
+  std::vector<Tensor> parameters() { return {}; }
+  Tensor operator()(const Tensor& x) { return (x * x).sum(); }
+};
 
 Prepared pointwise(int64_t n, const std::string& mode) {
   return inference(models::Pointwise(), mode, randn({n}), randn({n}), randn({n}));
@@ -74,6 +106,14 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return training(models::ViT(), images(8), classes(8), m); }},
       {"vit_tiny_infer_b8", "the same, forward only", [](Mode m) { return inference(models::ViT(), m, images(8)); }},
       {"vit_tiny_infer_b1", "one image", [](Mode m) { return inference(models::ViT(), m, images(1)); }},
+      {"vit_b16_train_b64", "ViT-B/16, 64 images, bf16 autocast, Adam",
+       [](Mode m) { return vit_b16_training(m, Arithmetic::Autocast); }},
+      {"vit_b16_train_b64_fp32", "the same in float32",
+       [](Mode m) { return vit_b16_training(m, Arithmetic::Float32); }},
+      {"vit_b16_train_b64_tf32", "the same with products in TF32",
+       [](Mode m) { return vit_b16_training(m, Arithmetic::Tf32); }},
+      {"vit_b16_infer_b64", "the same, bf16 autocast, forward only",
+       [](Mode m) { return inference_as(Arithmetic::Autocast, vit_b16(), m, images(64)); }},
       {"gpt_train_b4_t256", "a GPT of 4 blocks, width 384, 4 texts of 256 tokens, Adam",
        [](Mode m) { return training(models::GPT(), tokens(4), classes(1024, 8192), m); }},
       {"gpt_infer_b1_t256", "the same, one text, forward only",
@@ -85,12 +125,17 @@ const std::vector<Workload>& workloads() {
       {"construct_resnet50", "a ResNet-50 with its weights at the start",
        [](Mode) { return construction([] { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }); }},
       {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",
-       [](Mode) { return construction([] { return models::ViT(models::ViTOptions{.width = 768, .heads = 12}); }); }},
+       [](Mode) { return construction(vit_b16); }},
       {"mlp_block_infer", "x + b(gelu(a(norm(x)))), 512 rows of 512, hidden 2048",
        [](Mode m) { return inference(models::MlpBlock(), m, randn({512, 512})); }},
       {"mlp_infer_b8", "three linear layers, 8 rows of 64, hidden 128, 10 classes",
        [](Mode m) { return inference(models::Perceptron(64, 128, 10), m, randn({8, 64})); }},
       {"pointwise_4M", "nine point-wise operators on 4 Mi elements", [](Mode m) { return pointwise(4 << 20, m); }},
+      {"pointwise_64M", "the same on 64 Mi elements", [](Mode m) { return pointwise(64 << 20, m); }},
+      {"layernorm_softmax_65536x2048", "softmax(layer_norm(x) / 8), 65536 rows of 2048",
+       [](Mode m) { return inference(models::SoftmaxNorm(2048), m, randn({65536, 2048})); }},
+      {"sumsq_128M", "the sum of the squares of 128 Mi elements",
+       [](Mode m) { return inference(SumOfSquares(), m, randn({128 << 20})); }},
       {"layernorm_softmax_4096x1024", "softmax(layer_norm(x) / 8), 4096 rows of 1024",
        [](Mode m) { return inference(models::SoftmaxNorm(1024), m, randn({4096, 1024})); }},
       {"numbers_40x200", "forty operators with a number, 200 values of it each, on 8 x 8 elements",

@@ -13,7 +13,9 @@ void add_verify_checkpoints(CLI::App& verify);
 void add_verify_models(CLI::App& verify);
 void add_run(CLI::App& app);
 void add_info(CLI::App& app);
+void add_export(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_settings(CLI::App& app);
+void add_cache(CLI::App& app);
 
 }  // namespace brasa::tool

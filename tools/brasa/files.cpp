@@ -15,6 +15,14 @@ nlohmann::json read_json(const std::string& path) {
   return j;
 }
 
+Tensor tensor_of(const safetensors::Entry& entry, std::optional<DType> dtype) {
+  if (!entry.dtype) throw Error("tensor '" + entry.name + "' is of dtype " + entry.format + ", which Brasa has not");
+  Tensor here = empty(entry.shape, *entry.dtype);
+  if (!entry.data.empty()) here.copy_(from_blob(const_cast<std::byte*>(entry.data.data()), entry.shape, *entry.dtype));
+  if (dtype && is_complex(*dtype) && !is_complex(*entry.dtype)) return view_as_complex(here);
+  return here;
+}
+
 void Counter::line(const char* state, const std::string& name, const std::string& text) {
   if (json_)
     cases_.push_back({{"name", name}, {"result", state}, {"text", text}});

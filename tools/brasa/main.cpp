@@ -12,9 +12,11 @@ int main(int argc, char** argv) {
   try {
     brasa::tool::add_run(app);
     brasa::tool::add_info(app);
+    brasa::tool::add_export(app);
     brasa::tool::add_verify(app);
     brasa::tool::add_bench(app);
     brasa::tool::add_settings(app);
+    brasa::tool::add_cache(app);
     app.parse(argc, argv);
   } catch (const CLI::Error& e) {
     return app.exit(e);

@@ -89,6 +89,7 @@ void info(const std::string& path) {
 
 void add_run(CLI::App& app) {
   auto* c = app.add_subcommand("run", "Runs an exported program (.pt2) on inputs of a file");
+  c->footer("Example:\n  brasa run net.pt2 --inputs in.safetensors --outputs out.safetensors --backend eager");
   auto options = std::make_shared<Options>();
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("--inputs", options->inputs, "Safetensors file with in0, in1, …; complex numbers as pairs")->required();
@@ -100,6 +101,7 @@ void add_run(CLI::App& app) {
 
 void add_info(CLI::App& app) {
   auto* c = app.add_subcommand("info", "Says what a file holds: .pt2, .pth, .safetensors or the index of several");
+  c->footer("Example:\n  brasa info net.pt2");
   auto path = std::make_shared<std::string>();
   c->add_option("file", *path, "The file")->required();
   c->callback([path] { info(*path); });

@@ -9,19 +9,14 @@
 #include <brasa/error.h>
 #include <brasa/safetensors.h>
 
+#include "files.h"
+
 namespace brasa::verify {
 
 using nlohmann::json;
+using tool::read_json;
 
 namespace {
-
-json read_json(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw Error("cannot open '" + path + "'");
-  json j = json::parse(in, nullptr, false);
-  if (j.is_discarded()) throw Error("'" + path + "' is not JSON");
-  return j;
-}
 
 DType dtype_named(const std::string& name) {
   auto t = dtype_of(name);

@@ -19,13 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
-  std::string folder;
-  std::string backend = "eager";
-  std::string device = get_default_device().str();
-  std::vector<std::string> only;
-  bool json = false;
-};
+using Options = VerifyOptions;
 
 // The largest differences of a case, and the first that the tolerance does not allow.
 struct Differences {
@@ -116,7 +110,7 @@ int verify_models(const Options& o) {
   for (const auto& item : std::filesystem::directory_iterator(o.folder))
     if (item.path().extension() == ".pt2") cards.insert(item.path().stem().string());
   for (const std::string& name : cards) {
-    if (!o.only.empty() && std::find(o.only.begin(), o.only.end(), name) == o.only.end()) continue;
+    if (!o.wanted(name)) continue;
     std::string card = o.folder + "/" + name + ".json";
     if (std::filesystem::exists(card))
       count.run(name, [&](std::string& note) { return verify_one(o.folder, read_json(card), o.backend, note); });

@@ -10,19 +10,14 @@
 
 #include "commands.h"
 #include "compare.h"
+#include "files.h"
 #include "gauge.h"
 #include "run_ops.h"
 
 namespace brasa::tool {
 namespace {
 
-struct Options {
-  std::string folder;
-  std::string backend = "eager";
-  std::string device = get_default_device().str();
-  std::vector<std::string> only;
-  bool json = false, verbose = false;
-};
+using Options = VerifyOptions;
 
 struct Count {
   int passed = 0, failed = 0, skipped = 0;
@@ -126,6 +121,8 @@ int verify_ops(const Options& o) {
 
 void add_verify(CLI::App& app) {
   auto* verify = app.add_subcommand("verify", "Compares results with stored reference values");
+  verify->footer(
+      "Examples:\n  brasa verify ops DIR --backend inductor\n  brasa verify models DIR --backend eager --only bert");
   verify->require_subcommand(1);
   auto* sub = verify->add_subcommand("ops", "Operators and their gradients, against a folder of reference vectors");
   auto options = std::make_shared<Options>();

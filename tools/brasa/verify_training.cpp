@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -16,6 +15,7 @@
 #include <brasa/safetensors.h>
 
 #include "commands.h"
+#include "files.h"
 #include "training.h"
 
 namespace brasa::tool {
@@ -23,34 +23,13 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
-  std::string folder;
-  std::string backend = "eager";
-  std::string device = get_default_device().str();
-  std::vector<std::string> only;
-  bool json = false, verbose = false;
-};
-
-json read_json(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) throw Error("cannot open '" + path.string() + "'");
-  json j = json::parse(in, nullptr, false);
-  if (j.is_discarded()) throw Error("'" + path.string() + "' is not JSON");
-  return j;
-}
-
-Tensor tensor_of(const safetensors::Entry& e) {
-  if (!e.dtype) throw Error("tensor '" + e.name + "' has a dtype that there is none for: " + e.format);
-  if (e.data.empty()) return empty(e.shape, *e.dtype);
-  Tensor here = from_blob(const_cast<std::byte*>(e.data.data()), e.shape, *e.dtype);
-  return here.to(get_default_device(), *e.dtype, /*non_blocking=*/false, /*copy=*/true);
-}
+using Options = VerifyOptions;
 
 // The tensors under a prefix, by the rest of their names.
 verify::Parameters tensors_under(const safetensors::File& file, const std::string& prefix) {
   verify::Parameters out;
   for (const safetensors::Entry& e : file.entries())
-    if (e.name.starts_with(prefix)) out[e.name.substr(prefix.size())] = tensor_of(e);
+    if (e.name.starts_with(prefix)) out[e.name.substr(prefix.size())] = tensor_of(e, std::nullopt);
   return out;
 }
 
@@ -136,7 +115,7 @@ Outcome run_case(const json& j, const safetensors::File& file, const std::string
   auto compiled = compile(step, {.fullgraph = !several_evaluations, .backend = backend});
 
   Outcome out;
-  Tensor xs = tensor_of(file.at("input.x")), targets = tensor_of(file.at("input.target"));
+  Tensor xs = tensor_of(file.at("input.x"), std::nullopt), targets = tensor_of(file.at("input.target"), std::nullopt);
   double loss_tolerance = j.at("tolerance").at("losses"), tolerance = j["tolerance"].at("weights");
   auto check_loss = [&](const std::string& what, const Tensor& loss, double expected) {
     out.losses.number(what, loss.item<double>(), expected, loss_tolerance * std::abs(expected));
@@ -209,9 +188,6 @@ Comparison run_schedule(const json& j) {
 class Report {
  public:
   explicit Report(const Options& o) : o_(o) {}
-  bool wanted(const std::string& name) const {
-    return o_.only.empty() || std::find(o_.only.begin(), o_.only.end(), name) != o_.only.end();
-  }
   void pass(const std::string& name, const std::string& detail) {
     ++passed_;
     if (o_.verbose && !o_.json) std::printf("%s: passed%s\n", name.c_str(), detail.c_str());
@@ -262,7 +238,7 @@ int verify_training(const Options& o) {
   if (cases.empty()) throw Error("there are no training references in '" + o.folder + "'");
   Report report(o);
   for (const std::string& name : cases) {
-    if (!report.wanted(name)) continue;
+    if (!o.wanted(name)) continue;
     try {
       std::filesystem::path stem = std::filesystem::path(o.folder) / name;
       safetensors::File file = safetensors::File::open(stem.string() + ".safetensors");
@@ -281,9 +257,9 @@ int verify_training(const Options& o) {
   }
   std::filesystem::path schedules = std::filesystem::path(o.folder) / "schedulers.json";
   if (std::filesystem::exists(schedules))
-    for (const json& j : read_json(schedules)) {
+    for (const json& j : read_json(schedules.string())) {
       std::string name = j.at("name");
-      if (!report.wanted(name)) continue;
+      if (!o.wanted(name)) continue;
       try {
         Comparison c = run_schedule(j);
         if (c.passed())

@@ -10,6 +10,7 @@
 #include "ir/copy.h"
 #include "ir/text.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -20,6 +21,8 @@ using ir::Value;
 namespace {
 
 constexpr size_t kMaxRoots = 24;
+// A search for paths between two kernels ends after this many others, so that fusion takes time in proportion to the graph.
+constexpr int kFarthest = 4000;
 
 // Nodes that become one kernel.
 struct Cluster {
@@ -28,39 +31,46 @@ struct Cluster {
   std::vector<Node*> roots;               // in topological order
   std::vector<int> producers, consumers;  // clusters; may repeat, may name merged ones
   int merged_into = -1;
+  int nodes = 0;  // that its expressions are made of
 };
 
 using Access = std::function<void(Value, const Index&)>;
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Libraries& libraries)
-      : graph_(graph), live_(live_nodes(graph)) {
+  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine)
+      : graph_(graph), machine_(machine), live_(live_nodes(graph)) {
     cluster_of_.assign(graph.nodes().size(), -1);
     library_.assign(graph.nodes().size(), nullptr);
     for (Node* node : live_) {
-      library_[node->id] = libraries.find(*node);
+      library_[node->id] = machine.libraries.find(*node);
       if (prim_of(node) == Prim::Whole && !library_[node->id])
-        fail(str(node->op->name(), " is not defined for ", ir::print(*node)));
+        fail(str(node->op->name(),
+                 " is not defined, or no library computes it where this is to run: ", ir::print(*node)));
     }
-    memory_ = values_in_memory(graph, forced, library_);
+    memory_ = values_in_memory(graph, forced, library_, machine.recompute);
+    for (const ir::Output& o : graph.outputs())
+      if (o.into >= 0) overwrites_.insert(o.value.node);
   }
 
   FusedGraph run() {
     make_clusters();
     merge_clusters();
+    pad_rows();
     return extract();
   }
 
  private:
-  // The values in memory that an expression reads, without their places.
+  // The values in memory that an expression reads, without their places; how many nodes it has.
   template <class F>
-  void frontier(const Node* root, F f) {
+  int frontier(const Node* root, F f) {
     std::vector<const Node*> stack{root};
     std::unordered_set<const Node*> seen;
+    int nodes = 0;
     while (!stack.empty()) {
       const Node* n = stack.back();
       stack.pop_back();
+      ++nodes;
       n->for_each_input([&](Value v) {
         if (!seen.insert(v.node).second) return;
         if (memory_[v.node->id] || prim_of(v) == Prim::Input)
@@ -69,6 +79,7 @@ class Fuser {
           stack.push_back(v.node);
       });
     }
+    return nodes;
   }
 
   GroupKind group_kind(const Node* n) const {
@@ -91,10 +102,10 @@ class Fuser {
   void make_clusters() {
     for (Node* n : live_) {
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
-      Cluster k{group_kind(n), domain_of(n->types[0].shape), {n}, {}, {}, -1};
+      Cluster k{group_kind(n), domain_of(n->types[0].shape), {n}, {}, {}, -1, 0};
       if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
       int id = static_cast<int>(clusters_.size());
-      frontier(n, [&](const Node* p) {
+      k.nodes = frontier(n, [&](const Node* p) {
         if (prim_of(p) == Prim::Input) return;
         k.producers.push_back(cluster_of_[p->id]);
         clusters_[cluster_of_[p->id]].consumers.push_back(id);
@@ -110,7 +121,9 @@ class Fuser {
   }
 
   void merge_clusters() {
+    seen_.resize(clusters_.size());
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      newest_ = c;
       const Node* root = clusters_[c].roots[0];
       std::vector<Node*> read, inputs;
       frontier(root,
@@ -176,11 +189,13 @@ class Fuser {
     Prim p = prim_of(n);
     if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
     if (is_leaf(p)) return;
-    Pick pick = [&](Value indices, const Index& at, Expr size) {
-      walk(indices, at, access, seen, false);
-      return Expr::value(kProbeRange + next_value_++, size);
-    };
-    for (const Read& r : reads(n, index, pick)) walk(r.operand, r.index, access, seen, false);
+    with_room([&] {
+      Pick pick = [&](Value indices, const Index& at, Expr size) {
+        walk(indices, at, access, seen, false);
+        return Expr::value(kProbeRange + next_value_++, size);
+      };
+      for (const Read& r : reads(n, index, pick)) walk(r.operand, r.index, access, seen, false);
+    });
   }
 
   // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
@@ -203,6 +218,52 @@ class Fuser {
     return true;
   }
 
+  // Operands and results of products whose rows would not begin at multiples of 16 bytes get longer rows in memory, where all who
+  // read them can.
+  void pad_rows() {
+    std::unordered_map<const Node*, std::vector<const Node*>> readers;
+    std::vector<const Node*> wanted;
+    for (const Cluster& k : clusters_)
+      for (const Node* root : k.roots) {
+        bool product = library_[root->id] && library_[root->id]->reads;
+        if (product) wanted.push_back(root);
+        frontier(root, [&](const Node* p) {
+          readers[p].push_back(root);
+          if (product && prim_of(p) != Prim::Input) wanted.push_back(p);
+        });
+      }
+    for (const ir::Output& o : graph_.outputs()) readers[o.value.node].push_back(nullptr);
+    for (const Node* v : wanted) {
+      std::vector<Expr> strides = padded(v->types[0]);
+      if (strides.empty() || v->types.size() > 1 || rows_.count(v)) continue;
+      bool makes = group_kind(v) == GroupKind::Loops || (library_[v->id] && library_[v->id]->reads);
+      rows_[v] = strides;
+      if (!makes || !std::all_of(readers[v].begin(), readers[v].end(), [&](const Node* r) { return can_read(r); }))
+        rows_.erase(v);
+    }
+  }
+  // Whether this root can read everything from where it is.
+  bool can_read(const Node* root) {
+    if (!root) return false;
+    if (!library_[root->id]) return group_kind(root) == GroupKind::Loops;
+    if (!library_[root->id]->reads) return false;
+    std::unordered_map<const Node*, std::vector<Expr>> stored;
+    frontier(root, [&](const Node* p) {
+      auto it = rows_.find(p);
+      stored[p] = it != rows_.end() ? it->second : ir::strides_of(graph_, Value{const_cast<Node*>(p), 0});
+    });
+    return library_[root->id]->reads(*root, stored);
+  }
+  static std::vector<Expr> padded(const ir::Type& t) {
+    constexpr int64_t kAligned = 16, kShort = 16;
+    if (t.rank() < 2 || !t.numel().is_constant() || t.shape.back().constant() < kShort) return {};
+    int64_t step = kAligned / size_of(t.dtype), length = t.shape.back().constant();
+    if (step <= 1 || length % step == 0) return {};
+    ir::Shape longer = t.shape;
+    longer.back() = (length + step - 1) / step * step;
+    return ir::contiguous_strides(longer);
+  }
+
   bool compatible(const Cluster& p, const Cluster& c, Domain& d) {
     if (p.kind == GroupKind::Contraction) {
       if (c.kind != GroupKind::Loops || c.domain.has_reduced()) return false;
@@ -221,24 +282,25 @@ class Fuser {
     return true;
   }
 
-  // Is there a path from one to the other through a third kernel?
+  // Is there a path from one to the other through a third kernel? Beyond kFarthest kernels nobody looks: there may be one.
   bool path_around(int from, int to) {
+    ++search_;
     std::vector<int> stack;
-    std::vector<bool> seen(clusters_.size());
-    seen[from] = true;
     auto push = [&](int k) {
       for (int c : clusters_[k].consumers) {
         c = find(c);
-        if (seen[c] || (k == from && c == to)) continue;
-        seen[c] = true;
+        // What comes after the kernel that is being merged is as it was made: it reads that one, never the other way round.
+        if (c > newest_ || seen_[c] == search_ || (k == from && c == to)) continue;
+        seen_[c] = search_;
         stack.push_back(c);
       }
     };
+    seen_[from] = search_;
     push(from);
-    while (!stack.empty()) {
+    for (int visited = 0; !stack.empty(); ++visited) {
       int k = stack.back();
       stack.pop_back();
-      if (k == to) return true;
+      if (k == to || visited == kFarthest) return true;
       push(k);
     }
     return false;
@@ -258,13 +320,18 @@ class Fuser {
     if (p == c) return;
     Cluster &kp = clusters_[p], &kc = clusters_[c];
     Domain d;
-    if (kp.roots.size() + kc.roots.size() > kMaxRoots || !compatible(kp, kc, d)) return;
+    if (kp.roots.size() + kc.roots.size() > kMaxRoots || kp.nodes + kc.nodes > kMostNodes || !compatible(kp, kc, d))
+      return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
     if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.has_reduced() != kc.domain.has_reduced())) return;
+    // What overwrites an input beside a reduction could not be computed in its memory.
+    if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
+      return;
     if (path_around(p, c) || path_around(c, p)) return;
     // Of siblings the first may read the other one, through an earlier merge.
     if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
     kp.domain = d;
+    kp.nodes += kc.nodes;
     kp.roots.insert(kp.roots.end(), kc.roots.begin(), kc.roots.end());
     std::sort(kp.roots.begin(), kp.roots.end(), [](Node* a, Node* b) { return a->id < b->id; });
     auto add = [&](std::vector<int>& to, const std::vector<int>& from) {
@@ -279,6 +346,10 @@ class Fuser {
     add(kp.consumers, kc.consumers);
   }
 
+  bool overwrites(const Cluster& k) const {
+    return std::any_of(k.roots.begin(), k.roots.end(), [&](const Node* n) { return overwrites_.count(n) > 0; });
+  }
+
   // Kernels in an order in which each comes after what it reads.
   std::vector<int> order() {
     std::vector<int> out, state(clusters_.size(), 0);
@@ -287,7 +358,7 @@ class Fuser {
       if (state[k]) return;
       state[k] = 1;
       for (int p : clusters_[k].producers)
-        if (find(p) != k) visit(p);
+        if (find(p) != k) with_room([&] { visit(p); });
       out.push_back(k);
     };
     for (int k = 0; k < static_cast<int>(clusters_.size()); ++k)
@@ -327,9 +398,10 @@ class Fuser {
       if (!done.insert(n).second) return;
       n->for_each_input([&](Value v) {
         if (inside(v.node)) {
-          visit(v.node);
+          with_room([&] { visit(v.node); });
         } else if (!map.find(v)) {
-          map.set(v, g.add_input(v, graph_));
+          auto rows = rows_.find(v.node);
+          map.set(v, rows == rows_.end() ? g.add_input(v, graph_) : g.add_input(v, rows->second));
         }
       });
       body.push_back(n);
@@ -343,24 +415,33 @@ class Fuser {
         g.outputs.push_back({root, i});
       }
     }
-    g.output_strides.resize(g.outputs.size());
+    for (Value v : g.outputs) {
+      auto rows = rows_.find(v.node);
+      g.output_strides.push_back(rows == rows_.end() ? std::vector<Expr>{} : rows->second);
+    }
     return g;
   }
 
   const ir::Graph& graph_;
+  const Machine& machine_;
+  std::unordered_set<const Node*> overwrites_;               // roots whose results go into inputs
+  std::unordered_map<const Node*, std::vector<Expr>> rows_;  // strides of what has longer rows in memory
   std::vector<Node*> live_;
   std::vector<bool> memory_;                    // by node id: its results are values in memory
   std::vector<const Implementation*> library_;  // that computes it
   std::vector<int> cluster_of_;                 // by node id
   std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
+  int newest_ = 0;             // the cluster that is being merged with those before it
+  std::vector<int64_t> seen_;  // by cluster: the last search that met it
+  int64_t search_ = 0;
   uint32_t next_value_ = 0;
 };
 
 }  // namespace
 
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Libraries& libraries) {
-  return Fuser(graph, materialised, libraries).run();
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Machine& machine) {
+  return Fuser(graph, materialised, machine).run();
 }
 
 }  // namespace brasa::compiler

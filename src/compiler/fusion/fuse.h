@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/libraries/library.h"
+#include "compiler/schedules/machine.h"
 #include "ir/graph.h"
 
 namespace brasa::compiler {
@@ -42,6 +43,7 @@ struct Group {
   std::vector<bool> by_value;
   /// One more input: its value in `graph`.
   ir::Value add_input(ir::Value v, const ir::Graph& whole);
+  ir::Value add_input(ir::Value v, std::vector<ir::Expr> strides);
   bool takes_value(size_t input) const { return input < by_value.size() && by_value[input]; }
 };
 
@@ -52,8 +54,8 @@ struct FusedGraph {
 void append_to(std::string& out, const Group& g);
 void append_to(std::string& out, const FusedGraph& f);
 
-/// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case; the libraries
+/// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case; the machine's libraries
 /// compute what they take.
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised, const Libraries& libraries);
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised, const Machine& machine);
 
 }  // namespace brasa::compiler

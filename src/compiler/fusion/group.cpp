@@ -31,9 +31,10 @@ void append_to(std::string& out, const Domain& d) {
   out += ']';
 }
 
-Value Group::add_input(Value v, const ir::Graph& whole) {
+Value Group::add_input(Value v, const ir::Graph& whole) { return add_input(v, ir::strides_of(whole, v)); }
+Value Group::add_input(Value v, std::vector<Expr> strides) {
   inputs.push_back(v);
-  return graph->add_input({type_of(v).dtype, type_of(v).shape, false}, "", ir::strides_of(whole, v));
+  return graph->add_input({type_of(v).dtype, type_of(v).shape, false}, "", std::move(strides));
 }
 
 std::string_view name(GroupKind kind) {

@@ -16,6 +16,15 @@ Prim prim_of(const Node* n) {
   return p;
 }
 
+bool converts(const Node* n) {
+  return prim_of(n) == Prim::Pointwise && ops::row_of(*n).scalar == ops::ScalarOp::Convert;
+}
+
+bool widens(const Node* n) {
+  return converts(n) && n->types[0].dtype == DType::Float32 &&
+         is_reduced_floating(ir::type_of(n->arg<ir::Value>(0)).dtype);
+}
+
 Index view_index(const Node* n, const Index& index) { return ops::row_of(*n).index_rule(*n, index); }
 
 size_t ElementHash::operator()(const Element& e) const {

@@ -19,6 +19,9 @@ using ops::is_view;
 /// What a node of a graph of primitives does; brasa::InternalError for a composed row.
 Prim prim_of(const ir::Node* n);
 inline Prim prim_of(ir::Value v) { return prim_of(v.node); }
+/// Whether it gives its operand's elements in another dtype, and whether in float32 what was a narrower float.
+bool converts(const ir::Node* n);
+bool widens(const ir::Node* n);
 
 /// Where a view (is_view) reads its operand for its result at `index`.
 Index view_index(const ir::Node* n, const Index& index);

@@ -4,6 +4,7 @@
 
 #include "compiler/lowering/expressions.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -16,6 +17,20 @@ Index probe(const Shape& shape) {
   Index out;
   for (Expr size : shape) out.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(out.size()), size));
   return out;
+}
+
+std::vector<Link> chain_of(Value operand, const std::function<bool(Value)>& ends, bool widened) {
+  std::vector<Link> out{{operand, probe(type_of(operand).shape)}};
+  for (;;) {
+    auto [v, at] = out.back();
+    if (ends && ends(v)) return out;
+    if (is_view(prim_of(v)))
+      out.push_back({v.node->arg<Value>(0), view_index(v.node, at)});
+    else if (widened && widens(v.node))
+      out.push_back({v.node->arg<Value>(0), at});
+    else
+      return out;
+  }
 }
 
 Index iteration(const Domain& domain) {
@@ -73,14 +88,16 @@ class Walker {
       case Prim::ArgReduce: return;
       default: break;
     }
-    Pick pick = [&](Value indices, const Index& at, Expr size) {
-      walk(indices, at);
-      return Expr::value(next_++, size);
-    };
-    for (const Read& r : reads(n, index, pick)) {
-      for (const Bound& b : r.where) out_.exprs.push_back(b.e);
-      walk(r.operand, r.index);
-    }
+    with_room([&] {
+      Pick pick = [&](Value indices, const Index& at, Expr size) {
+        walk(indices, at);
+        return Expr::value(next_++, size);
+      };
+      for (const Read& r : reads(n, index, pick)) {
+        for (const Bound& b : r.where) out_.exprs.push_back(b.e);
+        walk(r.operand, r.index);
+      }
+    });
   }
 
   const Group& g_;

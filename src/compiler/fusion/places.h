@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "compiler/fusion/fuse.h"
 #include "compiler/fusion/indexing.h"
 
@@ -10,6 +13,15 @@ constexpr uint32_t kProbeRange = 1u << 20;
 
 /// A range for each dimension of a shape.
 Index probe(const ir::Shape& shape);
+/// A value that an operand is seen through, and where it is read for the operand's element at the probe.
+struct Link {
+  ir::Value value;
+  Index at;
+};
+/// From an operand through views down to what is computed, or an input, or the first that `ends` says (none: null); through what widens
+/// too, unless `widened` is false.
+std::vector<Link> chain_of(ir::Value operand, const std::function<bool(ir::Value)>& ends = nullptr,
+                           bool widened = true);
 /// One for each dimension of the domain; 0 where that has one element.
 Index iteration(const Domain& domain);
 

@@ -1,5 +1,7 @@
 #include "compiler/fusion/values_in_memory.h"
 
+#include <algorithm>
+
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/library.h"
 
@@ -14,6 +16,8 @@ namespace {
 
 // Recomputing a value of at most this cost is cheaper than a trip through memory.
 constexpr int kCheap = 4;
+// Of this many tensors a machine's own limit holds.
+constexpr int kFewLeaves = 3;
 // And of this much, where a contraction and others would each do it again.
 constexpr int kCheapShared = 2;
 // What a broadcast repeats may cost this much.
@@ -22,8 +26,8 @@ constexpr int kCheapRepeated = 12;
 class Chooser {
  public:
   Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced,
-          const std::vector<const Implementation*>& library)
-      : graph_(graph), live_(live_nodes(graph)), library_(library) {
+          const std::vector<const Implementation*>& library, int recompute)
+      : graph_(graph), live_(live_nodes(graph)), library_(library), recompute_(recompute) {
     memory_.assign(graph.nodes().size(), false);
     for (Value v : forced) memory_[v.node->id] = true;
   }
@@ -39,13 +43,15 @@ class Chooser {
       if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
     for (const Node* n : live_) {
       if (is_heavy(prim_of(n)) || library_[n->id]) memory_[n->id] = true;
-      if (library_[n->id]) n->for_each_input([&](Value v) { materialise(v); });
+      if (library_[n->id] && !library_[n->id]->place) n->for_each_input([&](Value v) { materialise(v); });
     }
     cost_.assign(graph_.nodes().size(), 0);
     leaves_.assign(graph_.nodes().size(), 0);
+    nodes_.assign(graph_.nodes().size(), 0);
     for (const Node* n : live_) {
-      int cost = 0, leaves = 0;
+      int cost = 0, leaves = 0, nodes = 1;
       n->for_each_input([&](Value v) {
+        nodes = std::min(kMostNodes + 1, nodes + (memory_[v.node->id] ? 0 : nodes_[v.node->id]));
         cost += seen_cost(v.node);
         leaves += memory_[v.node->id] || prim_of(v) == Prim::Input ? 1 : leaves_[v.node->id];
       });
@@ -55,15 +61,33 @@ class Chooser {
       if (is_leaf(p)) cost = 0;
       cost_[n->id] = cost;
       leaves_[n->id] = leaves;
+      nodes_[n->id] = nodes;
       if (p == Prim::Input || is_leaf(p)) continue;
-      if (users_[n->id] > 1 && cost > kCheap) materialise_source(n);
-      if (leaves > static_cast<int>(kMaxBuffers) / 2) memory_[n->id] = true;
+      // Of few tensors more is computed again than of many, which would all be read again.
+      if (users_[n->id] > 1 && cost > (leaves <= kFewLeaves ? recompute_ : std::min(recompute_, kCheap)))
+        materialise_source(n);
+      if (leaves > static_cast<int>(kMaxBuffers) / 2 || nodes > kMostNodes) memory_[n->id] = true;
       repeated_operands(n);
     }
+    for (const Node* n : live_)
+      if (library_[n->id] && library_[n->id]->place) settle(n);
     return std::move(memory_);
   }
 
  private:
+  // Where a value on the way to one of a library's operands went to memory, and the library cannot read all of them from there, the
+  // operands themselves do.
+  void settle(const Node* n) {
+    std::unordered_map<const Node*, std::vector<ir::Expr>> stored;
+    n->for_each_input([&](Value v) {
+      while (!memory_[v.node->id] && !ir::is_input(v) && is_view_or_conversion(v.node)) v = v.node->arg<Value>(0);
+      if (memory_[v.node->id] || ir::is_input(v)) stored[v.node] = ir::strides_of(graph_, v);
+    });
+    if (!library_[n->id]->reads(*n, stored)) n->for_each_input([&](Value v) { materialise(v); });
+  }
+  static bool is_view_or_conversion(const Node* n) {
+    return is_view(prim_of(n)) || (prim_of(n) == Prim::Pointwise && n->args.size() <= 2);
+  }
   static bool is_heavy(Prim p) {
     return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
            p == Prim::Convolution;
@@ -113,14 +137,15 @@ class Chooser {
   std::vector<Node*> live_;
   std::vector<bool> memory_;
   const std::vector<const Implementation*>& library_;
-  std::vector<int> users_, cost_, leaves_;
+  int recompute_;
+  std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of
 };
 
 }  // namespace
 
 std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<Value>& forced,
-                                   const std::vector<const Implementation*>& library) {
-  return Chooser(graph, forced, library).run();
+                                   const std::vector<const Implementation*>& library, int recompute) {
+  return Chooser(graph, forced, library, recompute).run();
 }
 
 }  // namespace brasa::compiler

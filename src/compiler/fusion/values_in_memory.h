@@ -11,10 +11,13 @@ namespace brasa::compiler {
 /// Kernels with more pointers than this lose registers, and gain nothing.
 constexpr size_t kMaxBuffers = 48;
 
+/// A kernel of more nodes takes more than its share of the time to compile.
+constexpr int kMostNodes = 2000;
+
 /// The nodes, by id, whose results go to memory; all others are computed again wherever they are read. `forced` ones do in any
-/// case, and those that a library computes (by id).
+/// case, and those that a library computes (by id). `recompute`: see Machine.
 std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<ir::Value>& forced,
-                                   const std::vector<const Implementation*>& library);
+                                   const std::vector<const Implementation*>& library, int recompute);
 
 /// Work for one element of a point-wise primitive, in simple instructions.
 int work_of(const ir::Node* n);

@@ -3,16 +3,22 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <numeric>
 
 #include "compiler/targets/codegen.h"
+#include "compiler/version.h"
 #include "ir/text.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
 namespace {
+
+std::atomic<bool> llvm_is_gone{false};
 
 const BrasaCodegen& codegen() {
   static const BrasaCodegen* loaded = [] {
@@ -31,13 +37,22 @@ const BrasaCodegen& codegen() {
       }
       auto entry = reinterpret_cast<BrasaCodegenEntry>(dlsym(library, "brasa_codegen"));
       BRASA_CHECK(entry, path, " is not Brasa's code generator");
-      BRASA_CHECK(entry()->version == kBrasaCodegenVersion, path, " belongs to another version of Brasa");
+      BRASA_CHECK(entry()->version == kBrasaCodegenVersion && entry()->build == kCompilerVersion, path,
+                  " belongs to another build of Brasa: this one is ", kCompilerVersion);
+      // LLVM's own objects were made just now, so they are there until this is called.
+      std::atexit([] { llvm_is_gone = true; });
       return entry();
     }
     fail("the code generator could not be loaded (BRASA_CODEGEN may say where it is):" + why);
   }();
+  BRASA_CHECK(
+      !llvm_is_gone,
+      "kernels cannot be compiled any more: the program is exiting, and the code generator is gone. What static "
+      "objects compute as they are destroyed must have been computed before");
   return *loaded;
 }
+
+constexpr size_t kRoom = size_t{2} << 20;
 
 void take(void* context, const char* data, size_t size) { static_cast<std::string*>(context)->assign(data, size); }
 
@@ -57,7 +72,12 @@ runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, st
     sizes.push_back(t.size());
   }
   std::string result;
-  auto status = codegen().compile(data.data(), sizes.data(), data.size(), std::string(target).c_str(), take, &result);
+  // LLVM wants a stack of the usual size, whatever the thread has.
+  auto status = with_room(
+      [&] {
+        return codegen().compile(data.data(), sizes.data(), data.size(), std::string(target).c_str(), take, &result);
+      },
+      kRoom);
   return runtime::KernelImage::parse(checked(status, std::move(result)));
 }
 
@@ -65,6 +85,12 @@ runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, s
   std::vector<std::string> texts;
   for (const ir::Graph* g : graphs) texts.push_back(ir::print(*g));
   return compile_kernel_texts(texts, target);
+}
+
+std::string named(const std::string& text, const std::string& name) {
+  constexpr std::string_view kStart = "graph loops \"";
+  BRASA_ASSERT(text.starts_with(kStart) && text[kStart.size()] == '"', text.substr(0, 40));
+  return str(kStart, name, text.substr(kStart.size()));
 }
 
 std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const std::string> texts,
@@ -89,8 +115,12 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
 
 std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage) {
   std::string text = ir::print(graph), result;
-  auto status =
-      codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take, &result);
+  auto status = with_room(
+      [&] {
+        return codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take,
+                              &result);
+      },
+      kRoom);
   return checked(status, std::move(result));
 }
 

@@ -16,6 +16,8 @@ namespace brasa::compiler {
 runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, std::string_view target);
 /// The same from the graphs' texts.
 runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, std::string_view target);
+/// A graph's text without a name (it begins with `graph loops "" {`), with this one.
+std::string named(const std::string& text, const std::string& name);
 /// As `compile_kernel_texts`, on the thread pool: texts[i] is in one of the images, under its graph's name.
 std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const std::string> texts,
                                                               std::string_view target);

@@ -56,13 +56,6 @@ std::string key_of(const std::string& text, const std::string& target) {
   return "k" + hash_name(str(kCompilerVersion, "\n", target, "\n", text));
 }
 
-// A text without a name begins with `graph loops "" {`.
-std::string named(const std::string& text, const std::string& key) {
-  constexpr std::string_view kStart = "graph loops \"";
-  BRASA_ASSERT(text.starts_with(kStart) && text[kStart.size()] == '"', text.substr(0, 40));
-  return str(kStart, key, text.substr(kStart.size()));
-}
-
 LoadedKernel kernel_of(const std::shared_ptr<const runtime::Module>& code, const std::string& name) {
   return {code, code->kernel(name)};
 }

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
+#include "runtime/device.h"
 
 // Primitives that functions of libraries compute, whole tensors to whole tensors.
 namespace brasa::compiler {
@@ -26,7 +30,23 @@ struct LibraryCall {
   int64_t integer(size_t arg) const;
 };
 
-/// One way to compute a primitive.
+struct Group;
+
+/// A function of a library that works on a device: given to a stream, and not waited for.
+class DeviceCall {
+ public:
+  virtual ~DeviceCall();
+  /// `tensors` are the memory of the group's inputs, then of its outputs.
+  virtual void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
+                   const int64_t* symbols) const = 0;
+  double flops(const int64_t* symbols) const { return 2 * products(symbols); }
+
+ protected:
+  /// Multiplications and additions of a run.
+  virtual double products(const int64_t* symbols) const = 0;
+};
+
+/// One way to compute a primitive: `run` on the host, or `prepare` for where the operands are.
 struct Implementation {
   std::string_view library;    // as runtime::Properties::libraries has it
   std::string_view name;       // in reports
@@ -35,6 +55,12 @@ struct Implementation {
   bool (*supports)(const ir::Node& n) = nullptr;
   /// May run on several threads at once, on different memory. An error of the user's is a brasa::Error.
   void (*run)(const LibraryCall& call) = nullptr;
+  /// Of a group with this primitive and the views through which it sees its operands: these are placed by `place`.
+  std::unique_ptr<DeviceCall> (*prepare)(const Group& group, bool measure) = nullptr;
+  /// Puts values in the place of the operands that the library can read where they are; what must be memory goes to `in_memory`.
+  void (*place)(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>& in_memory) = nullptr;
+  /// Whether `n` can read its operands from these values, where all of the operands' ways end: with these strides, or contiguous.
+  bool (*reads)(const ir::Node& n, const std::unordered_map<const ir::Node*, std::vector<ir::Expr>>& stored) = nullptr;
 };
 
 /// What some libraries compute, in the order in which they are tried: by library, then as table.cpp lists them.

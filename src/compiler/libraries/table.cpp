@@ -7,11 +7,13 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts, &kQr,
-    &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
+    &kProduct, &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
+    &kQr,      &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
 };
 
 }  // namespace
+
+DeviceCall::~DeviceCall() = default;
 
 Libraries::Libraries(std::span<const std::string_view> names) {
   for (std::string_view name : names) {

@@ -7,6 +7,7 @@
 #include "compiler/loops/ops.h"
 #include "ops/table.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -92,7 +93,7 @@ Expr LoopBuilder::in_each(Expr place, const std::vector<Expr>& ranges, Expr exte
     if (!seen.insert(v.node).second) return;
     for (const ir::Arg& a : v.node->args) {
       if (auto* e = a.get_if<Expr>(); e && !ir::is_input(v)) visit_expr(*e);
-      a.for_each_value(visit);
+      with_room([&] { a.for_each_value(visit); });
     }
   };
   visit_expr = [&](Expr e) {

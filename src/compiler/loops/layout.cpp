@@ -52,6 +52,7 @@ KernelLayout layout_of(const ir::Graph& graph) {
       bytes = ceildiv(bytes, 64) * 64;
       if (bytes.is_constant() && stack + bytes.constant() <= kStackBytes) {
         stack += bytes.constant();
+        out.stack_bytes[n] = bytes.constant();
       } else {
         out.scratch_offsets[n] = out.scratch_bytes;
         out.scratch_bytes = out.scratch_bytes + bytes;

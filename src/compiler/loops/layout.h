@@ -20,6 +20,8 @@ struct KernelLayout {
   ir::Expr scratch_bytes = 0;
   /// CPU: where each stage that is not on the stack starts in the scratch memory, in bytes.
   std::unordered_map<const ir::Node*, ir::Expr> scratch_offsets;
+  /// What the others take of the stack at most: a size may be a symbol with an upper bound.
+  std::unordered_map<const ir::Node*, int64_t> stack_bytes;
 };
 
 KernelLayout layout_of(const ir::Graph& graph);

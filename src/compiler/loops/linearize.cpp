@@ -8,6 +8,7 @@
 #include "compiler/loops/legality.h"
 #include "ir/text.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -304,7 +305,7 @@ class Linearizer {
       out.push_back(n);
       return;
     }
-    n->for_each_input([&](Value v) { find_hoisted(v.node, loops, seen, out); });
+    with_room([&] { n->for_each_input([&](Value v) { find_hoisted(v.node, loops, seen, out); }); });
   }
 
   const LoopAnalysis& a_;

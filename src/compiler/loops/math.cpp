@@ -18,6 +18,7 @@ X (*unary_function(ScalarOp op))(X) {
 #define BRASA_MATH_CASE(Operator, function) \
   case ScalarOp::Operator: return math::function;
     BRASA_MATH_FUNCTIONS(BRASA_MATH_CASE)
+    BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_CASE)
 #undef BRASA_MATH_CASE
     default: return nullptr;
   }
@@ -38,7 +39,11 @@ X expand(const ir::Node* n, ScalarOp op, const ir::ValueMap& map) {
   auto operand = [&](size_t i) { return X{map(n->arg<ir::Value>(i))}; };
   DType t = operand_dtype(n);
   auto wide = [&](size_t i) { return is_reduced_floating(t) ? math::convert(operand(i), DType::Float32) : operand(i); };
-  if (auto* f = unary_function(op)) return math::convert(f(wide(0)), t);
+  if (auto* f = unary_function(op)) {
+    X x = wide(0);
+    DType inside = computes_in_double(op) ? DType::Float64 : x.type();
+    return math::convert(math::convert(f(math::convert(x, inside)), x.type()), t);
+  }
   return math::convert(binary_function(op, t)(wide(0), wide(1)), t);
 }
 
@@ -48,6 +53,16 @@ bool expands(const ir::Node* n, ScalarOp op) {
 }
 
 }  // namespace
+
+bool computes_in_double(ScalarOp op) {
+  switch (op) {
+#define BRASA_MATH_CASE(Operator, function) case ScalarOp::Operator:
+    BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_CASE)
+#undef BRASA_MATH_CASE
+    case ScalarOp::Rem: return true;
+    default: return false;
+  }
+}
 
 ExpandedMath expand_math(const ir::Graph& graph) {
   ExpandedMath result;

@@ -57,8 +57,6 @@ X polynomial(X x, std::span<const double> c) {
 X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c) {
   return polynomial(x, x.is_double() ? double_c : float_c);
 }
-X through_double(X x, X (*f)(X)) { return convert(f(convert(x, DType::Float64)), DType::Float32); }
-
 X is_nan(X x) { return x != x; }
 X infinity(X x) { return like(x, std::numeric_limits<double>::infinity()); }
 X nan(X x) { return like(x, std::numeric_limits<double>::quiet_NaN()); }

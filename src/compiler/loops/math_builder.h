@@ -104,15 +104,18 @@ X infinity(X like);
 X nan(X like);
 
 // _(scalar operator, function) for each that no processor has an instruction for: math_exp.cpp, math_trig.cpp, math_special.cpp.
+// The second list is of those that are rare enough in float32 to be written for float64 alone, where the same formula has bits to spare.
 // clang-format off
 #define BRASA_MATH_FUNCTIONS(_) \
   _(Exp, exp) _(Exp2, exp2) _(Expm1, expm1) _(Log, log) _(Log2, log2) _(Log10, log10) _(Log1p, log1p) \
-  _(Sinh, sinh) _(Cosh, cosh) _(Tanh, tanh) _(Asinh, asinh) _(Acosh, acosh) _(Atanh, atanh) _(Rsqrt, rsqrt) \
-  _(Sin, sin) _(Cos, cos) _(Tan, tan) _(Asin, asin) _(Acos, acos) _(Atan, atan) \
-  _(Erf, erf) _(Erfc, erfc) _(Erfinv, erfinv) _(Lgamma, lgamma) _(Digamma, digamma)
+  _(Sinh, sinh) _(Cosh, cosh) _(Tanh, tanh) _(Rsqrt, rsqrt) \
+  _(Sin, sin) _(Cos, cos) _(Tan, tan) _(Asin, asin) _(Acos, acos) _(Atan, atan) _(Erf, erf)
+#define BRASA_MATH_DOUBLE_FUNCTIONS(_) \
+  _(Asinh, asinh) _(Acosh, acosh) _(Atanh, atanh) _(Erfc, erfc) _(Erfinv, erfinv) _(Lgamma, lgamma) _(Digamma, digamma)
 // clang-format on
 #define BRASA_MATH_FUNCTION(Operator, function) X function(X x);
 BRASA_MATH_FUNCTIONS(BRASA_MATH_FUNCTION)
+BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
 X pow(X x, X y);
 X atan2(X y, X x);
@@ -123,8 +126,6 @@ X next_after(X x, X y);
 
 /// e^(high + low) for a small correction `low`, where high is in the range of the result.
 X exp_of_sum(X high, X low);
-/// Of functions that are rare enough in float32 to go through float64, where the same formula has bits to spare.
-X through_double(X x, X (*f)(X));
 
 /// a + b and a * b as a rounded result and what rounding left out; float64.
 struct Pair {

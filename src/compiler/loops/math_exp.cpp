@@ -228,7 +228,6 @@ X tanh(X x) {
 }
 
 X asinh(X x) {
-  if (!x.is_double()) return through_double(x, asinh);
   X a = abs(x), s = a * a;
   X small = log1p(a + s / (1 + sqrt(s + 1)));
   X large = log(a) + kLn2;
@@ -236,7 +235,6 @@ X asinh(X x) {
 }
 
 X acosh(X x) {
-  if (!x.is_double()) return through_double(x, acosh);
   X t = x - 1;
   X small = log1p(t + sqrt(2.0 * t + t * t));
   X large = log(x) + kLn2;
@@ -244,7 +242,6 @@ X acosh(X x) {
 }
 
 X atanh(X x) {
-  if (!x.is_double()) return through_double(x, atanh);
   X a = abs(x);
   return flip_sign(0.5 * log1p(2.0 * a / (1 - a)), sign_bits(x));
 }

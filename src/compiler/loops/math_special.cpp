@@ -36,7 +36,6 @@ X erf(X x) {
 }
 
 X erfc(X x) {
-  if (!x.is_double()) return through_double(x, erfc);
   X r = erfc_positive(abs(x));
   // Between, 1 - erf(x) is as good, and exact around 0.
   r = select(x < 0.0, 2 - r, r);
@@ -45,7 +44,6 @@ X erfc(X x) {
 }
 
 X erfinv(X y) {
-  if (!y.is_double()) return through_double(y, erfinv);
   X a = abs(y), rest = 1 - a;
   X w = -log((rest * (1 + a)));
   X root = sqrt(w);
@@ -94,7 +92,6 @@ X lgamma_right(X x) {
 }  // namespace
 
 X lgamma(X x) {
-  if (!x.is_double()) return through_double(x, lgamma);
   // Reflection: Γ(x) Γ(1 - x) = π / sin πx.
   X left = x < 0.5;
   X y = select(left, 1 - x, x);
@@ -110,7 +107,6 @@ X lgamma(X x) {
 }
 
 X digamma(X x) {
-  if (!x.is_double()) return through_double(x, digamma);
   X left = x < 0.0;
   X y = select(left, 1 - x, x), r = like(x, 0);
   // ψ(x) = ψ(x + 1) - 1/x up to where the asymptotic series holds (Abramowitz & Stegun 6.3.18).

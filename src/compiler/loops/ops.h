@@ -14,9 +14,11 @@
 //         parallel  iterations may run at once on several threads; all parallel ranges come first, and are flattened
 //                   row-major into the [begin, end) that the kernel is called with
 //         vector    steps of `width` lanes, `unroll` vectors a step; an extent that is no multiple ends with masked lanes
-//         unroll    expanded completely; the extent is a constant
+//         unroll    expanded completely; the extent is a constant. With a `width` its iterations are neighbours in memory, and buffers
+//                   begin at multiples of 16 bytes
 //         block     (GPU) the grid, flattened like parallel
-//         thread    (GPU) threads of the block; the extents are constants, their product at most 1024
+//         thread    (GPU) threads of the block; the extents are constants, their product at most 1024. Neighbouring threads are those of
+//                   the innermost loop, or of the one with a `width` above 1
 //   loop::index(SymInt e, Tensor[] values=[]) -> Tensor   i64 value of an expression
 //   loop::bind(Tensor value, SymInt symbol, SymInt[] ranges=[]) -> Tensor
 //       v<id> := value (i64), anew in each iteration of `ranges`; whoever uses v<id> lists this node in `values`.

@@ -1,6 +1,7 @@
 #include "compiler/lowering/expressions.h"
 
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "support/hash.h"
 
 namespace brasa::compiler {
@@ -50,7 +51,7 @@ Value Expressions::at(Value v, const Index& index, Value mask) {
   Key key{v, mask, index, pass_};
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
   Value out = hook_ ? hook_(v, index, mask) : Value{};
-  if (!out) out = compute(v, index, mask);
+  if (!out) out = with_room([&] { return compute(v, index, mask); });
   memo_[key] = out;
   return out;
 }
@@ -104,7 +105,7 @@ std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
   const Node* n = v.node;
   if (n->types[v.index].dtype != DType::Int64) return std::nullopt;
   Prim p = prim_of(n);
-  if (is_view(p)) return as_index(n->arg<Value>(0), view_index(n, index));
+  if (is_view(p)) return with_room([&] { return as_index(n->arg<Value>(0), view_index(n, index)); });
   if (p == Prim::Iota) return index[n->arg<Expr>(1).constant()];
   if (p == Prim::SizeValue) return n->arg<Expr>(0);
   if (p == Prim::Full) {
@@ -113,9 +114,10 @@ std::optional<Expr> Expressions::as_index(Value v, const Index& index) {
   }
   ops::Symbolic symbolic = p == Prim::Input ? nullptr : ops::row_of(*n).symbolic;
   if (!symbolic) return std::nullopt;
-  auto a = as_index(n->arg<Value>(0), index);
+  auto operand = [&](size_t i) { return with_room([&] { return as_index(n->arg<Value>(i), index); }); };
+  auto a = operand(0);
   if (!a) return std::nullopt;
-  auto b = as_index(n->arg<Value>(1), index);
+  auto b = operand(1);
   if (!b) return std::nullopt;
   return symbolic(*a, *b);
 }

@@ -32,9 +32,10 @@ class Loops {
       Index index = member_index(v.node, g_.domain, dims_);
       bool row = is_reduce(v.node);
       if (row) index = row_index(g_.domain, dims_, type_of(v).shape);
-      l_.expressions().set_pass(passes_[v.node->id]);
-      Value mask = type_of(v).numel() == g_.domain.numel() && !row ? mask_ : kept_mask_;
-      Value value = row ? special(v, index, {}) : l_.expressions().at(v, index, mask);
+      l_.expressions().set_pass(pass_of(v.node));
+      bool element = type_of(v).numel() == g_.domain.numel() && !row;
+      Value value = row ? special(v, index, {}) : l_.expressions().at(v, index, element ? read_mask_ : Value{});
+      Value mask = element ? l_.expressions().both(kept_mask_, row_mask_) : kept_mask_;
       l_.b().store(l_.output_buffer(i), l_.output_place(i, index), value, mask);
     }
     return l_.finish(s_);
@@ -42,6 +43,8 @@ class Loops {
 
  private:
   static bool is_reduce(const Node* n) { return is_reduction(prim_of(n)); }
+  // Values that stay in registers are the same in all passes.
+  int pass_of(const Node* n) const { return s_.row_threads && !s_.vector_outside ? 0 : passes_[n->id]; }
 
   // Parallel loops and parallel pieces; serial rows of a piece; then the vector loop outside or inside the reduced ones.
   void declare() {
@@ -83,38 +86,103 @@ class Loops {
     if (!s_.vector_outside) vector();
   }
 
-  // Blocks for what is parallel; the threads of a block along the vector axis, with masks at its end.
+  // `chunk` where it is less than `count`; else the last one, so that memory is read without a condition, and nothing is stored.
+  Expr inside(Expr chunk, Expr count, Value& mask) {
+    if (provably_less(chunk, count) == std::optional(true)) return chunk;
+    mask = l_.expressions().both(mask, l_.expressions().within(chunk, 0, count));
+    return min(chunk, count - 1);
+  }
+  // Neighbours that one thread takes; their loop promises aligned buffers.
+  Expr lane() { return s_.width > 1 ? l_.b().loop("unroll", s_.width, s_.width) : Expr(0); }
+
+  // The places of one index over these axes.
+  void spread(Expr at, const std::vector<size_t>& axes) {
+    ir::Shape extents;
+    for (size_t i : axes) extents.push_back(s_.axes[i].extent);
+    Index index = delinearise(at, extents);
+    for (size_t i = 0; i < axes.size(); ++i) at_[axes[i]] = index[i];
+  }
+
   void declare_gpu() {
-    LoopBuilder& b = l_.b();
     at_.resize(s_.axes.size());
-    std::vector<Expr> piece(s_.axes.size());
-    for (size_t i = 0; i < s_.axes.size(); ++i) {
-      const Axis& a = s_.axes[i];
-      if (a.kind == Axis::Parallel) at_[i] = b.loop("block", a.extent);
-      if (a.kind == Axis::Vector && !a.reduced) piece[i] = b.loop("block", ceildiv(a.extent, s_.threads));
+    std::vector<size_t> kept;
+    Expr elements(1);
+    for (size_t i = 0; i < s_.axes.size(); ++i)
+      if (!s_.axes[i].reduced) {
+        kept.push_back(i);
+        elements = elements * s_.axes[i].extent;
+      }
+    if (!g_.domain.has_reduced())
+      each_element(kept, elements, s_.threads);
+    else if (s_.vector_outside)
+      columns(kept, elements);
+    else if (s_.row_threads)
+      rows_in_registers(kept, elements);
+    else
+      long_rows(kept);
+  }
+
+  void each_element(const std::vector<size_t>& kept, Expr elements, int64_t threads) {
+    LoopBuilder& b = l_.b();
+    Expr chunks = floordiv(elements, s_.width);
+    Expr block = b.loop("block", ceildiv(chunks, threads)), thread = b.loop("thread", threads, 2);
+    Expr chunk = inside(block * Expr(threads) + thread, chunks, kept_mask_);
+    spread(chunk * Expr(s_.width) + lane(), kept);
+  }
+
+  // A thread adds up elements of its columns one after the other; those that share a column add up their sums.
+  void columns(const std::vector<size_t>& kept, Expr elements) {
+    LoopBuilder& b = l_.b();
+    int64_t shared = std::max(s_.row_threads, 1);
+    each_element(kept, elements, s_.threads / shared);
+    std::vector<size_t> reduced;
+    Expr length(1);
+    for (size_t i = 0; i < s_.axes.size(); ++i)
+      if (s_.axes[i].reduced) {
+        reduced.push_back(i);
+        length = length * s_.axes[i].extent;
+      }
+    if (shared == 1) {
+      for (size_t i : reduced) closed_.push_back(at_[i] = b.loop("serial", s_.axes[i].extent, 1, s_.serial_unroll));
+      return;
     }
+    Expr step = b.loop("serial", ceildiv(length, shared), 1, s_.serial_unroll), thread = b.loop("thread", shared);
+    closed_ = {step, thread};
+    spread(inside(step * Expr(shared) + thread, length, row_mask_), reduced);
+  }
+
+  // Neighbouring threads share a row, each `unroll` times `width` elements of it, which stay in its registers from pass to pass.
+  void rows_in_registers(const std::vector<size_t>& kept, Expr rows) {
+    LoopBuilder& b = l_.b();
+    int64_t side_by_side = s_.threads / s_.row_threads;
+    Expr row = b.loop("block", ceildiv(rows, side_by_side)) * Expr(side_by_side);
+    if (side_by_side > 1) row = row + b.loop("thread", side_by_side);
+    Expr thread = b.loop("thread", s_.row_threads), step = s_.unroll > 1 ? b.loop("unroll", s_.unroll) : Expr(0);
+    Expr within_chunk = lane();
+    spread(inside(row, rows, kept_mask_), kept);
+    Expr chunk = inside(step * Expr(s_.row_threads) + thread, floordiv(s_.axes.back().extent, s_.width), row_mask_);
+    at_.back() = chunk * Expr(s_.width) + within_chunk;
+    for (Expr r : {step, within_chunk, thread})
+      if (!r.is_constant()) closed_.push_back(r);
+  }
+
+  // The threads of a block walk along a row as often as there are passes.
+  void long_rows(const std::vector<size_t>& kept) {
+    LoopBuilder& b = l_.b();
+    for (size_t i : kept) at_[i] = b.loop("block", s_.axes[i].extent);
     for (size_t i = 0; i < s_.axes.size(); ++i) {
       const Axis& a = s_.axes[i];
-      if (a.kind == Axis::Vector && !a.reduced) {
-        Expr place = piece[i] * Expr(s_.threads) + b.loop("thread", s_.threads);
-        kept_mask_ = l_.expressions().both(kept_mask_, l_.expressions().within(place, 0, a.extent));
-        at_[i] = b.bounded(place, a.extent);
+      if (!a.reduced) continue;
+      if (i + 1 < s_.axes.size()) {
+        closed_.push_back(at_[i] = b.loop("serial", a.extent));
+        continue;
       }
-    }
-    mask_ = kept_mask_;
-    for (size_t i = 0; i < s_.axes.size(); ++i) {
-      const Axis& a = s_.axes[i];
-      if (a.kind == Axis::Serial) {
-        at_[i] = b.loop("serial", a.extent);
-        closed_.push_back(at_[i]);
-      }
-      if (a.kind == Axis::Vector && a.reduced) {
-        Expr step = b.loop("serial", ceildiv(a.extent, s_.threads)), thread = b.loop("thread", s_.threads);
-        Expr place = step * Expr(s_.threads) + thread;
-        closed_.insert(closed_.end(), {step, thread});
-        mask_ = l_.expressions().both(mask_, l_.expressions().within(place, 0, a.extent));
-        at_[i] = b.bounded(place, a.extent);
-      }
+      Expr step = b.loop("serial", ceildiv(a.extent, s_.threads)), thread = b.loop("thread", s_.threads);
+      Expr place = step * Expr(s_.threads) + thread;
+      closed_.insert(closed_.end(), {step, thread});
+      // A row may be empty: its elements are read under the mask.
+      read_mask_ = row_mask_ = l_.expressions().within(place, 0, a.extent);
+      at_[i] = b.bounded(place, a.extent);
     }
   }
 
@@ -137,17 +205,20 @@ class Loops {
     }
     auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node->id);
     if (it == s_.staged.end()) return {};
-    int first = passes_[v.node->id], now = l_.expressions().pass();
+    int first = pass_of(v.node), now = l_.expressions().pass();
     if (now == first) return {};
-    Value& stage = stages_[v.node];
-    if (!stage) {
+    auto [known, added] = stages_.try_emplace(v.node, Stage{index, mask, {}});
+    Stage& stage = known->second;
+    if (added) {
       l_.expressions().set_pass(first);
-      stage = l_.b().stage(l_.expressions().at(v, index, mask), closed_);
+      stage.values = l_.b().stage(l_.expressions().at(v, index, mask), closed_);
       l_.expressions().set_pass(now);
     }
+    // Another part of a concatenation reads other elements, or reads them where this one did not: it computes them again.
+    if (stage.index != index || stage.mask != mask) return {};
     Expr place(0);
     for (Expr r : closed_) place = place * r->args[0] + r;
-    return l_.b().load(stage, place);
+    return l_.b().load(stage.values, place);
   }
 
   Value reduce(const Node* n) {
@@ -155,14 +226,13 @@ class Loops {
     if (out) return out;
     Expressions& e = l_.expressions();
     int now = e.pass();
-    e.set_pass(passes_[n->id]);
+    e.set_pass(pass_of(n));
     Index index = member_index(n, g_.domain, dims_);
-    Value item = e.at(n->arg<Value>(0), index, mask_);
+    Value item = e.at(n->arg<Value>(0), index, read_mask_);
     e.set_pass(now);
     bool arg = prim_of(n) == Prim::ArgReduce;
     std::string combiner = n->arg<std::string>(2);
-    if (mask_ && !(mask_ == kept_mask_))
-      item = l_.b().op(ops::ScalarOp::Select, {mask_, item, identity(combiner, type_of(item).dtype)});
+    if (row_mask_) item = l_.b().op(ops::ScalarOp::Select, {row_mask_, item, identity(combiner, type_of(item).dtype)});
     if (arg) {
       Expr place = index[n->arg<Expr>(1).constant()];
       Value i = l_.b().index(place);
@@ -188,8 +258,15 @@ class Loops {
   std::vector<Expr> at_;      // by axis
   Index dims_;                // of the domain
   std::vector<Expr> closed_;  // the reduced ranges
-  Value mask_, kept_mask_;    // GPU: threads inside the domain, and inside the rows
-  std::unordered_map<const Node*, Value> stages_, reduced_;
+  // GPU: threads that have a place among what is kept, and in their row; and those that may read it.
+  Value kept_mask_, row_mask_, read_mask_;
+  // What a stage holds: the elements at `index`, where `mask` was true.
+  struct Stage {
+    Index index;
+    Value mask, values;
+  };
+  std::unordered_map<const Node*, Stage> stages_;
+  std::unordered_map<const Node*, Value> reduced_;
 };
 
 }  // namespace

@@ -68,15 +68,14 @@ class Contractions {
     for (int64_t d : af) result.push_back(sa[d]);
     for (int64_t d : bf) result.push_back(sb[d]);
     Value ma = grouped(a, {ab, af, ac}), mb = grouped(b, {bb, bc, bf});  // [b] m k, [b] k n
-    if (!m_.gpu && ac.size() > 1 && !(even(ma) && even(mb))) {
+    if (!m_.gpu && ac.size() > 1 && !(even(steps_of(ma)) && even(steps_of(mb)))) {
       std::vector<Dims> groups_a = {ab, af}, groups_b = {bb};  // [b] m k…, [b] k… n
       for (int64_t d : ac) groups_a.push_back({d});
       for (int64_t d : bc) groups_b.push_back({d});
       groups_b.push_back(bf);
       Value each_a = grouped(a, groups_a), each_b = grouped(b, groups_b);
-      auto columns = steps_of(each_b, rank_of(each_b) - 1), along = steps_of(each_b, rank_of(each_b) - 2);
-      if (even(each_a) &&
-          (columns == Expr(1) || (along == Expr(1) && steps_of(each_a, rank_of(each_a) - 1) == Expr(1))))
+      Steps in_a = steps_of(each_a), in_b = steps_of(each_b);
+      if (even(in_a) && (is(in_b.back(), 1) || (is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1))))
         return prim::reshape(product_over_each(each_a, each_b, !bb.empty(), ac.size()), result);
     }
     if (!m_.gpu) steady_rows(ma);
@@ -95,16 +94,19 @@ class Contractions {
     return prim::reshape(prim::transpose(x, order), shape);
   }
 
-  // How far apart neighbours along a dimension are in memory; nothing where that depends on the place.
-  std::optional<Expr> steps_of(Value v, int64_t dim) {
+  // How far apart neighbours along each dimension are in memory; nothing where that depends on the place.
+  using Steps = std::vector<std::optional<Expr>>;
+  Steps steps_of(Value v) {
     Index index = probe(shape_of(v));
-    return coefficient(source_of(v, index).place, index[dim]);
+    Expr place = source_of(v, index).place;
+    Steps out;
+    for (Expr e : index) out.push_back(coefficient(place, e));
+    return out;
   }
-  bool even(Value v) {
-    for (int64_t d = 0; d < rank_of(v); ++d)
-      if (!steps_of(v, d)) return false;
-    return true;
+  static bool even(const Steps& steps) {
+    return std::all_of(steps.begin(), steps.end(), [](const std::optional<Expr>& s) { return s.has_value(); });
   }
+  static bool is(const std::optional<Expr>& step, int64_t v) { return step && step->is(v); }
 
   // Sums over several dimensions that do not step through memory as one does: channels and places of a convolution's kernel.
   Value product_over_each(Value a, Value b, bool batched, size_t count) {
@@ -156,15 +158,15 @@ class Contractions {
     if (!m_.gpu) {
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
       // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
-      auto a_step = stride_of(a, rank - 1), b_step = stride_of(b, rank - 2);
-      bool wide = stride_of(b, rank - 1) == Expr(1),
-           deep = a_step == Expr(1) && b_step == Expr(1) && !wide && !stride_of(b, rank - 1)->is(0);
+      auto in_a = matrix_steps(a), in_b = matrix_steps(b);
+      bool wide = in_b && in_b->column.is(1),
+           deep = in_a && in_b && in_a->column.is(1) && in_b->row.is(1) && !wide && !in_b->column.is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
       // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
       bool pack = wide ? at_least(m, 16) && (!full || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
       b = pack ? panels(b, rank - 1, tile.columns()) : in_order(b);
-      if (a_step && *a_step != Expr(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
+      if (in_a && !in_a->column.is(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
         a = panels(a, rank - 2, std::lcm(tile.rows, tile.lanes));
     }
     Dims batches = counted(batch);
@@ -177,16 +179,19 @@ class Contractions {
     return !context_.size_classes || context_.facts.equal(low, Expr(least));
   }
 
-  // The same along one of the last two dimensions; nothing where either has no such step.
-  std::optional<Expr> stride_of(Value v, int64_t dim) {
-    int64_t rank = rank_of(v);
-    return steps_of(v, dim == rank - 1 ? rank - 2 : rank - 1) ? steps_of(v, dim) : std::nullopt;
+  // The steps from row to row and from column to column; nothing where either is uneven.
+  struct MatrixSteps {
+    Expr row, column;
+  };
+  std::optional<MatrixSteps> matrix_steps(Value v) {
+    Steps steps = steps_of(v);
+    const std::optional<Expr>&row = steps[steps.size() - 2], &column = steps.back();
+    return row && column ? std::optional(MatrixSteps{*row, *column}) : std::nullopt;
   }
 
   // It is read as it lies, wherever that is.
   Value in_order(Value v) {
-    Source from = source_of(v, probe(shape_of(v)));
-    if (prim_of(from.value) != Prim::Input) out_.in_memory.insert(from.value);
+    in_memory(source_of(v, probe(shape_of(v))).value, out_);
     return v;
   }
 
@@ -196,9 +201,9 @@ class Contractions {
     Shape s = shape_of(v);
     Expr size = s[dim], within = size.is_constant() && size.constant() < width ? size : Expr(width);
     Expr count = ceildiv(size, within);
-    std::vector<Expr> zeros(rank, Expr(0)), ones(rank, Expr(1)), high = zeros;
+    std::vector<Expr> high(rank, Expr(0));
     high[dim] = count * within - size;
-    Value padded = prim::pad(v, ops::scalar(0, ops::dtype_of(v)), zeros, high, zeros);
+    Value padded = zeros_behind(v, high);
     Shape split = s, back = s;
     split[dim] = count;
     split.insert(split.begin() + dim + 1, within);
@@ -208,7 +213,7 @@ class Contractions {
     if (prim_of(packed) == Prim::Input) return v;
     out_.in_memory.insert(packed);
     Value unpacked = prim::reshape(prim::transpose(packed, order), back);  // the order swaps two: it is its own inverse
-    return prim::slice(unpacked, zeros, s, ones);
+    return first_of(unpacked, s);
   }
 
   // One row or column, or an outer product: a sum of products as point-wise work.

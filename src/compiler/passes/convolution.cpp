@@ -1,3 +1,5 @@
+#include "compiler/passes/convolution.h"
+
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
@@ -64,12 +66,17 @@ Value flat(Value x) {
   Shape s = shape_of(x);
   return prim::reshape(x, {s[0], s[1], product_from(s, 2)});
 }
-Value first_of(Value x, const Shape& size) {
-  return prim::slice(x, Exprs(size.size(), 0), size, Exprs(size.size(), 1));
+// A dimension of channels as groups, and the channels of each.
+Value by_groups(Value x, size_t dim, Expr groups) {
+  Shape s = shape_of(x);
+  s[dim] = floordiv(s[dim], groups);
+  s.insert(s.begin() + static_cast<int64_t>(dim), groups);
+  return prim::reshape(x, s);
 }
-Value in_memory(Value x, Primitives& out) {
-  if (prim_of(x) != Prim::Input) out.in_memory.insert(x);
-  return x;
+// Of a convolution's weights and result: more results than places in the kernel. For gradients of weights it is the other way round.
+bool kernel_is_small(const Shape& weights, const Shape& result, ir::Facts& facts) {
+  Expr places = product_from(weights, 2), results = product_from(result, 2);
+  return facts.equal(min(places, results), places);
 }
 
 // An image for sums over places at fixed distances. Its memory has a plane for each remainder of a place by the step, so that places
@@ -116,7 +123,7 @@ struct Planes {
   // [n, c, planes…, rows…], with zeros behind the image.
   static Value planes_of(Value x, const Shape& rows, const Exprs& step) {
     Shape image = shape_of(x), split = {image[0], image[1]};
-    Exprs none(image.size(), 0), high = none;
+    Exprs high(image.size(), 0);
     Dims order = {0, 1};
     auto spatial = static_cast<int64_t>(rows.size());
     for (int64_t d = 0; d < spatial; ++d) {
@@ -125,8 +132,7 @@ struct Planes {
       order.push_back(2 * d + 3);
     }
     for (int64_t d = 0; d < spatial; ++d) order.push_back(2 * d + 2);
-    x = prim::pad(x, ops::scalar(0, ops::dtype_of(x)), none, high, none);
-    return prim::transpose(prim::reshape(x, split), order);
+    return prim::transpose(prim::reshape(zeros_behind(x, high), split), order);
   }
 };
 
@@ -144,16 +150,13 @@ Value convolution_by_rows(const Conv& c, Primitives& out, const Machine& machine
   int64_t tile = contraction_tile(floordiv(sw[0], c.groups), count, ops::dtype_of(x), machine).columns();
   Expr columns = ceildiv(count, tile) * tile;
   x = planes.shifted(x, columns, kernel, c.stride, c.w_dilation, out);
-  Shape sx = shape_of(x), split_x = {sx[0], c.groups, floordiv(sx[1], c.groups)},
-        split_w = {c.groups, floordiv(sw[0], c.groups)};
-  split_x.insert(split_x.end(), sx.begin() + 2, sx.end());
-  split_w.insert(split_w.end(), sw.begin() + 1, sw.end());
-  x = prim::reshape(x, split_x);
-  w = prim::reshape(w, split_w);
+  x = by_groups(x, 1, c.groups);
+  w = by_groups(w, 0, c.groups);
+  Shape every = shape_of(w);
   Dims from_w, xc = {2}, wc = {3};
-  for (size_t d = 0; d < split_w.size(); ++d) from_w.push_back(static_cast<int64_t>(d) + 1);
-  split_w.insert(split_w.begin(), sx[0]);
-  w = prim::broadcast(w, split_w, from_w);
+  for (size_t d = 0; d < every.size(); ++d) from_w.push_back(static_cast<int64_t>(d) + 1);
+  every.insert(every.begin(), image[0]);
+  w = prim::broadcast(w, every, from_w);
   for (size_t d = 0; d < kernel.size(); ++d) {
     xc.push_back(static_cast<int64_t>(d) + 4);
     wc.push_back(static_cast<int64_t>(d) + 4);
@@ -168,7 +171,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   Shape image = shape_of(x), sw = shape_of(w), results;
   Planes planes(image, c.w_dilation);
-  Exprs zeros(sw.size(), 0), high = zeros;
+  Exprs high(sw.size(), 0);
   for (size_t d = 2; d < sw.size(); ++d) {
     results.push_back(image[d] - (sw[d] - 1) * c.w_dilation[d - 2]);
     if (d > 2) high[d] = planes.size[d - 2] - sw[d];
@@ -177,7 +180,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
   int64_t lanes = machine.lanes(size_of(accumulator_of(ops::dtype_of(x))));
   Expr count = ceildiv(sw[2] * planes.row(0), lanes) * lanes;
   high[2] = ceildiv(count, planes.row(0)) - sw[2];
-  w = flat(in_memory(prim::pad(w, ops::scalar(0, ops::dtype_of(w)), zeros, high, zeros), out));
+  w = flat(in_memory(zeros_behind(w, high), out));
   w = first_of(w, {sw[0], sw[1], count});
   x = planes.shifted(x, count, results, c.w_dilation, Exprs(results.size(), 1), out);
   Value y = prim::dot_general(w, x, {1, 2}, {1, 2}, {}, {});  // outputs, batch, places…
@@ -280,11 +283,8 @@ Value convolution_by_windows(const Conv& c) {
   }
   // x: batch, groups, channels, positions…, kernel…; w: groups, outputs, channels, kernel….
   Shape sx = shape_of(x), sw = shape_of(w);
-  Shape split_x = {sx[0], c.groups, floordiv(sx[1], c.groups)}, split_w = {c.groups, floordiv(sw[0], c.groups)};
-  split_x.insert(split_x.end(), sx.begin() + 2, sx.end());
-  split_w.insert(split_w.end(), sw.begin() + 1, sw.end());
-  x = prim::reshape(x, split_x);
-  w = prim::reshape(w, split_w);
+  x = by_groups(x, 1, c.groups);
+  w = by_groups(w, 0, c.groups);
   Dims xc = {2}, wc = {2};
   for (int64_t d = 0; d < spatial; ++d) {
     xc.push_back(3 + spatial + d);
@@ -317,18 +317,38 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
   return convolution_by_windows(c);
 }
 
+// Zeros where a kernel has no places: the gradient by the weights of an empty result. The forms above read what is beside an empty plane.
+Value of_some_taps(Value y, const Shape& kernel) {
+  Expr places = product_from(kernel, 2);
+  if (places->min >= 1) return y;
+  Value any = prim::binary("lt", ops::scalar(0, DType::Int64), prim::size_value(places));
+  return prim::select(ops::broadcast_to(any, shape_of(y)), y, ops::zeros_like(y));
+}
+
 }  // namespace
 
-bool kernel_is_small(const Shape& weights, const Shape& result, ir::Facts& facts) {
-  Expr places = product_from(weights, 2), results = product_from(result, 2);
-  return facts.equal(min(places, results), places);
+// Loops over a small kernel are expanded, and steps of 1 and single groups have forms of their own.
+void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
+  constexpr int64_t kSmall = 11;
+  const Shape &w = type_of(n->arg<Value>(1)).shape, &result = n->types[0].shape;
+  auto ask = [&](Expr e) {
+    if (!e.is_constant() && facts.has_hint(e) && facts.hint(e) <= kSmall) facts.equal(e, Expr(facts.hint(e)));
+  };
+  for (size_t list : {2, 5, 6})  // strides, dilations
+    for (Expr e : n->arg<Exprs>(list)) ask(e);
+  // Where zeros are between elements, the border decides which places of the kernel meet which elements.
+  for (size_t d = 0; d + 2 < w.size(); ++d)
+    if (!facts.known(n->arg<Exprs>(5)[d]).is(1)) ask(n->arg<Exprs>(3)[d]);
+  facts.equal(n->arg<Expr>(7), Expr(1));
+  if (kernel_is_small(w, result, facts))
+    for (size_t d = 2; d < w.size(); ++d) ask(w[d]);
 }
 
 void lower_convolutions(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Convolution; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
-        return std::vector{convolution(n, args, out, context)};
+        return std::vector{of_some_taps(convolution(n, args, out, context), shape_of(args[1].get<Value>()))};
       });
 }
 

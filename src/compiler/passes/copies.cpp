@@ -11,6 +11,10 @@ void place_library_operands(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [&](const ir::Node* n) { return context.machine.libraries.find(*n) != nullptr; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
+        if (auto place = context.machine.libraries.find(*n)->place) {
+          place(args, *out.graph, out.in_memory);
+          return ops::Builder::current().call(ops::row_of(*n), args);
+        }
         auto placed = [&](Value v) { return strides_of(*out.graph, v).empty() ? v : copied(v, out); };
         for (ir::Arg& a : args) {
           if (a.is<Value>()) {

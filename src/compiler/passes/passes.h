@@ -45,11 +45,15 @@ void lower_convolutions(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no
 /// vector, is packed into panels first.
 void shape_contractions(Primitives& p, const PassContext& context);
+/// On a GPU: products of reduced floats that are widened for them and narrowed afterwards are products of reduced floats.
+void narrow_products(Primitives& p, const PassContext& context);
+/// On a GPU: products of reduced floats whose rows are no multiple of 16 bytes get longer ones.
+void align_products(Primitives& p, const PassContext& context);
 /// What is summed of reduced floats is accumulated in float32.
 void widen_accumulators(Primitives& p, const PassContext& context);
 /// Reductions with too little parallel work are split in two.
 void split_reductions(Primitives& p, const PassContext& context);
-/// A library's operands are contiguous memory.
+/// A library's operands are contiguous memory, or lie as it can read them.
 void place_library_operands(Primitives& p, const PassContext& context);
 /// An input that another input receives becomes a value of its own, so that the plan has something to keep where both are
 /// overwritten.

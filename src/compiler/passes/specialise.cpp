@@ -1,33 +1,13 @@
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {
 
 using ir::Expr;
 using ir::Value;
-
-namespace {
-
-// Loops over a small kernel are expanded, and steps of 1 and single groups have forms of their own.
-void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
-  constexpr int64_t kSmall = 11;
-  const ir::Shape &w = type_of(n->arg<Value>(1)).shape, &result = n->types[0].shape;
-  auto ask = [&](Expr e) {
-    if (!e.is_constant() && facts.has_hint(e) && facts.hint(e) <= kSmall) facts.equal(e, Expr(facts.hint(e)));
-  };
-  for (size_t list : {2, 5, 6})  // strides, dilations
-    for (Expr e : n->arg<std::vector<Expr>>(list)) ask(e);
-  // Where zeros are between elements, the border decides which places of the kernel meet which elements.
-  for (size_t d = 0; d + 2 < w.size(); ++d)
-    if (!facts.known(n->arg<std::vector<Expr>>(5)[d]).is(1)) ask(n->arg<std::vector<Expr>>(3)[d]);
-  facts.equal(n->arg<Expr>(7), Expr(1));
-  if (kernel_is_small(w, result, facts))
-    for (size_t d = 2; d < w.size(); ++d) ask(w[d]);
-}
-
-}  // namespace
 
 void specialise(Primitives& p, const PassContext& context) {
   ir::Facts& facts = context.facts;

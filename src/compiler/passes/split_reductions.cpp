@@ -22,11 +22,23 @@ int64_t parts_of(int64_t length, int64_t wanted) {
   wanted = std::max<int64_t>(wanted, 1);
   for (int64_t p = wanted; p <= wanted * 2; ++p)
     if (length % p == 0) return p;
+  for (int64_t p = wanted; p >= wanted / 2 && p > 1; --p)
+    if (length % p == 0) return p;
   return wanted;
 }
 
+// What keeps a machine busy: rows that are not split, and columns that run side by side.
+struct Enough {
+  int64_t rows, columns, side_by_side;
+};
+Enough enough_for(const Machine& m) {
+  if (!m.gpu) return {4 * m.threads, 4 * m.threads, 64};
+  // Two blocks a processor; of columns 16 warps, each 4 of them a thread.
+  return {2 * m.processors, 16 * m.processors, 128};
+}
+
 // In two steps where one would leave threads without work; an absent Value where it would not.
-Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, int threads) {
+Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, const Enough& enough) {
   Shape s = shape_of(x);
   Expr rows = product(pick(s, kept)), length = product(pick(s, reduced));
   Dims kept_real;
@@ -37,13 +49,14 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   bool rows_first = kept_real.empty() || kept_real.back() < reduced.front();
   Expr parts(1);
   if (rows_first) {
-    if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= 4 * threads : false) return {};
+    if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= enough.rows : false) return {};
     parts = length.is_constant() ? Expr(parts_of(length.constant(), (length.constant() + kPart - 1) / kPart))
                                  : ceildiv(length, Expr(2 * kPart));
   } else if (columns) {
-    int64_t tasks = (rows.constant() + 63) / 64, enough = 4 * threads;
-    if (tasks >= enough || length.constant() < 128 || rows.constant() * length.constant() < 2 * kPart) return {};
-    parts = Expr(parts_of(length.constant(), std::min((enough + tasks - 1) / tasks, length.constant() / 32)));
+    int64_t tasks = (rows.constant() + enough.side_by_side - 1) / enough.side_by_side;
+    if (tasks >= enough.columns || length.constant() < 128 || rows.constant() * length.constant() < 2 * kPart)
+      return {};
+    parts = Expr(parts_of(length.constant(), std::min((enough.columns + tasks - 1) / tasks, length.constant() / 32)));
   } else {
     return {};
   }
@@ -62,7 +75,6 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
 }  // namespace
 
 void split_reductions(Primitives& p, const PassContext& context) {
-  if (context.machine.gpu) return;
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Reduce; },
       [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
@@ -71,7 +83,7 @@ void split_reductions(Primitives& p, const PassContext& context) {
         Dims dims = int_args(n, 1), kept = other_dims(dims, ops::rank_of(x));
         std::erase_if(dims, [&](int64_t d) { return s[d].is(1); });
         if (dims.empty()) return {};
-        Value out = split(x, kept, dims, args[2].get<std::string>(), context.machine.threads);
+        Value out = split(x, kept, dims, args[2].get<std::string>(), enough_for(context.machine));
         if (!out) return {};
         return {prim::reshape(out, pick(s, kept))};
       });

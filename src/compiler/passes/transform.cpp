@@ -55,17 +55,27 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
       Value v = results[i];
       // What a pass made ends in views, which would be a copy of it.
       while (changed && is_view(prim_of(v))) v = v.node->arg<Value>(0);
-      if (!ir::is_input(v)) out.in_memory.insert(v);
+      in_memory(v, out);
     }
   }
   for (const ir::Output& o : p.graph->outputs()) out.graph->outputs().push_back({map(o.value), o.into, o.check});
   p = std::move(out);
 }
 
-Value copied(Value v, Primitives& out) {
-  v = ops::call("prim::reshape", {v, ops::shape_of(v)});
-  out.in_memory.insert(v);
+Value in_memory(Value v, Primitives& out) {
+  if (!ir::is_input(v)) out.in_memory.insert(v);
   return v;
+}
+
+Value copied(Value v, Primitives& out) { return in_memory(ops::call("prim::reshape", {v, ops::shape_of(v)}), out); }
+
+Value first_of(Value x, const Shape& size) {
+  return prim::slice(x, std::vector<Expr>(size.size(), 0), size, std::vector<Expr>(size.size(), 1));
+}
+
+Value zeros_behind(Value x, const std::vector<Expr>& counts) {
+  std::vector<Expr> none(counts.size(), 0);
+  return prim::pad(x, ops::scalar(0, ops::dtype_of(x)), none, counts, none);
 }
 
 Shape pick(const Shape& shape, const std::vector<int64_t>& dims) {

@@ -17,12 +17,14 @@ using Change = std::function<std::vector<ir::Value>(const ir::Node* n, ir::Args&
 void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const ir::Node*)>& wanted,
                const Change& change);
 
-/// Of a convolution's weights and result, before the spatial dimensions two more each: more results than places in the kernel. The
-/// gradient of weights is the other way round.
-bool kernel_is_small(const ir::Shape& weights, const ir::Shape& result, ir::Facts& facts);
-
+/// The value, which goes to memory.
+ir::Value in_memory(ir::Value v, Primitives& out);
 /// A value made anew in memory, contiguous.
 ir::Value copied(ir::Value v, Primitives& out);
+
+/// Its first elements along every dimension; and with so many zeros behind them.
+ir::Value first_of(ir::Value x, const ir::Shape& size);
+ir::Value zeros_behind(ir::Value x, const std::vector<ir::Expr>& counts);
 
 ir::Shape pick(const ir::Shape& shape, const std::vector<int64_t>& dims);
 /// Dims of size 0: no elements.

@@ -1,7 +1,9 @@
 #include "compiler/run/assemble.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "compiler/loops/builder.h"
 #include "compiler/loops/layout.h"
@@ -18,8 +20,8 @@ namespace {
 // The steps of a plan with their memory, kernels loaded.
 class Assembler {
  public:
-  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded)
-      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded) {}
+  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded, bool measure)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), measure_(measure) {}
 
   CompiledGraph::Parts run() {
     std::vector<size_t> last_step;  // of each group
@@ -47,10 +49,9 @@ class Assembler {
   };
 
   int buffer(const Place& p) {
-    for (size_t i = 0; i < buffers_.size(); ++i)
-      if (buffers_[i] == p) return static_cast<int>(i);
-    buffers_.push_back(p);
-    return static_cast<int>(buffers_.size()) - 1;
+    auto [it, added] = known_.try_emplace({p.kind, p.index, p.offset.node()}, static_cast<int>(buffers_.size()));
+    if (added) buffers_.push_back(p);
+    return it->second;
   }
 
   void add_group(size_t g) {
@@ -63,8 +64,23 @@ class Assembler {
       std::optional<int64_t> numel = t.numel().maybe_constant();
       uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
     }
+    int64_t bytes = 0;
+    for (const Use& u : uses) bytes += u.bytes.value_or(0);
+    if (group.kind == GroupKind::Library && group.library->prepare) {
+      Step s;
+      s.call = group.library->prepare(group, measure_);
+      for (const Place& p : places) s.buffers.push_back(buffer(p));
+      s.group = g;
+      s.bytes = bytes;
+      steps_.push_back(std::move(s));
+      uses_.push_back(uses);
+      small_.push_back(false);
+      return;
+    }
     if (group.kind == GroupKind::Library) {
       Step s;
+      s.group = g;
+      s.bytes = bytes;
       s.library = std::make_shared<LibraryStep>(group);
       for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
       s.first_written = s.buffers.size();
@@ -78,7 +94,10 @@ class Assembler {
       const Lowered& l = kernels_[g]->lowered[k];
       KernelLayout layout = layout_of(*l.loops);
       Step s;
-      s.kernel = loaded_[kernels_[g]->kernels[k]];
+      s.code = kernels_[g]->kernels[k];
+      if (!loaded_.empty()) s.kernel = loaded_[s.code];
+      s.group = g;
+      s.bytes = bytes;
       for (int b : l.buffers) s.buffers.push_back(buffer(places[b]));
       s.first_written = s.buffers.size() - group.outputs.size();
       for (const Lowered::Number& n : l.numbers) {
@@ -150,7 +169,9 @@ class Assembler {
   const Plan& plan_;
   const std::vector<GroupKernels*>& kernels_;
   const std::vector<LoadedKernel>& loaded_;
+  bool measure_;
   std::vector<Place> buffers_;
+  std::map<std::tuple<Place::Kind, int, const ir::ExprNode*>, int> known_;  // their places in buffers_
   std::vector<Step> steps_;
   std::vector<std::vector<Use>> uses_;
   std::vector<bool> small_;
@@ -158,14 +179,11 @@ class Assembler {
 
 }  // namespace
 
-std::shared_ptr<Executable> assemble(const Graph& graph, const LoweredGraph& lowered,
-                                     const std::vector<LoadedKernel>& loaded, LoadedKernel note, Report report,
-                                     runtime::Device& device) {
-  CompiledGraph::Parts parts = Assembler(lowered, loaded).run();
-  parts.note = std::move(note);
+CompiledGraph::Parts assemble(const Graph& graph, const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
+                              bool measure) {
+  CompiledGraph::Parts parts = Assembler(lowered, loaded, measure).run();
   for (const ir::Input& in : graph.inputs()) parts.by_value.push_back(in.by_value);
-  parts.report = std::move(report);
-  return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
+  return parts;
 }
 
 std::unique_ptr<Graph> note_loops() {

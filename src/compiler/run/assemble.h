@@ -5,11 +5,9 @@
 
 namespace brasa::compiler {
 
-/// The steps of a plan with their memory and their kernels, as an executable for the device. `note`: the kernel of note_loops, where
-/// the plan has checks and the device works behind the host.
-std::shared_ptr<Executable> assemble(const ir::Graph& graph, const LoweredGraph& lowered,
-                                     const std::vector<LoadedKernel>& loaded, LoadedKernel note, Report report,
-                                     runtime::Device& device);
+/// The steps of a plan with their memory and their kernels, `loaded` where they are to run here. `measure`: see CompilerOptions.
+CompiledGraph::Parts assemble(const ir::Graph& graph, const LoweredGraph& lowered,
+                              const std::vector<LoadedKernel>& loaded, bool measure);
 
 /// Where a check's bool is false, writes a number into a word that is zero: buffers {bool[1], word[1]}, then the number.
 std::unique_ptr<ir::Graph> note_loops();

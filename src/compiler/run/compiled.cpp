@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/run/trace.h"
 #include "ir/text.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/thread_pool.h"
@@ -103,6 +104,11 @@ bool CompiledGraph::in_host_memory(int buffer) const {
 }
 
 void CompiledGraph::launch(const Step& s, const Run& r) const {
+  if (s.call) {
+    SmallVector<void*, 8> tensors;
+    for (int b : s.buffers) tensors.push_back(r.buffers[b]);
+    return s.call->run(device_, r.stream, tensors.data(), r.symbols);
+  }
   s.library ? run_library(s, r) : launch_kernel(s, slots_of(s, r), r.symbols, r.stream);
 }
 
@@ -142,8 +148,11 @@ void CompiledGraph::run_library(const Step& s, const Run& r) const {
 }
 
 void CompiledGraph::check(size_t after, const Run& r) const {
-  for (const Check& c : parts_.checks) {
-    if (c.after != after) continue;
+  // They are in the order of the steps; those before all come last.
+  auto first = std::lower_bound(parts_.checks.begin(), parts_.checks.end(), after,
+                                [](const Check& c, size_t step) { return c.after < step; });
+  for (; first != parts_.checks.end() && first->after == after; ++first) {
+    const Check& c = *first;
     if (in_host_memory(c.buffer)) {
       if (!*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
       continue;
@@ -155,9 +164,21 @@ void CompiledGraph::check(size_t after, const Run& r) const {
   }
 }
 
+bool CompiledGraph::aligned(std::span<const Operand> inputs, std::span<const Operand> outputs) const {
+  uintptr_t all = 0;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!parts_.by_value[i]) all |= reinterpret_cast<uintptr_t>(inputs[i].data);
+  for (const Operand& o : outputs) all |= reinterpret_cast<uintptr_t>(o.data);
+  return all % 16 == 0;
+}
+
 void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                         std::span<const Operand> outputs) const {
   if (single_) return run_single(symbols, inputs, outputs);
+  if (parts_.unaligned && !aligned(inputs, outputs)) {
+    std::call_once(unaligned_once_, [&] { unaligned_ = parts_.unaligned(); });
+    return unaligned_->run(symbols, inputs, outputs);
+  }
   runtime::Stream stream = runtime::current_stream(device_);
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), stream);
   SmallVector<void*, 32> buffers(buffers_.size());
@@ -168,12 +189,19 @@ void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                                            : arena.data + b.offset(symbols);
   }
   Run r{symbols, inputs, buffers.data(), stream};
+  std::optional<TracedRun> traced;
+  if (tracing()) traced.emplace(device_, stream);
   check(kBeforeAll, r);
   for (const Batch& b : parts_.batches) {
     if (device_.on_host() && b.end - b.begin > 1)
       run_batch(b, r);
     else
-      for (size_t s = b.begin; s < b.end; ++s) launch(parts_.steps[s], r);
+      for (size_t s = b.begin; s < b.end; ++s) {
+        const Step& step = parts_.steps[s];
+        launch(step, r);
+        if (traced)
+          traced->step(parts_.report.kernels[step.group], step.bytes, step.call ? step.call->flops(symbols) : 0);
+      }
     check(b.end - 1, r);
   }
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <mutex>
+
 #include "compiler/compile.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/libraries/step.h"
@@ -13,6 +16,7 @@ namespace brasa::compiler {
 /// One call of a kernel, or of a library's function.
 struct Step {
   LoadedKernel kernel;
+  size_t code = 0;           // the kernel among the graph's distinct ones
   std::vector<int> buffers;  // positions in CompiledGraph's buffers; what it only reads first
   size_t first_written = 0;  // of `buffers`
   struct Number {
@@ -25,6 +29,9 @@ struct Step {
   int64_t grain = 1;
   int64_t threads = 1;                         // GPU: of a block
   std::shared_ptr<const LibraryStep> library;  // instead of a kernel
+  std::shared_ptr<const DeviceCall> call;      // instead of both
+  size_t group = 0;                            // of the plan
+  int64_t bytes = 0;                           // that it reads and writes, where sizes are constant
 };
 
 /// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.
@@ -49,6 +56,8 @@ class CompiledGraph final : public Executable {
     LoadedKernel note;  // writes a failed check's number into the device's word
     ir::Expr arena_bytes = 0;
     std::vector<bool> by_value;
+    /// The same for operands that do not begin at multiples of 16 bytes, where kernels rely on that.
+    std::function<std::shared_ptr<Executable>()> unaligned;
     Report report;
   };
   CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts);
@@ -83,12 +92,15 @@ class CompiledGraph final : public Executable {
   void run_library(const Step& s, const Run& r) const;
   void check(size_t after, const Run& r) const;
   bool in_host_memory(int buffer) const;
+  bool aligned(std::span<const Operand> inputs, std::span<const Operand> outputs) const;
 
   runtime::Device& device_;
   Parts parts_;
   std::vector<Buffer> buffers_;
   SizeProgram arena_bytes_;
   bool single_;
+  mutable std::once_flag unaligned_once_;
+  mutable std::shared_ptr<Executable> unaligned_;
 };
 
 }  // namespace brasa::compiler

@@ -1,9 +1,11 @@
 #include "compiler/run/plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <queue>
+#include <set>
 #include <unordered_map>
 
 #include "compiler/fusion/indexing.h"
@@ -41,7 +43,39 @@ void append_to(std::string& out, const Plan& p) {
 
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kAlignment = 256;
+// A search for what must run after a group ends after this many others, so that planning takes time in proportion to the graph.
+constexpr int kFarthest = 4000;
+
+// Ranges of bytes of one block, each the first one that is free.
+class Block {
+ public:
+  int64_t take(int64_t size) {
+    auto it = std::find_if(free_.begin(), free_.end(), [&](const auto& f) { return f.second - f.first >= size; });
+    auto [begin, end] = *it;
+    free_.erase(it);
+    if (end - begin > size) free_[begin + size] = end;
+    size_ = std::max(size_, begin + size);
+    return begin;
+  }
+  void give_back(int64_t begin, int64_t size) {
+    auto it = free_.emplace(begin, begin + size).first;
+    if (auto after = std::next(it); after != free_.end() && it->second == after->first) {
+      it->second = after->second;
+      free_.erase(after);
+    }
+    if (it == free_.begin()) return;
+    if (auto before = std::prev(it); before->second == begin) {
+      before->second = it->second;
+      free_.erase(it);
+    }
+  }
+  int64_t size() const { return size_; }
+
+ private:
+  std::map<int64_t, int64_t> free_{{0, std::numeric_limits<int64_t>::max()}};  // begin -> end
+  int64_t size_ = 0;
+};
 
 class Planner {
  public:
@@ -67,7 +101,7 @@ class Planner {
 
   // Each result is computed in its own memory where that is possible; otherwise it is copied there at the end.
   void assign_outputs() {
-    after_.resize(groups_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) add_step(g);
     std::vector<Copy> wanted;
     int fresh = 0;
     for (const ir::Output& o : graph_.outputs()) {
@@ -82,11 +116,11 @@ class Planner {
         wanted.push_back({o.value, {Place::Input, o.into, 0}, contiguous ? std::vector<Expr>{} : in.strides});
     }
     for (const ir::Output& o : graph_.outputs())
-      if (auto it = producer_.find(o.value); !o.check.empty() && it != producer_.end()) checks_.push_back(it->second);
+      if (auto it = producer_.find(o.value); !o.check.empty() && it != producer_.end())
+        next_[step(it->second)].push_back(kAllChecks);
     // What others read, copies too, has to be contiguous.
-    auto count = [&](Value v) {
-      return std::count_if(wanted.begin(), wanted.end(), [&](const Copy& c) { return c.value == v; });
-    };
+    std::unordered_map<Value, int> count;
+    for (const Copy& c : wanted) ++count[c.value];
     // Copies of inputs come first: what overwrites the input has to know of them.
     std::vector<size_t> into_inputs;
     auto copy = [&](const Copy& c) {
@@ -98,13 +132,13 @@ class Planner {
       if (ir::is_input(c.value)) copy(c);
     for (const Copy& c : wanted) {
       if (ir::is_input(c.value)) continue;
-      bool fits = c.strides.empty() || count(c.value) == 1;
+      bool fits = c.strides.empty() || count[c.value] == 1;
       if (!fits || !direct(c.value, c.place, c.strides)) copy(c);
     }
     for (size_t g : into_inputs) {
       for (size_t r : readers_[graph_.inputs()[copy_place_[g].index].value])
-        if (r != g) after_[g].push_back(r);
-      after_[g].insert(after_[g].end(), checks_.begin(), checks_.end());
+        if (r != g) next_[step(r)].push_back(step(g));
+      next_[kAllChecks].push_back(step(g));
     }
   }
 
@@ -118,14 +152,16 @@ class Planner {
       Value old = graph_.inputs()[place.index].value;
       if (graph_.inputs()[place.index].strides.size() && strides.empty() && !readers_[v].empty()) return false;
       // All others read the old value first, and where a check fails nothing has been overwritten.
-      std::vector<size_t> before = readers_[old];
-      bool own = std::erase(before, it->second) > 0;
-      before.insert(before.end(), checks_.begin(), checks_.end());
-      std::vector<bool> follow = following(it->second);
-      for (size_t b : before)
-        if (b == it->second || follow[b]) return false;
+      std::vector<size_t> before{kAllChecks};
+      bool own = false;
+      for (size_t r : readers_[old])
+        if (r == it->second)
+          own = true;
+        else
+          before.push_back(step(r));
+      if (may_follow(before, step(it->second))) return false;
       if (own && !(same_elements(g, old) && order_stores(g, v, place))) return false;
-      after_[it->second].insert(after_[it->second].end(), before.begin(), before.end());
+      for (size_t b : before) next_[b].push_back(step(it->second));
     }
     auto index = static_cast<size_t>(std::find(g.outputs.begin(), g.outputs.end(), v) - g.outputs.begin());
     g.output_strides[index] = strides;
@@ -215,32 +251,32 @@ class Planner {
     return true;
   }
 
-  // By group: those that wait for it alone.
-  std::vector<std::vector<size_t>> next() const {
-    std::vector<std::vector<size_t>> out(groups_.size());
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      for (Value v : groups_[g].inputs)
-        if (auto it = producer_.find(v); it != producer_.end()) out[it->second].push_back(g);
-      for (size_t before : after_[g]) out[before].push_back(g);
-    }
-    return out;
+  // What runs: first a step that only waits for all checks, then one a group.
+  static constexpr size_t kAllChecks = 0;
+  static size_t step(size_t group) { return group + 1; }
+
+  void add_step(size_t group) {
+    next_.resize(step(group) + 1);
+    seen_.resize(step(group) + 1);
+    for (Value v : groups_[group].inputs)
+      if (auto it = producer_.find(v); it != producer_.end()) next_[step(it->second)].push_back(step(group));
   }
 
-  // The groups that must run after this one.
-  std::vector<bool> following(size_t from) const {
-    std::vector<std::vector<size_t>> next = this->next();
-    std::vector<bool> seen(groups_.size());
+  // Whether one of these steps must run after this one, or was not found because so many do.
+  bool may_follow(const std::vector<size_t>& steps, size_t from) {
+    ++search_;
     std::vector<size_t> stack{from};
-    while (!stack.empty()) {
-      size_t g = stack.back();
+    for (int visited = 0; !stack.empty(); ++visited) {
+      if (visited == kFarthest) return true;
+      size_t s = stack.back();
       stack.pop_back();
-      for (size_t n : next[g])
-        if (!seen[n]) {
-          seen[n] = true;
+      for (size_t n : next_[s])
+        if (seen_[n] != search_) {
+          seen_[n] = search_;
           stack.push_back(n);
         }
     }
-    return seen;
+    return std::any_of(steps.begin(), steps.end(), [&](size_t s) { return seen_[s] == search_; });
   }
 
   size_t add_copy(Value v, const std::vector<Expr>& strides) {
@@ -250,7 +286,7 @@ class Planner {
     g.outputs = {v};
     g.output_strides = {strides};
     groups_.push_back(std::move(g));
-    after_.emplace_back();
+    add_step(groups_.size() - 1);
     readers_[v].push_back(groups_.size() - 1);
     return groups_.size() - 1;
   }
@@ -258,12 +294,12 @@ class Planner {
   // The fused order, but what only writes results into inputs comes last: such groups are many and small, and run
   // together.
   void order() {
-    size_t n = groups_.size();
-    std::vector<std::vector<size_t>> next = this->next();
-    std::vector<int> waiting(n);
-    for (const auto& list : next)
-      for (size_t g : list) ++waiting[g];
-    auto late = [&](size_t g) {
+    std::vector<int> waiting(next_.size());
+    for (const auto& list : next_)
+      for (size_t s : list) ++waiting[s];
+    auto late = [&](size_t s) {
+      if (s == kAllChecks) return false;
+      size_t g = s - step(0);
       if (copy_place_.count(g)) return true;
       return std::all_of(groups_[g].outputs.begin(), groups_[g].outputs.end(), [&](Value v) {
         auto it = place_.find(v);
@@ -272,16 +308,16 @@ class Planner {
     };
     using Item = std::pair<bool, size_t>;
     std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
-    for (size_t g = 0; g < n; ++g)
-      if (!waiting[g]) ready.push({late(g), g});
+    for (size_t s = 0; s < next_.size(); ++s)
+      if (!waiting[s]) ready.push({late(s), s});
     while (!ready.empty()) {
-      size_t g = ready.top().second;
+      size_t s = ready.top().second;
       ready.pop();
-      order_.push_back(g);
-      for (size_t b : next[g])
+      if (s != kAllChecks) order_.push_back(s - step(0));
+      for (size_t b : next_[s])
         if (--waiting[b] == 0) ready.push({late(b), b});
     }
-    BRASA_ASSERT(order_.size() == n, "the groups wait for each other");
+    BRASA_ASSERT(order_.size() == groups_.size(), "the groups wait for each other");
   }
 
   static Expr aligned(Expr bytes) { return ceildiv(bytes, kAlignment) * Expr(kAlignment); }
@@ -294,51 +330,47 @@ class Planner {
       for (Value v : groups_[order_[s]].inputs) last[v] = s;
     for (const ir::Output& o : graph_.outputs())
       if (!o.check.empty()) last[o.value] = order_.size();
-    std::map<int64_t, int64_t> used;  // offset -> end, of living values of constant size
-    int64_t block = 0;
+    Block block;  // of values of constant size
     struct Slot {
       Expr bytes, offset;
-      bool free;
     };
     std::vector<Slot> slots;
+    std::unordered_map<Expr, std::set<size_t>> free_slots;  // by their bytes
     std::unordered_map<Value, size_t> slot_of;
-    std::unordered_map<Value, int64_t> offset_of;
+    std::unordered_map<Value, std::pair<int64_t, int64_t>> range_of;
     for (size_t s = 0; s < order_.size(); ++s) {
       const Group& g = groups_[order_[s]];
-      for (Value v : g.outputs) {
+      for (size_t i = 0; i < g.outputs.size(); ++i) {
+        Value v = g.outputs[i];
         if (place_.count(v) || copy_place_.count(order_[s])) continue;
-        Expr bytes = aligned(type_of(v).numel() * Expr(size_of(type_of(v).dtype)));
+        const std::vector<Expr>& strides = g.output_strides[i];  // of longer rows
+        Expr elements = strides.empty() ? type_of(v).numel() : type_of(v).shape[0] * strides[0];
+        Expr bytes = aligned(elements * Expr(size_of(type_of(v).dtype)));
         if (bytes.is_constant()) {
-          int64_t at = 0, size = std::max<int64_t>(bytes.constant(), kAlignment);
-          for (auto [begin, end] : used) {
-            if (begin - at >= size) break;
-            at = std::max(at, end);
-          }
-          used[at] = at + size;
-          block = std::max(block, at + size);
-          offset_of[v] = at;
+          int64_t size = std::max<int64_t>(bytes.constant(), kAlignment);
+          range_of[v] = {block.take(size), size};
+        } else if (std::set<size_t>& free = free_slots[bytes]; !free.empty()) {
+          slot_of[v] = free.extract(free.begin()).value();
         } else {
-          auto it = std::find_if(slots.begin(), slots.end(), [&](const Slot& c) { return c.free && c.bytes == bytes; });
-          if (it == slots.end()) it = slots.insert(slots.end(), Slot{bytes, 0, false});
-          it->free = false;
-          slot_of[v] = static_cast<size_t>(it - slots.begin());
+          slot_of[v] = slots.size();
+          slots.push_back({bytes, 0});
         }
       }
       auto release = [&](Value v) {
-        if (auto it = offset_of.find(v); it != offset_of.end()) used.erase(it->second);
-        if (auto it = slot_of.find(v); it != slot_of.end()) slots[it->second].free = true;
+        if (auto it = range_of.find(v); it != range_of.end()) block.give_back(it->second.first, it->second.second);
+        if (auto it = slot_of.find(v); it != slot_of.end()) free_slots[slots[it->second].bytes].insert(it->second);
       };
       for (Value v : g.inputs)
         if (last[v] == s) release(v);
       for (Value v : g.outputs)
         if (!last.count(v)) release(v);
     }
-    Expr total(block);
+    Expr total(block.size());
     for (Slot& slot : slots) {
       slot.offset = total;
       total = total + slot.bytes;
     }
-    for (auto [v, at] : offset_of) place_[v] = {Place::Arena, 0, at};
+    for (const auto& [v, range] : range_of) place_[v] = {Place::Arena, 0, range.first};
     for (auto [v, slot] : slot_of) place_[v] = {Place::Arena, 0, slots[slot].offset};
     out_.arena_bytes = total;
     write_steps();
@@ -350,6 +382,9 @@ class Planner {
   }
 
   void write_steps() {
+    std::unordered_map<size_t, std::vector<const ir::Output*>> checks;  // by the group that computes what they look at
+    for (const ir::Output& o : graph_.outputs())
+      if (!o.check.empty() && !ir::is_input(o.value)) checks[producer_.at(o.value)].push_back(&o);
     for (size_t g : order_) {
       std::vector<Place> places;
       for (Value v : groups_[g].inputs) places.push_back(place_of(v));
@@ -357,9 +392,7 @@ class Planner {
         auto copy = copy_place_.find(g);
         places.push_back(copy != copy_place_.end() ? copy->second : place_of(v));
       }
-      for (const ir::Output& o : graph_.outputs())
-        if (!o.check.empty() && producer_.count(o.value) && producer_.at(o.value) == g)
-          out_.checks.push_back({out_.steps.size(), place_of(o.value), o.check});
+      for (const ir::Output* o : checks[g]) out_.checks.push_back({out_.steps.size(), place_of(o->value), o->check});
       out_.places.push_back(std::move(places));
       out_.steps.push_back(std::move(groups_[g]));
     }
@@ -373,8 +406,9 @@ class Planner {
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
   std::unordered_map<Value, Place> place_;
-  std::vector<size_t> checks_;              // groups whose results are checked
-  std::vector<std::vector<size_t>> after_;  // by group: groups that must run before it
+  std::vector<std::vector<size_t>> next_;  // by step: those that wait for it
+  std::vector<int64_t> seen_;              // by step: the last search that met it
+  int64_t search_ = 0;
   std::unordered_map<size_t, Place> copy_place_;
   std::vector<size_t> order_;
   Plan out_;

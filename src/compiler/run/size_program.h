@@ -16,7 +16,6 @@ class SizeProgram {
     return code_.size() == 1 ? symbols[code_[0].b] : evaluate(symbols);  // mostly it is a symbol
   }
 
- private:
   enum Op : uint8_t { Number, Symbol, Add, Mul, Div, Mod, Min, Max };
   /// Gives a value of its own: a number, the symbol's of a number, or one of two operands: what an earlier instruction gave, and
   /// either another's or a number.
@@ -26,6 +25,11 @@ class SizeProgram {
     uint32_t a;
     int64_t b;
   };
+  /// Empty for a constant.
+  const std::vector<Instruction>& code() const { return code_; }
+  int64_t constant() const { return constant_; }
+
+ private:
   class Writer;
   int64_t evaluate(const int64_t* symbols) const;
   /// `values` has room for one an instruction.

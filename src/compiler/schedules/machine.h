@@ -13,6 +13,10 @@ struct Machine {
   int vector_registers = 16;
   int threads = 1;
   bool gpu = false;
+  int processors = 132;  // of a GPU
+  /// A value that costs at most so many additions is computed again where it is read, if few tensors make it.
+  int recompute = 4;
+  bool aligned = true;  // GPU: tensors begin at multiples of 16 bytes
   Libraries libraries{runtime::Properties().libraries};
 
   /// Lanes of a vector of elements of this size.

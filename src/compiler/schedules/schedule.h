@@ -36,7 +36,9 @@ struct Schedule {
   bool stage_rows = false;  // the first operand's rows are computed into local memory first
   bool stage_tile = false;  // what follows the product reads the finished tile from local memory
 
-  int threads = 0;  // GPU: threads of a block
+  // GPU: threads of a block, each with `width` neighbours; and those that share a row, `unroll` times so many elements each, in
+  // registers, or a column.
+  int threads = 0, row_threads = 0;
 
   int64_t grain = 1;   // parallel iterations that one thread takes at a time
   int64_t beside = 0;  // with fewer iterations than this it shares one start of threads with its neighbours

@@ -3,6 +3,7 @@
 
 #include "compiler/fusion/places.h"
 #include "compiler/fusion/values_in_memory.h"
+#include "compiler/loops/math.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/lowering/lower.h"
 #include "compiler/passes/contraction.h"
@@ -61,6 +62,9 @@ class Scheduler {
       if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
       if (p != Prim::Pointwise && p != Prim::Reduce) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
+      // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code.
+      ops::ScalarOp op = ops::row_of(*n).scalar;
+      if (computes_in_double(op) || (op == ops::ScalarOp::Div && is_integral(n->types[0].dtype))) return 8;
       n->for_each_input([&](Value v) {
         if (type_of(v).rank() > 0) computed(type_of(v).dtype);
       });
@@ -220,7 +224,7 @@ class Scheduler {
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
     bool panels_of_b = b.along_k && b.along_k->is(tile.columns());
-    if (!panels_of_b && !m.is_constant() && !by_one(b.along_k) && 12 < m_.vector_registers) {
+    if (!panels_of_b && !m.is_constant() && !by_one(b.along_k)) {
       // Only few rows would not be worth panels: long pieces of b's rows arrive sooner.
       tile.rows = 2;
       tile.vectors = 6;
@@ -261,11 +265,8 @@ class Scheduler {
     const Index along(at.begin() + static_cast<int64_t>(first_k), at.begin() + static_cast<int64_t>(first_k + sums));
     Expr within = Expr::range(next, tile);
     at[kept] = Expr::range(next + 1, ceildiv(type_of(v).shape[kept], tile)) * tile + within;
-    auto converts = [](Value v) {
-      return prim_of(v) == Prim::Pointwise && ops::row_of(*v.node).scalar == ops::ScalarOp::Convert;
-    };
-    for (; is_view(prim_of(v)) || converts(v); v = v.node->arg<Value>(0))
-      if (!converts(v)) at = view_index(v.node, at);
+    for (; is_view(prim_of(v)) || converts(v.node); v = v.node->arg<Value>(0))
+      if (!converts(v.node)) at = view_index(v.node, at);
     if (prim_of(v) != Prim::Input) return {};
     Expr place = place_in(*g_.graph, v, at);
     Steps out{coefficient(place, along.back()), coefficient(place, within)};

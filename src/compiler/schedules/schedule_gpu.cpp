@@ -1,27 +1,105 @@
+#include <algorithm>
+#include <bit>
+
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
+#include "compiler/lowering/expressions.h"
 #include "compiler/lowering/lower.h"
 #include "compiler/schedules/axes.h"
 
-// Schedules for a GPU: one thread an element, or one block a row with its threads along the row.
+// Schedules for a GPU: threads take 16 bytes of neighbours at a time where that is possible; rows stay in the registers of a few
+// threads, which are half a warp, a warp or a block.
 namespace brasa::compiler {
+
+using ir::Expr;
 
 namespace {
 
-// Threads of a block: where each has an element; where each runs through reduced ones; of a product's tile.
-constexpr int kThreads = 256, kReducing = 32, kProduct = 64;
+// Threads of a block, as a rule; of one that walks along rows; of a product's tile.
+constexpr int kThreads = 256, kBlockOfRows = 128, kProduct = 64, kMostThreads = 1024, kWarp = 32;
 constexpr int kProductRows = 8;
+// What one access reads or writes.
+constexpr int64_t kAccessBytes = 16;
+// Elements of a row in one thread: as many as leave room for what is made of them.
+constexpr int64_t kMostInRegisters = 32;
+// Additions of a column whose loads are under way together.
+constexpr int kColumnUnroll = 8;
+// Neighbours of a thread that sums up columns: more leave too few threads beside each other (an H100: 10 % slower with 8).
+constexpr int kColumns = 4;
 
-Schedule loops(const Group& g) {
+// Neighbours for one thread: along the last axis they are neighbours in memory, or one and the same, everywhere.
+int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
+  if (!m.aligned || merged.strided > 0) return 1;
+  int64_t smallest = kAccessBytes, largest = 1;
+  auto tensor = [&](const ir::Type& t) {
+    if (t.rank() == 0) return;
+    smallest = std::min(smallest, size_of(t.dtype));
+    largest = std::max(largest, size_of(t.dtype));
+  };
+  for (const ir::Input& in : g.graph->inputs()) tensor(type_of(in.value));
+  for (const ir::Output& out : g.graph->outputs()) tensor(type_of(out.value));
+  // With two accesses for the widest.
+  int64_t width = std::min(kAccessBytes / smallest, 2 * kAccessBytes / largest);
+  while (width > 1 && !provably_divisible(merged.axes.back().extent, width)) width /= 2;
+  return static_cast<int>(width);
+}
+
+// Rows of this many elements in registers, if they are few enough.
+bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors) {
+  int64_t most = tensors <= 2 ? kMostInRegisters : tensors <= 4 ? kMostInRegisters / 2 : kMostInRegisters / 4;
+  int64_t chunks = elements / s.width, threads = 1;
+  while (threads < kMostThreads && chunks > threads * std::max<int64_t>(most / s.width, 1)) threads *= 2;
+  // A warp's threads work in step anyway.
+  threads = std::min<int64_t>(std::max<int64_t>(threads, kWarp),
+                              static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks))));
+  int64_t unroll = (chunks + threads - 1) / threads;
+  if (unroll * s.width > 2 * kMostInRegisters) return false;
+  s.row_threads = static_cast<int>(threads);
+  s.unroll = static_cast<int>(unroll);
+  s.threads = static_cast<int>(std::max<int64_t>(threads, kBlockOfRows));
+  return true;
+}
+
+// Threads that share a column, where each would have too much of it.
+void share_columns(Schedule& s, const Domain& d) {
+  constexpr int64_t kMostShared = 16;
+  Expr length = product(d.dims);
+  s.threads = kBlockOfRows;
+  if (!length.is_constant() || !d.rows().is_constant() || length.is(0)) return;
+  int64_t each = length.constant() / d.rows().constant(), shared = 1;
+  while (shared < kMostShared && each > kColumnUnroll * shared) shared *= 2;
+  s.threads = kThreads;
+  s.row_threads = static_cast<int>(shared);
+}
+
+Schedule loops(const Group& g, const Machine& m) {
   Schedule s;
-  s.axes = merged_axes(g).axes;
+  MergedAxes merged = merged_axes(g);
+  s.axes = merged.axes;
   if (s.axes.empty()) return s;
+  s.threads = kThreads;
+  s.width = neighbours(g, merged, m);
+  if (!g.domain.has_reduced()) return s;
   Axis& last = s.axes.back();
-  s.vector_outside = g.domain.has_reduced() && !last.reduced;
+  int64_t reduced = 0, tensors = 0;
   for (Axis& a : s.axes)
-    if (a.reduced) a.kind = Axis::Serial;
+    if (a.reduced) {
+      a.kind = Axis::Serial;
+      ++reduced;
+    }
+  if (!last.reduced) {
+    s.vector_outside = true;
+    s.width = std::min(s.width, kColumns);
+    s.serial_unroll = kColumnUnroll;
+    share_columns(s, g.domain);
+    return s;
+  }
+  for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
+  if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
+      rows_in_registers(s, last.extent.constant(), tensors))
+    return s;
+  s.width = 1;
   last.kind = Axis::Vector;
-  s.threads = s.vector_outside ? kReducing : kThreads;
-  if (!last.reduced) last.piece = s.threads;
   return s;
 }
 
@@ -60,7 +138,7 @@ Schedule schedule_gpu(const Group& group, const Machine& machine) {
     case GroupKind::Scatter: return scatter(group, machine);
     case GroupKind::Scan: return scan(group);
     case GroupKind::Library: return {};
-    default: return loops(group);
+    default: return loops(group, machine);
   }
 }
 

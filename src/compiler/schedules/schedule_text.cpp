@@ -22,6 +22,7 @@ constexpr Choice<int> kNumbers[] = {
     {"panel blocks", &Schedule::panel_blocks},
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
+    {"row threads", &Schedule::row_threads},
 };
 constexpr Choice<int64_t> kCounts[] = {
     {"grain", &Schedule::grain},

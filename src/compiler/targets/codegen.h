@@ -7,7 +7,7 @@
 // of one copy mean nothing to the other). Kernels travel as the text of loop graphs.
 extern "C" {
 
-constexpr uint32_t kBrasaCodegenVersion = 1;
+constexpr uint32_t kBrasaCodegenVersion = 2;
 
 enum BrasaCodegenStatus : int32_t {
   kBrasaCodegenOk = 0,
@@ -27,6 +27,7 @@ using BrasaCodegenShow = BrasaCodegenStatus (*)(const char* text, size_t size, c
 
 struct BrasaCodegen {
   uint32_t version;
+  const char* build;  // kCompilerVersion: code of another build must not be kept under this one's keys
   BrasaCodegenCompile compile;
   BrasaCodegenShow show;
 };

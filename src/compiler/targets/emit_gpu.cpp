@@ -1,6 +1,7 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "compiler/targets/emitter.h"
@@ -33,12 +34,61 @@ void Emitter::set_up_gpu_kernel() {
   for (ir::Expr s : layout_.sizes) sizes_[s] = function_->getArg(static_cast<unsigned>(at++));
   begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
+  for (const For& f : analysis_.loops()) aligned_ |= f.kind == ForKind::Unroll && f.width > 1;
   llvm::Value* rest = thread_;
-  for (size_t i = analysis_.loops().size(); i-- > 0;) {
-    if (!(analysis_.kind(ForKind::Thread) >> i & 1)) continue;
+  for (size_t i : thread_loops()) {
     llvm::Value* extent = i64(analysis_.loops()[i].extent().constant());
     range_values_[i] = b_.CreateURem(rest, extent);
     rest = b_.CreateUDiv(rest, extent);
+  }
+}
+
+// The loops over threads, that of neighbouring ones first.
+std::vector<size_t> Emitter::thread_loops() const {
+  std::vector<size_t> out;
+  for (size_t i = analysis_.loops().size(); i-- > 0;)
+    if (analysis_.kind(ForKind::Thread) >> i & 1) out.push_back(i);
+  std::stable_partition(out.begin(), out.end(), [&](size_t i) { return analysis_.loops()[i].width > 1; });
+  return out;
+}
+
+// As far as is known of where it begins and of the index.
+llvm::Align Emitter::alignment(ir::Value buffer, ir::Expr index) {
+  int64_t size = size_of(type_of(buffer).dtype), align = aligned_ && ir::is_input(buffer) ? 16 : size;
+  while (align > size && !provably_divisible(index * size, align)) align /= 2;
+  return llvm::Align(static_cast<uint64_t>(align));
+}
+
+// Writes without reading what is there, by every thread for itself.
+bool Emitter::plain_store(const Node* n) const {
+  return loop_kind(n->op) == LoopOp::Store && n->arg<std::string>(5).empty() && !threads_missing(n);
+}
+
+// All that is read and computed comes before the first write, so that accesses of neighbours can become one; writes under one
+// condition share its branch.
+void Emitter::emit_stores(std::span<const Item> stores) {
+  struct Write {
+    llvm::Value *mask, *value, *at;
+    llvm::Align align;
+  };
+  std::vector<Write> writes;
+  for (const Item& item : stores) {
+    const Node* n = item.node;
+    for_combinations(analysis_.inside(n), false, [&] {
+      BufferRef p = place_of(n->arg<ir::Value>(0));
+      ir::Expr index = at_copy(n->arg<ir::Expr>(1));
+      llvm::Value* value = to_memory(eval(n->arg<ir::Value>(2)), p.dtype);
+      llvm::Value* mask = n->args[3].is_none() ? nullptr : eval(n->arg<ir::Value>(3));
+      writes.push_back({mask, value, address(p, index), alignment(n->arg<ir::Value>(0), index)});
+    });
+  }
+  for (size_t i = 0; i < writes.size();) {
+    size_t first = i;
+    auto write = [&] {
+      for (; i < writes.size() && writes[i].mask == writes[first].mask; ++i)
+        b_.CreateAlignedStore(writes[i].value, writes[i].at, writes[i].align);
+    };
+    writes[i].mask ? emit_if(writes[i].mask, write) : write();
   }
 }
 
@@ -90,14 +140,41 @@ Emitter::Values Emitter::shuffle(const Values& v, int distance) {
   return out;
 }
 
+// Combines over the closed thread loops, of threads that are not neighbours: all others are.
+Emitter::Values Emitter::reduce_far_threads(const Node* n, const Values& v) {
+  Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
+  int64_t near = 1, far = 1;
+  for (size_t i : thread_loops()) {
+    bool closes = closed >> i & 1;
+    BRASA_ASSERT(closes || far == 1, "a reduction over threads closes the nearest or the farthest ones");
+    (closes ? far : near) *= analysis_.loops()[i].extent().constant();
+  }
+  const std::string& combiner = n->arg<std::string>(2);
+  DType t = n->types[0].dtype;
+  Values arrays;
+  for (const ir::Type& type : n->types) arrays.push_back(shared_array(memory_type(type.dtype), layout_.threads));
+  auto place = [&](size_t r, llvm::Value* at) { return b_.CreateGEP(memory_type(n->types[r].dtype), arrays[r], at); };
+  barrier();
+  for (size_t r = 0; r < v.size(); ++r) b_.CreateStore(to_memory(v[r], n->types[r].dtype), place(r, thread_));
+  barrier();
+  llvm::Value* first = b_.CreateURem(thread_, i64(near));
+  std::vector<Values> list;
+  for (int64_t i = 0; i < far; ++i) {
+    Values& one = list.emplace_back();
+    for (size_t r = 0; r < v.size(); ++r) {
+      DType of = n->types[r].dtype;
+      one.push_back(from_memory(b_.CreateLoad(memory_type(of), place(r, b_.CreateAdd(first, i64(i * near)))), of));
+    }
+  }
+  return fold_list(combiner, std::move(list), t);
+}
+
 // Combines over the closed thread loops, which are the innermost ones: `group` neighbours share a result. All threads
 // of the block come here together.
 Emitter::Values Emitter::reduce_threads(const Node* n, const Values& v) {
   Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
   if (!closed) return v;
-  Ranges open = analysis_.kind(ForKind::Thread) & ~closed;
-  BRASA_ASSERT(!open || static_cast<int>(std::bit_width(open)) <= std::countr_zero(closed),
-               "a reduction over threads closes the innermost thread loops");
+  if (!(closed >> thread_loops()[0] & 1)) return reduce_far_threads(n, v);
   int64_t group = 1, block = layout_.threads;
   for (Ranges r = closed; r; r &= r - 1) group *= analysis_.loops()[std::countr_zero(r)].extent().constant();
   const std::string& combiner = n->arg<std::string>(2);

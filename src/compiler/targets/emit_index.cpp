@@ -1,6 +1,11 @@
+#include <llvm/IR/Intrinsics.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 #include "compiler/targets/emitter.h"
+#include "ops/table.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -91,6 +96,41 @@ Emitter::LaneIndex Emitter::lane_index(Expr e) {
   out.whole = e;
   out.linear = split(e, out.base, out.stride);
   return out;
+}
+
+// The nearest number of 32 bits: compares as the index does with every number between the two ends of that range.
+llvm::Value* Emitter::in_32_bits(llvm::Value* index) {
+  llvm::Value* low = i64(std::numeric_limits<int32_t>::min());
+  llvm::Value* high = i64(std::numeric_limits<int32_t>::max());
+  index = intrinsic(llvm::Intrinsic::smax, {intrinsic(llvm::Intrinsic::smin, {index, high}), low});
+  return b_.CreateTrunc(index, b_.getInt32Ty());
+}
+
+// Two indices whose difference changes by a constant from lane to lane: numbers of 32 bits that the code knows are compared with
+// what the difference is at the first lane, instead of vectors of 64-bit indices. Null for others.
+llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
+  if (vector_.loop < 0 || vector_.lanes == 1) return nullptr;
+  auto index = [&](size_t i) -> std::optional<Expr> {
+    const ir::Node* v = n->arg<Value>(i).node;
+    if (std::optional<LoopOp> kind = loop_kind(v->op); kind)
+      return kind == LoopOp::Index ? std::optional(at_copy(v->arg<Expr>(0))) : std::nullopt;
+    auto* constant = ops::kind_of(*v) == ops::Kind::Full ? v->args[0].get_if<Expr>() : nullptr;
+    return constant && v->types[0].dtype == DType::Int64 ? std::optional(*constant) : std::nullopt;
+  };
+  std::optional<Expr> a = index(0), b = index(1);
+  if (!a || !b) return nullptr;
+  LaneIndex ahead = lane_index(*b - *a);
+  if (!ahead.linear || !ahead.stride.is_constant() || ahead.stride.is(0)) return nullptr;
+  // a < b where -stride * lane - constant < rest.
+  int64_t constant = ahead.base->kind == ExprKind::Add || ahead.base.is_constant() ? ahead.base->value : 0;
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  int64_t stride = ahead.stride.constant();
+  if (std::abs(constant) > kLargest || std::abs(stride) > kLargest / vector_.lanes) return nullptr;
+  std::vector<llvm::Constant*> turns;
+  for (int lane = 0; lane < vector_.lanes; ++lane)
+    turns.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(-stride * lane - constant), true));
+  llvm::Value* rest = splat(in_32_bits(eval_expr(ahead.base - constant)), vector_.lanes);
+  return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
 }
 
 llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol,

@@ -71,9 +71,9 @@ llvm::Value* Emitter::addresses(const BufferRef& p, const LaneIndex& index) {
 llvm::Value* Emitter::emit_load(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
-  llvm::Align align(size_of(p.dtype));
   llvm::Value* mask = n->args[2].is_none() ? nullptr : eval(n->arg<Value>(2));
   LaneIndex index = lane_index(at_copy(n->arg<Expr>(1)));
+  llvm::Align align = target_.gpu ? alignment(n->arg<Value>(0), index.whole) : llvm::Align(size_of(p.dtype));
 
   if (index.linear && index.stride.is(0)) {
     llvm::Value* condition = mask;
@@ -167,14 +167,23 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
       emit_if(mask, [&] { b_.CreateAlignedStore(value, at, align); });
     return;
   }
+  llvm::Value* whole = mask ? nullptr : vector_.whole;
   mask = full_mask(mask);
   value = splat(value, vector_.lanes);
-  if (!index.linear || !index.stride.is(1))
+  if (!index.linear || !index.stride.is(1)) {
     b_.CreateMaskedScatter(value, addresses(p, index), align, every_lane(mask));
-  else if (mask)
-    b_.CreateMaskedStore(value, address(p, index.base), align, mask);
-  else
-    b_.CreateAlignedStore(value, address(p, index.base), align);
+    return;
+  }
+  llvm::Value* at = address(p, index.base);
+  auto masked = [&] { b_.CreateMaskedStore(value, at, align, mask); };
+  auto plain = [&] { b_.CreateAlignedStore(value, at, align); };
+  if (mask && whole && !target_.masks) {
+    // Where masks are no registers of their own, writing through one takes as long as 20 other instructions.
+    emit_if(whole, plain);
+    emit_if(b_.CreateNot(whole), masked);
+  } else {
+    mask ? masked() : plain();
+  }
 }
 
 void Emitter::combine_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask,
@@ -252,7 +261,7 @@ void Emitter::start_stage(const Node* n) {
     BRASA_ASSERT(!target_.gpu, "a thread's own stage of ", t, " is too large for a GPU");
     arrays_[n] = b_.CreateInBoundsGEP(b_.getInt8Ty(), scratch_, eval_expr(it->second));
   } else if (!arrays_.count(n)) {
-    arrays_[n] = stack(memory_type(t.dtype), t.shape[0].constant(), 64);
+    arrays_[n] = stack(memory_type(t.dtype), layout_.stack_bytes.at(n) / size_of(t.dtype), 64);
   }
 }
 

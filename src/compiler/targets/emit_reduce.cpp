@@ -62,11 +62,12 @@ void Emitter::start_reduce(const Node* n) {
   int lanes = in_vector(free) ? vector_.lanes : 1;
   bool scalars = false;
   if (closed_vector) {
-    const For& f = analysis_.loops()[std::countr_zero(closed_vector)];
+    int loop = std::countr_zero(closed_vector);
+    const For& f = analysis_.loops()[loop];
     a.closes_vector = true;
     lanes = f.width;
     a.copies = f.unroll;
-    scalars = !target_.masks && f.width > 1;
+    scalars = f.width > 1 && !ends_masked(loop);
   }
   size_t count = combinations(free, in_vector(free)), results = n->types.size();
   auto make = [&](Values& slots, size_t how_many, int width) {

@@ -54,6 +54,8 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
     match(a, b);
     return b_.CreateSelect(c, splat(a, lanes_of(c)), splat(b, lanes_of(c)));
   }
+  if (ops::is_comparison(op))
+    if (llvm::Value* lanes = compare_indices(op, n)) return lanes;
   // Narrow floats are computed in float32; usually the graph says so itself.
   DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;
   auto input = [&](size_t i) { return convert(operand(i), t, wide); };

@@ -5,6 +5,7 @@
 #include "compiler/targets/emitter.h"
 #include "ir/text.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -43,7 +44,7 @@ llvm::Value* Emitter::eval(Value v) {
     auto it = frames_[i].values.find(n);
     if (it != frames_[i].values.end() && it->second[at]) return it->second[at];
   }
-  Values results = emit_node(n);
+  Values results = with_room([&] { return emit_node(n); });
   set_result(n, results);
   return results[v.index];
 }

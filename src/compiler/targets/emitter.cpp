@@ -1,5 +1,6 @@
 #include "compiler/targets/emitter.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "support/error.h"
@@ -142,6 +143,12 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
       return is(n, LoopOp::Store) ? !read_later(n) : accumulators_.count(n) > 0;
     };
     bool vector = in_vector(analysis_.inside(first));
+    if (target_.gpu && groups(first) && plain_store(first)) {
+      while (stop < end && groups(block[stop].node) && plain_store(block[stop].node)) ++stop;
+      emit_stores(std::span(block).subspan(begin, stop - begin));
+      begin = stop;
+      continue;
+    }
     if (groups(first))
       while (stop < end && groups(block[stop].node) && repeats(block[stop].node) == repeats(first) &&
              in_vector(analysis_.inside(block[stop].node)) == vector)
@@ -264,18 +271,21 @@ void Emitter::emit_vector(const Loop& loop) {
     done = stop;
     if (n.is_constant()) from += count * width;
   };
-  // Full steps, then single vectors, then what is left of the last one; masked single vectors do the last two in one.
-  full(f.unroll);
+  // Full steps, then single vectors, then what is left of the last one; masked single vectors do the last two in one. A long body is
+  // emitted once: masks cost it little, and a copy of it as much to compile as itself.
+  bool masked = f.width > 1 && !provably_divisible(n, int64_t{f.width} * f.unroll) && ends_masked(loop.loop);
+  bool once = masked && f.unroll == 1 && is_long(loop.loop);
+  if (!once) full(f.unroll);
   if (provably_divisible(n, int64_t{f.width} * f.unroll)) return;
-  if (f.unroll > 1 && !(target_.masks && f.width > 1)) {
+  if (f.unroll > 1 && !masked) {
     full(1);
     if (provably_divisible(n, f.width)) return;
   }
   if (f.width == 1) return;
-  if (target_.masks) {
+  if (masked) {
     int64_t count = n.is_constant() ? (n.constant() - from + f.width - 1) / f.width : -1;
     if (count == 0) return;
-    if (count < 0 && f.unroll == 1)
+    if (count < 0 && f.unroll == 1 && !once)
       // At most one.
       emit_if(b_.CreateICmpSLT(done, end), [&] { emit_vector_part(loop, done, end, f.width, 1, end, 1); });
     else
@@ -286,19 +296,56 @@ void Emitter::emit_vector(const Loop& loop) {
   }
 }
 
+// Whether a mask covers what a vector loop's last vector lacks. Masks of 32 and 64 bits alone do where all memory of the loop has
+// such elements, and is written where it lies.
+bool Emitter::ends_masked(int loop) {
+  if (target_.masks || !target_.wide_masks) return target_.masks;
+  Ranges bit = Ranges{1} << loop;
+  enter_vector(loop, analysis_.loops()[loop].width, 1, nullptr);
+  auto fits = [&](const Node* n) {
+    auto kind = loop_kind(n->op);
+    if (!kind || !((analysis_.of(n) | analysis_.inside(n)) & bit)) return true;
+    if (kind == LoopOp::Load || kind == LoopOp::Stage) return size_of(n->types[0].dtype) >= 4;
+    if (kind != LoopOp::Store) return true;
+    Expr index = n->arg<Expr>(1);
+    if (size_of(type_of(n->arg<Value>(0)).dtype) < 4 || !n->arg<std::string>(5).empty() ||
+        std::any_of(index->symbols->begin(), index->symbols->end(),
+                    [](Expr s) { return s->kind == ir::ExprKind::Value; }))
+      return false;
+    LaneIndex lanes = lane_index(at_copy(index));
+    return lanes.linear && (lanes.stride.is(0) || lanes.stride.is(1));
+  };
+  bool all = std::all_of(graph_.nodes().begin(), graph_.nodes().end(), fits);
+  vector_ = {};
+  return all;
+}
+
+bool Emitter::is_long(int loop) const {
+  constexpr int kLong = 64;
+  Ranges bit = Ranges{1} << loop;
+  return std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
+                       [&](const Node* n) { return (analysis_.of(n) & bit) != 0; }) > kLong;
+}
+
+void Emitter::enter_vector(int loop, int lanes, int copies, llvm::Value* start) {
+  vector_ = {};
+  vector_.loop = loop;
+  vector_.lanes = lanes;
+  vector_.copies = copies;
+  vector_.start = start;
+  vector_.symbol = Expr::size(kStartId, 0, int64_t{lanes} * copies);
+  vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
+}
+
 void Emitter::emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
                                llvm::Value* mask_limit, int64_t constant_trips) {
   auto body = [&](llvm::Value* start) {
-    vector_ = {};
-    vector_.loop = loop.loop;
-    vector_.lanes = lanes;
-    vector_.copies = copies;
-    vector_.start = start;
-    vector_.symbol = Expr::size(kStartId, 0, int64_t{lanes} * copies);
-    vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
-    if (mask_limit)
-      vector_.mask =
-          b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt64Ty()), splat(b_.CreateNSWSub(mask_limit, start), lanes));
+    enter_vector(loop.loop, lanes, copies, start);
+    if (mask_limit) {
+      llvm::Value* left = in_32_bits(b_.CreateNSWSub(mask_limit, start));
+      vector_.mask = b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt32Ty()), splat(left, lanes));
+      if (constant_trips != 1) vector_.whole = b_.CreateICmpSGE(left, b_.getInt32(lanes));
+    }
     emit_block(loop.body);
     vector_ = {};
   };

@@ -40,9 +40,10 @@ class Emitter {
     int loop = -1;
     int lanes = 1, copies = 1, copy = 0;
     llvm::Value* start = nullptr;
-    llvm::Value* mask = nullptr;  // <lanes x i1>, null for all
-    ir::Expr symbol;              // stands for `start` in expressions, with its known multiple
-    ir::Expr lane;                // stands for the lane number
+    llvm::Value* mask = nullptr;   // <lanes x i1>, null for all
+    llvm::Value* whole = nullptr;  // whether the mask is all, where it may be and may not be
+    ir::Expr symbol;               // stands for `start` in expressions, with its known multiple
+    ir::Expr lane;                 // stands for the lane number
   };
 
   struct Accumulators {
@@ -64,10 +65,14 @@ class Emitter {
   void start_function(llvm::ArrayRef<llvm::Type*> parameters);
   void emit_block(const Block& block);
   void emit_nodes(const Block& block, size_t begin, size_t end);
+  bool plain_store(const ir::Node* n) const;
   void emit_loop(const Loop& loop);
   void emit_flat(const Loop& loop);
   void emit_serial(const Loop& loop);
   void emit_vector(const Loop& loop);
+  bool ends_masked(int loop);
+  bool is_long(int loop) const;
+  void enter_vector(int loop, int lanes, int copies, llvm::Value* start);
   void emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* step, bool at_least_once,
                     const std::function<void(llvm::Value*)>& body);
   void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
@@ -96,6 +101,8 @@ class Emitter {
   LaneIndex lane_index(ir::Expr e);
   bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
   bool varies(ir::Expr e);
+  llvm::Value* compare_indices(ScalarOp op, const ir::Node* n);
+  llvm::Value* in_32_bits(llvm::Value* index);
   llvm::Value* bound(ir::Expr symbol);
   llvm::Value* extent_of(int loop) { return eval_expr(at_copy(analysis_.loops()[loop].extent())); }
 
@@ -108,6 +115,8 @@ class Emitter {
   llvm::Value* address(const BufferRef& p, ir::Expr index);
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
+  void emit_stores(std::span<const Item> stores);
+  llvm::Align alignment(ir::Value buffer, ir::Expr index);
   void emit_prefetch(const ir::Node* n);
   void store_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask);
   void combine_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask,
@@ -135,6 +144,8 @@ class Emitter {
   // emit_gpu.cpp
   void set_up_gpu_kernel();
   Values reduce_threads(const ir::Node* n, const Values& v);
+  Values reduce_far_threads(const ir::Node* n, const Values& v);
+  std::vector<size_t> thread_loops() const;
   Values shuffle(const Values& v, int distance);
   void barrier();
   llvm::Value* shared_array(llvm::Type* type, int64_t elements);
@@ -195,6 +206,7 @@ class Emitter {
   llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr;
   Values range_values_;        // by loop: the current index of serial, parallel, block and thread loops
   std::vector<int> unrolled_;  // by loop: the current index of unroll loops
+  bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
   std::vector<Frame> frames_;
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;

@@ -14,6 +14,7 @@
 #include "compiler/targets/codegen.h"
 #include "compiler/targets/emitter.h"
 #include "compiler/targets/flat_image.h"
+#include "compiler/version.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -62,15 +63,17 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
   return module;
 }
 
-// Strength reduction of loops takes a quarter of the time that a kernel for x86 takes. It finds nothing there: an address is
-// base + index * size in any case. LLVM takes this choice from its command line alone, and asks for it when it lists its
-// passes; targets with plainer addresses keep the pass.
+// Passes that take a third of the time that a kernel for x86 takes and find nothing there. Strength reduction of loops: an address
+// is base + index * size in any case. Moving machine instructions out of loops and into branches: what is the same in every
+// iteration left the loops before, and constants are operands in memory. LLVM takes these choices from its command line alone, and
+// asks for them when it lists its passes; targets with plainer addresses keep the passes.
 void add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out, llvm::TargetMachine& machine,
                 llvm::CodeGenFileType type) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  static llvm::cl::Option* choice = llvm::cl::getRegisteredOptions().lookup("disable-lsr");
-  if (choice) static_cast<llvm::cl::opt<bool>*>(choice)->setValue(machine.getTargetTriple().isX86());
+  for (const char* name : {"disable-lsr", "disable-machine-licm", "disable-machine-sink"})
+    if (llvm::cl::Option* choice = llvm::cl::getRegisteredOptions().lookup(name))
+      static_cast<llvm::cl::opt<bool>*>(choice)->setValue(machine.getTargetTriple().isX86());
   BRASA_ASSERT(!machine.addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot write this kind of file");
 }
 
@@ -155,7 +158,7 @@ BrasaCodegenStatus show_entry(const char* text, size_t size, const char* target,
 }  // namespace brasa::compiler
 
 extern "C" __attribute__((visibility("default"))) const BrasaCodegen* brasa_codegen() {
-  static constexpr BrasaCodegen kTable{kBrasaCodegenVersion, brasa::compiler::compile_entry,
-                                       brasa::compiler::show_entry};
+  static const BrasaCodegen kTable{kBrasaCodegenVersion, brasa::compiler::kCompilerVersion.data(),
+                                   brasa::compiler::compile_entry, brasa::compiler::show_entry};
   return &kTable;
 }

@@ -3,6 +3,9 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -41,6 +44,7 @@ Target parse_target(std::string_view text) {
     std::string_view number = base.substr(9);
     if (number == "89" || number == "90") t.features = "+ptx78";
     t.native_rounding = t.native_half = true;
+    t.native_brain = number >= "80";
     BRASA_CHECK(
         number == "70" || number == "75" || number == "80" || number == "86" || number == "89" || number == "90",
         "target '", text, "': sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90 are known");
@@ -51,7 +55,7 @@ Target parse_target(std::string_view text) {
     t.cpu = "x86-64";
   } else if (base == "x86-64+avx2") {
     t.cpu = "x86-64-v3";
-    t.native_half = t.native_rounding = true;
+    t.native_half = t.native_rounding = t.wide_masks = true;
   } else if (base == "x86-64+avx512") {
     t.cpu = "x86-64-v4";
     t.features = "-prefer-256-bit";
@@ -96,6 +100,27 @@ void set_attributes(llvm::Function& f, const Target& target) {
   f.addFnAttr("probe-stack", "inline-asm");
 }
 
+namespace {
+
+// Choices between halves become choices between their bits: what looks like the smaller of a half and a constant would be a call of
+// fminf, which no kernel has.
+void choose_bits(llvm::Function& f) {
+  std::vector<llvm::SelectInst*> choices;
+  for (llvm::Instruction& i : llvm::instructions(f))
+    if (auto* s = llvm::dyn_cast<llvm::SelectInst>(&i); s && s->getType()->getScalarType()->isHalfTy())
+      choices.push_back(s);
+  for (llvm::SelectInst* s : choices) {
+    llvm::IRBuilder<> b(s);
+    llvm::Type* bits = s->getType()->getWithNewType(b.getInt16Ty());
+    llvm::Value* chosen = b.CreateSelect(s->getCondition(), b.CreateBitCast(s->getTrueValue(), bits),
+                                         b.CreateBitCast(s->getFalseValue(), bits));
+    s->replaceAllUsesWith(b.CreateBitCast(chosen, s->getType()));
+    s->eraseFromParent();
+  }
+}
+
+}  // namespace
+
 void simplify(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::legacy::FunctionPassManager passes(&module);
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
@@ -111,7 +136,10 @@ void simplify(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.add(llvm::createDeadCodeEliminationPass());
   passes.doInitialization();
   for (llvm::Function& f : module)
-    if (!f.isDeclaration()) passes.run(f);
+    if (!f.isDeclaration()) {
+      passes.run(f);
+      choose_bits(f);
+    }
   passes.doFinalization();
 }
 

@@ -19,7 +19,9 @@ struct Target {
   bool gpu = false, strict = false, fast = false;
   // What the code generator itself decides by.
   bool masks = false;            // masked vector loads and stores of every width
+  bool wide_masks = false;       // of 32 and 64 bits
   bool native_half = false;      // f16 <-> f32 conversions
+  bool native_brain = false;     // f32 -> bf16
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   std::string triple, cpu, features;
 };

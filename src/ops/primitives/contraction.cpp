@@ -276,9 +276,10 @@ void add_contraction_primitives(Table& t) {
         for (size_t side : {2, 4}) {
           std::vector<int64_t> da = constants(args[side].get<std::vector<Expr>>()),
                                db = constants(args[side + 1].get<std::vector<Expr>>());
+          BRASA_CHECK(da.size() == db.size(), "as many dimensions of ", a, " as of ", b, " were expected, got ", da,
+                      " and ", db);
           for (size_t i = 0; i < da.size(); ++i)
-            BRASA_CHECK(da[i] < a.rank() && db[i] < b.rank() && may_equal(a.shape[da[i]], b.shape[db[i]]),
-                        "shapes cannot be multiplied: ", a, " and ", b);
+            BRASA_CHECK(may_equal(a.shape[da[i]], b.shape[db[i]]), "shapes cannot be multiplied: ", a, " and ", b);
         }
         Roles ra = roles(args[2], args[4], a.rank()), rb = roles(args[3], args[5], b.rank());
         Shape shape;
@@ -297,8 +298,15 @@ void add_contraction_primitives(Table& t) {
       .doc("Cross-correlation over any number of spatial dimensions; paddings may be negative.")
       .type([](const Args& args) {
         const Type &x = operand(args, 0), &w = operand(args, 1);
+        for (size_t list = 2; list < 7; ++list)
+          BRASA_CHECK(x.rank() >= 2 && static_cast<int64_t>(args[list].get<Shape>().size()) == x.rank() - 2,
+                      "expected a number for each of the last dimensions of ", x, ", got ", args[list].get<Shape>());
         BRASA_CHECK(x.dtype == w.dtype && x.rank() == w.rank(), "cannot convolve ", x, " with ", w);
         Convolution c(args);
+        auto positive = [](Expr e) { return !e.is_constant() || e.constant() > 0; };
+        for (const auto* list : {&c.stride, &c.x_dilation, &c.w_dilation})
+          BRASA_CHECK(positive(c.groups) && std::all_of(list->begin(), list->end(), positive),
+                      "expected strides, dilations and groups of at least 1, got ", *list, " and ", c.groups);
         BRASA_CHECK(may_equal(x.shape[1], w.shape[1] * c.groups) && may_equal(ir::mod(w.shape[0], c.groups), 0),
                     "cannot convolve ", x, " with ", w, " in ", c.groups, " groups");
         Shape shape = {x.shape[0], w.shape[0]};

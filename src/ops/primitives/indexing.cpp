@@ -14,10 +14,14 @@ const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i]
 
 std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
 
-Shape gathered_shape(const Shape& x, const Shape& index, const std::vector<int64_t>& dims) {
-  for (int64_t d : dims)
-    BRASA_CHECK(d < static_cast<int64_t>(x.size()), "there is no dimension ", d, " to index in a tensor of shape ", x);
-  Shape shape = index;
+// That of gather's result; the indices are of one shape, one for each of dims.
+Shape gathered_shape(const Shape& x, const std::vector<Value>& indices, const std::vector<int64_t>& dims) {
+  Shape shape = shape_of(indices[0]);
+  BRASA_CHECK(indices.size() == dims.size(), "expected an index for each of the dimensions ", dims, ", got ",
+              indices.size());
+  for (Value i : indices)
+    BRASA_ASSERT(dtype_of(i) == DType::Int64 && shape_of(i) == shape, "an index ", ir::type_of(i), " beside one of ",
+                 shape);
   for (size_t d = 0; d < x.size(); ++d)
     if (std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) == dims.end()) shape.push_back(x[d]);
   return shape;
@@ -86,12 +90,9 @@ void add_indexing_primitives(Table& t) {
       })
       .doc("Picks along dims with index tensors of one shape S; the result has shape S, then the other dimensions.")
       .type([](const Args& args) {
-        const auto& indices = args[1].get<std::vector<Value>>();
-        for (Value i : indices)
-          BRASA_ASSERT(ir::type_of(i).dtype == DType::Int64 && ir::type_of(i).shape == ir::type_of(indices[0]).shape);
+        const Type& x = operand(args);
         return std::vector<Type>{
-            {operand(args).dtype,
-             gathered_shape(operand(args).shape, ir::type_of(indices.at(0)).shape, int_list(args[2])), false}};
+            {x.dtype, gathered_shape(x.shape, args[1].get<std::vector<Value>>(), int_list(args[2])), false}};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array out = result_array(n);
@@ -134,9 +135,9 @@ void add_indexing_primitives(Table& t) {
       .doc("x with the updates written at, or combined into, the places that gather would read.")
       .type([](const Args& args) {
         const Type &x = operand(args), &updates = operand(args, 2);
-        const Shape& index = ir::type_of(args[1].get<std::vector<Value>>().at(0)).shape;
-        BRASA_CHECK(updates.dtype == x.dtype && updates.shape == gathered_shape(x.shape, index, int_list(args[3])),
-                    "updates ", updates, " do not fit into ", x, " at indices of shape ", index);
+        const auto& indices = args[1].get<std::vector<Value>>();
+        BRASA_CHECK(updates.dtype == x.dtype && updates.shape == gathered_shape(x.shape, indices, int_list(args[3])),
+                    "updates ", updates, " do not fit into ", x, " at indices of shape ", shape_of(indices[0]));
         check_combiner(combiner_of(args[4].get<std::string>()), x.dtype);
         Type t = operand(args);
         t.weak = false;

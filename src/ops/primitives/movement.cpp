@@ -4,6 +4,7 @@
 #include "ops/index.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/shapes.h"
 #include "support/checked.h"
 #include "support/error.h"
 
@@ -11,6 +12,11 @@ namespace brasa::ops {
 namespace {
 
 const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i].get<Value>()); }
+void check_per_dimension(const Type& x, const Shape& numbers) {
+  BRASA_CHECK(static_cast<int64_t>(numbers.size()) == x.rank(), "expected a number for each dimension of ", x, ", got ",
+              numbers);
+}
+
 std::vector<Type> typed(const Type& like, Shape shape) { return {{like.dtype, std::move(shape), false}}; }
 
 std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
@@ -55,8 +61,7 @@ void add_broadcast(Table& t) {
         const auto& shape = args[1].get<Shape>();
         std::vector<int64_t> dims = int_list(args[2]);
         bool fits = static_cast<int64_t>(dims.size()) == x.rank();
-        for (size_t i = 0; fits && i < dims.size(); ++i)
-          fits = dims[i] >= 0 && dims[i] < static_cast<int64_t>(shape.size()) && may_repeat(x.shape[i], shape[dims[i]]);
+        for (size_t i = 0; fits && i < dims.size(); ++i) fits = may_repeat(x.shape[i], shape[dims[i]]);
         BRASA_CHECK(fits, "cannot repeat ", x, " in the shape ", shape);
         return typed(x, shape);
       })
@@ -187,12 +192,13 @@ void add_reshape(Table& t) {
       })
       .doc("Result dimension i is operand dimension dims[i].")
       .type([](const Args& args) {
+        const Type& x = operand(args);
+        std::vector<int64_t> dims = int_list(args[1]), sorted = dims;
+        std::sort(sorted.begin(), sorted.end());
+        BRASA_CHECK(sorted == counted(0, x.rank()), "transpose: ", dims, " is no order of the dimensions of ", x);
         Shape shape;
-        for (int64_t d : int_list(args[1])) {
-          BRASA_CHECK(d >= 0 && d < operand(args).rank(), "there is no dimension ", d, " in ", operand(args));
-          shape.push_back(operand(args).shape[d]);
-        }
-        return typed(operand(args), std::move(shape));
+        for (int64_t d : dims) shape.push_back(x.shape[d]);
+        return typed(x, std::move(shape));
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         std::vector<int64_t> dims = int_list(n.arg(1)), strides = row_major(in[0]->shape);
@@ -256,8 +262,7 @@ void add_slice_and_pad(Table& t) {
       .type([](const Args& args) {
         const Type& x = operand(args);
         const auto &start = args[1].get<Shape>(), &size = args[2].get<Shape>(), &step = args[3].get<Shape>();
-        BRASA_CHECK(static_cast<int64_t>(size.size()) == x.rank(), "expected a tensor of the shape ", size, ", got ",
-                    x);
+        for (const Shape* list : {&start, &size, &step}) check_per_dimension(x, *list);
         for (size_t d = 0; d < size.size(); ++d) {
           Expr last = start[d] + (size[d] - 1) * step[d];
           bool empty = !size[d].is_constant() || size[d].constant() <= 0;
@@ -327,6 +332,7 @@ void add_slice_and_pad(Table& t) {
       .special("interior", {0})
       .type([](const Args& args) {
         Shape shape = operand(args).shape;
+        for (size_t list : {2, 3, 4}) check_per_dimension(operand(args), args[list].get<Shape>());
         for (size_t d = 0; d < shape.size(); ++d) {
           Expr gaps = args[4].get<std::vector<Expr>>()[d];
           Expr inner = gaps.is(0) ? shape[d] : ir::max(shape[d] + (shape[d] - 1) * gaps, 0);
@@ -421,7 +427,12 @@ void add_window(Table& t) {
         Shape shape = operand(args).shape;
         size_t dim = args[1].get<Expr>().constant();
         Expr size = args[2].get<Expr>();
-        shape[dim] = ir::floordiv(shape[dim] - args[4].get<Expr>() * (size - 1) - 1, args[3].get<Expr>()) + 1;
+        Expr step = args[3].get<Expr>(), dilation = args[4].get<Expr>();
+        auto least = [](Expr e) { return e.is_constant() ? e.constant() : 1; };
+        BRASA_CHECK(least(step) >= 1 && least(dilation) >= 0,
+                    "window: expected a step of at least 1 and a dilation of at least 0, got ", step, " and ",
+                    dilation);
+        shape[dim] = ir::floordiv(shape[dim] - dilation * (size - 1) - 1, step) + 1;
         shape.push_back(size);
         return typed(operand(args), std::move(shape));
       })

@@ -25,7 +25,9 @@ std::vector<Type> product_type(const Args& args) {
               ", ", values, " and ", dense);
   BRASA_CHECK(values.dtype == dense.dtype && (dense.dtype == DType::Float32 || dense.dtype == DType::Float64),
               "sparse_mm: expected float32 or float64 values and a matrix of that dtype, got ", values, " and ", dense);
-  return {{dense.dtype, {args[4].get<std::vector<Expr>>().at(0), dense.shape[1]}, false}};
+  const Shape& count = args[4].get<Shape>();
+  BRASA_CHECK(count.size() == 1, "sparse_mm: expected one number of rows, got ", count);
+  return {{dense.dtype, {count[0], dense.shape[1]}, false}};
 }
 
 std::vector<Array> product_eval(const Node& n, std::span<const Array* const> in) {

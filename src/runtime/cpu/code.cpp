@@ -44,7 +44,7 @@ class Arena {
       chunk = &chunks_.back();
     }
     uint8_t* at = chunk->write + chunk->used;
-    std::memcpy(at, code.data(), code.size());
+    if (!code.empty()) std::memcpy(at, code.data(), code.size());
     if (!chunk->twice)
       BRASA_CHECK(mprotect(chunk->write, chunk->size, PROT_READ | PROT_EXEC) == 0,
                   "the system refuses executable memory: ", std::strerror(errno));

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/queued_device.h"
 #include "support/error.h"
@@ -51,10 +52,23 @@ Properties properties_of(int index) {
   check(d.device_get_attribute(&p.processors, kMultiprocessors, number), "cuDeviceGetAttribute");
   p.loops = Loops::Gpu;
   p.target = p.code = target_for(major * 10 + minor);
+  if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   return p;
 }
 
 class Gpu;
+
+/// An event that knows its time.
+class Timed final : public TimeMark {
+ public:
+  Timed(const Gpu& device, StreamHandle stream);
+  ~Timed() override { driver().event_destroy(event_); }
+  double since(const TimeMark& earlier) const override;
+
+ private:
+  const Gpu& device_;
+  EventHandle event_ = nullptr;
+};
 
 /// A PTX image turned into the GPU's code by the driver.
 class Ptx final : public Module {
@@ -146,6 +160,12 @@ class Gpu final : public QueuedDevice {
     forget(event);
   }
 
+  std::unique_ptr<TimeMark> mark_time(Stream stream) override { return std::make_unique<Timed>(*this, handle(stream)); }
+  void* native_stream(Stream stream) override {
+    use();
+    return handle(stream);
+  }
+
   // The driver has staged memory that is not pinned before it returns.
   void upload(void* to, const void* from, size_t bytes, Stream stream, bool) override {
     if (bytes == 0) return;
@@ -233,6 +253,21 @@ class Gpu final : public QueuedDevice {
   std::unordered_map<Event, EventHandle> events_;  // not known to be reached
   Event next_event_ = 1;
 };
+
+Timed::Timed(const Gpu& device, StreamHandle stream) : device_(device) {
+  device.use();
+  check(driver().event_create(&event_, 0), "cuEventCreate");
+  check(driver().event_record(event_, stream), "cuEventRecord");
+}
+double Timed::since(const TimeMark& earlier) const {
+  device_.use();
+  const auto& from = static_cast<const Timed&>(earlier);
+  check(driver().event_synchronize(from.event_), "cuEventSynchronize");
+  check(driver().event_synchronize(event_), "cuEventSynchronize");
+  float milliseconds = 0;
+  check(driver().event_elapsed_time(&milliseconds, from.event_, event_), "cuEventElapsedTime");
+  return double{milliseconds};
+}
 
 Ptx::Ptx(const Gpu& device, const KernelImage& image) : device_(device) {
   BRASA_CHECK(image.target.starts_with("nvptx"), "kernel image: it is compiled for ", image.target,

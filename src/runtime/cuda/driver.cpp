@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "runtime/cuda/library.h"
 #include "runtime/device.h"
 #include "support/error.h"
 
@@ -20,8 +21,10 @@ struct Loaded {
 };
 
 Loaded load() {
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return {nullptr, str("no NVIDIA driver: ", dlerror())};
+  constexpr const char* kNames[] = {"libcuda.so.1"};
+  std::string why_not;
+  void* library = open_library(kNames, why_not);
+  if (!library) return {nullptr, str("no NVIDIA driver: ", why_not)};
   static Driver d;
   bool all =
       bind(library, "cuInit", d.init) && bind(library, "cuGetErrorName", d.get_error_name) &&
@@ -41,6 +44,7 @@ Loaded load() {
       bind(library, "cuStreamWaitEvent", d.stream_wait_event) && bind(library, "cuEventCreate", d.event_create) &&
       bind(library, "cuEventRecord", d.event_record) && bind(library, "cuEventQuery", d.event_query) &&
       bind(library, "cuEventSynchronize", d.event_synchronize) && bind(library, "cuEventDestroy_v2", d.event_destroy) &&
+      bind(library, "cuEventElapsedTime", d.event_elapsed_time) &&
       bind(library, "cuMemGetInfo_v2", d.memory_get_info) && bind(library, "cuModuleLoadDataEx", d.module_load) &&
       bind(library, "cuModuleUnload", d.module_unload) && bind(library, "cuModuleGetFunction", d.module_get_function) &&
       bind(library, "cuLaunchKernel", d.launch_kernel);

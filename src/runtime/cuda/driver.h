@@ -52,6 +52,7 @@ struct Driver {
   Result (*event_query)(EventHandle);
   Result (*event_synchronize)(EventHandle);
   Result (*event_destroy)(EventHandle);
+  Result (*event_elapsed_time)(float*, EventHandle, EventHandle);
   Result (*module_load)(ModuleHandle*, const void*, unsigned, int*, void**);
   Result (*module_unload)(ModuleHandle);
   Result (*module_get_function)(FunctionHandle*, ModuleHandle, const char*);

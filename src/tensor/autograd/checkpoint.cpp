@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include <brasa/autocast.h>
 #include <brasa/checkpoint.h>
 #include <brasa/generator.h>
 
 #include "support/error.h"
+#include "tensor/autocast.h"
 #include "tensor/recorder.h"
 
 namespace brasa::autograd {
@@ -22,11 +22,7 @@ thread_local CheckpointFrame* running_again = nullptr;
 // One call of a checkpointed function.
 class CheckpointFrame {
  public:
-  CheckpointFrame(std::function<void()> again, bool rng)
-      : again_(std::move(again)),
-        autocast_(autocast::is_autocast_enabled(kCPU)),
-        caches_(autocast::is_autocast_cache_enabled()),
-        dtype_(autocast::get_autocast_dtype(kCPU)) {
+  CheckpointFrame(std::function<void()> again, bool rng) : again_(std::move(again)) {
     if (rng) rng_ = Stream::now();
   }
 
@@ -75,7 +71,7 @@ class CheckpointFrame {
     values_.clear();
     Recorder::Scope eager(nullptr);
     AutoGradMode grad(true);
-    AutocastMode mode(dtype_, autocast_, caches_);
+    eager::AutocastAs::Scope autocast(autocast_);
     // Nested calls of the function's own checkpoints are frames of their own.
     CheckpointMode again(nullptr, this);
     std::optional<KeepStream> stream;
@@ -89,8 +85,7 @@ class CheckpointFrame {
 
   std::function<void()> again_;
   std::optional<Stream> rng_;
-  bool autocast_, caches_;
-  DType dtype_;
+  eager::AutocastAs autocast_;
   size_t places_ = 0;
   bool filled_ = false;
   std::vector<Value> values_;

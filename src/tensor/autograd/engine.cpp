@@ -108,7 +108,8 @@ class Pass {
       std::shared_ptr<Node> node = ready.top();
       ready.pop();
       auto buffer = buffers_.extract(node.get());
-      variable_list out = evaluate(*node, buffer ? std::move(buffer.mapped()) : variable_list(), accumulate);
+      bool reached = !buffer.empty();
+      variable_list out = reached ? evaluate(*node, std::move(buffer.mapped()), accumulate) : variable_list();
       const std::vector<Edge>& edges = node->next_edges();
       for (size_t i = 0; i < edges.size(); ++i) {
         if (!edges[i].is_valid()) continue;
@@ -118,7 +119,7 @@ class Pass {
         if (edges[i].input_nr < metas.size()) g = fitted(std::move(g), metas[edges[i].input_nr], *node, i);
         // Only leaves take sparse gradients.
         if (g.defined() && impl_of(g)->sparse && !next->next_edges().empty()) g = g.to_dense();
-        receive(edges[i], std::move(g));
+        if (g.defined() || (reached && !node->internals().skips_unreached)) receive(edges[i], std::move(g));
         if (--dependencies_[next] == 0) ready.push(edges[i].function);
       }
     }
@@ -182,6 +183,8 @@ class Pass {
   }
 
   variable_list evaluate(Node& node, variable_list gradients, bool accumulate) {
+    // Only what leads to a wanted gradient runs, with its hooks.
+    if (!accumulate && !needed_.count(&node) && !captures_.count(&node)) return {};
     Node::Internals& in = node.internals();
     gradients.resize(std::max(gradients.size(), in.results.size()));
     for (auto& [nr, list] : in.tensor_hooks) {

@@ -9,7 +9,7 @@
 
 #include <brasa/autograd.h>
 
-#include "support/pooled.h"
+#include "support/pool_allocator.h"
 #include "tensor/tensor_impl.h"
 
 namespace brasa::autograd {
@@ -89,6 +89,8 @@ struct Node::Internals : Pooled {
   bool released = false;
   /// Its work was taken over by the node of a compiled graph, and it only hands on what it receives (see capture/joint.h).
   bool forwards = false;
+  /// It stands for operators that may have nothing to do with each other: where it gives no gradient, nothing goes on.
+  bool skips_unreached = false;
   std::unique_ptr<Inside> inside;
 
   bool has_hooks() const {
@@ -109,7 +111,7 @@ void delete_node(Node* node);
 /// Makes a node whose chain of owners is taken apart without recursion.
 template <class T, class... A>
 std::shared_ptr<T> make_node(A&&... args) {
-  return std::shared_ptr<T>(new T(std::forward<A>(args)...), [](T* n) { delete_node(n); });
+  return std::shared_ptr<T>(new T(std::forward<A>(args)...), [](T* n) { delete_node(n); }, PoolAllocator<T>());
 }
 
 /// That of the next node made on this thread.

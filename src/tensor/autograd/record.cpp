@@ -94,6 +94,7 @@ class RowNode final : public Node, public Pooled {
  public:
   RowNode(eager::Operator& op, std::shared_ptr<eager::ArgStore> args, std::vector<bool> needs)
       : op_(op), args_(std::move(args)), needs_(std::move(needs)) {
+    snapshots_.reserve(args_->tensors().size());
     for (const Tensor& t : args_->tensors()) {
       const Storage* storage = impl_of(t)->storage.get();
       snapshots_.push_back({storage, storage->version()});
@@ -176,7 +177,7 @@ class RowNode final : public Node, public Pooled {
     const Storage* storage;
     uint32_t version;
   };
-  std::vector<Snapshot> snapshots_;  // of the tensors in args_
+  PooledVector<Snapshot> snapshots_;  // of the tensors in args_
 };
 
 std::vector<Edge> edges_of(std::span<const InputTensor> inputs, const std::vector<bool>& needs) {
@@ -223,7 +224,7 @@ std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, R
     normal = normal || !impl_of(t)->inference;
   });
   if (!any || !normal) return nullptr;
-  auto store = std::make_shared<eager::ArgStore>(args);
+  auto store = std::allocate_shared<eager::ArgStore>(PoolAllocator<eager::ArgStore>(), args);
   for (Tensor& t : store->tensors()) t = recorder.snapshot(t);
   auto node = make_node<RowNode>(op, std::move(store), std::move(needs));
   NodeAccess::edges(*node) = std::move(edges);
@@ -273,16 +274,15 @@ void attach_memory_view(const Tensor& view, const Tensor& self) {
 }
 
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
+  if (!GradMode::is_enabled()) return;
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
-  std::vector<Tensor> all;
   for (size_t i = 0; i < results.size(); ++i) {
-    all.push_back(results[i]);
     node->internals().results.emplace_back(results[i]);
     if (results[i].defined() && differentiable(results[i].scalar_type()))
       set_history(results[i], node, static_cast<uint32_t>(i));
   }
-  recorder.made(node, recorder.last_call(), all);
+  recorder.made(node, recorder.last_call(), {&results[0], results.size()});
 }
 
 void check_creation(CreationMeta creation, const char* modified) {

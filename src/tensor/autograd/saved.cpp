@@ -37,6 +37,10 @@ void Saved::set_tensor(const Tensor& t) {
   // With its history, a node would own itself by its result.
   if ((dropped_ = drop(t))) [[unlikely]] {
     if (result_) dropped_->edge = {};
+  } else if (std::shared_ptr<Node> fn = result_ ? nullptr : grad_fn_of(t)) {
+    // What t is written to later may come from the node itself, and t's own history would then own it, too.
+    tensor_ = shallow_copy(t);
+    set_history(tensor_, fn, impl_of(t)->autograd->output_nr);
   } else {
     tensor_ = result_ ? shallow_copy(t) : t;
   }

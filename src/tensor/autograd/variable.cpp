@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
 #include "tensor/dispatch.h"
@@ -104,8 +105,12 @@ Edge gradient_edge(const Tensor& t) {
 }
 
 void watch(const Node& node) {
-  if (!node.internals().forwards) return;
-  for (const Edge& e : node.next_edges()) {
+  // Views, which stay as they are, lead to a node that hands on to the graph.
+  const Node* at = &node;
+  while (!at->internals().forwards && at->next_edges().size() == 1 && at->next_edge(0).is_valid())
+    at = at->next_edge(0).function.get();
+  if (!at->internals().forwards) return;
+  for (const Edge& e : at->next_edges()) {
     if (!e.function || !e.function->internals().inside) continue;
     const std::vector<std::weak_ptr<Node>>& nodes = e.function->internals().inside->nodes;
     if (std::any_of(nodes.begin(), nodes.end(), [&](const auto& weak) { return weak.lock().get() == &node; })) {
@@ -135,22 +140,35 @@ void set_history(const Tensor& t, std::shared_ptr<Node> node, const Tensor& sour
   set_history(t, std::move(node), 0);
 }
 
+namespace {
+
+bool is_stale(const Tensor& t) {
+  const TensorImpl* impl = checked_impl(t);
+  return impl->view && impl->view->differentiable && impl->view->version != impl->storage->version();
+}
+
+// Makes the node of a view anew whose base was written to.
+void renew(const Tensor& t) {
+  TensorImpl* impl = checked_impl(t);
+  eager::ViewInfo& info = *impl->view;
+  bool leaf_view = impl->autograd && impl->autograd->requires_grad;
+  info.version = impl->storage->version();
+  bool unrecorded = info.creation == CreationMeta::NO_GRAD_MODE || info.creation == CreationMeta::INFERENCE_MODE;
+  if (leaf_view || impl->inference || !info.base.requires_grad() || info.base.is_leaf() ||
+      (!GradMode::is_enabled() && unrecorded))
+    return;
+  check_creation(info.creation, "its base or another view of its base has been modified inplace");
+  AutoGradMode mode(true);
+  grad_fn_of(info.parent);
+  if (info.parent.requires_grad()) attach_view(t);
+}
+
+}  // namespace
+
 const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
   TensorImpl* impl = checked_impl(t);
   if (impl->sparse) return grad_fn_of(impl->sparse->values);
-  if (impl->view && impl->view->differentiable && impl->view->version != impl->storage->version()) {
-    eager::ViewInfo& info = *impl->view;
-    bool leaf_view = impl->autograd && impl->autograd->requires_grad;
-    info.version = impl->storage->version();
-    bool unrecorded = info.creation == CreationMeta::NO_GRAD_MODE || info.creation == CreationMeta::INFERENCE_MODE;
-    if (!leaf_view && !impl->inference && info.base.requires_grad() && !info.base.is_leaf() &&
-        (GradMode::is_enabled() || !unrecorded)) {
-      check_creation(info.creation, "its base or another view of its base has been modified inplace");
-      AutoGradMode mode(true);
-      grad_fn_of(info.parent);
-      if (info.parent.requires_grad()) attach_view(t);
-    }
-  }
+  if (is_stale(t)) with_room([&] { renew(t); });
   return impl->autograd ? impl->autograd->grad_fn : kNoNode;
 }
 

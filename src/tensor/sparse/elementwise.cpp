@@ -34,9 +34,13 @@ Tensor forms::copy_from(Call& c) {
   return is_sparse(self) ? from.to(self.scalar_type()) : to_dense(from).to(self.scalar_type());
 }
 
-// zeros_like and zero.
+// zeros_like and zero; new_zeros, which has sizes.
 Tensor forms::zeros(Call& c) {
   const Tensor& t = c.tensor(0);
+  if (c.args().size() > 1 && c.args()[1].kind == CallArg::Kind::Ints) {
+    IntArrayRef sizes(c.args()[1].ints, c.args()[1].size);
+    return without_entries(sizes, t.options().dtype(c.dtype(2).value_or(t.scalar_type())));
+  }
   const SparseParts& parts = parts_of(t);
   DType dtype = t.scalar_type();
   for (size_t i = 1; i < c.args().size(); ++i) dtype = c.dtype(i).value_or(dtype);

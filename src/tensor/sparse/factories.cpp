@@ -6,8 +6,10 @@
 #include <brasa/sparse.h>
 
 #include "support/error.h"
+#include "tensor/parse.h"
 #include "tensor/recorder.h"
 #include "tensor/sparse/parts.h"
+#include "tensor/sparse/sparse.h"
 
 // Sparse tensors from their parts.
 namespace brasa {
@@ -137,6 +139,30 @@ Tensor sparse_coo_tensor(const Tensor& indices, const Tensor& values, IntArrayRe
 Tensor sparse_coo_tensor(IntArrayRef size, const TensorOptions& options) {
   int64_t dims = static_cast<int64_t>(size.size());
   return sparse_coo_tensor(zeros({dims, 0}, kLong), zeros({0}, options.dtype()), size, options, true);
+}
+
+Tensor eager::sparse::without_entries(IntArrayRef sizes, const TensorOptions& options) {
+  if (options.layout() == kSparse) return sparse_coo_tensor(sizes, options);
+  BRASA_CHECK(sizes.size() >= 2, "a tensor of compressed rows has at least two dimensions, got ", sizes.vec());
+  Tensor none = brasa::zeros({0}, kLong), crow = brasa::zeros({sizes[sizes.size() - 2] + 1}, kLong);
+  return sparse_csr_tensor(crow, none, brasa::zeros({0}, options.dtype()), sizes, options);
+}
+
+void eager::sparse::call_factory(Operator& op, CallArgs args, Results& results) {
+  TensorOptions options;
+  std::optional<IntArrayRef> sizes;
+  for (const CallArg& a : args) {
+    if (a.kind == CallArg::Kind::Tensor) sizes = a.tensor->sizes(), options = a.tensor->options();
+    if (a.kind == CallArg::Kind::Ints) sizes = IntArrayRef(a.ints, a.size);
+    if (a.kind == CallArg::Kind::DType) options = options.dtype(static_cast<DType>(a.integer));
+    if (a.kind == CallArg::Kind::Layout) options = options.layout(static_cast<Layout>(a.integer));
+  }
+  if (op.row().sparse != ops::Sparse::Zeros || !sizes)
+    throw NotImplementedError(
+        str(op.row().name(), " makes no sparse tensors: make a strided one, and take its to_sparse()"));
+  if (runtime::Device* place = named_place(args)) options = options.device(place->id());
+  results.resize(1);
+  results[0] = without_entries(*sizes, options);
 }
 
 Tensor _sparse_coo_tensor_unsafe(const Tensor& indices, const Tensor& values, IntArrayRef size,

@@ -31,6 +31,11 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
 bool gradient_asked_for(const Operator& op, CallArgs args);
 void call_with_sparse_gradient(Operator& op, CallArgs args, Results& results);
 
+/// A factory's tensor in a sparse layout; brasa::Error of one whose elements are not all zero.
+void call_factory(Operator& op, CallArgs args, Results& results);
+/// A tensor of zeros, in the options' layout.
+Tensor without_entries(IntArrayRef sizes, const TensorOptions& options);
+
 /// The same values without history.
 Tensor detached(const Tensor& t);
 /// t's pattern with other values, one for each of its entries.

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <brasa/import.h>
+#include <brasa/tensor.h>
+
+/// Programs that run alone: a function's graph as machine code in a file, with a C header.
+namespace brasa {
+
+/// A size of an input that may differ between runs.
+struct DynamicSize {
+  size_t input = 0;
+  int64_t dim = 0;
+  int64_t least = 1;
+  int64_t greatest = std::numeric_limits<int32_t>::max();
+  /// Sizes of one name are equal.
+  std::string name = {};
+};
+
+struct ExportOptions {
+  /// What the C functions' names begin with: a C identifier.
+  std::string name = "program";
+  /// For messages; "in0", "in1", … where they are not given.
+  std::vector<std::string> input_names = {};
+  std::vector<DynamicSize> dynamic = {};
+  /// Processors that the program has code for; it chooses when it runs.
+  std::vector<std::string> targets = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
+  /// Parameters lie in a file of their own beside the program, and are mapped.
+  bool weights_beside = false;
+  /// As compile's option.
+  std::string numbers = "default";
+};
+
+/// A program in memory, ready to be written. Each `write` replaces the file.
+class BRASA_API ExportedProgram {
+ public:
+  struct Parts;
+  explicit ExportedProgram(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+  /// PATH.o, a relocatable object, with PATH.h and PATH.hpp. Needs no other tool.
+  void write_object(const std::string& path) const;
+  /// PATH.so with the same headers. Error where there is no `cc`, or it fails (BRASA_CC may name another).
+  void write_shared(const std::string& path) const;
+  /// PATH, a program that reads and writes safetensors. Error as above.
+  void write_executable(const std::string& path) const;
+  /// The C header's text.
+  std::string header() const;
+  /// Of the plan and the kernels; of the parameters.
+  size_t code_bytes() const;
+  size_t weight_bytes() const;
+
+ private:
+  std::shared_ptr<const Parts> parts_;
+};
+
+namespace detail {
+
+BRASA_API ExportedProgram export_function(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& f,
+                                          const std::vector<Tensor>& inputs, const ExportOptions& options);
+
+inline std::vector<Tensor> as_list(const Tensor& t) { return {t}; }
+inline std::vector<Tensor> as_list(std::vector<Tensor> t) { return t; }
+template <class... T>
+std::vector<Tensor> as_list(const std::tuple<T...>& t) {
+  return std::apply([](const auto&... each) { return std::vector<Tensor>{each...}; }, t);
+}
+template <class A, class B>
+std::vector<Tensor> as_list(const std::pair<A, B>& t) {
+  return {t.first, t.second};
+}
+
+// f(inputs), or f(inputs[0], inputs[1], …) for as many as f takes.
+template <size_t N = 1, class F>
+std::vector<Tensor> call_with(F& f, const std::vector<Tensor>& inputs) {
+  if constexpr (N <= 12) {
+    auto with = [&]<size_t... I>(std::index_sequence<I...>) {
+      if constexpr (std::is_invocable_v<F&, decltype((void)I, inputs[0])...>) {
+        if (inputs.size() == N) return as_list(f(inputs[I]...));
+      }
+      return call_with<N + 1>(f, inputs);
+    };
+    return with(std::make_index_sequence<N>());
+  } else {
+    throw std::invalid_argument("export_: the function does not take " + std::to_string(inputs.size()) + " tensors");
+  }
+}
+
+}  // namespace detail
+
+/// Exports a function of tensors, or a module: what it computes for tensors like `inputs` (contiguous, of the CPU; their values do not
+/// matter), for all sizes that `options.dynamic` allows. Gives a tensor, a pair, a tuple or a vector of them. Without gradients. brasa::Error
+/// where the function is no one graph (it needs a value while it runs), draws random numbers, or uses what only libraries compute.
+///
+///     brasa::export_([&](Tensor x) { return net->forward(x).softmax(1); }, {rand({1, 64})}).write_object("net");
+template <class F>
+ExportedProgram export_(F f, const std::vector<Tensor>& inputs, const ExportOptions& options = {}) {
+  if constexpr (requires { f->parameters(); }) {
+    return export_([f](const auto&... x) mutable { return f->forward(x...); }, inputs, options);
+  } else if constexpr (std::is_invocable_v<F&, const std::vector<Tensor>&> && !std::is_invocable_v<F&, const Tensor&>) {
+    return detail::export_function([f](const std::vector<Tensor>& x) mutable { return detail::as_list(f(x)); }, inputs,
+                                   options);
+  } else {
+    return detail::export_function([f](const std::vector<Tensor>& x) mutable { return detail::call_with(f, x); },
+                                   inputs, options);
+  }
+}
+
+/// Exports an imported program for the sizes that its archive allows; names and ranges are the archive's.
+BRASA_API ExportedProgram export_(const io::ExportedModule& program, ExportOptions options = {});
+
+}  // namespace brasa

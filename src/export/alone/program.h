@@ -1,0 +1,68 @@
+/* The face of every exported program; the header that an export writes says it with the program's name. */
+#ifndef BRASA_ALONE_PROGRAM_H
+#define BRASA_ALONE_PROGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*BEGIN*/
+/* A tensor in memory of the caller, row-major, aligned to its elements. */
+typedef struct alone_tensor {
+  void* data;
+  size_t bytes;     /* that `data` has room for */
+  int64_t sizes[8]; /* of an input: given; of an output: filled in */
+} alone_tensor;
+
+typedef enum alone_status {
+  ALONE_OK = 0,
+  ALONE_INPUT = 1,  /* an input has a size that the program does not take, or too few bytes */
+  ALONE_MEMORY = 2, /* the work memory or an output's is missing or too small */
+  ALONE_FILE = 3,   /* the weights' file is missing or another program's */
+  ALONE_CPU = 4,    /* this processor runs none of the levels in the program */
+  ALONE_CHECK = 5   /* a value is one that an operator does not take (an index out of range) */
+} alone_status;
+
+/* Calls task(context, i) once for each i in [0, tasks), on any threads, and returns when all are done. */
+typedef void (*alone_parallel)(void* pool, int32_t tasks, void (*task)(void* context, int32_t index), void* context);
+
+/* All that runs share. One thread uses a context at a time; any number of contexts may be in use. */
+typedef struct alone_context {
+  const void* weights;     /* set by alone_open */
+  void* mapped;            /* so too: what alone_close unmaps */
+  int32_t level;           /* so too: 0 any x86-64, 1 AVX2, 2 AVX-512; may be lowered */
+  int32_t threads;         /* pieces that `parallel` gets at most; 1 after alone_open */
+  alone_parallel parallel; /* null: runs stay on the calling thread */
+  void* pool;              /* first argument of `parallel` */
+  void* memory;            /* work memory, the caller's */
+  size_t memory_bytes;
+  void* state;       /* what runs change (buffers of the model), the caller's; see alone_reset */
+  char message[248]; /* of the last status that was not ALONE_OK */
+} alone_context;
+
+/* Fills the context. `weights_file`: where they lie beside the program; it is mapped. Null where they are inside. Never allocates. */
+alone_status alone_open(alone_context* context, const char* weights_file);
+/* The same for weights that are in memory already (the bytes of the file, aligned to 64). */
+alone_status alone_open_memory(alone_context* context, const void* weights, size_t bytes);
+void alone_close(alone_context* context);
+/* Bytes of `state`; 0 for most programs. */
+size_t alone_state_bytes(void);
+/* Gives `state` its first value. */
+alone_status alone_reset(alone_context* context);
+/* The work memory that a run with these sizes and context->threads needs. */
+alone_status alone_memory(alone_context* context, const alone_tensor* inputs, size_t* bytes);
+/* Fills sizes and bytes of the outputs. */
+alone_status alone_sizes(alone_context* context, const alone_tensor* inputs, alone_tensor* outputs);
+/* Runs the program. Outputs must not overlap inputs, work memory or each other. Never allocates. */
+alone_status alone_run(alone_context* context, const alone_tensor* inputs, alone_tensor* outputs);
+
+/* What tensor i is; dtypes as safetensors names them. */
+int32_t alone_inputs(void);
+int32_t alone_outputs(void);
+const char* alone_input_name(int32_t i);
+const char* alone_input_dtype(int32_t i);
+int32_t alone_input_rank(int32_t i);
+const char* alone_output_dtype(int32_t i);
+int32_t alone_output_rank(int32_t i);
+/*END*/
+
+#endif

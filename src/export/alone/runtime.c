@@ -1,0 +1,413 @@
+/* Runs the plan of an exported program: needs the C library only, and never allocates. */
+#include "export/alone/runtime.h"
+
+#include <cpuid.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+/* Put in by the export. */
+extern HIDDEN const uint8_t alone_code[];
+extern HIDDEN const int64_t alone_plan[];
+extern HIDDEN const char alone_text[];
+extern HIDDEN const uint8_t alone_weights[];
+
+typedef const int64_t* Words;
+typedef void (*Kernel)(const uint64_t* slots, int64_t begin, int64_t end, void* scratch);
+
+static size_t aligned(size_t n) { return (n + 63) & ~(size_t)63; }
+static size_t add(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
+
+#define FAIL(context, status, ...) (snprintf((context)->message, sizeof(context)->message, __VA_ARGS__), (status))
+
+/* ---- Sizes. */
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* Reads a size at the cursor. Beyond 64 bits it is the largest number. */
+static int64_t size_at(Words* at, const int64_t* symbols, int64_t* values) {
+  int64_t count = *(*at)++;
+  if (count == 0) return *(*at)++;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t word = *(*at)++, b = *(*at)++, op = word & 255;
+    int64_t a = op > kSymbol ? values[word >> 16] : 0, r = 0;
+    if (!(word & 256)) b = values[b];
+    switch (op) {
+      case kNumber: r = b; break;
+      case kSymbol: r = symbols[b]; break;
+      case kAdd:
+        if (__builtin_add_overflow(a, b, &r)) r = INT64_MAX;
+        break;
+      case kMul:
+        if (__builtin_mul_overflow(a, b, &r)) r = INT64_MAX;
+        break;
+      case kDiv: r = floor_div(a, b); break;
+      case kMod: r = b == 0 ? 0 : a - b * floor_div(a, b); break;
+      case kMin: r = a < b ? a : b; break;
+      default: r = a > b ? a : b;
+    }
+    values[i] = r;
+  }
+  return values[count - 1];
+}
+
+/* ---- Inputs and outputs: {name, dtype, bytes of an element, rank}, and an input's dimensions {size or -1, least, greatest, input and
+   dimension of the same size or -1}. */
+
+static Words record(int32_t i, int64_t from, int64_t count) {
+  Words at = alone_plan + alone_plan[from];
+  if (i < 0 || i >= alone_plan[count]) return NULL;
+  for (; i > 0; --i) at += 4 + (from == kInputAt ? 5 * at[3] : 0);
+  return at;
+}
+int32_t alone_inputs(void) { return (int32_t)alone_plan[kInputs]; }
+int32_t alone_outputs(void) { return (int32_t)alone_plan[kOutputs]; }
+static const char* text_of(Words r, int field) { return r ? alone_text + r[field] : ""; }
+const char* alone_input_name(int32_t i) { return text_of(record(i, kInputAt, kInputs), 0); }
+const char* alone_input_dtype(int32_t i) { return text_of(record(i, kInputAt, kInputs), 1); }
+const char* alone_output_dtype(int32_t i) { return text_of(record(i, kOutputAt, kOutputs), 1); }
+static int32_t rank_of(Words r) { return r ? (int32_t)r[3] : -1; }
+int32_t alone_input_rank(int32_t i) { return rank_of(record(i, kInputAt, kInputs)); }
+int32_t alone_output_rank(int32_t i) { return rank_of(record(i, kOutputAt, kOutputs)); }
+
+static alone_status check_inputs(alone_context* c, const alone_tensor* in, int with_data) {
+  Words at = alone_plan + alone_plan[kInputAt];
+  for (int64_t i = 0; i < alone_plan[kInputs]; ++i) {
+    const char* name = alone_text + at[0];
+    int64_t bytes = at[2], rank = at[3];
+    at += 4;
+    for (int64_t d = 0; d < rank; ++d, at += 5) {
+      long long is = in[i].sizes[d];
+      if (at[0] >= 0 && is != at[0])
+        return FAIL(c, ALONE_INPUT, "input '%s': size %lld is %lld, expected %lld", name, (long long)d, is,
+                    (long long)at[0]);
+      if (is < at[1] || is > at[2])
+        return FAIL(c, ALONE_INPUT, "input '%s': size %lld is %lld, expected %lld to %lld", name, (long long)d, is,
+                    (long long)at[1], (long long)at[2]);
+      if (at[3] >= 0 && is != in[at[3]].sizes[at[4]])
+        return FAIL(c, ALONE_INPUT, "input '%s': size %lld is %lld, expected %lld as in input '%s'", name, (long long)d,
+                    is, (long long)in[at[3]].sizes[at[4]], alone_input_name((int32_t)at[3]));
+      if (__builtin_mul_overflow(bytes, (int64_t)is, &bytes)) bytes = INT64_MAX;
+    }
+    if (!with_data) continue;
+    if (bytes > 0 && (!in[i].data || in[i].bytes < (size_t)bytes))
+      return FAIL(c, ALONE_INPUT, "input '%s': it has %zu bytes, expected %lld", name,
+                  in[i].data ? in[i].bytes : (size_t)0, (long long)bytes);
+  }
+  return ALONE_OK;
+}
+
+/* ---- Variants: {level, sizes that are fixed, symbols read from inputs, those that are known, facts, arena, outputs, buffers, steps}. */
+
+/* Whether the variant is for these sizes as far as it has no symbols for them; else the cursor is anywhere. */
+static int bind(Words* at, const alone_tensor* in, int64_t* symbols) {
+  for (int64_t n = *(*at)++; n > 0; --n, *at += 3)
+    if (in[(*at)[0]].sizes[(*at)[1]] != (*at)[2]) return 0;
+  for (int64_t n = *(*at)++; n > 0; --n, *at += 3) symbols[(*at)[0]] = in[(*at)[1]].sizes[(*at)[2]];
+  for (int64_t n = *(*at)++; n > 0; --n, *at += 2) symbols[(*at)[0]] = (*at)[1];
+  return 1;
+}
+
+/* Whether all facts hold; the cursor goes behind them. */
+static int holds(Words* at, const int64_t* symbols, int64_t* values) {
+  int good = 1;
+  for (int64_t n = *(*at)++; n > 0; --n) {
+    int64_t equal = *(*at)++;
+    int64_t left = size_at(at, symbols, values), right = size_at(at, symbols, values);
+    good &= (left == right) == (equal != 0);
+  }
+  return good;
+}
+
+/* The working state of one call, in the work memory. */
+typedef struct {
+  void** buffers;
+  int64_t *symbols, *values;
+  uint64_t* slots;
+} Work;
+
+static size_t fixed_bytes(void) {
+  return 8 * (size_t)(alone_plan[kBuffers] + alone_plan[kSymbols] + alone_plan[kValues] + alone_plan[kSlots]);
+}
+
+/* The variant for these sizes, its arena next; null where there is none. */
+static Words choose(const alone_context* c, const alone_tensor* in, int64_t* symbols, int64_t* values) {
+  for (int64_t v = 0; v < alone_plan[kVariants]; ++v) {
+    Words at = alone_plan + alone_plan[kFirstVariant + v];
+    if (*at++ > c->level) continue;
+    if (bind(&at, in, symbols) && holds(&at, symbols, values)) return at;
+  }
+  return NULL;
+}
+
+/* Where there is no work memory yet. */
+enum { kFew = 512 };
+static alone_status variant_of(alone_context* c, const alone_tensor* in, int64_t* few, Words* at) {
+  alone_status status = check_inputs(c, in, 0);
+  if (status) return status;
+  *at = choose(c, in, few, few + alone_plan[kSymbols]);
+  if (!*at) return FAIL(c, ALONE_INPUT, "the program has no code for inputs of these sizes together");
+  return ALONE_OK;
+}
+
+static void skip_size(Words* at) {
+  int64_t count = *(*at)++;
+  *at += count ? 2 * count : 1;
+}
+
+/* Past outputs and buffers, to the steps. */
+static void skip_to_steps(Words* at) {
+  for (int64_t o = 0; o < alone_plan[kOutputs]; ++o)
+    for (int64_t d = alone_output_rank((int32_t)o); d > 0; --d) skip_size(at);
+  for (int64_t n = *(*at)++; n > 0; --n) {
+    ++*at;
+    skip_size(at);
+  }
+}
+
+/* The most scratch of any step for one thread. */
+static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values) {
+  size_t most = 0;
+  for (int64_t n = *at++; n > 0; --n) {
+    int64_t kind = *at++;
+    if (kind == kCheck) {
+      at += 2;
+      continue;
+    }
+    ++at;
+    at += 1 + *at;
+    at += 1 + *at;
+    skip_size(&at);
+    size_t scratch = (size_t)size_at(&at, symbols, values);
+    if (scratch > most) most = scratch;
+    ++at;
+  }
+  return most > SIZE_MAX - 64 ? SIZE_MAX : aligned(most);
+}
+
+static int32_t threads_of(const alone_context* c) { return c->parallel && c->threads > 1 ? c->threads : 1; }
+
+static size_t total(size_t arena, size_t scratch, int32_t threads) {
+  if (scratch && (size_t)threads > SIZE_MAX / scratch) return SIZE_MAX;
+  size_t all = add(aligned(fixed_bytes()), arena > SIZE_MAX - 64 ? SIZE_MAX : aligned(arena));
+  return add(add(all, scratch * (size_t)threads), 64);
+}
+
+alone_status alone_memory(alone_context* c, const alone_tensor* in, size_t* bytes) {
+  int64_t few[kFew];
+  Words at;
+  alone_status status = variant_of(c, in, few, &at);
+  if (status) return status;
+  int64_t* values = few + alone_plan[kSymbols];
+  size_t arena = (size_t)size_at(&at, few, values);
+  skip_to_steps(&at);
+  *bytes = total(arena, scratch_of(at, few, values), threads_of(c));
+  return ALONE_OK;
+}
+
+static alone_status output_sizes(Words* at, alone_tensor* out, const int64_t* symbols, int64_t* values, int fill,
+                                 alone_context* c) {
+  for (int32_t o = 0; o < alone_outputs(); ++o) {
+    Words r = record(o, kOutputAt, kOutputs);
+    int64_t bytes = r[2];
+    for (int64_t d = 0; d < r[3]; ++d) {
+      out[o].sizes[d] = size_at(at, symbols, values);
+      if (__builtin_mul_overflow(bytes, out[o].sizes[d], &bytes)) bytes = INT64_MAX;
+    }
+    if (fill)
+      out[o].bytes = (size_t)bytes;
+    else if (bytes > 0 && (!out[o].data || out[o].bytes < (size_t)bytes))
+      return FAIL(c, ALONE_MEMORY, "output %d has %zu bytes, expected %lld", (int)o,
+                  out[o].data ? out[o].bytes : (size_t)0, (long long)bytes);
+  }
+  return ALONE_OK;
+}
+
+alone_status alone_sizes(alone_context* c, const alone_tensor* in, alone_tensor* out) {
+  int64_t few[kFew];
+  Words at;
+  alone_status status = variant_of(c, in, few, &at);
+  if (status) return status;
+  int64_t* values = few + alone_plan[kSymbols];
+  skip_size(&at);
+  return output_sizes(&at, out, few, values, 1, c);
+}
+
+/* ---- A run. */
+
+typedef struct {
+  Kernel kernel;
+  const uint64_t* slots;
+  int64_t count;
+  int32_t tasks;
+  char* scratch;
+  size_t scratch_bytes; /* of one task */
+} Launch;
+
+static void task(void* context, int32_t i) {
+  const Launch* l = context;
+  int64_t whole = l->count / l->tasks, rest = l->count % l->tasks;
+  int64_t begin = i * whole + (i < rest ? i : rest), end = begin + whole + (i < rest);
+  if (begin < end) l->kernel(l->slots, begin, end, l->scratch + (size_t)i * l->scratch_bytes);
+}
+
+alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* out) {
+  alone_status status = check_inputs(c, in, 1);
+  if (status) return status;
+  if (!c->memory || c->memory_bytes < aligned(fixed_bytes()) + 64)
+    return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory; alone_memory says how many it takes",
+                c->memory ? c->memory_bytes : (size_t)0);
+  if (alone_plan[kStateBytes] && !c->state)
+    return FAIL(c, ALONE_MEMORY, "the program changes buffers: it takes %lld bytes as its state",
+                (long long)alone_plan[kStateBytes]);
+  size_t lost = aligned((size_t)(uintptr_t)c->memory) - (size_t)(uintptr_t)c->memory;
+  char* memory = (char*)c->memory + lost;
+  Work w;
+  w.buffers = (void**)memory;
+  w.symbols = (int64_t*)(w.buffers + alone_plan[kBuffers]);
+  w.values = w.symbols + alone_plan[kSymbols];
+  w.slots = (uint64_t*)(w.values + alone_plan[kValues]);
+  Words at = choose(c, in, w.symbols, w.values);
+  if (!at) return FAIL(c, ALONE_INPUT, "the program has no code for inputs of these sizes together");
+  size_t arena_bytes = (size_t)size_at(&at, w.symbols, w.values);
+  status = output_sizes(&at, out, w.symbols, w.values, 0, c);
+  if (status) return status;
+
+  char* arena = memory + aligned(fixed_bytes());
+  int64_t buffers = *at++;
+  for (int64_t b = 0; b < buffers; ++b) {
+    int64_t from = *at++, place = size_at(&at, w.symbols, w.values);
+    switch (from) {
+      case kFromInput: w.buffers[b] = in[place].data; break;
+      case kFromWeights: w.buffers[b] = (char*)(uintptr_t)c->weights + place; break;
+      case kFromState: w.buffers[b] = (char*)c->state + place; break;
+      case kFromOutput: w.buffers[b] = out[place].data; break;
+      default: w.buffers[b] = arena + place;
+    }
+  }
+  int32_t threads = threads_of(c);
+  size_t scratch = scratch_of(at, w.symbols, w.values), needs = total(arena_bytes, scratch, threads);
+  if (c->memory_bytes < needs)
+    return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory, %zu are needed", c->memory_bytes, needs);
+
+  for (int64_t n = *at++; n > 0; --n) {
+    if (*at++ == kCheck) {
+      if (!*(const uint8_t*)w.buffers[at[0]]) return FAIL(c, ALONE_CHECK, "%s", alone_text + at[1]);
+      at += 2;
+      continue;
+    }
+    Launch l = {(Kernel)(uintptr_t)(alone_code + *at++), w.slots, 0, 1, arena + aligned(arena_bytes), scratch};
+    uint64_t* slot = w.slots;
+    for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)(uintptr_t)w.buffers[*at++];
+    for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)w.symbols[*at++];
+    l.count = size_at(&at, w.symbols, w.values);
+    skip_size(&at);
+    int64_t grain = *at++;
+    if (l.count <= 0) continue;
+    if (threads > 1 && l.count > grain) {
+      int64_t pieces = (l.count + grain - 1) / grain;
+      l.tasks = pieces < threads ? (int32_t)pieces : threads;
+      c->parallel(c->pool, l.tasks, task, &l);
+    } else {
+      task(&l, 0);
+    }
+  }
+  return ALONE_OK;
+}
+
+/* ---- Contexts. */
+
+static int32_t level_of_cpu(void) {
+  unsigned a, b, c, d, low, high;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+  unsigned extended = b;
+  __get_cpuid(1, &a, &b, &c, &d);
+  if (!(c & bit_OSXSAVE) || !(c & bit_FMA) || !(c & bit_AVX) || !(c & bit_F16C)) return 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  unsigned avx2 = bit_AVX2 | bit_BMI | bit_BMI2;
+  if ((low & 6) != 6 || (extended & avx2) != avx2) return 0;
+  unsigned avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
+  return (low & 0xe6) == 0xe6 && (extended & avx512) == avx512 ? 2 : 1;
+}
+
+static alone_status check_weights(alone_context* c, const void* weights, size_t bytes) {
+  int64_t id = 0;
+  if (bytes == (size_t)alone_plan[kWeightBytes] && bytes >= kWeightHead)
+    memcpy(&id, (const char*)weights + 8, sizeof id);
+  if (bytes != (size_t)alone_plan[kWeightBytes] || id != alone_plan[kWeightId])
+    return FAIL(c, ALONE_FILE, "these weights are not this program's");
+  c->weights = weights;
+  return ALONE_OK;
+}
+
+static alone_status begin(alone_context* c) {
+  memset(c, 0, sizeof *c);
+  c->threads = 1;
+  c->level = level_of_cpu();
+  int64_t least = 3;
+  for (int64_t v = 0; v < alone_plan[kVariants]; ++v) {
+    int64_t level = alone_plan[alone_plan[kFirstVariant + v]];
+    if (level < least) least = level;
+  }
+  if (c->level < least)
+    return FAIL(c, ALONE_CPU, "the program was exported for processors with %s", least > 1 ? "AVX-512" : "AVX2");
+  return ALONE_OK;
+}
+
+alone_status alone_open_memory(alone_context* c, const void* weights, size_t bytes) {
+  alone_status status = begin(c);
+  if (status) return status;
+  if ((uintptr_t)weights % 64) return FAIL(c, ALONE_FILE, "the weights are not aligned to 64 bytes");
+  return check_weights(c, weights, bytes);
+}
+
+alone_status alone_open(alone_context* c, const char* file) {
+  alone_status status = begin(c);
+  if (status) return status;
+  size_t bytes = (size_t)alone_plan[kWeightBytes];
+  if (!file) {
+    if (!bytes) return ALONE_OK;
+    int64_t inside;
+    memcpy(&inside, alone_weights, sizeof inside);
+    if (!inside) return FAIL(c, ALONE_FILE, "the weights lie beside the program: open it with their file");
+    return check_weights(c, alone_weights, bytes);
+  }
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  struct stat st;
+  if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0) {
+    if (fd >= 0) close(fd);
+    return FAIL(c, ALONE_FILE, "%s cannot be read", file);
+  }
+  void* data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (data == MAP_FAILED) return FAIL(c, ALONE_FILE, "%s cannot be mapped", file);
+  status = check_weights(c, data, (size_t)st.st_size);
+  if (status)
+    munmap(data, (size_t)st.st_size);
+  else
+    c->mapped = data;
+  return status;
+}
+
+void alone_close(alone_context* c) {
+  if (c->mapped) munmap(c->mapped, (size_t)alone_plan[kWeightBytes]);
+  c->mapped = NULL;
+  c->weights = NULL;
+}
+
+size_t alone_state_bytes(void) { return (size_t)alone_plan[kStateBytes]; }
+
+alone_status alone_reset(alone_context* c) {
+  Words at = alone_plan + alone_plan[kStateAt];
+  if (alone_plan[kStateBytes] && !c->state) return FAIL(c, ALONE_MEMORY, "there is no memory for the state");
+  for (int64_t n = *at++; n > 0; --n, at += 3)
+    memcpy((char*)c->state + at[0], (const char*)c->weights + at[1], (size_t)at[2]);
+  return ALONE_OK;
+}

@@ -1,0 +1,34 @@
+/* What an exported program is made of besides its kernels: the walk over its plan. Every `alone_` becomes the program's name. */
+#ifndef BRASA_ALONE_RUNTIME_H
+#define BRASA_ALONE_RUNTIME_H
+
+#include "export/alone/program.h"
+
+/* The plan: words that plan_words.cpp writes. Positions of the first ones: */
+enum {
+  kVersion,
+  kInputs,      /* how many */
+  kOutputs,     /* how many */
+  kWeightBytes, /* of the file or section, its head included; 0: there are none */
+  kWeightId,    /* stands in the weights' head too */
+  kStateBytes,  /* of what runs change */
+  kSymbols,     /* the most that a variant has; so the following three */
+  kValues,      /* instructions of a size */
+  kSlots,       /* arguments of a kernel */
+  kBuffers,     /* places of memory */
+  kInputAt,     /* where the inputs' records begin; so the following two */
+  kOutputAt,    /* outputs */
+  kStateAt,     /* what the state is at first */
+  kVariants,    /* how many; then where each begins */
+  kFirstVariant
+};
+enum { kPlanVersion = 1, kWeightHead = 64 };
+
+/* A buffer of a variant. */
+enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena };
+/* A step of a variant. */
+enum { kKernel, kCheck };
+/* An instruction of a size: operation + (256 if its right operand is a number) + left operand * 65536; then the right one. */
+enum { kNumber, kSymbol, kAdd, kMul, kDiv, kMod, kMin, kMax };
+
+#endif

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <brasa/tensor.h>
+
+#include "ir/facts.h"
+#include "ir/graph.h"
+
+namespace brasa::exporting {
+
+/// A function recorded for one set of inputs.
+struct Captured {
+  std::unique_ptr<ir::Graph> graph;
+  ir::Facts facts;  // what the symbols were, and what recording took for granted
+  struct Source {
+    int input = -1;  // of the function; or what it reads besides: a parameter, a buffer, a constant
+    const void* address = nullptr;
+    std::string bytes;
+    bool written = false;
+    bool unknown = false;  // a random key, or a number of the call: a program that reads it cannot run alone
+  };
+  /// A size of the function's inputs that recording took for a constant.
+  struct Fixed {
+    int64_t input, dim, size;
+  };
+  /// All of them where a number of the program depends on them in a way that is not known.
+  std::vector<Fixed> fixed() const;
+  /// The symbols of a call with these inputs, by id; those that constants have are known.
+  std::vector<int64_t> symbols(const std::vector<Tensor>& inputs) const;
+  std::vector<Source> sources;              // by input of the graph
+  std::vector<std::vector<int64_t>> sizes;  // of the inputs
+  std::vector<int> outputs;  // by result of the function: which of the outputs that are not written into inputs
+};
+
+using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+/// brasa::Error with the operator and the reason where the function has no one graph.
+/// The function runs on each of the examples: integers that it computes from sizes are known as such when they differ. What counts is
+/// the last one's recording.
+Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples);
+
+}  // namespace brasa::exporting

@@ -1,0 +1,296 @@
+#include <brasa/export_program.h>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <map>
+
+#include <brasa/brasa.h>
+
+#include "export/captured.h"
+#include "export/embedded.h"
+#include "export/headers.h"
+#include "export/object.h"
+#include "export/words.h"
+#include "program/conditions.h"
+#include "support/error.h"
+#include "support/settings.h"
+
+extern char** environ;
+
+namespace brasa {
+
+using namespace exporting;
+
+struct ExportedProgram::Parts {
+  ExportOptions options;
+  std::vector<InputType> inputs;
+  std::vector<OutputType> outputs;
+  Sections sections;
+};
+
+namespace {
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::string temporary = path + ".new";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  ok = file && std::fclose(file) == 0 && ok;
+  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "export: ", path, " cannot be written");
+}
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+std::string object_of(const ExportedProgram::Parts& p, const std::string& prefix) {
+  // Where weights lie beside, the first word says so.
+  std::string none(8, '\0');
+  bool inside = !p.options.weights_beside && p.sections.weight_bytes > 0;
+  return add_sections(embedded().runtime,
+                      {{"alone_code", ".text.kernels", p.sections.code, true},
+                       {"alone_plan", ".rodata.plan", p.sections.plan},
+                       {"alone_text", ".rodata.text", p.sections.text},
+                       {"alone_weights", ".rodata.weights", inside ? p.sections.weights : none}},
+                      prefix);
+}
+
+// Runs the system's compiler as a linker.
+void link(const std::vector<std::string>& arguments, const std::string& what) {
+  const char* set = environment("BRASA_CC");
+  std::string cc = set ? set : "cc";
+  std::vector<std::string> words = {cc};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  int error = posix_spawnp(&pid, cc.c_str(), nullptr, nullptr, argv.data(), environ), status = 0;
+  BRASA_CHECK(error == 0, "export: ", what, " is linked by '", cc,
+              "', which is not there: install one, name another by BRASA_CC, or export an object");
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  BRASA_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "export: '", cc, "' could not link ", what);
+}
+
+// Removed with this.
+struct TemporaryFile {
+  explicit TemporaryFile(std::string p, std::string_view bytes) : path(std::move(p)) { write_file(path, bytes); }
+  ~TemporaryFile() { std::remove(path.c_str()); }
+  std::string path;
+};
+
+int level_of(const std::string& target) {
+  static const char* const kTargets[] = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
+  auto* at = std::find(std::begin(kTargets), std::end(kTargets), target);
+  BRASA_CHECK(at != std::end(kTargets), "export: target '", target,
+              "' is not known: x86-64, x86-64+avx2 and x86-64+avx512 are");
+  return static_cast<int>(at - kTargets);
+}
+
+void check_name(const std::string& name) {
+  bool good = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+  for (unsigned char c : name) good = good && (std::isalnum(c) || c == '_');
+  BRASA_CHECK(good, "export: '", name, "' is no name for C functions: letters, digits and _");
+}
+
+std::vector<InputType> input_types(const std::vector<Tensor>& inputs, const ExportOptions& options) {
+  std::vector<InputType> out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    InputType t{i < options.input_names.size() ? options.input_names[i] : str("in", i), inputs[i].scalar_type(), {}};
+    BRASA_CHECK(inputs[i].dim() <= 8, "export: input ", i, " has ", inputs[i].dim(),
+                " dimensions; at most 8 are known");
+    for (int64_t n : inputs[i].sizes().vec()) t.sizes.push_back({n, n});
+    out.push_back(std::move(t));
+  }
+  for (size_t k = 0; k < options.dynamic.size(); ++k) {
+    const DynamicSize& d = options.dynamic[k];
+    BRASA_CHECK(d.input < out.size() && d.dim >= 0 && d.dim < static_cast<int64_t>(out[d.input].sizes.size()),
+                "export: there is no dimension ", d.dim, " of input ", d.input);
+    int64_t is = out[d.input].sizes[d.dim].least;
+    BRASA_CHECK(d.least >= 0 && d.least <= is && is <= d.greatest, "export: dimension ", d.dim, " of input ", d.input,
+                " is ", is, " in the example, which is not in ", d.least, " to ", d.greatest);
+    InputType::Size& size = out[d.input].sizes[d.dim];
+    size = {d.least, d.greatest};
+    for (size_t j = 0; j < k && size.same_input < 0 && !d.name.empty(); ++j)
+      if (options.dynamic[j].name == d.name) {
+        size.same_input = static_cast<int>(options.dynamic[j].input);
+        size.same_dim = static_cast<int>(options.dynamic[j].dim);
+        BRASA_CHECK(inputs[size.same_input].size(size.same_dim) == is, "export: sizes named '", d.name,
+                    "' differ in the example: ", inputs[size.same_input].size(size.same_dim), " and ", is);
+      }
+  }
+  return out;
+}
+
+// One capture at some sizes, and what holds there of its symbols by the types of the inputs.
+struct Point {
+  Captured captured;
+  ir::Facts facts;
+};
+
+void fix_sizes(const std::vector<InputType>& types, Point& p) {
+  std::map<std::pair<int, int>, ir::Expr> first;
+  for (size_t i = 0; i < p.captured.sources.size(); ++i) {
+    int input = p.captured.sources[i].input;
+    const ir::Shape& shape = ir::type_of(p.captured.graph->inputs()[i].value).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d].is_constant()) continue;
+      if (input < 0) {
+        p.facts.equal(shape[d], p.facts.hint(shape[d]));
+        continue;
+      }
+      const InputType::Size& s = types[input].sizes[d];
+      if (s.fixed()) {
+        p.facts.equal(shape[d], s.least);
+        continue;
+      }
+      auto key = s.same_input >= 0 ? std::pair(s.same_input, s.same_dim) : std::pair(input, static_cast<int>(d));
+      auto [at, fresh] = first.try_emplace(key, shape[d]);
+      if (!fresh) p.facts.equal(shape[d], at->second);
+    }
+  }
+}
+
+std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<int64_t> sizes = inputs[i].sizes().vec();
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (!types[i].sizes[d].fixed()) sizes[d] = std::clamp(size, types[i].sizes[d].least, types[i].sizes[d].greatest);
+    out.push_back(zeros(sizes, TensorOptions(types[i].dtype).device(Device(kCPU))));
+  }
+  return out;
+}
+
+}  // namespace
+
+ExportedProgram detail::export_function(const Function& f, const std::vector<Tensor>& inputs,
+                                        const ExportOptions& options) {
+  check_name(options.name);
+  BRASA_CHECK(!options.targets.empty(), "export: no target");
+  auto parts = std::make_shared<ExportedProgram::Parts>();
+  parts->options = options;
+  parts->inputs = input_types(inputs, options);
+  std::deque<Captured> captured;
+  std::vector<Variant> variants;
+
+  auto numbers = options.numbers == "strict"    ? compiler::Numbers::Strict
+                 : options.numbers == "fast"    ? compiler::Numbers::Fast
+                 : options.numbers == "default" ? compiler::Numbers::Default
+                                                : throw Error("export: numbers are strict, default or fast");
+  auto add = [&](const std::vector<Tensor>& example) {
+    std::vector<std::vector<Tensor>> examples;
+    if (!options.dynamic.empty()) examples = {resized(inputs, parts->inputs, 5), resized(inputs, parts->inputs, 11)};
+    examples.push_back(example);
+    Point p{capture(f, examples), ir::Facts()};
+    p.facts = p.captured.facts;
+    fix_sizes(parts->inputs, p);
+    captured.push_back(std::move(p.captured));
+    for (const std::string& target : options.targets) {
+      compiler::CompilerOptions to;
+      to.target = target;
+      to.numbers = numbers;
+      ir::Facts facts = p.facts;
+      compiler::Portable code = compiler::compile_portable(*captured.back().graph, facts, to);
+      variants.push_back({level_of(target), &captured.back(), facts.facts(), std::move(code)});
+    }
+  };
+  // Whether a variant takes these sizes.
+  auto covered = [&](const std::vector<Tensor>& example) {
+    for (const Variant& v : variants) {
+      bool same = true;
+      for (const Captured::Fixed& x : v.captured->fixed()) same = same && example[x.input].size(x.dim) == x.size;
+      if (!same) continue;
+      std::vector<int64_t> symbols = v.captured->symbols(example);
+      if (program::Conditions(v.facts).hold(symbols.data())) return true;
+    }
+    return false;
+  };
+
+  add(inputs);
+  // Code for the example's sizes may take for granted what others lack: that a size is not 1, or that it divides by 4.
+  if (!options.dynamic.empty())
+    for (int64_t size : {1, 2, 3, 4, 5, 6, 7, 8, 16, 31, 64})
+      if (std::vector<Tensor> example = resized(inputs, parts->inputs, size); !covered(example)) add(example);
+  // The best processor first.
+  std::stable_sort(variants.begin(), variants.end(),
+                   [](const Variant& a, const Variant& b) { return a.level > b.level; });
+
+  const Captured& first = captured.front();
+  std::vector<ir::Type> fresh;
+  for (const ir::Output& o : first.graph->outputs())
+    if (o.check.empty() && o.into < 0) fresh.push_back(ir::type_of(o.value));
+  for (int o : first.outputs) {
+    BRASA_CHECK(fresh[o].rank() <= 8, "export: a result has ", fresh[o].rank(), " dimensions; at most 8 are known");
+    parts->outputs.push_back({fresh[o].dtype, fresh[o].rank()});
+  }
+  parts->sections = write_sections(parts->inputs, parts->outputs, variants);
+  return ExportedProgram(std::move(parts));
+}
+
+ExportedProgram export_(const io::ExportedModule& program, ExportOptions options) {
+  BRASA_CHECK(options.dynamic.empty() && options.input_names.empty(),
+              "export: names and sizes of an imported program are its archive's");
+  std::vector<Tensor> inputs;
+  for (const io::ProgramInput& in : program->input_types()) {
+    BRASA_CHECK(in.dtype, "export: input '", in.name, "' is a number; programs that run alone take tensors");
+    std::vector<int64_t> sizes;
+    for (const io::ProgramInput::Size& s : in.sizes) {
+      if (s.least != s.greatest)
+        options.dynamic.push_back({inputs.size(), static_cast<int64_t>(sizes.size()), s.least, s.greatest, s.symbol});
+      sizes.push_back(s.example);
+    }
+    options.input_names.push_back(in.name);
+    inputs.push_back(zeros(sizes, TensorOptions(*in.dtype).device(Device(kCPU))));
+  }
+  return detail::export_function([&](const std::vector<Tensor>& x) { return program.ptr()->forward(x); }, inputs,
+                                 options);
+}
+
+std::string ExportedProgram::header() const {
+  return c_header(parts_->options.name, parts_->inputs, parts_->outputs, parts_->sections);
+}
+size_t ExportedProgram::code_bytes() const {
+  return parts_->sections.code.size() + parts_->sections.plan.size() + parts_->sections.text.size();
+}
+size_t ExportedProgram::weight_bytes() const { return parts_->sections.weights.size(); }
+
+namespace {
+
+void write_headers(const ExportedProgram& program, const std::string& path, const std::string& name) {
+  write_file(path + ".h", program.header());
+  write_file(path + ".hpp", cpp_header(name, file_name(path) + ".h"));
+}
+
+void write_weights(const ExportedProgram::Parts& p, const std::string& path) {
+  if (p.options.weights_beside && p.sections.weight_bytes > 0) write_file(path + ".weights", p.sections.weights);
+}
+
+}  // namespace
+
+void ExportedProgram::write_object(const std::string& path) const {
+  write_file(path + ".o", object_of(*parts_, parts_->options.name));
+  write_headers(*this, path, parts_->options.name);
+  write_weights(*parts_, path);
+}
+
+void ExportedProgram::write_shared(const std::string& path) const {
+  TemporaryFile object(path + ".part.o", object_of(*parts_, parts_->options.name));
+  link({"-shared", "-o", path + ".so", object.path}, path + ".so");
+  write_headers(*this, path, parts_->options.name);
+  write_weights(*parts_, path);
+}
+
+void ExportedProgram::write_executable(const std::string& path) const {
+  TemporaryFile object(path + ".part.o", object_of(*parts_, "alone")), main(path + ".main.o", embedded().main);
+  link({"-o", path, main.path, object.path, "-lm"}, path);
+  write_weights(*parts_, path);
+}
+
+}  // namespace brasa

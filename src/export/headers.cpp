@@ -1,0 +1,125 @@
+#include "export/headers.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "export/embedded.h"
+#include "support/error.h"
+
+namespace brasa::exporting {
+
+namespace {
+
+std::string upper(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return s;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
+
+std::string dims_of(const InputType& t) {
+  std::string out;
+  for (const InputType::Size& s : t.sizes) {
+    out += out.empty() ? "" : ", ";
+    if (s.fixed())
+      out += std::to_string(s.least);
+    else if (s.same_input >= 0)
+      out += str("as dimension ", s.same_dim, " of input ", s.same_input);
+    else
+      out += str(s.least, " to ", s.greatest);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string c_header(const std::string& name, const std::vector<InputType>& inputs,
+                     const std::vector<OutputType>& outputs, const Sections& sections) {
+  std::string up = upper(name);
+  std::string out = str(
+      "/* ", name, ": a program that Brasa exported. Link its object with the C library; nothing else is needed.\n\n");
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out += str("   input ", i, " '", replaced(inputs[i].name, "*/", "* /"), "': ", brasa::name(inputs[i].dtype), "[",
+               dims_of(inputs[i]), "]\n");
+  for (size_t i = 0; i < outputs.size(); ++i)
+    out += str("   output ", i, ": ", brasa::name(outputs[i].dtype), ", ", outputs[i].rank, " dimensions\n");
+  out += str("*/\n#ifndef ", up, "_H\n#define ", up, "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n",
+             "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", "#define ", up, "_VERSION 1\n#define ", up, "_INPUTS ",
+             inputs.size(), "\n#define ", up, "_OUTPUTS ", outputs.size(), "\n#define ", up, "_WEIGHT_BYTES ",
+             sections.weight_bytes, "\n#define ", up, "_STATE_BYTES ", sections.state_bytes, "\n");
+  if (sections.memory_bytes >= 0)
+    out += str("/* Work memory of a run on one thread: every size is fixed. */\n#define ", up, "_MEMORY_BYTES ",
+               sections.memory_bytes, "\n");
+  std::string_view whole = embedded().program;
+  constexpr std::string_view kBegin = "/*BEGIN*/\n", kEnd = "/*END*/";
+  size_t begin = whole.find(kBegin) + kBegin.size(), end = whole.find(kEnd);
+  BRASA_ASSERT(begin < end && end != whole.npos, "program.h without its marks");
+  std::string face(whole.substr(begin, end - begin));
+  face = replaced(replaced(std::move(face), "alone_", name + "_"), "ALONE_", up + "_");
+  return out + "\n" + face + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+}
+
+std::string cpp_header(const std::string& name, const std::string& c_header_file) {
+  static constexpr std::string_view kText = R"(// NAME as a class. A program for each thread; move it, do not copy it.
+#pragma once
+
+#include <array>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+INCLUDE
+
+namespace NAME {
+
+class Program {
+ public:
+  using Tensor = NAME_tensor;
+
+  // `weights_file`: where the weights lie beside the program.
+  explicit Program(const char* weights_file = nullptr) {
+    check(NAME_open(&context_, weights_file));
+    state_.resize(NAME_state_bytes());
+    context_.state = state_.data();
+    check(NAME_reset(&context_));
+  }
+  ~Program() { NAME_close(&context_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Fills sizes and bytes of the outputs.
+  std::array<Tensor, UPPER_OUTPUTS> sizes(const std::array<Tensor, UPPER_INPUTS>& inputs) {
+    std::array<Tensor, UPPER_OUTPUTS> outputs{};
+    check(NAME_sizes(&context_, inputs.data(), outputs.data()));
+    return outputs;
+  }
+  // std::runtime_error with the message. Work memory grows here, where sizes do.
+  void run(const std::array<Tensor, UPPER_INPUTS>& inputs, std::array<Tensor, UPPER_OUTPUTS>& outputs) {
+    std::size_t bytes = 0;
+    check(NAME_memory(&context_, inputs.data(), &bytes));
+    if (memory_.size() < bytes) memory_.resize(bytes);
+    context_.memory = memory_.data();
+    context_.memory_bytes = memory_.size();
+    check(NAME_run(&context_, inputs.data(), outputs.data()));
+  }
+  // For threads, a lower level, the state.
+  NAME_context& context() { return context_; }
+
+ private:
+  void check(NAME_status status) {
+    if (status != UPPER_OK) throw std::runtime_error(context_.message);
+  }
+  NAME_context context_{};
+  std::vector<char> memory_, state_;
+};
+
+}  // namespace NAME
+)";
+  return replaced(replaced(replaced(std::string(kText), "NAME", name), "UPPER", upper(name)), "INCLUDE",
+                  str("#include \"", c_header_file, "\""));
+}
+
+}  // namespace brasa::exporting

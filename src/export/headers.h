@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "export/words.h"
+
+namespace brasa::exporting {
+
+/// The text of NAME.h.
+std::string c_header(const std::string& name, const std::vector<InputType>& inputs,
+                     const std::vector<OutputType>& outputs, const Sections& sections);
+/// NAME.hpp: the same as a class.
+std::string cpp_header(const std::string& name, const std::string& c_header_file);
+
+}  // namespace brasa::exporting

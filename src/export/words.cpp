@@ -1,0 +1,281 @@
+#include "export/words.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "compiler/run/compiled.h"
+#include "export/alone/runtime.h"
+#include "support/error.h"
+#include "support/hash.h"
+
+namespace brasa::exporting {
+
+using compiler::Place;
+using compiler::SizeProgram;
+using compiler::Step;
+
+namespace {
+
+constexpr size_t kAlign = 64;
+constexpr int64_t kMostWords = 512;  // of symbols and instructions, on the runtime's stack
+
+std::string_view stored_name(DType t) {
+  switch (t) {
+    case DType::Bool: return "BOOL";
+    case DType::UInt8: return "U8";
+    case DType::Int8: return "I8";
+    case DType::Int16: return "I16";
+    case DType::Int32: return "I32";
+    case DType::Int64: return "I64";
+    case DType::Float16: return "F16";
+    case DType::BFloat16: return "BF16";
+    case DType::Float32: return "F32";
+    case DType::Float64: return "F64";
+    default: fail(str("export: an input or output of dtype ", name(t), "; safetensors and C have no name for it"));
+  }
+}
+
+void pad(std::string& s) { s.resize((s.size() + kAlign - 1) / kAlign * kAlign); }
+
+// Where constants lie: those that no variant writes are one wherever their bytes are equal.
+class Memory {
+ public:
+  explicit Memory(const std::vector<Variant>& variants) {
+    bytes.assign(kWeightHead, '\0');
+    for (const Variant& v : variants)
+      for (const Captured::Source& s : v.captured->sources)
+        if (s.input < 0 && s.written && state_.try_emplace(s.address, state_bytes).second) {
+          initial.insert(initial.end(), {state_bytes, weight(s.bytes), static_cast<int64_t>(s.bytes.size())});
+          state_bytes = (state_bytes + static_cast<int64_t>(s.bytes.size()) + 63) / 64 * 64;
+        }
+    for (const Variant& v : variants)
+      for (const Captured::Source& s : v.captured->sources)
+        if (!s.unknown) place(s);
+    if (bytes.size() == kWeightHead) bytes.clear();
+    id = static_cast<int64_t>(hash_bytes(bytes.data(), bytes.size()));
+    if (bytes.empty()) return;
+    std::memcpy(bytes.data(), "BRASAW01", 8);
+    std::memcpy(bytes.data() + 8, &id, sizeof id);
+  }
+  std::pair<int64_t, int64_t> place(const Captured::Source& s) {
+    if (s.input >= 0) return {kFromInput, s.input};
+    BRASA_CHECK(!s.unknown,
+                "export: the function draws random numbers, or computes with a number that is only known "
+                "when it runs; programs that run alone have neither");
+    if (auto it = state_.find(s.address); it != state_.end()) return {kFromState, it->second};
+    return {kFromWeights, s.bytes.empty() ? 0 : weight(s.bytes)};
+  }
+  std::string bytes;
+  int64_t id = 0, state_bytes = 0;
+  std::vector<int64_t> initial;
+
+ private:
+  int64_t weight(const std::string& content) {
+    uint64_t hash = hash_bytes(content.data(), content.size());
+    auto [from, to] = known_.equal_range(hash);
+    for (; from != to; ++from)
+      if (bytes.compare(from->second, content.size(), content) == 0) return static_cast<int64_t>(from->second);
+    pad(bytes);
+    known_.emplace(hash, bytes.size());
+    bytes += content;
+    return static_cast<int64_t>(bytes.size() - content.size());
+  }
+  std::multimap<uint64_t, size_t> known_;
+  std::map<const void*, int64_t> state_;
+};
+
+class Writer {
+ public:
+  Writer(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
+         const std::vector<Variant>& variants)
+      : outputs_(outputs), memory_(variants) {
+    words_.resize(kFirstVariant + variants.size());
+    words_[kVersion] = kPlanVersion;
+    words_[kInputs] = static_cast<int64_t>(inputs.size());
+    words_[kOutputs] = static_cast<int64_t>(outputs.size());
+    words_[kVariants] = static_cast<int64_t>(variants.size());
+    words_[kInputAt] = at();
+    for (const InputType& t : inputs) input(t);
+    words_[kOutputAt] = at();
+    for (const OutputType& t : outputs)
+      put({text(""), text(stored_name(t.dtype)), static_cast<int64_t>(size_of(t.dtype)), t.rank});
+    words_[kStateAt] = at();
+    put({static_cast<int64_t>(memory_.initial.size() / 3)});
+    words_.insert(words_.end(), memory_.initial.begin(), memory_.initial.end());
+    for (size_t v = 0; v < variants.size(); ++v) {
+      words_[kFirstVariant + v] = at();
+      variant(variants[v]);
+    }
+    words_[kWeightBytes] = static_cast<int64_t>(memory_.bytes.size());
+    words_[kWeightId] = memory_.id;
+    words_[kStateBytes] = memory_.state_bytes;
+    BRASA_CHECK(words_[kSymbols] + words_[kValues] <= kMostWords, "export: the program's sizes are expressions of ",
+                words_[kValues], " operations, of which ", kMostWords - words_[kSymbols], " have room");
+  }
+
+  Sections sections() {
+    Sections s;
+    s.code = std::move(code_);
+    s.plan.assign(reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(int64_t));
+    s.text = std::move(text_);
+    s.weight_bytes = static_cast<int64_t>(memory_.bytes.size());
+    s.weights = std::move(memory_.bytes);
+    s.state_bytes = memory_.state_bytes;
+    if (fixed_) {
+      int64_t words = words_[kBuffers] + words_[kSymbols] + words_[kValues] + words_[kSlots];
+      s.memory_bytes = aligned(8 * words) + arena_ + 64;
+    }
+    return s;
+  }
+
+ private:
+  int64_t at() const { return static_cast<int64_t>(words_.size()); }
+  void put(std::initializer_list<int64_t> words) { words_.insert(words_.end(), words); }
+  void most(int field, size_t n) { words_[field] = std::max(words_[field], static_cast<int64_t>(n)); }
+  int64_t text(std::string_view s) {
+    auto [it, fresh] = texts_.try_emplace(std::string(s), static_cast<int64_t>(text_.size()));
+    if (fresh) (text_ += s) += '\0';
+    return it->second;
+  }
+  void size(const SizeProgram& p) {
+    put({static_cast<int64_t>(p.code().size())});
+    if (p.code().empty()) put({p.constant()});
+    for (const SizeProgram::Instruction& i : p.code())
+      put({static_cast<int64_t>(i.op) + (i.number ? 256 : 0) + (static_cast<int64_t>(i.a) << 16), i.b});
+    most(kValues, p.code().size());
+  }
+  void input(const InputType& t) {
+    put({text(t.name), text(stored_name(t.dtype)), static_cast<int64_t>(size_of(t.dtype)),
+         static_cast<int64_t>(t.sizes.size())});
+    for (const InputType::Size& s : t.sizes)
+      put({s.fixed() ? s.least : -1, s.least, s.greatest, s.same_input, s.same_dim});
+  }
+
+  void variant(const Variant& v) {
+    const ir::Graph& graph = *v.captured->graph;
+    put({v.level});
+    symbols(*v.captured);
+    put({static_cast<int64_t>(v.facts.size())});
+    for (const ir::Fact& f : v.facts) {
+      put({f.equal});
+      size(SizeProgram(f.left));
+      size(SizeProgram(f.right));
+    }
+    SizeProgram arena(v.code.parts.arena_bytes);
+    size(arena);
+    note_memory(v.code, arena);
+    std::vector<const ir::Type*> fresh;
+    for (const ir::Output& o : graph.outputs())
+      if (o.check.empty() && o.into < 0) fresh.push_back(&ir::type_of(o.value));
+    std::vector<int64_t> result(fresh.size());
+    for (size_t r = 0; r < outputs_.size(); ++r) {
+      int from = v.captured->outputs[r];
+      result[from] = static_cast<int64_t>(r);
+      for (ir::Expr e : fresh[from]->shape) size(SizeProgram(e));
+    }
+    most(kBuffers, v.code.parts.buffers.size());
+    put({static_cast<int64_t>(v.code.parts.buffers.size())});
+    for (const Place& p : v.code.parts.buffers) {
+      if (p.kind == Place::Arena) {
+        put({kFromArena});
+        size(SizeProgram(p.offset));
+      } else {
+        auto [from, where] = p.kind == Place::Output ? std::pair<int64_t, int64_t>(kFromOutput, result[p.index])
+                                                     : memory_.place(v.captured->sources[p.index]);
+        put({from, 0, where});
+      }
+    }
+    steps(v.code);
+  }
+
+  // As alone_memory counts.
+  static int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
+  void note_memory(const compiler::Portable& code, const SizeProgram& arena) {
+    int64_t scratch = 0;
+    fixed_ = fixed_ && arena.code().empty();
+    for (const Step& s : code.parts.steps) {
+      fixed_ = fixed_ && s.scratch.code().empty();
+      scratch = std::max(scratch, s.scratch.constant());
+    }
+    arena_ = std::max(arena_, aligned(arena.constant()) + aligned(scratch));
+  }
+
+  // From sizes of inputs; those of constants are known.
+  void symbols(const Captured& c) {
+    std::map<uint32_t, std::vector<int64_t>> read, known;
+    for (size_t i = 0; i < c.sources.size(); ++i) {
+      const ir::Input& in = c.graph->inputs()[i];
+      auto look = [&](const std::vector<ir::Expr>& list, bool sizes) {
+        for (size_t d = 0; d < list.size(); ++d) {
+          if (list[d]->kind != ir::ExprKind::Size) continue;
+          most(kSymbols, list[d]->id + 1);
+          if (c.sources[i].input >= 0 && sizes)
+            read.try_emplace(list[d]->id,
+                             std::vector<int64_t>{list[d]->id, c.sources[i].input, static_cast<int64_t>(d)});
+          else
+            known.try_emplace(list[d]->id, std::vector<int64_t>{list[d]->id, c.facts.hint(list[d])});
+        }
+      };
+      look(ir::type_of(in.value).shape, true);
+      look(in.strides, false);
+    }
+    std::vector<Captured::Fixed> fixed = c.fixed();
+    put({static_cast<int64_t>(fixed.size())});
+    for (const Captured::Fixed& f : fixed) put({f.input, f.dim, f.size});
+    put({static_cast<int64_t>(read.size())});
+    for (auto& [id, words] : read) words_.insert(words_.end(), words.begin(), words.end());
+    std::erase_if(known, [&](const auto& k) { return read.count(k.first) > 0; });
+    put({static_cast<int64_t>(known.size())});
+    for (auto& [id, words] : known) words_.insert(words_.end(), words.begin(), words.end());
+  }
+
+  void steps(const compiler::Portable& p) {
+    std::vector<int64_t> base;
+    for (const runtime::KernelImage& image : p.images) {
+      pad(code_);
+      base.push_back(static_cast<int64_t>(code_.size()));
+      code_.append(reinterpret_cast<const char*>(image.code.data()), image.code.size());
+    }
+    put({static_cast<int64_t>(p.parts.steps.size() + p.parts.checks.size())});
+    auto checks = [&](size_t after) {
+      for (const auto& c : p.parts.checks)
+        if (c.after == after) put({kCheck, c.buffer, text(c.message)});
+    };
+    checks(static_cast<size_t>(-1));
+    for (size_t i = 0; i < p.parts.steps.size(); ++i) {
+      const Step& s = p.parts.steps[i];
+      BRASA_ASSERT(!s.library && !s.call && s.numbers.empty(), "a step of a portable plan is no kernel");
+      const compiler::Portable::Entry& entry = p.kernels[s.code];
+      put({kKernel, base[entry.image] + static_cast<int64_t>(entry.offset), static_cast<int64_t>(s.buffers.size())});
+      for (int b : s.buffers) put({b});
+      put({static_cast<int64_t>(s.sizes.size())});
+      for (uint32_t id : s.sizes) {
+        put({id});
+        most(kSymbols, id + 1);
+      }
+      most(kSlots, s.buffers.size() + s.sizes.size());
+      size(s.count);
+      size(s.scratch);
+      put({std::max<int64_t>(s.grain, 1)});
+      checks(i);
+    }
+  }
+
+  const std::vector<OutputType>& outputs_;
+  Memory memory_;
+  std::vector<int64_t> words_;
+  std::string code_, text_;
+  bool fixed_ = true;
+  int64_t arena_ = 0;
+  std::map<std::string, int64_t> texts_;
+};
+
+}  // namespace
+
+Sections write_sections(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
+                        const std::vector<Variant>& variants) {
+  return Writer(inputs, outputs, variants).sections();
+}
+
+}  // namespace brasa::exporting

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <brasa/dtype.h>
+
+#include "compiler/pipeline.h"
+#include "export/captured.h"
+
+namespace brasa::exporting {
+
+/// What the caller of the program gives: sizes that are fixed, or within bounds, some of them equal to an earlier one.
+struct InputType {
+  std::string name;
+  DType dtype;
+  struct Size {
+    int64_t least, greatest;
+    int same_input = -1, same_dim = -1;
+    bool fixed() const { return least == greatest; }
+  };
+  std::vector<Size> sizes;
+};
+struct OutputType {
+  DType dtype;
+  int64_t rank;
+};
+
+/// A program's plan for one level of processors and the sizes for which its facts hold.
+struct Variant {
+  int level;
+  const Captured* captured;
+  std::vector<ir::Fact> facts;
+  compiler::Portable code;
+};
+
+/// What goes into the object beside the runtime (alone/runtime.c), which says how the plan is read.
+struct Sections {
+  std::string code, plan, text, weights;  // weights: the whole file's bytes
+  int64_t weight_bytes = 0, state_bytes = 0;
+  int64_t memory_bytes = -1;  // of a run on one thread, where no size varies
+};
+
+Sections write_sections(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
+                        const std::vector<Variant>& variants);
+
+}  // namespace brasa::exporting

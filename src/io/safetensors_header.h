@@ -1,0 +1,20 @@
+#pragma once
+
+#include <brasa/safetensors.h>
+
+namespace brasa::safetensors {
+
+struct Placed {
+  Entry entry;
+  uint64_t begin, end;
+};
+
+struct Header {
+  std::vector<Placed> tensors;  // in the header's order
+  Metadata metadata;
+};
+
+/// A header's text, whose tensors lie in `data`. Takes time and memory in proportion to the text.
+Header parse_header(std::string_view text, std::span<const std::byte> data, const std::string& source);
+
+}  // namespace brasa::safetensors

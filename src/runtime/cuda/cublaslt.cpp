@@ -1,0 +1,339 @@
+#include "runtime/cuda/cublaslt.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
+#include <cublasLt.h>
+#define BRASA_HAVE_CUBLASLT_H
+#endif
+
+#include "runtime/cuda/library.h"
+#include "runtime/float32_products.h"
+#include "support/error.h"
+
+namespace brasa::runtime::cuda {
+namespace {
+
+using Status = int;
+struct Handle_;
+struct Description_;
+struct Layout_;
+struct Preference_;
+using Handle = Handle_*;
+using Description = Description_*;
+using Layout = Layout_*;
+using Preference = Preference_*;
+
+struct Algorithm {
+  uint64_t data[8];
+};
+struct Candidate {
+  Algorithm algorithm;
+  size_t workspace;
+  Status state;
+  float waves;
+  int reserved[4];
+};
+
+// Numbers of the interface's enumerations.
+constexpr int kReal32 = 0, kReal64 = 1, kHalf = 2, kBrain = 14;
+constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
+constexpr int kTransposeA = 3, kTransposeB = 4;
+constexpr int kBatchCount = 5, kBatchOffset = 6;
+constexpr int kMostWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8;
+constexpr int kTransposed = 1;
+
+#ifdef BRASA_HAVE_CUBLASLT_H
+static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(Candidate) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(offsetof(Candidate, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+static_assert(offsetof(Candidate, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
+static_assert(kReal32 == CUDA_R_32F && kReal64 == CUDA_R_64F && kHalf == CUDA_R_16F && kBrain == CUDA_R_16BF);
+static_assert(kCompute32 == CUBLAS_COMPUTE_32F && kCompute64 == CUBLAS_COMPUTE_64F &&
+              kComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
+static_assert(kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && kTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(kTransposed == CUBLAS_OP_T);
+static_assert(kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
+              kBatchOffset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+static_assert(kMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
+              kAlignA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+              kAlignB == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES &&
+              kAlignC == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES &&
+              kAlignD == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+#endif
+
+struct Interface {
+  Status (*create)(Handle*);
+  size_t (*version)();
+  Status (*description_create)(Description*, int compute, int scale);
+  Status (*description_destroy)(Description);
+  Status (*description_set)(Description, int attribute, const void*, size_t);
+  Status (*layout_create)(Layout*, int type, uint64_t rows, uint64_t columns, int64_t leading);
+  Status (*layout_destroy)(Layout);
+  Status (*layout_set)(Layout, int attribute, const void*, size_t);
+  Status (*preference_create)(Preference*);
+  Status (*preference_destroy)(Preference);
+  Status (*preference_set)(Preference, int attribute, const void*, size_t);
+  Status (*find)(Handle, Description, Layout, Layout, Layout, Layout, Preference, int, Candidate*, int*);
+  Status (*run)(Handle, Description, const void* alpha, const void* a, Layout, const void* b, Layout, const void* beta,
+                const void* c, Layout, void* d, Layout, const Algorithm*, void* workspace, size_t, void* stream);
+};
+
+struct Loaded {
+  const Interface* functions = nullptr;
+  std::string why_not;
+};
+
+Loaded load() {
+  constexpr const char* kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+  std::string why_not;
+  void* library = open_library(kNames, why_not);
+  if (!library) return {nullptr, str("there is no cuBLASLt 12 or 13: ", why_not)};
+  static Interface f;
+  auto bind = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    return function != nullptr;
+  };
+  bool all = bind("cublasLtCreate", f.create) && bind("cublasLtGetVersion", f.version) &&
+             bind("cublasLtMatmulDescCreate", f.description_create) &&
+             bind("cublasLtMatmulDescDestroy", f.description_destroy) &&
+             bind("cublasLtMatmulDescSetAttribute", f.description_set) &&
+             bind("cublasLtMatrixLayoutCreate", f.layout_create) &&
+             bind("cublasLtMatrixLayoutDestroy", f.layout_destroy) &&
+             bind("cublasLtMatrixLayoutSetAttribute", f.layout_set) &&
+             bind("cublasLtMatmulPreferenceCreate", f.preference_create) &&
+             bind("cublasLtMatmulPreferenceDestroy", f.preference_destroy) &&
+             bind("cublasLtMatmulPreferenceSetAttribute", f.preference_set) &&
+             bind("cublasLtMatmulAlgoGetHeuristic", f.find) && bind("cublasLtMatmul", f.run);
+  if (!all) return {nullptr, str("this cuBLASLt lacks a function: ", dlerror())};
+  return {&f, ""};
+}
+
+const Loaded& loaded() {
+  static const Loaded l = load();
+  return l;
+}
+const Interface& lt() {
+  BRASA_ASSERT(loaded().functions, loaded().why_not);
+  return *loaded().functions;
+}
+
+void check(Status status, const char* call) {
+  if (status != 0) throw DeviceError(str("cuBLASLt: ", call, " failed with status ", status));
+}
+
+int type_number(DType t) {
+  switch (t) {
+    case DType::Float32: return kReal32;
+    case DType::Float64: return kReal64;
+    case DType::Float16: return kHalf;
+    default: return kBrain;
+  }
+}
+
+// A row-major matrix is its transpose to the library, which wants columns that lie side by side: the result's transpose is
+// rightᵀ · leftᵀ.
+struct Stored {
+  int64_t rows, columns, leading;
+  bool transposed;
+};
+Stored stored(int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  if ((column == 1 || columns == 1) && (row >= columns || rows == 1))
+    return {columns, rows, std::max(row, columns), false};
+  BRASA_ASSERT((row == 1 || rows == 1) && (column >= rows || columns == 1), "a matrix in steps of ", row, " and ",
+               column);
+  return {rows, columns, std::max(column, rows), true};
+}
+
+uint32_t alignment(const void* p) {
+  constexpr uintptr_t kMost = 256;
+  auto at = reinterpret_cast<uintptr_t>(p) | kMost;
+  return static_cast<uint32_t>(at & -at);
+}
+
+constexpr size_t kWorkspace = 32u << 20;
+constexpr int kMostCandidates = 8;
+
+// A product ready to run, for all operands of its kind.
+class Way {
+ public:
+  Way(const Product& p, bool tf32, Handle handle) : handle_(handle) {
+    bool wide = p.result == DType::Float64;
+    check(lt().description_create(&description_,
+                                  wide   ? kCompute64
+                                  : tf32 ? kComputeTf32
+                                         : kCompute32,
+                                  wide ? kReal64 : kReal32),
+          "cublasLtMatmulDescCreate");
+    Stored a = stored(p.right.row, p.right.column, p.inner, p.columns),
+           b = stored(p.left.row, p.left.column, p.rows, p.inner);
+    set_transposed(kTransposeA, a);
+    set_transposed(kTransposeB, b);
+    layouts_[0] = layout(p.operands, a.rows, a.columns, a.leading, p.count, p.right.batch);
+    layouts_[1] = layout(p.operands, b.rows, b.columns, b.leading, p.count, p.left.batch);
+    layouts_[2] = layout(p.result, p.columns, p.rows, std::max(p.to_row, p.columns), p.count, p.to_batch);
+    Preference preference = nullptr;
+    check(lt().preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    auto prefer = [&](int attribute, auto value) {
+      check(lt().preference_set(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+    };
+    prefer(kMostWorkspace, kWorkspace);
+    prefer(kAlignA, alignment(p.right.data));
+    prefer(kAlignB, alignment(p.left.data));
+    prefer(kAlignC, alignment(p.to));
+    prefer(kAlignD, alignment(p.to));
+    candidates_.resize(kMostCandidates);
+    int found = 0;
+    Status status = lt().find(handle_, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2], preference,
+                              kMostCandidates, candidates_.data(), &found);
+    lt().preference_destroy(preference);
+    candidates_.resize(static_cast<size_t>(status == 0 ? found : 0));
+    std::erase_if(candidates_, [](const Candidate& c) { return c.state != 0; });
+    if (status != 0 || candidates_.empty())
+      throw DeviceError(str("cuBLASLt knows no way to multiply ", p.rows, " x ", p.inner, " by ", p.inner, " x ",
+                            p.columns, " of ", name(p.operands), " (status ", status, ")"));
+  }
+  ~Way() {
+    for (Layout l : layouts_)
+      if (l) lt().layout_destroy(l);
+    if (description_) lt().description_destroy(description_);
+  }
+  Way(const Way&) = delete;
+
+  void run(const Product& p, void* workspace, void* stream) const {
+    check(run_as(candidates_[best_], p, workspace, stream), "cublasLtMatmul");
+  }
+
+  // Keeps the candidate that takes the least time; the results are overwritten with the same.
+  void measure(const Product& p, void* workspace, Device& device, Stream stream) {
+    constexpr int kRuns = 5;
+    double best = 1e30;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (run_as(candidates_[i], p, workspace, device.native_stream(stream)) != 0) continue;
+      std::unique_ptr<TimeMark> start = device.mark_time(stream);
+      for (int k = 0; k < kRuns; ++k) run_as(candidates_[i], p, workspace, device.native_stream(stream));
+      double time = device.mark_time(stream)->since(*start);
+      if (time < best) {
+        best = time;
+        best_ = i;
+      }
+    }
+  }
+
+ private:
+  void set_transposed(int attribute, const Stored& s) {
+    int32_t value = s.transposed ? kTransposed : 0;
+    check(lt().description_set(description_, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  }
+  static Layout layout(DType type, int64_t rows, int64_t columns, int64_t leading, int64_t count, int64_t batch) {
+    Layout out = nullptr;
+    check(lt().layout_create(&out, type_number(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
+                             leading),
+          "cublasLtMatrixLayoutCreate");
+    if (count > 1) {
+      auto number = static_cast<int32_t>(count);
+      check(lt().layout_set(out, kBatchCount, &number, sizeof number), "cublasLtMatrixLayoutSetAttribute");
+      check(lt().layout_set(out, kBatchOffset, &batch, sizeof batch), "cublasLtMatrixLayoutSetAttribute");
+    }
+    return out;
+  }
+  Status run_as(const Candidate& c, const Product& p, void* workspace, void* stream) const {
+    // As wide as what is summed up.
+    float one = 1, zero = 0;
+    double wide_one = 1, wide_zero = 0;
+    bool wide = p.result == DType::Float64;
+    return lt().run(handle_, description_, wide ? static_cast<const void*>(&wide_one) : &one, p.right.data, layouts_[0],
+                    p.left.data, layouts_[1], wide ? static_cast<const void*>(&wide_zero) : &zero, p.to, layouts_[2],
+                    p.to, layouts_[2], &c.algorithm, workspace, kWorkspace, stream);
+  }
+
+  Handle handle_;
+  Description description_ = nullptr;
+  std::array<Layout, 3> layouts_{};
+  std::vector<Candidate> candidates_;
+  size_t best_ = 0;
+};
+
+// What the library keeps of one device. Never destroyed, as devices are.
+struct Products {
+  using Key = std::array<int64_t, 18>;
+  std::mutex mutex;
+  Handle handle = nullptr;
+  std::map<Stream, void*> workspaces;  // work of one stream uses it in order
+  std::map<Key, std::unique_ptr<Way>> ways;
+};
+Products& products_of(const Device& device) {
+  static std::mutex mutex;
+  static std::map<const Device*, Products*> all;
+  std::lock_guard lock(mutex);
+  Products*& p = all[&device];
+  if (!p) p = new Products;
+  return *p;
+}
+
+}  // namespace
+
+bool have_products(std::string* why_not) {
+  if (why_not) *why_not = loaded().why_not;
+  return loaded().functions != nullptr;
+}
+
+size_t products_version() { return have_products() ? lt().version() : 0; }
+
+bool takes_product(DType operands, DType result) {
+  if (is_reduced_floating(operands)) return result == operands || result == DType::Float32;
+  return operands == result && (operands == DType::Float32 || operands == DType::Float64);
+}
+
+bool lies_well(int64_t row, int64_t column, int64_t rows, int64_t columns) {
+  return ((column == 1 || columns == 1) && (row >= columns || rows == 1)) ||
+         ((row == 1 || rows == 1) && (column >= rows || columns == 1));
+}
+
+void run_product(const Product& p, Device& device, Stream stream, bool measure) {
+  if (p.rows == 0 || p.columns == 0 || p.count == 0) return;
+  if (p.inner == 0)
+    return device.fill(
+        p.to, 0, static_cast<size_t>(std::max(p.to_batch * p.count, p.to_row * p.rows) * size_of(p.result)), stream);
+  void* native = device.native_stream(stream);
+  bool tf32 = p.operands == DType::Float32 && float32_products_in_tf32();
+  Products::Key key = {int64_t(p.operands) * 64 + int64_t(p.result),
+                       p.rows,
+                       p.inner,
+                       p.columns,
+                       p.count,
+                       p.left.row,
+                       p.left.column,
+                       p.left.batch,
+                       p.right.row,
+                       p.right.column,
+                       p.right.batch,
+                       alignment(p.left.data),
+                       alignment(p.right.data),
+                       alignment(p.to),
+                       p.to_row,
+                       p.to_batch,
+                       tf32,
+                       measure};
+  Products& all = products_of(device);
+  std::lock_guard lock(all.mutex);
+  if (!all.handle) check(lt().create(&all.handle), "cublasLtCreate");
+  void*& workspace = all.workspaces[stream];
+  if (!workspace) workspace = device.allocate(kWorkspace, stream);
+  std::unique_ptr<Way>& way = all.ways[key];
+  if (!way) {
+    way = std::make_unique<Way>(p, tf32, all.handle);
+    if (measure) way->measure(p, workspace, device, stream);
+  }
+  way->run(p, workspace, native);
+}
+
+}  // namespace brasa::runtime::cuda

@@ -1,0 +1,101 @@
+#include "support/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "support/error.h"
+
+namespace brasa {
+namespace {
+
+struct Place {
+  std::string folder, name;
+};
+
+Place split(const std::string& path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {path.substr(0, slash + 1), path.substr(slash + 1)};
+}
+
+// Where the links lead, to the end also of those whose file is not there yet.
+Place followed(std::string path) {
+  constexpr int kMostLinks = 40;
+  for (int links = 0; links < kMostLinks; ++links) {
+    char target[PATH_MAX];
+    ssize_t n = ::readlink(path.c_str(), target, sizeof target);
+    if (n < 0) return split(path);
+    std::string to(target, static_cast<size_t>(n));
+    path = to.starts_with('/') ? to : split(path).folder + "/" + to;
+  }
+  fail(str("cannot write ", path, ": ", std::strerror(ELOOP)));
+}
+
+// What a file cannot keep its owner with, nobody else may do with it either.
+void keep_owner_and_mode(int fd, const struct stat& old) {
+  mode_t mode = old.st_mode & 07777;
+  struct stat now;
+  if (::fstat(fd, &now) != 0) return;
+  bool same = now.st_uid == old.st_uid && now.st_gid == old.st_gid;
+  if (!same && ::fchown(fd, old.st_uid, old.st_gid) != 0) {
+    mode &= 0777;
+    if (::fchown(fd, static_cast<uid_t>(-1), old.st_gid) != 0) mode &= ~070 | (mode & 07) << 3;
+  }
+  ::fchmod(fd, mode);
+}
+
+}  // namespace
+
+void check_path(const std::string& path) {
+  BRASA_CHECK(!path.empty(), "a file was expected, but the path is empty");
+  size_t nul = path.find('\0');
+  BRASA_CHECK(nul == std::string::npos, "the path '", path.substr(0, nul), "' goes on behind a NUL");
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  check_path(path);
+  struct stat old;
+  bool exists = ::stat(path.c_str(), &old) == 0;
+  BRASA_CHECK(exists || errno == ENOENT, "cannot write ", path, ": ", std::strerror(errno));
+  BRASA_CHECK(!exists || !S_ISDIR(old.st_mode), "cannot write ", path, ": ", std::strerror(EISDIR));
+  if (exists && !S_ISREG(old.st_mode)) {
+    direct_ = std::fopen(path.c_str(), "wbe");
+    BRASA_CHECK(direct_, "cannot write ", path, ": ", std::strerror(errno));
+    return;
+  }
+  BRASA_CHECK(!exists || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0, "cannot write ", path, ": ",
+              std::strerror(errno));
+  Place place = followed(path);
+  folder_ = Descriptor(::open(place.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  BRASA_CHECK(folder_ && !place.name.empty(), "cannot write ", path, ": ", std::strerror(folder_ ? EISDIR : errno));
+  remove_leftovers(folder_.get());
+  try {
+    replacing_ = std::make_unique<NewFile>(folder_.get(), place.name, exists ? 0600 : 0666);
+  } catch (const Error& e) {
+    fail(str("cannot write ", path, ": ", e.what()));
+  }
+  if (exists) keep_owner_and_mode(replacing_->descriptor(), old);
+}
+
+OutputFile::~OutputFile() {
+  if (direct_) std::fclose(direct_);
+}
+
+void OutputFile::write(const void* data, size_t size) {
+  if (replacing_) return replacing_->write(data, size);
+  BRASA_CHECK(size == 0 || std::fwrite(data, 1, size, direct_) == size, "cannot write ", path_, ": ",
+              std::strerror(errno));
+}
+
+void OutputFile::commit() {
+  if (replacing_) return replacing_->commit(/*durable=*/true);
+  BRASA_CHECK(std::fclose(std::exchange(direct_, nullptr)) == 0, "cannot write ", path_, ": ", std::strerror(errno));
+}
+
+}  // namespace brasa

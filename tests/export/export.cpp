@@ -1,0 +1,188 @@
+// Programs that run alone, loaded back as shared libraries: against the same function in this process.
+#include <brasa/export_program.h>
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <brasa/brasa.h>
+#include <brasa/error.h>
+
+// The names are those of any program; what differs is in the library.
+#include "export/alone/program.h"
+
+namespace brasa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "brasa-export-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path;
+};
+
+// A shared library named `alone`, so that its functions have the names of program.h.
+class Loaded {
+ public:
+  Loaded(const ExportedProgram& program, const fs::path& folder, const char* weights = nullptr) {
+    program.write_shared((folder / "p").string());
+    library_ = dlopen((folder / "p.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library_) throw std::runtime_error(dlerror());
+    check(at<decltype(alone_open)>("alone_open")(&context, weights));
+    state.resize(at<decltype(alone_state_bytes)>("alone_state_bytes")());
+    context.state = state.data();
+    check(at<decltype(alone_reset)>("alone_reset")(&context));
+  }
+  ~Loaded() { dlclose(library_); }
+
+  alone_status run(const std::vector<Tensor>& in, std::vector<Tensor>& out) {
+    std::vector<alone_tensor> inputs = tensors(in), outputs = tensors(out);
+    size_t bytes = 0;
+    if (auto status = at<decltype(alone_memory)>("alone_memory")(&context, inputs.data(), &bytes)) return status;
+    memory.assign(bytes, '\xff');
+    context.memory = memory.data();
+    context.memory_bytes = bytes;
+    return at<decltype(alone_run)>("alone_run")(&context, inputs.data(), outputs.data());
+  }
+  template <class F>
+  F* at(const char* name) {
+    void* found = dlsym(library_, name);
+    if (!found) throw std::runtime_error(name);
+    return reinterpret_cast<F*>(found);
+  }
+
+  alone_context context{};
+  std::vector<char> state, memory;
+
+ private:
+  void check(alone_status status) {
+    if (status) throw std::runtime_error(context.message);
+  }
+  static std::vector<alone_tensor> tensors(const std::vector<Tensor>& list) {
+    std::vector<alone_tensor> out;
+    for (const Tensor& t : list) {
+      alone_tensor a{t.data_ptr(), static_cast<size_t>(t.numel() * t.element_size()), {}};
+      for (int64_t d = 0; d < t.dim(); ++d) a.sizes[d] = t.size(d);
+      out.push_back(a);
+    }
+    return out;
+  }
+  void* library_ = nullptr;
+};
+
+ExportOptions alone(std::vector<DynamicSize> dynamic = {}) {
+  ExportOptions o;
+  o.name = "alone";
+  o.dynamic = std::move(dynamic);
+  return o;
+}
+
+TEST(Export, ALayerAtEveryLevel) {
+  manual_seed(3);
+  Folder folder;
+  Tensor w = randn({24, 40}), b = randn({24});
+  auto f = [&](const Tensor& x) { return (x.matmul(w.t()) + b).softmax(1); };
+  Loaded program(export_(f, {rand({5, 40})}, alone()), folder.path);
+  Tensor x = randn({5, 40}), want = f(x);
+  for (int level = program.context.level; level >= 0; --level) {
+    program.context.level = level;
+    std::vector<Tensor> out = {full({5, 24}, NAN)};
+    ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], want, 1e-5, 1e-6)) << level;
+  }
+}
+
+TEST(Export, SizesVaryWithinTheirRanges) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& y) {
+    return std::make_pair((x * y.unsqueeze(1)).sum(0), x.reshape({x.size(0) * 2, -1}) + 1);
+  };
+  Loaded program(export_(f, {rand({4, 6}), rand({4})}, alone({{0, 0, 1, 40, "rows"}, {1, 0, 1, 40, "rows"}})),
+                 folder.path);
+  for (int64_t rows : {1, 2, 3, 7, 40}) {
+    Tensor x = rand({rows, 6}), y = rand({rows});
+    auto [sum, more] = f(x, y);
+    std::vector<Tensor> out = {full({6}, NAN), full({2 * rows, 3}, NAN)};
+    ASSERT_EQ(program.run({x, y}, out), ALONE_OK) << rows << ": " << program.context.message;
+    EXPECT_TRUE(allclose(out[0], sum)) << rows;
+    EXPECT_TRUE(allclose(out[1], more)) << rows;
+  }
+  std::vector<Tensor> out = {empty({6}), empty({82, 3})};
+  EXPECT_EQ(program.run({rand({41, 6}), rand({41})}, out), ALONE_INPUT);
+  EXPECT_STREQ(program.context.message, "input 'in0': size 0 is 41, expected 1 to 40");
+  EXPECT_EQ(program.run({rand({3, 6}), rand({4})}, out), ALONE_INPUT);
+  EXPECT_STREQ(program.context.message, "input 'in1': size 0 is 4, expected 3 as in input 'in0'");
+  EXPECT_EQ(program.run({rand({3, 7}), rand({3})}, out), ALONE_INPUT);
+  out = {empty({5}), empty({6, 3})};
+  EXPECT_EQ(program.run({rand({3, 6}), rand({3})}, out), ALONE_MEMORY);
+}
+
+TEST(Export, WhatRunsChangeIsTheContexts) {
+  Folder folder;
+  Tensor count = zeros({2}), start = zeros({2});
+  auto f = [&](const Tensor& x) {
+    count.add_(x);
+    return count * 2;
+  };
+  Loaded program(export_(f, {ones({2})}, alone()), folder.path);
+  EXPECT_TRUE(equal(count, start)) << "the export changed it";
+  for (int i = 1; i <= 3; ++i) {
+    std::vector<Tensor> out = {empty({2})};
+    ASSERT_EQ(program.run({ones({2})}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(equal(out[0], full({2}, 2.0 * i)));
+  }
+}
+
+TEST(Export, WeightsBesideAndThreads) {
+  Folder folder;
+  Tensor w = rand({300, 300});
+  ExportOptions beside = alone();
+  beside.weights_beside = true;
+  auto f = [&](const Tensor& x) { return matmul(x, w).relu(); };
+  ExportedProgram exported = export_(f, {rand({64, 300})}, beside);
+  EXPECT_THROW(Loaded(exported, folder.path), std::runtime_error);
+  std::string file = (folder.path / "p.weights").string();
+  Loaded program(exported, folder.path, file.c_str());
+  program.context.threads = 3;
+  program.context.parallel = [](void*, int32_t tasks, void (*task)(void*, int32_t), void* context) {
+    std::vector<std::thread> threads;
+    for (int32_t i = 0; i < tasks; ++i) threads.emplace_back(task, context, i);
+    for (std::thread& t : threads) t.join();
+  };
+  Tensor x = rand({64, 300});
+  std::vector<Tensor> out = {empty({64, 300})};
+  ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+  EXPECT_TRUE(allclose(out[0], f(x), 1e-5, 1e-5));
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(8).put('x');
+  EXPECT_THROW(Loaded(exported, folder.path / ".", (folder.path / "none").c_str()), std::runtime_error);
+}
+
+TEST(Export, ErrorsSayWhatCannotRunAlone) {
+  auto message = [](auto f, const std::vector<Tensor>& inputs) -> std::string {
+    try {
+      export_(f, inputs, alone());
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message([](const Tensor& x) { return x * x.sum().item<float>(); }, {rand({3})}).find("item()"),
+            std::string::npos);
+  EXPECT_NE(message([](const Tensor& x) { return dropout(x, 0.5, true); }, {rand({3})}).find("random numbers"),
+            std::string::npos);
+  EXPECT_NE(message([](const Tensor& x) { return linalg_qr(x); }, {rand({3, 3})}).find("qr"), std::string::npos);
+  EXPECT_NE(message([](const Tensor& x) { return x * 2; }, {empty({0, 3})}).find("has no elements"), std::string::npos);
+  Tensor state = zeros({6}), same = from_blob(state.data_ptr(), {6});
+  EXPECT_NE(message([&](const Tensor& x) { return state.add_(x), same * 2; }, {rand({6})}), "no error");
+}
+
+}  // namespace
+}  // namespace brasa

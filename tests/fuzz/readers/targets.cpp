@@ -1,0 +1,290 @@
+#include <brasa/cache.h>
+#include <brasa/error.h>
+#include <brasa/import.h>
+#include <brasa/pickle.h>
+#include <brasa/safetensors.h>
+#include <brasa/serialize.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "compiler/kernels/disk_cache.h"
+#include "compiler/loops/ops.h"
+#include "compiler/version.h"
+#include "fuzz/readers/target.h"
+#include "ir/legality.h"
+#include "ir/schema.h"
+#include "ir/text.h"
+#include "ops/builder.h"
+#include "ops/table.h"
+#include "program/program.h"
+#include "runtime/device.h"
+#include "runtime/image.h"
+#include "support/hash.h"
+#include "support/str.h"
+#include "transforms/derived.h"
+
+namespace brasa::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::span<const std::byte> as_bytes(std::string_view s) { return std::as_bytes(std::span(s.data(), s.size())); }
+
+// Whether it is read; false for brasa::Error.
+template <class F>
+bool is_read(F f) {
+  try {
+    f();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Files of tests/data with these ends, small ones.
+std::vector<std::string> files(const char* folder, std::vector<std::string> ends, size_t most = 20000) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(BRASA_TEST_DATA) / folder))
+    if (std::find(ends.begin(), ends.end(), entry.path().extension().string()) != ends.end() &&
+        entry.file_size() <= most)
+      found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> out;
+  for (const fs::path& path : found) out.push_back(read(path));
+  return out;
+}
+
+// A folder of this process, for readers of files.
+const fs::path& scratch() {
+  static const auto* folder = [] {
+    fs::path base = fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
+    std::string name = (base / "brasa-fuzz-XXXXXX").string();
+    auto* made = new fs::path(::mkdtemp(name.data()));
+    std::atexit([] { fs::remove_all(scratch()); });
+    return made;
+  }();
+  return *folder;
+}
+std::string as_file(std::string_view bytes, const char* name) {
+  std::string path = (scratch() / name).string();
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
+}
+
+// --- files ---
+
+bool run_safetensors(std::string_view bytes) {
+  return is_read([&] { safetensors::File::parse(as_bytes(bytes)); });
+}
+std::vector<std::string> seeds_of_safetensors() { return files("safetensors/good", {".safetensors"}); }
+
+bool run_checkpoint(std::string_view bytes) {
+  return is_read([&] { pickle::parse(as_bytes(bytes)); });
+}
+std::vector<std::string> seeds_of_checkpoints() { return files("checkpoints/good", {".pth", ".pt"}); }
+
+bool run_archive(std::string_view bytes) {
+  return is_read([&] {
+    serialize::InputArchive archive;
+    archive.load_from(bytes.data(), bytes.size());
+    archive.keys();
+  });
+}
+std::vector<std::string> seeds_of_archives() { return files("checkpoints/good", {".pth", ".pt", ".safetensors"}); }
+
+bool run_index(std::string_view bytes) {
+  static const std::string beside = [] {
+    std::string file;
+    safetensors::Entry a{"a", "", DType::UInt8, {3}, as_bytes("abc")}, b{"b", "", DType::UInt8, {0}, {}};
+    safetensors::write([&](const void* p, size_t n) { file.append(static_cast<const char*>(p), n); },
+                       std::vector{a, b});
+    return as_file(file, "model-1.safetensors");
+  }();
+  return is_read([&] { load_tensors(as_file(bytes, "index.json")); });
+}
+std::vector<std::string> seeds_of_indices() {
+  return {R"({"metadata": {"total_size": 8}, "weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors"}})",
+          R"({"weight_map": {"b": "model-1.safetensors"}, "x": [[[1, 2.5e3, null, true]]]})"};
+}
+
+bool run_exported_program(std::string_view bytes) {
+  return is_read([&] { io::load_pt2(as_file(bytes, "program.pt2")); });
+}
+std::vector<std::string> seeds_of_exported_programs() { return files("models", {".pt2"}); }
+
+// --- caches ---
+
+std::string image() {
+  runtime::KernelImage image;
+  image.target = "x86-64+avx2";
+  image.entries = {{"k" + std::string(32, 'a'), 0}, {"k" + std::string(32, 'b'), 16}};
+  image.code.assign(64, 0xc3);
+  return image.serialize();
+}
+// Bytes whose checksum is right, as far as there is one: what lies behind it is read too.
+std::string with_checksum(std::string_view bytes) {
+  std::string out(bytes);
+  constexpr size_t kAt = 8, kAfter = 16;
+  if (out.size() < kAfter) return out;
+  uint64_t sum = hash_bytes(out.data() + kAfter, out.size() - kAfter), size = out.size();
+  if (out.size() >= kAfter + 8) {
+    std::memcpy(out.data() + kAfter, &size, sizeof size);
+    sum = hash_bytes(out.data() + kAfter, out.size() - kAfter);
+  }
+  std::memcpy(out.data() + kAt, &sum, sizeof sum);
+  return out;
+}
+bool run_image(std::string_view bytes) {
+  bool read = false;
+  for (const std::string& b : {std::string(bytes), with_checksum(bytes)})
+    read = is_read([&] {
+      runtime::KernelImage image = runtime::KernelImage::parse(b);
+      runtime::host().load(image);
+      if (runtime::KernelImage::parse(image.serialize()).serialize() != image.serialize())
+        throw std::logic_error("an image changes when it is written");
+    });
+  return read;
+}
+std::vector<std::string> seeds_of_images() { return {image()}; }
+
+const std::string kKey = "k" + std::string(32, 'a');
+compiler::DiskCache& cache() {
+  static auto* made = new compiler::DiskCache((scratch() / "cache").string(), uint64_t{1} << 30);
+  return *made;
+}
+// An entry is what was written, or a miss.
+bool run_entry(std::string_view bytes) {
+  fs::path folder = scratch() / "cache" / std::string(compiler::kCompilerVersion);
+  static const bool made = [&] {
+    fs::create_directories(folder);
+    return true;
+  }();
+  (void)made;
+  std::ofstream(folder / kKey, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  auto got = cache().read(kKey);
+  if (got && *got != "an entry of the cache" && *got != image()) throw std::logic_error("an entry that nobody wrote");
+  return got.has_value();
+}
+std::vector<std::string> seeds_of_entries() {
+  std::vector<std::string> out;
+  for (const std::string& content : {std::string("an entry of the cache"), image()}) {
+    cache().write(kKey, content);
+    out.push_back(read(scratch() / "cache" / std::string(compiler::kCompilerVersion) / kKey));
+  }
+  return out;
+}
+
+// --- texts ---
+
+const ir::Op* find_op(std::string_view name) {
+  if (const ir::Op* op = compiler::find_loop_level_op(name)) return op;
+  return transforms::find_row(name);
+}
+
+// What is read prints to a text that reads to itself, and is checked without a crash.
+bool run_graph(std::string_view text) {
+  return is_read([&] {
+    std::vector<ir::Fact> facts;
+    std::unique_ptr<ir::Graph> graph = ir::parse(text, find_op, &facts);
+    std::string printed = ir::print(*graph, facts);
+    std::vector<ir::Fact> again;
+    std::unique_ptr<ir::Graph> reread = ir::parse(printed, find_op, &again);
+    if (std::string second = ir::print(*reread, again); second != printed)
+      throw std::logic_error("what was read does not print what is read:\n" + printed + second);
+    try {
+      ir::check_legal(*graph);
+    } catch (const InternalError&) {  // it is not legal
+    }
+  });
+}
+std::vector<std::string> seeds_of_graphs() {
+  std::vector<std::string> out = {R"(graph operators "two" {
+  symbols s0>=2, s1>=0/8, s2>=0
+  where [s2 == s1, s0 != s1]
+  %0 = input: f32[s0, s1] "x" strides=[s1, 1]
+  %1 = input: f32[s0, s2] "y"
+  %2 = aten::add.Tensor(%0, %1, alpha=2): f32[s0, s1]
+  %3 = aten::max.dim(%2, dim=1): (f32[s0], i64[s0])
+  %4 = aten::cat([%3, %3], dim=0): f32[2*s0]
+  return %4, %3.1, %2 -> 0
+})",
+                                  R"(graph primitives "sizes" {
+  symbols s0>=1, s1>=0
+  let [e0 = max(s0, floordiv(s1 + 3, 2)), e1 = min(e0, mod(s0, 7))]
+  %0 = input: f32[s0, s1] "x"
+  %1 = prim::reduce(%0, dims=[1], combiner="add"): f32[s0]
+  %2 = prim::full(1.5, size=[s0], dtype=f32): f32[s0]
+  %3 = prim::tanh(%1): f32[s0]
+  return %3, %2
+})"};
+  // The kernels that tests keep.
+  for (const auto& entry : fs::directory_iterator(fs::path(BRASA_TEST_DATA).parent_path() / "compiler/golden")) {
+    std::string text = read(entry.path());
+    for (size_t at = text.find("graph "); at != text.npos; at = text.find("\ngraph ", at + 1)) {
+      size_t begin = text[at] == '\n' ? at + 1 : at, end = text.find("\n}", begin);
+      if (end != text.npos && end - begin < 4000) out.push_back(text.substr(begin, end + 2 - begin));
+    }
+  }
+  return out;
+}
+
+bool run_program(std::string_view text) {
+  return is_read([&] {
+    program::Program p = program::parse(text, transforms::find_row);
+    std::string printed = program::print(p);
+    if (program::print(program::parse(printed, transforms::find_row)) != printed)
+      throw std::logic_error("what was read does not print what is read:\n" + printed);
+  });
+}
+std::vector<std::string> seeds_of_programs() {
+  return {"program on cpu gives output 0, input 0, nothing, output 1\n" + seeds_of_graphs()[0]};
+}
+
+bool run_schema(std::string_view text) {
+  return is_read([&] {
+    std::string printed = str(ir::parse_schema(text));
+    if (str(ir::parse_schema(printed)) != printed)
+      throw std::logic_error("what was read does not print what is read: " + printed);
+  });
+}
+std::vector<std::string> seeds_of_schemas() {
+  std::vector<std::string> out;
+  for (const ops::Row& row : ops::table().rows()) out.push_back(str(row.schema));
+  return out;
+}
+
+const Target kTargets[] = {
+    {"safetensors", run_safetensors, seeds_of_safetensors, false},
+    {"checkpoint", run_checkpoint, seeds_of_checkpoints, false},
+    {"archive", run_archive, seeds_of_archives, false},
+    {"pt2", run_exported_program, seeds_of_exported_programs, false},
+    {"index", run_index, seeds_of_indices, true},
+    {"image", run_image, seeds_of_images, false},
+    {"cache", run_entry, seeds_of_entries, false},
+    {"graph", run_graph, seeds_of_graphs, true},
+    {"program", run_program, seeds_of_programs, true},
+    {"schema", run_schema, seeds_of_schemas, true},
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return kTargets; }
+
+const Target& target(std::string_view name) {
+  for (const Target& t : kTargets)
+    if (name == t.name) return t;
+  throw std::invalid_argument("there is no target " + std::string(name));
+}
+
+}  // namespace brasa::fuzz

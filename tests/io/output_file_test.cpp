@@ -1,0 +1,162 @@
+#include <brasa/brasa.h>
+#include <brasa/pickle.h>
+#include <brasa/serialize.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+// Where a saved file goes, and what is there when its writer is killed.
+namespace brasa {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  Folder() {
+    std::string name = testing::TempDir() + "brasa-output-XXXXXX";
+    path = ::mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+  int files() const { return static_cast<int>(std::distance(fs::directory_iterator(path), fs::directory_iterator())); }
+  fs::path path;
+};
+
+void save(const std::string& path, float v) { save_tensors({{"x", full({1000}, v)}}, path); }
+float saved(const std::string& path) { return load_tensors(path).at("x")[999].item<float>(); }
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+mode_t mode_of(const std::string& path) {
+  struct stat status;
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+TEST(OutputFile, FollowsLinks) {
+  Folder folder;
+  fs::create_directory(folder.path / "there");
+  fs::create_symlink("there/real", folder.path / "one");
+  fs::create_symlink(folder.path / "one", folder.path / "two");
+  save(folder.file("two"), 1);  // of a file that is not there yet
+  EXPECT_TRUE(fs::is_symlink(folder.path / "two"));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder.path / "there/real")));
+  save(folder.file("two"), 2);
+  EXPECT_TRUE(fs::is_symlink(folder.path / "two") && fs::is_symlink(folder.path / "one"));
+  EXPECT_EQ(saved(folder.file("there/real")), 2);
+  fs::create_symlink("a", folder.path / "b");
+  fs::create_symlink("b", folder.path / "a");
+  EXPECT_THROW(save(folder.file("a"), 3), Error);
+}
+
+TEST(OutputFile, WritesPipesAndDevicesDirectly) {
+  Folder folder;
+  std::string pipe = folder.file("pipe"), got;
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread reader([&] { got = text_of(pipe); });
+  save(pipe, 4);
+  reader.join();
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  save(folder.file("file"), 4);
+  EXPECT_EQ(got, text_of(folder.file("file")));
+  save("/dev/null", 1);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THROW(save(folder.path.string(), 1), Error);
+}
+
+TEST(OutputFile, KeepsModes) {
+  Folder folder;
+  std::string path = folder.file("x");
+  mode_t before = ::umask(022);
+  save(path, 1);
+  EXPECT_EQ(mode_of(path), 0644u);
+  for (mode_t mode : {0600, 0664, 0640}) {
+    ::chmod(path.c_str(), mode);
+    save(path, 2);
+    EXPECT_EQ(mode_of(path), mode);
+  }
+  ::umask(before);
+}
+
+TEST(OutputFile, TakesLongNamesAndNoBadOnes) {
+  Folder folder;
+  std::string name(255, 'n');
+  save(folder.file(name), 5);
+  EXPECT_EQ(saved(folder.file(name)), 5);
+  EXPECT_THROW(save(folder.file(name + "n"), 1), Error);
+  EXPECT_THROW(save("", 1), Error);
+  EXPECT_THROW(load_tensors(""), Error);
+  std::string cut = folder.file("cut") + std::string("\0me", 3);
+  EXPECT_THROW(save(cut, 1), Error);
+  save(folder.file("cut"), 1);
+  EXPECT_THROW(load_tensors(cut), Error);
+  EXPECT_THROW(pickle::load(cut), Error);
+}
+
+TEST(OutputFile, APipeWithoutAWriterDoesNotHoldAReaderUp) {
+  Folder folder;
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_THROW(load_tensors(folder.file("pipe")), Error);
+  EXPECT_THROW(pickle::load(folder.file("pipe")), Error);
+}
+
+TEST(OutputFile, AKilledWriterLeavesTheOldFileOrTheNew) {
+  Folder folder;
+  std::string path = folder.file("x");
+  save(path, 1);
+  float last = 1;
+  for (int round = 0; round < 20; ++round) {
+    pid_t child = ::fork();
+    if (child == 0)
+      for (float v = last;;) save(path, ++v);
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + 700 * round));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    float now = saved(path);
+    ASSERT_GE(now, last);
+    last = now;
+  }
+  save(path, 7);
+  EXPECT_EQ(saved(path), 7);
+  EXPECT_EQ(folder.files(), 1) << "what killed writers left is there after the next save";
+}
+
+TEST(OutputFile, FailedWritesLeaveNothing) {
+  Folder folder;
+  save(folder.file("x"), 1);
+  EXPECT_THROW(save_tensors({{"x", full({3}, 2)}, {"y", Tensor()}}, folder.file("x")), Error);
+  EXPECT_EQ(saved(folder.file("x")), 1);
+  EXPECT_EQ(folder.files(), 1);
+}
+
+// A hundred thousand take a third of a second; were it quadratic, minutes.
+TEST(Files, OfManyTensorsTakeLinearTime) {
+  Folder folder;
+  auto seconds = [&](int n) {
+    TensorDict many;
+    for (int i = 0; i < n; ++i) many.emplace("layers." + std::to_string(i), full({1}, i));
+    auto start = std::chrono::steady_clock::now();
+    save_tensors(many, folder.file("x"));
+    EXPECT_EQ(load_tensors(folder.file("x")).size(), many.size());
+    std::vector<std::pair<pickle::Value, pickle::Value>> pairs;
+    for (const auto& [name, tensor] : many) pairs.emplace_back(name, tensor);
+    pickle::save(pickle::Value::dict(std::move(pairs)), folder.file("y"));
+    EXPECT_EQ(load_tensors(folder.file("y")).size(), many.size());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  double few = seconds(3000), many = seconds(30000);
+  EXPECT_LT(many, 30 * few + 1) << few;
+}
+
+}  // namespace
+}  // namespace brasa

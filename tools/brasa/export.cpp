@@ -1,0 +1,64 @@
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+
+#include <brasa/export_program.h>
+#include <brasa/import.h>
+
+#include "commands.h"
+
+namespace brasa::tool {
+namespace {
+
+struct Options {
+  std::string model, out, kind = "exe", weights = "inside";
+  ExportOptions to;
+};
+
+// "out/my-net" gives functions my_net_run, …
+std::string function_name(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "program_" + name : name;
+}
+
+void run(Options o) {
+  o.to.name = function_name(o.out);
+  o.to.weights_beside = o.weights == "beside";
+  ExportedProgram program = export_(io::load_pt2(o.model), o.to);
+  if (o.kind == "object")
+    program.write_object(o.out);
+  else if (o.kind == "shared")
+    program.write_shared(o.out);
+  else
+    program.write_executable(o.out);
+  std::printf("%s: %zu bytes of code and plan, %zu of weights %s\n", o.out.c_str(), program.code_bytes(),
+              program.weight_bytes(), o.weights.c_str());
+}
+
+}  // namespace
+
+void add_export(CLI::App& app) {
+  auto* c = app.add_subcommand("export", "Writes an exported program (.pt2) as machine code that runs alone");
+  c->footer(
+      "Examples:\n  brasa export net.pt2 -o net && ./net in.safetensors out.safetensors\n"
+      "  brasa export net.pt2 -o net --kind object --weights beside");
+  auto options = std::make_shared<Options>();
+  c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
+  c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
+  c->add_option("--kind", options->kind, "What it becomes")
+      ->check(CLI::IsMember({"object", "shared", "exe"}))
+      ->capture_default_str();
+  c->add_option("--weights", options->weights, "Inside, or beside as OUT.weights, which is mapped")
+      ->check(CLI::IsMember({"inside", "beside"}))
+      ->capture_default_str();
+  c->add_option("--target", options->to.targets, "Processors that it has code for; it chooses when it runs")
+      ->capture_default_str();
+  c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option")
+      ->capture_default_str();
+  c->callback([options] { run(*options); });
+}
+
+}  // namespace brasa::tool
