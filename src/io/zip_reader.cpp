@@ -67,7 +67,13 @@ void widen(std::span<const std::byte> extra, uint64_t& size, uint64_t& stored, u
 
 bool looks_like_zip(std::span<const std::byte> bytes) { return has_at(bytes, 0, 4, 0x04034b50); }
 
-ZipReader::ZipReader(std::span<const std::byte> bytes, std::string source) : bytes_(bytes), source_(std::move(source)) {
+uint32_t zip_checksum(std::span<const std::byte> data, uint32_t of_before) {
+  if (data.empty()) return of_before;  // zlib begins anew at a null pointer
+  return static_cast<uint32_t>(crc32_z(of_before, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+}
+
+ZipReader::ZipReader(std::span<const std::byte> bytes, std::string source, Checksums checksums)
+    : bytes_(bytes), source_(std::move(source)), checksums_(checksums) {
   Directory directory = find_directory(bytes, source_);
   std::span<const std::byte> rest = bytes.subspan(directory.at, directory.size);
   uint64_t taken = 0;
@@ -78,8 +84,8 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string source) : byt
     BRASA_CHECK(rest.size() - kEntrySize >= name + extra + comment, source_, ": entry ", i,
                 " of the zip directory is cut off");
     auto method = number_at<uint16_t>(rest, 10);
-    Record record{method == 8, number_at<uint32_t>(rest, 42), number_at<uint32_t>(rest, 20),
-                  number_at<uint32_t>(rest, 24)};
+    Record record{method == 8, number_at<uint32_t>(rest, 16), number_at<uint32_t>(rest, 42),
+                  number_at<uint32_t>(rest, 20), number_at<uint32_t>(rest, 24)};
     std::string text(reinterpret_cast<const char*>(rest.data()) + kEntrySize, name);
     widen(rest.subspan(kEntrySize + name, extra), record.size, record.stored, record.header);
     BRASA_CHECK((number_at<uint16_t>(rest, 8) & 1) == 0, source_, ": record '", text, "' is encrypted");
@@ -112,9 +118,17 @@ std::span<const std::byte> ZipReader::read(std::string_view name, std::vector<st
   auto found = records_.find(name);
   BRASA_CHECK(found != records_.end(), source_, ": there is no record '", name, "'");
   const Record& record = found->second;
-  std::span<const std::byte> stored = stored_bytes(name, record);
-  if (!record.deflated || record.size == 0) return stored.first(record.size);
+  bool as_stored = !record.deflated || record.size == 0;
+  std::span<const std::byte> out =
+      as_stored ? stored_bytes(name, record).first(record.size) : inflate(name, record, inflated);
+  BRASA_CHECK(checksums_ == Checksums::Ignored || zip_checksum(out) == record.crc, source_, ": record '", name,
+              "' is damaged: its bytes do not have their checksum");
+  return out;
+}
 
+std::span<const std::byte> ZipReader::inflate(std::string_view name, const Record& record,
+                                              std::vector<std::byte>& inflated) const {
+  std::span<const std::byte> stored = stored_bytes(name, record);
   struct Stream : z_stream {
     ~Stream() { inflateEnd(this); }
   } z{};
@@ -128,7 +142,7 @@ std::span<const std::byte> ZipReader::read(std::string_view name, std::vector<st
     z.next_out = reinterpret_cast<Bytef*>(inflated.data()) + to;
     z.avail_out = static_cast<uInt>(std::min(inflated.size() - to, kMost));
     size_t in = z.avail_in, out = z.avail_out;
-    status = inflate(&z, Z_NO_FLUSH);
+    status = ::inflate(&z, Z_NO_FLUSH);
     from += in - z.avail_in;
     to += out - z.avail_out;
     BRASA_CHECK(status == Z_STREAM_END || (status == Z_OK && (in > z.avail_in || out > z.avail_out)), source_,

@@ -1,6 +1,5 @@
-#include <zlib.h>
-
 #include "io/zip.h"
+#include "support/error.h"
 
 namespace brasa::io {
 namespace {
@@ -20,10 +19,6 @@ struct Bytes {
 
 uint32_t narrow(uint64_t v, uint64_t wide_from) { return v >= wide_from ? 0xffffffff : static_cast<uint32_t>(v); }
 
-uint32_t checksum(std::span<const std::byte> data) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
-}
-
 }  // namespace
 
 void ZipWriter::emit(const std::string& bytes) {
@@ -35,24 +30,31 @@ void ZipWriter::add(const std::string& name, std::string_view text) {
   add(name, std::as_bytes(std::span(text.data(), text.size())));
 }
 
-void ZipWriter::add(const std::string& name, std::span<const std::byte> data) {
-  records_.push_back({name, checksum(data), data.size(), at_});
-  bool wide = data.size() >= wide_from_;
+void ZipWriter::add(const std::string& name, Pieces pieces) {
+  BRASA_CHECK(name.size() <= 0xffff, "a zip archive: a record's name has ", name.size(), " bytes, 65535 at most");
+  uint32_t crc = 0;
+  uint64_t bytes = 0;
+  for (std::span<const std::byte> piece : pieces) {
+    crc = zip_checksum(piece, crc);
+    bytes += piece.size();
+  }
+  records_.push_back({name, crc, bytes, at_});
+  bool wide = bytes >= wide_from_;
   Bytes extra;
-  if (wide) extra.put(uint16_t{1}).put(uint16_t{16}).put(uint64_t{data.size()}).put(uint64_t{data.size()});
+  if (wide) extra.put(uint16_t{1}).put(uint16_t{16}).put(bytes).put(bytes);
   // PyTorch's own field, "FB", moves the data to a multiple of 64.
   size_t begin = at_ + kLocalSize + name.size() + extra.text.size() + 4;
   size_t padding = (kAlignment - begin % kAlignment) % kAlignment;
   extra.put(uint16_t{0x4246}).put(static_cast<uint16_t>(padding)).text.append(padding, 'Z');
 
-  uint32_t size = narrow(data.size(), wide_from_);
+  uint32_t size = narrow(bytes, wide_from_);
   Bytes header;
   header.put(uint32_t{0x04034b50}).put(kVersion).put(kUtf8).put(uint16_t{0}).put(uint16_t{0}).put(kDay);
   header.put(records_.back().crc).put(size).put(size);
   header.put(static_cast<uint16_t>(name.size())).put(static_cast<uint16_t>(extra.text.size()));
   emit(header.text + name + extra.text);
-  sink_(data.data(), data.size());
-  at_ += data.size();
+  for (std::span<const std::byte> piece : pieces) sink_(piece.data(), piece.size());
+  at_ += bytes;
 }
 
 void ZipWriter::finish() {

@@ -159,6 +159,8 @@ struct DeviceRow {
   Device& (*device)(int index);
   /// Why there are none; null where there is always one.
   std::string (*why_none)() = nullptr;
+  /// DLPack's number of this kind; 0: it has none.
+  int32_t dlpack = 0;
 };
 
 /// The table, in order: devices.cpp lists it.

@@ -35,8 +35,9 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::vector<std::string> names;
-  std::string modes = "eager,default", device = "cpu";
-  bool trace = false;
+  std::string modes = "eager,default", device = "cpu", inputs;
+  uint64_t seed = 0;
+  bool trace = false, json = false;
   double seconds = 4;
   int threads = 0;
   bool list = false;
@@ -46,9 +47,12 @@ struct Options {
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 double rounded(double v, double digits) { return std::round(v * digits) / digits; }
 
-const Workload& find(const std::string& name) {
+bool is_archive(const std::string& name) { return name.ends_with(".pt2"); }
+
+Workload find(const std::string& name, const Options& o) {
   for (const Workload& w : workloads())
     if (w.name == name) return w;
+  if (is_archive(name)) return archive(name, o.inputs);
   std::string names;
   for (const Workload& w : workloads()) names += "\n  " + w.name;
   throw Error(fmt::format("there is no workload '{}'. There are:{}", name, names));
@@ -76,8 +80,8 @@ void print_trace(const std::function<void()>& work, Device device) {
 Json measure(const std::string& name, const std::string& mode, const Options& o, bool first_only) {
   set_default_device(Device(o.device));
   Device device = get_default_device();
-  manual_seed(0);
-  Prepared work = find(name).prepare(mode);
+  manual_seed(o.seed);
+  Prepared work = find(name, o).prepare(mode);
   synchronize(device);
   Clock::time_point start = Clock::now();
   work.run();
@@ -113,7 +117,8 @@ Json measure(const std::string& name, const std::string& mode, const Options& o,
           {"peak_mb", rounded(static_cast<double>(peak) / 1e6, 10)},
           {"compilations", stats().compilations},
           {"runs", times.size()},
-          {"params", work.parameters}};
+          {"params", work.parameters},
+          {"seed", o.seed}};
 }
 
 struct Rate {
@@ -144,15 +149,15 @@ Rate rate_of(const std::function<void()>& f, int threads, double seconds) {
   return {n / seconds_since(begin), 1e6 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC / n};
 }
 
-Json measure_together(const std::string& name, const std::string& mode, int threads, double seconds) {
-  manual_seed(0);
+Json measure_together(const std::string& name, const std::string& mode, const Options& o) {
+  manual_seed(o.seed);
   set_num_threads(1);
-  Prepared work = find(name).prepare(mode);
+  Prepared work = find(name, o).prepare(mode);
   work.run();
-  Rate alone = rate_of(work.run, 1, seconds), together = rate_of(work.run, threads, seconds);
+  Rate alone = rate_of(work.run, 1, o.seconds), together = rate_of(work.run, o.threads, o.seconds);
   return {{"workload", name},
           {"mode", mode},
-          {"threads", threads},
+          {"threads", o.threads},
           {"cores", std::thread::hardware_concurrency()},
           {"calls_per_s_alone", rounded(alone.calls_per_second, 1)},
           {"calls_per_s", rounded(together.calls_per_second, 1)},
@@ -175,6 +180,21 @@ std::string in_process(const std::string& arguments, const fs::path& cache) {
   return out;
 }
 
+std::string text_of(const Json& line) {
+  return fmt::format(
+      "{} {}: {} ms, the fastest of {} {} ms; first call {} s, with kernels on disk {} s; {} MB; seed {}",
+      line["workload"].get<std::string>(), line["mode"].get<std::string>(), line["median_ms"].get<double>(),
+      line["runs"].get<size_t>(), line["min_ms"].get<double>(), line["first_s"].get<double>(),
+      line["warm_first_s"].get<double>(), line["peak_mb"].get<double>(), line["seed"].get<uint64_t>());
+}
+
+// As one word for the shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 // An empty disk cache for the first call, the same one again for the warm first call.
 void report(const std::string& name, const std::string& mode, const Options& o) {
   std::string pattern = (fs::temp_directory_path() / "brasa-bench-XXXXXX").string();
@@ -187,7 +207,8 @@ void report(const std::string& name, const std::string& mode, const Options& o) 
     }
   } cache{pattern};
   std::string which =
-      fmt::format("'{} {}' --seconds {} --device {}{}", name, mode, o.seconds, o.device, o.trace ? " --trace" : "");
+      fmt::format("{} --seconds {} --device {} --seed {}{}{}", quoted(name + " " + mode), o.seconds, o.device, o.seed,
+                  o.inputs.empty() ? "" : " --inputs " + quoted(o.inputs), o.trace ? " --trace" : "");
   Json line;
   if (o.threads) {
     line = Json::parse(in_process(fmt::format("--together {} --threads {}", which, o.threads), cache.path));
@@ -195,12 +216,13 @@ void report(const std::string& name, const std::string& mode, const Options& o) 
     line = Json::parse(in_process("--measure " + which, cache.path));
     line["warm_first_s"] = rounded(std::stod(in_process("--first " + which, cache.path)), 1e4);
   }
-  std::printf("%s\n", line.dump().c_str());
+  bool for_a_person = is_archive(name) && !o.json && !o.threads;
+  std::printf("%s\n", (for_a_person ? text_of(line) : line.dump()).c_str());
   std::fflush(stdout);
 }
 
 std::pair<std::string, std::string> split(const std::string& pair) {
-  size_t at = pair.find(' ');
+  size_t at = pair.rfind(' ');  // a file's name may have some
   if (at == std::string::npos) throw Error("expected 'workload mode', got '" + pair + "'");
   return {pair.substr(0, at), pair.substr(at + 1)};
 }
@@ -222,13 +244,13 @@ int run(const Options& o) {
   }
   if (!o.together.empty()) {
     auto [name, mode] = split(o.together);
-    std::printf("%s\n", measure_together(name, mode, o.threads, o.seconds).dump().c_str());
+    std::printf("%s\n", measure_together(name, mode, o).dump().c_str());
     return 0;
   }
   std::vector<std::string> names = o.names, modes = CLI::detail::split(o.modes, ',');
   if (names.empty())
     for (const Workload& w : workloads()) names.push_back(w.name);
-  for (const std::string& name : names) find(name);
+  for (const std::string& name : names) find(name, o);
   int failures = 0;
   for (const std::string& name : names)
     for (const std::string& mode : modes) try {
@@ -244,8 +266,8 @@ int run(const Options& o) {
 
 void add_bench(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  CLI::App* c =
-      app.add_subcommand("bench", "Measure the standard workloads: one line of JSON for each workload and mode");
+  CLI::App* c = app.add_subcommand(
+      "bench", "Measure the standard workloads, one line of JSON for each workload and mode, or exported programs");
   c->footer(
       "Each measurement is a process of its own with an empty disk cache: first_s is its first call, warm_first_s the first call of\n"
       "another process with the same cache; peak_mb is the most memory that tensors took. A training step is compiled whole.\n\n"
@@ -254,8 +276,9 @@ void add_bench(CLI::App& app) {
       "  brasa bench pointwise_4M vit_tiny_infer_b8    two of them\n"
       "  brasa bench gpt_train_b4_t256 --modes default --seconds 10\n"
       "  brasa bench mlp_infer_b8 --threads 8          calls in a second of 8 threads on one function, and of one\n"
+      "  brasa bench net.pt2 --seed 1                  an exported program, on inputs of the archive's sizes\n"
       "  brasa bench --list                            what there is");
-  c->add_option("workload", o->names, "names of workloads; all if there is none");
+  c->add_option("workload", o->names, "names of workloads, or archives (.pt2); all workloads if there is none");
   c->add_option("--modes", o->modes, "eager and compile's modes, separated by commas")->capture_default_str();
   c->add_option("--seconds", o->seconds, "how long to measure each")
       ->check(CLI::NonNegativeNumber)
@@ -264,6 +287,9 @@ void add_bench(CLI::App& app) {
   c->add_flag("--trace", o->trace, "then the kernels of a run with their times, bytes and FLOP, on the error stream");
   c->add_option("--threads", o->threads, "calls in a second of so many threads that call one function, and of one")
       ->check(CLI::PositiveNumber);
+  c->add_option("--seed", o->seed, "of random numbers: weights, an archive's inputs")->capture_default_str();
+  c->add_option("--inputs", o->inputs, "an archive's inputs in0, in1, …: a safetensors file; else they are drawn");
+  c->add_flag("--json", o->json, "a line of JSON for archives too");
   c->add_flag("--list", o->list, "list the workloads");
   c->add_option("--measure", o->measure)->group("");
   c->add_option("--first", o->first)->group("");

@@ -21,6 +21,8 @@ struct Workload {
 };
 
 const std::vector<Workload>& workloads();
+/// An exported program, on inputs of a file or drawn ones (see inputs_from).
+Workload archive(const std::string& path, const std::string& inputs);
 Prepared hundred_operators();
 Prepared forty_operators_with_numbers();
 

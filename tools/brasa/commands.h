@@ -15,6 +15,7 @@ void add_run(CLI::App& app);
 void add_info(CLI::App& app);
 void add_export(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_settings(CLI::App& app);
 void add_cache(CLI::App& app);
 

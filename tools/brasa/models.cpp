@@ -8,12 +8,15 @@
 
 namespace brasa::tool {
 
-Run runner(const io::ExportedModule& module, const std::string& backend) {
-  // The programs themselves say where gradients begin; to others, which change their weights, recording them would be an error.
-  auto call = [module](const std::vector<Tensor>& inputs) {
+Run call_of(const io::ExportedModule& module) {
+  return [module](const std::vector<Tensor>& inputs) {
     NoGradGuard no_grad;
     return module.ptr()->forward(inputs);
   };
+}
+
+Run runner(const io::ExportedModule& module, const std::string& backend) {
+  Run call = call_of(module);
   if (backend == "eager") return call;
   auto compiled = compile(call, {.backend = backend});
   return [compiled](const std::vector<Tensor>& inputs) { return compiled(inputs); };
@@ -24,6 +27,19 @@ std::vector<Tensor> inputs_of(const safetensors::File& file, const io::ExportedM
   std::vector<Tensor> out;
   for (size_t i = 0; const safetensors::Entry* entry = file.find("in" + std::to_string(i)); ++i)
     out.push_back(tensor_of(*entry, i < dtypes.size() ? dtypes[i] : std::nullopt));
+  return out;
+}
+
+std::vector<Tensor> inputs_from(const std::string& path, const io::ExportedModule& module) {
+  if (!path.empty()) return inputs_of(safetensors::File::open(path), module);
+  std::vector<Tensor> out;
+  for (const io::ProgramInput& input : module->input_types()) {
+    std::vector<int64_t> sizes;
+    for (const io::ProgramInput::Size& size : input.sizes) sizes.push_back(size.example);
+    bool real = input.dtype && (is_floating(*input.dtype) || is_complex(*input.dtype));
+    Tensor values = real ? randn(sizes) : input.dtype ? randint(2, sizes, kInt64) : full({}, 2, kInt64);
+    out.push_back(input.dtype ? values.to(*input.dtype) : values);
+  }
   return out;
 }
 

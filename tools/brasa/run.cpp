@@ -4,6 +4,7 @@
 
 #include <brasa/brasa.h>
 #include <brasa/error.h>
+#include <brasa/npy.h>
 #include <brasa/pickle.h>
 #include <brasa/serialize.h>
 
@@ -78,6 +79,8 @@ void info(const std::string& path) {
       for (int64_t n : e.shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(n);
       std::printf("%s  %s[%s]\n", e.name.c_str(), e.format.c_str(), sizes.c_str());
     }
+  } else if (path.ends_with(".npy") || path.ends_with(".npz")) {
+    std::fputs(io::describe_npy(path).c_str(), stdout);
   } else if (path.ends_with(".json")) {
     for (const auto& [name, t] : map_tensors(path)) print_tensor(name, t, std::string(brasa::name(t.scalar_type())));
   } else {
@@ -100,7 +103,8 @@ void add_run(CLI::App& app) {
 }
 
 void add_info(CLI::App& app) {
-  auto* c = app.add_subcommand("info", "Says what a file holds: .pt2, .pth, .safetensors or the index of several");
+  auto* c = app.add_subcommand("info",
+                               "Says what a file holds: .pt2, .pth, .npy, .npz, .safetensors or the index of several");
   c->footer("Example:\n  brasa info net.pt2");
   auto path = std::make_shared<std::string>();
   c->add_option("file", *path, "The file")->required();

@@ -78,6 +78,7 @@ const DeviceRow kRow = {
       static Device& host = *new Host;  // never destroyed: tensors in static objects are given back at the end
       return host;
     },
+    .dlpack = 1,
 };
 
 }  // namespace brasa::runtime::cpu

@@ -318,7 +318,11 @@ Device& device(int index) {
 
 }  // namespace
 
-const DeviceRow kRow = {
-    .name = "cuda", .type = kCUDA, .count = count, .device = device, .why_none = [] { return why_no_driver(); }};
+const DeviceRow kRow = {.name = "cuda",
+                        .type = kCUDA,
+                        .count = count,
+                        .device = device,
+                        .why_none = [] { return why_no_driver(); },
+                        .dlpack = 2};
 
 }  // namespace brasa::runtime::cuda

@@ -187,6 +187,7 @@ const DeviceRow kRow = {
     .type = kType,
     .count = [] { return kCount; },
     .device = [](int index) -> Device& { return emulated(index); },
+    .dlpack = 12,  // "extension device, for tests"
 };
 
 }  // namespace brasa::runtime::emu

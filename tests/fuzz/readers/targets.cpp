@@ -1,6 +1,7 @@
 #include <brasa/cache.h>
 #include <brasa/error.h>
 #include <brasa/import.h>
+#include <brasa/npy.h>
 #include <brasa/pickle.h>
 #include <brasa/safetensors.h>
 #include <brasa/serialize.h>
@@ -117,6 +118,16 @@ std::vector<std::string> seeds_of_indices() {
   return {R"({"metadata": {"total_size": 8}, "weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors"}})",
           R"({"weight_map": {"b": "model-1.safetensors"}, "x": [[[1, 2.5e3, null, true]]]})"};
 }
+
+bool run_npy(std::string_view bytes) {
+  return is_read([&] { io::parse_npy(as_bytes(bytes)); });
+}
+std::vector<std::string> seeds_of_npy() { return files("npy/good", {".npy"}); }
+
+bool run_npz(std::string_view bytes) {
+  return is_read([&] { io::parse_npz(as_bytes(bytes)); });
+}
+std::vector<std::string> seeds_of_npz() { return files("npy/good", {".npz"}); }
 
 bool run_exported_program(std::string_view bytes) {
   return is_read([&] { io::load_pt2(as_file(bytes, "program.pt2")); });
@@ -269,6 +280,8 @@ const Target kTargets[] = {
     {"checkpoint", run_checkpoint, seeds_of_checkpoints, false},
     {"archive", run_archive, seeds_of_archives, false},
     {"pt2", run_exported_program, seeds_of_exported_programs, false},
+    {"npy", run_npy, seeds_of_npy, false},
+    {"npz", run_npz, seeds_of_npz, false},
     {"index", run_index, seeds_of_indices, true},
     {"image", run_image, seeds_of_images, false},
     {"cache", run_entry, seeds_of_entries, false},
