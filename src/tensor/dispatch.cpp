@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/builder.h"
+#include "runtime/spans.h"
 #include "support/error.h"
 #include "tensor/autograd/record.h"
 #include "tensor/default_dtype.h"
@@ -231,11 +232,9 @@ void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Result
   }
 }
 
-}  // namespace
-
-void call(Operator& op, CallArgs args, Results& results) {
+void dispatch(Operator& op, CallArgs args, Results& results) {
   if (DType chosen = get_default_dtype(); chosen != DType::Float32) [[unlikely]]
-    if (DefaultDtypeCall other(op, args, chosen); other) return call(op, other.args(), results);
+    if (DefaultDtypeCall other(op, args, chosen); other) return dispatch(op, other.args(), results);
   if (op.plain() && !sparse::any_of(args)) [[likely]]
     return call_functional(op, args, results);
   if (sparse::any_of(args)) [[unlikely]]
@@ -250,11 +249,27 @@ void call(Operator& op, CallArgs args, Results& results) {
     return call_memory(op, make, args, results);
   if (op.row().autocast != ops::Autocast::None && autocasting()) [[unlikely]] {
     CastCall cast(op.row().autocast, args);
-    return call(op, cast.args(), results);
+    return dispatch(op, cast.args(), results);
   }
   if (op.row().count || op.row().number_count) return call_sized(op, args, results);
   call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
+}
+
+// A call that is only recorded does nothing yet.
+struct OperatorSpan {
+  explicit OperatorSpan(const Operator& op) {
+    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]]
+      span.emplace(runtime::SpanKind::Operator, op.row().name());
+  }
+  std::optional<runtime::HostSpan> span;
+};
+
+}  // namespace
+
+void call(Operator& op, CallArgs args, Results& results) {
+  OperatorSpan span(op);
+  dispatch(op, args, results);
 }
 
 Tensor call_one(Operator& op, CallArgs args) {
@@ -277,6 +292,7 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args) {
 }
 
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
+  OperatorSpan span(op);
   checked_impl(self);
   if (sparse::any_of(args)) [[unlikely]]
     return sparse::call_in_place(op, args, self);

@@ -19,9 +19,9 @@
 #include <brasa/error.h>
 #include <brasa/generator.h>
 #include <brasa/memory.h>
+#include <brasa/profiler.h>
 #include <brasa/stats.h>
 #include <brasa/threads.h>
-#include <brasa/trace.h>
 
 #include "bench_workloads.h"
 #include "commands.h"
@@ -37,7 +37,8 @@ struct Options {
   std::vector<std::string> names;
   std::string modes = "eager,default", device = "cpu", inputs;
   uint64_t seed = 0;
-  bool trace = false, json = false;
+  bool profile = false, json = false;
+  std::string trace;
   double seconds = 4;
   int threads = 0;
   bool list = false;
@@ -58,22 +59,17 @@ Workload find(const std::string& name, const Options& o) {
   throw Error(fmt::format("there is no workload '{}'. There are:{}", name, names));
 }
 
-// The largest shares of a run: milliseconds, calls, GB/s, TFLOP/s, what.
-void print_trace(const std::function<void()>& work, Device device) {
-  constexpr int kRuns = 3;
-  start_trace();
-  for (int i = 0; i < kRuns; ++i) work();
-  synchronize(device);
-  double all = 0;
-  std::vector<KernelTime> times = stop_trace();
-  for (const KernelTime& t : times) all += t.milliseconds;
-  std::fprintf(stderr, "%10.4f ms a run in kernels\n", all / kRuns);
-  for (const KernelTime& t : times) {
-    double ms = t.milliseconds / kRuns;
-    if (ms < 0.001 * all / kRuns) break;
-    std::fprintf(stderr, "%10.4f %5lld %7.0f GB/s %6.1f TFLOP/s  %s\n", ms, static_cast<long long>(t.calls / kRuns),
-                 static_cast<double>(t.bytes) / t.milliseconds / 1e6, t.flops / t.milliseconds / 1e9, t.what.c_str());
+// What runs in three runs: as a table on the error stream, as a file in a folder.
+void profile_runs(const std::function<void()>& work, const std::string& name, const std::string& mode,
+                  const Options& o) {
+  profiler::profile profile;
+  for (int i = 0; i < 3; ++i) {
+    profiler::record_function range("run");
+    work();
   }
+  profile.stop();
+  if (o.profile) std::fputs(profile.key_averages().table("self_time", 60).c_str(), stderr);
+  if (!o.trace.empty()) profile.export_chrome_trace((fs::path(o.trace) / (name + "-" + mode + ".json")).string());
 }
 
 // Made as peers/cpu_torch.py makes its numbers: the first call, two more, then as many as fit, at least three.
@@ -105,7 +101,7 @@ Json measure(const std::string& name, const std::string& mode, const Options& o,
   synchronize(device);
   double together = 1e3 * seconds_since(start) / static_cast<double>(times.size());
   int64_t peak = device.is_cpu() ? memory_stats().peak : memory_stats(device).allocated_bytes.peak;
-  if (o.trace) print_trace(work.run, device);
+  if (o.profile || !o.trace.empty()) profile_runs(work.run, name, mode, o);
   return {{"workload", name},
           {"mode", mode},
           {"median_ms", rounded(times[times.size() / 2], 1e4)},
@@ -208,7 +204,8 @@ void report(const std::string& name, const std::string& mode, const Options& o) 
   } cache{pattern};
   std::string which =
       fmt::format("{} --seconds {} --device {} --seed {}{}{}", quoted(name + " " + mode), o.seconds, o.device, o.seed,
-                  o.inputs.empty() ? "" : " --inputs " + quoted(o.inputs), o.trace ? " --trace" : "");
+                  o.inputs.empty() ? "" : " --inputs " + quoted(o.inputs), o.profile ? " --profile" : "");
+  if (!o.trace.empty()) which += " --trace " + quoted(o.trace);
   Json line;
   if (o.threads) {
     line = Json::parse(in_process(fmt::format("--together {} --threads {}", which, o.threads), cache.path));
@@ -275,6 +272,7 @@ void add_bench(CLI::App& app) {
       "  brasa bench                                   every workload, eager and compiled\n"
       "  brasa bench pointwise_4M vit_tiny_infer_b8    two of them\n"
       "  brasa bench gpt_train_b4_t256 --modes default --seconds 10\n"
+      "  brasa bench mlp_infer_b8 --profile            where its time goes\n"
       "  brasa bench mlp_infer_b8 --threads 8          calls in a second of 8 threads on one function, and of one\n"
       "  brasa bench net.pt2 --seed 1                  an exported program, on inputs of the archive's sizes\n"
       "  brasa bench --list                            what there is");
@@ -284,7 +282,11 @@ void add_bench(CLI::App& app) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   c->add_option("--device", o->device, "where tensors are: cpu, cuda, cuda:1, emu")->capture_default_str();
-  c->add_flag("--trace", o->trace, "then the kernels of a run with their times, bytes and FLOP, on the error stream");
+  c->add_flag(
+      "--profile", o->profile,
+      "then profile three runs: operators and kernels with times, bytes and FLOP as a table on the error stream");
+  c->add_option("--trace", o->trace, "the same as a trace for Perfetto, WORKLOAD-MODE.json in this folder")
+      ->check(CLI::ExistingDirectory);
   c->add_option("--threads", o->threads, "calls in a second of so many threads that call one function, and of one")
       ->check(CLI::PositiveNumber);
   c->add_option("--seed", o->seed, "of random numbers: weights, an archive's inputs")->capture_default_str();

@@ -10,6 +10,7 @@
 #include "compiler/loops/ops.h"
 #include "compiler/version.h"
 #include "ir/text.h"
+#include "runtime/spans.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/log.h"
@@ -133,7 +134,12 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
         log_line("code", show_kernel(*ir::parse(text, find_loop_level_op), target, "assembly"));
     std::unordered_map<std::string, size_t> by_key;
     for (size_t i : compiled) by_key[keys[i]] = i;
-    for (const runtime::KernelImage& image : compile_kernels_in_parallel(to_compile, target)) {
+    std::vector<runtime::KernelImage> made;
+    {
+      runtime::HostSpan span(runtime::SpanKind::Compilation, str(to_compile.size(), " kernels"));
+      made = compile_kernels_in_parallel(to_compile, target);
+    }
+    for (const runtime::KernelImage& image : made) {
       std::shared_ptr<const runtime::Module> code = device.load(image);
       for (const runtime::KernelEntry& e : image.entries)
         if (auto it = by_key.find(e.name); it != by_key.end())

@@ -58,20 +58,20 @@ class Assembler {
     const Group& group = plan_.steps[g];
     const std::vector<Place>& places = plan_.places[g];
     std::vector<Use> uses;
+    Expr bytes = 0;
     for (size_t i = 0; i < places.size(); ++i) {
       bool out = i >= group.inputs.size();
       const ir::Type& t = type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i]);
       std::optional<int64_t> numel = t.numel().maybe_constant();
+      bytes = bytes + t.numel() * Expr(size_of(t.dtype));
       uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
     }
-    int64_t bytes = 0;
-    for (const Use& u : uses) bytes += u.bytes.value_or(0);
     if (group.kind == GroupKind::Library && group.library->prepare) {
       Step s;
       s.call = group.library->prepare(group, measure_);
       for (const Place& p : places) s.buffers.push_back(buffer(p));
       s.group = g;
-      s.bytes = bytes;
+      s.bytes = SizeProgram(bytes);
       steps_.push_back(std::move(s));
       uses_.push_back(uses);
       small_.push_back(false);
@@ -80,7 +80,7 @@ class Assembler {
     if (group.kind == GroupKind::Library) {
       Step s;
       s.group = g;
-      s.bytes = bytes;
+      s.bytes = SizeProgram(bytes);
       s.library = std::make_shared<LibraryStep>(group);
       for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
       s.first_written = s.buffers.size();
@@ -97,7 +97,7 @@ class Assembler {
       s.code = kernels_[g]->kernels[k];
       if (!loaded_.empty()) s.kernel = loaded_[s.code];
       s.group = g;
-      s.bytes = bytes;
+      s.bytes = SizeProgram(bytes);
       for (int b : l.buffers) s.buffers.push_back(buffer(places[b]));
       s.first_written = s.buffers.size() - group.outputs.size();
       for (const Lowered::Number& n : l.numbers) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/run/trace.h"
 #include "ir/text.h"
 #include "runtime/cpu/launch.h"
+#include "runtime/spans.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 
@@ -43,6 +43,15 @@ void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* s
   for (uint32_t id : s.sizes) slots.push_back(static_cast<Slot>(symbols[id]));
 }
 
+// Its kernels ran side by side, so they have one time.
+void note_batch(const CompiledGraph::Parts& parts, const Batch& b, const int64_t* symbols,
+                runtime::KernelSpans& spans) {
+  int64_t bytes = 0;
+  for (size_t s = b.begin; s < b.end; ++s) bytes += parts.steps[s].bytes(symbols);
+  spans.launched(str(parts.report.kernels[parts.steps[b.begin].group], ", and ", b.end - b.begin - 1, " beside it"),
+                 bytes, 0);
+}
+
 }  // namespace
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
@@ -68,7 +77,12 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
     slots.push_back(reinterpret_cast<Slot>((from.kind == Place::Input ? inputs : outputs)[from.index].data));
   }
   add_values(s, inputs, symbols, slots);
+  std::optional<runtime::KernelSpans> spans;
+  if (runtime::recording_spans()) [[unlikely]]
+    spans.emplace(device_, runtime::kDefaultStream);
   launch_kernel(s, slots, symbols, runtime::kDefaultStream);
+  if (spans) [[unlikely]]
+    spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), 0);
 }
 
 void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
@@ -189,19 +203,23 @@ void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                                            : arena.data + b.offset(symbols);
   }
   Run r{symbols, inputs, buffers.data(), stream};
-  std::optional<TracedRun> traced;
-  if (tracing()) traced.emplace(device_, stream);
+  std::optional<runtime::KernelSpans> spans;
+  if (runtime::recording_spans()) [[unlikely]]
+    spans.emplace(device_, stream);
   check(kBeforeAll, r);
   for (const Batch& b : parts_.batches) {
-    if (device_.on_host() && b.end - b.begin > 1)
+    if (device_.on_host() && b.end - b.begin > 1) {
       run_batch(b, r);
-    else
+      if (spans) note_batch(parts_, b, symbols, *spans);
+    } else {
       for (size_t s = b.begin; s < b.end; ++s) {
         const Step& step = parts_.steps[s];
         launch(step, r);
-        if (traced)
-          traced->step(parts_.report.kernels[step.group], step.bytes, step.call ? step.call->flops(symbols) : 0);
+        if (spans)
+          spans->launched(parts_.report.kernels[step.group], step.bytes(symbols),
+                          step.call ? step.call->flops(symbols) : 0);
       }
+    }
     check(b.end - 1, r);
   }
 }

@@ -31,7 +31,7 @@ struct Step {
   std::shared_ptr<const LibraryStep> library;  // instead of a kernel
   std::shared_ptr<const DeviceCall> call;      // instead of both
   size_t group = 0;                            // of the plan
-  int64_t bytes = 0;                           // that it reads and writes, where sizes are constant
+  SizeProgram bytes;                           // that it reads and writes
 };
 
 /// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.

@@ -1,14 +1,17 @@
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/spans.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/execute.h"
+#include "tensor/recorder.h"
 #include "tensor/sparse/sparse.h"
 
 namespace brasa::autograd {
@@ -211,8 +214,12 @@ class Pass {
     if (in.forwards) return gradients;
     // What a node makes without operands lives where its gradients do.
     eager::DeviceScope place(first == gradients.end() ? nullptr : &impl_of(*first)->device());
+    std::optional<runtime::HostSpan> span;
+    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]]
+      span.emplace(runtime::SpanKind::Operator, node.name());
     variable_list out =
         in.anomaly ? apply_watched(node, std::move(gradients)) : NodeAccess::apply(node, std::move(gradients));
+    span.reset();
     for (auto& hook : in.post_hooks) out = hook(out, received);
     if (!keep_graph_) NodeAccess::release(node);
     return out;

@@ -1,0 +1,205 @@
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/profiler.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace brasa {
+namespace {
+
+using profiler::Average;
+using profiler::Event;
+using profiler::Kind;
+using profiler::profile;
+using profiler::record_function;
+
+const Average* find(const profiler::Averages& averages, Kind kind, const std::string& name) {
+  for (const Average& a : averages.rows())
+    if (a.kind == kind && a.name == name) return &a;
+  return nullptr;
+}
+
+int64_t calls(const profile& p, Kind kind, const std::string& name) {
+  profiler::Averages averages = p.key_averages();
+  const Average* a = find(averages, kind, name);
+  return a ? a->calls : 0;
+}
+
+int64_t number_of(const profile& p, Kind kind) {
+  return std::count_if(p.events().begin(), p.events().end(), [&](const Event& e) { return e.kind == kind; });
+}
+
+TEST(Profile, NamesOperatorsAndTheirKernels) {
+  Tensor x = rand({64, 64}, requires_grad());
+  profile p;
+  (x * x).add_(x).exp().sum().backward();
+  p.stop();
+  x.sin();  // not recorded
+  for (const char* name :
+       {"aten::mul.Tensor", "aten::add.Tensor", "aten::exp", "aten::sum", "MulBackward0", "ExpBackward0"})
+    EXPECT_GE(calls(p, Kind::Operator, name), 1) << name;
+  EXPECT_EQ(calls(p, Kind::Operator, "aten::sin"), 0);
+  EXPECT_GE(number_of(p, Kind::Kernel), 6);
+  for (const Event& e : p.events())
+    if (e.name.find(": exp ") != std::string::npos) {
+      EXPECT_EQ(e.bytes, 2 * 64 * 64 * 4) << e.name;
+    }
+  double end = 0;
+  for (const Event& e : p.events()) {
+    EXPECT_GE(e.start, 0);
+    EXPECT_GE(e.duration, 0);
+    end = std::max(end, e.start + e.duration);
+  }
+  EXPECT_GT(end, 0);
+}
+
+TEST(Profile, RangesHoldWhatRunsInThem) {
+  Tensor x = rand({512, 512});
+  x.matmul(x);  // what compiles is not looked at
+  profile p;
+  {
+    record_function step("step");
+    for (int i = 0; i < 3; ++i) x = x.matmul(x);
+  }
+  p.stop();
+  profiler::Averages averages = p.key_averages();
+  const Average *step = find(averages, Kind::Range, "step"), *product = find(averages, Kind::Operator, "aten::matmul");
+  ASSERT_TRUE(step && product);
+  EXPECT_EQ(step->calls, 1);
+  EXPECT_EQ(product->calls, 3);
+  EXPECT_LE(product->total, step->total);
+  EXPECT_NEAR(step->self + product->total, step->total, 0.01 * step->total);
+  double kernels = 0;
+  for (const Average& a : averages.rows())
+    if (a.kind == Kind::Kernel) kernels += a.total;
+  EXPECT_NEAR(product->self + kernels, product->total, 0.01 * product->total);
+}
+
+TEST(Profile, MemoryIsWhatStays) {
+  profile p;
+  Tensor kept;
+  {
+    record_function range("made");
+    kept = zeros({1024, 1024});
+  }
+  p.stop();
+  profiler::Averages averages = p.key_averages();
+  EXPECT_GE(find(averages, Kind::Range, "made")->memory, 4 << 20);
+}
+
+TEST(Profile, CompiledFunctionsShowKernelsAndNoOperators) {
+  auto f = compile([](const Tensor& x) { return (x.sin() * 2 + 1).relu(); });
+  Tensor x = rand({1000});
+  f(x);
+  profile p;
+  f(x);
+  p.stop();
+  EXPECT_EQ(number_of(p, Kind::Operator), 0);
+  EXPECT_EQ(number_of(p, Kind::Kernel), 1);
+  EXPECT_EQ(number_of(p, Kind::Compilation), 0);
+}
+
+TEST(Profile, CompilationsAreSeen) {
+  std::random_device device;
+  std::vector<unsigned> steps;  // of so many forms that no cache holds this one
+  for (int i = 0; i < 12; ++i) steps.push_back(device() % 4);
+  auto f = compile([&](Tensor x) {
+    for (unsigned s : steps) x = s == 0 ? x.sin() : s == 1 ? x.relu() : s == 2 ? x * x : x.neg();
+    return x;
+  });
+  Tensor x = rand({7});
+  int64_t before = stats().kernels_generated;
+  profile p;
+  f(x);
+  p.stop();
+  EXPECT_EQ(number_of(p, Kind::Compilation) > 0, stats().kernels_generated > before);
+  EXPECT_GT(stats().kernels_generated, before);
+}
+
+TEST(Profile, ThreadsAreToldApart) {
+  profile p;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([] {
+      record_function range("work");
+      for (int k = 0; k < 20; ++k) rand({16}).sum();
+    });
+  for (std::thread& t : threads) t.join();
+  p.stop();
+  std::set<uint32_t> seen;
+  for (const Event& e : p.events())
+    if (e.kind == Kind::Range) seen.insert(e.thread);
+  EXPECT_EQ(seen.size(), 4u);
+  EXPECT_EQ(calls(p, Kind::Operator, "aten::sum"), 80);
+}
+
+TEST(Profile, SchedulesRecordActiveSteps) {
+  std::vector<int64_t> turns;
+  profiler::ProfileOptions options;
+  options.schedule = profiler::Schedule{.wait = 1, .warmup = 1, .active = 2, .repeat = 2, .skip_first = 1};
+  options.on_trace_ready = [&](profile& p) { turns.push_back(calls(p, Kind::Operator, "aten::sin")); };
+  Tensor x = rand({8});
+  profile p(options);
+  for (int step = 0; step < 12; ++step) {
+    x.sin();
+    p.step();
+  }
+  p.stop();
+  EXPECT_EQ(turns, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(calls(p, Kind::Operator, "aten::sin"), 2);
+}
+
+TEST(Profile, TracesAreJsonOfCompleteEvents) {
+  auto path = std::filesystem::temp_directory_path() / "brasa_profile_trace.json";
+  profile p;
+  {
+    record_function range("a \"quoted\"\nname\xff");
+    rand({16}).sin();
+  }
+  p.stop();
+  p.export_chrome_trace(path.string());
+  nlohmann::json trace = nlohmann::json::parse(std::ifstream(path));
+  std::filesystem::remove(path);
+  size_t complete = 0;
+  for (const auto& e : trace["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    ++complete;
+    EXPECT_TRUE(e["ts"].is_number() && e["dur"].is_number() && e["name"].is_string());
+  }
+  EXPECT_EQ(complete, p.events().size());
+}
+
+TEST(Profile, TablesAreSorted) {
+  profile p;
+  for (int i = 0; i < 5; ++i) rand({8}).sin();
+  rand({300, 300}).matmul(rand({300, 300}));
+  p.stop();
+  std::string by_calls = p.key_averages().table("calls", 2);
+  EXPECT_EQ(std::count(by_calls.begin(), by_calls.end(), '\n'), 3);
+  EXPECT_NE(by_calls.find("aten::rand"), std::string::npos) << by_calls;
+  EXPECT_NE(p.key_averages().table().find("aten::matmul"), std::string::npos);
+}
+
+TEST(Profile, BadInput) {
+  profile p;
+  EXPECT_THROW(profile(), Error);
+  EXPECT_THROW(p.key_averages().table("speed"), Error);
+  EXPECT_THROW(p.export_chrome_trace("/no such folder/trace.json"), Error);
+  p.stop();
+  p.stop();
+  profiler::ProfileOptions options;
+  options.schedule = profiler::Schedule{.active = 0};
+  EXPECT_THROW(profile{options}, Error);
+  profile again;  // what was refused holds nothing
+  EXPECT_TRUE(again.events().empty());
+}
+
+}  // namespace
+}  // namespace brasa
