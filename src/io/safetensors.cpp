@@ -24,15 +24,18 @@ File File::parse(std::span<const std::byte> bytes, const std::string& source) {
   file.source_ = source;
   file.metadata_ = std::move(header.metadata);
   std::vector<Placed>& placed = header.tensors;
-  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
-    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-  });
+  auto before = [](const Placed& a, const Placed& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); };
+  if (!std::is_sorted(placed.begin(), placed.end(), before)) std::stable_sort(placed.begin(), placed.end(), before);
+  file.entries_.reserve(placed.size());
   uint64_t covered = 0;
   for (Placed& p : placed) {
+    // Most files have their names in order, so that each goes behind the last.
+    size_t known = file.by_name_.size();
+    file.by_name_.emplace_hint(file.by_name_.end(), p.entry.name, file.entries_.size());
+    BRASA_CHECK(file.by_name_.size() > known, source, ": the header has the key '", p.entry.name, "' twice");
     BRASA_CHECK(p.begin == covered, source, ": tensor '", p.entry.name, "' begins at byte ", p.begin, ", ",
                 p.begin < covered ? "inside the one before it" : "after a hole", "; expected ", covered);
     covered = p.end;
-    file.by_name_.emplace(p.entry.name, file.entries_.size());
     file.entries_.push_back(std::move(p.entry));
   }
   BRASA_CHECK(covered == data.size(), source, ": ", data.size(), " bytes of data, but the tensors take ", covered);

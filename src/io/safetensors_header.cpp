@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
+#include <utility>
 
 #include "io/safetensors_format.h"
 #include "support/error.h"
@@ -36,9 +37,10 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& k) override {
     if (depth_ == 1) {
-      BRASA_CHECK(names_.insert(k).second, source_, ": the header has the key '", k, "' twice");
       name_ = k;
       in_metadata_ = k == "__metadata__";
+      if (in_metadata_)
+        BRASA_CHECK(!std::exchange(has_metadata_, true), source_, ": the header has the key '__metadata__' twice");
     } else {
       item_ = k;
       if (in_metadata_)
@@ -147,9 +149,10 @@ class Reader final : public nlohmann::json_sax<Json> {
   const std::string& source_;
   Header& out_;
   int depth_ = 0;  // of objects
-  bool in_metadata_ = false, in_list_ = false, has_dtype_ = false, has_shape_ = false, has_place_ = false;
+  bool has_metadata_ = false, in_metadata_ = false, in_list_ = false, has_dtype_ = false, has_shape_ = false,
+       has_place_ = false;
   std::string name_, item_;
-  std::unordered_set<std::string> names_, metadata_keys_;
+  std::unordered_set<std::string> metadata_keys_;
   std::vector<uint64_t> list_;
   Placed tensor_{};
   uint64_t bytes_ = 0;  // of an element

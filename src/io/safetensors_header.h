@@ -14,7 +14,7 @@ struct Header {
   Metadata metadata;
 };
 
-/// A header's text, whose tensors lie in `data`. Takes time and memory in proportion to the text.
+/// A header's text, whose tensors lie in `data`; two of them may have one name. Takes time and memory in proportion to the text.
 Header parse_header(std::string_view text, std::span<const std::byte> data, const std::string& source);
 
 }  // namespace brasa::safetensors

@@ -2,13 +2,30 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 
 #include "io/safetensors_format.h"
 #include "support/error.h"
 #include "support/output_file.h"
 
 namespace brasa::safetensors {
+
+namespace {
+
+// Where several have one name: that name.
+const std::string_view* repeated(std::vector<std::string_view>& names) {
+  if (!std::is_sorted(names.begin(), names.end())) std::sort(names.begin(), names.end());
+  auto it = std::adjacent_find(names.begin(), names.end());
+  return it == names.end() ? nullptr : &*it;
+}
+
+// Names are plain mostly; what has to be escaped or may be no UTF-8 is the JSON library's.
+void append_quoted(std::string& text, const std::string& name) {
+  bool plain =
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  text += plain ? str('"', name, '"') : nlohmann::json(name).dump();
+}
+
+}  // namespace
 
 void write(const Sink& sink, std::span<const Entry> entries, const Metadata& metadata, const std::string& path) {
   // Wide elements first, so that every tensor is aligned for its dtype without holes.
@@ -26,16 +43,20 @@ void write(const Sink& sink, std::span<const Entry> entries, const Metadata& met
   std::stable_sort(order.begin(), order.end(),
                    [](const Entry* a, const Entry* b) { return size_of(*a->dtype) > size_of(*b->dtype); });
 
+  std::vector<std::string_view> names;
+  for (const Entry& e : entries) names.push_back(e.name);
+  const std::string_view* twice = repeated(names);
+  BRASA_CHECK(!twice, path, ": two tensors are named '", *twice, "'");
+
   std::string text = "{";
-  std::unordered_set<std::string_view> names;
   uint64_t offset = 0;
   try {
     if (!metadata.empty()) text += str("\"__metadata__\":", nlohmann::json(metadata).dump());
     for (const Entry* e : order) {
-      BRASA_CHECK(names.insert(e->name).second, path, ": two tensors are named '", e->name, "'");
-      text += str(text.size() > 1 ? "," : "", nlohmann::json(e->name).dump(), ":{\"dtype\":\"",
-                  info_of(*e->dtype).file_name, "\",\"shape\":", e->shape, ",\"data_offsets\":[", offset, ",",
-                  offset + e->data.size(), "]}");
+      if (text.size() > 1) text += ',';
+      append_quoted(text, e->name);
+      text += str(":{\"dtype\":\"", info_of(*e->dtype).file_name, "\",\"shape\":", e->shape, ",\"data_offsets\":[",
+                  offset, ",", offset + e->data.size(), "]}");
       offset += e->data.size();
     }
   } catch (const nlohmann::json::exception& e) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -25,6 +26,7 @@ Value only_floating(const char* op, Value x) {
 
 // {rrelu, slopes}: drawn in training where x is not positive, else 1; otherwise `noise` as it was.
 std::array<Value, 2> noisy_rrelu(Value x, Value noise, Number lower, Number upper, bool training, Value key) {
+  floating_only("rrelu", x);
   if (noise) check_same_shape("rrelu_with_noise", x, noise);
   if (!training) return {where(ge(x, 0), x, x * ((lower + upper) / 2)), noise};
   Value drawn = uniform(key, shape_of(x), dtype_of(x)) * (upper - lower) + lower;
@@ -69,6 +71,7 @@ void add_rectified(Table& t) {
       .doc("x where positive, else weight * x; one weight, or one for each channel (dimension 1).")
       .autocast(Autocast::Lower)
       .composed_in_opmath([](Value x, Value w) {
+        floating_only("prelu", x);
         BRASA_CHECK(dtype_of(x) == dtype_of(w), "prelu: Type promoting not supported. Got ", name(dtype_of(x)), " and ",
                     name(dtype_of(w)));
         BRASA_CHECK(rank_of(w) <= 1,
@@ -120,12 +123,15 @@ void add_rectified(Table& t) {
 void add_shrinks(Table& t) {
   t.op("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .doc("0 where |x| <= lambd, else x.")
-      .composed([](Value x, Number l) { return where(logical_and(ge(x, -l), le(x, l)), zero(x), x); })
+      .composed([](Value x, Number l) {
+        return where(logical_and(ge(floating_only("hardshrink", x), -l), le(x, l)), zero(x), x);
+      })
       .samples({{floats(3, 5)}, {floats(4), 1.0}});
   t.op("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       .doc("x moved towards 0 by lambd; 0 where |x| <= lambd.")
       .composed_in_opmath([](Value x, Number l) {
-        return where(gt(x, l), x - l, where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
+        return where(gt(floating_only("softshrink", x), l), x - l,
+                     where(lt(x, -l), x + l, where(is_nan(x), x, zero(x))));
       })
       .precondition([](Value, const Number& l) {
         BRASA_CHECK(l.as_double() >= 0, "lambda must be greater or equal to 0, but found to be ", l.as_double(), ".");
@@ -137,14 +143,18 @@ void add_shrinks(Table& t) {
       .samples({{floats(3, 5)}});
   t.op("aten::hardsigmoid(Tensor self) -> Tensor")
       .doc("min(max(x + 3, 0), 6) / 6.")
-      .composed_in_opmath(
-          [](Value x) { return where(le(x, -3), zero(x), where(ge(x, 3), constant_like(x, 1), (x + 3) / 6)); })
+      .composed_in_opmath([](Value x) {
+        return where(le(floating_only("hardsigmoid", x), -3), zero(x),
+                     where(ge(x, 3), constant_like(x, 1), (x + 3) / 6));
+      })
       .vjp(own_derivative(
           [](const Saved& s) { return std::vector{call("aten::hardsigmoid_backward", {s.ct(), s.in(0)})}; }))
       .samples({{floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish(Tensor self) -> Tensor")
       .doc("x * min(max(x + 3, 0), 6) / 6.")
-      .composed_in_opmath([](Value x) { return where(le(x, -3), zero(x), where(ge(x, 3), x, x * ((x + 3) / 6))); })
+      .composed_in_opmath([](Value x) {
+        return where(le(floating_only("hardswish", x), -3), zero(x), where(ge(x, 3), x, x * ((x + 3) / 6)));
+      })
       .samples({{floats(3, 5).in(-4, 4)}});
 }
 
@@ -185,7 +195,7 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5)}, {floats(4), 0.5, 2.0, 1.5}, {floats(2).in(90, 200)}});
   t.op("aten::selu(Tensor self) -> Tensor")
       .doc("The self-normalising elu of Klambauer et al. 2017.")
-      .composed_in_opmath([](Value x) { return elu(x, kSeluAlpha, kSeluScale, 1); })
+      .composed_in_opmath([](Value x) { return elu(only_floating("selu", x), kSeluAlpha, kSeluScale, 1); })
       .samples({{floats(3, 5)}});
   t.op("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor")
       .doc("x where positive, else alpha * (exp(x / alpha) - 1).")
@@ -231,7 +241,7 @@ void add_gated(Table& t) {
   t.op("aten::glu(Tensor self, int dim=-1) -> Tensor")
       .doc("The first half along dim times the sigmoid of the second.")
       .composed_in_opmath([](Value x, int64_t dim) {
-        auto [a, b] = halves(x, dim, "glu");
+        auto [a, b] = halves(floating_only("glu", x), dim, "glu");
         return a * sigmoid(b);
       })
       .samples({{floats(3, 6)}, {floats(4, 3), 0}});

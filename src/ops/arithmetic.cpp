@@ -16,6 +16,9 @@ void check_alpha(DType result, const Number& alpha) {
   BRASA_CHECK(!is_integral(result, true) || !is_floating(alpha.dtype()),
               "For integral input tensors, argument alpha must not be a floating point number, got a result of ",
               name(result));
+  BRASA_CHECK(is_complex(result) || !is_complex(alpha.dtype()),
+              "For non-complex input tensors, argument alpha must not be a complex number, got a result of ",
+              name(result));
 }
 
 Value add_scaled(Value a, Value b, const Number& alpha) {
@@ -405,6 +408,8 @@ void add_combinations(Table& t) {
       .doc("self + weight * (end - self), from the nearer end so that weight 1 gives end exactly.")
       .composed_in_opmath([](Value a, Value b, Value w) {
         check_interpolated(a, b);
+        BRASA_CHECK(rank_of(w) == 0 || dtype_of(w) == dtype_of(a), "lerp: expected dtype ", name(dtype_of(a)),
+                    " for `weight` but got dtype ", name(dtype_of(w)));
         Value d = b - a;
         return where(lt(abs(w), 0.5), a + w * d, b - d * (1 - w));
       })

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/series.h"
 
@@ -134,7 +135,7 @@ RowBuilder add(Table& t, const char* name, const char* doc, double low, double h
 
 void add_bessel(Table& t) {
   add(t, "special_bessel_j0", "The Bessel function J₀; rational approximations of Cephes.", -6, 12, [](Value x) {
-    return j<0>(to_float(x));
+    return j<0>(to_float(real_only("bessel_j0", x)));
   }).vjp(own_derivative([](const Saved& s) { return std::vector{-(s.ct() * j<1>(s.in(0)))}; }));
   add(t, "special_bessel_j1", "The Bessel function J₁; rational approximations of Cephes.", -6, 12, [](Value x) {
     return j<1>(to_float(x));
@@ -155,7 +156,7 @@ void add_bessel(Table& t) {
   t.op("aten::special_spherical_bessel_j0(Tensor x) -> Tensor")
       .doc("sin(x) / x, by its Taylor series below 1/2; without a derivative, as in PyTorch.")
       .composed_in_opmath([](Value v) {
-        Value x = to_float(v), near = lt(abs(x), 0.5);
+        Value x = to_float(real_only("spherical_bessel_j0", v)), near = lt(abs(x), 0.5);
         static constexpr double kTaylor[] = {1. / 6227020800, -1. / 39916800, 1. / 362880, -1. / 5040,
                                              1. / 120,        -1. / 6,        1.};
         Value safe = where(near, constant_like(x, 1.0), x);

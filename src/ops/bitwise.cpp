@@ -11,6 +11,9 @@ Value on_bits(const std::array<Value, 2>& operands) {
   DType t = dtype_of(operands[0]);
   BRASA_CHECK(is_integral(t, true), "\"", primitive.text, "\" not implemented for ", name(t),
               ": expected integers or bool");
+  constexpr std::string_view kind = primitive.text;
+  BRASA_CHECK(t != DType::Bool || (kind != "shl" && kind != "shr"), "\"", primitive.text,
+              "\" not implemented for bool");
   return prim::binary(primitive.text, operands[0], operands[1]);
 }
 

@@ -24,6 +24,7 @@ std::string by(Value v) {
 
 void check_inner(const char* op, Value a, int64_t a_dim, Value b, int64_t b_dim) {
   check_dtypes(op, a, b);
+  BRASA_CHECK(dtype_of(a) != DType::Bool, "\"", op, "\" not implemented for bool");
   BRASA_CHECK(same_size(size_of(a, a_dim), size_of(b, b_dim)), op, ": mat1 and mat2 shapes cannot be multiplied (",
               by(a), " and ", by(b), ")");
 }
@@ -52,6 +53,7 @@ Value dot(Value a, Value b) {
   BRASA_CHECK(same_size(size_of(a, 0), size_of(b, 0)), "inconsistent tensor size, expected tensor ", type_of(a),
               " and src ", type_of(b), " to have the same number of elements");
   check_dtypes("dot", a, b);
+  BRASA_CHECK(dtype_of(a) != DType::Bool, "\"dot\" not implemented for bool");
   return product(a, b, 0, 0);
 }
 
@@ -105,6 +107,9 @@ Value addbmm(Value x, Value a, Value b, Number beta, Number alpha) {
 Value addr(Value x, Value a, Value b, Number beta, Number alpha) {
   Value p = outer(a, b);
   DType t = result_type({x, p});
+  for (const Number& n : {beta, alpha})
+    BRASA_CHECK(!is_integral(t, true) || is_integral(n.dtype(), true),
+                "addr: For integral input tensors, argument beta and alpha must not be floating point numbers");
   return combined("addr", convert(x, t), convert(p, t), beta, alpha);
 }
 
@@ -259,7 +264,10 @@ Value multi_dot(std::vector<Value> xs) {
   if (row) out = squeeze(out, 0);
   return out;
 }
-Value chain_matmul(std::vector<Value> xs) { return xs.size() == 1 ? xs[0] : multi_dot(std::move(xs)); }
+Value chain_matmul(std::vector<Value> xs) {
+  for (Value x : xs) check_rank("chain_matmul", "a matrix", x, 2);
+  return xs.size() == 1 ? xs[0] : multi_dot(std::move(xs));
+}
 
 Value vecdot(Value a, Value b, int64_t dim) {
   auto [x, y] = promoted(a, b);

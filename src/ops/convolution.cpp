@@ -29,6 +29,11 @@ void check_operands(Value x, Value w, Value bias, const Convolution& c) {
     BRASA_CHECK(!is_less(c.low[d], 0) && !is_less(c.high[d], 0), "negative padding is not supported, got ", c.low);
   }
   BRASA_CHECK(!is_less(c.groups, 1), "non-positive groups is not supported, got ", c.groups);
+  BRASA_CHECK(!is_less(size_of(w, 0), c.groups), "Given groups=", c.groups, ", expected weight to be at least ",
+              c.groups, " at dimension 0, but got weight of size ", shape_of(w), " instead");
+  for (int64_t d = 0; d < spatial; ++d)
+    BRASA_CHECK(!is_less(size_of(w, d + 2), 1), "kernel size should be greater than zero, but got weight of size ",
+                shape_of(w));
   Expr inputs = c.transposed ? size_of(w, 0) : size_of(w, 1) * c.groups;
   BRASA_CHECK(same_size(size_of(x, 1), inputs), "Given groups=", c.groups, ", weight of size ", shape_of(w),
               ", expected input", shape_of(x), " to have ", inputs, " channels, but got ", size_of(x, 1),
@@ -48,6 +53,12 @@ void check_operands(Value x, Value w, Value bias, const Convolution& c) {
     Expr kernel = (size_of(w, d + 2) - 1) * c.dilation[d] + 1, space = size_of(x, d + 2) + c.low[d] + c.high[d];
     BRASA_CHECK(!is_less(space, kernel), "Calculated padded input size per channel: (", space, "). Kernel size: (",
                 kernel, "). Kernel size can't be greater than actual input size");
+  }
+  for (int64_t d = 0; d < spatial && c.transposed; ++d) {
+    Expr kernel = (size_of(w, d + 2) - 1) * c.dilation[d] + 1, n = size_of(x, d + 2);
+    Expr out = (n - 1) * c.stride[d] + kernel + c.output_padding[d] - c.low[d] - c.high[d];
+    BRASA_CHECK(!is_less(out, 1), "Given input size per channel: (", n, "). Calculated output size per channel: (", out,
+                "). Output size is too small");
   }
 }
 

@@ -102,6 +102,27 @@ Value repeats_for(Value x, Value repeats, const std::optional<int64_t>& dim) {
 }
 
 Value given_or(const std::optional<Expr>& size, Value counted) { return size ? size_tensor(*size, {}) : counted; }
+int64_t given_or_unknown(const std::optional<Expr>& size) {
+  BRASA_CHECK(!size || size->constant() >= 0, "repeat_interleave: expected a non-negative output_size, got ", *size);
+  return size ? size->constant() : -1;
+}
+
+// As repeated_index for n that may be the caller's.
+Value repeated_index(Value repeats, const std::optional<Expr>& given, Expr n) {
+  if (given)
+    check_values(eq(total(repeats), size_tensor(n, {})),
+                 str("repeat_interleave: allocated size ", n, " does not match required size"));
+  return repeated_index(repeats, n);
+}
+
+Value repeat_numbers(Value repeats, std::optional<Expr> given, Expr n) {
+  return convert(repeated_index(checked_repeats(repeats), given, n), dtype_of(repeats));
+}
+Value repeat_slices(Value x, Value repeats, std::optional<int64_t> dim, std::optional<Expr> given, Expr n) {
+  Value from = dim ? at_least_1d(x) : flattened(x);
+  int64_t d = wrap_dim(dim.value_or(0), rank_of(from));
+  return move_dims(prim::gather(from, {repeated_index(repeats_for(x, repeats, dim), given, n)}, {d}), {0}, {d});
+}
 
 // ---- unique
 
@@ -247,20 +268,17 @@ void add_counted(Table& t) {
   t.op("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
       .doc("i repeated repeats[i] times.")
       .sized([](Value r, std::optional<Expr> size) { return given_or(size, total(checked_repeats(r))); },
-             [](Value r, std::optional<Expr>, Expr n) {
-               return convert(repeated_index(checked_repeats(r), n), dtype_of(r));
-             })
+             repeat_numbers)
+      .counted([](Value, std::optional<Expr> size) { return given_or_unknown(size); }, repeat_numbers)
       .no_gradient()
       .samples({{ints(5)}, {ints(0)}});
   t.op("aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
       .doc("Each slice along dim (element, without dim) as often as `repeats` says.")
       .sized([](Value x, Value r, std::optional<int64_t> dim,
                 std::optional<Expr> size) { return given_or(size, total(repeats_for(x, r, dim))); },
-             [](Value x, Value r, std::optional<int64_t> dim, std::optional<Expr>, Expr n) {
-               Value from = dim ? at_least_1d(x) : flattened(x);
-               int64_t d = wrap_dim(dim.value_or(0), rank_of(from));
-               return move_dims(prim::gather(from, {repeated_index(repeats_for(x, r, dim), n)}, {d}), {0}, {d});
-             })
+             repeat_slices)
+      .counted([](Value, Value, std::optional<int64_t>, std::optional<Expr> size) { return given_or_unknown(size); },
+               repeat_slices)
       .samples({{floats(3, 4), ints(4), 1}, {floats(2, 2), ints(4)}, {floats(3), ints(1)}});
 
   t.op("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "

@@ -1,3 +1,4 @@
+#include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -75,7 +76,9 @@ template <int kSpatial>
 Value max_unpool(Value x, Value indices, Shape size) {
   BRASA_CHECK(rank_of(x) == kSpatial + 1 || rank_of(x) == kSpatial + 2, "max_unpool: Input to max_unpooling", kSpatial,
               "d should be a ", kSpatial + 1, "d or ", kSpatial + 2, "d Tensor, but got ", type_of(x));
-  check_same_shape("max_unpool", x, indices);
+  check_same_shape("max_unpool", floating_only("max_unpool", x), indices);
+  BRASA_CHECK(dtype_of(indices) == DType::Int64,
+              "max_unpool: elements in indices should be type int64 but got: ", name(dtype_of(indices)));
   size = repeated(size, kSpatial, "output_size");
   int64_t lead = rank_of(x) - kSpatial;
   Shape shape(shape_of(x).begin(), shape_of(x).begin() + lead), flat = shape, picked = shape;

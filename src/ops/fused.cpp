@@ -52,6 +52,8 @@ Value renorm(Value x, Number p, int64_t dim, Number most) {
 
 Value embedding_renorm(Value weight, Value indices, double most, double p) {
   check_rank("embedding_renorm", "weight", weight, 2);
+  BRASA_CHECK(dtype_of(indices) == DType::Int64 || dtype_of(indices) == DType::Int32,
+              "embedding_renorm: expected dtype int32 or int64 for indices, got ", type_of(indices));
   Value rows = flattened(checked_forward_index(indices, size_of(weight, 0), "embedding_renorm"));
   Value norm = call("aten::linalg_vector_norm", {weight, p, int_arg({1}), true, Arg()});
   Value named = prim::scatter(full(false, {size_of(weight, 0)}, DType::Bool), {rows},

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/quadrature.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -25,7 +26,8 @@ Value smaller_part(Value a, Value x) {
 
 template <bool upper>
 Value incomplete(Value first, Value second) {
-  auto [p, q] = promoted(to_float(first), to_float(second));
+  constexpr const char* op = upper ? "igammac" : "igamma";
+  auto [p, q] = promoted(to_float(real_only(op, first)), to_float(real_only(op, second)));
   Value a = convert(p, DType::Float64), x = convert(q, DType::Float64);
   Value inside = logical_and(logical_and(gt(a, 0), gt(x, 0)), logical_and(lt(a, kInf), lt(x, kInf)));
   Value one = constant_like(x, 1.0), zero = zeros_like(x);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -61,7 +62,7 @@ Value gather(Value x, int64_t dim, Value index, bool) {
 }
 
 Value take(Value x, Value index) {
-  check_index("take()", index);
+  check_long_index("take()", index);
   return prim::gather(flattened(x), {checked_index(index, type_of(x).numel(), "take()")}, {0});
 }
 
@@ -135,12 +136,32 @@ std::vector<Value> embedding_vjp(const Saved& s) {
   return {embedding_dense_backward(s.ct(), s.in(1), size_of(weight, 0), s.arg<Expr>(2), s.arg<bool>(3))};
 }
 
-Value one_hot(Value x, Expr classes) {
+void check_classes(Value x) {
   BRASA_CHECK(dtype_of(x) == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, got ",
               type_of(x));
-  Value i = checked_forward_index(x, classes, "one_hot: class values must be smaller than num_classes");
-  Value wide = repeat_along(i, rank_of(i), classes);
-  return convert(eq(wide, prim::iota(shape_of(wide), rank_of(i), DType::Int64)), DType::Int64);
+  check_values(ge(x, 0), "one_hot: class values must be non-negative");
+}
+
+Value one_hot(Value x, Expr, Expr classes) {
+  check_classes(x);
+  check_values(lt(x, size_tensor(classes, {})),
+               str("one_hot: class values must be smaller than num_classes, which is ", classes));
+  Value wide = repeat_along(x, rank_of(x), classes);
+  return convert(eq(wide, prim::iota(shape_of(wide), rank_of(x), DType::Int64)), DType::Int64);
+}
+
+// num_classes, or one more than the greatest.
+Value one_hot_classes(Value x, Expr classes) {
+  if (!is_less(classes, 0)) return size_tensor(classes, {});
+  check_classes(x);
+  BRASA_CHECK(!same_size(type_of(x).numel(), 0), "one_hot: can not infer total number of classes from empty tensor");
+  return amax(x, all_dims(x)) + 1;
+}
+
+int64_t given_classes(Value, int64_t classes) {
+  BRASA_CHECK(classes == -1 || classes > 0,
+              "one_hot: expected num_classes of 1 or more, or -1 for one more than the greatest class, got ", classes);
+  return classes;
 }
 
 // --- sorting ---
@@ -272,13 +293,12 @@ void add_picks(Table& t) {
       })
       .samples({{floats(2, 3), ints(2), 4, -1, false, false}});
   t.op("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor")
-      .doc("1 at each index, 0 elsewhere, along a new last dimension.")
-      .composed(one_hot)
-      .precondition([](Value, int64_t classes) {
-        BRASA_CHECK(classes > 0,
-                    "one_hot: without num_classes the result's size depends on the data, which is not supported yet");
-      })
-      .samples({{ints(3), 4}});
+      .doc(
+          "1 at each index, 0 elsewhere, along a new last dimension of num_classes; of -1, one more than the greatest index.")
+      .sized(one_hot_classes, one_hot)
+      .counted(given_classes, one_hot)
+      .no_gradient()
+      .samples({{ints(3), 4}, {ints(2, 3)}, {ints(0), 2}, {ints()}});
 }
 
 void add_sorts(Table& t) {
@@ -367,9 +387,8 @@ Picks picks(Value x, const std::vector<Value>& indices, const char* checked_for)
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!indices[d]) continue;
     DType t = dtype_of(indices[d]);
-    BRASA_CHECK(
-        t != DType::Bool && t != DType::UInt8, "index: a mask (", type_of(indices[d]),
-        ") gives a result whose size depends on the data, which is not supported yet; masked_fill, where and index_put with one value are");
+    BRASA_CHECK(t != DType::Bool && t != DType::UInt8, "index: a mask (", type_of(indices[d]),
+                ") gives a result whose size depends on the data: positions (nonzero) have to take its place first");
     BRASA_CHECK(is_index(t) || t == DType::Int16 || t == DType::Int8,
                 "tensors used as indices must be long, int, byte or bool tensors, got ", type_of(indices[d]));
     shape = first ? shape_of(indices[d]) : broadcast_shapes(shape, shape_of(indices[d]));

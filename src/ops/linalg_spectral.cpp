@@ -27,6 +27,12 @@ std::array<Value, 2> eig(Value a) {
   return {complex(re, im), complex(vre, vim)};
 }
 
+// Which routine of CUDA's computes makes no difference here.
+void check_driver(const std::optional<std::string>& driver) {
+  BRASA_CHECK(!driver || *driver == "gesvd" || *driver == "gesvdj" || *driver == "gesvda",
+              "torch.linalg.svd: expected driver to be one of gesvd, gesvdj or gesvda, got '", *driver, "'");
+}
+
 std::array<Value, 3> svd(Value a, bool full, bool vectors) {
   std::array<Value, 3> r = prim::svd(a, full);
   if (!vectors) r[0] = r[2] = no_result(dtype_of(a));
@@ -298,17 +304,26 @@ void add_linalg_spectral(Table& t) {
 
   t.op("aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
       .doc("A = U diag(S) Vᴴ, S descending.")
-      .composed([](Value a, bool full, bool vectors, std::optional<std::string>) { return svd(a, full, vectors); })
+      .composed([](Value a, bool full, bool vectors, std::optional<std::string> driver) {
+        check_driver(driver);
+        return svd(a, full, vectors);
+      })
       .samples({{floats(3, 2)}, {floats(2, 2, 3), false, false}});
   t.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
       .doc("A = U diag(S) Vᴴ, S descending; U and V are square with full_matrices.")
       .autocast(Autocast::Float32)
-      .composed([](Value a, bool full, std::optional<std::string>) { return svd(a, full, true); })
+      .composed([](Value a, bool full, std::optional<std::string> driver) {
+        check_driver(driver);
+        return svd(a, full, true);
+      })
       .samples({{floats(3, 2), false}, {floats(2, 2, 2)}});
   t.op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
       .doc("Singular values, descending.")
       .autocast(Autocast::Float32)
-      .composed([](Value a, std::optional<std::string>) { return singular_values(a); })
+      .composed([](Value a, std::optional<std::string> driver) {
+        check_driver(driver);
+        return singular_values(a);
+      })
       .samples(matrices);
   t.op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
       .doc("As linalg_svd, with V in place of Vᴴ; zeros for the vectors without compute_uv.")

@@ -1,3 +1,4 @@
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -28,7 +29,8 @@ void add_regression(Table& t) {
       .doc("(self - target)², reduced by mean (1), sum (2) or not (0).")
       .autocast(Autocast::Float32)
       .packed({{floats(8, 8), floats(8, 8)}})
-      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(square(x - y), reduction); })
+      .composed_in_opmath(
+          [](Value x, Value y, int64_t reduction) { return reduced(square(real_only("mse_loss", x - y)), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 0}, {floats(4), floats(4), 2}});
   t.op("aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("|self - target|, reduced.")
@@ -40,7 +42,7 @@ void add_regression(Table& t) {
       .doc("d²/(2 beta) where d = |self - target| < beta, else d - beta/2, reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number beta) {
-        Value d = abs(x - y);
+        Value d = abs(real_only("smooth_l1_loss", x - y));
         if (beta.is(0)) return reduced(d, reduction);
         return reduced(where(lt(d, beta), 0.5 * d * d / beta, d - 0.5 * beta), reduction);
       })
@@ -53,7 +55,7 @@ void add_regression(Table& t) {
       .doc("d²/2 where d = |self - target| <= delta, else delta (d - delta/2), reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number delta) {
-        Value d = abs(x - y);
+        Value d = abs(floating_only("huber_loss", x - y));
         return reduced(where(le(d, delta), 0.5 * d * d, delta * (d - 0.5 * delta)), reduction);
       })
       .precondition([](Value, Value, int64_t, double delta) {
@@ -120,6 +122,7 @@ void add_binary(Table& t) {
       .doc("-(y max(log p, -100) + (1 - y) max(log(1 - p), -100)), weighted and reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value p, Value y, Value w, int64_t reduction) {
+        floating_only("binary_cross_entropy", p);
         if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         check_binary("binary_cross_entropy", p, y);
         Value ok = logical_and(ge(p, 0), le(p, 1));

@@ -1,3 +1,4 @@
+#include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -44,7 +45,7 @@ Multi multi(Value self, Value target, const Number& p, const Number& margin, Val
   constexpr const char* op = "multi_margin_loss";
   BRASA_CHECK(p.is(1) || p.is(2), op, ": only p == 1 and p == 2 supported, got ", p.as_double());
   Multi m;
-  m.x = as_rows(op, self);
+  m.x = as_rows(op, floating_only(op, self));
   BRASA_CHECK(rank_of(target) <= 1 && same_size(type_of(target).numel(), size_of(m.x, 0)), op,
               ": inconsistent target size, expected ", size_of(m.x, 0), " but got ", type_of(target));
   BRASA_CHECK(!weight || (rank_of(weight) == 1 && same_size(size_of(weight, 0), size_of(m.x, 1))), op,

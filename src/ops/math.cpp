@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/complex.h"
 #include "ops/literal.h"
@@ -114,7 +115,7 @@ void add_rounding(Table& t) {
   t.op("aten::frac(Tensor self) -> Tensor")
       .doc("self - trunc(self).")
       .sparse(Sparse::Each)
-      .composed_in_opmath([](Value x) { return x - prim::unary("trunc", x); })
+      .composed_in_opmath([](Value x) { return floating_only("frac", x) - prim::unary("trunc", x); })
       .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct()}; }))
       .samples({{floats(3, 5)}, {floats(0)}});
 }
@@ -209,12 +210,12 @@ void add_simple(Table& t) {
   t.op("aten::deg2rad(Tensor self) -> Tensor")
       .doc("Degrees as radians.")
       .sparse(Sparse::Linear)
-      .composed_in_opmath([](Value x) { return to_float(x) * (kPi / 180); })
+      .composed_in_opmath([](Value x) { return to_float(real_only("deg2rad", x)) * (kPi / 180); })
       .samples({{floats(3, 5).in(-180, 180)}, {ints(3)}});
   t.op("aten::rad2deg(Tensor self) -> Tensor")
       .doc("Radians as degrees.")
       .sparse(Sparse::Linear)
-      .composed_in_opmath([](Value x) { return to_float(x) * (180 / kPi); })
+      .composed_in_opmath([](Value x) { return to_float(real_only("rad2deg", x)) * (180 / kPi); })
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::sigmoid(Tensor self) -> Tensor")
       .doc("1 / (1 + exp(-self)).")
@@ -234,7 +235,7 @@ void add_simple(Table& t) {
   t.op("aten::logit(Tensor self, float? eps=None) -> Tensor")
       .doc("log(x / (1 - x)), x first limited to [eps, 1 - eps] if eps is given.")
       .composed_in_opmath([](Value v, std::optional<Number> eps) {
-        Value x = to_float(v);
+        Value x = to_float(real_only("logit", v));
         if (eps) x = where(lt(x, *eps), constant_like(x, *eps), where(gt(x, 1 - *eps), constant_like(x, 1 - *eps), x));
         return log(x / (1 - x));
       })
@@ -302,7 +303,7 @@ void add_of_two(Table& t) {
       .doc("sqrt(self² + other²) without overflow.")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
-        BRASA_CHECK(!is_integral(dtype_of(x), true), "\"hypot\" not implemented for ", name(dtype_of(x)));
+        floating_only("hypot", x);
         Value p = abs(x), q = abs(y), big = maximum(p, q), small = minimum(p, q);
         Value r = small / where(eq(big, 0), constant_like(big, 1), big);
         Value h = where(eq(big, small), big * std::sqrt(2.0), big * sqrt(1 + r * r));
@@ -351,7 +352,7 @@ void add_of_two(Table& t) {
 }
 
 Value x_log(const char* log, Value a, Value b) {
-  auto [p, q] = promoted(a, b);
+  auto [p, q] = promoted(real_only("xlogy", a), real_only("xlogy", b));
   Value x = to_float(p), y = to_float(q);
   return where(is_nan(y), y, where(eq(x, 0), zeros_like(x), x * prim::unary(log, y)));
 }

@@ -7,8 +7,9 @@ namespace brasa::ops {
 namespace {
 
 Value among(Value x, Value set, bool invert) {
-  auto known = [](Value v) { return dtype_of(v) != DType::Bool; };
-  BRASA_CHECK(known(x) && known(set), "Unsupported input type encountered for isin(): bool");
+  for (Value v : {x, set})
+    BRASA_CHECK(dtype_of(v) != DType::Bool && !is_complex(dtype_of(v)),
+                "Unsupported input type encountered for isin(): ", name(dtype_of(v)));
   DType t = result_type({x, set});
   Value all = flattened(convert(set, t));
   Shape shape = shape_of(x);

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
 #include "ops/series.h"
@@ -132,13 +133,13 @@ void add_modified_bessel(Table& t) {
     return std::vector{s.ct() * where(eq(x, 0), constant_like(d, 0.5), d)};
   });
   add_i(t, "special_i0", "The modified Bessel function I₀; Chebyshev series of Cephes.", [](Value x) {
-    return plain_i<0>(to_float(x));
+    return plain_i<0>(to_float(real_only("i0", x)));
   }).vjp(i0_derivative);
   add_i(t, "special_i1", "The modified Bessel function I₁; Chebyshev series of Cephes.", [](Value x) {
     return plain_i<1>(to_float(x));
   }).vjp(i1_derivative);
   add_i(t, "special_i0e", "exp(-|x|) I₀(x).", [](Value x) {
-    return scaled_i<0>(to_float(x));
+    return scaled_i<0>(to_float(real_only("i0e", x)));
   }).vjp(own_derivative([](const Saved& s) {
     Value x = s.in(0);
     return std::vector{s.ct() * (scaled_i<1>(x) - prim::unary("sign", x) * s.out())};

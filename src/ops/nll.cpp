@@ -1,3 +1,4 @@
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -17,6 +18,9 @@ Shape without(const Shape& shape, int64_t dim) {
 }
 
 void check_target(Value x, Value target, Value weight) {
+  floating_only("nll_loss", x);
+  BRASA_CHECK(!weight || dtype_of(weight) == dtype_of(x), "nll_loss: expected weight of scalar type ",
+              name(dtype_of(x)), " but found ", weight ? name(dtype_of(weight)) : "");
   BRASA_CHECK(rank_of(x) >= 1, "nll_loss: expected input of at least 1 dimension, got ", type_of(x));
   BRASA_CHECK(is_integral(dtype_of(target)), "expected scalar type Long but found ", name(dtype_of(target)),
               ": class targets are integers");

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -33,6 +34,34 @@ std::vector<Value> standardize_vjp(const Saved& s) {
   return {out};
 }
 
+// The same with statistics that were computed before, which are x's still: a derivative by x goes through them too.
+struct Standardized {
+  Value y, rstd;
+};
+Standardized standardized_again(Value x, const Dims& dims, Value m, Value rstd) {
+  std::vector<Value> s = call_all("brasa::standardize_again", {x, int_arg(dims), m, rstd});
+  return {s[0], s[1]};
+}
+
+// Beside standardize_vjp's first and last term, forward: with dy = r (dx - mean(dx) - y mean(dx y)) goes dr = -r² mean(dx y).
+std::vector<Value> standardize_again_vjp(const Saved& s) {
+  Dims dims = s.arg<Dims>(1);
+  Value y = s.out(), rstd = s.out(1), out;
+  if (Value g = s.ct()) out = rstd * (g - mean(g, dims, true) - y * mean(g * y, dims, true));
+  if (Value g = s.ct(1)) {
+    Value by_rstd = -(g * rstd * rstd / count(y, dims, dtype_of(y)) * y);
+    out = out ? out + by_rstd : by_rstd;
+  }
+  return {out};
+}
+std::vector<Value> standardize_again_jvp(const Node& n, std::span<const Value> tangents) {
+  Value y = const_cast<Node&>(n).out(0), rstd = const_cast<Node&>(n).out(1), t = tangents[0];
+  if (!t) return {{}, {}};
+  Dims dims = detail::From<Dims>::get(n.args[1]);
+  Value along_y = mean(t * y, dims, true), about_mean = t - mean(t, dims, true);
+  return {rstd * (about_mean - y * along_y), -(rstd * rstd * along_y)};
+}
+
 // The dtype of saved statistics: the parameters' if they are wider than x.
 DType statistics_dtype(Value x, Value weight, Value bias) {
   Value p = weight ? weight : bias;
@@ -58,11 +87,20 @@ Dims trailing_dims(const char* op, Value x, const Shape& shape) {
 void check_parameter(const char* op, const char* what, Value p, const Shape& shape) {
   if (p) check_shape(op, what, p, shape);
 }
+// Parameters have x's dtype, or are float32 beside a narrower x.
+void check_dtypes(const char* op, Value x, std::initializer_list<Value> parameters) {
+  floating_only(op, x);
+  for (Value p : parameters)
+    BRASA_CHECK(!p || dtype_of(p) == dtype_of(x) || (is_reduced_floating(dtype_of(x)) && dtype_of(p) == DType::Float32),
+                op, ": mixed dtype: expected parameters of ", name(dtype_of(x)),
+                " as the input, or of float32 beside a narrower one, got ", p ? name(dtype_of(p)) : "");
+}
 
 Three native_layer_norm(Value x, Shape shape, Value weight, Value bias, const Number& eps) {
   Dims dims = trailing_dims("layer_norm", x, shape);
   check_parameter("layer_norm", "weight", weight, shape);
   check_parameter("layer_norm", "bias", bias, shape);
+  check_dtypes("layer_norm", x, {weight, bias});
   std::vector<Value> s = standardized(to_opmath(x), dims, eps);
   DType kept = statistics_dtype(x, weight, bias);
   return {convert(scaled(s[0], weight, bias), dtype_of(x)), convert(s[1], kept), convert(s[2], kept)};
@@ -75,12 +113,12 @@ std::vector<Value> layer_norm_backward(Value g, Value x, Shape shape, Value m, V
   check_parameter("native_layer_norm_backward", "weight", weight, shape);
   DType own = dtype_of(x), parameters = weight ? dtype_of(weight) : bias ? dtype_of(bias) : own;
   g = to_opmath(g);
-  rstd = to_opmath(rstd);
-  Value y = (to_opmath(x) - to_opmath(m)) * rstd;
+  Standardized s = standardized_again(to_opmath(x), dims, to_opmath(m), to_opmath(rstd));
+  Value y = s.y;
   std::vector<Value> out = {no_result(own), no_result(parameters), no_result(parameters)};
   if (mask[0]) {
     Value h = weight ? g * to_opmath(weight) : g;
-    out[0] = convert(rstd * (h - mean(h, dims, true) - y * mean(h * y, dims, true)), own);
+    out[0] = convert(s.rstd * (h - mean(h, dims, true) - y * mean(h * y, dims, true)), own);
   }
   // Parameters that are not there have no gradient.
   if (mask[1] && weight) out[1] = convert(sum_to(g * y, shape), parameters);
@@ -127,6 +165,7 @@ BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean
   for (auto& [p, what] :
        {std::pair{weight, "weight"}, {bias, "bias"}, {running_mean, "running_mean"}, {running_var, "running_var"}})
     check_parameter("batch_norm", what, p, {channels});
+  check_dtypes("batch_norm", x, {weight, bias, running_mean, running_var});
   Value wide = to_opmath(x);
   DType kept = statistics_dtype(x, weight, bias);
   if (!training) {
@@ -211,6 +250,7 @@ Three group_normalized(Value x, Value weight, Value bias, int64_t groups, const 
               shape_of(x), " and num_groups=", groups);
   check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
   check_parameter("group_norm", "bias", bias, {size_of(x, 1)});
+  check_dtypes("group_norm", x, {weight, bias});
   std::vector<Value> s = standardized(grouped(to_opmath(x), groups), {2}, eps);
   DType kept = statistics_dtype(x, weight, bias);
   Value y = channels_scaled(prim::reshape(s[0], shape_of(x)), weight, bias);
@@ -225,12 +265,13 @@ std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Va
   check_same_shape("native_group_norm_backward", g, x);
   check_parameter("native_group_norm_backward", "weight", weight, {size_of(x, 1)});
   g = to_opmath(g);
-  rstd = unsqueeze(to_opmath(rstd), 2);
-  Value y = (grouped(to_opmath(x), groups) - unsqueeze(to_opmath(m), 2)) * rstd;
+  Value centre = unsqueeze(to_opmath(m), 2), scale = unsqueeze(to_opmath(rstd), 2);
+  Standardized s = standardized_again(grouped(to_opmath(x), groups), {2}, centre, scale);
+  Value y = s.y;
   std::vector<Value> out = {no_result(own), no_result(parameters), no_result(parameters)};
   if (mask[0]) {
     Value h = grouped(weight ? g * by_channel(weight, g) : g, groups);
-    h = rstd * (h - mean(h, {2}, true) - y * mean(h * y, {2}, true));
+    h = s.rstd * (h - mean(h, {2}, true) - y * mean(h * y, {2}, true));
     out[0] = convert(prim::reshape(h, shape), own);
   }
   if (mask[1]) out[1] = convert(sum(g * prim::reshape(y, shape), dims), parameters);
@@ -258,7 +299,7 @@ std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Va
 // --- norms without a mean ---
 
 std::array<Value, 2> rms(Value x, const Shape& shape, Value weight, const std::optional<Number>& eps) {
-  Dims dims = trailing_dims("rms_norm", x, shape);
+  Dims dims = trailing_dims("rms_norm", floating_only("rms_norm", x), shape);
   check_parameter("rms_norm", "weight", weight, shape);
   double least =
       dtype_of(x) == DType::Float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
@@ -292,6 +333,14 @@ void add_layer_norms(Table& t) {
       .composed(standardize)
       .vjp(own_derivative(standardize_vjp))
       .samples({{floats(3, 5), list({1}), 1e-5}, {floats(2, 3, 4), list({0, 2}), 1e-5}});
+  t.op("brasa::standardize_again(Tensor x, int[] dims, Tensor mean, Tensor rstd) -> (Tensor y, Tensor rstd)")
+      .doc(
+          "(x - mean) · rstd, and rstd, for statistics of x over dims that brasa::standardize gave. They follow x: its derivative counts "
+          "what it does to them, and they have none of their own.")
+      .composed([](Value x, Dims, Value m, Value rstd) { return std::array<Value, 2>{(x - m) * rstd, rstd}; })
+      .vjp(own_derivative(standardize_again_vjp))
+      .jvp(standardize_again_jvp)
+      .samples({{floats(3, 5), list({1}), floats(3, 1), floats(3, 1).in(0.5, 2)}});
   t.op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("layer_norm, with the mean and 1/√(variance + eps) of each row.")
       .composed(native_layer_norm)

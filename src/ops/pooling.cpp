@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/accepted.h"
 #include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -120,6 +121,7 @@ std::array<Value, 2> max_pool_with_indices(Value x, Shape kernel, Shape stride, 
                                            bool ceil_mode) {
   Window w = window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
   bool unbatched;
+  BRASA_CHECK(dtype_of(x) != DType::Bool, "\"max_pool\" not implemented for bool");
   Value b = batched("max_pool", x, kSpatial, unbatched);
   MaxPool p = max_pooled(b, w);
   Value out = prim::reduce(p.windows, {kSpatial + 2}, "max");
@@ -130,6 +132,7 @@ template <int kSpatial>
 Value max_pool(Value x, Shape kernel, Shape stride, Shape padding, Shape dilation, bool ceil_mode) {
   Window w = window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
   bool unbatched;
+  BRASA_CHECK(dtype_of(x) != DType::Bool, "\"max_pool\" not implemented for bool");
   Value b = batched("max_pool", x, kSpatial, unbatched);
   return restored(
       reduce(windows_of(b, w, identity(Combiner::Max, dtype_of(x))), counted(kSpatial + 2, kSpatial), false, "max"),
@@ -226,6 +229,7 @@ Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional
 template <int kSpatial>
 Value avg_pool(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad,
                std::optional<int64_t> divisor) {
+  if (dtype_of(x) != DType::Int64) floating_only("avg_pool", x);
   return avg_pooled(x, window_of(kSpatial, kernel, stride, padding, {Expr(1)}, ceil_mode), count_include_pad, divisor);
 }
 Value avg_pool1d(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad) {
@@ -281,7 +285,7 @@ template <int kSpatial>
 Value adaptive_avg(Value x, Shape out) {
   out = repeated(out, kSpatial, "output_size");
   bool unbatched;
-  Value v = batched("adaptive_avg_pool", x, kSpatial, unbatched, kSpatial == 3);
+  Value v = batched("adaptive_avg_pool", floating_only("adaptive_avg_pool", x), kSpatial, unbatched, kSpatial == 3);
   for (int64_t d = 2; d < kSpatial + 2; ++d) {
     Expr size = size_of(v, d), o = out[d - 2];
     BRASA_CHECK(!is_less(o, 0), "adaptive_avg_pool: elements of output_size must be greater than or equal to 0, got ",
@@ -330,7 +334,7 @@ template <int kSpatial>
 std::array<Value, 2> adaptive_max(Value x, Shape out) {
   out = repeated(out, kSpatial, "output_size");
   bool unbatched;
-  Value b = batched("adaptive_max_pool", x, kSpatial, unbatched), v = b;
+  Value b = batched("adaptive_max_pool", floating_only("adaptive_max_pool", x), kSpatial, unbatched), v = b;
   Dims places;
   for (int64_t d = 0; d < kSpatial; ++d) {
     BRASA_CHECK(is_less(0, out[d]), "adaptive_max_pool: elements of output_size must be greater than 0, got ", out);

@@ -68,6 +68,9 @@ Two per_channel(Value x, Value scale, Value zero_point, int64_t axis, int64_t lo
   constexpr const char* op = "fake_quantize_per_channel_affine";
   BRASA_CHECK(axis >= 0 && axis < rank_of(x), op, ": `axis` must be between 0 and number of dimensions of input, got ",
               axis, " for ", type_of(x));
+  if (!is_floating(dtype_of(zero_point)))
+    check_values(logical_and(ge(zero_point, Number(low)), le(zero_point, Number(high))),
+                 str(op, ": `zero_point` must be between `quant_min` and `quant_max`, ", low, " and ", high));
   return fake_quantized(op, x, by_channel(op, "scale", scale, x, axis),
                         by_channel(op, "zero_point", zero_point, x, axis), low, high);
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -71,18 +73,6 @@ Value integers(Value key, Value index, Value low, Value width, std::optional<int
   return r + low;
 }
 
-// In [low, high).
-Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) {
-  BRASA_CHECK(!low.is_constant() || !high.is_constant() || low.constant() < high.constant(),
-              "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
-  Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
-  Expr span = high - low;
-  auto all = [&](Expr e) { return full(Number(Arg(e)), shape_of(i), DType::Int64); };
-  std::optional<int64_t> known;
-  if (span.is_constant()) known = span.constant();
-  return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
-}
-
 // The greatest integer up to which the dtype holds all.
 int64_t last_integer(DType t) {
   BRASA_CHECK(computes(t) && !is_complex(t), "\"random_\" not implemented for ", name(t));
@@ -91,15 +81,55 @@ int64_t last_integer(DType t) {
   return digits == 63 ? INT64_MAX : (int64_t{1} << digits) - 1;
 }
 
-// `from` and `to` of the rows below, once they are numbers; a tensor's dtype is not known with them.
-void check_range(Expr low, Expr high, DType t = DType::Int64) {
-  BRASA_CHECK(low.constant() < high.constant(), "random_ expects 'from' to be less than 'to', but got from=", low,
-              " >= to=", high);
-  if (is_floating(t)) return;  // which round
-  int64_t last = last_integer(t), first = is_signed(t) ? -last - 1 : 0;
-  BRASA_CHECK(low.constant() >= first && low.constant() <= last, "random_: from=", low, " is out of bounds for ",
+void check_order(Expr low, Expr high) {
+  BRASA_CHECK(is_less(low, high), "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+}
+
+// How far numbers of `digits` binary digits lie apart around v.
+int64_t spacing(int64_t v, int digits) {
+  uint64_t magnitude = v < 0 ? uint64_t{0} - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
+  return int64_t{1} << std::max(0, static_cast<int>(std::bit_width(magnitude)) - digits);
+}
+
+// The range [low, high) without what the dtype does not hold, so that no number rounds out of it.
+void fit_range(DType t, Expr& low, Expr& high) {
+  int64_t last = last_integer(t), first = is_floating(t) ? -last : is_signed(t) ? -last - 1 : 0;
+  Expr end = high - 1;
+  bool low_fits = last == INT64_MAX || (!is_less(low, first) && !is_less(last, low));
+  bool high_fits = last == INT64_MAX || !is_less(last, end);
+  if (!is_floating(t)) {
+    BRASA_CHECK(low_fits, "random_: from=", low, " is out of bounds for ", name(t));
+    BRASA_CHECK(high_fits, "random_: to - 1 = ", end, " is out of bounds for ", name(t));
+    return;
+  }
+  if (low_fits && high_fits) return;
+  // Beyond its digits a floating dtype holds some integers only.
+  constexpr int64_t kHalf = 65504;
+  int64_t from = known_size(low), to = known_size(end);
+  BRASA_CHECK(t != DType::Float16 || (from >= -kHalf && from <= kHalf), "random_: from=", from,
+              " is out of bounds for ", name(t));
+  BRASA_CHECK(t != DType::Float16 || (to >= -kHalf && to <= kHalf), "random_: to - 1 = ", to, " is out of bounds for ",
               name(t));
-  BRASA_CHECK(high.constant() - 1 <= last, "random_: to - 1 = ", high - 1, " is out of bounds for ", name(t));
+  auto below = [&](int64_t v) { return v & -spacing(v, info_of(t).digits); };
+  int64_t greatest = below(to), least = below(from);
+  bool any = least == from || !__builtin_add_overflow(least, spacing(from, info_of(t).digits), &least);
+  BRASA_CHECK(any && least <= greatest,
+              "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", from,
+              " >= to=", to + 1, " of ", name(t));
+  low = Expr(least);
+  high = Expr(greatest + 1);
+}
+
+// In [low, high).
+Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) {
+  check_order(low, high);
+  fit_range(dtype, low, high);
+  Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
+  Expr span = high - low;
+  auto all = [&](Expr e) { return full(Number(Arg(e)), shape_of(i), DType::Int64); };
+  std::optional<int64_t> known;
+  if (span.is_constant()) known = span.constant();
+  return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
 }
 
 // In [0, high) for a tensor of one number.
@@ -108,6 +138,9 @@ Value integers(Value key, const Shape& shape, Value high, DType dtype) {
               "randint_like: high must be a real tensor without dimensions, got ", type_of(high));
   Value width = convert(high, DType::Int64);
   check_values(gt(width, 0), "randint_like: expected a positive 'high'");
+  int64_t last = last_integer(dtype);
+  if (!is_floating(dtype))
+    check_values(le(width - 1, Number(last)), str("randint_like: high - 1 is out of bounds for ", name(dtype)));
   Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
   Value r = integers(key, i, zeros_like(i), broadcast_to(width, shape_of(i)), std::nullopt);
   return convert(prim::reshape(r, shape), dtype);
@@ -164,9 +197,7 @@ void add_uniform(Table& t) {
       .composed([](Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, 0, high, dtype.value_or(DType::Int64));
       })
-      .precondition([](Expr high, Shape, OptDType dtype, Text, Text, Flag, Value) {
-        check_range(0, high, dtype.value_or(DType::Int64));
-      })
+      .precondition([](Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_order(0, high); })
       .samples({{10, list({3, 5})}});
   t.op("aten::randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
       .doc("Integers, uniform in [low, high).")
@@ -174,9 +205,7 @@ void add_uniform(Table& t) {
       .composed([](Expr low, Expr high, Shape size, OptDType dtype, Text, Text, Flag, Value key) {
         return integers(key, size, low, high, dtype.value_or(DType::Int64));
       })
-      .precondition([](Expr low, Expr high, Shape, OptDType dtype, Text, Text, Flag, Value) {
-        check_range(low, high, dtype.value_or(DType::Int64));
-      })
+      .precondition([](Expr low, Expr high, Shape, OptDType, Text, Text, Flag, Value) { check_order(low, high); })
       .samples({{-3, 10, list({3, 5})}});
   t.op("aten::randint_like(Tensor self, SymInt high, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .no_gradient()
@@ -185,9 +214,7 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), 0, high, dtype.value_or(dtype_of(x)));
       })
-      .precondition([](Value, Expr high, OptDType dtype, Text, Text, Flag, Text, Value) {
-        check_range(0, high, dtype.value_or(DType::Int64));
-      })
+      .precondition([](Value, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_order(0, high); })
       .samples({{ints(3, 5), 10}});
   t.op("aten::randint_like.Tensor(Tensor self, Tensor high, *, " BRASA_OPTIONS
        ", MemoryFormat? memory_format=None) -> Tensor")
@@ -204,9 +231,7 @@ void add_uniform(Table& t) {
       .composed([](Value x, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return integers(key, shape_of(x), low, high, dtype.value_or(dtype_of(x)));
       })
-      .precondition([](Value, Expr low, Expr high, OptDType dtype, Text, Text, Flag, Text, Value) {
-        check_range(low, high, dtype.value_or(DType::Int64));
-      })
+      .precondition([](Value, Expr low, Expr high, OptDType, Text, Text, Flag, Text, Value) { check_order(low, high); })
       .samples({{ints(3, 5), -3, 10}});
   t.op("aten::random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
       .doc("Integers, uniform in [from, to), in self's shape and dtype.")
@@ -215,7 +240,7 @@ void add_uniform(Table& t) {
         return integers(key, shape_of(x), from, to.value_or(end_of_integers(dtype_of(x))), dtype_of(x));
       })
       .precondition([](Value, Expr from, std::optional<Expr> to, Value) {
-        if (to) check_range(from, *to);
+        if (to) check_order(from, *to);
       })
       .no_gradient()
       .samples({{ints(3, 5), -3, 10}});
@@ -231,7 +256,7 @@ void add_uniform(Table& t) {
       .doc("Integers, uniform in [0, to), in self's shape and dtype.")
       .random()
       .composed([](Value x, Expr to, Value key) { return integers(key, shape_of(x), 0, to, dtype_of(x)); })
-      .precondition([](Value, Expr to, Value) { check_range(0, to); })
+      .precondition([](Value, Expr to, Value) { check_order(0, to); })
       .no_gradient()
       .samples({{ints(3, 5), 10}});
   t.op("aten::randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
@@ -381,6 +406,7 @@ void add_others(Table& t) {
       .doc("1 with probability p, else 0, in self's shape and dtype.")
       .random()
       .composed([](Value x, Number p, Value key) {
+        BRASA_CHECK(!is_complex(dtype_of(x)), "\"bernoulli\" not implemented for ", name(dtype_of(x)));
         return convert(lt(uniform(key, shape_of(x), DType::Float32), p), dtype_of(x));
       })
       .precondition([](Value, double p, Value) {

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
@@ -99,7 +100,7 @@ void add_sums(Table& t) {
   t.op("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("The sum with NaN as 0.")
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) {
-        return sum_of(where(not_nan(x), x, zeros_like(x)), dim, keep, dtype);
+        return sum_of(where(not_nan(real_only("nansum", x)), x, zeros_like(x)), dim, keep, dtype);
       })
       .samples({{floats(3, 5), list({1})}, {ints(4)}});
   t.op("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/accepted.h"
 #include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -62,7 +63,23 @@ Value masked_scatter_backward(Value g, Value mask, Shape sizes) {
 
 // --- index_put ---
 
-// x where the masks among the indices are: values must not depend on how many there are.
+// Values of which dimension `place` has one for each element where the mask holds, spread over the mask's dimensions in their order.
+Value spread_under(Value mask, Value values, int64_t place) {
+  Shape given = shape_of(values), shape = given;
+  Value flags = convert(flattened(mask), DType::Int64);
+  Expr n = size_of(values, place);
+  check_values(eq(sum(flags, {0}), size_tensor(n, {})),
+               str("shape mismatch: value tensor of shape ", given,
+                   " cannot be broadcast to indexing result: the mask does not hold for ", n, " elements"));
+  shape.erase(shape.begin() + place);
+  shape.insert(shape.begin() + place, shape_of(mask).begin(), shape_of(mask).end());
+  if (same_size(n, 0)) return full(0, shape, dtype_of(values));  // the mask holds nowhere
+  Value which = prim::scan(flags, 0, "add") - 1;
+  which = maximum(which, zeros_like(which));
+  return prim::reshape(move_dims(prim::gather(values, {which}, {place}), {0}, {place}), shape);
+}
+
+// x with values where the mask among the indices holds: one for all, or one for each place.
 Value masked_put(Value x, const std::vector<Value>& indices, Value values, bool accumulate) {
   Value mask;
   int64_t at = 0;
@@ -77,14 +94,11 @@ Value masked_put(Value x, const std::vector<Value>& indices, Value values, bool 
       BRASA_CHECK(same_size(size_of(m, d), size_of(x, at + d)), "The shape of the mask ", shape_of(m), " at index ", d,
                   " does not match the shape of the indexed tensor ", shape_of(x), " at index ", at + d);
     mask = prim::broadcast(m, shape_of(x), counted(at, rank_of(m)));
-    // The masked dimensions are one dimension of the values, which must not depend on its size.
+    // The masked dimensions are one dimension of the values.
     int64_t behind = rank_of(x) - at - rank_of(m), place = rank_of(values) - behind - 1;
-    if (place >= 0) {
-      BRASA_CHECK(
-          is_one(size_of(values, place)), "index_put_: values of shape ", shape_of(values),
-          " under a mask need as many as it has true elements, which is not supported yet; one value for all is");
-      values = split_dim(values, place, Shape(rank_of(m), Expr(1)));
-    }
+    if (place >= 0)
+      values = is_one(size_of(values, place)) ? split_dim(values, place, Shape(rank_of(m), Expr(1)))
+                                              : spread_under(m, values, place);
     at += rank_of(m);
   }
   values = broadcast_to(values, shape_of(x));
@@ -117,7 +131,7 @@ Value index_put(Value x, std::vector<Value> indices, Value values, bool accumula
 }
 
 Value put(Value x, Value index, Value source, bool accumulate) {
-  check_index("put_()", index);
+  check_long_index("put_()", index);
   BRASA_CHECK(dtype_of(x) == dtype_of(source),
               "put_(): self and source expected to have the same dtype, but got self.dtype = ", name(dtype_of(x)),
               " and source.dtype = ", name(dtype_of(source)));
@@ -179,11 +193,13 @@ Value index_add(Value x, int64_t dim, Value index, Value source, Number alpha) {
 }
 
 Value index_copy(Value x, int64_t dim, Value index, Value source) {
+  check_long_index("index_copy_()", index);
   Slices s = slices("index_copy_()", x, dim, index, source);
   return s.result(prim::scatter(s.x, {s.index}, s.source, {s.dim}, ""));
 }
 
 Value index_fill(Value x, int64_t dim, Value index, Number value) {
+  check_long_index("index_fill_()", index);
   Slices s = slices("index_fill_()", x, dim, index, {}, true);
   // A mask over the dimension, so that no index is written twice.
   Expr n = size_of(s.x, s.dim);
@@ -394,9 +410,13 @@ void add_masks(Table& t) {
 void add_puts(Table& t) {
   const std::vector<Sample> puts = {{floats(3, 4), std::vector<TensorSample>{ints(2)}, floats(2, 4)},
                                     {floats(3, 4), std::vector<TensorSample>{ints(2, 1), ints(3)}, floats(), true},
-                                    {floats(3, 4), std::vector<TensorSample>{bools(3, 4)}, floats()}};
+                                    {floats(3, 4), std::vector<TensorSample>{bools(3, 4)}, floats()},
+                                    {floats(3, 4), std::vector<TensorSample>{bools(3).in(1, 2)}, floats(3, 4)},
+                                    {floats(4), std::vector<TensorSample>{bools(4).in(1, 2)}, floats(4), true}};
   t.op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
-      .doc("Values written, or added, where index would read. Under a mask one value for all.")
+      .doc(
+          "Values written, or added, where index would read: under a mask one for all, or one for each of its true elements.")
+      .masks()
       .composed(index_put<true>)
       .samples(puts);
   t.op("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
@@ -444,6 +464,7 @@ void add_scatters(Table& t) {
   t.op("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .doc("A number at the places that scatter writes.")
       .composed(scatter_value)
+      .fits("value")
       .samples({{floats(3, 4), 1, ints(3, 2), 1.5}});
   t.op("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
       .doc("src added to, or multiplied with, the places that scatter writes.")

@@ -64,12 +64,16 @@ const char* combiner(const std::string& reduce) {
   fail(str("segment_reduce: expected reduce to be sum, mean, prod, max or min, got '", reduce, "'"));
 }
 
-Value segment_reduce(Value x, std::string reduce, Value lengths, Value indices, Value offsets, int64_t axis, bool,
-                     std::optional<Number> initial) {
+Value segment_reduce(Value x, std::string reduce, Value lengths, Value indices, Value offsets, int64_t axis,
+                     bool unsafe, std::optional<Number> initial) {
   BRASA_CHECK(!indices, "segment_reduce: indices based reduction is not supported, use lengths or offsets");
   BRASA_CHECK(is_floating(dtype_of(x)), "segment_reduce: not implemented for ", name(dtype_of(x)), " tensors");
   const char* combine = combiner(reduce);
   Segments s = segments_of("segment_reduce", x, lengths, offsets, axis);
+  if (!unsafe && lengths)
+    check_values(
+        eq(sum(s.lengths, {rank_of(s.lengths) - 1}), size_tensor(size_of(x, s.axis), {})),
+        "segment_reduce: Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.");
   double infinity = std::numeric_limits<double>::infinity();
   Number start = initial           ? *initial
                  : reduce == "max" ? Number(-infinity)

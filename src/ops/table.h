@@ -115,8 +115,8 @@ struct Row final : ir::Op {
 
   Compose compose;  // a composed operator; exactly one of `compose` and `type` is set
   Precondition precondition;
-  /// Where the results' size follows from numbers among the arguments: gives it. Dispatch calls transforms::counted_row, whose
-  /// composition `counted` takes it as one more argument; so numbers that are no integers need not be known.
+  /// Where the results' size follows from numbers among the arguments: gives it, or -1 if `count` has to. `counted` is the composition
+  /// of transforms::sized_row and takes it as one more argument; so numbers that are no integers need not be known.
   std::function<int64_t(const Args&)> number_count;
   Compose counted;
   /// Where the results' size depends on values: gives that size, a rank-0 int64 value, which `compose` takes as one more
@@ -283,7 +283,7 @@ class RowBuilder {
   /// See ir::Param::special.
   RowBuilder& special(std::string_view parameter, std::vector<double> numbers);
   /// A row whose results' size follows from numbers: `count` takes the schema's parameters as `precondition` does and gives that
-  /// size; `f` takes it as a last parameter more, an Expr.
+  /// size; `f` takes it as a last parameter more, an Expr. Behind `sized`: -1 where the size depends on values.
   template <class C, class F>
   RowBuilder& counted(C count, F f) {
     using Count = detail::Signature<std::decay_t<decltype(+count)>>;

@@ -202,6 +202,15 @@ std::vector<double> CyclicLR::get_lrs() {
 
 namespace {
 
+int64_t steps_in_all(int64_t epochs, int64_t steps_per_epoch) {
+  BRASA_CHECK(epochs > 0, "OneCycleLR: expected positive epochs, got ", epochs);
+  BRASA_CHECK(steps_per_epoch > 0, "OneCycleLR: expected positive steps_per_epoch, got ", steps_per_epoch);
+  int64_t total = 0;
+  BRASA_CHECK(!__builtin_mul_overflow(epochs, steps_per_epoch, &total), "OneCycleLR: ", epochs, " epochs of ",
+              steps_per_epoch, " steps are more than a count of 64 bits holds");
+  return total;
+}
+
 OneCycleLROptions completed(const Optimizer& optimizer, OneCycleLROptions o) {
   BRASA_CHECK(o.total_steps() > 0, "OneCycleLR: expected positive total_steps, got ", o.total_steps());
   BRASA_CHECK(0 <= o.pct_start() && o.pct_start() <= 1, "OneCycleLR: expected pct_start between 0 and 1, got ",
@@ -227,6 +236,11 @@ double between(double from, double to, double part, bool cosine) {
 }
 
 }  // namespace
+
+OneCycleLROptions::OneCycleLROptions(double max_lr, int64_t epochs, int64_t steps_per_epoch)
+    : OneCycleLROptions(std::vector<double>{max_lr}, epochs, steps_per_epoch) {}
+OneCycleLROptions::OneCycleLROptions(std::vector<double> max_lr, int64_t epochs, int64_t steps_per_epoch)
+    : OneCycleLROptions(std::move(max_lr), steps_in_all(epochs, steps_per_epoch)) {}
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, OneCycleLROptions options)
     : LRScheduler(starting_at(optimizer, first_lrs(options = completed(optimizer, std::move(options))))),

@@ -3,6 +3,7 @@
 #include "support/error.h"
 #include "tensor/args.h"
 #include "tensor/dispatch.h"
+#include "tensor/masks.h"
 #include "transforms/derived.h"
 
 namespace brasa {
@@ -28,19 +29,18 @@ Target find_target(std::string_view name) {
 
 bool has_mask(const CallArg& indices) {
   bool any = false;
-  eager::each_tensor(indices, [&](const Tensor& t) {
-    any = any || (t.defined() && (t.scalar_type() == DType::Bool || t.scalar_type() == DType::UInt8));
-  });
+  eager::each_tensor(indices, [&](const Tensor& t) { any = any || (t.defined() && eager::is_mask(t)); });
   return any;
 }
 
-// The result's size depends on values, which no row can look at.
-Tensor index_by_masks(ArrayRef<CallArg> args) {
-  std::vector<std::optional<Tensor>> indices;
+// The positions where masks hold, in place of the masks: how many there are no row can know.
+eager::OptionalTensors without_masks(const Target& target, ArrayRef<CallArg> args) {
+  eager::OptionalTensors indices;
   for (uint32_t i = 0; i < args[1].size; ++i)
     indices.push_back(args[1].kind == CallArg::Kind::Tensors ? std::optional(args[1].tensor[i])
                                                              : args[1].optional_tensor[i]);
-  return args[0].tensor->index(ArrayRef<std::optional<Tensor>>(indices));
+  bool writes = target.row->schema.params.size() > 2;
+  return writes ? eager::written_positions(*args[0].tensor, indices) : eager::read_positions(*args[0].tensor, indices);
 }
 
 // A tensor of one element stands for its number where one is asked for.
@@ -69,8 +69,19 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
     return run(target, numbers);
   }
   eager::Operator& op = eager::op(*target.row);
-  bool masks = !target.in_place && op.row().masks && args.size() == 2;
-  if (masks && args[0].kind == CallArg::Kind::Tensor && has_mask(args[1])) return {index_by_masks(args)};
+  eager::OptionalTensors indices;
+  std::vector<CallArg> without;
+  if (op.row().masks && args.size() > 1 && args[0].kind == CallArg::Kind::Tensor && args[0].tensor->defined() &&
+      has_mask(args[1])) {
+    try {
+      indices = without_masks(target, args);
+    } catch (const Error& e) {
+      eager::rethrow_named(op, args, e);
+    }
+    without.assign(args.begin(), args.end());
+    without[1] = CallArg(ArrayRef<std::optional<Tensor>>(indices));
+    args = without;
+  }
   if (!target.in_place) return eager::call_list(op, args);
   BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
               " in place: the first argument must be the tensor that is written");

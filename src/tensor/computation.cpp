@@ -5,6 +5,7 @@
 #include "ops/builder.h"
 #include "ops/primitives.h"
 #include "support/error.h"
+#include "tensor/in_place.h"
 #include "transforms/derived.h"
 #include "transforms/vjp.h"
 
@@ -56,10 +57,18 @@ void check_castable(DType from, DType to) {
   BRASA_CHECK(can, "result type ", toString(from), " can't be cast to the desired output type ", toString(to));
 }
 
+void check_in_place(DType result, DType self) {
+  check_castable(result, self);
+  // What a magnitude or an angle loses does not come back.
+  BRASA_CHECK(!is_complex(self) || !is_floating(result),
+              "the in-place form is not supported for complex tensors: the result is ", name(result), ", self is ",
+              name(self));
+}
+
 std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   std::vector<ir::Value> out = functional_.build(inputs);
   DType to = ir::type_of(inputs[0]).dtype;
-  check_castable(ir::type_of(out[0]).dtype, to);
+  check_in_place(ir::type_of(out[0]).dtype, to);
   return {ops::prim::convert(out[0], to)};
 }
 

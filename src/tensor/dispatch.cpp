@@ -9,6 +9,7 @@
 #include "tensor/default_dtype.h"
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
+#include "tensor/in_place.h"
 #include "tensor/parse.h"
 #include "tensor/recorded_call.h"
 #include "tensor/repeat.h"
@@ -197,11 +198,13 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   if (op.row().number_count) {
     try {
       check_numbers(op, args);
-      sizes.push_back(op.row().number_count(literals(op.row(), args)));
+      int64_t size = op.row().number_count(literals(op.row(), args));
+      if (size >= 0 || !op.row().count) sizes.push_back(size);
     } catch (const Error& e) {
       rethrow_named(op, args, e);
     }
-  } else {
+  }
+  if (sizes.empty()) {
     NoGradGuard guard;
     Results counted;
     call_functional(eager::op(transforms::count_row(op.row())), args, counted);
@@ -311,6 +314,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
       if (!recorder->follow(op.row(), args, value)) recorded.run(value);
       autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
       if (value[0].scalar_type() != target->dtype) {
+        check_in_place(value[0].scalar_type(), target->dtype);
         CallArg convert[] = {value[0], target->dtype};
         Tensor wide = value[0];
         recorder->call(ops::at("prim::convert"), convert, value);

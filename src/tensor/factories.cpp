@@ -112,10 +112,7 @@ Tensor Tensor::std(int dim) const { return std(OptionalIntArrayRef(IntArrayRef{d
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
   return var_mean(self, OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>());
 }
-Tensor one_hot(const Tensor& self, int64_t num_classes) {
-  if (num_classes == -1 && self.numel() > 0) num_classes = self.max().item<int64_t>() + 1;
-  return call("aten::one_hot", {self, num_classes})[0];
-}
+Tensor one_hot(const Tensor& self, int64_t num_classes) { return call("aten::one_hot", {self, num_classes})[0]; }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
   return std_mean(self, OptionalIntArrayRef(IntArrayRef{dim}), std::optional<Scalar>());
 }

@@ -8,6 +8,7 @@
 
 #include "support/error.h"
 #include "tensor/dispatch.h"
+#include "tensor/masks.h"
 
 // Python-style indexing: integers, slices and None become views; tensors become one gather or scatter.
 namespace brasa {
@@ -38,21 +39,20 @@ std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indi
 }
 }  // namespace indexing
 
-namespace {
-
-using indexing::TensorIndex;
-using OptionalTensors = std::vector<std::optional<Tensor>>;
+namespace eager {
 
 bool is_mask(const Tensor& index) { return index.scalar_type() == DType::Bool || index.scalar_type() == DType::UInt8; }
-// How many dimensions it indexes.
-int64_t covered(const Tensor& index) { return is_mask(index) ? index.dim() : 1; }
 
-// Masks become the positions where they hold; every index int64 or int32.
-OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
+namespace {
+
+// Every index is int64 or int32; a mask becomes the positions where it holds, or stays where bool ones are to be kept.
+OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices, bool keep_mask) {
   OptionalTensors out;
+  int64_t covered = 0;  // dimensions of self
   for (const std::optional<Tensor>& given : indices) {
     if (!given || !given->defined()) {
       out.push_back(std::nullopt);
+      ++covered;
       continue;
     }
     // Indices of the host go along with any tensor.
@@ -62,23 +62,50 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
       BRASA_CHECK(t == DType::Int64 || t == DType::Int32,
                   "tensors used as indices must be long, int, byte or bool tensors");
       out.push_back(index);
+      ++covered;
       continue;
     }
     if (t == DType::UInt8)
       Warning::warn({__func__, __FILE__, __LINE__},
                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", false);
-    auto at = static_cast<int64_t>(out.size());
     for (int64_t d = 0; d < index.dim(); ++d)
-      if (at + d >= self.dim() || index.size(d) != self.size(at + d))
+      if (covered + d >= self.dim() || index.size(d) != self.size(covered + d))
         fail_index(str("The shape of the mask ", impl_of(index)->sizes, " at index ", d,
-                       " does not match the shape of the indexed tensor ", impl_of(self)->sizes, " at index ", at + d));
+                       " does not match the shape of the indexed tensor ", impl_of(self)->sizes, " at index ",
+                       covered + d));
+    covered += index.dim();
+    if (keep_mask && t == DType::Bool) {
+      out.push_back(index);
+      continue;
+    }
     Tensor where = index.nonzero();
     for (int64_t d = 0; d < index.dim(); ++d) out.push_back(where.select(1, d));
   }
-  if (static_cast<int64_t>(out.size()) > self.dim())
-    fail_index(str("too many indices for tensor of dimension ", self.dim()));
+  if (covered > self.dim()) fail_index(str("too many indices for tensor of dimension ", self.dim()));
   return out;
 }
+
+}  // namespace
+
+OptionalTensors read_positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
+  return positions(self, indices, false);
+}
+
+OptionalTensors written_positions(const Tensor& self, ArrayRef<std::optional<Tensor>> indices) {
+  auto given = [](const std::optional<Tensor>& t) { return t && t->defined(); };
+  return positions(self, indices, std::count_if(indices.begin(), indices.end(), given) == 1);
+}
+
+}  // namespace eager
+
+namespace {
+
+using eager::is_mask;
+using eager::OptionalTensors;
+using indexing::TensorIndex;
+
+// How many dimensions it indexes.
+int64_t covered(const Tensor& index) { return is_mask(index) ? index.dim() : 1; }
 
 bool any_tensor(const OptionalTensors& indices) {
   return std::any_of(indices.begin(), indices.end(), [](auto& t) { return t.has_value(); });
@@ -101,7 +128,7 @@ Tensor element(const Tensor& t, int64_t dim, int64_t at, int64_t place) {
 }
 
 // Applies what views can do; tensors are left for the caller, at the dimensions of the result that they index. A mask takes one place
-// in the list however many dimensions it covers; `positions` spreads it.
+// in the list however many dimensions it covers; `read_positions` spreads it.
 Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTensors& tensors) {
   int64_t taken = 0;
   for (const TensorIndex& i : indices) {
@@ -206,7 +233,7 @@ Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
 Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices)); }
 Tensor Tensor::index(ArrayRef<std::optional<Tensor>> indices) const {
   checked_impl(*this);
-  OptionalTensors at = positions(*this, indices);
+  OptionalTensors at = eager::read_positions(*this, indices);
   for (size_t d = 0; d < at.size(); ++d)
     if (at[d] && sizes()[d] == 0 && at[d]->numel() > 0) fail_index("index is out of bounds for dimension with size 0");
   static eager::Operator& op = eager::op("aten::index.Tensor");
@@ -234,7 +261,7 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Sca
 }
 Tensor& Tensor::index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
   checked_impl(*this);
-  OptionalTensors at = positions(*this, indices);
+  OptionalTensors at = eager::written_positions(*this, indices);
   static eager::Operator& op = eager::op("aten::index_put");
   Tensor fitted = values.scalar_type() == scalar_type() ? values : values.to(scalar_type());
   return eager::call_in_place(op, {*this, ArrayRef<std::optional<Tensor>>(at), fitted, accumulate}, *this);

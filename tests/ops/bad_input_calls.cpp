@@ -86,7 +86,16 @@ const Mistake kMistakes[] = {
     MISTAKE(index_select(ones({2, 3}), 0, tensor({-1})), "from -1 to -1"),
     MISTAKE(embedding(ones({3, 2}), tensor({0, 3})), "size 3 (called with float32[3, 2] int64[2] from 0 to 3)"),
     MISTAKE(nll_loss(ones({2, 3}), tensor({0, 3})), "[0, 3)"),
-    MISTAKE(one_hot(tensor({0, 5}), 3), "size 3"),
+    MISTAKE(one_hot(tensor({0, 5}), 3), "smaller than num_classes, which is 3"),
+    MISTAKE(one_hot(tensor({0, -1}), 3), "non-negative"),
+    MISTAKE(one_hot(tensor({0, -1})), "non-negative"),
+    MISTAKE(one_hot(zeros({0}, kLong)), "from empty tensor"),
+    MISTAKE(one_hot(tensor({0}), 0), "num_classes of 1 or more"),
+    MISTAKE(one_hot(tensor({0}), -2), "num_classes of 1 or more"),
+    MISTAKE(one_hot(ones({2})), "index tensor"),
+    MISTAKE(repeat_interleave(ones({2}), tensor({5, 5}), 0, 2), "allocated size 2"),
+    MISTAKE(ones({3}).index_put({ones({3}, kBool)}, ones({2})), "value tensor of shape [2]"),
+    MISTAKE(ones({3}).index_put({ones({2}, kBool)}, ones({2})), "mask [2]"),
     MISTAKE(ones({3}).masked_scatter(ones({3}, kBool), ones({2})), "source, 2,"),
     MISTAKE(ctc_loss(ones({5, 1, 3}), tensor({{1, 2}}), IntArrayRef{6}, IntArrayRef{2}), "between 0 and 5"),
     // Windows.
@@ -95,6 +104,10 @@ const Mistake kMistakes[] = {
     MISTAKE(conv2d(ones({1, 3, 4, 4}), ones({2, 3, 3, 3}), {}, 0), "stride"),
     MISTAKE(conv2d(ones({1, 4, 4, 4}), ones({3, 2, 3, 3}), {}, 1, IntArrayRef{0}, 1, 2), "divisible by 2"),
     MISTAKE(conv_transpose2d(ones({1, 3, 4, 4}), ones({3, 2, 3, 3}), {}, 1, 0, 2), "output padding"),
+    MISTAKE(conv2d(ones({1, 3, 4, 4}), ones({2, 3, 0, 3})), "kernel size should be greater than zero"),
+    MISTAKE(conv2d(ones({1, 3, 4, 4}), ones({0, 3, 3, 3})), "at least 1 at dimension 0"),
+    MISTAKE(conv_transpose2d(ones({1, 3, 4, 4}), ones({3, 2, 3, 0})), "kernel size should be greater than zero"),
+    MISTAKE(conv_transpose2d(ones({1, 3, 1, 1}), ones({3, 2, 2, 2}), {}, 1, 1), "Output size is too small"),
     MISTAKE(max_pool2d(ones({1, 1, 4, 4}), 5), "too small"),
     MISTAKE(max_pool2d(ones({1, 1, 4, 4}), 2, 0), "greater than zero"),
     MISTAKE(max_pool2d(ones({1, 0, 4, 4}), 2), "non-zero size"),
@@ -102,6 +115,7 @@ const Mistake kMistakes[] = {
     MISTAKE(pad(ones({1, 1, 4}), IntArrayRef{1, 1}, "mirror"), "mirror"),
     // Types and values.
     MISTAKE(ones({3}, kInt).add_(1.5), "Float can't be cast to the desired output type Int"),
+    MISTAKE(ones({3}, kComplexFloat).abs_(), "in-place form is not supported for complex tensors"),
     MISTAKE(ones({3}, kBool) - ones({3}, kBool), "two bool tensors"),
     MISTAKE(pow(ones({3}, kLong), -1), "negative integer powers"),
     MISTAKE(mean(ones({3}, kLong)), "int64"),
@@ -143,6 +157,22 @@ const Mistake kMistakes[] = {
     MISTAKE(randperm(300, kByte), "n = 300 is too large for uint8"),
     MISTAKE(randint(0, 300, {2}, kByte), "to - 1 = 299 is out of bounds for uint8"),
     MISTAKE(randint(-1, 3, {2}, kByte), "from=-1 is out of bounds for uint8"),
+    MISTAKE(ones({2}, kByte).random_(300), "to - 1 = 299 is out of bounds for uint8"),
+    MISTAKE(ones({2}, kByte).random_(-1, 3), "from=-1 is out of bounds for uint8"),
+    MISTAKE(ones({2}, kChar).random_(-129, 3), "from=-129 is out of bounds for int8"),
+    MISTAKE(ones({2}, kShort).random_(40000, 50000), "from=40000 is out of bounds for int16"),
+    MISTAKE(ones({2}, kBool).random_(3), "to - 1 = 2 is out of bounds for bool"),
+    MISTAKE(ones({2}, kHalf).random_(70000), "to - 1 = 69999 is out of bounds for float16"),
+    MISTAKE(ones({2}, kHalf).random_(2049, 2050), "casted to dtype"),
+    MISTAKE(ones({2}, kFloat).random_((int64_t{1} << 40) + 1, (int64_t{1} << 40) + 3), "casted to dtype"),
+    MISTAKE(ones({2}, kComplexFloat).random_(3), "complex64"),
+    MISTAKE(ones({2}).random_(3, 3), "from=3 >= to=3"),
+    MISTAKE(randint_like(ones({2}, kByte), 300), "to - 1 = 299 is out of bounds for uint8"),
+    MISTAKE(randint_like(ones({2}, kByte), -1, 4), "from=-1 is out of bounds for uint8"),
+    MISTAKE(randint_like(ones({2}), 300, kChar), "to - 1 = 299 is out of bounds for int8"),
+    MISTAKE(randint_like(ones({2}, kByte), tensor(300)), "out of bounds for uint8"),
+    MISTAKE(randint(3, {2}, kBool), "to - 1 = 2 is out of bounds for bool"),
+    MISTAKE(randint(3, {2}, kComplexFloat), "complex64"),
     MISTAKE(normal(tensor({0.0}), tensor({-1.0})), "std >= 0"),
     MISTAKE(normal(0.0, tensor({1.0, std::nan("")})), "std >= 0"),
     MISTAKE(mvlgamma(tensor({1.0, 3.0}), 3), "greater than (p-1)/2"),
@@ -178,6 +208,18 @@ TEST(BadInputCalls, WhatPyTorchTakesIsTaken) {
   EXPECT_EQ(randint(255, 256, {2}, kByte).sum().item<int64_t>(), 510);
   EXPECT_EQ(randint(-128, -127, {2}, kChar).sum().item<int64_t>(), -256);
   EXPECT_EQ(normal(1.0, zeros({2})).sum().item<double>(), 2);
+  EXPECT_EQ(ones({50}, kByte).random_(255, 256).sum().item<int64_t>(), 50 * 255);
+  EXPECT_EQ(ones({50}, kChar).random_(-128, -127).sum().item<int64_t>(), 50 * -128);
+  EXPECT_EQ(randint_like(ones({50}), 1, 2, kBool).sum().item<int64_t>(), 50);
+  EXPECT_LE(ones({5000}, kByte).random_().max().item<int64_t>(), 255);
+  EXPECT_GT(ones({5000}, kByte).random_().max().item<int64_t>(), 250);
+  EXPECT_LT(ones({5000}, kHalf).random_(0, 2052).max().item<double>(), 2052);
+  EXPECT_GE(ones({5000}, kHalf).random_(2049, 2056).min().item<double>(), 2050);
+  EXPECT_LE(ones({5000}, kHalf).random_().max().item<double>(), 2048);
+  EXPECT_LT(ones({5000}).random_(-(int64_t{1} << 40) - (1 << 20), -(int64_t{1} << 40)).max().item<double>(), -0x1p40);
+  EXPECT_EQ(conv2d(ones({0, 3, 4, 4}), ones({2, 3, 3, 3})).sizes(), (IntArrayRef{0, 2, 2, 2}));
+  EXPECT_TRUE(equal(ones({2}, kComplexFloat).abs(), ones({2})));
+  EXPECT_TRUE(equal(repeat_interleave(tensor({3, 4}), tensor({1, 2}), 0, 3), tensor({3, 4, 4})));
   for (Layout layout : {kSparse, kSparseCsr})
     for (const Tensor& t :
          {empty({2, 3}, TensorOptions(kDouble).layout(layout)), zeros({2, 3}, TensorOptions(kDouble).layout(layout)),

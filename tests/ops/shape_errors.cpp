@@ -92,8 +92,11 @@ const WrongShape kWrong[] = {
     {"aten::gather", [](Tensors t) { return Args{t({2, 3}), 0, t({2, 4}, DType::Int64)}; },
      "to be no larger than self [2, 3] apart from dimension 0"},
     {"aten::index_put",
-     [](Tensors t) { return Args{t({2, 3}), std::vector<ir::Value>{t({2, 3}, DType::Bool).get<ir::Value>()}, t({4})}; },
-     "one value for all is"},
+     [](Tensors t) {
+       ir::Value rows = t({2}, DType::Bool).get<ir::Value>(), columns = t({3}, DType::Bool).get<ir::Value>();
+       return Args{t({2, 3}), std::vector<ir::Value>{rows, columns}, t({4})};
+     },
+     "only one mask"},
     {"aten::topk", [](Tensors t) { return Args{t({3}), 4}; }, "k is 4"},
 };
 

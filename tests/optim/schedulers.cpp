@@ -104,6 +104,20 @@ TEST(OneCycleLR, CyclesBetaOfAdamAndEnds) {
   EXPECT_THROW(ls::OneCycleLR(none, ls::OneCycleLROptions(0.5, 10)), Error);
 }
 
+TEST(OneCycleLR, TakesEpochsAndStepsOfEach) {
+  SGD whole = two_groups(), parts = two_groups();
+  ls::OneCycleLR by_steps(whole, ls::OneCycleLROptions(std::vector<double>{0.5, 0.25}, 12));
+  ls::OneCycleLR by_epochs(parts, ls::OneCycleLROptions(std::vector<double>{0.5, 0.25}, 3, 4));
+  expect_rates(rates(parts, by_epochs, 12), rates(whole, by_steps, 12));
+  EXPECT_NEAR(rate(parts, 1), rate(whole, 1), 1e-12);
+  EXPECT_THROW(by_epochs.step(), Error);
+  SGD one = two_groups(), other = two_groups();
+  ls::OneCycleLR a(one, ls::OneCycleLROptions(0.5, 3, 4)), b(other, ls::OneCycleLROptions(0.5, 12));
+  expect_rates(rates(one, a, 12), rates(other, b, 12));
+  for (auto [epochs, steps] : {std::pair<int64_t, int64_t>{0, 4}, {3, 0}, {-3, -4}, {int64_t{1} << 62, 4}})
+    EXPECT_THROW(ls::OneCycleLROptions(0.5, epochs, steps), Error) << epochs << " epochs of " << steps;
+}
+
 TEST(SequentialLR, StartsEachScheduleAtItsMilestone) {
   SGD o = two_groups();
   auto warm = std::make_shared<ls::ConstantLR>(o, 0.5, 100);

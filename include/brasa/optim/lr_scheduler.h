@@ -210,12 +210,13 @@ class BRASA_API CyclicLR : public LRScheduler {
   double total_, ratio_;
 };
 
-struct OneCycleLROptions {
+struct BRASA_API OneCycleLROptions {
   OneCycleLROptions(double max_lr, int64_t total_steps) : max_lr_{max_lr}, total_steps_(total_steps) {}
-  OneCycleLROptions(double max_lr, int64_t epochs, int64_t steps_per_epoch)
-      : max_lr_{max_lr}, total_steps_(epochs * steps_per_epoch) {}
   OneCycleLROptions(std::vector<double> max_lr, int64_t total_steps)
       : max_lr_(std::move(max_lr)), total_steps_(total_steps) {}
+  /// total_steps = epochs · steps_per_epoch. brasa::Error unless both are positive.
+  OneCycleLROptions(double max_lr, int64_t epochs, int64_t steps_per_epoch);
+  OneCycleLROptions(std::vector<double> max_lr, int64_t epochs, int64_t steps_per_epoch);
   /// One for all groups, or one a group; the momenta too.
   BRASA_ARG(std::vector<double>, max_lr);
   BRASA_ARG(int64_t, total_steps);

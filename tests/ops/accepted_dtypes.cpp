@@ -1,0 +1,114 @@
+#include <brasa/brasa.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Calls that PyTorch refuses because of dtypes, factors or names, which would otherwise give some number.
+namespace brasa::test {
+namespace {
+
+using Args = std::vector<CallArg>;
+
+// Arguments only point to what they are.
+const Tensor& keep(const Tensor& t) {
+  static std::deque<Tensor> kept;
+  return kept.emplace_back(t);
+}
+const Tensor& of(DType t, IntArrayRef sizes = {4}) { return keep(ones(sizes, t)); }
+CallArg list(std::initializer_list<int64_t> items) {
+  static std::deque<std::vector<int64_t>> kept;
+  return IntArrayRef(kept.emplace_back(items));
+}
+
+struct Refused {
+  const char* name;
+  Args args;
+};
+
+std::vector<Refused> refused() {
+  const Tensor &i = of(kInt), &c = of(kComplexFloat), &b = of(kBool), &f = of(kFloat), &d = of(kDouble);
+  const Tensor &planes = of(kInt, {1, 1, 4, 4}), &bits = of(kBool, {2, 2}), &rows = of(kFloat, {2, 3}),
+               &whole_rows = of(kInt, {2, 3}), &classes = keep(tensor({0, 1})), &m = of(kFloat, {2, 2});
+  static const Scalar kImaginary(std::complex<double>(0, 1));
+  const CallArg none, imaginary(kImaginary);
+  std::vector<Refused> out;
+  for (const char* name : {"hardshrink", "softshrink", "hardsigmoid", "hardswish", "selu", "glu", "rrelu", "frac"})
+    out.push_back({name, {i}});
+  for (const char* name : {"deg2rad", "rad2deg", "logit", "glu", "nansum", "special_i0", "i0", "special_i0e",
+                           "special_bessel_j0", "special_spherical_bessel_j0", "bernoulli.p"})
+    out.push_back({name, {c}});
+  for (const char* name : {"hypot", "xlogy.Tensor", "special_xlog1py", "igamma", "igammac", "isin.Tensor_Tensor",
+                           "mse_loss", "smooth_l1_loss", "huber_loss"})
+    out.push_back({name, {c, c}});
+  for (const char* name : {"huber_loss", "binary_cross_entropy", "prelu"}) out.push_back({name, {i, i}});
+  for (const char* name : {"bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor", "dot", "vdot"})
+    out.push_back({name, {b, b}});
+  for (const char* name : {"add.Tensor", "sub.Tensor", "rsub.Tensor"}) out.push_back({name, {f, f, imaginary}});
+  for (const char* name : {"mm", "matmul"}) out.push_back({name, {bits, bits}});
+  for (const char* name : {"avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d"})
+    out.push_back({name, {planes, list({2, 2})}});
+  const std::vector<Refused> more = {
+      {"bmm", {of(kBool, {1, 2, 2}), of(kBool, {1, 2, 2})}},
+      {"max_pool2d", {of(kBool, {1, 1, 4, 4}), list({2, 2})}},
+      {"max_unpool2d", {planes, keep(zeros({1, 1, 4, 4}, kLong)), list({5, 5})}},
+      {"max_unpool2d", {of(kFloat, {1, 1, 2, 2}), keep(zeros({1, 1, 2, 2})), list({3, 3})}},
+      {"lerp.Tensor", {f, f, d}},
+      {"addr", {of(kInt, {4, 4}), i, i, 0.5}},
+      {"nll_loss", {whole_rows, classes}},
+      {"nll_loss", {rows, classes, of(kDouble, {3})}},
+      {"multi_margin_loss", {whole_rows, classes}},
+      {"layer_norm", {whole_rows, list({3})}},
+      {"layer_norm", {rows, list({3}), of(kDouble, {3})}},
+      {"layer_norm", {of(kDouble, {2, 3}), list({3}), of(kFloat, {3})}},
+      {"rms_norm", {whole_rows, list({3})}},
+      {"group_norm", {of(kInt, {2, 4, 3}), 2}},
+      {"group_norm", {of(kDouble, {2, 4, 3}), 2, f}},
+      {"batch_norm", {whole_rows, none, none, none, none, true, 0.1, 1e-5, false}},
+      {"batch_norm", {rows, of(kDouble, {3}), none, none, none, true, 0.1, 1e-5, false}},
+      {"embedding_renorm", {m, of(kFloat, {1}), 1.0, 2.0}},
+      {"chain_matmul", {TensorList(&f, 1)}},
+      {"fake_quantize_per_channel_affine", {m, of(kFloat, {2}), keep(full({2}, 300, kInt)), 0, 0, 255}},
+      {"index_copy", {m, 0, keep(zeros({2}, kInt)), m}},
+      {"index_fill.int_Scalar", {m, 0, keep(zeros({2}, kInt)), 1}},
+      {"take", {f, keep(zeros({2}, kInt))}},
+      {"put", {f, keep(zeros({1}, kInt)), of(kFloat, {1})}},
+      {"scatter.value", {f, 0, classes, imaginary}},
+      {"segment_reduce", {of(kFloat, {3}), "sum", of(kLong, {2})}},
+      {"linalg_svd", {m, true, "fastest"}},
+      {"linalg_svdvals", {m, "fastest"}},
+  };
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+TEST(AcceptedDTypes, AreThoseOfPyTorch) {
+  for (const Refused& r : refused()) {
+    std::string name = std::string("aten::") + r.name;
+    SCOPED_TRACE(name);
+    try {
+      call(name, r.args);
+      ADD_FAILURE() << "was accepted";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string_view(e.what()).find(name.substr(6, name.find('.') - 6)), std::string_view::npos)
+          << e.what();
+    }
+  }
+}
+
+TEST(AcceptedDTypes, StayAccepted) {
+  const Tensor &i = of(kInt), &half = of(kHalf, {2, 3}), &wide = of(kFloat, {3});
+  EXPECT_TRUE(equal(call("aten::deg2rad", {i})[0], call("aten::deg2rad", {of(kFloat)})[0]));
+  EXPECT_EQ(call("aten::xlogy.Tensor", {i, i})[0].scalar_type(), kFloat);
+  EXPECT_EQ(call("aten::lerp.Tensor", {of(kFloat), of(kFloat), keep(tensor(0.5, kDouble))})[0].scalar_type(), kFloat);
+  EXPECT_EQ(layer_norm(half, IntArrayRef{3}, wide, wide).scalar_type(), kHalf);
+  EXPECT_EQ(batch_norm(half, wide, wide, wide, wide, false, 0.1, 1e-5, false).scalar_type(), kHalf);
+  EXPECT_EQ(call("aten::avg_pool2d", {of(kLong, {1, 1, 2, 2}), list({2, 2})})[0].scalar_type(), kLong);
+  EXPECT_EQ(call("aten::segment_reduce", {of(kFloat, {3}), "sum", keep(tensor({1, 2}))})[0].sum().item<double>(), 3);
+}
+
+}  // namespace
+}  // namespace brasa::test
