@@ -23,16 +23,25 @@ struct Captured {
     bool written = false;
     bool unknown = false;  // a random key, or a number of the call: a program that reads it cannot run alone
   };
-  /// A size of the function's inputs that recording took for a constant.
+  /// A size of the function's inputs that recording took for a constant, or that a constant has too.
   struct Fixed {
     int64_t input, dim, size;
   };
-  /// All of them where a number of the program depends on them in a way that is not known.
+  /// Two sizes of the function's inputs for which there is one symbol.
+  struct Equal {
+    int64_t input, dim, other_input, other_dim;
+  };
+  /// All of them where the program depends on them in a way that is not known.
   std::vector<Fixed> fixed() const;
+  std::vector<Equal> equal() const;
+  /// Whether the graph is one of inputs of these sizes, as far as `fixed` and `equal` say.
+  bool takes(const std::vector<Tensor>& inputs) const;
   /// The symbols of a call with these inputs, by id; those that constants have are known.
   std::vector<int64_t> symbols(const std::vector<Tensor>& inputs) const;
   std::vector<Source> sources;              // by input of the graph
   std::vector<std::vector<int64_t>> sizes;  // of the inputs
+  bool one_graph =
+      true;  // whether the examples had this graph and its numbers, but for the first, which may know a number as such
   std::vector<int> outputs;  // by result of the function: which of the outputs that are not written into inputs
 };
 
@@ -40,7 +49,7 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// brasa::Error with the operator and the reason where the function has no one graph.
 /// The function runs on each of the examples: integers that it computes from sizes are known as such when they differ. What counts is
-/// the last one's recording.
+/// the last one's recording. Sizes of 1 stay 1: what broadcasts is another program.
 Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples);
 
 }  // namespace brasa::exporting

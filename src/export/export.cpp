@@ -157,12 +157,23 @@ void fix_sizes(const std::vector<InputType>& types, Point& p) {
   }
 }
 
-std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size) {
+// The inputs with other sizes where they vary: about `size`, each `apart` from the one before it, within their ranges. Those that are
+// 1 stay so if `keep_ones`.
+std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size,
+                            int64_t apart, bool keep_ones = false) {
   std::vector<Tensor> out;
+  std::map<std::pair<int, int>, int64_t> chosen;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<int64_t> sizes = inputs[i].sizes().vec();
-    for (size_t d = 0; d < sizes.size(); ++d)
-      if (!types[i].sizes[d].fixed()) sizes[d] = std::clamp(size, types[i].sizes[d].least, types[i].sizes[d].greatest);
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const InputType::Size& s = types[i].sizes[d];
+      if (s.fixed() || (keep_ones && sizes[d] == 1)) continue;
+      auto same = chosen.find({s.same_input, s.same_dim});
+      int64_t wanted = size + apart * static_cast<int64_t>(chosen.size());
+      if (wanted < s.least) wanted += s.least;
+      sizes[d] = same != chosen.end() ? same->second : std::min(wanted, s.greatest);
+      if (same == chosen.end()) chosen[{static_cast<int>(i), static_cast<int>(d)}] = sizes[d];
+    }
     out.push_back(zeros(sizes, TensorOptions(types[i].dtype).device(Device(kCPU))));
   }
   return out;
@@ -184,9 +195,10 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
                  : options.numbers == "fast"    ? compiler::Numbers::Fast
                  : options.numbers == "default" ? compiler::Numbers::Default
                                                 : throw Error("export: numbers are strict, default or fast");
-  auto add = [&](const std::vector<Tensor>& example) {
+  auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
     std::vector<std::vector<Tensor>> examples;
-    if (!options.dynamic.empty()) examples = {resized(inputs, parts->inputs, 5), resized(inputs, parts->inputs, 11)};
+    if (!options.dynamic.empty())
+      for (int64_t size : {5, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
     examples.push_back(example);
     Point p{capture(f, examples), ir::Facts()};
     p.facts = p.captured.facts;
@@ -204,20 +216,34 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
   // Whether a variant takes these sizes.
   auto covered = [&](const std::vector<Tensor>& example) {
     for (const Variant& v : variants) {
-      bool same = true;
-      for (const Captured::Fixed& x : v.captured->fixed()) same = same && example[x.input].size(x.dim) == x.size;
-      if (!same) continue;
+      if (!v.captured->takes(example)) continue;
       std::vector<int64_t> symbols = v.captured->symbols(example);
       if (program::Conditions(v.facts).hold(symbols.data())) return true;
     }
     return false;
   };
 
-  add(inputs);
-  // Code for the example's sizes may take for granted what others lack: that a size is not 1, or that it divides by 4.
-  if (!options.dynamic.empty())
-    for (int64_t size : {1, 2, 3, 4, 5, 6, 7, 8, 16, 31, 64})
-      if (std::vector<Tensor> example = resized(inputs, parts->inputs, size); !covered(example)) add(example);
+  // Sizes that are equal in all examples are taken for one; those that have to be equal cannot differ in one.
+  try {
+    add(inputs, 1);
+  } catch (const Error&) {
+    if (options.dynamic.size() < 2) throw;
+    add(inputs, 0);
+  }
+  // Code for the example's sizes may take for granted what others lack: that a size is not 1, that it divides by 4, or is another one's.
+  for (int64_t size : {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 31, 64}) {
+    if (options.dynamic.empty()) break;
+    for (int64_t apart : {0, 1}) {
+      std::vector<Tensor> example = resized(inputs, parts->inputs, size, apart);
+      bool empty = std::any_of(example.begin(), example.end(), [](const Tensor& t) { return t.numel() == 0; });
+      if (empty || covered(example)) continue;
+      try {
+        add(example, apart);
+      } catch (const Error&) {
+        if (apart == 0) throw;  // else these sizes do not go together
+      }
+    }
+  }
   // The best processor first.
   std::stable_sort(variants.begin(), variants.end(),
                    [](const Variant& a, const Variant& b) { return a.level > b.level; });

@@ -223,6 +223,9 @@ class Writer {
     std::vector<Captured::Fixed> fixed = c.fixed();
     put({static_cast<int64_t>(fixed.size())});
     for (const Captured::Fixed& f : fixed) put({f.input, f.dim, f.size});
+    std::vector<Captured::Equal> equal = c.equal();
+    put({static_cast<int64_t>(equal.size())});
+    for (const Captured::Equal& e : equal) put({e.input, e.dim, e.other_input, e.other_dim});
     put({static_cast<int64_t>(read.size())});
     for (auto& [id, words] : read) words_.insert(words_.end(), words.begin(), words.end());
     std::erase_if(known, [&](const auto& k) { return read.count(k.first) > 0; });

@@ -133,5 +133,24 @@ TEST(OneHot, OfGivenClassesIsNoBreakAndNoNewGraph) {
   EXPECT_LE(stats().compilations, before + 2);  // sizes that vectors divide have their own
 }
 
+// Positions by a size that changes from call to call, as those of rotary embeddings and rings are.
+TEST(Indices, PositionsModuloASize) {
+  for (auto positions : std::vector<std::function<Tensor(const Tensor&)>>{
+           [](const Tensor& x) { return arange(x.size(0)) * 3 % x.size(0); },
+           [](const Tensor& x) { return arange(x.size(0)) % (x.size(0) / 2); },
+           [](const Tensor& x) { return div(arange(x.size(0)) * 2, x.size(0), "floor"); },
+           [](const Tensor& x) { return (arange(x.size(0)) - x.size(0)).remainder(x.size(0)); }})
+    expect_as_eager([&](const Wrap& compile, Seen& seen) {
+      auto f = compile([&](const Tensors& in) -> Tensors { return {in[0].index_select(0, positions(in[0])) * 2}; });
+      for (int64_t n : {16, 15, 2, 33, 9}) {
+        Tensor x = arange(n * 3, kFloat).reshape({n, 3}).requires_grad_();
+        Tensors out = f({x});
+        (out[0] * out[0]).sum().backward();
+        seen.add(out);
+        seen.add({x.grad()});
+      }
+    });
+}
+
 }  // namespace
 }  // namespace brasa

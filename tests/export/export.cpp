@@ -4,9 +4,11 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include <brasa/brasa.h>
@@ -123,6 +125,107 @@ TEST(Export, SizesVaryWithinTheirRanges) {
   EXPECT_EQ(program.run({rand({3, 7}), rand({3})}, out), ALONE_INPUT);
   out = {empty({5}), empty({6, 3})};
   EXPECT_EQ(program.run({rand({3, 6}), rand({3})}, out), ALONE_MEMORY);
+}
+
+// Sizes that are equal in the example are not equal for ever; where the function wants them to be, others are refused.
+TEST(Export, SizesThatAreEqualInTheExample) {
+  Folder folder;
+  Tensor w = rand({4, 4});
+  struct Case {
+    std::function<Tensor(const std::vector<Tensor>&)> f;
+    std::vector<Tensor> example;
+    std::vector<DynamicSize> dynamic;
+    std::vector<std::vector<Tensor>> taken, refused;
+  };
+  const std::vector<Case> cases = {
+      {[](auto& in) { return in[0] * 2; },
+       {rand({4, 4})},
+       {{0, 0, 1, 64}, {0, 1, 1, 64}},
+       {{rand({2, 3})}, {rand({3, 2})}, {rand({7, 7})}, {rand({1, 64})}, {rand({64, 1})}},
+       {}},
+      {[](auto& in) { return in[0].sum() * in[1]; },
+       {rand({4}), rand({4})},
+       {{0, 0, 1, 64}, {1, 0, 1, 64}},
+       {{rand({2}), rand({3})}, {rand({9}), rand({1})}, {rand({8}), rand({8})}},
+       {}},
+      {[](auto& in) { return in[0].matmul(in[0].t()); },
+       {rand({8, 8})},
+       {{0, 0, 1, 64}, {0, 1, 1, 64}},
+       {{rand({3, 5})}, {rand({5, 3})}, {rand({1, 9})}, {rand({16, 16})}},
+       {}},
+      {[](auto& in) { return in[0] * in[1]; },
+       {rand({5}), rand({5})},
+       {{0, 0, 2, 64}, {1, 0, 2, 64}},
+       {{rand({9}), rand({9})}},
+       {{rand({9}), rand({7})}}},
+      {[&](auto& in) { return in[0].matmul(w.t()) + in[0].sum(1, true) * w.t()[1]; },
+       {rand({4, 4})},
+       {{0, 0, 1, 64}},
+       {{rand({3, 4})}, {rand({4, 4})}, {rand({17, 4})}},
+       {}},
+  };
+  for (size_t k = 0; k < cases.size(); ++k) {
+    const Case& c = cases[k];
+    fs::path here = folder.path / std::to_string(k);
+    fs::create_directory(here);
+    Loaded program(detail::export_function([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{c.f(in)}; },
+                                           c.example, alone(c.dynamic)),
+                   here);
+    for (const std::vector<Tensor>& in : c.taken) {
+      Tensor want = c.f(in);
+      std::vector<Tensor> out = {full(want.sizes(), NAN)};
+      ASSERT_EQ(program.run(in, out), ALONE_OK) << k << ": " << program.context.message;
+      EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5)) << k << ": " << want.sizes();
+    }
+    for (const std::vector<Tensor>& in : c.refused) {
+      std::vector<Tensor> out = {empty({64})};
+      EXPECT_EQ(program.run(in, out), ALONE_INPUT) << k;
+    }
+  }
+}
+
+// How a number, or a branch, follows from sizes is not recorded: there is code for the sizes that the export tried, and for no others.
+TEST(Export, NumbersAndBranchesThatChangeWithSizes) {
+  Folder folder;
+  const std::vector<std::function<Tensor(const Tensor&)>> functions = {
+      [](const Tensor& x) { return x * std::sqrt(static_cast<double>(x.size(0))); },
+      [](const Tensor& x) { return x.size(0) > 6 ? x * 2 : x.exp(); },
+      [](const Tensor& x) {
+        Tensor out = x;
+        for (int64_t i = 0; i < x.size(0); ++i) out = out + 1;
+        return out;
+      },
+  };
+  for (size_t k = 0; k < functions.size(); ++k) {
+    const auto& f = functions[k];
+    fs::path here = folder.path / std::to_string(k);
+    fs::create_directory(here);
+    Loaded program(export_(f, {rand({3, 4})}, alone({{0, 0, 1, 64}})), here);
+    int taken = 0;
+    for (int64_t n : {1, 2, 3, 5, 9, 12, 31, 50, 64}) {
+      Tensor x = rand({n, 4});
+      std::vector<Tensor> out = {full({n, 4}, NAN)};
+      if (program.run({x}, out) != ALONE_OK) continue;
+      ++taken;
+      EXPECT_TRUE(allclose(out[0], f(x))) << k << ": " << n;
+    }
+    EXPECT_GE(taken, 4);
+    EXPECT_LT(taken, 9);
+  }
+}
+
+TEST(Export, InputsThatItChangesAreChanged) {
+  Folder folder;
+  auto f = [](const Tensor& x) {
+    x.mul_(2);
+    return x.sum();
+  };
+  Loaded program(export_(f, {rand({3})}, alone()), folder.path);
+  Tensor x = ones({3});
+  std::vector<Tensor> out = {empty({})};
+  ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+  EXPECT_EQ(out[0].item<float>(), 6);
+  EXPECT_TRUE(equal(x, full({3}, 2.0)));
 }
 
 TEST(Export, WhatRunsChangeIsTheContexts) {

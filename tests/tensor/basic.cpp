@@ -206,6 +206,42 @@ TEST(Gradients, AreZeroWhereTheDerivativeIs) {
 
 // The gradient of an operand that was broadcast is summed up, and is differentiated again through that sum; at size 1, which sums up
 // nothing, before and after others.
+// The second derivative's operands are smaller than the loop that works on them: rows of different values show which one it reads.
+TEST(Gradients, SecondDerivativesOfRowsThatDiffer) {
+  const std::vector<int64_t> large{3, 4, 5};
+  for (int mask = 0; mask < 64; ++mask) {
+    std::vector<int64_t> a_sizes, b_sizes;
+    for (int d = 0; d < 3; ++d) {
+      a_sizes.push_back(mask >> d & 1 ? 1 : large[d]);
+      b_sizes.push_back(mask >> (3 + d) & 1 ? 1 : large[d]);
+    }
+    auto penalty = [](const Tensor& a, const Tensor& b) {
+      Tensor y = (a * b).tanh() * a;
+      std::vector<Tensor> g = autograd::grad({(y * y).sum()}, {a, b}, {}, true, true);
+      return g[0].pow(2).sum() + (g[1] * g[1]).sum() + (g[0] * a).pow(3).sum();
+    };
+    manual_seed(mask);
+    Tensor a = rand(a_sizes, kDouble).requires_grad_(), b = rand(b_sizes, kDouble).requires_grad_();
+    penalty(a, b).backward();
+    for (const Tensor& leaf : {a, b}) {
+      constexpr double kStep = 1e-6;
+      Tensor at = leaf.detach().clone();
+      auto value = [&](double step, int64_t i) {
+        Tensor moved = at.clone();
+        moved.view({-1})[i] += step;
+        moved.requires_grad_();
+        Tensor other = (leaf.is_same(a) ? b : a).detach().requires_grad_();
+        return (leaf.is_same(a) ? penalty(moved, other) : penalty(other, moved)).item<double>();
+      };
+      for (int64_t i : {int64_t{0}, at.numel() / 2, at.numel() - 1}) {
+        double slope = (value(kStep, i) - value(-kStep, i)) / (2 * kStep);
+        EXPECT_NEAR(leaf.grad().reshape({-1})[i].item<double>(), slope, 1e-5 * (1 + std::abs(slope)))
+            << mask << " " << i;
+      }
+    }
+  }
+}
+
 TEST(Gradients, OfGradientsOfWhatIsBroadcast) {
   manual_seed(7);
   for (int64_t n : {2, 1, 5, 1, 2}) {

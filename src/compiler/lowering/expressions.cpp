@@ -79,6 +79,8 @@ Value Expressions::leaf(const Node* n, const Index& index) {
   DType t = n->types[0].dtype;
   switch (prim_of(n)) {
     case Prim::Full: {
+      // A number that is computed from sizes.
+      if (auto* e = n->arg(0).get_if<Expr>(); e && !e->is_constant()) return b_.convert(b_.index(*e), t);
       static const ir::Op* full = n->op;
       return b_.graph().add(full, {n->arg(0), Shape{}, t}, {{t, {}, false}})->out();
     }

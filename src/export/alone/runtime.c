@@ -104,12 +104,14 @@ static alone_status check_inputs(alone_context* c, const alone_tensor* in, int w
   return ALONE_OK;
 }
 
-/* ---- Variants: {level, sizes that are fixed, symbols read from inputs, those that are known, facts, arena, outputs, buffers, steps}. */
+/* ---- Variants: {level, sizes that are fixed, sizes that are equal, symbols read from inputs, those that are known, facts, arena, outputs, buffers, steps}. */
 
 /* Whether the variant is for these sizes as far as it has no symbols for them; else the cursor is anywhere. */
 static int bind(Words* at, const alone_tensor* in, int64_t* symbols) {
   for (int64_t n = *(*at)++; n > 0; --n, *at += 3)
     if (in[(*at)[0]].sizes[(*at)[1]] != (*at)[2]) return 0;
+  for (int64_t n = *(*at)++; n > 0; --n, *at += 4)
+    if (in[(*at)[0]].sizes[(*at)[1]] != in[(*at)[2]].sizes[(*at)[3]]) return 0;
   for (int64_t n = *(*at)++; n > 0; --n, *at += 3) symbols[(*at)[0]] = in[(*at)[1]].sizes[(*at)[2]];
   for (int64_t n = *(*at)++; n > 0; --n, *at += 2) symbols[(*at)[0]] = (*at)[1];
   return 1;

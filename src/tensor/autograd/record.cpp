@@ -21,6 +21,11 @@ using eager::InputTensor;
 bool takes_part(const Tensor& t) { return differentiable(t.scalar_type()) && t.requires_grad(); }
 bool wants_gradient(const InputTensor& in) { return in.tensor && takes_part(*in.tensor); }
 
+bool is_one_of(const Tensor& t, std::span<const InputTensor> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const InputTensor& in) { return in.tensor && t.defined() && t.is_same(*in.tensor); });
+}
+
 // Of which of n results there is a gradient.
 std::vector<bool> given_of(const variable_list& grads, size_t n) {
   std::vector<bool> given(n);
@@ -64,12 +69,20 @@ class ComputationNode final : public Node, public Pooled {
 
     eager::Results results;
     eager::execute(backward, operands, nullptr, results);
-    attach(backward, name_, operands, results);
-    for (size_t i = 0, k = 0; i < needs_.size(); ++i)
-      if (needs_[i]) {
-        Tensor g = std::move(results[k++]);
-        out[i] = g.defined() ? sum_to_size(g, inputs_[i].sizes()) : Tensor();
+    // The derivative's own derivative takes its results in the operands' sizes, as the computation states them; an operand that is a
+    // result has a history already.
+    auto fit = [&](bool operands_too) {
+      for (size_t i = 0, k = 0; i < needs_.size(); ++i) {
+        if (!needs_[i]) continue;
+        Tensor& g = results[k++];
+        if (g.defined() && (operands_too || !is_one_of(g, operands))) g = sum_to_size(g, inputs_[i].sizes());
       }
+    };
+    fit(false);
+    attach(backward, name_, operands, results);
+    fit(true);
+    for (size_t i = 0, k = 0; i < needs_.size(); ++i)
+      if (needs_[i]) out[i] = std::move(results[k++]);
     return out;
   }
   void release_variables() override {
@@ -242,10 +255,8 @@ void attach(const eager::Computation& computation, const std::string& name, std:
   std::vector<bool> given;
   bool any = false;
   for (size_t i = 0; i < results.size(); ++i) {
-    bool same = false;  // a result that is an input keeps that one's history
-    for (const InputTensor& in : inputs)
-      same = same || (in.tensor && results[i].defined() && results[i].is_same(*in.tensor));
-    given.push_back(results[i].defined() && !same && differentiable(results[i].scalar_type()));
+    // A result that is an input keeps that one's history.
+    given.push_back(results[i].defined() && !is_one_of(results[i], inputs) && differentiable(results[i].scalar_type()));
     outputs.push_back(results[i]);
     any = any || given.back();
   }
