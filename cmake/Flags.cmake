@@ -45,6 +45,10 @@ add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 if(BRASA_SANITIZE)
   add_compile_options(-fsanitize=${BRASA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${BRASA_SANITIZE})
+  # Each library declares DLPack's structs under names of its own, so their deleters are of types that differ by name alone.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND BRASA_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize=function)
+  endif()
 else()
   # The sanitizers' own symbols come from the program, so only other builds can ask for complete shared libraries.
   add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,-z,defs>
