@@ -26,6 +26,7 @@ using ir::Value;
 namespace {
 
 constexpr GraphPass kAlgebra[] = {
+    {"unroll_loops", false, unroll_loops},
     {"complex", false,
      [](Primitives& p, const PassContext& c) { p.graph = transforms::split_complex(*p.graph, c.facts); }},
     {"simplify", true, simplify},
@@ -190,7 +191,7 @@ Portable compile_portable(const Graph& graph, ir::Facts& facts, const CompilerOp
       std::from_chars(e.name.data() + 1, e.name.data() + e.name.size(), k);
       out.kernels.at(k) = {i, e.offset};
     }
-  out.parts = assemble(graph, lowered, {}, false);
+  out.parts = assemble(graph, lowered, {}, portable, facts);
   out.parts.report = std::move(report);
   return out;
 }
@@ -208,7 +209,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
   // Code of each distinct kernel.
   std::vector<LoadedKernel> loaded;
   passes.run("code", "", [&] { loaded = load_kernels(lowered.texts, device, suffix(options.numbers)); });
-  CompiledGraph::Parts parts = assemble(graph, lowered, loaded, options.measure);
+  CompiledGraph::Parts parts = assemble(graph, lowered, loaded, options, facts);
   if (checks_later) parts.note = loaded.back();
   if (machine.gpu && machine.aligned && relies_on_alignment(lowered))
     parts.unaligned = [kept = std::shared_ptr<Graph>(ir::copy(graph)), facts,

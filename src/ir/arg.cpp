@@ -1,5 +1,6 @@
 #include "ir/arg.h"
 
+#include "ir/text.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -18,6 +19,7 @@ struct HashOf {
   uint64_t operator()(bool b) const { return b ? 11 : 13; }
   uint64_t operator()(const std::complex<double>& c) const { return mix((*this)(c.real()), (*this)(c.imag())); }
   uint64_t operator()(const std::string& s) const { return hash_bytes(s); }
+  uint64_t operator()(const Body& b) const { return hash_bytes(b.text()); }
   uint64_t operator()(DType t) const { return mix(17, static_cast<uint64_t>(t)); }
   template <class T>
   uint64_t operator()(const std::vector<T>& items) const {
@@ -30,6 +32,8 @@ struct HashOf {
 bool same(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 }  // namespace
+
+Body::Body(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)), text_(print(*graph_)) {}
 
 uint64_t Arg::hash() const { return mix(v_.index(), std::visit(HashOf{}, v_)); }
 

@@ -2,6 +2,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +24,22 @@ struct Value {
   friend bool operator==(Value a, Value b) { return a.node == b.node && a.index == b.index; }
 };
 
+class Graph;
+
+/// A graph as an argument: what a loop does in each step. Its symbols are its own. Two are equal if they print the same.
+class Body {
+ public:
+  explicit Body(std::shared_ptr<const Graph> graph);
+  const Graph& operator*() const { return *graph_; }
+  const Graph* operator->() const { return graph_.get(); }
+  const std::string& text() const { return text_; }
+  friend bool operator==(const Body& a, const Body& b) { return a.graph_ == b.graph_ || a.text_ == b.text_; }
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  std::string text_;
+};
+
 struct None {
   friend bool operator==(None, None) { return true; }
 };
@@ -31,7 +48,7 @@ struct None {
 class Arg {
  public:
   using Variant = std::variant<None, Value, std::vector<Value>, Expr, std::vector<Expr>, double, std::vector<double>,
-                               bool, std::vector<bool>, std::complex<double>, std::string, DType>;
+                               bool, std::vector<bool>, std::complex<double>, std::string, DType, Body>;
   Arg() = default;
   template <class T>
     requires std::is_constructible_v<Variant, T&&> && (!std::is_arithmetic_v<std::decay_t<T>>) &&

@@ -35,4 +35,46 @@ std::unique_ptr<Graph> copy(const Graph& graph) {
   return out;
 }
 
+std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f) {
+  auto out = std::make_unique<Graph>(graph.level());
+  out->name = graph.name;
+  auto sized = [&](std::vector<Expr> items) {
+    for (Expr& e : items) e = f(e);
+    return items;
+  };
+  ValueMap map;
+  for (const Node* n : graph.nodes()) {
+    std::vector<Type> types = n->types;
+    for (Type& t : types) t.shape = sized(t.shape);
+    if (n->op == input_op()) {
+      const Input& in = graph.inputs()[n->arg<Expr>(0).constant()];
+      map.set(in.value, out->add_input(types[0], in.name, sized(in.strides), in.by_value));
+      continue;
+    }
+    Args args;
+    for (const Arg& a : n->args) {
+      if (auto* e = a.get_if<Expr>())
+        args.push_back(Arg(f(*e)));
+      else if (auto* list = a.get_if<std::vector<Expr>>())
+        args.push_back(Arg(sized(*list)));
+      else
+        args.push_back(map(a));
+    }
+    Node* made = out->add(n->op, std::move(args), std::move(types));
+    for (uint32_t i = 0; i < n->types.size(); ++i) map.set({const_cast<Node*>(n), i}, made->out(i));
+  }
+  for (const Output& o : graph.outputs()) out->outputs().push_back({map(o.value), o.into, o.check});
+  return out;
+}
+
+void each_size(const Node& n, const std::function<void(Expr)>& f) {
+  for (const Type& t : n.types)
+    for (Expr e : t.shape) f(e);
+  for (const Arg& a : n.args) {
+    if (auto* e = a.get_if<Expr>()) f(*e);
+    if (auto* list = a.get_if<std::vector<Expr>>())
+      for (Expr e : *list) f(e);
+  }
+}
+
 }  // namespace brasa::ir

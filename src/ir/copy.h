@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "ir/graph.h"
@@ -16,5 +17,9 @@ Node* copy_node(Graph& to, const Node& n, ValueMap& map);
 void copy_live_nodes(Graph& to, const Graph& from, ValueMap& map);
 /// A copy without dead nodes.
 std::unique_ptr<Graph> copy(const Graph& graph);
+/// A copy in which f of each size expression stands in its place.
+std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f);
+/// Calls f with every size expression of a node: its types' and its arguments'.
+void each_size(const Node& n, const std::function<void(Expr)>& f);
 
 }  // namespace brasa::ir

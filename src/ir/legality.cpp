@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -53,13 +54,7 @@ class Checker {
         if (!agree((*types)[r], n.types[r])) bad(&n, str("its result is ", (*types)[r]));
     }
     if (g_.level() == Level::Loops) return;  // ranges and values are declared by nodes of their own: compiler/loops
-    for (const Type& t : n.types)
-      for (Expr e : t.shape) symbols(n, e);
-    for (const Arg& a : n.args) {
-      if (auto* e = a.get_if<Expr>()) symbols(n, *e);
-      if (auto* list = a.get_if<std::vector<Expr>>())
-        for (Expr e : *list) symbols(n, e);
-    }
+    each_size(n, [&](Expr e) { symbols(n, e); });
   }
 
   // A size may be spelled differently where a fact makes both equal; two different numbers never are.

@@ -13,6 +13,14 @@ class Parser {
  public:
   Parser(std::string_view text, const OpFinder& find) : text_(text), find_(find) {}
 
+  std::unique_ptr<Graph> whole(std::vector<Fact>* facts) {
+    std::unique_ptr<Graph> out = graph(facts);
+    skip();
+    require(at_ == text_.size(), "text after the graph");
+    return out;
+  }
+
+ private:
   std::unique_ptr<Graph> graph(std::vector<Fact>* facts) {
     expect("graph");
     std::string_view level = word();
@@ -60,13 +68,21 @@ class Parser {
       } while (accept(","));
     }
     expect("}");
-    skip();
-    require(at_ == text_.size(), "text after the graph");
     return std::move(graph_);
   }
 
- private:
-  static constexpr int kMaxDepth = 200;
+  // A graph among the arguments of a node, with symbols of its own.
+  Arg body() {
+    require(depth_ < kMaxGraphs, "graphs are nested too deeply");
+    Parser inner(text_, find_);
+    inner.at_ = at_;
+    inner.depth_ = depth_ + 1;
+    std::shared_ptr<const Graph> graph = inner.graph(nullptr);
+    at_ = inner.at_;
+    return Arg(Body(std::move(graph)));
+  }
+
+  static constexpr int kMaxDepth = 200, kMaxGraphs = 16;
 
   void require(bool ok, const std::string& what) {
     if (ok) return;
@@ -269,6 +285,7 @@ class Parser {
     char c = peek();
     if (c == '%') return Arg(value());
     if (c == '"') return Arg(string());
+    if (p.type == ParamType::Graph) return body();
     if (accept("none")) return Arg(None{});
     if (accept("true")) return Arg(true);
     if (accept("false")) return Arg(false);
@@ -349,6 +366,7 @@ class Parser {
       case ParamType::Bool: return a.is<bool>() || a.is<Value>();
       case ParamType::DType: return a.is<DType>();
       case ParamType::Generator: return a.is<Value>();
+      case ParamType::Graph: return a.is<Body>();
       default: return a.is<std::string>();
     }
   }
@@ -437,6 +455,7 @@ class Parser {
   std::string_view text_;
   const OpFinder& find_;
   size_t at_ = 0;
+  int depth_ = 0;  // of the graph in others
   std::unique_ptr<Graph> graph_;
   std::map<uint32_t, Expr> sizes_, ranges_, values_;
   std::vector<Expr> defined_;
@@ -445,7 +464,7 @@ class Parser {
 }  // namespace
 
 std::unique_ptr<Graph> parse(std::string_view text, const OpFinder& find, std::vector<Fact>* facts) {
-  return Parser(text, find).graph(facts);
+  return Parser(text, find).whole(facts);
 }
 
 }  // namespace brasa::ir

@@ -26,6 +26,7 @@ constexpr TypeName kTypes[] = {
     {"Device", ParamType::Device, false},
     {"MemoryFormat", ParamType::MemoryFormat, false},
     {"Generator", ParamType::Generator, false},
+    {"Graph", ParamType::Graph, false},
     {"complex", ParamType::Scalar, false},
     {"Dimname", ParamType::Str, false},
 };

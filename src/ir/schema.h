@@ -22,7 +22,8 @@ enum class ParamType : uint8_t {
   Layout,
   Device,
   MemoryFormat,
-  Generator
+  Generator,
+  Graph,  // of a primitive: an ir::Body
 };
 
 /// How a graph takes a parameter that is a number.

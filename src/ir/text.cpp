@@ -242,6 +242,8 @@ class Printer {
       out_ += str("complex(", c->real(), ", ", c->imag(), ")");
     else if (auto* s = a.get_if<std::string>())
       out_ += str("\"", escape(*s), "\"");
+    else if (auto* body = a.get_if<Body>())
+      out_.append(body->text(), 0, body->text().size() - 1);  // without the line break behind it
     else
       out_ += short_name(a.get<DType>());
   }

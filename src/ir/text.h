@@ -22,7 +22,7 @@ namespace brasa::ir {
 ///       return %1, %2.1 -> 0
 ///     }
 ///
-/// Operands come as %id or %id.result; other arguments carry their parameter's name and are left out at their default.
+/// A graph among the arguments stands there as its own text. Operands come as %id or %id.result; other arguments carry their parameter's name and are left out at their default.
 /// Long expressions have names, in a line `let [e0 = …, e1 = …]`. A size symbol states its least value and its divisor. Ranges declare themselves where they are first used: r3<64>.
 /// `facts`: what the symbols must fulfil for the graph to be right.
 std::string print(const Graph& graph, std::span<const Fact> facts = {});

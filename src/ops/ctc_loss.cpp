@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/loop.h"
 #include "ops/positions.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -19,7 +20,7 @@ struct Ctc {
   Value skips;                          // [N, L]: may the blank before a label be left out?
   Value input_lengths, target_lengths;  // [N]
   bool unbatched;
-  int64_t steps;
+  Expr steps;
   Expr width;
 };
 
@@ -47,7 +48,7 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
                 op, ": expected input_lengths and target_lengths of ", batch, " integers, got ", type_of(lengths));
   c.input_lengths = prim::reshape(convert(input_lengths, DType::Int64), {batch});
   c.target_lengths = prim::reshape(convert(target_lengths, DType::Int64), {batch});
-  c.steps = known_size(size_of(c.log_probs, 0));
+  c.steps = size_of(c.log_probs, 0);
   auto check_lengths = [&](Value lengths, Expr most, const char* what) {
     check_values(logical_and(ge(lengths, 0), le(lengths, size_tensor(most, {batch}))),
                  str(op, ": Expected ", what, " to be between 0 and ", most));
@@ -86,13 +87,6 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
   return c;
 }
 
-Value at_step(Value x, int64_t t) { return squeeze(narrow(x, 0, t, 1), 0); }
-Value stacked(const std::vector<Value>& items) {
-  std::vector<Value> parts;
-  for (Value v : items) parts.push_back(unsqueeze(v, 0));
-  return prim::concat(parts, 0);
-}
-
 // log(exp a + exp b + exp c), also where all are -inf.
 Value log_sum(Value a, Value b, Value c) {
   Value most = maximum(maximum(a, b), c);
@@ -102,44 +96,58 @@ Value log_sum(Value a, Value b, Value c) {
 
 Value never(Value like) { return constant_like(like, -kInfinity); }
 
+// A condition on each step and sample, [T, N]: how the sample's length compares with the step.
+Value steps_where(const Ctc& c, const char* comparison, int64_t more) {
+  Shape shape = {c.steps, size_of(c.log_probs, 1)};
+  Value step = prim::iota(shape, 0, DType::Int64) + more;
+  return prim::binary(comparison, prim::broadcast(c.input_lengths, shape, {1}), step);
+}
+
 // α of every step, [T, N, L].
-std::vector<Value> forward_variables(const Ctc& c) {
-  Value first = at_step(c.emitted, 0), place = prim::iota(shape_of(first), 1, DType::Int64);
+Value forward_variables(const Ctc& c) {
+  Value first = squeeze(narrow(c.emitted, 0, 0, 1), 0), place = prim::iota(shape_of(first), 1, DType::Int64);
   Value last = prim::broadcast(c.target_lengths, shape_of(first), {0}) * 2;
-  std::vector<Value> out = {where(logical_and(le(place, 1), le(place, last)), first, never(first))};
-  for (int64_t t = 1; t < c.steps; ++t) {
-    Value a = out.back();
-    Value one = narrow(pad_dim(a, 1, 1, 0, -kInfinity), 1, 0, c.width),
-          two = narrow(pad_dim(a, 1, 2, 0, -kInfinity), 1, 0, c.width);
-    Value next = log_sum(a, one, where(c.skips, two, never(a))) + at_step(c.emitted, t);
-    out.push_back(where(unsqueeze(gt(c.input_lengths, t), 1), next, a));
-  }
-  return out;
+  first = where(logical_and(le(place, 1), le(place, last)), first, never(first));
+  auto later = [&](Value v) { return narrow(v, 0, 1, c.steps - 1); };
+  LoopOperands loop{{first}, {later(c.emitted), later(steps_where(c, "gt", 0))}, {c.skips}, c.steps - 1};
+  return scan_loop(loop, [](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
+    Value a = states[0];
+    Expr width = size_of(a, 1);
+    Value one = narrow(pad_dim(a, 1, 1, 0, -kInfinity), 1, 0, width),
+          two = narrow(pad_dim(a, 1, 2, 0, -kInfinity), 1, 0, width);
+    Value next = log_sum(a, one, where(others[0], two, never(a))) + items[0];
+    return std::vector{where(unsqueeze(items[1], 1), next, a)};
+  })[0];
 }
 
 // β of every step, [T, N, L]; nothing after a sample's last step.
-std::vector<Value> backward_variables(const Ctc& c) {
-  std::vector<Value> out(c.steps);
-  Value like = at_step(c.emitted, 0), place = prim::iota(shape_of(like), 1, DType::Int64);
+Value backward_variables(const Ctc& c) {
+  Value like = squeeze(narrow(c.emitted, 0, 0, 1), 0), place = prim::iota(shape_of(like), 1, DType::Int64);
   Value last = prim::broadcast(c.target_lengths, shape_of(like), {0}) * 2;
-  Value ends = logical_and(ge(place, last - 1), le(place, last)), nothing = never(like);
-  Value skips = narrow(pad_dim(c.skips, 1, 0, 2, false), 1, 2, c.width), next = nothing;
-  for (int64_t t = c.steps - 1; t >= 0; --t) {
-    Value emitted = at_step(c.emitted, t);
-    Value one = narrow(pad_dim(next, 1, 0, 1, -kInfinity), 1, 1, c.width),
-          two = narrow(pad_dim(next, 1, 0, 2, -kInfinity), 1, 2, c.width);
-    Value b = log_sum(next, one, where(skips, two, nothing)) + emitted;
-    b = where(unsqueeze(eq(c.input_lengths, t + 1), 1), where(ends, emitted, nothing), b);
-    out[t] = next = where(unsqueeze(gt(c.input_lengths, t), 1), b, nothing);
-  }
-  return out;
+  Value ends = logical_and(ge(place, last - 1), le(place, last));
+  Value skips = narrow(pad_dim(c.skips, 1, 0, 2, false), 1, 2, c.width);
+  LoopOperands loop{{never(like)},
+                    {c.emitted, steps_where(c, "eq", 1), steps_where(c, "gt", 0)},
+                    {ends, skips},
+                    c.steps,
+                    true};
+  auto step = [](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
+    Value next = states[0], emitted = items[0], nothing = never(next);
+    Expr width = size_of(next, 1);
+    Value one = narrow(pad_dim(next, 1, 0, 1, -kInfinity), 1, 1, width),
+          two = narrow(pad_dim(next, 1, 0, 2, -kInfinity), 1, 2, width);
+    Value b = log_sum(next, one, where(others[1], two, nothing)) + emitted;
+    b = where(unsqueeze(items[1], 1), where(others[0], emitted, nothing), b);
+    return std::vector{where(unsqueeze(items[2], 1), b, nothing)};
+  };
+  return states_after(scan_loop(loop, step)[0], loop);
 }
 
 // {-log p of each sample, α [N, T, L]}
 std::array<Value, 2> negative_log_likelihood(const Ctc& c) {
-  BRASA_CHECK(c.steps > 0, "ctc_loss: expected log_probs of at least one step, got ", type_of(c.log_probs));
-  std::vector<Value> alphas = forward_variables(c);
-  Value last = alphas.back(), end = unsqueeze(c.target_lengths * 2, 1);
+  BRASA_CHECK(is_less(0, c.steps), "ctc_loss: expected log_probs of at least one step, got ", type_of(c.log_probs));
+  Value alphas = forward_variables(c);
+  Value last = squeeze(narrow(alphas, 0, c.steps - 1, 1), 0), end = unsqueeze(c.target_lengths * 2, 1);
   Value blank = gather_along(last, 1, end);
   Value label = gather_along(last, 1, maximum(end - 1, zeros_like(end)));
   label = where(eq(end, 0), never(label), label);
@@ -147,13 +155,13 @@ std::array<Value, 2> negative_log_likelihood(const Ctc& c) {
   // Without a step only the empty target is certain.
   Value none = where(eq(c.target_lengths, 0), zeros_like(loss), constant_like(loss, kInfinity));
   loss = where(eq(c.input_lengths, 0), none, loss);
-  return {loss, transpose(stacked(alphas), 0, 1)};
+  return {loss, transpose(alphas, 0, 1)};
 }
 
 // The derivative by log_probs, as if these came from log_softmax: p minus the probability of being there (eq. 16).
 Value ctc_gradient(Value ct, const Ctc& c, Value loss, Value log_alpha, bool zero_infinity) {
   Expr batch = size_of(c.log_probs, 1);
-  Value alpha = transpose(log_alpha, 0, 1), beta = stacked(backward_variables(c));
+  Value alpha = transpose(log_alpha, 0, 1), beta = backward_variables(c);
   loss = prim::reshape(loss, {Expr(1), batch, Expr(1)});
   ct = prim::reshape(ct, {Expr(1), batch, Expr(1)});
   Value both = alpha + beta;

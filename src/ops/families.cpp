@@ -27,6 +27,7 @@ const Listed kFamilies[] = {
     {"Primitives: Fourier transforms", add_fourier_primitives},
     {"Primitives: sparse matrices", add_sparse_primitives},
     {"Primitives: complex numbers in memory", add_parts_primitives},
+    {"Primitives: loops", add_loop_primitives},
     {"Arithmetic", add_arithmetic},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},

@@ -1,10 +1,11 @@
+#include "ops/loop.h"
 #include "ops/positions.h"
 #include "ops/random_key.h"
 #include "ops/rows.h"
 #include "support/checked.h"
 #include "support/error.h"
 
-// Recurrent layers: their steps are unrolled, the products with the input are one for all steps.
+// Recurrent layers: loops over the steps; the products with the input are one for all steps.
 namespace brasa::ops {
 namespace {
 
@@ -113,21 +114,28 @@ Value stacked(const std::vector<Value>& items) {
 // x [steps, batch, features]; where `valid` [steps, batch] does not hold, the state stays.
 template <Cell cell>
 Value run_layer(Value x, State& s, const Weights& w, bool backwards, Value valid) {
-  int64_t steps = known_size(size_of(x, 0));
-  Value from_input = linear(x, w.ih, w.b_ih);
-  std::vector<Value> outs(steps);
-  for (int64_t i = 0; i < steps; ++i) {
-    int64_t t = backwards ? steps - 1 - i : i;
-    State next = step<cell>(at_step(from_input, t), s, w);
+  LoopOperands loop{{s.h}, {linear(x, w.ih, w.b_ih)}, {w.hh}, size_of(x, 0), backwards};
+  if (s.c) loop.carried.push_back(s.c);
+  if (valid) loop.along.push_back(valid);
+  for (Value v : {w.b_hh, w.hr})
+    if (v) loop.others.push_back(v);
+  auto one = [&](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
+    Weights inside;
+    size_t next = 0;
+    inside.hh = others[next++];
+    if (w.b_hh) inside.b_hh = others[next++];
+    if (w.hr) inside.hr = others[next++];
+    State before{states[0], s.c ? states[1] : Value{}}, after = step<cell>(items[0], before, inside);
     if (valid) {
-      Value here = unsqueeze(at_step(valid, t), 1);
-      next.h = where(here, next.h, s.h);
-      if (next.c) next.c = where(here, next.c, s.c);
+      Value here = unsqueeze(items[1], 1);
+      after.h = where(here, after.h, before.h);
+      if (after.c) after.c = where(here, after.c, before.c);
     }
-    s = next;
-    outs[t] = s.h;
-  }
-  return stacked(outs);
+    return after.c ? std::vector<Value>{after.h, after.c} : std::vector<Value>{after.h};
+  };
+  std::vector<Value> traces = scan_loop(loop, one);
+  s = {last_state(traces[0], loop), s.c ? last_state(traces[1], loop) : Value{}};
+  return states_after(traces[0], loop);
 }
 
 // {output [steps, batch, directions · hidden], last hidden states, last cell states}

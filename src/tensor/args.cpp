@@ -157,6 +157,7 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
     case ParamType::Device: return ir::Arg("cpu");
     case ParamType::MemoryFormat: return a.kind == Kind::MemoryFormat ? ir::Arg(kMemoryFormats[a.integer]) : bad();
     case ParamType::Generator: return ir::Arg();
+    case ParamType::Graph: return bad();
   }
   return bad();
 }

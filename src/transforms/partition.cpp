@@ -189,13 +189,7 @@ class Partitioner {
     auto see = [&](const std::vector<ir::Expr>& items) {
       for (ir::Expr e : items) ir::collect_symbols(e, mentioned);
     };
-    for (const Node* n : p.backward->nodes()) {
-      for (const ir::Type& t : n->types) see(t.shape);
-      for (const ir::Arg& a : n->args) {
-        if (auto* e = a.get_if<ir::Expr>()) see({*e});
-        if (auto* list = a.get_if<std::vector<ir::Expr>>()) see(*list);
-      }
-    }
+    for (const Node* n : p.backward->nodes()) ir::each_size(*n, [&](ir::Expr e) { ir::collect_symbols(e, mentioned); });
     for (const ir::Input& in : p.backward->inputs()) {
       see(in.strides);
       for (ir::Expr e : ir::type_of(in.value).shape) bound.push_back(e);

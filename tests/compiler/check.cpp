@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
@@ -96,8 +97,9 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
   std::mt19937 rng(7);
   std::vector<ops::Array> arrays;
   for (const In& in : inputs) arrays.push_back(random_array(in, rng));
-  auto sized = ops::specialised(
-      graph, [&](ir::Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); }); });
+  auto sized = ir::with_sizes(graph, [&](ir::Expr e) {
+    return ir::Expr(ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); }));
+  });
   std::vector<ops::Array> expected = ops::evaluate(*sized, arrays);
 
   std::shared_ptr<Executable> executable = compile(graph, facts, options.compile);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "compiler/compile.h"
+#include "ir/copy.h"
 #include "ir/legality.h"
 #include "ir/text.h"
 #include "ops/complex.h"
@@ -55,8 +56,9 @@ void check(const std::vector<In>& inputs, const Build& build, bool symbolic, dou
     ops::Builder builder(graph, facts);
     for (Value v : build(values)) graph.add_output(v);
   }
-  auto sized = ops::specialised(
-      graph, [&](ir::Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); }); });
+  auto sized = ir::with_sizes(graph, [&](ir::Expr e) {
+    return ir::Expr(ir::evaluate(e, [&](const ir::ExprNode& s) { return hints.at(s.id); }));
+  });
   std::vector<Array> expected = ops::evaluate(*sized, arrays);
 
   auto split = transforms::split_complex(graph, facts);

@@ -1,6 +1,7 @@
 #include "interpreted.h"
 
 #include "compare.h"
+#include "ir/copy.h"
 #include "ops/builder.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
@@ -61,8 +62,10 @@ Recorded record(const Call& call, bool symbolic) {
 
 std::vector<Array> evaluate(const ir::Graph& graph, const Recorded& r, const std::vector<Array>& arrays) {
   if (r.hints.empty()) return ops::evaluate(graph, arrays);
-  auto sized = [&](Expr e) { return ir::evaluate(e, [&](const ir::ExprNode& n) { return r.hints.at(n.id); }); };
-  return ops::evaluate(*ops::specialised(graph, sized), arrays);
+  auto sized = [&](Expr e) {
+    return Expr(ir::evaluate(e, [&](const ir::ExprNode& n) { return r.hints.at(n.id); }));
+  };
+  return ops::evaluate(*ir::with_sizes(graph, sized), arrays);
 }
 
 Outcome run_interpreter(const Call& call, bool symbolic) {

@@ -126,6 +126,7 @@ std::string type_of(const Param& p) {
     case ParamType::Device: return optional("Device");
     case ParamType::MemoryFormat: return optional("MemoryFormat");
     case ParamType::Generator: return "std::optional<Generator>";
+    case ParamType::Graph: break;  // of primitives alone
   }
   return "";
 }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/facts.h"
 #include "ir/graph.h"
 #include "runtime/device.h"
 
@@ -30,6 +31,7 @@ struct LibraryCall {
   int64_t integer(size_t arg) const;
 };
 
+struct CompilerOptions;
 struct Group;
 
 /// A function of a library that works on a device: given to a stream, and not waited for.
@@ -42,7 +44,7 @@ class DeviceCall {
   double flops(const int64_t* symbols) const { return 2 * products(symbols); }
 
  protected:
-  /// Multiplications and additions of a run.
+  /// Multiplications and additions of a run, those of kernels left out.
   virtual double products(const int64_t* symbols) const = 0;
 };
 
@@ -55,8 +57,9 @@ struct Implementation {
   bool (*supports)(const ir::Node& n) = nullptr;
   /// May run on several threads at once, on different memory. An error of the user's is a brasa::Error.
   void (*run)(const LibraryCall& call) = nullptr;
-  /// Of a group with this primitive and the views through which it sees its operands: these are placed by `place`.
-  std::unique_ptr<DeviceCall> (*prepare)(const Group& group, bool measure) = nullptr;
+  /// Of a group with this primitive and the views through which it sees its operands: these are placed by `place`, or contiguous. What the
+  /// call assumes of sizes goes to `facts`.
+  std::unique_ptr<DeviceCall> (*prepare)(const Group& group, const CompilerOptions& options, ir::Facts& facts) = nullptr;
   /// Puts values in the place of the operands that the library can read where they are; what must be memory goes to `in_memory`.
   void (*place)(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>& in_memory) = nullptr;
   /// Whether `n` can read its operands from these values, where all of the operands' ways end: with these strides, or contiguous.

@@ -2,6 +2,7 @@
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/fusion/places.h"
+#include "compiler/compile.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/run/size_program.h"
@@ -180,8 +181,9 @@ const Implementation kProduct = {.library = "cublaslt",
                                  .name = "cuBLASLt",
                                  .primitive = "prim::dot_general",
                                  .supports = takes,
-                                 .prepare = [](const Group& g, bool measure) -> std::unique_ptr<DeviceCall> {
-                                   return std::make_unique<ProductCall>(g, measure);
+                                 .prepare = [](const Group& g, const CompilerOptions& options,
+                                               ir::Facts&) -> std::unique_ptr<DeviceCall> {
+                                   return std::make_unique<ProductCall>(g, options.measure);
                                  },
                                  .place = place,
                                  .reads = reads};

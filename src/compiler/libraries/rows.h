@@ -7,6 +7,7 @@ namespace brasa::compiler {
 
 extern const Implementation kConcat;
 extern const Implementation kFft;
+extern const Implementation kLoop;
 extern const Implementation kProduct;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;

@@ -7,7 +7,7 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kProduct, &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
+    &kLoop, &kProduct, &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
     &kQr,      &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
 };
 

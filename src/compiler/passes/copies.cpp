@@ -15,7 +15,13 @@ void place_library_operands(Primitives& p, const PassContext& context) {
           place(args, *out.graph, out.in_memory);
           return ops::Builder::current().call(ops::row_of(*n), args);
         }
-        auto placed = [&](Value v) { return strides_of(*out.graph, v).empty() ? v : copied(v, out); };
+        bool on_device = context.machine.libraries.find(*n)->prepare != nullptr;
+        auto placed = [&](Value v) {
+          int i = out.graph->input_index(v);
+          if (i < 0) return v;
+          const ir::Input& in = out.graph->inputs()[i];
+          return in.strides.empty() && !(on_device && in.by_value) ? v : copied(v, out);
+        };
         for (ir::Arg& a : args) {
           if (a.is<Value>()) {
             a = placed(a.get<Value>());

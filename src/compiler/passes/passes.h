@@ -36,6 +36,8 @@ struct GraphPass {
   Pass run;
 };
 
+/// Loops over steps that nothing here runs become their steps, where it is known how many there are.
+void unroll_loops(Primitives& p, const PassContext& context);
 /// Algebra: see simplify.h.
 void simplify(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.

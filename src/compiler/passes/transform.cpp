@@ -39,7 +39,7 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
     for (Expr e : in.strides) strides.push_back(facts.known(e));
     ir::Type t = type_of(in.value);
     for (Expr& e : t.shape) e = facts.known(e);
-    map.set(in.value, out.graph->add_input({t.dtype, t.shape, false}, in.name, std::move(strides)));
+    map.set(in.value, out.graph->add_input({t.dtype, t.shape, false}, in.name, std::move(strides), in.by_value));
   }
   for (Node* n : live) {
     if (n->op == ir::input_op()) continue;

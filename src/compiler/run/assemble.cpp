@@ -20,8 +20,9 @@ namespace {
 // The steps of a plan with their memory, kernels loaded.
 class Assembler {
  public:
-  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded, bool measure)
-      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), measure_(measure) {}
+  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded, const CompilerOptions& options,
+            ir::Facts& facts)
+      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), options_(options), facts_(facts) {}
 
   CompiledGraph::Parts run() {
     std::vector<size_t> last_step;  // of each group
@@ -68,7 +69,7 @@ class Assembler {
     }
     if (group.kind == GroupKind::Library && group.library->prepare) {
       Step s;
-      s.call = group.library->prepare(group, measure_);
+      s.call = group.library->prepare(group, options_, facts_);
       for (const Place& p : places) s.buffers.push_back(buffer(p));
       s.group = g;
       s.bytes = SizeProgram(bytes);
@@ -169,7 +170,8 @@ class Assembler {
   const Plan& plan_;
   const std::vector<GroupKernels*>& kernels_;
   const std::vector<LoadedKernel>& loaded_;
-  bool measure_;
+  const CompilerOptions& options_;
+  ir::Facts& facts_;
   std::vector<Place> buffers_;
   std::map<std::tuple<Place::Kind, int, const ir::ExprNode*>, int> known_;  // their places in buffers_
   std::vector<Step> steps_;
@@ -180,8 +182,8 @@ class Assembler {
 }  // namespace
 
 CompiledGraph::Parts assemble(const Graph& graph, const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
-                              bool measure) {
-  CompiledGraph::Parts parts = Assembler(lowered, loaded, measure).run();
+                              const CompilerOptions& options, ir::Facts& facts) {
+  CompiledGraph::Parts parts = Assembler(lowered, loaded, options, facts).run();
   for (const ir::Input& in : graph.inputs()) parts.by_value.push_back(in.by_value);
   return parts;
 }

@@ -57,7 +57,8 @@ void note_batch(const CompiledGraph::Parts& parts, const Batch& b, const int64_t
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
     : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
-  single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && parts_.checks.empty() &&
+  single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
+            parts_.checks.empty() &&
             std::none_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) { return b.kind == Place::Arena; });
 }
 

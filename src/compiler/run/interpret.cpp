@@ -3,6 +3,7 @@
 
 #include "compiler/run/executable.h"
 #include "compiler/run/host_copies.h"
+#include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/interpreter.h"
 #include "support/error.h"
@@ -41,7 +42,7 @@ class Interpreted final : public Executable {
   void run_here(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const {
     std::vector<ops::Array> arrays;
     for (const Operand& in : inputs) arrays.push_back(read(in));
-    auto sized = ops::specialised(*graph_, [&](ir::Expr e) { return evaluate(e, symbols); });
+    auto sized = ir::with_sizes(*graph_, [&](ir::Expr e) { return ir::Expr(evaluate(e, symbols)); });
     std::vector<ops::Array> results = ops::evaluate(*sized, arrays);
     size_t fresh = 0;
     // Checks that composed operators brought along come after the graph's own outputs.
