@@ -110,14 +110,15 @@ Value forward_variables(const Ctc& c) {
   first = where(logical_and(le(place, 1), le(place, last)), first, never(first));
   auto later = [&](Value v) { return narrow(v, 0, 1, c.steps - 1); };
   LoopOperands loop{{first}, {later(c.emitted), later(steps_where(c, "gt", 0))}, {c.skips}, c.steps - 1};
-  return scan_loop(loop, [](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
-    Value a = states[0];
-    Expr width = size_of(a, 1);
-    Value one = narrow(pad_dim(a, 1, 1, 0, -kInfinity), 1, 0, width),
-          two = narrow(pad_dim(a, 1, 2, 0, -kInfinity), 1, 0, width);
-    Value next = log_sum(a, one, where(others[0], two, never(a))) + items[0];
-    return std::vector{where(unsqueeze(items[1], 1), next, a)};
-  })[0];
+  return scan_loop(loop,
+                   [](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
+                     Value a = states[0];
+                     Expr width = size_of(a, 1);
+                     Value one = narrow(pad_dim(a, 1, 1, 0, -kInfinity), 1, 0, width),
+                           two = narrow(pad_dim(a, 1, 2, 0, -kInfinity), 1, 0, width);
+                     Value next = log_sum(a, one, where(others[0], two, never(a))) + items[0];
+                     return std::vector{where(unsqueeze(items[1], 1), next, a)};
+                   })[0];
 }
 
 // β of every step, [T, N, L]; nothing after a sample's last step.
@@ -126,11 +127,8 @@ Value backward_variables(const Ctc& c) {
   Value last = prim::broadcast(c.target_lengths, shape_of(like), {0}) * 2;
   Value ends = logical_and(ge(place, last - 1), le(place, last));
   Value skips = narrow(pad_dim(c.skips, 1, 0, 2, false), 1, 2, c.width);
-  LoopOperands loop{{never(like)},
-                    {c.emitted, steps_where(c, "eq", 1), steps_where(c, "gt", 0)},
-                    {ends, skips},
-                    c.steps,
-                    true};
+  LoopOperands loop{
+      {never(like)}, {c.emitted, steps_where(c, "eq", 1), steps_where(c, "gt", 0)}, {ends, skips}, c.steps, true};
   auto step = [](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
     Value next = states[0], emitted = items[0], nothing = never(next);
     Expr width = size_of(next, 1);

@@ -76,8 +76,8 @@ std::vector<Value> scan_loop(const LoopOperands& loop, const LoopStep& step) {
     BRASA_ASSERT(results.size() >= carried.size(), "a step of a loop gives fewer values than it has states");
     std::vector<ir::Output> checks = std::exchange(body.outputs(), {});
     for (size_t i = 0; i < results.size(); ++i) {
-      BRASA_ASSERT(i >= carried.size() || dtype_of(results[i]) == dtype_of(carried[i]),
-                   "a state of a loop changes its dtype");
+      BRASA_CHECK(i >= carried.size() || dtype_of(results[i]) == dtype_of(carried[i]), "a state of a loop is ",
+                  type_of(carried[i]), " before a step, and ", type_of(results[i]), " after it");
       body.add_output(i < carried.size() ? with_sizes(results[i], shape_of(carried[i])) : results[i]);
     }
     for (ir::Output& o : checks) body.add_check(o.value, std::move(o.check));
@@ -136,8 +136,7 @@ std::vector<Value> inlined(const ir::Graph& graph, std::span<const Value> inputs
   ir::ValueMap map;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = shape_of(graph.inputs()[i].value);
-    map.set(graph.inputs()[i].value,
-            shape_of(inputs[i]) == shape ? inputs[i] : prim::reshape(inputs[i], shape));
+    map.set(graph.inputs()[i].value, shape_of(inputs[i]) == shape ? inputs[i] : prim::reshape(inputs[i], shape));
   }
   for (Node* n : ir::live_nodes(graph)) {
     if (n->op == ir::input_op()) continue;

@@ -145,6 +145,10 @@ std::vector<Value> run(const Layers& l, Value x, State initial, const std::vecto
   for (Value h : {initial.h, initial.c})
     BRASA_CHECK(!h || (rank_of(h) == 3 && same_size(size_of(h, 0), states) && same_size(size_of(h, 1), size_of(x, 1))),
                 l.op, ": Expected hidden size (", states, ", ", size_of(x, 1), ", …), got ", h ? shape_of(h) : Shape{});
+  for (Value h : {initial.h, initial.c})
+    BRASA_CHECK(!h || dtype_of(h) == dtype_of(x), l.op,
+                ": Input and hidden tensors are not the same dtype, found input tensor with ", name(dtype_of(x)),
+                " and hidden tensor with ", name(dtype_of(h)));
   BRASA_CHECK(is_less(0, size_of(x, 0)), l.op, ": Expected sequence length to be larger than 0 in RNN, got ",
               type_of(x));
   bool projects = initial.c && !same_size(size_of(initial.h, 2), size_of(initial.c, 2));

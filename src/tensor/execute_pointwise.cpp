@@ -163,6 +163,23 @@ bool shaped_by_what_it_reads(const std::vector<bool>& reads, std::span<const Inp
   return same(shape, p.shape);
 }
 
+// Results that are made of different operands have shapes of their own where these broadcast. A derivative's have the loop's: they are summed
+// up behind it.
+bool have_one_shape(const Call& call, const ir::Graph& graph, const Pointwise& p) {
+  if (graph.outputs().size() < 2 || !broadcasts(call.inputs, p)) return true;
+  if (dynamic_cast<const Backward*>(&call.computation)) return true;
+  return std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](const ir::Output& o) {
+    std::vector<bool> read(graph.nodes().size());
+    read[o.value.node->id] = true;
+    ir::add_operands(graph, read);
+    Sizes shape;
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (read[graph.inputs()[i].value.node->id] && call.inputs[i].rank > 0)
+        broadcast_into(shape, call.inputs[i].size_span());
+    return same(shape, p.shape);
+  });
+}
+
 Words signature(const Call& call, const Pointwise& p) {
   auto rank = static_cast<uint32_t>(p.sizes.size());
   Words words;
@@ -213,7 +230,8 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
     certain = true;
     return false;
   }
-  if (!shaped_by_what_it_reads(variant->program.reads, inputs, p)) return false;
+  if (!shaped_by_what_it_reads(variant->program.reads, inputs, p) || !have_one_shape(call, *variant->program.graph, p))
+    return false;
   SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {
     return p.in_order ? make_tensor(p.shape, t.dtype, call.device)
                       : make_tensor(p.shape, strides_in_order(p.shape, p.loop.order), t.dtype, call.device);

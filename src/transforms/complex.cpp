@@ -118,7 +118,7 @@ class Splitter {
  private:
   Value input(const ir::Input& in) {
     ir::Type t = type_of(in.value);
-    if (!is_complex(t.dtype)) return out_->add_input(std::move(t), in.name, in.strides);
+    if (!is_complex(t.dtype)) return out_->add_input(std::move(t), in.name, in.strides, in.by_value);
     t.dtype = real_part_of(t.dtype);
     t.shape.push_back(Expr(2));
     t.weak = false;

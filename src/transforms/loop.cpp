@@ -104,7 +104,8 @@ class LoopBackward {
   void place_inputs() {
     size_t i = 0;
     auto next = [&] { return joint_->inputs()[i++].value; };
-    for (size_t k = 0; k < n_.carried; ++k) stacks_[next()] = ops::states_before(node_.out(static_cast<uint32_t>(k)), loop_);
+    for (size_t k = 0; k < n_.carried; ++k)
+      stacks_[next()] = ops::states_before(node_.out(static_cast<uint32_t>(k)), loop_);
     for (Value v : loop_.along) stacks_[next()] = v;
     for (Value v : loop_.others) fixed_[next()] = v;
     while (i < n_.body.inputs().size()) {  // sizes
@@ -159,16 +160,16 @@ class LoopBackward {
       else
         v.node->for_each_input([&](Value in) { stack.push_back(in); });
     }
-    std::sort(out.begin(), out.end(), [](Value a, Value b) {
-      return a.node->id != b.node->id ? a.node->id < b.node->id : a.index < b.index;
-    });
+    std::sort(out.begin(), out.end(),
+              [](Value a, Value b) { return a.node->id != b.node->id ? a.node->id < b.node->id : a.index < b.index; });
     return out;
   }
 
   void run_loop() {
     if (active_.empty()) return;
     find_core();
-    std::vector<Value> wanted, results;  // by the loop: cotangents of states before the step, then what is read behind it
+    std::vector<Value> wanted,
+        results;  // by the loop: cotangents of states before the step, then what is read behind it
     for (auto [state, k] : active_) wanted.push_back(gradient_[state]);
     for (Value v : read_behind()) results.push_back(v);
     std::vector<Value> to;
@@ -259,8 +260,7 @@ class LoopBackward {
       outside.push_back(there);
       mapped.push_back(false);
     }
-    std::unique_ptr<Graph> all =
-        vmap(*part_of(from, {v}), ops::Builder::current().facts(), mapped, n_.steps);
+    std::unique_ptr<Graph> all = vmap(*part_of(from, {v}), ops::Builder::current().facts(), mapped, n_.steps);
     return stacks_[v] = ops::inlined(*all, outside)[0];
   }
 
@@ -270,13 +270,9 @@ class LoopBackward {
     const Node& n = *v.node;
     switch (term(v)) {
       case Term::Move: return each_term(n.arg<Value>(0), f);
-      case Term::Sum:
-        each_term(n.arg<Value>(0), f);
-        return each_term(n.arg<Value>(1), f);
+      case Term::Sum: each_term(n.arg<Value>(0), f); return each_term(n.arg<Value>(1), f);
       case Term::Reduction: return f(n.arg<Value>(0));
-      case Term::Product:
-        f(n.arg<Value>(0));
-        return f(n.arg<Value>(1));
+      case Term::Product: f(n.arg<Value>(0)); return f(n.arg<Value>(1));
       case Term::Value: return f(v);
     }
   }
@@ -296,7 +292,8 @@ class LoopBackward {
       case Term::Sum: return plus(summed(n.arg<Value>(0)), summed(n.arg<Value>(1)));
       case Term::Reduction: return ops::prim::reduce(stacked(n.arg<Value>(0)), shifted(1), "add");
       case Term::Product:
-        return ops::prim::dot_general(stacked(n.arg<Value>(0)), stacked(n.arg<Value>(1)), shifted(2), shifted(3), {}, {});
+        return ops::prim::dot_general(stacked(n.arg<Value>(0)), stacked(n.arg<Value>(1)), shifted(2), shifted(3), {},
+                                      {});
       case Term::Value: return ops::prim::reduce(stacked(v), {0}, "add");
     }
     return {};
@@ -316,7 +313,7 @@ class LoopBackward {
       case ops::Kind::Reduce: return n.arg<std::string>(2) == "add" ? Term::Reduction : Term::Value;
       case ops::Kind::Dot:
         return varies(n.arg<Value>(0)) && varies(n.arg<Value>(1)) && n.arg<std::vector<Expr>>(4).empty() ? Term::Product
-                                                                                                          : Term::Value;
+                                                                                                         : Term::Value;
       default: return Term::Value;
     }
   }
@@ -327,13 +324,13 @@ class LoopBackward {
   std::span<const Value> cts_;
   const std::vector<bool>& needs_;
   std::unique_ptr<Graph> joint_;
-  std::map<size_t, size_t> active_;                   // states with cotangents, and their positions among those
+  std::map<size_t, size_t> active_;                    // states with cotangents, and their positions among those
   std::vector<size_t> state_results_, given_results_;  // results whose cotangents the joint graph takes
   std::vector<Value> gradient_;                        // by operand: the joint graph's value, or none
   std::vector<Value> cotangents_;                      // of states after a step: inputs of the joint graph
   std::unordered_map<Value, Value> stacks_, fixed_;    // of values of the joint graph
-  std::vector<bool> varies_, hangs_, core_;            // by node: differs from step to step; hangs on cotangents of states
-  std::vector<Value> traces_;                          // the loop's results
+  std::vector<bool> varies_, hangs_, core_;  // by node: differs from step to step; hangs on cotangents of states
+  std::vector<Value> traces_;                // the loop's results
 };
 
 }  // namespace
@@ -376,7 +373,8 @@ std::vector<Value> loop_jvp(const Node& node, std::span<const Value> tangents) {
     for (size_t i = n.operands.size(); i < body->inputs().size(); ++i)
       in.push_back(ops::full(0, ops::shape_of(body->inputs()[i].value), DType::Bool));
     in.insert(in.end(), moving.begin(), moving.end());
-    std::vector<Value> made = ops::inlined(*f.graph, in), out(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(n.carried));
+    std::vector<Value> made = ops::inlined(*f.graph, in),
+                       out(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(n.carried));
     // The position of an output among those that are no checks.
     auto result = [&](int at) {
       size_t k = 0;

@@ -15,7 +15,8 @@
 #include "ops/table.h"
 #include "support/error.h"
 
-// One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, the graph, `---`, and what the step makes of it. With
+// One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, the graph, `---`, and what the step makes of it; a line
+// `portable` stands for code alone, without libraries. With
 // BRASA_UPDATE_GOLDEN=1 the files are written anew.
 namespace brasa::compiler {
 namespace {
@@ -24,11 +25,12 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(BRASA_TEST_DATA).parent_path() / "compiler" / "golden";
 
-std::string result_of(const std::string& pass, const std::string& text, const std::string& target) {
+std::string result_of(const std::string& pass, const std::string& text, const std::string& target, bool portable) {
   Primitives p;
   p.graph = ir::parse(text, [](std::string_view name) { return ops::find(name); });
   ir::Facts facts;
   Machine machine = machine_of(target, 2);
+  if (portable) machine.libraries = Libraries({});
   for (auto passes : {algebra_passes(), form_passes()})
     for (const GraphPass& each : passes)
       if (each.name == pass) {
@@ -69,15 +71,18 @@ TEST_P(Golden, Text) {
   std::string after = end == std::string::npos ? "" : text.substr(end + 5);
   std::stringstream head(before);
   std::string graph;
+  bool portable = false;
   while (std::getline(head, line)) {
     if (line.starts_with("pass: "))
       pass = line.substr(6);
     else if (line.starts_with("target: "))
       target = line.substr(8);
+    else if (line == "portable")
+      portable = true;
     else
       graph += line + "\n";
   }
-  std::string result = result_of(pass, graph, target);
+  std::string result = result_of(pass, graph, target, portable);
   if (std::getenv("BRASA_UPDATE_GOLDEN"))
     std::ofstream(path) << before << "---\n" << result;
   else

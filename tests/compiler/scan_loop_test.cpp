@@ -30,16 +30,19 @@ Values recurrent(const Values& v, bool reverse) {
 TEST(ScanLoop, StatesItemsAndResults) {
   for (int64_t steps : {0, 1, 2, 7})
     for (bool reverse : {false, true})
-      check_both({{DType::Float32, {3, 5}}, {DType::Float32, {steps, 3, 5}}, {DType::Float32, {5, 5}, -0.5, 0.5}},
-                 [reverse](const Values& v) { return recurrent(v, reverse); }, 1e-5);
+      check_both(
+          {{DType::Float32, {3, 5}}, {DType::Float32, {steps, 3, 5}}, {DType::Float32, {5, 5}, -0.5, 0.5}},
+          [reverse](const Values& v) { return recurrent(v, reverse); }, 1e-5);
 }
 
 TEST(ScanLoop, SizesOfNothingAndOfOne) {
   for (int64_t n : {0, 1})
-    check_both({{DType::Float32, {n, 5}}, {DType::Float32, {3, n, 5}}, {DType::Float32, {5, 5}}},
-               [](const Values& v) { return recurrent(v, false); }, 1e-5);
-  check_both({{DType::Float32, {2, 1}}, {DType::Float32, {3, 2, 1}}, {DType::Float32, {1, 1}}},
-             [](const Values& v) { return recurrent(v, true); }, 1e-5);
+    check_both(
+        {{DType::Float32, {n, 5}}, {DType::Float32, {3, n, 5}}, {DType::Float32, {5, 5}}},
+        [](const Values& v) { return recurrent(v, false); }, 1e-5);
+  check_both(
+      {{DType::Float32, {2, 1}}, {DType::Float32, {3, 2, 1}}, {DType::Float32, {1, 1}}},
+      [](const Values& v) { return recurrent(v, true); }, 1e-5);
 }
 
 // Every dtype moves; a state may be an operand that no step changes, an item, or an input with strides.
@@ -52,15 +55,18 @@ TEST(ScanLoop, StatesThatAreHandedOn) {
 }
 
 TEST(ScanLoop, LoopsInLoops) {
-  check_both({{DType::Float32, {3}}, {DType::Float32, {4, 6, 3}, -0.5, 0.5}}, [](const Values& v) {
-    using namespace ops;  // NOLINT: the algebra on Values
-    LoopOperands rows{{v[0]}, {v[1]}, {}, size_of(v[1], 0)};
-    return scan_loop(rows, [](Span s, Span row, Span) {
-      LoopOperands columns{{s[0]}, {row[0]}, {}, size_of(row[0], 0), true};
-      Values inner = scan_loop(columns, [](Span s, Span x, Span) { return Values{s[0] * x[0] + x[0]}; });
-      return Values{last_state(inner[0], columns), states_after(inner[0], columns)};
-    });
-  }, 1e-4);
+  check_both(
+      {{DType::Float32, {3}}, {DType::Float32, {4, 6, 3}, -0.5, 0.5}},
+      [](const Values& v) {
+        using namespace ops;  // NOLINT: the algebra on Values
+        LoopOperands rows{{v[0]}, {v[1]}, {}, size_of(v[1], 0)};
+        return scan_loop(rows, [](Span s, Span row, Span) {
+          LoopOperands columns{{s[0]}, {row[0]}, {}, size_of(row[0], 0), true};
+          Values inner = scan_loop(columns, [](Span s, Span x, Span) { return Values{s[0] * x[0] + x[0]}; });
+          return Values{last_state(inner[0], columns), states_after(inner[0], columns)};
+        });
+      },
+      1e-4);
 }
 
 // A size that no operand of a step shows, and a number of the host's among the operands.
@@ -69,16 +75,17 @@ TEST(ScanLoop, SizesFromOutsideAndNumbers) {
   options.by_value = true;
   for (bool symbolic : {false, true}) {
     options.symbolic = symbolic;
-    check({{DType::Float32, {5, 3}}, {DType::Float32, {}}, {DType::Float32, {7}}},
-          [](const Values& v) {
-            using namespace ops;  // NOLINT: the algebra on Values
-            Expr width = size_of(v[2], 0);
-            LoopOperands loop{{full(0, {width}, DType::Float32)}, {v[0]}, {v[1]}, size_of(v[0], 0)};
-            return scan_loop(loop, [&](Span s, Span x, Span w) {
-              return Values{s[0] + full(1, {width}, DType::Float32) * w[0], sum(x[0], {0}) * w[0]};
-            });
-          },
-          options);
+    check(
+        {{DType::Float32, {5, 3}}, {DType::Float32, {}}, {DType::Float32, {7}}},
+        [](const Values& v) {
+          using namespace ops;  // NOLINT: the algebra on Values
+          Expr width = size_of(v[2], 0);
+          LoopOperands loop{{full(0, {width}, DType::Float32)}, {v[0]}, {v[1]}, size_of(v[0], 0)};
+          return scan_loop(loop, [&](Span s, Span x, Span w) {
+            return Values{s[0] + full(1, {width}, DType::Float32) * w[0], sum(x[0], {0}) * w[0]};
+          });
+        },
+        options);
   }
 }
 

@@ -1,7 +1,11 @@
+#include <array>
 #include <sstream>
 
+#include <brasa/autograd.h>
 #include <brasa/brasa.h>
+#include <brasa/compile.h>
 #include <brasa/nn.h>
+#include <brasa/stats.h>
 #include <gtest/gtest.h>
 
 namespace brasa::nn {
@@ -25,6 +29,53 @@ TEST(Recurrent, LayerIsItsCellOnEveryStep) {
     EXPECT_TRUE(out[t].allclose(std::get<0>(*step), 1e-4, 1e-5));
   }
   EXPECT_TRUE(std::get<1>(state)[0].allclose(std::get<1>(*step), 1e-4, 1e-5));
+}
+
+// Lengths and batches in any order: loops of the graph, whose code does not know how many steps there are.
+template <class Step>
+void expect_few_compilations(const char* what, Step step) {
+  std::vector<std::array<int64_t, 2>> sizes{{3, 2}, {29, 4}, {1, 4}, {29, 1}, {1, 1}};
+  for (int64_t i = 0; i < 25; ++i) sizes.push_back({(i * 7 + 5) % 29 + 2, (i * 5) % 3 + 2});
+  int64_t warm = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i == 5) warm = stats().compilations;
+    step(sizes[i][0], sizes[i][1]);
+  }
+  EXPECT_LE(stats().compilations - warm, 2) << what;
+}
+
+TEST(Recurrent, OneCompilationForAllLengths) {
+  LSTM lstm(LSTMOptions(3, 4).num_layers(2).bidirectional(true));
+  GRU gru(3, 4);
+  RNN rnn(3, 4);
+  auto loss = [&](const Tensor& x) {
+    return std::get<0>(lstm(x)).square().sum() + std::get<0>(gru(x)).sum() + std::get<0>(rnn(x)).sum();
+  };
+  std::vector<Tensor> weights = lstm->parameters();
+  for (const Tensor& w : gru->parameters()) weights.push_back(w);
+  auto compiled = compile([&](const Tensor& x) { return loss(x); });
+  std::vector<Tensor> expected;
+  Tensor x;
+  expect_few_compilations("eager", [&](int64_t steps, int64_t batch) {
+    x = randn({steps, batch, 3});
+    expected = autograd::grad({loss(x)}, weights);
+  });
+  std::vector<Tensor> got;
+  expect_few_compilations("compiled", [&](int64_t steps, int64_t batch) {
+    x = randn({steps, batch, 3});
+    got = autograd::grad({compiled(x)}, weights);
+  });
+  expected = autograd::grad({loss(x)}, weights);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].allclose(expected[i], 1e-4, 1e-4)) << i;
+}
+
+TEST(Recurrent, OneCompilationForAllAlignments) {
+  expect_few_compilations("ctc_loss", [](int64_t steps, int64_t batch) {
+    Tensor x = randn({steps, batch, 5}).log_softmax(2).detach().requires_grad_();
+    Tensor lengths = full({batch}, steps, kInt64), labels = ones({batch, 1}, kInt64);
+    ctc_loss(x, labels, lengths, ones({batch}, kInt64)).backward();
+    EXPECT_TRUE(x.grad().isfinite().all().item<bool>());
+  });
 }
 
 TEST(Recurrent, PackedStepsGiveWhatEachSequenceGivesAlone) {

@@ -62,9 +62,7 @@ Recorded record(const Call& call, bool symbolic) {
 
 std::vector<Array> evaluate(const ir::Graph& graph, const Recorded& r, const std::vector<Array>& arrays) {
   if (r.hints.empty()) return ops::evaluate(graph, arrays);
-  auto sized = [&](Expr e) {
-    return Expr(ir::evaluate(e, [&](const ir::ExprNode& n) { return r.hints.at(n.id); }));
-  };
+  auto sized = [&](Expr e) { return Expr(ir::evaluate(e, [&](const ir::ExprNode& n) { return r.hints.at(n.id); })); };
   return ops::evaluate(*ir::with_sizes(graph, sized), arrays);
 }
 

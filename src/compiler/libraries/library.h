@@ -59,7 +59,8 @@ struct Implementation {
   void (*run)(const LibraryCall& call) = nullptr;
   /// Of a group with this primitive and the views through which it sees its operands: these are placed by `place`, or contiguous. What the
   /// call assumes of sizes goes to `facts`.
-  std::unique_ptr<DeviceCall> (*prepare)(const Group& group, const CompilerOptions& options, ir::Facts& facts) = nullptr;
+  std::unique_ptr<DeviceCall> (*prepare)(const Group& group, const CompilerOptions& options,
+                                         ir::Facts& facts) = nullptr;
   /// Puts values in the place of the operands that the library can read where they are; what must be memory goes to `in_memory`.
   void (*place)(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>& in_memory) = nullptr;
   /// Whether `n` can read its operands from these values, where all of the operands' ways end: with these strides, or contiguous.

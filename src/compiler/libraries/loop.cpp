@@ -15,9 +15,8 @@ using ir::Expr;
 // The body with the sizes that are known outside. What else it assumes of sizes, the whole graph assumes.
 std::shared_ptr<Executable> compiled_body(const ops::LoopNode& n, const CompilerOptions& options, ir::Facts& facts) {
   auto known = [&](Expr s) { return n.sizes[s->id].is_constant() ? n.sizes[s->id] : s; };
-  std::unique_ptr<ir::Graph> body = ir::with_sizes(n.body, [&](Expr e) {
-    return ir::substitute(e, [&](Expr s) { return std::optional<Expr>(known(s)); });
-  });
+  std::unique_ptr<ir::Graph> body = ir::with_sizes(
+      n.body, [&](Expr e) { return ir::substitute(e, [&](Expr s) { return std::optional<Expr>(known(s)); }); });
   body->name = "step";
   std::vector<int64_t> hints;
   for (Expr e : n.sizes) {

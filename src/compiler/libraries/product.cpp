@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "compiler/compile.h"
 #include "compiler/fusion/fuse.h"
 #include "compiler/fusion/places.h"
-#include "compiler/compile.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/run/size_program.h"
@@ -177,15 +177,15 @@ class ProductCall final : public DeviceCall {
 
 }  // namespace
 
-const Implementation kProduct = {.library = "cublaslt",
-                                 .name = "cuBLASLt",
-                                 .primitive = "prim::dot_general",
-                                 .supports = takes,
-                                 .prepare = [](const Group& g, const CompilerOptions& options,
-                                               ir::Facts&) -> std::unique_ptr<DeviceCall> {
-                                   return std::make_unique<ProductCall>(g, options.measure);
-                                 },
-                                 .place = place,
-                                 .reads = reads};
+const Implementation kProduct = {
+    .library = "cublaslt",
+    .name = "cuBLASLt",
+    .primitive = "prim::dot_general",
+    .supports = takes,
+    .prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
+      return std::make_unique<ProductCall>(g, options.measure);
+    },
+    .place = place,
+    .reads = reads};
 
 }  // namespace brasa::compiler

@@ -7,8 +7,8 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kLoop, &kProduct, &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
-    &kQr,      &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
+    &kLoop, &kProduct, &kSort, &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
+    &kQr,   &kGeqrf,   &kEigh, &kSvd,      &kEig, &kFft, &kSparseMm, &kSplitParts,    &kConcat,
 };
 
 }  // namespace

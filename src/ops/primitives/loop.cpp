@@ -61,7 +61,8 @@ std::vector<Type> loop_types(const Args& args) {
     }
     const Type& before = type_of(n.body.inputs()[states.size()].value);
     BRASA_CHECK(type_of(o.value).dtype == before.dtype && may_equal(shape_of(o.value), before.shape),
-                "scan_loop: state ", states.size(), " is ", before, " before a step, and ", type_of(o.value), " after it");
+                "scan_loop: state ", states.size(), " is ", before, " before a step, and ", type_of(o.value),
+                " after it");
     states.push_back(outside(before, n.steps + 1));
   }
   BRASA_CHECK(states.size() == n.carried, "scan_loop: a step gives ", states.size(), " of ", n.carried, " states");
