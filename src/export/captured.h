@@ -3,8 +3,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <brasa/generator.h>
 #include <brasa/tensor.h>
 
 #include "ir/facts.h"
@@ -12,16 +14,39 @@
 
 namespace brasa::exporting {
 
+/// What a function meets when it is called, which captures leave as it was: the default stream of random numbers, and gradients. Those
+/// that a call leaves behind are zeros for the next one: so a call that adds to them reads them.
+class Surroundings {
+ public:
+  Surroundings();
+  ~Surroundings();
+  Surroundings(const Surroundings&) = delete;
+  Surroundings& operator=(const Surroundings&) = delete;
+
+  /// The stream begins again.
+  void begin_call();
+  void left_gradient(const Tensor& leaf);
+  /// int64 [seed, offset] of the stream: stands for the program's own.
+  const Tensor& random() const { return random_; }
+  Generator::Key key() const { return key_; }
+
+ private:
+  Generator::Key key_;
+  Tensor random_;
+  std::vector<Tensor> leaves_;
+};
+
 /// A function recorded for one set of inputs.
 struct Captured {
   std::unique_ptr<ir::Graph> graph;
   ir::Facts facts;  // what the symbols were, and what recording took for granted
   struct Source {
-    int input = -1;  // of the function; or what it reads besides: a parameter, a buffer, a constant
-    const void* address = nullptr;
-    std::string bytes;
+    int input = -1;      // of the function
+    Tensor tensor;       // or what it reads besides: a parameter, a buffer, a constant
+    std::string number;  // or a number of the call
     bool written = false;
     bool unknown = false;  // a random key, or a number of the call: a program that reads it cannot run alone
+    std::string_view bytes() const;
   };
   /// A size of the function's inputs that recording took for a constant, or that a constant has too.
   struct Fixed {
@@ -49,7 +74,7 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// brasa::Error with the operator and the reason where the function has no one graph.
 /// The function runs on each of the examples: integers that it computes from sizes are known as such when they differ. What counts is
-/// the last one's recording. Sizes of 1 stay 1: what broadcasts is another program.
-Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples);
+/// the last one's recording, which has to be the same when it is called again. Sizes of 1 stay 1: what broadcasts is another program.
+Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings);
 
 }  // namespace brasa::exporting

@@ -18,6 +18,7 @@
 #include "export/embedded.h"
 #include "export/headers.h"
 #include "export/object.h"
+#include "export/state.h"
 #include "export/words.h"
 #include "program/conditions.h"
 #include "support/error.h"
@@ -33,6 +34,7 @@ struct ExportedProgram::Parts {
   ExportOptions options;
   std::vector<InputType> inputs;
   std::vector<OutputType> outputs;
+  std::vector<StateTensor> state;
   Sections sections;
 };
 
@@ -188,6 +190,7 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
   auto parts = std::make_shared<ExportedProgram::Parts>();
   parts->options = options;
   parts->inputs = input_types(inputs, options);
+  Surroundings surroundings;
   std::deque<Captured> captured;
   std::vector<Variant> variants;
 
@@ -200,7 +203,7 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
     if (!options.dynamic.empty())
       for (int64_t size : {5, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
     examples.push_back(example);
-    Point p{capture(f, examples), ir::Facts()};
+    Point p{capture(f, examples, surroundings), ir::Facts()};
     p.facts = p.captured.facts;
     fix_sizes(parts->inputs, p);
     captured.push_back(std::move(p.captured));
@@ -256,7 +259,9 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
     BRASA_CHECK(fresh[o].rank() <= 8, "export: a result has ", fresh[o].rank(), " dimensions; at most 8 are known");
     parts->outputs.push_back({fresh[o].dtype, fresh[o].rank()});
   }
-  parts->sections = write_sections(parts->inputs, parts->outputs, variants);
+  parts->state = state_of(captured, surroundings, options);
+  parts->sections = write_sections(parts->inputs, parts->outputs, parts->state, variants);
+  for (StateTensor& s : parts->state) s.tensor.reset();
   return ExportedProgram(std::move(parts));
 }
 
@@ -275,17 +280,26 @@ ExportedProgram export_(const io::ExportedModule& program, ExportOptions options
     options.input_names.push_back(in.name);
     inputs.push_back(zeros(sizes, TensorOptions(*in.dtype).device(Device(kCPU))));
   }
-  return detail::export_function([&](const std::vector<Tensor>& x) { return program.ptr()->forward(x); }, inputs,
-                                 options);
+  auto f = [&](const std::vector<Tensor>& x) {
+    NoGradGuard no_grad;
+    return program.ptr()->forward(x);
+  };
+  return detail::export_function(f, inputs, options);
 }
 
 std::string ExportedProgram::header() const {
-  return c_header(parts_->options.name, parts_->inputs, parts_->outputs, parts_->sections);
+  return c_header(parts_->options.name, parts_->inputs, parts_->outputs, parts_->state, parts_->sections);
 }
 size_t ExportedProgram::code_bytes() const {
   return parts_->sections.code.size() + parts_->sections.plan.size() + parts_->sections.text.size();
 }
 size_t ExportedProgram::weight_bytes() const { return parts_->sections.weights.size(); }
+size_t ExportedProgram::state_bytes() const { return static_cast<size_t>(parts_->sections.state_bytes); }
+std::vector<std::string> ExportedProgram::state_names() const {
+  std::vector<std::string> out;
+  for (const StateTensor& s : parts_->state) out.push_back(s.name);
+  return out;
+}
 
 namespace {
 
