@@ -119,7 +119,9 @@ std::vector<Tensor> call_with(F& f, const std::vector<Tensor>& inputs) {
 template <class F>
 ExportedProgram export_(F f, const std::vector<Tensor>& inputs, const ExportOptions& options = {}) {
   if constexpr (requires { f->parameters(); }) {
-    return export_([f](const auto&... x) mutable { return f->forward(x...); }, inputs, options);
+    auto* module = &*f;
+    auto forward = [f, module](const auto&... x) -> decltype(module->forward(x...)) { return module->forward(x...); };
+    return export_(forward, inputs, options);
   } else if constexpr (std::is_invocable_v<F&, const std::vector<Tensor>&> && !std::is_invocable_v<F&, const Tensor&>) {
     return detail::export_function([f](const std::vector<Tensor>& x) mutable { return detail::as_list(f(x)); }, inputs,
                                    options);

@@ -86,6 +86,18 @@ const Case kCases[] = {
      [](auto& p) { return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions(1e-2)); },
      {"square_avg"},
      false},
+    {"Adadelta",
+     [](auto& p) { return std::make_unique<optim::Adadelta>(p, optim::AdadeltaOptions(1.0)); },
+     {"square_avg", "acc_delta"},
+     false},
+    {"Adagrad",
+     [](auto& p) { return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions(1e-2)); },
+     {"sum"},
+     false},
+    {"Rprop",
+     [](auto& p) { return std::make_unique<optim::Rprop>(p, optim::RpropOptions(1e-2)); },
+     {"prev", "step_size"},
+     false},
 };
 
 TEST(ExportedStep, OptimizersStepByStep) {
