@@ -5,7 +5,7 @@
 #include "digits_eval.h"
 #include "digits_step.h"
 
-enum { kPixels = 64, kBatch = 64, kTrain = 1437, kTest = 360, kEpochs = 8 };
+enum { kPixels = 64, kBatch = 64, kTrain = 1437, kTest = 360, kEpochs = 6 };
 static float images[kTrain * kPixels], scores[kTest * 10];
 static int64_t labels[kTrain];
 

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBatch = 64;
-constexpr int kPretrained = 8, kEpochs = 8;  // epochs; finetune.c has the second one, too
+constexpr int kPretrained = 5, kEpochs = 6;  // epochs; finetune.c has the second one, too
 
 // Both run one graph in float32 on one processor; losses were equal to the last digit. Where the process splits a sum over more threads a
 // last place may differ, which a few hundred steps make some thousand times larger.

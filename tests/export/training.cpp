@@ -225,6 +225,50 @@ TEST(ExportedStep, BuffersAndFrozenParameters) {
   EXPECT_TRUE(equal(state_of(program, "0.weight"), net[0]->as<nn::Linear>()->weight));
 }
 
+// Convolutions and pooling; looking up rows, whose gradients are scattered; a recurrent layer.
+TEST(ExportedStep, OtherLayers) {
+  struct Net : nn::Module {
+    Net() {
+      register_module("words", words);
+      register_module("conv", conv);
+      register_module("norm", norm);
+      register_module("lstm", lstm);
+      register_module("head", head);
+    }
+    Tensor forward(const Tensor& image, const Tensor& text) {
+      Tensor x = max_pool2d(norm(conv(image)).relu(), {2, 2}).flatten(2).mean(2);
+      Tensor y = std::get<0>(lstm(words(text))).select(1, -1);
+      return head(cat({x, y}, 1));
+    }
+    nn::Embedding words{nn::EmbeddingOptions(20, 5)};
+    nn::Conv2d conv{nn::Conv2dOptions(3, 8, 3).stride(2).padding(1)};
+    nn::BatchNorm2d norm{8};
+    nn::LSTM lstm{nn::LSTMOptions(5, 6).batch_first(true)};
+    nn::Linear head{14, 4};
+  };
+  Folder folder;
+  manual_seed(12);
+  auto net = std::make_shared<Net>();
+  optim::SGD optimizer(net->parameters(), optim::SGDOptions(0.05).momentum(0.9));
+  auto step = [&](const Tensor& image, const Tensor& text, const Tensor& y) {
+    optimizer.zero_grad();
+    Tensor loss = nn::functional::cross_entropy(net->forward(image, text), y);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  std::vector<Tensor> in = {randn({4, 3, 16, 16}), randint(0, 20, {4, 7}), classes(4)};
+  Loaded program(export_(step, in, named(net, &optimizer)), folder.path);
+  for (int k = 0; k < 4; ++k) {
+    in[0] = randn({4, 3, 16, 16});
+    in[1] = randint(0, 20, {4, 7});
+    float got = run_step(program, in), want = step(in[0], in[1], in[2]).item<float>();
+    EXPECT_NEAR(got, want, kRelative * want) << k;
+  }
+  for (const auto& p : net->named_parameters())
+    EXPECT_TRUE(allclose(state_of(program, p.key()), p.value(), 1e-4, 1e-5)) << p.key();
+}
+
 // Without zero_grad() gradients add up from call to call; they begin at zero.
 TEST(ExportedStep, GradientsThatAddUp) {
   Folder folder;

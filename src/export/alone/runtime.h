@@ -21,7 +21,7 @@ enum {
   kStateAt,     /* what the state is at first: places in it and in the weights (0: zeros), bytes */
   kStates,      /* tensors in it, by name; several may lie at one place */
   kStateTensorAt,
-  kVariants,    /* how many; then where each begins */
+  kVariants, /* how many; then where each begins */
   kFirstVariant
 };
 enum { kPlanVersion = 2, kWeightHead = 64 };

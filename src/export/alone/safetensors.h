@@ -130,7 +130,8 @@ static inline int next_stored(StoredFile* f, StoredTensor* t) {
 /* What the header says of a tensor whose bytes begin at `at`: its length. `text` has room for kEntryText. */
 static inline size_t stored_entry(char* text, int first, const char* name, const char* dtype, int32_t rank,
                                   const int64_t* sizes, size_t at, size_t bytes) {
-  size_t n = (size_t)snprintf(text, kEntryText, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", first ? "{" : ",", name, dtype);
+  size_t n =
+      (size_t)snprintf(text, kEntryText, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", first ? "{" : ",", name, dtype);
   for (int32_t d = 0; d < rank; ++d)
     n += (size_t)snprintf(text + n, kEntryText - n, "%s%lld", d ? "," : "", (long long)sizes[d]);
   return n + (size_t)snprintf(text + n, kEntryText - n, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
