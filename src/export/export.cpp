@@ -95,10 +95,22 @@ int level_of(const std::string& target) {
   return static_cast<int>(at - kTargets);
 }
 
+// What a namespace of C++ cannot be named, with two macros that compilers for Linux define.
+constexpr std::string_view kTakenNames =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int "
+    "linux long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast std struct switch "
+    "template this thread_local throw true try typedef typeid typename union unix unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq ";
+
 void check_name(const std::string& name) {
   bool good = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
   for (unsigned char c : name) good = good && (std::isalnum(c) || c == '_');
   BRASA_CHECK(good, "export: '", name, "' is no name for C functions: letters, digits and _");
+  BRASA_CHECK(kTakenNames.find(str(" ", name, " ")) == kTakenNames.npos, "export: '", name,
+              "' is a word of C++, in which the program's header makes a namespace of its name");
 }
 
 std::vector<InputType> input_types(const std::vector<Tensor>& inputs, const ExportOptions& options) {

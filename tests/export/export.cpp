@@ -6,10 +6,13 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <thread>
 
 #include <brasa/brasa.h>
 #include <brasa/error.h>
+#include <brasa/npy.h>
+#include <brasa/serialize.h>
 
 #include "export/loaded.h"
 
@@ -197,6 +200,61 @@ TEST(Export, WeightsBesideAndThreads) {
   EXPECT_THROW(Loaded(exported, folder.path / ".", (folder.path / "none").c_str()), std::runtime_error);
 }
 
+TEST(Export, AnExecutableReadsAndWritesArrays) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& n, const Tensor& mask) {
+    return std::make_tuple(where(mask, x, x * 2), n.sum(1), x.to(kFloat64).sum());
+  };
+  std::vector<Tensor> in = {rand({3, 4}), arange(6).view({3, 2}), rand({3, 4}).gt(0.5)};
+  export_(f, in, alone()).write_executable((folder.path / "p").string());
+  auto file = [&](const char* name) { return (folder.path / name).string(); };
+  auto run = [&](const std::string& arguments) {
+    return std::system(("cd " + folder.path.string() + " && ./p " + arguments + " 2>message").c_str());
+  };
+  auto message = [&] {
+    std::ifstream text(folder.path / "message");
+    return std::string(std::istreambuf_iterator<char>(text), {});
+  };
+  // Also what NumPy writes for a transposed array.
+  io::save_npy(in[0], file("x.npy"));
+  io::save_npy(in[1].t().contiguous().t(), file("n.npy"));
+  io::save_npy(in[2], file("mask.npy"));
+  ASSERT_NE(io::describe_npy(file("n.npy")).find("Fortran"), std::string::npos);
+  ASSERT_EQ(run("x.npy n.npy mask.npy a.npy b.npy c.npy"), 0) << message();
+  auto [a, b, c] = f(in[0], in[1], in[2]);
+  EXPECT_TRUE(equal(io::load_npy(file("a.npy")), a));
+  EXPECT_TRUE(equal(io::load_npy(file("b.npy")), b));
+  EXPECT_TRUE(allclose(io::load_npy(file("c.npy")), c));
+  EXPECT_EQ(io::load_npy(file("c.npy")).dim(), 0);
+  // One form in, the other one out.
+  ASSERT_EQ(run("x.npy n.npy mask.npy out.safetensors"), 0) << message();
+  EXPECT_TRUE(equal(load_tensors(file("out.safetensors")).at("out1"), b));
+  save_tensors({{"in0", in[0]}, {"in1", in[1]}, {"in2", in[2]}}, file("in.safetensors"));
+  ASSERT_EQ(run("in.safetensors a.npy b.npy c.npy"), 0) << message();
+  EXPECT_TRUE(equal(io::load_npy(file("b.npy")), b));
+
+  EXPECT_NE(run("x.npy n.npy a.npy b.npy c.npy"), 0);
+  EXPECT_NE(run("n.npy x.npy mask.npy out.safetensors"), 0);
+  EXPECT_NE(message().find("input 'in0' is <i8 with 2 dimensions, expected F32 with 2"), std::string::npos)
+      << message();
+  std::ifstream whole(file("x.npy"), std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(whole), {});
+  for (size_t n = 0; n < bytes.size(); n += 3) {
+    std::ofstream(file("x.npy"), std::ios::binary) << bytes.substr(0, n);
+    EXPECT_NE(run("x.npy n.npy mask.npy out.safetensors"), 0) << n;
+  }
+}
+
+TEST(Export, AClosedProgramDoesNotRun) {
+  Folder folder;
+  Tensor w = rand({4});
+  Loaded program(export_([&](const Tensor& x) { return x * w; }, {rand({4})}, alone()), folder.path);
+  std::vector<Tensor> out = {empty({4})};
+  EXPECT_EQ(program.run({rand({4})}, out), ALONE_OK);
+  program.at<decltype(alone_close)>("alone_close")(&program.context);
+  EXPECT_EQ(program.run({rand({4})}, out), ALONE_FILE);
+}
+
 TEST(Export, ErrorsSayWhatCannotRunAlone) {
   auto message = [](auto f, const std::vector<Tensor>& inputs) -> std::string {
     try {
@@ -210,6 +268,9 @@ TEST(Export, ErrorsSayWhatCannotRunAlone) {
             std::string::npos);
   EXPECT_NE(message([](const Tensor& x) { return linalg_qr(x); }, {rand({3, 3})}).find("qr"), std::string::npos);
   EXPECT_NE(message([](const Tensor& x) { return x * 2; }, {empty({0, 3})}).find("has no elements"), std::string::npos);
+  ExportOptions taken = alone();
+  taken.name = "class";
+  EXPECT_THROW(export_([](const Tensor& x) { return x * 2; }, {rand({3})}, taken), Error);
   Tensor state = zeros({6}), same = from_blob(state.data_ptr(), {6});
   EXPECT_NE(message([&](const Tensor& x) { return state.add_(x), same * 2; }, {rand({6})}), "no error");
 }

@@ -1,4 +1,4 @@
-/* The `main` of an exported executable: reads inputs from a safetensors file and writes the outputs to another one. */
+/* The `main` of an exported executable: reads inputs from a safetensors file or from .npy files and writes the outputs to such. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "export/alone/npy.h"
 #include "export/alone/program.h"
 #include "export/alone/safetensors.h"
 
@@ -48,6 +49,43 @@ static int32_t input_of(const char* name, size_t n) {
   return -1;
 }
 
+static void wrong_input(const char* path, int32_t i, const char* dtype, size_t length, int rank) {
+  fprintf(stderr, "%s: input '%s' is %.*s with %d dimensions, expected %s with %d\n", path, alone_input_name(i),
+          (int)length, dtype, rank, alone_input_dtype(i), (int)alone_input_rank(i));
+  exit(1);
+}
+
+static void read_array(const char* path, int32_t i, alone_tensor* in) {
+  File file = read_file(path);
+  NpyArray a;
+  if (!read_npy(file.bytes, file.size, &a)) stop("no .npy file", path);
+  const char* type = npy_type(alone_input_dtype(i));
+  if (!type) stop("NumPy has no dtype for this input; give safetensors", path);
+  if (strcmp(a.type, type) || a.rank != alone_input_rank(i)) wrong_input(path, i, a.type, strlen(a.type), a.rank);
+  size_t width = (size_t)(type[2] - '0'), bytes = width;
+  for (int d = 0; d < a.rank; ++d) {
+    in->sizes[d] = a.sizes[d];
+    if (__builtin_mul_overflow(bytes, (size_t)a.sizes[d], &bytes)) bytes = SIZE_MAX;
+  }
+  if (bytes != a.bytes) stop("its bytes are not those of its shape", path);
+  in->bytes = bytes;
+  in->data = room(bytes);
+  copy_npy(in->data, &a, width);
+  free(file.bytes);
+}
+
+static void write_array(const char* path, int32_t o, const alone_tensor* out) {
+  char head[512];
+  const char* type = npy_type(alone_output_dtype(o));
+  if (!type) stop("NumPy has no dtype for this output; ask for safetensors", path);
+  size_t n = npy_head(head, type, alone_output_rank(o), out->sizes);
+  FILE* f = fopen(path, "wb");
+  if (!f) stop(strerror(errno), path);
+  int good = fwrite(head, 1, n, f) == n;
+  if (out->bytes) good = good && fwrite(out->data, 1, out->bytes, f) == out->bytes;
+  if (fclose(f) || !good) stop("it cannot be written", path);
+}
+
 static void read_inputs(const char* path, alone_tensor* in) {
   File file = read_file(path);
   StoredFile stored = read_stored(file.bytes, file.size);
@@ -55,11 +93,8 @@ static void read_inputs(const char* path, alone_tensor* in) {
   while (next_stored(&stored, &t)) {
     int32_t i = input_of(t.name, t.name_length);
     if (i < 0) continue;
-    if (!same_text(t.dtype, t.dtype_length, alone_input_dtype(i)) || t.rank != alone_input_rank(i)) {
-      fprintf(stderr, "%s: input '%s' is %.*s with %d dimensions, expected %s with %d\n", path, alone_input_name(i),
-              (int)t.dtype_length, t.dtype, t.rank, alone_input_dtype(i), (int)alone_input_rank(i));
-      exit(1);
-    }
+    if (!same_text(t.dtype, t.dtype_length, alone_input_dtype(i)) || t.rank != alone_input_rank(i))
+      wrong_input(path, i, t.dtype, t.dtype_length, t.rank);
     in[i].bytes = t.bytes;
     in[i].data = room(t.bytes);
     memcpy(in[i].data, t.data, t.bytes);
@@ -105,16 +140,24 @@ static double now(void) {
 static const char kUsage[] =
     "IN.safetensors OUT.safetensors [--weights FILE] [--load FILE] [--save FILE] [--level 0|1|2] [--repeat N]\n"
     "  inputs by their names, or in0, in1, …; outputs are out0, out1, …\n"
+    "  in place of a safetensors file: IN.npy … for each input in order, OUT.npy … for each output\n"
     "  --weights  where they lie beside the program; else PROGRAM.weights\n"
     "  --load     what runs change, as another run saved it\n"
     "  --save     what the runs have made of it, as safetensors\n"
     "  --level    no better code than for any x86-64 (0), AVX2 (1), AVX-512 (2)\n"
     "  --repeat   runs N times and says the fastest";
 
+static int is_npy(const char* path) {
+  size_t n = strlen(path);
+  return n > 4 && !strcmp(path + n - 4, ".npy");
+}
+
 int main(int argc, char** argv) {
-  const char *paths[2] = {NULL, NULL}, *weights = NULL, *load = NULL, *save = NULL;
+  const char** paths = calloc((size_t)argc + 1, sizeof *paths);
+  if (!paths) stop("there is no memory", argv[0]);
+  const char *weights = NULL, *load = NULL, *save = NULL;
   long level = 2, repeat = 0;
-  int count = 0;
+  int count = 0, unknown = 0;
   for (int i = 1; i < argc; ++i) {
     const char* value = i + 1 < argc ? argv[i + 1] : NULL;
     if (!strcmp(argv[i], "--weights") && value)
@@ -127,12 +170,14 @@ int main(int argc, char** argv) {
       level = strtol(value, NULL, 10), ++i;
     else if (!strcmp(argv[i], "--repeat") && value)
       repeat = strtol(value, NULL, 10), ++i;
-    else if (count < 2 && strncmp(argv[i], "--", 2))
+    else if (strncmp(argv[i], "--", 2))
       paths[count++] = argv[i];
     else
-      count = 3;
+      unknown = 1;
   }
-  if (count != 2) {
+  int arrays_in = count > 0 && is_npy(paths[0]), first_out = arrays_in ? alone_inputs() : 1;
+  int arrays_out = count > first_out && is_npy(paths[first_out]);
+  if (unknown || count != first_out + (arrays_out ? alone_outputs() : 1)) {
     fprintf(stderr, "usage: %s %s\n", argv[0], kUsage);
     return 2;
   }
@@ -153,7 +198,8 @@ int main(int argc, char** argv) {
   if (!in || !out) stop("there is no memory", argv[0]);
   c.state = room(alone_state_bytes());
   if (alone_reset(&c) || (load && alone_load(&c, load))) stop(c.message, argv[0]);
-  read_inputs(paths[0], in);
+  if (!arrays_in) read_inputs(paths[0], in);
+  for (int32_t i = 0; arrays_in && i < alone_inputs(); ++i) read_array(paths[i], i, &in[i]);
   if (alone_memory(&c, in, &c.memory_bytes) || alone_sizes(&c, in, out)) stop(c.message, argv[0]);
   c.memory = room(c.memory_bytes);
   for (int32_t o = 0; o < alone_outputs(); ++o) out[o].data = room(out[o].bytes);
@@ -165,7 +211,8 @@ int main(int argc, char** argv) {
     if (best < 0 || took < best) best = took;
   }
   if (repeat > 0) printf("%.3f ms\n", best * 1e3);
-  write_outputs(paths[1], out);
+  if (!arrays_out) write_outputs(paths[first_out], out);
+  for (int32_t o = 0; arrays_out && o < alone_outputs(); ++o) write_array(paths[first_out + o], o, &out[o]);
   if (save && alone_save(&c, save)) stop(c.message, argv[0]);
   return 0;
 }

@@ -247,6 +247,11 @@ alone_status alone_sizes(alone_context* c, const alone_tensor* in, alone_tensor*
 
 /* ---- A run. */
 
+static alone_status need_weights(alone_context* c) {
+  if (alone_plan[kWeightBytes] && !c->weights) return FAIL(c, ALONE_FILE, "the program is not open, so it has no weights");
+  return ALONE_OK;
+}
+
 typedef struct {
   Kernel kernel;
   const uint64_t* slots;
@@ -264,7 +269,8 @@ static void task(void* context, int32_t i) {
 }
 
 alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* out) {
-  alone_status status = check_inputs(c, in, 1);
+  alone_status status = need_weights(c);
+  if (!status) status = check_inputs(c, in, 1);
   if (status) return status;
   if (!c->memory || c->memory_bytes < aligned(fixed_bytes()) + 64)
     return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory; alone_memory says how many it takes",
@@ -424,6 +430,7 @@ static alone_status need_state(alone_context* c) {
 
 alone_status alone_reset(alone_context* c) {
   alone_status status = need_state(c);
+  if (!status) status = need_weights(c);
   if (status) return status;
   Words at = alone_plan + alone_plan[kStateAt];
   for (int64_t n = *at++; n > 0; --n, at += 3) {
