@@ -71,8 +71,9 @@ static inline int same_text(const char* a, size_t n, const char* b) { return str
 
 /* Before the first tensor. */
 static inline StoredFile read_stored(const char* bytes, size_t size) {
-  StoredFile f = {0};
+  StoredFile f;
   uint64_t head = 0;
+  memset(&f, 0, sizeof f);
   if (size >= 8) memcpy(&head, bytes, 8);
   if (size < 8 || head > size - 8) {
     f.bad = 1;
