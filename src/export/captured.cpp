@@ -31,31 +31,6 @@ size_t span_of(const Tensor& t) {
 
 }  // namespace
 
-Surroundings::Surroundings()
-    : key_{static_cast<int64_t>(default_generator().current_seed()),
-           static_cast<int64_t>(default_generator().offset())},
-      random_(empty({2}, TensorOptions(kInt64).device(Device(kCPU)))) {
-  random_.data_ptr<int64_t>()[0] = key_.seed;
-  random_.data_ptr<int64_t>()[1] = key_.offset;
-}
-
-Surroundings::~Surroundings() {
-  begin_call();
-  for (const Tensor& leaf : leaves_) leaf.mutable_grad().reset();
-}
-
-void Surroundings::begin_call() {
-  default_generator().set_current_seed(static_cast<uint64_t>(key_.seed));
-  default_generator().set_offset(static_cast<uint64_t>(key_.offset));
-}
-
-void Surroundings::left_gradient(const Tensor& leaf) {
-  NoGradGuard no_grad;
-  bool known = std::any_of(leaves_.begin(), leaves_.end(), [&](const Tensor& t) { return t.is_same(leaf); });
-  if (!known) leaves_.push_back(leaf);
-  leaf.mutable_grad() = zeros_like(leaf);
-}
-
 std::string_view Captured::Source::bytes() const {
   if (!tensor.defined()) return number;
   return {static_cast<const char*>(tensor.data_ptr()), span_of(tensor)};
@@ -227,7 +202,8 @@ class Recording {
   Taken taken_;
   std::vector<Tensor> inputs_;
   Sources sources_;
-  std::vector<int> results_, gradients_;  // which outputs they are
+  std::vector<int> results_;      // which outputs they are
+  std::map<int, int> gradients_;  // and the sources that they go into; -1: nobody reads them
 };
 
 bool Recording::call(const std::vector<Tensor>& example) {
@@ -322,6 +298,12 @@ void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::
     auto at = std::find(taken_.outputs.begin(), taken_.outputs.end(), t.data_ptr());
     return at == taken_.outputs.end() ? -1 : static_cast<int>(at - taken_.outputs.begin());
   };
+  // Where the gradient of the call before is read, this one takes its place.
+  auto source_of = [&](const Tensor& t) {
+    for (size_t i = 0; t.defined() && i < sources_.size(); ++i)
+      if (sources_[i].tensor.defined() && sources_[i].tensor.data_ptr() == t.data_ptr()) return static_cast<int>(i);
+    return -1;
+  };
   results_.clear();
   gradients_.clear();
   for (const Tensor& t : results) {
@@ -332,7 +314,10 @@ void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::
     if (!in.tensor.requires_grad() || !in.tensor.is_leaf() || !in.tensor.grad().defined()) continue;
     int at = output_at(in.tensor.grad());
     if (at < 0) continue;
-    gradients_.push_back(at);
+    int into = source_of(surroundings_.zeros_of(in.tensor));
+    if (into >= 0) sources_[into].written = true;
+    BRASA_CHECK(into < 0 || in.tensor.grad().is_contiguous(), "export: a gradient that adds up is not contiguous");
+    gradients_[at] = into;
     surroundings_.left_gradient(in.tensor);
   }
   size_t known = results_.size() + gradients_.size();
@@ -346,24 +331,30 @@ Captured Recording::captured() {
   for (const capture::Event& e : state_.start.latest->events)
     for (const ir::Fact& f : e.facts) out.facts.equal(f.left, f.right);
   for (const Tensor& t : inputs_) out.sizes.push_back(t.sizes().vec());
-  // Nobody reads what is left as a gradient: a call that adds to one has it as an input.
-  int fresh = 0;
+  int fresh = 0, left = 0;
   std::vector<ir::Output> kept;
   std::vector<int> moved;
   for (ir::Output& o : out.graph->outputs()) {
     bool is_fresh = o.check.empty() && o.into < 0;
-    bool drop = is_fresh && std::count(gradients_.begin(), gradients_.end(), fresh);
-    if (is_fresh) {
-      moved.push_back(fresh - static_cast<int>(std::count_if(gradients_.begin(), gradients_.end(),
-                                                             [&](int g) { return g < fresh; })));
-      ++fresh;
+    auto gradient = is_fresh ? gradients_.find(fresh) : gradients_.end();
+    if (is_fresh) moved.push_back(fresh++ - left);
+    if (gradient != gradients_.end()) {
+      ++left;
+      o.into = gradient->second;
+      if (o.into < 0) continue;
     }
-    if (!drop) kept.push_back(std::move(o));
+    kept.push_back(std::move(o));
   }
   out.graph->outputs() = std::move(kept);
   for (int r : results_) out.outputs.push_back(moved.at(r));
-  keep_random_state(out, *state_.start.latest, surroundings_);
   std::vector<bool> read = inputs_read(*out.graph, out.facts);
+  // Keys that nothing is drawn by (dropout that is off) make no state.
+  bool random = false;
+  for (size_t i = 0; i < read.size(); ++i) random = random || (out.sources[i].unknown && read[i]);
+  if (random) {
+    keep_random_state(out, *state_.start.latest, surroundings_);
+    read = inputs_read(*out.graph, out.facts);
+  }
   for (size_t i = 0; i < read.size(); ++i)
     if (out.sources[i].input < 0 && !out.sources[i].written && !read[i]) out.sources[i].tensor.reset();
   return out;

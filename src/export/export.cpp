@@ -195,8 +195,11 @@ std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector
 
 }  // namespace
 
-ExportedProgram detail::export_function(const Function& f, const std::vector<Tensor>& inputs,
-                                        const ExportOptions& options) {
+namespace {
+
+// `program` gives names to what it changes.
+ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
+                         const nn::Module* program) {
   check_name(options.name);
   BRASA_CHECK(!options.targets.empty(), "export: no target");
   auto parts = std::make_shared<ExportedProgram::Parts>();
@@ -271,10 +274,17 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
     BRASA_CHECK(fresh[o].rank() <= 8, "export: a result has ", fresh[o].rank(), " dimensions; at most 8 are known");
     parts->outputs.push_back({fresh[o].dtype, fresh[o].rank()});
   }
-  parts->state = state_of(captured, surroundings, options);
+  parts->state = state_of(captured, surroundings, options, program);
   parts->sections = write_sections(parts->inputs, parts->outputs, parts->state, variants);
   for (StateTensor& s : parts->state) s.tensor.reset();
   return ExportedProgram(std::move(parts));
+}
+
+}  // namespace
+
+ExportedProgram detail::export_function(const Function& f, const std::vector<Tensor>& inputs,
+                                        const ExportOptions& options) {
+  return exported(f, inputs, options, nullptr);
 }
 
 ExportedProgram export_(const io::ExportedModule& program, ExportOptions options) {
@@ -296,7 +306,7 @@ ExportedProgram export_(const io::ExportedModule& program, ExportOptions options
     NoGradGuard no_grad;
     return program.ptr()->forward(x);
   };
-  return detail::export_function(f, inputs, options);
+  return exported(f, inputs, options, program.ptr().get());
 }
 
 std::string ExportedProgram::header() const {

@@ -30,15 +30,19 @@ class Fields final : public optim::FieldVisitor {
   std::string prefix_;
 };
 
+void add_module(std::vector<StateTensor>& out, const std::string& prefix, const nn::Module& module) {
+  for (const auto& item : module.named_parameters()) {
+    out.push_back({joined(prefix, item.key()), item.value()});
+    if (Tensor g = item.value().grad(); g.defined()) out.push_back({out.back().name + ".grad", g});
+  }
+  for (const auto& item : module.named_buffers()) out.push_back({joined(prefix, item.key()), item.value()});
+}
+
 std::vector<StateTensor> listed(const ExportOptions& options) {
   std::vector<StateTensor> out;
   for (const auto& [prefix, module] : options.modules) {
     BRASA_CHECK(module, "export: a module that was to give names is none");
-    for (const auto& item : module->named_parameters()) {
-      out.push_back({joined(prefix, item.key()), item.value()});
-      if (Tensor g = item.value().grad(); g.defined()) out.push_back({out.back().name + ".grad", g});
-    }
-    for (const auto& item : module->named_buffers()) out.push_back({joined(prefix, item.key()), item.value()});
+    add_module(out, prefix, *module);
   }
   for (const auto& [prefix, optimizer] : options.optimizers) {
     BRASA_CHECK(optimizer, "export: an optimizer that was to give names is none");
@@ -68,8 +72,8 @@ void check(const std::vector<StateTensor>& state) {
 }  // namespace
 
 std::vector<StateTensor> state_of(const std::deque<Captured>& captured, const Surroundings& surroundings,
-                                  const ExportOptions& options) {
-  std::vector<StateTensor> out;
+                                  const ExportOptions& options, const nn::Module* program) {
+  std::vector<StateTensor> out, own;
   std::vector<const Captured::Source*> read;
   for (const Captured& c : captured)
     for (const Captured::Source& s : c.sources)
@@ -80,9 +84,15 @@ std::vector<StateTensor> state_of(const std::deque<Captured>& captured, const Su
   auto known = [&](const Tensor& t) {
     return std::any_of(out.begin(), out.end(), [&](const StateTensor& s) { return same(s.tensor, t); });
   };
-  for (StateTensor& t : listed(options))
-    if (std::any_of(read.begin(), read.end(), [&](const auto* s) { return same(s->tensor, t.tensor); }))
-      out.push_back(std::move(t));
+  auto add = [&](std::vector<StateTensor> named, bool only_written) {
+    for (StateTensor& t : named)
+      if (std::any_of(read.begin(), read.end(),
+                      [&](const auto* s) { return (s->written || !only_written) && same(s->tensor, t.tensor); }))
+        out.push_back(std::move(t));
+  };
+  add(listed(options), false);
+  if (program) add_module(own, "", *program);
+  add(std::move(own), true);
   int unnamed = 0;
   for (const auto* s : read)
     if (s->written && !known(s->tensor) && !s->tensor.is_same(surroundings.random()))

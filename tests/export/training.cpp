@@ -12,6 +12,7 @@
 
 #include <brasa/brasa.h>
 #include <brasa/error.h>
+#include <brasa/import.h>
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 #include <brasa/safetensors.h>
@@ -146,8 +147,8 @@ TEST(ExportedStep, OptimizersStepByStep) {
       expect_state("optimizer." + name, tensor);
     }
     EXPECT_EQ(fields, c.fields.size() * 4);
-    // Dropout draws, if it keeps all or not.
-    EXPECT_EQ(exported.state_names().size(), 4 + fields + 1);
+    // Dropout that keeps all draws nothing.
+    EXPECT_EQ(exported.state_names().size(), 4 + fields);
   }
 }
 
@@ -290,6 +291,28 @@ TEST(ExportedStep, GradientsThatAddUp) {
     EXPECT_NEAR(got, want, kRelative * want) << k;
   }
   EXPECT_TRUE(allclose(state_of(program, "weight.grad"), net->weight.grad(), kRelative, kAbsolute));
+}
+
+// An archive with its backward pass inside adds gradients to those of its parameters.
+TEST(ExportedStep, ArchivesWithTheirBackwardPass) {
+  Folder folder;
+  std::string path = std::string(BRASA_TEST_DATA) + "/models/joint_mlp.pt2";
+  auto net = io::load_pt2(path), here = io::load_pt2(path);
+  std::vector<Tensor> in;
+  for (const io::ProgramInput& i : net->input_types()) {
+    std::vector<int64_t> sizes;
+    for (const auto& s : i.sizes) sizes.push_back(s.example);
+    in.push_back(is_floating_point(zeros({}, *i.dtype)) ? randn(sizes) : zeros(sizes, *i.dtype));
+  }
+  ExportedProgram exported = export_(net, alone());
+  EXPECT_EQ(exported.state_names().size(), net->parameters().size());
+  Loaded program(exported, folder.path);
+  for (int k = 0; k < 2; ++k) {
+    float got = run_step(program, in), want = here->forward(in)[0].item<float>();
+    EXPECT_NEAR(got, want, kRelative * std::abs(want));
+  }
+  for (const auto& p : here->named_parameters())
+    EXPECT_TRUE(allclose(state_of(program, p.key() + ".grad"), p.value().grad(), kRelative, kAbsolute)) << p.key();
 }
 
 // Results may be gradients: of parameters, and of inputs that want them.
