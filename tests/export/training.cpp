@@ -140,11 +140,12 @@ TEST(ExportedStep, OptimizersStepByStep) {
     serialize::OutputArchive archive;
     optimizer->save(archive);
     size_t fields = 0;
-    for (const auto& [name, tensor] : archive.contents().tensors) {
+    for (const auto& item : archive.contents().tensors) {
+      const std::string& name = item.first;
       bool known = std::any_of(c.fields.begin(), c.fields.end(), [&](auto& f) { return name.ends_with("." + f); });
       if (!name.starts_with("state.") || !known) continue;
       ++fields;
-      expect_state("optimizer." + name, tensor);
+      expect_state("optimizer." + name, item.second);
     }
     EXPECT_EQ(fields, c.fields.size() * 4);
     // Dropout that keeps all draws nothing.
