@@ -93,6 +93,12 @@ if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND
   set_tests_properties(install.user_project PROPERTIES ENVIRONMENT BRASA_CACHE_DIR=${test_cache})
 endif()
 
+# A C program trains what was exported, and this process beside it.
+if(TARGET example-finetune)
+  add_test(NAME example.finetune COMMAND example-finetune ${CMAKE_BINARY_DIR}/tests/finetune --check)
+  set_tests_properties(example.finetune PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+endif()
+
 # Operators and their gradients, and training step for step, against references, as `brasa verify` runs them.
 if(TARGET brasa-cli)
   set(verified_devices cpu emu)

@@ -6,6 +6,20 @@ namespace models {
 
 using namespace brasa;
 
+ViTOptions vit_of_digits() {
+  ViTOptions o;
+  o.image_size = 8;
+  o.patch_size = 2;
+  o.channels = 1;
+  o.classes = 10;
+  o.width = 64;
+  o.depth = 4;
+  o.heads = 4;
+  o.dropout = 0.1;
+  o.init = 0.125;  // one over the root of the width
+  return o;
+}
+
 AttentionImpl::AttentionImpl(int64_t width, int64_t heads) : heads(heads) {
   qkv = register_module("qkv", nn::Linear(width, 3 * width));
   proj = register_module("proj", nn::Linear(width, width));

@@ -12,6 +12,9 @@ struct ViTOptions {
   double init = 0.02;  ///< standard deviation of the weights at the start
 };
 
+/// Of 8 × 8 pictures of ten digits.
+ViTOptions vit_of_digits();
+
 struct AttentionImpl : brasa::nn::Module {
   AttentionImpl(int64_t width, int64_t heads);
   brasa::Tensor forward(const brasa::Tensor& x);

@@ -17,20 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-models::ViTOptions small_vit() {
-  models::ViTOptions o;
-  o.image_size = 8;
-  o.patch_size = 2;
-  o.channels = 1;
-  o.classes = 10;
-  o.width = 64;
-  o.depth = 4;
-  o.heads = 4;
-  o.dropout = 0.1;
-  o.init = 0.125;  // one over the root of the width
-  return o;
-}
-
 double accuracy(models::ViT& model, const Digits& digits, Device device) {
   NoGradGuard no_grad;
   model->eval();
@@ -50,7 +36,7 @@ Result train(const Digits& digits, const Digits& held_out, bool compiled, const 
              const std::function<void(const Progress&)>& report, std::optional<int> max_steps) {
   manual_seed(settings.seed);
   const Device device(settings.device);
-  models::ViT model(small_vit());
+  models::ViT model(models::vit_of_digits());
   model->to(device);
   optim::Adam optimizer(model->parameters(), optim::AdamOptions(settings.lr));
   auto loader = data::make_data_loader(

@@ -16,6 +16,10 @@
 #include <brasa/tensor.h>
 
 /// Programs that run alone: a function's graph as machine code in a file, with a C header.
+namespace brasa::optim {
+class Optimizer;
+}
+
 namespace brasa {
 
 /// A size of an input that may differ between runs.
@@ -34,6 +38,11 @@ struct ExportOptions {
   /// For messages; "in0", "in1", … where they are not given.
   std::vector<std::string> input_names = {};
   std::vector<DynamicSize> dynamic = {};
+  /// What the function changes is the program's state: it can be saved and loaded by name. These give names to it, each with a prefix ("" for none):
+  /// parameters, their gradients where the function reads them, and buffers are named as the module names them ("head.weight"), what an optimizer keeps as it saves
+  /// that ("optimizer.state.0.exp_avg"). What the function reads of these modules is state, too, if it changes or not.
+  std::vector<std::pair<std::string, std::shared_ptr<const nn::Module>>> modules = {};
+  std::vector<std::pair<std::string, const optim::Optimizer*>> optimizers = {};
   /// Processors that the program has code for; it chooses when it runs.
   std::vector<std::string> targets = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
   /// Parameters lie in a file of their own beside the program, and are mapped.
@@ -56,9 +65,12 @@ class BRASA_API ExportedProgram {
   void write_executable(const std::string& path) const;
   /// The C header's text.
   std::string header() const;
-  /// Of the plan and the kernels; of the parameters.
+  /// Of the plan and the kernels; of the parameters; of what runs change.
   size_t code_bytes() const;
   size_t weight_bytes() const;
+  size_t state_bytes() const;
+  /// The tensors of the state, in the order of the C functions.
+  std::vector<std::string> state_names() const;
 
  private:
   std::shared_ptr<const Parts> parts_;
@@ -99,14 +111,17 @@ std::vector<Tensor> call_with(F& f, const std::vector<Tensor>& inputs) {
 }  // namespace detail
 
 /// Exports a function of tensors, or a module: what it computes for tensors like `inputs` (contiguous, of the CPU; their values do not
-/// matter), for all sizes that `options.dynamic` allows. Gives a tensor, a pair, a tuple or a vector of them. Without gradients. brasa::Error
-/// where the function is no one graph (it needs a value while it runs), draws random numbers, or uses what only libraries compute.
+/// matter), for all sizes that `options.dynamic` allows. Gives a tensor, a pair, a tuple or a vector of them. The function may call backward()
+/// and an optimizer's step(): what it changes is the program's state. It is called several times, and nothing that it changes stays changed; gradients that it leaves behind are
+/// cleared. brasa::Error where the function is no one graph (it needs a value while it runs, or differs from call to call), or uses what only libraries compute.
 ///
 ///     brasa::export_([&](Tensor x) { return net->forward(x).softmax(1); }, {rand({1, 64})}).write_object("net");
 template <class F>
 ExportedProgram export_(F f, const std::vector<Tensor>& inputs, const ExportOptions& options = {}) {
   if constexpr (requires { f->parameters(); }) {
-    return export_([f](const auto&... x) mutable { return f->forward(x...); }, inputs, options);
+    auto* module = &*f;
+    auto forward = [f, module](const auto&... x) -> decltype(module->forward(x...)) { return module->forward(x...); };
+    return export_(forward, inputs, options);
   } else if constexpr (std::is_invocable_v<F&, const std::vector<Tensor>&> && !std::is_invocable_v<F&, const Tensor&>) {
     return detail::export_function([f](const std::vector<Tensor>& x) mutable { return detail::as_list(f(x)); }, inputs,
                                    options);

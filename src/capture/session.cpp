@@ -204,6 +204,11 @@ void Session::finish() {
   run_segment();
 }
 
+void Session::abandon() {
+  finished_ = true;
+  lose();
+}
+
 // ---- Running.
 
 void Session::run_segment() {

@@ -24,6 +24,10 @@ class Session final : public Functional {
 
   /// Runs what was recorded since the last break.
   void finish();
+  /// Instead: nothing of what was recorded happens.
+  void abandon();
+  /// The tensors from outside that it has read, by input of the segment.
+  const BoundInputs& inputs() const { return inputs_; }
 
  private:
   Number record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,

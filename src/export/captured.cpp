@@ -6,9 +6,12 @@
 #include <utility>
 
 #include <brasa/autograd.h>
+#include <brasa/brasa.h>
 
 #include "capture/session.h"
+#include "export/random_state.h"
 #include "ir/copy.h"
+#include "ops/decompose.h"
 #include "runtime/device.h"
 #include "support/error.h"
 #include "tensor/autocast.h"
@@ -17,70 +20,21 @@ namespace brasa::exporting {
 
 namespace {
 
-// What the one run of the recorded graph was given.
-struct Taken {
-  std::unique_ptr<ir::Graph> graph;
-  ir::Facts facts;
-  std::vector<Captured::Source> sources;
-  std::vector<const void*> outputs;
-  const void* by = nullptr;  // whose graph it is
-};
-
-size_t span_of(const compiler::Operand& o) {
+size_t span_of(const Tensor& t) {
   int64_t last = 0;
-  for (size_t d = 0; d < o.sizes.size(); ++d) {
-    if (o.sizes[d] == 0) return 0;
-    last += (o.sizes[d] - 1) * o.strides[d];
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    if (t.size(d) == 0) return 0;
+    last += (t.size(d) - 1) * t.stride(d);
   }
-  return static_cast<size_t>((last + 1) * size_of(o.dtype));
+  return static_cast<size_t>((last + 1) * t.element_size());
 }
 
-// Stands for the compiled graph of the recording: computes nothing, and keeps what it was given.
-class Taker final : public compiler::Executable {
- public:
-  Taker(const ir::Graph& graph, size_t symbols, const std::vector<const void*>& addresses, Taken& taken)
-      : Executable(graph), graph_(ir::copy(graph)), symbols_(symbols), addresses_(addresses), taken_(taken) {}
-
-  void run(const int64_t* symbols, std::span<const compiler::Operand> inputs,
-           std::span<const compiler::Operand> outputs) const override {
-    taken_.graph = ir::copy(*graph_);
-    taken_.by = this;
-    taken_.facts = ir::Facts({symbols, symbols + symbols_});
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const ir::Input& in = taken_.graph->inputs()[i];
-      Captured::Source s;
-      for (size_t k = 0; k < addresses_.size(); ++k)
-        if (addresses_[k] == inputs[i].data) s.input = static_cast<int>(k);
-      if (s.input < 0) {
-        s.unknown = in.by_value && ir::type_of(in.value).rank() > 0;
-        s.address = inputs[i].data;
-        if (!s.unknown) s.bytes.assign(static_cast<const char*>(inputs[i].data), span_of(inputs[i]));
-      }
-      for (const ir::Output& o : taken_.graph->outputs()) s.written |= o.into == static_cast<int>(i);
-      taken_.sources.push_back(std::move(s));
-    }
-    check_apart(inputs);
-    for (const compiler::Operand& o : outputs) taken_.outputs.push_back(o.data);
-  }
-
- private:
-  // Each operand becomes memory of its own.
-  void check_apart(std::span<const compiler::Operand> inputs) const {
-    auto begin = [&](size_t i) { return static_cast<const char*>(inputs[i].data); };
-    for (size_t i = 0; i < inputs.size(); ++i)
-      for (size_t k = 0; k < inputs.size() && taken_.sources[i].written; ++k)
-        BRASA_CHECK(
-            k == i || begin(k) >= begin(i) + span_of(inputs[i]) || begin(i) >= begin(k) + span_of(inputs[k]),
-            "export: the function changes a tensor and reads its memory through another one (a view of it, say)");
-  }
-
-  std::unique_ptr<ir::Graph> graph_;
-  size_t symbols_;
-  const std::vector<const void*>& addresses_;  // of the function's inputs
-  Taken& taken_;
-};
-
 }  // namespace
+
+std::string_view Captured::Source::bytes() const {
+  if (!tensor.defined()) return number;
+  return {static_cast<const char*>(tensor.data_ptr()), span_of(tensor)};
+}
 
 std::vector<Captured::Fixed> Captured::fixed() const {
   std::vector<Fixed> out;
@@ -148,82 +102,281 @@ std::vector<int64_t> Captured::symbols(const std::vector<Tensor>& inputs) const 
 
 namespace {
 
-// One call of the function while `state` records: its results.
-std::vector<Tensor> record(const Function& f, const std::vector<Tensor>& inputs, brasa::detail::CompiledState& state) {
-  capture::Session session(state);
-  Recorder::Scope scope(&session);
-  std::vector<Tensor> results;
-  {
-    eager::CastCache casts;
-    results = f(inputs);
-    // Each result is memory of its own, row-major, also where it is an input, a view, or another result.
-    for (Tensor& t : results) {
-      BRASA_CHECK(t.defined(), "export: a result of the function is undefined");
-      t = t.clone(MemoryFormat::Contiguous);
-    }
+using Sources = std::vector<Captured::Source>;
+
+// What the one run of a recorded graph was given.
+struct Taken {
+  std::unique_ptr<ir::Graph> graph;
+  ir::Facts facts;
+  std::vector<std::string> numbers;  // by input of the graph; empty for tensors
+  std::vector<const void*> outputs;
+  const void* by = nullptr;  // whose graph it is
+};
+
+// Stands for the compiled graph of the recording: computes nothing, and keeps what it was given.
+class Taker final : public compiler::Executable {
+ public:
+  Taker(const ir::Graph& graph, size_t symbols, Taken& taken)
+      : Executable(graph), graph_(ir::copy(graph)), symbols_(symbols), taken_(taken) {}
+
+  void run(const int64_t* symbols, std::span<const compiler::Operand> inputs,
+           std::span<const compiler::Operand> outputs) const override {
+    taken_.graph = ir::copy(*graph_);
+    taken_.by = this;
+    taken_.facts = ir::Facts({symbols, symbols + symbols_});
+    taken_.numbers.resize(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].sizes.empty())
+        taken_.numbers[i].assign(static_cast<const char*>(inputs[i].data),
+                                 static_cast<size_t>(size_of(inputs[i].dtype)));
+    for (const compiler::Operand& o : outputs) taken_.outputs.push_back(o.data);
   }
+
+ private:
+  std::unique_ptr<ir::Graph> graph_;
+  size_t symbols_;
+  Taken& taken_;
+};
+
+// Each operand becomes memory of its own.
+void check_apart(const Sources& sources) {
+  for (size_t i = 0; i < sources.size(); ++i)
+    for (size_t k = 0; k < sources.size() && sources[i].written; ++k) {
+      std::string_view a = sources[i].bytes(), b = sources[k].bytes();
+      BRASA_CHECK(k == i || a.data() >= b.data() + b.size() || b.data() >= a.data() + a.size(),
+                  "export: the function changes a tensor and reads its memory through another one (a view of it, say)");
+    }
+}
+
+bool same_number(const Captured::Source& a, const Captured::Source& b) {
+  if (a.unknown || a.input >= 0) return true;
+  std::string_view x = a.bytes(), y = b.bytes();
+  return x.data() == y.data() || x == y;
+}
+
+// Whether the function made the tensor, and nothing has kept it.
+bool is_temporary(const Tensor& t) {
+  return t.defined() && t.use_count() == 1 && impl_of(t)->storage->use_count() == 1;
+}
+
+// Whether a graph reads the elements of each input. What comes from `empty` has none that mean something.
+std::vector<bool> inputs_read(const ir::Graph& graph, ir::Facts facts) {
+  std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
+  std::vector<bool> out(graph.inputs().size());
+  for (const ir::Node* n : ir::live_nodes(*primitives))
+    if (n->op == ir::input_op()) out[primitives->input_index({const_cast<ir::Node*>(n), 0})] = true;
+  return out;
+}
+
+// Calls a function on tensors that record.
+class Recording {
+ public:
+  Recording(const Function& f, Surroundings& surroundings) : f_(f), surroundings_(surroundings) {
+    state_.options.fullgraph = true;
+    state_.options.dynamic = true;
+    state_.backend = [&](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&,
+                         runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
+      BRASA_CHECK(&device == &runtime::host(), "export: the function computes on ", device.str(),
+                  "; programs that run alone are made for the CPU");
+      uint32_t symbols = 0;
+      while (facts.has_hint(ir::Expr::size(symbols))) ++symbols;
+      return std::make_shared<Taker>(graph, symbols, taken_);
+    };
+  }
+
+  /// Whether it was the same as the call before: one graph, with the same numbers.
+  bool call(const std::vector<Tensor>& example);
+  Captured captured();
+
+ private:
+  void record();
+  std::vector<Tensor> results(capture::Session& session);
+  Sources sources(const capture::BoundInputs& bound) const;
+  void sort_outputs(const std::vector<Tensor>& results, const capture::BoundInputs& bound);
+  void leave_out_temporaries();
+  bool same_numbers(const Sources& before) const;
+
+  const Function& f_;
+  Surroundings& surroundings_;
+  brasa::detail::CompiledState state_;
+  Taken taken_;
+  std::vector<Tensor> inputs_;
+  Sources sources_;
+  std::vector<int> results_;      // which outputs they are
+  std::map<int, int> gradients_;  // and the sources that they go into; -1: nobody reads them
+};
+
+bool Recording::call(const std::vector<Tensor>& example) {
+  surroundings_.begin_call();
+  Sources before = std::exchange(sources_, {});
+  const void* by = std::exchange(taken_.by, nullptr);
+  // Each is memory of its own, by which the recording finds it again.
+  inputs_.clear();
+  for (size_t i = 0; i < example.size(); ++i) {
+    BRASA_CHECK(example[i].defined() && example[i].device() == Device(kCPU), "export: input ", i,
+                " must be a tensor of the CPU");
+    BRASA_CHECK(example[i].numel() > 0, "export: input ", i, " has no elements; give one that has, ",
+                "and let its sizes vary from 0");
+    inputs_.push_back(example[i].detach().clone(MemoryFormat::Contiguous));
+    inputs_.back().requires_grad_(example[i].requires_grad());
+  }
+  taken_.outputs.clear();
+  taken_.numbers.clear();
+  record();
+  check_apart(sources_);
+  leave_out_temporaries();
+  return taken_.by == by && same_numbers(before);
+}
+
+void Recording::record() {
+  capture::Session session(state_);
+  std::vector<Tensor> out = results(session);
   session.finish();
-  return results;
+  BRASA_CHECK(taken_.by && taken_.outputs.size() >= out.size(), "export: the function records no graph");
+  sources_ = sources(session.inputs());
+  sort_outputs(out, session.inputs());
+}
+
+// Nobody reads what is written into a tensor of the call's own.
+void Recording::leave_out_temporaries() {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (!sources_[i].written || sources_[i].input >= 0 || !is_temporary(sources_[i].tensor)) continue;
+    sources_[i].written = false;
+    std::erase_if(taken_.graph->outputs(), [&](const ir::Output& o) { return o.into == static_cast<int>(i); });
+  }
+}
+
+bool Recording::same_numbers(const Sources& before) const {
+  std::vector<bool> read;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (same_number(sources_[i], before[i])) continue;
+    if (read.empty()) read = inputs_read(*taken_.graph, taken_.facts);
+    if (read[i]) return false;
+  }
+  return true;
+}
+
+std::vector<Tensor> Recording::results(capture::Session& session) {
+  Recorder::Scope scope(&session);
+  eager::CastCache casts;
+  try {
+    std::vector<Tensor> out = f_(inputs_);
+    // Each result is memory of its own, row-major, also where it is an input, a view, or another result.
+    for (Tensor& t : out) {
+      BRASA_CHECK(t.defined(), "export: a result of the function is undefined");
+      t = t.detach().clone(MemoryFormat::Contiguous);
+    }
+    return out;
+  } catch (...) {
+    session.abandon();
+    throw;
+  }
+}
+
+Sources Recording::sources(const capture::BoundInputs& bound) const {
+  Sources out;
+  for (size_t i = 0; i < taken_.graph->inputs().size(); ++i) {
+    const ir::Input& in = taken_.graph->inputs()[i];
+    Captured::Source s;
+    if (i < bound.size()) {
+      s.tensor = bound[i].tensor;
+      for (size_t k = 0; k < inputs_.size(); ++k)
+        if (inputs_[k].data_ptr() == s.tensor.data_ptr()) s.input = static_cast<int>(k);
+    } else {
+      s.number = taken_.numbers[i];
+    }
+    s.unknown = s.input < 0 && in.by_value && ir::type_of(in.value).rank() > 0;
+    for (const ir::Output& o : taken_.graph->outputs()) s.written |= o.into == static_cast<int>(i);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+// Which outputs are the function's results, and which ones gradients.
+void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::BoundInputs& bound) {
+  auto output_at = [&](const Tensor& t) {
+    auto at = std::find(taken_.outputs.begin(), taken_.outputs.end(), t.data_ptr());
+    return at == taken_.outputs.end() ? -1 : static_cast<int>(at - taken_.outputs.begin());
+  };
+  // Where the gradient of the call before is read, this one takes its place.
+  auto source_of = [&](const Tensor& t) {
+    for (size_t i = 0; t.defined() && i < sources_.size(); ++i)
+      if (sources_[i].tensor.defined() && sources_[i].tensor.data_ptr() == t.data_ptr()) return static_cast<int>(i);
+    return -1;
+  };
+  results_.clear();
+  gradients_.clear();
+  for (const Tensor& t : results) {
+    results_.push_back(output_at(t));
+    BRASA_CHECK(results_.back() >= 0, "export: a result of the function is none of its graph");
+  }
+  for (const capture::BoundInputs::Bound& in : bound) {
+    if (!in.tensor.requires_grad() || !in.tensor.is_leaf() || !in.tensor.grad().defined()) continue;
+    int at = output_at(in.tensor.grad());
+    if (at < 0) continue;
+    int into = source_of(surroundings_.zeros_of(in.tensor));
+    if (into >= 0) sources_[into].written = true;
+    BRASA_CHECK(into < 0 || in.tensor.grad().is_contiguous(), "export: a gradient that adds up is not contiguous");
+    gradients_[at] = into;
+    surroundings_.left_gradient(in.tensor);
+  }
+  size_t known = results_.size() + gradients_.size();
+  BRASA_CHECK(known == taken_.outputs.size(), "export: the function keeps ", taken_.outputs.size() - known,
+              " tensors that it computes besides its ", results_.size(),
+              " results and gradients; where only its first call does (momentum with dampening), call it once before");
+}
+
+Captured Recording::captured() {
+  Captured out{std::move(taken_.graph), std::move(taken_.facts), std::move(sources_), {}, true, {}};
+  for (const capture::Event& e : state_.start.latest->events)
+    for (const ir::Fact& f : e.facts) out.facts.equal(f.left, f.right);
+  for (const Tensor& t : inputs_) out.sizes.push_back(t.sizes().vec());
+  int fresh = 0, left = 0;
+  std::vector<ir::Output> kept;
+  std::vector<int> moved;
+  for (ir::Output& o : out.graph->outputs()) {
+    bool is_fresh = o.check.empty() && o.into < 0;
+    auto gradient = is_fresh ? gradients_.find(fresh) : gradients_.end();
+    if (is_fresh) moved.push_back(fresh++ - left);
+    if (gradient != gradients_.end()) {
+      ++left;
+      o.into = gradient->second;
+      if (o.into < 0) continue;
+    }
+    kept.push_back(std::move(o));
+  }
+  out.graph->outputs() = std::move(kept);
+  for (int r : results_) out.outputs.push_back(moved.at(r));
+  std::vector<bool> read = inputs_read(*out.graph, out.facts);
+  // Keys that nothing is drawn by (dropout that is off) make no state.
+  bool random = false;
+  for (size_t i = 0; i < read.size(); ++i) random = random || (out.sources[i].unknown && read[i]);
+  if (random) {
+    keep_random_state(out, *state_.start.latest, surroundings_);
+    read = inputs_read(*out.graph, out.facts);
+  }
+  for (size_t i = 0; i < read.size(); ++i)
+    if (out.sources[i].input < 0 && !out.sources[i].written && !read[i]) out.sources[i].tensor.reset();
+  return out;
 }
 
 }  // namespace
 
-Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples) {
-  std::vector<Tensor> inputs, results;
-  std::vector<const void*> addresses;
-  Taken taken;
+Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings) {
+  Recording recording(f, surroundings);
   bool one_graph = true;
-  brasa::detail::CompiledState state;
-  state.options.fullgraph = true;
-  state.options.dynamic = true;
-  state.backend = [&](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&,
-                      runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
-    BRASA_CHECK(&device == &runtime::host(), "export: the function computes on ", device.str(),
-                "; programs that run alone are made for the CPU");
-    uint32_t symbols = 0;
-    while (facts.has_hint(ir::Expr::size(symbols))) ++symbols;
-    return std::make_shared<Taker>(graph, symbols, addresses, taken);
-  };
-  NoGradGuard no_grad;
   for (const std::vector<Tensor>& example : examples) {
-    // Each is memory of its own, by which the recording finds it again.
-    inputs.clear();
-    addresses.clear();
-    for (size_t i = 0; i < example.size(); ++i) {
-      BRASA_CHECK(example[i].defined() && example[i].device() == Device(kCPU), "export: input ", i,
-                  " must be a tensor of the CPU");
-      BRASA_CHECK(example[i].numel() > 0, "export: input ", i, " has no elements; give one that has, ",
-                  "and let its sizes vary from 0");
-      inputs.push_back(example[i].detach().clone(MemoryFormat::Contiguous));
-      addresses.push_back(inputs.back().data_ptr());
-    }
-    std::vector<Captured::Source> before = std::exchange(taken.sources, {});
-    const void* by = taken.by;
-    taken.outputs.clear();
-    results.clear();
-    results = record(f, inputs, state);
-    BRASA_CHECK(taken.graph && taken.outputs.size() >= results.size(), "export: the function records no graph");
+    bool same = recording.call(example);
     // By a number, or a branch, that depends on sizes.
-    if (&example == &examples[0] || &example == &examples[1]) continue;
-    one_graph = one_graph && taken.by == by;
-    for (size_t i = 0; i < taken.sources.size() && one_graph; ++i)
-      one_graph = taken.sources[i].unknown || taken.sources[i].bytes == before[i].bytes;
+    if (&example != &examples[0] && &example != &examples[1]) one_graph = one_graph && same;
   }
-
-  Captured out{std::move(taken.graph), std::move(taken.facts), std::move(taken.sources), {}, one_graph, {}};
-  if (const capture::Trace* trace = state.start.latest)
-    for (const capture::Event& e : trace->events)
-      for (const ir::Fact& f : e.facts) out.facts.equal(f.left, f.right);
-  for (const Tensor& t : inputs) out.sizes.push_back(t.sizes().vec());
-  for (const Tensor& t : results) {
-    auto at = std::find(taken.outputs.begin(), taken.outputs.end(), t.data_ptr());
-    BRASA_CHECK(at != taken.outputs.end(), "export: a result of the function is none of its graph");
-    out.outputs.push_back(static_cast<int>(at - taken.outputs.begin()));
-    *at = nullptr;
-  }
-  BRASA_CHECK(out.outputs.size() == taken.outputs.size(), "export: the function keeps ",
-              taken.outputs.size() - results.size(), " tensors that it computes (gradients, say) besides its ",
-              results.size(), " results");
+  // What a first call makes (an optimizer's state) is there in the later ones.
+  BRASA_CHECK(
+      recording.call(examples.back()) || recording.call(examples.back()),
+      "export: the function records something else each time it is called: a number or a branch changes that is "
+      "no tensor (a count of steps, a learning rate's schedule)");
+  Captured out = recording.captured();
+  out.one_graph = one_graph;
   return out;
 }
 

@@ -3,10 +3,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <brasa/tensor.h>
 
+#include "export/surroundings.h"
 #include "ir/facts.h"
 #include "ir/graph.h"
 
@@ -17,11 +19,12 @@ struct Captured {
   std::unique_ptr<ir::Graph> graph;
   ir::Facts facts;  // what the symbols were, and what recording took for granted
   struct Source {
-    int input = -1;  // of the function; or what it reads besides: a parameter, a buffer, a constant
-    const void* address = nullptr;
-    std::string bytes;
+    int input = -1;      // of the function
+    Tensor tensor;       // or what it reads besides: a parameter, a buffer, a constant
+    std::string number;  // or a number of the call
     bool written = false;
     bool unknown = false;  // a random key, or a number of the call: a program that reads it cannot run alone
+    std::string_view bytes() const;
   };
   /// A size of the function's inputs that recording took for a constant, or that a constant has too.
   struct Fixed {
@@ -49,7 +52,7 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// brasa::Error with the operator and the reason where the function has no one graph.
 /// The function runs on each of the examples: integers that it computes from sizes are known as such when they differ. What counts is
-/// the last one's recording. Sizes of 1 stay 1: what broadcasts is another program.
-Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples);
+/// the last one's recording, which has to be the same when it is called again. Sizes of 1 stay 1: what broadcasts is another program.
+Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings);
 
 }  // namespace brasa::exporting

@@ -18,6 +18,7 @@
 #include "export/embedded.h"
 #include "export/headers.h"
 #include "export/object.h"
+#include "export/state.h"
 #include "export/words.h"
 #include "program/conditions.h"
 #include "support/error.h"
@@ -33,6 +34,7 @@ struct ExportedProgram::Parts {
   ExportOptions options;
   std::vector<InputType> inputs;
   std::vector<OutputType> outputs;
+  std::vector<StateTensor> state;
   Sections sections;
 };
 
@@ -93,10 +95,22 @@ int level_of(const std::string& target) {
   return static_cast<int>(at - kTargets);
 }
 
+// What a namespace of C++ cannot be named, with two macros that compilers for Linux define.
+constexpr std::string_view kTakenNames =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+    "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype "
+    "default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int "
+    "linux long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast std struct switch "
+    "template this thread_local throw true try typedef typeid typename union unix unsigned using virtual void volatile "
+    "wchar_t while xor xor_eq ";
+
 void check_name(const std::string& name) {
   bool good = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
   for (unsigned char c : name) good = good && (std::isalnum(c) || c == '_');
   BRASA_CHECK(good, "export: '", name, "' is no name for C functions: letters, digits and _");
+  BRASA_CHECK(kTakenNames.find(str(" ", name, " ")) == kTakenNames.npos, "export: '", name,
+              "' is a word of C++, in which the program's header makes a namespace of its name");
 }
 
 std::vector<InputType> input_types(const std::vector<Tensor>& inputs, const ExportOptions& options) {
@@ -181,13 +195,17 @@ std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector
 
 }  // namespace
 
-ExportedProgram detail::export_function(const Function& f, const std::vector<Tensor>& inputs,
-                                        const ExportOptions& options) {
+namespace {
+
+// `program` gives names to what it changes.
+ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
+                         const nn::Module* program) {
   check_name(options.name);
   BRASA_CHECK(!options.targets.empty(), "export: no target");
   auto parts = std::make_shared<ExportedProgram::Parts>();
   parts->options = options;
   parts->inputs = input_types(inputs, options);
+  Surroundings surroundings;
   std::deque<Captured> captured;
   std::vector<Variant> variants;
 
@@ -200,7 +218,7 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
     if (!options.dynamic.empty())
       for (int64_t size : {5, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
     examples.push_back(example);
-    Point p{capture(f, examples), ir::Facts()};
+    Point p{capture(f, examples, surroundings), ir::Facts()};
     p.facts = p.captured.facts;
     fix_sizes(parts->inputs, p);
     captured.push_back(std::move(p.captured));
@@ -256,8 +274,17 @@ ExportedProgram detail::export_function(const Function& f, const std::vector<Ten
     BRASA_CHECK(fresh[o].rank() <= 8, "export: a result has ", fresh[o].rank(), " dimensions; at most 8 are known");
     parts->outputs.push_back({fresh[o].dtype, fresh[o].rank()});
   }
-  parts->sections = write_sections(parts->inputs, parts->outputs, variants);
+  parts->state = state_of(captured, surroundings, options, program);
+  parts->sections = write_sections(parts->inputs, parts->outputs, parts->state, variants);
+  for (StateTensor& s : parts->state) s.tensor.reset();
   return ExportedProgram(std::move(parts));
+}
+
+}  // namespace
+
+ExportedProgram detail::export_function(const Function& f, const std::vector<Tensor>& inputs,
+                                        const ExportOptions& options) {
+  return exported(f, inputs, options, nullptr);
 }
 
 ExportedProgram export_(const io::ExportedModule& program, ExportOptions options) {
@@ -275,17 +302,26 @@ ExportedProgram export_(const io::ExportedModule& program, ExportOptions options
     options.input_names.push_back(in.name);
     inputs.push_back(zeros(sizes, TensorOptions(*in.dtype).device(Device(kCPU))));
   }
-  return detail::export_function([&](const std::vector<Tensor>& x) { return program.ptr()->forward(x); }, inputs,
-                                 options);
+  auto f = [&](const std::vector<Tensor>& x) {
+    NoGradGuard no_grad;
+    return program.ptr()->forward(x);
+  };
+  return exported(f, inputs, options, program.ptr().get());
 }
 
 std::string ExportedProgram::header() const {
-  return c_header(parts_->options.name, parts_->inputs, parts_->outputs, parts_->sections);
+  return c_header(parts_->options.name, parts_->inputs, parts_->outputs, parts_->state, parts_->sections);
 }
 size_t ExportedProgram::code_bytes() const {
   return parts_->sections.code.size() + parts_->sections.plan.size() + parts_->sections.text.size();
 }
 size_t ExportedProgram::weight_bytes() const { return parts_->sections.weights.size(); }
+size_t ExportedProgram::state_bytes() const { return static_cast<size_t>(parts_->sections.state_bytes); }
+std::vector<std::string> ExportedProgram::state_names() const {
+  std::vector<std::string> out;
+  for (const StateTensor& s : parts_->state) out.push_back(s.name);
+  return out;
+}
 
 namespace {
 

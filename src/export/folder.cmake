@@ -8,7 +8,7 @@ foreach(part runtime main)
     OUTPUT ${made}/${part}.o
     COMMAND ${CMAKE_C_COMPILER} -std=gnu11 -O2 -g0 -fPIC -ffunction-sections -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}/src -c ${alone}/${part}.c
             -o ${made}/${part}.o
-    DEPENDS ${alone}/${part}.c ${alone}/runtime.h ${alone}/program.h
+    DEPENDS ${alone}/${part}.c ${alone}/runtime.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
     COMMENT "Compiling ${part}.c for exported programs"
     VERBATIM)
 endforeach()

@@ -37,7 +37,8 @@ std::string dims_of(const InputType& t) {
 }  // namespace
 
 std::string c_header(const std::string& name, const std::vector<InputType>& inputs,
-                     const std::vector<OutputType>& outputs, const Sections& sections) {
+                     const std::vector<OutputType>& outputs, const std::vector<StateTensor>& state,
+                     const Sections& sections) {
   std::string up = upper(name);
   std::string out = str(
       "/* ", name, ": a program that Brasa exported. Link its object with the C library; nothing else is needed.\n\n");
@@ -48,8 +49,9 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
     out += str("   output ", i, ": ", brasa::name(outputs[i].dtype), ", ", outputs[i].rank, " dimensions\n");
   out += str("*/\n#ifndef ", up, "_H\n#define ", up, "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n",
              "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", "#define ", up, "_VERSION 1\n#define ", up, "_INPUTS ",
-             inputs.size(), "\n#define ", up, "_OUTPUTS ", outputs.size(), "\n#define ", up, "_WEIGHT_BYTES ",
-             sections.weight_bytes, "\n#define ", up, "_STATE_BYTES ", sections.state_bytes, "\n");
+             inputs.size(), "\n#define ", up, "_OUTPUTS ", outputs.size(), "\n#define ", up, "_STATES ", state.size(),
+             "\n#define ", up, "_WEIGHT_BYTES ", sections.weight_bytes, "\n#define ", up, "_STATE_BYTES ",
+             sections.state_bytes, "\n");
   if (sections.memory_bytes >= 0)
     out += str("/* Work memory of a run on one thread: every size is fixed. */\n#define ", up, "_MEMORY_BYTES ",
                sections.memory_bytes, "\n");
@@ -105,6 +107,9 @@ class Program {
     context_.memory_bytes = memory_.size();
     check(NAME_run(&context_, inputs.data(), outputs.data()));
   }
+  // The state as a safetensors file.
+  void save(const char* file) { check(NAME_save(&context_, file)); }
+  void load(const char* file) { check(NAME_load(&context_, file)); }
   // For threads, a lower level, the state.
   NAME_context& context() { return context_; }
 

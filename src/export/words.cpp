@@ -32,23 +32,34 @@ std::string_view stored_name(DType t) {
     case DType::BFloat16: return "BF16";
     case DType::Float32: return "F32";
     case DType::Float64: return "F64";
-    default: fail(str("export: an input or output of dtype ", name(t), "; safetensors and C have no name for it"));
+    default:
+      fail(str("export: an input, output or state of dtype ", name(t), "; safetensors and C have no name for it"));
   }
 }
 
 void pad(std::string& s) { s.resize((s.size() + kAlign - 1) / kAlign * kAlign); }
 
-// Where constants lie: those that no variant writes are one wherever their bytes are equal.
+bool all_zero(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
+}
+
+std::string_view bytes_of(const Tensor& t) {
+  return {static_cast<const char*>(t.data_ptr()), static_cast<size_t>(t.numel() * t.element_size())};
+}
+
+// Where constants lie: those that are no state are one wherever their bytes are equal.
 class Memory {
  public:
-  explicit Memory(const std::vector<Variant>& variants) {
+  Memory(const std::vector<StateTensor>& state, const std::vector<Variant>& variants) {
     bytes.assign(kWeightHead, '\0');
-    for (const Variant& v : variants)
-      for (const Captured::Source& s : v.captured->sources)
-        if (s.input < 0 && s.written && state_.try_emplace(s.address, state_bytes).second) {
-          initial.insert(initial.end(), {state_bytes, weight(s.bytes), static_cast<int64_t>(s.bytes.size())});
-          state_bytes = (state_bytes + static_cast<int64_t>(s.bytes.size()) + 63) / 64 * 64;
-        }
+    for (const StateTensor& s : state) {
+      if (!state_.try_emplace(s.tensor.data_ptr(), state_bytes).second) continue;
+      std::string_view first = bytes_of(s.tensor);
+      auto size = static_cast<int64_t>(first.size());
+      // A weight's place is never 0: the head is there.
+      initial.insert(initial.end(), {state_bytes, all_zero(first) ? 0 : weight(first), size});
+      state_bytes = (state_bytes + size + 63) / 64 * 64;
+    }
     for (const Variant& v : variants)
       for (const Captured::Source& s : v.captured->sources)
         if (!s.unknown) place(s);
@@ -60,18 +71,22 @@ class Memory {
   }
   std::pair<int64_t, int64_t> place(const Captured::Source& s) {
     if (s.input >= 0) return {kFromInput, s.input};
-    BRASA_CHECK(!s.unknown,
-                "export: the function draws random numbers, or computes with a number that is only known "
-                "when it runs; programs that run alone have neither");
-    if (auto it = state_.find(s.address); it != state_.end()) return {kFromState, it->second};
-    return {kFromWeights, s.bytes.empty() ? 0 : weight(s.bytes)};
+    BRASA_CHECK(
+        !s.unknown,
+        "export: the function computes with random numbers that were drawn before, or with a number that is only "
+        "known when it runs; programs that run alone have neither");
+    std::string_view content = s.bytes();
+    if (auto it = state_.find(content.data()); it != state_.end() && s.tensor.defined())
+      return {kFromState, it->second};
+    return {kFromWeights, content.empty() ? 0 : weight(content)};
   }
+  int64_t state_at(const StateTensor& s) const { return state_.at(s.tensor.data_ptr()); }
   std::string bytes;
   int64_t id = 0, state_bytes = 0;
   std::vector<int64_t> initial;
 
  private:
-  int64_t weight(const std::string& content) {
+  int64_t weight(std::string_view content) {
     uint64_t hash = hash_bytes(content.data(), content.size());
     auto [from, to] = known_.equal_range(hash);
     for (; from != to; ++from)
@@ -88,8 +103,8 @@ class Memory {
 class Writer {
  public:
   Writer(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
-         const std::vector<Variant>& variants)
-      : outputs_(outputs), memory_(variants) {
+         const std::vector<StateTensor>& state, const std::vector<Variant>& variants)
+      : outputs_(outputs), memory_(state, variants) {
     words_.resize(kFirstVariant + variants.size());
     words_[kVersion] = kPlanVersion;
     words_[kInputs] = static_cast<int64_t>(inputs.size());
@@ -103,6 +118,9 @@ class Writer {
     words_[kStateAt] = at();
     put({static_cast<int64_t>(memory_.initial.size() / 3)});
     words_.insert(words_.end(), memory_.initial.begin(), memory_.initial.end());
+    words_[kStates] = static_cast<int64_t>(state.size());
+    words_[kStateTensorAt] = at();
+    for (const StateTensor& s : state) state_tensor(s);
     for (size_t v = 0; v < variants.size(); ++v) {
       words_[kFirstVariant + v] = at();
       variant(variants[v]);
@@ -150,6 +168,12 @@ class Writer {
          static_cast<int64_t>(t.sizes.size())});
     for (const InputType::Size& s : t.sizes)
       put({s.fixed() ? s.least : -1, s.least, s.greatest, s.same_input, s.same_dim});
+  }
+
+  void state_tensor(const StateTensor& s) {
+    put({text(s.name), text(stored_name(s.tensor.scalar_type())), s.tensor.element_size(), s.tensor.dim(),
+         memory_.state_at(s)});
+    for (int64_t n : s.tensor.sizes().vec()) put({n});
   }
 
   void variant(const Variant& v) {
@@ -277,8 +301,8 @@ class Writer {
 }  // namespace
 
 Sections write_sections(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
-                        const std::vector<Variant>& variants) {
-  return Writer(inputs, outputs, variants).sections();
+                        const std::vector<StateTensor>& state, const std::vector<Variant>& variants) {
+  return Writer(inputs, outputs, state, variants).sections();
 }
 
 }  // namespace brasa::exporting

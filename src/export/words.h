@@ -27,6 +27,12 @@ struct OutputType {
   int64_t rank;
 };
 
+/// A tensor of the program's state: what the function changes, and what the user lists as such. Where two names are one memory there are two of these.
+struct StateTensor {
+  std::string name;
+  Tensor tensor;
+};
+
 /// A program's plan for one level of processors and the sizes for which its facts hold.
 struct Variant {
   int level;
@@ -43,6 +49,6 @@ struct Sections {
 };
 
 Sections write_sections(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
-                        const std::vector<Variant>& variants);
+                        const std::vector<StateTensor>& state, const std::vector<Variant>& variants);
 
 }  // namespace brasa::exporting

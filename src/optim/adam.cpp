@@ -49,7 +49,7 @@ void check(const std::vector<OptimizerParamGroup>& groups) {
   for (const OptimizerParamGroup& group : groups) {
     const auto& o = static_cast<const Options&>(group.options());
     auto [beta1, beta2] = o.betas();
-    BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
+    BRASA_CHECK(o.lr_tensor().defined() || o.lr() >= 0, "Invalid learning rate: ", o.lr());
     BRASA_CHECK(o.eps() >= 0, "Invalid epsilon value: ", o.eps());
     BRASA_CHECK(0 <= beta1 && beta1 < 1, "Invalid beta parameter at index 0: ", beta1);
     BRASA_CHECK(0 <= beta2 && beta2 < 1, "Invalid beta parameter at index 1: ", beta2);
@@ -111,6 +111,7 @@ template <class Options>
 void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool decoupled) {
   const auto& o = static_cast<const Options&>(group.options());
   auto [beta1, beta2] = o.betas();
+  Tensor lr = tensor_rate(o);
   for (Together& together : counted(group.params(), states)) {
     together.step.add_(1);
     Tensor step_size, correction;
@@ -118,7 +119,9 @@ void adam_update(OptimizerParamGroup& group, Optimizer::State& states, bool deco
     for (auto& [p, state] : together.members) {
       DType wanted = p.scalar_type() == kFloat64 ? kFloat64 : kFloat32;
       if (wanted != scale_type) {
-        std::tie(step_size, correction) = _adam_scales(together.step, o.lr(), std::log(beta1), std::log(beta2), wanted);
+        double number = lr.defined() ? 1 : o.lr();
+        std::tie(step_size, correction) = _adam_scales(together.step, number, std::log(beta1), std::log(beta2), wanted);
+        if (lr.defined()) step_size = step_size * lr;
         scale_type = wanted;
       }
       BRASA_CHECK(!p.grad().is_sparse(), "Adam does not support sparse gradients, please consider SparseAdam instead");

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cmath>
+
+#include <brasa/brasa.h>
 #include <brasa/optim/optimizer.h>
 
 #include "support/error.h"
@@ -20,12 +23,26 @@ void check_common(const Options& o) {
   }
 }
 
+/// The tensor that is the learning rate; undefined where a number is.
+template <class Options>
+Tensor tensor_rate(const Options& o) {
+  if constexpr (requires { o.lr_tensor(); }) {
+    Tensor lr = o.lr_tensor();
+    BRASA_CHECK(lr.defined() || !std::isnan(o.lr()), "the learning rate is not a number");
+    return lr;
+  }
+  return {};
+}
+
 /// The gradient with weight decay; where that is decoupled, the parameter shrinks instead.
 template <class Options>
 Tensor decayed(Tensor& p, const Tensor& g, const Options& o, bool decoupled = false) {
   if (o.weight_decay() == 0) return g;
   if (!decoupled) return g.add(p, o.weight_decay());
-  p.mul_(1 - o.lr() * o.weight_decay());
+  if (Tensor lr = tensor_rate(o); lr.defined())
+    p.mul_(1 - lr * o.weight_decay());
+  else
+    p.mul_(1 - o.lr() * o.weight_decay());
   return g;
 }
 

@@ -90,6 +90,14 @@ void OptimizerOptions::serialize(serialize::InputArchive& archive) {
 }
 double OptimizerOptions::get_lr() const { fail("these optimizer options have no learning rate"); }
 void OptimizerOptions::set_lr(double) { fail("these optimizer options have no learning rate"); }
+void OptimizerOptions::set_lr(const Tensor&) {
+  fail("this optimizer takes its learning rate as a number, not as a tensor");
+}
+Tensor detail::checked_rate(const Tensor& lr) {
+  BRASA_CHECK(lr.defined() && lr.dim() == 0 && is_floating(lr.scalar_type()),
+              "the learning rate must be a floating tensor without dimensions");
+  return lr.detach();
+}
 
 std::unique_ptr<OptimizerOptions> OptimizerOptions::fresh() const { return nullptr; }
 std::optional<double> OptimizerOptions::get_momentum() const { return std::nullopt; }

@@ -18,7 +18,7 @@ SGD::SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaul
     : Optimizer(param_groups, std::make_unique<SGDOptions>(defaults)) {
   for (const OptimizerParamGroup& group : param_groups_) {
     const auto& o = static_cast<const SGDOptions&>(group.options());
-    BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
+    BRASA_CHECK(o.lr_tensor().defined() || o.lr() >= 0, "Invalid learning rate: ", o.lr());
     BRASA_CHECK(o.momentum() >= 0, "Invalid momentum value: ", o.momentum());
     BRASA_CHECK(o.weight_decay() >= 0, "Invalid weight_decay value: ", o.weight_decay());
     BRASA_CHECK(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0),
@@ -30,6 +30,7 @@ std::unique_ptr<OptimizerParamState> SGD::new_state() const { return std::make_u
 
 void SGD::update(OptimizerParamGroup& group) {
   const auto& o = static_cast<const SGDOptions&>(group.options());
+  Tensor lr = tensor_rate(o);
   for (const Tensor& p : group.params()) {
     if (!p.grad().defined()) continue;
     Tensor d = o.maximize() ? -p.grad() : p.grad();
@@ -45,7 +46,10 @@ void SGD::update(OptimizerParamGroup& group) {
       }
       d = o.nesterov() ? d.add(buffer, o.momentum()) : buffer;
     }
-    p.add_(d, -o.lr());
+    if (lr.defined())
+      p.addcmul_(d, lr, -1);
+    else
+      p.add_(d, -o.lr());
   }
 }
 

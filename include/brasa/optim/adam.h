@@ -8,7 +8,7 @@ namespace brasa::optim {
 
 /// What Adam and AdamW share: only the default of weight_decay and what it means differ.
 template <class Derived>
-struct BRASA_API AdamLikeOptions : public OptimizerCloneableOptions<Derived> {
+struct BRASA_API AdamLikeOptions : public OptimizerTensorRateOptions<Derived> {
   using Betas = std::tuple<double, double>;
   AdamLikeOptions(double lr, double weight_decay) : lr_(lr), weight_decay_(weight_decay) {}
 #define BRASA_ADAM_ARG(T, name)                      \

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +63,10 @@ class OptimizerCloneableParamState : public OptimizerParamState {
   }
 };
 
+namespace detail {
+BRASA_API Tensor checked_rate(const Tensor& lr);
+}
+
 /// The numbers of a parameter group.
 class BRASA_API OptimizerOptions {
  public:
@@ -72,6 +78,9 @@ class BRASA_API OptimizerOptions {
   virtual void serialize(serialize::InputArchive& archive);
   virtual double get_lr() const;
   virtual void set_lr(double lr);
+  /// A tensor without dimensions as the learning rate, until a number is set: what compiled and exported steps read as a value of theirs. The
+  /// number is NaN meanwhile. brasa::Error where the optimizer takes numbers alone.
+  virtual void set_lr(const Tensor& lr);
   /// The momentum, or the first of Adam's betas; nothing where the options have neither.
   virtual std::optional<double> get_momentum() const;
   virtual void set_momentum(double momentum);
@@ -91,6 +100,7 @@ class OptimizerCloneableOptions : public OptimizerOptions {
     else
       return OptimizerOptions::get_lr();
   }
+  using OptimizerOptions::set_lr;
   void set_lr(double lr) override {
     if constexpr (requires(Derived& o) { o.lr(lr); })
       static_cast<Derived&>(*this).lr(lr);
@@ -115,6 +125,22 @@ class OptimizerCloneableOptions : public OptimizerOptions {
     else
       OptimizerOptions::set_momentum(momentum);
   }
+};
+
+/// Of optimizers whose learning rate may be a tensor.
+template <class Derived>
+class OptimizerTensorRateOptions : public OptimizerCloneableOptions<Derived> {
+ public:
+  using OptimizerCloneableOptions<Derived>::set_lr;
+  void set_lr(const Tensor& lr) override {
+    lr_tensor_ = detail::checked_rate(lr);
+    set_lr(std::numeric_limits<double>::quiet_NaN());
+  }
+  /// Undefined where a number is the rate.
+  Tensor lr_tensor() const { return std::isnan(this->get_lr()) ? lr_tensor_ : Tensor(); }
+
+ private:
+  Tensor lr_tensor_;
 };
 
 /// Parameters with options of their own; without, those of the optimizer. Of options of a built-in optimizer, those that have

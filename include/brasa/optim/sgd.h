@@ -4,7 +4,7 @@
 
 namespace brasa::optim {
 
-struct BRASA_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
+struct BRASA_API SGDOptions : public OptimizerTensorRateOptions<SGDOptions> {
   SGDOptions(double lr = 1e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
   BRASA_ARG(double, momentum) = 0;

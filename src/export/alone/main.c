@@ -1,4 +1,4 @@
-/* The `main` of an exported executable: reads inputs from a safetensors file and writes the outputs to another one. */
+/* The `main` of an exported executable: reads inputs from a safetensors file or from .npy files and writes the outputs to such. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "export/alone/npy.h"
 #include "export/alone/program.h"
+#include "export/alone/safetensors.h"
 
 typedef struct {
   char* bytes;
@@ -27,7 +29,7 @@ static File read_file(const char* path) {
   FILE* f = fopen(path, "rb");
   if (!f) stop(strerror(errno), path);
   File out = {NULL, 0};
-  long size;
+  long size = 0;
   if (fseek(f, 0, SEEK_END) || (size = ftell(f)) < 0 || fseek(f, 0, SEEK_SET)) stop("it cannot be read", path);
   out.size = (size_t)size;
   out.bytes = room(out.size);
@@ -37,124 +39,68 @@ static File read_file(const char* path) {
   return out;
 }
 
-/* ---- The JSON of a safetensors header: a dictionary of names, each with a flat one. Every step checks the end. */
-
-typedef struct {
-  const char *at, *end, *file;
-} Reader;
-
-static void bad(const Reader* r) { stop("no safetensors file", r->file); }
-static void space(Reader* r) {
-  while (r->at < r->end && (*r->at == ' ' || *r->at == '\n' || *r->at == '\r' || *r->at == '\t')) ++r->at;
-}
-static int next_is(Reader* r, char c) {
-  space(r);
-  if (r->at >= r->end || *r->at != c) return 0;
-  ++r->at;
-  return 1;
-}
-static void expect(Reader* r, char c) {
-  if (!next_is(r, c)) bad(r);
-}
-/* A string without its quotes; escapes stay as they are. */
-static size_t string(Reader* r, const char** begin) {
-  expect(r, '"');
-  *begin = r->at;
-  while (r->at < r->end && *r->at != '"') r->at += *r->at == '\\' ? 2 : 1;
-  if (r->at >= r->end) bad(r);
-  return (size_t)(r->at++ - *begin);
-}
-static long long number(Reader* r) {
-  space(r);
-  long long n = 0;
-  int digits = 0;
-  while (r->at < r->end && *r->at >= '0' && *r->at <= '9' && digits < 18) {
-    n = n * 10 + (*r->at++ - '0');
-    ++digits;
-  }
-  if (!digits) bad(r);
-  return n;
-}
-static int numbers(Reader* r, long long* out, int most) {
-  int count = 0;
-  expect(r, '[');
-  if (next_is(r, ']')) return 0;
-  do {
-    if (count == most) bad(r);
-    out[count++] = number(r);
-  } while (next_is(r, ','));
-  expect(r, ']');
-  return count;
-}
-static void skip_flat(Reader* r) {
-  const char* s;
-  expect(r, '{');
-  if (next_is(r, '}')) return;
-  do {
-    string(r, &s);
-    expect(r, ':');
-    string(r, &s);
-  } while (next_is(r, ','));
-  expect(r, '}');
-}
-static int same(const char* a, size_t n, const char* b) { return strlen(b) == n && memcmp(a, b, n) == 0; }
-
 /* The input that a name stands for: its own, or "in0", "in1", … */
 static int32_t input_of(const char* name, size_t n) {
   char plain[24];
   for (int32_t i = 0; i < alone_inputs(); ++i) {
     snprintf(plain, sizeof plain, "in%d", (int)i);
-    if (same(name, n, alone_input_name(i)) || same(name, n, plain)) return i;
+    if (same_text(name, n, alone_input_name(i)) || same_text(name, n, plain)) return i;
   }
   return -1;
 }
 
+static void wrong_input(const char* path, int32_t i, const char* dtype, size_t length, int rank) {
+  fprintf(stderr, "%s: input '%s' is %.*s with %d dimensions, expected %s with %d\n", path, alone_input_name(i),
+          (int)length, dtype, rank, alone_input_dtype(i), (int)alone_input_rank(i));
+  exit(1);
+}
+
+static void read_array(const char* path, int32_t i, alone_tensor* in) {
+  File file = read_file(path);
+  NpyArray a;
+  if (!read_npy(file.bytes, file.size, &a)) stop("no .npy file", path);
+  const char* type = npy_type(alone_input_dtype(i));
+  if (!type) stop("NumPy has no dtype for this input; give safetensors", path);
+  if (strcmp(a.type, type) || a.rank != alone_input_rank(i)) wrong_input(path, i, a.type, strlen(a.type), a.rank);
+  size_t width = (size_t)(type[2] - '0'), bytes = width;
+  for (int d = 0; d < a.rank; ++d) {
+    in->sizes[d] = a.sizes[d];
+    if (__builtin_mul_overflow(bytes, (size_t)a.sizes[d], &bytes)) bytes = SIZE_MAX;
+  }
+  if (bytes != a.bytes) stop("its bytes are not those of its shape", path);
+  in->bytes = bytes;
+  in->data = room(bytes);
+  copy_npy(in->data, &a, width);
+  free(file.bytes);
+}
+
+static void write_array(const char* path, int32_t o, const alone_tensor* out) {
+  char head[512];
+  const char* type = npy_type(alone_output_dtype(o));
+  if (!type) stop("NumPy has no dtype for this output; ask for safetensors", path);
+  size_t n = npy_head(head, type, alone_output_rank(o), out->sizes);
+  FILE* f = fopen(path, "wb");
+  if (!f) stop(strerror(errno), path);
+  int good = fwrite(head, 1, n, f) == n;
+  if (out->bytes) good = good && fwrite(out->data, 1, out->bytes, f) == out->bytes;
+  if (fclose(f) || !good) stop("it cannot be written", path);
+}
+
 static void read_inputs(const char* path, alone_tensor* in) {
   File file = read_file(path);
-  uint64_t head = 0;
-  if (file.size >= 8) memcpy(&head, file.bytes, 8);
-  if (file.size < 8 || head > file.size - 8) stop("no safetensors file", path);
-  char* data = file.bytes + 8 + head;
-  size_t data_size = file.size - 8 - head;
-  Reader r = {file.bytes + 8, data, path};
-  expect(&r, '{');
-  if (!next_is(&r, '}')) do {
-      const char *name, *key, *dtype = "";
-      size_t length = string(&r, &name), dtype_length = 0;
-      long long sizes[8], place[2] = {0, 0};
-      int rank = 0;
-      expect(&r, ':');
-      if (same(name, length, "__metadata__")) {
-        skip_flat(&r);
-        continue;
-      }
-      expect(&r, '{');
-      do {
-        size_t n = string(&r, &key);
-        expect(&r, ':');
-        if (same(key, n, "dtype"))
-          dtype_length = string(&r, &dtype);
-        else if (same(key, n, "shape"))
-          rank = numbers(&r, sizes, 8);
-        else if (same(key, n, "data_offsets"))
-          numbers(&r, place, 2);
-        else
-          bad(&r);
-      } while (next_is(&r, ','));
-      expect(&r, '}');
-      int32_t i = input_of(name, length);
-      if (i < 0) continue;
-      if (!same(dtype, dtype_length, alone_input_dtype(i)) || rank != alone_input_rank(i)) {
-        fprintf(stderr, "%s: input '%s' is %.*s with %d dimensions, expected %s with %d\n", path, alone_input_name(i),
-                (int)dtype_length, dtype, rank, alone_input_dtype(i), (int)alone_input_rank(i));
-        exit(1);
-      }
-      if (place[0] > place[1] || (size_t)place[1] > data_size) bad(&r);
-      in[i].bytes = (size_t)(place[1] - place[0]);
-      in[i].data = room(in[i].bytes);
-      memcpy(in[i].data, data + place[0], in[i].bytes);
-      for (int d = 0; d < rank; ++d) in[i].sizes[d] = sizes[d];
-    } while (next_is(&r, ','));
+  StoredFile stored = read_stored(file.bytes, file.size);
+  StoredTensor t;
+  while (next_stored(&stored, &t)) {
+    int32_t i = input_of(t.name, t.name_length);
+    if (i < 0) continue;
+    if (!same_text(t.dtype, t.dtype_length, alone_input_dtype(i)) || t.rank != alone_input_rank(i))
+      wrong_input(path, i, t.dtype, t.dtype_length, t.rank);
+    in[i].bytes = t.bytes;
+    in[i].data = room(t.bytes);
+    memcpy(in[i].data, t.data, t.bytes);
+    for (int d = 0; d < t.rank; ++d) in[i].sizes[d] = t.sizes[d];
+  }
+  if (stored.bad) stop("no safetensors file", path);
   free(file.bytes);
   for (int32_t i = 0; i < alone_inputs(); ++i)
     if (!in[i].data) {
@@ -164,18 +110,16 @@ static void read_inputs(const char* path, alone_tensor* in) {
 }
 
 static void write_outputs(const char* path, const alone_tensor* out) {
-  size_t most = 64 + 400 * (size_t)alone_outputs(), used = 0, at = 0;
-  char* head = room(most);
-  used += (size_t)snprintf(head + used, most - used, "{");
+  char* head = room(((size_t)alone_outputs() + 1) * kEntryText);
+  size_t used = 0, at = 0;
   for (int32_t o = 0; o < alone_outputs(); ++o) {
-    used += (size_t)snprintf(head + used, most - used, "%s\"out%d\":{\"dtype\":\"%s\",\"shape\":[", o ? "," : "", (int)o,
-                             alone_output_dtype(o));
-    for (int32_t d = 0; d < alone_output_rank(o); ++d)
-      used += (size_t)snprintf(head + used, most - used, "%s%lld", d ? "," : "", (long long)out[o].sizes[d]);
-    used += (size_t)snprintf(head + used, most - used, "],\"data_offsets\":[%zu,%zu]}", at, at + out[o].bytes);
+    char name[24];
+    snprintf(name, sizeof name, "out%d", (int)o);
+    used += stored_entry(head + used, o == 0, name, alone_output_dtype(o), alone_output_rank(o), out[o].sizes, at,
+                         out[o].bytes);
     at += out[o].bytes;
   }
-  used += (size_t)snprintf(head + used, most - used, "}");
+  used += (size_t)sprintf(head + used, used ? "}" : "{}");
   while (used % 8) head[used++] = ' ';
   FILE* f = fopen(path, "wb");
   if (!f) stop(strerror(errno), path);
@@ -194,30 +138,46 @@ static double now(void) {
 }
 
 static const char kUsage[] =
-    "IN.safetensors OUT.safetensors [--weights FILE] [--level 0|1|2] [--repeat N]\n"
+    "IN.safetensors OUT.safetensors [--weights FILE] [--load FILE] [--save FILE] [--level 0|1|2] [--repeat N]\n"
     "  inputs by their names, or in0, in1, …; outputs are out0, out1, …\n"
+    "  in place of a safetensors file: IN.npy … for each input in order, OUT.npy … for each output\n"
     "  --weights  where they lie beside the program; else PROGRAM.weights\n"
+    "  --load     what runs change, as another run saved it\n"
+    "  --save     what the runs have made of it, as safetensors\n"
     "  --level    no better code than for any x86-64 (0), AVX2 (1), AVX-512 (2)\n"
     "  --repeat   runs N times and says the fastest";
 
+static int is_npy(const char* path) {
+  size_t n = strlen(path);
+  return n > 4 && !strcmp(path + n - 4, ".npy");
+}
+
 int main(int argc, char** argv) {
-  const char *paths[2] = {NULL, NULL}, *weights = NULL;
+  const char** paths = calloc((size_t)argc + 1, sizeof *paths);
+  if (!paths) stop("there is no memory", argv[0]);
+  const char *weights = NULL, *load = NULL, *save = NULL;
   long level = 2, repeat = 0;
-  int count = 0;
+  int count = 0, unknown = 0;
   for (int i = 1; i < argc; ++i) {
     const char* value = i + 1 < argc ? argv[i + 1] : NULL;
     if (!strcmp(argv[i], "--weights") && value)
       weights = value, ++i;
+    else if (!strcmp(argv[i], "--load") && value)
+      load = value, ++i;
+    else if (!strcmp(argv[i], "--save") && value)
+      save = value, ++i;
     else if (!strcmp(argv[i], "--level") && value)
       level = strtol(value, NULL, 10), ++i;
     else if (!strcmp(argv[i], "--repeat") && value)
       repeat = strtol(value, NULL, 10), ++i;
-    else if (count < 2 && strncmp(argv[i], "--", 2))
+    else if (strncmp(argv[i], "--", 2))
       paths[count++] = argv[i];
     else
-      count = 3;
+      unknown = 1;
   }
-  if (count != 2) {
+  int arrays_in = count > 0 && is_npy(paths[0]), first_out = arrays_in ? alone_inputs() : 1;
+  int arrays_out = count > first_out && is_npy(paths[first_out]);
+  if (unknown || count != first_out + (arrays_out ? alone_outputs() : 1)) {
     fprintf(stderr, "usage: %s %s\n", argv[0], kUsage);
     return 2;
   }
@@ -237,8 +197,9 @@ int main(int argc, char** argv) {
   alone_tensor* out = calloc((size_t)alone_outputs() + 1, sizeof *out);
   if (!in || !out) stop("there is no memory", argv[0]);
   c.state = room(alone_state_bytes());
-  if (alone_reset(&c)) stop(c.message, argv[0]);
-  read_inputs(paths[0], in);
+  if (alone_reset(&c) || (load && alone_load(&c, load))) stop(c.message, argv[0]);
+  if (!arrays_in) read_inputs(paths[0], in);
+  for (int32_t i = 0; arrays_in && i < alone_inputs(); ++i) read_array(paths[i], i, &in[i]);
   if (alone_memory(&c, in, &c.memory_bytes) || alone_sizes(&c, in, out)) stop(c.message, argv[0]);
   c.memory = room(c.memory_bytes);
   for (int32_t o = 0; o < alone_outputs(); ++o) out[o].data = room(out[o].bytes);
@@ -250,6 +211,8 @@ int main(int argc, char** argv) {
     if (best < 0 || took < best) best = took;
   }
   if (repeat > 0) printf("%.3f ms\n", best * 1e3);
-  write_outputs(paths[1], out);
+  if (!arrays_out) write_outputs(paths[first_out], out);
+  for (int32_t o = 0; arrays_out && o < alone_outputs(); ++o) write_array(paths[first_out + o], o, &out[o]);
+  if (save && alone_save(&c, save)) stop(c.message, argv[0]);
   return 0;
 }

@@ -17,7 +17,7 @@ typedef enum alone_status {
   ALONE_OK = 0,
   ALONE_INPUT = 1,  /* an input has a size that the program does not take, or too few bytes */
   ALONE_MEMORY = 2, /* the work memory or an output's is missing or too small */
-  ALONE_FILE = 3,   /* the weights' file is missing or another program's */
+  ALONE_FILE = 3,   /* a file of weights or state is missing, another program's, or cannot be written */
   ALONE_CPU = 4,    /* this processor runs none of the levels in the program */
   ALONE_CHECK = 5   /* a value is one that an operator does not take (an index out of range) */
 } alone_status;
@@ -35,7 +35,7 @@ typedef struct alone_context {
   void* pool;              /* first argument of `parallel` */
   void* memory;            /* work memory, the caller's */
   size_t memory_bytes;
-  void* state;       /* what runs change (buffers of the model), the caller's; see alone_reset */
+  void* state;       /* what runs change (parameters that they train, buffers), the caller's; see alone_reset */
   char message[248]; /* of the last status that was not ALONE_OK */
 } alone_context;
 
@@ -48,6 +48,12 @@ void alone_close(alone_context* context);
 size_t alone_state_bytes(void);
 /* Gives `state` its first value. */
 alone_status alone_reset(alone_context* context);
+/* Writes the tensors of the state to a safetensors file, which is replaced when the new one is whole. Never allocates. */
+alone_status alone_save(alone_context* context, const char* file);
+/* Reads all of them from one that may hold others too. A file that is refused changes nothing. Never allocates. */
+alone_status alone_load(alone_context* context, const char* file);
+/* Tensor i of the state: where it lies in context->state, its bytes and sizes. */
+alone_status alone_state(alone_context* context, int32_t i, alone_tensor* tensor);
 /* The work memory that a run with these sizes and context->threads needs. */
 alone_status alone_memory(alone_context* context, const alone_tensor* inputs, size_t* bytes);
 /* Fills sizes and bytes of the outputs. */
@@ -63,6 +69,10 @@ const char* alone_input_dtype(int32_t i);
 int32_t alone_input_rank(int32_t i);
 const char* alone_output_dtype(int32_t i);
 int32_t alone_output_rank(int32_t i);
+int32_t alone_states(void);
+const char* alone_state_name(int32_t i);
+const char* alone_state_dtype(int32_t i);
+int32_t alone_state_rank(int32_t i);
 /*END*/
 
 #endif

@@ -2,12 +2,15 @@
 #include "export/alone/runtime.h"
 
 #include <cpuid.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "export/alone/safetensors.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
 /* Put in by the export. */
@@ -244,6 +247,11 @@ alone_status alone_sizes(alone_context* c, const alone_tensor* in, alone_tensor*
 
 /* ---- A run. */
 
+static alone_status need_weights(alone_context* c) {
+  if (alone_plan[kWeightBytes] && !c->weights) return FAIL(c, ALONE_FILE, "the program is not open, so it has no weights");
+  return ALONE_OK;
+}
+
 typedef struct {
   Kernel kernel;
   const uint64_t* slots;
@@ -261,13 +269,14 @@ static void task(void* context, int32_t i) {
 }
 
 alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* out) {
-  alone_status status = check_inputs(c, in, 1);
+  alone_status status = need_weights(c);
+  if (!status) status = check_inputs(c, in, 1);
   if (status) return status;
   if (!c->memory || c->memory_bytes < aligned(fixed_bytes()) + 64)
     return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory; alone_memory says how many it takes",
                 c->memory ? c->memory_bytes : (size_t)0);
   if (alone_plan[kStateBytes] && !c->state)
-    return FAIL(c, ALONE_MEMORY, "the program changes buffers: it takes %lld bytes as its state",
+    return FAIL(c, ALONE_MEMORY, "the program has a state: it takes %lld bytes for it",
                 (long long)alone_plan[kStateBytes]);
   size_t lost = aligned((size_t)(uintptr_t)c->memory) - (size_t)(uintptr_t)c->memory;
   char* memory = (char*)c->memory + lost;
@@ -370,6 +379,19 @@ alone_status alone_open_memory(alone_context* c, const void* weights, size_t byt
   return check_weights(c, weights, bytes);
 }
 
+static alone_status map_file(alone_context* c, const char* file, void** data, size_t* size) {
+  int fd = open(file, O_RDONLY | O_CLOEXEC);
+  struct stat st;
+  if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0) {
+    if (fd >= 0) close(fd);
+    return FAIL(c, ALONE_FILE, "%s cannot be read", file);
+  }
+  *size = (size_t)st.st_size;
+  *data = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  return *data == MAP_FAILED ? FAIL(c, ALONE_FILE, "%s cannot be mapped", file) : ALONE_OK;
+}
+
 alone_status alone_open(alone_context* c, const char* file) {
   alone_status status = begin(c);
   if (status) return status;
@@ -381,18 +403,13 @@ alone_status alone_open(alone_context* c, const char* file) {
     if (!inside) return FAIL(c, ALONE_FILE, "the weights lie beside the program: open it with their file");
     return check_weights(c, alone_weights, bytes);
   }
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  struct stat st;
-  if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0) {
-    if (fd >= 0) close(fd);
-    return FAIL(c, ALONE_FILE, "%s cannot be read", file);
-  }
-  void* data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  close(fd);
-  if (data == MAP_FAILED) return FAIL(c, ALONE_FILE, "%s cannot be mapped", file);
-  status = check_weights(c, data, (size_t)st.st_size);
+  void* data;
+  size_t size;
+  status = map_file(c, file, &data, &size);
+  if (status) return status;
+  status = check_weights(c, data, size);
   if (status)
-    munmap(data, (size_t)st.st_size);
+    munmap(data, size);
   else
     c->mapped = data;
   return status;
@@ -406,10 +423,144 @@ void alone_close(alone_context* c) {
 
 size_t alone_state_bytes(void) { return (size_t)alone_plan[kStateBytes]; }
 
-alone_status alone_reset(alone_context* c) {
-  Words at = alone_plan + alone_plan[kStateAt];
+static alone_status need_state(alone_context* c) {
   if (alone_plan[kStateBytes] && !c->state) return FAIL(c, ALONE_MEMORY, "there is no memory for the state");
-  for (int64_t n = *at++; n > 0; --n, at += 3)
-    memcpy((char*)c->state + at[0], (const char*)c->weights + at[1], (size_t)at[2]);
   return ALONE_OK;
+}
+
+alone_status alone_reset(alone_context* c) {
+  alone_status status = need_state(c);
+  if (!status) status = need_weights(c);
+  if (status) return status;
+  Words at = alone_plan + alone_plan[kStateAt];
+  for (int64_t n = *at++; n > 0; --n, at += 3) {
+    if (at[1])
+      memcpy((char*)c->state + at[0], (const char*)c->weights + at[1], (size_t)at[2]);
+    else
+      memset((char*)c->state + at[0], 0, (size_t)at[2]);
+  }
+  return ALONE_OK;
+}
+
+/* ---- The state by name: tensors {name, dtype, bytes of an element, rank, place, sizes}. */
+
+static Words state_record(int32_t i) {
+  Words at = alone_plan + alone_plan[kStateTensorAt];
+  if (i < 0 || i >= alone_plan[kStates]) return NULL;
+  for (; i > 0; --i) at += 5 + at[3];
+  return at;
+}
+int32_t alone_states(void) { return (int32_t)alone_plan[kStates]; }
+const char* alone_state_name(int32_t i) { return text_of(state_record(i), 0); }
+const char* alone_state_dtype(int32_t i) { return text_of(state_record(i), 1); }
+int32_t alone_state_rank(int32_t i) { return rank_of(state_record(i)); }
+
+static size_t state_bytes(Words r) {
+  int64_t bytes = r[2];
+  for (int64_t d = 0; d < r[3]; ++d) bytes *= r[5 + d];
+  return (size_t)bytes;
+}
+
+alone_status alone_state(alone_context* c, int32_t i, alone_tensor* t) {
+  Words r = state_record(i);
+  if (!r) return FAIL(c, ALONE_INPUT, "there is no tensor %d of the state", (int)i);
+  alone_status status = need_state(c);
+  if (status) return status;
+  t->data = (char*)c->state + r[4];
+  t->bytes = state_bytes(r);
+  for (int64_t d = 0; d < r[3]; ++d) t->sizes[d] = r[5 + d];
+  return ALONE_OK;
+}
+
+static int put(int fd, const char* bytes, size_t n) {
+  while (n > 0) {
+    ssize_t done = write(fd, bytes, n);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return 0;
+    bytes += done;
+    n -= (size_t)done;
+  }
+  return 1;
+}
+
+/* The header of the state's file, up to a multiple of 8: its length; written where fd is not negative. */
+static size_t put_header(int fd, int* good) {
+  char text[kEntryText];
+  size_t length = 0, at = 0;
+  Words r = alone_plan + alone_plan[kStateTensorAt];
+  for (int64_t i = 0; i < alone_plan[kStates]; ++i, r += 5 + r[3]) {
+    size_t n = stored_entry(text, i == 0, alone_text + r[0], alone_text + r[1], (int32_t)r[3], r + 5, at, state_bytes(r));
+    at += state_bytes(r);
+    length += n;
+    if (fd >= 0 && *good) *good = put(fd, text, n);
+  }
+  const char* end = length ? "}" : "{}";
+  memset(text, ' ', 8);
+  size_t n = strlen(end), whole = (length + n + 7) / 8 * 8;
+  memcpy(text, end, n);
+  if (fd >= 0 && *good) *good = put(fd, text, whole - length);
+  return whole;
+}
+
+alone_status alone_save(alone_context* c, const char* file) {
+  char fresh[4096];
+  int good = 1;
+  alone_status status = need_state(c);
+  if (status) return status;
+  if (snprintf(fresh, sizeof fresh, "%s.new", file) >= (int)sizeof fresh)
+    return FAIL(c, ALONE_FILE, "the file's name is too long");
+  int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return FAIL(c, ALONE_FILE, "%s cannot be written", file);
+  uint64_t head = put_header(-1, &good);
+  good = put(fd, (const char*)&head, 8);
+  put_header(fd, &good);
+  Words r = alone_plan + alone_plan[kStateTensorAt];
+  for (int64_t i = 0; i < alone_plan[kStates] && good; ++i, r += 5 + r[3])
+    good = put(fd, (const char*)c->state + r[4], state_bytes(r));
+  good = fsync(fd) == 0 && good;
+  good = close(fd) == 0 && good;
+  if (good && rename(fresh, file) == 0) return ALONE_OK;
+  unlink(fresh);
+  return FAIL(c, ALONE_FILE, "%s cannot be written", file);
+}
+
+/* The tensor of this name, which is mostly the next one. */
+static int find_stored(const StoredFile* all, StoredFile* at, const char* name, StoredTensor* t) {
+  for (int again = 0; again < 2; ++again, *at = *all)
+    while (next_stored(at, t))
+      if (same_text(t->name, t->name_length, name)) return 1;
+  return 0;
+}
+
+static alone_status load_state(alone_context* c, const char* file, const StoredFile* all, int copy) {
+  StoredFile at = *all;
+  Words r = alone_plan + alone_plan[kStateTensorAt];
+  for (int64_t i = 0; i < alone_plan[kStates]; ++i, r += 5 + r[3]) {
+    StoredTensor t;
+    const char* name = alone_text + r[0];
+    if (!find_stored(all, &at, name, &t)) return FAIL(c, ALONE_FILE, "%s: there is no tensor '%s'", file, name);
+    int same = same_text(t.dtype, t.dtype_length, alone_text + r[1]) && t.rank == r[3] && t.bytes == state_bytes(r);
+    for (int d = 0; d < t.rank && same; ++d) same = t.sizes[d] == r[5 + d];
+    if (!same)
+      return FAIL(c, ALONE_FILE, "%s: tensor '%s' has another dtype or other sizes than the program's", file, name);
+    if (copy) memcpy((char*)c->state + r[4], t.data, t.bytes);
+  }
+  return ALONE_OK;
+}
+
+alone_status alone_load(alone_context* c, const char* file) {
+  void* data;
+  size_t size;
+  alone_status status = need_state(c);
+  if (status) return status;
+  status = map_file(c, file, &data, &size);
+  if (status) return status;
+  StoredFile all = read_stored(data, size), at = all;
+  StoredTensor t;
+  while (next_stored(&at, &t)) {
+  }
+  status = at.bad ? FAIL(c, ALONE_FILE, "%s: no safetensors file", file) : load_state(c, file, &all, 0);
+  if (!status) status = load_state(c, file, &all, 1);
+  munmap(data, size);
+  return status;
 }

@@ -18,11 +18,13 @@ enum {
   kBuffers,     /* places of memory */
   kInputAt,     /* where the inputs' records begin; so the following two */
   kOutputAt,    /* outputs */
-  kStateAt,     /* what the state is at first */
-  kVariants,    /* how many; then where each begins */
+  kStateAt,     /* what the state is at first: places in it and in the weights (0: zeros), bytes */
+  kStates,      /* tensors in it, by name; several may lie at one place */
+  kStateTensorAt,
+  kVariants, /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 1, kWeightHead = 64 };
+enum { kPlanVersion = 2, kWeightHead = 64 };
 
 /* A buffer of a variant. */
 enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena };

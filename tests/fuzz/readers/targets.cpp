@@ -17,6 +17,8 @@
 #include "compiler/kernels/disk_cache.h"
 #include "compiler/loops/ops.h"
 #include "compiler/version.h"
+#include "export/alone/npy.h"
+#include "export/alone/safetensors.h"
 #include "fuzz/readers/target.h"
 #include "ir/legality.h"
 #include "ir/schema.h"
@@ -128,6 +130,36 @@ bool run_npz(std::string_view bytes) {
   return is_read([&] { io::parse_npz(as_bytes(bytes)); });
 }
 std::vector<std::string> seeds_of_npz() { return files("npy/good", {".npz"}); }
+
+// The readers in C of programs that run alone. What they found is looked at, byte for byte, in memory of the file's size.
+bool run_stored(std::string_view bytes) {
+  std::vector<char> file(bytes.begin(), bytes.end());
+  StoredFile stored = read_stored(file.data(), file.size());
+  StoredTensor t;
+  size_t sum = 0;
+  auto look = [&](const char* at, size_t n) {
+    for (size_t i = 0; i < n; ++i) sum += static_cast<unsigned char>(at[i]);
+  };
+  while (next_stored(&stored, &t)) {
+    look(t.name, t.name_length);
+    look(t.dtype, t.dtype_length);
+    look(t.data, t.bytes);
+  }
+  return !stored.bad && sum < SIZE_MAX;
+}
+std::vector<std::string> seeds_of_stored() { return files("checkpoints/good", {".safetensors"}); }
+
+bool run_array(std::string_view bytes) {
+  std::vector<char> file(bytes.begin(), bytes.end());
+  NpyArray a;
+  if (!read_npy(file.data(), file.size(), &a)) return false;
+  size_t wanted = 4;
+  for (int d = 0; d < a.rank; ++d)
+    if (__builtin_mul_overflow(wanted, static_cast<size_t>(a.sizes[d]), &wanted)) return true;
+  std::vector<char> to(a.bytes);
+  if (wanted == a.bytes) copy_npy(to.data(), &a, 4);
+  return true;
+}
 
 bool run_exported_program(std::string_view bytes) {
   return is_read([&] { io::load_pt2(as_file(bytes, "program.pt2")); });
@@ -282,6 +314,8 @@ const Target kTargets[] = {
     {"pt2", run_exported_program, seeds_of_exported_programs, false},
     {"npy", run_npy, seeds_of_npy, false},
     {"npz", run_npz, seeds_of_npz, false},
+    {"alone_safetensors", run_stored, seeds_of_stored, false},
+    {"alone_npy", run_array, seeds_of_npy, false},
     {"index", run_index, seeds_of_indices, true},
     {"image", run_image, seeds_of_images, false},
     {"cache", run_entry, seeds_of_entries, false},

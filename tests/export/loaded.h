@@ -1,0 +1,88 @@
+#pragma once
+
+#include <brasa/export_program.h>
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// The names are those of any program; what differs is in the library.
+#include "export/alone/program.h"
+
+namespace brasa {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "brasa-export-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path;
+};
+
+// A shared library named `alone`, so that its functions have the names of program.h.
+class Loaded {
+ public:
+  Loaded(const ExportedProgram& program, const fs::path& folder, const char* weights = nullptr) {
+    program.write_shared((folder / "p").string());
+    library_ = dlopen((folder / "p.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library_) throw std::runtime_error(dlerror());
+    check(at<decltype(alone_open)>("alone_open")(&context, weights));
+    state.resize(at<decltype(alone_state_bytes)>("alone_state_bytes")());
+    context.state = state.data();
+    reset();
+  }
+  ~Loaded() { dlclose(library_); }
+
+  void reset() { check(at<decltype(alone_reset)>("alone_reset")(&context)); }
+  alone_status save(const fs::path& file) { return at<decltype(alone_save)>("alone_save")(&context, file.c_str()); }
+  alone_status load(const fs::path& file) { return at<decltype(alone_load)>("alone_load")(&context, file.c_str()); }
+  alone_status run(const std::vector<Tensor>& in, std::vector<Tensor>& out) {
+    std::vector<alone_tensor> inputs = tensors(in), outputs = tensors(out);
+    size_t bytes = 0;
+    if (auto status = at<decltype(alone_memory)>("alone_memory")(&context, inputs.data(), &bytes)) return status;
+    memory.assign(bytes, '\xff');
+    context.memory = memory.data();
+    context.memory_bytes = bytes;
+    return at<decltype(alone_run)>("alone_run")(&context, inputs.data(), outputs.data());
+  }
+  template <class F>
+  F* at(const char* name) {
+    void* found = dlsym(library_, name);
+    if (!found) throw std::runtime_error(name);
+    return reinterpret_cast<F*>(found);
+  }
+
+  alone_context context{};
+  std::vector<char> state, memory;
+
+ private:
+  void check(alone_status status) {
+    if (status) throw std::runtime_error(context.message);
+  }
+  static std::vector<alone_tensor> tensors(const std::vector<Tensor>& list) {
+    std::vector<alone_tensor> out;
+    for (const Tensor& t : list) {
+      alone_tensor a{t.data_ptr(), static_cast<size_t>(t.numel() * t.element_size()), {}};
+      for (int64_t d = 0; d < t.dim(); ++d) a.sizes[d] = t.size(d);
+      out.push_back(a);
+    }
+    return out;
+  }
+  void* library_ = nullptr;
+};
+
+inline ExportOptions alone(std::vector<DynamicSize> dynamic = {}) {
+  ExportOptions o;
+  o.name = "alone";
+  o.dynamic = std::move(dynamic);
+  return o;
+}
+
+}  // namespace brasa
