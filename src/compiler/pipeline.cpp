@@ -219,6 +219,11 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
       loose.aligned = false;
       return run_pipeline(*kept, again, loose);
     };
+  for (const Step& s : parts.steps)
+    if (const Report* inside = s.call ? s.call->report() : nullptr) {
+      for (const std::string& kernel : inside->kernels) report.kernels.push_back("in each step of a loop: " + kernel);
+      report.kernels_after += inside->kernels_after;
+    }
   parts.report = std::move(report);
   return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }

@@ -33,6 +33,7 @@ struct LibraryCall {
 
 struct CompilerOptions;
 struct Group;
+struct Report;
 
 /// A function of a library that works on a device: given to a stream, and not waited for.
 class DeviceCall {
@@ -41,6 +42,8 @@ class DeviceCall {
   /// `tensors` are the memory of the group's inputs, then of its outputs.
   virtual void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
                    const int64_t* symbols) const = 0;
+  /// Of what it is compiled of; null for a library's own code.
+  virtual const Report* report() const { return nullptr; }
   double flops(const int64_t* symbols) const { return 2 * products(symbols); }
 
  protected:

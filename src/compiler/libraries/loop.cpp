@@ -90,6 +90,8 @@ class Loop final : public DeviceCall {
     }
   }
 
+  const Report* report() const override { return report_of(*body_); }
+
  protected:
   double products(const int64_t*) const override { return 0; }
 
