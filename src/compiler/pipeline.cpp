@@ -41,6 +41,7 @@ constexpr GraphPass kForms[] = {
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},
+    {"library_groups", true, group_library_calls},
 };
 
 runtime::Device& device_for(const CompilerOptions& options) {
@@ -112,7 +113,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
 
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
-  passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine); }, [&] { return str(fused); });
+  passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine, p.groups); }, [&] { return str(fused); });
   passes.run(
       "plan", "plan",
       [&] {

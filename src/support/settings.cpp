@@ -36,6 +36,8 @@ constexpr Setting kSettings[] = {
      "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
     {Where::Environment, "BRASA_CUDA_LIBRARIES", "<folders, separated by colons>",
      "Where NVIDIA's libraries (libcuda, libcublasLt) are looked for first."},
+    {Where::Environment, "BRASA_EMU_LIBRARIES", "cublaslt",
+     "A GPU's library that the emulated one uses as well: it must be made for that, as tests' is."},
     {Where::Environment, "CUDA_HOME", "<folder>",
      "The CUDA toolkit: where they are looked for behind the system's folders."},
     {Where::Environment, "PATH", "<folders, separated by colons>",

@@ -38,7 +38,8 @@ using Access = std::function<void(Value, const Index&)>;
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine)
+  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine,
+        const LibraryGroups& groups)
       : graph_(graph), machine_(machine), live_(live_nodes(graph)) {
     cluster_of_.assign(graph.nodes().size(), -1);
     library_.assign(graph.nodes().size(), nullptr);
@@ -48,7 +49,7 @@ class Fuser {
         fail(str(node->op->name(),
                  " is not defined, or no library computes it where this is to run: ", ir::print(*node)));
     }
-    memory_ = values_in_memory(graph, forced, library_, machine.recompute);
+    memory_ = values_in_memory(graph, forced, library_, groups, machine.recompute);
     for (const ir::Output& o : graph.outputs())
       if (o.into >= 0) overwrites_.insert(o.value.node);
   }
@@ -440,8 +441,9 @@ class Fuser {
 
 }  // namespace
 
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Machine& machine) {
-  return Fuser(graph, materialised, machine).run();
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Machine& machine,
+                const LibraryGroups& groups) {
+  return Fuser(graph, materialised, machine, groups).run();
 }
 
 }  // namespace brasa::compiler

@@ -10,7 +10,7 @@
 #include "support/error.h"
 
 // Products of matrices, [b,] m, k times [b,] k, n, by cuBLASLt, which reads its operands through transpositions, slices and conversions
-// from a narrower float.
+// from a narrower float, and can add a row to every row before it rounds.
 namespace brasa::compiler {
 namespace {
 
@@ -113,13 +113,71 @@ bool reads(const Node& n, const std::unordered_map<const Node*, std::vector<Expr
   return dtypes[0] == dtypes[1];
 }
 
+// round(product + a row), where the product is of reduced floats widened for it, and the row of the same: a linear layer, whose
+// result may have more dimensions than the product.
+struct Biased {
+  const Node* product;
+  Value bias;
+  std::vector<const Node*> inside;
+};
+std::optional<Biased> biased(const Node& n) {
+  DType narrow = n.types[0].dtype;
+  int64_t rank = n.types[0].rank();
+  if (!converts(&n) || !is_reduced_floating(narrow) || rank < 2) return std::nullopt;
+  const Node* sum = n.arg<Value>(0).node;
+  if (sum->op->name() != "prim::add" || sum->types[0].dtype != DType::Float32) return std::nullopt;
+  Expr columns = sum->types[0].shape.back();
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    Biased out{nullptr, {}, {sum}};
+    Value v = sum->arg<Value>(side);
+    for (; prim_of(v) == Prim::Reshape && type_of(v).shape.back() == columns; v = v.node->arg<Value>(0))
+      out.inside.push_back(v.node);
+    if (prim_of(v) != Prim::Dot || type_of(v).rank() != 2 || !(type_of(v).shape.back() == columns)) continue;
+    out.product = v.node;
+    out.inside.push_back(v.node);
+    bool narrow_operands = true;
+    for (Value operand : {v.node->arg<Value>(0), v.node->arg<Value>(1)})
+      narrow_operands &= type_of(chain_of(operand).back().value).dtype == narrow;
+    if (!narrow_operands || !takes(*v.node)) continue;
+
+    Value b = sum->arg<Value>(1 - side);
+    auto along_rows = [&] { return int_args(b.node, 2) == std::vector{rank - 1} && type_of(b).rank() == rank; };
+    while (widens(b.node) || (prim_of(b) == Prim::Broadcast && along_rows())) {
+      out.inside.push_back(b.node);
+      b = b.node->arg<Value>(0);
+    }
+    out.bias = b;
+    if (type_of(b).dtype == narrow && type_of(b).rank() == 1 && type_of(b).shape[0] == columns) return out;
+  }
+  return std::nullopt;
+}
+
+bool is_vector(const std::vector<Expr>& strides) { return strides.empty() || strides[0].is(1); }
+
+std::optional<Covered> covers(const ir::Graph& graph, const Node& n) {
+  auto b = biased(n);
+  if (!b || !is_vector(ir::strides_of(graph, b->bias))) return std::nullopt;
+  return Covered{std::move(b->inside), {b->bias}};
+}
+
+bool reads_biased(const Node& n, const std::unordered_map<const Node*, std::vector<Expr>>& stored) {
+  auto b = biased(n);
+  auto bias = stored.find(b->bias.node);
+  return bias != stored.end() && is_vector(bias->second) && reads(*b->product, stored);
+}
+
 class ProductCall final : public DeviceCall {
  public:
   ProductCall(const Group& g, bool measure) : measure_(measure), inputs_(g.graph->inputs().size()) {
-    const Node* n = g.graph->outputs()[0].value.node;
+    const Node *last = g.graph->outputs()[0].value.node, *n = last;
+    if (auto b = biased(*last)) {
+      n = b->product;
+      bias_ = g.graph->input_index(b->bias);
+      BRASA_ASSERT(bias_ >= 0, "a product's bias is not in memory");
+    }
     const ir::Shape& shape = n->types[0].shape;
     Value left = n->arg<Value>(0), right = n->arg<Value>(1);
-    result_ = n->types[0].dtype;
+    result_ = last->types[0].dtype;
     left_ = operand(g, left);
     right_ = operand(g, right);
     BRASA_ASSERT(left_.dtype == right_.dtype, "a product of ", name(left_.dtype), " and ", name(right_.dtype));
@@ -127,7 +185,8 @@ class ProductCall final : public DeviceCall {
     rows_ = SizeProgram(shape[shape.size() - 2]);
     columns_ = SizeProgram(shape.back());
     inner_ = SizeProgram(type_of(left).shape.back());
-    std::vector<Expr> strides = g.output_strides[0].empty() ? ir::contiguous_strides(shape) : g.output_strides[0];
+    std::vector<Expr> strides =
+        g.output_strides[0].empty() ? ir::contiguous_strides(last->types[0].shape) : g.output_strides[0];
     batch_ = SizeProgram(strides[0]);
     row_ = SizeProgram(strides[strides.size() - 2]);
   }
@@ -136,7 +195,7 @@ class ProductCall final : public DeviceCall {
            const int64_t* symbols) const override {
     runtime::cuda::run_product({left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols),
                                 count_(symbols), left_.matrix(tensors, symbols), right_.matrix(tensors, symbols),
-                                tensors[inputs_], row_(symbols), batch_(symbols)},
+                                bias_ < 0 ? nullptr : tensors[bias_], tensors[inputs_], row_(symbols), batch_(symbols)},
                                device, stream, measure_);
   }
 
@@ -169,20 +228,29 @@ class ProductCall final : public DeviceCall {
 
   bool measure_;
   size_t inputs_;
+  int bias_ = -1;  // which input it is; none
   DType result_;
   Operand left_, right_;
   SizeProgram count_, rows_, columns_, inner_, row_, batch_;
 };
 
+constexpr auto prepare = [](const Group& g, bool measure) -> std::unique_ptr<DeviceCall> {
+  return std::make_unique<ProductCall>(g, measure);
+};
+
 }  // namespace
 
+const Implementation kBiasedProduct = {.library = "cublaslt",
+                                       .name = "cuBLASLt",
+                                       .primitive = "prim::convert",
+                                       .covers = covers,
+                                       .prepare = prepare,
+                                       .reads = reads_biased};
 const Implementation kProduct = {.library = "cublaslt",
                                  .name = "cuBLASLt",
                                  .primitive = "prim::dot_general",
                                  .supports = takes,
-                                 .prepare = [](const Group& g, bool measure) -> std::unique_ptr<DeviceCall> {
-                                   return std::make_unique<ProductCall>(g, measure);
-                                 },
+                                 .prepare = prepare,
                                  .place = place,
                                  .reads = reads};
 
