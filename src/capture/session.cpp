@@ -227,6 +227,7 @@ void Session::deliver(bool compile) {
   snapshots_.clear();
   std::vector<Delivery> deliveries;
   std::vector<Held*> fresh;
+  deliveries.reserve(held_.size());
   for (Held& h : held_) {
     if (h.input >= 0) {
       deliveries.push_back({h.value, h.input, {}});

@@ -37,17 +37,17 @@ TEST(Driver, Copies) {
 TEST(Driver, ASteadyStepOnlyLaunches) {
   nn::Sequential model(nn::Linear(24, 48), nn::GELU(), nn::Linear(48, 8));
   model->to(kCUDA);
-  optim::Adam optimizer(model->parameters(), optim::AdamOptions(1e-3));
+  auto optimizer = std::make_shared<optim::Adam>(model->parameters(), optim::AdamOptions(1e-3));
   Tensor x = randn({16, 24}).to(kCUDA), target = randn({16, 8}).to(kCUDA);
   auto step = compile([=]() mutable {
-    optimizer.zero_grad();
+    optimizer->zero_grad();
     Tensor loss;
     {
       AutocastMode autocast(kCUDA, kBFloat16, true);
       loss = nn::functional::mse_loss(model(x), target);
     }
     loss.backward();
-    optimizer.step();
+    optimizer->step();
     return loss.detach();
   });
   for (int i = 0; i < 3; ++i) step();

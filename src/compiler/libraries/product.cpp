@@ -116,33 +116,41 @@ bool reads(const Node& n, const std::unordered_map<const Node*, std::vector<Expr
 // round(product + a row), where the product is of reduced floats widened for it, and the row of the same: a linear layer, whose
 // result may have more dimensions than the product.
 struct Biased {
-  const Node* product;
+  const Node* product = nullptr;
   Value bias;
   std::vector<const Node*> inside;
 };
+// Below reshapes that keep the rows.
+Value below_reshapes(Value v, std::vector<const Node*>& inside) {
+  for (Expr columns = type_of(v).shape.back(); prim_of(v) == Prim::Reshape; v = v.node->arg<Value>(0)) {
+    const ir::Shape& from = type_of(v.node->arg<Value>(0)).shape;
+    if (from.size() < 2 || !(from.back() == columns)) break;
+    inside.push_back(v.node);
+  }
+  return v;
+}
 std::optional<Biased> biased(const Node& n) {
   DType narrow = n.types[0].dtype;
-  int64_t rank = n.types[0].rank();
-  if (!converts(&n) || !is_reduced_floating(narrow) || rank < 2) return std::nullopt;
-  const Node* sum = n.arg<Value>(0).node;
-  if (sum->op->name() != "prim::add" || sum->types[0].dtype != DType::Float32) return std::nullopt;
-  Expr columns = sum->types[0].shape.back();
+  if (!converts(&n) || !is_reduced_floating(narrow) || n.types[0].rank() < 2) return std::nullopt;
+  std::vector<const Node*> inside;
+  Value sum = below_reshapes(n.arg<Value>(0), inside);
+  if (sum.node->op->name() != "prim::add" || type_of(sum).dtype != DType::Float32) return std::nullopt;
+  inside.push_back(sum.node);
+  int64_t rank = type_of(sum).rank();
+  Expr columns = type_of(sum).shape.back();
   for (size_t side : {size_t{0}, size_t{1}}) {
-    Biased out{nullptr, {}, {sum}};
-    Value v = sum->arg<Value>(side);
-    for (; prim_of(v) == Prim::Reshape && type_of(v).shape.back() == columns; v = v.node->arg<Value>(0))
-      out.inside.push_back(v.node);
-    if (prim_of(v) != Prim::Dot || type_of(v).rank() != 2 || !(type_of(v).shape.back() == columns)) continue;
+    Biased out;
+    out.inside = inside;
+    Value v = below_reshapes(sum.node->arg<Value>(side), out.inside);
+    if (prim_of(v) != Prim::Dot || type_of(v).rank() != 2 || !takes(*v.node)) continue;
     out.product = v.node;
     out.inside.push_back(v.node);
-    bool narrow_operands = true;
-    for (Value operand : {v.node->arg<Value>(0), v.node->arg<Value>(1)})
-      narrow_operands &= type_of(chain_of(operand).back().value).dtype == narrow;
-    if (!narrow_operands || !takes(*v.node)) continue;
+    auto below = [&](size_t arg) { return type_of(chain_of(v.node->arg<Value>(arg)).back().value).dtype; };
+    if (below(0) != narrow || below(1) != narrow) continue;
 
-    Value b = sum->arg<Value>(1 - side);
-    auto along_rows = [&] { return int_args(b.node, 2) == std::vector{rank - 1} && type_of(b).rank() == rank; };
-    while (widens(b.node) || (prim_of(b) == Prim::Broadcast && along_rows())) {
+    Value b = sum.node->arg<Value>(1 - side);
+    auto of_rows = [&] { return prim_of(b) == Prim::Broadcast && int_args(b.node, 2) == std::vector{rank - 1}; };
+    while (widens(b.node) || (type_of(b).rank() == rank && of_rows())) {
       out.inside.push_back(b.node);
       b = b.node->arg<Value>(0);
     }
