@@ -219,6 +219,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
       loose.aligned = false;
       return run_pipeline(*kept, again, loose);
     };
+  parts.ahead = !PassRunner::switched_off("run_ahead");
   parts.report = std::move(report);
   return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }

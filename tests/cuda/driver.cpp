@@ -69,6 +69,35 @@ TEST(Driver, ASteadyStepOnlyLaunches) {
   EXPECT_EQ(cublas.calls("bias") - biases, 2);
 }
 
+// What a function was the last time begins while it is recorded; if it goes on in another way, nothing has happened.
+TEST(Driver, WorkBeginsWhileACallRecords) {
+  Tensor w = randn({64, 64}).to(kCUDA), v = randn({64, 64}).to(kCUDA), x = randn({8, 64}).to(kCUDA);
+  fakes::Control& driver = test::fake_driver();
+  auto launches = [&] { return driver.calls("cuLaunchKernel") + test::fake_cublaslt().calls("cublasLtMatmul"); };
+  bool other = false;
+  int before = 0, early = 0;
+  auto f = compile([&](const Tensor& a) {
+    before = launches();
+    Tensor h = a.mm(w).tanh().mm(w).tanh().mm(v);
+    early = launches() - before;
+    return other ? h.exp().sum() : h.sin().sum();
+  });
+  for (int i = 0; i < 4; ++i) {
+    f(x);
+    EXPECT_EQ(early > 0, i > 0) << i;
+    EXPECT_GT(launches() - before, early) << i;
+  }
+  int whole = launches() - before;
+  other = true;
+  for (int i = 0; i < 6; ++i) f(x);
+  EXPECT_EQ(launches() - before, whole);
+  other = false;
+  // A trace that is left again and again does not begin any more.
+  for (int i = 0; i < 12; ++i) other = !other, f(x);
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(launches() - before, whole);
+}
+
 TEST(Driver, FailuresAreErrors) {
   Tensor x = ones({4}).to(kCUDA);
   (x + x).cpu();
