@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "capture/functional.h"
-#include "compiler/run/ahead.h"
 #include "capture/joint.h"
 #include "capture/path.h"
 #include "capture/state.h"
+#include "compiler/run/ahead.h"
 
 namespace brasa::capture {
 

@@ -113,7 +113,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
 
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
-  passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine, p.groups); }, [&] { return str(fused); });
+  passes.run(
+      "fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine, p.groups); }, [&] { return str(fused); });
   passes.run(
       "plan", "plan",
       [&] {

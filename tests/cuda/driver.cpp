@@ -117,7 +117,9 @@ TEST(Driver, MemoryThatIsNotThere) {
   EXPECT_THROW(empty({int64_t{1} << 40}, TensorOptions(Device("cuda"))), OutOfMemoryError);
   fakes::Control& driver = test::fake_driver();
   // Kept memory goes back before the second try.
-  { Tensor kept = empty({1 << 24}, TensorOptions(Device("cuda"))); }
+  {
+    Tensor kept = empty({1 << 24}, TensorOptions(Device("cuda")));
+  }
   driver.fail("cuMemAlloc_v2", 1, 2);
   int freed = driver.calls("cuMemFree_v2");
   Tensor x = empty({1 << 26}, TensorOptions(Device("cuda")));

@@ -58,9 +58,7 @@ double load(const void* p, int type, int64_t i) {
   }
 }
 void store(void* p, int type, int64_t i, double v) {
-  auto at = [&](auto x) {
-    std::memcpy(static_cast<char*>(p) + i * static_cast<int64_t>(sizeof x), &x, sizeof x);
-  };
+  auto at = [&](auto x) { std::memcpy(static_cast<char*>(p) + i * static_cast<int64_t>(sizeof x), &x, sizeof x); };
   switch (type) {
     case kReal64: return at(v);
     case kReal32: return at(static_cast<float>(v));
@@ -192,7 +190,16 @@ BRASA_FAKE int cublasLtMatmul(void*, const Description* d, const void* alpha, co
   if (reinterpret_cast<uintptr_t>(to) % bytes || reinterpret_cast<uintptr_t>(d->bias) % bytes) return kInvalid;
   auto* queue = static_cast<NativeStream*>(stream);
   if (!queue->computes()) return 0;
-  Call call{*d, *a, *b, *out, queue->reach(left), queue->reach(right), queue->reach(d->bias), load(alpha, d->scale, 0), load(beta, d->scale, 0), queue->reach(to)};
+  Call call{*d,
+            *a,
+            *b,
+            *out,
+            queue->reach(left),
+            queue->reach(right),
+            queue->reach(d->bias),
+            load(alpha, d->scale, 0),
+            load(beta, d->scale, 0),
+            queue->reach(to)};
   queue->add([call] { call.run(); });
   return 0;
 }

@@ -7,8 +7,9 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kBiasedProduct, &kProduct, &kSort,  &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
-    &kQr,      &kGeqrf, &kEigh,     &kSvd, &kEig, &kFft,      &kSparseMm,      &kSplitParts,      &kConcat,
+    &kBiasedProduct,   &kProduct,    &kSort,   &kCholesky, &kLu,   &kLdl, &kLdlSolve, &kLuPermutation,
+    &kTriangularSolve, &kJoinParts,  &kQr,     &kGeqrf,    &kEigh, &kSvd, &kEig,      &kFft,
+    &kSparseMm,        &kSplitParts, &kConcat,
 };
 
 }  // namespace

@@ -176,10 +176,10 @@ void CompiledGraph::find_buffers(const Memory& arena, const int64_t* symbols, st
                                  std::span<const Operand> outputs, void** buffers) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
-    buffers[i] = b.kind == Place::Input    ? inputs[b.index].data
-                 : b.kind == Place::Arena  ? arena.data + b.offset(symbols)
-                 : outputs.empty()         ? nullptr
-                                           : outputs[b.index].data;
+    buffers[i] = b.kind == Place::Input   ? inputs[b.index].data
+                 : b.kind == Place::Arena ? arena.data + b.offset(symbols)
+                 : outputs.empty()        ? nullptr
+                                          : outputs[b.index].data;
   }
 }
 

@@ -116,7 +116,7 @@ class CompiledGraph final : public Executable {
   Parts parts_;
   std::vector<Buffer> buffers_;
   SizeProgram arena_bytes_;
-  std::vector<size_t> needs_;       // of the first batches: how many of the first inputs they and those before them need
+  std::vector<size_t> needs_;  // of the first batches: how many of the first inputs they and those before them need
   std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;
   mutable std::once_flag unaligned_once_;
