@@ -15,7 +15,7 @@ using brasa::runtime::emu::NativeStream;
 brasa::fakes::Log log_of_calls;
 
 constexpr int kNotSupported = 15, kInvalid = 7;
-constexpr int kReal32 = 0, kReal64 = 1, kHalf = 2, kBrain = 14;
+constexpr int kReal32 = 0, kReal64 = 1, kHalf = 2;  // else bfloat16
 constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
 constexpr int kPlain = 1, kWithBias = 4;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
