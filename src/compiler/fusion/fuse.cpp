@@ -152,7 +152,8 @@ class Fuser {
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
       const Cluster& k = clusters_[c];
       int64_t elements = k.domain.numel().maybe_constant().value_or(kSmall);
-      bool updates = std::all_of(k.roots.begin(), k.roots.end(), [&](const Node* n) { return overwrites_.count(n) > 0; });
+      bool updates =
+          std::all_of(k.roots.begin(), k.roots.end(), [&](const Node* n) { return overwrites_.count(n) > 0; });
       if (k.merged_into >= 0 || k.kind != GroupKind::Loops || k.domain.has_reduced() || !updates || elements >= kSmall)
         continue;
       auto [it, first] = last.try_emplace(str(k.domain, " ", k.roots.size(), " ", k.nodes), c);
