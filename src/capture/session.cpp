@@ -56,6 +56,7 @@ void Session::begin(ResumePoint& point) {
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();
   device_ = nullptr;
+  begin_ahead();
 }
 
 // A segment runs on one device: a call on another one begins the next.
@@ -75,6 +76,7 @@ Number Session::outside(const Tensor& t) {
   if (const BoundInputs::Bound* known = inputs_.same_as(*impl_of(t))) return known->number;
   Number n = path_.input(*impl_of(t));
   inputs_.add(t, n);
+  if (ahead_) run_ahead(t);
   return n;
 }
 
@@ -232,6 +234,7 @@ void Session::deliver(bool compile) {
   snapshots_.clear();
   std::vector<Delivery> deliveries;
   std::vector<Held*> fresh;
+  deliveries.reserve(held_.size());
   for (Held& h : held_) {
     if (h.input >= 0) {
       deliveries.push_back({h.value, h.input, {}});
@@ -383,7 +386,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
     keep_for_backward(static_cast<const Halves&>(*variant->attachment), deliveries, fresh, kept, outputs);
   }
   try {
-    variant->executable->run(symbols.data(), inputs, outputs);
+    run(*variant, symbols, inputs, outputs);
   } catch (const Error&) {
     if (joint) redirect(*flow, make_failed_node(*flow));
     deliver_until_error();

@@ -7,6 +7,7 @@
 #include "capture/joint.h"
 #include "capture/path.h"
 #include "capture/state.h"
+#include "compiler/run/ahead.h"
 
 namespace brasa::capture {
 
@@ -58,6 +59,11 @@ class Session final : public Functional {
   void store(Held& h, const Tensor& value);
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const JointSegment> joint_for(const GradientFlow& flow);
+  void begin_ahead();
+  void run_ahead(const Tensor& input);
+  void give_up_ahead();
+  void run(const program::Variant& variant, const program::SymbolValues& symbols,
+           std::span<const compiler::Operand> inputs, std::span<const compiler::Operand> outputs);
   void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
                          SavedRun& run, std::vector<compiler::Operand>& outputs);
 
@@ -68,6 +74,9 @@ class Session final : public Functional {
   runtime::Device* device_ = nullptr;  // of the segment; null before the first call that says it
 
   BoundInputs inputs_;
+  // The run of what this trace ran the last time, as far as the inputs allow.
+  std::unique_ptr<compiler::RunAhead> ahead_;
+  Trace* ahead_of_ = nullptr;
   std::vector<RecordedNode> nodes_;
   // What writes replaced, and the number of events before each.
   struct Write {

@@ -104,6 +104,13 @@ struct Trace {
   ResumePoint next;                                         // behind the break that ends it
   Break* ended = nullptr;                                   // that break when it was last seen
   std::map<std::pair<DType, std::vector<int64_t>>, RowMajor> distinct_shapes;
+  /// What ran the last call, and whether the next one begins to run it while it records. `last` and `allowed` are written without a lock.
+  struct Ahead {
+    const compiler::Executable* last = nullptr;
+    bool allowed = false;
+    int misses = 0;  // calls that began it in vain
+    std::weak_ptr<const compiler::Executable> executable;
+  } ahead;
 
   /// Of a value without symbols in its type, once the trace is finished; else null.
   const RowMajor* shape(Number n) const { return n < shapes.size() ? shapes[n] : nullptr; }

@@ -42,6 +42,7 @@ constexpr GraphPass kForms[] = {
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},
+    {"library_groups", true, group_library_calls},
 };
 
 runtime::Device& device_for(const CompilerOptions& options) {
@@ -113,7 +114,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
 
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
-  passes.run("fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine); }, [&] { return str(fused); });
+  passes.run(
+      "fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine, p.groups); }, [&] { return str(fused); });
   passes.run(
       "plan", "plan",
       [&] {
@@ -224,6 +226,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
       for (const std::string& kernel : inside->kernels) report.kernels.push_back("in each step of a loop: " + kernel);
       report.kernels_after += inside->kernels_after;
     }
+  parts.ahead = !PassRunner::switched_off("run_ahead");
   parts.report = std::move(report);
   return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }

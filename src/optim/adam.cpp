@@ -73,8 +73,9 @@ std::vector<Together> counted(const std::vector<Tensor>& params, Optimizer::Stat
   };
   for (const Tensor& p : params) {
     if (!p.grad().defined()) continue;
-    auto& state =
-        static_cast<AdamParamState&>(*states.try_emplace(p.impl(), std::make_unique<AdamParamState>()).first->second);
+    std::unique_ptr<OptimizerParamState>& known = states[p.impl()];
+    if (!known) known = std::make_unique<AdamParamState>();
+    auto& state = static_cast<AdamParamState&>(*known);
     if (!state.steps().defined()) {
       if (!fresh.defined() || fresh.device() != p.device())
         fresh = state_zeros({}, TensorOptions(kFloat32).device(p.device()));

@@ -15,8 +15,8 @@
 #include "ops/table.h"
 #include "support/error.h"
 
-// One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, the graph, `---`, and what the step makes of it; a line
-// `portable` stands for code alone, without libraries. With
+// One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, `target:` and `library:` (or `library: none`) where the machine is another one,
+// the graph, `---`, and what the step makes of it. With
 // BRASA_UPDATE_GOLDEN=1 the files are written anew.
 namespace brasa::compiler {
 namespace {
@@ -25,12 +25,13 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(BRASA_TEST_DATA).parent_path() / "compiler" / "golden";
 
-std::string result_of(const std::string& pass, const std::string& text, const std::string& target, bool portable) {
+std::string result_of(const std::string& pass, const std::string& text, const std::string& target,
+                      std::string_view library) {
   Primitives p;
   p.graph = ir::parse(text, [](std::string_view name) { return ops::find(name); });
   ir::Facts facts;
   Machine machine = machine_of(target, 2);
-  if (portable) machine.libraries = Libraries({});
+  if (!library.empty()) machine.libraries = Libraries({&library, library != "none" ? size_t{1} : 0});
   for (auto passes : {algebra_passes(), form_passes()})
     for (const GraphPass& each : passes)
       if (each.name == pass) {
@@ -65,7 +66,7 @@ TEST_P(Golden, Text) {
   fs::path path = kFolder / (GetParam() + ".txt");
   std::stringstream all;
   all << std::ifstream(path).rdbuf();
-  std::string text = all.str(), pass, target = "x86-64+avx2", line;
+  std::string text = all.str(), pass, target = "x86-64+avx2", library, line;
   size_t end = text.find("\n---\n");
   std::string before = text.substr(0, end == std::string::npos ? end : end + 1);
   std::string after = end == std::string::npos ? "" : text.substr(end + 5);
@@ -77,12 +78,12 @@ TEST_P(Golden, Text) {
       pass = line.substr(6);
     else if (line.starts_with("target: "))
       target = line.substr(8);
-    else if (line == "portable")
-      portable = true;
+    else if (line.starts_with("library: "))
+      library = line.substr(9);
     else
       graph += line + "\n";
   }
-  std::string result = result_of(pass, graph, target, portable);
+  std::string result = result_of(pass, graph, target, library);
   if (std::getenv("BRASA_UPDATE_GOLDEN"))
     std::ofstream(path) << before << "---\n" << result;
   else

@@ -7,6 +7,7 @@
 #include "compiler/fusion/places.h"
 #include "compiler/fusion/values_in_memory.h"
 #include "compiler/libraries/library.h"
+#include "compiler/passes/pass_runner.h"
 #include "ir/copy.h"
 #include "ir/text.h"
 #include "support/error.h"
@@ -38,7 +39,8 @@ using Access = std::function<void(Value, const Index&)>;
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine)
+  Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine,
+        const LibraryGroups& groups)
       : graph_(graph), machine_(machine), live_(live_nodes(graph)) {
     cluster_of_.assign(graph.nodes().size(), -1);
     library_.assign(graph.nodes().size(), nullptr);
@@ -48,7 +50,7 @@ class Fuser {
         fail(str(node->op->name(),
                  " is not defined, or no library computes it where this is to run: ", ir::print(*node)));
     }
-    memory_ = values_in_memory(graph, forced, library_, machine.recompute);
+    memory_ = values_in_memory(graph, forced, library_, groups, machine.recompute);
     for (const ir::Output& o : graph.outputs())
       if (o.into >= 0) overwrites_.insert(o.value.node);
   }
@@ -139,6 +141,25 @@ class Fuser {
       for (const auto* values : {&read, &inputs})
         for (Node* p : *values)
           if (same_numel(p, root)) siblings(p, c);
+    }
+    if (machine_.gpu && !PassRunner::switched_off("merge_updates")) merge_updates();
+  }
+
+  // Equal small kernels that only overwrite inputs (an optimizer's of biases), which come last: a launch takes longer than their work.
+  void merge_updates() {
+    constexpr int64_t kSmall = 1 << 14;  // elements
+    std::unordered_map<std::string, int> last;
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      const Cluster& k = clusters_[c];
+      int64_t elements = k.domain.numel().maybe_constant().value_or(kSmall);
+      bool updates =
+          std::all_of(k.roots.begin(), k.roots.end(), [&](const Node* n) { return overwrites_.count(n) > 0; });
+      if (k.merged_into >= 0 || k.kind != GroupKind::Loops || k.domain.has_reduced() || !updates || elements >= kSmall)
+        continue;
+      auto [it, first] = last.try_emplace(str(k.domain, " ", k.roots.size(), " ", k.nodes), c);
+      if (first) continue;
+      merge(it->second, c, false);
+      if (k.merged_into < 0) it->second = c;
     }
   }
 
@@ -440,8 +461,9 @@ class Fuser {
 
 }  // namespace
 
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Machine& machine) {
-  return Fuser(graph, materialised, machine).run();
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Machine& machine,
+                const LibraryGroups& groups) {
+  return Fuser(graph, materialised, machine, groups).run();
 }
 
 }  // namespace brasa::compiler

@@ -55,7 +55,8 @@ void append_to(std::string& out, const Group& g);
 void append_to(std::string& out, const FusedGraph& f);
 
 /// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case; the machine's libraries
-/// compute what they take.
-FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised, const Machine& machine);
+/// compute what they take, and `groups`.
+FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised, const Machine& machine,
+                const LibraryGroups& groups = {});
 
 }  // namespace brasa::compiler

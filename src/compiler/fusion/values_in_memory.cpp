@@ -25,11 +25,24 @@ constexpr int kCheapRepeated = 12;
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced,
-          const std::vector<const Implementation*>& library, int recompute)
-      : graph_(graph), live_(live_nodes(graph)), library_(library), recompute_(recompute) {
+  Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced, std::vector<const Implementation*>& library,
+          const LibraryGroups& groups, int recompute)
+      : graph_(graph),
+        live_(live_nodes(graph)),
+        library_(library),
+        alone_(library),
+        groups_(groups),
+        recompute_(recompute) {
     memory_.assign(graph.nodes().size(), false);
+    inside_ = memory_;
     for (Value v : forced) memory_[v.node->id] = true;
+    for (const auto& [n, group] : groups) {
+      library_[n->id] = group.by;
+      for (const Node* i : group.covered.inside) {
+        library_[i->id] = nullptr;
+        inside_[i->id] = true;
+      }
+    }
   }
 
   std::vector<bool> run() {
@@ -42,8 +55,8 @@ class Chooser {
     for (const ir::Output& o : graph_.outputs())
       if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
     for (const Node* n : live_) {
-      if (is_heavy(prim_of(n)) || library_[n->id]) memory_[n->id] = true;
-      if (library_[n->id] && !library_[n->id]->place) n->for_each_input([&](Value v) { materialise(v); });
+      if ((is_heavy(prim_of(n)) || library_[n->id]) && !inside_[n->id]) memory_[n->id] = true;
+      if (library_[n->id] && !library_[n->id]->reads) n->for_each_input([&](Value v) { materialise(v); });
     }
     cost_.assign(graph_.nodes().size(), 0);
     leaves_.assign(graph_.nodes().size(), 0);
@@ -70,20 +83,40 @@ class Chooser {
       repeated_operands(n);
     }
     for (const Node* n : live_)
-      if (library_[n->id] && library_[n->id]->place) settle(n);
+      if (inside_[n->id]) memory_[n->id] = false;
+    for (const Node* n : live_)
+      if (library_[n->id] && library_[n->id]->reads) settle(n);
     return std::move(memory_);
   }
 
  private:
   // Where a value on the way to one of a library's operands went to memory, and the library cannot read all of them from there, the
-  // operands themselves do.
+  // operands themselves do; a call of several nodes becomes calls of one each.
   void settle(const Node* n) {
+    auto group = groups_.find(n);
+    bool several = group != groups_.end() && library_[n->id] == group->second.by;
+    std::vector<const Node*> nodes{n};
+    if (several) nodes.insert(nodes.end(), group->second.covered.inside.begin(), group->second.covered.inside.end());
+    std::vector<Value> operands;
+    for (const Node* m : nodes)
+      m->for_each_input([&](Value v) {
+        if (!inside_[v.node->id]) operands.push_back(v);
+      });
     std::unordered_map<const Node*, std::vector<ir::Expr>> stored;
-    n->for_each_input([&](Value v) {
+    for (Value v : operands) {
       while (!memory_[v.node->id] && !ir::is_input(v) && is_view_or_conversion(v.node)) v = v.node->arg<Value>(0);
       if (memory_[v.node->id] || ir::is_input(v)) stored[v.node] = ir::strides_of(graph_, v);
-    });
-    if (!library_[n->id]->reads(*n, stored)) n->for_each_input([&](Value v) { materialise(v); });
+    }
+    if (library_[n->id]->reads(*n, stored)) return;
+    if (!several)
+      for (Value v : operands) materialise(v);
+    else
+      for (const Node* m : nodes) {
+        inside_[m->id] = false;
+        library_[m->id] = alone_[m->id];
+        if (alone_[m->id] || is_heavy(prim_of(m))) memory_[m->id] = true;
+        if (alone_[m->id] && alone_[m->id]->reads) settle(m);
+      }
   }
   static bool is_view_or_conversion(const Node* n) {
     return is_view(prim_of(n)) || (prim_of(n) == Prim::Pointwise && n->args.size() <= 2);
@@ -136,7 +169,10 @@ class Chooser {
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<bool> memory_;
-  const std::vector<const Implementation*>& library_;
+  std::vector<const Implementation*>& library_;
+  const std::vector<const Implementation*> alone_;  // what computes each node alone
+  const LibraryGroups& groups_;
+  std::vector<bool> inside_;  // by node id: of a call that computes more than it
   int recompute_;
   std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of
 };
@@ -144,8 +180,9 @@ class Chooser {
 }  // namespace
 
 std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<Value>& forced,
-                                   const std::vector<const Implementation*>& library, int recompute) {
-  return Chooser(graph, forced, library, recompute).run();
+                                   std::vector<const Implementation*>& library, const LibraryGroups& groups,
+                                   int recompute) {
+  return Chooser(graph, forced, library, groups, recompute).run();
 }
 
 }  // namespace brasa::compiler

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -35,6 +36,12 @@ struct CompilerOptions;
 struct Group;
 struct Report;
 
+/// What a call of a library computes besides the node that it is found by.
+struct Covered {
+  std::vector<const ir::Node*> inside;  // only the call reads their results
+  std::vector<ir::Value> operands;      // in memory, besides those that `place` puts there for a node inside
+};
+
 /// A function of a library that works on a device: given to a stream, and not waited for.
 class DeviceCall {
  public:
@@ -58,6 +65,8 @@ struct Implementation {
   std::string_view primitive;  // "prim::sort"
   /// Which calls it takes, by dtypes, shapes and arguments; null: all.
   bool (*supports)(const ir::Node& n) = nullptr;
+  /// Of one that computes more than a node: what ends in this one; nothing where it takes no such call. Null: the node alone.
+  std::optional<Covered> (*covers)(const ir::Graph& graph, const ir::Node& n) = nullptr;
   /// May run on several threads at once, on different memory. An error of the user's is a brasa::Error.
   void (*run)(const LibraryCall& call) = nullptr;
   /// Of a group with this primitive and the views through which it sees its operands: these are placed by `place`, or contiguous. What the
@@ -75,11 +84,20 @@ class Libraries {
  public:
   /// brasa::InternalError for one that the table has not.
   explicit Libraries(std::span<const std::string_view> names);
-  /// The first that takes this node; null where code is generated for it.
+  /// The first that takes this node alone; null where code is generated for it.
   const Implementation* find(const ir::Node& n) const;
+  /// Those that take more than a node of this primitive.
+  std::vector<const Implementation*> of_groups(const ir::Op* op) const;
 
  private:
   std::vector<std::pair<const ir::Op*, const Implementation*>> rows_;
 };
+
+/// Calls that compute more than a node, by the last one.
+struct LibraryGroup {
+  const Implementation* by;
+  Covered covered;
+};
+using LibraryGroups = std::unordered_map<const ir::Node*, LibraryGroup>;
 
 }  // namespace brasa::compiler

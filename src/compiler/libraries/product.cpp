@@ -11,7 +11,7 @@
 #include "support/error.h"
 
 // Products of matrices, [b,] m, k times [b,] k, n, by cuBLASLt, which reads its operands through transpositions, slices and conversions
-// from a narrower float.
+// from a narrower float, and can add a row to every row before it rounds.
 namespace brasa::compiler {
 namespace {
 
@@ -114,13 +114,79 @@ bool reads(const Node& n, const std::unordered_map<const Node*, std::vector<Expr
   return dtypes[0] == dtypes[1];
 }
 
+// round(product + a row), where the product is of reduced floats widened for it, and the row of the same: a linear layer, whose
+// result may have more dimensions than the product.
+struct Biased {
+  const Node* product = nullptr;
+  Value bias;
+  std::vector<const Node*> inside;
+};
+// Below reshapes that keep the rows.
+Value below_reshapes(Value v, std::vector<const Node*>& inside) {
+  for (Expr columns = type_of(v).shape.back(); prim_of(v) == Prim::Reshape; v = v.node->arg<Value>(0)) {
+    const ir::Shape& from = type_of(v.node->arg<Value>(0)).shape;
+    if (from.size() < 2 || !(from.back() == columns)) break;
+    inside.push_back(v.node);
+  }
+  return v;
+}
+std::optional<Biased> biased(const Node& n) {
+  DType narrow = n.types[0].dtype;
+  if (!converts(&n) || !is_reduced_floating(narrow) || n.types[0].rank() < 2) return std::nullopt;
+  std::vector<const Node*> inside;
+  Value sum = below_reshapes(n.arg<Value>(0), inside);
+  if (sum.node->op->name() != "prim::add" || type_of(sum).dtype != DType::Float32) return std::nullopt;
+  inside.push_back(sum.node);
+  int64_t rank = type_of(sum).rank();
+  Expr columns = type_of(sum).shape.back();
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    Biased out;
+    out.inside = inside;
+    Value v = below_reshapes(sum.node->arg<Value>(side), out.inside);
+    if (prim_of(v) != Prim::Dot || type_of(v).rank() != 2 || !takes(*v.node)) continue;
+    out.product = v.node;
+    out.inside.push_back(v.node);
+    auto below = [&](size_t arg) { return type_of(chain_of(v.node->arg<Value>(arg)).back().value).dtype; };
+    if (below(0) != narrow || below(1) != narrow) continue;
+
+    Value b = sum.node->arg<Value>(1 - side);
+    auto of_rows = [&] { return prim_of(b) == Prim::Broadcast && int_args(b.node, 2) == std::vector{rank - 1}; };
+    while (widens(b.node) || (type_of(b).rank() == rank && of_rows())) {
+      out.inside.push_back(b.node);
+      b = b.node->arg<Value>(0);
+    }
+    out.bias = b;
+    if (type_of(b).dtype == narrow && type_of(b).rank() == 1 && type_of(b).shape[0] == columns) return out;
+  }
+  return std::nullopt;
+}
+
+bool is_vector(const std::vector<Expr>& strides) { return strides.empty() || strides[0].is(1); }
+
+std::optional<Covered> covers(const ir::Graph& graph, const Node& n) {
+  auto b = biased(n);
+  if (!b || !is_vector(ir::strides_of(graph, b->bias))) return std::nullopt;
+  return Covered{std::move(b->inside), {b->bias}};
+}
+
+bool reads_biased(const Node& n, const std::unordered_map<const Node*, std::vector<Expr>>& stored) {
+  auto b = biased(n);
+  auto bias = stored.find(b->bias.node);
+  return bias != stored.end() && is_vector(bias->second) && reads(*b->product, stored);
+}
+
 class ProductCall final : public DeviceCall {
  public:
   ProductCall(const Group& g, bool measure) : measure_(measure), inputs_(g.graph->inputs().size()) {
-    const Node* n = g.graph->outputs()[0].value.node;
+    const Node *last = g.graph->outputs()[0].value.node, *n = last;
+    if (auto b = biased(*last)) {
+      n = b->product;
+      bias_ = g.graph->input_index(b->bias);
+      BRASA_ASSERT(bias_ >= 0, "a product's bias is not in memory");
+    }
     const ir::Shape& shape = n->types[0].shape;
     Value left = n->arg<Value>(0), right = n->arg<Value>(1);
-    result_ = n->types[0].dtype;
+    result_ = last->types[0].dtype;
     left_ = operand(g, left);
     right_ = operand(g, right);
     BRASA_ASSERT(left_.dtype == right_.dtype, "a product of ", name(left_.dtype), " and ", name(right_.dtype));
@@ -128,7 +194,8 @@ class ProductCall final : public DeviceCall {
     rows_ = SizeProgram(shape[shape.size() - 2]);
     columns_ = SizeProgram(shape.back());
     inner_ = SizeProgram(type_of(left).shape.back());
-    std::vector<Expr> strides = g.output_strides[0].empty() ? ir::contiguous_strides(shape) : g.output_strides[0];
+    std::vector<Expr> strides =
+        g.output_strides[0].empty() ? ir::contiguous_strides(last->types[0].shape) : g.output_strides[0];
     batch_ = SizeProgram(strides[0]);
     row_ = SizeProgram(strides[strides.size() - 2]);
   }
@@ -137,7 +204,7 @@ class ProductCall final : public DeviceCall {
            const int64_t* symbols) const override {
     runtime::cuda::run_product({left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols),
                                 count_(symbols), left_.matrix(tensors, symbols), right_.matrix(tensors, symbols),
-                                tensors[inputs_], row_(symbols), batch_(symbols)},
+                                bias_ < 0 ? nullptr : tensors[bias_], tensors[inputs_], row_(symbols), batch_(symbols)},
                                device, stream, measure_);
   }
 
@@ -170,22 +237,30 @@ class ProductCall final : public DeviceCall {
 
   bool measure_;
   size_t inputs_;
+  int bias_ = -1;  // which input it is; none
   DType result_;
   Operand left_, right_;
   SizeProgram count_, rows_, columns_, inner_, row_, batch_;
 };
 
+constexpr auto prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
+  return std::make_unique<ProductCall>(g, options.measure);
+};
+
 }  // namespace
 
-const Implementation kProduct = {
-    .library = "cublaslt",
-    .name = "cuBLASLt",
-    .primitive = "prim::dot_general",
-    .supports = takes,
-    .prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
-      return std::make_unique<ProductCall>(g, options.measure);
-    },
-    .place = place,
-    .reads = reads};
+const Implementation kBiasedProduct = {.library = "cublaslt",
+                                       .name = "cuBLASLt",
+                                       .primitive = "prim::convert",
+                                       .covers = covers,
+                                       .prepare = prepare,
+                                       .reads = reads_biased};
+const Implementation kProduct = {.library = "cublaslt",
+                                 .name = "cuBLASLt",
+                                 .primitive = "prim::dot_general",
+                                 .supports = takes,
+                                 .prepare = prepare,
+                                 .place = place,
+                                 .reads = reads};
 
 }  // namespace brasa::compiler

@@ -8,7 +8,8 @@ namespace brasa::compiler {
 extern const Implementation kConcat;
 extern const Implementation kFft;
 extern const Implementation kLoop;
-extern const Implementation kProduct;
+// product.cpp
+extern const Implementation kBiasedProduct, kProduct;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;
 // parts.cpp

@@ -7,8 +7,9 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kLoop, &kProduct, &kSort, &kCholesky, &kLu,  &kLdl, &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,
-    &kQr,   &kGeqrf,   &kEigh, &kSvd,      &kEig, &kFft, &kSparseMm, &kSplitParts,    &kConcat,
+    &kLoop,          &kBiasedProduct,   &kProduct,    &kSort,   &kCholesky, &kLu,   &kLdl, &kLdlSolve,
+    &kLuPermutation, &kTriangularSolve, &kJoinParts,  &kQr,     &kGeqrf,    &kEigh, &kSvd, &kEig,
+    &kFft,           &kSparseMm,        &kSplitParts, &kConcat,
 };
 
 }  // namespace
@@ -30,8 +31,15 @@ Libraries::Libraries(std::span<const std::string_view> names) {
 
 const Implementation* Libraries::find(const ir::Node& n) const {
   for (auto [op, i] : rows_)
-    if (op == n.op && (!i->supports || i->supports(n))) return i;
+    if (op == n.op && !i->covers && (!i->supports || i->supports(n))) return i;
   return nullptr;
+}
+
+std::vector<const Implementation*> Libraries::of_groups(const ir::Op* op) const {
+  std::vector<const Implementation*> out;
+  for (auto [primitive, i] : rows_)
+    if (primitive == op && i->covers) out.push_back(i);
+  return out;
 }
 
 int64_t LibraryCall::integer(size_t arg) const {

@@ -12,17 +12,17 @@ namespace brasa::compiler {
 
 namespace {
 
-bool switched_off(std::string_view pass) {
-  const char* text = environment("BRASA_DISABLE_PASSES");
-  return text && str(",", text, ",").find(str(",", pass, ",")) != std::string::npos;
-}
-
 void show(std::string_view name, const std::string& before, const std::string& after) {
   std::string text = str("--- ", name, before == after ? " (unchanged)" : "", "\n", before == after ? "" : after);
   std::fputs(text.c_str(), stderr);
 }
 
 }  // namespace
+
+bool PassRunner::switched_off(std::string_view name) {
+  const char* text = environment("BRASA_DISABLE_PASSES");
+  return text && str(",", text, ",").find(str(",", name, ",")) != std::string::npos;
+}
 
 void PassRunner::run(const GraphPass& pass, Primitives& p, const PassContext& context) {
   if (pass.optional && switched_off(pass.name)) return;

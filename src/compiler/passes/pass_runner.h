@@ -14,6 +14,8 @@ namespace brasa::compiler {
 class PassRunner {
  public:
   explicit PassRunner(Report& report) : report_(report) {}
+  /// Whether BRASA_DISABLE_PASSES names it.
+  static bool switched_off(std::string_view name);
 
   /// A pass over graphs, of topic "graph"; left out where it is optional and BRASA_DISABLE_PASSES names it.
   void run(const GraphPass& pass, Primitives& p, const PassContext& context);

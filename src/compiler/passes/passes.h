@@ -17,8 +17,10 @@ struct Primitives {
   std::unique_ptr<ir::Graph> graph;
   /// Values that must go to memory: packed operands of contractions, and what is read in a better order from memory.
   std::unordered_set<ir::Value> in_memory;
+  /// Calls of libraries for more than a node; passes that make nodes anew forget them.
+  LibraryGroups groups;
 };
-void append_to(std::string& out, const Primitives& p);  // the graph's text, and the values in memory
+void append_to(std::string& out, const Primitives& p);  // the graph's text, the values in memory, and the calls
 
 struct PassContext {
   ir::Facts& facts;
@@ -57,6 +59,8 @@ void widen_accumulators(Primitives& p, const PassContext& context);
 void split_reductions(Primitives& p, const PassContext& context);
 /// A library's operands are contiguous memory, or lie as it can read them.
 void place_library_operands(Primitives& p, const PassContext& context);
+/// Several nodes that a library computes in one call.
+void group_library_calls(Primitives& p, const PassContext& context);
 /// An input that another input receives becomes a value of its own, so that the plan has something to keep where both are
 /// overwritten.
 void copy_inputs(Primitives& p, const PassContext& context);

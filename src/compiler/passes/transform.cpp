@@ -24,6 +24,12 @@ void append_to(std::string& out, const Primitives& p) {
   if (!ids.empty()) out += "in memory:";
   for (uint32_t id : ids) out += str(" %", id);
   if (!ids.empty()) out += "\n";
+  for (const ir::Node* n : p.graph->nodes())
+    if (auto it = p.groups.find(n); it != p.groups.end()) {
+      out += str("one call of ", it->second.by->name, ":");
+      for (const ir::Node* inside : it->second.covered.inside) out += str(" %", inside->id);
+      out += str(" %", n->id, "\n");
+    }
 }
 
 void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const Node*)>& wanted, const Change& change) {

@@ -71,6 +71,7 @@ class Assembler {
       Step s;
       s.call = group.library->prepare(group, options_, facts_);
       for (const Place& p : places) s.buffers.push_back(buffer(p));
+      s.first_written = group.inputs.size();
       s.group = g;
       s.bytes = SizeProgram(bytes);
       steps_.push_back(std::move(s));

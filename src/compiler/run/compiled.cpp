@@ -15,20 +15,6 @@ using runtime::Slot;
 
 namespace {
 
-struct Memory {
-  runtime::Device& device;
-  size_t bytes;
-  runtime::Stream stream;
-  std::byte* data;
-  Memory(runtime::Device& d, size_t n, runtime::Stream s)
-      : device(d), bytes(n), stream(s), data(static_cast<std::byte*>(n ? d.allocate(n, s) : nullptr)) {}
-  Memory(Memory&& o) noexcept
-      : device(o.device), bytes(o.bytes), stream(o.stream), data(std::exchange(o.data, nullptr)) {}
-  ~Memory() {
-    if (data) device.deallocate(data, bytes, stream);
-  }
-};
-
 constexpr auto kBeforeAll = static_cast<size_t>(-1);
 
 // What follows the addresses in a step's slots: numbers and sizes.
@@ -60,6 +46,7 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
             parts_.checks.empty() &&
             std::none_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) { return b.kind == Place::Arena; });
+  if (!device.on_host() && parts_.ahead) plan_ahead();
 }
 
 CompiledGraph::Slots CompiledGraph::slots_of(const Step& s, const Run& r) {
@@ -179,36 +166,46 @@ void CompiledGraph::check(size_t after, const Run& r) const {
   }
 }
 
-bool CompiledGraph::aligned(std::span<const Operand> inputs, std::span<const Operand> outputs) const {
-  uintptr_t all = 0;
+bool CompiledGraph::takes(std::span<const Operand> inputs, std::span<const Operand> outputs) const {
+  if (!parts_.unaligned) return true;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!parts_.by_value[i]) all |= reinterpret_cast<uintptr_t>(inputs[i].data);
-  for (const Operand& o : outputs) all |= reinterpret_cast<uintptr_t>(o.data);
-  return all % 16 == 0;
+    if (!parts_.by_value[i] && !takes_address(inputs[i].data)) return false;
+  return std::all_of(outputs.begin(), outputs.end(), [&](const Operand& o) { return takes_address(o.data); });
+}
+
+void CompiledGraph::find_buffers(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+                                 std::span<const Operand> outputs, void** buffers) const {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const Buffer& b = buffers_[i];
+    buffers[i] = b.kind == Place::Input   ? inputs[b.index].data
+                 : b.kind == Place::Arena ? arena.data + b.offset(symbols)
+                 : outputs.empty()        ? nullptr
+                                          : outputs[b.index].data;
+  }
 }
 
 void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                         std::span<const Operand> outputs) const {
   if (single_) return run_single(symbols, inputs, outputs);
-  if (parts_.unaligned && !aligned(inputs, outputs)) {
+  if (!takes(inputs, outputs)) {
     std::call_once(unaligned_once_, [&] { unaligned_ = parts_.unaligned(); });
     return unaligned_->run(symbols, inputs, outputs);
   }
-  runtime::Stream stream = runtime::current_stream(device_);
-  Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), stream);
+  Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), runtime::current_stream(device_));
+  run_from(0, arena, symbols, inputs, outputs);
+}
+
+void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+                             std::span<const Operand> outputs) const {
   SmallVector<void*, 32> buffers(buffers_.size());
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    const Buffer& b = buffers_[i];
-    buffers[i] = b.kind == Place::Input    ? inputs[b.index].data
-                 : b.kind == Place::Output ? outputs[b.index].data
-                                           : arena.data + b.offset(symbols);
-  }
-  Run r{symbols, inputs, buffers.data(), stream};
+  find_buffers(arena, symbols, inputs, outputs, buffers.data());
+  Run r{symbols, inputs, buffers.data(), arena.stream};
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
-    spans.emplace(device_, stream);
+    spans.emplace(device_, arena.stream);
   check(kBeforeAll, r);
-  for (const Batch& b : parts_.batches) {
+  for (; n < parts_.batches.size(); ++n) {
+    const Batch& b = parts_.batches[n];
     if (device_.on_host() && b.end - b.begin > 1) {
       run_batch(b, r);
       if (spans) note_batch(parts_, b, symbols, *spans);

@@ -6,6 +6,8 @@
 #include "compiler/compile.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/libraries/step.h"
+#include "compiler/run/ahead.h"
+#include "compiler/run/memory.h"
 #include "compiler/run/plan.h"
 #include "compiler/run/size_program.h"
 #include "runtime/device.h"
@@ -56,6 +58,7 @@ class CompiledGraph final : public Executable {
     LoadedKernel note;  // writes a failed check's number into the device's word
     ir::Expr arena_bytes = 0;
     std::vector<bool> by_value;
+    bool ahead = true;  // see RunAhead
     /// The same for operands that do not begin at multiples of 16 bytes, where kernels rely on that.
     std::function<std::shared_ptr<Executable>()> unaligned;
     Report report;
@@ -69,6 +72,8 @@ class CompiledGraph final : public Executable {
   const Report& report() const { return parts_.report; }
 
  private:
+  class Ahead;
+  friend std::unique_ptr<RunAhead> run_ahead(std::shared_ptr<const Executable> executable);
   struct Buffer {
     Place::Kind kind;
     int index;
@@ -92,12 +97,27 @@ class CompiledGraph final : public Executable {
   void run_library(const Step& s, const Run& r) const;
   void check(size_t after, const Run& r) const;
   bool in_host_memory(int buffer) const;
-  bool aligned(std::span<const Operand> inputs, std::span<const Operand> outputs) const;
+  /// Whether this graph's own kernels take what begins there, and all of these.
+  bool takes_address(const void* data) const {
+    return !parts_.unaligned || reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
+  }
+  bool takes(std::span<const Operand> inputs, std::span<const Operand> outputs) const;
+  void find_buffers(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+                    std::span<const Operand> outputs, void** buffers) const;
+  /// The batches from the n-th one on.
+  void run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+                std::span<const Operand> outputs) const;
+  size_t inputs_needed(const Step& s) const;
+  void plan_ahead();
+
+  static constexpr uintptr_t kAlignment = 16;
 
   runtime::Device& device_;
   Parts parts_;
   std::vector<Buffer> buffers_;
   SizeProgram arena_bytes_;
+  std::vector<size_t> needs_;  // of the first batches: how many of the first inputs they and those before them need
+  std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;
   mutable std::once_flag unaligned_once_;
   mutable std::shared_ptr<Executable> unaligned_;

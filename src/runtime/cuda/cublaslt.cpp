@@ -46,7 +46,8 @@ struct Candidate {
 // Numbers of the interface's enumerations.
 constexpr int kReal32 = 0, kReal64 = 1, kHalf = 2, kBrain = 14;
 constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
-constexpr int kTransposeA = 3, kTransposeB = 4;
+constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
+constexpr int32_t kNoEpilogue = 1, kAddBias = 4;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 constexpr int kMostWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8;
 constexpr int kTransposed = 1;
@@ -60,6 +61,8 @@ static_assert(kReal32 == CUDA_R_32F && kReal64 == CUDA_R_64F && kHalf == CUDA_R_
 static_assert(kCompute32 == CUBLAS_COMPUTE_32F && kCompute64 == CUBLAS_COMPUTE_64F &&
               kComputeTf32 == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && kTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && kBias == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+static_assert(kNoEpilogue == CUBLASLT_EPILOGUE_DEFAULT && kAddBias == CUBLASLT_EPILOGUE_BIAS);
 static_assert(kTransposed == CUBLAS_OP_T);
 static_assert(kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               kBatchOffset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
@@ -175,29 +178,19 @@ class Way {
           "cublasLtMatmulDescCreate");
     Stored a = stored(p.right.row, p.right.column, p.inner, p.columns),
            b = stored(p.left.row, p.left.column, p.rows, p.inner);
-    set_transposed(kTransposeA, a);
-    set_transposed(kTransposeB, b);
+    describe(kTransposeA, transposed(a));
+    describe(kTransposeB, transposed(b));
     layouts_[0] = layout(p.operands, a.rows, a.columns, a.leading, p.count, p.right.batch);
     layouts_[1] = layout(p.operands, b.rows, b.columns, b.leading, p.count, p.left.batch);
     layouts_[2] = layout(p.result, p.columns, p.rows, std::max(p.to_row, p.columns), p.count, p.to_batch);
-    Preference preference = nullptr;
-    check(lt().preference_create(&preference), "cublasLtMatmulPreferenceCreate");
-    auto prefer = [&](int attribute, auto value) {
-      check(lt().preference_set(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
-    };
-    prefer(kMostWorkspace, kWorkspace);
-    prefer(kAlignA, alignment(p.right.data));
-    prefer(kAlignB, alignment(p.left.data));
-    prefer(kAlignC, alignment(p.to));
-    prefer(kAlignD, alignment(p.to));
-    candidates_.resize(kMostCandidates);
-    int found = 0;
-    Status status = lt().find(handle_, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2], preference,
-                              kMostCandidates, candidates_.data(), &found);
-    lt().preference_destroy(preference);
-    candidates_.resize(static_cast<size_t>(status == 0 ? found : 0));
-    std::erase_if(candidates_, [](const Candidate& c) { return c.state != 0; });
-    if (status != 0 || candidates_.empty())
+    if (p.bias) describe(kEpilogue, kAddBias);
+    Status status = find(p);
+    if (candidates_.empty() && p.bias) {
+      describe(kEpilogue, kNoEpilogue);
+      adds_to_result_ = true;
+      status = find(p);
+    }
+    if (candidates_.empty())
       throw DeviceError(str("cuBLASLt knows no way to multiply ", p.rows, " x ", p.inner, " by ", p.inner, " x ",
                             p.columns, " of ", name(p.operands), " (status ", status, ")"));
   }
@@ -208,11 +201,12 @@ class Way {
   }
   Way(const Way&) = delete;
 
-  void run(const Product& p, void* workspace, void* stream) const {
-    check(run_as(candidates_[best_], p, workspace, stream), "cublasLtMatmul");
+  void run(const Product& p, void* workspace, Device& device, Stream stream) const {
+    if (adds_to_result_) fill_rows(p, device, stream);
+    check(run_as(candidates_[best_], p, workspace, device.native_stream(stream)), "cublasLtMatmul");
   }
 
-  // Keeps the candidate that takes the least time; the results are overwritten with the same.
+  // Keeps the candidate that takes the least time; the results are written anew afterwards.
   void measure(const Product& p, void* workspace, Device& device, Stream stream) {
     constexpr int kRuns = 5;
     double best = 1e30;
@@ -228,11 +222,46 @@ class Way {
     }
   }
 
+  // The bias in every row of the result, twice as many with each copy.
+  static void fill_rows(const Product& p, Device& device, Stream stream) {
+    auto row = static_cast<size_t>(std::max(p.to_row, p.columns) * size_of(p.result));
+    auto* to = static_cast<std::byte*>(p.to);
+    auto one = static_cast<size_t>(p.columns * size_of(p.result));
+    device.copy(to, p.bias, one, stream);
+    for (int64_t done = 1; done < p.rows; done *= 2) {
+      auto more = static_cast<size_t>(std::min(done, p.rows - done) - 1);
+      device.copy(to + static_cast<size_t>(done) * row, to, more * row + one, stream);
+    }
+  }
+
  private:
-  void set_transposed(int attribute, const Stored& s) {
-    int32_t value = s.transposed ? kTransposed : 0;
+  template <class T>
+  void describe(int attribute, T value) const {
     check(lt().description_set(description_, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   }
+  Status find(const Product& p) {
+    if (p.bias) describe(kBias, p.bias);
+    Preference preference = nullptr;
+    check(lt().preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    auto prefer = [&](int attribute, auto value) {
+      check(lt().preference_set(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+    };
+    prefer(kMostWorkspace, kWorkspace);
+    prefer(kAlignA, alignment(p.right.data));
+    prefer(kAlignB, alignment(p.left.data));
+    prefer(kAlignC, alignment(p.to));
+    // The library has no number of its own for the bias.
+    prefer(kAlignD, p.bias ? std::min(alignment(p.to), alignment(p.bias)) : alignment(p.to));
+    candidates_.resize(kMostCandidates);
+    int found = 0;
+    Status status = lt().find(handle_, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2], preference,
+                              kMostCandidates, candidates_.data(), &found);
+    lt().preference_destroy(preference);
+    candidates_.resize(static_cast<size_t>(status == 0 ? found : 0));
+    std::erase_if(candidates_, [](const Candidate& c) { return c.state != 0; });
+    return status;
+  }
+  static int32_t transposed(const Stored& s) { return s.transposed ? kTransposed : 0; }
   static Layout layout(DType type, int64_t rows, int64_t columns, int64_t leading, int64_t count, int64_t batch) {
     Layout out = nullptr;
     check(lt().layout_create(&out, type_number(type), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
@@ -250,12 +279,15 @@ class Way {
     float one = 1, zero = 0;
     double wide_one = 1, wide_zero = 0;
     bool wide = p.result == DType::Float64;
+    const float* before = adds_to_result_ ? &one : &zero;
+    if (p.bias) describe(kBias, p.bias);
     return lt().run(handle_, description_, wide ? static_cast<const void*>(&wide_one) : &one, p.right.data, layouts_[0],
-                    p.left.data, layouts_[1], wide ? static_cast<const void*>(&wide_zero) : &zero, p.to, layouts_[2],
+                    p.left.data, layouts_[1], wide ? static_cast<const void*>(&wide_zero) : before, p.to, layouts_[2],
                     p.to, layouts_[2], &c.algorithm, workspace, kWorkspace, stream);
   }
 
   Handle handle_;
+  bool adds_to_result_ = false;  // which holds the bias, where the library knows no way with one
   Description description_ = nullptr;
   std::array<Layout, 3> layouts_{};
   std::vector<Candidate> candidates_;
@@ -264,7 +296,7 @@ class Way {
 
 // What the library keeps of one device. Never destroyed, as devices are.
 struct Products {
-  using Key = std::array<int64_t, 18>;
+  using Key = std::array<int64_t, 19>;
   std::mutex mutex;
   Handle handle = nullptr;
   std::map<Stream, void*> workspaces;  // work of one stream uses it in order
@@ -300,10 +332,11 @@ bool lies_well(int64_t row, int64_t column, int64_t rows, int64_t columns) {
 
 void run_product(const Product& p, Device& device, Stream stream, bool measure) {
   if (p.rows == 0 || p.columns == 0 || p.count == 0) return;
-  if (p.inner == 0)
+  if (p.inner == 0) {
+    if (p.bias) return Way::fill_rows(p, device, stream);
     return device.fill(
         p.to, 0, static_cast<size_t>(std::max(p.to_batch * p.count, p.to_row * p.rows) * size_of(p.result)), stream);
-  void* native = device.native_stream(stream);
+  }
   bool tf32 = p.operands == DType::Float32 && float32_products_in_tf32();
   Products::Key key = {int64_t(p.operands) * 64 + int64_t(p.result),
                        p.rows,
@@ -319,6 +352,7 @@ void run_product(const Product& p, Device& device, Stream stream, bool measure) 
                        alignment(p.left.data),
                        alignment(p.right.data),
                        alignment(p.to),
+                       p.bias ? alignment(p.bias) : 0,
                        p.to_row,
                        p.to_batch,
                        tf32,
@@ -333,7 +367,7 @@ void run_product(const Product& p, Device& device, Stream stream, bool measure) 
     way = std::make_unique<Way>(p, tf32, all.handle);
     if (measure) way->measure(p, workspace, device, stream);
   }
-  way->run(p, workspace, native);
+  way->run(p, workspace, device, stream);
 }
 
 }  // namespace brasa::runtime::cuda

@@ -15,11 +15,13 @@ struct Matrix {
   int64_t row, column, batch;
 };
 
-/// result[b] = left[b] · right[b]; neighbours in a row of the result are neighbours in memory.
+/// result[b] = left[b] · right[b], plus `bias` in every row where there is one (of the result's dtype; one matrix, of reduced floats), rounded once;
+/// neighbours in a row of the result are neighbours in memory.
 struct Product {
   DType operands, result;
   int64_t rows, inner, columns, count;
   Matrix left, right;
+  const void* bias;
   void* to;
   int64_t to_row, to_batch;  // how far apart its rows and matrices lie
 };

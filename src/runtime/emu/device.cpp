@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "runtime/cpu/code.h"
@@ -10,9 +12,11 @@
 #include "runtime/cpu/launch.h"
 #include "runtime/emu/inject.h"
 #include "runtime/emu/memory.h"
+#include "runtime/emu/native_stream.h"
 #include "runtime/emu/queue.h"
 #include "runtime/queued_device.h"
 #include "support/error.h"
+#include "support/settings.h"
 
 namespace brasa::runtime::emu {
 namespace {
@@ -31,8 +35,23 @@ Properties properties_of_emu() {
   p.loops = Loops::Gpu;
   p.target = "nvptx+sm_80";
   p.code = cpu::host_target();
+  if (const char* name = environment("BRASA_EMU_LIBRARIES")) p.libraries.insert(p.libraries.begin(), name);
   return p;
 }
+
+class Emulated;
+
+class LibrarysStream final : public NativeStream {
+ public:
+  LibrarysStream(Emulated& device, Stream stream) : device_(device), stream_(stream) {}
+  bool computes() const override { return true; }
+  void add(std::function<void()> work) override;
+  void* reach(const void* p) override;
+
+ private:
+  Emulated& device_;
+  Stream stream_;
+};
 
 // Code that work on its way may still need.
 class Kernels final : public Module {
@@ -73,6 +92,13 @@ class Emulated final : public QueuedDevice {
     check_there();
     queue.finish_event(event);
   }
+
+  void* native_stream(Stream stream) override {
+    check_there();
+    std::lock_guard lock(native_mutex_);
+    return static_cast<NativeStream*>(&native_.try_emplace(stream, *this, stream).first->second);
+  }
+  void* reach(const void* p) { return memory_.reach(p); }
 
   void upload(void* to, const void* from, size_t bytes, Stream stream, bool pinned) override {
     if (bytes == 0) return;
@@ -154,7 +180,12 @@ class Emulated final : public QueuedDevice {
   }
 
   Memory memory_;
+  std::mutex native_mutex_;
+  std::map<Stream, LibrarysStream> native_;
 };
+
+void LibrarysStream::add(std::function<void()> work) { device_.queue.add(stream_, std::move(work)); }
+void* LibrarysStream::reach(const void* p) { return device_.reach(p); }
 
 Emulated& emulated(int index) {
   static std::array<Emulated*, kCount> devices = [] {

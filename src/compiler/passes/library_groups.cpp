@@ -1,0 +1,33 @@
+#include <algorithm>
+
+#include "compiler/libraries/library.h"
+#include "compiler/passes/transform.h"
+
+namespace brasa::compiler {
+
+using ir::Node;
+using ir::Value;
+
+void group_library_calls(Primitives& p, const PassContext& context) {
+  std::vector<Node*> live = live_nodes(*p.graph);
+  std::unordered_map<const Node*, int> uses = ir::count_uses(*p.graph);
+  std::unordered_set<const Node*> taken;
+  auto free = [&](const Node* n) {
+    return uses[n] == 1 && !taken.count(n) && !p.in_memory.count({const_cast<Node*>(n), 0});
+  };
+  for (size_t k = live.size(); k-- > 0;) {
+    const Node* n = live[k];
+    if (taken.count(n)) continue;
+    for (const Implementation* i : context.machine.libraries.of_groups(n->op)) {
+      auto covered = i->covers(*p.graph, *n);
+      if (!covered || !std::all_of(covered->inside.begin(), covered->inside.end(), free)) continue;
+      taken.insert(covered->inside.begin(), covered->inside.end());
+      for (Value v : covered->operands)
+        if (!ir::is_input(v)) p.in_memory.insert(v);
+      p.groups.emplace(n, LibraryGroup{i, std::move(*covered)});
+      break;
+    }
+  }
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,123 @@
+#include "compiler/run/ahead.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "compiler/run/compiled.h"
+#include "runtime/spans.h"
+
+namespace brasa::compiler {
+
+namespace {
+constexpr size_t kNever = std::numeric_limits<size_t>::max();
+}
+
+RunAhead::~RunAhead() = default;
+
+// How many of the first inputs a step needs; kNever where it writes what others see, needs a number or a size, or where the host
+// has a part in it.
+size_t CompiledGraph::inputs_needed(const Step& s) const {
+  if (s.library || !s.numbers.empty() || !s.sizes.empty()) return kNever;
+  size_t needed = 0;
+  for (size_t i = 0; i < s.buffers.size(); ++i) {
+    const Buffer& b = buffers_[s.buffers[i]];
+    if (!b.offset.code().empty() || (b.kind != Place::Arena && i >= s.first_written)) return kNever;
+    if (b.kind == Place::Input) needed = std::max(needed, static_cast<size_t>(b.index) + 1);
+  }
+  return needed;
+}
+
+void CompiledGraph::plan_ahead() {
+  input_buffers_.assign(parts_.by_value.size(), -1);
+  for (size_t b = 0; b < buffers_.size(); ++b)
+    if (buffers_[b].kind == Place::Input) input_buffers_[buffers_[b].index] = static_cast<int>(b);
+  size_t needed = arena_bytes_.code().empty() ? 0 : kNever;
+  for (const Batch& batch : parts_.batches) {
+    for (size_t s = batch.begin; s < batch.end; ++s) needed = std::max(needed, inputs_needed(parts_.steps[s]));
+    for (const Check& c : parts_.checks)
+      if (c.after >= batch.begin && c.after < batch.end) needed = kNever;
+    if (needed == kNever) break;
+    needs_.push_back(needed);
+  }
+}
+
+class CompiledGraph::Ahead final : public RunAhead {
+ public:
+  explicit Ahead(std::shared_ptr<const CompiledGraph> graph)
+      : graph_(std::move(graph)), inputs_(graph_->parts_.by_value.size()) {}
+
+  const Executable& executable() const override { return *graph_; }
+
+  void add(const Operand& input, const runtime::Device& place) override {
+    const CompiledGraph& g = *graph_;
+    if (stopped_) return;
+    stopped_ = count_ == inputs_.size() || runtime::recording_spans() ||
+               (!g.parts_.by_value[count_] && (&place != &g.device_ || !g.takes_address(input.data))) ||
+               (arena_ && arena_->stream != runtime::current_stream(g.device_));
+    if (stopped_) return;
+    inputs_[count_].data = input.data;
+    if (arena_ && g.input_buffers_[count_] >= 0) buffers_[g.input_buffers_[count_]] = input.data;
+    ++count_;
+    if (done_ == g.needs_.size() || g.needs_[done_] > count_) return;
+    try {
+      go_on();
+    } catch (const OutOfMemoryError&) {
+      give_up();  // more may be free when the run is due
+    } catch (...) {
+      stopped_ = true;
+      error_ = std::current_exception();
+    }
+  }
+
+  void finish(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) override {
+    const CompiledGraph& g = *graph_;
+    if (error_) std::rethrow_exception(error_);
+    auto same = [](const Operand& a, const Operand& b) { return a.data == b.data; };
+    bool counts = done_ > 0 && arena_->stream == runtime::current_stream(g.device_) &&
+                  std::equal(inputs_.begin(), inputs_.begin() + static_cast<ptrdiff_t>(count_), inputs.begin(), same) &&
+                  g.takes(inputs, outputs);
+    if (counts) return g.run_from(done_, *arena_, symbols, inputs, outputs);
+    give_up();
+    g.run(symbols, inputs, outputs);
+  }
+
+ private:
+  void go_on() {
+    const CompiledGraph& g = *graph_;
+    if (!arena_) {
+      arena_.emplace(g.device_, static_cast<size_t>(g.arena_bytes_(nullptr)), runtime::current_stream(g.device_));
+      buffers_.resize(g.buffers_.size());
+      g.find_buffers(*arena_, nullptr, inputs_, {}, buffers_.data());
+    }
+    Run r{nullptr, inputs_, buffers_.data(), arena_->stream};
+    for (; done_ < g.needs_.size() && g.needs_[done_] <= count_; ++done_) {
+      const Batch& b = g.parts_.batches[done_];
+      for (size_t s = b.begin; s < b.end; ++s) g.launch(g.parts_.steps[s], r);
+    }
+  }
+  void give_up() {
+    stopped_ = true;
+    done_ = 0;
+    arena_.reset();
+  }
+
+  std::shared_ptr<const CompiledGraph> graph_;
+  std::vector<Operand> inputs_;  // the first count_ are known
+  size_t count_ = 0;
+  std::vector<void*> buffers_;
+  std::optional<Memory> arena_;
+  size_t done_ = 0;  // batches
+  bool stopped_ = false;
+  std::exception_ptr error_;
+};
+
+std::unique_ptr<RunAhead> run_ahead(std::shared_ptr<const Executable> executable) {
+  auto graph = std::dynamic_pointer_cast<const CompiledGraph>(executable);
+  if (!graph || graph->needs_.empty()) return nullptr;
+  return std::make_unique<CompiledGraph::Ahead>(std::move(graph));
+}
+
+}  // namespace brasa::compiler

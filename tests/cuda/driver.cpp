@@ -1,0 +1,131 @@
+#include <brasa/autocast.h>
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/nn.h>
+#include <brasa/optim.h>
+#include <gtest/gtest.h>
+
+#include "fake.h"
+#include "runtime/device.h"
+
+// The row `cuda` on a fake driver: its kernels compute nothing, but its memory, its copies and the order of its calls are real.
+namespace brasa {
+namespace {
+
+const bool kFakes = (test::use_fakes(), true);
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Driver, Copies) {
+  ASSERT_EQ(device_count(kCUDA), 1);
+  Tensor x = arange(12, kFloat32).reshape({3, 4}), there = x.to(kCUDA);
+  EXPECT_EQ(there.device().str(), "cuda:0");
+  EXPECT_TRUE(there.cpu().equal(x));
+  EXPECT_TRUE(there.to(kCUDA).is_same(there));
+  auto [free, whole] = mem_get_info(kCUDA);
+  EXPECT_LT(free, whole);
+}
+
+// A step after the first ones takes no memory from the driver, waits for nothing and loads nothing.
+TEST(Driver, ASteadyStepOnlyLaunches) {
+  nn::Sequential model(nn::Linear(24, 48), nn::GELU(), nn::Linear(48, 8));
+  model->to(kCUDA);
+  auto optimizer = std::make_shared<optim::Adam>(model->parameters(), optim::AdamOptions(1e-3));
+  Tensor x = randn({16, 24}).to(kCUDA), target = randn({16, 8}).to(kCUDA);
+  auto step = compile([=]() mutable {
+    optimizer->zero_grad();
+    Tensor loss;
+    {
+      AutocastMode autocast(kCUDA, kBFloat16, true);
+      loss = nn::functional::mse_loss(model(x), target);
+    }
+    loss.backward();
+    optimizer->step();
+    return loss.detach();
+  });
+  for (int i = 0; i < 3; ++i) step();
+  fakes::Control &driver = test::fake_driver(), &cublas = test::fake_cublaslt();
+  auto calls = [&] {
+    std::vector<int> out;
+    for (const char* f : {"cuMemAlloc_v2", "cuMemFree_v2", "cuStreamSynchronize", "cuCtxSynchronize",
+                          "cuModuleLoadDataEx", "cuEventCreate", "cuMemcpyDtoHAsync_v2"})
+      out.push_back(driver.calls(f));
+    return out;
+  };
+  std::vector<int> before = calls();
+  int launches = driver.calls("cuLaunchKernel"), products = cublas.calls("cublasLtMatmul"),
+      biases = cublas.calls("bias");
+  step();
+  EXPECT_EQ(calls(), before);
+  EXPECT_GT(driver.calls("cuLaunchKernel"), launches);
+  EXPECT_EQ(cublas.calls("cublasLtMatmul") - products, 5);  // two layers, both by weight, one by input
+  EXPECT_EQ(cublas.calls("bias") - biases, 2);
+}
+
+// What a function was the last time begins while it is recorded; if it goes on in another way, nothing has happened.
+TEST(Driver, WorkBeginsWhileACallRecords) {
+  Tensor w = randn({64, 64}).to(kCUDA), v = randn({64, 64}).to(kCUDA), x = randn({8, 64}).to(kCUDA);
+  fakes::Control& driver = test::fake_driver();
+  auto launches = [&] { return driver.calls("cuLaunchKernel") + test::fake_cublaslt().calls("cublasLtMatmul"); };
+  bool other = false;
+  int before = 0, early = 0;
+  auto f = compile([&](const Tensor& a) {
+    before = launches();
+    Tensor h = a.mm(w).tanh().mm(w).tanh().mm(v);
+    early = launches() - before;
+    return other ? h.exp().sum() : h.sin().sum();
+  });
+  for (int i = 0; i < 4; ++i) {
+    f(x);
+    EXPECT_EQ(early > 0, i > 0) << i;
+    EXPECT_GT(launches() - before, early) << i;
+  }
+  int whole = launches() - before;
+  other = true;
+  for (int i = 0; i < 6; ++i) f(x);
+  EXPECT_EQ(launches() - before, whole);
+  other = false;
+  // A trace that is left again and again does not begin any more.
+  for (int i = 0; i < 12; ++i) other = !other, f(x);
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(launches() - before, whole);
+}
+
+TEST(Driver, FailuresAreErrors) {
+  Tensor x = ones({4}).to(kCUDA);
+  (x + x).cpu();
+  fakes::Control& driver = test::fake_driver();
+  driver.fail("cuLaunchKernel", 1, 700);
+  EXPECT_NE(message([&] { (void)(x + x).cpu(); }).find("cuLaunchKernel failed: CUDA_ERROR_FAKE (injected)"),
+            std::string::npos);
+  driver.fail("cuStreamSynchronize", 1, 719);
+  EXPECT_NE(message([&] { (void)x.cpu(); }).find("cuStreamSynchronize failed"), std::string::npos);
+  driver.fail("cuModuleLoadDataEx", 1, 218);
+  EXPECT_NE(message([&] { (void)(x.to(kFloat64).atan2(x.to(kFloat64))).cpu(); }).find("cuModuleLoadDataEx"),
+            std::string::npos);
+  (x + x).cpu();
+}
+
+TEST(Driver, MemoryThatIsNotThere) {
+  EXPECT_THROW(empty({int64_t{1} << 40}, TensorOptions(Device("cuda"))), OutOfMemoryError);
+  fakes::Control& driver = test::fake_driver();
+  // Kept memory goes back before the second try.
+  {
+    Tensor kept = empty({1 << 24}, TensorOptions(Device("cuda")));
+  }
+  driver.fail("cuMemAlloc_v2", 1, 2);
+  int freed = driver.calls("cuMemFree_v2");
+  Tensor x = empty({1 << 26}, TensorOptions(Device("cuda")));
+  EXPECT_GT(driver.calls("cuMemFree_v2"), freed);
+  EXPECT_EQ(x.numel(), 1 << 26);
+}
+
+}  // namespace
+}  // namespace brasa

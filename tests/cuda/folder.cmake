@@ -1,0 +1,13 @@
+# Libraries that stand in for NVIDIA's, under their names.
+set(fakes ${CMAKE_BINARY_DIR}/tests/fakes)
+foreach(fake driver:libcuda.so.1 cublaslt:libcublasLt.so.13)
+  string(REPLACE ":" ";" fake ${fake})
+  list(GET fake 0 source)
+  list(GET fake 1 file)
+  add_library(fake_${source} MODULE ${CMAKE_SOURCE_DIR}/tests/fakes/${source}.cpp)
+  brasa_sees_sources(fake_${source})
+  target_link_libraries(fake_${source} PRIVATE brasa_support)
+  set_target_properties(fake_${source} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME ${file} LIBRARY_OUTPUT_DIRECTORY ${fakes})
+  add_dependencies(${target} fake_${source})
+endforeach()
+target_compile_definitions(${target} PRIVATE BRASA_FAKES="${fakes}")

@@ -1,0 +1,211 @@
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "control.h"
+#include "runtime/emu/native_stream.h"
+
+// CUDA's driver as far as src/runtime/cuda/driver.h has it: one GPU of the host's memory, which does everything at once, and whose
+// kernels compute nothing.
+namespace {
+
+brasa::fakes::Log log_of_calls;
+
+constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500;
+constexpr size_t kMemory = size_t{64} << 30;
+using Clock = std::chrono::steady_clock;
+
+class Stream final : public brasa::runtime::emu::NativeStream {
+ public:
+  bool computes() const override { return false; }
+  void add(std::function<void()> work) override { work(); }
+  void* reach(const void* p) override { return const_cast<void*>(p); }
+};
+struct Event {
+  Clock::time_point at;
+};
+struct Module {
+  std::string ptx;
+  std::vector<std::string*> functions;
+};
+
+// Pages that nobody touches cost nothing.
+struct Memory {
+  std::mutex mutex;
+  std::map<void*, size_t> blocks;
+  size_t used = 0;
+} memory;
+
+void* take(size_t bytes) {
+  std::lock_guard lock(memory.mutex);
+  if (bytes == 0 || memory.used + bytes > kMemory) return nullptr;
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  memory.blocks[p] = bytes;
+  memory.used += bytes;
+  return p;
+}
+int give_back(void* p) {
+  std::lock_guard lock(memory.mutex);
+  auto it = memory.blocks.find(p);
+  if (it == memory.blocks.end()) return kInvalidValue;
+  munmap(p, it->second);
+  memory.used -= it->second;
+  memory.blocks.erase(it);
+  return 0;
+}
+void* pointer(unsigned long long p) { return reinterpret_cast<void*>(p); }
+
+}  // namespace
+
+#define BRASA_FAKE extern "C" __attribute__((visibility("default")))
+#define BRASA_NOTE \
+  if (int status = log_of_calls.note(__func__)) return status
+
+BRASA_FAKE brasa::fakes::Control* brasa_fake() { return &log_of_calls; }
+
+BRASA_FAKE int cuInit(unsigned) { return 0; }
+BRASA_FAKE int cuGetErrorName(int error, const char** name) {
+  *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+  return 0;
+}
+BRASA_FAKE int cuGetErrorString(int, const char** text) {
+  *text = "injected";
+  return 0;
+}
+BRASA_FAKE int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return 0;
+}
+BRASA_FAKE int cuDeviceGet(int* device, int index) {
+  *device = index;
+  return 0;
+}
+BRASA_FAKE int cuDeviceGetName(char* name, int size, int) {
+  std::strncpy(name, "a GPU of tests", static_cast<size_t>(size));
+  return 0;
+}
+BRASA_FAKE int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kMajor = 75, kMinor = 76;
+  *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : 132;
+  return 0;
+}
+BRASA_FAKE int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = kMemory;
+  return 0;
+}
+BRASA_FAKE int cuDevicePrimaryCtxRetain(void** context, int) {
+  *context = &log_of_calls;
+  return 0;
+}
+BRASA_FAKE int cuCtxSetCurrent(void*) { return 0; }
+BRASA_FAKE int cuCtxSynchronize() {
+  BRASA_NOTE;
+  return 0;
+}
+
+BRASA_FAKE int cuMemAlloc_v2(unsigned long long* p, size_t bytes) {
+  BRASA_NOTE;
+  *p = reinterpret_cast<unsigned long long>(take(bytes));
+  return *p ? 0 : kOutOfMemory;
+}
+BRASA_FAKE int cuMemFree_v2(unsigned long long p) {
+  BRASA_NOTE;
+  return give_back(pointer(p));
+}
+BRASA_FAKE int cuMemAllocHost_v2(void** p, size_t bytes) {
+  BRASA_NOTE;
+  return (*p = take(bytes)) ? 0 : kOutOfMemory;
+}
+BRASA_FAKE int cuMemFreeHost(void* p) { return give_back(p); }
+BRASA_FAKE int cuMemGetInfo_v2(size_t* free, size_t* whole) {
+  *free = kMemory - memory.used;
+  *whole = kMemory;
+  return 0;
+}
+BRASA_FAKE int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, Stream*) {
+  BRASA_NOTE;
+  std::memcpy(pointer(to), from, bytes);
+  return 0;
+}
+BRASA_FAKE int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, Stream*) {
+  BRASA_NOTE;
+  std::memcpy(to, pointer(from), bytes);
+  return 0;
+}
+BRASA_FAKE int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, Stream*) {
+  BRASA_NOTE;
+  std::memmove(pointer(to), pointer(from), bytes);
+  return 0;
+}
+BRASA_FAKE int cuMemsetD8Async(unsigned long long p, unsigned char byte, size_t bytes, Stream*) {
+  BRASA_NOTE;
+  std::memset(pointer(p), byte, bytes);
+  return 0;
+}
+
+BRASA_FAKE int cuStreamCreate(Stream** out, unsigned) {
+  BRASA_NOTE;
+  *out = new Stream;
+  return 0;
+}
+BRASA_FAKE int cuStreamDestroy_v2(Stream* s) {
+  delete s;
+  return 0;
+}
+BRASA_FAKE int cuStreamSynchronize(Stream*) {
+  BRASA_NOTE;
+  return 0;
+}
+BRASA_FAKE int cuStreamWaitEvent(Stream*, Event*, unsigned) {
+  BRASA_NOTE;
+  return 0;
+}
+BRASA_FAKE int cuEventCreate(Event** out, unsigned) {
+  BRASA_NOTE;
+  *out = new Event;
+  return 0;
+}
+BRASA_FAKE int cuEventRecord(Event* e, Stream*) {
+  BRASA_NOTE;
+  e->at = Clock::now();
+  return 0;
+}
+BRASA_FAKE int cuEventQuery(Event*) { return 0; }
+BRASA_FAKE int cuEventSynchronize(Event*) { return 0; }
+BRASA_FAKE int cuEventDestroy_v2(Event* e) {
+  delete e;
+  return 0;
+}
+BRASA_FAKE int cuEventElapsedTime(float* milliseconds, Event* from, Event* to) {
+  *milliseconds = std::chrono::duration<float, std::milli>(to->at - from->at).count();
+  return 0;
+}
+
+BRASA_FAKE int cuModuleLoadDataEx(Module** out, const void* ptx, unsigned, int*, void**) {
+  BRASA_NOTE;
+  *out = new Module{static_cast<const char*>(ptx), {}};
+  return 0;
+}
+BRASA_FAKE int cuModuleUnload(Module* m) {
+  BRASA_NOTE;
+  for (std::string* f : m->functions) delete f;
+  delete m;
+  return 0;
+}
+BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name) {
+  if (m->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return kNotFound;
+  m->functions.push_back(new std::string(name));
+  *function = m->functions.back();
+  return 0;
+}
+BRASA_FAKE int cuLaunchKernel(void*, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+                              unsigned, Stream*, void**, void**) {
+  BRASA_NOTE;
+  return blocks == 0 || threads == 0 || threads > 1024 ? kInvalidValue : 0;
+}
