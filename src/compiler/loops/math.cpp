@@ -59,7 +59,7 @@ bool expands(const ir::Node* n, ScalarOp op) { return op != ScalarOp::None && is
 
 // Functions that would make a kernel longer by more nodes than that, spelled out each time.
 std::set<MathFunction> often(const ir::Graph& graph) {
-  constexpr size_t kMostNodes = 256;
+  constexpr size_t kMostNodes = 400;  // shorter ones are called for more than they save
   std::map<MathFunction, size_t> counts;
   for (const ir::Node* n : graph.nodes())
     if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) ++counts[function_of(n, op)];
