@@ -21,13 +21,15 @@ class Printer {
   void graph(const Graph& g, std::span<const Fact> facts) {
     out_ += str("graph ", name(g.level()), " \"", escape(g.name), "\" {\n");
     std::vector<Expr> all = expressions(g, facts), symbols = size_symbols(all);
+    if (g.level() == Level::Loops)
+      for (Expr s : symbols) numbers_.emplace(s.node(), numbers_.size());
     if (!symbols.empty()) {
       out_ += "  symbols ";
       bool first = true;
       for (Expr s : symbols) {
         if (!first) out_ += ", ";
         first = false;
-        append_to(out_, s);
+        expr(s);
         out_ += str(">=", s->value);
         if (s->multiple != 1) out_ += str("/", s->multiple);
       }
@@ -158,6 +160,10 @@ class Printer {
         out_ += str("e", it->second);
         return true;
       }
+      if (auto it = numbers_.find(part.node()); it != numbers_.end()) {
+        out_ += str("s", it->second);
+        return true;
+      }
       // A range or a value has its extent behind its first mention.
       if (part->kind != ExprKind::Range && part->kind != ExprKind::Value) return false;
       out_ += str(part);
@@ -251,6 +257,8 @@ class Printer {
   std::string& out_;
   std::unordered_set<const ExprNode*> declared_;
   std::unordered_map<const ExprNode*, size_t> defined_;
+  // Kernels number their sizes from 0, in the same order: those that differ in nothing else are compiled once.
+  std::unordered_map<const ExprNode*, size_t> numbers_;
 };
 
 }  // namespace

@@ -69,6 +69,20 @@ TEST(Text, LoopIndicesKeepTheirExtents) {
   EXPECT_EQ(print(*parse(text, find)), text);
 }
 
+// Kernels that differ in the ids of their sizes alone are one.
+TEST(Text, LoopsNumberTheirSizes) {
+  auto text = [](uint32_t first, uint32_t second) {
+    Graph g(Level::Loops);
+    Expr i = Expr::range(0, Expr::size(first, 1)), j = Expr::range(1, Expr::size(second, 0, 8));
+    Node* n = g.add(find("prim::full"), {1.0, Shape{i, j}, DType::Float32}, {{DType::Float32, {}, false}});
+    g.add_output(n->out());
+    return print(g);
+  };
+  EXPECT_EQ(text(2, 7), text(0, 1));
+  EXPECT_NE(text(2, 7).find("symbols s0>=1, s1>=0/8"), std::string::npos) << text(2, 7);
+  EXPECT_NE(text(7, 2), text(0, 1));
+}
+
 TEST(Text, MalformedTextIsAnError) {
   std::string good =
       "graph operators \"\" {\n  %0 = input: f32[2] \"x\"\n  %1 = aten::gelu(%0): f32[2]\n  return %1\n}\n";

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "loops/kernel.h"
@@ -253,6 +254,51 @@ TEST_P(Math, Philox) {
   std::vector<uint32_t> first;
   for (int word = 0; word < 4; ++word) first.push_back(static_cast<uint32_t>(got[16 * word]));
   EXPECT_EQ(first, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+}
+
+// A long function that a kernel computes often is called: of a vector, of a number that is the same for all lanes, and with a branch
+// and a table of its own.
+TEST_P(Math, FunctionsThatAreRepeated) {
+  constexpr int kTimes = 8;
+  constexpr int kElements = 21;
+  auto kernel = [&](int times) {
+    auto made = std::make_unique<Kernel>();
+    Kernel& k = *made;
+    Value x = k.b.buffer(DType::Float64, kElements), one = k.b.buffer(DType::Float64, 1),
+          out = k.b.buffer(DType::Float64, kElements);
+    Expr i = k.b.loop("vector", kElements, 4, 1);
+    Value v = k.b.load(x, i), exponent = k.b.load(one, 0), sum = k.b.constant(0.0, DType::Float64);
+    for (int t = 1; t <= times; ++t) {
+      Value scaled = k.b.op("mul", {v, k.b.constant(0.5 * t, DType::Float64)});
+      Value power = k.b.op("pow", {scaled, exponent});
+      Value shift = k.b.op("pow", {exponent, k.b.constant(0.25 * t, DType::Float64)});
+      Value wave = k.b.op("cos", {k.b.op("mul", {scaled, k.b.constant(1e9, DType::Float64)})});
+      sum = k.b.op("add", {sum, k.b.op("mul", {wave, k.b.op("add", {power, shift})})});
+    }
+    k.b.store(out, i, sum);
+    return made;
+  };
+  auto k = kernel(kTimes);
+  k->compile(GetParam());
+  std::vector<double> in = ramp<double>(kElements, 0.07, 0.3), out(kElements);
+  double exponent = 1.7;
+  k->run({in.data(), &exponent, out.data()});
+  for (int i = 0; i < kElements; ++i) {
+    double sum = 0, size = 0;
+    for (int t = 1; t <= kTimes; ++t) {
+      double scaled = in[i] * (0.5 * t);
+      double item = std::cos(scaled * 1e9) * (std::pow(scaled, exponent) + std::pow(exponent, 0.25 * t));
+      sum += item;
+      size += std::fabs(item);
+    }
+    EXPECT_NEAR(out[i], sum, 1e-14 * size) << GetParam() << " " << in[i];
+  }
+  auto bytes = [&](int times) {
+    auto sized = kernel(times);
+    const ir::Graph* graph = &sized->graph;
+    return static_cast<double>(compile_kernels({&graph, 1}, GetParam()).code.size());
+  };
+  EXPECT_LT(bytes(2 * kTimes), 1.5 * bytes(kTimes));
 }
 
 }  // namespace

@@ -1,5 +1,10 @@
 #include "compiler/loops/math.h"
 
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/ops.h"
 #include "ir/copy.h"
@@ -35,24 +40,38 @@ X (*binary_function(ScalarOp op, DType t))(X, X) {
 
 DType operand_dtype(const ir::Node* n) { return ir::type_of(n->arg<ir::Value>(0)).dtype; }
 
-X expand(const ir::Node* n, ScalarOp op, const ir::ValueMap& map) {
-  auto operand = [&](size_t i) { return X{map(n->arg<ir::Value>(i))}; };
-  DType t = operand_dtype(n);
-  auto wide = [&](size_t i) { return is_reduced_floating(t) ? math::convert(operand(i), DType::Float32) : operand(i); };
-  if (auto* f = unary_function(op)) {
-    X x = wide(0);
-    DType inside = computes_in_double(op) ? DType::Float64 : x.type();
-    return math::convert(math::convert(f(math::convert(x, inside)), x.type()), t);
-  }
-  return math::convert(binary_function(op, t)(wide(0), wide(1)), t);
+DType wide_dtype(DType t) { return is_reduced_floating(t) ? DType::Float32 : t; }
+
+// What a node computes once its operands are as wide as that needs them.
+MathFunction function_of(const ir::Node* n, ScalarOp op) {
+  return {op, unary_function(op) && computes_in_double(op) ? DType::Float64 : wide_dtype(operand_dtype(n))};
 }
 
-bool expands(const ir::Node* n, ScalarOp op) {
-  if (op == ScalarOp::None) return false;
-  return unary_function(op) || binary_function(op, operand_dtype(n));
+X spelled_out(MathFunction f, std::span<const X> x) {
+  if (auto* unary = unary_function(f.op)) return unary(x[0]);
+  return binary_function(f.op, f.dtype)(x[0], x[1]);
+}
+X called(MathFunction f, std::span<const X> x) {
+  return x.size() == 1 ? math::op(f.op, x[0]) : math::op(f.op, x[0], x[1]);
+}
+
+bool expands(const ir::Node* n, ScalarOp op) { return op != ScalarOp::None && is_function({op, operand_dtype(n)}); }
+
+// Functions that would make a kernel longer by more nodes than that, spelled out each time.
+std::set<MathFunction> often(const ir::Graph& graph) {
+  constexpr size_t kMostNodes = 400;  // shorter ones are called for more than they save
+  std::map<MathFunction, size_t> counts;
+  for (const ir::Node* n : graph.nodes())
+    if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) ++counts[function_of(n, op)];
+  std::set<MathFunction> out;
+  for (auto [f, count] : counts)
+    if (count > 1 && (count - 1) * function_body(f).graph->nodes().size() > kMostNodes) out.insert(f);
+  return out;
 }
 
 }  // namespace
+
+bool is_function(MathFunction f) { return unary_function(f.op) || binary_function(f.op, f.dtype); }
 
 bool computes_in_double(ScalarOp op) {
   switch (op) {
@@ -64,7 +83,8 @@ bool computes_in_double(ScalarOp op) {
   }
 }
 
-ExpandedMath expand_math(const ir::Graph& graph) {
+ExpandedMath expand_math(const ir::Graph& graph, bool calls) {
+  std::set<MathFunction> kept = calls ? often(graph) : std::set<MathFunction>();
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
   ir::Graph& out = *result.graph;
@@ -77,11 +97,29 @@ ExpandedMath expand_math(const ir::Graph& graph) {
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
     } else if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) {
-      map.set(n->out(), expand(n, op, map).v);
+      DType t = operand_dtype(n), wide = wide_dtype(t);
+      MathFunction f = function_of(n, op);
+      std::vector<X> operands;
+      n->for_each_input(
+          [&](ir::Value v) { operands.push_back(math::convert(math::convert(X{map(v)}, wide), f.dtype)); });
+      X y = kept.count(f) ? called(f, operands) : spelled_out(f, operands);
+      map.set(n->out(), math::convert(math::convert(y, wide), t).v);
     } else {
       ir::copy_node(out, *n, map);
     }
   }
+  return result;
+}
+
+ExpandedMath function_body(MathFunction f) {
+  ExpandedMath result;
+  result.graph = std::make_unique<ir::Graph>(ir::Level::Loops);
+  LoopBuilder builder(*result.graph);
+  math::Context context(builder, result.exact);
+  ir::Value out = builder.buffer(f.dtype, 1);
+  std::vector<X> numbers;
+  for (int i = unary_function(f.op) ? 1 : 2; i > 0; --i) numbers.push_back({builder.number(f.dtype)});
+  builder.store(out, 0, spelled_out(f, numbers).v);
   return result;
 }
 

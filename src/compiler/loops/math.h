@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <memory>
 #include <unordered_set>
 
@@ -17,8 +18,18 @@ struct ExpandedMath {
 /// Whether float32 and narrower floats take double elements on the way.
 bool computes_in_double(ops::ScalarOp op);
 
-/// A copy of a loop graph in which every function that no processor has an instruction for (exp, sin, …) is
-/// spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared by all targets.
-ExpandedMath expand_math(const ir::Graph& graph);
+/// A function that no processor has an instruction for (exp, sin, …), of elements of one dtype.
+struct MathFunction {
+  ops::ScalarOp op;
+  DType dtype;
+  auto operator<=>(const MathFunction&) const = default;
+};
+bool is_function(MathFunction f);
+
+/// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared
+/// by all targets. With `calls`, one that would be spelled out very often stays a node, for a call of its `function_body`.
+ExpandedMath expand_math(const ir::Graph& graph, bool calls);
+/// A kernel that stores the function of its numbers.
+ExpandedMath function_body(MathFunction f);
 
 }  // namespace brasa::compiler

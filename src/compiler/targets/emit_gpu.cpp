@@ -16,7 +16,7 @@ void Emitter::set_up_gpu_kernel() {
   auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
   std::vector<llvm::Type*> parameters(layout_.addresses, pointer);
   parameters.insert(parameters.end(), layout_.numbers + layout_.sizes.size(), b_.getInt64Ty());
-  start_function(parameters);
+  start_function(graph_.name, b_.getVoidTy(), parameters);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   llvm::LLVMContext& c = b_.getContext();
   auto note = [&](const char* key, int64_t value) {

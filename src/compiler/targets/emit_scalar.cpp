@@ -59,11 +59,28 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   // Narrow floats are computed in float32; usually the graph says so itself.
   DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;
   auto input = [&](size_t i) { return convert(operand(i), t, wide); };
+  if (is_function({op, t})) {
+    Values operands;
+    for (size_t i = 0; i < n->args.size(); ++i) operands.push_back(operand(i));
+    return call_function({op, t}, std::move(operands));
+  }
   if (n->args.size() == 1) return convert(emit_unary(op, input(0), wide), wide, t);
   llvm::Value *a = input(0), *b = input(1);
   match(a, b);
   if (ops::is_comparison(op)) return emit_compare(op, a, b, wide);
   return convert(emit_binary(op, a, b, wide), wide, t);
+}
+
+llvm::Value* Emitter::call_function(MathFunction f, Values operands) {
+  if (operands.size() == 2) match(operands[0], operands[1]);
+  int lanes = lanes_of(operands[0]);
+  std::string name = str(ops::name(f.op), ".", brasa::name(f.dtype), ".", lanes);
+  llvm::Function* function = module_.getFunction(name);
+  if (!function) {
+    ExpandedMath body = function_body(f);
+    function = Emitter(module_, target_, body).run_as_function(name, lanes);
+  }
+  return b_.CreateCall(function, operands);
 }
 
 // Adding and subtracting 2^23 (2^52) leaves an integer, rounded to even; the sign is put back for -0.

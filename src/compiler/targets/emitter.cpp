@@ -15,6 +15,8 @@ namespace {
 
 // Ids of the symbols that stand for a vector's start and lane; no graph has as many sizes or loops.
 constexpr uint32_t kStartId = 0xF0000000, kLaneId = 0xF0000001;
+// Stands for the loop whose lanes a function is called for.
+constexpr int kCallersLoop = 63;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
@@ -48,9 +50,33 @@ void Emitter::run() {
   b_.CreateRetVoid();
 }
 
-void Emitter::start_function(llvm::ArrayRef<llvm::Type*> parameters) {
-  auto* type = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
-  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, graph_.name, module_);
+llvm::Function* Emitter::run_as_function(const std::string& name, int lanes) {
+  std::vector<llvm::Type*> parameters;
+  const Node* store = nullptr;
+  for (const Node* n : graph_.nodes())
+    if (is(n, LoopOp::Store)) store = n;
+  for (size_t i = layout_.addresses; i < graph_.inputs().size(); ++i) {
+    llvm::Type* t = register_type(type_of(graph_.inputs()[i].value).dtype);
+    parameters.push_back(lanes == 1 ? t : llvm::FixedVectorType::get(t, static_cast<unsigned>(lanes)));
+  }
+  start_function(name, parameters[0], parameters);
+  function_->setLinkage(llvm::GlobalValue::InternalLinkage);
+  function_->addFnAttr(llvm::Attribute::NoInline);
+  function_->addFnAttr(llvm::Attribute::WillReturn);
+  function_->setDoesNotAccessMemory();
+  enter_vector(kCallersLoop, lanes, 1, nullptr);
+  with_frame([&] {
+    for (size_t i = 0; i < parameters.size(); ++i)
+      frames_.back().values[graph_.inputs()[layout_.addresses + i].value.node] = {
+          function_->getArg(static_cast<unsigned>(i))};
+    b_.CreateRet(splat(eval(store->arg<Value>(2)), lanes));
+  });
+  return function_;
+}
+
+void Emitter::start_function(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> parameters) {
+  auto* type = llvm::FunctionType::get(result, parameters, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module_);
   set_attributes(*function_, target_);
   entry_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
   auto* start = llvm::BasicBlock::Create(b_.getContext(), "start", function_);
@@ -61,7 +87,7 @@ void Emitter::start_function(llvm::ArrayRef<llvm::Type*> parameters) {
 
 void Emitter::set_up_function() {
   auto* pointer = b_.getPtrTy();
-  start_function({pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer});
+  start_function(graph_.name, b_.getVoidTy(), {pointer, b_.getInt64Ty(), b_.getInt64Ty(), pointer});
   auto slot = [&](llvm::Type* type, size_t i) {
     return b_.CreateLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), function_->getArg(0), i));
   };
@@ -289,7 +315,7 @@ void Emitter::emit_vector(const Loop& loop) {
       // At most one.
       emit_if(b_.CreateICmpSLT(done, end), [&] { emit_vector_part(loop, done, end, f.width, 1, end, 1); });
     else
-      emit_vector_part(loop, done, end, f.width, 1, end, count);
+      emit_vector_part(loop, done, end, f.width, 1, end, count, once);
   } else {
     int64_t count = n.is_constant() ? n.constant() - from : -1;
     if (count != 0) emit_vector_part(loop, done, end, 1, 1, nullptr, count);
@@ -338,13 +364,16 @@ void Emitter::enter_vector(int loop, int lanes, int copies, llvm::Value* start) 
 }
 
 void Emitter::emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
-                               llvm::Value* mask_limit, int64_t constant_trips) {
+                               llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole) {
   auto body = [&](llvm::Value* start) {
     enter_vector(loop.loop, lanes, copies, start);
     if (mask_limit) {
-      llvm::Value* left = in_32_bits(b_.CreateNSWSub(mask_limit, start));
+      // More than 0 are left; if full steps went before, few.
+      llvm::Value* left = b_.CreateNSWSub(mask_limit, start);
+      if (mostly_whole) left = intrinsic(llvm::Intrinsic::umin, {left, i64(lanes)});
+      left = b_.CreateTrunc(left, b_.getInt32Ty());
       vector_.mask = b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt32Ty()), splat(left, lanes));
-      if (constant_trips != 1) vector_.whole = b_.CreateICmpSGE(left, b_.getInt32(lanes));
+      if (mostly_whole) vector_.whole = b_.CreateICmpEQ(left, b_.getInt32(lanes));
     }
     emit_block(loop.body);
     vector_ = {};

@@ -22,7 +22,10 @@ using ops::ScalarOp;
 class Emitter {
  public:
   Emitter(llvm::Module& module, const Target& target, const ExpandedMath& kernel);
+  /// A kernel.
   void run();
+  /// What the kernel stores, as a function of its numbers and of so many lanes, for other kernels of the module.
+  llvm::Function* run_as_function(const std::string& name, int lanes);
 
  private:
   using Values = std::vector<llvm::Value*>;
@@ -62,7 +65,7 @@ class Emitter {
 
   // emitter.cpp: structure
   void set_up_function();
-  void start_function(llvm::ArrayRef<llvm::Type*> parameters);
+  void start_function(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> parameters);
   void emit_block(const Block& block);
   void emit_nodes(const Block& block, size_t begin, size_t end);
   bool plain_store(const ir::Node* n) const;
@@ -76,7 +79,7 @@ class Emitter {
   void emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* step, bool at_least_once,
                     const std::function<void(llvm::Value*)>& body);
   void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
-                        llvm::Value* mask_limit, int64_t constant_trips);
+                        llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole = false);
   void for_combinations(Ranges ranges, bool copies, const std::function<void()>& f);
   void emit_if(llvm::Value* condition, const std::function<void()>& body);
   void with_frame(const std::function<void()>& f);
@@ -164,6 +167,7 @@ class Emitter {
   llvm::Value* shift(bool left, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* round_to_even(llvm::Value* x);
   llvm::Value* constant_of(const ir::Arg& value, DType t);
+  llvm::Value* call_function(MathFunction f, Values operands);
 
   // emit_random.cpp
   llvm::Value* emit_philox(llvm::Value* seed, llvm::Value* offset, llvm::Value* index);

@@ -21,24 +21,11 @@
 namespace brasa::compiler {
 namespace {
 
-using Machine = std::unique_ptr<llvm::TargetMachine>;
-
 #if LLVM_VERSION_MAJOR < 18
 constexpr auto kObject = llvm::CGFT_ObjectFile, kAssembly = llvm::CGFT_AssemblyFile;
 #else
 constexpr auto kObject = llvm::CodeGenFileType::ObjectFile, kAssembly = llvm::CodeGenFileType::AssemblyFile;
 #endif
-
-// Each thread keeps its machine: making one takes a fifth of a millisecond.
-llvm::TargetMachine& machine_for(const Target& target) {
-  thread_local std::string key;
-  thread_local Machine machine;
-  if (!machine || key != target.text) {
-    machine = make_machine(target);
-    key = target.text;
-  }
-  return *machine;
-}
 
 std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& target, llvm::TargetMachine& machine,
                                     std::span<const std::string_view> texts) {
@@ -52,7 +39,7 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
   module->setPICLevel(llvm::PICLevel::SmallPIC);
   for (std::string_view text : texts) {
     auto graph = ir::parse(text, find_loop_level_op);
-    ExpandedMath expanded = expand_math(*graph);
+    ExpandedMath expanded = expand_math(*graph, !target.gpu);
     Emitter(*module, target, expanded).run();
   }
 #ifndef NDEBUG
@@ -65,40 +52,69 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
 
 // Passes that take a third of the time that a kernel for x86 takes and find nothing there. Strength reduction of loops: an address
 // is base + index * size in any case. Moving machine instructions out of loops and into branches: what is the same in every
-// iteration left the loops before, and constants are operands in memory. LLVM takes these choices from its command line alone, and
-// asks for them when it lists its passes; targets with plainer addresses keep the passes.
+// iteration left the loops before, and constants are operands in memory. Ordering machine instructions: the processor does that.
+// LLVM takes these choices from its command line alone, and asks for them when it lists its passes; targets with plainer addresses
+// keep the passes, and order nothing.
 void add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out, llvm::TargetMachine& machine,
                 llvm::CodeGenFileType type) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  for (const char* name : {"disable-lsr", "disable-machine-licm", "disable-machine-sink"})
-    if (llvm::cl::Option* choice = llvm::cl::getRegisteredOptions().lookup(name))
-      static_cast<llvm::cl::opt<bool>*>(choice)->setValue(machine.getTargetTriple().isX86());
+  auto choose = [](const char* name, bool value) {
+    llvm::cl::Option* choice = llvm::cl::getRegisteredOptions().lookup(name);
+    if (!choice) return;
+    choice->reset();
+    choice->addOccurrence(1, name, value ? "true" : "false");
+  };
+  bool x86 = machine.getTargetTriple().isX86();
+  for (const char* name : {"disable-lsr", "disable-machine-licm", "disable-machine-sink"}) choose(name, x86);
+  choose("enable-misched", false);
   BRASA_ASSERT(!machine.addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot write this kind of file");
 }
 
-std::string generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  add_passes(passes, out, machine, type);
-  passes.run(module);
-  return {bytes.data(), bytes.size()};
+// A machine and its list of passes, from modules to files of one kind.
+class Generator {
+ public:
+  Generator(const Target& target, llvm::CodeGenFileType type) : machine_(make_machine(target)) {
+    add_simplification(passes_, *machine_);
+    add_passes(passes_, out_, *machine_, type);
+  }
+  llvm::TargetMachine& machine() { return *machine_; }
+  std::string run(llvm::Module& module) {
+    bytes_.clear();
+    passes_.run(module);
+    return {bytes_.data(), bytes_.size()};
+  }
+
+ private:
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream out_{bytes_};
+  llvm::legacy::PassManager passes_;
+};
+
+// Each thread keeps its last one: making it takes half a millisecond, a small kernel as long.
+Generator& generator_for(const Target& target) {
+  thread_local std::string key;
+  thread_local std::unique_ptr<Generator> generator;
+  if (!generator || key != target.text) {
+    generator = std::make_unique<Generator>(target, target.gpu ? kAssembly : kObject);
+    key = target.text;
+  }
+  return *generator;
 }
 
 std::string compile(std::span<const std::string_view> texts, std::string_view target_text) {
   Target target = parse_target(target_text);
-  llvm::TargetMachine& machine = machine_for(target);
+  Generator& generator = generator_for(target);
   llvm::LLVMContext context;
-  auto module = build(context, target, machine, texts);
-  simplify(*module, machine);
-  if (!target.gpu) return link_flat(generate(*module, machine, kObject), target.text).serialize();
+  auto module = build(context, target, generator.machine(), texts);
+  std::string file = generator.run(*module);
+  if (!target.gpu) return link_flat(file, target.text).serialize();
   runtime::KernelImage image;
   image.target = target.text;
   for (const llvm::Function& f : *module)
     if (!f.isDeclaration()) image.entries.push_back({f.getName().str(), 0});
-  std::string ptx = generate(*module, machine, kAssembly);
-  image.code.assign(ptx.begin(), ptx.end());
+  image.code.assign(file.begin(), file.end());
   return image.serialize();
 }
 
@@ -108,19 +124,20 @@ std::string show(std::string_view text, std::string_view target_text, std::strin
     auto graph = ir::parse(text, find_loop_level_op);
     return print(linearize(*graph));
   }
-  llvm::TargetMachine& machine = machine_for(target);
+  Generator generator(target, kAssembly);
   llvm::LLVMContext context;
-  auto module = build(context, target, machine, {&text, 1});
+  auto module = build(context, target, generator.machine(), {&text, 1});
   if (stage == "llvm-raw" || stage == "llvm") {
-    if (stage == "llvm") simplify(*module, machine);
+    llvm::legacy::PassManager passes;
+    if (stage == "llvm") add_simplification(passes, generator.machine());
+    passes.run(*module);
     std::string out;
     llvm::raw_string_ostream stream(out);
     module->print(stream, nullptr);
     return stream.str();
   }
   BRASA_CHECK(stage == "assembly", "no stage '", stage, "': loops, llvm-raw, llvm and assembly are");
-  simplify(*module, machine);
-  return generate(*module, machine, kAssembly);
+  return generator.run(*module);
 }
 
 template <class F>

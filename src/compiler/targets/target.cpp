@@ -104,25 +104,31 @@ namespace {
 
 // Choices between halves become choices between their bits: what looks like the smaller of a half and a constant would be a call of
 // fminf, which no kernel has.
-void choose_bits(llvm::Function& f) {
-  std::vector<llvm::SelectInst*> choices;
-  for (llvm::Instruction& i : llvm::instructions(f))
-    if (auto* s = llvm::dyn_cast<llvm::SelectInst>(&i); s && s->getType()->getScalarType()->isHalfTy())
-      choices.push_back(s);
-  for (llvm::SelectInst* s : choices) {
-    llvm::IRBuilder<> b(s);
-    llvm::Type* bits = s->getType()->getWithNewType(b.getInt16Ty());
-    llvm::Value* chosen = b.CreateSelect(s->getCondition(), b.CreateBitCast(s->getTrueValue(), bits),
-                                         b.CreateBitCast(s->getFalseValue(), bits));
-    s->replaceAllUsesWith(b.CreateBitCast(chosen, s->getType()));
-    s->eraseFromParent();
+struct ChooseBits : llvm::FunctionPass {
+  static inline char ID = 0;
+  ChooseBits() : FunctionPass(ID) {}
+  void getAnalysisUsage(llvm::AnalysisUsage& usage) const override { usage.setPreservesCFG(); }
+
+  bool runOnFunction(llvm::Function& f) override {
+    std::vector<llvm::SelectInst*> choices;
+    for (llvm::Instruction& i : llvm::instructions(f))
+      if (auto* s = llvm::dyn_cast<llvm::SelectInst>(&i); s && s->getType()->getScalarType()->isHalfTy())
+        choices.push_back(s);
+    for (llvm::SelectInst* s : choices) {
+      llvm::IRBuilder<> b(s);
+      llvm::Type* bits = s->getType()->getWithNewType(b.getInt16Ty());
+      llvm::Value* chosen = b.CreateSelect(s->getCondition(), b.CreateBitCast(s->getTrueValue(), bits),
+                                           b.CreateBitCast(s->getFalseValue(), bits));
+      s->replaceAllUsesWith(b.CreateBitCast(chosen, s->getType()));
+      s->eraseFromParent();
+    }
+    return !choices.empty();
   }
-}
+};
 
 }  // namespace
 
-void simplify(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::legacy::FunctionPassManager passes(&module);
+void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine) {
   passes.add(llvm::createTargetTransformInfoWrapperPass(machine.getTargetIRAnalysis()));
   llvm::TargetLibraryInfoImpl libraries(machine.getTargetTriple());
   libraries.disableAllFunctions();
@@ -134,13 +140,7 @@ void simplify(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.add(llvm::createLICMPass());
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createDeadCodeEliminationPass());
-  passes.doInitialization();
-  for (llvm::Function& f : module)
-    if (!f.isDeclaration()) {
-      passes.run(f);
-      choose_bits(f);
-    }
-  passes.doFinalization();
+  passes.add(new ChooseBits);
 }
 
 }  // namespace brasa::compiler

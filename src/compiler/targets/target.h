@@ -8,6 +8,9 @@ namespace llvm {
 class Function;
 class Module;
 class TargetMachine;
+namespace legacy {
+class PassManager;
+}
 }  // namespace llvm
 
 namespace brasa::compiler {
@@ -32,7 +35,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target);
 /// Attributes that every function of a module for the target needs.
 void set_attributes(llvm::Function& f, const Target& target);
 
-/// Runs the simplification passes.
-void simplify(llvm::Module& module, llvm::TargetMachine& machine);
+/// The simplification passes.
+void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine);
 
 }  // namespace brasa::compiler
