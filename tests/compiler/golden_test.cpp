@@ -72,7 +72,6 @@ TEST_P(Golden, Text) {
   std::string after = end == std::string::npos ? "" : text.substr(end + 5);
   std::stringstream head(before);
   std::string graph;
-  bool portable = false;
   while (std::getline(head, line)) {
     if (line.starts_with("pass: "))
       pass = line.substr(6);
