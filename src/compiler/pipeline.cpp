@@ -26,7 +26,6 @@ using ir::Value;
 namespace {
 
 constexpr GraphPass kAlgebra[] = {
-    {"unroll_loops", false, unroll_loops},
     {"complex", false,
      [](Primitives& p, const PassContext& c) { p.graph = transforms::split_complex(*p.graph, c.facts); }},
     {"simplify", true, simplify},
@@ -34,6 +33,7 @@ constexpr GraphPass kAlgebra[] = {
 
 constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
+    {"unroll_loops", false, unroll_loops},
     {"convolutions", false, lower_convolutions},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},

@@ -46,6 +46,9 @@ class Fuser {
     library_.assign(graph.nodes().size(), nullptr);
     for (Node* node : live_) {
       library_[node->id] = machine.libraries.find(*node);
+      BRASA_CHECK(prim_of(node) != Prim::Loop || library_[node->id],
+                  "a loop over an unknown number of steps has no form that runs alone; give that size one value: ",
+                  ir::print(*node));
       if (prim_of(node) == Prim::Whole && !library_[node->id])
         fail(str(node->op->name(),
                  " is not defined, or no library computes it where this is to run: ", ir::print(*node)));

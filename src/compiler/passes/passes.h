@@ -38,12 +38,12 @@ struct GraphPass {
   Pass run;
 };
 
-/// Loops over steps that nothing here runs become their steps, where it is known how many there are.
-void unroll_loops(Primitives& p, const PassContext& context);
 /// Algebra: see simplify.h.
 void simplify(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
 void specialise(Primitives& p, const PassContext& context);
+/// Loops over steps that nothing here runs become their steps, where it is known how many there are.
+void unroll_loops(Primitives& p, const PassContext& context);
 /// Convolutions become contractions that read neighbours where they are in memory, and over sliding windows where steps are unknown.
 void lower_convolutions(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no
