@@ -92,23 +92,25 @@ class Generator {
   llvm::legacy::PassManager passes_;
 };
 
-// Each thread keeps its last one: making it takes half a millisecond, a small kernel as long.
-Generator& generator_for(const Target& target) {
+// Each thread keeps its last one for a CPU: making it takes half a millisecond, a small kernel as long. What LLVM has for PTX remembers
+// types of a module that is gone.
+std::shared_ptr<Generator> generator_for(const Target& target) {
+  if (target.gpu) return std::make_shared<Generator>(target, kAssembly);
   thread_local std::string key;
-  thread_local std::unique_ptr<Generator> generator;
+  thread_local std::shared_ptr<Generator> generator;
   if (!generator || key != target.text) {
-    generator = std::make_unique<Generator>(target, target.gpu ? kAssembly : kObject);
+    generator = std::make_shared<Generator>(target, kObject);
     key = target.text;
   }
-  return *generator;
+  return generator;
 }
 
 std::string compile(std::span<const std::string_view> texts, std::string_view target_text) {
   Target target = parse_target(target_text);
-  Generator& generator = generator_for(target);
   llvm::LLVMContext context;
-  auto module = build(context, target, generator.machine(), texts);
-  std::string file = generator.run(*module);
+  std::shared_ptr<Generator> generator = generator_for(target);
+  auto module = build(context, target, generator->machine(), texts);
+  std::string file = generator->run(*module);
   if (!target.gpu) return link_flat(file, target.text).serialize();
   runtime::KernelImage image;
   image.target = target.text;
