@@ -25,11 +25,10 @@ int64_t gates_of(Cell cell) { return cell == Cell::Lstm ? 4 : cell == Cell::Gru 
 
 Value gate(Value all, int64_t i, Expr size) { return narrow(all, rank_of(all) - 1, size * Expr(i), size); }
 
-// One step from the input's share of the gates, [batch…, gates · hidden].
+// One step from the input's and the hidden state's share of the gates, [batch…, gates · hidden].
 template <Cell cell>
-State step(Value from_input, State s, const Weights& w) {
-  Value from_hidden = linear(s.h, w.hh, w.b_hh);
-  Expr size = ir::floordiv(size_of(w.hh, 0), Expr(gates_of(cell)));
+State step(Value from_input, Value from_hidden, State s, Value hr) {
+  Expr size = ir::floordiv(size_of(from_hidden, rank_of(from_hidden) - 1), Expr(gates_of(cell)));
   if constexpr (cell == Cell::Tanh) return {tanh(from_input + from_hidden), {}};
   if constexpr (cell == Cell::Relu) return {call("aten::relu", {from_input + from_hidden}), {}};
   if constexpr (cell == Cell::Gru) {
@@ -43,7 +42,7 @@ State step(Value from_input, State s, const Weights& w) {
     Value i = sigmoid(gate(all, 0, size)), f = sigmoid(gate(all, 1, size)), g = tanh(gate(all, 2, size)),
           o = sigmoid(gate(all, 3, size));
     Value c = f * s.c + i * g, h = o * tanh(c);
-    return {w.hr ? linear(h, w.hr, {}) : h, c};
+    return {hr ? linear(h, hr, {}) : h, c};
   }
 }
 
@@ -64,7 +63,7 @@ State cell_step(const char* op, Value x, State s, Weights w) {
   BRASA_CHECK((rank_of(x) == 1 || rank_of(x) == 2) && rank_of(s.h) == rank_of(x), op,
               ": expected input and hidden state of 1 or 2 dimensions, got ", type_of(x), " and ", type_of(s.h));
   check_weights(op, cell, x, s.h, w);
-  return step<cell>(linear(x, w.ih, w.b_ih), s, w);
+  return step<cell>(linear(x, w.ih, w.b_ih), linear(s.h, w.hh, w.b_hh), s, w.hr);
 }
 
 template <Cell cell>
@@ -114,18 +113,17 @@ Value stacked(const std::vector<Value>& items) {
 // x [steps, batch, features]; where `valid` [steps, batch] does not hold, the state stays.
 template <Cell cell>
 Value run_layer(Value x, State& s, const Weights& w, bool backwards, Value valid) {
-  LoopOperands loop{{s.h}, {linear(x, w.ih, w.b_ih)}, {w.hh}, size_of(x, 0), backwards};
+  // The weights are transposed once, not in each step.
+  LoopOperands loop{{s.h}, {linear(x, w.ih, w.b_ih)}, {transpose(w.hh, 0, 1)}, size_of(x, 0), backwards};
   if (s.c) loop.carried.push_back(s.c);
   if (valid) loop.along.push_back(valid);
   for (Value v : {w.b_hh, w.hr})
     if (v) loop.others.push_back(v);
   auto one = [&](std::span<const Value> states, std::span<const Value> items, std::span<const Value> others) {
-    Weights inside;
-    size_t next = 0;
-    inside.hh = others[next++];
-    if (w.b_hh) inside.b_hh = others[next++];
-    if (w.hr) inside.hr = others[next++];
-    State before{states[0], s.c ? states[1] : Value{}}, after = step<cell>(items[0], before, inside);
+    Value from_hidden = matmul2(states[0], others[0]);
+    if (w.b_hh) from_hidden = from_hidden + others[1];
+    State before{states[0], s.c ? states[1] : Value{}};
+    State after = step<cell>(items[0], from_hidden, before, w.hr ? others.back() : Value{});
     if (valid) {
       Value here = unsqueeze(items[1], 1);
       after.h = where(here, after.h, before.h);
