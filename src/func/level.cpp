@@ -6,7 +6,9 @@
 #include "ops/table.h"
 #include "support/error.h"
 #include "tensor/dispatch.h"
+#include "tensor/execute.h"
 #include "tensor/geometry.h"
+#include "tensor/parse.h"
 #include "tensor/tensor_impl.h"
 #include "transforms/derived.h"
 
@@ -64,6 +66,17 @@ size_t operand_at(std::span<const CallArg> args, size_t at) {
   return n;
 }
 
+// Whether a call reads the key in argument `at`. Dropout that is off does not.
+bool draws(const ops::Row& row, std::span<const CallArg> args, size_t at) {
+  eager::Parsed p;
+  const eager::RowComputation& computation =
+      eager::computation_of(eager::op(row), eager::CallArgs(args.data(), args.size()), p);
+  std::vector<bool> reads = eager::reads_of(computation, p.inputs);
+  for (size_t i = 0; i < reads.size(); ++i)
+    if (p.inputs[i].tensor == args[at].tensor) return reads[i];
+  return false;
+}
+
 }  // namespace
 
 Tensor Level::wrap(Lift lift) {
@@ -95,7 +108,16 @@ Number Level::record(const ops::Row& row, std::span<const CallArg> args, const O
   Recorder::Scope around(around_.recorder);
   AutoGradMode mode(around_.grad_mode);
   size_t key = operands.size();
-  if (row.random) key = operand_at(args, generator_of(row));
+  if (row.random) {
+    size_t at = generator_of(row), operand = operand_at(args, at);
+    Number n = operands[operand].index - 1;
+    // Backward has the key of forward. Where that is not the function's, its numbers are the same for all calls.
+    bool own = !transforms::is_backward(row) || keys_.contains(n);
+    if (own && draws(row, args, at)) {
+      keys_.insert(n);
+      key = operand;
+    }
+  }
   const runtime::Device& device = eager::common_device(eager::CallArgs(args.data(), args.size()));
   std::vector<const Tensor*> tensors;
   std::vector<const Lift*> lifts;

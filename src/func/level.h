@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,7 @@ class Level : public capture::Functional {
 
   Around around_;
   std::vector<Lift> values_;  // by number
+  std::unordered_set<capture::Number> keys_;  // that the function has drawn by
 };
 
 }  // namespace brasa::func

@@ -57,11 +57,6 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
                 const Tensor& target_lengths, const CTCLossFuncOptions& o) {
   BRASA_CHECK(is_integral(input_lengths.scalar_type()), "input_lengths must be integral");
   BRASA_CHECK(is_integral(target_lengths.scalar_type()), "target_lengths must be integral");
-  if (targets.dim() == 2 && target_lengths.numel() > 0) {
-    int64_t longest = target_lengths.max().item<int64_t>();
-    BRASA_CHECK(targets.size(1) >= longest, "Expected tensor to have size at least ", longest,
-                " at dimension 1, but got size ", targets.size(1), " for the targets");
-  }
   return brasa::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(),
                          reduction_get_enum(o.reduction()), o.zero_infinity());
 }

@@ -244,6 +244,13 @@ std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<Ca
   return std::make_unique<RowComputation>(op.row(), std::move(slots), inputs);
 }
 
+const RowComputation& computation_of(Operator& op, ArrayRef<CallArg> args, Parsed& p) {
+  p.described = true;
+  parse(op, args, p);
+  const RowComputation* computation = op.find(p.words);
+  return computation ? *computation : op.add(p.words, make_computation(op, args));
+}
+
 Tensor weak_tensor(const Scalar& s) {
   NumberBytes bytes;
   Tensor t = make_tensor({}, s.type());

@@ -48,6 +48,9 @@ void parse(const Operator& op, ArrayRef<CallArg> args, Parsed& p);
 /// The computation for calls with these words.
 std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<CallArg> args);
 
+/// The same, as the operator keeps it, for tensors whose elements need not be there yet; `p` is what the call takes apart to.
+const RowComputation& computation_of(Operator& op, ArrayRef<CallArg> args, Parsed& p);
+
 /// How a computation takes an argument that is no tensor: it knows it, it is what the parameter has when it is left out, an input, or
 /// the size of one.
 enum class Pass : uint8_t { Word, Default, Number, Size };

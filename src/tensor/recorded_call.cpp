@@ -55,11 +55,8 @@ void RecordedCall::lay_out(const Results& results) const {
   each_tensor(args_, [&](const Tensor& t) { any = any || strided(t); });
   if (op_.row().random || !any) return;
   Parsed p;
-  p.described = true;
-  parse(op_, args_, p);
-  const RowComputation* computation = op_.find(p.words);
-  if (!computation) computation = &op_.add(p.words, make_computation(op_, args_));
-  Sizes strides = strides_of_results(*computation, p.inputs);
+  const RowComputation& computation = computation_of(op_, args_, p);
+  Sizes strides = strides_of_results(computation, p.inputs);
   for (size_t i = 0; i < results.size() && !strides.empty(); ++i)
     if (results[i].defined()) recorder_.lay_out(results[i], strides);
 }

@@ -266,6 +266,8 @@ const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
 
 bool is_of_many_calls(const Row& row) { return row.name().find("vmap::") != std::string::npos; }
 
+bool is_backward(const Row& row) { return row.name().find("vjp::") != std::string::npos; }
+
 const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
   return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {
     made.schema = schema_with(row, "tangents", true);

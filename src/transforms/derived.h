@@ -20,6 +20,8 @@ const ops::Row& vjp_row(const ops::Row& row, const std::vector<bool>& needs, con
 const ops::Row& vmap_row(const ops::Row& row, const std::vector<bool>& mapped);
 /// Whether a row is, or derives from, one of many calls: its operands are aligned at their first dimension, not at their last.
 bool is_of_many_calls(const ops::Row& row);
+/// Whether it is a vjp row or derived from one.
+bool is_backward(const ops::Row& row);
 
 /// `jvp::aten::gelu/1`: parameters of `row`, then `Tensor?[] tangents`, one for each tensor that `has_tangent` marks. Gives the
 /// results, and behind them as many tangents of the results.

@@ -31,6 +31,12 @@ TEST(Dot, Layouts) {
              [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {2, 1}, {0, 1}, {}, {})}; });
 }
 
+TEST(Dot, SumsOverNothing) {
+  for (int64_t outside : {0, 3})
+    check_both({{DType::Float32, {outside, 0, 20}}, {DType::Float32, {outside, 0, 5}}},
+               [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0, 1}, {0, 1}, {}, {})}; });
+}
+
 TEST(Dot, Dtypes) {
   for (DType t : {DType::Float64, DType::BFloat16, DType::Float16, DType::Int32, DType::Int64, DType::UInt8})
     check_both({{t, {19, 21}, 0, 3}, {t, {21, 35}, 0, 3}},

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <brasa/func.h>
@@ -143,6 +145,48 @@ TEST(Vmap, Randomness) {
   Tensor both = func::vmap(rows, {}, 0, "different")(ones({3, 3, 40})).view({9, 40});
   for (int64_t i = 0; i < 9; ++i)
     for (int64_t j = 0; j < i; ++j) EXPECT_FALSE(both[i].equal(both[j])) << i << " " << j;
+}
+
+TEST(Vmap, WhatDrawsNothingIsNotRandom) {
+  Tensor xs = randn({2, 3, 2, 4});
+  std::vector<Tensor> weights = {randn({6, 4}), randn({6, 2})};
+  for (auto f : std::vector<std::function<Tensor(const Tensor&)>>{
+           [](const Tensor& x) { return dropout(x, 0.5, false); },
+           [&](const Tensor& x) {
+             return std::get<0>(gru(x, zeros({1, 2, 2}), weights, false, 1, 0.0, true, false, false));
+           },
+           [](const Tensor& x) { return scaled_dot_product_attention(x, x, x); }}) {
+    Tensor all = func::vmap(f)(xs);
+    for (int64_t i = 0; i < 2; ++i) expect_close(all[i], f(xs[i]));
+    expect_close(func::jacrev(f)(xs[0]), func::jacfwd(f)(xs[0]));
+  }
+}
+
+TEST(Vmap, BackwardHasTheNumbersOfForward) {
+  auto dropped = [](const Tensor& x) { return dropout(x, 0.5, true); };
+  Tensor x = ones({40});
+  // Drawn before the map.
+  auto [y, pull] = func::vjp(dropped, x);
+  auto back = [pull = pull](const Tensor& ct) { return pull({ct})[0]; };
+  for (const char* randomness : {"error", "same", "different"}) {
+    Tensor g = func::vmap(back, {}, 0, randomness)(ones({3, 40}));
+    for (int64_t i = 0; i < 3; ++i) EXPECT_TRUE(g[i].equal(y[0])) << randomness;
+  }
+  manual_seed(5);
+  Tensor rows = func::jacrev(dropped)(x);
+  manual_seed(5);
+  EXPECT_TRUE(rows.equal(dropped(x).diag()));
+  // Drawn inside.
+  auto both = [&](const Tensor& x) {
+    auto [y, pull] = func::vjp(dropped, x);
+    return std::vector<Tensor>{y[0], pull({ones({40})})[0]};
+  };
+  for (const char* randomness : {"same", "different"}) {
+    std::vector<Tensor> all = func::vmap(both, {}, 0, randomness)(ones({3, 40}));
+    EXPECT_TRUE(all[0].equal(all[1])) << randomness;
+    EXPECT_EQ(all[0][0].equal(all[0][1]), randomness == std::string("same"));
+  }
+  EXPECT_THROW(func::vmap(both)(ones({3, 40})), Error);
 }
 
 TEST(Vmap, OfOperatorsThatCheckValues) {

@@ -78,6 +78,24 @@ TEST(Recurrent, OneCompilationForAllAlignments) {
   });
 }
 
+TEST(Recurrent, LossOfPaddedTargetsIsOneGraph) {
+  Tensor x = randn({4, 2, 3}).log_softmax(2), labels = tensor({1, 2, 2, 1}).view({2, 2});
+  auto loss = [&](const Tensor& x, const Tensor& lengths) {
+    return functional::ctc_loss(x, labels, full({2}, 4, kInt64), lengths);
+  };
+  auto compiled = compile(loss, {.fullgraph = true});
+  EXPECT_TRUE(compiled(x, tensor({1, 2})).allclose(loss(x, tensor({1, 2}))));
+  EXPECT_THROW(compiled(x, tensor({1, 3})).item<float>(), Error);
+  EXPECT_THROW(loss(x, tensor({1, 3})).item<float>(), Error);
+}
+
+TEST(Recurrent, NoSequencesHaveNoGradients) {
+  LSTM layer(3, 4);
+  auto gradients = compile(
+      [&](const Tensor& x) { return autograd::grad({std::get<0>(layer(x)).sum()}, layer->parameters()); });
+  for (const Tensor& g : gradients(ones({5, 0, 3}))) EXPECT_TRUE(g.eq(0).all().item<bool>());
+}
+
 TEST(Recurrent, PackedStepsGiveWhatEachSequenceGivesAlone) {
   NoGradGuard no_grad;
   GRU layer(GRUOptions(3, 4).num_layers(2).bidirectional(true));

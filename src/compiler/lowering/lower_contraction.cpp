@@ -85,7 +85,7 @@ class Contraction {
     if (last && s_.along_k) return l_.b().loop("vector", k_[i], s_.width);
     Expr inside(1);
     for (size_t d = i; d < k_.size(); ++d) inside = inside * k_[d];
-    bool expanded = i > 0 && inside.is_constant() && inside.constant() <= kCopies;
+    bool expanded = i > 0 && inside.is_constant() && inside.constant() > 0 && inside.constant() <= kCopies;
     return l_.b().loop("serial", k_[i], 1, expanded ? static_cast<int>(k_[i].constant()) : last ? s_.k_unroll : 1);
   }
 

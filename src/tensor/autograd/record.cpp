@@ -159,11 +159,8 @@ class RowNode final : public Node, public Pooled {
     }
     if (std::none_of(written.begin(), written.end(), [](bool b) { return b; })) return;
     eager::Parsed p;
-    p.described = true;
-    parse(backward, args, p);
-    const eager::RowComputation* computation = backward.find(p.words);
-    if (!computation) computation = &backward.add(p.words, make_computation(backward, args));
-    std::vector<bool> reads = eager::reads_of(*computation, p.inputs);
+    const eager::RowComputation& computation = computation_of(backward, args, p);
+    std::vector<bool> reads = eager::reads_of(computation, p.inputs);
     for (size_t k = 0; k < written.size(); ++k)
       for (size_t i = 0; i < p.inputs.size(); ++i)
         BRASA_CHECK(!written[k] || p.inputs[i].tensor != &tensors[k] || !reads[i],
