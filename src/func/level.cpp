@@ -110,11 +110,11 @@ Number Level::record(const ops::Row& row, std::span<const CallArg> args, const O
   size_t key = operands.size();
   if (row.random) {
     size_t at = generator_of(row), operand = operand_at(args, at);
-    Number n = operands[operand].index - 1;
+    const Storage* its = impl_of(values_[operands[operand].index - 1].value)->storage.get();
     // Backward has the key of forward. Where that is not the function's, its numbers are the same for all calls.
-    bool own = !transforms::is_backward(row) || keys_.contains(n);
+    bool own = !transforms::is_backward(row) || keys_.contains(its);
     if (own && draws(row, args, at)) {
-      keys_.insert(n);
+      keys_.insert(its);
       key = operand;
     }
   }

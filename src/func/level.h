@@ -79,8 +79,8 @@ class Level : public capture::Functional {
   Tensor make_recorded(capture::Number n) override;
 
   Around around_;
-  std::vector<Lift> values_;  // by number
-  std::unordered_set<capture::Number> keys_;  // that the function has drawn by
+  std::vector<Lift> values_;                 // by number
+  std::unordered_set<const Storage*> keys_;  // that the function has drawn by; `values_` keeps them
 };
 
 }  // namespace brasa::func

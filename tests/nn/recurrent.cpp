@@ -91,8 +91,8 @@ TEST(Recurrent, LossOfPaddedTargetsIsOneGraph) {
 
 TEST(Recurrent, NoSequencesHaveNoGradients) {
   LSTM layer(3, 4);
-  auto gradients = compile(
-      [&](const Tensor& x) { return autograd::grad({std::get<0>(layer(x)).sum()}, layer->parameters()); });
+  auto gradients =
+      compile([&](const Tensor& x) { return autograd::grad({std::get<0>(layer(x)).sum()}, layer->parameters()); });
   for (const Tensor& g : gradients(ones({5, 0, 3}))) EXPECT_TRUE(g.eq(0).all().item<bool>());
 }
 
