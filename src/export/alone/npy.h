@@ -71,6 +71,7 @@ static inline int read_npy(char* file, size_t size, NpyArray* out) {
 static inline void copy_npy(char* to, const NpyArray* a, size_t width) {
   size_t count = a->bytes / width, step[8], at = 0;
   int64_t index[8] = {0};
+  if (!count) return;
   if (!a->fortran) {
     memcpy(to, a->data, a->bytes);
     return;

@@ -304,7 +304,7 @@ struct Products {
 };
 Products& products_of(const Device& device) {
   static std::mutex mutex;
-  static std::map<const Device*, Products*> all;
+  static auto& all = *new std::map<const Device*, Products*>;  // for ever: work may end late
   std::lock_guard lock(mutex);
   Products*& p = all[&device];
   if (!p) p = new Products;
