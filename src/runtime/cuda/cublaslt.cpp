@@ -168,7 +168,9 @@ constexpr int kMostCandidates = 8;
 // A product ready to run, for all operands of its kind.
 class Way {
  public:
-  Way(const Product& p, bool tf32, Handle handle) : handle_(handle) {
+  explicit Way(Handle handle) : handle_(handle) {}
+  // What another constructor made is destroyed where this one throws.
+  Way(const Product& p, bool tf32, Handle handle) : Way(handle) {
     bool wide = p.result == DType::Float64;
     check(lt().description_create(&description_,
                                   wide   ? kCompute64
