@@ -15,6 +15,7 @@
 #define BRASA_THREAD_SANITIZER
 #endif
 #ifdef BRASA_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef BRASA_THREAD_SANITIZER
@@ -42,13 +43,15 @@ constexpr size_t kBytes = size_t{2} << 20;
 constexpr size_t kBytes = size_t{8} << 20;
 #endif
 
-// The address sanitizer wants to know which stack is in use.
+// The address sanitizer wants to know which stack is in use. What it marked on one that ends would stay for what lies there next.
 #ifdef BRASA_ADDRESS_SANITIZER
 void leave_for(void** left, const void* bottom, size_t bytes) { __sanitizer_start_switch_fiber(left, bottom, bytes); }
 void arrived(void* at, const void** from, size_t* bytes) { __sanitizer_finish_switch_fiber(at, from, bytes); }
+void ended(void* stack, size_t bytes) { __asan_unpoison_memory_region(stack, bytes); }
 #else
 void leave_for(void**, const void*, size_t) {}
 void arrived(void*, const void**, size_t*) {}
+void ended(void*, size_t) {}
 #endif
 
 // So does the thread sanitizer, which counts the calls of each stack: a function that changes it neither begins nor ends in between.
@@ -117,7 +120,10 @@ class Stack {
     BRASA_CHECK(memory_ != MAP_FAILED, "there is no memory for another stack");
     mprotect(memory_, static_cast<size_t>(sysconf(_SC_PAGESIZE)), PROT_NONE);
   }
-  ~Stack() { munmap(memory_, kBytes); }
+  ~Stack() {
+    ended(memory_, kBytes);
+    munmap(memory_, kBytes);
+  }
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
   void* memory() const { return memory_; }
