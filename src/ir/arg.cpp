@@ -33,7 +33,10 @@ bool same(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 }  // namespace
 
-Body::Body(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)), text_(print(*graph_)) {}
+Body::Body(std::shared_ptr<const Graph> graph) {
+  std::string text = print(*graph);
+  printed_ = std::make_shared<Printed>(Printed{std::move(graph), std::move(text)});
+}
 
 uint64_t Arg::hash() const { return mix(v_.index(), std::visit(HashOf{}, v_)); }
 

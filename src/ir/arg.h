@@ -30,14 +30,16 @@ class Graph;
 class Body {
  public:
   explicit Body(std::shared_ptr<const Graph> graph);
-  const Graph& operator*() const { return *graph_; }
-  const Graph* operator->() const { return graph_.get(); }
-  const std::string& text() const { return text_; }
-  friend bool operator==(const Body& a, const Body& b) { return a.graph_ == b.graph_ || a.text_ == b.text_; }
+  const Graph& operator*() const { return *printed_->graph; }
+  const std::string& text() const { return printed_->text; }
+  friend bool operator==(const Body& a, const Body& b) { return a.printed_ == b.printed_ || a.text() == b.text(); }
 
  private:
-  std::shared_ptr<const Graph> graph_;
-  std::string text_;
+  struct Printed {
+    std::shared_ptr<const Graph> graph;
+    std::string text;
+  };
+  std::shared_ptr<const Printed> printed_;  // small, as every Arg has room for it
 };
 
 struct None {

@@ -1,5 +1,7 @@
 #include "ir/copy.h"
 
+#include "support/error.h"
+
 namespace brasa::ir {
 
 Args mapped(const Args& args, const ValueMap& map) {
@@ -18,6 +20,29 @@ Node* copy_node(Graph& to, const Node& n, ValueMap& map) {
   Node* copy = to.add(n.op, mapped(n.args, map), n.types);
   for (uint32_t r = 0; r < n.types.size(); ++r) map.set({const_cast<Node*>(&n), r}, copy->out(r));
   return copy;
+}
+
+Value copy_value(Graph& to, Value v, ValueMap& map) {
+  std::vector<Value> stack = {v};
+  while (!stack.empty()) {
+    Value top = stack.back();
+    if (map.find(top)) {
+      stack.pop_back();
+      continue;
+    }
+    BRASA_ASSERT(top.node->op != input_op(), "a value is made of an input that the copy does not have");
+    bool ready = true;
+    top.node->for_each_input([&](Value in) {
+      if (!map.find(in)) {
+        stack.push_back(in);
+        ready = false;
+      }
+    });
+    if (!ready) continue;
+    copy_node(to, *top.node, map);
+    stack.pop_back();
+  }
+  return map(v);
 }
 
 void copy_live_nodes(Graph& to, const Graph& from, ValueMap& map) {

@@ -13,6 +13,8 @@ Args mapped(const Args& args, const ValueMap& map);
 void copy_inputs(Graph& to, const Graph& from, ValueMap& map);
 /// The node with its operands mapped; `map` then leads from its results to the copy's.
 Node* copy_node(Graph& to, const Node& n, ValueMap& map);
+/// A copy of what `v` is made of, down to what `map` has. brasa::InternalError at an input that it has not.
+Value copy_value(Graph& to, Value v, ValueMap& map);
 /// The nodes that the outputs of `from` reach, inputs left out.
 void copy_live_nodes(Graph& to, const Graph& from, ValueMap& map);
 /// A copy without dead nodes.

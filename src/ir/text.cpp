@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/copy.h"
 #include "support/error.h"
 
 namespace brasa::ir {
@@ -128,13 +129,7 @@ class Printer {
   static std::vector<Expr> expressions(const Graph& g, std::span<const Fact> facts) {
     std::vector<Expr> all;
     auto see = [&](const std::vector<Expr>& list) { all.insert(all.end(), list.begin(), list.end()); };
-    for (const Node* n : g.nodes()) {
-      for (const Type& t : n->types) see(t.shape);
-      for (const Arg& a : n->args) {
-        if (auto* e = a.get_if<Expr>()) all.push_back(*e);
-        if (auto* es = a.get_if<std::vector<Expr>>()) see(*es);
-      }
-    }
+    for (const Node* n : g.nodes()) each_size(*n, [&](Expr e) { all.push_back(e); });
     for (const Input& in : g.inputs()) see(in.strides);
     for (const Fact& f : facts) see({f.left, f.right});
     return all;

@@ -51,7 +51,7 @@ struct LoopNode {
   LoopOperands loop() const;
 };
 
-/// Adds what the graph does to the current Builder's, its checks too.
+/// Adds what the graph does to the current Builder's, its checks too. Inputs behind the given ones only show sizes.
 std::vector<Value> inlined(const ir::Graph& graph, std::span<const Value> inputs);
 /// A loop whose number of steps is known as its steps one after the other.
 std::vector<Value> unrolled(const LoopNode& loop);

@@ -30,21 +30,7 @@ std::unique_ptr<Graph> part_of(const std::vector<Value>& from, const std::vector
   auto out = std::make_unique<Graph>(ir::Level::Primitives);
   ir::ValueMap map;
   for (Value v : from) map.set(v, out->add_input(ir::type_of(v)));
-  std::vector<Value> stack(to.rbegin(), to.rend());
-  while (!stack.empty()) {
-    Value v = stack.back();
-    if (map.find(v)) {
-      stack.pop_back();
-      continue;
-    }
-    BRASA_ASSERT(!ir::is_input(v), "a part of a graph reads an input that it does not have");
-    size_t waiting = stack.size();
-    v.node->for_each_input([&](Value in) {
-      if (!map.find(in)) stack.push_back(in);
-    });
-    if (stack.size() == waiting) ir::copy_node(*out, *v.node, map);
-  }
-  for (Value v : to) out->add_output(map(v));
+  for (Value v : to) out->add_output(ir::copy_value(*out, v, map));
   return out;
 }
 
@@ -108,10 +94,7 @@ class LoopBackward {
       stacks_[next()] = ops::states_before(node_.out(static_cast<uint32_t>(k)), loop_);
     for (Value v : loop_.along) stacks_[next()] = v;
     for (Value v : loop_.others) fixed_[next()] = v;
-    while (i < n_.body.inputs().size()) {  // sizes
-      Value v = next();
-      fixed_[v] = ops::full(0, ops::shape_of(v), DType::Bool);
-    }
+    i = n_.body.inputs().size();  // behind those that only show sizes
     for (size_t k = 0; k < state_results_.size(); ++k) cotangents_.push_back(next());
     for (size_t r : given_results_) stacks_[next()] = cts_[r];
     const auto& nodes = joint_->nodes();
@@ -425,8 +408,6 @@ std::vector<Value> batched_loop(const Node& node, std::span<const Value> operand
   auto step = [&](std::span<const Value> carried, std::span<const Value> items, std::span<const Value> others) {
     std::vector<Value> in;
     for (std::span<const Value> part : {carried, items, others}) in.insert(in.end(), part.begin(), part.end());
-    for (size_t i = in.size(); i < body->inputs().size(); ++i)
-      in.push_back(ops::full(0, ops::shape_of(body->inputs()[i].value), DType::Bool));
     return ops::inlined(*all, in);
   };
   std::vector<Value> out;

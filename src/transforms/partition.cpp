@@ -18,29 +18,6 @@ bool cheap(const Node& n) {
   return !row.costly && (row.is_pointwise() || row.view_rule || n.inputs().empty());
 }
 
-Value copy_into(ir::Graph& to, ir::ValueMap& map, Value v) {
-  std::vector<Value> stack = {v};
-  while (!stack.empty()) {
-    Value top = stack.back();
-    if (map.find(top)) {
-      stack.pop_back();
-      continue;
-    }
-    BRASA_ASSERT(top.node->op != ir::input_op(), "a graph input was not saved");
-    bool ready = true;
-    top.node->for_each_input([&](Value in) {
-      if (!map.find(in)) {
-        stack.push_back(in);
-        ready = false;
-      }
-    });
-    if (!ready) continue;
-    ir::copy_node(to, *top.node, map);
-    stack.pop_back();
-  }
-  return map(v);
-}
-
 class Partitioner {
  public:
   Partitioner(const JointGraph& joint, size_t inputs, size_t outputs, const ir::Facts& facts)
@@ -143,7 +120,7 @@ class Partitioner {
       map.set(in.value, p.forward->add_input(ir::type_of(in.value), in.name, in.strides, in.by_value));
     }
     for (const ir::Output& o : originals_) {
-      Value v = copy_into(*p.forward, map, o.value);
+      Value v = ir::copy_value(*p.forward, o.value, map);
       p.forward->outputs().push_back({v, o.into, o.check});
     }
     for (Value v : saved) {
@@ -159,10 +136,10 @@ class Partitioner {
         continue;
       }
       p.saved.push_back({Saved::From::Intermediate, static_cast<int>(p.forward->outputs().size())});
-      p.forward->add_output(copy_into(*p.forward, map, v));
+      p.forward->add_output(ir::copy_value(*p.forward, v, map));
     }
     for (const ir::Output& o : checks_)
-      if (forward_[o.value.node->id]) p.forward->add_check(copy_into(*p.forward, map, o.value), o.check);
+      if (forward_[o.value.node->id]) p.forward->add_check(ir::copy_value(*p.forward, o.value, map), o.check);
   }
 
   void build_backward(Partition& p, const std::vector<Value>& saved) {
@@ -179,7 +156,7 @@ class Partitioner {
       const ir::Input& in = graph_.inputs()[i];
       map.set(in.value, p.backward->add_input(ir::type_of(in.value), in.name, in.strides));
     }
-    for (Value v : gradients_) p.backward->add_output(copy_into(*p.backward, map, v));
+    for (Value v : gradients_) p.backward->add_output(ir::copy_value(*p.backward, v, map));
     add_sizes(p);
   }
 

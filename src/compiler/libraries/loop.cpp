@@ -1,5 +1,7 @@
 #include "ops/loop.h"
 
+#include <algorithm>
+
 #include "compiler/fusion/fuse.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/pipeline.h"
@@ -19,11 +21,9 @@ std::shared_ptr<Executable> compiled_body(const ops::LoopNode& n, const Compiler
       n.body, [&](Expr e) { return ir::substitute(e, [&](Expr s) { return std::optional<Expr>(known(s)); }); });
   body->name = "step";
   std::vector<int64_t> hints;
-  for (Expr e : n.sizes) {
-    if (!facts.has_hint(e)) break;
-    hints.push_back(facts.hint(e));
-  }
-  ir::Facts own(hints.size() == n.sizes.size() ? std::move(hints) : std::vector<int64_t>());
+  if (std::all_of(n.sizes.begin(), n.sizes.end(), [&](Expr e) { return facts.has_hint(e); }))
+    for (Expr e : n.sizes) hints.push_back(facts.hint(e));
+  ir::Facts own(std::move(hints));
   std::shared_ptr<Executable> out = run_pipeline(*body, own, options);
   for (const ir::Fact& f : own.facts()) {
     bool holds = facts.equal(n.outside(f.left), n.outside(f.right)) == f.equal;

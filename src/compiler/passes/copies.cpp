@@ -11,16 +11,16 @@ void place_library_operands(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [&](const ir::Node* n) { return context.machine.libraries.find(*n) != nullptr; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
-        if (auto place = context.machine.libraries.find(*n)->place) {
-          place(args, *out.graph, out.in_memory);
+        const Implementation* how = context.machine.libraries.find(*n);
+        if (how->place) {
+          how->place(args, *out.graph, out.in_memory);
           return ops::Builder::current().call(ops::row_of(*n), args);
         }
-        bool on_device = context.machine.libraries.find(*n)->prepare != nullptr;
         auto placed = [&](Value v) {
           int i = out.graph->input_index(v);
           if (i < 0) return v;
           const ir::Input& in = out.graph->inputs()[i];
-          return in.strides.empty() && !(on_device && in.by_value) ? v : copied(v, out);
+          return in.strides.empty() && !(how->prepare && in.by_value) ? v : copied(v, out);
         };
         for (ir::Arg& a : args) {
           if (a.is<Value>()) {
