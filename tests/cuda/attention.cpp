@@ -107,7 +107,9 @@ TEST(Attention, IsOneCall) {
   constexpr int64_t kLength = 50, kFeatures = 16, kWidth = kHeads * kFeatures;
   auto f = [](const Tensor& x) {
     auto parts = x.view({kBatches, kLength, 3, kHeads, kFeatures}).permute({2, 0, 3, 1, 4}).unbind(0);
-    return scaled_dot_product_attention(parts[0], parts[1], parts[2]).transpose(1, 2).reshape({kBatches, kLength, kWidth});
+    return scaled_dot_product_attention(parts[0], parts[1], parts[2])
+        .transpose(1, 2)
+        .reshape({kBatches, kLength, kWidth});
   };
   Tensor x = randn({kBatches, kLength, 3 * kWidth}).to(kBFloat16), want = f(x.to(kFloat64));
   auto compiled = compile(f);
@@ -146,6 +148,28 @@ TEST(Attention, GradientsOfOneCall) {
     for (Tensor& x : there) x.mutable_grad() = Tensor();
     compiled(there[0], there[1], there[2]).backward(ct.to(kCUDA));
     expect_close(there[2].grad(), here[2].grad(), str("by value, ", i));
+  }
+}
+
+// Eager calls know no sizes; a call's number of features is a fact of its program.
+TEST(Attention, EagerCalls) {
+  for (int64_t features : {16, 24, 16}) {
+    Tensor x = randn({kBatches, 50, kHeads, 3 * features}).to(kBFloat16);
+    auto f = [&](const Tensor& all) {
+      Tensor heads = all.transpose(1, 2);
+      auto part = [&](int64_t i) { return heads.slice(3, i * features, (i + 1) * features); };
+      return scaled_dot_product_attention(part(0), part(1), part(2));
+    };
+    Tensor there = x.to(kCUDA), want = f(x.to(kFloat64));
+    int before = launches();
+    Tensor got = f(there);
+    EXPECT_EQ(launches() - before, 1);
+    EXPECT_EQ(got.sizes(), want.sizes());
+    there.requires_grad_();
+    Tensor y = f(there);
+    before = launches();
+    y.backward(ones(y.sizes()).to(kBFloat16).to(kCUDA));
+    EXPECT_EQ(launches() - before, 3);  // forward once more
   }
 }
 

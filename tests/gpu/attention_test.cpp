@@ -70,10 +70,8 @@ TEST_P(Attention, OfOtherCalls) {
   for (double scale : {0.5, -0.5, 0.0})
     same(
         device_,
-        [&](const Tensor& q) {
-          return scaled_dot_product_attention(q, q, q, std::nullopt, 0.0, scale > 0, scale);
-        },
-        x, true, str("scale ", scale));
+        [&](const Tensor& q) { return scaled_dot_product_attention(q, q, q, std::nullopt, 0.0, scale > 0, scale); }, x,
+        true, str("scale ", scale));
   same(
       device_, [&](const Tensor& q) { return scaled_dot_product_attention(q[0], q[0], q[1]); }, x, true,
       "without batches");
@@ -83,7 +81,8 @@ TEST_P(Attention, GradientOfAGradient) {
   Tensor x = randn({1, 2, 9, 8}).to(kBFloat16);
   auto twice = [](const Tensor& given) {
     Tensor q = given.detach().requires_grad_();
-    Tensor first = autograd::grad({scaled_dot_product_attention(q, q * 0.5, q).sin().sum()}, {q}, {}, std::nullopt, true)[0];
+    Tensor first =
+        autograd::grad({scaled_dot_product_attention(q, q * 0.5, q).sin().sum()}, {q}, {}, std::nullopt, true)[0];
     return autograd::grad({first.square().sum()}, {q})[0];
   };
   expect_close(twice(x.to(device_)), twice(x.to(kFloat64)), "twice");

@@ -33,8 +33,8 @@ struct Enough {
 };
 Enough enough_for(const Machine& m) {
   if (!m.gpu) return {4 * m.threads, 4 * m.threads, 64};
-  // Two blocks a processor; of columns 16 warps, each 4 of them a thread.
-  return {2 * m.processors, 16 * m.processors, 128};
+  // Two blocks a processor; of columns 32 warps, each 4 of them a thread.
+  return {2 * m.processors, 32 * m.processors, 128};
 }
 
 // In two steps where one would leave threads without work; an absent Value where it would not.
