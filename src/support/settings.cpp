@@ -31,7 +31,7 @@ constexpr Setting kSettings[] = {
     {Where::Environment, "BRASA_PACK", "<file>",
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
-     "Leaves optional passes over graphs out, by their names. run_ahead: kernels wait until a call is recorded; merge_updates: small updates are kernels of their own."},
+     "Leaves optional passes over graphs out, by their names. run_ahead: kernels wait until a call is recorded; merge_updates: small updates are kernels of their own; whole_operators: attention is composed everywhere."},
     {Where::Environment, "BRASA_DEVICE", "<device>",
      "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
     {Where::Environment, "BRASA_CUDA_LIBRARIES", "<folders, separated by colons>",
