@@ -11,4 +11,7 @@ namespace brasa::ops {
 std::optional<std::array<Value, 2>> attention_of_target(Value query, Value key, Value value, bool causal,
                                                         std::optional<double> scale);
 
+/// The rows of multi_head.cpp, which belong to the family of attention's kernels.
+void add_multi_head(Table& t);
+
 }  // namespace brasa::ops
