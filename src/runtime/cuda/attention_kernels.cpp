@@ -142,7 +142,8 @@ class Kernel final : public AttentionTiles {
          to_value = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    auto [own_key, own_value] = own_rows(key, &value, keys_);
+    std::pair<Reg, Reg> own_pair = own_rows(key, &value, keys_);
+    const Reg &own_key = own_pair.first, &own_value = own_pair.second;
     std::vector<Regs> k, v;
     if (small_) {
       k = fragments(own_key);
