@@ -32,6 +32,13 @@ struct Layout {
   explicit Layout(const Held& h);
 };
 
+/// Memory that a run gives to a value.
+struct Fresh {
+  StorageRef storage;
+  DType dtype;
+  Layout at;
+};
+
 /// Lists that every call fills anew; a thread hands them from one call to the next, so that they need not grow again.
 struct Workspace {
   std::vector<Held> held;  // in order of appearance; a storage knows its slot

@@ -51,6 +51,8 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "dynamic", "<unset, false or true>",
      "When sizes become symbolic: at their second value, never, at once."},
     {Where::CompileOptions, "recompile_limit", "<number>", "Graphs that are kept for one place of the function."},
+    {Where::CompileOptions, "pure", "false | true",
+     "The promise that the body may be skipped in calls like earlier ones: no effects but through tensors, no dependence but on arguments and the tensors that it met."},
     {Where::CompileOptions, "options[numbers]", "strict | default | fast",
      "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
      "with the reciprocal, and the sign of a zero may be lost. Of inductor."},

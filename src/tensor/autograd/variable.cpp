@@ -52,6 +52,7 @@ class AccumulateGrad final : public Node {
     if (!g.defined()) return {};
     std::lock_guard lock(internals_->mutex);
     AutogradMeta& meta = meta_of(leaf_);
+    if (Recorder* recorder = Recorder::current()) recorder->meets_gradient(leaf_);
     if (!meta.grad.defined()) {
       // Nothing writes into the parts of a sparse tensor.
       const TensorImpl* impl = impl_of(g);
@@ -207,9 +208,14 @@ bool Tensor::is_leaf() const { return autograd::grad_fn_of(*this) == nullptr; }
 
 const Tensor& Tensor::grad() const {
   const TensorImpl* impl = checked_impl(*this);
+  if (Recorder* recorder = Recorder::current()) recorder->meets_gradient(*this);
   return impl->autograd ? impl->autograd->grad : kNoTensor;
 }
-Tensor& Tensor::mutable_grad() const { return autograd::meta_of(*this).grad; }
+Tensor& Tensor::mutable_grad() const {
+  Tensor& grad = autograd::meta_of(*this).grad;
+  if (Recorder* recorder = Recorder::current()) recorder->meets_gradient(*this);
+  return grad;
+}
 const std::shared_ptr<autograd::Node>& Tensor::grad_fn() const { return autograd::grad_fn_of(*this); }
 int64_t Tensor::output_nr() const {
   const TensorImpl* impl = checked_impl(*this);
