@@ -18,6 +18,8 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
                                                runtime::Device& device) {
   compiler::CompilerOptions out;
   out.device = &device;
+  if (auto nan = given.options.find("trace_nan"); nan != given.options.end() && nan->second == "true")
+    return run_stepwise(graph, facts, device, true);
   out.measure = given.mode.starts_with("max-autotune");
   auto it = given.options.find("numbers");
   if (it != given.options.end())

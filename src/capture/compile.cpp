@@ -5,12 +5,14 @@
 #include <mutex>
 
 #include "capture/describe.h"
+#include "capture/minify_runs.h"
 #include "capture/session.h"
 #include "capture/stance.h"
 #include "compiler/compile.h"
 #include "ir/text.h"
 #include "support/epoch.h"
 #include "support/error.h"
+#include "support/settings.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
 #include "tensor/views.h"
@@ -59,6 +61,8 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
   auto f = std::make_shared<CompiledFunction>();
   f->backend = options.backend.function ? capture::adapted(options.backend, *options.backend.function)
                                         : capture::find_backend(options.backend);
+  if (const char* folder = environment("BRASA_MINIFY"); folder && *folder)
+    f->backend = capture::minifying(std::move(f->backend), options.backend, folder);
   capture::check_options(options);
   BRASA_CHECK(options.recompile_limit > 0, "compile: recompile_limit is ", options.recompile_limit,
               "; it must be at least 1 (disable runs a function uncompiled)");

@@ -99,7 +99,8 @@ class Learner {
     if (auto it = known_.find(&impl); it != known_.end()) return it->second;
     if (impl.sparse) refuse("a sparse tensor is met");
     Source s{From::Met, static_cast<uint32_t>(out_->met.size())};
-    out_->met.push_back({t, impl.storage.get(), impl.moves, autograd_state(impl), {}});
+    out_->met.push_back(
+        {t, impl.storage.get(), impl.offset * size_of(impl.dtype), impl.moves, autograd_state(impl), {}});
     return known_[&impl] = s;
   }
 

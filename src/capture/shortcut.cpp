@@ -211,7 +211,7 @@ class Run {
     for (size_t i = 0; i < is_.inputs.size(); ++i) {
       const Source& s = is_.inputs[i];
       if (s.from == Source::From::Met)
-        inputs[i].data = eager::operand_of(is_.met[s.index].tensor).data;
+        inputs[i].data = static_cast<char*>(is_.met[s.index].storage->data()) + is_.met[s.index].offset;
       else
         inputs[i] = eager::operand_of(at(s));
     }

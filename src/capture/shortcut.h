@@ -86,6 +86,7 @@ struct Shortcut {
   struct Met {
     Tensor tensor;
     const Storage* storage;
+    int64_t offset;  // in bytes
     uint32_t moves;
     uint8_t autograd;
     Gradient gradient;

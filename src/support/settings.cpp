@@ -32,6 +32,8 @@ constexpr Setting kSettings[] = {
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
      "Leaves optional passes over graphs out, by their names. run_ahead: kernels wait until a call is recorded; merge_updates: small updates are kernels of their own."},
+    {Where::Environment, "BRASA_MINIFY", "<folder>",
+     "Compares each graph of compiled functions with the reference interpreter in its first run; of one that fails the folder gets the smallest part that does, as a C++ program."},
     {Where::Environment, "BRASA_DEVICE", "<device>",
      "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
     {Where::Environment, "BRASA_CUDA_LIBRARIES", "<folders, separated by colons>",
@@ -56,6 +58,8 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "options[numbers]", "strict | default | fast",
      "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
      "with the reciprocal, and the sign of a zero may be lost. Of inductor."},
+    {Where::CompileOptions, "options[trace_nan]", "false | true",
+     "Operators run one by one; the first that makes a NaN of values without one is an error that names it. Slow. Of inductor."},
 };
 
 std::string_view place(Where where) {
