@@ -19,11 +19,8 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
   compiler::CompilerOptions out;
   out.device = &device;
   out.measure = given.mode.starts_with("max-autotune");
-  auto it = given.options.find("numbers");
-  if (it != given.options.end())
-    out.numbers = it->second == "strict" ? compiler::Numbers::Strict
-                  : it->second == "fast" ? compiler::Numbers::Fast
-                                         : compiler::Numbers::Default;
+  if (auto it = given.options.find("numbers"); it != given.options.end())
+    out.numbers = compiler::numbers_named(it->second);
   return compiler::compile(graph, facts, out);
 }
 
