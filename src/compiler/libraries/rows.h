@@ -5,6 +5,7 @@
 // The rows of table.cpp, one file each.
 namespace brasa::compiler {
 
+extern const Implementation kBranch;
 extern const Implementation kConcat;
 extern const Implementation kFft;
 extern const Implementation kLoop;
