@@ -110,31 +110,40 @@ Tensor BodyRecorder::make_recorded(Number n) {
   return hold_new(n, RowMajor(sizes, types_[n].dtype), types_[n].dtype, device_ ? *device_ : runtime::host());
 }
 
+// The derivative will be that of the body, which has to know where none flows: at what was detached or made without gradients.
+Number BodyRecorder::as_seen(const Tensor& t, Number n) {
+  if (!grad_mode_ || !flows_[n] || t.requires_grad() || !is_floating(t.scalar_type())) return n;
+  static const ops::Row& detach = ops::at("aten::detach");
+  if (auto it = detached_.find(n); it != detached_.end()) return it->second;
+  Event e;
+  e.row = &detach;
+  e.args.push_back(ir::Arg(capture::numbered(n)));
+  return detached_[n] = add(std::move(e));
+}
+
 Number BodyRecorder::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                             uint32_t& count) {
   BRASA_CHECK(!row.random, what_, ": ", row.name(),
               " draws random numbers; draw them outside, and pass them in or read them there");
+  Operands seen = operands;
+  size_t at = view;  // that operand has no tensor of its own
+  auto see = [&](const Tensor& t) {
+    if (ir::Value& v = seen[at++]; v.index > 0) v = capture::numbered(as_seen(t, v.index - 1));
+  };
+  for (const CallArg& a : args.subspan(view)) {
+    if (a.kind == CallArg::Kind::Tensor) see(*a.tensor);
+    if (a.kind == CallArg::Kind::Tensors)
+      for (uint32_t k = 0; k < a.size; ++k) see(a.tensor[k]);
+    if (a.kind == CallArg::Kind::OptionalTensors)
+      for (uint32_t k = 0; k < a.size; ++k) see(a.optional_tensor[k] ? *a.optional_tensor[k] : Tensor());
+  }
   Event e;
   e.row = &row;
-  e.args = capture::Numbered{row, args, operands, view}.node_args();
+  e.args = capture::Numbered{row, args, seen, view}.node_args();
   Number first = add(std::move(e));
   count = body_.events.back().count;
-  auto flows = [&](ir::Value v) { return v.index > 0 && flows_[v.index - 1]; };
-  if (row.no_gradient || std::none_of(operands.begin(), operands.end(), flows)) return first;
-  if (GradMode::is_enabled()) {
-    std::fill(flows_.begin() + first, flows_.end(), true);
-  } else if (grad_mode_) {
-    // The derivative is that of the body, which has to know where none flows.
-    static const ops::Row& detach = ops::at("aten::detach");
-    auto stopped = static_cast<Number>(types_.size());
-    for (Number r = 0; r < count; ++r) {
-      Event stop;
-      stop.row = &detach;
-      stop.args.push_back(ir::Arg(capture::numbered(first + r)));
-      add(std::move(stop));
-    }
-    return stopped;
-  }
+  bool flows = std::any_of(seen.begin(), seen.end(), [&](ir::Value v) { return v.index > 0 && flows_[v.index - 1]; });
+  std::fill(flows_.begin() + first, flows_.end(), flows && !row.no_gradient);
   return first;
 }
 
@@ -197,7 +206,8 @@ void BodyRecorder::leave_numbers_out(Event& e) {
 RecordedBody BodyRecorder::finished(const std::vector<Tensor>& results) {
   for (const Tensor& t : results) {
     BRASA_CHECK(t.defined(), what_, " gives an undefined tensor");
-    body_.outputs.push_back(number_of(t));
+    Number n = number_of(t);
+    body_.outputs.push_back(as_seen(t, n));
   }
   return std::move(body_);
 }

@@ -66,13 +66,15 @@ class BodyRecorder final : public capture::Functional {
   RecordedBody finished(const std::vector<Tensor>& results);
   capture::Number add(capture::Event event);
   capture::Number input(size_t place, ir::Type type);
+  capture::Number as_seen(const Tensor& t, capture::Number n);
   void leave_numbers_out(capture::Event& event);
 
   FlowArguments& arguments_;
   std::string what_;
   RecordedBody body_;
-  std::vector<ir::Type> types_;       // by number
-  std::vector<bool> flows_;           // by number: gradients flow through it
+  std::vector<ir::Type> types_;  // by number
+  std::vector<bool> flows_;      // by number: gradients flow through it
+  std::unordered_map<capture::Number, capture::Number> detached_;
   std::vector<capture::Number> own_;  // by operand: its input, or kNoNumber
   size_t stand_ins_ = 0;              // how many of what is held stand for operands
   bool grad_mode_;
