@@ -8,6 +8,7 @@
 #include "func/flow_rows.h"
 #include "ops/branch.h"
 #include "ops/loop.h"
+#include "ops/while.h"
 #include "support/error.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
@@ -73,11 +74,11 @@ int64_t count_items(std::string_view name, const TensorVector& xs) {
 
 // ---- The rows of what was recorded.
 
+Value truth(Value v) { return ops::prim::reshape(ops::dtype_of(v) == DType::Bool ? v : ops::ne(v, 0), {}); }
+
 // Operands: the predicate, then the functions' own.
 Values build_cond(const Flow&, const Values& operands, const Bodies& bodies) {
-  Value p = operands[0];
-  if (ops::dtype_of(p) != DType::Bool) p = ops::ne(p, 0);
-  return ops::cond(ops::prim::reshape(p, {}), operands, bodies[0], bodies[1]);
+  return ops::cond(truth(operands[0]), operands, bodies[0], bodies[1]);
 }
 
 // Operands: states, what the loop goes along, then others; attributes: how many of the first two there are, and whether it goes backwards.
@@ -95,6 +96,19 @@ Values build_scan(const Flow& flow, const Values& operands, const Bodies& bodies
   Values out = ops::scan_loop(loop, step);
   for (size_t i = 0; i < loop.carried.size(); ++i) out[i] = ops::last_state(out[i], loop);
   return out;
+}
+
+// Operands: states, then others; the attribute says how many states there are.
+Values build_while(const Flow& flow, const Values& operands, const Bodies& bodies) {
+  auto states = operands.begin() + flow.attributes[0];
+  return ops::while_loop(
+      {operands.begin(), states}, {states, operands.end()},
+      [&](std::span<const Value> in) { return Values{truth(bodies[0](in)[0])}; }, bodies[1]);
+}
+
+bool carry_gradients(const TensorVector& list) {
+  return GradMode::is_enabled() &&
+         std::any_of(list.begin(), list.end(), [](const Tensor& t) { return t.requires_grad(); });
 }
 
 }  // namespace
@@ -179,12 +193,36 @@ TensorVector associative_scan(const TensorFunction& combine, const TensorVector&
 }
 
 TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& body_fn, const TensorVector& carried) {
+  auto check_body = [](const TensorVector& before, const TensorVector& after) {
+    BRASA_CHECK(after.size() == before.size(), "while_loop: body_fn gives ", after.size(), " tensors for ",
+                before.size(), " that are carried");
+    check_states("while_loop", "body_fn", before, after);
+  };
+  Recorder* recorder = Recorder::current();
+  if (recorder && !carried.empty() && !carry_gradients(carried)) {
+    FlowArguments arguments;
+    arguments.operands = carried;
+    arguments.given = carried.size();
+    auto whole = [](size_t) { return false; };
+    Recorded condition = record(arguments, "while_loop: cond_fn", cond_fn, 0, whole);
+    Recorded body = record(arguments, "while_loop: body_fn", body_fn, 0, whole);
+    const Tensor& goes_on = condition.results.at(0);
+    BRASA_CHECK(goes_on.numel() == 1, "while_loop: the result of cond_fn is ", goes_on,
+                ", expected a tensor of one element");
+    check_body(carried, body.results);
+    if (!carry_gradients(arguments.operands))
+      return func::call({"while_loop",
+                         build_while,
+                         {static_cast<int64_t>(carried.size())},
+                         {std::move(condition.body), std::move(body.body)}},
+                        arguments);
+  }
+  // How many steps there are to go back is known only when they have been made.
+  if (recorder) recorder->materialise("while_loop with gradients");
   TensorVector now = carried;
   while (truth_of("while_loop: the result of cond_fn", cond_fn(now).at(0))) {
     TensorVector next = body_fn(now);
-    BRASA_CHECK(next.size() == now.size(), "while_loop: body_fn gives ", next.size(), " tensors for ", now.size(),
-                " that are carried");
-    check_states("while_loop", "body_fn", now, next);
+    check_body(now, next);
     now = std::move(next);
   }
   return now;

@@ -67,7 +67,8 @@ void check_body(std::string_view op, const ir::Graph& body, size_t operands, con
   BRASA_CHECK(operands <= body.inputs().size(), op, ": the body takes ", body.inputs().size(), " operands, got ",
               operands);
   for (const ir::Output& o : body.outputs()) BRASA_CHECK(o.into < 0, op, ": a body writes no inputs");
-  for (const Node* n : body.nodes())
+  for (const Node* n : body.nodes()) {
+    for (const Type& t : n->types) BRASA_CHECK(!is_complex(t.dtype), op, ": bodies of complex numbers are not there");
     ir::each_size(*n, [&](Expr e) {
       std::vector<Expr> symbols;
       ir::collect_symbols(e, symbols);
@@ -75,6 +76,18 @@ void check_body(std::string_view op, const ir::Graph& body, size_t operands, con
         BRASA_CHECK(s->kind == ir::ExprKind::Size && s->id < sizes.size(), op, ": nothing says what ", s,
                     " is in the body");
     });
+  }
+}
+
+void check_body(std::string_view op, const ir::Graph& body, std::span<const Value> operands,
+                const std::vector<Expr>& sizes) {
+  check_body(op, body, operands.size(), sizes);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Type want = outside(type_of(body.inputs()[i].value), sizes);
+    const Type& got = type_of(operands[i]);
+    BRASA_CHECK(got.dtype == want.dtype && may_equal(got.shape, want.shape), op, ": operand ", i, " is ", got,
+                ", expected ", want);
+  }
 }
 
 std::vector<Type> result_types(const ir::Graph& body) {

@@ -28,9 +28,12 @@ Expr outside(Expr size, const std::vector<Expr>& sizes);
 Type outside(const Type& t, const std::vector<Expr>& sizes);
 std::unique_ptr<ir::Graph> outside(const ir::Graph& body, const std::vector<Expr>& sizes);
 
-/// Text may hold any arguments: brasa::Error where a body takes fewer inputs than operands, writes inputs or has symbols that nothing
-/// stands for.
+/// Text may hold any arguments: brasa::Error where a body takes fewer inputs than operands, writes inputs, has symbols that nothing stands
+/// for, or computes with complex numbers.
 void check_body(std::string_view op, const ir::Graph& body, size_t operands, const std::vector<Expr>& sizes);
+/// The same, and where the operands are not what the body takes.
+void check_body(std::string_view op, const ir::Graph& body, std::span<const Value> operands,
+                const std::vector<Expr>& sizes);
 /// The types of a body's results, without its checks.
 std::vector<Type> result_types(const ir::Graph& body);
 /// The results of a body with constant sizes, in the interpreter.

@@ -29,6 +29,7 @@ const Listed kFamilies[] = {
     {"Primitives: complex numbers in memory", add_parts_primitives},
     {"Primitives: loops", add_loop_primitives},
     {"Primitives: branches", add_branch_primitives},
+    {"Primitives: loops until a value", add_while_primitives},
     {"Arithmetic", add_arithmetic},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},

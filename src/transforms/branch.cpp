@@ -1,9 +1,9 @@
 #include "transforms/branch.h"
 
 #include "ops/branch.h"
-#include "ops/decompose.h"
+#include "ops/primitives/rules.h"
 #include "support/error.h"
-#include "transforms/jvp.h"
+#include "transforms/bodies.h"
 #include "transforms/tangent.h"
 #include "transforms/vjp.h"
 #include "transforms/vmap.h"
@@ -18,27 +18,11 @@ using ir::Value;
 using ops::BranchNode;
 using Span = std::span<const Value>;
 
-// The operands, and values for the inputs behind them, which only show sizes.
-std::vector<Value> all_inputs(const Graph& body, Span operands) {
-  std::vector<Value> in(operands.begin(), operands.end());
-  for (size_t i = operands.size(); i < body.inputs().size(); ++i)
-    in.push_back(ops::full(0, ops::shape_of(body.inputs()[i].value), DType::Bool));
-  return in;
-}
-
 // A mask by result as one by output, checks among them.
 std::vector<bool> by_output(const Graph& body, const std::vector<bool>& results) {
   std::vector<bool> out;
   size_t k = 0;
   for (const ir::Output& o : body.outputs()) out.push_back(o.check.empty() && results[k++]);
-  return out;
-}
-
-// The results of `graph`, spliced, by its output; absent at checks.
-std::vector<Value> outputs_of(const Graph& graph, Span inputs) {
-  std::vector<Value> made = ops::inlined(graph, inputs), out;
-  size_t k = 0;
-  for (const ir::Output& o : graph.outputs()) out.push_back(o.check.empty() ? made[k++] : Value{});
   return out;
 }
 
@@ -79,21 +63,11 @@ std::vector<Value> branch_jvp(const Node& node, Span tangents) {
   }
   auto side = [&](const Graph& closed) {
     return [&](Span in) {
-      std::unique_ptr<Graph> body = ops::outside(closed, n.sizes);
-      std::vector<bool> marked = moves;
-      marked.resize(body->inputs().size());
-      Forward f = jvp(*body, ops::Builder::current().facts(), marked);
       Span own = in.first(n.operands.size());
-      std::vector<Value> inputs = all_inputs(*body, own), out;
-      inputs.insert(inputs.end(), in.begin() + static_cast<std::ptrdiff_t>(own.size()), in.end());
-      std::vector<Value> all = outputs_of(*f.graph, inputs);
-      for (size_t i = 0; i < body->outputs().size(); ++i) {
-        const ir::Output& o = body->outputs()[i];
-        if (!o.check.empty() || !has_tangent(o.value)) continue;
-        const ir::Shape& shape = ops::shape_of(o.value);
-        out.push_back(f.tangent_of[i] < 0 ? ops::full(0, shape, ops::dtype_of(o.value))
-                                          : of_shape(all[static_cast<size_t>(f.tangent_of[i])], shape));
-      }
+      Pushed p = pushed(*ops::outside(closed, n.sizes), own, moves, in.subspan(own.size()));
+      std::vector<Value> out;
+      for (size_t i = 0; i < p.results.size(); ++i)
+        if (has_tangent(p.results[i])) out.push_back(ops::or_zeros(p.tangents[i], p.results[i]));
       return out;
     };
   };

@@ -3,6 +3,7 @@
 #include "support/error.h"
 #include "transforms/branch.h"
 #include "transforms/loop.h"
+#include "transforms/while.h"
 
 namespace brasa::transforms {
 
@@ -10,6 +11,7 @@ const ControlFlow& control_flow(const ops::Row& row) {
   static const std::unordered_map<std::string_view, ControlFlow> kRules{
       {"prim::scan_loop", {loop_vjp, loop_jvp, batched_loop}},
       {"prim::cond", {branch_vjp, branch_jvp, batched_branch}},
+      {"prim::while_loop", {while_vjp, while_jvp, batched_while}},
   };
   auto it = kRules.find(row.name());
   BRASA_ASSERT(it != kRules.end(), row.name(), " has no rules");

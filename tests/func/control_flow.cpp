@@ -289,5 +289,81 @@ TEST(AssociativeScan, SumsAndProducts) {
   expect_close(associative_scan([](Tensor a, Tensor b) { return a + b; }, x.slice(0, 0, 1)), x.slice(0, 0, 1));
 }
 
+// Newton's iteration for the square roots of a; the number of steps hangs on the values.
+Tensor roots(const Tensor& a) {
+  auto [x, steps] = while_loop([&](Tensor x, Tensor) { return (x * x - a).abs().max() > 1e-5; },
+                               [&](Tensor x, Tensor steps) { return std::pair((x + a / x) / 2, steps + 1); },
+                               ones_like(a), zeros({}, kInt64));
+  return x + 0 * steps;
+}
+
+TEST(WhileLoop, NewtonsIteration) {
+  for (std::string backend : {"inductor", "interpreter", "eager", "aot_eager"}) {
+    auto compiled = compile(roots, CompileOptions{.fullgraph = true, .backend = backend});
+    for (int64_t n : {3, 4, 7, 1}) {
+      Tensor a = arange(n).to(kFloat32) + 1;
+      expect_close(roots(a), a.sqrt());
+      expect_close(compiled(a), a.sqrt());
+    }
+    EXPECT_LE(compiled.explain().recompiles.size(), 2u);  // and one element
+  }
+}
+
+TEST(WhileLoop, NoStep) {
+  auto f = [](Tensor x) { return while_loop([](Tensor t) { return t.sum() < 0; }, [](Tensor t) { return t + 1; }, x); };
+  Tensor x = ones({3});
+  expect_close(compile(f)(x), x);
+  expect_close(f(x), x);
+}
+
+// Where gradients flow the loop runs step by step.
+TEST(WhileLoop, Gradients) {
+  auto gradient = [](auto f) {
+    Tensor a = (arange(3).to(kFloat32) + 1).requires_grad_();
+    f(a).sum().backward();
+    return a.grad();
+  };
+  Tensor want = 0.5 / (arange(3).to(kFloat32) + 1).sqrt();
+  expect_close(gradient(roots), want);
+  auto compiled = compile(roots);
+  expect_close(gradient(compiled), want);
+  EXPECT_EQ(compiled.explain().breaks.at(0).reason, "while_loop with gradients");
+  std::string message = error_of([&] { gradient(compile(roots, CompileOptions{.fullgraph = true})); });
+  EXPECT_NE(message.find("while_loop with gradients"), message.npos) << message;
+}
+
+TEST(WhileLoop, UnderTransformations) {
+  Tensor rows = arange(6).to(kFloat32).view({2, 3}) + 1;
+  expect_close(func::vmap(roots)(rows), rows.sqrt());
+  expect_close(func::jvp(roots, rows[0], ones({3})).second[0], 0.5 / rows[0].sqrt());
+  std::string message = error_of([&] { func::grad([](Tensor x) { return roots(x).sum(); })(rows[0]); });
+  EXPECT_NE(message.find("while_loop with gradients"), message.npos) << message;
+}
+
+TEST(WhileLoop, InScans) {
+  auto f = [](Tensor h, Tensor xs) {
+    return scan([](Tensor h, Tensor x) { return std::pair(h + 1, roots(x) + h); }, h, xs).second;
+  };
+  auto compiled = compile(f, CompileOptions{.fullgraph = true});
+  for (int64_t n : {2, 3, 5}) {
+    Tensor xs = arange(n * 3).to(kFloat32).view({n, 3}) + 1;
+    expect_close(compiled(zeros({3}), xs), f(zeros({3}), xs));
+  }
+}
+
+TEST(WhileLoop, Errors) {
+  for (bool compiled : {false, true}) {
+    auto error = [&](std::function<Tensor(Tensor)> go_on, std::function<Tensor(Tensor)> step) {
+      auto f = [&](Tensor x) { return while_loop(go_on, step, x); };
+      return error_of([&] { compiled ? compile(f)(ones({3})) : f(ones({3})); });
+    };
+    auto goes_on = [](Tensor x) { return x.sum() > 0; };
+    EXPECT_EQ(error(goes_on, [](Tensor x) { return x.sum(); }),
+              "while_loop: carried tensor 0 is float32[3] before body_fn, and float32[] after it");
+    EXPECT_EQ(error([](Tensor x) { return x > 0; }, [](Tensor x) { return x - 1; }),
+              "while_loop: the result of cond_fn is bool[3], expected a tensor of one element");
+  }
+}
+
 }  // namespace
 }  // namespace brasa

@@ -13,6 +13,7 @@ extern const Implementation kLoop;
 extern const Implementation kBiasedProduct, kProduct;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;
+extern const Implementation kWhile;
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp

@@ -10,13 +10,17 @@ namespace brasa::compiler {
 namespace {
 
 bool is_branch(const ir::Node* n) { return n->op == &ops::at("prim::cond"); }
+// A loop whose steps are counted before it runs.
+bool is_counted(const ir::Node* n) {
+  return n->op == &ops::at("prim::scan_loop") && ops::LoopNode(*n).steps.is_constant();
+}
 
 }  // namespace
 
 void inline_bodies(Primitives& p, const PassContext& context) {
   auto inlines = [&](const ir::Node* n) {
     return ops::kind_of(*n) == ops::Kind::Loop && !context.machine.libraries.find(*n) &&
-           (is_branch(n) || ops::LoopNode(*n).steps.is_constant());
+           (is_branch(n) || is_counted(n));
   };
   auto any = [&] {
     std::vector<ir::Node*> live = ir::live_nodes(*p.graph);

@@ -16,5 +16,6 @@ void add_sparse_primitives(Table& t);
 void add_parts_primitives(Table& t);
 void add_loop_primitives(Table& t);
 void add_branch_primitives(Table& t);
+void add_while_primitives(Table& t);
 
 }  // namespace brasa::ops

@@ -26,7 +26,6 @@ std::vector<Type> loop_types(const Args& args) {
   check_arguments(args);
   LoopNode n(args, 0);
   auto outside = [&](const Type& t, std::optional<Expr> first) {
-    BRASA_CHECK(!is_complex(t.dtype), "scan_loop: loops of complex numbers are not there");
     Type out = ops::outside(t, n.sizes);
     if (first) out.shape.insert(out.shape.begin(), *first);
     return out;
