@@ -5,6 +5,7 @@
 // The rows of table.cpp, one file each.
 namespace brasa::compiler {
 
+extern const Implementation kBranch;
 extern const Implementation kConcat;
 extern const Implementation kFft;
 extern const Implementation kLoop;
@@ -12,6 +13,7 @@ extern const Implementation kLoop;
 extern const Implementation kBiasedProduct, kProduct;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;
+extern const Implementation kWhile;
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp

@@ -7,9 +7,9 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kLoop,          &kBiasedProduct,   &kProduct,    &kSort,   &kCholesky, &kLu,   &kLdl, &kLdlSolve,
-    &kLuPermutation, &kTriangularSolve, &kJoinParts,  &kQr,     &kGeqrf,    &kEigh, &kSvd, &kEig,
-    &kFft,           &kSparseMm,        &kSplitParts, &kConcat,
+    &kLoop, &kBranch,   &kWhile,         &kBiasedProduct,   &kProduct,    &kSort,   &kCholesky, &kLu,
+    &kLdl,  &kLdlSolve, &kLuPermutation, &kTriangularSolve, &kJoinParts,  &kQr,     &kGeqrf,    &kEigh,
+    &kSvd,  &kEig,      &kFft,           &kSparseMm,        &kSplitParts, &kConcat,
 };
 
 }  // namespace
