@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/run/executable.h"
+#include "ops/decompose.h"
 
 namespace brasa::compiler {
 
@@ -47,6 +48,9 @@ struct Report {
 
 /// Makes a graph of operators or primitives ready to run. What it assumes of sizes goes to `facts`.
 std::shared_ptr<Executable> compile(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options = {});
+
+/// What this device computes whole of primitives that have a composition, for graphs that will be compiled for it.
+ops::TargetScope::Takes computed_whole(const runtime::Device& device);
 
 /// What `compile` did; null for an executable of another sort.
 const Report* report_of(const Executable& executable);

@@ -65,6 +65,11 @@ Machine machine_for(const CompilerOptions& options) {
   return machine;
 }
 
+ops::TargetScope::Takes taken_by(const Libraries& libraries) {
+  if (PassRunner::switched_off("whole_operators")) return [](const ops::Row&, const ir::Args&) { return false; };
+  return [libraries](const ops::Row& row, const ir::Args& args) { return libraries.takes(row, args); };
+}
+
 std::string key_of(const Group& g) {
   std::string key = str(name(g.kind), g.domain, "\n", ir::print(*g.graph));
   for (const auto& strides : g.output_strides) key += str(strides);
@@ -106,7 +111,10 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   PassContext context{facts, machine, options.size_classes};
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
-  passes.run("decompose", p, [&] { p.graph = ops::decompose(graph, facts); });
+  passes.run("decompose", p, [&] {
+    ops::TargetScope scope(taken_by(machine.libraries));
+    p.graph = ops::decompose(graph, facts, nullptr, ops::Whole::AsTarget);
+  });
   for (const GraphPass& pass : algebra_passes()) passes.run(pass, p, context);
   report.primitives = ir::print(*p.graph);
   count_before(*p.graph, report);
@@ -164,6 +172,10 @@ const char* suffix(Numbers numbers) {
 }
 
 }  // namespace
+
+ops::TargetScope::Takes computed_whole(const runtime::Device& device) {
+  return taken_by(Libraries(device.properties().libraries));
+}
 
 std::span<const GraphPass> algebra_passes() { return kAlgebra; }
 std::span<const GraphPass> form_passes() { return kForms; }
