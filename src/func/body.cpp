@@ -159,17 +159,59 @@ Number BodyRecorder::record_put(const ops::Row& view, int result, std::span<cons
   return n;
 }
 
-Number BodyRecorder::add(Event e) {
-  ir::Graph side;
-  ir::Facts facts;
-  std::unordered_map<uint32_t, ir::Value> values;
-  auto mapped = [&](ir::Value v) {
-    if (v.index == 0) return ir::Value{};
-    auto [it, fresh] = values.try_emplace(v.index);
-    if (fresh) it->second = side.add_input(types_.at(v.index - 1));
-    return it->second;
+namespace {
+
+// The types of results of calls that this thread has recorded: functions are recorded again and again, and do the same each time.
+class KnownTypes {
+ public:
+  const std::vector<ir::Type>& of(const Event& e, const std::vector<ir::Type>& types) {
+    size_t hash = std::hash<const void*>()(e.row);
+    for (const ir::Arg& a : e.args) hash = hash * 31 + a.hash();
+    auto [begin, end] = known_.equal_range(hash);
+    auto it = std::find_if(begin, end, [&](const auto& item) { return agrees(item.second, e, types); });
+    if (it != end) return it->second.results;
+    constexpr size_t kMost = 4096;
+    if (known_.size() >= kMost) known_.clear();
+    Known made{e.row, e.args, {}, {}};
+    capture::each_operand(e, [&](Number n) { made.operands.push_back(types[n]); });
+    made.results = inferred(e, types);
+    return known_.emplace(hash, std::move(made))->second.results;
+  }
+
+ private:
+  struct Known {
+    const ops::Row* row;
+    ir::Args args;
+    std::vector<ir::Type> operands, results;
   };
-  std::vector<ir::Type> types = ops::result_types(*e.row, capture::mapped_args(e, mapped), facts);
+  static bool agrees(const Known& known, const Event& e, const std::vector<ir::Type>& types) {
+    if (known.row != e.row || !(known.args == e.args)) return false;
+    bool same = true;
+    size_t k = 0;
+    capture::each_operand(e, [&](Number n) { same = same && known.operands[k++] == types[n]; });
+    return same;
+  }
+  static std::vector<ir::Type> inferred(const Event& e, const std::vector<ir::Type>& types) {
+    ir::Graph side;
+    ir::Facts facts;
+    std::unordered_map<uint32_t, ir::Value> values;
+    auto mapped = [&](ir::Value v) {
+      if (v.index == 0) return ir::Value{};
+      auto [it, fresh] = values.try_emplace(v.index);
+      if (fresh) it->second = side.add_input(types.at(v.index - 1));
+      return it->second;
+    };
+    return ops::result_types(*e.row, capture::mapped_args(e, mapped), facts);
+  }
+
+  std::unordered_multimap<size_t, Known> known_;
+};
+
+}  // namespace
+
+Number BodyRecorder::add(Event e) {
+  thread_local KnownTypes known;
+  const std::vector<ir::Type>& types = known.of(e, types_);
   e.first = static_cast<Number>(types_.size());
   e.count = static_cast<uint32_t>(types.size());
   leave_numbers_out(e);

@@ -1,6 +1,8 @@
 #include "func/flow_rows.h"
 
+#include <algorithm>
 #include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 
 #include "ops/builder.h"
@@ -83,35 +85,50 @@ ir::Schema schema_of(const std::string& name, const std::string& base, size_t nu
   return s;
 }
 
-const ops::Row& row_for(const Flow& flow, size_t numbers) {
+// The rows made so far.
+class Rows {
+ public:
+  const ops::Row& of(const Flow& flow, size_t numbers) {
+    size_t hash = numbers;
+    for (const RecordedBody& b : flow.bodies) hash = hash * 31 + b.hash();
+    {
+      std::shared_lock lock(mutex_);
+      if (const ops::Row* row = find(hash, flow)) return *row;
+    }
+    std::lock_guard lock(mutex_);
+    if (const ops::Row* row = find(hash, flow)) return *row;
+    auto made = std::make_unique<Known>(Known{flow, nullptr});
+    std::string name = str("flow::", flow.name, "/", known_.size());
+    made->row = &transforms::flow_row(name, [&, kept = made.get()](ops::Row& row) {
+      row.schema = schema_of(name, flow.name, numbers);
+      row.doc = str(flow.name, " with bodies of a program.");
+      row.compose = [kept](const Args& args) { return compose(kept->flow, args); };
+    });
+    return *known_.emplace(hash, std::move(made))->second->row;
+  }
+
+ private:
   struct Known {
     Flow flow;
     const ops::Row* row;
   };
-  static std::mutex mutex;
-  static auto* known = new std::unordered_multimap<size_t, std::unique_ptr<Known>>;
-  size_t hash = numbers;
-  for (const RecordedBody& b : flow.bodies) hash = hash * 31 + b.hash();
-  std::lock_guard lock(mutex);
-  auto [begin, end] = known->equal_range(hash);
-  for (auto it = begin; it != end; ++it)
-    if (it->second->flow == flow) return *it->second->row;
-  auto made = std::make_unique<Known>(Known{flow, nullptr});
-  std::string name = str("flow::", flow.name, "/", known->size());
-  made->row = &transforms::flow_row(name, [&, kept = made.get()](ops::Row& row) {
-    row.schema = schema_of(name, flow.name, numbers);
-    row.doc = str(flow.name, " with bodies of a program.");
-    row.compose = [kept](const Args& args) { return compose(kept->flow, args); };
-  });
-  return *known->emplace(hash, std::move(made))->second->row;
-}
+  const ops::Row* find(size_t hash, const Flow& flow) const {
+    auto [begin, end] = known_.equal_range(hash);
+    auto it = std::find_if(begin, end, [&](const auto& item) { return item.second->flow == flow; });
+    return it == end ? nullptr : it->second->row;
+  }
+
+  std::shared_mutex mutex_;
+  std::unordered_multimap<size_t, std::unique_ptr<Known>> known_;
+};
 
 }  // namespace
 
 std::vector<Tensor> call(const Flow& flow, const FlowArguments& arguments) {
   std::vector<CallArg> args{arguments.operands, arguments.sizes};
   for (const Scalar& n : arguments.numbers) args.emplace_back(n);
-  return eager::call_list(eager::op(row_for(flow, arguments.numbers.size())), args);
+  static auto* rows = new Rows;
+  return eager::call_list(eager::op(rows->of(flow, arguments.numbers.size())), args);
 }
 
 }  // namespace brasa::func
