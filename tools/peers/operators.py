@@ -4,8 +4,7 @@
     brasa bench --operators --vectors DIR --seed 1 > calls.jsonl
     tools/peers/operators.py calls.jsonl [--brasa build/bin/brasa] [--rounds 2] [--backend inductor]
 
-A line of JSON for each call: the least milliseconds of both over all rounds and their ratio; the worst come last. The last line
-has the geometric mean.
+A line of JSON for each call: the least milliseconds of both over all rounds and their ratio. The last line has the geometric mean.
 """
 import argparse
 import json
@@ -84,7 +83,7 @@ def main():
     o = p.parse_args()
     brasa = subprocess.Popen([o.brasa, "bench", "--operators", "--calls", "-", "--backend", o.backend],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    done = []
+    ratios = []
     for text in open(o.calls):
         line = json.loads(text)
         if "error" in line:
@@ -101,15 +100,13 @@ def main():
         except Exception as e:  # what PyTorch refuses
             print(json.dumps({"overload": line["overload"], "error": str(e)[:200]}), file=sys.stderr)
             continue
-        done.append({"overload": line["overload"], "gradients": bool(call.asked), "shapes": shapes,
-                     "brasa_ms": round(times[0], 4), "torch_ms": round(times[1], 4), "ratio": round(times[0] / times[1], 3)})
+        ratios.append(times[0] / times[1])
+        print(json.dumps({"ratio": round(ratios[-1], 3), "overload": line["overload"], "gradients": bool(call.asked), "shapes": shapes,
+                     "brasa_ms": round(times[0], 4), "torch_ms": round(times[1], 4)}), flush=True)
     brasa.stdin.close()
     brasa.wait()
-    done.sort(key=lambda d: d["ratio"])
-    for d in done:
-        print(json.dumps(d))
-    mean = math.exp(sum(math.log(d["ratio"]) for d in done) / max(len(done), 1))
-    print(json.dumps({"calls": len(done), "geometric_mean": round(mean, 3)}))
+    mean = math.exp(sum(math.log(r) for r in ratios) / max(len(ratios), 1))
+    print(json.dumps({"calls": len(ratios), "geometric_mean": round(mean, 3)}))
 
 
 if __name__ == "__main__":
