@@ -146,3 +146,15 @@ if(TARGET brasa-cli)
     add_test(NAME bench.cold_operators COMMAND brasa-cold --operators 3 --seed 1)
   endif()
 endif()
+
+# Archives that the PyTorch of this machine writes, where there is one.
+set(BRASA_TORCH_PYTHON "" CACHE FILEPATH "A Python with torch and safetensors, for tests against PyTorch")
+if(TARGET brasa-cli AND BRASA_TORCH_PYTHON)
+  add_test(NAME pytorch.archives COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/archives.py
+                                         ${CMAKE_BINARY_DIR}/tests/archives)
+  set_tests_properties(pytorch.archives PROPERTIES TIMEOUT 600 FIXTURES_SETUP pytorch_archives)
+  foreach(backend eager inductor interpreter)
+    add_test(NAME pytorch.verify_${backend} COMMAND brasa-cli verify models ${CMAKE_BINARY_DIR}/tests/archives --backend ${backend})
+    set_tests_properties(pytorch.verify_${backend} PROPERTIES TIMEOUT 600 FIXTURES_REQUIRED pytorch_archives ENVIRONMENT "${test_environment}")
+  endforeach()
+endif()
