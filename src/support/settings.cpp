@@ -25,6 +25,9 @@ constexpr Setting kSettings[] = {
      "The instructions that kernels use; else the most that this processor has."},
     {Where::Environment, "BRASA_EAGER_BACKEND", "inductor | interpreter",
      "What runs the operators outside of compiled functions."},
+    {Where::Environment, "BRASA_NUMBERS", "strict | default | fast",
+     "How operators outside of compiled functions round, and what options[numbers] and an export's numbers are unless they are given. "
+     "With strict a compiled function gives the bits of the uncompiled one in point-wise arithmetic."},
     {Where::Environment, "BRASA_CODEGEN", "<file>",
      "The code generator's library; else libbrasa-codegen.so beside the library."},
     {Where::Environment, "BRASA_CC", "<program>", "What links exported programs; else cc."},

@@ -188,7 +188,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   Plans plans = call->plans;
   std::shared_ptr<const ArgStore> store = call->args;
   results.resize(plans.size());
-  bool history = GradMode::is_enabled() && !from.inference && self.requires_grad();
+  bool history = GradMode::is_enabled() && !from.inference && self.requires_grad() && !op.row().no_gradient;
   for (size_t i = 0; i < plans.size(); ++i) {
     const ViewPlan& plan = *plans[i];
     int64_t offset = from.offset;

@@ -72,5 +72,22 @@ TEST(Convolution, Forms) {
         [](const Values& v) { return Values{prim::convolution(v[0], v[1], {1}, {0}, {0}, {1}, {1}, 1)}; });
 }
 
+// As gradients by weights are: few results, each a long sum, for enough outputs to fill vectors and for fewer.
+TEST(Convolution, LongSums) {
+  auto conv = [](ir::Expr stride, ir::Expr border, ir::Expr dilation, ir::Expr groups) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], {stride, stride}, {border, border}, {border, border}, {1, 1},
+                                      {dilation, dilation}, groups)};
+    };
+  };
+  for (int64_t outputs : {3, 37}) {
+    check_both({{DType::Float32, {8, 3, 9, 8}}, {DType::Float32, {outputs, 3, 7, 7}}}, conv(1, 1, 1, 1));
+    check_both({{DType::Float32, {8, 3, 13, 14}}, {DType::Float32, {outputs, 3, 7, 6}}}, conv(1, 1, 2, 1));
+    check_both({{DType::Float32, {8, 3, 13, 14}}, {DType::Float32, {outputs, 3, 7, 6}}}, conv(2, 2, 2, 1));
+    check_both({{DType::Float32, {8, 6, 9, 8}}, {DType::Float32, {2 * outputs, 3, 7, 6}}}, conv(1, 1, 1, 2));
+  }
+  check({{DType::Float32, {20, 3, 2, 1}}, {DType::Float32, {21, 3, 0, 1}}}, conv(1, 0, 1, 1));
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -52,6 +52,10 @@ struct Conv {
   size_t spatial() const { return stride.size(); }
 };
 
+// How many of its elements are summed in one vector.
+int64_t lanes_of(const Conv& c, const Machine& machine) {
+  return machine.lanes(size_of(accumulator_of(ops::dtype_of(c.x))));
+}
 bool all_one(const Exprs& v) {
   return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(1); });
 }
@@ -177,7 +181,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
     if (d > 2) high[d] = planes.size[d - 2] - sw[d];
   }
   // Whole vectors of places are summed.
-  int64_t lanes = machine.lanes(size_of(accumulator_of(ops::dtype_of(x))));
+  int64_t lanes = lanes_of(c, machine);
   Expr count = ceildiv(sw[2] * planes.row(0), lanes) * lanes;
   high[2] = ceildiv(count, planes.row(0)) - sw[2];
   w = flat(in_memory(zeros_behind(w, high), out));
@@ -271,8 +275,9 @@ class Spread {
   const Shape& result_;
 };
 
-// Patches of the image, or all windows, are columns.
-Value convolution_by_windows(const Conv& c) {
+// Patches of the image, or all windows, are rows or columns.
+enum class WindowsAre : uint8_t { Rows, Columns };
+Value convolution_by_windows(const Conv& c, WindowsAre windows = WindowsAre::Columns) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   auto spatial = static_cast<int64_t>(c.stride.size());
   bool patches = true;
@@ -292,7 +297,8 @@ Value convolution_by_windows(const Conv& c) {
   }
   Shape result = {sx[0], sw[0]};
   for (int64_t d = 0; d < spatial; ++d) result.push_back(sx[2 + d]);
-  if (patches) {  // groups, batch, positions…, outputs: every element of x is read once
+  if (patches ||
+      windows == WindowsAre::Rows) {  // groups, batch, positions…, outputs: every element of patches is read once
     Value y = prim::dot_general(x, w, xc, wc, {1}, {0});
     Dims order = {1, 0, 2 + spatial};
     for (int64_t d = 0; d < spatial; ++d) order.push_back(2 + d);
@@ -311,6 +317,9 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
     if (Spread spread(c, n->types[0].shape); all_one(c.stride) && spread.fits())
       return spread.value(out, context.machine);
     if (all_one(c.stride) || all_one(c.w_dilation)) return convolution_of_neighbours(c, out, context.machine);
+  } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context)) {
+    // Few results, each a sum over all places: a row's places lie at even steps.
+    return convolution_by_windows(c, WindowsAre::Rows);
   } else if (all_one(c.stride) && c.groups.is(1)) {
     return convolution_of_places(c, out, context.machine);
   }

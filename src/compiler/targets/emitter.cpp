@@ -241,6 +241,32 @@ void Emitter::emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* st
   b_.SetInsertPoint(exit);
 }
 
+// Quotients and remainders in places of what a loop loads, where the loop does not change them: LLVM would leave the divisions inside.
+void Emitter::divide_before(const Loop& loop) {
+  Ranges inside = 0;
+  std::function<void(const Loop&)> gather = [&](const Loop& l) {
+    inside |= Ranges{1} << l.loop;
+    for (const Item& item : l.body)
+      if (item.loop) gather(*item.loop);
+  };
+  gather(loop);
+  std::function<void(Expr)> divide = [&](Expr e) {
+    bool division = e->kind == ir::ExprKind::FloorDiv || e->kind == ir::ExprKind::Mod;
+    bool changes = varies(e) || std::any_of(e->symbols->begin(), e->symbols->end(), [&](Expr s) {
+                     return s->kind == ir::ExprKind::Value ||
+                            (s->kind == ir::ExprKind::Range && (inside >> analysis_.loop_of(s) & 1));
+                   });
+    if (division && !changes)
+      eval_expr(e);
+    else
+      for (Expr a : e->args) divide(a);
+  };
+  for (const Node* n : graph_.nodes()) {
+    if (!is(n, LoopOp::Load) || !(analysis_.of(n) >> loop.loop & 1)) continue;
+    for_combinations(analysis_.of(n), false, [&] { divide(at_copy(n->arg<Expr>(1))); });
+  }
+}
+
 void Emitter::emit_flat(const Loop& loop) {
   std::vector<int> flat;
   for (size_t i = 0; i < analysis_.loops().size(); ++i)
@@ -264,6 +290,7 @@ void Emitter::emit_flat(const Loop& loop) {
 void Emitter::emit_serial(const Loop& loop) {
   const For& f = analysis_.loops()[loop.loop];
   Expr n = at_copy(f.extent());
+  divide_before(loop);
   auto once = [&](llvm::Value* i) {
     range_values_[loop.loop] = i;
     emit_block(loop.body);

@@ -72,6 +72,7 @@ class Emitter {
   void emit_loop(const Loop& loop);
   void emit_flat(const Loop& loop);
   void emit_serial(const Loop& loop);
+  void divide_before(const Loop& loop);
   void emit_vector(const Loop& loop);
   bool ends_masked(int loop);
   bool is_long(int loop) const;
