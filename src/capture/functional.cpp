@@ -115,6 +115,7 @@ void Functional::keep_snapshots(const Storage* storage) {
   for (Tensor& t : tensors) {
     if (t.use_count() == 1) continue;  // only this list knows it
     Tensor copy = make_recorded(number_of(t));
+    moves(t);  // it may be what an input was read by
     TensorImpl &to = *impl_of(t), &from = *impl_of(copy);
     to.storage = from.storage;
     to.offset = 0;
