@@ -71,6 +71,22 @@ void check(const std::vector<StateTensor>& state) {
 
 }  // namespace
 
+std::vector<NamedTensor> named_tensors(const ExportOptions& options, const nn::Module* program) {
+  std::vector<StateTensor> all = listed(options);
+  if (program) add_module(all, "", *program);
+  auto parameter = [](const nn::Module& module, const Tensor& t) {
+    std::vector<Tensor> list = module.parameters();
+    return std::any_of(list.begin(), list.end(), [&](const Tensor& p) { return p.is_same(t); });
+  };
+  std::vector<NamedTensor> out;
+  for (StateTensor& s : all) {
+    bool is = program && parameter(*program, s.tensor);
+    for (const auto& [prefix, module] : options.modules) is = is || parameter(*module, s.tensor);
+    out.push_back({std::move(s.name), std::move(s.tensor), is});
+  }
+  return out;
+}
+
 std::vector<StateTensor> state_of(const std::deque<Captured>& captured, const Surroundings& surroundings,
                                   const ExportOptions& options, const nn::Module* program) {
   std::vector<StateTensor> out, own;

@@ -27,6 +27,12 @@ std::string function_name(const std::string& path) {
 void run(Options o) {
   o.to.name = function_name(o.out);
   o.to.weights_beside = o.weights == "beside";
+  if (o.kind == "pt2") {
+    o.to.targets.clear();
+    export_(io::load_pt2(o.model), o.to).write_pt2(o.out);
+    std::printf("%s: an archive of PyTorch's\n", o.out.c_str());
+    return;
+  }
   ExportedProgram program = export_(io::load_pt2(o.model), o.to);
   if (o.kind == "object")
     program.write_object(o.out);
@@ -49,7 +55,7 @@ void add_export(CLI::App& app) {
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
   c->add_option("--kind", options->kind, "What it becomes")
-      ->check(CLI::IsMember({"object", "shared", "exe"}))
+      ->check(CLI::IsMember({"object", "shared", "exe", "pt2"}))
       ->capture_default_str();
   c->add_option("--weights", options->weights, "Inside, or beside as OUT.weights, which is mapped")
       ->check(CLI::IsMember({"inside", "beside"}))
