@@ -1,5 +1,6 @@
 #include "export/archive.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,12 +10,11 @@
 #include <brasa/pickle.h>
 
 #include "export/archive_sizes.h"
+#include "import/archive.h"
 #include "import/types.h"
-#include "io/zip.h"
 #include "support/error.h"
-#include "support/output_file.h"
 
-// The layout is that of PyTorch 2.15: a JSON program of schema 8.20 (torch/_export/serde/schema.py), and a record for each tensor.
+// The layout is that of PyTorch 2.15: a JSON program of schema 8.20 (torch/_export/serde/schema.py).
 namespace brasa::exporting {
 namespace {
 
@@ -29,13 +29,6 @@ Json number_of(double v) {
 }
 Json named(const char* kind, const std::string& name) { return {{kind, {{"name", name}}}}; }
 
-// What is written beside the program.
-struct StoredTensor {
-  std::string name;
-  Tensor tensor;
-  bool parameter;
-};
-
 class Writer {
  public:
   Writer(const Captured& captured, const std::vector<InputType>& inputs, const std::vector<NamedTensor>& named)
@@ -47,18 +40,7 @@ class Writer {
       n->op == ir::input_op() ? add_input({const_cast<ir::Node*>(n), 0}) : add_node(*n);
     add_outputs();
     add_user_inputs();
-    OutputFile file(path);
-    io::ZipWriter zip([&](const void* data, size_t size) { file.write(data, size); });
-    zip.add("model/archive_format", std::string_view("pt2"));
-    zip.add("model/models/model.json", program().dump());
-    write_tensors(zip, "weights", "weight_", weights_);
-    write_tensors(zip, "constants", "tensor_", constants_);
-    zip.add("model/data/sample_inputs/model.pt", std::string_view(sample_inputs()));
-    zip.add("model/byteorder", std::string_view("little"));
-    zip.add("model/.data/version", std::string_view("6\n"));
-    zip.add("model/archive_version", std::string_view("0"));
-    zip.finish();
-    file.commit();
+    import::write_archive(path, program().dump(), weights_, constants_, sample_inputs());
   }
 
  private:
@@ -134,13 +116,10 @@ class Writer {
     if (buffer) spec["persistent"] = true;
     graph_inputs_.push_back(exporting::named("as_tensor", name));
     input_specs_.push_back({{kind, spec}});
-    bool requires_grad = parameter && known->tensor.requires_grad();
-    define(name, type, requires_grad);
+    define(name, type, parameter && t.requires_grad());
     names_[v] = name;
     targets_[v] = {parameter ? "parameter" : "buffer", target};
-    Tensor stored = t.detach().contiguous();
-    if (requires_grad) stored.set_requires_grad(true);
-    (parameter || buffer ? weights_ : constants_).push_back({target, stored, parameter});
+    (parameter || buffer ? weights_ : constants_).push_back({target, t, parameter});
   }
 
   void add_user_inputs() {
@@ -302,35 +281,100 @@ class Writer {
     return p.keyword_only && (a.is_none() || (p.default_value && *p.default_value == a));
   }
 
+  // How PyTorch spells a node: its operator, by place the parameter and the argument that it has of the node's, and which of the operator's
+  // results are the node's.
+  struct Spelling {
+    std::string target;
+    std::vector<std::pair<std::string, int>> arguments;
+    std::vector<int> results;
+    int all_results;
+    std::map<int, Json> given = {};  // what stands for an argument
+  };
+  Spelling spelled(const ir::Node& n) {
+    const ir::Schema& schema = n.op->schema;
+    Spelling out{{}, {}, {}, static_cast<int>(n.types.size())};
+    for (int i = 0; i < static_cast<int>(n.args.size()); ++i) out.arguments.emplace_back(schema.params[i].name, i);
+    for (int k = 0; k < out.all_results; ++k) out.results.push_back(k);
+    std::string name = schema.name;
+    auto without = [&](std::string_view prefix) {
+      bool has = name.starts_with(prefix);
+      if (has) name.erase(0, prefix.size());
+      return has;
+    };
+    if (without("put::aten::")) {  // (self, where …, value)
+      std::string view = name.substr(0, name.find_first_of("./"));
+      bool known = view == "slice" || view == "select" || view == "diagonal" || view == "as_strided";
+      BRASA_CHECK(known, "export: PyTorch has no operator that writes through ", view);
+      std::rotate(out.arguments.begin() + 1, out.arguments.end() - 1, out.arguments.end());
+      out.arguments[1].first = "src";
+      out.target = view + "_scatter.default";
+      return out;
+    }
+    if (without("sized::")) {  // (…, count)
+      out.arguments.pop_back();
+      if (auto* count = n.args.back().get_if<std::vector<ir::Expr>>(); !count->at(0).is_constant())
+        out.given[schema.index_of("end")] = end_of(n, name, sizes_(count->at(0)));
+    }
+    BRASA_CHECK(without("aten::") && n.args.size() <= schema.params.size(), "export: ", schema.name,
+                " is no operator that PyTorch has");
+    out.target = name.find('.') == name.npos ? name + ".default" : name;
+    // Values of a graph have no memory, so that a view may be of what PyTorch lays out in another order.
+    if (name == "view" || name == "_unsafe_view") {
+      out.target = "reshape.default";
+      out.arguments[1].first = "shape";
+    }
+    // With the statistics that it changes as results.
+    if (name == "batch_norm" && n.types.size() == 3) {
+      out.target = "_native_batch_norm_legit_functional.default";
+      out.arguments.pop_back();
+      out.results = {0, 3, 4};
+      out.all_results = 5;
+    } else {
+      size_t results = schema.returns.size();
+      BRASA_CHECK(results == n.types.size() || (results == 1 && schema.returns[0].list), "export: PyTorch's ", name,
+                  " does not give what it changes");
+    }
+    return out;
+  }
+
+  // Of a range of so many numbers.
+  Json end_of(const ir::Node& n, const std::string& name, ir::Expr count) {
+    BRASA_CHECK(name.starts_with("aten::arange"), "export: ", name,
+                " of a length that varies has no form in an archive");
+    auto whole = [&](std::string_view parameter, int64_t otherwise) {
+      int i = n.op->schema.index_of(parameter);
+      Json j = i < 0 ? Json{{"as_int", otherwise}} : argument(n.args[i], n.op->schema.params[i]);
+      BRASA_CHECK(j.contains("as_int"), "export: a range of a length that varies begins and goes on by whole numbers");
+      return j["as_int"].get<int64_t>();
+    };
+    return integer(whole("start", 0) + whole("step", 1) * count);
+  }
+
   void add_node(const ir::Node& n) {
     const ir::Schema& schema = n.op->schema;
-    constexpr std::string_view kNamespace = "aten::";
-    BRASA_CHECK(schema.name.starts_with(kNamespace) && n.args.size() <= schema.params.size(), "export: ", schema.name,
-                " is no operator that PyTorch has");
-    Json inputs = Json::array(), outputs = Json::array();
-    for (size_t i = 0; i < n.args.size(); ++i) {
+    Spelling as = spelled(n);
+    Json inputs = Json::array(), outputs = Json::array(), list = Json::array();
+    for (const auto& [name, i] : as.arguments) {
       const ir::Param& p = schema.params[i];
       if (says_nothing(n.args[i], p)) continue;
-      inputs.push_back({{"name", p.name},
-                        {"arg", argument(n.args[i], p)},
+      auto given = as.given.find(i);
+      inputs.push_back({{"name", name},
+                        {"arg", given != as.given.end() ? given->second : argument(n.args[i], p)},
                         {"kind", p.keyword_only ? kKeyword : kPositional}});
     }
-    std::string base = fresh_name(schema.base);
-    Json list = Json::array();
-    for (uint32_t k = 0; k < n.types.size(); ++k) {
-      std::string name = n.types.size() == 1 ? base : fresh_name("getitem");
-      names_[{const_cast<ir::Node*>(&n), k}] = name;
-      define(name, n.types[k]);
+    std::string base = fresh_name(as.target.substr(0, as.target.find('.')));
+    for (int k = 0; k < as.all_results; ++k) {
+      std::string name = as.all_results == 1 ? base : fresh_name("getitem");
+      auto at = std::find(as.results.begin(), as.results.end(), k);
+      bool wanted = at != as.results.end();
+      auto result = static_cast<uint32_t>(at - as.results.begin());
+      if (wanted) names_[{const_cast<ir::Node*>(&n), result}] = name;
+      define(name, n.types[wanted ? result : 1]);
       list.push_back({{"name", name}});
       outputs.push_back(exporting::named("as_tensor", name));
     }
     if (schema.returns.size() == 1 && schema.returns[0].list) outputs = Json::array({{{"as_tensors", list}}});
-    // Values of a graph have no memory, so that a view may be of what PyTorch lays out in another order.
-    bool view = schema.name == "aten::view" || schema.name == "aten::_unsafe_view";
-    std::string target = str("torch.ops.aten.", view ? "reshape" : schema.base, ".",
-                             schema.overload.empty() ? "default" : schema.overload);
-    if (view) inputs[1]["name"] = "shape";
-    nodes_.push_back({{"target", target},
+    nodes_.push_back({{"target", "torch.ops.aten." + as.target},
                       {"inputs", inputs},
                       {"outputs", outputs},
                       {"metadata", Json::object()},
@@ -415,22 +459,6 @@ class Writer {
       arguments.emplace_back(zeros(captured_.sizes[i], TensorOptions(types_[i].dtype).device(Device(kCPU))));
     return pickle::dump(pickle::Value::tuple({pickle::Value::tuple(std::move(arguments)), pickle::Value::dict({})}));
   }
-  void write_tensors(io::ZipWriter& zip, const std::string& folder, const char* prefix,
-                     const std::vector<StoredTensor>& tensors) {
-    Json config = Json::object();
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const Tensor& t = tensors[i].tensor;
-      ir::Shape shape;
-      for (int64_t n : t.sizes()) shape.emplace_back(n);
-      config[tensors[i].name] = {{"path_name", str(prefix, i)},
-                                 {"is_param", tensors[i].parameter},
-                                 {"use_pickle", false},
-                                 {"tensor_meta", meta(t.scalar_type(), shape, t.requires_grad())}};
-      zip.add(str("model/data/", folder, "/", prefix, i),
-              {static_cast<const std::byte*>(t.data_ptr()), static_cast<size_t>(t.numel() * t.element_size())});
-    }
-    zip.add(str("model/data/", folder, "/model_", folder, "_config.json"), Json{{"config", config}}.dump());
-  }
 
   const Captured& captured_;
   const ir::Graph& graph_;
@@ -442,7 +470,7 @@ class Writer {
   std::unordered_map<ir::Value, std::string> names_;
   std::unordered_map<ir::Value, std::pair<std::string, std::string>> targets_;  // of what the archive holds: kind, name
   std::unordered_map<ir::Expr, std::string> size_names_;
-  std::vector<StoredTensor> weights_, constants_;
+  std::vector<import::Record> weights_, constants_;
   Json graph_inputs_ = Json::array(), input_specs_ = Json::array(), graph_outputs_ = Json::array(),
        output_specs_ = Json::array(), nodes_ = Json::array(), tensor_values_ = Json::object(),
        size_values_ = Json::object();

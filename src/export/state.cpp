@@ -82,6 +82,8 @@ std::vector<NamedTensor> named_tensors(const ExportOptions& options, const nn::M
   for (StateTensor& s : all) {
     bool is = program && parameter(*program, s.tensor);
     for (const auto& [prefix, module] : options.modules) is = is || parameter(*module, s.tensor);
+    // In PyTorch a parameter has nothing below it.
+    if (!is && s.name.ends_with(".grad")) s.name.replace(s.name.size() - 5, 1, "_");
     out.push_back({std::move(s.name), std::move(s.tensor), is});
   }
   return out;
