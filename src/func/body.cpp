@@ -94,8 +94,8 @@ void BodyRecorder::place(std::span<const CallArg> args) {
 }
 
 bool BodyRecorder::may_hold(const Tensor& target, Number&) {
-  fail(
-      str(what_, " writes into ", target, ", a tensor from outside, in place: give the new value as a result instead"));
+  fail(str(what_, " writes into ", target,
+           ", a tensor from outside (or one of `empty`), in place: give the new value as a result instead"));
 }
 capture::Held& BodyRecorder::hold_outside(const Tensor&) { fail_internal(what_ + " holds no memory from outside"); }
 

@@ -1,3 +1,4 @@
+#include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <brasa/control_flow.h>
@@ -60,13 +61,17 @@ Tensor values(std::vector<int64_t> sizes) {
   return (arange(n).to(kFloat32) * 0.37).sin().reshape(sizes);
 }
 
+// The message, without the device that tensors are on where that is not the host.
 std::string error_of(const std::function<void()>& f) {
+  std::string message;
   try {
     f();
   } catch (const Error& e) {
-    return e.what();
+    message = e.what();
   }
-  return "";
+  const std::string where = " on emu:0";
+  for (size_t at; (at = message.find(where)) != message.npos;) message.erase(at, where.size());
+  return message;
 }
 
 TEST(Cond, OfValuesAndSizes) {
@@ -156,7 +161,7 @@ TEST(Cond, Errors) {
   has(error([](Tensor x) { return x * x.sum().item<float>(); }, same),
       "cond: true_fn is recorded, and item() needs a value");
   has(error(same, [&](Tensor x) { return outside.add_(x); }),
-      "cond: false_fn writes into float32[3], a tensor from outside, in place");
+      "cond: false_fn writes into float32[3], a tensor from outside (or one of `empty`), in place");
   has(error(same, [](Tensor x) { return x.add_(1); }), "cond: false_fn writes into one of its arguments in place");
   has(error(same, [](Tensor x) { return dropout(x, 0.5, true); }), "draws random numbers");
   has(error_of([] { cond(ones({2}), [] { return ones({}); }, [] { return ones({}); }); }),
@@ -287,6 +292,48 @@ TEST(AssociativeScan, SumsAndProducts) {
   Tensor x = values({5, 3});
   expect_close(associative_scan([](Tensor a, Tensor b) { return a + b; }, x), x.cumsum(0));
   expect_close(associative_scan([](Tensor a, Tensor b) { return a + b; }, x.slice(0, 0, 1)), x.slice(0, 0, 1));
+}
+
+// Gradients that the body itself asks for: steps of gradient descent on each item, and through them the gradient outside.
+TEST(Scan, GradientsInTheBody) {
+  auto f = [](const Tensors& in) {
+    return scan(
+               [](Tensor w, Tensor x) {
+                 Tensor v = w.detach().requires_grad_();
+                 Tensor loss = (v * x).tanh().sum();
+                 Tensor g = autograd::grad({loss}, {v})[0];
+                 return std::pair(w - 0.1 * g * x.sum(), loss);
+               },
+               in[0], in[1])
+        .first;
+  };
+  std::vector<Tensors> calls;
+  for (int64_t n : {3, 5}) calls.push_back({values({4}), values({n, 4})});
+  check(f, calls);
+}
+
+TEST(Scan, SecondDerivatives) {
+  auto f = [](Tensor x) {
+    return scan([](Tensor h, Tensor x) { return std::pair((h * x).sin() + x, h); }, ones({3}), x).first.sum();
+  };
+  Tensor x = values({4, 3});
+  auto loop = [](Tensor x) {
+    Tensor h = ones({3});
+    for (int64_t t = 0; t < x.size(0); ++t) h = (h * x[t]).sin() + x[t];
+    return h.sum();
+  };
+  expect_close(func::hessian(f)(x), func::hessian(loop)(x));
+}
+
+// What a function keeps outside has no value.
+TEST(Cond, TensorsThatEscape) {
+  Tensor kept;
+  auto f = compile([&](Tensor x) {
+    return cond(x.sum() > 0, [&](Tensor t) { return kept = t * 2; }, [](Tensor t) { return t; }, x);
+  });
+  f(ones({3}));
+  std::string message = error_of([&] { kept.sum().item<float>(); });
+  EXPECT_NE(message, "");
 }
 
 // Newton's iteration for the square roots of a; the number of steps hangs on the values.
