@@ -23,7 +23,7 @@ Learning::Learning(Shortcuts& shortcuts, const Surroundings& now, const Argument
 
 Learning::Before Learning::before(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
-  Before b{impl.storage->version(), Gradient(impl), nullptr, nullptr};
+  Before b{impl.storage->version(), Gradient(impl), nullptr};
   if (impl.autograd) b.history = impl.autograd->grad_fn.get();
   return b;
 }
@@ -89,7 +89,6 @@ class Learner {
       if (!eager::view_of(t)) continue;
       const TensorImpl& base = *impl_of(eager::base_of(*all[i]));
       a.base.emplace(base);
-      a.offset = t.offset - base.offset;
       known_.try_emplace(&base, Source{From::ArgumentBase, i});
     }
   }
