@@ -243,7 +243,7 @@ class Run {
   void make() {
     for (const Shortcut::Made& m : is_.made) {
       if (m.base.from != Source::From::None) {
-        made_.push_back(m.chain.replay(at(m.base)));
+        made_.push_back(eager::replay(m.way.get(), at(m.base)));
         continue;
       }
       Tensor t = make_tensor(memory_[m.output], m.dtype, m.sizes, m.strides, m.offset);

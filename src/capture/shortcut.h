@@ -127,7 +127,7 @@ struct Shortcut {
   struct Made {
     // A view of something, or a tensor of an output.
     Source base;
-    eager::ViewChain chain;
+    std::shared_ptr<eager::ViewLink> way;
     uint32_t output = 0;
     DType dtype = DType::Float32;
     Sizes sizes, strides;

@@ -19,8 +19,9 @@ struct Held {
   int input;  // whose memory takes the value in the end; -1 for recorded storages
 
   /// Whether a tensor of the storage is the whole value.
-  bool covers(const TensorImpl& t) const {
-    return dtype == t.dtype && offset == t.offset && sizes == t.sizes && strides == t.strides;
+  bool covers(const TensorImpl& t) const { return covers(t.dtype, t.sizes, t.strides, t.offset); }
+  bool covers(DType d, const Sizes& size, const Sizes& stride, int64_t at) const {
+    return dtype == d && offset == at && sizes == size && strides == stride;
   }
 };
 

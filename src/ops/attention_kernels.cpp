@@ -322,14 +322,34 @@ std::array<Value, 3> rescaled_qkv(Value qkv, Value bias, int64_t heads) {
 std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, bool causal,
                                                         std::optional<double> scale) {
   static const Row& row = at("prim::attention");
-  std::optional<double> known = factor(q, scale);
-  if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4 || !known) return std::nullopt;
-  Args args = {q, k, v, causal, *known};
-  if (!TargetScope::takes(row, args) || !same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
+  if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
+  // Kernels are made for a number of features: where it is not known, the example's becomes a fact, if there is a kernel.
+  ir::Facts& facts = Builder::current().facts();
+  Expr features = facts.known(size_of(q, 3));
+  if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
+  if (!features.is_constant()) features = facts.hint(features);
+  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))}, sample = args;
+  auto with_features = [&](Value x) {
+    Shape shape = shape_of(x);
+    shape[3] = features;
+    return shape;
+  };
+  ir::Graph side;
+  for (size_t i = 0; i < 3; ++i) {
+    Value x = args[i].get<Value>();
+    sample[i] = side.add_input({dtype_of(x), with_features(x), false});
+  }
+  if (!TargetScope::takes(row, sample) || !same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
   for (int64_t d = 0; d < 2; ++d)
     if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
+  for (size_t i = 0; i < 3; ++i) {
+    Value x = args[i].get<Value>();
+    if (!same_size(size_of(x, 3), features)) return std::nullopt;
+    if (Shape shape = with_features(x); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
+  }
   std::vector<Value> out = Builder::current().call(row, std::move(args));
-  return std::array{heads_inside(out[0]), out[1]};
+  Value heads = heads_inside(out[0]);
+  return std::array{shape_of(heads) == shape_of(q) ? heads : prim::reshape(heads, shape_of(q)), out[1]};
 }
 
 void add_attention_kernels(Table& t) {

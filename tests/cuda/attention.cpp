@@ -151,6 +151,28 @@ TEST(Attention, GradientsOfOneCall) {
   }
 }
 
+// Eager calls know no sizes; a call's number of features is a fact of its program.
+TEST(Attention, EagerCalls) {
+  for (int64_t features : {16, 24, 16}) {
+    Tensor x = randn({kBatches, 50, kHeads, 3 * features}).to(kBFloat16);
+    auto f = [&](const Tensor& all) {
+      Tensor heads = all.transpose(1, 2);
+      auto part = [&](int64_t i) { return heads.slice(3, i * features, (i + 1) * features); };
+      return scaled_dot_product_attention(part(0), part(1), part(2));
+    };
+    Tensor there = x.to(kCUDA), want = f(x.to(kFloat64));
+    int before = launches();
+    Tensor got = f(there);
+    EXPECT_EQ(launches() - before, 1);
+    EXPECT_EQ(got.sizes(), want.sizes());
+    there.requires_grad_();
+    Tensor y = f(there);
+    before = launches();
+    y.backward(ones(y.sizes()).to(kBFloat16).to(kCUDA));
+    EXPECT_EQ(launches() - before, 3);  // forward once more
+  }
+}
+
 // Masks, dropout, wide floats and wide heads are computed as everywhere.
 TEST(Attention, OtherCallsAreComposed) {
   auto launched = [](auto f) {

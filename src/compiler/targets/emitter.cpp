@@ -243,20 +243,12 @@ void Emitter::emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* st
 
 // Quotients and remainders in places of what a loop loads, where the loop does not change them: LLVM would leave the divisions inside.
 void Emitter::divide_before(const Loop& loop) {
-  Ranges inside = 0;
-  std::function<void(const Loop&)> gather = [&](const Loop& l) {
-    inside |= Ranges{1} << l.loop;
-    for (const Item& item : l.body)
-      if (item.loop) gather(*item.loop);
+  auto is_known = [&](Expr s) {
+    return s->kind == ir::ExprKind::Size || (s->kind == ir::ExprKind::Range && range_values_[analysis_.loop_of(s)]);
   };
-  gather(loop);
   std::function<void(Expr)> divide = [&](Expr e) {
     bool division = e->kind == ir::ExprKind::FloorDiv || e->kind == ir::ExprKind::Mod;
-    bool changes = varies(e) || std::any_of(e->symbols->begin(), e->symbols->end(), [&](Expr s) {
-                     return s->kind == ir::ExprKind::Value ||
-                            (s->kind == ir::ExprKind::Range && (inside >> analysis_.loop_of(s) & 1));
-                   });
-    if (division && !changes)
+    if (division && !varies(e) && std::all_of(e->symbols->begin(), e->symbols->end(), is_known))
       eval_expr(e);
     else
       for (Expr a : e->args) divide(a);
@@ -288,9 +280,14 @@ void Emitter::emit_flat(const Loop& loop) {
 }
 
 void Emitter::emit_serial(const Loop& loop) {
-  const For& f = analysis_.loops()[loop.loop];
-  Expr n = at_copy(f.extent());
+  Expr n = at_copy(analysis_.loops()[loop.loop].extent());
   divide_before(loop);
+  emit_iterations(loop, n);
+  range_values_[loop.loop] = nullptr;
+}
+
+void Emitter::emit_iterations(const Loop& loop, Expr n) {
+  const For& f = analysis_.loops()[loop.loop];
   auto once = [&](llvm::Value* i) {
     range_values_[loop.loop] = i;
     emit_block(loop.body);

@@ -32,9 +32,7 @@ class Kernel {
         tile_(small_    ? 64
               : by_key_ ? 16
                         : 32),
-        width_(pass == AttentionPass::Forward ? tile_
-               : small_ || !by_key_           ? 32
-                                              : 16) {}
+        width_(pass == AttentionPass::ByQuery || (by_key_ && !small_) ? 16 : 32) {}
 
   AttentionKernel write() {
     begin();

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "support/error.h"
-#include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
 #include "tensor/dispatch.h"
@@ -160,8 +159,7 @@ void renew(const Tensor& t) {
     return;
   check_creation(info.creation, "its base or another view of its base has been modified inplace");
   AutoGradMode mode(true);
-  grad_fn_of(info.parent);
-  if (info.parent.requires_grad()) attach_view(t);
+  attach_view(t, info.base, eager::links_to(info.last.get()));
 }
 
 }  // namespace
@@ -169,7 +167,7 @@ void renew(const Tensor& t) {
 const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
   TensorImpl* impl = checked_impl(t);
   if (impl->sparse) return grad_fn_of(impl->sparse->values);
-  if (is_stale(t)) with_room([&] { renew(t); });
+  if (is_stale(t)) renew(t);
   return impl->autograd ? impl->autograd->grad_fn : kNoNode;
 }
 
