@@ -23,7 +23,7 @@ Learning::Learning(Shortcuts& shortcuts, const Surroundings& now, const Argument
 
 Learning::Before Learning::before(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
-  Before b{impl.storage->version(), Gradient(impl), nullptr, nullptr};
+  Before b{impl.storage->version(), Gradient(impl), nullptr};
   if (impl.autograd) b.history = impl.autograd->grad_fn.get();
   return b;
 }
@@ -89,7 +89,6 @@ class Learner {
       if (!eager::view_of(t)) continue;
       const TensorImpl& base = *impl_of(eager::base_of(*all[i]));
       a.base.emplace(base);
-      a.offset = t.offset - base.offset;
       known_.try_emplace(&base, Source{From::ArgumentBase, i});
     }
   }
@@ -147,18 +146,9 @@ class Learner {
     auto output = std::find_if(watch_.fresh.begin(), watch_.fresh.end(),
                                [&](const Fresh& f) { return f.storage.get() == memory; });
     Shortcut::Made m;
-    if (eager::view_of(impl)) {
-      // From the next tensor that is known, or from the base.
-      const Tensor* at = &t;
-      std::vector<eager::ViewLink> links;
-      while (const eager::ViewInfo* v = eager::view_of(*impl_of(*at))) {
-        links.push_back(*v);
-        at = &v->parent;
-        if (known_.contains(impl_of(*at))) break;
-        explain_reference(*at);
-      }
-      m.base = source(*at);
-      m.chain.links.assign(links.rbegin(), links.rend());
+    if (const eager::ViewInfo* view = eager::view_of(impl)) {
+      m.base = source(view->base);
+      m.way = view->last;
     } else if (output == watch_.fresh.end()) {
       Source s = meet(t);
       note(s);
@@ -167,7 +157,7 @@ class Learner {
       m.output = static_cast<uint32_t>(output - watch_.fresh.begin());
       fresh_tensor(t, m);
     }
-    note(m.output, m.chain.links.size(), static_cast<uint64_t>(impl.offset));
+    note(m.output, eager::links_to(m.way.get()).size(), static_cast<uint64_t>(impl.offset));
     for (int64_t s : impl.sizes) note(static_cast<uint64_t>(s));
     for (int64_t s : impl.strides) note(static_cast<uint64_t>(s));
     Source made{From::Made, static_cast<uint32_t>(out_->made.size())};
@@ -271,10 +261,7 @@ class Learner {
   // A tensor of the call's own memory that is held by something that is known.
   void explain_reference(const Tensor& t) {
     if (!left_.emplace(impl_of(t), 0).second) return;
-    if (const auto& view = impl_of(t)->view) {
-      explain_reference(view->parent);
-      explain_reference(view->base);
-    }
+    if (const auto& view = impl_of(t)->view) explain_reference(view->base);
   }
 
   void check_kept() {

@@ -25,7 +25,7 @@ Tensor copy_of(const compiler::Operand& o, runtime::Device& device) {
   return whole.clone().as_strided(Sizes(o.sizes).vec(), Sizes(o.strides).vec());
 }
 
-void write_down(const std::string& text, const GraphCheck& check, const std::string& folder) {
+void write_down(const std::string& text, const GraphCheck& check, const std::string& folder) try {
   static std::atomic<int> last{0};
   std::string failure = check_graph(text, check);
   if (failure.empty()) return;
@@ -37,6 +37,9 @@ void write_down(const std::string& text, const GraphCheck& check, const std::str
   Minified m = minify(text, check);
   std::ofstream(path + ".cpp") << reproducer(m);
   log_line("minify", str(failure, "; ", m.operators, " operators of it are in ", path, ".cpp"));
+} catch (const std::exception& e) {
+  // The program goes on as it would without.
+  log_line("minify", e.what());
 }
 
 class Checked final : public compiler::Executable {

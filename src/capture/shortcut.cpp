@@ -54,6 +54,7 @@ Likeness::Likeness(const TensorImpl& t)
     : dtype(t.dtype),
       sizes(t.sizes),
       strides(t.strides),
+      offset(t.offset),
       device(&t.device()),
       autograd(autograd_state(t)),
       weak(t.weak),
@@ -61,7 +62,7 @@ Likeness::Likeness(const TensorImpl& t)
       travels(t.storage->travels()) {}
 
 bool Likeness::fits(const TensorImpl& t) const {
-  return dtype == t.dtype && sizes == t.sizes && strides == t.strides && device == &t.device() &&
+  return dtype == t.dtype && sizes == t.sizes && strides == t.strides && offset == t.offset && device == &t.device() &&
          autograd == autograd_state(t) && weak == t.weak && inference == t.inference && !t.sparse &&
          travels == t.storage->travels() && !t.storage->recorder();
 }
@@ -124,9 +125,7 @@ bool Shortcut::is_called_with(const Surroundings& now, const Arguments& given_ar
     if (!a.own->fits(impl)) return false;
     bool view = eager::view_of(impl) != nullptr;
     if (view != a.base.has_value()) return false;
-    if (!view) continue;
-    const TensorImpl& base = *impl_of(eager::base_of(t));
-    if (!a.base->fits(base) || impl.offset - base.offset != a.offset) return false;
+    if (view && !a.base->fits(*impl_of(eager::base_of(t)))) return false;
   }
   return true;
 }
@@ -244,7 +243,7 @@ class Run {
   void make() {
     for (const Shortcut::Made& m : is_.made) {
       if (m.base.from != Source::From::None) {
-        made_.push_back(m.chain.replay(at(m.base)));
+        made_.push_back(eager::replay(m.way.get(), at(m.base)));
         continue;
       }
       Tensor t = make_tensor(memory_[m.output], m.dtype, m.sizes, m.strides, m.offset);

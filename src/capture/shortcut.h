@@ -71,6 +71,7 @@ struct Likeness {
 
   DType dtype;
   Sizes sizes, strides;
+  int64_t offset;
   runtime::Device* device;
   uint8_t autograd;
   bool weak, inference, travels;
@@ -80,7 +81,6 @@ struct Shortcut {
   // What must hold.
   struct Argument {
     std::optional<Likeness> own, base;  // absent: undefined; no view
-    int64_t offset = 0;                 // of a view, from its base
     Gradient gradient;
   };
   struct Met {
@@ -127,7 +127,7 @@ struct Shortcut {
   struct Made {
     // A view of something, or a tensor of an output.
     Source base;
-    eager::ViewChain chain;
+    std::shared_ptr<eager::ViewLink> way;
     uint32_t output = 0;
     DType dtype = DType::Float32;
     Sizes sizes, strides;
@@ -203,7 +203,6 @@ class Learning {
   struct Before {
     uint32_t version;
     Gradient gradient;
-    const TensorImpl* grad;
     const autograd::Node* history;
   };
   static Before before(const Tensor& t);

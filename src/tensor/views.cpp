@@ -122,21 +122,22 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
 }
 
 // One cache a thread needs no lock.
-const CachedCall& cached(const Operator& op, CallArgs args, CachedCall& uncached) {
-  thread_local std::unordered_map<uint64_t, CachedCall> cache;
+std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
+  thread_local std::unordered_map<uint64_t, std::shared_ptr<const CachedCall>> cache;
   constexpr size_t kMost = 8192;
   SmallVector<int64_t, 32> key;
   bool keyed = make_key(op, args, key);
   uint64_t h = 0;
   for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
   if (auto it = cache.find(h);
-      keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
+      keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second->key.begin(), it->second->key.end()))
     return it->second;
   // The first argument is replaced on replay; kept, it would keep its memory.
   std::vector<CallArg> rest = args.vec();
   rest[0] = CallArg();
-  CachedCall made{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)};
-  if (!keyed) return uncached = std::move(made);
+  auto made = std::make_shared<const CachedCall>(
+      CachedCall{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
+  if (!keyed) return made;
   if (cache.size() >= kMost) cache.clear();
   return cache[h] = std::move(made);
 }
@@ -179,10 +180,9 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     if (history) autograd::attach_memory_view(results[0], self);
     return true;
   }
-  CachedCall uncached;
-  const CachedCall* call = nullptr;
+  std::shared_ptr<const CachedCall> call;
   try {
-    call = &cached(op, args, uncached);
+    call = cached(op, args);
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
@@ -198,8 +198,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     with_copy[0] = CallArg(copy);
     return call_view(op, with_copy, results);
   }
-  Plans plans = call->plans;
-  std::shared_ptr<const ArgStore> store = call->args;
+  const Plans& plans = call->plans;
   results.resize(plans.size());
   bool history = GradMode::is_enabled() && !from.inference && self.requires_grad() && !op.row().no_gradient;
   for (size_t i = 0; i < plans.size(); ++i) {
@@ -225,7 +224,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
       info.creation = from.view->creation;
     auto link = std::allocate_shared<ViewLink>(PoolAllocator<ViewLink>());
     link->row = &op.row();
-    link->args = store;
+    link->args = call->args;
     link->result = static_cast<int>(i);
     link->plan = plans[i];
     link->offset = to->offset;

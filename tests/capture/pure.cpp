@@ -5,8 +5,10 @@
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 
+#include <chrono>
 #include <thread>
 
+#include "capture/backend.h"
 #include "values.h"
 
 namespace brasa {
@@ -437,6 +439,73 @@ TEST(Pure, InsideOthersAndAfterReset) {
   for (int i = 0; i < 4; ++i) expect_close(inner(numbers({3})), numbers({3}).sin() + 1);
   EXPECT_EQ(runs, 8);
   EXPECT_EQ(inner.explain().skipped, 2);
+}
+
+/// Runs nothing, so that calls are the host's time alone.
+struct Nothing final : compiler::Executable {
+  explicit Nothing(const ir::Graph& graph) : Executable(graph) {}
+  void run(const int64_t*, std::span<const compiler::Operand>, std::span<const compiler::Operand>) const override {}
+};
+
+/// Least microseconds of a call, body and all, and of one that skips the body.
+template <class F>
+std::pair<double, double> host_times(F f, const Tensor& x) {
+  capture::register_backend("nothing", [](const ir::Graph& graph, ir::Facts&, const CompileOptions&, runtime::Device&) {
+    return std::make_shared<Nothing>(graph);
+  });
+  InferenceMode guard;
+  auto least = [&](auto&& g) {
+    double out = 1e9;
+    for (int i = 0; i < 300; ++i) {
+      auto begin = std::chrono::steady_clock::now();
+      g(x);
+      std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+      if (i >= 5) out = std::min(out, took.count());
+    }
+    return out;
+  };
+  auto pure = compile(f, {.backend = "nothing", .pure = true});
+  double skipped = least(pure);
+  EXPECT_EQ(pure.explain().skipped, 298) << explained(pure);
+  return {least(compile(f, {.backend = "nothing"})), skipped};
+}
+
+// Prints what docs/performance.md has.
+TEST(Pure, SkippingCostsLittleOfARecording) {
+  std::vector<Tensor> met;
+  for (int i = 0; i < 300; ++i) met.push_back(numbers({4}).clone());
+  auto [recorded, skipped] = host_times(
+      [&](const Tensor& x) {
+        Tensor y = x;
+        for (const Tensor& t : met) y = y + t;
+        return y;
+      },
+      numbers({4}));
+  std::cout << "300 additions of 300 tensors: recorded " << recorded << " us, skipped " << skipped << " us\n";
+  EXPECT_LT(skipped, recorded / 4);
+
+  // A ViT-tiny of twelve blocks behind its embedding: 150 parameters.
+  struct Block {
+    nn::LayerNorm norm1{nn::LayerNormOptions({192})}, norm2{nn::LayerNormOptions({192})};
+    nn::Linear qkv{192, 576}, proj{192, 192}, fc1{192, 768}, fc2{768, 192};
+    Tensor operator()(const Tensor& x) {
+      Tensor q = qkv(norm1(x)).reshape({x.size(0), x.size(1), 3, 3, 64}).permute({2, 0, 3, 1, 4});
+      Tensor heads = scaled_dot_product_attention(q[0], q[1], q[2]).transpose(1, 2).reshape(x.sizes());
+      Tensor y = x + proj(heads);
+      return y + fc2(gelu(fc1(norm2(y))));
+    }
+  };
+  std::vector<Block> blocks(12);
+  nn::LayerNorm norm(nn::LayerNormOptions({192}));
+  nn::Linear head(192, 1000);
+  std::tie(recorded, skipped) = host_times(
+      [&](Tensor x) {
+        for (Block& b : blocks) x = b(x);
+        return head(norm(x).select(1, 0));
+      },
+      numbers({1, 197, 192}).clone());
+  std::cout << "ViT-tiny: recorded " << recorded << " us, skipped " << skipped << " us\n";
+  EXPECT_LT(skipped, recorded / 4);
 }
 
 TEST(Pure, SeveralThreads) {
