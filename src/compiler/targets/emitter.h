@@ -118,6 +118,7 @@ class Emitter {
   };
   BufferRef place_of(ir::Value buffer);
   llvm::Value* address(const BufferRef& p, ir::Expr index);
+  llvm::Value* zeros();
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
   void emit_stores(std::span<const Item> stores);
