@@ -61,13 +61,10 @@ class Writer {
     Json sizes = Json::array(), strides = Json::array();
     for (ir::Expr e : shape) sizes.push_back(size_json(e));
     for (ir::Expr e : ir::contiguous_strides(shape)) strides.push_back(size_json(e));
-    return {{"dtype", import::archive_number_of(dtype)},
-            {"sizes", sizes},
-            {"requires_grad", requires_grad},
-            {"device", {{"type", "cpu"}, {"index", nullptr}}},
-            {"strides", strides},
-            {"storage_offset", {{"as_int", 0}}},
-            {"layout", import::archive_number_of(kStrided)}};
+    return {
+        {"dtype", import::archive_number_of(dtype)},       {"sizes", sizes},     {"requires_grad", requires_grad},
+        {"device", {{"type", "cpu"}, {"index", nullptr}}}, {"strides", strides}, {"storage_offset", {{"as_int", 0}}},
+        {"layout", import::archive_number_of(kStrided)}};
   }
   void define(const std::string& name, const ir::Type& type, bool requires_grad = false) {
     ir::Shape shape;
@@ -160,8 +157,7 @@ class Writer {
       std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
       std::string target = str("constant", weights_.size() + constants_.size()), name = fresh_name("c_" + target);
       graph_inputs_.push_back(exporting::named("as_tensor", name));
-      input_specs_.push_back(
-          {{"tensor_constant", {{"arg", {{"name", name}}}, {"tensor_constant_name", target}}}});
+      input_specs_.push_back({{"tensor_constant", {{"arg", {{"name", name}}}, {"tensor_constant_name", target}}}});
       define(name, ir::type_of(v));
       constants_.push_back({target, t, false});
       names_[v] = name;

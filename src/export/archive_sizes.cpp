@@ -51,9 +51,7 @@ ir::Expr ArchiveSizes::operator()(ir::Expr e) const {
   });
 }
 
-ir::Shape ArchiveSizes::of_input(size_t i) const {
-  return {captured_.sizes[i].begin(), captured_.sizes[i].end()};
-}
+ir::Shape ArchiveSizes::of_input(size_t i) const { return {captured_.sizes[i].begin(), captured_.sizes[i].end()}; }
 
 std::string ArchiveSizes::text(ir::Expr e) const {
   auto call = [&](const char* name, std::optional<int64_t> number) {

@@ -329,9 +329,7 @@ std::vector<std::string> ExportedProgram::state_names() const {
 
 namespace {
 
-void check_has_code(const ExportedProgram::Parts& p) {
-  BRASA_CHECK(!p.options.targets.empty(), "export: no target");
-}
+void check_has_code(const ExportedProgram::Parts& p) { BRASA_CHECK(!p.options.targets.empty(), "export: no target"); }
 
 void write_headers(const ExportedProgram& program, const std::string& path, const std::string& name) {
   write_file(path + ".h", program.header());

@@ -11,7 +11,7 @@ namespace brasa::import {
 /// A `.pt2` archive's parts, whichever of its forms it has: that of PyTorch 2.9 and later with a record for each tensor, that of 2.8
 /// with the tensors as checkpoints, that of 2.6 and 2.7 without folders.
 struct Archive {
-  std::string program;  // JSON
+  std::string program;         // JSON
   std::string example_inputs;  // a checkpoint, of which nothing is read; may be empty
   /// In the file's order. Tensors that were one, such as a tied weight, are one.
   std::vector<std::pair<std::string, Tensor>> weights, constants;

@@ -66,9 +66,7 @@ int64_t archive_number_of(Layout layout) {
   fail("archives have no number for this layout");
 }
 
-Layout layout_of_archive(int64_t number, const std::string& source) {
-  return at(kLayouts, number, "layout", source);
-}
+Layout layout_of_archive(int64_t number, const std::string& source) { return at(kLayouts, number, "layout", source); }
 
 MemoryFormat memory_format_of_archive(int64_t number, const std::string& source) {
   static constexpr std::array<std::pair<int64_t, MemoryFormat>, 4> kFormats{{{1, MemoryFormat::Contiguous},

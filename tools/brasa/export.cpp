@@ -57,7 +57,8 @@ void add_export(CLI::App& app) {
   auto options = std::make_shared<Options>();
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
-  c->add_option("--load", options->load, "Weights in place of the archive's, for --kind pt2: a safetensors or .pth file");
+  c->add_option("--load", options->load,
+                "Weights in place of the archive's, for --kind pt2: a safetensors or .pth file");
   c->add_option("--kind", options->kind,
                 "What it becomes; pt2: the same program with other weights; recorded-pt2: as Brasa records it")
       ->check(CLI::IsMember({"object", "shared", "exe", "pt2", "recorded-pt2"}))
