@@ -123,6 +123,10 @@ if(TARGET brasa-cli)
   set_tests_properties(verify_checkpoints PROPERTIES ENVIRONMENT "${test_environment}")
   add_test(NAME bench.threads COMMAND brasa-cli bench mlp_infer_b8 --threads 2 --seconds 0.05)
   add_test(NAME bench.construct COMMAND brasa-cli bench construct_resnet50 --modes eager --seconds 0)
+  add_test(NAME bench.operators COMMAND brasa-cli bench gelu max_pool2d_with_indices --operators --gradients --seed 7
+                                        --vectors ${CMAKE_SOURCE_DIR}/tests/data/ops --milliseconds 0.01)
+  set_tests_properties(bench.operators PROPERTIES ENVIRONMENT "${test_environment}"
+                       PASS_REGULAR_EXPRESSION "\"ms\":[^\n]*\"seed\":7[^\n]*\n[^\n]*\"ms\":[^\n]*\"seed\":7" FAIL_REGULAR_EXPRESSION "\"error\"")
   # An exported program: each of its inputs is drawn.
   set(archive ${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2)
   add_test(NAME bench.archive COMMAND brasa-cli bench ${archive} --seconds 0 --seed 7)

@@ -48,7 +48,7 @@ struct ExportOptions {
   /// Parameters lie in a file of their own beside the program, and are mapped.
   bool weights_beside = false;
   /// As compile's option.
-  std::string numbers = "default";
+  std::string numbers;
 };
 
 /// A program in memory, ready to be written. Each `write` replaces the file.

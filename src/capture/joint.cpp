@@ -4,6 +4,7 @@
 
 #include "capture/replay.h"
 #include "capture/uncompiled.h"
+#include "compiler/compile.h"
 #include "ops/decompose.h"
 #include "support/error.h"
 #include "support/pooled.h"
@@ -187,7 +188,10 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment>
   for (ir::Value g : joint->gradients)
     if (g) outputs.push_back({g, -1, ""});
   transforms::JointGraph whole;
-  whole.graph = ops::decompose(*joint->graph, facts);
+  {
+    ops::TargetScope scope(compiler::computed_whole(device));
+    whole.graph = ops::decompose(*joint->graph, facts, nullptr, ops::Whole::AsTarget);
+  }
   transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
   auto out = std::make_shared<Halves>();
   auto ready = [&](std::unique_ptr<ir::Graph> graph) {

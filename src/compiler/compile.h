@@ -2,15 +2,21 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/run/executable.h"
+#include "ops/decompose.h"
 
 namespace brasa::compiler {
 
 /// Strict: multiplications and additions are not contracted. Default: they are. Fast: besides, a division may be a product with the
 /// reciprocal, and the sign of a zero may be lost.
 enum class Numbers : uint8_t { Strict, Default, Fast };
+/// By its name in lower case.
+Numbers numbers_named(std::string_view name);
+/// What BRASA_NUMBERS says.
+Numbers default_numbers();
 
 struct CompilerOptions {
   std::string backend = "inductor";  // or "interpreter"
@@ -20,7 +26,7 @@ struct CompilerOptions {
   std::string target;
   /// With a target: nothing but generated code, for programs that run without this library.
   bool portable = false;
-  Numbers numbers = Numbers::Default;
+  Numbers numbers = default_numbers();
   int threads = 0;  // to schedule for; 0: get_num_threads()
   /// Of a GPU's tensors: they begin at multiples of 16 bytes. Where one does not, the graph is compiled once more, without this.
   bool aligned = true;
@@ -42,6 +48,9 @@ struct Report {
 
 /// Makes a graph of operators or primitives ready to run. What it assumes of sizes goes to `facts`.
 std::shared_ptr<Executable> compile(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options = {});
+
+/// What this device computes whole of primitives that have a composition, for graphs that will be compiled for it.
+ops::TargetScope::Takes computed_whole(const runtime::Device& device);
 
 /// What `compile` did; null for an executable of another sort.
 const Report* report_of(const Executable& executable);

@@ -33,7 +33,7 @@ constexpr GraphPass kAlgebra[] = {
 
 constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
-    {"unroll_loops", false, unroll_loops},
+    {"inline_bodies", false, inline_bodies},
     {"convolutions", false, lower_convolutions},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},
@@ -63,6 +63,11 @@ Machine machine_for(const CompilerOptions& options) {
   if (machine_of(device.code, 1).gpu) machine.processors = device.processors;
   machine.libraries = Libraries(device.libraries);
   return machine;
+}
+
+ops::TargetScope::Takes taken_by(const Libraries& libraries) {
+  if (PassRunner::switched_off("whole_operators")) return [](const ops::Row&, const ir::Args&) { return false; };
+  return [libraries](const ops::Row& row, const ir::Args& args) { return libraries.takes(row, args); };
 }
 
 std::string key_of(const Group& g) {
@@ -106,7 +111,10 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   PassContext context{facts, machine, options.size_classes};
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
-  passes.run("decompose", p, [&] { p.graph = ops::decompose(graph, facts); });
+  passes.run("decompose", p, [&] {
+    ops::TargetScope scope(taken_by(machine.libraries));
+    p.graph = ops::decompose(graph, facts, nullptr, ops::Whole::AsTarget);
+  });
   for (const GraphPass& pass : algebra_passes()) passes.run(pass, p, context);
   report.primitives = ir::print(*p.graph);
   count_before(*p.graph, report);
@@ -164,6 +172,10 @@ const char* suffix(Numbers numbers) {
 }
 
 }  // namespace
+
+ops::TargetScope::Takes computed_whole(const runtime::Device& device) {
+  return taken_by(Libraries(device.properties().libraries));
+}
 
 std::span<const GraphPass> algebra_passes() { return kAlgebra; }
 std::span<const GraphPass> form_passes() { return kForms; }
@@ -223,7 +235,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
     };
   for (const Step& s : parts.steps)
     if (const Report* inside = s.call ? s.call->report() : nullptr) {
-      for (const std::string& kernel : inside->kernels) report.kernels.push_back("in each step of a loop: " + kernel);
+      for (const std::string& kernel : inside->kernels) report.kernels.push_back("in a body: " + kernel);
       report.kernels_after += inside->kernels_after;
     }
   parts.ahead = !PassRunner::switched_off("run_ahead");

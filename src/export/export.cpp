@@ -211,10 +211,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
   std::deque<Captured>& captured = parts->captured;
   std::vector<Variant> variants;
 
-  auto numbers = options.numbers == "strict"    ? compiler::Numbers::Strict
-                 : options.numbers == "fast"    ? compiler::Numbers::Fast
-                 : options.numbers == "default" ? compiler::Numbers::Default
-                                                : throw Error("export: numbers are strict, default or fast");
+  auto numbers = options.numbers.empty() ? compiler::default_numbers() : compiler::numbers_named(options.numbers);
   auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
     std::vector<std::vector<Tensor>> examples;
     if (!options.dynamic.empty())

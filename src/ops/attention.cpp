@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention.h"
 #include "ops/random_key.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -145,6 +146,8 @@ Value attention(Value q, Value k, Value v, Value mask, double dropout, bool caus
   Attention a = checked(q, k, v, mask, dropout, causal, scale);
   a.random = key;
   BRASA_CHECK(dropout == 0 || key, "scaled_dot_product_attention: dropout needs a generator");
+  if (!mask && dropout == 0)
+    if (auto whole = attention_of_target(a.query, a.key, a.value, causal, scale)) return (*whole)[0];
   return attend(a, gqa)[0];
 }
 

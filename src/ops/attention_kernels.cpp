@@ -1,6 +1,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention.h"
+#include "ops/decompose.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -59,12 +61,17 @@ Value scores(const Operands& o) {
   Value mask = broadcast_to(o.mask, o.scores);
   return dtype_of(mask) == DType::Bool ? prim::select(mask, s, never) : s + convert(mask, dtype_of(s));
 }
+// 1/√features if not given; nothing where those are unknown.
+std::optional<double> factor(Value q, std::optional<double> scale) {
+  auto features = size_of(q, rank_of(q) - 1).maybe_constant();
+  if (!scale && features) scale = 1 / std::sqrt(static_cast<double>(*features));
+  return scale;
+}
+
 Value by_row(Value v, const Operands& o) { return prim::broadcast(v, o.scores, {0, 1, 2}); }
 
 // A row in which nothing may be attended to gives zeros, and 0 as its logarithm.
-std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
-                           std::optional<double> scale) {
-  Operands o = operands(q, k, v, dropout, causal, mask, scale);
+std::array<Value, 2> composed(const Operands& o, Value q, Value v) {
   Value s = scores(o), most = prim::reduce(s, {3}, "max");
   most = where(eq(most, -kInfinity), zeros_like(most), most);
   Value e = exp(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
@@ -73,28 +80,95 @@ std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causa
   Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
   return {out, where(empty, zeros_like(total), log(safe) + most)};
 }
+std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
+                           std::optional<double> scale) {
+  Operands o = operands(q, k, v, dropout, causal, mask, scale);
+  if (!mask)
+    if (auto whole = attention_of_target(q, k, v, causal, scale)) return *whole;
+  return composed(o, q, v);
+}
 
-// dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp).
-// A cotangent of logsumexp itself adds P times it to dS; the fourth result is dS, which an added mask has too.
-std::array<Value, 4> pulled_back(const Operands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
-                                 Value log_sum) {
-  check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
+// dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp); `inner` is Σ dO O.
+// The fourth result is dS, which an added mask has too.
+std::array<Value, 4> cotangents(const Operands& o, Value g, Value q, Value k, Value v, Value log_sum, Value inner) {
   Value wide = to_opmath(g);
   Value p = exp(scores(o) - by_row(to_opmath(log_sum), o));
   Value dv = prim::dot_general(p, wide, {2}, {2}, {0, 1}, {0, 1});
   Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
-  Value inner = prim::reduce(wide * to_opmath(out), {3}, "add");
-  if (g_log) inner = inner - g_log;
   Value added = p * (dp - by_row(inner, o)), ds = added * o.scale;
   Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
   Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
   return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v)), added};
 }
 
+// A cotangent of logsumexp itself adds P times it to dS.
+Value inner_product(Value g, Value g_log, Value out) {
+  Value inner = prim::reduce(to_opmath(g) * to_opmath(out), {3}, "add");
+  return g_log ? inner - g_log : inner;
+}
+std::array<Value, 4> pulled_back(const Operands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
+                                 Value log_sum) {
+  check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
+  return cotangents(o, g, q, k, v, log_sum, inner_product(g, g_log, out));
+}
+
+// --- attention that a target computes whole: prim::attention and its derivative, with heads beside each other in their results ---
+
+Value heads_inside(Value v) { return transpose(v, 1, 2); }
+Operands operands(Value q, Value k, Value v, bool causal, double scale) {
+  return operands(q, k, v, 0, causal, {}, scale);
+}
+
+std::array<Value, 2> whole(Value q, Value k, Value v, bool causal, double scale) {
+  auto [out, log_sum] = composed(operands(q, k, v, causal, scale), q, v);
+  return {heads_inside(out), log_sum};
+}
+std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value log_sum, Value inner, bool causal,
+                                    double scale) {
+  auto [dq, dk, dv, added] = cotangents(operands(q, k, v, causal, scale), g, q, k, v, log_sum, inner);
+  return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
+}
+std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
+  Value out = const_cast<Node&>(n).out(), log_sum = const_cast<Node&>(n).out(1);
+  Value g = heads_inside(cts[0] ? cts[0] : zeros_like(out));
+  Value inner = inner_product(g, cts[1], heads_inside(out));
+  std::vector<Value> by =
+      call_all("prim::attention_backward", {g, n.args[0], n.args[1], n.args[2], log_sum, inner, n.args[3], n.args[4]});
+  for (Value& v : by) v = heads_inside(v);
+  return by;
+}
+
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
-  auto [dq, dk, dv, added] = pulled_back(operands(q, k, v, dropout, causal, mask, scale), g, {}, q, k, v, out, log_sum);
+  static const Row& row = at("prim::attention_backward");
+  Operands o = operands(q, k, v, dropout, causal, mask, scale);
+  check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
+  Value inner = inner_product(g, {}, out);
+  if (std::optional<double> known = factor(q, scale); known && !mask) {
+    Args args = {g, q, k, v, log_sum, inner, causal, *known};
+    if (TargetScope::takes(row, args)) {
+      std::vector<Value> by = Builder::current().call(row, std::move(args));
+      return {heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
+    }
+  }
+  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner);
   return {dq, dk, dv};
+}
+
+Type heads_type(const Type& t) { return {t.dtype, {t.shape[0], t.shape[2], t.shape[1], t.shape[3]}, false}; }
+std::vector<Type> whole_type(const Args& args) {
+  const Type& q = ir::type_of(args[0].get<Value>());
+  BRASA_CHECK(q.rank() == 4, "prim::attention: expected heads of 4 dimensions, got ", q);
+  return {heads_type(q), {opmath(q.dtype), {q.shape[0], q.shape[1], q.shape[2]}, false}};
+}
+std::vector<Type> whole_backward_type(const Args& args) {
+  std::vector<Type> out;
+  for (size_t i : {1, 2, 3}) {
+    const Type& t = ir::type_of(args[i].get<Value>());
+    BRASA_CHECK(t.rank() == 4, "prim::attention_backward: expected heads of 4 dimensions, got ", t);
+    out.push_back(heads_type(t));
+  }
+  return out;
 }
 
 std::vector<Value> flash_vjp(const Saved& s) {
@@ -245,8 +319,58 @@ std::array<Value, 3> rescaled_qkv(Value qkv, Value bias, int64_t heads) {
 
 }  // namespace
 
+std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, bool causal,
+                                                        std::optional<double> scale) {
+  static const Row& row = at("prim::attention");
+  if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
+  // Kernels are made for a number of features: where it is not known, the example's becomes a fact, if there is a kernel.
+  ir::Facts& facts = Builder::current().facts();
+  Expr features = facts.known(size_of(q, 3));
+  if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
+  if (!features.is_constant()) features = facts.hint(features);
+  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))}, sample = args;
+  auto with_features = [&](Value x) {
+    Shape shape = shape_of(x);
+    shape[3] = features;
+    return shape;
+  };
+  ir::Graph side;
+  for (size_t i = 0; i < 3; ++i) {
+    Value x = args[i].get<Value>();
+    sample[i] = side.add_input({dtype_of(x), with_features(x), false});
+  }
+  if (!TargetScope::takes(row, sample) || !same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
+  for (int64_t d = 0; d < 2; ++d)
+    if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
+  for (size_t i = 0; i < 3; ++i) {
+    Value x = args[i].get<Value>();
+    if (!same_size(size_of(x, 3), features)) return std::nullopt;
+    if (Shape shape = with_features(x); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
+  }
+  std::vector<Value> out = Builder::current().call(row, std::move(args));
+  Value heads = heads_inside(out[0]);
+  return std::array{shape_of(heads) == shape_of(q) ? heads : prim::reshape(heads, shape_of(q)), out[1]};
+}
+
 void add_attention_kernels(Table& t) {
   const TensorSample q = floats(2, 2, 3, 4), k = floats(2, 2, 5, 4);
+  t.prim(
+       "attention(Tensor query, Tensor key, Tensor value, bool causal, float scale) -> (Tensor output, Tensor log_sum)")
+      .doc(
+          "softmax(query · keyᵀ · scale) · value as [N, length, heads, features], and the logarithms of the sums of exponentials.")
+      .kind(Kind::Whole)
+      .type(whole_type)
+      .composed(whole)
+      .vjp(whole_vjp)
+      .samples({{q, k, k, false, 0.5}, {q, q, q, true, 0.5}});
+  t.prim(
+       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor log_sum, Tensor inner, bool causal, float scale) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
+      .doc(
+          "The cotangents of query, key and value for `ct` of attention's output; `inner` is Σ ct · output less the cotangent of log_sum.")
+      .kind(Kind::Whole)
+      .type(whole_backward_type)
+      .composed(whole_backward)
+      .samples({{q, q, k, k, floats(2, 2, 3).in(2, 3), floats(2, 2, 3), false, 0.5}});
   t.op("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
       .doc("softmax(query · keyᵀ · scale + mask) · value, and the logarithm of each row's sum of exponentials.")
       .composed(flash)

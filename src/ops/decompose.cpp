@@ -7,9 +7,23 @@
 #include "support/error.h"
 
 namespace brasa::ops {
+namespace {
+thread_local const TargetScope* current_target = nullptr;
+}
+
+TargetScope::TargetScope(Takes takes) : takes_(std::move(takes)), outer_(current_target) { current_target = this; }
+TargetScope::~TargetScope() { current_target = outer_; }
+bool TargetScope::takes(const Row& row, const Args& args) {
+  return current_target && current_target->takes_(row, args);
+}
 
 std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts,
-                                     const std::function<bool(const Row&)>& keep) {
+                                     const std::function<bool(const Row&)>& keep, Whole whole) {
+  // What is expanded is not asked for by compositions either.
+  const TargetScope* target = whole == Whole::AsTarget ? current_target : nullptr;
+  TargetScope scope([&, target](const Row& row, const Args& args) {
+    return target && (!keep || keep(row)) && target->takes_(row, args);
+  });
   auto out = std::make_unique<ir::Graph>(keep ? graph.level() : ir::Level::Primitives);
   out->name = graph.name;
   Builder builder(*out, facts, keep);
@@ -18,8 +32,11 @@ std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts,
   for (const Node* n : live_nodes(graph)) {
     if (n->op == ir::input_op()) continue;
     std::vector<Value> results;
+    const Row& row = row_of(*n);
+    ir::Args args = ir::mapped(n->args, map);
+    bool expands = row.is_primitive() && row.compose && !TargetScope::takes(row, args);
     try {
-      results = builder.call(row_of(*n), ir::mapped(n->args, map));
+      results = expands ? row.compose(args) : builder.call(row, std::move(args));
     } catch (const IndexError& e) {
       fail_index(str(e.what(), " (in ", n->op->name(), ")"));
     } catch (const Error& e) {

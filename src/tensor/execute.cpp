@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/compile.h"
 #include "ops/builder.h"
 #include "support/epoch.h"
 #include "support/error.h"
@@ -132,6 +133,7 @@ Built build(const Call& call, bool strided) {
   for (size_t i = 0; i < types.size(); ++i)
     values.push_back(
         out.graph->add_input(std::move(types[i]), "", std::move(strides[i]), call.inputs[i].by_value(call.device)));
+  ops::TargetScope target(compiler::computed_whole(call.device));
   ops::Builder builder(*out.graph, out.facts);
   out.results = call.computation.build(values);
   if (call.into) {

@@ -9,6 +9,7 @@
 #include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/pool_allocator.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
 
@@ -148,6 +149,18 @@ static autograd::CreationMeta creation(bool one_of_several) {
   return one_of_several ? autograd::CreationMeta::MULTI_OUTPUT_NODE : autograd::CreationMeta::DEFAULT;
 }
 
+// The same view by fewer links where one of the last looks at the memory like it: to transpose again and again adds none.
+static std::shared_ptr<ViewLink> without_detour(const std::shared_ptr<ViewLink>& made) {
+  constexpr int kNear = 8;
+  const ViewPlan& plan = *made->plan;
+  std::shared_ptr<ViewLink> at = made->before;
+  for (int i = 0; at && i < kNear; ++i, at = at->before)
+    if (at->offset == made->offset && at->plan->dtype == plan.dtype && at->plan->sizes == plan.sizes &&
+        at->plan->strides == plan.strides)
+      return at;
+  return made;
+}
+
 bool call_view(Operator& op, CallArgs args, Results& results) {
   if (args.empty() || args[0].kind != Kind::Tensor) return false;
   const Tensor& self = *args[0].tensor;
@@ -203,71 +216,62 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     to->inference = from.inference;
     to->view = std::make_unique<ViewInfo>();
     ViewInfo& info = *to->view;
-    info.parent = self;
-    info.base = from.view ? from.view->base : self;
+    info.base = base_of(self);
     info.differentiable = !from.view || from.view->differentiable;
     info.creation = creation(plans.size() > 1);
     // Inference mode is never left by another view.
     if (from.view && (info.creation == autograd::CreationMeta::DEFAULT ||
                       from.view->creation == autograd::CreationMeta::INFERENCE_MODE))
       info.creation = from.view->creation;
-    info.row = &op.row();
-    info.args = store;
-    info.result = static_cast<int>(i);
-    info.plan = plans[i];
+    auto link = std::allocate_shared<ViewLink>(PoolAllocator<ViewLink>());
+    link->row = &op.row();
+    link->args = store;
+    link->result = static_cast<int>(i);
+    link->plan = plans[i];
+    link->offset = to->offset;
+    if (const ViewInfo* way = view_of(from)) link->before = way->last;
     info.version = from.storage->version();
-    info.parent_moves = from.moves;
-    if (history) autograd::attach_view(results[i]);
+    info.base_moves = impl_of(info.base)->moves;
+    // A gradient goes back along all links.
+    info.last = history ? link : without_detour(link);
+    if (history) autograd::attach_view(results[i], self, {link.get()});
   }
   return true;
 }
 
-Tensor ViewChain::replay(Tensor base) const {
-  for (const ViewLink& link : links) {
-    std::vector<CallArg> args = link.args->args().vec();
+std::vector<const ViewLink*> links_to(const ViewLink* last) {
+  std::vector<const ViewLink*> links;
+  for (; last; last = last->before.get()) links.push_back(last);
+  std::reverse(links.begin(), links.end());
+  return links;
+}
+
+Tensor replay(const ViewLink* last, Tensor base) {
+  for (const ViewLink* link : links_to(last)) {
+    std::vector<CallArg> args = link->args->args().vec();
     args[0] = CallArg(base);
     Results results;
-    call(op(*link.row), args, results);
-    base = std::move(results[link.result]);
+    call(op(*link->row), args, results);
+    base = std::move(results[link->result]);
   }
   return base;
 }
 
-const Tensor& base_of(const Tensor& t) {
-  const Tensor* at = &t;
-  while (const ViewInfo* v = view_of(*impl_of(*at))) at = &v->parent;
-  return *at;
-}
-
-ViewChain chain_from_base(const Tensor& view) {
-  ViewChain chain;
-  for (const ViewInfo* v = impl_of(view)->view.get(); v; v = impl_of(v->parent)->view.get()) chain.links.push_back(*v);
-  std::reverse(chain.links.begin(), chain.links.end());
-  return chain;
-}
-
 Tensor detached(const Tensor& t) {
-  std::vector<const Tensor*> chain{&t};
-  while (const auto& view = impl_of(*chain.back())->view) chain.push_back(&view->parent);
-  Tensor out = shallow_copy(*chain.back()), base = out;
-  for (chain.pop_back(); !chain.empty(); chain.pop_back()) {
-    Tensor next = shallow_copy(*chain.back());
-    impl_of(next)->view = std::make_unique<ViewInfo>(*impl_of(*chain.back())->view);
-    ViewInfo& info = *impl_of(next)->view;
+  Tensor out = shallow_copy(t);
+  if (const auto& view = impl_of(t)->view) {
+    impl_of(out)->view = std::make_unique<ViewInfo>(*view);
+    ViewInfo& info = *impl_of(out)->view;
     info.differentiable = false;
-    info.parent = std::exchange(out, next);
-    info.base = base;
+    info.base = shallow_copy(view->base);
   }
   return out;
 }
 
-// A parent that nobody else holds goes here rather than in its child's destructor: there may be any number of them.
-ViewInfo::~ViewInfo() {
-  Tensor next = std::move(parent);
-  while (next.use_count() == 1 && impl_of(next)->view) {
-    std::unique_ptr<ViewInfo> view = std::move(impl_of(next)->view);
-    next = std::move(view->parent);
-  }
+// Links that nobody else holds go here rather than in the destructor of the next: there may be any number of them.
+ViewLink::~ViewLink() {
+  std::shared_ptr<ViewLink> next = std::move(before);
+  while (next && next.use_count() == 1) next = std::move(next->before);
 }
 
 }  // namespace brasa::eager

@@ -7,7 +7,7 @@
 #include "ops/complex.h"
 #include "ops/decompose.h"
 #include "support/error.h"
-#include "transforms/loop.h"
+#include "transforms/control_flow.h"
 #include "transforms/tangent.h"
 
 namespace brasa::transforms {
@@ -21,7 +21,7 @@ using ops::Row;
 std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std::vector<bool>& needs) {
   const Row& row = ops::row_of(n);
   std::vector<Value> inputs = n.inputs(), out(inputs.size());
-  if (row.kind == ops::Kind::Loop) return loop_vjp(n, cts, needs);
+  if (row.kind == ops::Kind::Loop) return control_flow(row).vjp(n, cts, needs);
   if (row.vjp) return row.vjp(n, cts, needs);
   if (row.no_gradient) return out;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -100,7 +100,7 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
 
 JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
                  const std::vector<bool>& has_cotangent) {
-  std::unique_ptr<ir::Graph> whole = ops::decompose(graph, facts, has_own_derivative);
+  std::unique_ptr<ir::Graph> whole = ops::decompose(graph, facts, has_own_derivative, ops::Whole::AsTarget);
   size_t inputs = graph.inputs().size(), outputs = graph.outputs().size();
   std::vector<Value> results, cts, targets;
   std::vector<size_t> target_of;
@@ -129,7 +129,7 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
   }
   // The derivative may in turn have used rows that are kept whole; the joint graph is all primitives. Expansion keeps the
   // outputs' order and adds checks behind them.
-  out.graph = ops::decompose(*whole, facts);
+  out.graph = ops::decompose(*whole, facts, nullptr, ops::Whole::AsTarget);
   return out;
 }
 

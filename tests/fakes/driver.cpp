@@ -1,22 +1,26 @@
 #include <sys/mman.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "control.h"
+#include "ptx.h"
 #include "runtime/emu/native_stream.h"
 
-// CUDA's driver as far as src/runtime/cuda/driver.h has it: one GPU of the host's memory, which does everything at once, and whose
-// kernels compute nothing.
+// CUDA's driver as far as src/runtime/cuda/driver.h has it: one GPU of the host's memory, which does everything at once. Kernels for
+// tensor cores run (ptx.h); others compute nothing.
 namespace {
 
 brasa::fakes::Log log_of_calls;
 
-constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500;
+constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500, kIllegalAddress = 700;
 constexpr size_t kMemory = size_t{64} << 30;
 using Clock = std::chrono::steady_clock;
 
@@ -29,9 +33,12 @@ class Stream final : public brasa::runtime::emu::NativeStream {
 struct Event {
   Clock::time_point at;
 };
+struct Function {
+  std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
+};
 struct Module {
   std::string ptx;
-  std::vector<std::string*> functions;
+  std::vector<Function*> functions;
 };
 
 // Pages that nobody touches cost nothing.
@@ -194,18 +201,28 @@ BRASA_FAKE int cuModuleLoadDataEx(Module** out, const void* ptx, unsigned, int*,
 }
 BRASA_FAKE int cuModuleUnload(Module* m) {
   BRASA_NOTE;
-  for (std::string* f : m->functions) delete f;
+  for (Function* f : m->functions) delete f;
   delete m;
   return 0;
 }
 BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name) {
   if (m->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return kNotFound;
-  m->functions.push_back(new std::string(name));
+  bool runs = m->ptx.find("mma.sync") != std::string::npos;
+  m->functions.push_back(new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr});
   *function = m->functions.back();
   return 0;
 }
-BRASA_FAKE int cuLaunchKernel(void*, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                              unsigned, Stream*, void**, void**) {
+BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+                              unsigned, Stream*, void** parameters, void**) {
   BRASA_NOTE;
-  return blocks == 0 || threads == 0 || threads > 1024 ? kInvalidValue : 0;
+  if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
+  if (!f->program) return 0;
+  log_of_calls.note("tensor cores");
+  try {
+    brasa::fakes::run(*f->program, blocks, threads, parameters);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return kIllegalAddress;
+  }
+  return 0;
 }

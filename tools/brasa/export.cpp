@@ -68,7 +68,7 @@ void add_export(CLI::App& app) {
       ->capture_default_str();
   c->add_option("--target", options->to.targets, "Processors that it has code for; it chooses when it runs")
       ->capture_default_str();
-  c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option")
+  c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option; else BRASA_NUMBERS")
       ->capture_default_str();
   c->callback([options] { run(*options); });
 }

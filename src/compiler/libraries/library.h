@@ -10,6 +10,7 @@
 
 #include "ir/facts.h"
 #include "ir/graph.h"
+#include "ops/table.h"
 #include "runtime/device.h"
 
 // Primitives that functions of libraries compute, whole tensors to whole tensors.
@@ -86,6 +87,8 @@ class Libraries {
   explicit Libraries(std::span<const std::string_view> names);
   /// The first that takes this node alone; null where code is generated for it.
   const Implementation* find(const ir::Node& n) const;
+  /// Whether one takes this call of a primitive.
+  bool takes(const ops::Row& row, const ir::Args& args) const;
   /// Those that take more than a node of this primitive.
   std::vector<const Implementation*> of_groups(const ir::Op* op) const;
 

@@ -1,12 +1,7 @@
-#include <algorithm>
-
 #include "compiler/compile.h"
-#include "compiler/fusion/fuse.h"
-#include "compiler/fusion/places.h"
+#include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
-#include "compiler/lowering/expressions.h"
 #include "compiler/run/size_program.h"
-#include "ops/algebra.h"
 #include "runtime/cuda/cublaslt.h"
 #include "support/error.h"
 
@@ -19,65 +14,15 @@ using ir::Expr;
 using ir::Node;
 using ir::Value;
 
-// An operand as places in memory: of a source, in even steps.
-struct Steps {
-  Expr offset, batch = 0, row, column;
-};
-std::optional<Steps> steps_in(Expr place, const Index& probe) {
-  Steps s;
-  std::vector<Expr> steps;
-  for (Expr e : probe) {
-    auto step = e.is_constant() ? std::optional(Expr(0)) : coefficient(place, e);
-    if (!step) return std::nullopt;
-    steps.push_back(*step);
-  }
-  s.offset = ir::substitute(place, [&](Expr e) -> std::optional<Expr> {
-    if (std::find(probe.begin(), probe.end(), e) != probe.end()) return Expr(0);
-    return std::nullopt;
-  });
-  s.column = steps.back();
-  s.row = steps[steps.size() - 2];
-  if (steps.size() == 3) s.batch = steps[0];
-  return s;
-}
-
-// Whether it can be read so, whatever the sizes.
-bool readable(const Steps& s, Expr rows, Expr columns) {
+// Whether a matrix, or many, can be read so.
+bool readable(const Steps& s, const ir::Shape& shape) {
+  size_t row = s.of.size() - 2, column = row + 1;
   auto beside = [](Expr across, Expr along, Expr count, Expr others) {
     bool neighbours = along.is(1) || count.is(1);
     return neighbours && (others.is(1) || provably_less(across, count) == std::optional(false));
   };
-  return beside(s.row, s.column, columns, rows) || beside(s.column, s.row, rows, columns);
-}
-
-std::optional<Steps> readable_at(Value operand, Expr place, const Index& probe) {
-  auto steps = steps_in(place, probe);
-  const ir::Shape& shape = type_of(operand).shape;
-  if (!steps || !readable(*steps, shape[shape.size() - 2], shape.back())) return std::nullopt;
-  return steps;
-}
-
-Value placed(Value operand, bool through, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
-  // What is in memory already is read from there.
-  std::vector<Link> chain = chain_of(operand, [&](Value v) { return in_memory.count(v) > 0; }, through);
-  const Index& from = chain.front().at;
-  for (size_t i = chain.size(); i-- > 0;) {
-    const auto& [v, at] = chain[i];
-    bool given = ir::is_input(v);
-    Expr where = given ? place_in(graph, v, at) : linearise(at, type_of(v).shape);
-    if (!readable_at(operand, where, from)) continue;
-    // What is wide is copied before it is widened.
-    bool narrow_below = std::any_of(chain.begin() + static_cast<ptrdiff_t>(i), chain.end() - 1,
-                                    [](const Link& l) { return widens(l.value.node); });
-    if (narrow_below) break;
-    if (!given) in_memory.insert(v);
-    return operand;
-  }
-  // A widened value narrows to what it was.
-  DType narrow = type_of(chain.back().value).dtype, wide = type_of(operand).dtype;
-  Value copy = ops::call("prim::reshape", {ops::prim::convert(operand, narrow), ops::shape_of(operand)});
-  in_memory.insert(copy);
-  return ops::prim::convert(copy, wide);
+  return beside(s.of[row], s.of[column], shape[column], shape[row]) ||
+         beside(s.of[column], s.of[row], shape[row], shape[column]);
 }
 
 // Both operands have one dtype in memory: the narrow one that both are widened from, or the wide one.
@@ -86,8 +31,8 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
   auto ends = [&](Value v) { return in_memory.count(v) > 0; };
   auto below = [&](Value v) { return type_of(chain_of(v, ends).back().value).dtype; };
   bool through = below(a) == below(b);
-  args[0] = placed(a, through, graph, in_memory);
-  args[1] = placed(b, through, graph, in_memory);
+  args[0] = placed(a, through, readable, graph, in_memory);
+  args[1] = placed(b, through, readable, graph, in_memory);
 }
 
 bool takes(const Node& n) {
@@ -101,17 +46,9 @@ bool takes(const Node& n) {
          runtime::cuda::takes_product(type_of(n.arg<Value>(0)).dtype, n.types[0].dtype);
 }
 
-bool reads(const Node& n, const std::unordered_map<const Node*, std::vector<Expr>>& stored) {
-  std::vector<DType> dtypes;
-  for (Value operand : {n.arg<Value>(0), n.arg<Value>(1)}) {
-    std::vector<Link> chain = chain_of(operand, [&](Value v) { return stored.count(v.node) > 0; });
-    const auto& [v, at] = chain.back();
-    auto it = stored.find(v.node);
-    if (it == stored.end()) return false;
-    if (!readable_at(operand, place_of(at, type_of(v).shape, it->second), chain.front().at)) return false;
-    dtypes.push_back(type_of(v).dtype);
-  }
-  return dtypes[0] == dtypes[1];
+bool reads(const Node& n, const Stored& stored) {
+  Value a = source_in(stored, n.arg<Value>(0), readable), b = source_in(stored, n.arg<Value>(1), readable);
+  return a && b && type_of(a).dtype == type_of(b).dtype;
 }
 
 // round(product + a row), where the product is of reduced floats widened for it, and the row of the same: a linear layer, whose
@@ -169,7 +106,7 @@ std::optional<Covered> covers(const ir::Graph& graph, const Node& n) {
   return Covered{std::move(b->inside), {b->bias}};
 }
 
-bool reads_biased(const Node& n, const std::unordered_map<const Node*, std::vector<Expr>>& stored) {
+bool reads_biased(const Node& n, const Stored& stored) {
   auto b = biased(n);
   auto bias = stored.find(b->bias.node);
   return bias != stored.end() && is_vector(bias->second) && reads(*b->product, stored);
@@ -225,14 +162,14 @@ class ProductCall final : public DeviceCall {
     }
   };
   static Operand operand(const Group& g, Value v) {
-    std::vector<Link> chain = chain_of(v);
-    const auto& [source, at] = chain.back();
-    int i = g.graph->input_index(source);
-    BRASA_ASSERT(i >= 0, "a product's operand is not in memory");
-    auto steps = readable_at(v, place_in(*g.graph, source, at), chain.front().at);
-    BRASA_ASSERT(steps, "a product's operand does not lie in even steps");
-    return {static_cast<size_t>(i),    type_of(source).dtype,   SizeProgram(steps->offset),
-            SizeProgram(steps->batch), SizeProgram(steps->row), SizeProgram(steps->column)};
+    Source source = source_of(g, v, readable);
+    const std::vector<Expr>& steps = source.steps.of;
+    return {source.input,
+            source.dtype,
+            SizeProgram(source.steps.offset),
+            SizeProgram(steps.size() == 3 ? steps[0] : Expr(0)),
+            SizeProgram(steps[steps.size() - 2]),
+            SizeProgram(steps.back())};
   }
 
   bool measure_;

@@ -7,9 +7,18 @@ namespace brasa::compiler {
 namespace {
 
 constexpr const Implementation* kTable[] = {
-    &kLoop,          &kBiasedProduct,   &kProduct,    &kSort,   &kCholesky, &kLu,   &kLdl, &kLdlSolve,
-    &kLuPermutation, &kTriangularSolve, &kJoinParts,  &kQr,     &kGeqrf,    &kEigh, &kSvd, &kEig,
-    &kFft,           &kSparseMm,        &kSplitParts, &kConcat,
+    &kAttention,     &kAttentionBackward,
+    &kLoop,          &kBranch,
+    &kWhile,         &kBiasedProduct,
+    &kProduct,       &kSort,
+    &kCholesky,      &kLu,
+    &kLdl,           &kLdlSolve,
+    &kLuPermutation, &kTriangularSolve,
+    &kJoinParts,     &kQr,
+    &kGeqrf,         &kEigh,
+    &kSvd,           &kEig,
+    &kFft,           &kSparseMm,
+    &kSplitParts,    &kConcat,
 };
 
 }  // namespace
@@ -33,6 +42,12 @@ const Implementation* Libraries::find(const ir::Node& n) const {
   for (auto [op, i] : rows_)
     if (op == n.op && !i->covers && (!i->supports || i->supports(n))) return i;
   return nullptr;
+}
+
+bool Libraries::takes(const ops::Row& row, const ir::Args& args) const {
+  for (auto [op, i] : rows_)
+    if (op == &row) return find({&row, args, row.type(args), nullptr, 0, 0}) != nullptr;
+  return false;
 }
 
 std::vector<const Implementation*> Libraries::of_groups(const ir::Op* op) const {

@@ -33,22 +33,36 @@ struct Enough {
 };
 Enough enough_for(const Machine& m) {
   if (!m.gpu) return {4 * m.threads, 4 * m.threads, 64};
-  // Two blocks a processor; of columns 16 warps, each 4 of them a thread.
-  return {2 * m.processors, 16 * m.processors, 128};
+  // Two blocks a processor; of columns 32 warps, each 4 of them a thread.
+  return {2 * m.processors, 32 * m.processors, 128};
+}
+
+// Of unknown sizes.
+constexpr int64_t kShortPart = 32, kLong = 1024;
+bool is_long(Expr length, const PassContext& context) {
+  Expr low = ir::min(length, Expr(kLong));
+  if (low.is_constant()) return low.is(kLong);
+  return !context.size_classes || context.facts.equal(low, Expr(kLong));
 }
 
 // In two steps where one would leave threads without work; an absent Value where it would not.
-Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, const Enough& enough) {
+Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, const PassContext& context) {
+  Enough enough = enough_for(context.machine);
   Shape s = shape_of(x);
   Expr rows = product(pick(s, kept)), length = product(pick(s, reduced));
   Dims kept_real;
   for (int64_t d : kept)
     if (!s[d].is(1)) kept_real.push_back(d);
-  if (!rows.is_constant() || (!length.is_constant() && !rows.is(1))) return {};
   bool columns = !kept_real.empty() && kept_real.front() > reduced.back();
   bool rows_first = kept_real.empty() || kept_real.back() < reduced.front();
-  Expr parts(1);
-  if (rows_first) {
+  bool unknown = !rows.is_constant() || (!length.is_constant() && !rows.is(1));
+  Expr parts(1), part;
+  if (unknown) {
+    // On a GPU, a thread that sums up a long column alone takes far longer than all others together.
+    if (!context.machine.gpu || !columns || !is_long(length, context)) return {};
+    part = kShortPart;
+    parts = ceildiv(length, part);
+  } else if (rows_first) {
     if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= enough.rows : false) return {};
     parts = length.is_constant() ? Expr(parts_of(length.constant(), (length.constant() + kPart - 1) / kPart))
                                  : ceildiv(length, Expr(2 * kPart));
@@ -60,7 +74,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   } else {
     return {};
   }
-  Expr part = ceildiv(length, parts);
+  if (!unknown) part = ceildiv(length, parts);
   Shape flat = columns ? Shape{length, rows} : Shape{rows, length};
   size_t at = columns ? 0 : 1;
   Value v = prim::reshape(x, flat);
@@ -83,7 +97,7 @@ void split_reductions(Primitives& p, const PassContext& context) {
         Dims dims = int_args(n, 1), kept = other_dims(dims, ops::rank_of(x));
         std::erase_if(dims, [&](int64_t d) { return s[d].is(1); });
         if (dims.empty()) return {};
-        Value out = split(x, kept, dims, args[2].get<std::string>(), enough_for(context.machine));
+        Value out = split(x, kept, dims, args[2].get<std::string>(), context);
         if (!out) return {};
         return {prim::reshape(out, pick(s, kept))};
       });

@@ -52,6 +52,8 @@ Properties properties_of(int index) {
   check(d.device_get_attribute(&p.processors, kMultiprocessors, number), "cuDeviceGetAttribute");
   p.loops = Loops::Gpu;
   p.target = p.code = target_for(major * 10 + minor);
+  constexpr int kTensorCoresOfBfloat16 = 8;  // whose kernels attention.h has
+  if (major >= kTensorCoresOfBfloat16) p.libraries.insert(p.libraries.begin(), "attention");
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   return p;
 }

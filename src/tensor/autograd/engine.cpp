@@ -246,9 +246,10 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs");
-      g = zeros(out.sizes(), out.scalar_type(), impl_of(out)->device());
       NoGradGuard guard;
-      g.fill_(1);
+      g = impl_of(out)->sparse ? zeros(out.sizes(), out.scalar_type(), impl_of(out)->device()) : out;
+      // A value of its own, which a recording keeps no memory for.
+      g = eager::call_one("aten::fill.Scalar", {g, Scalar(1)});
     } else {
       BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i,
                   "] is ", out, ".");

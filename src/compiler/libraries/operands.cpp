@@ -1,0 +1,72 @@
+#include "compiler/libraries/operands.h"
+
+#include <algorithm>
+
+#include "compiler/lowering/expressions.h"
+#include "ops/algebra.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+using ir::Expr;
+using ir::Value;
+
+std::optional<Steps> steps_at(Value operand, Expr place, const Index& probe, Readable readable) {
+  Steps s;
+  for (Expr e : probe) {
+    auto step = e.is_constant() ? std::optional(Expr(0)) : coefficient(place, e);
+    if (!step) return std::nullopt;
+    s.of.push_back(*step);
+  }
+  s.offset = ir::substitute(place, [&](Expr e) -> std::optional<Expr> {
+    if (std::find(probe.begin(), probe.end(), e) != probe.end()) return Expr(0);
+    return std::nullopt;
+  });
+  if (!readable(s, type_of(operand).shape)) return std::nullopt;
+  return s;
+}
+
+Value placed(Value operand, bool through, Readable readable, const ir::Graph& graph,
+             std::unordered_set<Value>& in_memory) {
+  // What is in memory already is read from there.
+  std::vector<Link> chain = chain_of(operand, [&](Value v) { return in_memory.count(v) > 0; }, through);
+  const Index& from = chain.front().at;
+  for (size_t i = chain.size(); i-- > 0;) {
+    const auto& [v, at] = chain[i];
+    bool given = ir::is_input(v);
+    Expr where = given ? place_in(graph, v, at) : linearise(at, type_of(v).shape);
+    if (!steps_at(operand, where, from, readable)) continue;
+    // What is wide is copied before it is widened.
+    bool narrow_below = std::any_of(chain.begin() + static_cast<ptrdiff_t>(i), chain.end() - 1,
+                                    [](const Link& l) { return widens(l.value.node); });
+    if (narrow_below) break;
+    if (!given) in_memory.insert(v);
+    return operand;
+  }
+  // A widened value narrows to what it was.
+  DType narrow = type_of(chain.back().value).dtype, wide = type_of(operand).dtype;
+  Value copy = ops::call("prim::reshape", {ops::prim::convert(operand, narrow), ops::shape_of(operand)});
+  in_memory.insert(copy);
+  return ops::prim::convert(copy, wide);
+}
+
+Value source_in(const Stored& stored, Value operand, Readable readable) {
+  std::vector<Link> chain = chain_of(operand, [&](Value v) { return stored.count(v.node) > 0; });
+  const auto& [v, at] = chain.back();
+  auto it = stored.find(v.node);
+  if (it == stored.end()) return {};
+  Expr place = place_of(at, type_of(v).shape, it->second);
+  return steps_at(operand, place, chain.front().at, readable) ? v : Value{};
+}
+
+Source source_of(const Group& g, Value operand, Readable readable) {
+  std::vector<Link> chain = chain_of(operand);
+  const auto& [source, at] = chain.back();
+  int i = g.graph->input_index(source);
+  BRASA_ASSERT(i >= 0, "a library's operand is not in memory");
+  auto steps = steps_at(operand, place_in(*g.graph, source, at), chain.front().at, readable);
+  BRASA_ASSERT(steps, "a library's operand does not lie in even steps");
+  return {static_cast<size_t>(i), type_of(source).dtype, *steps};
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/fusion/places.h"
+
+// How a device's library reads operands where they are: through views, in even steps of memory.
+namespace brasa::compiler {
+
+/// An operand as places in memory: a step for each of its dimensions.
+struct Steps {
+  ir::Expr offset;
+  std::vector<ir::Expr> of;
+};
+/// Whether a library can read an operand of this shape so, whatever the sizes.
+using Readable = bool (*)(const Steps& steps, const ir::Shape& shape);
+
+/// Nothing where these are no even steps, or not `readable`.
+std::optional<Steps> steps_at(ir::Value operand, ir::Expr place, const Index& probe, Readable readable);
+
+/// The operand, where something on its way through views (and what widens, if `through`) can be read in memory: that goes to `in_memory`;
+/// else a copy of it.
+ir::Value placed(ir::Value operand, bool through, Readable readable, const ir::Graph& graph,
+                 std::unordered_set<ir::Value>& in_memory);
+
+/// What the operand is read from if these values lie in memory with these strides; null where it cannot be.
+using Stored = std::unordered_map<const ir::Node*, std::vector<ir::Expr>>;
+ir::Value source_in(const Stored& stored, ir::Value operand, Readable readable);
+
+/// What a group reads an operand from.
+struct Source {
+  size_t input;  // of the group
+  DType dtype;
+  Steps steps;
+};
+Source source_of(const Group& group, ir::Value operand, Readable readable);
+
+}  // namespace brasa::compiler

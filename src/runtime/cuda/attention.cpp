@@ -1,0 +1,91 @@
+#include "runtime/cuda/attention.h"
+
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace brasa::runtime::cuda {
+namespace {
+
+constexpr int64_t kMostFeatures = 128;
+
+// A kernel on one device.
+struct Ready {
+  std::shared_ptr<const Module> module;
+  Function function;
+  int threads, rows;
+};
+
+const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
+  using Key = std::tuple<const Device*, AttentionPass, AttentionKind>;
+  static std::mutex mutex;
+  static auto& all = *new std::map<Key, Ready>;  // for ever, as devices are
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = all.try_emplace({&device, pass, kind});
+  if (!fresh) return it->second;
+  try {
+    AttentionKernel kernel = attention_kernel(pass, kind);
+    KernelImage image{"nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
+    it->second.module = device.load(image);
+    it->second.function = it->second.module->kernel(kernel.name);
+    it->second.threads = kernel.threads;
+    it->second.rows = kernel.rows;
+    return it->second;
+  } catch (...) {
+    all.erase(it);
+    throw;
+  }
+}
+
+bool is_aligned(const Heads& h, int64_t features) {
+  constexpr int64_t kChunk = 16;
+  constexpr int64_t kElement = 2;
+  return reinterpret_cast<uintptr_t>(h.data) % kChunk == 0 &&
+         ((h.batch | h.head | h.row | features) * kElement) % kChunk == 0;
+}
+
+Slot bits(float v) { return std::bit_cast<uint32_t>(v); }
+
+// As the kernels read their parameters.
+void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
+            std::initializer_list<void*> vectors, Device& device, Stream stream) {
+  AttentionKind kind = a.kind;
+  for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind.features);
+  const Ready& kernel = ready(pass, kind, device);
+  int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
+  constexpr double kLog2E = 1.4426950408889634;
+  std::vector<Slot> slots;
+  for (int64_t size : {a.queries, a.keys, a.heads, tiles}) slots.push_back(static_cast<Slot>(size));
+  slots.push_back(bits(static_cast<float>(a.scale * kLog2E)));
+  slots.push_back(bits(static_cast<float>(a.scale)));
+  for (const Heads& h : heads) {
+    slots.push_back(reinterpret_cast<Slot>(h.data));
+    for (int64_t step : {h.batch, h.head, h.row}) slots.push_back(static_cast<Slot>(2 * step));
+  }
+  for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
+  device.launch(
+      {.kernel = kernel.function, .slots = slots, .count = a.batches * a.heads * tiles, .threads = kernel.threads},
+      stream);
+}
+
+}  // namespace
+
+bool takes_attention(DType dtype, int64_t features) {
+  return is_reduced_floating(dtype) && features >= 1 && features <= kMostFeatures;
+}
+
+void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {
+  launch(AttentionPass::Forward, a, a.queries, {a.query, a.key, a.value, out}, {a.log_sum}, device, stream);
+}
+
+void run_attention_backward(const Attention& a, const Heads& ct, void* inner, const Heads& by_query,
+                            const Heads& by_key, const Heads& by_value, Device& device, Stream stream) {
+  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, by_query}, {a.log_sum, inner}, device,
+         stream);
+  launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, by_key, by_value}, {a.log_sum, inner}, device,
+         stream);
+}
+
+}  // namespace brasa::runtime::cuda

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/device.h"
+
+// Attention in one pass, without the matrix of scores in memory, on tensor cores (Dao et al. 2022): kernels of our own, whose text
+// attention_kernels.cpp writes.
+namespace brasa::runtime::cuda {
+
+/// What a kernel is made for.
+struct AttentionKind {
+  DType dtype;       // float16 or bfloat16
+  int64_t features;  // of a head
+  bool causal;       // query i attends to keys 0 … i
+  bool wide = true;  // rows begin at multiples of 16 bytes and are as long
+  auto operator<=>(const AttentionKind&) const = default;
+};
+
+/// Rows of heads in memory: neighbours in a row are neighbours in memory; the rest lies in steps of elements.
+struct Heads {
+  void* data;
+  int64_t batch, head, row;
+};
+
+/// [batches, heads, queries or keys, features]; `log_sum` and `inner` are [batches, heads, queries] of float32 without gaps.
+struct Attention {
+  AttentionKind kind;
+  int64_t batches, heads, queries, keys;
+  double scale;
+  Heads query, key, value;
+  void* log_sum;
+};
+
+/// Whether there are kernels for such heads.
+bool takes_attention(DType dtype, int64_t features);
+/// out = softmax(query · keyᵀ · scale) · value, and the logarithms of the sums of exponentials; scale > 0.
+void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream);
+/// The cotangents of query, key and value for `ct` of `out`, where `inner` is Σ ct · out over the features.
+void run_attention_backward(const Attention& a, const Heads& ct, void* inner, const Heads& by_query,
+                            const Heads& by_key, const Heads& by_value, Device& device, Stream stream);
+
+/// A kernel's text and how to launch it.
+struct AttentionKernel {
+  std::string name, text;
+  int threads, rows;  // of a block: its part of the queries, or of the keys
+};
+enum class AttentionPass : uint8_t { Forward, ByQuery, ByKey };
+AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);
+
+}  // namespace brasa::runtime::cuda

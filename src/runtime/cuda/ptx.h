@@ -1,0 +1,98 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/str.h"
+
+namespace brasa::runtime::cuda {
+
+/// The text of a kernel in PTX, NVIDIA's assembly language: registers are new with each result; the driver's assembler allocates them.
+class Ptx {
+ public:
+  using Reg = std::string;
+  using Regs = std::vector<Reg>;
+
+  /// An instruction.
+  template <class... A>
+  void op(std::string_view name, const A&... operands) {
+    std::string all;
+    ((all += str(all.empty() ? " " : ", ", operands)), ...);
+    body_ += str("  ", name, all, ";\n");
+  }
+  /// With a new register for its result; the letter is the register's type.
+  template <class... A>
+  Reg f(std::string_view name, const A&... operands) {  // float32
+    return made('f', name, operands...);
+  }
+  template <class... A>
+  Reg r(std::string_view name, const A&... operands) {  // 32 bits
+    return made('r', name, operands...);
+  }
+  template <class... A>
+  Reg d(std::string_view name, const A&... operands) {  // 64 bits
+    return made('d', name, operands...);
+  }
+  template <class... A>
+  Reg p(std::string_view name, const A&... operands) {  // a condition
+    return made('p', name, operands...);
+  }
+  Reg fresh(char type) { return str('%', type, count(type)++); }
+  Regs fresh(char type, int n) {
+    Regs out;
+    for (int i = 0; i < n; ++i) out.push_back(fresh(type));
+    return out;
+  }
+  /// The i-th parameter; all are 8 bytes.
+  Reg parameter(int i) { return d("ld.param.u64", str("[p", i, "]")); }
+  Reg parameter32(int i) { return r("cvt.u32.u64", parameter(i)); }
+
+  template <class F>
+  void unless(const Reg& condition, const F& then) {
+    std::string end = label();
+    body_ += str("  @", condition, " bra ", end, ";\n");
+    then();
+    body_ += end + ":\n";
+  }
+  template <class F>
+  void when(const Reg& condition, const F& then) {
+    unless(p("not.pred", condition), then);
+  }
+  /// As long as `condition` gives true.
+  template <class C, class F>
+  void loop(const C& condition, const F& body) {
+    std::string again = label();
+    body_ += again + ":\n";
+    when(condition(), [&] {
+      body();
+      body_ += str("  bra ", again, ";\n");
+    });
+  }
+
+  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes) const {
+    std::string out = str(".version 7.0\n.target sm_80\n.address_size 64\n\n.visible .entry ", name, "(");
+    for (int i = 0; i < parameters; ++i) out += str(i ? ", " : "", ".param .u64 p", i);
+    out += str(")\n.maxntid ", threads, ", 1, 1\n{\n");
+    constexpr std::pair<char, const char*> kTypes[] = {
+        {'p', ".pred"}, {'h', ".b16"}, {'r', ".b32"}, {'f', ".f32"}, {'d', ".b64"}};
+    for (auto [letter, type] : kTypes)
+      out += str("  .reg ", type, " %", letter, "<", counts_[letter - 'a'] + 1, ">;\n");
+    return out + str("  .shared .align 16 .b8 shared_memory[", shared_bytes, "];\n", body_, "  ret;\n}\n");
+  }
+
+ private:
+  template <class... A>
+  Reg made(char type, std::string_view name, const A&... operands) {
+    Reg out = fresh(type);
+    op(name, out, operands...);
+    return out;
+  }
+  int& count(char type) { return counts_[type - 'a']; }
+  std::string label() { return str("L", labels_++); }
+
+  std::string body_;
+  int counts_[26] = {}, labels_ = 0;
+};
+
+}  // namespace brasa::runtime::cuda

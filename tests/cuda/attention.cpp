@@ -1,0 +1,205 @@
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/nn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "../ptxas.h"
+#include "fake.h"
+#include "runtime/cuda/attention.h"
+#include "support/str.h"
+
+// Attention by kernels of our own, whose text the fake driver runs: nothing else computes anything there, so that results come from
+// these kernels alone, which read heads where they are.
+namespace brasa {
+namespace {
+
+const bool kFakes = (test::use_fakes(), true);
+
+int launches() { return test::fake_driver().calls("tensor cores"); }
+
+void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
+  Tensor x = got.cpu().to(kFloat64), y = want.to(kFloat64);
+  double bound = got.scalar_type() == kFloat16 ? 1.5e-3 : 1e-2;
+  EXPECT_LE((x - y).norm().item<double>(), bound * (y.norm().item<double>() + 1e-3)) << what;
+}
+
+struct Case {
+  DType dtype;
+  int64_t queries, keys, features;
+  bool causal;
+  int64_t start = 0;  // of the features in memory
+};
+std::string text(const Case& c) {
+  return str(name(c.dtype), " ", c.queries, " ", c.keys, " ", c.features, c.causal ? " causal" : "", " from ", c.start);
+}
+
+constexpr int64_t kBatches = 2, kHeads = 3;
+
+// [batch, heads, length, features] beside other heads in memory: here, and there.
+struct Both {
+  Tensor here, there;
+};
+Both heads(int64_t length, const Case& c) {
+  Tensor all = randn({kBatches, length, kHeads, c.features + c.start}).to(c.dtype), there = all.to(kCUDA);
+  auto seen = [&](const Tensor& x) { return x.slice(3, c.start).transpose(1, 2); };
+  return {seen(all).to(kFloat64), seen(there)};
+}
+runtime::cuda::Heads of(const Tensor& x) { return {x.data_ptr(), x.stride(0), x.stride(1), x.stride(2)}; }
+
+// The kernels themselves, against the composition in float64.
+void check(const Case& c) {
+  Device gpu(kCUDA);
+  std::vector<Both> given = {heads(c.queries, c), heads(c.keys, c), heads(c.keys, c)};
+  for (Both& x : given) x.here.requires_grad_();
+  double scale = 1 / std::sqrt(static_cast<double>(c.features));
+  Tensor want = scaled_dot_product_attention(given[0].here, given[1].here, given[2].here, std::nullopt, 0.0, c.causal);
+  Tensor scores = given[0].here.detach().matmul(given[1].here.detach().transpose(2, 3)) * scale;
+  if (c.causal) scores = scores.masked_fill(ones({c.queries, c.keys}).triu(1).to(kBool), -INFINITY);
+  Both ct = heads(c.queries, c);
+  want.backward(ct.here);
+
+  runtime::Device& device = runtime::device_of(gpu);
+  auto fresh = [&](int64_t length) {
+    return empty({kBatches, length, kHeads, c.features}, TensorOptions(gpu).dtype(c.dtype));
+  };
+  auto inside = [](const Tensor& x) { return of(x.transpose(1, 2)); };
+  auto close = [&](const Tensor& got, const Tensor& wanted, const char* which) {
+    expect_close(got.cpu().transpose(1, 2), wanted, str(text(c), ": ", which));
+  };
+  Tensor out = fresh(c.queries), log_sum = empty({kBatches, kHeads, c.queries}, TensorOptions(gpu).dtype(kFloat32));
+  runtime::cuda::Attention a{
+      {c.dtype, c.features, c.causal}, kBatches, kHeads, c.queries, c.keys, scale, {}, {}, {}, nullptr};
+  a.query = of(given[0].there);
+  a.key = of(given[1].there);
+  a.value = of(given[2].there);
+  a.log_sum = log_sum.data_ptr();
+  run_attention(a, inside(out), device, runtime::kDefaultStream);
+  close(out, want, "out");
+  EXPECT_LE((log_sum.cpu().to(kFloat64) - scores.logsumexp(3)).abs().max().item<double>(), 1e-5) << text(c);
+
+  Tensor inner = (ct.here * want.detach()).sum(3).to(kFloat32).to(gpu);
+  Tensor dq = fresh(c.queries), dk = fresh(c.keys), dv = fresh(c.keys);
+  run_attention_backward(a, of(ct.there), inner.data_ptr(), inside(dq), inside(dk), inside(dv), device,
+                         runtime::kDefaultStream);
+  close(dq, given[0].here.grad(), "by query");
+  close(dk, given[1].here.grad(), "by key");
+  close(dv, given[2].here.grad(), "by value");
+}
+
+TEST(Attention, Kernels) {
+  for (DType dtype : {kBFloat16, kFloat16})
+    for (bool causal : {false, true}) check({dtype, 197, 197, 64, causal});
+  for (bool causal : {false, true})
+    for (auto [queries, keys] : {std::pair<int64_t, int64_t>{1, 1}, {2, 5}, {64, 64}, {150, 33}, {33, 150}})
+      for (int64_t features : {8, 40, 128}) check({kBFloat16, queries, keys, features, causal});
+}
+
+// Rows that begin anywhere, features of any number.
+TEST(Attention, AnyLayout) {
+  for (auto [features, start] : {std::pair<int64_t, int64_t>{64, 1}, {1, 0}, {2, 0}, {37, 0}, {100, 3}, {128, 1}})
+    check({kBFloat16, 40, 70, features, start % 2 == 1, start});
+}
+
+// What the compiler makes of the operators: one launch forward and two backward, of heads where they are.
+TEST(Attention, IsOneCall) {
+  constexpr int64_t kLength = 50, kFeatures = 16, kWidth = kHeads * kFeatures;
+  auto f = [](const Tensor& x) {
+    auto parts = x.view({kBatches, kLength, 3, kHeads, kFeatures}).permute({2, 0, 3, 1, 4}).unbind(0);
+    return scaled_dot_product_attention(parts[0], parts[1], parts[2])
+        .transpose(1, 2)
+        .reshape({kBatches, kLength, kWidth});
+  };
+  Tensor x = randn({kBatches, kLength, 3 * kWidth}).to(kBFloat16), want = f(x.to(kFloat64));
+  auto compiled = compile(f);
+  Tensor there = x.to(kCUDA), ct = ones({kBatches, kLength, kWidth}).to(kBFloat16).to(kCUDA);
+  {
+    NoGradGuard no_grad;
+    int before = launches(), all = test::fake_driver().calls("cuLaunchKernel");
+    expect_close(compiled(there), want, "forward");
+    EXPECT_EQ(launches() - before, 1);
+    EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 1);
+  }
+  there.requires_grad_();
+  compiled(there).backward(ct);
+  int before = launches();
+  compiled(there).backward(ct);
+  EXPECT_EQ(launches() - before, 3);
+}
+
+// Gradients come from the kernels' own results, but for what Σ ct · out is part of: no kernel computes that here.
+TEST(Attention, GradientsOfOneCall) {
+  constexpr int64_t kLength = 50, kFeatures = 16;
+  auto f = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    auto inside = [](const Tensor& x) { return x.transpose(1, 2); };
+    return inside(scaled_dot_product_attention(inside(q), inside(k), inside(v))).reshape({-1, kHeads * kFeatures});
+  };
+  auto compiled = compile(f);
+  std::vector<Tensor> here, there;
+  for (int i = 0; i < 3; ++i) {
+    Tensor x = randn({kBatches, kLength, kHeads, kFeatures}).to(kBFloat16);
+    here.push_back(x.to(kFloat64).requires_grad_());
+    there.push_back(x.to(kCUDA).requires_grad_());
+  }
+  Tensor ct = randn({kBatches * kLength, kHeads * kFeatures}).to(kBFloat16);
+  f(here[0], here[1], here[2]).backward(ct.to(kFloat64));
+  for (int i = 0; i < 2; ++i) {
+    for (Tensor& x : there) x.mutable_grad() = Tensor();
+    compiled(there[0], there[1], there[2]).backward(ct.to(kCUDA));
+    expect_close(there[2].grad(), here[2].grad(), str("by value, ", i));
+  }
+}
+
+// Eager calls know no sizes; a call's number of features is a fact of its program.
+TEST(Attention, EagerCalls) {
+  for (int64_t features : {16, 24, 16}) {
+    Tensor x = randn({kBatches, 50, kHeads, 3 * features}).to(kBFloat16);
+    auto f = [&](const Tensor& all) {
+      Tensor heads = all.transpose(1, 2);
+      auto part = [&](int64_t i) { return heads.slice(3, i * features, (i + 1) * features); };
+      return scaled_dot_product_attention(part(0), part(1), part(2));
+    };
+    Tensor there = x.to(kCUDA), want = f(x.to(kFloat64));
+    int before = launches();
+    Tensor got = f(there);
+    EXPECT_EQ(launches() - before, 1);
+    EXPECT_EQ(got.sizes(), want.sizes());
+    there.requires_grad_();
+    Tensor y = f(there);
+    before = launches();
+    y.backward(ones(y.sizes()).to(kBFloat16).to(kCUDA));
+    EXPECT_EQ(launches() - before, 3);  // forward once more
+  }
+}
+
+// Masks, dropout, wide floats and wide heads are computed as everywhere.
+TEST(Attention, OtherCallsAreComposed) {
+  auto launched = [](auto f) {
+    int before = launches();
+    compile(f)();
+    return launches() - before;
+  };
+  Tensor q = randn({1, 2, 5, 16}).to(kBFloat16).to(kCUDA), wide = randn({1, 2, 5, 160}).to(kBFloat16).to(kCUDA);
+  Tensor mask = ones({5, 5}, kBool).to(kCUDA), full = q.to(kFloat32);
+  EXPECT_EQ(launched([=] { return scaled_dot_product_attention(q, q, q, mask); }), 0);
+  EXPECT_EQ(launched([=] { return scaled_dot_product_attention(q, q, q, std::nullopt, 0.5); }), 0);
+  EXPECT_EQ(launched([=] { return scaled_dot_product_attention(full, full, full); }), 0);
+  EXPECT_EQ(launched([=] { return scaled_dot_product_attention(wide, wide, wide); }), 0);
+  EXPECT_EQ(launched([=] { return scaled_dot_product_attention(q, q, q); }), 1);
+}
+
+TEST(Attention, Assembles) {
+  if (!test::have_ptxas()) GTEST_SKIP() << "there is no ptxas";
+  using runtime::cuda::AttentionPass;
+  for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::ByQuery, AttentionPass::ByKey})
+    for (int64_t features : {40, 64, 128})
+      for (const char* target : {"sm_80", "sm_90a"})
+        EXPECT_TRUE(
+            test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, features, true, features != 40}).text,
+                            str("-arch=", target)))
+            << static_cast<int>(pass) << " " << features << " " << target;
+}
+
+}  // namespace
+}  // namespace brasa

@@ -1,0 +1,499 @@
+#include "ptx.h"
+
+#include <brasa/elements.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+namespace brasa::fakes {
+namespace {
+
+constexpr int kLanes = 32;
+constexpr uint32_t kAll = ~0u;
+
+[[noreturn]] void fail(const std::string& what) { throw std::runtime_error("PTX: " + what); }
+
+struct Operand {
+  enum Kind : uint8_t { Register, Number, Memory, List, Thread, Block, Parameter } kind = Number;
+  int reg = -1;       // of Memory: -1 for a bare number
+  int64_t value = 0;  // of Memory: what is added
+  std::vector<int> list;
+};
+
+struct Machine;
+struct Instruction;
+using Does = void (*)(Machine&, const Instruction&, uint32_t lanes);
+struct Instruction {
+  std::string name;
+  Does does = nullptr;
+  std::vector<Operand> operands;
+  int guard = -1;
+  bool negated = false, barrier = false, branch = false;
+  size_t target = 0;
+  std::string label;
+};
+
+}  // namespace
+
+class Program {
+ public:
+  std::vector<Instruction> code;
+  int registers = 0;
+  size_t shared = 0;
+};
+
+namespace {
+
+struct Machine {
+  std::vector<std::array<uint64_t, kLanes>>* registers = nullptr;
+  std::vector<std::byte>* shared = nullptr;
+  unsigned block = 0, first_thread = 0;
+  void* const* parameters = nullptr;
+
+  uint64_t get(const Operand& o, int lane) const {
+    switch (o.kind) {
+      case Operand::Register: return (*registers)[o.reg][lane];
+      case Operand::Number: return static_cast<uint64_t>(o.value);
+      case Operand::Thread: return first_thread + static_cast<unsigned>(lane);
+      case Operand::Block: return block;
+      case Operand::Parameter: return *static_cast<const uint64_t*>(parameters[o.value]);
+      case Operand::Memory: return (*registers)[o.reg][lane] + static_cast<uint64_t>(o.value);
+      case Operand::List: break;
+    }
+    fail("a list where a value should be");
+  }
+  float f(const Operand& o, int lane) const { return std::bit_cast<float>(static_cast<uint32_t>(get(o, lane))); }
+  void set(const Operand& o, int lane, uint64_t v) { (*registers)[o.reg][lane] = v; }
+  void set(const Operand& o, int lane, float v) { set(o, lane, uint64_t{std::bit_cast<uint32_t>(v)}); }
+  std::byte* shared_at(uint64_t at, size_t bytes) {
+    if (at + bytes > shared->size()) fail("shared memory at " + std::to_string(at));
+    if (at % bytes) fail("shared memory at " + std::to_string(at) + " is not aligned");
+    return shared->data() + at;
+  }
+};
+
+template <class F>
+void each(uint32_t lanes, F f) {
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (lanes >> lane & 1) f(lane);
+}
+
+uint32_t u(uint64_t v) { return static_cast<uint32_t>(v); }
+
+template <class F>
+void unary(Machine& m, const Instruction& i, uint32_t lanes, F f) {
+  each(lanes, [&](int l) { m.set(i.operands[0], l, f(m.get(i.operands[1], l))); });
+}
+template <class F>
+void binary(Machine& m, const Instruction& i, uint32_t lanes, F f) {
+  each(lanes, [&](int l) { m.set(i.operands[0], l, f(m.get(i.operands[1], l), m.get(i.operands[2], l))); });
+}
+template <class F>
+void of_floats(Machine& m, const Instruction& i, uint32_t lanes, F f) {
+  each(lanes,
+       [&](int l) { m.set(i.operands[0], l, static_cast<float>(f(m.f(i.operands[1], l), m.f(i.operands[2], l)))); });
+}
+template <class F>
+void of_float(Machine& m, const Instruction& i, uint32_t lanes, F f) {
+  each(lanes, [&](int l) { m.set(i.operands[0], l, static_cast<float>(f(m.f(i.operands[1], l)))); });
+}
+template <class F>
+void compare(Machine& m, const Instruction& i, uint32_t lanes, F f) {
+  each(lanes, [&](int l) {
+    bool others = i.operands.size() < 4 || m.get(i.operands[3], l);
+    m.set(i.operands[0], l, uint64_t{f(u(m.get(i.operands[1], l)), u(m.get(i.operands[2], l))) && others});
+  });
+}
+template <class T>
+uint64_t rounded(float low, float high) {
+  T parts[2] = {T(low), T(high)};
+  uint32_t out = 0;
+  std::memcpy(&out, parts, sizeof out);
+  return out;
+}
+template <class T>
+void round_two(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) { m.set(i.operands[0], l, rounded<T>(m.f(i.operands[2], l), m.f(i.operands[1], l))); });
+}
+template <class T>
+float part(uint32_t both, int which) {
+  T parts[2];
+  std::memcpy(static_cast<void*>(parts), &both, sizeof both);
+  return static_cast<float>(parts[which]);
+}
+
+void whole_warp(const Instruction& i, uint32_t lanes) {
+  if (lanes != kAll) fail(i.name + " by a part of a warp");
+}
+
+template <class T>
+void multiply(Machine& m, const Instruction& i, uint32_t lanes) {
+  whole_warp(i, lanes);
+  auto& r = *m.registers;
+  float a[16][16], b[16][8], sum[16][8];
+  for (int l = 0; l < kLanes; ++l) {
+    int group = l / 4, pair = 2 * (l % 4);
+    for (int e = 0; e < 2; ++e) {
+      for (int k = 0; k < 4; ++k)
+        a[group + 8 * (k % 2)][pair + e + 8 * (k / 2)] = part<T>(u(r[i.operands[1].list[k]][l]), e);
+      for (int k = 0; k < 2; ++k) b[pair + e + 8 * k][group] = part<T>(u(r[i.operands[2].list[k]][l]), e);
+      for (int k = 0; k < 2; ++k)
+        sum[group + 8 * k][pair + e] = std::bit_cast<float>(u(r[i.operands[3].list[2 * k + e]][l]));
+    }
+  }
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column)
+      for (int k = 0; k < 16; ++k) sum[row][column] += a[row][k] * b[k][column];
+  for (int l = 0; l < kLanes; ++l)
+    for (int k = 0; k < 4; ++k)
+      r[i.operands[0].list[k]][l] = std::bit_cast<uint32_t>(sum[l / 4 + 8 * (k / 2)][2 * (l % 4) + k % 2]);
+}
+
+template <bool transposed>
+void load_matrices(Machine& m, const Instruction& i, uint32_t lanes) {
+  whole_warp(i, lanes);
+  for (int k = 0; k < 4; ++k) {
+    uint16_t matrix[8][8];
+    for (int row = 0; row < 8; ++row) std::memcpy(matrix[row], m.shared_at(m.get(i.operands[1], 8 * k + row), 16), 16);
+    for (int l = 0; l < kLanes; ++l) {
+      int row = l / 4, column = 2 * (l % 4);
+      uint32_t low = transposed ? matrix[column][row] : matrix[row][column];
+      uint32_t high = transposed ? matrix[column + 1][row] : matrix[row][column + 1];
+      (*m.registers)[i.operands[0].list[k]][l] = low | high << 16;
+    }
+  }
+}
+
+template <size_t bytes>
+void copy_to_shared(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    std::byte* to = m.shared_at(m.get(i.operands[0], l), bytes);
+    size_t given = m.get(i.operands[3], l);
+    uint64_t from = m.get(i.operands[1], l);
+    if (given && from % bytes)
+      fail("a copy of " + std::to_string(bytes) + " bytes from an address that is not aligned");
+    std::memset(to, 0, bytes);
+    if (given) std::memcpy(to, reinterpret_cast<const void*>(from), given);
+  });
+}
+template <class T>
+void load(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) { m.set(i.operands[0], l, uint64_t{*reinterpret_cast<const T*>(m.get(i.operands[1], l))}); });
+}
+template <class T>
+void store(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    uint64_t to = m.get(i.operands[0], l);
+    if (to % sizeof(T)) fail("a store to an address that is not aligned");
+    *reinterpret_cast<T*>(to) = static_cast<T>(m.get(i.operands[1], l));
+  });
+}
+
+const std::map<std::string, Does, std::less<>>& instructions() {
+  using M = Machine&;
+  using I = const Instruction&;
+  using L = uint32_t;
+  static const std::map<std::string, Does, std::less<>> all = {
+      {"bar.sync", [](M, I, L) {}},
+      {"cp.async.commit_group", [](M, I, L) {}},
+      {"cp.async.wait_group", [](M, I, L) {}},
+      {"cp.async.cg.shared.global", copy_to_shared<16>},
+      {"cp.async.ca.shared.global", copy_to_shared<4>},
+      {"ld.param.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v; }); }},
+      {"ld.global.f32", load<uint32_t>},
+      {"ld.global.b16", load<uint16_t>},
+      {"st.global.f32", store<uint32_t>},
+      {"st.global.b32", store<uint32_t>},
+      {"st.global.b16", store<uint16_t>},
+      {"ld.shared.v2.f32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           uint32_t both[2];
+           std::memcpy(both, m.shared_at(m.get(i.operands[1], l), 8), 8);
+           for (int k = 0; k < 2; ++k) (*m.registers)[i.operands[0].list[k]][l] = both[k];
+         });
+       }},
+      {"st.shared.v4.b32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           std::byte* to = m.shared_at(m.get(i.operands[0], l), 16);
+           for (int k = 0; k < 4; ++k) {
+             uint32_t v = u((*m.registers)[i.operands[1].list[k]][l]);
+             std::memcpy(to + 4 * k, &v, 4);
+           }
+         });
+       }},
+      {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", load_matrices<false>},
+      {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", load_matrices<true>},
+      {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply<Half>},
+      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply<BFloat16>},
+      {"shfl.sync.bfly.b32",
+       [](M m, I i, L lanes) {
+         whole_warp(i, lanes);
+         auto from = (*m.registers)[i.operands[1].reg];
+         for (int l = 0; l < kLanes; ++l) m.set(i.operands[0], l, from[l ^ static_cast<int>(i.operands[2].value)]);
+       }},
+      {"mov.u32", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
+      {"mov.f32", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
+      {"mov.b16", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v & 0xffff; }); }},
+      {"mov.b32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           auto& r = *m.registers;
+           if (i.operands[0].kind == Operand::List) {
+             uint64_t v = m.get(i.operands[1], l);
+             for (int k = 0; k < 2; ++k) r[i.operands[0].list[k]][l] = v >> 16 * k & 0xffff;
+           } else if (i.operands[1].kind == Operand::List) {
+             m.set(i.operands[0], l, r[i.operands[1].list[0]][l] | r[i.operands[1].list[1]][l] << 16);
+           } else {
+             m.set(i.operands[0], l, uint64_t{u(m.get(i.operands[1], l))});
+           }
+         });
+       }},
+      {"not.pred", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{!v}; }); }},
+      {"cvt.u32.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
+      {"cvt.u64.u32", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
+      {"cvt.rn.f16x2.f32", round_two<Half>},
+      {"cvt.rn.bf16x2.f32", round_two<BFloat16>},
+      {"add.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a + b)}; }); }},
+      {"sub.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a - b)}; }); }},
+      {"mul.lo.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a * b)}; }); }},
+      {"div.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) / u(b)}; }); }},
+      {"rem.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) % u(b)}; }); }},
+      {"and.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a & b)}; }); }},
+      {"shr.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) >> b}; }); }},
+      {"shl.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a << b)}; }); }},
+      {"min.u32",
+       [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{std::min(u(a), u(b))}; }); }},
+      {"max.u32",
+       [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{std::max(u(a), u(b))}; }); }},
+      {"add.s64", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return a + b; }); }},
+      {"mul.lo.s64", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return a * b; }); }},
+      {"mul.wide.u32",
+       [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a)} * u(b); }); }},
+      {"mad.lo.u32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           m.set(i.operands[0], l,
+                 uint64_t{u(m.get(i.operands[1], l) * m.get(i.operands[2], l) + m.get(i.operands[3], l))});
+         });
+       }},
+      {"mad.lo.s64",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           m.set(i.operands[0], l, m.get(i.operands[1], l) * m.get(i.operands[2], l) + m.get(i.operands[3], l));
+         });
+       }},
+      {"mad.wide.u32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           m.set(i.operands[0], l,
+                 uint64_t{u(m.get(i.operands[1], l))} * u(m.get(i.operands[2], l)) + m.get(i.operands[3], l));
+         });
+       }},
+      {"selp.b32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           m.set(i.operands[0], l, uint64_t{u(m.get(i.operands[m.get(i.operands[3], l) ? 1 : 2], l))});
+         });
+       }},
+      {"selp.f32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) { m.set(i.operands[0], l, m.f(i.operands[m.get(i.operands[3], l) ? 1 : 2], l)); });
+       }},
+      {"setp.lt.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
+      {"setp.le.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
+      {"setp.ge.u32", [](M m, I i, L l) { compare(m, i, l, std::greater_equal<uint32_t>()); }},
+      {"setp.lt.and.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
+      {"setp.le.and.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
+      {"setp.eq.and.u32", [](M m, I i, L l) { compare(m, i, l, std::equal_to<uint32_t>()); }},
+      {"add.f32", [](M m, I i, L l) { of_floats(m, i, l, std::plus<float>()); }},
+      {"sub.f32", [](M m, I i, L l) { of_floats(m, i, l, std::minus<float>()); }},
+      {"mul.f32", [](M m, I i, L l) { of_floats(m, i, l, std::multiplies<float>()); }},
+      {"max.f32", [](M m, I i, L l) { of_floats(m, i, l, [](float a, float b) { return std::fmax(a, b); }); }},
+      {"neg.f32", [](M m, I i, L l) { of_float(m, i, l, std::negate<float>()); }},
+      {"ex2.approx.ftz.f32", [](M m, I i, L l) { of_float(m, i, l, [](float a) { return std::exp2(a); }); }},
+      {"lg2.approx.ftz.f32", [](M m, I i, L l) { of_float(m, i, l, [](float a) { return std::log2(a); }); }},
+      {"rcp.approx.ftz.f32", [](M m, I i, L l) { of_float(m, i, l, [](float a) { return 1 / a; }); }},
+      {"fma.rn.f32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           m.set(i.operands[0], l, std::fma(m.f(i.operands[1], l), m.f(i.operands[2], l), m.f(i.operands[3], l)));
+         });
+       }},
+  };
+  return all;
+}
+
+class Parser {
+ public:
+  std::shared_ptr<const Program> parse(const std::string& text) {
+    auto out = std::make_shared<Program>();
+    std::map<std::string, size_t> labels;
+    size_t at = text.find('{');
+    while (at < text.size()) {
+      size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view line = trimmed(std::string_view(text).substr(at, end - at));
+      at = end + 1;
+      if (line.starts_with(".shared"))
+        out->shared = std::stoul(std::string(line.substr(line.find('[') + 1)));
+      else if (line.ends_with(':'))
+        labels[std::string(line.substr(0, line.size() - 1))] = out->code.size();
+      else if (!line.empty() && line[0] != '.' && line != "{" && line != "}" && line != "ret;")
+        out->code.push_back(instruction(line));
+    }
+    for (Instruction& i : out->code)
+      if (i.branch) i.target = labels.at(i.label);
+    out->registers = static_cast<int>(registers_.size());
+    return out;
+  }
+
+ private:
+  static std::string_view trimmed(std::string_view s) {
+    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+    return s;
+  }
+  int reg(std::string_view name) {
+    return registers_.emplace(std::string(name), static_cast<int>(registers_.size())).first->second;
+  }
+
+  Instruction instruction(std::string_view line) {
+    if (!line.ends_with(';')) fail("no instruction: " + std::string(line));
+    line.remove_suffix(1);
+    Instruction out;
+    if (line[0] == '@') {
+      size_t space = line.find(' ');
+      out.guard = reg(line.substr(1, space - 1));
+      line = trimmed(line.substr(space));
+    }
+    size_t space = std::min(line.find(' '), line.size());
+    out.name = line.substr(0, space);
+    line = trimmed(line.substr(space));
+    if (out.name == "bra") {
+      out.branch = true;
+      out.label = line;
+      return out;
+    }
+    out.barrier = out.name == "bar.sync";
+    auto it = instructions().find(out.name);
+    if (it == instructions().end()) fail("there is no instruction " + out.name);
+    out.does = it->second;
+    int depth = 0;
+    size_t start = 0;
+    for (size_t i = 0; i <= line.size(); ++i) {
+      if (i < line.size() && (line[i] == '{' || line[i] == '[')) ++depth;
+      if (i < line.size() && (line[i] == '}' || line[i] == ']')) --depth;
+      if (i < line.size() && (line[i] != ',' || depth)) continue;
+      if (i > start) out.operands.push_back(operand(trimmed(line.substr(start, i - start))));
+      start = i + 1;
+    }
+    return out;
+  }
+
+  Operand operand(std::string_view s) {
+    Operand out;
+    if (s == "%tid.x" || s == "%ctaid.x") {
+      out.kind = s[1] == 't' ? Operand::Thread : Operand::Block;
+    } else if (s[0] == '%') {
+      out.kind = Operand::Register;
+      out.reg = reg(s);
+    } else if (s[0] == '{') {
+      out.kind = Operand::List;
+      for (s = s.substr(1, s.size() - 2); !s.empty();) {
+        size_t end = std::min(s.find(','), s.size());
+        out.list.push_back(reg(trimmed(s.substr(0, end))));
+        s.remove_prefix(std::min(end + 1, s.size()));
+      }
+    } else if (s[0] == '[') {
+      s = s.substr(1, s.size() - 2);
+      if (s[0] == 'p') {
+        out.kind = Operand::Parameter;
+        out.value = std::stol(std::string(s.substr(1)));
+        return out;
+      }
+      size_t plus = s.find('+');
+      out.kind = Operand::Memory;
+      out.reg = reg(s.substr(0, plus));
+      if (plus != s.npos) out.value = std::stol(std::string(s.substr(plus + 1)));
+    } else if (s.starts_with("0f")) {
+      out.value = static_cast<int64_t>(std::stoul(std::string(s.substr(2)), nullptr, 16));
+    } else if (s == "shared_memory") {
+      out.value = 0;
+    } else {
+      out.value = std::stol(std::string(s));
+    }
+    return out;
+  }
+
+  std::map<std::string, int> registers_;
+};
+
+// One warp; it stops at barriers.
+class Warp {
+ public:
+  Warp(const Program& p, Machine machine)
+      : program_(p), registers_(static_cast<size_t>(p.registers)), machine_(machine) {
+    machine_.registers = &registers_;
+  }
+  bool done() const { return at_[0] >= program_.code.size() && lanes_at(program_.code.size()) == kAll; }
+
+  void run() {
+    machine_.registers = &registers_;
+    while (!done()) {
+      size_t pc = program_.code.size();
+      for (size_t at : at_) pc = std::min(pc, at);
+      const Instruction& i = program_.code[pc];
+      uint32_t lanes = lanes_at(pc), active = lanes;
+      if (i.guard >= 0)
+        each(lanes, [&](int l) {
+          if (!registers_[i.guard][l]) active &= ~(1u << l);
+        });
+      if (!i.branch) i.does(machine_, i, active);
+      each(lanes, [&](int l) { at_[l] = i.branch && (active >> l & 1) ? i.target : pc + 1; });
+      if (!i.barrier) continue;
+      if (lanes != kAll) fail("a barrier for a part of a warp");
+      return;
+    }
+  }
+
+ private:
+  uint32_t lanes_at(size_t pc) const {
+    uint32_t out = 0;
+    for (int l = 0; l < kLanes; ++l) out |= uint32_t{at_[l] == pc} << l;
+    return out;
+  }
+  const Program& program_;
+  std::vector<std::array<uint64_t, kLanes>> registers_;
+  std::array<size_t, kLanes> at_{};
+  Machine machine_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Program> parse_ptx(const std::string& text) { return Parser().parse(text); }
+
+void run(const Program& program, unsigned blocks, unsigned threads, void* const* parameters) {
+  for (unsigned b = 0; b < blocks; ++b) {
+    std::vector<std::byte> shared(program.shared, std::byte{0xff});  // NaN, until something is there
+    std::vector<Warp> warps;
+    for (unsigned t = 0; t < threads; t += kLanes)
+      warps.emplace_back(program, Machine{nullptr, &shared, b, t, parameters});
+    for (bool more = true; more;) {
+      more = false;
+      for (Warp& w : warps) {
+        w.run();
+        more = more || !w.done();
+      }
+    }
+  }
+}
+
+}  // namespace brasa::fakes
