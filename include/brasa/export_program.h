@@ -64,8 +64,8 @@ class BRASA_API ExportedProgram {
   /// PATH, a program that reads and writes safetensors. Error as above.
   void write_executable(const std::string& path) const;
   /// PATH, an archive that PyTorch's torch.export.load takes. Parameters and buffers of `modules`, or of the imported program, have their names there; other
-  /// tensors that the function reads are constants. Where sizes vary, the example's must hold for all of them (so not be 1). brasa::Error for operators
-  /// that PyTorch has not and for random numbers.
+  /// tensors that the function reads are constants. Where sizes vary, the example's must hold for all of them (so not be 1). Random
+  /// numbers are PyTorch's own there. brasa::Error for operators that PyTorch has not.
   void write_pt2(const std::string& path) const;
   /// The C header's text.
   std::string header() const;

@@ -249,8 +249,9 @@ void ExportedModuleImpl::write_pt2(const std::string& path) const {
   std::vector<import::Record> weights, constants;
   for (const auto& [name, place] : in.places) {
     const Module& owner = place.owner ? static_cast<const Module&>(*place.owner) : *this;
-    const Tensor* parameter = owner.named_parameters(false).find(place.name);
-    const Tensor* t = parameter ? parameter : owner.named_buffers(false).find(place.name);
+    OrderedDict<std::string, Tensor> parameters = owner.named_parameters(false), buffers = owner.named_buffers(false);
+    const Tensor* parameter = parameters.find(place.name);
+    const Tensor* t = parameter ? parameter : buffers.find(place.name);
     BRASA_CHECK(t, in.program.source, ": there is no '", name, "'");
     weights.push_back({name, *t, parameter != nullptr});
   }
