@@ -11,6 +11,7 @@
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
+#include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/views.h"
 
@@ -132,6 +133,8 @@ Scalar Tensor::item() const {
   const TensorImpl* impl = checked_impl(*this);
   if (impl->sparse && impl->numel == 1) return to_dense().item();
   BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar");
+  if (Recorder* recorder = impl->storage->recorder())
+    if (Tensor known = recorder->known(*this); known.defined()) return known.item();
   const void* at = impl->data("item()");
   runtime::Device& device = impl->device();
   if (device.on_host()) return read_element(at, impl->dtype);
