@@ -67,6 +67,9 @@ class Recorder {
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;
 
+  /// The value of a recorded tensor, where it is the same for all that the recording stands for and need not end it; else undefined.
+  virtual Tensor known(const Tensor& t);
+
   /// Holds tensors of recordings that ended with an error and could not be run: asking for their values throws.
   static Recorder* lost();
 

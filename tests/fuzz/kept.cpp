@@ -95,6 +95,10 @@ function:
 call: 1 4 3 0 0 0 1 0 0
 call: 0 8 3 0 0 0 1 0 1
 call: 0 3 3 0 0 1 1 0 0)"},
+    {"HookBesideTheWayToAGradient", R"(double
+function:
+function: add_ 1 7 0; leaf 1 4 2; nonzero 6 0 5; dropout 1 1 3; hook 0 3 3;
+call: 1 4 1 0 4 1 0 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),
