@@ -123,6 +123,10 @@ if(TARGET brasa-cli)
   set_tests_properties(verify_checkpoints PROPERTIES ENVIRONMENT "${test_environment}")
   add_test(NAME bench.threads COMMAND brasa-cli bench mlp_infer_b8 --threads 2 --seconds 0.05)
   add_test(NAME bench.construct COMMAND brasa-cli bench construct_resnet50 --modes eager --seconds 0)
+  add_test(NAME bench.operators COMMAND brasa-cli bench gelu max_pool2d_with_indices --operators --gradients --seed 7
+                                        --vectors ${CMAKE_SOURCE_DIR}/tests/data/ops --milliseconds 0.01)
+  set_tests_properties(bench.operators PROPERTIES ENVIRONMENT "${test_environment}"
+                       PASS_REGULAR_EXPRESSION "\"ms\":[^\n]*\"seed\":7[^\n]*\n[^\n]*\"ms\":[^\n]*\"seed\":7" FAIL_REGULAR_EXPRESSION "\"error\"")
   # An exported program: each of its inputs is drawn.
   set(archive ${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2)
   add_test(NAME bench.archive COMMAND brasa-cli bench ${archive} --seconds 0 --seed 7)
@@ -141,4 +145,19 @@ if(TARGET brasa-cli)
   if(TARGET brasa-cold)
     add_test(NAME bench.cold_operators COMMAND brasa-cold --operators 3 --seed 1)
   endif()
+endif()
+
+# Archives that the PyTorch of this machine writes, where there is one.
+set(BRASA_TORCH_PYTHON "" CACHE FILEPATH "A Python with torch and safetensors, for tests against PyTorch")
+if(TARGET brasa-cli AND BRASA_TORCH_PYTHON)
+  add_test(NAME pytorch.archives COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/archives.py
+                                         ${CMAKE_BINARY_DIR}/tests/archives)
+  set_tests_properties(pytorch.archives PROPERTIES TIMEOUT 600 FIXTURES_SETUP pytorch_archives)
+  add_test(NAME pytorch.round_trip COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/round_trip.py
+                                           $<TARGET_FILE:brasa-cli> ${CMAKE_BINARY_DIR}/tests/archives)
+  set_tests_properties(pytorch.round_trip PROPERTIES TIMEOUT 900 FIXTURES_REQUIRED pytorch_archives ENVIRONMENT "${test_environment}")
+  foreach(backend eager inductor interpreter)
+    add_test(NAME pytorch.verify_${backend} COMMAND brasa-cli verify models ${CMAKE_BINARY_DIR}/tests/archives --backend ${backend})
+    set_tests_properties(pytorch.verify_${backend} PROPERTIES TIMEOUT 600 FIXTURES_REQUIRED pytorch_archives ENVIRONMENT "${test_environment}")
+  endforeach()
 endif()

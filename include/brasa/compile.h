@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -49,6 +50,12 @@ struct CompileOptions {
   std::optional<bool> dynamic = std::nullopt;
   /// Graphs that are kept for one place of the function, at least 1; calls that none of them fits then run uncompiled.
   int recompile_limit = 8;
+  /// The promise that the body has no effects but through tensors, and depends on nothing but its arguments (tensors, numbers and lists of
+  /// them) and the tensors that it met in its first calls, such as parameters. Later calls then check that those are as they were, and run
+  /// the graph without the body. What breaks a graph, reads a value or leaves a new tensor anywhere but in its result or in a `grad()`
+  /// is not skipped; `explain` says why. A change of what the body reads otherwise (a learning rate, a variable of the program) is not seen,
+  /// unless it is `train()` or `eval()` of a module: call `reset()`.
+  bool pure = false;
   /// For the backend. "inductor" knows "numbers": "strict", "default" or "fast" (settings.h says what they allow).
   std::map<std::string, std::string> options = {};
 };
@@ -82,6 +89,8 @@ struct Explanation {
   std::vector<Graph> graphs;
   std::vector<Break> breaks;
   std::vector<std::string> recompiles;  ///< the guard that failed, for each graph after a place's first
+  int64_t skipped = 0;                  ///< calls of a pure function that ran without its body
+  std::string not_skipped;              ///< why the last call whose body ran will not be, for one that is called pure
   /// As text for a person; with what the compiler made of each graph, if `kernels`.
   BRASA_API std::string str(bool kernels = false) const;
 };
@@ -91,14 +100,90 @@ namespace detail {
 struct CompiledFunction;
 BRASA_API std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options);
 
+/// The arguments of a call of a pure function. They refer to the caller's.
+struct Arguments {
+  std::vector<const Tensor*> tensors;
+  std::vector<Scalar> numbers;  ///< lengths of lists among them
+
+  void add(const Tensor& t) { tensors.push_back(&t); }
+  void add(const Scalar& s) { numbers.push_back(s); }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  void add(T v) {
+    numbers.emplace_back(v);
+  }
+  template <class T>
+  void add(ArrayRef<T> list) {
+    numbers.emplace_back(list.size());
+    for (const T& item : list) add(item);
+  }
+  template <class T>
+  void add(const std::vector<T>& list) {
+    add(ArrayRef<T>(list));
+  }
+  template <class T>
+  void add(const std::optional<T>& v) {
+    numbers.emplace_back(v.has_value());
+    if (v) add(*v);
+  }
+};
+
+/// How the results of a pure function are a list of tensors.
+template <class R>
+struct Results;
+template <>
+struct Results<Tensor> {
+  static std::vector<Tensor> list(const Tensor& r) { return {r}; }
+  static Tensor of(std::vector<Tensor>&& list) { return std::move(list[0]); }
+};
+template <>
+struct Results<std::vector<Tensor>> {
+  static std::vector<Tensor> list(const std::vector<Tensor>& r) { return r; }
+  static std::vector<Tensor> of(std::vector<Tensor>&& list) { return std::move(list); }
+};
+template <class... T>
+  requires(std::is_same_v<T, Tensor> && ...)
+struct Results<std::tuple<T...>> {
+  static std::vector<Tensor> list(const std::tuple<T...>& r) {
+    return std::apply([](auto&... t) { return std::vector<Tensor>{t...}; }, r);
+  }
+  static std::tuple<T...> of(std::vector<Tensor>&& list) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<T...>(std::move(list[I])...);
+    }(std::index_sequence_for<T...>());
+  }
+};
+template <>
+struct Results<std::pair<Tensor, Tensor>> {
+  static std::vector<Tensor> list(const std::pair<Tensor, Tensor>& r) { return {r.first, r.second}; }
+  static std::pair<Tensor, Tensor> of(std::vector<Tensor>&& list) { return {std::move(list[0]), std::move(list[1])}; }
+};
+
+/// A pure function gets its arguments as const: it gives the caller's names to nothing else.
+template <class F, class... A>
+concept Skippable = std::is_invocable_v<F&, const A&...> && requires(Arguments a, const A&... args) {
+  (a.add(args), ...);
+  requires std::is_void_v<std::invoke_result_t<F&, const A&...>> ||
+               requires { Results<std::decay_t<std::invoke_result_t<F&, const A&...>>>::list; };
+};
+
+/// Of a call whose arguments or results are of other types.
+BRASA_API void cannot_skip(CompiledFunction& function);
+BRASA_API bool is_pure(const CompiledFunction& function);
+/// Does what the body would do, if that is known for such a call; else false.
+BRASA_API bool skip(CompiledFunction& function, const Arguments& arguments, std::vector<Tensor>& results);
+
 /// Records while it lives; `finish` runs what is left of the recording.
 class BRASA_API Recording {
  public:
-  explicit Recording(CompiledFunction& function);
+  /// `arguments`: of a pure function.
+  explicit Recording(CompiledFunction& function, const Arguments* arguments = nullptr);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
   void finish();
+  /// Behind `finish`: later calls of a pure function may give results that are made as these are.
+  void learn(const std::vector<Tensor>& results);
 
  private:
   struct Impl;
@@ -132,6 +217,10 @@ class Compiled {
 
   template <class... A>
   auto operator()(A&&... args) const {
+    if (detail::is_pure(*state_)) {
+      if constexpr (detail::Skippable<F, std::remove_cvref_t<A>...>) return call_pure(std::as_const(args)...);
+      detail::cannot_skip(*state_);
+    }
     detail::Recording recording(*state_);
     if constexpr (std::is_void_v<std::invoke_result_t<F&, A...>>) {
       (*f_)(std::forward<A>(args)...);
@@ -145,6 +234,29 @@ class Compiled {
   Explanation explain() const { return detail::explain(*state_); }
 
  private:
+  template <class... A>
+  auto call_pure(const A&... args) const {
+    using R = std::decay_t<std::invoke_result_t<F&, const A&...>>;
+    detail::Arguments arguments;
+    (arguments.add(args), ...);
+    std::vector<Tensor> results;
+    bool skipped = detail::skip(*state_, arguments, results);
+    std::optional<detail::Recording> recording;
+    if (!skipped) recording.emplace(*state_, &arguments);
+    if constexpr (std::is_void_v<R>) {
+      if (skipped) return;
+      (*f_)(args...);
+      recording->finish();
+      recording->learn({});
+    } else {
+      if (skipped) return detail::Results<R>::of(std::move(results));
+      R result = (*f_)(args...);
+      recording->finish();
+      recording->learn(detail::Results<R>::list(result));
+      return result;
+    }
+  }
+
   std::shared_ptr<F> f_;
   std::shared_ptr<detail::CompiledFunction> state_;
 };

@@ -43,12 +43,12 @@ struct ExportOptions {
   /// that ("optimizer.state.0.exp_avg"). What the function reads of these modules is state, too, if it changes or not.
   std::vector<std::pair<std::string, std::shared_ptr<const nn::Module>>> modules = {};
   std::vector<std::pair<std::string, const optim::Optimizer*>> optimizers = {};
-  /// Processors that the program has code for; it chooses when it runs.
+  /// Processors that the program has code for; it chooses when it runs. None: an archive can be written and nothing else, which takes no compiling.
   std::vector<std::string> targets = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
   /// Parameters lie in a file of their own beside the program, and are mapped.
   bool weights_beside = false;
   /// As compile's option.
-  std::string numbers = "default";
+  std::string numbers;
 };
 
 /// A program in memory, ready to be written. Each `write` replaces the file.
@@ -63,6 +63,10 @@ class BRASA_API ExportedProgram {
   void write_shared(const std::string& path) const;
   /// PATH, a program that reads and writes safetensors. Error as above.
   void write_executable(const std::string& path) const;
+  /// PATH, an archive that PyTorch's torch.export.load takes. Parameters and buffers of `modules`, or of the imported program, have their names there; other
+  /// tensors that the function reads are constants. Where sizes vary, the example's must hold for all of them (so not be 1). Random
+  /// numbers are PyTorch's own there. brasa::Error for operators that PyTorch has not.
+  void write_pt2(const std::string& path) const;
   /// The C header's text.
   std::string header() const;
   /// Of the plan and the kernels; of the parameters; of what runs change.

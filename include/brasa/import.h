@@ -54,6 +54,9 @@ class BRASA_API ExportedModuleImpl : public nn::Module {
   void to(Device device, DType dtype, bool non_blocking = false) override;
   void to(Device device, bool non_blocking = false) override;
 
+  /// Writes the program with the module's present weights as an archive of PyTorch's, which torch.export.load takes.
+  void write_pt2(const std::string& path) const;
+
   /// What forward takes, as text: "x: float32[s77, 3, 8, 8], s77 from 1 to 64".
   std::vector<std::string> inputs() const;
   /// The same as data.

@@ -18,12 +18,11 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
                                                runtime::Device& device) {
   compiler::CompilerOptions out;
   out.device = &device;
+  if (auto nan = given.options.find("trace_nan"); nan != given.options.end() && nan->second == "true")
+    return run_stepwise(graph, facts, device, true);
   out.measure = given.mode.starts_with("max-autotune");
-  auto it = given.options.find("numbers");
-  if (it != given.options.end())
-    out.numbers = it->second == "strict" ? compiler::Numbers::Strict
-                  : it->second == "fast" ? compiler::Numbers::Fast
-                                         : compiler::Numbers::Default;
+  if (auto it = given.options.find("numbers"); it != given.options.end())
+    out.numbers = compiler::numbers_named(it->second);
   return compiler::compile(graph, facts, out);
 }
 

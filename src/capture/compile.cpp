@@ -5,12 +5,14 @@
 #include <mutex>
 
 #include "capture/describe.h"
+#include "capture/minify_runs.h"
 #include "capture/session.h"
 #include "capture/stance.h"
 #include "compiler/compile.h"
 #include "ir/text.h"
 #include "support/epoch.h"
 #include "support/error.h"
+#include "support/settings.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
 #include "tensor/views.h"
@@ -59,6 +61,8 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
   auto f = std::make_shared<CompiledFunction>();
   f->backend = options.backend.function ? capture::adapted(options.backend, *options.backend.function)
                                         : capture::find_backend(options.backend);
+  if (const char* folder = environment("BRASA_MINIFY"); folder && *folder)
+    f->backend = capture::minifying(std::move(f->backend), options.backend, folder);
   capture::check_options(options);
   BRASA_CHECK(options.recompile_limit > 0, "compile: recompile_limit is ", options.recompile_limit,
               "; it must be at least 1 (disable runs a function uncompiled)");
@@ -71,19 +75,34 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
 // A compiled function called while another records becomes part of that recording.
 struct Recording::Impl {
   std::shared_ptr<CompiledState> state;
+  std::optional<capture::Learning> learning;
   capture::Session session;
   Recorder::Scope scope;
   eager::CastCache casts;
-  explicit Impl(std::shared_ptr<CompiledState> s) : state(std::move(s)), session(*state), scope(&session) {
+  Impl(std::shared_ptr<CompiledState> s, std::optional<capture::Learning> l)
+      : state(std::move(s)),
+        learning(std::move(l)),
+        session(*state, learning ? &learning->watch() : nullptr),
+        scope(&session) {
     ++recordings;
   }
   ~Impl() { --recordings; }
 };
 
-Recording::Recording(CompiledFunction& f) {
-  if (f.options.disable || Recorder::current() || unrecorded || capture::stance() == capture::Stance::ForceEager)
-    return;
-  impl_ = std::make_unique<Impl>(f.present());
+namespace {
+bool runs_as_it_is(const CompiledFunction& f) {
+  return f.options.disable || Recorder::current() || unrecorded || capture::stance() == capture::Stance::ForceEager;
+}
+}  // namespace
+
+Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
+  if (runs_as_it_is(f)) return;
+  std::shared_ptr<CompiledState> state = f.present();
+  std::optional<capture::Learning> learning;
+  if (arguments)
+    if (auto now = capture::Surroundings::now())
+      learning.emplace(state->shortcuts, *now, *arguments, static_cast<size_t>(f.options.recompile_limit));
+  impl_ = std::make_unique<Impl>(std::move(state), std::move(learning));
 }
 Recording::~Recording() = default;
 
@@ -91,6 +110,18 @@ void Recording::finish() {
   if (!impl_) return;
   impl_->casts.clear();  // what is still referenced would be delivered
   impl_->session.finish();
+}
+
+void Recording::learn(const std::vector<Tensor>& results) {
+  if (impl_ && impl_->learning) impl_->learning->end(results);
+}
+
+void cannot_skip(CompiledFunction& f) {
+  f.present()->shortcuts.refuse("an argument is neither tensor nor number, or the result is no tensor");
+}
+bool is_pure(const CompiledFunction& f) { return f.options.pure; }
+bool skip(CompiledFunction& f, const Arguments& arguments, std::vector<Tensor>& results) {
+  return !runs_as_it_is(f) && f.present()->shortcuts.run(arguments, results);
 }
 
 struct Unrecorded::Impl {
@@ -145,6 +176,8 @@ Explanation explain(CompiledFunction& function) {
     out.breaks.push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack),
                           std::atomic_ref(b.count).load(std::memory_order_relaxed)});
   out.recompiles = state.recompiles;
+  out.skipped = state.shortcuts.skipped();
+  out.not_skipped = state.shortcuts.reason();
   return out;
 }
 
@@ -191,6 +224,8 @@ std::string Explanation::str(bool kernels) const {
     out += brasa::str("graph break: ", b.reason, " needs a value", b.after.empty() ? "" : ", after " + b.after,
                       b.where.empty() ? "" : ", at " + b.where, "; ", counted(b.count, "time"), "\n");
   for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";
+  if (skipped) out += "the body was skipped in " + counted(skipped, "call") + "\n";
+  if (!not_skipped.empty()) out += "the body is not skipped: " + not_skipped + "\n";
   return out;
 }
 

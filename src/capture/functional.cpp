@@ -1,12 +1,12 @@
 #include "capture/functional.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <brasa/autograd.h>
 
 #include "ops/table.h"
 #include "support/error.h"
-#include "support/fresh_stack.h"
 #include "tensor/computation.h"
 #include "tensor/geometry.h"
 #include "tensor/tensor_impl.h"
@@ -15,12 +15,22 @@
 namespace brasa::capture {
 namespace {
 
+// Where a tensor, or what a link of a view gives, lies in its storage.
+struct Place {
+  DType dtype;
+  const Sizes &sizes, &strides;
+  int64_t offset;
+  explicit Place(const TensorImpl& t) : dtype(t.dtype), sizes(t.sizes), strides(t.strides), offset(t.offset) {}
+  explicit Place(const eager::ViewLink& l)
+      : dtype(l.plan->dtype), sizes(l.plan->sizes), strides(l.plan->strides), offset(l.offset) {}
+};
+
 // How a tensor lies in a storage whose value begins at `origin`, as arguments of as_strided.
 class Geometry {
  public:
-  Geometry(const TensorImpl& t, int64_t origin)
-      : args_{CallArg(), IntArrayRef(t.sizes.data(), t.sizes.size()), IntArrayRef(t.strides.data(), t.strides.size()),
-              CallArg(t.offset - origin)} {}
+  Geometry(const Place& p, int64_t origin)
+      : args_{CallArg(), IntArrayRef(p.sizes.data(), p.sizes.size()), IntArrayRef(p.strides.data(), p.strides.size()),
+              CallArg(p.offset - origin)} {}
   std::span<const CallArg> args() const { return args_; }
 
  private:
@@ -62,20 +72,39 @@ Number Functional::number_of(const Tensor& t) {
   return known->covers(impl) ? known->value : view_number(t);
 }
 
+// The links from what is held of a view's storage to the view, and the value that each starts from.
+Functional::Way Functional::way_to(const eager::ViewInfo& view) {
+  const Held* known = held(*impl_of(view.base)->storage.get());
+  auto is_held = [&](const eager::ViewLink& l) {
+    return known && known->covers(l.plan->dtype, l.plan->sizes, l.plan->strides, l.offset);
+  };
+  Way way;
+  const eager::ViewLink* link = view.last.get();
+  do {
+    way.links.push_back(link);
+    link = link->before.get();
+  } while (link && !is_held(*link));
+  std::reverse(way.links.begin(), way.links.end());
+  way.starts.push_back(link ? known->value : number_of(view.base));
+  for (link = way.links[0]; link != way.links.back(); link = way.links[way.starts.size() - 1])
+    way.starts.push_back(read_view(*link, way.starts.back()));
+  return way;
+}
+
 // A tensor that looks at part of a storage whose value is held: its chain of views, replayed from that value.
 Number Functional::view_number(const Tensor& t) {
   const eager::ViewInfo* view = eager::view_of(*impl_of(t));
   if (!view) {
     if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
       static const ops::Row& row = ops::at("aten::as_strided");
-      Geometry g(*impl_of(t), known->offset);
+      Geometry g(Place(*impl_of(t)), known->offset);
       return read_view(row, g.args(), known->value);
     }
     materialise("a tensor that shares memory with a recorded one without being its view");
     return outside(t);
   }
-  Number parent = with_room([&] { return number_of(view->parent); });
-  return read_view(*view->row, view->args->args(), parent) + static_cast<Number>(view->result);
+  Way way = way_to(*view);
+  return read_view(*way.links.back(), way.starts.back());
 }
 
 void Functional::keep_snapshots(const Storage* storage) {
@@ -86,6 +115,7 @@ void Functional::keep_snapshots(const Storage* storage) {
   for (Tensor& t : tensors) {
     if (t.use_count() == 1) continue;  // only this list knows it
     Tensor copy = make_recorded(number_of(t));
+    moves(t);  // it may be what an input was read by
     TensorImpl &to = *impl_of(t), &from = *impl_of(copy);
     to.storage = from.storage;
     to.offset = 0;
@@ -111,30 +141,47 @@ void Functional::put(const Tensor& target, Number value) {
       materialise("a write through a tensor that shares memory with a recorded one without being its view");
       return put(target, number_of(kept));
     }
-    Geometry g(impl, known.offset);
+    Geometry g(Place(impl), known.offset);
     becomes(known, record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), known.value), value));
     return;
   }
-  if (const TensorImpl& parent = *impl_of(view->parent); may_overlap_itself(parent.sizes, parent.strides)) {
-    // Elements that the parent has several times are written where they lie.
-    const Tensor* at = &view->parent;
-    while (at != &eager::base_of(target) && !impl_of(*at)->contiguous) at = &eager::view_of(*impl_of(*at))->parent;
-    if (!impl_of(*at)->contiguous) {
+  put_through(*view, value);
+}
+
+void Functional::put_through(const eager::ViewInfo& view, Number value) {
+  Way way = way_to(view);
+  auto start = [&](size_t i) {
+    const eager::ViewLink* before = way.links[i]->before.get();
+    return before ? Place(*before) : Place(*impl_of(view.base));
+  };
+  auto row_major = [&](size_t i) { return is_row_major(start(i).sizes, start(i).strides); };
+  for (size_t i = way.links.size(); i-- > 0;) {
+    const eager::ViewLink& link = *way.links[i];
+    if (!may_overlap_itself(start(i).sizes, start(i).strides)) {
+      auto args = link.args->args();
+      value = record_put(*link.row, link.result, args, operands(args, way.starts[i]), value);
+      continue;
+    }
+    // Elements that are there several times are written where they lie.
+    while (i > 0 && !row_major(i)) --i;
+    Place part(link);
+    if (!row_major(i)) {
       Tensor kept = make_recorded(value);
       materialise("a write through a view whose elements share memory");
       Recorder::Scope alone(nullptr);
       NoGradGuard guard;
       // The write is counted where it is recorded.
-      StorageRef memory(Storage::alias(impl.storage.get()));
-      make_tensor(std::move(memory), impl.dtype, impl.sizes, impl.strides, impl.offset).copy_(kept);
+      StorageRef memory(Storage::alias(impl_of(view.base)->storage.get()));
+      make_tensor(std::move(memory), part.dtype, part.sizes, part.strides, part.offset).copy_(kept);
       return;
     }
-    Geometry g(impl, impl_of(*at)->offset);
-    return put(*at, record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), number_of(*at)), value));
+    Geometry g(part, start(i).offset);
+    value = record_put(ops::at("aten::as_strided"), 0, g.args(), operands(g.args(), way.starts[i]), value);
   }
-  auto args = view->args->args();
-  Number whole = record_put(*view->row, view->result, args, operands(args, number_of(view->parent)), value);
-  with_room([&] { put(view->parent, whole); });
+  if (way.links[0]->before)
+    becomes(hold(view.base), value);
+  else
+    put(view.base, value);
 }
 
 Tensor Functional::hold_new(Number n, const RowMajor& shape, DType dtype, runtime::Device& device) {
@@ -181,6 +228,10 @@ Functional::Operands Functional::operands(std::span<const CallArg> args, Number 
 Number Functional::read_view(const ops::Row& row, std::span<const CallArg> args, Number first) {
   uint32_t count = 0;
   return record(row, args, operands(args, first), true, count);
+}
+
+Number Functional::read_view(const eager::ViewLink& link, Number from) {
+  return read_view(*link.row, link.args->args(), from) + static_cast<Number>(link.result);
 }
 
 void Functional::call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) {

@@ -7,6 +7,7 @@
 #include "capture/workspace.h"
 #include "support/pool_allocator.h"
 #include "tensor/recorder.h"
+#include "tensor/views.h"
 
 namespace brasa::capture {
 
@@ -53,7 +54,14 @@ class Functional : public Recorder {
   PooledMap<const Storage*, PooledVector<Tensor>> snapshots_;
 
  private:
+  struct Way {
+    SmallVector<const eager::ViewLink*, 8> links;
+    SmallVector<Number, 8> starts;
+  };
+  Way way_to(const eager::ViewInfo& view);
   Number read_view(const ops::Row& row, std::span<const CallArg> args, Number first);
+  Number read_view(const eager::ViewLink& link, Number from);
+  void put_through(const eager::ViewInfo& view, Number value);
   Operands operands(std::span<const CallArg> args, Number first = kNoNumber);
   void put(const Tensor& target, Number value);
   void becomes(Held& held, Number value);

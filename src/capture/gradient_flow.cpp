@@ -70,9 +70,7 @@ class Holders {
         TensorImpl* t = open_tensors.back();
         open_tensors.pop_back();
         if (t->autograd) hold_node(t->autograd->grad_fn.get());
-        if (!t->view) continue;
-        hold_tensor(t->view->base);
-        hold_tensor(t->view->parent);
+        if (t->view) hold_tensor(t->view->base);
         continue;
       }
       int32_t n = open_nodes.back();
@@ -107,9 +105,7 @@ class Holders {
     if (!t.defined()) return;
     auto [it, fresh] = tensors_.try_emplace(impl_of(t));
     ++it->second.references;
-    if (!fresh || !impl_of(t)->view) return;
-    count_tensor(impl_of(t)->view->base);
-    count_tensor(impl_of(t)->view->parent);
+    if (fresh && impl_of(t)->view) count_tensor(impl_of(t)->view->base);
   }
 
   const std::vector<std::shared_ptr<Node>>& nodes_;

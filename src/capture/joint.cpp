@@ -281,7 +281,7 @@ std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, co
   auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
   autograd::NodeAccess::edges(*node) = flow.leaves;
   node->internals().inside = inside_of(node, joint, flow);
-  node->internals().skips_unreached = true;
+  node->internals().flows = &joint.reached;  // which the node keeps
   set_results(*node, flow);
   return node;
 }

@@ -12,6 +12,7 @@
 
 #include "capture/backend.h"
 #include "capture/trace.h"
+#include "capture/workspace.h"
 #include "support/pool_allocator.h"
 #include "transforms/partition.h"
 
@@ -122,6 +123,11 @@ struct SavedRun {
   std::vector<Tensor> saved;   // in the order of Halves::saved
   Binding binding;
 };
+
+/// Memory for what the forward half leaves for backward, and operands for what it has to compute for that. `fresh` is the memory of the
+/// deliveries that are written into no input.
+void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, std::span<const Fresh> fresh,
+                       runtime::Device& device, SavedRun& run, std::vector<compiler::Operand>& outputs);
 
 /// Stands for the whole segment: takes a cotangent for each slot, gives a gradient for each leaf.
 std::shared_ptr<autograd::Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <forward_list>
 #include <utility>
 
 #include <brasa/autograd.h>
@@ -26,7 +25,7 @@ using program::Variant;
 // A function with more breaks in a call (a loop until a value is small) shares a point for the rest: it repeats itself.
 constexpr int kOwnPoints = 64;
 
-Session::Session(detail::CompiledState& state) : state_(state), path_(state) {
+Session::Session(detail::CompiledState& state, Watch* watch) : state_(state), watch_(watch), path_(state) {
   Workspace spare = Workspace::take();
   inputs_ = std::move(spare.inputs);
   held_ = std::move(spare.held);
@@ -114,7 +113,10 @@ Tensor Session::make_recorded(Number n) {
   return hold_new(n, RowMajor(sizes, type.dtype), type.dtype, device());
 }
 
-void Session::moves(const Tensor& t) { inputs_.keep(t); }
+void Session::moves(const Tensor& t) {
+  if (watch_) watch_->refuse("a tensor comes to look at other memory");
+  inputs_.keep(t);
+}
 
 void Session::changes(const Held& held) {
   writes_.push_back({path_.position(), static_cast<uint32_t>(&held - held_.data()), held.value});
@@ -167,7 +169,22 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
   return path_.step(std::move(event));
 }
 
+void Session::drew(const Tensor& key, const Generator& stream, uint64_t count) {
+  if (watch_) watch_->draws.push_back({key, stream, count});
+}
+void Session::host_reads(const char* what) {
+  if (watch_) watch_->refuse(str(what, " reads a value"));
+}
+void Session::meets_gradient(const Tensor& leaf) {
+  if (!watch_) return;
+  // The gradient of what the recording made goes with it.
+  const Storage& storage = *impl_of(leaf)->storage.get();
+  if (storage.recorder() == this && held_[storage.recorder_slot()].input < 0) return;
+  watch_->graded.push_back(leaf);
+}
+
 void Session::materialise(const char* reason) {
+  if (watch_) watch_->refuse(str("a graph break: ", reason, " needs a value"));
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
   note_break(reason);
@@ -230,6 +247,9 @@ void Session::deliver(bool compile) {
   // The segment's node takes the place of the recorded ones, so that what only they kept is not delivered. Until the run has
   // given it something to keep, the roots lead nowhere.
   if (joint) redirect(*flow, nullptr);
+  if (watch_ && !joint)
+    for (const RecordedNode& r : nodes_)
+      if (auto node = r.node.lock()) watch_->spent = watch_->spent || node->internals().released;
   nodes_.clear();
   snapshots_.clear();
   std::vector<Delivery> deliveries;
@@ -369,11 +389,12 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   if (!variant) return false;
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
-  std::forward_list<Layout> layouts;
+  std::vector<Fresh> results;
+  results.reserve(fresh.size());
   for (Held* h : fresh) {
     memory.emplace_back(Storage::make(h->storage->bytes(), device()));
-    const Layout& at = layouts.emplace_front(*h);
-    outputs.push_back({memory.back()->data(), h->dtype, at.sizes, at.strides});
+    const Fresh& result = results.emplace_back(Fresh{h->storage, h->dtype, Layout(*h)});
+    outputs.push_back({memory.back()->data(), h->dtype, result.at.sizes, result.at.strides});
   }
   SavedRun kept;
   kept.binding = path_.binding();
@@ -383,7 +404,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
       if (h.input >= 0) h.storage->end_recording();
     for (const BoundInputs::Bound& in : inputs_) kept.inputs.push_back(in.tensor);
     kept.inputs.insert(kept.inputs.end(), given.begin(), given.end());
-    keep_for_backward(static_cast<const Halves&>(*variant->attachment), deliveries, fresh, kept, outputs);
+    keep_for_backward(static_cast<const Halves&>(*variant->attachment), deliveries, results, device(), kept, outputs);
   }
   try {
     run(*variant, symbols, inputs, outputs);
@@ -393,9 +414,22 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
     throw;
   }
   for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->storage->take_memory(*memory[i].get());
-  if (joint) {
-    auto halves = std::static_pointer_cast<const Halves>(variant->attachment);
-    redirect(*flow, make_segment_node(std::move(halves), kept, *flow));
+  auto halves = joint ? std::static_pointer_cast<const Halves>(variant->attachment) : nullptr;
+  if (joint) redirect(*flow, make_segment_node(halves, kept, *flow));
+  if (watch_) {
+    Watch& w = *watch_;
+    w.trace = &path_.trace();
+    w.device = &device();
+    w.binding = path_.binding();
+    for (const BoundInputs::Bound& in : inputs_) w.inputs.push_back(in.tensor);
+    w.inputs.insert(w.inputs.end(), given.begin(), given.end());
+    w.given = given.size();
+    w.symbols = symbols;
+    w.executable = variant->executable;
+    w.halves = std::move(halves);
+    w.deliveries = deliveries;
+    w.fresh = std::move(results);
+    if (flow) w.flow = *flow;
   }
   return true;
 }

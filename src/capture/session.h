@@ -7,6 +7,7 @@
 #include "capture/joint.h"
 #include "capture/path.h"
 #include "capture/state.h"
+#include "capture/watch.h"
 #include "compiler/run/ahead.h"
 
 namespace brasa::capture {
@@ -15,12 +16,16 @@ namespace brasa::capture {
 /// at a break and at the end.
 class Session final : public Functional {
  public:
-  explicit Session(detail::CompiledState& state);
+  /// `watch`: of a pure function.
+  explicit Session(detail::CompiledState& state, Watch* watch = nullptr);
   ~Session() override;
 
   bool follow(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) override;
   uint32_t last_call() const override { return static_cast<uint32_t>(path_.position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
+  void drew(const Tensor& key, const Generator& stream, uint64_t count) override;
+  void host_reads(const char* what) override;
+  void meets_gradient(const Tensor& leaf) override;
   void materialise(const char* reason) override;
 
   /// Runs what was recorded since the last break.
@@ -64,10 +69,9 @@ class Session final : public Functional {
   void give_up_ahead();
   void run(const program::Variant& variant, const program::SymbolValues& symbols,
            std::span<const compiler::Operand> inputs, std::span<const compiler::Operand> outputs);
-  void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
-                         SavedRun& run, std::vector<compiler::Operand>& outputs);
 
   detail::CompiledState& state_;
+  Watch* watch_;
   Path path_;
   bool finished_ = false;
   int breaks_ = 0;

@@ -41,10 +41,8 @@ std::shared_ptr<const JointSegment> Session::joint_for(const GradientFlow& flow)
   return usable(trace.joints.emplace_back(derive(trace, binding, nodes_, flow)));
 }
 
-// Memory for what the forward half leaves for backward, and operands for what it has to compute for that.
-void Session::keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries,
-                                const std::vector<Held*>& fresh, SavedRun& run,
-                                std::vector<compiler::Operand>& outputs) {
+void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, std::span<const Fresh> fresh,
+                       runtime::Device& device, SavedRun& run, std::vector<compiler::Operand>& outputs) {
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
   const std::vector<bool>& replayed = halves.joint->replayed;
@@ -62,15 +60,13 @@ void Session::keep_for_backward(const Halves& halves, const std::vector<Delivery
       case transforms::Saved::From::Output: {
         auto end = deliveries.begin() + s.index;
         auto k = std::count_if(deliveries.begin(), end, [](const Delivery& d) { return d.into < 0; });
-        const Held& h = *fresh[k];
-        Layout at(h);
-        run.saved.push_back(make_tensor(h.storage, h.dtype, at.sizes, at.strides, 0));
+        run.saved.push_back(make_tensor(fresh[k].storage, fresh[k].dtype, fresh[k].at.sizes, fresh[k].at.strides, 0));
         break;
       }
       case transforms::Saved::From::Intermediate: {
         Sizes sizes;
-        for (ir::Expr e : intermediate->shape) sizes.push_back(path_.binding()(e));
-        run.saved.push_back(make_tensor(sizes, intermediate++->dtype, device()));
+        for (ir::Expr e : intermediate->shape) sizes.push_back(run.binding(e));
+        run.saved.push_back(make_tensor(sizes, intermediate++->dtype, device));
         outputs.push_back(eager::operand_of(run.saved.back()));
         break;
       }

@@ -8,6 +8,7 @@
 #include <brasa/compile.h>
 
 #include "capture/backend.h"
+#include "capture/shortcut.h"
 #include "capture/trace.h"
 
 namespace brasa::capture {
@@ -34,6 +35,7 @@ struct CompiledState {
   capture::ResumePoint far;           // behind more breaks than have points of their own
   std::deque<capture::Break> breaks;  // each stays where it is
   std::vector<std::string> recompiles;
+  capture::Shortcuts shortcuts;
   std::recursive_mutex mutex;  // a backend's function may ask for an explanation
 };
 

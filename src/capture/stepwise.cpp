@@ -1,10 +1,15 @@
 #include "capture/stepwise.h"
 
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
 #include <deque>
 #include <unordered_map>
 #include <utility>
 
 #include "compiler/compile.h"
+#include "ir/text.h"
 #include "runtime/device.h"
 #include "support/error.h"
 #include "support/small_vector.h"
@@ -46,9 +51,33 @@ struct Memory {
   }
 };
 
+// Whether a value in the host's memory has a NaN.
+bool has_nan(const Operand& o) {
+  if (!is_floating(o.dtype) && !is_complex(o.dtype)) return false;
+  return visit_dtype(o.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    bool found = false;
+    auto visit = [&](auto&& self, size_t d, const T* p) -> void {
+      if (d == o.sizes.size()) {
+        T v;
+        std::memcpy(&v, p, sizeof v);
+        if constexpr (std::is_convertible_v<T, double>)
+          found = found || std::isnan(static_cast<double>(v));
+        else
+          found = found || std::isnan(std::abs(static_cast<std::complex<double>>(v)));
+        return;
+      }
+      for (int64_t i = 0; i < o.sizes[d] && !found; ++i) self(self, d + 1, p + i * o.strides[d]);
+    };
+    visit(visit, 0, static_cast<const T*>(o.data));
+    return found;
+  });
+}
+
 class Stepwise final : public Executable {
  public:
-  Stepwise(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device) : Executable(graph), device_(device) {
+  Stepwise(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device, bool trace_nan)
+      : Executable(graph), device_(device), trace_nan_(trace_nan) {
     std::unordered_map<ir::Value, int> slots;
     auto slot = [&](ir::Value v, Layout layout) {
       layouts_.push_back(std::move(layout));
@@ -68,6 +97,7 @@ class Stepwise final : public Executable {
         slot(n->out(r), {n->types[r].dtype, n->types[r].shape, ir::contiguous_strides(n->types[r].shape)});
         step.writes.push_back(slots.at(n->out(r)));
       }
+      if (trace_nan) step.text = ir::print(*n);
       steps_.push_back(std::move(step));
     }
     for (const ir::Output& o : graph.outputs()) {
@@ -93,6 +123,7 @@ class Stepwise final : public Executable {
       for (int w : s.writes) out.push_back(operands[w]);
       // The node's graph has the symbols of the whole.
       s.executable->run(symbols, in, out);
+      if (trace_nan_) check_nan(s, in, out);
     }
     // Where a check fails nothing has been written.
     for (const Out& o : outputs_) {
@@ -113,7 +144,26 @@ class Stepwise final : public Executable {
   struct Step {
     std::shared_ptr<Executable> executable;
     std::vector<int> reads, writes;
+    std::string text;  // where NaN is traced
   };
+
+  // brasa::Error where a step makes a NaN of none.
+  void check_nan(const Step& step, std::span<const Operand> in, std::span<const Operand> out) const {
+    auto any = [&](std::span<const Operand> operands) {
+      return std::any_of(operands.begin(), operands.end(), [&](const Operand& o) { return here_has_nan(o); });
+    };
+    if (any(out) && !any(in)) fail(str("NaN comes first from ", step.text));
+  }
+  bool here_has_nan(const Operand& o) const {
+    if (device_.on_host()) return has_nan(o);
+    // Contiguous values of the device; an input that lies otherwise is taken for one without.
+    int64_t n = 1;
+    for (size_t d = o.sizes.size(); d-- > 0; n *= o.sizes[d])
+      if (o.sizes[d] != 1 && o.strides[d] != n) return false;
+    std::vector<std::byte> copy(static_cast<size_t>(n * size_of(o.dtype)));
+    device_.download(copy.data(), o.data, copy.size(), runtime::current_stream(device_));
+    return has_nan({copy.data(), o.dtype, o.sizes, o.strides});
+  }
   struct Out {
     int slot, into;
     std::string check;
@@ -162,12 +212,14 @@ class Stepwise final : public Executable {
   std::vector<Step> steps_;
   std::vector<Out> outputs_;
   runtime::Device& device_;
+  bool trace_nan_;
 };
 
 }  // namespace
 
-std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device) {
-  return std::make_shared<Stepwise>(graph, facts, device);
+std::shared_ptr<Executable> run_stepwise(const ir::Graph& graph, ir::Facts& facts, runtime::Device& device,
+                                         bool trace_nan) {
+  return std::make_shared<Stepwise>(graph, facts, device, trace_nan);
 }
 
 }  // namespace brasa::capture

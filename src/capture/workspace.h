@@ -19,8 +19,9 @@ struct Held {
   int input;  // whose memory takes the value in the end; -1 for recorded storages
 
   /// Whether a tensor of the storage is the whole value.
-  bool covers(const TensorImpl& t) const {
-    return dtype == t.dtype && offset == t.offset && sizes == t.sizes && strides == t.strides;
+  bool covers(const TensorImpl& t) const { return covers(t.dtype, t.sizes, t.strides, t.offset); }
+  bool covers(DType d, const Sizes& size, const Sizes& stride, int64_t at) const {
+    return dtype == d && offset == at && sizes == size && strides == stride;
   }
 };
 
@@ -30,6 +31,13 @@ Order order_of(const Held& h);
 struct Layout {
   Sizes sizes, strides;
   explicit Layout(const Held& h);
+};
+
+/// Memory that a run gives to a value.
+struct Fresh {
+  StorageRef storage;
+  DType dtype;
+  Layout at;
 };
 
 /// Lists that every call fills anew; a thread hands them from one call to the next, so that they need not grow again.

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/run/executable.h"
@@ -12,6 +13,10 @@ namespace brasa::compiler {
 /// Strict: multiplications and additions are not contracted. Default: they are. Fast: besides, a division may be a product with the
 /// reciprocal, and the sign of a zero may be lost.
 enum class Numbers : uint8_t { Strict, Default, Fast };
+/// By its name in lower case.
+Numbers numbers_named(std::string_view name);
+/// What BRASA_NUMBERS says.
+Numbers default_numbers();
 
 struct CompilerOptions {
   std::string backend = "inductor";  // or "interpreter"
@@ -21,7 +26,7 @@ struct CompilerOptions {
   std::string target;
   /// With a target: nothing but generated code, for programs that run without this library.
   bool portable = false;
-  Numbers numbers = Numbers::Default;
+  Numbers numbers = default_numbers();
   int threads = 0;  // to schedule for; 0: get_num_threads()
   /// Of a GPU's tensors: they begin at multiples of 16 bytes. Where one does not, the graph is compiled once more, without this.
   bool aligned = true;

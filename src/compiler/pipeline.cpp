@@ -33,7 +33,7 @@ constexpr GraphPass kAlgebra[] = {
 
 constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
-    {"unroll_loops", false, unroll_loops},
+    {"inline_bodies", false, inline_bodies},
     {"convolutions", false, lower_convolutions},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},
@@ -235,7 +235,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
     };
   for (const Step& s : parts.steps)
     if (const Report* inside = s.call ? s.call->report() : nullptr) {
-      for (const std::string& kernel : inside->kernels) report.kernels.push_back("in each step of a loop: " + kernel);
+      for (const std::string& kernel : inside->kernels) report.kernels.push_back("in a body: " + kernel);
       report.kernels_after += inside->kernels_after;
     }
   parts.ahead = !PassRunner::switched_off("run_ahead");

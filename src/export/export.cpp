@@ -14,6 +14,7 @@
 
 #include <brasa/brasa.h>
 
+#include "export/archive.h"
 #include "export/captured.h"
 #include "export/embedded.h"
 #include "export/headers.h"
@@ -36,6 +37,8 @@ struct ExportedProgram::Parts {
   std::vector<OutputType> outputs;
   std::vector<StateTensor> state;
   Sections sections;
+  std::deque<Captured> captured;
+  std::vector<NamedTensor> named;
 };
 
 namespace {
@@ -201,18 +204,14 @@ namespace {
 ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
                          const nn::Module* program) {
   check_name(options.name);
-  BRASA_CHECK(!options.targets.empty(), "export: no target");
   auto parts = std::make_shared<ExportedProgram::Parts>();
   parts->options = options;
   parts->inputs = input_types(inputs, options);
   Surroundings surroundings;
-  std::deque<Captured> captured;
+  std::deque<Captured>& captured = parts->captured;
   std::vector<Variant> variants;
 
-  auto numbers = options.numbers == "strict"    ? compiler::Numbers::Strict
-                 : options.numbers == "fast"    ? compiler::Numbers::Fast
-                 : options.numbers == "default" ? compiler::Numbers::Default
-                                                : throw Error("export: numbers are strict, default or fast");
+  auto numbers = options.numbers.empty() ? compiler::default_numbers() : compiler::numbers_named(options.numbers);
   auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
     std::vector<std::vector<Tensor>> examples;
     if (!options.dynamic.empty())
@@ -250,7 +249,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
   }
   // Code for the example's sizes may take for granted what others lack: that a size is not 1, that it divides by 4, or is another one's.
   for (int64_t size : {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 31, 64}) {
-    if (options.dynamic.empty()) break;
+    if (options.dynamic.empty() || options.targets.empty()) break;
     for (int64_t apart : {0, 1}) {
       std::vector<Tensor> example = resized(inputs, parts->inputs, size, apart);
       bool empty = std::any_of(example.begin(), example.end(), [](const Tensor& t) { return t.numel() == 0; });
@@ -262,6 +261,8 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
       }
     }
   }
+  parts->named = named_tensors(options, program);
+  if (options.targets.empty()) return ExportedProgram(std::move(parts));
   // The best processor first.
   std::stable_sort(variants.begin(), variants.end(),
                    [](const Variant& a, const Variant& b) { return a.level > b.level; });
@@ -325,6 +326,8 @@ std::vector<std::string> ExportedProgram::state_names() const {
 
 namespace {
 
+void check_has_code(const ExportedProgram::Parts& p) { BRASA_CHECK(!p.options.targets.empty(), "export: no target"); }
+
 void write_headers(const ExportedProgram& program, const std::string& path, const std::string& name) {
   write_file(path + ".h", program.header());
   write_file(path + ".hpp", cpp_header(name, file_name(path) + ".h"));
@@ -337,12 +340,14 @@ void write_weights(const ExportedProgram::Parts& p, const std::string& path) {
 }  // namespace
 
 void ExportedProgram::write_object(const std::string& path) const {
+  check_has_code(*parts_);
   write_file(path + ".o", object_of(*parts_, parts_->options.name));
   write_headers(*this, path, parts_->options.name);
   write_weights(*parts_, path);
 }
 
 void ExportedProgram::write_shared(const std::string& path) const {
+  check_has_code(*parts_);
   TemporaryFile object(path + ".part.o", object_of(*parts_, parts_->options.name));
   link({"-shared", "-o", path + ".so", object.path}, path + ".so");
   write_headers(*this, path, parts_->options.name);
@@ -350,9 +355,14 @@ void ExportedProgram::write_shared(const std::string& path) const {
 }
 
 void ExportedProgram::write_executable(const std::string& path) const {
+  check_has_code(*parts_);
   TemporaryFile object(path + ".part.o", object_of(*parts_, "alone")), main(path + ".main.o", embedded().main);
   link({"-o", path, main.path, object.path, "-lm"}, path);
   write_weights(*parts_, path);
+}
+
+void ExportedProgram::write_pt2(const std::string& path) const {
+  write_archive(path, parts_->captured.front(), parts_->inputs, parts_->named);
 }
 
 }  // namespace brasa

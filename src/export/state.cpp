@@ -71,6 +71,24 @@ void check(const std::vector<StateTensor>& state) {
 
 }  // namespace
 
+std::vector<NamedTensor> named_tensors(const ExportOptions& options, const nn::Module* program) {
+  std::vector<StateTensor> all = listed(options);
+  if (program) add_module(all, "", *program);
+  auto parameter = [](const nn::Module& module, const Tensor& t) {
+    std::vector<Tensor> list = module.parameters();
+    return std::any_of(list.begin(), list.end(), [&](const Tensor& p) { return p.is_same(t); });
+  };
+  std::vector<NamedTensor> out;
+  for (StateTensor& s : all) {
+    bool is = program && parameter(*program, s.tensor);
+    for (const auto& [prefix, module] : options.modules) is = is || parameter(*module, s.tensor);
+    // In PyTorch a parameter has nothing below it.
+    if (!is && s.name.ends_with(".grad")) s.name.replace(s.name.size() - 5, 1, "_");
+    out.push_back({std::move(s.name), std::move(s.tensor), is});
+  }
+  return out;
+}
+
 std::vector<StateTensor> state_of(const std::deque<Captured>& captured, const Surroundings& surroundings,
                                   const ExportOptions& options, const nn::Module* program) {
   std::vector<StateTensor> out, own;

@@ -98,6 +98,11 @@ void Level::materialise(const char* reason) {
   fail(str(name(), ": ", reason, " needs a value, and inside the function a tensor stands for more than one"));
 }
 
+Tensor Level::known(const Tensor& t) {
+  Lift lift = unwrap(t);
+  return lift.lifted ? Tensor() : lift.value;
+}
+
 Number Level::outside(const Tensor& t) {
   values_.push_back({t, {}, false});
   return static_cast<Number>(values_.size() - 1);

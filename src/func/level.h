@@ -56,6 +56,7 @@ class Level : public capture::Functional {
   }
   void made(const std::shared_ptr<autograd::Node>&, uint32_t, std::span<const Tensor>) override {}
   void materialise(const char* reason) override;
+  Tensor known(const Tensor& t) override;
 
  protected:
   /// The row for these operands, some of which are lifted (by defined tensor, in order), and how its results are to be seen.

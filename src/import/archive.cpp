@@ -28,6 +28,7 @@ class Reader {
       if (!tensors) return out;
       out.weights = checkpoint("serialized_state_dict.pt");
       out.constants = checkpoint("serialized_constants.pt");
+      if (zip_.has("serialized_example_inputs.pt")) out.example_inputs = zip_.text("serialized_example_inputs.pt");
       return out;
     }
     BRASA_CHECK(!zip_.names().empty(), source_, ": an empty archive");
@@ -37,6 +38,8 @@ class Reader {
     if (!tensors) return out;
     out.weights = group("data/weights/", model, "_weights_config.json");
     out.constants = group("data/constants/", model, "_constants_config.json");
+    std::string inputs = str(folder_, "data/sample_inputs/", model, ".pt");
+    if (zip_.has(inputs)) out.example_inputs = zip_.text(inputs);
     return out;
   }
 

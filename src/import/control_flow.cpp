@@ -1,12 +1,17 @@
+#include <algorithm>
+
 #include <brasa/autocast.h>
 #include <brasa/autograd.h>
+#include <brasa/control_flow.h>
 
 #include "import/frame.h"
 #include "support/error.h"
 
-// Operators that take graphs. A branch or a loop runs by its condition's value: while `compile` records, that ends a graph.
+// Operators that take graphs. Those with branches and loops are <brasa/control_flow.h>'s, so that `compile` has them in its graphs.
 namespace brasa::import {
 namespace {
+
+using detail::TensorVector;
 
 std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -23,16 +28,42 @@ std::vector<Value> optional_values(Frame& f, const Node& n, size_t i) {
   return i < n.arguments.size() ? f.values(n.arguments[i]) : std::vector<Value>();
 }
 
+bool is_tensor(const Value& v) { return std::holds_alternative<Tensor>(v); }
+TensorVector tensors_of(const std::vector<Value>& values, const char* what) {
+  TensorVector out;
+  for (const Value& v : values) {
+    BRASA_CHECK(is_tensor(v), what, " has a value that is no tensor");
+    out.push_back(std::get<Tensor>(v));
+  }
+  return out;
+}
+std::vector<Value> values_of(const TensorVector& tensors) { return {tensors.begin(), tensors.end()}; }
+
+// The graph as a function of tensors; `others`, which may be numbers too, follow them.
+detail::TensorFunction function_of(Frame& f, const Graph& graph, const std::vector<Value>& others) {
+  return [&f, &graph, others](const TensorVector& in) {
+    return tensors_of(f.run_graph(graph, joined(values_of(in), others)), "what a graph within the graph gives");
+  };
+}
+
 // (condition, graph, graph, operands)
 void cond(Frame& f, const Node& n) {
-  bool first = truth_of(f.value(f.argument(n, 0)));
-  f.set_all(n, f.run_graph(f.graph(f.argument(n, first ? 1 : 2)), values_from(f, n, 3)));
+  Value condition = f.value(f.argument(n, 0));
+  const Graph &yes = f.graph(f.argument(n, 1)), &no = f.graph(f.argument(n, 2));
+  std::vector<Value> operands = values_from(f, n, 3);
+  if (!is_tensor(condition)) return f.set_all(n, f.run_graph(truth_of(condition) ? yes : no, operands));
+  f.set_all(n, values_of(detail::cond(std::get<Tensor>(condition), function_of(f, yes, operands),
+                                      function_of(f, no, operands), {})));
 }
 
 // (condition's graph, body, carried, others)
 void while_loop(Frame& f, const Node& n) {
   const Graph &condition = f.graph(f.argument(n, 0)), &body = f.graph(f.argument(n, 1));
   std::vector<Value> carried = f.values(f.argument(n, 2)), others = optional_values(f, n, 3);
+  if (std::all_of(carried.begin(), carried.end(), is_tensor))
+    return f.set_all(n, values_of(detail::while_loop(function_of(f, condition, others), function_of(f, body, others),
+                                                     tensors_of(carried, ""))));
+  // Numbers that steps change are numbers of the program.
   while (true) {
     std::vector<Value> go_on = f.run_graph(condition, joined(carried, others));
     BRASA_CHECK(go_on.size() == 1, "the loop's condition gives ", go_on.size(), " values");
@@ -44,88 +75,27 @@ void while_loop(Frame& f, const Node& n) {
   f.set_all(n, std::move(carried));
 }
 
-std::vector<Tensor> tensors_of(const std::vector<Value>& values) {
-  std::vector<Tensor> out;
-  for (const Value& v : values) {
-    const auto* t = std::get_if<Tensor>(&v);
-    BRASA_CHECK(t && t->defined() && t->dim() > 0, "what it goes along is no tensor with a dimension");
-    out.push_back(*t);
-  }
-  BRASA_CHECK(!out.empty(), "there is nothing to go along");
-  for (const Tensor& t : out)
-    BRASA_CHECK(t.size(0) == out[0].size(0), "it goes along ", out[0].size(0), " and ", t.size(0), " items");
-  return out;
+TensorVector tensors_at(Frame& f, const Node& n, size_t i) {
+  return tensors_of(f.values(f.argument(n, i)), "what it goes along");
 }
-std::vector<Value> slices(const std::vector<Tensor>& along, int64_t i) {
-  std::vector<Value> out;
-  for (const Tensor& t : along) out.emplace_back(t.select(0, i));
-  return out;
-}
-// What the steps gave, stacked along a new first dimension.
-class Stacked {
- public:
-  explicit Stacked(size_t count) : steps_(count) {}
-  void add(const std::vector<Value>& values, size_t first) {
-    BRASA_CHECK(values.size() == first + steps_.size(), "a step gives ", values.size(), " values, expected ",
-                first + steps_.size());
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const auto* t = std::get_if<Tensor>(&values[first + i]);
-      BRASA_CHECK(t && t->defined(), "a step gives a value that is no tensor");
-      steps_[i].push_back(*t);
-    }
-  }
-  std::vector<Value> values() const {
-    std::vector<Value> out;
-    for (const auto& list : steps_) {
-      BRASA_CHECK(!list.empty(), "it goes along no items");
-      out.emplace_back(stack(list, 0));
-    }
-    return out;
-  }
-
- private:
-  std::vector<std::vector<Tensor>> steps_;
-};
 
 // (graph, first values, what it goes along, others) -> last values, stacked results
 void scan(Frame& f, const Node& n) {
-  const Graph& step = f.graph(f.argument(n, 0));
-  std::vector<Value> carried = f.values(f.argument(n, 1)), others = optional_values(f, n, 3);
-  std::vector<Tensor> along = tensors_of(f.values(f.argument(n, 2)));
-  size_t carries = carried.size();
-  BRASA_CHECK(step.outputs.size() >= carries, "a step gives fewer values than it takes");
-  Stacked results(step.outputs.size() - carries);
-  for (int64_t i = 0; i < along[0].size(0); ++i) {
-    std::vector<Value> out = f.run_graph(step, joined(joined(carried, slices(along, i)), others));
-    results.add(out, carries);
-    out.resize(carries);
-    carried = std::move(out);
-  }
-  f.set_all(n, joined(std::move(carried), results.values()));
+  detail::TensorFunction step = function_of(f, f.graph(f.argument(n, 0)), optional_values(f, n, 3));
+  TensorVector init = tensors_of(f.values(f.argument(n, 1)), "what a step carries");
+  f.set_all(n, values_of(detail::scan("scan", step, init, tensors_at(f, n, 2), {}, false)));
 }
 
 // (graph, what it goes along, others) -> stacked results
 void map_along(Frame& f, const Node& n) {
-  const Graph& step = f.graph(f.argument(n, 0));
-  std::vector<Tensor> along = tensors_of(f.values(f.argument(n, 1)));
-  std::vector<Value> others = optional_values(f, n, 2);
-  Stacked results(step.outputs.size());
-  for (int64_t i = 0; i < along[0].size(0); ++i) results.add(f.run_graph(step, joined(slices(along, i), others)), 0);
-  f.set_all(n, results.values());
+  detail::TensorFunction step = function_of(f, f.graph(f.argument(n, 0)), optional_values(f, n, 2));
+  f.set_all(n, values_of(detail::scan("map", step, {}, tensors_at(f, n, 1), {}, false)));
 }
 
 // (graph of two elements, what it goes along, others) -> all partial results
 void associative_scan(Frame& f, const Node& n) {
-  const Graph& combine = f.graph(f.argument(n, 0));
-  std::vector<Tensor> along = tensors_of(f.values(f.argument(n, 1)));
-  std::vector<Value> others = optional_values(f, n, 2), so_far = slices(along, 0);
-  Stacked results(along.size());
-  results.add(so_far, 0);
-  for (int64_t i = 1; i < along[0].size(0); ++i) {
-    so_far = f.run_graph(combine, joined(joined(so_far, slices(along, i)), others));
-    results.add(so_far, 0);
-  }
-  f.set_all(n, results.values());
+  detail::TensorFunction combine = function_of(f, f.graph(f.argument(n, 0)), optional_values(f, n, 2));
+  f.set_all(n, values_of(detail::associative_scan(combine, tensors_at(f, n, 1), false)));
 }
 
 const Argument& graph_argument(Frame& f, const Node& n, size_t& at) {

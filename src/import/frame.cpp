@@ -94,10 +94,10 @@ namespace {
 // A node's arguments as a call takes them, with what these point to.
 class CallArguments {
  public:
-  CallArguments(const Frame& frame, const Node& node) : frame_(frame) {
-    for (const Argument& a : node.arguments) {
+  CallArguments(const Frame& frame, const std::vector<Argument>& arguments) : frame_(frame) {
+    for (const Argument& a : arguments) {
       // The tensor that is written may have another name in the operator that is not in place.
-      if (&a == node.arguments.data() && a.name == "self")
+      if (a.name.empty() || (&a == arguments.data() && a.name == "self"))
         first_.push_back(of(a));
       else
         named_.push_back({a.name, of(a)});
@@ -202,10 +202,58 @@ class CallArguments {
 }  // namespace
 
 void run_operator(Frame& frame, const Node& node) {
-  CallArguments arguments(frame, node);
+  CallArguments arguments(frame, node.arguments);
   std::vector<Tensor> results = call(node.op, arguments.first(), arguments.named());
   std::vector<Value> values;
   for (Tensor& t : results) values.push_back(t.defined() ? Value(std::move(t)) : Value());
+  frame.set_all(node, std::move(values));
+}
+
+namespace {
+
+// Of a list its item, of what is no list itself. The names of lists are no names of items, so that these go by their places.
+Argument item_of(const Argument& a, size_t i) {
+  Argument out{a.name == "alpha" || a.name == "value" ? a.name : "", a.value};
+  if (const auto* refs = std::get_if<Refs>(&a.value)) {
+    BRASA_CHECK(i < refs->slots.size(), "the list '", a.name, "' has only ", refs->slots.size(), " items");
+    out.value = Ref{refs->slots[i]};
+  } else if (const auto* numbers = std::get_if<NumberList>(&a.value)) {
+    BRASA_CHECK(i < numbers->items.size(), "the list '", a.name, "' has only ", numbers->items.size(), " items");
+    const NumberList::Item& n = numbers->items[i];
+    using Type = NumberList::Type;
+    if (n.slot >= 0)
+      out.value = Ref{n.slot};
+    else
+      out.value = numbers->type == Type::Float ? Scalar(n.real)
+                  : numbers->type == Type::Int ? Scalar(n.integer)
+                                               : Scalar(n.integer != 0);
+  }
+  return out;
+}
+
+constexpr std::string_view kForEach = "aten::_foreach_";
+
+// "aten::_foreach_mul.ScalarList" as "aten::mul.Scalar"; empty for other operators.
+std::string of_each(std::string op) {
+  if (!op.starts_with(kForEach)) return "";
+  op = "aten::" + op.substr(kForEach.size());
+  for (auto [list, item] : {std::pair(".List", ".Tensor"), {".ScalarList", ".Scalar"}})
+    if (op.ends_with(list)) op.replace(op.rfind('.'), op.npos, item);
+  return op;
+}
+
+}  // namespace
+
+void run_for_each(Frame& frame, const Node& node) {
+  const auto* lists = std::get_if<Refs>(&frame.argument(node, 0).value);
+  BRASA_CHECK(lists, "its first argument is no list of tensors");
+  std::vector<Value> values;
+  for (size_t i = 0; i < lists->slots.size(); ++i) {
+    std::vector<Argument> item;
+    for (const Argument& a : node.arguments) item.push_back(item_of(a, i));
+    CallArguments arguments(frame, item);
+    for (Tensor& t : call(node.op, arguments.first(), arguments.named())) values.emplace_back(std::move(t));
+  }
   frame.set_all(node, std::move(values));
 }
 
@@ -220,12 +268,14 @@ Handler handler_of(const std::string& target, std::string& op) {
   size_t dot = op.find('.');
   if (dot == op.npos) return nullptr;
   op.replace(dot, 1, "::");
+  std::string each = of_each(op);
+  if (!each.empty()) op = each;
   try {
     schema_of(op);
   } catch (const Error&) {
     return nullptr;
   }
-  return run_operator;
+  return each.empty() ? run_operator : run_for_each;
 }
 
 }  // namespace brasa::import

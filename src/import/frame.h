@@ -50,6 +50,8 @@ class Frame {
 
 /// A call of the operator table.
 void run_operator(Frame& frame, const Node& node);
+/// A call of `node.op` for each item of the lists among its arguments: aten::_foreach_mul as aten::mul.
+void run_for_each(Frame& frame, const Node& node);
 /// A target's handlers by name; nullptr for other names.
 using Handlers = std::map<std::string_view, Handler>;
 inline Handler find(const Handlers& handlers, std::string_view name) {

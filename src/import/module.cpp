@@ -156,7 +156,8 @@ ExportedModuleImpl::ExportedModuleImpl(std::unique_ptr<Internals> internals)
     if (kept)
       BRASA_CHECK(in.places.contains(spec.name), in.program.source, ": '", spec.name, "' is not in the archive");
   }
-  in.archive = {};
+  in.archive.weights.clear();
+  in.archive.constants.clear();
 }
 ExportedModuleImpl::~ExportedModuleImpl() = default;
 
@@ -241,6 +242,21 @@ std::vector<Tensor> ExportedModuleImpl::forward(const std::vector<Tensor>& input
     }
   }
   return out;
+}
+
+void ExportedModuleImpl::write_pt2(const std::string& path) const {
+  const Internals& in = *internals_;
+  std::vector<import::Record> weights, constants;
+  for (const auto& [name, place] : in.places) {
+    const Module& owner = place.owner ? static_cast<const Module&>(*place.owner) : *this;
+    OrderedDict<std::string, Tensor> parameters = owner.named_parameters(false), buffers = owner.named_buffers(false);
+    const Tensor* parameter = parameters.find(place.name);
+    const Tensor* t = parameter ? parameter : buffers.find(place.name);
+    BRASA_CHECK(t, in.program.source, ": there is no '", name, "'");
+    weights.push_back({name, *t, parameter != nullptr});
+  }
+  for (const auto& [name, t] : in.constants) constants.push_back({name, t});
+  import::write_archive(path, in.archive.program, weights, constants, in.archive.example_inputs);
 }
 
 void ExportedModuleImpl::to(Device device, bool non_blocking) {

@@ -32,6 +32,8 @@ constexpr std::pair<int64_t, std::string_view> kDTypeNames[] = {
     {35, "uint64"},
 };
 
+constexpr std::array<std::pair<int64_t, Layout>, 3> kLayouts{{{1, kSparse}, {2, kSparseCsr}, {7, kStrided}}};
+
 template <class T, size_t N>
 T at(const std::array<std::pair<int64_t, T>, N>& table, int64_t number, const char* what, const std::string& source) {
   for (const auto& [n, v] : table)
@@ -53,10 +55,18 @@ DType dtype_of_archive(int64_t number, const std::string& source) {
   return t.as;
 }
 
-Layout layout_of_archive(int64_t number, const std::string& source) {
-  static constexpr std::array<std::pair<int64_t, Layout>, 3> kLayouts{{{1, kSparse}, {2, kSparseCsr}, {7, kStrided}}};
-  return at(kLayouts, number, "layout", source);
+int64_t archive_number_of(DType dtype) {
+  for (const auto& [n, text] : kDTypeNames)
+    if (text == name(dtype)) return n;
+  fail(str("archives have no number for dtype ", name(dtype)));
 }
+int64_t archive_number_of(Layout layout) {
+  for (const auto& [n, l] : kLayouts)
+    if (l == layout) return n;
+  fail("archives have no number for this layout");
+}
+
+Layout layout_of_archive(int64_t number, const std::string& source) { return at(kLayouts, number, "layout", source); }
 
 MemoryFormat memory_format_of_archive(int64_t number, const std::string& source) {
   static constexpr std::array<std::pair<int64_t, MemoryFormat>, 4> kFormats{{{1, MemoryFormat::Contiguous},

@@ -17,4 +17,8 @@ DType dtype_of_archive(int64_t number, const std::string& source);
 Layout layout_of_archive(int64_t number, const std::string& source);
 MemoryFormat memory_format_of_archive(int64_t number, const std::string& source);
 
+/// The other way.
+int64_t archive_number_of(DType dtype);
+int64_t archive_number_of(Layout layout);
+
 }  // namespace brasa::import

@@ -2,6 +2,7 @@
 
 #include <ostream>
 #include <typeinfo>
+#include <utility>
 
 #include <brasa/autograd.h>
 #include <brasa/expanding_array.h>
@@ -12,6 +13,7 @@
 #include <brasa/warning.h>
 
 #include "support/error.h"
+#include "tensor/program_state.h"
 
 namespace brasa {
 namespace detail {
@@ -231,7 +233,7 @@ OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const
 
 void Module::train(bool on) {
   for (auto& child : children_) child.value()->train(on);
-  is_training_ = on;
+  if (std::exchange(is_training_, on) != on) program_state.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Module::convert(const std::function<Tensor(const Tensor&)>& f) {

@@ -28,6 +28,8 @@ const Listed kFamilies[] = {
     {"Primitives: sparse matrices", add_sparse_primitives},
     {"Primitives: complex numbers in memory", add_parts_primitives},
     {"Primitives: loops", add_loop_primitives},
+    {"Primitives: branches", add_branch_primitives},
+    {"Primitives: loops until a value", add_while_primitives},
     {"Arithmetic", add_arithmetic},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},

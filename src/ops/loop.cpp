@@ -1,38 +1,12 @@
 #include "ops/loop.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <utility>
 
-#include "ir/copy.h"
 #include "ops/positions.h"
 #include "support/error.h"
 
 namespace brasa::ops {
 namespace {
-
-// The body with symbols of its own, and what they stand for outside.
-struct Closed {
-  std::unique_ptr<ir::Graph> graph;
-  std::vector<Expr> sizes;
-};
-
-Closed closed(const ir::Graph& live) {
-  Closed out;
-  for (const Node* n : live.nodes()) ir::each_size(*n, [&](Expr e) { ir::collect_symbols(e, out.sizes); });
-  std::unordered_map<Expr, Expr> own;
-  for (Expr s : out.sizes) own.emplace(s, Expr::size(static_cast<uint32_t>(own.size()), s->value, s->multiple));
-  out.graph = ir::with_sizes(
-      live, [&](Expr e) { return ir::substitute(e, [&](Expr s) { return std::optional<Expr>(own.at(s)); }); });
-  // Each symbol is a size of an input: of one that nobody reads, if of no other.
-  std::vector<Expr> shown;
-  for (const ir::Input& in : out.graph->inputs())
-    for (Expr e : type_of(in.value).shape) shown.push_back(e);
-  for (Expr s : out.sizes)
-    if (Expr e = own.at(s); std::find(shown.begin(), shown.end(), e) == shown.end())
-      out.graph->add_input({DType::Bool, {e}, false}, "size", {Expr(0)}, true);
-  return out;
-}
 
 Shape with_steps(Expr steps, Shape shape) {
   shape.insert(shape.begin(), steps);
@@ -52,40 +26,37 @@ Value item_of(Value trace, Expr at) {
   return prim::reshape(items_of(trace, at, Expr(1)), shape);
 }
 
-// Rows that say themselves what their derivative is stay whole in a body.
-bool stays(const Row& row) { return row.vjp || row.jvp || row.no_gradient; }
-
 }  // namespace
 
 std::vector<Value> scan_loop(const LoopOperands& loop, const LoopStep& step) {
-  ir::Graph body(ir::Level::Operators);
-  std::vector<Value> operands, carried, items, others;
-  auto add = [&](Value v, Shape shape, std::vector<Value>& to) {
+  std::vector<Value> operands;
+  std::vector<Type> types;
+  auto add = [&](Value v, Type t) {
     operands.push_back(v);
-    to.push_back(body.add_input({dtype_of(v), std::move(shape), false}));
+    types.push_back(std::move(t));
   };
-  for (Value v : loop.carried) add(v, shape_of(v), carried);
+  for (Value v : loop.carried) add(v, {dtype_of(v), shape_of(v), false});
   for (Value v : loop.along) {
-    v = with_sizes(v, with_steps(loop.steps, Shape(shape_of(v).begin() + 1, shape_of(v).end())));
-    add(v, Shape(shape_of(v).begin() + 1, shape_of(v).end()), items);
+    Type item = type_of(v);
+    item.shape.erase(item.shape.begin());
+    add(with_sizes(v, with_steps(loop.steps, item.shape)), item);
   }
-  for (Value v : loop.others) add(v, shape_of(v), others);
-  {
-    Builder builder(body, Builder::current().facts(), stays);
-    std::vector<Value> results = step(carried, items, others);
-    BRASA_ASSERT(results.size() >= carried.size(), "a step of a loop gives fewer values than it has states");
-    std::vector<ir::Output> checks = std::exchange(body.outputs(), {});
-    for (size_t i = 0; i < results.size(); ++i) {
-      BRASA_CHECK(i >= carried.size() || dtype_of(results[i]) == dtype_of(carried[i]), "a state of a loop is ",
-                  type_of(carried[i]), " before a step, and ", type_of(results[i]), " after it");
-      body.add_output(i < carried.size() ? with_sizes(results[i], shape_of(carried[i])) : results[i]);
+  for (Value v : loop.others) add(v, type_of(v));
+  size_t carried = loop.carried.size(), along = loop.along.size();
+  std::vector<std::unique_ptr<ir::Graph>> bodies;
+  bodies.push_back(body_of(types, [&](std::span<const Value> in) {
+    std::vector<Value> results = step(in.first(carried), in.subspan(carried, along), in.subspan(carried + along));
+    BRASA_ASSERT(results.size() >= carried, "a step of a loop gives fewer values than it has states");
+    for (size_t i = 0; i < carried; ++i) {
+      BRASA_CHECK(dtype_of(results[i]) == dtype_of(in[i]), "a state of a loop is ", type_of(in[i]),
+                  " before a step, and ", type_of(results[i]), " after it");
+      results[i] = with_sizes(results[i], shape_of(in[i]));
     }
-    for (ir::Output& o : checks) body.add_check(o.value, std::move(o.check));
-  }
-  Closed c = closed(*ir::copy(body));
-  return call_all("prim::scan_loop", {operands, loop.steps, c.sizes, Expr(static_cast<int64_t>(carried.size())),
-                                      Expr(static_cast<int64_t>(items.size())), loop.reverse,
-                                      ir::Body(std::shared_ptr<const ir::Graph>(std::move(c.graph)))});
+    return results;
+  }));
+  Closed c = closed(std::move(bodies));
+  return call_all("prim::scan_loop", {operands, loop.steps, c.sizes, Expr(static_cast<int64_t>(carried)),
+                                      Expr(static_cast<int64_t>(along)), loop.reverse, c.bodies[0]});
 }
 
 Value last_state(Value trace, const LoopOperands& loop) { return item_of(trace, loop.reverse ? Expr(0) : loop.steps); }
@@ -107,14 +78,6 @@ LoopNode::LoopNode(const Args& args, size_t results)
       reverse(args[5].get<bool>()) {}
 LoopNode::LoopNode(const Node& n) : LoopNode(n.args, n.types.size()) {}
 
-Expr LoopNode::outside(Expr size) const {
-  return ir::substitute(size, [&](Expr s) { return std::optional<Expr>(sizes.at(s->id)); });
-}
-
-std::unique_ptr<ir::Graph> LoopNode::body_outside() const {
-  return ir::with_sizes(body, [&](Expr e) { return outside(e); });
-}
-
 LoopOperands LoopNode::loop() const {
   LoopOperands out;
   auto from = operands.begin();
@@ -128,28 +91,6 @@ LoopOperands LoopNode::loop() const {
   out.others = take(others());
   out.steps = steps;
   out.reverse = reverse;
-  return out;
-}
-
-std::vector<Value> inlined(const ir::Graph& graph, std::span<const Value> inputs) {
-  Builder& builder = Builder::current();
-  ir::ValueMap map;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& shape = shape_of(graph.inputs()[i].value);
-    map.set(graph.inputs()[i].value, shape_of(inputs[i]) == shape ? inputs[i] : prim::reshape(inputs[i], shape));
-  }
-  for (Node* n : ir::live_nodes(graph)) {
-    if (n->op == ir::input_op()) continue;
-    std::vector<Value> results = builder.call(row_of(*n), ir::mapped(n->args, map));
-    for (uint32_t r = 0; r < results.size(); ++r)
-      if (results[r]) map.set(n->out(r), results[r]);
-  }
-  std::vector<Value> out;
-  for (const ir::Output& o : graph.outputs())
-    if (o.check.empty())
-      out.push_back(map(o.value));
-    else
-      builder.graph().add_check(map(o.value), o.check);
   return out;
 }
 

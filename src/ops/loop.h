@@ -1,9 +1,6 @@
 #pragma once
 
-#include <functional>
-#include <span>
-
-#include "ops/algebra.h"
+#include "ops/bodies.h"
 
 // Loops in a graph: each step does what a graph says.
 namespace brasa::ops {
@@ -45,14 +42,12 @@ struct LoopNode {
 
   size_t others() const { return operands.size() - carried - along; }
   /// A size in the body as one of the graph that the node is in.
-  Expr outside(Expr size) const;
+  Expr outside(Expr size) const { return ops::outside(size, sizes); }
   /// The body with the sizes of that graph.
-  std::unique_ptr<ir::Graph> body_outside() const;
+  std::unique_ptr<ir::Graph> body_outside() const { return ops::outside(body, sizes); }
   LoopOperands loop() const;
 };
 
-/// Adds what the graph does to the current Builder's, its checks too. Inputs behind the given ones only show sizes.
-std::vector<Value> inlined(const ir::Graph& graph, std::span<const Value> inputs);
 /// A loop whose number of steps is known as its steps one after the other.
 std::vector<Value> unrolled(const LoopNode& loop);
 

@@ -46,14 +46,22 @@ State step(Value from_input, Value from_hidden, State s, Value hr) {
   }
 }
 
-void check_weights(const char* op, Cell cell, Value x, Value h, const Weights& w) {
+void check_weights(const char* op, Cell cell, Value x, State s, const Weights& w) {
+  Value h = s.h, hidden = s.c ? s.c : s.h;
+  auto last = [](Value v) { return size_of(v, rank_of(v) - 1); };
+  Expr rows = last(hidden) * Expr(gates_of(cell));
   BRASA_CHECK(rank_of(w.ih) == 2 && same_size(size_of(w.ih, 1), size_of(x, rank_of(x) - 1)), op,
               ": input has inconsistent input_size: got ", type_of(x), " for weights ", type_of(w.ih));
   BRASA_CHECK(rank_of(w.hh) == 2 && same_size(size_of(w.hh, 1), size_of(h, rank_of(h) - 1)) &&
-                  same_size(size_of(w.hh, 0), size_of(w.ih, 0)) &&
-                  same_size(ir::mod(size_of(w.hh, 0), Expr(gates_of(cell))), 0),
+                  same_size(size_of(w.hh, 0), rows) && same_size(size_of(w.ih, 0), rows),
               op, ": hidden state ", type_of(h), " and weights ", type_of(w.ih), " and ", type_of(w.hh),
               " do not fit together");
+  for (Value b : {w.b_ih, w.b_hh})
+    BRASA_CHECK(!b || (rank_of(b) == 1 && same_size(size_of(b, 0), rows)), op, ": expected biases of ", rows,
+                " elements, got ", type_of(b));
+  BRASA_CHECK(
+      !w.hr || (rank_of(w.hr) == 2 && same_size(size_of(w.hr, 0), last(h)) && same_size(last(w.hr), last(hidden))), op,
+      ": expected a projection from ", last(hidden), " to ", last(h), " elements, got ", type_of(w.hr));
 }
 
 // --- cells ---
@@ -62,7 +70,12 @@ template <Cell cell>
 State cell_step(const char* op, Value x, State s, Weights w) {
   BRASA_CHECK((rank_of(x) == 1 || rank_of(x) == 2) && rank_of(s.h) == rank_of(x), op,
               ": expected input and hidden state of 1 or 2 dimensions, got ", type_of(x), " and ", type_of(s.h));
-  check_weights(op, cell, x, s.h, w);
+  for (Value state : {s.h, s.c})
+    BRASA_CHECK(!state || (rank_of(state) == rank_of(x) &&
+                           same_size(size_of(state, 0), size_of(rank_of(x) == 2 ? x : s.h, 0)) &&
+                           same_size(size_of(state, rank_of(x) - 1), size_of(s.h, rank_of(x) - 1))),
+                op, ": state ", type_of(state), " does not go with input ", type_of(x), " and state ", type_of(s.h));
+  check_weights(op, cell, x, s, w);
   return step<cell>(linear(x, w.ih, w.b_ih), linear(s.h, w.hh, w.b_hh), s, w.hr);
 }
 
@@ -162,7 +175,7 @@ std::vector<Value> run(const Layers& l, Value x, State initial, const std::vecto
     for (int64_t d = 0; d < l.directions(); ++d) {
       int64_t i = layer * l.directions() + d;
       State s{at_step(initial.h, i), initial.c ? at_step(initial.c, i) : Value{}};
-      check_weights(l.op, cell, x, s.h, weights[i]);
+      check_weights(l.op, cell, x, s, weights[i]);
       outs.push_back(run_layer<cell>(x, s, weights[i], d == 1, valid));
       hidden.push_back(s.h);
       cells.push_back(s.c);
@@ -222,6 +235,15 @@ std::vector<Value> run_packed(const Layers& l, Value data, Value batch_sizes, St
                               const std::vector<Value>& params) {
   check_rank(l.op, "data", data, 2);
   check_rank(l.op, "hx", initial.h, 3);
+  check_rank(l.op, "batch_sizes", batch_sizes, 1);
+  Expr steps = size_of(batch_sizes, 0);
+  if (is_less(0, steps)) {
+    auto check = [&](Value v, const char* what) { check_values(v, str(l.op, ": ", what)); };
+    check(ge(narrow(batch_sizes, 0, 0, steps - 1), narrow(batch_sizes, 0, 1, steps - 1)), "batch_sizes must not rise");
+    check(gt(batch_sizes, 0), "batch_sizes must be positive");
+    check(le(narrow(batch_sizes, 0, 0, 1), size_tensor(size_of(initial.h, 1), {Expr(1)})),
+          "the first of batch_sizes must be at most the batch of the states");
+  }
   Packing p = packing(l.op, batch_sizes, size_of(initial.h, 1), size_of(data, 0));
   std::vector<Value> out = run<cell>(l, prim::gather(data, {p.index}, {0}), initial, params, p.valid);
   out[0] = prim::gather(out[0], {p.step, p.sample}, {0, 1});

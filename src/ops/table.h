@@ -98,7 +98,7 @@ enum class Kind : uint8_t {
   Whole,  // each result depends on whole operands: a function computes it, no loops (compiler/libraries)
   Dot,
   Convolution,
-  Loop,  // its body says what each step does
+  Loop,  // control flow: its bodies say what it does
 };
 constexpr bool is_leaf(Kind k) { return k >= Kind::Full && k <= Kind::SizeValue; }
 constexpr bool is_view(Kind k) { return k >= Kind::Broadcast && k <= Kind::Window; }

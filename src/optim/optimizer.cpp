@@ -8,6 +8,7 @@
 
 #include "optim/numbers.h"
 #include "support/error.h"
+#include "tensor/program_state.h"
 
 namespace brasa::optim {
 namespace {
@@ -93,6 +94,7 @@ void OptimizerOptions::set_lr(double) { fail("these optimizer options have no le
 void OptimizerOptions::set_lr(const Tensor&) {
   fail("this optimizer takes its learning rate as a number, not as a tensor");
 }
+void detail::rate_changed() { program_state.fetch_add(1, std::memory_order_relaxed); }
 Tensor detail::checked_rate(const Tensor& lr) {
   BRASA_CHECK(lr.defined() && lr.dim() == 0 && is_floating(lr.scalar_type()),
               "the learning rate must be a floating tensor without dimensions");

@@ -25,6 +25,9 @@ constexpr Setting kSettings[] = {
      "The instructions that kernels use; else the most that this processor has."},
     {Where::Environment, "BRASA_EAGER_BACKEND", "inductor | interpreter",
      "What runs the operators outside of compiled functions."},
+    {Where::Environment, "BRASA_NUMBERS", "strict | default | fast",
+     "How operators outside of compiled functions round, and what options[numbers] and an export's numbers are unless they are given. "
+     "With strict a compiled function gives the bits of the uncompiled one in point-wise arithmetic."},
     {Where::Environment, "BRASA_CODEGEN", "<file>",
      "The code generator's library; else libbrasa-codegen.so beside the library."},
     {Where::Environment, "BRASA_CC", "<program>", "What links exported programs; else cc."},
@@ -32,6 +35,8 @@ constexpr Setting kSettings[] = {
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
      "Leaves optional passes over graphs out, by their names. run_ahead: kernels wait until a call is recorded; merge_updates: small updates are kernels of their own; whole_operators: attention is composed everywhere."},
+    {Where::Environment, "BRASA_MINIFY", "<folder>",
+     "Compares each graph of compiled functions with the reference interpreter in its first run; of one that fails the folder gets the smallest part that does, as a C++ program."},
     {Where::Environment, "BRASA_DEVICE", "<device>",
      "Where tensors are made unless their options say otherwise: cpu, cuda, cuda:1, emu; else cpu."},
     {Where::Environment, "BRASA_CUDA_LIBRARIES", "<folders, separated by colons>",
@@ -51,9 +56,13 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "dynamic", "<unset, false or true>",
      "When sizes become symbolic: at their second value, never, at once."},
     {Where::CompileOptions, "recompile_limit", "<number>", "Graphs that are kept for one place of the function."},
+    {Where::CompileOptions, "pure", "false | true",
+     "The promise that the body may be skipped in calls like earlier ones: no effects but through tensors, no dependence but on arguments and the tensors that it met."},
     {Where::CompileOptions, "options[numbers]", "strict | default | fast",
      "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
      "with the reciprocal, and the sign of a zero may be lost. Of inductor."},
+    {Where::CompileOptions, "options[trace_nan]", "false | true",
+     "Operators run one by one; the first that makes a NaN of values without one is an error that names it. Slow. Of inductor."},
 };
 
 std::string_view place(Where where) {

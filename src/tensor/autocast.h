@@ -18,6 +18,7 @@ using AutocastDTypes = std::unordered_map<DeviceType, DType>;
 class AutocastAs {
  public:
   AutocastAs();
+  friend bool operator==(const AutocastAs&, const AutocastAs&) = default;
   class Scope {
    public:
     explicit Scope(const AutocastAs& as);

@@ -194,6 +194,11 @@ Words signature(const Call& call, const Pointwise& p) {
     bool row_major = p.operand.empty() || is_row_major(p.sizes, strides);
     words.push_back(input_word(in, rank, row_major, strides, call.device));
   }
+  // Which operands broadcast, as operators that take no such operands must refuse it each time. Dimensions of size 1, and loops without
+  // iterations, look the same with and without it.
+  if (!p.operand.empty())
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (call.inputs[i].rank > 0 && !same(p.shape, call.inputs[i].size_span())) words.push_back(uint64_t{i});
   return words;
 }
 

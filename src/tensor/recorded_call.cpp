@@ -46,6 +46,7 @@ void RecordedCall::run(Results& out) {
   if (random) {
     auto drawn = out.size() == 0 ? 0 : static_cast<uint64_t>(out[0].numel());
     fill(changed_->key, changed_->stream->take(drawn));
+    recorder_.drew(changed_->key, *changed_->stream, drawn);
   }
 }
 

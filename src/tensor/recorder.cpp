@@ -39,6 +39,8 @@ Recorder* Recorder::lost() {
 Recorder* Recorder::current() { return current_recorder; }
 Recorder::~Recorder() = default;
 
+Tensor Recorder::known(const Tensor&) { return {}; }
+
 Recorder::Scope::Scope(Recorder* recorder) : Scoped(current_recorder, recorder) {}
 
 }  // namespace brasa

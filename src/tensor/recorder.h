@@ -10,6 +10,7 @@
 
 namespace brasa {
 
+class Generator;
 class Tensor;
 struct CallArg;
 namespace eager {
@@ -56,9 +57,18 @@ class Recorder {
   virtual uint32_t last_call() const = 0;
   /// `node` is the autograd node of that call, and where `results` come from; none for one that keeps no values (a view's).
   virtual void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) = 0;
+  /// The last `call` took so many numbers from a stream by `key`.
+  virtual void drew(const Tensor& /*key*/, const Generator& /*stream*/, uint64_t /*count*/) {}
+  /// The host reads a value that the recording has no part in; `what` names the call.
+  virtual void host_reads(const char* /*what*/) {}
+  /// The gradient of a leaf is looked at, set or added to.
+  virtual void meets_gradient(const Tensor& /*leaf*/) {}
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;
+
+  /// The value of a recorded tensor, where it is the same for all that the recording stands for and need not end it; else undefined.
+  virtual Tensor known(const Tensor& t);
 
   /// Holds tensors of recordings that ended with an error and could not be run: asking for their values throws.
   static Recorder* lost();

@@ -11,6 +11,7 @@
 #include "tensor/autograd/meta.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
+#include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
 #include "tensor/views.h"
 
@@ -95,6 +96,7 @@ void* Tensor::data_ptr() const {
   BRASA_CHECK(!impl->sparse, "Cannot access data pointer of Tensor that doesn't have storage: ", *this,
               "; its parts are values() and its indices");
   void* p = impl->data();
+  if (Recorder* recorder = Recorder::current()) recorder->host_reads("data_ptr()");
   // Whoever takes the address does not know of streams.
   if (!impl->device().on_host()) impl->device().synchronize(runtime::current_stream(impl->device()));
   return p;
@@ -132,7 +134,10 @@ Scalar Tensor::item() const {
   const TensorImpl* impl = checked_impl(*this);
   if (impl->sparse && impl->numel == 1) return to_dense().item();
   BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar");
+  if (Recorder* recorder = impl->storage->recorder())
+    if (Tensor known = recorder->known(*this); known.defined()) return known.item();
   const void* at = impl->data("item()");
+  if (Recorder* recorder = Recorder::current()) recorder->host_reads("item()");
   runtime::Device& device = impl->device();
   if (device.on_host()) return read_element(at, impl->dtype);
   alignas(16) std::byte element[16];

@@ -9,6 +9,7 @@
 #include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/pool_allocator.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
 
@@ -121,21 +122,22 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
 }
 
 // One cache a thread needs no lock.
-const CachedCall& cached(const Operator& op, CallArgs args, CachedCall& uncached) {
-  thread_local std::unordered_map<uint64_t, CachedCall> cache;
+std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
+  thread_local std::unordered_map<uint64_t, std::shared_ptr<const CachedCall>> cache;
   constexpr size_t kMost = 8192;
   SmallVector<int64_t, 32> key;
   bool keyed = make_key(op, args, key);
   uint64_t h = 0;
   for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
   if (auto it = cache.find(h);
-      keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
+      keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second->key.begin(), it->second->key.end()))
     return it->second;
   // The first argument is replaced on replay; kept, it would keep its memory.
   std::vector<CallArg> rest = args.vec();
   rest[0] = CallArg();
-  CachedCall made{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)};
-  if (!keyed) return uncached = std::move(made);
+  auto made = std::make_shared<const CachedCall>(
+      CachedCall{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
+  if (!keyed) return made;
   if (cache.size() >= kMost) cache.clear();
   return cache[h] = std::move(made);
 }
@@ -146,6 +148,18 @@ static autograd::CreationMeta creation(bool one_of_several) {
   if (InferenceMode::is_enabled()) return autograd::CreationMeta::INFERENCE_MODE;
   if (!GradMode::is_enabled()) return autograd::CreationMeta::NO_GRAD_MODE;
   return one_of_several ? autograd::CreationMeta::MULTI_OUTPUT_NODE : autograd::CreationMeta::DEFAULT;
+}
+
+// The same view by fewer links where one of the last looks at the memory like it: to transpose again and again adds none.
+static std::shared_ptr<ViewLink> without_detour(const std::shared_ptr<ViewLink>& made) {
+  constexpr int kNear = 8;
+  const ViewPlan& plan = *made->plan;
+  std::shared_ptr<ViewLink> at = made->before;
+  for (int i = 0; at && i < kNear; ++i, at = at->before)
+    if (at->offset == made->offset && at->plan->dtype == plan.dtype && at->plan->sizes == plan.sizes &&
+        at->plan->strides == plan.strides)
+      return at;
+  return made;
 }
 
 bool call_view(Operator& op, CallArgs args, Results& results) {
@@ -166,10 +180,9 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     if (history) autograd::attach_memory_view(results[0], self);
     return true;
   }
-  CachedCall uncached;
-  const CachedCall* call = nullptr;
+  std::shared_ptr<const CachedCall> call;
   try {
-    call = &cached(op, args, uncached);
+    call = cached(op, args);
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }
@@ -185,10 +198,9 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     with_copy[0] = CallArg(copy);
     return call_view(op, with_copy, results);
   }
-  Plans plans = call->plans;
-  std::shared_ptr<const ArgStore> store = call->args;
+  const Plans& plans = call->plans;
   results.resize(plans.size());
-  bool history = GradMode::is_enabled() && !from.inference && self.requires_grad();
+  bool history = GradMode::is_enabled() && !from.inference && self.requires_grad() && !op.row().no_gradient;
   for (size_t i = 0; i < plans.size(); ++i) {
     const ViewPlan& plan = *plans[i];
     int64_t offset = from.offset;
@@ -203,71 +215,62 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     to->inference = from.inference;
     to->view = std::make_unique<ViewInfo>();
     ViewInfo& info = *to->view;
-    info.parent = self;
-    info.base = from.view ? from.view->base : self;
+    info.base = base_of(self);
     info.differentiable = !from.view || from.view->differentiable;
     info.creation = creation(plans.size() > 1);
     // Inference mode is never left by another view.
     if (from.view && (info.creation == autograd::CreationMeta::DEFAULT ||
                       from.view->creation == autograd::CreationMeta::INFERENCE_MODE))
       info.creation = from.view->creation;
-    info.row = &op.row();
-    info.args = store;
-    info.result = static_cast<int>(i);
-    info.plan = plans[i];
+    auto link = std::allocate_shared<ViewLink>(PoolAllocator<ViewLink>());
+    link->row = &op.row();
+    link->args = call->args;
+    link->result = static_cast<int>(i);
+    link->plan = plans[i];
+    link->offset = to->offset;
+    if (const ViewInfo* way = view_of(from)) link->before = way->last;
     info.version = from.storage->version();
-    info.parent_moves = from.moves;
-    if (history) autograd::attach_view(results[i]);
+    info.base_moves = impl_of(info.base)->moves;
+    // A gradient goes back along all links.
+    info.last = history ? link : without_detour(link);
+    if (history) autograd::attach_view(results[i], self, {link.get()});
   }
   return true;
 }
 
-Tensor ViewChain::replay(Tensor base) const {
-  for (const ViewLink& link : links) {
-    std::vector<CallArg> args = link.args->args().vec();
+std::vector<const ViewLink*> links_to(const ViewLink* last) {
+  std::vector<const ViewLink*> links;
+  for (; last; last = last->before.get()) links.push_back(last);
+  std::reverse(links.begin(), links.end());
+  return links;
+}
+
+Tensor replay(const ViewLink* last, Tensor base) {
+  for (const ViewLink* link : links_to(last)) {
+    std::vector<CallArg> args = link->args->args().vec();
     args[0] = CallArg(base);
     Results results;
-    call(op(*link.row), args, results);
-    base = std::move(results[link.result]);
+    call(op(*link->row), args, results);
+    base = std::move(results[link->result]);
   }
   return base;
 }
 
-const Tensor& base_of(const Tensor& t) {
-  const Tensor* at = &t;
-  while (const ViewInfo* v = view_of(*impl_of(*at))) at = &v->parent;
-  return *at;
-}
-
-ViewChain chain_from_base(const Tensor& view) {
-  ViewChain chain;
-  for (const ViewInfo* v = impl_of(view)->view.get(); v; v = impl_of(v->parent)->view.get()) chain.links.push_back(*v);
-  std::reverse(chain.links.begin(), chain.links.end());
-  return chain;
-}
-
 Tensor detached(const Tensor& t) {
-  std::vector<const Tensor*> chain{&t};
-  while (const auto& view = impl_of(*chain.back())->view) chain.push_back(&view->parent);
-  Tensor out = shallow_copy(*chain.back()), base = out;
-  for (chain.pop_back(); !chain.empty(); chain.pop_back()) {
-    Tensor next = shallow_copy(*chain.back());
-    impl_of(next)->view = std::make_unique<ViewInfo>(*impl_of(*chain.back())->view);
-    ViewInfo& info = *impl_of(next)->view;
+  Tensor out = shallow_copy(t);
+  if (const auto& view = impl_of(t)->view) {
+    impl_of(out)->view = std::make_unique<ViewInfo>(*view);
+    ViewInfo& info = *impl_of(out)->view;
     info.differentiable = false;
-    info.parent = std::exchange(out, next);
-    info.base = base;
+    info.base = shallow_copy(view->base);
   }
   return out;
 }
 
-// A parent that nobody else holds goes here rather than in its child's destructor: there may be any number of them.
-ViewInfo::~ViewInfo() {
-  Tensor next = std::move(parent);
-  while (next.use_count() == 1 && impl_of(next)->view) {
-    std::unique_ptr<ViewInfo> view = std::move(impl_of(next)->view);
-    next = std::move(view->parent);
-  }
+// Links that nobody else holds go here rather than in the destructor of the next: there may be any number of them.
+ViewLink::~ViewLink() {
+  std::shared_ptr<ViewLink> next = std::move(before);
+  while (next && next.use_count() == 1) next = std::move(next->before);
 }
 
 }  // namespace brasa::eager

@@ -27,45 +27,48 @@ struct ViewPlan {
   int64_t offset = 0;  // relative to the operand's, in elements of the view
 };
 
-/// A result of a view row with its arguments, of which the first stands for any tensor.
+/// A result of a view row with its arguments, of which the first stands for any tensor, and where it lies: a view's way from its
+/// base is a list of them, which keeps none of the tensors between, and which views of views share.
 struct ViewLink {
+  std::shared_ptr<ViewLink> before;  // null: this one starts from the base
   const ops::Row* row = nullptr;
   std::shared_ptr<const ArgStore> args;
   int result = 0;
-};
-
-/// What a view knows of where it comes from: its link replays it from `parent`.
-struct ViewInfo : Pooled, autograd::DifferentiableViewMeta, ViewLink {
-  Tensor parent, base;  // base: the tensor at the end of the chain of parents
   std::shared_ptr<const ViewPlan> plan;
-  uint32_t version = 0;                  // of the storage when the history was made
-  uint32_t moves = 0, parent_moves = 0;  // of the view and its parent when it was made
+  int64_t offset = 0;  // in the storage, in elements of the view
 
-  ViewInfo() = default;
-  ViewInfo(const ViewInfo&) = default;
-  ~ViewInfo();
+  ViewLink() = default;
+  ViewLink(const ViewLink&) = default;
+  ~ViewLink();
+};
+/// The links from the base to `last`.
+std::vector<const ViewLink*> links_to(const ViewLink* last);
+/// The view of another tensor of the base's sizes.
+Tensor replay(const ViewLink* last, Tensor base);
+
+/// What a view knows of where it comes from.
+struct ViewInfo : Pooled, autograd::DifferentiableViewMeta {
+  Tensor base;
+  std::shared_ptr<ViewLink> last;
+  uint32_t version = 0;                // of the storage when the history was made
+  uint32_t moves = 0, base_moves = 0;  // of the view and its base when it was made
 };
 
-/// How a tensor is read from its parent; null if it is no view, or if it or its parent has moved since.
+/// How a tensor is read from its base; null if it is no view, or if it or its base has moved since.
 inline const ViewInfo* view_of(const TensorImpl& t) {
   const ViewInfo* v = t.view.get();
-  return v && v->moves == t.moves && v->parent_moves == impl_of(v->parent)->moves ? v : nullptr;
+  return v && v->moves == t.moves && v->base_moves == impl_of(v->base)->moves ? v : nullptr;
 }
-/// The tensor at the end of that chain.
-const Tensor& base_of(const Tensor& t);
+/// The base, or the tensor itself.
+inline const Tensor& base_of(const Tensor& t) {
+  const ViewInfo* v = view_of(*impl_of(t));
+  return v ? v->base : t;
+}
 
 /// Makes views of the first argument; false if the strides do not allow one and the row may copy.
 bool call_view(Operator& op, CallArgs args, Results& results);
 
-/// The chain of view rows from a view's base to the view, without the tensors between.
-struct ViewChain {
-  std::vector<ViewLink> links;
-  /// The view of another tensor of the base's sizes.
-  Tensor replay(Tensor base) const;
-};
-ViewChain chain_from_base(const Tensor& view);
-
-/// The same view without history, of parents without history.
+/// The same view without history, of a base without history.
 Tensor detached(const Tensor& t);
 
 }  // namespace brasa::eager

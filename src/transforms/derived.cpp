@@ -52,6 +52,11 @@ class Registry {
     by_name_.emplace(name, &row);
     return row;
   }
+  const Row* find(std::string_view name) {
+    std::lock_guard lock(mutex_);
+    auto it = by_name_.find(std::string(name));
+    return it == by_name_.end() ? nullptr : it->second;
+  }
 
  private:
   std::mutex mutex_;
@@ -318,8 +323,13 @@ const Row& sized_row(const Row& row) {
   });
 }
 
+const Row& flow_row(const std::string& name, const std::function<void(Row&)>& make) {
+  return Registry::get().find_or_make(name, make);
+}
+
 const Row* find_row(std::string_view name) {
   if (const Row* row = ops::find(name)) return row;
+  if (name.starts_with("flow::")) return Registry::get().find(name);
   auto tail = [&](size_t skip) { return name.substr(skip); };
   for (auto [prefix, make] : {std::pair("count::", &count_row), std::pair("sized::", &sized_row)})
     if (name.starts_with(prefix)) {

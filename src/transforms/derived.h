@@ -37,6 +37,9 @@ const ops::Row& count_row(const ops::Row& row);
 /// results of `row`.
 const ops::Row& sized_row(const ops::Row& row);
 
+/// `flow::cond/3`: control flow whose bodies are functions of a program; `make` fills the row in if there is none of this name.
+const ops::Row& flow_row(const std::string& name, const std::function<void(ops::Row&)>& make);
+
 /// A row of the table or a derived one by its name; null if there is none.
 const ops::Row* find_row(std::string_view name);
 

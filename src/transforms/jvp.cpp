@@ -6,7 +6,7 @@
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
-#include "transforms/loop.h"
+#include "transforms/control_flow.h"
 #include "transforms/tangent.h"
 
 namespace brasa::transforms {
@@ -37,7 +37,7 @@ Value again(const Node& n, const std::vector<Value>& operands) {
 std::vector<Value> push(const Node& n, const std::vector<Value>& tangents) {
   const Row& row = ops::row_of(n);
   std::vector<Value> operands = n.inputs();
-  if (row.kind == ops::Kind::Loop) return loop_jvp(n, tangents);
+  if (row.kind == ops::Kind::Loop) return control_flow(row).jvp(n, tangents);
   if (row.jvp) return row.jvp(n, tangents);
   if (row.no_gradient) return std::vector<Value>(n.types.size());
   if (row.partial) {

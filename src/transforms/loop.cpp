@@ -9,7 +9,7 @@
 #include "ops/loop.h"
 #include "ops/primitives/rules.h"
 #include "support/error.h"
-#include "transforms/jvp.h"
+#include "transforms/bodies.h"
 #include "transforms/tangent.h"
 #include "transforms/vjp.h"
 #include "transforms/vmap.h"
@@ -326,23 +326,19 @@ std::vector<Value> loop_jvp(const Node& node, std::span<const Value> tangents) {
   LoopNode n(node);
   std::unique_ptr<Graph> body = n.body_outside();
   LoopOperands loop = n.loop(), both = loop;
-  std::vector<bool> marked(body->inputs().size());
+  std::vector<bool> moves(n.operands.size());
   auto mark = [&](const std::vector<Value>& from, std::vector<Value>& to, size_t first, bool state) {
     for (size_t i = 0; i < from.size(); ++i) {
       Value t = tangents[first + i];
       if (!has_tangent(from[i]) || (!t && !state)) continue;
-      marked[first + i] = true;
+      moves[first + i] = true;
       to.push_back(ops::or_zeros(t, from[i]));
     }
   };
   mark(loop.carried, both.carried, 0, true);
   mark(loop.along, both.along, n.carried, false);
   mark(loop.others, both.others, n.carried + n.along, false);
-  Forward f = jvp(*body, ops::Builder::current().facts(), marked);
-  std::vector<size_t> outputs;  // of the body, without checks
-  for (size_t i = 0; i < body->outputs().size(); ++i)
-    if (body->outputs()[i].check.empty()) outputs.push_back(i);
-  std::vector<bool> result_has(outputs.size());
+  std::vector<bool> result_moves(node.types.size());
 
   auto step = [&](std::span<const Value> carried, std::span<const Value> items, std::span<const Value> others) {
     std::vector<Value> in, moving;
@@ -353,35 +349,17 @@ std::vector<Value> loop_jvp(const Node& node, std::span<const Value> tangents) {
     take(carried, n.carried);
     take(items, n.along);
     take(others, n.others());
-    for (size_t i = n.operands.size(); i < body->inputs().size(); ++i)
-      in.push_back(ops::full(0, ops::shape_of(body->inputs()[i].value), DType::Bool));
-    in.insert(in.end(), moving.begin(), moving.end());
-    std::vector<Value> made = ops::inlined(*f.graph, in),
-                       out(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(n.carried));
-    // The position of an output among those that are no checks.
-    auto result = [&](int at) {
-      size_t k = 0;
-      for (int i = 0; i < at; ++i) k += f.graph->outputs()[i].check.empty();
-      return made[k];
-    };
-    for (size_t i = 0; i < n.carried; ++i)
-      if (marked[i]) {
-        int at = f.tangent_of[outputs[i]];
-        out.push_back(of_shape(at < 0 ? ops::zeros_like(carried[i]) : result(at), ops::shape_of(carried[i])));
-      }
-    for (size_t i = n.carried; i < outputs.size(); ++i)
-      if (int at = f.tangent_of[outputs[i]]; at >= 0) {
-        result_has[i] = true;
-        out.push_back(result(at));
-      }
+    Pushed p = pushed(*body, in, moves, moving);
+    std::vector<Value> out(p.results.begin(), p.results.begin() + static_cast<std::ptrdiff_t>(n.carried));
+    for (size_t i = 0; i < p.results.size(); ++i) {
+      result_moves[i] = i < n.carried ? moves[i] : static_cast<bool>(p.tangents[i]);
+      if (result_moves[i]) out.push_back(i < n.carried ? ops::or_zeros(p.tangents[i], carried[i]) : p.tangents[i]);
+    }
     return out;
   };
   std::vector<Value> all = ops::scan_loop(both, step), out;
   size_t next = n.carried;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    bool has = i < n.carried ? marked[i] : result_has[i];
-    out.push_back(has ? all[next++] : Value{});
-  }
+  for (bool moved : result_moves) out.push_back(moved ? all[next++] : Value{});
   return out;
 }
 

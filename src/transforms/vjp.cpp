@@ -7,7 +7,7 @@
 #include "ops/complex.h"
 #include "ops/decompose.h"
 #include "support/error.h"
-#include "transforms/loop.h"
+#include "transforms/control_flow.h"
 #include "transforms/tangent.h"
 
 namespace brasa::transforms {
@@ -21,7 +21,7 @@ using ops::Row;
 std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std::vector<bool>& needs) {
   const Row& row = ops::row_of(n);
   std::vector<Value> inputs = n.inputs(), out(inputs.size());
-  if (row.kind == ops::Kind::Loop) return loop_vjp(n, cts, needs);
+  if (row.kind == ops::Kind::Loop) return control_flow(row).vjp(n, cts, needs);
   if (row.vjp) return row.vjp(n, cts, needs);
   if (row.no_gradient) return out;
   for (size_t i = 0; i < inputs.size(); ++i) {

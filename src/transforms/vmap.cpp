@@ -5,7 +5,7 @@
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
-#include "transforms/loop.h"
+#include "transforms/control_flow.h"
 
 namespace brasa::transforms {
 namespace {
@@ -26,7 +26,7 @@ Value spread(Value v, Expr count) { return ops::broadcast_to(v, behind(count, op
 std::vector<Value> mapped_results(const Node& n, const std::vector<Value>& operands, const std::vector<bool>& mapped,
                                   Expr count) {
   const ops::Row& row = ops::row_of(n);
-  if (row.kind == ops::Kind::Loop) return batched_loop(n, operands, mapped, count);
+  if (row.kind == ops::Kind::Loop) return control_flow(row).batch(n, operands, mapped, count);
   if (row.batch) return row.batch(n, operands, mapped, count);
   BRASA_CHECK(row.is_pointwise(), row.name(), " cannot be done for many calls at once");
   ir::Args args;

@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, Captured, testing::Values("inductor", "interp
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(DevicesOfNumbers, TheGradientOfANumberIsWhereTheNumberIs) {
-  Tensor x = arange(4, kFloat32).to(Device("emu")), n = tensor(2.0).set_requires_grad(true);
+  Tensor x = arange(4, kFloat32).to(Device("emu")), n = tensor(2.0, Device("cpu")).set_requires_grad(true);
   auto compiled = compile([&](const Tensor& t) { return (t * n).sum(); });
   for (int i = 0; i < 3; ++i) {
     n.mutable_grad().reset();

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <brasa/autograd.h>
+#include <brasa/device.h>
 
 namespace brasa {
 
@@ -17,6 +18,7 @@ void Seen::add(const Tensor& t) {
 void Seen::attempt(const std::function<void()>& f) {
   try {
     f();
+    synchronize(get_default_device());  // a check that failed on a device is an error at the next wait
     note("no error");
   } catch (const Error&) {
     note("an error");

@@ -72,5 +72,40 @@ TEST(Convolution, Forms) {
         [](const Values& v) { return Values{prim::convolution(v[0], v[1], {1}, {0}, {0}, {1}, {1}, 1)}; });
 }
 
+TEST(Convolution, OneOutputInEachGroup) {
+  auto conv = [](ir::Expr stride, ir::Expr xd, ir::Expr wd) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], {stride, stride}, {1, 1}, {1, 2}, {xd, xd}, {wd, wd}, 5)};
+    };
+  };
+  for (int64_t channels : {1, 2})
+    for (int64_t kernel : {3, 8}) {  // few places, or many
+      std::vector<In> in = {{DType::Float32, {2, 5 * channels, 9, 10}},
+                            {DType::Float32, {5, channels, kernel, kernel - 1}}};
+      check_both(in, conv(1, 1, 1));
+      check_both(in, conv(2, 1, 1));
+      check_both(in, conv(1, 2, 1));
+      check_both(in, conv(1, 2, 2));
+    }
+  check({{DType::BFloat16, {2, 5, 9, 8}}, {DType::BFloat16, {5, 1, 3, 3}}}, conv(1, 1, 1));
+}
+
+// As gradients by weights are: few results, each a long sum, for enough outputs to fill vectors and for fewer.
+TEST(Convolution, LongSums) {
+  auto conv = [](ir::Expr stride, ir::Expr border, ir::Expr dilation, ir::Expr groups) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], {stride, stride}, {border, border}, {border, border}, {1, 1},
+                                      {dilation, dilation}, groups)};
+    };
+  };
+  for (int64_t outputs : {3, 37}) {
+    check_both({{DType::Float32, {8, 3, 9, 8}}, {DType::Float32, {outputs, 3, 7, 7}}}, conv(1, 1, 1, 1));
+    check_both({{DType::Float32, {8, 3, 13, 14}}, {DType::Float32, {outputs, 3, 7, 6}}}, conv(1, 1, 2, 1));
+    check_both({{DType::Float32, {8, 3, 13, 14}}, {DType::Float32, {outputs, 3, 7, 6}}}, conv(2, 2, 2, 1));
+    check_both({{DType::Float32, {8, 6, 9, 8}}, {DType::Float32, {2 * outputs, 3, 7, 6}}}, conv(1, 1, 1, 2));
+  }
+  check({{DType::Float32, {20, 3, 2, 1}}, {DType::Float32, {21, 3, 0, 1}}}, conv(1, 0, 1, 1));
+}
+
 }  // namespace
 }  // namespace brasa::compiler

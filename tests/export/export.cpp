@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <brasa/brasa.h>
+#include <brasa/control_flow.h>
 #include <brasa/error.h>
 #include <brasa/npy.h>
 #include <brasa/serialize.h>
@@ -255,6 +256,28 @@ TEST(Export, AClosedProgramDoesNotRun) {
   EXPECT_EQ(program.run({rand({4})}, out), ALONE_FILE);
 }
 
+// Of a branch both sides are computed, and a loop over a known size is its steps.
+TEST(Export, BranchesAndLoops) {
+  Folder folder;
+  Tensor w = rand({4, 4});
+  auto f = [&](const Tensor& x) {
+    auto [h, ys] = scan(
+        [&](Tensor h, Tensor x) {
+          h = cond(x.sum() > 0, [&] { return (x + h.matmul(w)).tanh(); }, [&] { return h - x; });
+          return std::pair(h, h * 2);
+        },
+        zeros({4}), x);
+    return ys + h;
+  };
+  Loaded program(export_(f, {rand({6, 4})}, alone()), folder.path);
+  for (int64_t i = 0; i < 4; ++i) {
+    Tensor x = randn({6, 4});
+    std::vector<Tensor> out = {full({6, 4}, NAN)};
+    ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], f(x), 1e-5, 1e-6));
+  }
+}
+
 TEST(Export, ErrorsSayWhatCannotRunAlone) {
   auto message = [](auto f, const std::vector<Tensor>& inputs) -> std::string {
     try {
@@ -266,6 +289,13 @@ TEST(Export, ErrorsSayWhatCannotRunAlone) {
   };
   EXPECT_NE(message([](const Tensor& x) { return x * x.sum().item<float>(); }, {rand({3})}).find("item()"),
             std::string::npos);
+  auto halve = [](const Tensor& x) {
+    return while_loop([](Tensor t) { return t.max() > 1; }, [](Tensor t) { return t / 2; }, x);
+  };
+  EXPECT_NE(
+      message(halve, {rand({3})}).find("prim::while_loop of [f32[3]]: a loop whose number of steps is known only"),
+      std::string::npos)
+      << message(halve, {rand({3})});
   EXPECT_NE(message([](const Tensor& x) { return linalg_qr(x); }, {rand({3, 3})}).find("qr"), std::string::npos);
   EXPECT_NE(message([](const Tensor& x) { return x * 2; }, {empty({0, 3})}).find("has no elements"), std::string::npos);
   ExportOptions taken = alone();

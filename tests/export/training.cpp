@@ -424,6 +424,7 @@ TEST_F(Stored, FilesThatAreRefusedChangeNothing) {
   refused("", "cannot be read");
   refused("no", "no safetensors file");
   refused(good.substr(0, good.size() - 1), "no safetensors file");
+  refused(good + "x", "no safetensors file");
   refused(with("\"rng_state\"", "\"rng_stata\""), "no tensor 'rng_state'");
   refused(with("[16,6]", "[6,16]"), "tensor '0.weight' has another dtype or other sizes");
   refused(with("\"F32\"", "\"I32\""), "another dtype");

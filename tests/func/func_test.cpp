@@ -306,5 +306,17 @@ TEST(Func, Compiled) {
   for (int i = 0; i < 3; ++i) expect_close(compiled(w, xs), each(w, xs));
 }
 
+// As lengths of packed sequences do.
+TEST(Constants, HaveValuesInsideOfTransformedFunctions) {
+  auto f = [](const Tensor& x) {
+    Tensor lengths = brasa::tensor({1, 3});
+    return x.narrow(0, 0, lengths.max().item<int64_t>()).square().sum();
+  };
+  Tensor x = brasa::arange(4, kFloat), expected = brasa::tensor({0.f, 2.f, 4.f, 0.f});
+  EXPECT_TRUE(func::grad(f)(x).equal(expected));
+  EXPECT_TRUE(func::vmap(func::grad(f))(brasa::stack({x, x}))[1].equal(expected));
+  EXPECT_THROW(func::vmap([](const Tensor& y) { return y * y.sum().item<float>(); })(brasa::ones({2, 3})), Error);
+}
+
 }  // namespace
 }  // namespace brasa

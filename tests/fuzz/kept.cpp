@@ -86,6 +86,19 @@ call: 0 6 1 0 3 1 1 0 0)"},
     {"HookOnAViewThatItsBaseIsCopiedInto", R"(double
 function: hook 2 5 2; copy_ 0 3 3;
 call: 0 3 0 5 1 1 0 0 0)"},
+    {"WriteIntoWhatASnapshotReadFirst", R"(double
+function: linear 1 1 4; branch 1 4 3; masked 1 4 3; add 0 2 0; roll 0 7 0; hook 0 3 1; branch 1 5 4; gradient 1 4 4; mul 2 0 4; custom 2 6 3; mul_ 6 3 1;
+call: 0 1 4 0 0 0 1 0 0)"},
+    {"SizesThatAreLearntOnTheWay", R"(double
+function: leaky 1 7 3; leaky 4 7 3; diagonal 7 2 4; diagonal 6 7 1; penalty 1 1 0; leaky 5 0 4; diagonal 1 1 4; exp 0 4 4; backward 0 3 4; matmul 3 2 5;
+function:
+call: 1 4 3 0 0 0 1 0 0
+call: 0 8 3 0 0 0 1 0 1
+call: 0 3 3 0 0 1 1 0 0)"},
+    {"HookBesideTheWayToAGradient", R"(double
+function:
+function: add_ 1 7 0; leaf 1 4 2; nonzero 6 0 5; dropout 1 1 3; hook 0 3 3;
+call: 1 4 1 0 4 1 0 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),

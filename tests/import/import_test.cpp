@@ -82,6 +82,35 @@ TEST(Import, ParametersHaveTheirPythonNamesAndGradients) {
   EXPECT_FALSE(parameters["right.weight"].grad().defined());
 }
 
+// Branches and loops are in the graph, which serves all lengths; a gradient through a loop whose steps are not known is none.
+TEST(Import, ControlFlowIsInOneGraph) {
+  manual_seed(1);
+  auto scan_inputs = [](int64_t n) { return std::vector<Tensor>{rand({2, 4}), randn({n, 2, 4})}; };
+  auto while_inputs = [](int64_t n) { return std::vector<Tensor>{rand({n}) + 0.5}; };
+  auto run = [](auto& f, const std::vector<Tensor>& in) { return in.size() == 1 ? f(in[0]) : f(in[0], in[1]); };
+  for (bool loops : {false, true}) {
+    ExportedModule net = load_pt2(archive(loops ? "dynamic_while" : "scan_of_branches"));
+    auto call = [net](const auto&... in) { return net.ptr()->forward(in...); };
+    auto fast = compile(call, {.fullgraph = true});
+    for (int64_t n : {3, 7, 5, 20, 2}) {
+      std::vector<Tensor> in = loops ? while_inputs(n) : scan_inputs(n);
+      std::vector<Tensor> want = run(call, in), got = run(fast, in);
+      ASSERT_EQ(want.size(), got.size());
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(want[i].allclose(got[i], 1e-4, 1e-5)) << i;
+      if (loops) continue;
+      Tensor w = net->named_parameters()["w"], gradients[2];
+      for (bool compiled : {false, true}) {
+        net->zero_grad();
+        (compiled ? run(fast, in) : run(call, in))[1].sum().backward();
+        gradients[compiled] = w.grad().clone();
+      }
+      EXPECT_TRUE(gradients[0].allclose(gradients[1], 1e-4, 1e-5));
+    }
+    EXPECT_LE(fast.explain().recompiles.size(), 1u) << fast.explain().str();
+    EXPECT_TRUE(fast.explain().breaks.empty());
+  }
+}
+
 // GPT-2's last layer is its table of tokens.
 TEST(Import, ATiedParameterIsOne) {
   ExportedModule net = load_pt2(archive("gpt2"));

@@ -14,6 +14,7 @@ template <class Call>
 std::string error_of(const Call& call) {
   try {
     call();
+    synchronize(get_default_device());
   } catch (const Error& e) {
     return e.what();
   }

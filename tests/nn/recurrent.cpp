@@ -128,6 +128,16 @@ TEST(Recurrent, WrongSizesAreNamed) {
   EXPECT_THROW(layer(randn({5, 2, 4})), Error);
   EXPECT_THROW(layer(randn({5, 2, 3}), randn({1, 3, 4})), Error);
   EXPECT_THROW(LSTM(LSTMOptions(3, 4).proj_size(4)), Error);
+  auto cell = [](IntArrayRef x, IntArrayRef h, IntArrayRef c, IntArrayRef w_ih, IntArrayRef w_hh, IntArrayRef bias) {
+    std::vector<Tensor> states{randn(h), randn(c)};
+    return call("aten::lstm_cell",
+                {randn(x), ArrayRef<Tensor>(states), randn(w_ih), randn(w_hh), randn(bias), randn(bias)});
+  };
+  EXPECT_EQ(cell({2, 3}, {2, 4}, {2, 4}, {16, 3}, {16, 4}, {16}).size(), 2u);
+  EXPECT_THROW(cell({2, 3}, {1, 4}, {1, 4}, {16, 3}, {16, 4}, {16}), Error);
+  EXPECT_THROW(cell({2, 3}, {2, 4}, {2, 1}, {16, 3}, {16, 4}, {16}), Error);
+  EXPECT_THROW(cell({2, 3}, {2, 4}, {2, 4}, {4, 3}, {4, 4}, {4}), Error);
+  EXPECT_THROW(cell({2, 3}, {2, 4}, {2, 4}, {16, 3}, {16, 4}, {1}), Error);
 }
 
 TEST(Recurrent, CopiesHaveWeightsOfTheirOwn) {

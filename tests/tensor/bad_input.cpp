@@ -46,5 +46,17 @@ TEST_P(BadInput, NamesWhatWasGivenAndExpected) {
 
 INSTANTIATE_TEST_SUITE_P(Public, BadInput, testing::ValuesIn(kWrong), [](const auto& i) { return i.param.name; });
 
+// Loops without iterations, and dimensions of size 1, look alike whether operands broadcast or not.
+TEST(BadInput, OperandsThatMayNotBroadcastNeverDo) {
+  auto copy = [](IntArrayRef self, IntArrayRef source) { return call("aten::copy", {zeros(self), zeros(source)})[0]; };
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(copy({3, 0}, {3, 0}).sizes(), IntArrayRef({3, 0}));
+    EXPECT_EQ(copy({33, 0}, {1, 0}).sizes(), IntArrayRef({33, 0}));
+    EXPECT_THROW(copy({1, 0}, {33, 0}), Error);
+    EXPECT_EQ(copy({1, 5}, {5}).sizes(), IntArrayRef({1, 5}));
+    EXPECT_THROW(copy({5}, {1, 5}), Error);
+  }
+}
+
 }  // namespace
 }  // namespace brasa::test

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include "small_stack.h"
 #include "tensor/util.h"
 
@@ -158,9 +159,56 @@ TEST(Indexing, Writes) {
 }
 
 // Each view knows its parent; a thread's stack holds a few thousand calls.
+TEST(Views, KeepTheirBaseAlone) {
+  Tensor base = arange(12), rows = base.view({3, 4}), part = rows.narrow(0, 1, 2), column = part.select(1, 0);
+  EXPECT_EQ(rows.use_count(), 1);
+  EXPECT_EQ(part.use_count(), 1);
+  EXPECT_TRUE(column._base().is_same(base));
+  rows = part = Tensor();
+  column.add_(100);
+  EXPECT_EQ(elements<int64_t>(base), (std::vector<int64_t>{0, 1, 2, 3, 104, 5, 6, 7, 108, 9, 10, 11}));
+}
+
+// A view of views gets its gradient anew after a write to its base, by all that lies between, whether those views are still there or not.
+TEST(Views, GradientsAfterAWriteWithoutTheViewsBetween) {
+  Tensor leaf = ones({2, 3, 4}, kDouble).requires_grad_(), base = leaf * 1;
+  Tensor y = base.transpose(0, 1).narrow(2, 1, 2).transpose(1, 2).select(1, 0);
+  Tensor there_and_back = base.mT().mT().mT().select(1, 1);
+  base.mul_(arange(24, kDouble).view({2, 3, 4}));
+  y.mul_(5);
+  (y.sum() + there_and_back.sum()).backward();
+  Tensor expected = zeros({2, 3, 4}, kDouble), values = arange(24, kDouble).view({2, 3, 4});
+  {
+    NoGradGuard guard;
+    expected.select(2, 1).add_(values.select(2, 1) * 5);
+    Tensor seen = values.clone();
+    seen.select(2, 1).mul_(5);
+    Tensor other = zeros({2, 3, 4}, kDouble);
+    other.mT().select(1, 1).copy_(seen.mT().select(1, 1));
+    expected.add_(other);
+  }
+  EXPECT_TRUE(equal(leaf.grad(), expected));
+}
+
+TEST(Views, ThereAndBackKeepsNothing) {
+  on_small_stack([] {
+    NoGradGuard guard;
+    Tensor y = ones({2, 3}).requires_grad_();
+    auto turn = [&](int times) {
+      for (int i = 0; i < times; ++i) y = y.t();
+    };
+    turn(1000);
+    size_t before = mallinfo2().uordblks;
+    turn(200000);
+    EXPECT_LT(mallinfo2().uordblks, before + (size_t{64} << 10));
+    y.add_(1);
+    EXPECT_EQ(y.sum().item<double>(), 12);
+  });
+}
+
 TEST(Views, ChainsOfAnyLengthOnASmallStack) {
   on_small_stack([] {
-    constexpr int kLength = 100000;
+    constexpr int kLength = 200000;
     Tensor base = ones({2, 3}).requires_grad_(), y = base * 1;
     for (int i = 0; i < kLength; ++i) y = y.t();
     Tensor d = y.detach();

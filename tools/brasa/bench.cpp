@@ -23,6 +23,7 @@
 #include <brasa/stats.h>
 #include <brasa/threads.h>
 
+#include "bench_sweep.h"
 #include "bench_workloads.h"
 #include "commands.h"
 
@@ -41,7 +42,8 @@ struct Options {
   std::string trace;
   double seconds = 4;
   int threads = 0;
-  bool list = false;
+  bool list = false, operators = false;
+  SweepOptions sweep;
   std::string measure, first, together;  // in the process that does the work: "workload mode"
 };
 
@@ -224,7 +226,16 @@ std::pair<std::string, std::string> split(const std::string& pair) {
   return {pair.substr(0, at), pair.substr(at + 1)};
 }
 
+SweepOptions sweep_of(const Options& o) {
+  SweepOptions s = o.sweep;
+  s.only = o.names;
+  s.seed = o.seed;
+  s.device = o.device;
+  return s;
+}
+
 int run(const Options& o) {
+  if (o.operators) return sweep(sweep_of(o));
   if (o.list) {
     for (const Workload& w : workloads()) std::printf("%-28s %s\n", w.name.c_str(), w.what.c_str());
     return 0;
@@ -275,6 +286,8 @@ void add_bench(CLI::App& app) {
       "  brasa bench mlp_infer_b8 --profile            where its time goes\n"
       "  brasa bench mlp_infer_b8 --threads 8          calls in a second of 8 threads on one function, and of one\n"
       "  brasa bench net.pt2 --seed 1                  an exported program, on inputs of the archive's sizes\n"
+      "  brasa bench --operators --vectors DIR         random operators, larger calls of reference vectors\n"
+      "  brasa bench --operators --calls FILE          operators, the calls of a file\n"
       "  brasa bench --list                            what there is");
   c->add_option("workload", o->names, "names of workloads, or archives (.pt2); all workloads if there is none");
   c->add_option("--modes", o->modes, "eager and compile's modes, separated by commas")->capture_default_str();
@@ -293,6 +306,7 @@ void add_bench(CLI::App& app) {
   c->add_option("--inputs", o->inputs, "an archive's inputs in0, in1, …: a safetensors file; else they are drawn");
   c->add_flag("--json", o->json, "a line of JSON for archives too");
   c->add_flag("--list", o->list, "list the workloads");
+  add_sweep(*c, o->operators, o->sweep);
   c->add_option("--measure", o->measure)->group("");
   c->add_option("--first", o->first)->group("");
   c->add_option("--together", o->together)->group("");

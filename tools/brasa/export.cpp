@@ -5,6 +5,7 @@
 
 #include <brasa/export_program.h>
 #include <brasa/import.h>
+#include <brasa/serialize.h>
 
 #include "commands.h"
 
@@ -12,7 +13,7 @@ namespace brasa::tool {
 namespace {
 
 struct Options {
-  std::string model, out, kind = "exe", weights = "inside";
+  std::string model, out, load, kind = "exe", weights = "inside";
   ExportOptions to;
 };
 
@@ -27,6 +28,14 @@ std::string function_name(const std::string& path) {
 void run(Options o) {
   o.to.name = function_name(o.out);
   o.to.weights_beside = o.weights == "beside";
+  if (o.kind == "pt2" || o.kind == "recorded-pt2") {
+    io::ExportedModule module = io::load_pt2(o.model);
+    if (!o.load.empty()) load(module, o.load);
+    o.to.targets.clear();
+    o.kind == "pt2" ? module->write_pt2(o.out) : export_(module, o.to).write_pt2(o.out);
+    std::printf("%s: an archive of PyTorch's\n", o.out.c_str());
+    return;
+  }
   ExportedProgram program = export_(io::load_pt2(o.model), o.to);
   if (o.kind == "object")
     program.write_object(o.out);
@@ -48,15 +57,18 @@ void add_export(CLI::App& app) {
   auto options = std::make_shared<Options>();
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
-  c->add_option("--kind", options->kind, "What it becomes")
-      ->check(CLI::IsMember({"object", "shared", "exe"}))
+  c->add_option("--load", options->load,
+                "Weights in place of the archive's, for --kind pt2: a safetensors or .pth file");
+  c->add_option("--kind", options->kind,
+                "What it becomes; pt2: the same program with other weights; recorded-pt2: as Brasa records it")
+      ->check(CLI::IsMember({"object", "shared", "exe", "pt2", "recorded-pt2"}))
       ->capture_default_str();
   c->add_option("--weights", options->weights, "Inside, or beside as OUT.weights, which is mapped")
       ->check(CLI::IsMember({"inside", "beside"}))
       ->capture_default_str();
   c->add_option("--target", options->to.targets, "Processors that it has code for; it chooses when it runs")
       ->capture_default_str();
-  c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option")
+  c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option; else BRASA_NUMBERS")
       ->capture_default_str();
   c->callback([options] { run(*options); });
 }

@@ -8,15 +8,15 @@
 
 namespace brasa::tool {
 
-Run call_of(const io::ExportedModule& module) {
-  return [module](const std::vector<Tensor>& inputs) {
-    NoGradGuard no_grad;
+Run call_of(const io::ExportedModule& module, bool gradients) {
+  return [module, gradients](const std::vector<Tensor>& inputs) {
+    AutoGradMode mode(gradients);
     return module.ptr()->forward(inputs);
   };
 }
 
-Run runner(const io::ExportedModule& module, const std::string& backend) {
-  Run call = call_of(module);
+Run runner(const io::ExportedModule& module, const std::string& backend, bool gradients) {
+  Run call = call_of(module, gradients);
   if (backend == "eager") return call;
   auto compiled = compile(call, {.backend = backend});
   return [compiled](const std::vector<Tensor>& inputs) { return compiled(inputs); };

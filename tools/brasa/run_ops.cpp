@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <memory>
 
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
@@ -148,6 +149,30 @@ std::vector<std::string> backends() {
   std::vector<std::string> all = list_backends();
   if (std::find(all.begin(), all.end(), "eager") == all.end()) all.insert(all.begin(), "eager");
   return all;
+}
+
+std::function<void()> repeated(const std::string& op, const Entry& entry, const std::string& backend) {
+  struct Call {
+    std::vector<Tensor> tensors, asked;
+    std::vector<std::optional<Tensor>> cotangents;
+    std::optional<Arguments> arguments;
+  };
+  auto c = std::make_shared<Call>();
+  for (size_t i = 0; i < entry.tensors.size(); ++i) {
+    c->tensors.push_back(to_tensor(entry.tensors[i]));
+    if (entry.needs_gradient[i]) c->asked.push_back(c->tensors.back().set_requires_grad(true));
+  }
+  c->arguments.emplace(entry, c->tensors);
+  if (!c->asked.empty())
+    for (const Tensor& t : call(op, c->arguments->args, c->arguments->named))
+      c->cotangents.push_back(t.defined() && t.requires_grad() ? std::optional(ones_like(t)) : std::nullopt);
+  auto body = [c, op] { return with_gradients(op, *c->arguments, c->asked, c->cotangents); };
+  std::function<Results()> f = body;
+  if (backend != "eager") f = [compiled = compile(body, {.backend = backend})]() mutable { return compiled(); };
+  return [c, f] {
+    AutoGradMode recording(!c->asked.empty());
+    f();
+  };
 }
 
 Outcome run(const std::string& op, const Entry& entry, const std::string& backend) {

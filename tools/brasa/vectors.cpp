@@ -18,12 +18,6 @@ using tool::read_json;
 
 namespace {
 
-DType dtype_named(const std::string& name) {
-  auto t = dtype_of(name);
-  if (!t) throw Unsupported{"dtype " + name};
-  return *t;
-}
-
 double special_float(const json& j) {
   const auto& s = j.get_ref<const std::string&>();
   return s == "nan" ? std::nan("") : s == "inf" ? INFINITY : -INFINITY;
@@ -79,7 +73,7 @@ namespace {
 
 // Reads the arguments of one call and knows its tensors by name.
 struct Reader {
-  const VectorFile::Impl& file;
+  const std::function<Array(const json&)>& array;
   Entry& entry;
   std::map<std::string, size_t> position;
 
@@ -106,24 +100,46 @@ struct Reader {
 
   size_t tensor(const json& j) {
     auto [it, fresh] = position.emplace(j["tensor"].get<std::string>(), entry.tensors.size());
-    if (fresh) entry.tensors.push_back(file.array(j));
+    if (fresh) entry.tensors.push_back(array(j));
     return it->second;
+  }
+
+  void arguments(const json& call) {
+    for (const json& a : call.at("args")) entry.args.push_back(value(a));
+    for (auto& [name, a] : call.at("kwargs").items()) entry.kwargs.emplace_back(name, value(a));
+    entry.needs_gradient.assign(entry.tensors.size(), false);
   }
 };
 
 }  // namespace
 
+DType dtype_named(const std::string& name) {
+  auto t = dtype_of(name);
+  if (!t) throw Unsupported{"dtype " + name};
+  return *t;
+}
+
+Entry read_call(const json& call, const std::function<Array(const json&)>& array) {
+  Entry out;
+  Reader reader{array, out, {}};
+  reader.arguments(call);
+  for (const json& name : call.value("gradients", json::array()))
+    out.needs_gradient[reader.position.at(name.get<std::string>())] = true;
+  return out;
+}
+
 VectorFile::VectorFile(const std::string& stem)
     : impl_(new Impl{read_json(stem + ".json"), safetensors::File::open(stem + ".safetensors")}) {}
 VectorFile::~VectorFile() = default;
 size_t VectorFile::size() const { return impl_->calls.at("entries").size(); }
+const json& VectorFile::call(size_t i) const { return impl_->calls.at("entries").at(i); }
 
 Entry VectorFile::entry(size_t i) const {
-  const json& j = impl_->calls.at("entries").at(i);
+  const json& j = call(i);
   Entry out;
-  Reader reader{*impl_, out, {}};
-  for (const json& a : j["args"]) out.args.push_back(reader.value(a));
-  for (auto& [name, a] : j["kwargs"].items()) out.kwargs.emplace_back(name, reader.value(a));
+  const std::function<Array(const json&)> stored = [this](const json& tensor) { return impl_->array(tensor); };
+  Reader reader{stored, out, {}};
+  reader.arguments(j);
 
   std::vector<std::string> output_names;
   auto add_output = [&](const json& o) {
@@ -141,7 +157,6 @@ Entry VectorFile::entry(size_t i) const {
   out.metadata_only = j.value("compare", "") == "metadata";
 
   size_t n = out.tensors.size();
-  out.needs_gradient.assign(n, false);
   out.gradients.assign(n, std::nullopt);
   out.changed.assign(n, std::nullopt);
   auto same_dtype = [&](const json& name, const Array& like) {

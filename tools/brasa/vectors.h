@@ -3,8 +3,10 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -79,12 +81,18 @@ class VectorFile {
   explicit VectorFile(const std::string& stem);
   ~VectorFile();
   size_t size() const;
+  /// As it stands in the file; `entry` has what the file's tensors hold.
+  const nlohmann::json& call(size_t i) const;
   /// Throws Unsupported for dtypes that are not there yet.
   Entry entry(size_t i) const;
 
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+DType dtype_named(const std::string& name);
+/// The arguments of a call in the file's form, its tensors as `array` makes them, "gradients" a list of their names.
+Entry read_call(const nlohmann::json& call, const std::function<Array(const nlohmann::json&)>& array);
 
 /// What holds for all calls of an overload.
 struct Card {

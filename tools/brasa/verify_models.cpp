@@ -30,6 +30,8 @@ struct Differences {
     if (!got.defined()) return fail(what + " is undefined");
     bool pairs = is_complex(got.scalar_type()) && !is_complex(*want.dtype);
     Tensor is = pairs ? view_as_real(got.detach().cpu()) : got.detach().cpu();
+    // A number of Python's is a double, which torch.tensor stores as float32.
+    if (is.dim() == 0 && is.scalar_type() == kFloat64 && *want.dtype == kFloat32) is = is.to(kFloat32);
     if (is.scalar_type() != *want.dtype || is.sizes().vec() != want.shape)
       return fail(what + ": got " + is.toString() + " of another dtype or shape");
     Tensor expected = tensor_of(want, std::nullopt).cpu();
@@ -81,17 +83,32 @@ void compare(Differences& d, const safetensors::File& file, const std::vector<Te
     d.fail("got " + std::to_string(outputs.size()) + " outputs, expected " + std::to_string(results));
 }
 
+// Of the loss that a card names; its gradients are stored with the outputs.
+void backward_of(const std::vector<Tensor>& outputs, const std::string& loss) {
+  if (loss != "mean of squares") throw Error("the card names an unknown loss: '" + loss + "'");
+  Tensor sum;
+  for (const Tensor& t : outputs) {
+    if (!t.defined() || !t.requires_grad()) continue;
+    Tensor mean = t.abs().to(kFloat64).square().mean();
+    sum = sum.defined() ? sum + mean : mean;
+  }
+  if (sum.defined()) sum.backward();
+}
+
 std::optional<std::string> verify_one(const std::string& folder, const json& card, const std::string& backend,
                                       std::string& note) {
   io::ExportedModule module =
       io::load_pt2(folder + "/" + card["name"].get<std::string>() + ".pt2", {.device = get_default_device()});
-  Run run = runner(module, backend);
+  bool loss = card.contains("loss");
+  Run run = runner(module, backend, loss);
   Differences d{card["tolerance"]["rtol"].get<double>(), card["tolerance"]["atol"].get<double>(), 0, 0, {}};
   for (const json& set : card["sets"]) {
     safetensors::File file = safetensors::File::open(folder + "/" + set.get<std::string>());
     std::vector<Tensor> inputs = inputs_of(file, module);
     module->zero_grad();
-    compare(d, file, inputs, run(inputs), module);
+    std::vector<Tensor> outputs = run(inputs);
+    if (loss) backward_of(outputs, card["loss"].get<std::string>());
+    compare(d, file, inputs, outputs, module);
     if (d.wrong) {
       d.wrong = set.get<std::string>() + ": " + *d.wrong;
       break;

@@ -65,7 +65,8 @@ class OptimizerCloneableParamState : public OptimizerParamState {
 
 namespace detail {
 BRASA_API Tensor checked_rate(const Tensor& lr);
-}
+BRASA_API void rate_changed();
+}  // namespace detail
 
 /// The numbers of a parameter group.
 class BRASA_API OptimizerOptions {
@@ -102,9 +103,11 @@ class OptimizerCloneableOptions : public OptimizerOptions {
   }
   using OptimizerOptions::set_lr;
   void set_lr(double lr) override {
-    if constexpr (requires(Derived& o) { o.lr(lr); })
+    if constexpr (requires(Derived& o) { o.lr(lr); }) {
+      if (lr == get_lr()) return;
       static_cast<Derived&>(*this).lr(lr);
-    else
+      detail::rate_changed();
+    } else
       OptimizerOptions::set_lr(lr);
   }
   std::optional<double> get_momentum() const override {

@@ -46,9 +46,10 @@ class Fuser {
     library_.assign(graph.nodes().size(), nullptr);
     for (Node* node : live_) {
       library_[node->id] = machine.libraries.find(*node);
-      BRASA_CHECK(prim_of(node) != Prim::Loop || library_[node->id],
-                  "a loop over an unknown number of steps has no form that runs alone; give that size one value: ",
-                  ir::print(*node));
+      BRASA_CHECK(
+          prim_of(node) != Prim::Loop || library_[node->id], node->op->name(), " of ", node->types,
+          ": a loop whose number of steps is known only when it runs has no form that runs alone; where that is a "
+          "size, give it one value");
       if (prim_of(node) == Prim::Whole && !library_[node->id])
         fail(str(node->op->name(),
                  " is not defined, or no library computes it where this is to run: ", ir::print(*node)));

@@ -1,12 +1,9 @@
 #include "ops/loop.h"
 
-#include <algorithm>
-
 #include "compiler/fusion/fuse.h"
+#include "compiler/libraries/body.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/pipeline.h"
-#include "compiler/run/size_program.h"
-#include "ir/copy.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -14,38 +11,13 @@ namespace {
 
 using ir::Expr;
 
-// The body with the sizes that are known outside. What else it assumes of sizes, the whole graph assumes.
-std::shared_ptr<Executable> compiled_body(const ops::LoopNode& n, const CompilerOptions& options, ir::Facts& facts) {
-  auto known = [&](Expr s) { return n.sizes[s->id].is_constant() ? n.sizes[s->id] : s; };
-  std::unique_ptr<ir::Graph> body = ir::with_sizes(
-      n.body, [&](Expr e) { return ir::substitute(e, [&](Expr s) { return std::optional<Expr>(known(s)); }); });
-  body->name = "step";
-  std::vector<int64_t> hints;
-  if (std::all_of(n.sizes.begin(), n.sizes.end(), [&](Expr e) { return facts.has_hint(e); }))
-    for (Expr e : n.sizes) hints.push_back(facts.hint(e));
-  ir::Facts own(std::move(hints));
-  std::shared_ptr<Executable> out = run_pipeline(*body, own, options);
-  for (const ir::Fact& f : own.facts()) {
-    bool holds = facts.equal(n.outside(f.left), n.outside(f.right)) == f.equal;
-    BRASA_ASSERT(holds, "a loop's body was made for other sizes");
-  }
-  return out;
-}
-
 // The body runs once a step, on what lies in the traces and beside them: nothing is copied.
 class Loop final : public DeviceCall {
  public:
-  Loop(const Group& group, const CompilerOptions& options, ir::Facts& facts) {
-    const ir::Node& node = *group.graph->outputs()[0].value.node;
-    ops::LoopNode n(node);
-    body_ = compiled_body(n, options, facts);
-    steps_ = SizeProgram(n.steps);
-    reverse_ = n.reverse;
-    for (Expr e : n.sizes) sizes_.emplace_back(e);
+  Loop(const Group& group, const ops::LoopNode& n, const CompilerOptions& options, ir::Facts& facts)
+      : body_(n.body, n.sizes, "step", options, facts), steps_(n.steps), reverse_(n.reverse) {
     auto bytes = [&](const ir::Type& t) {
-      ir::Type outside{t.dtype, {}, false};
-      for (Expr e : t.shape) outside.shape.push_back(n.outside(e));
-      return SizeProgram(outside.numel() * Expr(size_of(t.dtype)));
+      return SizeProgram(ops::outside(t, n.sizes).numel() * Expr(size_of(t.dtype)));
     };
     for (size_t i = 0; i < n.operands.size(); ++i) {
       int at = group.graph->input_index(n.operands[i]);
@@ -54,19 +26,15 @@ class Loop final : public DeviceCall {
       operands_.push_back({use, static_cast<size_t>(at), bytes(type_of(n.body.inputs()[i].value))});
     }
     unread_ = n.body.inputs().size() - operands_.size();
-    size_t result = 0;
-    for (const ir::Output& o : n.body.outputs()) {
-      if (!o.check.empty()) continue;
-      results_.push_back(
-          {result < n.carried ? Use::State : Use::Item, group.inputs.size() + result, bytes(type_of(o.value))});
-      ++result;
+    for (const ir::Type& t : ops::result_types(n.body)) {
+      size_t result = results_.size();
+      results_.push_back({result < n.carried ? Use::State : Use::Item, group.inputs.size() + result, bytes(t)});
     }
   }
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
-    SmallVector<int64_t, 16> inner;
-    for (const SizeProgram& s : sizes_) inner.push_back(s(symbols));
+    SmallVector<int64_t, 16> inner = body_.symbols(symbols);
     SmallVector<Operand, 16> in, out;
     SmallVector<Moving, 16> moving_in, moving_out;
     for (size_t i = 0; i < operands_.size(); ++i) moving_in.push_back(moving(operands_[i], tensors, symbols));
@@ -111,8 +79,7 @@ class Loop final : public DeviceCall {
   }
   static void* at(const Moving& m, int64_t step) { return m.data + step * m.bytes; }
 
-  std::shared_ptr<Executable> body_;
-  std::vector<SizeProgram> sizes_;
+  CompiledBody body_;
   SizeProgram steps_;
   bool reverse_;
   std::vector<Tensor> operands_, results_;  // of the body
@@ -126,7 +93,7 @@ const Implementation kLoop = {
     .name = "loop",
     .primitive = "prim::scan_loop",
     .prepare = [](const Group& g, const CompilerOptions& options, ir::Facts& facts) -> std::unique_ptr<DeviceCall> {
-      return std::make_unique<Loop>(g, options, facts);
+      return std::make_unique<Loop>(g, ops::LoopNode(*g.graph->outputs()[0].value.node), options, facts);
     }};
 
 }  // namespace brasa::compiler

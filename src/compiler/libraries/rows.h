@@ -5,15 +5,17 @@
 // The rows of table.cpp, one file each.
 namespace brasa::compiler {
 
-// attention.cpp
-extern const Implementation kAttention, kAttentionBackward;
+extern const Implementation kBranch;
 extern const Implementation kConcat;
 extern const Implementation kFft;
 extern const Implementation kLoop;
-// product.cpp
-extern const Implementation kBiasedProduct, kProduct;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;
+extern const Implementation kWhile;
+// attention.cpp
+extern const Implementation kAttention, kAttentionBackward;
+// product.cpp
+extern const Implementation kBiasedProduct, kProduct;
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp

@@ -8,7 +8,8 @@ namespace {
 
 constexpr const Implementation* kTable[] = {
     &kAttention,     &kAttentionBackward,
-    &kLoop,          &kBiasedProduct,
+    &kLoop,          &kBranch,
+    &kWhile,         &kBiasedProduct,
     &kProduct,       &kSort,
     &kCholesky,      &kLu,
     &kLdl,           &kLdlSolve,

@@ -44,6 +44,12 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   return best;
 }
 
+bool at_least(Expr e, int64_t least, const PassContext& context) {
+  Expr low = ir::min(e, Expr(least));
+  if (low.is_constant()) return low.is(least);
+  return !context.size_classes || context.facts.equal(low, Expr(least));
+}
+
 namespace {
 
 // 0 … n - 1.
@@ -75,8 +81,18 @@ class Contractions {
       groups_b.push_back(bf);
       Value each_a = grouped(a, groups_a), each_b = grouped(b, groups_b);
       Steps in_a = steps_of(each_a), in_b = steps_of(each_b);
-      if (even(in_a) && (is(in_b.back(), 1) || (is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1))))
-        return prim::reshape(product_over_each(each_a, each_b, !bb.empty(), ac.size()), result);
+      bool wide = is(in_b.back(), 1), deep = is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1);
+      auto product_of = [&](Value second) {
+        return prim::reshape(product_over_each(in_order(each_a), second, !bb.empty(), ac.size()), result);
+      };
+      if (even(in_a) && wide) return product_of(in_order(each_b));
+      // Rows may lie anywhere, if what is summed lies at even steps in each.
+      Expr m = product(pick(sa, af)), n = product(pick(sb, bf));
+      ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
+      if (even({in_a.end() - static_cast<int64_t>(ac.size()), in_a.end()}) && at_least(n, tile.lanes) &&
+          at_least(m, 48))
+        return product_of(panels(mb, rank_of(mb) - 1, tile.columns(), pick(sb, bc)));
+      if (even(in_a) && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);
     return prim::reshape(matrix_product(ma, mb), result);
@@ -109,14 +125,14 @@ class Contractions {
   static bool is(const std::optional<Expr>& step, int64_t v) { return step && step->is(v); }
 
   // Sums over several dimensions that do not step through memory as one does: channels and places of a convolution's kernel.
-  Value product_over_each(Value a, Value b, bool batched, size_t count) {
+  static Value product_over_each(Value a, Value b, bool batched, size_t count) {
     Dims batch, of_a, of_b;
     if (batched) batch.push_back(0);
     for (size_t i = 0; i < count; ++i) {
       of_a.push_back(static_cast<int64_t>(batched + 1 + i));
       of_b.push_back(static_cast<int64_t>(batched + i));
     }
-    return prim::dot_general(in_order(a), in_order(b), of_a, of_b, batch, batch);
+    return prim::dot_general(a, b, of_a, of_b, batch, batch);
   }
 
   // Where a chain of views reads memory, as an expression in the indices of its result.
@@ -173,11 +189,7 @@ class Contractions {
     return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
   }
 
-  bool at_least(Expr e, int64_t least) {
-    Expr low = ir::min(e, Expr(least));
-    if (low.is_constant()) return low.is(least);
-    return !context_.size_classes || context_.facts.equal(low, Expr(least));
-  }
+  bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }
 
   // The steps from row to row and from column to column; nothing where either is uneven.
   struct MatrixSteps {
@@ -195,8 +207,9 @@ class Contractions {
     return v;
   }
 
-  // The matrix packed into panels [b] size / width, other, width along this dimension of it, which is filled up with zeros.
-  Value panels(Value v, int64_t dim, int64_t width) {
+  // The matrix packed into panels [b] size / width, other, width along this dimension of it, which is filled up with zeros. The
+  // other dimension may become several.
+  Value panels(Value v, int64_t dim, int64_t width, Shape others = {}) {
     int64_t rank = rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
     Shape s = shape_of(v);
     Expr size = s[dim], within = size.is_constant() && size.constant() < width ? size : Expr(width);
@@ -204,16 +217,20 @@ class Contractions {
     std::vector<Expr> high(rank, Expr(0));
     high[dim] = count * within - size;
     Value padded = zeros_behind(v, high);
+    if (others.empty()) others = {s[other]};
     Shape split = s, back = s;
     split[dim] = count;
     split.insert(split.begin() + dim + 1, within);
     back[dim] = count * within;
     Dims order = joined(counted(batch), {dim, other > dim ? other + 1 : other, dim + 1});
     Value packed = prim::transpose(prim::reshape(padded, split), order);
-    if (prim_of(packed) == Prim::Input) return v;
-    out_.in_memory.insert(packed);
-    Value unpacked = prim::reshape(prim::transpose(packed, order), back);  // the order swaps two: it is its own inverse
-    return first_of(unpacked, s);
+    in_memory(packed, out_);
+    Value unpacked = prim::transpose(packed, order);  // the order swaps two: it is its own inverse
+    for (Shape* shape : {&back, &s}) {
+      shape->erase(shape->begin() + other);
+      shape->insert(shape->begin() + other, others.begin(), others.end());
+    }
+    return first_of(prim::reshape(unpacked, back), s);
   }
 
   // One row or column, or an outer product: a sum of products as point-wise work.

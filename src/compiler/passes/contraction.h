@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compiler/schedules/machine.h"
+#include "compiler/passes/passes.h"
 #include "ir/graph.h"
 
 namespace brasa::compiler {
@@ -11,5 +11,8 @@ struct ContractionTile {
   int columns() const { return vectors * lanes; }
 };
 ContractionTile contraction_tile(ir::Expr m, ir::Expr n, DType dtype, const Machine& machine);
+
+/// Whether a size is at least so large: of a symbolic one a fact, which the variant's guard checks.
+bool at_least(ir::Expr e, int64_t least, const PassContext& context);
 
 }  // namespace brasa::compiler

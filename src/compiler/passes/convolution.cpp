@@ -52,6 +52,10 @@ struct Conv {
   size_t spatial() const { return stride.size(); }
 };
 
+// How many of its elements are summed in one vector.
+int64_t lanes_of(const Conv& c, const Machine& machine) {
+  return machine.lanes(size_of(accumulator_of(ops::dtype_of(c.x))));
+}
 bool all_one(const Exprs& v) {
   return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(1); });
 }
@@ -136,8 +140,32 @@ struct Planes {
   }
 };
 
+// One output in each group is no product of matrices.
+bool has_one_output(const Conv& c, ir::Facts& facts) {
+  return !c.groups.is(1) && facts.equal(floordiv(shape_of(c.w)[0], c.groups), 1);
+}
+// x: batch, groups, channels, places…, kernel… -> batch, groups, places…. The longer of places and kernel lies along vectors.
+Value sums_of_products(Value x, Value w, int64_t places, bool long_kernel) {
+  Dims kept = {0, 1}, summed = {2}, order, of_w, at;
+  for (int64_t d = 3; d < rank_of(x); ++d) (d < 3 + places ? kept : summed).push_back(d);
+  for (const Dims& part : {long_kernel ? kept : summed, long_kernel ? summed : kept})
+    order.insert(order.end(), part.begin(), part.end());
+  auto now_at = [&](int64_t d) { return std::find(order.begin(), order.end(), d) - order.begin(); };
+  Shape s = shape_of(x), kernel = {s[1]};
+  for (int64_t d : summed) {
+    at.push_back(now_at(d));
+    kernel.push_back(s[d]);
+  }
+  of_w = at;
+  of_w.insert(of_w.begin(), now_at(1));
+  DType t = ops::dtype_of(x), acc = accumulator_of(t);
+  x = prim::convert(prim::transpose(x, order), acc);
+  w = prim::broadcast(prim::convert(prim::reshape(w, kernel), acc), shape_of(x), of_w);
+  return prim::convert(reduced(prim::binary("mul", x, w), at, "add"), t);
+}
+
 // Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
-Value convolution_by_rows(const Conv& c, Primitives& out, const Machine& machine) {
+Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   Shape image = shape_of(x), sw = shape_of(w), kernel(sw.begin() + 2, sw.end()), wide = {image[0], sw[0]},
         result = wide;
@@ -147,10 +175,15 @@ Value convolution_by_rows(const Conv& c, Primitives& out, const Machine& machine
     wide.push_back(d == 0 ? result.back() : planes.size[d]);
   }
   Expr count = product_from(wide, 2);
-  int64_t tile = contraction_tile(floordiv(sw[0], c.groups), count, ops::dtype_of(x), machine).columns();
+  int64_t tile = contraction_tile(floordiv(sw[0], c.groups), count, ops::dtype_of(x), context.machine).columns();
   Expr columns = ceildiv(count, tile) * tile;
   x = planes.shifted(x, columns, kernel, c.stride, c.w_dilation, out);
   x = by_groups(x, 1, c.groups);
+  auto cut = [&](Value y) {
+    y = first_of(prim::reshape(y, {image[0], sw[0], columns}), {image[0], sw[0], count});
+    return first_of(prim::reshape(y, wide), result);
+  };
+  if (has_one_output(c, context.facts)) return cut(sums_of_products(x, w, 1, false));
   w = by_groups(w, 0, c.groups);
   Shape every = shape_of(w);
   Dims from_w, xc = {2}, wc = {3};
@@ -161,9 +194,7 @@ Value convolution_by_rows(const Conv& c, Primitives& out, const Machine& machine
     xc.push_back(static_cast<int64_t>(d) + 4);
     wc.push_back(static_cast<int64_t>(d) + 4);
   }
-  Value y = prim::dot_general(w, x, wc, xc, {0, 1}, {0, 1});  // batch, groups, outputs, columns
-  y = first_of(prim::reshape(y, {image[0], sw[0], columns}), {image[0], sw[0], count});
-  return first_of(prim::reshape(y, wide), result);
+  return cut(prim::dot_general(w, x, wc, xc, {0, 1}, {0, 1}));  // batch, groups, outputs, columns
 }
 
 // Few results, each a sum over all places: of the kernel, with rows as long as a plane's, and the image from the result's place on.
@@ -177,7 +208,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
     if (d > 2) high[d] = planes.size[d - 2] - sw[d];
   }
   // Whole vectors of places are summed.
-  int64_t lanes = machine.lanes(size_of(accumulator_of(ops::dtype_of(x))));
+  int64_t lanes = lanes_of(c, machine);
   Expr count = ceildiv(sw[2] * planes.row(0), lanes) * lanes;
   high[2] = ceildiv(count, planes.row(0)) - sw[2];
   w = flat(in_memory(zeros_behind(w, high), out));
@@ -203,9 +234,9 @@ Value convolution_of_points(const Conv& c, Primitives& out) {
   return prim::reshape(prim::dot_general(w, x, {2}, {1}, {0}, {0}), taken);
 }
 
-Value convolution_of_neighbours(const Conv& c, Primitives& out, const Machine& machine) {
+Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context) {
   if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out);
-  return convolution_by_rows(c, out, machine);
+  return convolution_by_rows(c, out, context);
 }
 
 // Zeros between the elements of an image: each remainder of a result's place by the distance of two elements meets some places of the
@@ -222,10 +253,10 @@ class Spread {
            all_constant({shape_of(c_.w).begin() + 2, shape_of(c_.w).end()});
   }
 
-  Value value(Primitives& out, const Machine& machine) const {
+  Value value(Primitives& out, const PassContext& context) const {
     Shape size(result_.begin(), result_.begin() + 2);
     for (size_t d = 0; d < c_.spatial(); ++d) size.insert(size.end(), {count(d), c_.x_dilation[d]});
-    Value y = joined({}, out, machine);
+    Value y = joined({}, out, context);
     for (size_t d = 0; d < c_.spatial(); ++d) size[2 + d] = count(d) * c_.x_dilation[d];
     size.resize(2 + c_.spatial());
     return first_of(prim::reshape(y, size), result_);
@@ -235,17 +266,17 @@ class Spread {
   Expr count(size_t d) const { return ceildiv(result_[d + 2], c_.x_dilation[d]); }
 
   // [n, c, count, remainder, …] with these first remainders.
-  Value joined(Dims remainders, Primitives& out, const Machine& machine) const {
+  Value joined(Dims remainders, Primitives& out, const PassContext& context) const {
     size_t d = remainders.size();
-    if (d == c_.spatial()) return of(remainders, out, machine);
+    if (d == c_.spatial()) return of(remainders, out, context);
     std::vector<Value> all;
     remainders.push_back(0);
     for (; remainders.back() < c_.x_dilation[d].constant(); ++remainders.back())
-      all.push_back(joined(remainders, out, machine));
+      all.push_back(joined(remainders, out, context));
     return prim::concat(all, static_cast<int64_t>(2 * d + 3));
   }
 
-  Value of(const Dims& remainders, Primitives& out, const Machine& machine) const {
+  Value of(const Dims& remainders, Primitives& out, const PassContext& context) const {
     Conv part = c_;
     Shape size = shape_of(c_.w), split(result_.begin(), result_.begin() + 2);
     Exprs first(size.size(), 0), step(size.size(), 1);
@@ -264,15 +295,16 @@ class Spread {
     }
     if (none) return prim::full(0, split, ops::dtype_of(c_.x));
     part.w = prim::slice(c_.w, first, size, step);
-    return prim::reshape(convolution_of_neighbours(part, out, machine), split);
+    return prim::reshape(convolution_of_neighbours(part, out, context), split);
   }
 
   const Conv& c_;
   const Shape& result_;
 };
 
-// Patches of the image, or all windows, are columns.
-Value convolution_by_windows(const Conv& c) {
+// Patches of the image, or all windows, are rows or columns; or each makes one result, with vectors along it or across windows.
+enum class WindowsAre : uint8_t { Rows, Columns, Vectors, Lanes };
+Value convolution_by_windows(const Conv& c, WindowsAre windows = WindowsAre::Columns) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   auto spatial = static_cast<int64_t>(c.stride.size());
   bool patches = true;
@@ -284,15 +316,18 @@ Value convolution_by_windows(const Conv& c) {
   // x: batch, groups, channels, positions…, kernel…; w: groups, outputs, channels, kernel….
   Shape sx = shape_of(x), sw = shape_of(w);
   x = by_groups(x, 1, c.groups);
+  Shape result = {sx[0], sw[0]};
+  for (int64_t d = 0; d < spatial; ++d) result.push_back(sx[2 + d]);
+  if (windows == WindowsAre::Vectors || windows == WindowsAre::Lanes)
+    return prim::reshape(sums_of_products(x, w, spatial, windows == WindowsAre::Vectors), result);
   w = by_groups(w, 0, c.groups);
   Dims xc = {2}, wc = {2};
   for (int64_t d = 0; d < spatial; ++d) {
     xc.push_back(3 + spatial + d);
     wc.push_back(3 + d);
   }
-  Shape result = {sx[0], sw[0]};
-  for (int64_t d = 0; d < spatial; ++d) result.push_back(sx[2 + d]);
-  if (patches) {  // groups, batch, positions…, outputs: every element of x is read once
+  if (patches ||
+      windows == WindowsAre::Rows) {  // groups, batch, positions…, outputs: every element of patches is read once
     Value y = prim::dot_general(x, w, xc, wc, {1}, {0});
     Dims order = {1, 0, 2 + spatial};
     for (int64_t d = 0; d < spatial; ++d) order.push_back(2 + d);
@@ -307,10 +342,16 @@ Value convolution_by_windows(const Conv& c) {
 Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
   Conv c(args);
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
+  bool alone = has_one_output(c, context.facts);
   if (kernel_is_small(shape_of(c.w), n->types[0].shape, context.facts)) {
-    if (Spread spread(c, n->types[0].shape); all_one(c.stride) && spread.fits())
-      return spread.value(out, context.machine);
-    if (all_one(c.stride) || all_one(c.w_dilation)) return convolution_of_neighbours(c, out, context.machine);
+    if (Spread spread(c, n->types[0].shape); all_one(c.stride) && spread.fits()) return spread.value(out, context);
+    if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
+    if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
+  } else if (alone) {
+    return convolution_by_windows(c, WindowsAre::Vectors);
+  } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context)) {
+    // Few results, each a sum over all places: a row's places lie at even steps.
+    return convolution_by_windows(c, WindowsAre::Rows);
   } else if (all_one(c.stride) && c.groups.is(1)) {
     return convolution_of_places(c, out, context.machine);
   }

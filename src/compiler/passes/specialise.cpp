@@ -9,12 +9,13 @@ namespace brasa::compiler {
 using ir::Expr;
 using ir::Value;
 
-void specialise(Primitives& p, const PassContext& context) {
-  ir::Facts& facts = context.facts;
-  for (const ir::Node* n : p.graph->nodes())
-    if (prim_of(n) == Prim::Convolution && !context.machine.gpu) ask_of_convolution(n, facts);
+namespace {
+
+// Puts in what is known before it begins: what a type rule asks on the way must not tell apart the operands of one node.
+void put_in(Primitives& p, ir::Facts& facts) {
+  const ir::Facts before = facts;
   auto known = [&](ir::Shape shape) {
-    for (Expr& e : shape) e = facts.known(e);
+    for (Expr& e : shape) e = before.known(e);
     return shape;
   };
   // An operand without elements is not read: its indices are 0, and code would move such a load out of the loops that never run.
@@ -25,7 +26,7 @@ void specialise(Primitives& p, const PassContext& context) {
   transform(p, facts, nullptr, [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
     for (ir::Arg& a : args) {
       if (auto* e = a.get_if<Expr>())
-        a = ir::Arg(facts.known(*e));
+        a = ir::Arg(before.known(*e));
       else if (auto* list = a.get_if<std::vector<Expr>>())
         a = ir::Arg(known(*list));
     }
@@ -47,6 +48,19 @@ void specialise(Primitives& p, const PassContext& context) {
     }
     return {};
   });
+}
+
+}  // namespace
+
+void specialise(Primitives& p, const PassContext& context) {
+  ir::Facts& facts = context.facts;
+  for (const ir::Node* n : p.graph->nodes())
+    if (prim_of(n) == Prim::Convolution && !context.machine.gpu) ask_of_convolution(n, facts);
+  size_t known = 0;
+  do {
+    known = facts.facts().size();
+    put_in(p, facts);
+  } while (facts.facts().size() != known);
 }
 
 }  // namespace brasa::compiler

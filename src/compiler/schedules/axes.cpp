@@ -34,10 +34,13 @@ MergedAxes merged_axes(const Group& group) {
     if (!joined) out.axes.push_back({d.dims[i], i, 1, d.reduced[i], Axis::Parallel, 0});
   }
   if (out.axes.empty()) return out;
-  const Axis& last = out.axes.back();
+  auto step = [&](Expr place, const Axis& a) { return coefficient(place, places.ranges[a.first + a.count - 1]); };
   for (Expr e : places.exprs) {
-    auto step = coefficient(e, places.ranges[last.first + last.count - 1]);
-    out.strided += !step || !(step->is(0) || step->is(1));
+    auto last = step(e, out.axes.back());
+    if (last && (last->is(0) || last->is(1))) continue;
+    ++out.strided;
+    for (size_t i = 0; i + 1 < out.axes.size(); ++i)
+      if (auto s = step(e, out.axes[i]); s && s->is(1)) out.neighbours = i;
   }
   return out;
 }

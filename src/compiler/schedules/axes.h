@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "compiler/schedules/schedule.h"
 
 namespace brasa::compiler {
@@ -9,6 +11,8 @@ namespace brasa::compiler {
 struct MergedAxes {
   std::vector<Axis> axes;
   int strided = 0;  // places along the last axis that are not neighbours
+  /// The axis along which some of them are.
+  std::optional<size_t> neighbours;
 };
 MergedAxes merged_axes(const Group& group);
 /// The dimensions that a scatter's indices leave free, all parallel, but the last one a vector in such pieces.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "compiler/fusion/places.h"
 #include "compiler/fusion/values_in_memory.h"
@@ -24,6 +25,8 @@ constexpr int64_t kPieceWork = 8192;
 constexpr double kTask = 30000;
 // An element that is fetched by itself, whether or not by a vector instruction.
 constexpr double kStridedWork = 4;
+// Elements along a side of a tile: of most types a few cache lines.
+constexpr int64_t kTile = 32;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -40,6 +43,7 @@ class Scheduler {
         MergedAxes merged = merged_axes(g_);
         s_.axes = std::move(merged.axes);
         strided_ = merged.strided;
+        neighbours_ = merged.neighbours;
         loops();
       }
     }
@@ -129,6 +133,13 @@ class Scheduler {
       int64_t step = int64_t{s_.width} * s_.unroll;
       int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
       if (s_.vector_outside) piece = step;
+      // A transposition in square tiles, whose lines stay in the first cache until all of them is read.
+      if (neighbours_ && !reducing) {
+        piece = std::max<int64_t>(step, kTile);
+        Axis& rows = s_.axes[*neighbours_];
+        rows.piece = kTile;
+        inside *= static_cast<double>(kTile);
+      }
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
       inside *= last.piece ? static_cast<double>(last.piece) : size(last.extent);
     } else {
@@ -278,8 +289,9 @@ class Scheduler {
   const Group& g_;
   const Machine& m_;
   Schedule s_;
-  int strided_ = 0;  // places along the vector axis that are not neighbours
-  double work_ = 1;  // of one parallel iteration, in simple instructions
+  int strided_ = 0;                   // places along the vector axis that are not neighbours
+  std::optional<size_t> neighbours_;  // the axis along which some of them are
+  double work_ = 1;                   // of one parallel iteration, in simple instructions
 };
 
 }  // namespace

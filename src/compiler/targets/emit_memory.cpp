@@ -68,6 +68,20 @@ llvm::Value* Emitter::addresses(const BufferRef& p, const LaneIndex& index) {
   return b_.CreateInBoundsGEP(memory_type(p.dtype), index.linear ? address(p, index.base) : p.base, lanes);
 }
 
+// What is read where a mask says that nothing is, so that there is no branch. Its address must differ from every buffer's, or
+// reading through it could be turned into a masked read.
+llvm::Value* Emitter::zeros() {
+  constexpr unsigned kLargest = 64;  // lanes of a vector
+  auto* zeros = module_.getNamedGlobal("zero");
+  if (!zeros) {
+    auto* type = llvm::ArrayType::get(b_.getInt64Ty(), kLargest);
+    zeros = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
+                                     llvm::Constant::getNullValue(type), "zero");
+    zeros->setAlignment(llvm::Align(8));
+  }
+  return zeros;
+}
+
 llvm::Value* Emitter::emit_load(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
@@ -83,15 +97,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
     if (!condition) {
       x = b_.CreateAlignedLoad(scalar, at, align);
     } else if (!target_.gpu) {
-      // Reads a zero instead, so that there is no branch.
-      auto* zero = module_.getNamedGlobal("zero");
-      if (!zero) {
-        zero = new llvm::GlobalVariable(module_, b_.getInt64Ty(), true, llvm::GlobalValue::PrivateLinkage,
-                                        b_.getInt64(0), "zero");
-        zero->setAlignment(llvm::Align(8));
-        // Its address must differ from every buffer's, or reading through it could be turned into a masked read.
-      }
-      x = b_.CreateAlignedLoad(scalar, b_.CreateSelect(condition, at, zero), align);
+      x = b_.CreateAlignedLoad(scalar, b_.CreateSelect(condition, at, zeros()), align);
     } else {
       auto* before = b_.GetInsertBlock();
       llvm::BasicBlock* then = nullptr;
@@ -113,10 +119,15 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   int lanes = vector_.lanes;
   auto* type = llvm::FixedVectorType::get(scalar, lanes);
   auto* zero = llvm::Constant::getNullValue(type);
+  bool neighbours = index.linear && index.stride.is(1);
+  // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
+  llvm::Value* condition = neighbours && mask && lanes_of(mask) == 1 && !target_.gpu ? mask : nullptr;
+  if (condition) mask = nullptr;
   mask = full_mask(mask);
   llvm::Value* x;
-  if (index.linear && index.stride.is(1)) {
+  if (neighbours) {
     llvm::Value* at = address(p, index.base);
+    if (condition) at = b_.CreateSelect(condition, at, zeros());
     x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
              : b_.CreateAlignedLoad(type, at, align);
   } else if (index.linear && index.stride.is(-1) && !mask) {

@@ -241,6 +241,24 @@ void Emitter::emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* st
   b_.SetInsertPoint(exit);
 }
 
+// Quotients and remainders in places of what a loop loads, where the loop does not change them: LLVM would leave the divisions inside.
+void Emitter::divide_before(const Loop& loop) {
+  auto is_known = [&](Expr s) {
+    return s->kind == ir::ExprKind::Size || (s->kind == ir::ExprKind::Range && range_values_[analysis_.loop_of(s)]);
+  };
+  std::function<void(Expr)> divide = [&](Expr e) {
+    bool division = e->kind == ir::ExprKind::FloorDiv || e->kind == ir::ExprKind::Mod;
+    if (division && !varies(e) && std::all_of(e->symbols->begin(), e->symbols->end(), is_known))
+      eval_expr(e);
+    else
+      for (Expr a : e->args) divide(a);
+  };
+  for (const Node* n : graph_.nodes()) {
+    if (!is(n, LoopOp::Load) || !(analysis_.of(n) >> loop.loop & 1)) continue;
+    for_combinations(analysis_.of(n), false, [&] { divide(at_copy(n->arg<Expr>(1))); });
+  }
+}
+
 void Emitter::emit_flat(const Loop& loop) {
   std::vector<int> flat;
   for (size_t i = 0; i < analysis_.loops().size(); ++i)
@@ -262,8 +280,14 @@ void Emitter::emit_flat(const Loop& loop) {
 }
 
 void Emitter::emit_serial(const Loop& loop) {
+  Expr n = at_copy(analysis_.loops()[loop.loop].extent());
+  divide_before(loop);
+  emit_iterations(loop, n);
+  range_values_[loop.loop] = nullptr;
+}
+
+void Emitter::emit_iterations(const Loop& loop, Expr n) {
   const For& f = analysis_.loops()[loop.loop];
-  Expr n = at_copy(f.extent());
   auto once = [&](llvm::Value* i) {
     range_values_[loop.loop] = i;
     emit_block(loop.body);

@@ -72,6 +72,8 @@ class Emitter {
   void emit_loop(const Loop& loop);
   void emit_flat(const Loop& loop);
   void emit_serial(const Loop& loop);
+  void emit_iterations(const Loop& loop, ir::Expr count);
+  void divide_before(const Loop& loop);
   void emit_vector(const Loop& loop);
   bool ends_masked(int loop);
   bool is_long(int loop) const;
@@ -116,6 +118,7 @@ class Emitter {
   };
   BufferRef place_of(ir::Value buffer);
   llvm::Value* address(const BufferRef& p, ir::Expr index);
+  llvm::Value* zeros();
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
   void emit_stores(std::span<const Item> stores);
@@ -208,7 +211,7 @@ class Emitter {
   Values buffers_;  // by input: a buffer's address, or the slot of a number
   std::unordered_map<ir::Expr, llvm::Value*> sizes_;
   llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr;
-  Values range_values_;        // by loop: the current index of serial, parallel, block and thread loops
+  Values range_values_;  // by loop: the current index of serial, parallel, block and thread loops around this place
   std::vector<int> unrolled_;  // by loop: the current index of unroll loops
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;

@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
   const char *at, *end; /* of the header */
   const char* data;
-  size_t data_bytes;
+  size_t data_bytes, taken, last; /* bytes: all, of the tensors so far, where the last of them ends */
   int bad;
 } StoredFile;
 
@@ -86,12 +86,21 @@ static inline StoredFile read_stored(const char* bytes, size_t size) {
   return f;
 }
 
+/* Nothing lies behind the header's dictionary, and the tensors are all of the data. */
+static inline void end_stored(StoredFile* f) {
+  skip_space(f);
+  if (f->at < f->end || f->taken != f->data_bytes || f->last != f->data_bytes) f->bad = 1;
+}
+
 /* The next tensor; 0 at the end, or where the file is bad. */
 static inline int next_stored(StoredFile* f, StoredTensor* t) {
   const char *key, *skipped;
   do {
     int64_t place[2] = {0, 0};
-    if (next_is(f, '}')) return 0;
+    if (next_is(f, '}')) {
+      end_stored(f);
+      return 0;
+    }
     memset(t, 0, sizeof *t);
     t->name_length = read_string(f, &t->name);
     expect(f, ':');
@@ -124,6 +133,8 @@ static inline int next_stored(StoredFile* f, StoredTensor* t) {
     if (is_metadata) continue;
     t->data = f->data + place[0];
     t->bytes = (size_t)(place[1] - place[0]);
+    f->taken += t->bytes;
+    if ((size_t)place[1] > f->last) f->last = (size_t)place[1];
     return 1;
   } while (1);
 }

@@ -15,5 +15,7 @@ void add_fourier_primitives(Table& t);
 void add_sparse_primitives(Table& t);
 void add_parts_primitives(Table& t);
 void add_loop_primitives(Table& t);
+void add_branch_primitives(Table& t);
+void add_while_primitives(Table& t);
 
 }  // namespace brasa::ops

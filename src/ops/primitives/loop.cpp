@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/copy.h"
-#include "ops/interpreter.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
@@ -21,27 +19,15 @@ void check_arguments(const Args& args) {
   BRASA_CHECK(carried && along && *carried >= 0 && *along >= 0 && *carried <= count && *along <= count - *carried,
               "scan_loop: of ", count, " operands ", args[3].get<Expr>(), " cannot be states and ", args[4].get<Expr>(),
               " be gone along");
-  BRASA_CHECK(operands.size() <= body.inputs().size(), "scan_loop: the body takes ", body.inputs().size(),
-              " operands, got ", count);
-  const auto& sizes = args[2].get<std::vector<Expr>>();
-  for (const Node* n : body.nodes())
-    ir::each_size(*n, [&](Expr e) {
-      std::vector<Expr> symbols;
-      ir::collect_symbols(e, symbols);
-      for (Expr s : symbols)
-        BRASA_CHECK(s->kind == ir::ExprKind::Size && s->id < sizes.size(), "scan_loop: nothing says what ", s,
-                    " is in the body");
-    });
+  check_body("scan_loop", body, operands.size(), args[2].get<std::vector<Expr>>());
 }
 
 std::vector<Type> loop_types(const Args& args) {
   check_arguments(args);
   LoopNode n(args, 0);
   auto outside = [&](const Type& t, std::optional<Expr> first) {
-    BRASA_CHECK(!is_complex(t.dtype), "scan_loop: loops of complex numbers are not there");
-    Type out{t.dtype, {}, false};
-    if (first) out.shape.push_back(*first);
-    for (Expr e : t.shape) out.shape.push_back(n.outside(e));
+    Type out = ops::outside(t, n.sizes);
+    if (first) out.shape.insert(out.shape.begin(), *first);
     return out;
   };
   for (size_t i = 0; i < n.operands.size(); ++i) {
@@ -52,17 +38,14 @@ std::vector<Type> loop_types(const Args& args) {
                 ", expected ", want);
   }
   std::vector<Type> states, results;
-  for (const ir::Output& o : n.body.outputs()) {
-    if (!o.check.empty()) continue;
-    BRASA_CHECK(o.into < 0, "scan_loop: a body writes no inputs");
+  for (const Type& after : ops::result_types(n.body)) {
     if (states.size() == n.carried) {
-      results.push_back(outside(type_of(o.value), n.steps));
+      results.push_back(outside(after, n.steps));
       continue;
     }
     const Type& before = type_of(n.body.inputs()[states.size()].value);
-    BRASA_CHECK(type_of(o.value).dtype == before.dtype && may_equal(shape_of(o.value), before.shape),
-                "scan_loop: state ", states.size(), " is ", before, " before a step, and ", type_of(o.value),
-                " after it");
+    BRASA_CHECK(after.dtype == before.dtype && may_equal(after.shape, before.shape), "scan_loop: state ", states.size(),
+                " is ", before, " before a step, and ", after, " after it");
     states.push_back(outside(before, n.steps + 1));
   }
   BRASA_CHECK(states.size() == n.carried, "scan_loop: a step gives ", states.size(), " of ", n.carried, " states");
@@ -88,13 +71,11 @@ std::vector<Array> evaluate_loop(const Node& node, std::span<const Array* const>
   std::vector<Array> out, operands;
   for (size_t r = 0; r < node.types.size(); ++r) out.push_back(result_array(node, r));
   for (const Array* a : in) operands.push_back(*a);
-  for (size_t i = operands.size(); i < body->inputs().size(); ++i)  // sizes that only their own inputs show
-    operands.push_back(make_array(DType::Bool, constants(type_of(body->inputs()[i].value).shape)));
   for (size_t i = 0; i < n.carried; ++i) set_item(out[i], n.reverse ? steps : 0, operands[i]);
   for (int64_t k = 0; k < steps; ++k) {
     int64_t t = n.reverse ? steps - 1 - k : k;
     for (size_t i = n.carried; i < n.carried + n.along; ++i) operands[i] = item(*in[i], t);
-    std::vector<Array> results = evaluate(*body, operands);
+    std::vector<Array> results = evaluate_body(*body, operands);
     for (size_t i = 0; i < out.size(); ++i) {
       set_item(out[i], i < n.carried && !n.reverse ? t + 1 : t, results[i]);
       if (i < n.carried) operands[i] = std::move(results[i]);

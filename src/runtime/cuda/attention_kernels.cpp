@@ -142,8 +142,9 @@ class Kernel final : public AttentionTiles {
          to_value = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    std::pair<Reg, Reg> own_pair = own_rows(key, &value, keys_);
-    const Reg &own_key = own_pair.first, &own_value = own_pair.second;
+    // clang 14 lets no lambda use the names of a structured binding.
+    const std::pair<Reg, Reg> of_block = own_rows(key, &value, keys_);
+    const Reg &own_key = of_block.first, &own_value = of_block.second;
     std::vector<Regs> k, v;
     if (small_) {
       k = fragments(own_key);

@@ -106,6 +106,8 @@ std::unique_ptr<Dropped> drop(const Tensor& t) {
 Tensor recomputed(const Dropped& dropped, const std::string& name) { return dropped.frame->value(dropped.place, name); }
 void forget(const Dropped& dropped) { dropped.frame->forget(dropped.place); }
 
+bool in_checkpoint() { return saving || running_again; }
+
 CheckpointMode::CheckpointMode(std::shared_ptr<CheckpointFrame> frame, CheckpointFrame* again)
     : saving_(saving, std::move(frame)), running_again_(running_again, again) {}
 

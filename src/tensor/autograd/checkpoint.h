@@ -24,6 +24,9 @@ Tensor recomputed(const Dropped& dropped, const std::string& name);
 /// Nobody needs it any more.
 void forget(const Dropped& dropped);
 
+/// Whether what nodes save on this thread is dropped, or taken down.
+bool in_checkpoint();
+
 /// While it lives, what nodes save on this thread is left to `saving`, or taken down by `running_again`.
 class CheckpointMode {
  public:

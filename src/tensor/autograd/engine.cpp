@@ -122,7 +122,7 @@ class Pass {
         if (edges[i].input_nr < metas.size()) g = fitted(std::move(g), metas[edges[i].input_nr], *node, i);
         // Only leaves take sparse gradients.
         if (g.defined() && impl_of(g)->sparse && !next->next_edges().empty()) g = g.to_dense();
-        if (g.defined() || (reached && !node->internals().skips_unreached)) receive(edges[i], std::move(g));
+        if (g.defined() || (reached && !node->internals().flows)) receive(edges[i], std::move(g));
         if (--dependencies_[next] == 0) ready.push(edges[i].function);
       }
     }
@@ -169,20 +169,43 @@ class Pass {
     }
   }
 
-  // Nodes below which there is a captured one.
+  // Nodes below which there is a captured one. A compiled graph stands for many: what arrives at one of its results may flow to some
+  // of its edges alone.
   void find_needed() {
-    std::unordered_map<Node*, std::vector<Node*>> above;
+    struct Way {
+      Node* from;
+      size_t edge;
+      uint32_t result;  // of the node that it leads to
+    };
+    std::unordered_map<Node*, std::vector<Way>> above;
     for (Node* n : reached_)
-      for (const Edge& e : n->next_edges())
-        if (e.is_valid()) above[e.function.get()].push_back(n);
-    std::vector<Node*> stack;
-    for (auto& [n, captures] : captures_) stack.push_back(n);
+      for (size_t i = 0; i < n->next_edges().size(); ++i)
+        if (const Edge& e = n->next_edge(i); e.is_valid()) above[e.function.get()].push_back({n, i, e.input_nr});
+    // Steps of the search: a node's edge leads to a captured node, or (kNone) a node is captured itself.
+    constexpr auto kNone = static_cast<size_t>(-1);
+    std::vector<std::pair<Node*, size_t>> stack;
+    for (auto& [n, captures] : captures_) stack.emplace_back(n, kNone);
+    std::unordered_map<Node*, std::vector<bool>> seen;  // by edge, of nodes whose edges differ
     while (!stack.empty()) {
-      Node* below = stack.back();
+      auto [below, edge] = stack.back();
       stack.pop_back();
-      for (Node* n : above[below])
-        if (needed_.insert(n).second) stack.push_back(n);
+      for (const Way& w : above[below]) {
+        if (edge != kNone && !flows(*below, w.result, edge)) continue;
+        bool fresh = needed_.insert(w.from).second;
+        if (w.from->internals().forwards || w.from->internals().flows) {
+          std::vector<bool>& edges = seen[w.from];
+          edges.resize(w.from->next_edges().size());
+          fresh = !edges[w.edge];
+          edges[w.edge] = true;
+        }
+        if (fresh) stack.emplace_back(w.from, w.edge);
+      }
     }
+  }
+
+  static bool flows(const Node& n, uint32_t result, size_t edge) {
+    const Node::Internals& in = n.internals();
+    return in.forwards ? result == edge : !in.flows || (*in.flows)[edge][result];
   }
 
   variable_list evaluate(Node& node, variable_list gradients, bool accumulate) {
@@ -246,9 +269,10 @@ variable_list run_backward(const variable_list& outputs, const variable_list& gr
     Tensor g = i < grad_outputs.size() ? grad_outputs[i] : Tensor();
     if (!g.defined()) {
       BRASA_CHECK(out.numel() == 1, "grad can be implicitly created only for scalar outputs");
-      g = zeros(out.sizes(), out.scalar_type(), impl_of(out)->device());
       NoGradGuard guard;
-      g.fill_(1);
+      g = impl_of(out)->sparse ? zeros(out.sizes(), out.scalar_type(), impl_of(out)->device()) : out;
+      // A value of its own, which a recording keeps no memory for.
+      g = eager::call_one("aten::fill.Scalar", {g, Scalar(1)});
     } else {
       BRASA_CHECK(g.sizes() == out.sizes(), "Mismatch in shape: grad_output[", i, "] is ", g, " and output[", i,
                   "] is ", out, ".");

@@ -89,8 +89,9 @@ struct Node::Internals : Pooled {
   bool released = false;
   /// Its work was taken over by the node of a compiled graph, and it only hands on what it receives (see capture/joint.h).
   bool forwards = false;
-  /// It stands for operators that may have nothing to do with each other: where it gives no gradient, nothing goes on.
-  bool skips_unreached = false;
+  /// By edge, by result: whether a gradient flows. Of a node that stands for operators that may have nothing to do with each other:
+  /// where it gives no gradient, nothing goes on. Null: from all to all.
+  const std::vector<std::vector<bool>>* flows = nullptr;
   std::unique_ptr<Inside> inside;
 
   bool has_hooks() const {

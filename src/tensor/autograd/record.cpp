@@ -268,12 +268,19 @@ void attach(const eager::Computation& computation, const std::string& name, std:
   for (size_t i = 0; i < outputs.size(); ++i) node->save_result(outputs[i], reads[inputs.size() + i]);
 }
 
-void attach_view(const Tensor& view) {
-  const eager::ViewInfo& info = *impl_of(view)->view;
-  if (!differentiable(view.scalar_type())) return;
-  auto node = make_node<ViewNode>(*info.row, eager::op(*info.row).backward_name(), info.plan);
-  set_history(view, node, info.parent);
-  if (Recorder* recorder = Recorder::current()) recorder->made(node, 0, {});
+void attach_view(const Tensor& view, const Tensor& from, const std::vector<const eager::ViewLink*>& links) {
+  if (!std::all_of(links.begin(), links.end(), [](const auto* l) { return differentiable(l->plan->dtype); })) return;
+  Edge edge = gradient_edge(from);
+  for (const eager::ViewLink* link : links) {
+    auto node = make_node<ViewNode>(*link->row, eager::op(*link->row).backward_name(), link->plan);
+    NodeAccess::edges(*node).push_back(std::move(edge));
+    if (link == links.back()) {
+      node->internals().results.emplace_back(view);
+      set_history(view, node, 0);
+    }
+    if (Recorder* recorder = Recorder::current()) recorder->made(node, 0, {});
+    edge = {std::move(node), 0};
+  }
 }
 
 void attach_memory_view(const Tensor& view, const Tensor& self) {
@@ -360,7 +367,7 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
     return;
   }
   Tensor base = impl->view->base;
-  auto node = make_node<CopySlices>(eager::chain_from_base(self), pending.node, self_edge);
+  auto node = make_node<CopySlices>(impl->view->last, pending.node, self_edge);
   auto& edges = NodeAccess::edges(*node);
   edges = pending.node->next_edges();
   edges[self_edge] = gradient_edge(base);

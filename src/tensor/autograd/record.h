@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include <brasa/autograd.h>
 
@@ -12,14 +13,18 @@ namespace brasa {
 class Recorder;
 }
 
+namespace brasa::eager {
+struct ViewLink;
+}
+
 // How dispatch puts calls into the autograd graph.
 namespace brasa::autograd {
 
 /// After a call that ran: gives the results a node if an input requires a gradient.
 void attach(const eager::Computation& computation, const std::string& name, std::span<const eager::InputTensor> inputs,
             eager::Results& results);
-/// After a view was made (its ViewInfo is set).
-void attach_view(const Tensor& view);
+/// After a view was made (its ViewInfo is set): it gets a node for each of the links that lead from `from` to it.
+void attach_view(const Tensor& view, const Tensor& from, const std::vector<const eager::ViewLink*>& links);
 /// After as_strided was taken of the memory behind `self`, which is not contiguous.
 void attach_memory_view(const Tensor& view, const Tensor& self);
 /// After a call that was recorded.

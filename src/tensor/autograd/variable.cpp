@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "support/error.h"
-#include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
 #include "tensor/dispatch.h"
@@ -52,6 +51,7 @@ class AccumulateGrad final : public Node {
     if (!g.defined()) return {};
     std::lock_guard lock(internals_->mutex);
     AutogradMeta& meta = meta_of(leaf_);
+    if (Recorder* recorder = Recorder::current()) recorder->meets_gradient(leaf_);
     if (!meta.grad.defined()) {
       // Nothing writes into the parts of a sparse tensor.
       const TensorImpl* impl = impl_of(g);
@@ -159,8 +159,7 @@ void renew(const Tensor& t) {
     return;
   check_creation(info.creation, "its base or another view of its base has been modified inplace");
   AutoGradMode mode(true);
-  grad_fn_of(info.parent);
-  if (info.parent.requires_grad()) attach_view(t);
+  attach_view(t, info.base, eager::links_to(info.last.get()));
 }
 
 }  // namespace
@@ -168,7 +167,7 @@ void renew(const Tensor& t) {
 const std::shared_ptr<Node>& grad_fn_of(const Tensor& t) {
   TensorImpl* impl = checked_impl(t);
   if (impl->sparse) return grad_fn_of(impl->sparse->values);
-  if (is_stale(t)) with_room([&] { renew(t); });
+  if (is_stale(t)) renew(t);
   return impl->autograd ? impl->autograd->grad_fn : kNoNode;
 }
 
@@ -207,9 +206,14 @@ bool Tensor::is_leaf() const { return autograd::grad_fn_of(*this) == nullptr; }
 
 const Tensor& Tensor::grad() const {
   const TensorImpl* impl = checked_impl(*this);
+  if (Recorder* recorder = Recorder::current()) recorder->meets_gradient(*this);
   return impl->autograd ? impl->autograd->grad : kNoTensor;
 }
-Tensor& Tensor::mutable_grad() const { return autograd::meta_of(*this).grad; }
+Tensor& Tensor::mutable_grad() const {
+  Tensor& grad = autograd::meta_of(*this).grad;
+  if (Recorder* recorder = Recorder::current()) recorder->meets_gradient(*this);
+  return grad;
+}
 const std::shared_ptr<autograd::Node>& Tensor::grad_fn() const { return autograd::grad_fn_of(*this); }
 int64_t Tensor::output_nr() const {
   const TensorImpl* impl = checked_impl(*this);

@@ -78,7 +78,7 @@ variable_list CopySlices::apply(variable_list&& grads) {
   if (!grads[0].defined()) return out;
   BRASA_CHECK(write_, second_time("CopySlices"));
   Tensor result = grads[0].clone(MemoryFormat::Contiguous);
-  Tensor slice = view_.replay(result);
+  Tensor slice = eager::replay(view_.get(), result);
   variable_list inner = NodeAccess::apply(*write_, {slice.clone(MemoryFormat::Contiguous)});
   for (size_t i = 0; i < out.size() && i < inner.size(); ++i)
     if (i != self_edge_) out[i] = std::move(inner[i]);

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/functional.h"
+#include "capture/trace.h"
+
+namespace brasa::func {
+
+/// What a function did, as calls of operators. What may differ from call to call without being another body is left out of it: a
+/// size or count is the symbol with its place among FlowArguments::sizes, another number the argument with its place among `numbers`, and a
+/// tensor that it began with or took from outside the place among `operands`.
+struct RecordedBody {
+  std::vector<capture::Event> events;  // without a row: an operand, whose place is its only argument
+  std::vector<capture::Number> outputs;
+
+  bool operator==(const RecordedBody& other) const;
+  size_t hash() const;
+};
+
+/// What the recorded bodies of one call of control flow have in common.
+struct FlowArguments {
+  std::vector<Tensor> operands;
+  std::vector<int64_t> sizes;
+  std::vector<Scalar> numbers;
+  /// The place of a tensor that a body takes from outside.
+  size_t captured(const Tensor& t);
+  size_t given = 0;  // the first operands, which are told apart even if they are one tensor
+};
+
+/// Runs a function on tensors that only record.
+class BodyRecorder final : public capture::Functional {
+ public:
+  /// `what` names the function in errors: "cond: true_fn".
+  BodyRecorder(FlowArguments& arguments, std::string what);
+  ~BodyRecorder() override { lose(); }
+
+  /// A tensor of the function's that stands for operand `place`, or for an item of its first dimension.
+  Tensor operand(size_t place, bool item = false);
+  /// f's results become the body's outputs.
+  template <class F>
+  RecordedBody run(F f) {
+    std::vector<Tensor> results;
+    Scope scope(this);
+    results = f();
+    return finished(results);
+  }
+
+  uint32_t last_call() const override { return 0; }
+  void made(const std::shared_ptr<autograd::Node>&, uint32_t, std::span<const Tensor>) override {}
+  void materialise(const char* reason) override;
+
+ private:
+  capture::Number record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
+                         uint32_t& count) override;
+  capture::Number record_put(const ops::Row& view, int result, std::span<const CallArg> args, const Operands& operands,
+                             capture::Number value) override;
+  capture::Number outside(const Tensor& t) override;
+  void place(std::span<const CallArg> args) override;
+  bool may_hold(const Tensor& target, capture::Number& value) override;
+  capture::Held& hold_outside(const Tensor& t) override;
+  void changes(const capture::Held& held) override;
+  Tensor make_recorded(capture::Number n) override;
+
+  RecordedBody finished(const std::vector<Tensor>& results);
+  capture::Number add(capture::Event event);
+  capture::Number input(size_t place, ir::Type type);
+  capture::Number as_seen(const Tensor& t, capture::Number n);
+  void leave_numbers_out(capture::Event& event);
+
+  FlowArguments& arguments_;
+  std::string what_;
+  RecordedBody body_;
+  std::vector<ir::Type> types_;  // by number
+  std::vector<bool> flows_;      // by number: gradients flow through it
+  std::unordered_map<capture::Number, capture::Number> detached_;
+  std::vector<capture::Number> own_;  // by operand: its input, or kNoNumber
+  size_t stand_ins_ = 0;              // how many of what is held stand for operands
+  bool grad_mode_;
+  runtime::Device* device_ = nullptr;
+};
+
+}  // namespace brasa::func

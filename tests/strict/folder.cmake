@@ -1,0 +1,3 @@
+# Samples become calls as the pack's do.
+target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tools/pack/sample_call.cpp)
+target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tools)

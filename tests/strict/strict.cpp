@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+
+#include "ops/builder.h"
+#include "ops/decompose.h"
+#include "ops/table.h"
+#include "pack/sample_call.h"
+
+// With BRASA_NUMBERS=strict, which is read at its first use, compiled and uncompiled programs give the same bits.
+namespace brasa {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+const bool kStrict = ::setenv("BRASA_NUMBERS", "strict", 1) == 0;
+
+// The first difference between bits, or nothing. All NaNs are one.
+std::string difference(const Tensors& want, const Tensors& got) {
+  if (want.size() != got.size()) return "another count";
+  for (size_t k = 0; k < want.size(); ++k) {
+    if (want[k].scalar_type() != got[k].scalar_type() || want[k].sizes() != got[k].sizes())
+      return str("result ", k, ": another type or shape");
+    Tensor a = want[k].contiguous(), b = got[k].contiguous();
+    auto size = static_cast<size_t>(a.element_size());
+    auto* p = static_cast<const char*>(a.data_ptr());
+    auto* q = static_cast<const char*>(b.data_ptr());
+    Tensor both_nan = a.isnan().logical_and(b.isnan()).contiguous();
+    for (size_t i = 0; i < static_cast<size_t>(a.numel()); ++i)
+      if (!both_nan.data_ptr<bool>()[i] && std::memcmp(p + i * size, q + i * size, size) != 0) {
+        auto at = static_cast<int64_t>(i);
+        return str("result ", k, ", element ", i, ": ", a.flatten()[at].item<double>(), " and ",
+                   b.flatten()[at].item<double>());
+      }
+  }
+  return "";
+}
+
+Tensor call(const ops::Row& row, const std::vector<CallArg>& args) {
+  eager::Results results;
+  eager::call(eager::op(row), args, results);
+  return results[0];
+}
+
+// What each row gives for its samples, and arithmetic behind it.
+TEST(Strict, Rows) {
+  ASSERT_TRUE(kStrict);
+  NoGradGuard no_grad;
+  int compared = 0;
+  for (const ops::Row& row : ops::table().rows()) {
+    bool fresh = row.name().find("empty") != std::string::npos;  // holds what was there
+    if (row.is_primitive() || row.samples.empty() || row.random || row.count || row.number_count || fresh) continue;
+    pack::SampleCall sample(row, row.samples[0].args, pack::tensor_of);
+    auto body = [&](const Tensors&) {
+      eager::Results results;
+      eager::call(eager::op(row), sample.args(), results);
+      Tensors out;
+      for (size_t r = 0; r < results.size(); ++r) {
+        Tensor t = results[r];
+        if (!t.defined() || !t.is_floating_point()) continue;
+        out.insert(out.end(), {t, t * 1.7 + 0.3, (t * t - t / 3).exp(), t.cos().mul(t).add(t.sin(), 0.7)});
+      }
+      return out;
+    };
+    Tensors want;
+    try {
+      want = body({});
+    } catch (const Error&) {
+      continue;  // singular matrices
+    }
+    if (want.empty()) continue;
+    ++compared;
+    EXPECT_EQ(difference(want, compile(body)(Tensors())), "") << row.name();
+  }
+  EXPECT_GT(compared, 500);
+}
+
+// A row that takes one or two tensors and needs nothing else.
+struct Drawn {
+  const ops::Row* row;
+  size_t operands;
+  Tensor operator()(const Tensor& a, const Tensor& b) const {
+    std::vector<CallArg> args = {a, b};
+    args.resize(operands, a);
+    return call(*row, args);
+  }
+};
+
+bool without_reductions(const Drawn& d) {
+  ir::Graph graph;
+  ir::Facts facts;
+  {
+    ops::Builder builder(graph, facts);
+    ir::Args args;
+    for (size_t i = 0; i < d.row->schema.params.size(); ++i)
+      args.push_back(i < d.operands ? ir::Arg(graph.add_input({kFloat32, {2, 3}, false}))
+                                    : d.row->schema.params[i].default_value.value_or(ir::Arg()));
+    for (ir::Value v : builder.record(*d.row, args)) graph.add_output(v);
+  }
+  auto primitives = ops::decompose(graph, facts);
+  return std::all_of(primitives->nodes().begin(), primitives->nodes().end(), [](const ir::Node* n) {
+    const ops::Row& row = ops::row_of(*n);
+    return row.is_pointwise() || row.view_rule || row.kind == ops::Kind::None;
+  });
+}
+
+// Point-wise rows whose result is like their operands.
+std::vector<Drawn> drawable() {
+  std::vector<Drawn> out;
+  Tensor a = rand({2, 3}) + 0.5, b = rand({2, 3}) + 0.5;
+  for (const ops::Row& row : ops::table().rows()) {
+    if (row.is_primitive() || row.samples.empty() || row.random || row.count || row.number_count || row.view) continue;
+    if (row.memory != ops::Memory::None || row.schema.returns.size() != 1) continue;
+    Drawn d{&row, 0};
+    bool suits = true;
+    for (const ir::Param& p : row.schema.params) {
+      bool optional = p.optional || p.default_value;
+      if (!optional) ++d.operands;
+      suits = suits && (optional || (p.type == ir::ParamType::Tensor && !p.list));
+    }
+    if (!suits || d.operands < 1 || d.operands > 2) continue;
+    try {
+      Tensor r = d(a, b);
+      if (r.scalar_type() == kFloat32 && r.sizes() == a.sizes() && without_reductions(d)) out.push_back(d);
+    } catch (const Error&) {  // not of matrices, or not of floats
+    }
+  }
+  return out;
+}
+
+TEST(Strict, RandomPrograms) {
+  NoGradGuard no_grad;
+  const std::vector<Drawn> rows = drawable();
+  EXPECT_GT(rows.size(), 100U);
+  static constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 16, 33, 64, 129, 500};
+  static constexpr DType kTypes[] = {kFloat32, kFloat32, kFloat64, kBFloat16, kHalf};
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    std::mt19937 pick(seed);
+    auto below = [&](size_t n) { return pick() % n; };
+    struct Step {
+      Drawn row;
+      size_t a, b;
+    };
+    std::vector<Step> steps(2 + below(9));
+    for (size_t i = 0; i < steps.size(); ++i) steps[i] = {rows[below(rows.size())], below(3 + i), below(3 + i)};
+    auto body = [&](const Tensors& in) {
+      Tensors values = in;
+      for (const Step& s : steps) values.push_back(s.row(values[s.a], values[s.b]));
+      return Tensors{values.back(), values[values.size() - 2]};
+    };
+    auto compiled = compile(body);
+    for (int k = 0; k < 3; ++k) {
+      int64_t n = kSizes[below(std::size(kSizes))], m = kSizes[below(std::size(kSizes))];
+      DType dtype = kTypes[below(std::size(kTypes))];
+      auto filled = [&](IntArrayRef sizes) {
+        std::uniform_real_distribution<float> spread(-3, 3);
+        Tensor t = empty(sizes, kFloat32);
+        for (int64_t i = 0; i < t.numel(); ++i) t.data_ptr<float>()[i] = spread(pick);
+        return t.to(dtype);
+      };
+      Tensors in = {filled({n, m}), filled({below(2) ? n : 1, m}), filled({n, below(2) ? m : 1})};
+      Tensors want;
+      try {
+        want = body(in);
+      } catch (const Error&) {
+        continue;  // not of this dtype
+      }
+      std::string text = str("seed ", seed, ", call ", k, ", ", name(dtype), ", ", n, " x ", m, ":");
+      for (const Step& s : steps) text += str(" ", s.row.row->name(), "(", s.a, ", ", s.b, ")");
+      SCOPED_TRACE(text);
+      Tensors got;
+      EXPECT_NO_THROW(got = compiled(in));
+      EXPECT_EQ(difference(want, got), "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brasa
