@@ -91,7 +91,7 @@ struct Output {
   Value value;
   /// Index of the input whose memory receives the value when the graph ends, or -1 for fresh memory.
   int into = -1;
-  /// Not empty: no result but a check. The value is one bool; where it is false the run ends with brasa::IndexError
+  /// Not empty: no result but a check. The value is one bool; where it is false the run ends with the error of fail_checked
   /// and this message.
   std::string check;
 };

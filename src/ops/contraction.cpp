@@ -365,6 +365,7 @@ void add_products(Table& t) {
       .samples({{tensor(DType::Int8, {2, 3}), tensor(DType::Int8, {3, 2})}});
   t.op("aten::bmm(Tensor self, Tensor mat2) -> Tensor")
       .doc("Matrix products of a batch.")
+      .backward_node("BmmBackward0")
       .autocast(Autocast::Lower)
       .sparse(Sparse::BatchMatrix)
       .packed({{floats(2, 8, 8), floats(2, 8, 8)}})
@@ -447,6 +448,7 @@ void add_sums_of_products(Table& t) {
       .samples({{floats(2, 3), floats(2), floats(3)}});
   t.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · batch1 · batch2 for each of a batch.")
+      .backward_node("BaddbmmBackward0")
       .autocast(Autocast::Lower)
       .composed(baddbmm)
       .samples({{floats(1, 4), floats(2, 3, 5), floats(2, 5, 4)}});

@@ -1,7 +1,7 @@
 #include "ops/interpreter.h"
 
 #include "ops/decompose.h"
-#include "support/error.h"
+#include "support/failed_check.h"
 
 namespace brasa::ops {
 
@@ -21,7 +21,7 @@ std::vector<Array> evaluate(const ir::Graph& graph, std::span<const Array> input
   std::vector<Array> out;
   for (const ir::Output& o : primitives->outputs()) {
     const Array& a = results[o.value.node->id][o.value.index];
-    if (!o.check.empty() && a.data[0] == std::byte{0}) fail_index(o.check);
+    if (!o.check.empty() && a.data[0] == std::byte{0}) fail_checked(o.check);
     out.push_back(a);
   }
   return out;

@@ -27,8 +27,9 @@ void check_target(Value x, Value target, Value weight) {
   Shape want = without(shape_of(x), class_dim(x));
   bool same = rank_of(target) == static_cast<int64_t>(want.size());
   if (same && !want.empty())
-    BRASA_CHECK(same_size(size_of(target, 0), want[0]), "Expected input batch_size (", want[0],
-                ") to match target batch_size (", size_of(target, 0), ").");
+    if (!same_size(size_of(target, 0), want[0]))
+      throw ValueError(
+          str("Expected input batch_size (", want[0], ") to match target batch_size (", size_of(target, 0), ")."));
   for (size_t d = 1; same && d < want.size(); ++d) same = same_size(size_of(target, static_cast<int64_t>(d)), want[d]);
   BRASA_CHECK(same, "nll_loss: expected a target of shape ", want, " for input ", type_of(x), ", got ",
               type_of(target));

@@ -114,7 +114,7 @@ Value expand_to(Value x, Shape size, bool) {
       Expr from = size_of(x, d - lead);
       BRASA_CHECK(from == size[d] || same_size(from, size[d]) || is_one(from), "The expanded size of the tensor (",
                   size[d], ") must match the existing size (", from, ") at non-singleton dimension ", d,
-                  ". Target sizes: ", size, ". Tensor sizes: ", shape_of(x));
+                  ".  Target sizes: ", size, ".  Tensor sizes: ", shape_of(x));
     }
   }
   return broadcast_to(x, size);

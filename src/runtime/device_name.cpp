@@ -29,10 +29,11 @@ Device::Device(std::string_view text) : type_(kCPU), index_(-1) {
     type_ = row->type;
   } else {
     const auto* found = std::find(std::begin(kOtherNames), std::end(kOtherNames), type);
+    BRASA_CHECK(!text.empty(), "Device string must not be empty");
     BRASA_CHECK(
         !type.empty() && found != std::end(kOtherNames),
-        "Expected one of cpu, cuda, xpu, mkldnn, opengl, opencl, ideep, hip, fpga, xla, vulkan, mps, meta device type at "
-        "start of device string: ",
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, "
+        "meta, hpu, mtia, privateuseone device type at start of device string: ",
         text);
     type_ = static_cast<DeviceType>(found - std::begin(kOtherNames));
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "support/error.h"
+#include "support/failed_check.h"
 
 namespace brasa::runtime {
 
@@ -46,7 +46,7 @@ void QueuedDevice::raise_failed_check(std::optional<Stream> stream) {
     message = it == checks_.end() ? std::string("a check failed") : it->second.message();
     std::erase_if(checks_, waited);
   }
-  fail_index(message);
+  fail_checked(message);
 }
 
 void QueuedDevice::synchronize(Stream stream) {

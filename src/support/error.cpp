@@ -1,6 +1,9 @@
 #include "support/error.h"
 
+#include <string_view>
 #include <utility>
+
+#include "support/failed_check.h"
 
 namespace brasa {
 
@@ -32,6 +35,12 @@ InternalError::~InternalError() = default;
 
 void fail(std::string message) { throw Error(message); }
 void fail_index(std::string message) { throw IndexError(message); }
+void fail_checked(std::string message) {
+  auto says = [&](std::string_view words) { return message.find(words) != message.npos; };
+  if (says("linalg.")) throw LinAlgError(message);
+  if (says("out of range") || says("out of bounds")) fail_index(message);
+  fail(message);
+}
 void fail_internal(std::string message) { throw InternalError(message); }
 
 }  // namespace brasa

@@ -100,6 +100,8 @@ void move_to(runtime::Device& place, Results& results) {
   if (!given.empty()) what += str(" (called with", given, ")");
   if (index) throw IndexError(what, e.msg());
   if (dynamic_cast<const NotImplementedError*>(&e)) throw NotImplementedError(what, e.msg());
+  if (dynamic_cast<const LinAlgError*>(&e)) throw LinAlgError(what, e.msg());
+  if (dynamic_cast<const ValueError*>(&e)) throw ValueError(what, e.msg());
   if (dynamic_cast<const OutOfMemoryError*>(&e)) throw OutOfMemoryError(what);
   if (dynamic_cast<const runtime::DeviceError*>(&e)) throw runtime::DeviceError(what, e.msg());
   throw Error(what, e.msg());

@@ -188,10 +188,11 @@ std::ostream& operator<<(std::ostream& out, const TensorData& data) {
 }
 
 Tensor make_tensor(const TensorData& data, const TensorOptions& options) {
-  DType natural = data.dtype_ == DType::Bool ? DType::Bool
-                  : is_integral(data.dtype_) ? DType::Int64
-                  : is_complex(data.dtype_)  ? DType::Complex64
-                                             : get_default_dtype();
+  // As in LibTorch: C++'s int and long are int64, float and double the default, other elements what they are.
+  DType given = data.dtype_;
+  DType natural = given == DType::Int32                                ? DType::Int64
+                  : given == DType::Float32 || given == DType::Float64 ? get_default_dtype()
+                                                                       : given;
   DType wanted = options.dtype_opt().value_or(natural);
   BRASA_CHECK(
       !data.is_tensor() || !is_complex(data.dtype_) || is_complex(wanted),

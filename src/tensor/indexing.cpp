@@ -26,7 +26,7 @@ std::ostream& operator<<(std::ostream& out, const TensorIndex& index) {
     case TensorIndex::Kind::None: return out << "None";
     case TensorIndex::Kind::Ellipsis: return out << "...";
     case TensorIndex::Kind::Integer: return out << index.integer();
-    case TensorIndex::Kind::Boolean: return out << (index.boolean() ? "true" : "false");
+    case TensorIndex::Kind::Boolean: return out << std::boolalpha << index.boolean();
     case TensorIndex::Kind::Slice: return out << index.slice();
     case TensorIndex::Kind::Tensor: return out << index.tensor();
   }

@@ -24,7 +24,7 @@ template <::brasa::DType D>
 using ScalarTypeToCPPTypeT = typename ScalarTypeToCPPType<D>::type;
 }  // namespace impl
 template <class T>
-struct CppTypeToScalarType : ::brasa::dtype_for<T> {};
+struct CppTypeToScalarType : std::integral_constant<::brasa::DType, ::brasa::dtype_for<T>::value> {};
 }  // namespace c10
 
 #define AT_DISPATCH_CASE(enum_type, ...)                                            \

@@ -47,12 +47,13 @@ template <class Kind = ::brasa::Error, class... A>
 #define TORCH_CHECK_TYPE(condition, ...) TORCH_CHECK_WITH_KIND(TypeError, condition, __VA_ARGS__)
 #define TORCH_CHECK_LINALG(condition, ...) TORCH_CHECK_WITH_KIND(LinAlgError, condition, __VA_ARGS__)
 #define TORCH_CHECK_NOT_IMPLEMENTED(condition, ...) TORCH_CHECK_WITH_KIND(NotImplementedError, condition, __VA_ARGS__)
-#define TORCH_CHECK_EQ(a, b) TORCH_CHECK((a) == (b), "Check failed: " #a " == " #b)
-#define TORCH_CHECK_NE(a, b) TORCH_CHECK((a) != (b), "Check failed: " #a " != " #b)
-#define TORCH_CHECK_LT(a, b) TORCH_CHECK((a) < (b), "Check failed: " #a " < " #b)
-#define TORCH_CHECK_LE(a, b) TORCH_CHECK((a) <= (b), "Check failed: " #a " <= " #b)
-#define TORCH_CHECK_GT(a, b) TORCH_CHECK((a) > (b), "Check failed: " #a " > " #b)
-#define TORCH_CHECK_GE(a, b) TORCH_CHECK((a) >= (b), "Check failed: " #a " >= " #b)
+#define TORCH_CHECK_OP(a, op, b) TORCH_CHECK((a)op(b), "Check failed: " #a " " #op " " #b " (", a, " vs. ", b, "). ")
+#define TORCH_CHECK_EQ(a, b) TORCH_CHECK_OP(a, ==, b)
+#define TORCH_CHECK_NE(a, b) TORCH_CHECK_OP(a, !=, b)
+#define TORCH_CHECK_LT(a, b) TORCH_CHECK_OP(a, <, b)
+#define TORCH_CHECK_LE(a, b) TORCH_CHECK_OP(a, <=, b)
+#define TORCH_CHECK_GT(a, b) TORCH_CHECK_OP(a, >, b)
+#define TORCH_CHECK_GE(a, b) TORCH_CHECK_OP(a, >=, b)
 #define TORCH_INTERNAL_ASSERT TORCH_CHECK
 #define TORCH_INTERNAL_ASSERT_DEBUG_ONLY TORCH_CHECK
 #define AT_ASSERT TORCH_CHECK

@@ -26,6 +26,7 @@ namespace ivalue {}
 }  // namespace c10
 
 namespace at {
+using ::c10::dtype;
 #include <torch/detail/names.h>
 #include <brasa/operator_names.inc>
 namespace autocast = ::brasa::autocast;
@@ -54,6 +55,7 @@ inline Variable make_variable(const Variable& data, bool requires_grad = false, 
 }  // namespace brasa::autograd
 
 namespace torch {
+using ::c10::dtype;
 #include <torch/detail/names.h>
 #include <brasa/operator_names.inc>
 using ::brasa::tensor;

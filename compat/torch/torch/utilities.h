@@ -19,6 +19,18 @@
 #include <torch/dispatch.h>
 #include <torch/macros.h>
 
+// Of the standard library what LibTorch's headers bring besides: programs use it without including it.
+#include <bitset>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <iomanip>
+#include <list>
+#include <queue>
+#include <stack>
+#include <thread>
+#include <typeindex>
+
 // Small things of c10 that programs use.
 namespace c10 {
 
@@ -108,6 +120,8 @@ inline bool tls_is_dispatch_keyset_excluded(AutogradKeys) { return ::brasa::Infe
 inline bool tls_is_dispatch_keyset_included(AutogradKeys) { return false; }
 }  // namespace impl
 
+inline constexpr uint64_t default_rng_seed_val = 67280421310721;
+
 // Questions about dtypes.
 inline size_t elementSize(::brasa::DType t) { return static_cast<size_t>(::brasa::size_of(t)); }
 inline bool isFloatingType(::brasa::DType t) { return ::brasa::is_floating(t); }
@@ -134,6 +148,12 @@ inline int64_t maybe_wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar = true
   return dim < 0 ? dim + n : dim;
 }
 
+/// Options with the dtype of elements of type T.
+template <class T>
+::brasa::TensorOptions dtype() {
+  return ::brasa::TensorOptions().dtype(::brasa::dtype_for<T>::value);
+}
+
 inline ::brasa::DType typeMetaToScalarType(::brasa::TypeMeta type) { return type; }
 inline ::brasa::TypeMeta scalarTypeToTypeMeta(::brasa::DType type) { return type; }
 inline std::optional<::brasa::DType> optTypeMetaToScalarType(std::optional<::brasa::TypeMeta> type) {
@@ -153,6 +173,13 @@ using TypeMeta = ::brasa::TypeMeta;
 namespace at {
 using namespace ::c10;
 using Tensors = std::vector<::brasa::Tensor>;
+
+namespace detail {
+inline ::brasa::Generator createCPUGenerator(uint64_t seed = c10::default_rng_seed_val) {
+  return ::brasa::Generator(seed);
+}
+inline const ::brasa::Generator& getDefaultCPUGenerator() { return ::brasa::default_generator(); }
+}  // namespace detail
 
 /// Operators below it are not recorded.
 struct AutoDispatchBelowAutograd : ::brasa::NoGradGuard {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "support/error.h"
+#include "support/failed_check.h"
 
 namespace brasa::compiler {
 
@@ -18,7 +18,7 @@ Executable::Executable(const ir::Graph& graph) : name_(graph.name) {
 }
 
 void Executable::fail_check(const std::string& message, const int64_t* symbols) const {
-  fail_index(substituted(message, symbols));
+  fail_checked(substituted(message, symbols));
 }
 
 std::string Executable::check_text(const std::string& message, const int64_t* symbols) const {

@@ -34,12 +34,12 @@ class Executable {
   const std::vector<ir::Type>& output_types() const { return output_types_; }
   static int64_t evaluate(ir::Expr e, const int64_t* symbols);
 
-  /// brasa::IndexError if a check of the graph fails.
+  /// brasa::Error (see fail_checked) if a check of the graph fails.
   virtual void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const = 0;
 
  protected:
   explicit Executable(const ir::Graph& graph);
-  /// brasa::IndexError with the message of a check, its symbols replaced by their values.
+  /// fail_checked with the message of a check, its symbols replaced by their values.
   [[noreturn]] void fail_check(const std::string& message, const int64_t* symbols) const;
   /// The same message, and the operator's name, for a check that fails later.
   std::string check_text(const std::string& message, const int64_t* symbols) const;
