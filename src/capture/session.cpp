@@ -172,7 +172,7 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
 void Session::drew(const Tensor& key, const Generator& stream, uint64_t count) {
   if (watch_) watch_->draws.push_back({key, stream, count});
 }
-void Session::host_reads(const char* what) {
+void Session::host_reads(const Tensor&, const char* what) {
   if (watch_) watch_->refuse(str(what, " reads a value"));
 }
 void Session::meets_gradient(const Tensor& leaf) {

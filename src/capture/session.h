@@ -14,7 +14,7 @@ namespace brasa::capture {
 
 /// One call of a compiled function: what its tensors are among the values of the path that it takes. Runs the segment's graph
 /// at a break and at the end.
-class Session final : public Functional {
+class Session : public Functional {
  public:
   /// `watch`: of a pure function.
   explicit Session(detail::CompiledState& state, Watch* watch = nullptr);
@@ -24,7 +24,7 @@ class Session final : public Functional {
   uint32_t last_call() const override { return static_cast<uint32_t>(path_.position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
   void drew(const Tensor& key, const Generator& stream, uint64_t count) override;
-  void host_reads(const char* what) override;
+  void host_reads(const Tensor& t, const char* what) override;
   void meets_gradient(const Tensor& leaf) override;
   void materialise(const char* reason) override;
 

@@ -168,6 +168,21 @@ std::vector<bool> inputs_read(const ir::Graph& graph, ir::Facts facts) {
   return out;
 }
 
+// Inputs are known while a function is recorded, and differ when the program runs.
+class InputsUnknown final : public capture::Session {
+ public:
+  InputsUnknown(brasa::detail::CompiledState& state, const std::vector<Tensor>& inputs)
+      : Session(state), given_(inputs) {}
+  void host_reads(const Tensor& t, const char* what) override {
+    for (size_t i = 0; i < given_.size(); ++i)
+      BRASA_CHECK(impl_of(t)->storage.get() != impl_of(given_[i])->storage.get(), "export: ", what,
+                  " reads the value of input ", i, ", which is not known before the program runs");
+  }
+
+ private:
+  const std::vector<Tensor>& given_;
+};
+
 // Calls a function on tensors that record.
 class Recording {
  public:
@@ -229,7 +244,7 @@ bool Recording::call(const std::vector<Tensor>& example) {
 }
 
 void Recording::record() {
-  capture::Session session(state_);
+  InputsUnknown session(state_, inputs_);
   std::vector<Tensor> out = results(session);
   session.finish();
   BRASA_CHECK(taken_.by && taken_.outputs.size() >= out.size(), "export: the function records no graph");

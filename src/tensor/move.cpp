@@ -47,7 +47,7 @@ Tensor transferred(const Tensor& t, runtime::Device& device, bool non_blocking, 
   if (&from == &device && !pinned) return t;
   BRASA_CHECK(!impl->sparse, "sparse tensors live on the CPU alone: ", t, " cannot go to device '", device.str(), "'");
   if (impl->storage->recorder()) impl->materialise("a copy between devices");
-  if (Recorder* recorder = Recorder::current()) recorder->host_reads("a copy between devices");
+  if (Recorder* recorder = Recorder::current()) recorder->host_reads(t, "a copy between devices");
   Recorder::Scope alone(nullptr);
   NoGradGuard guard;
   Tensor source = t.detach().contiguous();

@@ -134,7 +134,7 @@ std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   NoGradGuard guard;
   if (impl_of(t)->sparse) return print_sparse(out, t, line_size);
   if (impl_of(t)->storage->recorder()) impl_of(t)->materialise("printing");
-  if (Recorder* recorder = Recorder::current()) recorder->host_reads("printing");
+  if (Recorder* recorder = Recorder::current()) recorder->host_reads(t, "printing");
   Recorder::Scope alone(nullptr);
   Tensor values = t.detach().cpu().to(kDouble).contiguous();
   const double* at = values.data_ptr<double>();

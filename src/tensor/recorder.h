@@ -59,8 +59,8 @@ class Recorder {
   virtual void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) = 0;
   /// The last `call` took so many numbers from a stream by `key`.
   virtual void drew(const Tensor& /*key*/, const Generator& /*stream*/, uint64_t /*count*/) {}
-  /// The host reads a value that the recording has no part in; `what` names the call.
-  virtual void host_reads(const char* /*what*/) {}
+  /// The host reads the value of a tensor that is not recorded; `what` names the call.
+  virtual void host_reads(const Tensor& /*t*/, const char* /*what*/) {}
   /// The gradient of a leaf is looked at, set or added to.
   virtual void meets_gradient(const Tensor& /*leaf*/) {}
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.

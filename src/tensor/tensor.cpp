@@ -96,7 +96,7 @@ void* Tensor::data_ptr() const {
   BRASA_CHECK(!impl->sparse, "Cannot access data pointer of Tensor that doesn't have storage: ", *this,
               "; its parts are values() and its indices");
   void* p = impl->data();
-  if (Recorder* recorder = Recorder::current()) recorder->host_reads("data_ptr()");
+  if (Recorder* recorder = Recorder::current()) recorder->host_reads(*this, "data_ptr()");
   // Whoever takes the address does not know of streams.
   if (!impl->device().on_host()) impl->device().synchronize(runtime::current_stream(impl->device()));
   return p;
@@ -137,7 +137,7 @@ Scalar Tensor::item() const {
   if (Recorder* recorder = impl->storage->recorder())
     if (Tensor known = recorder->known(*this); known.defined()) return known.item();
   const void* at = impl->data("item()");
-  if (Recorder* recorder = Recorder::current()) recorder->host_reads("item()");
+  if (Recorder* recorder = Recorder::current()) recorder->host_reads(*this, "item()");
   runtime::Device& device = impl->device();
   if (device.on_host()) return read_element(at, impl->dtype);
   alignas(16) std::byte element[16];

@@ -289,6 +289,9 @@ TEST(Export, ErrorsSayWhatCannotRunAlone) {
   };
   EXPECT_NE(message([](const Tensor& x) { return x * x.sum().item<float>(); }, {rand({3})}).find("item()"),
             std::string::npos);
+  EXPECT_NE(message([](const Tensor& x, const Tensor& n) { return x * n.item<int64_t>(); }, {rand({3}), tensor(2)})
+                .find("item() reads the value of input 1"),
+            std::string::npos);
   auto halve = [](const Tensor& x) {
     return while_loop([](Tensor t) { return t.max() > 1; }, [](Tensor t) { return t / 2; }, x);
   };
