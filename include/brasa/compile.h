@@ -100,6 +100,16 @@ namespace detail {
 struct CompiledFunction;
 BRASA_API std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options);
 
+// What a call of a pure function may be compared by: tensors, numbers, lists of them.
+template <class T>
+constexpr bool kComparable = std::is_arithmetic_v<T> || std::is_same_v<T, Tensor> || std::is_same_v<T, Scalar>;
+template <class T>
+constexpr bool kComparable<ArrayRef<T>> = kComparable<T>;
+template <class T>
+constexpr bool kComparable<std::vector<T>> = kComparable<T> && !std::is_same_v<T, bool>;
+template <class T>
+constexpr bool kComparable<std::optional<T>> = kComparable<T>;
+
 /// The arguments of a call of a pure function. They refer to the caller's.
 struct Arguments {
   std::vector<const Tensor*> tensors;
@@ -159,13 +169,14 @@ struct Results<std::pair<Tensor, Tensor>> {
   static std::pair<Tensor, Tensor> of(std::vector<Tensor>&& list) { return {std::move(list[0]), std::move(list[1])}; }
 };
 
-/// A pure function gets its arguments as const: it gives the caller's names to nothing else.
+/// A variable of the caller's as it is; a temporary is still there behind the body.
+template <class A>
+using PureArgument = std::conditional_t<std::is_lvalue_reference_v<A>, A, const A&>;
+template <class R>
+concept TensorResult = std::is_void_v<R> || requires { Results<R>::list; };
 template <class F, class... A>
-concept Skippable = std::is_invocable_v<F&, const A&...> && requires(Arguments a, const A&... args) {
-  (a.add(args), ...);
-  requires std::is_void_v<std::invoke_result_t<F&, const A&...>> ||
-               requires { Results<std::decay_t<std::invoke_result_t<F&, const A&...>>>::list; };
-};
+concept Skippable = (kComparable<std::remove_cvref_t<A>> && ...) && std::is_invocable_v<F&, A...> &&
+                    TensorResult<std::decay_t<std::invoke_result_t<F&, A...>>>;
 
 /// Of a call whose arguments or results are of other types.
 BRASA_API void cannot_skip(CompiledFunction& function);
@@ -218,7 +229,8 @@ class Compiled {
   template <class... A>
   auto operator()(A&&... args) const {
     if (detail::is_pure(*state_)) {
-      if constexpr (detail::Skippable<F, std::remove_cvref_t<A>...>) return call_pure(std::as_const(args)...);
+      if constexpr (detail::Skippable<F, detail::PureArgument<A>...>)
+        return call_pure<detail::PureArgument<A>...>(args...);
       detail::cannot_skip(*state_);
     }
     detail::Recording recording(*state_);
@@ -235,8 +247,8 @@ class Compiled {
 
  private:
   template <class... A>
-  auto call_pure(const A&... args) const {
-    using R = std::decay_t<std::invoke_result_t<F&, const A&...>>;
+  auto call_pure(A... args) const {
+    using R = std::decay_t<std::invoke_result_t<F&, A...>>;
     detail::Arguments arguments;
     (arguments.add(args), ...);
     std::vector<Tensor> results;

@@ -23,7 +23,7 @@ Learning::Learning(Shortcuts& shortcuts, const Surroundings& now, const Argument
 
 Learning::Before Learning::before(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
-  Before b{impl.storage->version(), Gradient(impl), nullptr};
+  Before b{impl.storage->version(), Gradient(impl), nullptr, t};
   if (impl.autograd) b.history = impl.autograd->grad_fn.get();
   return b;
 }
@@ -77,6 +77,9 @@ class Learner {
 
   void arguments() {
     std::vector<const Tensor*> all = call_.arguments_.tensors;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i]->impl() != call_.arguments_before_[i].tensor.impl())
+        refuse("the body makes an argument another tensor");
     if (!have_memories_apart(all, Memories())) refuse("two arguments share memory");
     out_->numbers = call_.arguments_.numbers;
     for (uint32_t i = 0; i < all.size(); ++i) {

@@ -204,6 +204,7 @@ class Learning {
     uint32_t version;
     Gradient gradient;
     const autograd::Node* history;
+    Tensor tensor;
   };
   static Before before(const Tensor& t);
   std::vector<Before> arguments_before_, met_before_;

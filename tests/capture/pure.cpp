@@ -404,6 +404,17 @@ TEST(Pure, WhatIsNotSkippedIsExplained) {
   EXPECT_EQ(why([](const Tensor& s, const Tensor& t) { return s + t; }, x, x), "two arguments share memory");
   EXPECT_EQ(why([](const std::string& name, const Tensor& t) { return name.empty() ? t + 1 : t; }, std::string("a"), x),
             "an argument is neither tensor nor number, or the result is no tensor");
+  struct Own {};
+  EXPECT_EQ(why([](const std::vector<Own>& list, const Tensor& t) { return t + double(list.size()); },
+                std::vector<Own>(2), x),
+            "an argument is neither tensor nor number, or the result is no tensor");
+  auto renames = compile([](auto& t) { return t = t + 1; }, {.pure = true});
+  for (int i = 1; i < 5; ++i) {
+    Tensor own = numbers({3});
+    EXPECT_TRUE(renames(own).equal(numbers({3}) + 1));
+    EXPECT_TRUE(own.equal(numbers({3}) + 1));
+  }
+  EXPECT_EQ(renames.explain().not_skipped, "the body makes an argument another tensor");
 }
 
 TEST(Pure, ConstantsOfTheBody) {
