@@ -3,6 +3,7 @@
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 
+#include "gpu/on_device.h"
 #include "support/str.h"
 
 // Attention of reduced floats, eager and compiled, with its gradients, and theirs: the CPU's results on an emulated GPU, and on a GPU where
@@ -10,14 +11,7 @@
 namespace brasa {
 namespace {
 
-class Attention : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (GetParam() == std::string("cuda") && device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
-    device_ = Device(GetParam());
-  }
-  Device device_{kCPU};
-};
+class Attention : public OnDevice {};
 
 void expect_close(const Tensor& a, const Tensor& b, const std::string& what) {
   Tensor x = a.cpu().to(kFloat64), y = b.to(kFloat64);

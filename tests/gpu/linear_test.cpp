@@ -6,20 +6,14 @@
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 
+#include "gpu/on_device.h"
 #include "support/str.h"
 
 // Linear layers of reduced floats and what is made of them, compiled: the CPU's results on an emulated GPU, and on a GPU where there is one.
 namespace brasa {
 namespace {
 
-class Linear : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (GetParam() == std::string("cuda") && device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
-    device_ = Device(GetParam());
-  }
-  Device device_{kCPU};
-};
+class Linear : public OnDevice {};
 
 void expect_close(const Tensor& a, const Tensor& b, const std::string& what) {
   Tensor x = a.cpu().to(kFloat64), y = b.to(kFloat64);

@@ -2,6 +2,7 @@
 
 #include <brasa/brasa.h>
 
+#include "gpu/on_device.h"
 #include "support/str.h"
 
 // Eager sums over the first dimensions, whose sizes the code does not know: short and long columns on an emulated GPU, and on a GPU where
@@ -9,14 +10,7 @@
 namespace brasa {
 namespace {
 
-class Sums : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    if (GetParam() == std::string("cuda") && device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
-    device_ = Device(GetParam());
-  }
-  Device device_{kCPU};
-};
+class Sums : public OnDevice {};
 
 TEST_P(Sums, OfColumns) {
   for (DType dtype : {kFloat32, kBFloat16})
