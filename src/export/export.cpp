@@ -53,11 +53,20 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
+// One program has code for processors of one kind.
+const Processors& processors_of(const ExportOptions& options) {
+  const Processors& first = processors_with(options.targets.at(0));
+  for (const std::string& target : options.targets)
+    BRASA_CHECK(&processors_with(target) == &first, "export: one program is for processors of one kind; targets '",
+                options.targets[0], "' and '", target, "' are not");
+  return first;
+}
+
 std::string object_of(const ExportedProgram::Parts& p, const std::string& prefix) {
   // Where weights lie beside, the first word says so.
   std::string none(8, '\0');
   bool inside = !p.options.weights_beside && p.sections.weight_bytes > 0;
-  return add_sections(embedded().runtime,
+  return add_sections(processors_of(p.options).runtime,
                       {{"alone_code", ".text.kernels", p.sections.code, true},
                        {"alone_plan", ".rodata.plan", p.sections.plan},
                        {"alone_text", ".rodata.text", p.sections.text},
@@ -66,9 +75,9 @@ std::string object_of(const ExportedProgram::Parts& p, const std::string& prefix
 }
 
 // Runs the system's compiler as a linker.
-void link(const std::vector<std::string>& arguments, const std::string& what) {
+void link(const Processors& to, const std::vector<std::string>& arguments, const std::string& what) {
   const char* set = environment("BRASA_CC");
-  std::string cc = set ? set : "cc";
+  std::string cc(set ? set : to.compiler);
   std::vector<std::string> words = {cc};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -91,11 +100,8 @@ struct TemporaryFile {
 };
 
 int level_of(const std::string& target) {
-  static const char* const kTargets[] = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
-  auto* at = std::find(std::begin(kTargets), std::end(kTargets), target);
-  BRASA_CHECK(at != std::end(kTargets), "export: target '", target,
-              "' is not known: x86-64, x86-64+avx2 and x86-64+avx512 are");
-  return static_cast<int>(at - kTargets);
+  const std::vector<std::string>& levels = processors_with(target).targets;
+  return static_cast<int>(std::find(levels.begin(), levels.end(), target) - levels.begin());
 }
 
 // What a namespace of C++ cannot be named, with two macros that compilers for Linux define.
@@ -204,6 +210,7 @@ namespace {
 ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
                          const nn::Module* program) {
   check_name(options.name);
+  if (!options.targets.empty()) processors_of(options);
   auto parts = std::make_shared<ExportedProgram::Parts>();
   parts->options = options;
   parts->inputs = input_types(inputs, options);
@@ -349,15 +356,16 @@ void ExportedProgram::write_object(const std::string& path) const {
 void ExportedProgram::write_shared(const std::string& path) const {
   check_has_code(*parts_);
   TemporaryFile object(path + ".part.o", object_of(*parts_, parts_->options.name));
-  link({"-shared", "-o", path + ".so", object.path}, path + ".so");
+  link(processors_of(parts_->options), {"-shared", "-o", path + ".so", object.path}, path + ".so");
   write_headers(*this, path, parts_->options.name);
   write_weights(*parts_, path);
 }
 
 void ExportedProgram::write_executable(const std::string& path) const {
   check_has_code(*parts_);
-  TemporaryFile object(path + ".part.o", object_of(*parts_, "alone")), main(path + ".main.o", embedded().main);
-  link({"-o", path, main.path, object.path, "-lm"}, path);
+  const Processors& to = processors_of(parts_->options);
+  TemporaryFile object(path + ".part.o", object_of(*parts_, "alone")), main(path + ".main.o", to.main);
+  link(to, {"-o", path, main.path, object.path, "-lm"}, path);
   write_weights(*parts_, path);
 }
 

@@ -55,7 +55,7 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
   if (sections.memory_bytes >= 0)
     out += str("/* Work memory of a run on one thread: every size is fixed. */\n#define ", up, "_MEMORY_BYTES ",
                sections.memory_bytes, "\n");
-  std::string_view whole = embedded().program;
+  std::string_view whole = program_header();
   constexpr std::string_view kBegin = "/*BEGIN*/\n", kEnd = "/*END*/";
   size_t begin = whole.find(kBegin) + kBegin.size(), end = whole.find(kEnd);
   BRASA_ASSERT(begin < end && end != whole.npos, "program.h without its marks");

@@ -30,7 +30,7 @@ constexpr Setting kSettings[] = {
      "With strict a compiled function gives the bits of the uncompiled one in point-wise arithmetic."},
     {Where::Environment, "BRASA_CODEGEN", "<file>",
      "The code generator's library; else libbrasa-codegen.so beside the library."},
-    {Where::Environment, "BRASA_CC", "<program>", "What links exported programs; else cc."},
+    {Where::Environment, "BRASA_CC", "<program>", "What links exported programs; else cc, for AArch64 aarch64-linux-gnu-gcc."},
     {Where::Environment, "BRASA_PACK", "<file>",
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",

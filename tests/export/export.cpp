@@ -12,6 +12,7 @@
 #include <brasa/brasa.h>
 #include <brasa/control_flow.h>
 #include <brasa/error.h>
+#include <brasa/nn.h>
 #include <brasa/npy.h>
 #include <brasa/serialize.h>
 
@@ -199,6 +200,55 @@ TEST(Export, WeightsBesideAndThreads) {
   EXPECT_TRUE(allclose(out[0], f(x), 1e-5, 1e-5));
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(8).put('x');
   EXPECT_THROW(Loaded(exported, folder.path / ".", (folder.path / "none").c_str()), std::runtime_error);
+}
+
+// Programs for another kind of processors, under an emulator of it.
+TEST(Export, ProgramsForAArch64) {
+  auto there = [](const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; };
+  if (!there("which qemu-aarch64") || !there("which aarch64-linux-gnu-gcc"))
+    GTEST_SKIP() << "qemu-user and gcc-aarch64-linux-gnu are not here";
+  Folder folder;
+  ExportOptions options = alone();
+  options.targets = {"aarch64"};
+  options.dynamic = {{0, 0, 1, 100, "n"}, {1, 0, 1, 100, "n"}};
+  manual_seed(7);
+  nn::Linear layer(48, 33);
+  nn::Conv2d conv(nn::Conv2dOptions(3, 5, 3).padding(1).stride(2));
+  nn::LayerNorm norm(nn::LayerNormOptions({33}));
+  auto f = [&](const Tensor& x, const Tensor& image) {
+    NoGradGuard no_grad;
+    Tensor y = norm(layer(x)).softmax(1), z = conv(image);
+    return std::vector<Tensor>{y,
+                               z.relu().sum({2, 3}),
+                               y.gt(0.03),
+                               y.argmax(1),
+                               (x * 100).to(kInt8),
+                               x.to(kHalf) * 3,
+                               x.to(kBFloat16).exp(),
+                               x.floor() + x.round() + x.erf() + x.lgamma() + x.sin().atan2(x),
+                               y.to(kFloat64).cumsum(0),
+                               (x * 1000).to(kInt64).remainder(7)};
+  };
+  std::vector<Tensor> in = {rand({7, 48}), rand({7, 3, 17, 19})};
+  export_(f, in, options).write_executable((folder.path / "p").string());
+  for (int64_t n : {1, 4, 31}) {
+    in = {rand({n, 48}), rand({n, 3, 17, 19})};
+    auto file = [&](const char* name) { return (folder.path / name).string(); };
+    save_tensors({{"in0", in[0]}, {"in1", in[1]}}, file("in.safetensors"));
+    ASSERT_EQ(std::system(("qemu-aarch64 -L /usr/aarch64-linux-gnu " + file("p") + " " + file("in.safetensors") + " " +
+                           file("out.safetensors"))
+                              .c_str()),
+              0);
+    auto out = load_tensors(file("out.safetensors"));
+    std::vector<Tensor> expected = f(in[0], in[1]);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Tensor &e = expected[i], &got = out.at("out" + std::to_string(i));
+      double tolerance = e.scalar_type() == kBFloat16 ? 1e-2 : e.scalar_type() == kHalf ? 1e-3 : 1e-5;
+      EXPECT_TRUE(allclose(got.to(kFloat64), e.to(kFloat64), tolerance, tolerance)) << "result " << i << ", n = " << n;
+    }
+  }
+  options.targets = {"aarch64", "x86-64"};
+  EXPECT_THROW(export_(f, in, options), Error);
 }
 
 TEST(Export, AnExecutableReadsAndWritesArrays) {

@@ -13,6 +13,8 @@ Machine machine_of(std::string_view target, int threads) {
     m.vector_registers = 32;
   } else if (target.find("avx2") != std::string_view::npos) {
     m.vector_bytes = 32;
+  } else if (target.starts_with("aarch64")) {
+    m.vector_registers = 32;
   }
   return m;
 }

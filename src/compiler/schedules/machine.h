@@ -7,7 +7,7 @@
 
 namespace brasa::compiler {
 
-/// What schedules depend on, read from a target description such as "x86-64+avx512" or "nvptx+sm_80".
+/// What schedules depend on, read from a target description such as "x86-64+avx512", "aarch64" or "nvptx+sm_80".
 struct Machine {
   int vector_bytes = 16;
   int vector_registers = 16;

@@ -3,6 +3,8 @@
 #include <elf.h>
 
 #include <cstring>
+#include <map>
+#include <vector>
 
 #include "support/error.h"
 
@@ -13,6 +15,38 @@ template <class T>
 const T& at(std::string_view bytes, size_t offset) {
   BRASA_ASSERT(offset + sizeof(T) <= bytes.size(), "object file: it ends too early");
   return *reinterpret_cast<const T*>(bytes.data() + offset);
+}
+
+// Some bits of a distance, in a word of code. The last of a relocation's fields has the sign.
+struct Field {
+  int bytes;         // of the word
+  int shift, width;  // of the distance
+  int at;            // in the word
+  bool last = true;
+};
+
+const std::vector<Field>& fields_of(int machine, uint32_t type) {
+  using Table = std::map<uint32_t, std::vector<Field>>;
+  static const Table x86 = {
+      {R_X86_64_PC32, {{4, 0, 32, 0}}}, {R_X86_64_PLT32, {{4, 0, 32, 0}}}, {R_X86_64_PC64, {{8, 0, 64, 0}}}};
+  static const Table aarch64 = {
+      {R_AARCH64_PREL32, {{4, 0, 32, 0}}},       {R_AARCH64_PREL64, {{8, 0, 64, 0}}},
+      {R_AARCH64_LD_PREL_LO19, {{4, 2, 19, 5}}}, {R_AARCH64_ADR_PREL_LO21, {{4, 0, 2, 29, false}, {4, 2, 19, 5}}},
+      {R_AARCH64_JUMP26, {{4, 2, 26, 0}}},       {R_AARCH64_CALL26, {{4, 2, 26, 0}}}};
+  static const std::vector<Field> none;
+  const Table& table = machine == EM_AARCH64 ? aarch64 : x86;
+  auto at = table.find(type);
+  return at == table.end() ? none : at->second;
+}
+
+void put(uint8_t* code, int64_t distance, const Field& f) {
+  int top = f.shift + f.width - 1;
+  BRASA_ASSERT(!f.last || top >= 63 || distance >> top == 0 || distance >> top == -1,
+               "object file: code reaches no further than 2^", top, " bytes");
+  uint64_t mask = (f.width == 64 ? ~uint64_t{0} : (uint64_t{1} << f.width) - 1), word = 0;
+  std::memcpy(&word, code, static_cast<size_t>(f.bytes));
+  word = (word & ~(mask << f.at)) | (static_cast<uint64_t>(distance >> f.shift) & mask) << f.at;
+  std::memcpy(code, &word, static_cast<size_t>(f.bytes));
 }
 
 class Linker {
@@ -62,18 +96,13 @@ class Linker {
                    "', which is not part of it: some operation has no instruction on this target");
       BRASA_ASSERT(symbol.st_shndx < header_.e_shnum && place_[symbol.st_shndx] >= 0, "object file: symbol '", name,
                    "' has no place");
-      auto type = ELF64_R_TYPE(r.r_info);
+      auto type = static_cast<uint32_t>(ELF64_R_TYPE(r.r_info));
       int64_t place = place_[s.sh_info] + static_cast<int64_t>(r.r_offset);
       int64_t value = place_[symbol.st_shndx] + static_cast<int64_t>(symbol.st_value) + r.r_addend - place;
-      if (type == R_X86_64_PC32 || type == R_X86_64_PLT32) {
-        auto narrow = static_cast<int32_t>(value);
-        BRASA_ASSERT(narrow == value, "object file: code of more than 2 GiB");
-        std::memcpy(code.data() + place, &narrow, 4);
-      } else if (type == R_X86_64_PC64) {
-        std::memcpy(code.data() + place, &value, 8);
-      } else {
-        fail_internal(str("object file: relocation of type ", type, " to '", name, "' depends on the load address"));
-      }
+      const std::vector<Field>& fields = fields_of(header_.e_machine, type);
+      BRASA_ASSERT(!fields.empty(), "object file: relocation of type ", type, " to '", name,
+                   "' depends on the load address");
+      for (const Field& f : fields) put(code.data() + place, value, f);
     }
   }
 

@@ -50,6 +50,12 @@ Target parse_target(std::string_view text) {
         "target '", text, "': sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90 are known");
     return t;
   }
+  if (base == "aarch64") {
+    t.triple = "aarch64-unknown-linux-gnu";
+    t.cpu = "generic";
+    t.native_half = t.native_rounding = t.small = true;
+    return t;
+  }
   t.triple = "x86_64-unknown-linux-gnu";
   if (base == "x86-64") {
     t.cpu = "x86-64";
@@ -61,7 +67,8 @@ Target parse_target(std::string_view text) {
     t.features = "-prefer-256-bit";
     t.native_half = t.native_rounding = t.masks = true;
   } else {
-    fail(str("target '", text, "' is not known: x86-64, x86-64+avx2, x86-64+avx512 and nvptx+sm_<number> are"));
+    fail(
+        str("target '", text, "' is not known: x86-64, x86-64+avx2, x86-64+avx512, aarch64 and nvptx+sm_<number> are"));
   }
   return t;
 }
@@ -73,6 +80,10 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
@@ -85,8 +96,9 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   // The instructions' own contract flags say what may be fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.TrapUnreachable = false;
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, kLevel));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                 target.small ? llvm::CodeModel::Tiny : llvm::CodeModel::Small, kLevel));
 }
 
 void set_attributes(llvm::Function& f, const Target& target) {

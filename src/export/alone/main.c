@@ -144,7 +144,7 @@ static const char kUsage[] =
     "  --weights  where they lie beside the program; else PROGRAM.weights\n"
     "  --load     what runs change, as another run saved it\n"
     "  --save     what the runs have made of it, as safetensors\n"
-    "  --level    no better code than for any x86-64 (0), AVX2 (1), AVX-512 (2)\n"
+    "  --level    no better code than for any processor (0), AVX2 (1), AVX-512 (2)\n"
     "  --repeat   runs N times and says the fastest";
 
 static int is_npy(const char* path) {

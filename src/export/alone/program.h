@@ -29,7 +29,7 @@ typedef void (*alone_parallel)(void* pool, int32_t tasks, void (*task)(void* con
 typedef struct alone_context {
   const void* weights;     /* set by alone_open */
   void* mapped;            /* so too: what alone_close unmaps */
-  int32_t level;           /* so too: 0 any x86-64, 1 AVX2, 2 AVX-512; may be lowered */
+  int32_t level;           /* so too: 0 any processor of its kind, 1 AVX2, 2 AVX-512; may be lowered */
   int32_t threads;         /* pieces that `parallel` gets at most; 1 after alone_open */
   alone_parallel parallel; /* null: runs stay on the calling thread */
   void* pool;              /* first argument of `parallel` */

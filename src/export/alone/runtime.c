@@ -1,7 +1,9 @@
 /* Runs the plan of an exported program: needs the C library only, and never allocates. */
 #include "export/alone/runtime.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -336,6 +338,7 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
 /* ---- Contexts. */
 
 static int32_t level_of_cpu(void) {
+#if defined(__x86_64__)
   unsigned a, b, c, d, low, high;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
   unsigned extended = b;
@@ -346,6 +349,9 @@ static int32_t level_of_cpu(void) {
   if ((low & 6) != 6 || (extended & avx2) != avx2) return 0;
   unsigned avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
   return (low & 0xe6) == 0xe6 && (extended & avx512) == avx512 ? 2 : 1;
+#else
+  return 0;
+#endif
 }
 
 static alone_status check_weights(alone_context* c, const void* weights, size_t bytes) {
