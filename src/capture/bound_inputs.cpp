@@ -44,11 +44,6 @@ void BoundInputs::keep(const Tensor& tensor) {
     if (inputs_[i].tensor.is_same(tensor)) inputs_[i].tensor = shallow_copy(tensor);
 }
 
-void BoundInputs::remove_last() {
-  slot(impl_of(inputs_.back().tensor)->storage->root()).last = inputs_.back().before;
-  inputs_.pop_back();
-}
-
 void BoundInputs::clear() {
   inputs_.clear();
   std::fill(slots_.begin(), slots_.end(), Slot{});

@@ -19,7 +19,6 @@ class BoundInputs {
   void add(const Tensor& tensor, Number number);
   /// This tensor is about to move: its place from now on is a copy's.
   void keep(const Tensor& tensor);
-  void remove_last();
   void clear();
 
   size_t size() const { return inputs_.size(); }

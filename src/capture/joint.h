@@ -3,9 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <brasa/autograd.h>

@@ -12,9 +12,7 @@
 namespace brasa::compiler {
 
 using ir::Arg;
-using ir::Expr;
 using ir::Type;
-using ir::Value;
 
 namespace {
 

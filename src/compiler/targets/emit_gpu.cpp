@@ -9,8 +9,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-
 // Parameters: the slots, one each. One block computes one iteration of the block loops.
 void Emitter::set_up_gpu_kernel() {
   auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
