@@ -131,6 +131,9 @@ void keep_for_backward(const Halves& halves, const std::vector<Delivery>& delive
 std::shared_ptr<autograd::Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                                   const GradientFlow& flow);
 
+/// A node of that name whose backward is this error.
+std::shared_ptr<autograd::Node> make_failing_node(std::string error);
+
 /// In its place after a run that failed: backward through it is an error.
 std::shared_ptr<autograd::Node> make_failed_node(const GradientFlow& flow);
 

@@ -77,9 +77,7 @@ class Loop final : public BodyCall {
 
 }  // namespace
 
-const Implementation kLoop = {.library = "loops",
-                              .name = "loop",
-                              .primitive = "prim::scan_loop",
-                              .prepare = prepare_bodies<Loop, ops::LoopNode>};
+const Implementation kLoop = {
+    .library = "loops", .name = "loop", .primitive = "prim::scan_loop", .prepare = prepare_bodies<Loop, ops::LoopNode>};
 
 }  // namespace brasa::compiler

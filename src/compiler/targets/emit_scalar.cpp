@@ -1,6 +1,5 @@
 #include <llvm/IR/Intrinsics.h>
 
-
 #include "compiler/targets/emitter.h"
 #include "ops/number.h"
 #include "ops/table.h"
