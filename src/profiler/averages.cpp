@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "support/error.h"
@@ -48,12 +50,40 @@ std::string shortened(const std::string& name) {
   return line.size() <= kMost ? line : line.substr(0, kMost - 3) + "...";
 }
 
+// Columns of cells that line up: words to the left, numbers to the right.
+class Table {
+ public:
+  template <class F>
+  void add(const char* title, const std::vector<const Average*>& rows, F cell) {
+    lines_.resize(rows.size() + 1);
+    std::vector<std::string> cells{title};
+    for (const Average* a : rows) cells.push_back(cell(*a));
+    size_t width = 0;
+    for (const std::string& c : cells) width = std::max(width, c.size());
+    bool words = kWords.count(title) > 0;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      std::string& line = lines_[i];
+      if (!line.empty()) line += "  ";
+      line += words ? fmt::format("{:<{}}", cells[i], width) : fmt::format("{:>{}}", cells[i], width);
+    }
+  }
+  std::string text() const {
+    std::string out;
+    for (const std::string& line : lines_) out += line + "\n";
+    return out;
+  }
+
+ private:
+  static inline const std::set<std::string_view> kWords = {"name", "kind", "shapes", "source"};
+  std::vector<std::string> lines_;
+};
+
 }  // namespace
 
 const char* name(Kind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
-Averages profile::key_averages() const {
-  std::map<std::pair<Kind, std::string>, Average> sums;
+Averages profile::key_averages(Grouping by) const {
+  std::map<std::tuple<Kind, std::string, std::string, std::string>, Average> sums;
   // The events that the current one is inside of, by device and thread.
   struct Open {
     Average* sum;
@@ -61,9 +91,12 @@ Averages profile::key_averages() const {
   };
   std::map<std::pair<std::string, uint32_t>, std::vector<Open>> open;
   for (const Event& e : events()) {
-    Average& a = sums[{e.kind, e.name}];
+    std::string shapes = by.shapes ? e.shapes : "", source = by.source ? e.source : "";
+    Average& a = sums[{e.kind, e.name, shapes, source}];
     a.kind = e.kind;
     a.name = e.name;
+    a.shapes = std::move(shapes);
+    a.source = std::move(source);
     ++a.calls;
     a.total += e.duration;
     a.self += e.duration;
@@ -89,28 +122,37 @@ std::string Averages::table(const std::string& sort_by, int64_t row_limit) const
     fail(str("table: expected sort_by to be one of ", known, "; got '", sort_by, "'"));
   }
   std::vector<const Average*> rows;
+  for (const Average& a : rows_) rows.push_back(&a);
   double all = 0;
-  size_t width = 4;
-  for (const Average& a : rows_) {
-    rows.push_back(&a);
-    all += a.self;
-  }
+  for (const Average* a : rows) all += a->self;
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const Average* a, const Average* b) { return column->of(*a) > column->of(*b); });
   if (row_limit >= 0 && rows.size() > static_cast<size_t>(row_limit)) rows.resize(static_cast<size_t>(row_limit));
-  for (const Average* a : rows) width = std::max(width, shortened(a->name).size());
-  auto rate = [](double per_microsecond, double unit) {
-    return per_microsecond > 0 ? fmt::format("{:.1f}", per_microsecond / unit) : std::string("-");
-  };
-  std::string out = fmt::format("{:<{}}  {:<11} {:>7}  {:>6}  {:>11}  {:>11}  {:>11}  {:>8}  {:>9}  {:>11}\n", "name",
-                                width, "kind", "calls", "self %", "self", "total", "mean", "GB/s", "GFLOP/s", "memory");
-  for (const Average* a : rows)
-    out += fmt::format("{:<{}}  {:<11} {:>7}  {:>6.2f}  {:>11}  {:>11}  {:>11}  {:>8}  {:>9}  {:>11}\n",
-                       shortened(a->name), width, name(a->kind), a->calls, all > 0 ? 100 * a->self / all : 0.0,
-                       time_text(a->self), time_text(a->total), time_text(a->total / static_cast<double>(a->calls)),
-                       rate(a->total > 0 ? static_cast<double>(a->bytes) / a->total : 0, 1e3),
-                       rate(a->total > 0 ? a->flops / a->total : 0, 1e3), bytes_text(a->memory));
-  return out;
+
+  auto rate = [](double n, double us) { return n > 0 && us > 0 ? fmt::format("{:.1f}", n / us * 1e-3) : "-"; };
+  auto any = [&](auto has) { return std::any_of(rows.begin(), rows.end(), [&](const Average* a) { return has(*a); }); };
+  Table table;
+  table.add("name", rows, [](const Average& a) { return shortened(a.name); });
+  table.add("kind", rows, [](const Average& a) { return std::string(profiler::name(a.kind)); });
+  if (any([](const Average& a) { return !a.shapes.empty(); }))
+    table.add("shapes", rows, [](const Average& a) { return shortened(a.shapes); });
+  if (any([](const Average& a) { return !a.source.empty(); }))
+    table.add("source", rows, [](const Average& a) { return shortened(a.source); });
+  table.add("calls", rows, [](const Average& a) { return std::to_string(a.calls); });
+  table.add("self %", rows, [&](const Average& a) { return fmt::format("{:.2f}", all > 0 ? 100 * a.self / all : 0); });
+  table.add("self", rows, [](const Average& a) { return time_text(a.self); });
+  table.add("total", rows, [](const Average& a) { return time_text(a.total); });
+  table.add("mean", rows, [](const Average& a) { return time_text(a.total / static_cast<double>(a.calls)); });
+  table.add("GB/s", rows, [&](const Average& a) { return rate(static_cast<double>(a.bytes), a.total); });
+  table.add("GFLOP/s", rows, [&](const Average& a) { return rate(a.flops, a.total); });
+  if (roofline_)
+    table.add("roof %", rows, [&](const Average& a) {
+      double best = 1e6 * std::max(static_cast<double>(a.bytes) / roofline_->bytes_per_second,
+                                   a.flops / roofline_->flops_per_second);
+      return best > 0 && a.total > 0 ? fmt::format("{:.0f}", 100 * best / a.total) : std::string("-");
+    });
+  table.add("memory", rows, [](const Average& a) { return bytes_text(a.memory); });
+  return table.text();
 }
 
 }  // namespace brasa::profiler

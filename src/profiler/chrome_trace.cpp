@@ -24,6 +24,8 @@ void profile::export_chrome_trace(const std::string& path) const {
     if (e.bytes) args["bytes"] = e.bytes;
     if (e.flops > 0) args["flops"] = e.flops;
     if (e.memory) args["memory"] = e.memory;
+    if (!e.shapes.empty()) args["shapes"] = e.shapes;
+    if (!e.source.empty()) args["source"] = e.source;
     list.push_back(std::move(event));
   }
   std::string text = Json{{"traceEvents", std::move(list)}, {"displayTimeUnit", "ms"}}.dump(

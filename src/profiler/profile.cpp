@@ -5,6 +5,7 @@
 
 #include "runtime/spans.h"
 #include "support/error.h"
+#include "support/source_line.h"
 
 namespace brasa::profiler {
 namespace {
@@ -39,7 +40,8 @@ std::vector<Event> events_of(std::vector<runtime::Span> spans) {
   int64_t start = spans.empty() ? 0 : spans[0].begin;
   for (runtime::Span& s : spans)
     out.push_back({kind_of(s.kind), std::move(s.name), s.device, s.thread, 1e-3 * static_cast<double>(s.begin - start),
-                   1e-3 * static_cast<double>(s.end - s.begin), s.bytes, s.flops, s.memory});
+                   1e-3 * static_cast<double>(s.end - s.begin), s.bytes, s.flops, s.memory, std::move(s.shapes),
+                   s.stack.empty() ? std::string() : users_line(s.stack)});
   return out;
 }
 
@@ -54,7 +56,7 @@ struct profile::State {
 
   void enter(Action next) {
     if (next != Action::None) {
-      runtime::start_spans();
+      runtime::start_spans({options.record_shapes, options.with_stack});
       events.clear();
     }
     action = next;

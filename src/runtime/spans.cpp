@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/source_line.h"
 
 namespace brasa::runtime {
 namespace {
@@ -31,6 +32,7 @@ struct Spans {
   std::vector<Span> host;
   std::vector<Kernels> kernels;  // the devices' times are asked for at the end: asking waits
   std::map<Device*, Meeting> meetings;
+  std::atomic<bool> shapes = false, stack = false;
 
   static Spans& get() {
     static auto* spans = new Spans;
@@ -62,15 +64,19 @@ void meet(Spans& spans, Device& device) {
 
 }  // namespace
 
-void start_spans() {
+void start_spans(SpanDetail detail) {
   Spans& spans = Spans::get();
   std::lock_guard lock(spans.mutex);
   BRASA_CHECK(!recording_spans(), "a profile runs already: stop it before the next one starts");
   spans.host.clear();
   spans.kernels.clear();
   spans.meetings.clear();
+  spans.shapes = detail.shapes;
+  spans.stack = detail.stack;
   g_recording_spans = true;
 }
+
+bool recording_shapes() { return recording_spans() && Spans::get().shapes; }
 
 std::vector<Span> stop_spans() {
   Spans& spans = Spans::get();
@@ -84,7 +90,7 @@ std::vector<Span> stop_spans() {
     for (KernelSpans::Launched& k : run.launched) {
       int64_t end = at(*k.end);
       out.push_back(
-          {SpanKind::Kernel, std::move(k.what), run.device->id(), run.thread, begin, end, k.bytes, k.flops, 0});
+          {SpanKind::Kernel, std::move(k.what), run.device->id(), run.thread, begin, end, k.bytes, k.flops, 0, {}, {}});
       begin = end;
     }
   }
@@ -96,9 +102,14 @@ std::vector<Span> stop_spans() {
 }
 
 void HostSpan::begin(SpanKind kind, std::string_view name) {
-  span_ = std::make_unique<Span>(
-      Span{kind, std::string(name), brasa::Device(kCPU), thread_number(), 0, 0, 0, 0, -memory_stats().allocated});
+  span_ = std::make_unique<Span>(Span{
+      kind, std::string(name), brasa::Device(kCPU), thread_number(), 0, 0, 0, 0, -memory_stats().allocated, {}, {}});
+  if (kind != SpanKind::Compilation && Spans::get().stack) span_->stack = call_stack();
   span_->begin = now();
+}
+
+void HostSpan::set_shapes(std::string shapes) {
+  if (span_) span_->shapes = std::move(shapes);
 }
 
 void HostSpan::end() {

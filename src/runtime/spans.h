@@ -22,9 +22,16 @@ struct Span {
   brasa::Device device;  ///< whose time it is: the host's but for kernels
   uint32_t thread;       ///< that ran or launched it, counted from 1
   int64_t begin, end;
-  int64_t bytes = 0;   ///< of kernels: read and written
-  double flops = 0;    ///< of kernels: of products
-  int64_t memory = 0;  ///< of others: the bytes of the host's tensors that it added, of all threads
+  int64_t bytes = 0;           ///< of kernels: read and written
+  double flops = 0;            ///< of kernels
+  int64_t memory = 0;          ///< of others: the bytes of the host's tensors that it added, of all threads
+  std::string shapes;          ///< of operators: of their operands
+  std::vector<void*> stack{};  ///< of operators and ranges: where they were called, from inside outwards
+};
+
+/// What is written down beside times; each costs some microseconds an operator.
+struct SpanDetail {
+  bool shapes = false, stack = false;
 };
 
 /// Whether spans are written down.
@@ -32,7 +39,9 @@ inline std::atomic<bool> g_recording_spans{false};
 inline bool recording_spans() { return g_recording_spans.load(std::memory_order_relaxed); }
 
 /// From now on, of all threads. brasa::Error if they are written down already.
-void start_spans();
+void start_spans(SpanDetail detail = {});
+/// Whether the shapes of an operator's operands are wanted.
+bool recording_shapes();
 /// What ended since, by begin; waits for the devices that ran some of it.
 std::vector<Span> stop_spans();
 
@@ -49,6 +58,7 @@ class HostSpan {
   }
   HostSpan(const HostSpan&) = delete;
   HostSpan& operator=(const HostSpan&) = delete;
+  void set_shapes(std::string shapes);
 
  private:
   void begin(SpanKind kind, std::string_view name);

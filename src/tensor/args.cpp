@@ -6,6 +6,7 @@
 
 #include "ops/primitives/interp.h"
 #include "support/error.h"
+#include "tensor/tensor_impl.h"
 
 namespace brasa::eager {
 namespace {
@@ -16,6 +17,10 @@ constexpr const char* kMemoryFormats[] = {"contiguous_format", "preserve_format"
 }  // namespace
 
 using Kind = CallArg::Kind;
+
+void append_shape(std::string& shapes, const Tensor& t) {
+  if (t.defined()) shapes += str(shapes.empty() ? "" : ", ", t);
+}
 
 bool is_number(const CallArg& a) {
   return a.kind == Kind::Scalar || a.kind == Kind::Int || a.kind == Kind::Double || a.kind == Kind::Bool;

@@ -2,6 +2,7 @@
 
 #include <forward_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <brasa/call.h>
@@ -25,6 +26,9 @@ void each_tensor(ArrayRef<CallArg> args, F f) {
         if (a.optional_tensor[k] && a.optional_tensor[k]->defined()) f(*a.optional_tensor[k]);
   }
 }
+
+/// "float32[2, 3]" behind what is there already; nothing of an undefined tensor.
+void append_shape(std::string& shapes, const Tensor& t);
 
 /// Copies of a call's arguments, which outlive the call.
 class ArgStore {

@@ -263,9 +263,16 @@ void dispatch(Operator& op, CallArgs args, Results& results) {
 
 // A call that is only recorded does nothing yet.
 struct OperatorSpan {
-  explicit OperatorSpan(const Operator& op) {
-    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]]
+  OperatorSpan(const Operator& op, CallArgs args) {
+    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]] {
       span.emplace(runtime::SpanKind::Operator, op.row().name());
+      if (runtime::recording_shapes()) set_shapes(args);
+    }
+  }
+  [[gnu::cold]] void set_shapes(CallArgs args) {
+    std::string shapes;
+    each_tensor(args, [&](const Tensor& t) { append_shape(shapes, t); });
+    span->set_shapes(std::move(shapes));
   }
   std::optional<runtime::HostSpan> span;
 };
@@ -273,7 +280,7 @@ struct OperatorSpan {
 }  // namespace
 
 void call(Operator& op, CallArgs args, Results& results) {
-  OperatorSpan span(op);
+  OperatorSpan span(op, args);
   dispatch(op, args, results);
 }
 
@@ -297,7 +304,7 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args) {
 }
 
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
-  OperatorSpan span(op);
+  OperatorSpan span(op, args);
   checked_impl(self);
   if (sparse::any_of(args)) [[unlikely]]
     return sparse::call_in_place(op, args, self);

@@ -187,6 +187,75 @@ TEST(Profile, TablesAreSorted) {
   EXPECT_NE(p.key_averages().table().find("aten::matmul"), std::string::npos);
 }
 
+TEST(Profile, CountsTheFlopOfProductsSumsAndElements) {
+  Tensor a = rand({96, 128}), b = rand({128, 64});
+  auto f = compile([&](const Tensor& x) { return x.matmul(b); });
+  f(a);
+  profile p;
+  a.matmul(b);  // any size
+  f(a);         // these sizes
+  a.sum();
+  a.exp();
+  a.to(kInt32).bitwise_and(3);
+  p.stop();
+  auto flops = [&](const char* of) {
+    double sum = 0;
+    for (const Event& e : p.events())
+      if (e.kind == Kind::Kernel && e.name.find(of) != std::string::npos) sum += e.flops;
+    return sum;
+  };
+  EXPECT_EQ(flops("dot_general"), 2 * (2.0 * 96 * 128 * 64));
+  EXPECT_EQ(flops(": exp"), 96 * 128);
+  EXPECT_EQ(flops("bit_and"), 0);
+  // In pieces, and the pieces' sums.
+  EXPECT_GE(flops("reduce"), 96 * 128);
+  EXPECT_LT(flops("reduce"), 1.1 * 96 * 128);
+}
+
+TEST(Profile, KeepsShapesAndSourcesThatAreAskedFor) {
+  Tensor x = rand({4, 6}, requires_grad()), y = rand({6}, requires_grad());
+  profiler::ProfileOptions options;
+  options.record_shapes = options.with_stack = true;
+  profile p(options);
+  Tensor product = x * y;
+  (product * 2).sum().backward();
+  x.detach().exp();
+  y.detach().exp();
+  p.stop();
+  std::map<std::string, std::string> shapes;
+  for (const Event& e : p.events())
+    if (e.kind == Kind::Operator) shapes[e.name] = e.shapes;
+  EXPECT_EQ(shapes["SumBackward0"], "float32[]");
+  EXPECT_EQ(shapes["MulBackward0"], "float32[4, 6]");
+  EXPECT_EQ(find(p.key_averages(), Kind::Operator, "aten::exp")->calls, 2);
+  std::set<std::string> apart;
+  profiler::Averages averages = p.key_averages({.shapes = true, .source = true});
+  for (const Average& a : averages.rows()) {
+    if (a.name != "aten::exp") continue;
+    EXPECT_EQ(a.calls, 1);
+    apart.insert(a.shapes);
+    // With debug information the line, else the function, as far as the linker keeps its name.
+    if (a.source.find(".cpp:") != a.source.npos) {
+      EXPECT_NE(a.source.find("profile.cpp:"), a.source.npos) << a.source;
+    }
+  }
+  EXPECT_EQ(apart, (std::set<std::string>{"float32[4, 6]", "float32[6]"}));
+}
+
+TEST(Profile, SharesOfTheRoofline) {
+  profiler::Roofline roof = profiler::measure_roofline(kCPU);
+  EXPECT_GT(roof.bytes_per_second, 1e8);
+  EXPECT_GT(roof.flops_per_second, 1e8);
+  Tensor x = rand({1 << 22});
+  profile p;
+  x.exp();
+  p.stop();
+  profiler::Averages averages = p.key_averages();
+  EXPECT_EQ(averages.table().find("roof %"), std::string::npos);
+  averages.set_roofline(roof);
+  EXPECT_NE(averages.table().find("roof %"), std::string::npos);
+}
+
 TEST(Profile, BadInput) {
   profile p;
   EXPECT_THROW(profile(), Error);

@@ -62,15 +62,21 @@ Workload find(const std::string& name, const Options& o) {
 }
 
 // What runs in three runs: as a table on the error stream, as a file in a folder.
-void profile_runs(const std::function<void()>& work, const std::string& name, const std::string& mode,
+void profile_runs(const std::function<void()>& work, const std::string& name, const std::string& mode, Device device,
                   const Options& o) {
-  profiler::profile profile;
+  profiler::ProfileOptions detail;
+  detail.record_shapes = true;
+  profiler::profile profile(detail);
   for (int i = 0; i < 3; ++i) {
     profiler::record_function range("run");
     work();
   }
   profile.stop();
-  if (o.profile) std::fputs(profile.key_averages().table("self_time", 60).c_str(), stderr);
+  if (o.profile) {
+    profiler::Averages averages = profile.key_averages();
+    averages.set_roofline(profiler::measure_roofline(device));
+    std::fputs(averages.table("self_time", 60).c_str(), stderr);
+  }
   if (!o.trace.empty()) profile.export_chrome_trace((fs::path(o.trace) / (name + "-" + mode + ".json")).string());
 }
 
@@ -103,7 +109,7 @@ Json measure(const std::string& name, const std::string& mode, const Options& o,
   synchronize(device);
   double together = 1e3 * seconds_since(start) / static_cast<double>(times.size());
   int64_t peak = device.is_cpu() ? memory_stats().peak : memory_stats(device).allocated_bytes.peak;
-  if (o.profile || !o.trace.empty()) profile_runs(work.run, name, mode, o);
+  if (o.profile || !o.trace.empty()) profile_runs(work.run, name, mode, device, o);
   return {{"workload", name},
           {"mode", mode},
           {"median_ms", rounded(times[times.size() / 2], 1e4)},

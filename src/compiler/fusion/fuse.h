@@ -29,6 +29,12 @@ void append_to(std::string& out, const Domain& d);  // "[8, 197 | 192]" with red
 enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Library };
 std::string_view name(GroupKind kind);
 
+/// What a group computes: elements that are summed or that floating point-wise primitives make, and `steps` multiplications and
+/// additions for each of a product's `results`. Apart, because the number of all may be no int64.
+struct Work {
+  ir::Expr elements = 0, results = 0, steps = 0;
+};
+
 /// What becomes one kernel (a scatter: two), or one call of a library. `graph` is a small graph of primitives on its own; its inputs and outputs are
 /// tensors in memory.
 struct Group {
@@ -45,6 +51,7 @@ struct Group {
   ir::Value add_input(ir::Value v, const ir::Graph& whole);
   ir::Value add_input(ir::Value v, std::vector<ir::Expr> strides);
   bool takes_value(size_t input) const { return input < by_value.size() && by_value[input]; }
+  Work work() const;
 };
 
 struct FusedGraph {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/fuse.h"
+#include "compiler/fusion/indexing.h"
 #include "ir/text.h"
 #include "support/str.h"
 
@@ -35,6 +36,24 @@ Value Group::add_input(Value v, const ir::Graph& whole) { return add_input(v, ir
 Value Group::add_input(Value v, std::vector<Expr> strides) {
   inputs.push_back(v);
   return graph->add_input({type_of(v).dtype, type_of(v).shape, false}, "", std::move(strides));
+}
+
+Work Group::work() const {
+  Work w;
+  for (const ir::Node* n : ir::live_nodes(*graph)) {
+    const ir::Type& made = n->types[0];
+    if (prim_of(n) == Prim::Dot) {
+      const ir::Shape& a = type_of(n->arg<Value>(0)).shape;
+      w.results = made.numel();
+      w.steps = 1;
+      for (int64_t dim : int_args(n, 2)) w.steps = w.steps * a[static_cast<size_t>(dim)];
+    } else if (is_reduction(prim_of(n))) {
+      w.elements = w.elements + type_of(n->arg<Value>(0)).numel();
+    } else if (prim_of(n) == Prim::Pointwise && is_floating(made.dtype)) {
+      w.elements = w.elements + made.numel();
+    }
+  }
+  return w;
 }
 
 std::string_view name(GroupKind kind) {

@@ -92,6 +92,7 @@ class Assembler {
       small_.push_back(false);
       return;
     }
+    Work work = group.work();
     for (size_t k = starts_in_place(group, places) ? 1 : 0; k < kernels_[g]->lowered.size(); ++k) {
       const Lowered& l = kernels_[g]->lowered[k];
       KernelLayout layout = layout_of(*l.loops);
@@ -100,6 +101,9 @@ class Assembler {
       if (!loaded_.empty()) s.kernel = loaded_[s.code];
       s.group = g;
       s.bytes = SizeProgram(bytes);
+      s.elements = SizeProgram(work.elements);
+      s.results = SizeProgram(work.results);
+      s.steps = SizeProgram(work.steps);
       for (int b : l.buffers) s.buffers.push_back(buffer(places[b]));
       s.first_written = s.buffers.size() - group.outputs.size();
       for (const Lowered::Number& n : l.numbers) {

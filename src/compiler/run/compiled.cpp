@@ -33,12 +33,22 @@ void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* s
 void note_batch(const CompiledGraph::Parts& parts, const Batch& b, const int64_t* symbols,
                 runtime::KernelSpans& spans) {
   int64_t bytes = 0;
-  for (size_t s = b.begin; s < b.end; ++s) bytes += parts.steps[s].bytes(symbols);
+  double flops = 0;
+  for (size_t s = b.begin; s < b.end; ++s) {
+    bytes += parts.steps[s].bytes(symbols);
+    flops += parts.steps[s].flops(symbols);
+  }
   spans.launched(str(parts.report.kernels[parts.steps[b.begin].group], ", and ", b.end - b.begin - 1, " beside it"),
-                 bytes, 0);
+                 bytes, flops);
 }
 
 }  // namespace
+
+double Step::flops(const int64_t* symbols) const {
+  if (call) return call->flops(symbols);
+  return static_cast<double>(elements(symbols)) +
+         2 * static_cast<double>(results(symbols)) * static_cast<double>(steps(symbols));
+}
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
     : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
@@ -70,7 +80,7 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
     spans.emplace(device_, runtime::kDefaultStream);
   launch_kernel(s, slots, symbols, runtime::kDefaultStream);
   if (spans) [[unlikely]]
-    spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), 0);
+    spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), s.flops(symbols));
 }
 
 void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
@@ -213,9 +223,7 @@ void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbo
       for (size_t s = b.begin; s < b.end; ++s) {
         const Step& step = parts_.steps[s];
         launch(step, r);
-        if (spans)
-          spans->launched(parts_.report.kernels[step.group], step.bytes(symbols),
-                          step.call ? step.call->flops(symbols) : 0);
+        if (spans) spans->launched(parts_.report.kernels[step.group], step.bytes(symbols), step.flops(symbols));
       }
     }
     check(b.end - 1, r);

@@ -34,6 +34,8 @@ struct Step {
   std::shared_ptr<const DeviceCall> call;      // instead of both
   size_t group = 0;                            // of the plan
   SizeProgram bytes;                           // that it reads and writes
+  SizeProgram elements, results, steps;        // of a kernel: see Work
+  double flops(const int64_t* symbols) const;
 };
 
 /// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.

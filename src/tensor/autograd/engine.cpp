@@ -238,8 +238,14 @@ class Pass {
     // What a node makes without operands lives where its gradients do.
     eager::DeviceScope place(first == gradients.end() ? nullptr : &impl_of(*first)->device());
     std::optional<runtime::HostSpan> span;
-    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]]
+    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]] {
       span.emplace(runtime::SpanKind::Operator, node.name());
+      if (runtime::recording_shapes()) {
+        std::string shapes;
+        for (const Tensor& t : gradients) eager::append_shape(shapes, t);
+        span->set_shapes(std::move(shapes));
+      }
+    }
     variable_list out =
         in.anomaly ? apply_watched(node, std::move(gradients)) : NodeAccess::apply(node, std::move(gradients));
     span.reset();
