@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "capture/storage_table.h"
 #include "capture/trace.h"
-#include "tensor/tensor_impl.h"
 
 namespace brasa::capture {
 
@@ -19,7 +19,6 @@ class BoundInputs {
   void add(const Tensor& tensor, Number number);
   /// This tensor is about to move: its place from now on is a copy's.
   void keep(const Tensor& tensor);
-  void remove_last();
   void clear();
 
   size_t size() const { return inputs_.size(); }
@@ -33,15 +32,11 @@ class BoundInputs {
   const Bound* same_as(const TensorImpl& t) const;
 
  private:
-  struct Slot {
-    const Storage* storage = nullptr;
-    int last = -1;
+  struct Last {
+    int at = -1;
   };
-  Slot& slot(const Storage* storage);
-
   std::vector<Bound> inputs_;
-  std::vector<Slot> slots_;  // open addressing, at most half full
-  size_t used_ = 0;
+  StorageTable<Last> last_;  // that reads a storage
 };
 
 }  // namespace brasa::capture

@@ -16,7 +16,6 @@
 namespace brasa::capture {
 namespace {
 
-using autograd::Node;
 using autograd::NodeAccess;
 using ir::Value;
 

@@ -146,9 +146,17 @@ class SegmentNode final : public Node, public Pooled {
   std::vector<size_t> latest_, used_;  // slots of the latest pass, of those that freed what they read
 };
 
-}  // namespace
+class FailingNode final : public Node {
+ public:
+  explicit FailingNode(std::string error) : error_(std::move(error)) {}
+  std::string name() const override { return "CompiledBackward"; }
 
-namespace {
+ protected:
+  variable_list apply(variable_list&&) override { fail(error_); }
+
+ private:
+  std::string error_;
+};
 
 // The facts about symbols that the graph's inputs show: a half does not know the others, in whose terms facts of the whole would put
 // its sizes.
@@ -172,6 +180,41 @@ ir::Facts facts_of(const ir::Graph& graph, const ir::Facts& whole) {
   };
   for (const ir::Fact& f : whole.facts())
     if (known(f.left) && known(f.right)) out.equal(f.left, f.right);
+  return out;
+}
+
+void set_results(Node& node, const GradientFlow& flow) {
+  for (const GradientFlow::Slot& s : flow.slots)
+    node.internals().results.push_back(flow.roots[s.root]->internals().results[s.result]);
+}
+
+// The roots and views that others lead through, and how the segment gives way to their nodes.
+std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& node, const JointSegment& joint,
+                                            const GradientFlow& flow) {
+  auto out = std::make_unique<autograd::Inside>();
+  using Held = std::pair<std::weak_ptr<Node>, uint32_t>;
+  std::vector<Held> roots, views;
+  for (size_t s = 0; s < flow.slots.size(); ++s) {
+    roots.emplace_back(flow.roots[flow.slots[s].root], flow.slots[s].result);
+    if (joint.inside[s]) out->nodes.push_back(flow.roots[flow.slots[s].root]);
+  }
+  for (size_t k = 0; k < flow.views.size(); ++k) {
+    views.emplace_back(flow.views[k].held, 0);
+    if (joint.views[k]) out->nodes.push_back(flow.views[k].held);
+  }
+  if (out->nodes.empty()) return nullptr;
+  out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), views = std::move(views),
+                 inside = joint.inside] {
+    auto edges = [](const std::vector<Held>& held) {
+      std::vector<Edge> out;
+      for (const auto& [weak, result] : held) out.push_back({weak.lock(), result});
+      return out;
+    };
+    std::vector<Edge> all = edges(roots), through = all;
+    for (size_t s = 0; s < through.size(); ++s)
+      if (!inside[s]) through[s] = Edge();
+    if (auto here = segment.lock()) here->expand(all, through, edges(views));
+  };
   return out;
 }
 
@@ -214,65 +257,17 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment>
   return out;
 }
 
-namespace {
-
-class FailedNode final : public Node {
- public:
-  std::string name() const override { return "CompiledBackward"; }
-
- protected:
-  variable_list apply(variable_list&&) override {
-    fail("backward through a compiled function that ended with an error: its values were never computed");
-  }
-};
-
-void set_results(Node& node, const GradientFlow& flow) {
-  for (const GradientFlow::Slot& s : flow.slots)
-    node.internals().results.push_back(flow.roots[s.root]->internals().results[s.result]);
+std::shared_ptr<Node> make_failing_node(std::string error) {
+  return autograd::make_node<FailingNode>(std::move(error));
 }
 
-}  // namespace
-
 std::shared_ptr<Node> make_failed_node(const GradientFlow& flow) {
-  auto node = autograd::make_node<FailedNode>();
+  auto node = make_failing_node(
+      "backward through a compiled function that ended with an error: its values were never computed");
   autograd::NodeAccess::edges(*node) = flow.leaves;
   set_results(*node, flow);
   return node;
 }
-
-namespace {
-
-// The roots and views that others lead through, and how the segment gives way to their nodes.
-std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& node, const JointSegment& joint,
-                                            const GradientFlow& flow) {
-  auto out = std::make_unique<autograd::Inside>();
-  using Held = std::pair<std::weak_ptr<Node>, uint32_t>;
-  std::vector<Held> roots, views;
-  for (size_t s = 0; s < flow.slots.size(); ++s) {
-    roots.emplace_back(flow.roots[flow.slots[s].root], flow.slots[s].result);
-    if (joint.inside[s]) out->nodes.push_back(flow.roots[flow.slots[s].root]);
-  }
-  for (size_t k = 0; k < flow.views.size(); ++k) {
-    views.emplace_back(flow.views[k].held, 0);
-    if (joint.views[k]) out->nodes.push_back(flow.views[k].held);
-  }
-  if (out->nodes.empty()) return nullptr;
-  out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), views = std::move(views),
-                 inside = joint.inside] {
-    auto edges = [](const std::vector<Held>& held) {
-      std::vector<Edge> out;
-      for (const auto& [weak, result] : held) out.push_back({weak.lock(), result});
-      return out;
-    };
-    std::vector<Edge> all = edges(roots), through = all;
-    for (size_t s = 0; s < through.size(); ++s)
-      if (!inside[s]) through[s] = Edge();
-    if (auto here = segment.lock()) here->expand(all, through, edges(views));
-  };
-  return out;
-}
-
-}  // namespace
 
 std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                         const GradientFlow& flow) {

@@ -3,9 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <brasa/autograd.h>
@@ -132,6 +130,9 @@ void keep_for_backward(const Halves& halves, const std::vector<Delivery>& delive
 /// Stands for the whole segment: takes a cotangent for each slot, gives a gradient for each leaf.
 std::shared_ptr<autograd::Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                                   const GradientFlow& flow);
+
+/// A node of that name whose backward is this error.
+std::shared_ptr<autograd::Node> make_failing_node(std::string error);
 
 /// In its place after a run that failed: backward through it is an error.
 std::shared_ptr<autograd::Node> make_failed_node(const GradientFlow& flow);

@@ -67,7 +67,7 @@ class Learner {
     writes();
     check_histories();
     out_->memory = Memories(out_->met.size());
-    for (const Shortcut::Met& m : out_->met) out_->memory.insert(m.storage->root());
+    for (const Shortcut::Met& m : out_->met) out_->memory[m.storage->root()] = true;
     out_->missing = difference();
     return out_;
   }

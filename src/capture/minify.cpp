@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <optional>
 
 #include <brasa/autograd.h>
 #include <brasa/compile.h>

@@ -44,7 +44,7 @@ class Replay {
     auto it = joint_.sources.find(event);
     AutoGradMode mode(it != joint_.sources.end() || moves(*e.row));
     size_t operand = 0;
-    std::vector<Tensor> results = call(e, [&](Number n) {
+    std::vector<Tensor> results = run_event(e, binding_, [&](Number n) {
       size_t k = operand++;
       if (it == joint_.sources.end()) return values[n];  // it had no part in autograd
       if (k >= it->second.size() || !it->second[k].flows) return values[n].detach();
@@ -57,12 +57,6 @@ class Replay {
   std::vector<Tensor> values;  // by number
 
  private:
-  std::vector<Tensor> call(const Event& e, const std::function<Tensor(Number)>& value) {
-    // A view was of a value, which is row-major; here it may lie as eager let it.
-    EventCall again(e, binding_, [&](Number n) { return e.row->view ? value(n).contiguous() : value(n); });
-    return eager::call_list(eager::op(*e.row), again.args());
-  }
-
   // Where a gradient leaves the replayed nodes, as one of which value; null: it stays with them.
   struct End {
     const autograd::Edge* edge;
@@ -85,7 +79,8 @@ class Replay {
     }
     const Event& e = *event_of_.at(n);
     bool first = true;
-    return call(e, [&](Number m) { return std::exchange(first, false) ? read(m, end) : values[m]; }).at(n - e.first);
+    auto value = [&](Number m) { return std::exchange(first, false) ? read(m, end) : values[m]; };
+    return run_event(e, binding_, value).at(n - e.first);
   }
 
   const JointSegment& joint_;

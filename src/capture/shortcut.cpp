@@ -1,7 +1,6 @@
 #include "capture/shortcut.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "capture/matching.h"
@@ -69,28 +68,9 @@ bool Likeness::fits(const TensorImpl& t) const {
 
 namespace {
 
-size_t hash_of(const Storage* s) {
-  return static_cast<size_t>(reinterpret_cast<uintptr_t>(s) * 0x9E3779B97F4A7C15ull >> 32);
-}
-
 const Storage* memory_of(const Tensor& t) { return impl_of(t)->storage->root(); }
 
 }  // namespace
-
-Memories::Memories(size_t count) : table_(std::bit_ceil(2 * count + 1)) {}
-
-// False if it is there.
-bool Memories::insert(const Storage* s) {
-  const Storage*& at = table_[place(s)];
-  bool fresh = !at;
-  at = s;
-  return fresh;
-}
-size_t Memories::place(const Storage* s) const {
-  size_t mask = table_.size() - 1, i = hash_of(s) & mask;
-  while (table_[i] && table_[i] != s) i = (i + 1) & mask;
-  return i;
-}
 
 bool have_memories_apart(std::span<const Tensor* const> tensors, const Memories& others) {
   constexpr size_t kFew = 8;
@@ -98,9 +78,9 @@ bool have_memories_apart(std::span<const Tensor* const> tensors, const Memories&
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i]->defined()) continue;
     const Storage* s = memory_of(*tensors[i]);
-    if (others.contains(s)) return false;
+    if (others.find(s)) return false;
     if (tensors.size() > kFew) {
-      if (!seen.insert(s)) return false;
+      if (std::exchange(seen[s], true)) return false;
       continue;
     }
     for (size_t k = 0; k < i; ++k)
@@ -157,15 +137,6 @@ class ResultNode final : public autograd::Node, public Pooled {
 
  private:
   std::string name_;
-};
-
-// The history of a result through which a backward pass has gone.
-class SpentNode final : public autograd::Node {
- public:
-  std::string name() const override { return "CompiledBackward"; }
-
- protected:
-  variable_list apply(variable_list&&) override { fail(autograd::second_time(name())); }
 };
 
 // One call that skips the body.
@@ -249,7 +220,7 @@ class Run {
       Tensor t = make_tensor(memory_[m.output], m.dtype, m.sizes, m.strides, m.offset);
       if (m.root >= 0) autograd::set_history(t, roots_[m.root], m.result);
       if (m.spent) {
-        auto node = autograd::make_node<SpentNode>();
+        std::shared_ptr<autograd::Node> node = make_failing_node(autograd::second_time("CompiledBackward"));
         node->internals().results.emplace_back(t);
         autograd::set_history(t, std::move(node), 0);
       }

@@ -9,6 +9,7 @@
 
 #include <brasa/compile.h>
 
+#include "capture/storage_table.h"
 #include "capture/watch.h"
 #include "tensor/autocast.h"
 #include "tensor/autograd/meta.h"
@@ -50,17 +51,8 @@ struct Gradient {
 };
 
 /// A set of storages.
-class Memories {
- public:
-  /// With room for so many.
-  explicit Memories(size_t count = 0);
-  bool insert(const Storage* s);
-  bool contains(const Storage* s) const { return table_[place(s)] != nullptr; }
+using Memories = StorageTable<bool>;
 
- private:
-  size_t place(const Storage* s) const;
-  std::vector<const Storage*> table_;  // open addressing, at most half full
-};
 /// No two tensors share memory, nor one with the others.
 bool have_memories_apart(std::span<const Tensor* const> tensors, const Memories& others);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/compile.h"
+#include "compiler/run/memory.h"
 #include "ir/text.h"
 #include "runtime/device.h"
 #include "support/error.h"
@@ -35,20 +36,6 @@ struct Placed {
     return static_cast<size_t>(n);
   }
   Operand at(void* data) const { return {data, dtype, sizes, strides}; }
-};
-
-struct Memory {
-  runtime::Device& device;
-  runtime::Stream stream;
-  size_t bytes;
-  void* data;
-  Memory(runtime::Device& d, size_t n)
-      : device(d), stream(runtime::current_stream(d)), bytes(n), data(d.allocate(n, stream)) {}
-  Memory(Memory&& o) noexcept
-      : device(o.device), stream(o.stream), bytes(o.bytes), data(std::exchange(o.data, nullptr)) {}
-  ~Memory() {
-    if (data) device.deallocate(data, bytes, stream);
-  }
 };
 
 // Whether a value in the host's memory has a NaN.
@@ -109,12 +96,12 @@ class Stepwise final : public Executable {
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override {
     std::vector<Operand> operands(inputs.begin(), inputs.end());
     std::deque<Placed> places;
-    std::vector<Memory> memory;
+    std::vector<compiler::Memory> memory;
     for (size_t i = inputs_; i < layouts_.size(); ++i) {
       places.push_back({layouts_[i].dtype, {}, {}});
       for (ir::Expr e : layouts_[i].sizes) places.back().sizes.push_back(evaluate(e, symbols));
       for (ir::Expr e : layouts_[i].strides) places.back().strides.push_back(evaluate(e, symbols));
-      memory.emplace_back(device_, places.back().bytes());
+      memory.emplace_back(device_, places.back().bytes(), runtime::current_stream(device_));
       operands.push_back(places.back().at(memory.back().data));
     }
     for (const Step& s : steps_) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/run/executable.h"
 #include "support/error.h"
 
 namespace brasa::capture {
@@ -13,11 +14,7 @@ ir::Node argument_node{};
 ir::Value argument(uint32_t index) { return {&argument_node, index}; }
 bool is_argument(ir::Value v) { return v.node == &argument_node; }
 
-int64_t Binding::operator()(ir::Expr e) const {
-  if (e.is_constant()) return e->value;
-  if (e->kind == ir::ExprKind::Size) return symbols[e->id];
-  return ir::evaluate(e, [&](const ir::ExprNode& s) { return symbols[s.id]; });
-}
+int64_t Binding::operator()(ir::Expr e) const { return compiler::Executable::evaluate(e, symbols.data()); }
 
 void append_to(std::string& out, const InputGuard& g) {
   using brasa::append_to;

@@ -7,7 +7,6 @@
 #include "capture/event_call.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
-#include "tensor/dispatch.h"
 #include "tensor/parse.h"
 #include "tensor/recorder.h"
 
@@ -30,12 +29,8 @@ std::vector<Tensor> argument_tensors(const Trace& trace, const Binding& binding)
 
 namespace {
 
-void run_event(const Trace& trace, const Event& e, const Binding& binding, std::vector<Tensor>& values) {
-  // A view was of a value, which is row-major; here it may lie as eager let it.
-  EventCall call(e, binding, [&](Number n) { return e.row->view ? values[n].contiguous() : values[n]; });
-  eager::Results results;
-  eager::call_functional(eager::op(*e.row), call.args(), results);
-  BRASA_ASSERT(results.size() == e.count, e.row->name(), " gave ", results.size(), " results");
+void run(const Trace& trace, const Event& e, const Binding& binding, std::vector<Tensor>& values) {
+  std::vector<Tensor> results = run_event(e, binding, [&](Number n) { return values[n]; });
   for (uint32_t r = 0; r < e.count; ++r) {
     Tensor& value = values[e.first + r] = std::move(results[r]);
     if (!value.defined()) continue;
@@ -62,7 +57,7 @@ std::vector<Tensor> values_until_error(const Trace& trace, const Binding& bindin
       continue;
     }
     try {
-      run_event(trace, e, binding, values);
+      run(trace, e, binding, values);
     } catch (const Error&) {
       reached = i;
     }
@@ -93,7 +88,7 @@ std::vector<Tensor> run_uncompiled(const Trace& trace, size_t events, const Bind
       continue;
     }
     if (!needed(e)) continue;
-    run_event(trace, e, binding, values);
+    run(trace, e, binding, values);
     each_operand(e, [&](Number n) {
       if (last[n] == i + 1) values[n].reset();
     });

@@ -21,7 +21,6 @@
 namespace brasa::compiler {
 
 using ir::Graph;
-using ir::Value;
 
 namespace {
 

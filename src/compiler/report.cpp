@@ -6,9 +6,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Value;
-
 namespace {
 
 int64_t bytes_of(const ir::Type& t) {

@@ -100,9 +100,8 @@ void explain_failure(const Call& call) {
   ir::Facts facts;
   std::vector<ir::Value> values;
   for (const InputTensor& in : call.inputs) {
-    ir::Type t{in.dtype, {}, in.weak};
-    for (int64_t s : in.size_span()) t.shape.emplace_back(s);
-    values.push_back(graph.add_input(std::move(t)));
+    std::span<const int64_t> sizes = in.size_span();
+    values.push_back(graph.add_input({in.dtype, {sizes.begin(), sizes.end()}, in.weak}));
   }
   ops::Builder builder(graph, facts);
   call.computation.build(values);

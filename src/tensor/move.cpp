@@ -1,5 +1,6 @@
 #include <brasa/autograd.h>
 
+#include "compiler/run/memory.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/recorder.h"
@@ -12,12 +13,7 @@ namespace {
 
 // Through the host's memory, which neither device's work reads behind its back.
 void copy_between(runtime::Device& to, void* at, runtime::Device& from, const void* source, size_t bytes) {
-  struct Staging {
-    size_t bytes;
-    void* data;
-    explicit Staging(size_t n) : bytes(n), data(runtime::host().allocate(n, runtime::kDefaultStream)) {}
-    ~Staging() { runtime::host().deallocate(data, bytes, runtime::kDefaultStream); }
-  } staging(bytes);
+  compiler::Memory staging(runtime::host(), bytes, runtime::kDefaultStream);
   from.download(staging.data, source, bytes, current_stream(from));
   to.upload(at, staging.data, bytes, current_stream(to));
 }

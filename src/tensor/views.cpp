@@ -53,9 +53,7 @@ bool make_key(const Operator& op, CallArgs args, SmallVector<int64_t, 32>& key) 
 
 ir::Value input_of(ir::Graph& graph, const Tensor& t) {
   const TensorImpl* impl = checked_impl(t);
-  ir::Type type{impl->dtype, {}, impl->weak};
-  for (int64_t s : impl->sizes) type.shape.emplace_back(s);
-  return graph.add_input(std::move(type));
+  return graph.add_input({impl->dtype, {impl->sizes.begin(), impl->sizes.end()}, impl->weak});
 }
 
 ViewStep step_of(const ops::Row& row, ir::Args args, ir::Value v) {
@@ -249,9 +247,7 @@ Tensor replay(const ViewLink* last, Tensor base) {
   for (const ViewLink* link : links_to(last)) {
     std::vector<CallArg> args = link->args->args().vec();
     args[0] = CallArg(base);
-    Results results;
-    call(op(*link->row), args, results);
-    base = std::move(results[link->result]);
+    base = std::move(call_list(op(*link->row), args)[link->result]);
   }
   return base;
 }

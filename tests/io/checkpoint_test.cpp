@@ -92,7 +92,7 @@ TEST(Checkpoint, IsWrittenAsItWasRead) {
 }
 
 TEST(Checkpoint, TensorsThatAreOneStayOne) {
-  Tensor t = arange(6).view({2, 3});
+  Tensor t = arange(6, kCPU).view({2, 3});
   Value shared = Value(t);
   Value read = parse(bytes_of(dump(Value::list({shared, shared, Value(t.t()), Value::parameter(ones({2}))}))));
   const auto& items = read.items();
@@ -246,7 +246,7 @@ TEST(Checkpoint, SplitSafetensors) {
   };
   TensorDict all = index(R"({"a": "m-1.safetensors", "b": "m-1.safetensors", "c": "m-2.safetensors"})");
   EXPECT_EQ(all.size(), 3u);
-  EXPECT_TRUE(all.at("c").equal(arange(4)));
+  EXPECT_TRUE(all.at("c").equal(arange(4, kCPU)));
   EXPECT_THROW(index(R"({"a": "m-2.safetensors"})"), Error);
   EXPECT_THROW(index(R"({"a": "../m-1.safetensors"})"), Error);
   EXPECT_THROW(index(R"({"a": "m.index.json"})"), Error);
@@ -258,14 +258,14 @@ TEST(Checkpoint, SplitSafetensors) {
 TEST(LibTorchArchive, TensorsAndPlainValues) {
   Tensor t;
   brasa::load(t, (kData / "libtorch/tensor.pt").string());
-  EXPECT_TRUE(t.equal(arange(6).reshape({2, 3})));
+  EXPECT_TRUE(t.equal(arange(6, kCPU).reshape({2, 3})));
   std::vector<Tensor> list;
   brasa::load(list, (kData / "libtorch/tensors.pt").string());
   ASSERT_EQ(list.size(), 2u);
-  EXPECT_TRUE(list[1].equal(zeros({3}, kInt64)));
+  EXPECT_TRUE(list[1].equal(zeros({3}, TensorOptions(kInt64).device(kCPU))));
 
   Value dict = load((kData / "libtorch/dict.pickle").string());
-  EXPECT_TRUE(dict.at("w").to_tensor().equal(ones({2, 2})));
+  EXPECT_TRUE(dict.at("w").to_tensor().equal(ones({2, 2}, kCPU)));
   Value several = load((kData / "libtorch/list.pickle").string());
   EXPECT_EQ(several.items()[0].to_int(), 1);
   EXPECT_EQ(several.items()[1].to_double(), 2.5);

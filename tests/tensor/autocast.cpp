@@ -68,22 +68,23 @@ TEST(Autocast, DtypesOfResults) {
 
 TEST(Autocast, GuardsNestAndEnd) {
   Tensor x = randn({2, 2});
-  EXPECT_FALSE(autocast::is_autocast_enabled(kCPU));
+  DeviceType here = x.device().type();
+  EXPECT_FALSE(autocast::is_autocast_enabled(here));
   {
-    AutocastMode half(kFloat16);
+    AutocastMode half(here, kFloat16);
     EXPECT_EQ(x.mm(x).scalar_type(), kFloat16);
     {
-      AutocastMode off(kFloat16, false);
+      AutocastMode off(here, kFloat16, false);
       EXPECT_EQ(x.mm(x).scalar_type(), kFloat32);
-      AutocastMode brain(kBFloat16);
+      AutocastMode brain(here, kBFloat16);
       EXPECT_EQ(x.mm(x).scalar_type(), kBFloat16);
     }
     EXPECT_EQ(x.mm(x).scalar_type(), kFloat16);
   }
   EXPECT_EQ(x.mm(x).scalar_type(), kFloat32);
-  autocast::set_autocast_enabled(kCPU, true);
-  EXPECT_EQ(x.mm(x).scalar_type(), autocast::get_autocast_dtype(kCPU));
-  autocast::set_autocast_enabled(kCPU, false);
+  autocast::set_autocast_enabled(here, true);
+  EXPECT_EQ(x.mm(x).scalar_type(), autocast::get_autocast_dtype(here));
+  autocast::set_autocast_enabled(here, false);
   AutocastMode gpu(kCUDA, kFloat16);
   EXPECT_EQ(x.mm(x).scalar_type(), kFloat32);
 }

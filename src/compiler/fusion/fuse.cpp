@@ -15,10 +15,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 constexpr size_t kMaxRoots = 24;

@@ -7,9 +7,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-
 Prim prim_of(const Node* n) {
   Prim p = ops::kind_of(*n);
   BRASA_ASSERT(p != Prim::None, n->op->name(), " is no primitive");

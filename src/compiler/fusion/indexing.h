@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "compiler/names.h"
 #include "ops/index.h"
 
 // What each primitive does to indices, as fusion and lowering ask it.

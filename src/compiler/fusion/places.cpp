@@ -8,11 +8,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Shape;
-using ir::Value;
-
 Index probe(const Shape& shape) {
   Index out;
   for (Expr size : shape) out.push_back(Expr::range(kProbeRange + static_cast<uint32_t>(out.size()), size));

@@ -7,9 +7,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-using ir::Value;
-
 int work_of(const Node* n) { return ops::row_of(*n).work; }
 
 namespace {

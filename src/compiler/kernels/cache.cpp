@@ -1,6 +1,5 @@
 #include <brasa/cache.h>
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <numeric>
 
 #include "compiler/targets/codegen.h"
@@ -56,7 +55,11 @@ constexpr size_t kRoom = size_t{2} << 20;
 
 void take(void* context, const char* data, size_t size) { static_cast<std::string*>(context)->assign(data, size); }
 
-std::string checked(BrasaCodegenStatus status, std::string result) {
+// LLVM wants a stack of the usual size, whatever the thread has.
+template <class F>
+std::string answer(F f) {
+  std::string result;
+  BrasaCodegenStatus status = with_room([&] { return f(&result); }, kRoom);
   if (status == kBrasaCodegenUserError) fail(std::move(result));
   if (status != kBrasaCodegenOk) fail_internal("code generator: " + result);
   return result;
@@ -71,20 +74,9 @@ runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, st
     data.push_back(t.data());
     sizes.push_back(t.size());
   }
-  std::string result;
-  // LLVM wants a stack of the usual size, whatever the thread has.
-  auto status = with_room(
-      [&] {
-        return codegen().compile(data.data(), sizes.data(), data.size(), std::string(target).c_str(), take, &result);
-      },
-      kRoom);
-  return runtime::KernelImage::parse(checked(status, std::move(result)));
-}
-
-runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, std::string_view target) {
-  std::vector<std::string> texts;
-  for (const ir::Graph* g : graphs) texts.push_back(ir::print(*g));
-  return compile_kernel_texts(texts, target);
+  return runtime::KernelImage::parse(answer([&](std::string* result) {
+    return codegen().compile(data.data(), sizes.data(), data.size(), std::string(target).c_str(), take, result);
+  }));
 }
 
 std::string named(const std::string& text, const std::string& name) {
@@ -114,14 +106,11 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
 }
 
 std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage) {
-  std::string text = ir::print(graph), result;
-  auto status = with_room(
-      [&] {
-        return codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take,
-                              &result);
-      },
-      kRoom);
-  return checked(status, std::move(result));
+  std::string text = ir::print(graph);
+  return answer([&](std::string* result) {
+    return codegen().show(text.data(), text.size(), std::string(target).c_str(), std::string(stage).c_str(), take,
+                          result);
+  });
 }
 
 std::string own_folder() {

@@ -10,11 +10,9 @@
 
 namespace brasa::compiler {
 
-/// Compiles loop graphs, each named by its graph, for a target ("x86-64+avx512", runtime::cpu::host_target(),
+/// Compiles the texts of loop graphs, each named by its graph, for a target ("x86-64+avx512", runtime::cpu::host_target(),
 /// "nvptx+sm_80"). The code generator with LLVM in it is loaded on the first call: from BRASA_CODEGEN, or beside the
 /// library. brasa::Error if it is not there or does not know the target.
-runtime::KernelImage compile_kernels(std::span<const ir::Graph* const> graphs, std::string_view target);
-/// The same from the graphs' texts.
 runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, std::string_view target);
 /// A graph's text without a name (it begins with `graph loops "" {`), with this one.
 std::string named(const std::string& text, const std::string& name);

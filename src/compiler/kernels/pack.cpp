@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -16,6 +15,7 @@
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/version.h"
 #include "support/error.h"
+#include "support/output_file.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -149,11 +149,9 @@ std::string header(uint64_t images) {
 }
 
 void write_file(const std::string& path, const std::string& bytes) {
-  std::string temporary = path + ".new";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  ok = file && std::fclose(file) == 0 && ok;
-  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "the pack ", path, " cannot be written");
+  OutputFile file(path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
 }
 
 }  // namespace

@@ -147,21 +147,19 @@ constexpr auto prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) 
   return std::make_unique<AttentionCall>(g);
 };
 
+constexpr Implementation attention(std::string_view primitive) {
+  return {.library = "attention",
+          .name = "attention in one pass",
+          .primitive = primitive,
+          .supports = takes,
+          .prepare = prepare,
+          .place = place,
+          .reads = reads};
+}
+
 }  // namespace
 
-const Implementation kAttention = {.library = "attention",
-                                   .name = "attention in one pass",
-                                   .primitive = "prim::attention",
-                                   .supports = takes,
-                                   .prepare = prepare,
-                                   .place = place,
-                                   .reads = reads};
-const Implementation kAttentionBackward = {.library = "attention",
-                                           .name = "attention in one pass",
-                                           .primitive = "prim::attention_backward",
-                                           .supports = takes,
-                                           .prepare = prepare,
-                                           .place = place,
-                                           .reads = reads};
+const Implementation kAttention = attention("prim::attention");
+const Implementation kAttentionBackward = attention("prim::attention_backward");
 
 }  // namespace brasa::compiler

@@ -9,8 +9,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-
 CompiledBody::CompiledBody(const ir::Graph& body, const std::vector<Expr>& sizes, std::string_view name,
                            const CompilerOptions& options, ir::Facts& facts) {
   for (Expr e : sizes) sizes_.emplace_back(e);
@@ -33,6 +31,18 @@ SmallVector<int64_t, 16> CompiledBody::symbols(const int64_t* outer) const {
   SmallVector<int64_t, 16> out;
   for (const SizeProgram& s : sizes_) out.push_back(s(outer));
   return out;
+}
+
+size_t BodyCall::place_of(const Group& group, Value operand) {
+  int at = group.graph->input_index(operand);
+  BRASA_ASSERT(at >= 0, "an operand of control flow is not in memory");
+  return static_cast<size_t>(at);
+}
+
+void BodyCall::add_report(const Executable& body) {
+  const Report& of = *report_of(body);
+  report_.kernels.insert(report_.kernels.end(), of.kernels.begin(), of.kernels.end());
+  report_.kernels_after += of.kernels_after;
 }
 
 }  // namespace brasa::compiler

@@ -373,27 +373,22 @@ constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call)
   });
 };
 
+constexpr Implementation row(std::string_view name, std::string_view primitive, void (*run)(const LibraryCall&)) {
+  return {.library = "lapack", .name = name, .primitive = primitive, .run = run};
+}
+
 }  // namespace
 
-const Implementation kCholesky = {
-    .library = "lapack", .name = "lapack potrf", .primitive = "prim::cholesky", .run = by_type<cholesky>};
-const Implementation kLdl = {
-    .library = "lapack", .name = "lapack sytrf", .primitive = "prim::ldl", .run = by_type<ldl>};
-const Implementation kLdlSolve = {
-    .library = "lapack", .name = "lapack sytrs", .primitive = "prim::ldl_solve", .run = by_type<ldl_solve>};
-const Implementation kLu = {.library = "lapack", .name = "lapack getrf", .primitive = "prim::lu", .run = by_type<lu>};
-const Implementation kLuPermutation = {
-    .library = "lapack", .name = "permutation", .primitive = "prim::lu_permutation", .run = lu_permutation};
-const Implementation kTriangularSolve = {
-    .library = "lapack", .name = "blas trsm", .primitive = "prim::triangular_solve", .run = by_type<triangular_solve>};
-const Implementation kQr = {
-    .library = "lapack", .name = "lapack geqrf orgqr", .primitive = "prim::qr", .run = by_type<qr>};
-const Implementation kGeqrf = {
-    .library = "lapack", .name = "lapack geqrf", .primitive = "prim::geqrf", .run = by_type<geqrf>};
-const Implementation kEigh = {
-    .library = "lapack", .name = "lapack syevd", .primitive = "prim::eigh", .run = by_type<eigh>};
-const Implementation kSvd = {
-    .library = "lapack", .name = "lapack gesdd", .primitive = "prim::svd", .run = by_type<svd>};
-const Implementation kEig = {.library = "lapack", .name = "lapack geev", .primitive = "prim::eig", .run = by_type<eig>};
+const Implementation kCholesky = row("lapack potrf", "prim::cholesky", by_type<cholesky>);
+const Implementation kLdl = row("lapack sytrf", "prim::ldl", by_type<ldl>);
+const Implementation kLdlSolve = row("lapack sytrs", "prim::ldl_solve", by_type<ldl_solve>);
+const Implementation kLu = row("lapack getrf", "prim::lu", by_type<lu>);
+const Implementation kLuPermutation = row("permutation", "prim::lu_permutation", lu_permutation);
+const Implementation kTriangularSolve = row("blas trsm", "prim::triangular_solve", by_type<triangular_solve>);
+const Implementation kQr = row("lapack geqrf orgqr", "prim::qr", by_type<qr>);
+const Implementation kGeqrf = row("lapack geqrf", "prim::geqrf", by_type<geqrf>);
+const Implementation kEigh = row("lapack syevd", "prim::eigh", by_type<eigh>);
+const Implementation kSvd = row("lapack gesdd", "prim::svd", by_type<svd>);
+const Implementation kEig = row("lapack geev", "prim::eig", by_type<eig>);
 
 }  // namespace brasa::compiler

@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/names.h"
 #include "ir/facts.h"
-#include "ir/graph.h"
 #include "ops/table.h"
 #include "runtime/device.h"
 

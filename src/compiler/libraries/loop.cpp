@@ -1,18 +1,13 @@
 #include "ops/loop.h"
 
-#include "compiler/fusion/fuse.h"
 #include "compiler/libraries/body.h"
 #include "compiler/libraries/rows.h"
-#include "compiler/pipeline.h"
-#include "support/error.h"
 
 namespace brasa::compiler {
 namespace {
 
-using ir::Expr;
-
 // The body runs once a step, on what lies in the traces and beside them: nothing is copied.
-class Loop final : public DeviceCall {
+class Loop final : public BodyCall {
  public:
   Loop(const Group& group, const ops::LoopNode& n, const CompilerOptions& options, ir::Facts& facts)
       : body_(n.body, n.sizes, "step", options, facts), steps_(n.steps), reverse_(n.reverse) {
@@ -20,11 +15,10 @@ class Loop final : public DeviceCall {
       return SizeProgram(ops::outside(t, n.sizes).numel() * Expr(size_of(t.dtype)));
     };
     for (size_t i = 0; i < n.operands.size(); ++i) {
-      int at = group.graph->input_index(n.operands[i]);
-      BRASA_ASSERT(at >= 0, "a loop's operand is not in memory");
       Use use = i < n.carried ? Use::State : i < n.carried + n.along ? Use::Item : Use::Whole;
-      operands_.push_back({use, static_cast<size_t>(at), bytes(type_of(n.body.inputs()[i].value))});
+      operands_.push_back({use, place_of(group, n.operands[i]), bytes(type_of(n.body.inputs()[i].value))});
     }
+    add_report(*body_);
     unread_ = n.body.inputs().size() - operands_.size();
     for (const ir::Type& t : ops::result_types(n.body)) {
       size_t result = results_.size();
@@ -58,11 +52,6 @@ class Loop final : public DeviceCall {
     }
   }
 
-  const Report* report() const override { return report_of(*body_); }
-
- protected:
-  double products(const int64_t*) const override { return 0; }
-
  private:
   enum class Use : uint8_t { State, Item, Whole };
   struct Tensor {
@@ -89,11 +78,6 @@ class Loop final : public DeviceCall {
 }  // namespace
 
 const Implementation kLoop = {
-    .library = "loops",
-    .name = "loop",
-    .primitive = "prim::scan_loop",
-    .prepare = [](const Group& g, const CompilerOptions& options, ir::Facts& facts) -> std::unique_ptr<DeviceCall> {
-      return std::make_unique<Loop>(g, ops::LoopNode(*g.graph->outputs()[0].value.node), options, facts);
-    }};
+    .library = "loops", .name = "loop", .primitive = "prim::scan_loop", .prepare = prepare_bodies<Loop, ops::LoopNode>};
 
 }  // namespace brasa::compiler

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-
 #include "compiler/fusion/fuse.h"
 #include "compiler/libraries/library.h"
 #include "compiler/run/size_program.h"

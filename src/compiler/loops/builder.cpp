@@ -12,9 +12,7 @@
 namespace brasa::compiler {
 
 using ir::Arg;
-using ir::Expr;
 using ir::Type;
-using ir::Value;
 
 namespace {
 
@@ -162,14 +160,9 @@ Value LoopBuilder::op(std::string_view name, std::initializer_list<Value> operan
   return op(ops::scalar_op_of(name), operands);
 }
 
-Value LoopBuilder::constant(double value, DType dtype) {
+Value LoopBuilder::constant(Arg value, DType dtype) {
   static const ops::Row& row = ops::at("prim::full");
-  return graph_.add(&row, {value, std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
-}
-
-Value LoopBuilder::constant(int64_t value, DType dtype) {
-  static const ops::Row& row = ops::at("prim::full");
-  return graph_.add(&row, {value, std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
+  return graph_.add(&row, {std::move(value), std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
 }
 
 Value LoopBuilder::convert(Value x, DType dtype) {

@@ -48,8 +48,7 @@ class LoopBuilder {
   ir::Value op(ops::ScalarOp op, std::initializer_list<ir::Value> operands);
   /// By its name.
   ir::Value op(std::string_view name, std::initializer_list<ir::Value> operands);
-  ir::Value constant(double value, DType dtype);
-  ir::Value constant(int64_t value, DType dtype);
+  ir::Value constant(ir::Arg value, DType dtype);
   ir::Value convert(ir::Value x, DType dtype);
   ir::Value bitcast(ir::Value x, DType dtype);
 

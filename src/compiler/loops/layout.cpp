@@ -6,8 +6,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-
 namespace {
 
 // More would risk the guard page of a small thread stack.

@@ -12,10 +12,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 ForKind kind_of(const std::string& name) {

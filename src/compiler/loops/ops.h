@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "ir/graph.h"
+#include "compiler/names.h"
 #include "ops/scalar_op.h"
 
 // The operators that exist only at the loop level. Effects (`for`, `store`) give a bool that nobody reads.

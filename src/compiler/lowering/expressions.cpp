@@ -6,11 +6,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Shape;
-using ir::Value;
-
 Expr place_of(const Index& index, const Shape& shape, const std::vector<Expr>& strides) {
   if (strides.empty()) return linearise(index, shape);
   Expr place(0);

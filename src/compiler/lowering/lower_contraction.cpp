@@ -6,10 +6,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 constexpr int64_t kCacheLine = 64;
@@ -42,9 +38,7 @@ class Contraction {
       return product;
     });
     Value mask = e.both(e.within(m_at_, 0, rows_), e.within(n_at_, 0, columns_));
-    Index index;
-    if (batched_) index.push_back(batch_at_);
-    index.insert(index.end(), {m_at_, n_at_});
+    Index index = in_batch({m_at_, n_at_});
     for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
       Value v = g_.graph->outputs()[i].value;
       Index at = member_index(v.node, g_.domain, index);
@@ -157,20 +151,19 @@ class Contraction {
     return provably_less(at, size) == std::optional(true) ? at : min(at, size - 1);
   }
   Expr inside_rows(Expr m) const { return inside(m, rows_); }
-  Index row_index(Expr m) const { return row_index(m, k_at_); }
-  Index row_index(Expr m, const Index& k) const {
-    Index index;
-    if (batched_) index.push_back(batch_at_);
-    index.push_back(m);
-    index.insert(index.end(), k.begin(), k.end());
+  Index in_batch(Index index) const {
+    if (batched_) index.insert(index.begin(), batch_at_);
     return index;
   }
+  Index row_index(Expr m) const { return row_index(m, k_at_); }
+  Index row_index(Expr m, Index k) const {
+    k.insert(k.begin(), m);
+    return in_batch(std::move(k));
+  }
   Index column_index(Expr n) const {
-    Index index;
-    if (batched_) index.push_back(batch_at_);
-    index.insert(index.end(), k_at_.begin(), k_at_.end());
+    Index index = k_at_;
     index.push_back(n);
-    return index;
+    return in_batch(std::move(index));
   }
 
   Value sum() {

@@ -5,10 +5,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
   Lowering l(group);
   LoopBuilder& b = l.b();

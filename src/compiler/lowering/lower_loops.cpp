@@ -6,10 +6,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 class Loops {

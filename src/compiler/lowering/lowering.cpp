@@ -4,9 +4,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Value;
-
 Expr span_of(const ir::Type& t, const std::vector<Expr>& strides) {
   if (strides.empty()) return t.numel();
   Expr last(1);

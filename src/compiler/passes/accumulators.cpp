@@ -3,8 +3,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-using ir::Value;
 namespace prim = ops::prim;
 
 DType accumulator_of(DType t) { return is_reduced_floating(t) ? DType::Float32 : t; }

@@ -10,10 +10,6 @@
 // row, so that the next product finds them.
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Shape;
-using ir::Value;
 namespace prim = ops::prim;
 
 namespace {

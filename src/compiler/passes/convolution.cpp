@@ -9,9 +9,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Shape;
-using ir::Value;
 namespace prim = ops::prim;
 using ops::rank_of;
 using ops::shape_of;

@@ -5,8 +5,6 @@
 
 namespace brasa::compiler {
 
-using ir::Value;
-
 void place_library_operands(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [&](const ir::Node* n) { return context.machine.libraries.find(*n) != nullptr; },

@@ -5,9 +5,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-using ir::Value;
-
 void group_library_calls(Primitives& p, const PassContext& context) {
   std::vector<Node*> live = live_nodes(*p.graph);
   std::unordered_map<const Node*, int> uses = ir::count_uses(*p.graph);

@@ -3,8 +3,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-using ir::Value;
 namespace prim = ops::prim;
 
 namespace {

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include "compiler/schedules/machine.h"
 #include "ir/facts.h"

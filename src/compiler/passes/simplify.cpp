@@ -12,10 +12,8 @@ namespace brasa::compiler {
 namespace {
 
 using ir::Arg;
-using ir::Expr;
 using ir::Match;
 using ir::Rule;
-using ir::Value;
 using Dims = std::vector<Expr>;  // an int[] or SymInt[] argument
 
 // --- when a rule holds ---

@@ -6,9 +6,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Value;
-
 namespace {
 
 // Puts in what is known before it begins: what a type rule asks on the way must not tell apart the operands of one node.

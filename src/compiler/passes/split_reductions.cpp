@@ -5,9 +5,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Shape;
-using ir::Value;
 namespace prim = ops::prim;
 using ops::shape_of;
 using Dims = std::vector<int64_t>;

@@ -10,10 +10,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Shape;
-using ir::Value;
 namespace prim = ops::prim;
 
 void append_to(std::string& out, const Primitives& p) {

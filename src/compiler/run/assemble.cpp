@@ -67,24 +67,17 @@ class Assembler {
       bytes = bytes + t.numel() * Expr(size_of(t.dtype));
       uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
     }
-    if (group.kind == GroupKind::Library && group.library->prepare) {
-      Step s;
-      s.call = group.library->prepare(group, options_, facts_);
-      for (const Place& p : places) s.buffers.push_back(buffer(p));
-      s.first_written = group.inputs.size();
-      s.group = g;
-      s.bytes = SizeProgram(bytes);
-      steps_.push_back(std::move(s));
-      uses_.push_back(uses);
-      small_.push_back(false);
-      return;
-    }
     if (group.kind == GroupKind::Library) {
       Step s;
       s.group = g;
       s.bytes = SizeProgram(bytes);
-      s.library = std::make_shared<LibraryStep>(group);
-      for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
+      if (group.library->prepare) {
+        s.call = group.library->prepare(group, options_, facts_);
+        for (size_t i = 0; i < group.inputs.size(); ++i) s.buffers.push_back(buffer(places[i]));
+      } else {
+        s.library = std::make_shared<LibraryStep>(group);
+        for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
+      }
       s.first_written = s.buffers.size();
       for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
       steps_.push_back(std::move(s));

@@ -14,9 +14,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Value;
-
 void append_to(std::string& out, const Place& p) {
   if (p.kind == Place::Arena)
     out += str("arena + ", p.offset);

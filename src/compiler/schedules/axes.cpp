@@ -7,8 +7,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-
 MergedAxes merged_axes(const Group& group) {
   MergedAxes out;
   bool loops = group.kind == GroupKind::Loops;

@@ -13,10 +13,6 @@
 // Schedules for a CPU: vectors inside, threads outside, tiles in registers.
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 // One parallel iteration should take about this many simple instructions, to be worth its start.

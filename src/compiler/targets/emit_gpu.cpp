@@ -9,8 +9,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-
 // Parameters: the slots, one each. One block computes one iteration of the block loops.
 void Emitter::set_up_gpu_kernel() {
   auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
@@ -140,6 +138,29 @@ Emitter::Values Emitter::shuffle(const Values& v, int distance) {
   return out;
 }
 
+// For each result of a reduction, an array that the threads of a block share.
+Emitter::Values Emitter::shared_arrays(const Node* n, int64_t elements) {
+  Values out;
+  for (const ir::Type& t : n->types) out.push_back(shared_array(memory_type(t.dtype), elements));
+  return out;
+}
+
+void Emitter::write_shared(const Node* n, const Values& arrays, llvm::Value* at, const Values& v) {
+  for (size_t r = 0; r < v.size(); ++r) {
+    DType t = n->types[r].dtype;
+    b_.CreateStore(to_memory(v[r], t), b_.CreateGEP(memory_type(t), arrays[r], at));
+  }
+}
+
+Emitter::Values Emitter::read_shared(const Node* n, const Values& arrays, llvm::Value* at) {
+  Values out;
+  for (size_t r = 0; r < arrays.size(); ++r) {
+    DType t = n->types[r].dtype;
+    out.push_back(from_memory(b_.CreateLoad(memory_type(t), b_.CreateGEP(memory_type(t), arrays[r], at)), t));
+  }
+  return out;
+}
+
 // Combines over the closed thread loops, of threads that are not neighbours: all others are.
 Emitter::Values Emitter::reduce_far_threads(const Node* n, const Values& v) {
   Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
@@ -151,21 +172,13 @@ Emitter::Values Emitter::reduce_far_threads(const Node* n, const Values& v) {
   }
   const std::string& combiner = n->arg<std::string>(2);
   DType t = n->types[0].dtype;
-  Values arrays;
-  for (const ir::Type& type : n->types) arrays.push_back(shared_array(memory_type(type.dtype), layout_.threads));
-  auto place = [&](size_t r, llvm::Value* at) { return b_.CreateGEP(memory_type(n->types[r].dtype), arrays[r], at); };
+  Values arrays = shared_arrays(n, layout_.threads);
   barrier();
-  for (size_t r = 0; r < v.size(); ++r) b_.CreateStore(to_memory(v[r], n->types[r].dtype), place(r, thread_));
+  write_shared(n, arrays, thread_, v);
   barrier();
   llvm::Value* first = b_.CreateURem(thread_, i64(near));
   std::vector<Values> list;
-  for (int64_t i = 0; i < far; ++i) {
-    Values& one = list.emplace_back();
-    for (size_t r = 0; r < v.size(); ++r) {
-      DType of = n->types[r].dtype;
-      one.push_back(from_memory(b_.CreateLoad(memory_type(of), place(r, b_.CreateAdd(first, i64(i * near)))), of));
-    }
-  }
+  for (int64_t i = 0; i < far; ++i) list.push_back(read_shared(n, arrays, b_.CreateAdd(first, i64(i * near))));
   return fold_list(combiner, std::move(list), t);
 }
 
@@ -188,24 +201,13 @@ Emitter::Values Emitter::reduce_threads(const Node* n, const Values& v) {
 
   // One value a warp (or thread) goes through shared memory; every thread reads its group's.
   int64_t parts = group / warp, slots = block / warp;
-  Values arrays;
-  for (const ir::Type& type : n->types) arrays.push_back(shared_array(memory_type(type.dtype), slots));
-  auto place = [&](size_t r, llvm::Value* at) { return b_.CreateGEP(memory_type(n->types[r].dtype), arrays[r], at); };
+  Values arrays = shared_arrays(n, slots);
   barrier();
   llvm::Value* slot = b_.CreateUDiv(thread_, i64(warp));
-  emit_if(b_.CreateICmpEQ(b_.CreateURem(thread_, i64(warp)), i64(0)), [&] {
-    for (size_t r = 0; r < now.size(); ++r) b_.CreateStore(to_memory(now[r], n->types[r].dtype), place(r, slot));
-  });
+  emit_if(b_.CreateICmpEQ(b_.CreateURem(thread_, i64(warp)), i64(0)), [&] { write_shared(n, arrays, slot, now); });
   barrier();
   llvm::Value* first = b_.CreateMul(b_.CreateUDiv(thread_, i64(group)), i64(parts));
-  auto read = [&](llvm::Value* at) {
-    Values out;
-    for (size_t r = 0; r < now.size(); ++r) {
-      DType of = n->types[r].dtype;
-      out.push_back(from_memory(b_.CreateLoad(memory_type(of), place(r, at)), of));
-    }
-    return out;
-  };
+  auto read = [&](llvm::Value* at) { return read_shared(n, arrays, at); };
   if (parts <= 32) {
     std::vector<Values> list;
     for (int64_t i = 0; i < parts; ++i) list.push_back(read(b_.CreateAdd(first, i64(i))));

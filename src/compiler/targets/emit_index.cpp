@@ -10,9 +10,7 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
 using ir::ExprKind;
-using ir::Value;
 
 // Puts in what is known at this place: unroll indices as numbers, the vector loop's index as start + lane.
 Expr Emitter::at_copy(Expr e) {

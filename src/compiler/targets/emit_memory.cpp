@@ -5,10 +5,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 Emitter::BufferRef Emitter::place_of(Value buffer) {
   DType t = type_of(buffer).dtype;
   if (int i = graph_.input_index(buffer); i >= 0) return {buffers_[i], t};

@@ -7,9 +7,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 const std::string& combiner_of(const Node* n) { return n->arg<std::string>(2); }

@@ -1,16 +1,11 @@
 #include <llvm/IR/Intrinsics.h>
 
-#include <complex>
-
 #include "compiler/targets/emitter.h"
 #include "ops/number.h"
 #include "ops/table.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
-
-using ir::Node;
-using ir::Value;
 
 llvm::Value* Emitter::constant_of(const ir::Arg& value, DType t) {
   llvm::Type* type = register_type(t);

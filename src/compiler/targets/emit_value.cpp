@@ -9,9 +9,6 @@
 
 namespace brasa::compiler {
 
-using ir::Node;
-using ir::Value;
-
 size_t Emitter::combinations(Ranges ranges, bool vector) const {
   size_t n = vector ? vector_.copies : 1;
   for (Ranges r = ranges & analysis_.kind(ForKind::Unroll); r; r &= r - 1)

@@ -7,10 +7,6 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 namespace {
 
 // Ids of the symbols that stand for a vector's start and lane; no graph has as many sizes or loops.

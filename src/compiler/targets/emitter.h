@@ -154,6 +154,9 @@ class Emitter {
   std::vector<size_t> thread_loops() const;
   Values shuffle(const Values& v, int distance);
   void barrier();
+  Values shared_arrays(const ir::Node* n, int64_t elements);
+  void write_shared(const ir::Node* n, const Values& arrays, llvm::Value* at, const Values& v);
+  Values read_shared(const ir::Node* n, const Values& arrays, llvm::Value* at);
   llvm::Value* shared_array(llvm::Type* type, int64_t elements);
   llvm::Value* first_thread_of(Ranges threads);
   Ranges threads_missing(const ir::Node* store) const;
