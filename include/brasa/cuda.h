@@ -16,9 +16,7 @@ inline bool is_available() { return device_count() > 0; }
 BRASA_API bool cudnn_is_available();
 inline DeviceIndex current_device() { return resolved(device_of()).index(); }
 inline void set_device(int index) { set_current_device(device_of(index)); }
-inline DeviceProperties get_device_properties(int index = -1) {
-  return brasa::get_device_properties(device_of(index));
-}
+inline DeviceProperties get_device_properties(int index = -1) { return brasa::get_device_properties(device_of(index)); }
 inline std::string get_device_name(int index = -1) { return get_device_properties(index).name; }
 
 /// One stream of random numbers serves all devices.

@@ -30,8 +30,9 @@ struct DeviceLimits {
   int major = 0, minor = 0;  ///< compute capability
   int warp_size = 0;
   int max_threads_per_block = 0, max_threads_per_multi_processor = 0, regs_per_multiprocessor = 0;
-  size_t shared_memory_per_block = 0, shared_memory_per_block_optin = 0, shared_memory_per_multiprocessor = 0;  ///< bytes
-  size_t L2_cache_size = 0;                                                                                     ///< bytes
+  size_t shared_memory_per_block = 0, shared_memory_per_block_optin = 0,
+         shared_memory_per_multiprocessor = 0;  ///< bytes
+  size_t L2_cache_size = 0;                     ///< bytes
   bool is_integrated = false;
 };
 struct DeviceProperties : DeviceLimits {

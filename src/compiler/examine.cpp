@@ -38,7 +38,8 @@ Finding pack() {
   if (facts.why_not.empty()) return f;
   f.state = facts.path.empty() ? State::Missing : State::Unusable;
   f.value = facts.why_not;
-  f.advice = "keep brasa/pack.bin of the same build beside libbrasa.so, or name it in BRASA_PACK; without it first calls compile";
+  f.advice =
+      "keep brasa/pack.bin of the same build beside libbrasa.so, or name it in BRASA_PACK; without it first calls compile";
   return f;
 }
 
@@ -77,12 +78,13 @@ Finding disk_cache() {
 Finding lapack() {
   compiler::LapackFacts facts = compiler::facts_of_lapack();
   if (facts.why_not.empty()) return {"kernels", "LAPACK", State::Found, facts.version, facts.path, ""};
-  return {"kernels",
-          "LAPACK",
-          State::Missing,
-          facts.why_not,
-          "",
-          "install the package liblapack3 (libopenblas0-pthread is faster); without it linalg's factorisations are errors"};
+  return {
+      "kernels",
+      "LAPACK",
+      State::Missing,
+      facts.why_not,
+      "",
+      "install the package liblapack3 (libopenblas0-pthread is faster); without it linalg's factorisations are errors"};
 }
 
 }  // namespace

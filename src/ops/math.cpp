@@ -48,15 +48,21 @@ Value sgn(Value x) {
 void add_functions(Table& t) {
   function<"exp">(t, "exp", "e to the power of self.").autocast(Autocast::None, Autocast::Float32);
   function<"exp2">(t, "exp2", "2 to the power of self.");
-  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.").autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
+  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.")
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
   function<"log">(t, "log", "The natural logarithm.", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
   function<"log2">(t, "log2", "The logarithm to base 2.", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
   function<"log10">(t, "log10", "The logarithm to base 10.", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
-  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2).autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
+  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2)
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
   function<"sin">(t, "sin", "The sine.").sparse(Sparse::Each);
   function<"cos">(t, "cos", "The cosine.");
   function<"tan">(t, "tan", "The tangent.", -1, 1).autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
-  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9).autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
+  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9)
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
   function<"acos">(t, "acos", "The inverse cosine.", -0.9, 0.9).autocast(Autocast::None, Autocast::Float32);
   function<"atan">(t, "atan", "The inverse tangent.").sparse(Sparse::Each);
   function<"sinh">(t, "sinh", "The hyperbolic sine.").autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
@@ -69,7 +75,9 @@ void add_functions(Table& t) {
   function<"rsqrt">(t, "rsqrt", "1 / sqrt(self).", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
   function<"erf">(t, "erf", "The error function 2/sqrt(pi) ∫ exp(-t²) dt from 0 to self.").sparse(Sparse::Each);
   function<"erfc">(t, "erfc", "1 - erf(self), exact where it is small.");
-  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9).autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
+  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9)
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
   function<"lgamma">(t, "lgamma", "The logarithm of |Γ(self)|.", 0.5, 4);
   for (auto [name, of] : {std::pair{"aten::arccos", "aten::acos"},
                           {"aten::arcsin", "aten::asin"},

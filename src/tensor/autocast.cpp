@@ -94,9 +94,10 @@ CastCall::CastCall(const ops::Row& row, ArrayRef<CallArg> args) {
     if (!eligible(t, on)) return Autocast::None;
     bool gpu = impl_of(t)->device().properties().loops == runtime::Loops::Gpu;
     Autocast p = gpu ? row.autocast_on_gpus : row.autocast;
-    BRASA_CHECK(p != Autocast::Refused, row.name(),
-                ": it overflows easily in the dtypes of autocast. Take binary_cross_entropy_with_logits (BCEWithLogitsLoss), "
-                "which applies the sigmoid itself, or turn autocast off for this call and give it float32");
+    BRASA_CHECK(
+        p != Autocast::Refused, row.name(),
+        ": it overflows easily in the dtypes of autocast. Take binary_cross_entropy_with_logits (BCEWithLogitsLoss), "
+        "which applies the sigmoid itself, or turn autocast off for this call and give it float32");
     if (p == Autocast::Float32ByDefault) return names_dtype ? Autocast::None : Autocast::Float32;
     return p;
   };

@@ -45,7 +45,8 @@ void show(const std::vector<Finding>& findings) {
 }  // namespace
 
 void add_doctor(CLI::App& app) {
-  CLI::App* c = app.add_subcommand("doctor", "What of this machine Brasa can use, what is missing, and what to do about it");
+  CLI::App* c =
+      app.add_subcommand("doctor", "What of this machine Brasa can use, what is missing, and what to do about it");
   c->footer(
       "Examples:\n"
       "  brasa doctor\n"

@@ -71,8 +71,8 @@ class Event : public ::brasa::Event {
   EventFlag flag() const noexcept { return flag_; }
   bool was_marked_for_recording() const noexcept { return recorded(); }
   void record(const Stream& stream) {
-    TORCH_CHECK(stream.device_type() == type_, "Event device type ", type_, " does not match recording stream's device type ",
-                stream.device_type(), ".");
+    TORCH_CHECK(stream.device_type() == type_, "Event device type ", type_,
+                " does not match recording stream's device type ", stream.device_type(), ".");
     ::brasa::Event::record(stream);
   }
   void recordOnce(const Stream& stream) {

@@ -22,8 +22,7 @@ using State = Finding::State;
 std::string fact_of_processor(const std::string& key) {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)
-    if (size_t colon = line.find(':'); line.starts_with(key) && colon + 2 <= line.size())
-      return line.substr(colon + 2);
+    if (size_t colon = line.find(':'); line.starts_with(key) && colon + 2 <= line.size()) return line.substr(colon + 2);
   return "unknown";
 }
 
@@ -39,9 +38,8 @@ std::string features() {
 
 std::string caches() {
   std::string out;
-  for (auto [name, size] : {std::pair{"L1d", _SC_LEVEL1_DCACHE_SIZE},
-                            {"L2", _SC_LEVEL2_CACHE_SIZE},
-                            {"L3", _SC_LEVEL3_CACHE_SIZE}})
+  for (auto [name, size] :
+       {std::pair{"L1d", _SC_LEVEL1_DCACHE_SIZE}, {"L2", _SC_LEVEL2_CACHE_SIZE}, {"L3", _SC_LEVEL3_CACHE_SIZE}})
     if (long bytes = sysconf(size); bytes > 0) out += str(out.empty() ? "" : ", ", name, ' ', bytes >> 10, " KiB");
   return out.empty() ? "sizes unknown" : out;
 }

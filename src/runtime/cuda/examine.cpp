@@ -41,8 +41,10 @@ Finding driver_found() {
     bool there = driver_library().handle != nullptr;
     f.state = there ? State::Unusable : State::Missing;
     f.value = why_no_driver();
-    f.advice = there ? "install a newer NVIDIA driver, and see whether nvidia-smi runs"
-                     : "on a machine with an NVIDIA GPU install its driver; in a container, start it with the GPU (--gpus all)";
+    f.advice =
+        there
+            ? "install a newer NVIDIA driver, and see whether nvidia-smi runs"
+            : "on a machine with an NVIDIA GPU install its driver; in a container, start it with the GPU (--gpus all)";
     return f;
   }
   int number = 0;
@@ -57,15 +59,16 @@ void devices_found(std::vector<Finding>& findings) {
   int count = find_driver() ? kRow.count() : 0;
   if (count == 0)
     findings.push_back({"cuda", "devices", State::Missing, "none", "",
-                        find_driver() ? "see whether nvidia-smi lists one, and what CUDA_VISIBLE_DEVICES hides" : ""});
+                        find_driver() ? "see whether nvidia-smi lists one, and what CUDA_VISIBLE_DEVICES hides"
+                                      : "first install the driver"});
   for (int i = 0; i < count; ++i) {
     Finding f{"cuda", str("cuda:", i), State::Found, "", "", ""};
     try {
       Device& device = kRow.device(i);
       const Properties& p = device.properties();
       auto [free, whole] = device.memory();
-      f.value = str(p.name, ", compute capability ", p.limits.major, '.', p.limits.minor, ", ", free >> 20, " of ", whole >> 20,
-                    " MiB free, ", p.processors, " processors, code for ", p.code);
+      f.value = str(p.name, ", compute capability ", p.limits.major, '.', p.limits.minor, ", ", free >> 20, " of ",
+                    whole >> 20, " MiB free, ", p.processors, " processors, code for ", p.code);
     } catch (const Error& e) {
       f.state = State::Unusable;
       f.value = e.what();

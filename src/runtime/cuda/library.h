@@ -28,8 +28,8 @@ constexpr bool same_call() {
   if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>)
     return std::is_function_v<std::remove_pointer_t<Ours>> == std::is_function_v<std::remove_pointer_t<Theirs>>;
   else
-    return (std::is_integral_v<Ours> || std::is_enum_v<Ours>)&&(std::is_integral_v<Theirs> || std::is_enum_v<Theirs>)&&sizeof(
-               Ours) == sizeof(Theirs);
+    return (std::is_integral_v<Ours> || std::is_enum_v<Ours>) &&
+           (std::is_integral_v<Theirs> || std::is_enum_v<Theirs>) && sizeof(Ours) == sizeof(Theirs);
 }
 template <class Result, class... Parameters, class TheirResult, class... TheirParameters>
 constexpr bool same_call(Result (*)(Parameters...), TheirResult (*)(TheirParameters...)) {
@@ -50,11 +50,11 @@ bool bind(const Library& library, const char* name, F& function) {
 /// Finds `symbol` in the library for a pointer to a function. Where a file includes NVIDIA's header and says so by BRASA_CHECK_PROTOTYPES,
 /// the pointer's type is checked against it.
 #ifdef BRASA_CHECK_PROTOTYPES
-#define BRASA_BIND(library, symbol, function)                                                                \
-  [&] {                                                                                                      \
-    static_assert(::brasa::runtime::cuda::same_call(decltype(function)(nullptr), decltype(&symbol)(nullptr)), \
-                  #symbol " is declared otherwise in NVIDIA's header");                                      \
-    return ::brasa::runtime::cuda::bind(library, #symbol, function);                                         \
+#define BRASA_BIND(library, symbol, function)                                                                  \
+  [&] {                                                                                                        \
+    static_assert(::brasa::runtime::cuda::same_call(decltype(function)(nullptr), decltype (&symbol)(nullptr)), \
+                  #symbol " is declared otherwise in NVIDIA's header");                                        \
+    return ::brasa::runtime::cuda::bind(library, #symbol, function);                                           \
   }()
 #else
 #define BRASA_BIND(library, symbol, function) ::brasa::runtime::cuda::bind(library, #symbol, function)

@@ -200,7 +200,9 @@ class Reached final : public TimeMark {
   }
   bool reached() const override { return device_.done(event_); }
   void wait() const override { device_.synchronize_event(event_); }
-  void hold(Device& device, Stream stream) const override { &device == &device_ ? device.wait(stream, event_) : wait(); }
+  void hold(Device& device, Stream stream) const override {
+    &device == &device_ ? device.wait(stream, event_) : wait();
+  }
   double since(const TimeMark& earlier) const override {
     const auto& from = static_cast<const Reached&>(earlier);
     from.wait();

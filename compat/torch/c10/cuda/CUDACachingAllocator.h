@@ -40,11 +40,14 @@ inline void emptyCache() {
 }
 inline DeviceStats getDeviceStats(::brasa::DeviceIndex device) {
   ::brasa::DeviceStats s = ::brasa::cuda::memory_stats(device);
-  return {s.allocation,      s.segment,        s.active,       s.inactive_split,       s.allocated_bytes,
-          s.reserved_bytes,  s.active_bytes,   s.inactive_split_bytes, s.num_alloc_retries, s.num_ooms};
+  return {s.allocation,        s.segment,        s.active,       s.inactive_split,
+          s.allocated_bytes,   s.reserved_bytes, s.active_bytes, s.inactive_split_bytes,
+          s.num_alloc_retries, s.num_ooms};
 }
 inline void resetPeakStats(::brasa::DeviceIndex device) { ::brasa::cuda::reset_peak_memory_stats(device); }
-inline std::pair<size_t, size_t> getMemoryInfo(::brasa::DeviceIndex device) { return ::brasa::cuda::mem_get_info(device); }
+inline std::pair<size_t, size_t> getMemoryInfo(::brasa::DeviceIndex device) {
+  return ::brasa::cuda::mem_get_info(device);
+}
 
 }  // namespace cuda::CUDACachingAllocator
 }  // namespace c10
