@@ -151,6 +151,8 @@ class Device {
   virtual void* error_word();
   /// A number for a check of work to come on this stream; `message` is asked if it fails.
   virtual Slot expect(Stream stream, std::function<std::string()> message);
+  /// Whether all that the stream was given is done.
+  virtual bool idle(Stream stream);
 
  protected:
   Device(brasa::Device id, Properties properties) : id_(id), properties_(std::move(properties)) {}

@@ -21,8 +21,7 @@ runtime::Device& device_of(const Stream& s) { return runtime::device_of(s.device
 
 bool Stream::query() const {
   run_recorded("a question about a stream");
-  runtime::Device& d = device_of(*this);
-  return d.on_host() || d.mark_time(id_, false)->reached();
+  return device_of(*this).idle(id_);
 }
 void Stream::synchronize() const {
   run_recorded("waiting for a stream");
@@ -70,7 +69,7 @@ void StreamGuard::leave() {
 }
 void StreamGuard::reset_stream(const Stream& stream) {
   BRASA_CHECK(stream.device_type() == original_.device_type(), "StreamGuard: it was made for a stream of a ",
-              original_.device_type(), ", and ", stream.device(), " is of another kind");
+              Device(original_.device_type()).str(), ", and ", stream.device().str(), " is of another kind");
   leave();
   covered_ = brasa::current_stream(stream.device());
   set_current_stream(stream);
@@ -121,7 +120,7 @@ void Tensor::record_stream(const Stream& stream) const {
   const TensorImpl* impl = checked_impl(*this);
   runtime::Device& device = impl->device();
   BRASA_CHECK(device.id() == device_of(stream).id(), "record_stream: the tensor lies on ", device.str(),
-              ", the stream is of ", stream.device());
+              ", the stream is of ", stream.device().str());
   if (device.on_host()) return;
   if (impl->storage->recorder()) impl->materialise("record_stream");
   if (void* p = impl->storage->data()) device.record_stream(p, stream.id());

@@ -65,6 +65,38 @@ TEST(LibTorchCuda, WorkGoesToTheStreamOfTheGuard) {
   EXPECT_GT(launched(usual, [&] { x.sin(); }), 0);
 }
 
+// What was recorded before the guard is work of the stream that was current then.
+TEST(LibTorchCuda, ACompiledFunctionChangesItsStream) {
+  at::cuda::CUDAStream other = at::cuda::getStreamFromPool(), usual = at::cuda::getDefaultCUDAStream();
+  auto f = torch::compile([&](const torch::Tensor& x) {
+    torch::Tensor y = x.sin() * 2;
+    c10::cuda::CUDAStreamGuard guard(other);
+    return y.cos() + 1;
+  });
+  torch::Tensor x = torch::ones({64}, torch::kCUDA);
+  for (int i = 0; i < 4; ++i) {
+    int on_usual = fake_driver().calls(launches_on(usual)), on_other = fake_driver().calls(launches_on(other));
+    f(x);
+    EXPECT_EQ(fake_driver().calls(launches_on(usual)) - on_usual, 1) << i;
+    EXPECT_EQ(fake_driver().calls(launches_on(other)) - on_other, 1) << i;
+  }
+  EXPECT_FALSE(f.explain().breaks.empty());
+  auto whole = torch::compile(
+      [&](const torch::Tensor& t) {
+        torch::Tensor y = t.sin();
+        c10::cuda::CUDAStreamGuard guard(other);
+        return y.cos();
+      },
+      {.fullgraph = true});
+  try {
+    whole(x);
+    FAIL();
+  } catch (const c10::Error& e) {
+    EXPECT_NE(std::string(e.what()).find("another stream"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(at::cuda::getCurrentCUDAStream(), usual);
+}
+
 TEST(LibTorchCuda, Events) {
   at::cuda::CUDAStream other = at::cuda::getStreamFromPool(/*isHighPriority=*/true);
   EXPECT_GT(fake_driver().calls("urgent stream"), 0);

@@ -175,6 +175,7 @@ BRASA_FAKE int cuStreamDestroy_v2(Stream* s) {
   delete s;
   return 0;
 }
+BRASA_FAKE int cuStreamQuery(Stream*) { return 0; }
 BRASA_FAKE int cuStreamSynchronize(Stream*) {
   BRASA_NOTE;
   return 0;

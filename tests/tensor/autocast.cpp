@@ -42,9 +42,9 @@ TEST(Autocast, PoliciesOnGpusAreThoseOfCuda) {
       {Autocast::Float32,
        "_upsample_bicubic2d_aa _upsample_bicubic2d_aa.vec _upsample_bilinear2d_aa _upsample_bilinear2d_aa.vec "
        "_upsample_nearest_exact1d _upsample_nearest_exact1d.vec _upsample_nearest_exact2d "
-       "_upsample_nearest_exact2d.vec _upsample_nearest_exact3d _upsample_nearest_exact3d.vec acos asin "
+       "_upsample_nearest_exact2d.vec _upsample_nearest_exact3d _upsample_nearest_exact3d.vec acos arccos arcsin asin "
        "binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy_loss dist "
-       "erfinv exp expm1 frobenius_norm.dim group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log "
+       "erfinv exp expm1 linalg_matrix_sqrth pdist special_erfinv special_expm1 special_log1p special_logsumexp frobenius_norm.dim group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log "
        "log10 log1p log2 logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss "
        "native_layer_norm nll_loss nll_loss2d nll_loss_nd norm.Scalar norm.ScalarOpt_dim nuclear_norm nuclear_norm.dim "
        "pairwise_distance _pdist_forward poisson_nll_loss pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reciprocal "
@@ -57,7 +57,7 @@ TEST(Autocast, PoliciesOnGpusAreThoseOfCuda) {
        "linalg_vector_norm log_softmax.int prod prod.dim_int softmax.int special_log_softmax special_softmax sum "
        "sum.dim_IntList"},
       {Autocast::Widest,
-       "addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put inner scatter_add tensordot vdot"},
+       "addcdiv addcmul arctan2 atan2 bilinear cross dot grid_sampler index_put inner scatter_add tensordot vdot"},
       {Autocast::Refused, "binary_cross_entropy"}};
   std::map<std::string, Autocast> expected;
   for (auto& [policy, names] : lists) {

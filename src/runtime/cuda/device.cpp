@@ -58,6 +58,12 @@ std::string target_for(int capability) {
   fail(str("device 'cuda': compute capability ", capability / 10, ".", capability % 10, " is below 7.0"));
 }
 
+// Of a question that the driver answers at once.
+bool finished(Result answer, const char* call) {
+  if (answer != kNotReady) check(answer, call);
+  return answer != kNotReady;
+}
+
 DeviceNumber number_of(int index) {
   DeviceNumber number = 0;
   check(driver().device_get(&number, index), "cuDeviceGet");
@@ -192,9 +198,7 @@ class Gpu final : public QueuedDevice {
     use();
     EventHandle e = find(event);
     if (!e) return true;
-    Result r = driver().event_query(e);
-    if (r == kNotReady) return false;
-    check(r, "cuEventQuery");
+    if (!finished(driver().event_query(e), "cuEventQuery")) return false;
     forget(event);
     return true;
   }
@@ -206,6 +210,10 @@ class Gpu final : public QueuedDevice {
 
   std::unique_ptr<TimeMark> mark_time(Stream stream, bool timed) override {
     return std::make_unique<Mark>(*this, handle(stream), timed);
+  }
+  bool idle(Stream stream) override {
+    use();
+    return finished(driver().stream_query(handle(stream)), "cuStreamQuery");
   }
   void* native_stream(Stream stream) override {
     use();
@@ -307,9 +315,7 @@ Mark::Mark(const Gpu& device, StreamHandle stream, bool timed) : device_(device)
 }
 bool Mark::reached() const {
   device_.use();
-  Result r = driver().event_query(event_);
-  if (r != kNotReady) check(r, "cuEventQuery");
-  return r != kNotReady;
+  return finished(driver().event_query(event_), "cuEventQuery");
 }
 void Mark::wait() const {
   device_.use();

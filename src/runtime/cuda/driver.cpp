@@ -45,7 +45,7 @@ Loaded load() {
       BRASA_BIND(library, cuMemcpyDtoDAsync_v2, d.copy_on_device) &&
       BRASA_BIND(library, cuMemsetD8Async, d.set_bytes) &&
       BRASA_BIND(library, cuStreamCreateWithPriority, d.stream_create) &&
-      BRASA_BIND(library, cuStreamDestroy_v2, d.stream_destroy) &&
+      BRASA_BIND(library, cuStreamDestroy_v2, d.stream_destroy) && BRASA_BIND(library, cuStreamQuery, d.stream_query) &&
       BRASA_BIND(library, cuStreamSynchronize, d.stream_synchronize) &&
       BRASA_BIND(library, cuStreamWaitEvent, d.stream_wait_event) &&
       BRASA_BIND(library, cuEventCreate, d.event_create) && BRASA_BIND(library, cuEventRecord, d.event_record) &&

@@ -48,6 +48,7 @@ struct Driver {
   Result (*set_bytes)(DevicePointer, unsigned char, size_t, StreamHandle);
   Result (*stream_create)(StreamHandle*, unsigned, int priority);
   Result (*stream_destroy)(StreamHandle);
+  Result (*stream_query)(StreamHandle);
   Result (*stream_synchronize)(StreamHandle);
   Result (*stream_wait_event)(StreamHandle, EventHandle, unsigned);
   Result (*event_create)(EventHandle*, unsigned);

@@ -96,6 +96,12 @@ class Emulated final : public QueuedDevice {
   }
 
   std::unique_ptr<TimeMark> mark_time(Stream stream, bool timed) override;
+  bool idle(Stream stream) override {
+    check_there();
+    bool idle = queue.idle(stream);
+    if (!idle) queue.go_on();
+    return idle;
+  }
 
   void* native_stream(Stream stream) override {
     check_there();
@@ -198,7 +204,11 @@ class Reached final : public TimeMark {
     if (timed) device.queue.add(stream, [at = at_] { *at = Clock::now(); });
     event_ = device.record(stream);
   }
-  bool reached() const override { return device_.done(event_); }
+  bool reached() const override {
+    bool reached = device_.done(event_);
+    if (!reached) device_.queue.go_on();
+    return reached;
+  }
   void wait() const override { device_.synchronize_event(event_); }
   void hold(Device& device, Stream stream) const override {
     &device == &device_ ? device.wait(stream, event_) : wait();
