@@ -138,7 +138,7 @@ TEST_F(Streams, Events) {
 
 // The backward pass of what ran on another stream runs there, and the caller's stream goes on when its gradients are there.
 TEST_F(Streams, BackwardIsOnTheStreamOfForward) {
-  auto run = [&](int) {
+  auto run = [&] {
     Tensor w = ones_.clone().requires_grad_();
     other_.wait_stream(usual_);
     Tensor y;
@@ -146,13 +146,18 @@ TEST_F(Streams, BackwardIsOnTheStreamOfForward) {
       StreamGuard guard(other_);
       y = (w * 3).exp().log();
     }
+    Stream seen = usual_;
+    y.register_hook([&](Tensor g) {
+      seen = current_stream(kEmu);
+      return g;
+    });
     usual_.wait_stream(other_);
     Tensor loss = (y * 2).sum();
     loss.backward();
     Tensor twice = w.grad() * 2;
-    return allclose(twice.cpu(), full({256}, 12.0));
+    return seen == other_ && current_stream(kEmu) == usual_ && allclose(twice.cpu(), full({256}, 12.0));
   };
-  EXPECT_TRUE(always([&] { return run(0); }));
+  EXPECT_TRUE(always(run));
 }
 
 TEST_F(Streams, OfTheHost) {
