@@ -139,6 +139,13 @@ if(TARGET brasa-cli)
   set_tests_properties(explain.archive_json PROPERTIES PASS_REGULAR_EXPRESSION "\"breaks\":\\[\\]")
   add_test(NAME info.npz COMMAND brasa-cli info ${CMAKE_SOURCE_DIR}/tests/data/npy/good/dtypes.npz)
   set_tests_properties(info.npz PROPERTIES PASS_REGULAR_EXPRESSION "complex64  complex64\\[2, 3\\]")
+  add_test(NAME doctor.text COMMAND brasa-cli doctor)
+  set_tests_properties(doctor.text PROPERTIES PASS_REGULAR_EXPRESSION
+                       "found +code +x86-64.*driver.*cuBLASLt.*found +code generator.*found +disk cache.*LAPACK")
+  add_test(NAME doctor.json COMMAND brasa-cli doctor --json)
+  set_tests_properties(doctor.json PROPERTIES PASS_REGULAR_EXPRESSION
+                       "^\\[{\"advice\":.*\"area\":\"cuda\".*\"name\":\"cuDNN\",\"state\":\"(found|missing|unusable)\".*\\]")
+  set_tests_properties(doctor.text doctor.json PROPERTIES ENVIRONMENT "${test_environment}")
   foreach(test bench.archive bench.archive_json explain.archive explain.archive_json)
     set_tests_properties(${test} PROPERTIES ENVIRONMENT "${test_environment}")
   endforeach()

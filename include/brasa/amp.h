@@ -43,9 +43,9 @@ class BRASA_API GradScaler {
   /// `step`, and for float16 gradients.
   void unscale_(optim::Optimizer& optimizer);
   /// The optimizer's step, unless a gradient is infinite or NaN; divides them by the scale first if that was not done. Whether
-  /// it was taken; while a compiled function is recorded that is not known, the step is computed, and its results are kept or
-  /// dropped when the function runs (not the first time, when the optimizer makes its state). brasa::Error the second time
-  /// between two updates.
+  /// it was taken. On a GPU, and while a compiled function is recorded, nobody waits to know that: the step is computed, its results are
+  /// kept or dropped by the device, and the answer is true (not the first time, when the optimizer makes its state, and not with
+  /// optimizers that count in numbers). brasa::Error the second time between two updates.
   bool step(optim::Optimizer& optimizer);
   /// After the steps of one iteration: the scale · backoff_factor if one was left out, · growth_factor if none was for
   /// growth_interval iterations; or a new one.
@@ -72,10 +72,12 @@ class BRASA_API GradScaler {
     bool stepped = false;
   };
   void set_scale(double scale);
+  void live_on(Device device) const;
 
   GradScalerOptions options_;
-  // Tensors of no dimension, float32 and int64, so that a compiled step reads and writes them.
-  Tensor scale_, growth_tracker_;
+  // Tensors of no dimension, float32 and int64, so that a compiled step reads and writes them; where the first outputs live.
+  mutable Tensor scale_, growth_tracker_;
+  mutable bool placed_ = false;
   std::unordered_map<optim::Optimizer*, Stage> stages_;
   std::unordered_set<const optim::Optimizer*> begun_;  // those that made a step
 };

@@ -3,9 +3,10 @@
 #include <brasa/options.h>
 
 /// Mixed precision: while autocast is on, operators that gain by it (matrix products, convolutions, attention) convert their
-/// floating operands of 32 bits or fewer to a smaller dtype, those that lose by it (losses, factorisations, FFT …) to float32, and
-/// `cat`, `stack`, `index_copy` to the widest among theirs. The lists are PyTorch's for the CPU, on every device. Each kind of devices has
-/// a switch and a dtype of its own; tensors are cast by their device's. In-place and out= forms are left alone, and so are float64 operands. Weights stay as they are: a leaf that requires grad is converted once within the outermost
+/// floating operands of 32 bits or fewer to a smaller dtype, those that lose by it (losses, exponentials, sums …) to float32, and
+/// some with several operands to the widest among theirs. The lists are PyTorch's: that for the CPU, and that for CUDA on GPUs, where
+/// `binary_cross_entropy` is an error. Each kind of devices has a switch and a dtype of its own (bfloat16; float16 on CUDA); tensors are
+/// cast by their device's. In-place and out= forms are left alone, and so are float64 operands. Weights stay as they are: a leaf that requires grad is converted once within the outermost
 /// guard, and its gradient arrives in its own dtype. Backward runs in the dtypes of forward. One state a thread.
 ///
 ///     { AutocastMode guard(kBFloat16); loss = criterion(model->forward(x), y); }

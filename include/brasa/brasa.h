@@ -17,6 +17,7 @@
 #include <brasa/settings.h>
 #include <brasa/sparse.h>
 #include <brasa/stats.h>
+#include <brasa/stream.h>
 #include <brasa/tensor.h>
 #include <brasa/threads.h>
 #include <brasa/warning.h>

@@ -24,13 +24,35 @@ BRASA_API Device resolved(Device device);
 BRASA_API Device get_default_device();
 BRASA_API void set_default_device(Device device);
 
-/// Makes a device the current one of its kind in this thread while it lives: the one that "cuda" without a number means.
+/// What a GPU's hardware has; 0 where a kind of devices has no such thing. Names here and below are those of
+/// torch.cuda.get_device_properties.
+struct DeviceLimits {
+  int major = 0, minor = 0;  ///< compute capability
+  int warp_size = 0;
+  int max_threads_per_block = 0, max_threads_per_multi_processor = 0, regs_per_multiprocessor = 0;
+  size_t shared_memory_per_block = 0, shared_memory_per_block_optin = 0,
+         shared_memory_per_multiprocessor = 0;  ///< bytes
+  size_t L2_cache_size = 0;                     ///< bytes
+  bool is_integrated = false;
+};
+struct DeviceProperties : DeviceLimits {
+  std::string name;         ///< of the model
+  size_t total_memory = 0;  ///< bytes
+  int multi_processor_count = 1;
+};
+BRASA_API DeviceProperties get_device_properties(Device device);
+
+/// Makes a device the current one of its kind in this thread: the one that "cuda" without a number means.
+BRASA_API void set_current_device(Device device);
+/// The same while it lives.
 class BRASA_API DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
+  /// Another one, until the end of the guard. Of another kind: the first kind's device is current again.
+  void set_device(Device device);
   Device original_device() const { return original_; }
   Device current_device() const { return current_; }
 
@@ -40,22 +62,6 @@ class BRASA_API DeviceGuard {
 
 /// Waits for the work of all streams of a device. brasa::IndexError where a check of that work failed (an index out of range).
 BRASA_API void synchronize(Device device);
-
-/// A point in the work that this thread gave to a device, with its time.
-class BRASA_API Event {
- public:
-  /// Records it.
-  explicit Event(Device device);
-  ~Event();
-  Event(Event&& other) noexcept;
-  Event& operator=(Event&& other) noexcept;
-  /// Milliseconds from here to a later one of the same device; waits for both.
-  float elapsed_time(const Event& end) const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 /// How exact float32 products of matrices are on devices that know less exact ones, by torch's names: "highest", the default; "high" or
 /// "medium", which may round operands to TF32's 10 bits.

@@ -19,6 +19,7 @@
 
 namespace brasa {
 
+class Stream;
 class Tensor;
 class TensorStorage;
 namespace indexing {
@@ -164,6 +165,8 @@ class BRASA_API Tensor {
   bool is_pinned() const;
   /// A copy in such memory; itself if it lies there.
   Tensor pin_memory() const;
+  /// Work that this stream has been given uses the tensor's memory: once the tensor is gone, it is not given out before that is done.
+  void record_stream(const Stream& stream) const;
   bool is_quantized() const { return false; }
   bool is_nested() const { return false; }
   bool is_mps() const { return false; }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
@@ -28,7 +29,25 @@ GradScaler::~GradScaler() = default;
 GradScaler::GradScaler(GradScaler&&) noexcept = default;
 GradScaler& GradScaler::operator=(GradScaler&&) noexcept = default;
 
-Tensor GradScaler::scale(const Tensor& outputs) const { return is_enabled() ? outputs * scale_ : outputs; }
+namespace {
+// Nothing to do, or a copy between devices, for which the host waits.
+Tensor on(Device device, const Tensor& t) { return t.device() == device ? t : t.to(device); }
+}  // namespace
+
+// Once: from then on nothing of it goes to the host unless somebody asks for it.
+void GradScaler::live_on(Device device) const {
+  if (std::exchange(placed_, true)) return;
+  Recorder::Scope none(nullptr);
+  NoGradGuard no_grad;
+  scale_ = on(device, scale_);
+  growth_tracker_ = on(device, growth_tracker_);
+}
+
+Tensor GradScaler::scale(const Tensor& outputs) const {
+  if (!is_enabled()) return outputs;
+  live_on(outputs.device());
+  return outputs * on(outputs.device(), scale_);
+}
 std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& outputs) const {
   std::vector<Tensor> out;
   for (const Tensor& t : outputs) out.push_back(scale(t));
@@ -42,15 +61,17 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
   BRASA_CHECK(!stage.found_inf.defined(),
               "unscale_() has already been called on this optimizer since the last update().");
   NoGradGuard no_grad;
-  Tensor inverse = scale_.to(kFloat64).reciprocal().to(kFloat32);
+  Tensor inverse;
   std::vector<Tensor> infinite;
   for (optim::OptimizerParamGroup& group : optimizer.param_groups())
     for (Tensor& p : group.params()) {
       Tensor g = p.grad();
       if (!g.defined()) continue;
       BRASA_CHECK(g.scalar_type() != kFloat16, "Attempting to unscale FP16 gradients.");
-      infinite.push_back(g.isfinite().logical_not().any());
-      g.mul_(inverse);
+      live_on(g.device());
+      if (!inverse.defined()) inverse = scale_.to(kFloat64).reciprocal().to(kFloat32);
+      infinite.push_back(on(scale_.device(), g.isfinite().logical_not().any()));
+      g.mul_(on(g.device(), inverse));
     }
   BRASA_CHECK(!infinite.empty(), "GradScaler: no parameter of this optimizer has a gradient");
   stage.found_inf = stack(infinite).any().to(kFloat32);
@@ -73,7 +94,7 @@ class Before {
     each([&](const Tensor& t) {
       if (!done.insert(place(t)).second) return;
       auto it = values_.find(place(t));
-      t.copy_(where(undo, it == values_.end() ? zeros_like(t) : it->second.before, t));
+      t.copy_(where(on(t.device(), undo), it == values_.end() ? zeros_like(t) : it->second.before, t));
     });
   }
 
@@ -121,7 +142,8 @@ bool GradScaler::step(optim::Optimizer& optimizer) {
   if (!stages_[&optimizer].found_inf.defined()) unscale_(optimizer);
   Stage& stage = stages_[&optimizer];
   stage.stepped = true;
-  if (Recorder::current() && begun_.count(&optimizer)) {
+  bool waits = !Recorder::current() && impl_of(stage.found_inf)->device().on_host();
+  if (!waits && begun_.count(&optimizer)) {
     NoGradGuard no_grad;
     Before before(optimizer);
     if (before.all()) {

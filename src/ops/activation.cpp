@@ -209,6 +209,7 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5)}, {floats(4), 0.5}});
   t.op("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
       .doc("log(1 + exp(beta * x)) / beta, and x where beta * x > threshold.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value x, Number beta, Number threshold) {
         return softplus(only_floating("softplus", x), beta, threshold);
       })

@@ -428,10 +428,12 @@ void add_combinations(Table& t) {
       .samples({{floats(3, 5), floats(5), 0.25}, {floats(2), floats(2), 0.75}});
   t.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .doc("self + value * tensor1 * tensor2.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value x, Value a, Value b, Number value) { return x + (value.is(1) ? a : a * value) * b; })
       .samples({{floats(3, 5), floats(5), floats(3, 1), 0.5}, {ints(3), ints(3), ints(3), 2}});
   t.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .doc("self + value * tensor1 / tensor2.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value x, Value a, Value b, Number value) {
         BRASA_CHECK(
             !is_integral(dtype_of(a), true) || !is_integral(dtype_of(b), true),
@@ -480,6 +482,7 @@ std::vector<Value> power_derivative(const Saved& s) {
 void add_powers(Table& t) {
   t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .doc("self to the power of exponent.")
+      .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Power)
       .composed_in_opmath([](Value x, Number e) { return power(x, e); })
       .special("exponent", {0, 1, 2, 3, 0.5, -0.5, -1, -2})
@@ -487,10 +490,12 @@ void add_powers(Table& t) {
       .samples({{floats(3, 5), 2}, {floats(4).in(0.5, 2), -1.5}, {ints(4), 3}, {floats(2), 0}});
   t.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
       .doc("self to the power of exponent.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value x, Value e) { return pointwise("pow", x, e); })
       .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
   t.op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
       .doc("self to the power of exponent.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Number x, Value e) {
         auto [y, b] = promoted(e, x);
         return prim::binary("pow", b, y);

@@ -285,6 +285,7 @@ void add_attention_kernels(Table& t) {
   const TensorSample none = tensor(DType::Int64, {0}), seed = tensor(DType::Int64, {});
   t.op("aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor debug_attn_mask)")
       .doc(gpu)
+      .autocast(Autocast::None, Autocast::Lower)
       .composed(flash_of_gpu)
       .samples({{q, k, k}, {q, q, q, 0.0, true, false, 0.5}});
   t.op("aten::_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")

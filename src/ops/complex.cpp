@@ -81,7 +81,7 @@ void add_complex(Table& t) {
   t.op("aten::complex(Tensor real, Tensor imag) -> Tensor").doc("real + i imag.").composed(of_parts).samples(parts);
   t.op("aten::polar(Tensor abs, Tensor angle) -> Tensor")
       .doc("abs (cos angle + i sin angle).")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(polar)
       .samples(parts);
   t.op("aten::angle(Tensor self) -> Tensor")
@@ -99,7 +99,7 @@ void add_complex(Table& t) {
       .samples(complexes);
   t.op("aten::view_as_complex(Tensor(a) self) -> Tensor(a)")
       .doc("The last dimension, of size 2, as the parts of complex numbers.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .view("Tensor must have a last dimension with stride 1, and other strides and an offset divisible by 2")
       .composed(as_complex)
       .samples({{floats(3, 2)}});

@@ -341,22 +341,22 @@ void add_products(Table& t) {
   const char* wide = "The product computed and kept in out_dtype, such as float32 for float16 and bfloat16.";
   t.op("aten::mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
       .doc(wide)
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::None)
       .composed(mm_as)
       .samples({{half, half, DType::Float32}, {floats(2, 3), floats(3, 1), DType::Float32}});
   t.op("aten::bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor")
       .doc(wide)
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::None)
       .composed(bmm_as)
       .samples({{halves, halves, DType::Float32}});
   t.op("aten::addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc(wide)
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::None)
       .composed(addmm_as)
       .samples({{floats(3), half, half, DType::Float32, 0.5, 2}});
   t.op("aten::baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc(wide)
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::None)
       .composed(baddbmm_as)
       .samples({{floats(3), halves, halves, DType::Float32, 0.5, 2}});
   t.op("aten::_int_mm(Tensor self, Tensor mat2) -> Tensor")
@@ -373,15 +373,18 @@ void add_products(Table& t) {
       .samples({{floats(2, 3, 4), floats(2, 4, 1)}, {floats(0, 1, 2), floats(0, 2, 3)}});
   t.op("aten::mv(Tensor self, Tensor vec) -> Tensor")
       .doc("Matrix times vector.")
+      .autocast(Autocast::None, Autocast::Lower)
       .sparse(Sparse::MatrixVector)
       .composed(mv)
       .samples({{floats(2, 3), floats(3)}});
   t.op("aten::dot(Tensor self, Tensor tensor) -> Tensor")
       .doc("Sum of products of two vectors.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed(dot)
       .samples({{floats(3), floats(3)}, {floats(0), floats(0)}});
   t.op("aten::vdot(Tensor self, Tensor other) -> Tensor")
       .doc("Sum of products of two vectors, the first conjugated.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed([](Value a, Value b) { return dot(conj(a), b); })
       .samples({{floats(3), floats(3)}});
   t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor")
@@ -392,6 +395,7 @@ void add_products(Table& t) {
   t.alias("aten::ger", "aten::outer");
   t.op("aten::inner(Tensor self, Tensor other) -> Tensor")
       .doc("Contracts the last dimensions.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed(inner)
       .samples({{floats(2, 3), floats(4, 3)}, {floats(), floats(2)}});
   const std::vector<Sample> pairs = {{floats(2, 3), floats(3, 4)},
@@ -439,11 +443,13 @@ void add_sums_of_products(Table& t) {
       .samples({{floats(4), floats(2, 3), floats(3, 4)}, {floats(2, 4), floats(2, 3), floats(3, 4), 0, 2.0}});
   t.op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · mat · vec.")
+      .autocast(Autocast::None, Autocast::Lower)
       .sparse(Sparse::AddVector)
       .composed(addmv)
       .samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
   t.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · vec1 ⊗ vec2.")
+      .autocast(Autocast::None, Autocast::Lower)
       .composed_in_opmath(addr)
       .samples({{floats(2, 3), floats(2), floats(3)}});
   t.op("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
@@ -462,11 +468,12 @@ void add_sums_of_products(Table& t) {
 void add_contractions(Table& t) {
   t.op("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
       .doc("Contracts these dimensions of both.")
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::Widest)
       .composed(tensordot)
       .samples({{floats(2, 3, 4), floats(4, 3), list({1, 2}), list({1, 0})}});
   t.op("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
       .doc("Σ input1ᵢ weightₒᵢⱼ input2ⱼ + biasₒ.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed(bilinear)
       .samples({{floats(2, 3), floats(2, 4), floats(5, 3, 4), floats(5)}});
   const std::vector<Sample> chains = {{std::vector<TensorSample>{floats(2, 3), floats(3, 4), floats(4, 1)}}};
@@ -490,6 +497,7 @@ void add_contractions(Table& t) {
       .samples({{floats(1, 3), floats(5, 3, 4), floats(1, 4), list({1, 3}), list({0}), list({1, 2}), list({2, 3})}});
   t.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
       .doc("Vector product along a dimension of size 3, by default the first such.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed(cross)
       .samples({{floats(2, 3), floats(2, 3)}});
   t.op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
@@ -498,12 +506,12 @@ void add_contractions(Table& t) {
       .samples({{floats(2, 3), floats(1, 3)}});
   t.op("aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor")
       .doc("relu, or gelu, of addmm.")
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::None)
       .composed(addmm_activation)
       .samples({{floats(4), floats(2, 3), floats(3, 4)}});
   t.op("aten::trace(Tensor self) -> Tensor")
       .doc("Sum of a matrix's diagonal.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(trace)
       .samples({{floats(3, 2)}});
 }

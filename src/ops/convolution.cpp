@@ -320,11 +320,13 @@ void add_convolution(Table& t) {
   for (int n : {2, 3}) add_kernels(t, n);
   t.op("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
       .doc("A convolution over any number of dimensions, or the transpose of one.")
+      .autocast(Autocast::None, Autocast::Lower)
       .composed(convolution)
       .samples({{floats(2, 3, 5), floats(4, 3, 3), floats(4), list({1}), list({1}), list({1}), false, list({0}), 1},
                 {floats(2, 3, 5), floats(3, 2, 3), ir::None{}, list({2}), list({1}), list({1}), true, list({1}), 1}});
   t.op("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor")
       .doc("A convolution whose padding is 'valid' or 'same'.")
+      .autocast(Autocast::None, Autocast::Lower)
       .composed(conv_mode)
       .samples({{floats(2, 3, 5), floats(4, 3, 3), floats(4), list({1}), "same", list({1}), 1}});
   t.op("aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")

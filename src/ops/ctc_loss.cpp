@@ -255,7 +255,7 @@ void add_forms(Table& t, const std::string& overload, const std::string& type, c
       .doc(
           "-log of the probability of the labels, summed over all alignments with the steps (Graves et al. 2006), and reduced. "
           "The derivative takes log_probs to come from log_softmax.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(ctc_loss<Lengths>)
       .samples({{unlikely, targets, in, out}, {unlikely, targets, in, out, 0, 2, true}});
 }

@@ -149,6 +149,7 @@ void add_distance(Table& t) {
       .samples({{floats(3, 4), floats(2, 4)}});
   t.op("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor")
       .doc("The p-norm distances between all pairs of rows.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath(pdist)
       .vjp(own_derivative(pdist_vjp))
       .samples({{floats(4, 3), 2.0}, {floats(1, 2), 1.0}});
@@ -159,6 +160,7 @@ void add_distance(Table& t) {
       .samples({{floats(3), floats(3, 2), 2.0, floats(3).in(1, 2)}});
   t.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
       .doc("Products over the norms along a dimension, each norm at least eps.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath(cosine_similarity)
       .samples({{floats(3, 4), floats(3, 4)}, {floats(2, 3), floats(1, 3), 0}});
 }

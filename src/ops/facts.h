@@ -8,9 +8,11 @@ namespace brasa::ops {
 /// What autocast does to the floating operands of a call.
 enum class Autocast : uint8_t {
   None,
-  Lower,    // they become autocast's dtype
-  Float32,  // they become float32
-  Widest,   // float32 if one of them is, else autocast's dtype
+  Lower,             // they become autocast's dtype
+  Float32,           // they become float32
+  Float32ByDefault,  // they become float32 unless the call names the dtype to compute in
+  Widest,            // float32 if one of them is, else autocast's dtype
+  Refused,           // the call is an error: its results would often overflow
 };
 
 /// What an operator computes from where its operand lies in memory, and not from values; a tensor library does it.

@@ -157,21 +157,21 @@ void add_transform(Table& t, const char* doc) {
   const std::vector<Sample> two = {{floats(3, 4)}, {floats(2, 3, 4), list({5, 2}), list({0, 1}), "forward"}};
   t.op(str("aten::", op, "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"))
       .doc(str(doc, " Along one dimension, of n points: cut or filled with zeros."))
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, OptExpr n, int64_t dim, Mode norm) {
         return f(op, x, along_one(op, x, n, dim, kFromHalf), norm, kForward);
       })
       .samples(one);
   t.op(str("aten::", op, "2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor"))
       .doc(str(doc, " Along two dimensions."))
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, OptShape s, Dims dim, Mode norm) {
         return f(op, x, extent(op, x, s, dim, kFromHalf), norm, kForward);
       })
       .samples(two);
   t.op(str("aten::", op, "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"))
       .doc(str(doc, " Along several dimensions, by default all, or as many of the last as s has."))
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, OptShape s, OptDims dim, Mode norm) {
         return f(op, x, extent(op, x, s, dim, kFromHalf), norm, kForward);
       })

@@ -90,7 +90,7 @@ void add_pool(Table& t) {
            " output_size, Tensor random_samples) -> (Tensor, Tensor)"))
       .doc(
           "The greatest element of each of output_size windows whose distances come from random_samples, and where it lies in its plane.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(fractional_max_pool<n>)
       .vjp(own_derivative(fractional_vjp<n>))
       .samples({{planes(6), list({2}), list({3}), floats(2, 3, n).in(0, 1)},

@@ -130,6 +130,7 @@ void add_fused(Table& t) {
         .samples({{floats(3, 4), floats(3, 4), floats(3, 1), floats(3, 1).in(1, 2), 0}});
   t.op("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
       .doc("Slices along dim whose p-norm is above maxnorm, scaled down to it.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath(renorm)
       .precondition([](Value, double p, int64_t, double most) {
         BRASA_CHECK(p > 0, "renorm: non-positive-norm not supported, got p = ", p);

@@ -248,7 +248,7 @@ void add_grid_samplers(Table& t) {
   std::string base = str("aten::grid_sampler_", kSpatial, "d");
   t.op(str(base, "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor"))
       .doc(kDoc)
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed_in_opmath(grid_sampler<kSpatial>)
       .vjp(own_derivative(grid_sampler_vjp<kSpatial>))
       .samples({{x, g, 0, 0, false}, {x, g, 0, 2, true}, {x, g, 1, 1, false}});
@@ -318,7 +318,7 @@ void add_grid_sample(Table& t) {
   add_grid_samplers<3>(t);
   t.op("aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")
       .doc(kDoc)
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::Widest)
       .composed_in_opmath(any_grid_sampler)
       .vjp(own_derivative(any_grid_sampler_vjp))
       .samples({{floats(2, 3, 4, 5), floats(2, 3, 3, 2).in(-0.9, 0.9), 2, 0, false},

@@ -117,28 +117,28 @@ void add_linalg(Table& t) {
   TensorSample positive = floats(2, 1, 1).in(0.5, 2), none = floats(0, 0);
   t.op("aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)")
       .doc("A = L Lᴴ, or Uᴴ U with upper; info is the order of the first minor that is not positive, or 0.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(cholesky)
       .samples({{positive}, {none}, {positive, true}});
   t.op("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor")
       .doc("A = L Lᴴ of a positive definite matrix, or Uᴴ U with upper.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, bool upper) { return cholesky(x, upper, true)[0]; })
       .samples({{positive}, {none}, {positive, true}});
   t.op("aten::cholesky(Tensor self, bool upper=False) -> Tensor")
       .doc("As linalg_cholesky.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, bool upper) { return cholesky(x, upper, true)[0]; })
       .samples({{positive}});
   t.op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")
       .doc("A⁻¹ self, where input2 is the Cholesky factor of A.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(cholesky_solve)
       .vjp(own_derivative(cholesky_solve_derivative))
       .samples({{floats(1, 2), floats(1, 1).in(1, 2)}, {floats(2, 1, 2), floats(1, 1).in(1, 2), true}});
   t.op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
       .doc("A⁻¹, where self is the Cholesky factor of A.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value l, bool upper) { return cholesky_solve(identity_like(l), l, upper); })
       .vjp(own_derivative(cholesky_inverse_derivative))
       .samples({{floats(1, 1).in(1, 2)}, {floats(2, 1, 1).in(1, 2), true}});
@@ -156,7 +156,7 @@ void add_linalg(Table& t) {
       .samples(kMatrices);
   t.op("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
       .doc("As linalg_lu_factor_ex.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(lu_factor)
       .samples(kMatrices);
   t.op("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)")
@@ -175,29 +175,29 @@ void add_linalg(Table& t) {
 
   t.op("aten::linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)")
       .doc("A = Q R with orthonormal columns of Q; mode 'complete' makes Q square, 'r' leaves it out.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(qr)
       .samples({{floats(2, 2)}, {floats(2, 4, 3)}, {floats(2, 3)}, {floats(0, 3)}, {floats(2, 3), "complete"}});
   t.op("aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)")
       .doc("As linalg_qr.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, bool some) { return qr(x, some ? "reduced" : "complete"); })
       .samples({{floats(4, 3)}});
   t.op("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)")
       .doc("R in and above the diagonal, below it v of the reflectors I - tau v vᴴ, whose leading 1 is not stored.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x) { return prim::geqrf(x); })
       .no_gradient()
       .samples(kMatrices);
   t.op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor")
       .doc("The first columns of the product of geqrf's reflectors.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(householder_product)
       .samples({{floats(4, 3), floats(3)}, {floats(2, 4, 3), floats(2, 2)}});
   t.alias("aten::orgqr", "aten::linalg_householder_product");
   t.op("aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor")
       .doc("Q input3, or input3 Q without left, or with Qᴴ, for the Q of geqrf's results.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(ormqr)
       .samples({{floats(4, 3), floats(3), floats(4, 2)}, {floats(4, 3), floats(3), floats(2, 4), false, true}});
 }

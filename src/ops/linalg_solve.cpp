@@ -203,12 +203,12 @@ void add_linalg_solve(Table& t) {
       {floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
   t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(inverse)
       .samples(squares);
   t.op("aten::linalg_inv(Tensor A) -> Tensor")
       .doc("A⁻¹.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a) { return inverse(a, true)[0]; })
       .samples(squares);
   t.alias("aten::inverse", "aten::linalg_inv");
@@ -225,7 +225,7 @@ void add_linalg_solve(Table& t) {
       .samples(systems);
   t.op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
       .doc("X with A X = B, or X A = B without left; B may be one vector for each matrix.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, Value b, bool left) { return solve("linalg.solve", a, b, left, true)[0]; })
       .samples(systems);
   t.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
@@ -237,7 +237,7 @@ void add_linalg_solve(Table& t) {
                 {floats(3, 3), tensor(DType::Int32, {3}).in(3, 4), floats(2, 3), false, true}});
   t.op("aten::lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
       .doc("A⁻¹ self, for the factors of A.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value b, Value lu, Value pivots) { return lu_solve(lu, pivots, b, true, false); })
       .samples({{floats(3, 2), floats(3, 3), tensor(DType::Int32, {3}).in(3, 4)}});
   t.op("aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor")
@@ -247,7 +247,7 @@ void add_linalg_solve(Table& t) {
           {{floats(3, 3).in(1, 2), floats(3, 2), true}, {floats(3, 3).in(1, 2), floats(2, 4, 3), false, false, true}});
   t.op("aten::triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)")
       .doc("T⁻¹ self or T⁻ᵀ self, where T is a triangle of A; and A.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value b, Value a, bool upper, bool transposed, bool unit) {
         Value x = solve_triangle(a, b, {upper, transposed, unit});
         Shape s(shape_of(x).begin(), shape_of(x).end() - 1);
@@ -307,12 +307,12 @@ void add_linalg_solve(Table& t) {
       .samples({{floats(1, 1).in(1, 2)}, {floats(0, 0)}});
   t.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
       .doc("The inverse of self as a matrix from its last dimensions to its first `ind` ones.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(tensorinv)
       .samples({{floats(2, 1, 2), 1}, {floats(1, 2, 2), 2}});
   t.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
       .doc("x with tensordot(self, x, x.ndim) = other; dims go to the end of self's first.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(tensorsolve)
       .samples({{floats(2, 1, 2), floats(2)}});
   t.op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor")

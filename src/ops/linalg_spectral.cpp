@@ -282,22 +282,22 @@ void add_linalg_spectral(Table& t) {
       .samples({{one}, {one, "U", false}, {none}});
   t.op("aten::linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)")
       .doc("Eigenvalues, ascending, and eigenvectors as columns, of a Hermitian matrix of which one triangle is read.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, std::string which) { return eigh(a, which); })
       .samples({{one}, {one, "U"}});
   t.op("aten::linalg_eigvalsh(Tensor self, str UPLO='L') -> Tensor")
       .doc("Eigenvalues, ascending, of a Hermitian matrix of which one triangle is read.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, std::string which) { return eigh(a, which)[0]; })
       .samples({{one}, {one, "U"}, {none}});
   t.op("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)")
       .doc("Complex eigenvalues, and eigenvectors of norm 1 as columns.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(eig)
       .samples({{floats(1, 1)}});
   t.op("aten::linalg_eigvals(Tensor self) -> Tensor")
       .doc("Complex eigenvalues.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a) { return eig(a)[0]; })
       .samples({{floats(1, 1)}});
   t.alias("aten::_linalg_eigvals", "aten::linalg_eigvals");
@@ -311,7 +311,7 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2)}, {floats(2, 2, 3), false, false}});
   t.op("aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
       .doc("A = U diag(S) Vᴴ, S descending; U and V are square with full_matrices.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, bool full, std::optional<std::string> driver) {
         check_driver(driver);
         return svd(a, full, true);
@@ -319,7 +319,7 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2), false}, {floats(2, 2, 2)}});
   t.op("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
       .doc("Singular values, descending.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, std::optional<std::string> driver) {
         check_driver(driver);
         return singular_values(a);
@@ -327,7 +327,7 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
   t.op("aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
       .doc("As linalg_svd, with V in place of Vᴴ; zeros for the vectors without compute_uv.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, bool some, bool vectors) {
         std::array<Value, 3> r = svd(a, !some || !vectors, true);
         r[2] = mh(r[2]);
@@ -360,20 +360,20 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2), floats().in(1e-7, 1e-6)}});
   t.op("aten::pinverse(Tensor self, float rcond=1e-15) -> Tensor")
       .doc("As linalg_pinv.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, Number rcond) { return pinv(a, {}, tensor_of(rcond), false); })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
 
   t.op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(rank)
       .no_gradient()
       .samples(matrices);
   t.op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return rank(a, tensor_of(atol), tensor_of(rtol), hermitian);
       })
@@ -381,13 +381,13 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
   t.op("aten::linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond tol.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, Number tol, bool hermitian) { return rank(a, tensor_of(tol), tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), 0.1}});
   t.op("aten::linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor")
       .doc("The number of singular values beyond tol.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, Value tol, bool hermitian) { return rank(a, tol, tensor_of(0), hermitian); })
       .no_gradient()
       .samples({{floats(3, 2), floats().in(0.1, 0.2)}});
@@ -395,6 +395,7 @@ void add_linalg_spectral(Table& t) {
   t.op("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc(
           "The norm of a matrix as a map of vectors with the 1-, 2- or inf-norm; negative ord: the least singular value or sum.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, Number ord, Dims dim, bool keep, std::optional<DType> dtype) {
         return matrix_norm(x, ord.as_double(), dim, keep, dtype);
       })
@@ -402,38 +403,43 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 4), 2}, {floats(2, 3, 4), 1, list({0, 1}), true}, {floats(3, 4), -kInf}});
   t.op("aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("'fro': the root of the sum of squares; 'nuc': the sum of singular values.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed(matrix_norm_named)
       .samples({{floats(3, 4)}, {floats(2, 3, 4), "nuc", list({1, 2}), true}});
   t.op("aten::nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
       .doc("The sum of a matrix's singular values.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value a, bool keep) { return matrix_norm_named(a, "nuc", {0, 1}, keep, std::nullopt); })
       .samples({{floats(3, 4)}});
   t.op("aten::nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
       .doc("The sums of singular values of the matrices in two dimensions.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value a, std::vector<int64_t> dim, bool keep) {
         return matrix_norm_named(a, "nuc", std::move(dim), keep, std::nullopt);
       })
       .samples({{floats(2, 3, 4), list({1, 2}), true}});
   t.op("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed(norm)
       .known({"ord"})
       .samples({{floats(3, 4)}, {floats(3, 4), 2}, {floats(5), 1}, {floats(3, 4), ir::Arg(), list({1}), true}});
   t.op("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("As linalg_matrix_norm.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, std::string ord, OptionalDims dim, bool keep, std::optional<DType> dtype) {
         return matrix_norm_named(x, ord, dim.value_or(kLastTwo), keep, dtype);
       })
       .samples({{floats(3, 4), "fro"}, {floats(3, 4), "nuc"}});
   t.op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
       .doc("The norm of A times that of A⁻¹; by default the greatest singular value by the least.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(cond)
       .known({"p"})
       .samples({{floats(3, 2)}, {floats(2, 2), 1}});
   t.op("aten::linalg_cond.p_str(Tensor self, str p) -> Tensor")
       .doc("The norm of A times that of A⁻¹.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(cond_named)
       .samples({{floats(2, 2), "fro"}});
 
@@ -448,6 +454,7 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(2, 2), floats(2, 2)}, {floats(3, 0, 0), floats(3, 0, 0)}});
   t.op("aten::linalg_matrix_sqrth(Tensor self) -> Tensor")
       .doc("The Hermitian square root of a Hermitian matrix without negative eigenvalues.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed(sqrth)
       .vjp(own_derivative(sqrth_derivative))
       .samples({{one}});
@@ -459,7 +466,7 @@ void add_linalg_spectral(Table& t) {
       .doc(
           "The shortest X with the least |A X - B|, the squares of that, A's rank, and for the drivers gelsd and gelss its "
           "singular values.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(lstsq)
       .samples({{floats(4, 2), floats(4, 3)}, {floats(2, 3), floats(2, 1), ir::Arg(), "gelsd"}});
 }

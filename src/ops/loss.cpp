@@ -120,7 +120,7 @@ void check_binary(const char* op, Value x, Value y) {
 void add_binary(Table& t) {
   t.op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("-(y max(log p, -100) + (1 - y) max(log(1 - p), -100)), weighted and reduced.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::Refused)
       .composed_in_opmath([](Value p, Value y, Value w, int64_t reduction) {
         floating_only("binary_cross_entropy", p);
         if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
@@ -235,6 +235,7 @@ void add_margins(Table& t) {
       .samples({{floats(3, 5), floats(3, 5), ints(3)}});
   t.op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
       .doc("The p-norm of x1 - x2 + eps along the last dimension.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value a, Value b, double p, Number eps, bool keep) {
         Value d = a - b + eps;
         return call("aten::norm.ScalarOpt_dim", {d, p, int_arg({-1}), keep});

@@ -162,7 +162,7 @@ void add_margin_loss(Table& t) {
   t.op("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
       .doc(
           "The sum over classes y before the target's first -1, and j not among them, of max(0, 1 - x[y] + x[j]) / C, reduced; and which classes are among them.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed_in_opmath(multilabel_forward)
       .vjp(own_derivative(multilabel_vjp))
       .samples({{floats(3, 2), ints(3, 2).in(-1, 2), 1}, {floats(2), ints(2).in(-1, 2), 0}});

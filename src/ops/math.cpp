@@ -46,30 +46,38 @@ Value sgn(Value x) {
 }
 
 void add_functions(Table& t) {
-  function<"exp">(t, "exp", "e to the power of self.");
+  function<"exp">(t, "exp", "e to the power of self.").autocast(Autocast::None, Autocast::Float32);
   function<"exp2">(t, "exp2", "2 to the power of self.");
-  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.").sparse(Sparse::Each);
-  function<"log">(t, "log", "The natural logarithm.", 0.1, 3);
-  function<"log2">(t, "log2", "The logarithm to base 2.", 0.1, 3);
-  function<"log10">(t, "log10", "The logarithm to base 10.", 0.1, 3);
-  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2).sparse(Sparse::Each);
+  function<"expm1">(t, "expm1", "exp(self) - 1, exact near 0.")
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
+  function<"log">(t, "log", "The natural logarithm.", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
+  function<"log2">(t, "log2", "The logarithm to base 2.", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
+  function<"log10">(t, "log10", "The logarithm to base 10.", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
+  function<"log1p">(t, "log1p", "log(1 + self), exact near 0.", -0.9, 2)
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
   function<"sin">(t, "sin", "The sine.").sparse(Sparse::Each);
   function<"cos">(t, "cos", "The cosine.");
-  function<"tan">(t, "tan", "The tangent.", -1, 1).sparse(Sparse::Each);
-  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9).sparse(Sparse::Each);
-  function<"acos">(t, "acos", "The inverse cosine.", -0.9, 0.9);
+  function<"tan">(t, "tan", "The tangent.", -1, 1).autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
+  function<"asin">(t, "asin", "The inverse sine.", -0.9, 0.9)
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
+  function<"acos">(t, "acos", "The inverse cosine.", -0.9, 0.9).autocast(Autocast::None, Autocast::Float32);
   function<"atan">(t, "atan", "The inverse tangent.").sparse(Sparse::Each);
-  function<"sinh">(t, "sinh", "The hyperbolic sine.").sparse(Sparse::Each);
-  function<"cosh">(t, "cosh", "The hyperbolic cosine.");
+  function<"sinh">(t, "sinh", "The hyperbolic sine.").autocast(Autocast::None, Autocast::Float32).sparse(Sparse::Each);
+  function<"cosh">(t, "cosh", "The hyperbolic cosine.").autocast(Autocast::None, Autocast::Float32);
   function<"tanh">(t, "tanh", "The hyperbolic tangent.").sparse(Sparse::Each);
   function<"asinh">(t, "asinh", "The inverse hyperbolic sine.").sparse(Sparse::Each);
   function<"acosh">(t, "acosh", "The inverse hyperbolic cosine.", 1.1, 3);
   function<"atanh">(t, "atanh", "The inverse hyperbolic tangent.", -0.9, 0.9).sparse(Sparse::Each);
   function<"sqrt">(t, "sqrt", "The square root.", 0.1, 3).sparse(Sparse::Each);
-  function<"rsqrt">(t, "rsqrt", "1 / sqrt(self).", 0.1, 3);
+  function<"rsqrt">(t, "rsqrt", "1 / sqrt(self).", 0.1, 3).autocast(Autocast::None, Autocast::Float32);
   function<"erf">(t, "erf", "The error function 2/sqrt(pi) ∫ exp(-t²) dt from 0 to self.").sparse(Sparse::Each);
   function<"erfc">(t, "erfc", "1 - erf(self), exact where it is small.");
-  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9).sparse(Sparse::Each);
+  function<"erfinv">(t, "erfinv", "The inverse of erf.", -0.9, 0.9)
+      .autocast(Autocast::None, Autocast::Float32)
+      .sparse(Sparse::Each);
   function<"lgamma">(t, "lgamma", "The logarithm of |Γ(self)|.", 0.5, 4);
   for (auto [name, of] : {std::pair{"aten::arccos", "aten::acos"},
                           {"aten::arcsin", "aten::asin"},
@@ -195,11 +203,13 @@ void add_signs(Table& t) {
 void add_simple(Table& t) {
   t.op("aten::reciprocal(Tensor self) -> Tensor")
       .doc("1 / self.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value x) { return 1 / x; })
       .vjp(own_derivative([](const Saved& s) { return std::vector{-(s.ct() * conj(s.out() * s.out()))}; }))
       .samples({{floats(3, 5).in(0.5, 2)}, {ints(3).in(1, 4)}});
   t.op("aten::square(Tensor self) -> Tensor")
       .doc("self².")
+      .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Each)
       .backward_node("PowBackward0")
       .composed_in_opmath([](Value x) {
@@ -293,6 +303,7 @@ void add_gamma(Table& t) {
 void add_of_two(Table& t) {
   t.op("aten::atan2(Tensor self, Tensor other) -> Tensor")
       .doc("The angle of the point (other, self).")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
         return prim::binary("atan2", to_float(x), to_float(y));

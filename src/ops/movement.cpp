@@ -247,7 +247,7 @@ void add_joins(Table& t) {
                                      {std::vector<TensorSample>{floats(2, 3), ints(2, 1)}, -1}};
   t.op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor")
       .doc("Tensors one after the other along a dimension.")
-      .autocast(Autocast::Widest)
+      .autocast(Autocast::Widest, Autocast::None)
       .sparse(Sparse::Cat)
       .packed({{std::vector{floats(8, 8), floats(8, 8)}, 0}, {std::vector{floats(8, 8), floats(8, 8)}, 1}})
       .composed(cat)
@@ -256,7 +256,7 @@ void add_joins(Table& t) {
   t.alias("aten::concatenate", "aten::cat");
   t.op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor")
       .doc("Tensors of one shape along a new dimension.")
-      .autocast(Autocast::Widest)
+      .autocast(Autocast::Widest, Autocast::None)
       .sparse(Sparse::Stack)
       .packed({{std::vector{floats(8, 8), floats(8, 8)}, 0}})
       .composed(stack)

@@ -125,7 +125,7 @@ void add_multi_head(Table& t) {
       .samples({{floats(3, 4), floats(3, 4), bools(3, 4), 1}});
   t.op("aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)")
       .doc("Multi-head attention (Vaswani et al. 2017), batch first, and its weights, of all heads or their mean.")
-      .autocast(Autocast::Lower)
+      .autocast(Autocast::Lower, Autocast::None)
       .composed_in_opmath(multi_head)
       .samples({{floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), 4, 2, floats(12, 4), floats(12), floats(4, 4),
                  floats(4)}});

@@ -80,6 +80,7 @@ Value general(Value x, const std::optional<Number>& p, const Dims& dim, bool kee
 void add_norm(Table& t) {
   t.op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("(Σ|x|^ord)^(1/ord) along dim; ord 0 counts what is not 0, ±inf takes the greatest or smallest |x|.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, Number p, Dims dim, bool keep, std::optional<DType> dtype) {
         return vector_norm("linalg.vector_norm", x, p.as_double(), dim, keep, dtype);
       })
@@ -104,6 +105,7 @@ void add_norm(Table& t) {
       .samples({{floats(3, 5)}, {floats(3, 5), 3.5, list({1}), true}, {floats(4), 1}});
   t.op("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
       .doc("The p-norm of all elements.")
+      .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Norm)
       .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })
       .known({"p"})
@@ -116,6 +118,7 @@ void add_norm(Table& t) {
       .samples({{floats(3, 5), 2, DType::Float64}});
   t.op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("p-norms along dim.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep) {
         return general(x, p, dim, keep, {});
       })
@@ -130,10 +133,12 @@ void add_norm(Table& t) {
       .samples({{floats(3, 5), 2, list({1}), false, DType::Float64}});
   t.op("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("2-norms along dim.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value x, std::vector<int64_t> dim, bool keep) { return general(x, Number(2), dim, keep, {}); })
       .samples({{floats(3, 5), list({0, 1})}});
   t.op("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
       .doc("The p-norm of self - other.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value a, Value b, Number p) { return general(a - b, p, std::nullopt, false, {}); })
       .known({"p"})
       .samples({{floats(3, 5), floats(5)}, {floats(4), floats(4), 1}});

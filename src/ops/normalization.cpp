@@ -343,6 +343,7 @@ void add_layer_norms(Table& t) {
       .samples({{floats(3, 5), list({1}), floats(3, 1), floats(3, 1).in(0.5, 2)}});
   t.op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("layer_norm, with the mean and 1/√(variance + eps) of each row.")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed(native_layer_norm)
       .samples({{floats(3, 5), list({5}), floats(5), floats(5), 1e-5},
                 {floats(2, 3, 4), list({3, 4}), ir::None{}, ir::None{}, 1e-5}});
@@ -353,6 +354,7 @@ void add_layer_norms(Table& t) {
                  std::vector<bool>{true, true, true}}});
   t.op("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor")
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
+      .autocast(Autocast::None, Autocast::Float32)
       .backward_node("NativeLayerNormBackward0")
       .packed({{floats(8, 8), list({8}), floats(8), floats(8)}, {floats(8, 8), list({8})}})
       .composed([](Value x, Shape shape, Value w, Value b, Number eps, bool) {
@@ -361,6 +363,7 @@ void add_layer_norms(Table& t) {
       .samples({{floats(3, 5), list({5}), floats(5), floats(5)}, {floats(2, 1), list({1})}, {floats(0, 4), list({4})}});
   t.op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
       .doc("x/√(mean of x² + eps) · weight over the last dimensions (Zhang & Sennrich 2019).")
+      .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value x, Shape shape, Value w, std::optional<Number> eps) { return rms(x, shape, w, eps)[0]; })
       .samples({{floats(3, 5), list({5}), floats(5)}, {floats(2, 3), list({2, 3})}});
   t.op("aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
@@ -484,6 +487,7 @@ void add_group_norms(Table& t) {
   t.op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor")
       .doc(
           "(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
+      .autocast(Autocast::None, Autocast::Float32)
       .backward_node("NativeGroupNormBackward0")
       .composed([](Value x, int64_t groups, Value w, Value b, Number eps, bool) {
         return group_normalized(x, w, b, groups, eps)[0];

@@ -175,7 +175,7 @@ void add_pads(Table& t, const char* name, const char* what) {
     for (int i = 0; i < n; ++i) wide[2 + i] += 3;
     t.op(str("aten::", name, "_pad", n, "d(Tensor self, SymInt[", 2 * n, "] padding) -> Tensor"))
         .doc(str("Around the last ", n, " dimensions, ", what, "."))
-        .autocast(Autocast::Float32)
+        .autocast(Autocast::Float32, Autocast::None)
         .composed(pad_by<kMode>)
         .samples({{tensor(DType::Float32, shape), Arg(pads)}});
     t.op(str("aten::", name, "_pad", n, "d_backward(Tensor grad_output, Tensor self, SymInt[", 2 * n,

@@ -380,7 +380,7 @@ void add_pools(Table& t) {
                                      {sample({1, 2}, n, 6), list({2}), list({1}), list({1}), list({2})}};
   t.op(str("aten::max_pool", d, window, ", ", size, " dilation=", one, ", bool ceil_mode=False) -> Tensor"))
       .doc("The greatest element of each window.")
-      .autocast(kPolicy)
+      .autocast(kPolicy, Autocast::None)
       .backward_node(n == 1 ? "" : str("MaxPool", n, "DWithIndicesBackward0"))
       .composed(max_pool<n>)
       .vjp(own_derivative(max_pool_vjp<n>))
@@ -394,7 +394,7 @@ void add_pools(Table& t) {
   const std::vector<Sample> adaptives = {{sample({2, 3}, n, 5), list({2})}, {sample({2}, n, 4), list({2})}};
   t.op(str("aten::adaptive_max_pool", d, "(Tensor self, ", size, " output_size) -> (Tensor, Tensor)"))
       .doc("The greatest elements of output_size windows that cover the plane, and where they lie in it.")
-      .autocast(kPolicy)
+      .autocast(kPolicy, Autocast::None)
       .backward_node(n == 1 ? "SqueezeBackward1" : "")
       .composed(adaptive_max<n>)
       .vjp(own_derivative(adaptive_max_vjp<n>))
@@ -402,7 +402,7 @@ void add_pools(Table& t) {
   t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
            "] output_size) -> Tensor"))
       .doc("The means of output_size windows that cover the plane.")
-      .autocast(kPolicy)
+      .autocast(kPolicy, Autocast::None)
       .composed_in_opmath(adaptive_avg<n>)
       .samples(adaptives);
   if constexpr (n > 1) {
@@ -419,7 +419,7 @@ void add_pools(Table& t) {
     t.op(str("aten::avg_pool", d, window,
              ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"))
         .doc("The mean of each window.")
-        .autocast(kPolicy)
+        .autocast(kPolicy, Autocast::None)
         .composed_in_opmath(avg_pool<n>)
         .samples(
             {{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), true, false}});

@@ -76,7 +76,7 @@ void add_quantile_row(Table& t) {
   t.op(str("aten::", op,
            "(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
       .doc(doc)
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, Value q, OptDim dim, bool keep, std::string interpolation) {
         return quantile(op, x, q, dim, keep, interpolation, skip_nan);
       })
@@ -86,7 +86,7 @@ void add_quantile_row(Table& t) {
   t.op(str("aten::", op,
            ".scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor"))
       .doc(doc)
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, Number q, OptDim dim, bool keep, std::string interpolation) {
         return quantile(op, x, scalar(q, dtype_of(x)), dim, keep, interpolation, skip_nan);
       })

@@ -147,7 +147,7 @@ void add_fake(Table& t) {
                      tops = tensor(DType::Int32, {3}).in(7, 8), seven = floats(1).in(7, 7), sevens = floats(3).in(7, 7);
   t.op(str("aten::fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, ", kRange, ") -> Tensor"))
       .doc(kDoc)
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed_in_opmath(
           [](Value v, Number s, Number z, int64_t low, int64_t high) { return per_tensor(v, s, z, low, high)[0]; })
       .precondition(check_zero_point)
@@ -156,7 +156,7 @@ void add_fake(Table& t) {
   t.op(str("aten::fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ",
            kRange, ") -> Tensor"))
       .doc(kDoc)
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed_in_opmath(
           [](Value v, Value s, Value z, int64_t low, int64_t high) { return per_tensor_of(v, s, z, low, high)[0]; })
       .vjp(own_derivative(remade_tensor_vjp))

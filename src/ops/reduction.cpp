@@ -42,12 +42,14 @@ Value not_nan(Value x) { return is_floating(dtype_of(x)) ? eq(x, x) : full(true,
 void add_sums(Table& t) {
   t.op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The sum of all elements; of integers and bools in int64.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::Sum)
       .packed({{floats(8, 8)}, {ints(8)}, {bools(8)}})
       .composed([](Value x, std::optional<DType> dtype) { return sum_of(x, std::nullopt, false, dtype); })
       .samples({{floats(3, 5)}, {bools(4)}, {floats(0)}, {floats(4).strided(2), DType::Float64}});
   t.op("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("Sums along dim, or all dimensions if there is none.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::SumOver)
       .packed({{floats(8, 8), list({0}), false},
                {floats(8, 8), list({0}), true},
@@ -84,7 +86,7 @@ void add_sums(Table& t) {
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}});
   t.op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
       .doc("The product of all elements.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::Float32ByDefault)
       .packed({{floats(8, 8)}})
       .composed([](Value x, std::optional<DType> dtype) {
         return accumulated(x, reduced_dims(std::nullopt, rank_of(x)), false, dtype, "mul");
@@ -92,7 +94,7 @@ void add_sums(Table& t) {
       .samples({{floats(3, 2)}, {ints(4).in(1, 4)}, {floats(0)}});
   t.op("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .doc("Products along dim.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::Float32ByDefault)
       .composed([](Value x, int64_t dim, bool keep, std::optional<DType> dtype) {
         return accumulated(x, wrap_dims({dim}, rank_of(x)), keep, dtype, "mul");
       })

@@ -282,19 +282,19 @@ void add_one_state(Table& t, const char* name, const char* formula) {
   two.insert(two.end(), layer.begin(), layer.end());
   static const char* kName;
   kName = name;
-  // PyTorch makes these of listed operators.
+  // PyTorch makes these of listed operators; a GPU computes all layers in one call of its own.
   constexpr Autocast kPolicy = cell == Cell::Gru ? Autocast::None : Autocast::Lower;
   t.op(str("aten::", name,
            "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor"))
       .doc(str("One step of a recurrent layer: ", formula, "."))
-      .autocast(kPolicy)
+      .autocast(kPolicy, Autocast::Lower)
       .composed_in_opmath(one_state_cell<cell>)
       .samples({{floats(2, 3), floats(2, 2), layer[0], layer[1], layer[2], layer[3]},
                 {floats(2, 3), floats(2, 2), layer[0], layer[1]}});
   t.op(str("aten::", name, ".input(Tensor input, Tensor hx, Tensor[] params, ", kOptions,
            ", bool batch_first) -> (Tensor, Tensor)"))
       .doc(str("Recurrent layers: ", formula, " at each step; the outputs of all steps and the last states."))
-      .autocast(kPolicy)
+      .autocast(kPolicy, Autocast::Lower)
       .random()
       .composed_in_opmath([](Value x, Value h, std::vector<Value> params, bool biases, int64_t layers, double dropout,
                              bool train, bool bidirectional, bool batch_first, Value key) {
@@ -306,7 +306,7 @@ void add_one_state(Table& t, const char* name, const char* formula) {
   t.op(str("aten::", name, ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, ", kOptions,
            ") -> (Tensor, Tensor)"))
       .doc(str("Recurrent layers on packed sequences: ", formula, " at each step.", kPacked))
-      .autocast(kPolicy)
+      .autocast(kPolicy, Autocast::Lower)
       .random()
       .composed_in_opmath([](Value x, Value sizes, Value h, std::vector<Value> params, bool biases, int64_t layers,
                              double dropout, bool train, bool bidirectional, Value key) {
@@ -322,6 +322,7 @@ void add_lstm(Table& t) {
       "c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c'), where i, f, g, o = W x + b + U h + b'";
   t.op("aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)")
       .doc(str("One step of a long short-term memory: ", kFormula, "."))
+      .autocast(Autocast::None, Autocast::Lower)
       .composed_in_opmath(lstm_cell)
       .samples({{floats(2, 3), std::vector{floats(2, 2), floats(2, 2)}, layer[0], layer[1], layer[2], layer[3]}});
   t.op(str("aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, ", kOptions,

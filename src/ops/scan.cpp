@@ -78,11 +78,13 @@ void add_running_extremum(Table& t) {
 void add_scan(Table& t) {
   t.op("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
       .doc("Running sums along dim; of integers in int64.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .packed({{floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) { return running(x, dim, dtype, "add"); })
       .samples({{floats(3, 5), 1}, {ints(4), 0}, {floats(0, 3), 0}});
   t.op("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
       .doc("Running products along dim; of integers in int64.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) { return running(x, dim, dtype, "mul"); })
       .samples({{floats(3, 5), 1}, {ints(4).in(1, 3), 0}});
   t.op("aten::cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor")
@@ -97,6 +99,7 @@ void add_scan(Table& t) {
   add_running_extremum<"min">(t);
   t.op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("log Σ exp(x) along dim.")
+      .autocast(Autocast::None, Autocast::Float32)
       .packed({{floats(8, 8), list({1})}})
       .composed_in_opmath([](Value v, std::vector<int64_t> dim, bool keep) {
         Value x = to_float(v);

@@ -416,6 +416,7 @@ void add_puts(Table& t) {
   t.op("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
       .doc(
           "Values written, or added, where index would read: under a mask one for all, or one for each of its true elements.")
+      .autocast(Autocast::None, Autocast::Widest)
       .masks()
       .composed(index_put<true>)
       .samples(puts);
@@ -437,7 +438,7 @@ void add_puts(Table& t) {
       .samples({{floats(3, 4), 0, ints(2), floats(2, 4)}, {floats(3, 4), 1, ints(2), floats(3, 2), 2.0}});
   t.op("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
       .doc("The source's slices in place of those that the indices name.")
-      .autocast(Autocast::Widest)
+      .autocast(Autocast::Widest, Autocast::None)
       .composed(index_copy)
       .samples({{floats(3, 4), 0, ints(1), floats(1, 4)}});
   t.op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
@@ -476,6 +477,7 @@ void add_scatters(Table& t) {
       .samples({{floats(3, 4), 0, ints(2, 4), 2.0, "multiply"}});
   t.op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .doc("src added to the places that scatter writes.")
+      .autocast(Autocast::None, Autocast::Widest)
       .composed(scatter_add)
       .samples({{floats(3, 4), 0, ints(2, 4), floats(2, 4)}, {floats(2, 3), 1, ints(2, 5), floats(2, 5)}});
   t.op("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor")

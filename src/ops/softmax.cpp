@@ -67,6 +67,7 @@ void add_forms(Table& t) {
       .samples({{floats(3, 5), -1, false}, {floats(3, 1, 4), 0, false}, {floats(0, 3), 1, false}});
   t.op("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("exp(x) / Σ exp(x) along dim, first converted to dtype.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::Softmax)
       .packed({{floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
@@ -75,6 +76,7 @@ void add_forms(Table& t) {
       .samples({{floats(3, 5), -1}, {ints(3, 4), 0, DType::Float32}, {floats(2).strided(2), 0}});
   t.op("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("log softmax along dim, of self first converted to dtype.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::LogSoftmax)
       .packed({{floats(8, 8), 1}})
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
@@ -83,12 +85,14 @@ void add_forms(Table& t) {
       .samples({{floats(3, 5), -1}, {ints(3, 4), 0, DType::Float32}});
   t.op("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .doc("exp(x) / Σ exp(x) along dim, first converted to dtype.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_softmax", {input_for("softmax", x, dtype), dim, false});
       })
       .samples({{floats(3, 5), -1}});
   t.op("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
       .doc("log softmax along dim, of self first converted to dtype.")
+      .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_log_softmax", {input_for("log_softmax", x, dtype), dim, false});
       })

@@ -113,13 +113,13 @@ void add_stft(Table& t) {
   t.op("aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor")
       .doc(
           "Transforms of windows that start hop_length (by default n_fft/4) apart: [frequency, window]. Centred, the signal is padded by n_fft/2 on both sides.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(stft)
       .samples({{floats(20), 8, none, none, none, true, "reflect", false, none, true},
                 {floats(2, 20), 7, 3, 5, floats(5), false, "reflect", true, false, false}});
   t.op("aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor")
       .doc("As stft.center with center=False.")
-      .autocast(Autocast::Float32)
+      .autocast(Autocast::Float32, Autocast::None)
       .composed(stft_uncentred)
       .samples({{floats(20), 8, none, none, none, false, none, true}});
   t.op("aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor")

@@ -164,8 +164,10 @@ RowBuilder& RowBuilder::fits(std::string_view parameter) {
   BRASA_ASSERT(row_.fitting >= 0, row_.name(), " has no parameter ", parameter);
   return *this;
 }
-RowBuilder& RowBuilder::autocast(Autocast policy) {
-  row_.autocast = policy;
+RowBuilder& RowBuilder::autocast(Autocast policy) { return autocast(policy, policy); }
+RowBuilder& RowBuilder::autocast(Autocast cpu, Autocast gpu) {
+  row_.autocast = cpu;
+  row_.autocast_on_gpus = gpu;
   return *this;
 }
 RowBuilder& RowBuilder::sparse(Sparse form) {

@@ -152,9 +152,10 @@ struct Row final : ir::Op {
   bool no_gradient = false;   // the results never carry gradients
   bool masks = false;         // the indices may be masks: the result's size depends on their values
   int fitting = -1;           // a number that the result's dtype has to hold
-  Autocast autocast = Autocast::None;
+  Autocast autocast = Autocast::None;  // of operands on CPUs
   Sparse sparse = Sparse::None;
   Memory memory = Memory::None;
+  Autocast autocast_on_gpus = Autocast::None;  // PyTorch has a list of its own for CUDA
   std::string backward_node;   // of a row that PyTorch composes of others: the node that comes last there
   int overload = 0;            // how many rows with the same base are in front of this one
   std::vector<Sample> packed;  // calls whose kernels the pack ships; point-wise rows need none
@@ -343,6 +344,7 @@ class RowBuilder {
   RowBuilder& masks();
   RowBuilder& fits(std::string_view parameter);
   RowBuilder& autocast(Autocast policy);
+  RowBuilder& autocast(Autocast cpu, Autocast gpu);
   RowBuilder& sparse(Sparse form);
   RowBuilder& memory(Memory what);
   RowBuilder& backward_node(std::string name);

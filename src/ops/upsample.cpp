@@ -238,6 +238,9 @@ void add_filter(Table& t, const char* doc) {
   std::string back = str(op, "_backward(Tensor grad_output, ", size, " output_size, SymInt[", n + 2, "] input_size, ",
                          corners, scale_parameters(n), ") -> Tensor");
   RowBuilder row = t.op(schema), vector = t.op(vec), gradient = t.op(back);
+  constexpr Autocast kOnGpus = filter == Filter::Lanczos ? Autocast::None : Autocast::Float32;
+  row.autocast(Autocast::None, kOnGpus);
+  vector.autocast(Autocast::None, kOnGpus);
   row.doc(doc);
   vector.doc(str(doc, " The size is given, or a factor for each dimension."));
   gradient.doc(str("The transpose of ", static_cast<const char*>(name.text), "."));

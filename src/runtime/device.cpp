@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -67,13 +68,16 @@ bool Device::has(DType) const { return true; }
 void Device::record_stream(void*, Stream) {}
 void* Device::allocate_pinned(size_t bytes) { return host().allocate(bytes, kDefaultStream); }
 void Device::deallocate_pinned(void* p, size_t bytes) { host().deallocate(p, bytes, kDefaultStream); }
-Stream Device::make_stream() { return kDefaultStream; }
+Stream Device::make_stream(bool) { return kDefaultStream; }
 void Device::destroy_stream(Stream) {}
 Event Device::record(Stream) { return 0; }
 void Device::wait(Stream, Event) {}
 bool Device::done(Event) { return true; }
 void Device::synchronize_event(Event) {}
 TimeMark::~TimeMark() = default;
+bool TimeMark::reached() const { return true; }
+void TimeMark::wait() const {}
+void TimeMark::hold(Device&, Stream) const {}
 namespace {
 struct HostMark final : TimeMark {
   using Clock = std::chrono::steady_clock;
@@ -83,13 +87,14 @@ struct HostMark final : TimeMark {
   }
 };
 }  // namespace
-std::unique_ptr<TimeMark> Device::mark_time(Stream stream) {
+std::unique_ptr<TimeMark> Device::mark_time(Stream stream, bool) {
   if (!on_host()) synchronize(stream);
   return std::make_unique<HostMark>();
 }
 void* Device::native_stream(Stream) { return nullptr; }
 void* Device::error_word() { return nullptr; }
 Slot Device::expect(Stream, std::function<std::string()>) { return 0; }
+bool Device::idle(Stream) { return true; }
 
 std::span<const DeviceRow* const> device_rows() {
   Table& t = Table::get();
@@ -141,6 +146,26 @@ Device& pinning_device() {
 }
 
 Stream current_stream(const Device& device) { return device.on_host() ? 0 : t_streams[slot_of(device.id())]; }
+
+void set_current_stream(const Device& device, Stream stream) { t_streams[slot_of(device.id())] = stream; }
+
+Stream stream_from_pool(Device& device, bool urgent) {
+  constexpr size_t kStreams = 32;
+  struct Pool {
+    std::vector<Stream> streams;
+    size_t next = 0;
+  };
+  static std::mutex mutex;
+  static auto& pools = *new std::map<std::pair<const Device*, bool>, Pool>;  // for ever: work may end late
+  std::lock_guard lock(mutex);
+  Pool& pool = pools[{&device, urgent}];
+  if (pool.streams.size() < kStreams) pool.streams.push_back(device.make_stream(urgent));
+  return pool.streams[pool.next++ % kStreams];
+}
+
+void chain(Device& device, Stream before, Stream after) {
+  if (before != after) device.mark_time(before, false)->hold(device, after);
+}
 
 StreamScope::StreamScope(Device& device, Stream stream) : slot_(slot_of(device.id())), before_(t_streams[slot_]) {
   t_streams[slot_] = stream;
@@ -194,29 +219,30 @@ int device_count(DeviceType type) {
 bool is_available(Device device) { return device_count(device.type()) > std::max<int>(device.index(), 0); }
 Device resolved(Device device) { return runtime::device_of(device).id(); }
 
-DeviceGuard::DeviceGuard(Device device) : original_(device), current_(resolved(device)) {
-  original_ = resolved(Device(device.type()));
-  runtime::current_index(*runtime::find_device_row(device.type())) = std::max<int8_t>(current_.index(), 0);
-}
-DeviceGuard::~DeviceGuard() {
-  runtime::current_index(*runtime::find_device_row(original_.type())) = std::max<int8_t>(original_.index(), 0);
+DeviceProperties get_device_properties(Device device) {
+  const runtime::Properties& p = runtime::device_of(device).properties();
+  return {p.limits, p.name, p.memory, p.processors};
 }
 
-struct Event::Impl {
-  Device device;
-  std::unique_ptr<runtime::TimeMark> mark;
-};
-Event::Event(Device device) {
-  runtime::Device& d = runtime::device_of(device);
-  impl_ = std::make_unique<Impl>(Impl{d.id(), d.mark_time(runtime::current_stream(d))});
+namespace {
+void make_current(Device there) {
+  runtime::current_index(*runtime::find_device_row(there.type())) = std::max<int8_t>(there.index(), 0);
 }
-Event::~Event() = default;
-Event::Event(Event&&) noexcept = default;
-Event& Event::operator=(Event&&) noexcept = default;
-float Event::elapsed_time(const Event& end) const {
-  BRASA_CHECK(impl_->device == end.impl_->device, "elapsed_time: expected events of one device, got ",
-              impl_->device.str(), " and ", end.impl_->device.str());
-  return static_cast<float>(end.impl_->mark->since(*impl_->mark));
+}  // namespace
+void set_current_device(Device device) { make_current(resolved(device)); }
+DeviceGuard::DeviceGuard(Device device) : original_(device), current_(resolved(device)) {
+  original_ = resolved(Device(device.type()));
+  make_current(current_);
+}
+DeviceGuard::~DeviceGuard() { make_current(original_); }
+void DeviceGuard::set_device(Device device) {
+  Device next = resolved(device);
+  if (next.type() != original_.type()) {
+    make_current(original_);
+    original_ = resolved(Device(next.type()));
+  }
+  current_ = next;
+  make_current(current_);
 }
 
 namespace {

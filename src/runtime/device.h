@@ -15,6 +15,10 @@
 #include "runtime/image.h"
 
 // The table of devices: what the rest of Brasa knows of one.
+namespace brasa {
+struct Finding;
+}
+
 namespace brasa::runtime {
 
 /// Work of one stream runs in order. 0 is the stream that every device has.
@@ -62,6 +66,7 @@ struct Properties {
   std::vector<std::string_view> libraries = {"loops", "lapack", "kissfft", "host"};
   /// The host may touch its memory, and its work is done when a call returns.
   bool on_host = false;
+  DeviceLimits limits = {};
 };
 
 /// A device that fails, whatever it was asked: the call may be right.
@@ -70,10 +75,17 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-/// A point in time of a device.
+class Device;
+
+/// A point in the work of a stream, and in time.
 class TimeMark {
  public:
   virtual ~TimeMark();
+  virtual bool reached() const;
+  /// The host waits.
+  virtual void wait() const;
+  /// What this stream, of a device of the same kind, is given from now on runs after it.
+  virtual void hold(Device& device, Stream stream) const;
   /// Milliseconds from an earlier mark of the same device; waits for both.
   virtual double since(const TimeMark& earlier) const = 0;
 };
@@ -108,7 +120,8 @@ class Device {
   virtual void* allocate_pinned(size_t bytes);
   virtual void deallocate_pinned(void* p, size_t bytes);
 
-  virtual Stream make_stream();
+  /// `urgent`: its work goes first where the device has a choice.
+  virtual Stream make_stream(bool urgent = false);
   virtual void destroy_stream(Stream stream);
   /// Waits. brasa::IndexError if a check of what was waited for failed.
   virtual void synchronize(Stream stream) = 0;
@@ -119,8 +132,8 @@ class Device {
   virtual bool done(Event event);
   /// The host waits.
   virtual void synchronize_event(Event event);
-  /// A point in the stream's work that knows when it was reached. Devices without a clock of their own wait for it here.
-  virtual std::unique_ptr<TimeMark> mark_time(Stream stream);
+  /// A point in the stream's work that knows when it was reached, if it is `timed`. Devices without a clock of their own wait for it here.
+  virtual std::unique_ptr<TimeMark> mark_time(Stream stream, bool timed = true);
   /// The stream as the libraries of this kind of device know it; the device is current in this thread then.
   virtual void* native_stream(Stream stream);
 
@@ -138,6 +151,8 @@ class Device {
   virtual void* error_word();
   /// A number for a check of work to come on this stream; `message` is asked if it fails.
   virtual Slot expect(Stream stream, std::function<std::string()> message);
+  /// Whether all that the stream was given is done.
+  virtual bool idle(Stream stream);
 
  protected:
   Device(brasa::Device id, Properties properties) : id_(id), properties_(std::move(properties)) {}
@@ -161,6 +176,8 @@ struct DeviceRow {
   std::string (*why_none)() = nullptr;
   /// DLPack's number of this kind; 0: it has none.
   int32_t dlpack = 0;
+  /// What this kind of devices needs on this machine, and whether it is there.
+  void (*examine)(std::vector<Finding>& findings) = nullptr;
 };
 
 /// The table, in order: devices.cpp lists it.
@@ -181,6 +198,11 @@ Device& pinning_device();
 
 /// The stream of a device that this thread's work goes to.
 Stream current_stream(const Device& device);
+void set_current_stream(const Device& device, Stream stream);
+/// One of a few streams that a device keeps for everybody, in turn.
+Stream stream_from_pool(Device& device, bool urgent);
+/// What `after` is given from now on runs after what `before` has been given.
+void chain(Device& device, Stream before, Stream after);
 class StreamScope {
  public:
   StreamScope(Device& device, Stream stream);

@@ -24,10 +24,10 @@ struct CastCacheEntries {
 
 namespace {
 
+// The emulated GPU shares the CPU's, so that programs for the CPU run there.
 uint32_t bit(DeviceType type) { return uint32_t{1} << static_cast<int>(type) % 32; }
 
 struct State {
-  uint32_t enabled = 0;  // a bit a kind of devices
   bool caches = true;
   AutocastDTypes dtypes = {{kCUDA, DType::Float16}};  // bfloat16 where there is none
   int nesting = 0;
@@ -74,28 +74,49 @@ std::string upper(DeviceType type) {
   return name;
 }
 
-AutocastAs::AutocastAs() : enabled_(state().enabled), caches_(state().caches), dtypes_(state().dtypes) {}
+AutocastAs::AutocastAs() : enabled_(autocast_kinds), caches_(state().caches), dtypes_(state().dtypes) {}
 AutocastAs::Scope::Scope(const AutocastAs& as)
-    : enabled_(state().enabled, as.enabled_), caches_(state().caches, as.caches_), dtypes_(state().dtypes, as.dtypes_) {
+    : enabled_(autocast_kinds, as.enabled_), caches_(state().caches, as.caches_), dtypes_(state().dtypes, as.dtypes_) {
   ++state().nesting;
 }
 AutocastAs::Scope::~Scope() {
   if (--state().nesting == 0) state().cache->by_source.clear();
 }
 
-bool autocasting() { return state().enabled != 0; }
+NoAutocast::NoAutocast() : Scoped(autocast_kinds, 0) {}
 
-NoAutocast::NoAutocast() : Scoped(state().enabled, 0) {}
-
-CastCall::CastCall(ops::Autocast policy, ArrayRef<CallArg> args) : on_(state().enabled), args_(args) {
-  bool wide = policy == ops::Autocast::Float32;
-  if (policy == ops::Autocast::Widest)
-    each_tensor(args, [&](const Tensor& t) { wide |= t.defined() && t.scalar_type() == DType::Float32; });
-  auto as_wanted = [&](const Tensor& t) {
-    return t.defined() ? cast(t, wide ? DType::Float32 : dtype_of(t.device().type()), on_) : t;
+CastCall::CastCall(const ops::Row& row, ArrayRef<CallArg> args) {
+  using ops::Autocast;
+  uint32_t on = autocast_kinds;
+  bool names_dtype =
+      std::any_of(args.begin(), args.end(), [](const CallArg& a) { return a.kind == CallArg::Kind::DType; });
+  auto policy = [&](const Tensor& t) {
+    if (!eligible(t, on)) return Autocast::None;
+    bool gpu = impl_of(t)->device().properties().loops == runtime::Loops::Gpu;
+    Autocast p = gpu ? row.autocast_on_gpus : row.autocast;
+    BRASA_CHECK(
+        p != Autocast::Refused, row.name(),
+        ": it overflows easily in the dtypes of autocast. Take binary_cross_entropy_with_logits (BCEWithLogitsLoss), "
+        "which applies the sigmoid itself, or turn autocast off for this call and give it float32");
+    if (p == Autocast::Float32ByDefault) return names_dtype ? Autocast::None : Autocast::Float32;
+    return p;
   };
-  for (Tensor& t : args_.tensors()) t = as_wanted(t);
-  for (std::optional<Tensor>& t : args_.optional_tensors())
+  bool casts = false, wide = false;
+  each_tensor(args, [&](const Tensor& t) {
+    if (!t.defined()) return;
+    casts |= policy(t) != Autocast::None;
+    wide |= t.scalar_type() == DType::Float32;
+  });
+  if (!casts) return;
+  cast_.emplace(args);
+  auto as_wanted = [&](const Tensor& t) {
+    Autocast p = t.defined() ? policy(t) : Autocast::None;
+    if (p == Autocast::None) return t;
+    bool float32 = p == Autocast::Float32 || (p == Autocast::Widest && wide);
+    return cast(t, float32 ? DType::Float32 : dtype_of(t.device().type()), on);
+  };
+  for (Tensor& t : cast_->args.tensors()) t = as_wanted(t);
+  for (std::optional<Tensor>& t : cast_->args.optional_tensors())
     if (t) t = as_wanted(*t);
 }
 
@@ -107,9 +128,9 @@ void CastCache::clear() { entries_->by_source.clear(); }
 
 namespace brasa::autocast {
 
-bool is_autocast_enabled(DeviceType device) { return eager::state().enabled & eager::bit(device); }
+bool is_autocast_enabled(DeviceType device) { return eager::autocast_kinds & eager::bit(device); }
 void set_autocast_enabled(DeviceType device, bool enabled) {
-  uint32_t& all = eager::state().enabled;
+  uint32_t& all = eager::autocast_kinds;
   all = enabled ? all | eager::bit(device) : all & ~eager::bit(device);
 }
 DType get_autocast_dtype(DeviceType device) { return eager::dtype_of(device); }

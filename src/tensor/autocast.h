@@ -1,16 +1,20 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
-#include "ops/facts.h"
+#include "ops/table.h"
 #include "support/scoped.h"
 #include "tensor/args.h"
 
 // What <brasa/autocast.h> promises: dispatch converts the operands of a call as its row says.
 namespace brasa::eager {
 
-bool autocasting();
+/// The kinds of devices that it is on for, a bit each.
+inline thread_local constinit uint32_t autocast_kinds = 0;
+inline bool autocasting() { return autocast_kinds != 0; }
 
 using AutocastDTypes = std::unordered_map<DeviceType, DType>;
 
@@ -42,16 +46,21 @@ class NoAutocast : Scoped<uint32_t> {
   NoAutocast();
 };
 
-/// A call's arguments with the operands as its policy wants them. What the call does itself is not cast.
+/// A call's arguments with the operands as its row's policies want them: each operand by that of its device. What the call does itself is
+/// not cast. False where nothing is to be done. brasa::Error where the call is refused.
 class CastCall {
  public:
-  CastCall(ops::Autocast policy, ArrayRef<CallArg> args);
-  ArrayRef<CallArg> args() const { return args_.args(); }
+  CastCall(const ops::Row& row, ArrayRef<CallArg> args);
+  explicit operator bool() const { return cast_.has_value(); }
+  ArrayRef<CallArg> args() const { return cast_->args.args(); }
 
  private:
-  uint32_t on_;  // what is cast: see autocast.cpp
-  NoAutocast off_;
-  ArgStore args_;
+  struct Cast {
+    explicit Cast(ArrayRef<CallArg> given) : args(given) {}
+    NoAutocast off;
+    ArgStore args;
+  };
+  std::optional<Cast> cast_;
 };
 
 struct CastCacheEntries;

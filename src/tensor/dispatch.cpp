@@ -240,7 +240,7 @@ void call_memory(Operator& op, decltype(op.memory()) make, CallArgs args, Result
 void dispatch(Operator& op, CallArgs args, Results& results) {
   if (DType chosen = get_default_dtype(); chosen != DType::Float32) [[unlikely]]
     if (DefaultDtypeCall other(op, args, chosen); other) return dispatch(op, other.args(), results);
-  if (op.plain() && !sparse::any_of(args)) [[likely]]
+  if (op.plain() && !sparse::any_of(args) && !(op.casts() && autocasting())) [[likely]]
     return call_functional(op, args, results);
   if (sparse::any_of(args)) [[unlikely]]
     return sparse::call(op, args, results);
@@ -252,10 +252,8 @@ void dispatch(Operator& op, CallArgs args, Results& results) {
     return sparse::call_with_sparse_gradient(op, args, results);
   if (auto make = op.memory()) [[unlikely]]
     return call_memory(op, make, args, results);
-  if (op.row().autocast != ops::Autocast::None && autocasting()) [[unlikely]] {
-    CastCall cast(op.row().autocast, args);
-    return dispatch(op, cast.args(), results);
-  }
+  if (op.casts() && autocasting()) [[unlikely]]
+    if (CastCall cast(op.row(), args); cast) return dispatch(op, cast.args(), results);
   if (op.row().count || op.row().number_count) return call_sized(op, args, results);
   call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);

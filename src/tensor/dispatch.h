@@ -34,6 +34,8 @@ class Operator {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Takes tensors and numbers, and nothing of it is special to the functions below.
   bool plain() const { return plain_; }
+  /// Whether autocast converts its operands.
+  bool casts() const { return casts_; }
   /// Instead of a computation, for operators that are about memory and not about values; null for the others.
   using Memory = Tensor (*)(ArrayRef<CallArg> args, const ir::Args& literals);
   Memory memory() const { return memory_; }
@@ -62,7 +64,7 @@ class Operator {
   std::string backward_name_;
   std::vector<Parameter> parameters_;
   Memory memory_ = nullptr;
-  bool plain_ = false, mutates_ = false;
+  bool plain_ = false, mutates_ = false, casts_ = false;
   int dtype_parameter_ = -1;
   int layout_parameter_ = -1;
   int sparse_gradient_ = -1;

@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include "runtime/emu/inject.h"
+
 namespace brasa {
 namespace {
 
@@ -42,7 +44,8 @@ TEST(GradScaler, LeavesOutStepsThatAreNotFiniteAndChangesTheScale) {
     set_gradient(p, 1);
     set_gradient(q, bad);
     double scale = scaler.get_scale();
-    EXPECT_FALSE(scaler.step(optimizer));
+    bool taken = scaler.step(optimizer);
+    EXPECT_TRUE(!taken || !p.is_cpu());  // a GPU keeps that to itself
     scaler.update();
     EXPECT_TRUE(p.equal(ones({2})));
     EXPECT_EQ(scaler.get_scale(), scale * 0.25);
@@ -62,6 +65,47 @@ TEST(GradScaler, LeavesOutStepsThatAreNotFiniteAndChangesTheScale) {
     scaler.update();
   }
   EXPECT_EQ(scaler.get_scale(), 1e10);  // an infinite scale is not taken
+}
+
+// The steps after the first one on a GPU: nobody waits, and they are the CPU's.
+TEST(GradScaler, OnAGpuNobodyWaits) {
+  struct Run {
+    Tensor a, b;
+    std::unique_ptr<optim::Optimizer> optimizer;
+    GradScaler scaler{GradScalerOptions(64.0).growth_interval(3)};
+    void step(double bad) {
+      optimizer->zero_grad();
+      Tensor loss = (a * a).sum() + (b * 3 * bad).sum();
+      scaler.scale(loss).backward();
+      scaler.step(*optimizer);
+      scaler.update();
+    }
+  };
+  auto make = [](Run& r, Device device, bool adam) {
+    r.a = arange(6, kFloat32).to(device).set_requires_grad(true);
+    r.b = ones({2}).to(device).set_requires_grad(true);
+    std::vector<Tensor> both = {r.a, r.b};
+    if (adam)
+      r.optimizer = std::make_unique<optim::Adam>(both, optim::AdamOptions(0.1));
+    else
+      r.optimizer = std::make_unique<optim::SGD>(both, optim::SGDOptions(0.01).momentum(0.9));
+  };
+  for (bool adam : {true, false}) {
+    Run cpu, gpu;
+    make(cpu, kCPU, adam);
+    make(gpu, Device("emu"), adam);
+    cpu.step(1);
+    gpu.step(1);
+    int64_t waits = runtime::emu::waits(0);
+    for (double bad : {1.0, double(INFINITY), 1.0, 1.0, double(NAN), 1.0}) gpu.step(bad);
+    EXPECT_EQ(runtime::emu::waits(0), waits);
+    for (double bad : {1.0, double(INFINITY), 1.0, 1.0, double(NAN), 1.0}) cpu.step(bad);
+    EXPECT_TRUE(allclose(gpu.a.cpu(), cpu.a, 1e-5, 1e-6)) << gpu.a << cpu.a;
+    EXPECT_TRUE(allclose(gpu.b.cpu(), cpu.b, 1e-5, 1e-6)) << gpu.b << cpu.b;
+    EXPECT_EQ(gpu.scaler.get_scale(), cpu.scaler.get_scale());
+    EXPECT_EQ(gpu.scaler.get_growth_tracker(), cpu.scaler.get_growth_tracker());
+    EXPECT_GT(runtime::emu::waits(0), waits);  // they are counted
+  }
 }
 
 TEST(GradScaler, SmallGradientsOfHalfSurvive) {

@@ -14,3 +14,6 @@ foreach(fake driver:libcuda.so.1 cublaslt:libcublasLt.so.13)
   add_dependencies(${target} fake_${source})
 endforeach()
 target_compile_definitions(${target} PRIVATE BRASA_FAKES="${fakes}")
+
+# Programs of LibTorch.
+target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/compat/torch)

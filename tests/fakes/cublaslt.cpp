@@ -16,6 +16,7 @@ brasa::fakes::Log log_of_calls;
 
 constexpr int kNotSupported = 15, kInvalid = 7;
 constexpr int kReal32 = 0, kReal64 = 1, kHalf = 2;  // else bfloat16
+constexpr int kComputeTf32 = 77;
 constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
 constexpr int kPlain = 1, kWithBias = 4;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
@@ -185,6 +186,7 @@ BRASA_FAKE int cublasLtMatmul(void*, const Description* d, const void* alpha, co
   BRASA_NOTE;
   if (before != to) return kNotSupported;
   if (d->epilogue == kWithBias) log_of_calls.note("bias");
+  if (d->compute == kComputeTf32) log_of_calls.note("tf32");
   if (!supported(*d, *a, *b, *out)) return kNotSupported;
   auto bytes = static_cast<uintptr_t>(bytes_of(out->type));
   if (reinterpret_cast<uintptr_t>(to) % bytes || reinterpret_cast<uintptr_t>(d->bias) % bytes) return kInvalid;

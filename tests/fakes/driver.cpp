@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -29,6 +30,8 @@ class Stream final : public brasa::runtime::emu::NativeStream {
   bool computes() const override { return false; }
   void add(std::function<void()> work) override { work(); }
   void* reach(const void* p) override { return const_cast<void*>(p); }
+  int number = ++made;  // from 1, in the order in which they are made
+  static inline std::atomic<int> made = 0;
 };
 struct Event {
   Clock::time_point at;
@@ -77,6 +80,10 @@ void* pointer(unsigned long long p) { return reinterpret_cast<void*>(p); }
 BRASA_FAKE brasa::fakes::Control* brasa_fake() { return &log_of_calls; }
 
 BRASA_FAKE int cuInit(unsigned) { return 0; }
+BRASA_FAKE int cuDriverGetVersion(int* version) {
+  *version = 13020;
+  return 0;
+}
 BRASA_FAKE int cuGetErrorName(int error, const char** name) {
   *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
   return 0;
@@ -98,8 +105,10 @@ BRASA_FAKE int cuDeviceGetName(char* name, int size, int) {
   return 0;
 }
 BRASA_FAKE int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kMajor = 75, kMinor = 76;
-  *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : 132;
+  // By the driver's numbers; where nothing is said, as many as there are processors.
+  static const std::map<int, int> values = {{75, 9}, {76, 0}, {10, 32}, {1, 1024}, {39, 2048}, {18, 0}};
+  auto it = values.find(attribute);
+  *value = it == values.end() ? 132 : it->second;
   return 0;
 }
 BRASA_FAKE int cuDeviceTotalMem_v2(size_t* bytes, int) {
@@ -156,8 +165,9 @@ BRASA_FAKE int cuMemsetD8Async(unsigned long long p, unsigned char byte, size_t 
   return 0;
 }
 
-BRASA_FAKE int cuStreamCreate(Stream** out, unsigned) {
+BRASA_FAKE int cuStreamCreateWithPriority(Stream** out, unsigned, int priority) {
   BRASA_NOTE;
+  if (priority < 0) log_of_calls.note("urgent stream");
   *out = new Stream;
   return 0;
 }
@@ -165,6 +175,7 @@ BRASA_FAKE int cuStreamDestroy_v2(Stream* s) {
   delete s;
   return 0;
 }
+BRASA_FAKE int cuStreamQuery(Stream*) { return 0; }
 BRASA_FAKE int cuStreamSynchronize(Stream*) {
   BRASA_NOTE;
   return 0;
@@ -213,8 +224,9 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
   return 0;
 }
 BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                              unsigned, Stream*, void** parameters, void**) {
+                              unsigned, Stream* stream, void** parameters, void**) {
   BRASA_NOTE;
+  log_of_calls.note(("launch on stream " + std::to_string(stream->number)).c_str());
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
   if (!f->program) return 0;
   log_of_calls.note("tensor cores");

@@ -21,6 +21,7 @@
 #include <brasa/memory.h>
 #include <brasa/profiler.h>
 #include <brasa/stats.h>
+#include <brasa/stream.h>
 #include <brasa/threads.h>
 
 #include "bench_sweep.h"

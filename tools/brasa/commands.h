@@ -19,5 +19,6 @@ void add_explain(CLI::App& app);
 void add_minify(CLI::App& app);
 void add_settings(CLI::App& app);
 void add_cache(CLI::App& app);
+void add_doctor(CLI::App& app);
 
 }  // namespace brasa::tool

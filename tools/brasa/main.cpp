@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     brasa::tool::add_minify(app);
     brasa::tool::add_settings(app);
     brasa::tool::add_cache(app);
+    brasa::tool::add_doctor(app);
     app.parse(argc, argv);
   } catch (const CLI::Error& e) {
     return app.exit(e);

@@ -16,6 +16,7 @@
 #include <brasa/brasa.h>
 #include <brasa/nn/utils/rnn.h>
 #include <torch/containers.h>
+#include <torch/devices.h>
 #include <torch/dispatch.h>
 #include <torch/macros.h>
 
@@ -243,9 +244,23 @@ namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }
 
-/// Switches of LibTorch's kernels, which are only remembered here: Brasa's results do not depend on them.
+enum class Float32MatmulPrecision { HIGHEST, HIGH, MEDIUM };
+
+/// Switches of LibTorch's kernels. Those of products are set_float32_matmul_precision; the others are only remembered here: Brasa's
+/// results do not depend on them.
 class Context {
  public:
+  void setFloat32MatmulPrecision(const std::string& precision) { ::brasa::set_float32_matmul_precision(precision); }
+  Float32MatmulPrecision float32MatmulPrecision() const {
+    std::string p = ::brasa::get_float32_matmul_precision();
+    return p == "highest" ? Float32MatmulPrecision::HIGHEST
+           : p == "high"  ? Float32MatmulPrecision::HIGH
+                          : Float32MatmulPrecision::MEDIUM;
+  }
+  void setAllowTF32CuBLAS(bool on) { setFloat32MatmulPrecision(on ? "high" : "highest"); }
+  bool allowTF32CuBLAS() const { return float32MatmulPrecision() != Float32MatmulPrecision::HIGHEST; }
+  void setAllowTF32CuDNN(bool on) { tf32_cudnn_ = on; }
+  bool allowTF32CuDNN() const { return tf32_cudnn_; }
   void setDeterministicAlgorithms(bool on, bool warn_only = false) {
     deterministic_ = on;
     warn_only_ = warn_only;
@@ -260,6 +275,7 @@ class Context {
   static bool hasMPS() { return false; }
 
  private:
+  bool tf32_cudnn_ = true;
   bool deterministic_ = false, warn_only_ = false, deterministic_cudnn_ = false, benchmark_cudnn_ = false;
 };
 inline Context& globalContext() {
@@ -338,19 +354,6 @@ inline ::brasa::Tensor pad_sequence(::brasa::TensorList sequences, bool batch_fi
 
 inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::canCast(from, to); }
 
-namespace cuda {
-inline ::brasa::DeviceIndex device_count() {
-  return static_cast<::brasa::DeviceIndex>(::brasa::device_count(::brasa::kCUDA));
-}
-inline bool is_available() { return device_count() > 0; }
-inline bool cudnn_is_available() { return false; }
-// One stream of random numbers serves all devices.
-inline void manual_seed(uint64_t seed) { ::brasa::manual_seed(seed); }
-inline void manual_seed_all(uint64_t seed) { ::brasa::manual_seed(seed); }
-inline void synchronize(int64_t index = -1) {
-  ::brasa::synchronize(::brasa::Device(::brasa::kCUDA, static_cast<::brasa::DeviceIndex>(index)));
-}
-}  // namespace cuda
 namespace mps {
 inline bool is_available() { return false; }
 }  // namespace mps

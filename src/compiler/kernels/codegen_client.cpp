@@ -79,6 +79,12 @@ runtime::KernelImage compile_kernel_texts(std::span<const std::string> texts, st
   }));
 }
 
+std::string codegen_path() {
+  Dl_info info{};
+  bool known = dladdr(reinterpret_cast<const void*>(codegen().compile), &info) != 0 && info.dli_fname;
+  return known ? info.dli_fname : "";
+}
+
 std::string named(const std::string& text, const std::string& name) {
   constexpr std::string_view kStart = "graph loops \"";
   BRASA_ASSERT(text.starts_with(kStart) && text[kStart.size()] == '"', text.substr(0, 40));

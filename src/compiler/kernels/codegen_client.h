@@ -23,6 +23,9 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
 /// A kernel on its way, for people: stage is "loops", "llvm-raw", "llvm" or "assembly".
 std::string show_kernel(const ir::Graph& graph, std::string_view target, std::string_view stage);
 
+/// The code generator's file, as it was loaded; brasa::Error where there is none of this build.
+std::string codegen_path();
+
 /// The folder of the library or program that this code is in.
 std::string own_folder();
 

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/version.h"
@@ -39,7 +41,7 @@ class Pack {
 
   LoadedKernel find(const std::string& key, runtime::Device& device) {
     std::lock_guard lock(mutex_);
-    if (!opened_) open();
+    open_once();
     auto it = where_.find(key);
     if (it == where_.end()) return {};
     Image& image = images_[it->second];
@@ -51,6 +53,13 @@ class Pack {
       }
     if (image.bad) return {};
     return {code, code->kernel(key)};
+  }
+
+  PackFacts facts() {
+    std::lock_guard lock(mutex_);
+    open_once();
+    facts_.kernels = where_.size();
+    return facts_;
   }
 
  private:
@@ -68,35 +77,43 @@ class Pack {
     return "";
   }
 
-  void open() {
-    opened_ = true;
-    std::string path = place();
-    int fd = path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
+  void open_once() {
+    if (std::exchange(opened_, true)) return;
+    facts_.path = place();
+    facts_.why_not = facts_.path.empty() ? std::string("there is none beside the library") : open(facts_.path);
+  }
+
+  // What is wrong with it; empty if nothing is. Images before the fault are used.
+  std::string open(const std::string& path) {
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return str("it cannot be read: ", std::strerror(errno));
     struct stat st;
     void* data = ::fstat(fd, &st) == 0 && st.st_size > 0
                      ? ::mmap(nullptr, static_cast<size_t>(st.st_size), PROT_READ, MAP_PRIVATE, fd, 0)
                      : MAP_FAILED;
     ::close(fd);
-    if (data == MAP_FAILED) return;
+    if (data == MAP_FAILED) return "it is empty, or cannot be mapped";
     std::string_view bytes(static_cast<const char*>(data), static_cast<size_t>(st.st_size));
     Header h;
-    if (bytes.size() < sizeof h) return;
+    if (bytes.size() < sizeof h) return "it is torn";
     std::memcpy(&h, bytes.data(), sizeof h);
-    if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0 || std::string_view(h.version) != kCompilerVersion) return;
+    if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) return "it is no pack";
+    h.version[sizeof h.version - 1] = '\0';
+    if (std::string_view(h.version) != kCompilerVersion) return str("it belongs to another build, ", h.version);
     bytes.remove_prefix(sizeof h);
     // The index: for each image its size and the number of its kernels, then the kernels' keys.
     for (uint64_t i = 0; i < h.images; ++i) {
       uint64_t sizes[2];
-      if (bytes.size() < sizeof sizes) return;
+      if (bytes.size() < sizeof sizes) return "it is torn";
       std::memcpy(sizes, bytes.data(), sizeof sizes);
       bytes.remove_prefix(sizeof sizes);
-      if (bytes.size() / kKey < sizes[1] || bytes.size() - sizes[1] * kKey < sizes[0]) return;
+      if (bytes.size() / kKey < sizes[1] || bytes.size() - sizes[1] * kKey < sizes[0]) return "it is torn";
       for (uint64_t k = 0; k < sizes[1]; ++k) where_[std::string(bytes.substr(k * kKey, kKey))] = images_.size();
       bytes.remove_prefix(sizes[1] * kKey);
       images_.push_back({bytes.substr(0, sizes[0]), {}, false});
       bytes.remove_prefix(sizes[0]);
     }
+    return "";
   }
 
  public:
@@ -105,6 +122,7 @@ class Pack {
  private:
   std::mutex mutex_;
   bool opened_ = false;
+  PackFacts facts_;
   std::vector<Image> images_;
   std::unordered_map<std::string, size_t> where_;
 };
@@ -121,6 +139,8 @@ std::vector<runtime::KernelImage>& recorded() {
 LoadedKernel find_in_pack(const std::string& key, runtime::Device& device) {
   return recording_pack() ? LoadedKernel{} : Pack::get().find(key, device);
 }
+
+PackFacts facts_of_pack() { return Pack::get().facts(); }
 
 void record_pack() {
   std::lock_guard lock(g_mutex);

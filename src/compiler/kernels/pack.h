@@ -12,6 +12,13 @@ namespace brasa::compiler {
 /// device; without a function where there is none.
 LoadedKernel find_in_pack(const std::string& key, runtime::Device& device);
 
+struct PackFacts {
+  std::string path;
+  size_t kernels = 0;
+  std::string why_not;  // it is not used; else empty
+};
+PackFacts facts_of_pack();
+
 /// From now on the images of compiled kernels are kept for write_pack, and neither pack nor disk cache answer.
 void record_pack();
 bool recording_pack();

@@ -9,6 +9,7 @@
 
 #include <brasa/elements.h>
 
+#include "compiler/libraries/lapack.h"
 #include "compiler/libraries/rows.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
@@ -18,11 +19,21 @@ namespace {
 
 // LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
 // argument has its length behind the others.
+void* library(std::string* why_not = nullptr) {
+  static std::string why;
+  static void* library = [] {
+    void* loaded = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
+    if (!loaded) why = dlerror();
+    return loaded;
+  }();
+  if (why_not) *why_not = why;
+  return library;
+}
 void* symbol(const char* name) {
-  static void* library = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
-  BRASA_CHECK(library, "linear algebra needs LAPACK, and liblapack.so.3 cannot be loaded (", dlerror(),
+  std::string why;
+  BRASA_CHECK(library(&why), "linear algebra needs LAPACK, and liblapack.so.3 cannot be loaded (", why,
               "): install the package liblapack3");
-  void* f = dlsym(library, name);
+  void* f = dlsym(library(), name);
   BRASA_CHECK(f, "liblapack.so.3 has no ", name, ": install the package liblapack3");
   return f;
 }
@@ -378,6 +389,20 @@ constexpr Implementation row(std::string_view name, std::string_view primitive, 
 }
 
 }  // namespace
+
+LapackFacts facts_of_lapack() {
+  LapackFacts facts;
+  if (!library(&facts.why_not)) return facts;
+  void* version = dlsym(library(), "ilaver_");
+  Dl_info info{};
+  if (version) {
+    int major = 0, minor = 0, patch = 0;
+    reinterpret_cast<void (*)(int*, int*, int*)>(version)(&major, &minor, &patch);
+    facts.version = str("interface ", major, '.', minor, '.', patch);
+    if (dladdr(version, &info) != 0 && info.dli_fname) facts.path = info.dli_fname;
+  }
+  return facts;
+}
 
 const Implementation kCholesky = row("lapack potrf", "prim::cholesky", by_type<cholesky>);
 const Implementation kLdl = row("lapack sytrf", "prim::ldl", by_type<ldl>);

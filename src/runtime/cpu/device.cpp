@@ -6,6 +6,7 @@
 
 #include "runtime/cpu/allocator.h"
 #include "runtime/cpu/code.h"
+#include "runtime/cpu/examine.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/thread_pool.h"
@@ -79,6 +80,7 @@ const DeviceRow kRow = {
       return host;
     },
     .dlpack = 1,
+    .examine = examine,
 };
 
 }  // namespace brasa::runtime::cpu

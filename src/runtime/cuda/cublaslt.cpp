@@ -1,3 +1,8 @@
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#define BRASA_CHECK_PROTOTYPES
+#endif
+
 #include "runtime/cuda/cublaslt.h"
 
 #include <dlfcn.h>
@@ -9,11 +14,6 @@
 #include <mutex>
 #include <tuple>
 #include <vector>
-
-#if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
-#include <cublasLt.h>
-#define BRASA_HAVE_CUBLASLT_H
-#endif
 
 #include "runtime/cuda/library.h"
 #include "runtime/float32_products.h"
@@ -52,7 +52,7 @@ constexpr int kBatchCount = 5, kBatchOffset = 6;
 constexpr int kMostWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8;
 constexpr int kTransposed = 1;
 
-#ifdef BRASA_HAVE_CUBLASLT_H
+#ifdef BRASA_CHECK_PROTOTYPES
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(Candidate) == sizeof(cublasLtMatmulHeuristicResult_t));
 static_assert(offsetof(Candidate, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
@@ -93,31 +93,27 @@ struct Interface {
 struct Loaded {
   const Interface* functions = nullptr;
   std::string why_not;
+  Library library = {};
 };
 
 Loaded load() {
   constexpr const char* kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
-  std::string why_not;
-  void* library = open_library(kNames, why_not);
-  if (!library) return {nullptr, str("there is no cuBLASLt 12 or 13: ", why_not)};
+  Library library = open_library(kNames);
+  if (!library.handle) return {nullptr, str("there is no cuBLASLt 12 or 13: ", library.why_not)};
   static Interface f;
-  auto bind = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    return function != nullptr;
-  };
-  bool all = bind("cublasLtCreate", f.create) && bind("cublasLtGetVersion", f.version) &&
-             bind("cublasLtMatmulDescCreate", f.description_create) &&
-             bind("cublasLtMatmulDescDestroy", f.description_destroy) &&
-             bind("cublasLtMatmulDescSetAttribute", f.description_set) &&
-             bind("cublasLtMatrixLayoutCreate", f.layout_create) &&
-             bind("cublasLtMatrixLayoutDestroy", f.layout_destroy) &&
-             bind("cublasLtMatrixLayoutSetAttribute", f.layout_set) &&
-             bind("cublasLtMatmulPreferenceCreate", f.preference_create) &&
-             bind("cublasLtMatmulPreferenceDestroy", f.preference_destroy) &&
-             bind("cublasLtMatmulPreferenceSetAttribute", f.preference_set) &&
-             bind("cublasLtMatmulAlgoGetHeuristic", f.find) && bind("cublasLtMatmul", f.run);
-  if (!all) return {nullptr, str("this cuBLASLt lacks a function: ", dlerror())};
-  return {&f, ""};
+  bool all = BRASA_BIND(library, cublasLtCreate, f.create) && BRASA_BIND(library, cublasLtGetVersion, f.version) &&
+             BRASA_BIND(library, cublasLtMatmulDescCreate, f.description_create) &&
+             BRASA_BIND(library, cublasLtMatmulDescDestroy, f.description_destroy) &&
+             BRASA_BIND(library, cublasLtMatmulDescSetAttribute, f.description_set) &&
+             BRASA_BIND(library, cublasLtMatrixLayoutCreate, f.layout_create) &&
+             BRASA_BIND(library, cublasLtMatrixLayoutDestroy, f.layout_destroy) &&
+             BRASA_BIND(library, cublasLtMatrixLayoutSetAttribute, f.layout_set) &&
+             BRASA_BIND(library, cublasLtMatmulPreferenceCreate, f.preference_create) &&
+             BRASA_BIND(library, cublasLtMatmulPreferenceDestroy, f.preference_destroy) &&
+             BRASA_BIND(library, cublasLtMatmulPreferenceSetAttribute, f.preference_set) &&
+             BRASA_BIND(library, cublasLtMatmulAlgoGetHeuristic, f.find) && BRASA_BIND(library, cublasLtMatmul, f.run);
+  if (!all) return {nullptr, str("this cuBLASLt lacks a function: ", dlerror()), library};
+  return {&f, "", library};
 }
 
 const Loaded& loaded() {
@@ -320,6 +316,7 @@ bool have_products(std::string* why_not) {
   return loaded().functions != nullptr;
 }
 
+const Library& products_library() { return loaded().library; }
 size_t products_version() { return have_products() ? lt().version() : 0; }
 
 bool takes_product(DType operands, DType result) {

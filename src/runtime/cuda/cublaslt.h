@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/cuda/library.h"
 #include "runtime/device.h"
 
 // Products of matrices by NVIDIA's cuBLASLt, which is loaded when it is first asked for; its interface is declared in cublaslt.cpp.
@@ -28,6 +29,8 @@ struct Product {
 
 /// Whether there is a cuBLASLt that Brasa can use; `why_not` says why there is none.
 bool have_products(std::string* why_not = nullptr);
+/// The library as it was found.
+const Library& products_library();
 /// 13.1.0 as 130100; 0 where there is none.
 size_t products_version();
 /// Whether it takes matrices of these dtypes.

@@ -1,3 +1,8 @@
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#define BRASA_CHECK_PROTOTYPES
+#endif
+
 #include "runtime/cuda/device.h"
 
 #include <algorithm>
@@ -8,6 +13,7 @@
 
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/examine.h"
 #include "runtime/queued_device.h"
 #include "support/error.h"
 #include "support/small_vector.h"
@@ -16,8 +22,28 @@ namespace brasa::runtime::cuda {
 namespace {
 
 // Numbers of the driver's enumerations.
-constexpr int kMajor = 75, kMinor = 76, kMultiprocessors = 16, kNonBlocking = 1, kNoTiming = 2, kNotReady = 600;
+constexpr int kNonBlocking = 1, kNoTiming = 2, kNotReady = 600;
 constexpr int kLogBuffer = 5, kLogBufferSize = 6;
+constexpr int kMajor = 75, kMinor = 76, kMultiprocessors = 16, kWarp = 10, kIntegrated = 18, kL2Cache = 38;
+constexpr int kBlockThreads = 1, kProcessorThreads = 39, kProcessorRegisters = 82;
+constexpr int kBlockShared = 8, kBlockSharedOptIn = 97, kProcessorShared = 81;
+#ifdef BRASA_CHECK_PROTOTYPES
+static_assert(kNonBlocking == CU_STREAM_NON_BLOCKING && kNoTiming == CU_EVENT_DISABLE_TIMING &&
+              kNotReady == CUDA_ERROR_NOT_READY);
+static_assert(kLogBuffer == CU_JIT_ERROR_LOG_BUFFER && kLogBufferSize == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+static_assert(kMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+              kMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
+              kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT && kWarp == CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
+              kIntegrated == CU_DEVICE_ATTRIBUTE_INTEGRATED && kL2Cache == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+static_assert(kBlockThreads == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
+              kProcessorThreads == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR &&
+              kProcessorRegisters == CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+static_assert(kBlockShared == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK &&
+              kBlockSharedOptIn == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN &&
+              kProcessorShared == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+#endif
+// The driver takes the nearest priority that the device has; smaller ones go first.
+constexpr int kUsual = 0, kUrgent = -100;
 constexpr int kMostDevices = 16;
 // What the driver takes as a kernel's parameters.
 constexpr size_t kMostSlots = 4096 / sizeof(Slot);
@@ -30,6 +56,12 @@ std::string target_for(int capability) {
   for (int sm : kKnown)
     if (sm <= capability) return str("nvptx+sm_", sm);
   fail(str("device 'cuda': compute capability ", capability / 10, ".", capability % 10, " is below 7.0"));
+}
+
+// Of a question that the driver answers at once.
+bool finished(Result answer, const char* call) {
+  if (answer != kNotReady) check(answer, call);
+  return answer != kNotReady;
 }
 
 DeviceNumber number_of(int index) {
@@ -46,25 +78,41 @@ Properties properties_of(int index) {
   check(d.device_get_name(name, sizeof name, number), "cuDeviceGetName");
   p.name = name;
   check(d.device_total_memory(&p.memory, number), "cuDeviceTotalMem");
-  int major = 0, minor = 0;
-  check(d.device_get_attribute(&major, kMajor, number), "cuDeviceGetAttribute");
-  check(d.device_get_attribute(&minor, kMinor, number), "cuDeviceGetAttribute");
-  check(d.device_get_attribute(&p.processors, kMultiprocessors, number), "cuDeviceGetAttribute");
+  auto attribute = [&](int which) {
+    int value = 0;
+    check(d.device_get_attribute(&value, which, number), "cuDeviceGetAttribute");
+    return value;
+  };
+  p.limits.major = attribute(kMajor);
+  p.limits.minor = attribute(kMinor);
+  p.processors = attribute(kMultiprocessors);
+  p.limits.warp_size = attribute(kWarp);
+  p.limits.max_threads_per_block = attribute(kBlockThreads);
+  p.limits.max_threads_per_multi_processor = attribute(kProcessorThreads);
+  p.limits.regs_per_multiprocessor = attribute(kProcessorRegisters);
+  p.limits.shared_memory_per_block = static_cast<size_t>(attribute(kBlockShared));
+  p.limits.shared_memory_per_block_optin = static_cast<size_t>(attribute(kBlockSharedOptIn));
+  p.limits.shared_memory_per_multiprocessor = static_cast<size_t>(attribute(kProcessorShared));
+  p.limits.L2_cache_size = static_cast<size_t>(attribute(kL2Cache));
+  p.limits.is_integrated = attribute(kIntegrated) != 0;
   p.loops = Loops::Gpu;
-  p.target = p.code = target_for(major * 10 + minor);
+  p.target = p.code = target_for(p.limits.major * 10 + p.limits.minor);
   constexpr int kTensorCoresOfBfloat16 = 8;  // whose kernels attention.h has
-  if (major >= kTensorCoresOfBfloat16) p.libraries.insert(p.libraries.begin(), "attention");
+  if (p.limits.major >= kTensorCoresOfBfloat16) p.libraries.insert(p.libraries.begin(), "attention");
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   return p;
 }
 
 class Gpu;
 
-/// An event that knows its time.
-class Timed final : public TimeMark {
+/// An event, which may know its time.
+class Mark final : public TimeMark {
  public:
-  Timed(const Gpu& device, StreamHandle stream);
-  ~Timed() override { driver().event_destroy(event_); }
+  Mark(const Gpu& device, StreamHandle stream, bool timed);
+  ~Mark() override { driver().event_destroy(event_); }
+  bool reached() const override;
+  void wait() const override;
+  void hold(Device& device, Stream stream) const override;
   double since(const TimeMark& earlier) const override;
 
  private:
@@ -118,10 +166,10 @@ class Gpu final : public QueuedDevice {
     check(driver().memory_free_host(p), "cuMemFreeHost");
   }
 
-  Stream make_stream() override {
+  Stream make_stream(bool urgent = false) override {
     use();
     StreamHandle s = nullptr;
-    check(driver().stream_create(&s, kNonBlocking), "cuStreamCreate");
+    check(driver().stream_create(&s, kNonBlocking, urgent ? kUrgent : kUsual), "cuStreamCreateWithPriority");
     std::lock_guard lock(mutex_);
     streams_.push_back(s);
     return static_cast<Stream>(streams_.size() - 1);
@@ -150,9 +198,7 @@ class Gpu final : public QueuedDevice {
     use();
     EventHandle e = find(event);
     if (!e) return true;
-    Result r = driver().event_query(e);
-    if (r == kNotReady) return false;
-    check(r, "cuEventQuery");
+    if (!finished(driver().event_query(e), "cuEventQuery")) return false;
     forget(event);
     return true;
   }
@@ -162,7 +208,13 @@ class Gpu final : public QueuedDevice {
     forget(event);
   }
 
-  std::unique_ptr<TimeMark> mark_time(Stream stream) override { return std::make_unique<Timed>(*this, handle(stream)); }
+  std::unique_ptr<TimeMark> mark_time(Stream stream, bool timed) override {
+    return std::make_unique<Mark>(*this, handle(stream), timed);
+  }
+  bool idle(Stream stream) override {
+    use();
+    return finished(driver().stream_query(handle(stream)), "cuStreamQuery");
+  }
   void* native_stream(Stream stream) override {
     use();
     return handle(stream);
@@ -256,16 +308,27 @@ class Gpu final : public QueuedDevice {
   Event next_event_ = 1;
 };
 
-Timed::Timed(const Gpu& device, StreamHandle stream) : device_(device) {
+Mark::Mark(const Gpu& device, StreamHandle stream, bool timed) : device_(device) {
   device.use();
-  check(driver().event_create(&event_, 0), "cuEventCreate");
+  check(driver().event_create(&event_, timed ? 0 : kNoTiming), "cuEventCreate");
   check(driver().event_record(event_, stream), "cuEventRecord");
 }
-double Timed::since(const TimeMark& earlier) const {
+bool Mark::reached() const {
   device_.use();
-  const auto& from = static_cast<const Timed&>(earlier);
-  check(driver().event_synchronize(from.event_), "cuEventSynchronize");
+  return finished(driver().event_query(event_), "cuEventQuery");
+}
+void Mark::wait() const {
+  device_.use();
   check(driver().event_synchronize(event_), "cuEventSynchronize");
+}
+void Mark::hold(Device& device, Stream stream) const {
+  auto held = static_cast<StreamHandle>(device.native_stream(stream));
+  check(driver().stream_wait_event(held, event_, 0), "cuStreamWaitEvent");
+}
+double Mark::since(const TimeMark& earlier) const {
+  const auto& from = static_cast<const Mark&>(earlier);
+  from.wait();
+  wait();
   float milliseconds = 0;
   check(driver().event_elapsed_time(&milliseconds, from.event_, event_), "cuEventElapsedTime");
   return double{milliseconds};
@@ -325,6 +388,7 @@ const DeviceRow kRow = {.name = "cuda",
                         .count = count,
                         .device = device,
                         .why_none = [] { return why_no_driver(); },
-                        .dlpack = 2};
+                        .dlpack = 2,
+                        .examine = examine};
 
 }  // namespace brasa::runtime::cuda

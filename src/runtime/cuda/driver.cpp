@@ -1,60 +1,69 @@
+// All versions of its functions: symbols are bound by their full names.
+#if __has_include(<cuda.h>)
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#define BRASA_CHECK_PROTOTYPES
+#endif
+
 #include "runtime/cuda/driver.h"
 
 #include <dlfcn.h>
 
-#include "runtime/cuda/library.h"
 #include "runtime/device.h"
 #include "support/error.h"
 
 namespace brasa::runtime::cuda {
 namespace {
 
-template <class F>
-bool bind(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  return function != nullptr;
-}
-
 struct Loaded {
   const Driver* driver = nullptr;
   std::string why_not;
+  Library library = {};
 };
 
 Loaded load() {
   constexpr const char* kNames[] = {"libcuda.so.1"};
-  std::string why_not;
-  void* library = open_library(kNames, why_not);
-  if (!library) return {nullptr, str("no NVIDIA driver: ", why_not)};
+  Library library = open_library(kNames);
+  if (!library.handle) return {nullptr, str("no NVIDIA driver: ", library.why_not)};
   static Driver d;
   bool all =
-      bind(library, "cuInit", d.init) && bind(library, "cuGetErrorName", d.get_error_name) &&
-      bind(library, "cuGetErrorString", d.get_error_string) && bind(library, "cuDeviceGetCount", d.device_get_count) &&
-      bind(library, "cuDeviceGet", d.device_get) && bind(library, "cuDeviceGetName", d.device_get_name) &&
-      bind(library, "cuDeviceGetAttribute", d.device_get_attribute) &&
-      bind(library, "cuDeviceTotalMem_v2", d.device_total_memory) &&
-      bind(library, "cuDevicePrimaryCtxRetain", d.primary_context_retain) &&
-      bind(library, "cuCtxSetCurrent", d.context_set_current) &&
-      bind(library, "cuCtxSynchronize", d.context_synchronize) && bind(library, "cuMemAlloc_v2", d.memory_allocate) &&
-      bind(library, "cuMemFree_v2", d.memory_free) && bind(library, "cuMemAllocHost_v2", d.memory_allocate_host) &&
-      bind(library, "cuMemFreeHost", d.memory_free_host) && bind(library, "cuMemcpyHtoDAsync_v2", d.copy_to_device) &&
-      bind(library, "cuMemcpyDtoHAsync_v2", d.copy_to_host) &&
-      bind(library, "cuMemcpyDtoDAsync_v2", d.copy_on_device) && bind(library, "cuMemsetD8Async", d.set_bytes) &&
-      bind(library, "cuStreamCreate", d.stream_create) && bind(library, "cuStreamDestroy_v2", d.stream_destroy) &&
-      bind(library, "cuStreamSynchronize", d.stream_synchronize) &&
-      bind(library, "cuStreamWaitEvent", d.stream_wait_event) && bind(library, "cuEventCreate", d.event_create) &&
-      bind(library, "cuEventRecord", d.event_record) && bind(library, "cuEventQuery", d.event_query) &&
-      bind(library, "cuEventSynchronize", d.event_synchronize) && bind(library, "cuEventDestroy_v2", d.event_destroy) &&
-      bind(library, "cuEventElapsedTime", d.event_elapsed_time) &&
-      bind(library, "cuMemGetInfo_v2", d.memory_get_info) && bind(library, "cuModuleLoadDataEx", d.module_load) &&
-      bind(library, "cuModuleUnload", d.module_unload) && bind(library, "cuModuleGetFunction", d.module_get_function) &&
-      bind(library, "cuLaunchKernel", d.launch_kernel);
-  if (!all) return {nullptr, str("the NVIDIA driver is too old: ", dlerror())};
+      BRASA_BIND(library, cuInit, d.init) && BRASA_BIND(library, cuDriverGetVersion, d.get_version) &&
+      BRASA_BIND(library, cuGetErrorName, d.get_error_name) &&
+      BRASA_BIND(library, cuGetErrorString, d.get_error_string) &&
+      BRASA_BIND(library, cuDeviceGetCount, d.device_get_count) && BRASA_BIND(library, cuDeviceGet, d.device_get) &&
+      BRASA_BIND(library, cuDeviceGetName, d.device_get_name) &&
+      BRASA_BIND(library, cuDeviceGetAttribute, d.device_get_attribute) &&
+      BRASA_BIND(library, cuDeviceTotalMem_v2, d.device_total_memory) &&
+      BRASA_BIND(library, cuDevicePrimaryCtxRetain, d.primary_context_retain) &&
+      BRASA_BIND(library, cuCtxSetCurrent, d.context_set_current) &&
+      BRASA_BIND(library, cuCtxSynchronize, d.context_synchronize) &&
+      BRASA_BIND(library, cuMemAlloc_v2, d.memory_allocate) && BRASA_BIND(library, cuMemFree_v2, d.memory_free) &&
+      BRASA_BIND(library, cuMemAllocHost_v2, d.memory_allocate_host) &&
+      BRASA_BIND(library, cuMemFreeHost, d.memory_free_host) &&
+      BRASA_BIND(library, cuMemcpyHtoDAsync_v2, d.copy_to_device) &&
+      BRASA_BIND(library, cuMemcpyDtoHAsync_v2, d.copy_to_host) &&
+      BRASA_BIND(library, cuMemcpyDtoDAsync_v2, d.copy_on_device) &&
+      BRASA_BIND(library, cuMemsetD8Async, d.set_bytes) &&
+      BRASA_BIND(library, cuStreamCreateWithPriority, d.stream_create) &&
+      BRASA_BIND(library, cuStreamDestroy_v2, d.stream_destroy) && BRASA_BIND(library, cuStreamQuery, d.stream_query) &&
+      BRASA_BIND(library, cuStreamSynchronize, d.stream_synchronize) &&
+      BRASA_BIND(library, cuStreamWaitEvent, d.stream_wait_event) &&
+      BRASA_BIND(library, cuEventCreate, d.event_create) && BRASA_BIND(library, cuEventRecord, d.event_record) &&
+      BRASA_BIND(library, cuEventQuery, d.event_query) &&
+      BRASA_BIND(library, cuEventSynchronize, d.event_synchronize) &&
+      BRASA_BIND(library, cuEventDestroy_v2, d.event_destroy) &&
+      BRASA_BIND(library, cuEventElapsedTime, d.event_elapsed_time) &&
+      BRASA_BIND(library, cuMemGetInfo_v2, d.memory_get_info) &&
+      BRASA_BIND(library, cuModuleLoadDataEx, d.module_load) && BRASA_BIND(library, cuModuleUnload, d.module_unload) &&
+      BRASA_BIND(library, cuModuleGetFunction, d.module_get_function) &&
+      BRASA_BIND(library, cuLaunchKernel, d.launch_kernel);
+  if (!all) return {nullptr, str("the NVIDIA driver is too old: ", dlerror()), library};
   if (Result r = d.init(0)) {
     const char* text = nullptr;
     d.get_error_string(r, &text);
-    return {nullptr, str("the NVIDIA driver does not start: ", text ? text : "unknown error")};
+    return {nullptr, str("the NVIDIA driver does not start: ", text ? text : "unknown error"), library};
   }
-  return {&d, ""};
+  return {&d, "", library};
 }
 
 const Loaded& loaded() {
@@ -64,6 +73,7 @@ const Loaded& loaded() {
 
 }  // namespace
 
+const Library& driver_library() { return loaded().library; }
 const Driver* find_driver() { return loaded().driver; }
 
 std::string why_no_driver() {

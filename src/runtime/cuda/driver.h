@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/cuda/library.h"
+
 // The part of the CUDA driver's interface that Brasa uses, declared here so that neither the build nor a machine without a
 // GPU needs CUDA. libcuda.so.1 is loaded on first use.
 namespace brasa::runtime::cuda {
@@ -24,6 +26,7 @@ using EventHandle = EventHandle_*;
 
 struct Driver {
   Result (*init)(unsigned);
+  Result (*get_version)(int*);
   Result (*get_error_name)(Result, const char**);
   Result (*get_error_string)(Result, const char**);
   Result (*device_get_count)(int*);
@@ -43,8 +46,9 @@ struct Driver {
   Result (*copy_to_host)(void*, DevicePointer, size_t, StreamHandle);
   Result (*copy_on_device)(DevicePointer, DevicePointer, size_t, StreamHandle);
   Result (*set_bytes)(DevicePointer, unsigned char, size_t, StreamHandle);
-  Result (*stream_create)(StreamHandle*, unsigned);
+  Result (*stream_create)(StreamHandle*, unsigned, int priority);
   Result (*stream_destroy)(StreamHandle);
+  Result (*stream_query)(StreamHandle);
   Result (*stream_synchronize)(StreamHandle);
   Result (*stream_wait_event)(StreamHandle, EventHandle, unsigned);
   Result (*event_create)(EventHandle*, unsigned);
@@ -60,6 +64,8 @@ struct Driver {
                           StreamHandle, void**, void**);
 };
 
+/// The library as it was found.
+const Library& driver_library();
 /// Null where there is no driver.
 const Driver* find_driver();
 /// Why there is no driver, or no GPU.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -83,14 +84,23 @@ class Emulated final : public QueuedDevice {
     return Device::allocate_pinned(bytes);
   }
 
-  Stream make_stream() override { return queue.make_stream(); }
+  Stream make_stream(bool) override { return queue.make_stream(); }
   void destroy_stream(Stream stream) override { queue.destroy_stream(stream); }
   Event record(Stream stream) override { return queue.record(stream); }
   void wait(Stream stream, Event event) override { queue.wait(stream, event); }
   bool done(Event event) override { return queue.done(event); }
   void synchronize_event(Event event) override {
     check_there();
+    ++waits;
     queue.finish_event(event);
+  }
+
+  std::unique_ptr<TimeMark> mark_time(Stream stream, bool timed) override;
+  bool idle(Stream stream) override {
+    check_there();
+    bool idle = queue.idle(stream);
+    if (!idle) queue.go_on();
+    return idle;
   }
 
   void* native_stream(Stream stream) override {
@@ -145,11 +155,13 @@ class Emulated final : public QueuedDevice {
   std::atomic<int64_t> failing{0};
   std::atomic<bool> lost{false};
   std::atomic<uint64_t> lacking{0};
+  std::atomic<int64_t> waits{0};
   Queue queue;
 
  protected:
   void finish_stream(Stream stream) override {
     check_there();
+    ++waits;
     queue.finish(stream);
   }
   void start_download(void* to, const void* from, size_t bytes, Stream stream) override {
@@ -169,6 +181,7 @@ class Emulated final : public QueuedDevice {
   }
   void finish() override {
     check_there();
+    ++waits;
     queue.finish();
   }
 
@@ -183,6 +196,40 @@ class Emulated final : public QueuedDevice {
   std::mutex native_mutex_;
   std::map<Stream, LibrarysStream> native_;
 };
+
+/// Of the host's clock, when the queue comes to it.
+class Reached final : public TimeMark {
+ public:
+  Reached(Emulated& device, Stream stream, bool timed) : device_(device) {
+    if (timed) device.queue.add(stream, [at = at_] { *at = Clock::now(); });
+    event_ = device.record(stream);
+  }
+  bool reached() const override {
+    bool reached = device_.done(event_);
+    if (!reached) device_.queue.go_on();
+    return reached;
+  }
+  void wait() const override { device_.synchronize_event(event_); }
+  void hold(Device& device, Stream stream) const override {
+    &device == &device_ ? device.wait(stream, event_) : wait();
+  }
+  double since(const TimeMark& earlier) const override {
+    const auto& from = static_cast<const Reached&>(earlier);
+    from.wait();
+    wait();
+    return std::chrono::duration<double, std::milli>(*at_ - *from.at_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Emulated& device_;
+  Event event_ = 0;
+  std::shared_ptr<Clock::time_point> at_ = std::make_shared<Clock::time_point>();
+};
+std::unique_ptr<TimeMark> Emulated::mark_time(Stream stream, bool timed) {
+  check_there();
+  return std::make_unique<Reached>(*this, stream, timed);
+}
 
 void LibrarysStream::add(std::function<void()> work) { device_.queue.add(stream_, std::move(work)); }
 void* LibrarysStream::reach(const void* p) { return device_.reach(p); }
@@ -211,6 +258,7 @@ void lack(int index, DType dtype, bool lacks) {
   lacks ? emulated(index).lacking.fetch_or(bit) : emulated(index).lacking.fetch_and(~bit);
 }
 void seed(int index, uint64_t seed) { emulated(index).queue.seed(seed); }
+int64_t waits(int index) { return emulated(index).waits; }
 size_t waiting(int index) { return emulated(index).queue.waiting(); }
 
 const DeviceRow kRow = {

@@ -19,6 +19,8 @@ void come_back(int index);
 void lack(int index, DType dtype, bool lacks = true);
 /// Another lot for the order in which streams run.
 void seed(int index, uint64_t seed);
+/// How often the host has waited for it.
+int64_t waits(int index);
 /// Tasks that nobody has waited for.
 size_t waiting(int index);
 

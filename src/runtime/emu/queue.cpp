@@ -48,6 +48,17 @@ bool Queue::done(Event event) {
   return !pending_.count(event);
 }
 
+bool Queue::idle(Stream stream) {
+  std::lock_guard lock(mutex_);
+  auto it = streams_.find(stream);
+  return it == streams_.end() || it->second.empty();
+}
+
+void Queue::go_on() {
+  std::lock_guard lock(mutex_);
+  run_one();
+}
+
 // One task of a stream that can go on; false if there is none.
 bool Queue::run_one() {
   std::deque<Task>* chosen = nullptr;

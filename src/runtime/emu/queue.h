@@ -22,6 +22,9 @@ class Queue {
   Event record(Stream stream);
   void wait(Stream stream, Event event);
   bool done(Event event);
+  bool idle(Stream stream);
+  /// A little goes on: for programs that ask again and again.
+  void go_on();
   /// Runs work until this stream, this event, or everything is done.
   void finish(Stream stream);
   void finish_event(Event event);

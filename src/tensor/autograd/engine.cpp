@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -112,6 +113,8 @@ class Pass {
       ready.pop();
       auto buffer = buffers_.extract(node.get());
       bool reached = !buffer.empty();
+      std::optional<runtime::StreamScope> stream;
+      if (!node->internals().results.empty()) enter(stream, node->internals().results[0]);
       variable_list out = reached ? evaluate(*node, std::move(buffer.mapped()), accumulate) : variable_list();
       const std::vector<Edge>& edges = node->next_edges();
       for (size_t i = 0; i < edges.size(); ++i) {
@@ -126,7 +129,20 @@ class Pass {
         if (--dependencies_[next] == 0) ready.push(edges[i].function);
       }
     }
+    for (auto [device, stream] : streams_) runtime::chain(*device, stream, runtime::current_stream(*device));
     return std::move(results_);
+  }
+
+  // The backward pass of a call runs on the stream that its forward pass ran on, after what made the gradient, and the caller's stream
+  // after all. A recording has one stream.
+  static bool elsewhere(const ResultMeta& meta) {
+    return !meta.device->on_host() && meta.stream != runtime::current_stream(*meta.device) && !Recorder::current();
+  }
+  void enter(std::optional<runtime::StreamScope>& scope, const ResultMeta& meta) {
+    if (!elsewhere(meta)) [[likely]]
+      return;
+    scope.emplace(*meta.device, meta.stream);
+    streams_.emplace(meta.device, meta.stream);
   }
 
   static uint64_t order(const Node& n) { return n.next_edges().empty() ? UINT64_MAX : n.sequence_nr(); }
@@ -135,6 +151,13 @@ class Pass {
     variable_list& buffer = buffers_[edge.function.get()];
     size_t size = std::max<size_t>(edge.function->internals().results.size(), edge.input_nr + 1);
     if (buffer.size() < size) buffer.resize(size);
+    std::optional<runtime::StreamScope> stream;
+    if (const auto& metas = edge.function->internals().results; edge.input_nr < metas.size() && g.defined())
+      if (const ResultMeta& meta = metas[edge.input_nr]; elsewhere(meta)) [[unlikely]] {
+        runtime::chain(*meta.device, runtime::current_stream(*meta.device), meta.stream);
+        if (impl_of(g)->storage) meta.device->record_stream(impl_of(g)->storage->data(), meta.stream);
+        enter(stream, meta);
+      }
     buffer[edge.input_nr] = sum_of(buffer[edge.input_nr], g);
   }
 
@@ -261,6 +284,7 @@ class Pass {
   std::unordered_map<Node*, std::vector<Capture>> captures_;
   std::unordered_set<Node*> reached_, needed_;
   variable_list results_;
+  std::set<std::pair<runtime::Device*, runtime::Stream>> streams_;  // that were not the caller's
 };
 
 variable_list run_backward(const variable_list& outputs, const variable_list& grad_outputs, bool keep_graph,

@@ -62,6 +62,7 @@ struct ResultMeta {
   DType dtype = DType::Float32;
   bool defined = false;
   runtime::Device* device = &runtime::host();
+  runtime::Stream stream = runtime::kDefaultStream;  // of the forward pass
 };
 
 /// Where a node was made, and in which node's backward, if in one.

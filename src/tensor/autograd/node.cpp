@@ -16,6 +16,7 @@ ResultMeta::ResultMeta(const Tensor& t) {
   dtype = t.scalar_type();
   defined = true;
   device = &impl_of(t)->device();
+  stream = runtime::current_stream(*device);
 }
 
 uint64_t next_sequence_nr() { return sequence; }
