@@ -99,6 +99,11 @@ call: 0 3 3 0 0 1 1 0 0)"},
 function:
 function: add_ 1 7 0; leaf 1 4 2; nonzero 6 0 5; dropout 1 1 3; hook 0 3 3;
 call: 1 4 1 0 4 1 0 0 0)"},
+    {"FreedSumOfAnUncompiledCall", R"(double
+function: parameter 1 7 0; slice 0 6 0; add to part 7 4 1;
+call: 0 1 3 0 0 0 1 0 0
+call: 0 3 3 0 4 0 1 0 0
+call: 0 1 3 0 2 0 1 0 1)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),
