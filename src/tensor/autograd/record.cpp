@@ -114,6 +114,7 @@ class RowNode final : public Node, public Pooled {
     }
   }
   std::string name() const override { return op_.backward_name(); }
+  std::optional<DType> computed;  // of a write: what the row gave, which became the target's dtype
 
  protected:
   variable_list apply(variable_list&& grads) override {
@@ -124,7 +125,7 @@ class RowNode final : public Node, public Pooled {
     if (std::find(given.begin(), given.end(), true) == given.end()) return out;
     std::vector<std::optional<Tensor>> cts(given.size());
     for (size_t i = 0; i < given.size(); ++i)
-      if (given[i]) cts[i] = grads[i];
+      if (given[i]) cts[i] = grads[i].to(computed.value_or(grads[i].scalar_type()));
     // Where the derivative is to have one itself, the operands lead on to what they came from.
     std::optional<eager::ArgStore> with_history;
     if (GradMode::is_enabled()) add_history(with_history.emplace(args_->args()));
@@ -173,7 +174,8 @@ class RowNode final : public Node, public Pooled {
     std::vector<std::optional<Tensor>> cts(internals_->results.size());
     std::vector<bool> given(cts.size());
     for (size_t i = 0; i < cts.size(); ++i) {
-      const ResultMeta& meta = internals_->results[i];
+      ResultMeta meta = internals_->results[i];
+      if (computed) meta.dtype = *computed;
       given[i] = meta.defined && differentiable(meta.dtype);
       if (given[i]) cts[i] = without_values(meta);
     }
@@ -261,7 +263,7 @@ std::vector<bool> backward_reads(const eager::Computation& computation, const st
   return eager::reads_of(computation.backward(needs, given), operands);
 }
 
-std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
+std::shared_ptr<RowNode> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
   if (!GradMode::is_enabled() || op.row().no_gradient) return nullptr;
   std::vector<bool> needs;
   std::vector<Edge> edges;
@@ -330,6 +332,10 @@ void attach_memory_view(const Tensor& view, const Tensor& self) {
 
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
   if (!GradMode::is_enabled()) return;
+  bool any = false;
+  for (size_t i = 0; i < results.size(); ++i)
+    any = any || (results[i].defined() && differentiable(results[i].scalar_type()));
+  if (!any) return;  // what it reads may be a view that has no history any more
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -392,8 +398,10 @@ void check_out(const eager::Operator& op, eager::CallArgs args) {
   });
 }
 
-Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
-  return {recorded_node(op, args, recorder), recorder.last_call()};
+Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, const Tensor& value, Recorder& recorder) {
+  std::shared_ptr<RowNode> node = recorded_node(op, args, recorder);
+  if (node) node->computed = value.scalar_type();
+  return {std::move(node), recorder.last_call()};
 }
 
 void rebase(const Tensor& self, Pending pending, size_t self_edge) {
