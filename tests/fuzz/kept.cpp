@@ -117,6 +117,9 @@ call: 0 4 4 0 0 1 1 0 0)"},
     {"ComparisonOfAViewWithoutAHistory", R"(double
 function: chunk 1 1 3; zero part 2 3 0; count 6 7 3; associative scan 0 2 0;
 call: 0 6 3 0 0 1 0 0 0)"},
+    {"MaximumOfWhatIsComputedAgain", R"(double
+function: expand 0 0 1; sigmoid 0 0 4; half 4 5 5; maximum 4 1 4; contiguous 0 1 5; clamp 3 5 2;
+call: 0 1 3 1 5 1 1 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),

@@ -24,7 +24,8 @@ class Runner {
       return f < functions_.size() ? nested(f, a, b) : Tensor();
     };
     for (const auto& body : p.functions)
-      for (const Instruction& i : body) watches_ = watches_ || i.op == "hook" || i.op == "hook parameter" || i.op == "retain";
+      for (const Instruction& i : body)
+        watches_ = watches_ || i.op == "hook" || i.op == "hook parameter" || i.op == "retain";
     for (size_t f = 0; f < p.functions.size(); ++f)
       functions_.push_back(compile([this, f](const Tensors& in) { return body(f, in); }));
   }
