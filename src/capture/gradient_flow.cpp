@@ -193,8 +193,8 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
 void redirect(const GradientFlow& flow, const std::shared_ptr<Node>& segment) {
   for (size_t i = 0; i < flow.roots.size(); ++i) {
     Node& root = *flow.roots[i];
-    NodeAccess::release(root);
     root.internals().forwards = true;
+    NodeAccess::release(root);
     std::vector<Edge>& edges = NodeAccess::edges(root);
     edges.assign(root.internals().results.size(), Edge{});
     for (size_t s = 0; s < flow.slots.size(); ++s)

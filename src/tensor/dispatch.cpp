@@ -319,7 +319,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
       Results value;
       RecordedCall recorded(*recorder, op, args);
       if (!recorder->follow(op.row(), args, value)) recorded.run(value);
-      autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), *recorder);
+      autograd::Pending pending = autograd::prepare_recorded(op, recorded.args(), value[0], *recorder);
       if (value[0].scalar_type() != target->dtype) {
         check_in_place(value[0].scalar_type(), target->dtype);
         CallArg convert[] = {value[0], target->dtype};

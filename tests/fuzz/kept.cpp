@@ -99,6 +99,27 @@ call: 0 3 3 0 0 1 1 0 0)"},
 function:
 function: add_ 1 7 0; leaf 1 4 2; nonzero 6 0 5; dropout 1 1 3; hook 0 3 3;
 call: 1 4 1 0 4 1 0 0 0)"},
+    {"FreedSumOfAnUncompiledCall", R"(double
+function: parameter 1 7 0; slice 0 6 0; add to part 7 4 1;
+call: 0 1 3 0 0 0 1 0 0
+call: 0 3 3 0 4 0 1 0 0
+call: 0 1 3 0 2 0 1 0 1)"},
+    {"UncompiledWriteOfAnotherDType", R"(double
+function: cast 0 0 1; amax 1 5 5; add_ 1 7 2;
+call: 0 1 3 0 0 0 1 0 0
+call: 0 5 3 0 1 1 1 0 0)"},
+    {"WriteOfAnotherDTypeWhereTheNodesStay", R"(double
+function: custom 1 7 2; double 0 6 5; cast 1 3 1; add_ 0 2 3;
+call: 0 6 3 0 3 1 1 0 0)"},
+    {"GradientThatIsAResultOfACond", R"(double
+function: cond 1 6 0; fill_ 6 7 1;
+call: 0 4 4 0 0 1 1 0 0)"},
+    {"ComparisonOfAViewWithoutAHistory", R"(double
+function: chunk 1 1 3; zero part 2 3 0; count 6 7 3; associative scan 0 2 0;
+call: 0 6 3 0 0 1 0 0 0)"},
+    {"MaximumOfWhatIsComputedAgain", R"(double
+function: expand 0 0 1; sigmoid 0 0 4; half 4 5 5; maximum 4 1 4; contiguous 0 1 5; clamp 3 5 2;
+call: 0 1 3 1 5 1 1 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),

@@ -1,5 +1,5 @@
 // As a test program, or by hand: test_fuzz --seed 1 --count 1000 [--backend interpreter] [--seconds 60], or one program of a
-// file: --program failing.txt. With --target NAME (or "all") bytes for a reader: readers/targets.cpp lists them; --first N begins with
+// file: --program failing.txt. With --sizes 1 each program is called at five sizes. With --target NAME (or "all") bytes for a reader: readers/targets.cpp lists them; --first N begins with
 // input N, and --keep FILE writes each input before it is read, for one that crashes.
 #include <gtest/gtest.h>
 
@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   if (argc == 1) return RUN_ALL_TESTS();
   uint32_t seed = 1, first = 0, count = 100, failed = 0, refused = 0, tried = 0;
   double seconds = 1e9;
+  bool sizes = false;
   std::string backend = "inductor", given, target, keep;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--seed")) seed = static_cast<uint32_t>(std::stoul(argv[i + 1]));
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--count")) count = static_cast<uint32_t>(std::stoul(argv[i + 1]));
     if (!std::strcmp(argv[i], "--backend")) backend = argv[i + 1];
     if (!std::strcmp(argv[i], "--seconds")) seconds = std::stod(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--sizes")) sizes = std::stoi(argv[i + 1]) != 0;
     if (!std::strcmp(argv[i], "--program")) given = argv[i + 1];
     if (!std::strcmp(argv[i], "--target")) target = argv[i + 1];
     if (!std::strcmp(argv[i], "--keep")) keep = argv[i + 1];
@@ -71,7 +73,7 @@ int main(int argc, char** argv) {
   auto start = std::chrono::steady_clock::now();
   auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   for (uint32_t s = seed; s < seed + count && elapsed() < seconds; ++s, ++tried) {
-    brasa::fuzz::Program p = brasa::fuzz::generate(s);
+    brasa::fuzz::Program p = brasa::fuzz::generate(s, sizes);
     std::cout << "seed " << s << "\r" << std::flush;
     refused += !brasa::fuzz::accepted(p);
     if (brasa::fuzz::difference(p, backend).empty()) continue;

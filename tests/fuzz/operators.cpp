@@ -3,6 +3,8 @@
 #include <cmath>
 #include <memory>
 
+#include <brasa/control_flow.h>
+
 namespace brasa::fuzz {
 namespace {
 
@@ -27,6 +29,9 @@ Tensor fit(const Tensor& b, const Tensor& a) {
 bool small(const Tensor& t) { return t.size(0) <= 12 && t.size(1) <= 12; }
 int64_t part(int c, int64_t size) { return size > 0 ? c % size : 0; }
 
+// What control flow gives: eagerly in the strides of its operands, or an operand itself; in a graph row-major.
+Tensor fresh(const Tensor& t) { return t.clone(MemoryFormat::Contiguous); }
+
 // Whether autograd lets it be written.
 bool writable(const Tensor& t) {
   for (int64_t d = 0; d < t.dim(); ++d)
@@ -46,6 +51,16 @@ Operator write(std::function<void(World&, const Tensor& a, const Tensor& b, cons
 using T = const Tensor&;
 using I = const Instruction&;
 
+void hook(World& w, T a, I i) {
+  double factor = 1 + i.c % 3;
+  a.register_hook([factor](const Tensor& g) { return g * factor; });
+  if (i.b % 2)
+    a.register_hook([&w](const Tensor& g) {
+      w.noted.push_back(g.detach().sum().item<double>());
+      return g;
+    });
+}
+
 std::map<std::string, Operator> table() {
   std::map<std::string, Operator> t;
   // Element by element.
@@ -59,6 +74,8 @@ std::map<std::string, Operator> table() {
   t["mul"] = [](World&, T a, T b, I) { return a * fit(b, a).tanh(); };
   t["div"] = [](World&, T a, T b, I) { return a / (fit(b, a).square() + 1); };
   t["maximum"] = [](World&, T a, T b, I) { return maximum(a, fit(b, a) + 0.01); };
+  // Stays as it is: what follows is of mixed dtypes.
+  t["cast"] = [](World&, T a, T, I i) { return (a * 4).to(i.c == 5 ? kInt64 : i.c % 2 ? kFloat32 : kFloat64); };
   t["where"] = [](World&, T a, T b, I) { return where(a > 0.05, fit(b, a), a * 2); };
   t["masked"] = [](World& w, T a, T b, I) { return a.masked_fill(fit(b, a) > 0.3, w.number); };
   t["double"] = [](World& w, T a, T, I) { return a.to(w.dtype == kFloat64 ? kFloat32 : kFloat64).sin().to(w.dtype); };
@@ -116,11 +133,11 @@ std::map<std::string, Operator> table() {
   t["cumsum"] = [](World&, T a, T, I i) { return a.cumsum(i.c % 2) * 0.3; };
   t["norm"] = [](World&, T a, T, I) { return layer_norm(a, {a.size(1)}, {}, {}, 0.1); };
   t["matmul"] = [](World&, T a, T b, I) {
-    return a.size(1) == b.size(0) ? a.matmul(b).tanh() : a.matmul(a.t()).tanh();
+    return a.size(1) == b.size(0) ? a.matmul(b.to(a.scalar_type())).tanh() : a.matmul(a.t()).tanh();
   };
   t["linear"] = [](World& w, T a, T, I) {
     const Tensor& p = w.parameters[0];
-    return a.size(1) == p.size(0) ? a.matmul(p).tanh() : Tensor();
+    return a.size(1) == p.size(0) ? a.matmul(p.to(a.scalar_type())).tanh() : Tensor();
   };
   t["parameter"] = [](World& w, T a, T, I i) { return a + fit(w.parameters[i.c % 2], a); };
   t["gather"] = [](World&, T a, T, I) { return a.gather(1, a.detach().argsort(int64_t{1})); };
@@ -140,7 +157,7 @@ std::map<std::string, Operator> table() {
   });
   t["mul diagonal"] = write([](World&, T a, T, I) { a.diagonal().mul_(2); });
   t["index_add_"] = write([](World&, T a, T b, I) {
-    if (b.size(1) == a.size(1)) a.index_add_(0, arange(1, kInt64), b.narrow(0, 0, 1));
+    if (b.size(1) == a.size(1)) a.index_add_(0, arange(1, kInt64), b.narrow(0, 0, 1).to(a.scalar_type()));
   });
   t["state"] = [](World& w, T a, T, I) {
     NoGradGuard guard;
@@ -165,20 +182,46 @@ std::map<std::string, Operator> table() {
     return Tensor();
   };
   t["nonzero"] = [](World& w, T a, T, I) { return (a.detach() > 0.2).nonzero().to(w.dtype); };
+  // Control flow.
+  t["cond"] = [](World& w, T a, T b, I i) {
+    // Recorded, a gradient flows to what either branch reads: both read the same.
+    Tensor other = fit(b, a) + w.parameters[i.c % 2].sum();
+    return fresh(cond(
+        a.detach().sum() > w.number - 0.3, [&] { return (a * other).to(a.scalar_type()); },
+        [&] { return (a + other.sin()).to(a.scalar_type()); }));
+  };
+  t["scan"] = [](World& w, T a, T b, I i) {
+    Tensor start = a.detach().select(0, 0) * 0, scale = b.mean();
+    auto step = [&](Tensor carry, Tensor row) {
+      Tensor next = (row * scale + carry * w.number).sin().to(a.scalar_type());
+      return std::pair(next, next * row);
+    };
+    auto [last, rows] = scan(step, start, a, i.c % 2 == 1);
+    return fresh(i.c < 3 ? rows : last.unsqueeze(0));
+  };
+  t["map"] = [](World& w, T a, T b, I i) {
+    auto row = [&](Tensor x) { return x.softmax(0) * b.sum() + w.parameters[i.c % 2].mean(); };
+    return fresh(map(row, a));
+  };
+  t["associative scan"] = [](World&, T a, T, I i) {
+    return fresh(associative_scan([](Tensor x, Tensor y) { return x * 1 + y; }, a, i.c % 2 == 1));
+  };
+  t["while"] = [](World& w, T a, T, I) {
+    auto more = [&](Tensor n, Tensor) { return n < w.number * 5; };
+    auto step = [](Tensor n, Tensor x) { return std::pair(n + 1, x * 0.5 + x.sin()); };
+    return fresh(while_loop(more, step, zeros({}, a.scalar_type()), a).second);
+  };
   // Autograd.
   t["no_grad"] = [](World&, T a, T b, I) {
     NoGradGuard guard;
     return a * fit(b, a);
   };
   t["hook"] = [](World& w, T a, T, I i) {
-    if (!a.requires_grad() || a.is_leaf()) return Tensor();
-    double factor = 1 + i.c % 3;
-    a.register_hook([factor](const Tensor& g) { return g * factor; });
-    if (i.b % 2)
-      a.register_hook([&w](const Tensor& g) {
-        w.noted.push_back(g.detach().sum().item<double>());
-        return g;
-      });
+    if (a.requires_grad()) hook(w, a, i);
+    return Tensor();
+  };
+  t["hook parameter"] = [](World& w, T, T, I i) {
+    hook(w, w.parameters[i.c % 2], i);
     return Tensor();
   };
   t["retain"] = [](World& w, T a, T, I) {
@@ -195,6 +238,12 @@ std::map<std::string, Operator> table() {
     if (!a.requires_grad()) return Tensor();
     Tensor g = autograd::grad({a.sin().sum()}, {w.parameters[i.c % 2]}, {}, true, i.b % 2 == 0, true)[0];
     return g.defined() ? g.contiguous().tanh() : Tensor();
+  };
+  t["second derivative"] = [](World& w, T a, T, I i) {
+    if (!a.requires_grad()) return Tensor();
+    Tensor g = autograd::grad({a.sin().sum()}, {w.parameters[i.c % 2]}, {}, true, true, true)[0];
+    if (g.defined() && g.requires_grad()) g.tanh().square().sum().backward({}, true);
+    return Tensor();
   };
   t["update"] = [](World& w, T, T, I i) {
     NoGradGuard guard;

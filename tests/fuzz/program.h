@@ -32,7 +32,8 @@ struct Program {
   std::vector<Call> calls;
 };
 
-Program generate(uint32_t seed);
+/// `sizes`: its first function is called at five sizes.
+Program generate(uint32_t seed, bool sizes = false);
 
 /// One line for each function and each call.
 std::string text(const Program& p);

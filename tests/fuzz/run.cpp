@@ -24,7 +24,8 @@ class Runner {
       return f < functions_.size() ? nested(f, a, b) : Tensor();
     };
     for (const auto& body : p.functions)
-      for (const Instruction& i : body) watches_ = watches_ || i.op == "hook" || i.op == "retain";
+      for (const Instruction& i : body)
+        watches_ = watches_ || i.op == "hook" || i.op == "hook parameter" || i.op == "retain";
     for (size_t f = 0; f < p.functions.size(); ++f)
       functions_.push_back(compile([this, f](const Tensors& in) { return body(f, in); }));
   }
@@ -168,7 +169,7 @@ bool accepted(const Program& p) { return run(p, wrap_for(nullptr)).ended; }
 std::string difference(const Program& p, const std::string& backend) {
   bool single = p.single;
   for (const auto& body : p.functions)
-    for (const Instruction& i : body) single = single || i.op == "double";
+    for (const Instruction& i : body) single = single || i.op == "double" || i.op == "cast";
   double tolerance = single ? 2e-3 : 1e-7;
   Run eager = run(p, wrap_for(nullptr));
   for (const Mode& mode : modes()) {

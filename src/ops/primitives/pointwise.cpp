@@ -253,6 +253,14 @@ void add_unary(Table& t) {
       });
 }
 
+// A tie gives each operand half, as PyTorch's maximum does. The operands alone are compared: computed again for backward, they may be
+// rounded in another way than where the result was.
+Value part_of_extremum(size_t i, Value a, Value b, Value (*beyond)(Value, Value)) {
+  Value mine = i == 0 ? a : b, other = i == 0 ? b : a;
+  Value with_nan = where(ne(other, other), zero(a), where(ne(mine, mine), constant_like(a, 1), zero(a)));
+  return where(eq(a, b), constant_like(a, 0.5), where(beyond(mine, other), constant_like(a, 1), with_nan));
+}
+
 void add_binary(Table& t) {
   binary(t, "add", 1, [](double a, double b) { return a + b; },
          [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
@@ -286,16 +294,10 @@ void add_binary(Table& t) {
     Value r = 1 / (a * a + b * b);
     return i == 0 ? b * r : -(a * r);
   });
-  // A tie gives each operand half, as PyTorch's maximum does.
-  auto extremum = [](size_t i, Value a, Value b, Value out) {
-    Value mine = i == 0 ? a : b, other = i == 0 ? b : a;
-    Value with_nan = where(ne(other, other), zero(a), where(ne(mine, mine), constant_like(a, 1), zero(a)));
-    return where(eq(a, b), constant_like(a, 0.5), where(eq(out, mine), constant_like(a, 1), with_nan));
-  };
   binary(t, "max", 1, [](double a, double b) { return combine(Combiner::Max, a, b); }, [](int64_t a, int64_t b) { return std::max(a, b); },
-         extremum).commutative();
+         [](size_t i, Value a, Value b, Value) { return part_of_extremum(i, a, b, gt); }).commutative();
   binary(t, "min", 1, [](double a, double b) { return combine(Combiner::Min, a, b); }, [](int64_t a, int64_t b) { return std::min(a, b); },
-         extremum).commutative();
+         [](size_t i, Value a, Value b, Value) { return part_of_extremum(i, a, b, lt); }).commutative();
   binary(t, "nextafter", 1, [](double a, double b) { return std::nextafter(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
     return i == 0 ? convert(ne(a, b), dtype_of(a)) : Value{};
   });

@@ -114,24 +114,23 @@ class RowNode final : public Node, public Pooled {
     }
   }
   std::string name() const override { return op_.backward_name(); }
+  std::optional<DType> computed;  // of a write: what the row gave, which became the target's dtype
 
  protected:
   variable_list apply(variable_list&& grads) override {
     std::lock_guard lock(internals_->mutex);
-    BRASA_CHECK(!internals_->released, second_time(name()));
+    BRASA_CHECK(!internals_->released || !reads_values(), second_time(name()));
     variable_list out(needs_.size());
     std::vector<bool> given = given_of(grads, internals_->results.size());
     if (std::find(given.begin(), given.end(), true) == given.end()) return out;
     std::vector<std::optional<Tensor>> cts(given.size());
     for (size_t i = 0; i < given.size(); ++i)
-      if (given[i]) cts[i] = grads[i];
+      if (given[i]) cts[i] = grads[i].to(computed.value_or(grads[i].scalar_type()));
     // Where the derivative is to have one itself, the operands lead on to what they came from.
     std::optional<eager::ArgStore> with_history;
     if (GradMode::is_enabled()) add_history(with_history.emplace(args_->args()));
-    std::vector<CallArg> args = (with_history ? *with_history : *args_).args().vec();
     eager::Literals defaults;
-    defaults.fill_up(args, op_.row(), op_.row().schema.params.size());
-    args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
+    std::vector<CallArg> args = derivative_args(with_history ? *with_history : *args_, cts, defaults);
     eager::Operator& backward = op_.backward(needs_, given);
     check_unwritten(backward, args, (with_history ? *with_history : *args_).tensors());
     std::vector<Tensor> results = eager::call_list(backward, args);
@@ -141,8 +140,12 @@ class RowNode final : public Node, public Pooled {
   }
   void release_variables() override {
     std::lock_guard lock(internals_->mutex);
-    internals_->released = true;
-    args_.reset();
+    if (std::exchange(internals_->released, true)) return;
+    if (internals_->forwards) return args_.reset();
+    // Shapes alone: a node that reads no values can run again.
+    snapshots_.clear();
+    for (Tensor& t : args_->tensors())
+      if (t.defined()) t = without_values(ResultMeta(t), impl_of(t)->weak);
   }
   void for_each_saved(const std::function<void(const Tensor&)>& f) const override {
     if (!args_) return;
@@ -150,6 +153,45 @@ class RowNode final : public Node, public Pooled {
   }
 
  private:
+  // Those of forward, then the cotangents. `defaults` holds what the caller left out.
+  std::vector<CallArg> derivative_args(const eager::ArgStore& operands, const std::vector<std::optional<Tensor>>& cts,
+                                       eager::Literals& defaults) const {
+    std::vector<CallArg> args = operands.args().vec();
+    defaults.fill_up(args, op_.row(), op_.row().schema.params.size());
+    args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
+    return args;
+  }
+
+  static Tensor without_values(const ResultMeta& like, bool weak = false) {
+    Tensor t = make_tensor(StorageRef(Storage::make(static_cast<size_t>(size_of(like.dtype)), *like.device)),
+                           like.dtype, like.sizes, Sizes(like.sizes.size(), 0), 0);
+    impl_of(t)->weak = weak;
+    return t;
+  }
+
+  // Whether the derivative is computed from operands' values, too.
+  bool reads_values() const {
+    std::vector<std::optional<Tensor>> cts(internals_->results.size());
+    std::vector<bool> given(cts.size());
+    for (size_t i = 0; i < cts.size(); ++i) {
+      ResultMeta meta = internals_->results[i];
+      if (computed) meta.dtype = *computed;
+      given[i] = meta.defined && differentiable(meta.dtype);
+      if (given[i]) cts[i] = without_values(meta);
+    }
+    eager::Literals defaults;
+    std::vector<CallArg> args = derivative_args(*args_, cts, defaults);
+    eager::Parsed p;
+    const eager::RowComputation& computation = computation_of(op_.backward(needs_, given), args, p);
+    std::vector<bool> reads = eager::reads_of(computation, p.inputs);
+    for (size_t i = 0; i < reads.size(); ++i) {
+      const Tensor* t = p.inputs[i].tensor;
+      bool is_ct = std::any_of(cts.begin(), cts.end(), [&](const auto& ct) { return ct && &*ct == t; });
+      if (reads[i] && t && !is_ct) return true;
+    }
+    return false;
+  }
+
   // A snapshot shares memory that its own recording did not write; what came later may have.
   void check_unwritten(eager::Operator& backward, eager::CallArgs args, const std::vector<Tensor>& tensors) const {
     std::vector<bool> written;
@@ -221,7 +263,7 @@ std::vector<bool> backward_reads(const eager::Computation& computation, const st
   return eager::reads_of(computation.backward(needs, given), operands);
 }
 
-std::shared_ptr<Node> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
+std::shared_ptr<RowNode> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
   if (!GradMode::is_enabled() || op.row().no_gradient) return nullptr;
   std::vector<bool> needs;
   std::vector<Edge> edges;
@@ -290,6 +332,10 @@ void attach_memory_view(const Tensor& view, const Tensor& self) {
 
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
   if (!GradMode::is_enabled()) return;
+  bool any = false;
+  for (size_t i = 0; i < results.size(); ++i)
+    any = any || (results[i].defined() && differentiable(results[i].scalar_type()));
+  if (!any) return;  // what it reads may be a view that has no history any more
   std::shared_ptr<Node> node = recorded_node(op, args, recorder);
   if (!node) return;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -352,8 +398,10 @@ void check_out(const eager::Operator& op, eager::CallArgs args) {
   });
 }
 
-Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
-  return {recorded_node(op, args, recorder), recorder.last_call()};
+Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, const Tensor& value, Recorder& recorder) {
+  std::shared_ptr<RowNode> node = recorded_node(op, args, recorder);
+  if (node) node->computed = value.scalar_type();
+  return {std::move(node), recorder.last_call()};
 }
 
 void rebase(const Tensor& self, Pending pending, size_t self_edge) {

@@ -39,12 +39,12 @@ void check_out(const eager::Operator& op, eager::CallArgs args);
 /// After a hook was put on a node: where it is inside of a compiled graph, that gives way to its operators' nodes (see Inside), which keep it.
 void watch(const Node& node);
 
-/// The node of a call that writes into a tensor, made before the write.
+/// The node of a call that writes `value` into a tensor, made before the write.
 struct Pending {
   std::shared_ptr<Node> node;
   uint32_t call = 0;  // the recorder's number for it
 };
-Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder);
+Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, const Tensor& value, Recorder& recorder);
 /// Makes `node` what `self` comes from; where self is a view, its base comes from a copy into the view.
 void rebase(const Tensor& self, Pending pending, size_t self_edge = 0);
 
