@@ -60,7 +60,7 @@ void Pipeline::add_tokens(std::vector<AddedToken> tokens, const std::string& sou
     vocabulary.set(t.text, t.id);
     if (t.special) special_.insert(t.id);
     if (t.normalized && normalizer) {
-      t.text = (*normalizer)(t.text);
+      t.text = written_[t.id] = (*normalizer)(t.text);
       normalized.push_back(std::move(t));
     } else {
       raw.push_back(std::move(t));
@@ -135,6 +135,7 @@ std::string Pipeline::decode(IntArrayRef ids, bool skip_special_tokens) const {
   std::vector<const std::string*> tokens;
   for (int64_t id : ids) {
     const std::string* token = vocabulary.token_of(id);
+    if (auto at = written_.find(id); at != written_.end()) token = &at->second;
     if (token && !(skip_special_tokens && special_.contains(id))) tokens.push_back(token);
   }
   if (join == Join::Bytes) return read_bytes(tokens);

@@ -2,6 +2,7 @@
 
 #include <brasa/tokenizer.h>
 
+#include <map>
 #include <memory>
 #include <set>
 
@@ -52,6 +53,8 @@ class Pipeline {
 
   AddedTokens raw_, normalized_;
   std::set<int64_t> special_;
+  std::map<int64_t, std::string>
+      written_;  // tokens that decode writes otherwise: as they are found in the normalized text
 };
 
 }  // namespace brasa::text
