@@ -1,14 +1,49 @@
 #include <brasa/brasa.h>
 
-#include <algorithm>
+#include <cstring>
 
 #include "io/unpickler.h"
 #include "support/error.h"
+#include "tensor/geometry.h"
 
 // Tensors: what the functions that rebuild them are called with, and the tensors themselves once their storages are there.
 namespace brasa::io {
 
 using pickle::Value;
+
+namespace {
+
+// Rows of the elements, conjugate or negative or both. By bytes: an operator might have to be compiled first.
+Tensor with_signs(const Tensor& t, bool conjugate, bool negative) {
+  auto width = static_cast<size_t>(size_of(t.scalar_type()));
+  size_t parts = is_complex(t.scalar_type()) ? 2 : 1, part = width / parts;
+  StorageRef storage(Storage::make(static_cast<size_t>(t.numel()) * width));
+  auto* to = static_cast<unsigned char*>(storage->data());
+  const auto* from = static_cast<const unsigned char*>(t.const_data_ptr());
+  std::vector<int64_t> at(static_cast<size_t>(t.dim()), 0);
+  int64_t offset = 0;
+  for (int64_t n = t.numel(); n > 0; --n, to += width) {
+    std::memcpy(to, from + offset * static_cast<int64_t>(width), width);
+    for (size_t i = 0; i < parts; ++i)
+      if (negative != (conjugate && i == 1)) to[i * part + part - 1] ^= 0x80;  // the sign's bit
+    for (size_t d = at.size(); d-- > 0;) {
+      offset += t.stride(static_cast<int64_t>(d));
+      if (++at[d] < t.size(static_cast<int64_t>(d))) break;
+      offset -= at[d] * t.stride(static_cast<int64_t>(d));
+      at[d] = 0;
+    }
+  }
+  Sizes sizes{std::span<const int64_t>(t.sizes().data(), t.sizes().size())};
+  return make_tensor(storage, t.scalar_type(), sizes, row_major_strides(t.sizes()), 0);
+}
+
+template <class T>
+Tensor one_number(T v) {
+  DType dtype = std::is_same_v<T, double> ? kFloat64 : kInt64;
+  return make_tensor(storage_of(std::as_bytes(std::span(&v, 1))), dtype, {}, {}, 0);
+}
+
+}  // namespace
 
 Unpickler::Node* Unpickler::tensor(const std::string& name, Arguments a) {
   std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
@@ -125,13 +160,13 @@ Value Unpickler::frozen_tensor(const TensorRecord& t, int depth) {
   Value::StoredTensor out{tensor, std::string(t.sparse ? name(tensor.scalar_type()) : t.placement.dtype.name),
                           t.parameter};
   if (t.conjugate || t.negative) {
-    // Its elements are computed, so that there may be no more of them than in the file.
-    if (tensor.numel() > static_cast<int64_t>((*values_)[t.storage]->bytes()) / size_of(t.placement.dtype.as))
+    // Its elements are copied, so that there may be no more of them than in the file.
+    DType dtype = tensor.scalar_type();
+    if (tensor.numel() > static_cast<int64_t>((*values_)[t.storage]->bytes()) / size_of(dtype))
       error("a conjugate or negative view that is larger than its storage");
-    if (out.dtype != name(tensor.scalar_type())) error(str("a conjugate or negative view of dtype ", out.dtype));
-    if (t.conjugate) tensor = tensor.conj();
-    if (t.negative) tensor = tensor.neg();
-    out.tensor = tensor;
+    bool signs = t.conjugate ? is_complex(dtype) : is_complex(dtype) || is_floating(dtype);
+    if (!signs || out.dtype != name(dtype)) error(str("a conjugate or negative view of dtype ", out.dtype));
+    out.tensor = tensor = with_signs(tensor, t.conjugate, t.negative);
   }
   if (t.quantizer) out.quantizer = quantizer_of(t, depth);
   if (t.requires_grad) {
@@ -176,7 +211,7 @@ Value::Quantizer Unpickler::quantizer_of(const TensorRecord& t, int depth) {
   std::string scheme = is_constant ? q[0]->leaf.text() : "";
   if (scheme == "per_tensor_affine" && q.size() == 3) {
     if (q[1]->type != Type::Leaf || q[1]->leaf.kind() != Value::Kind::Float) error("a scale that is no float");
-    return {full({}, q[1]->leaf.to_double(), kFloat64), full({}, int_of(q[2], "a zero point"), kInt64), {}};
+    return {one_number(q[1]->leaf.to_double()), one_number(int_of(q[2], "a zero point")), {}};
   }
   if (scheme != "per_channel_affine" || q.size() != 4)
     error(str("quantised by the scheme '", scheme, "', which is not known"));
@@ -187,9 +222,9 @@ Value::Quantizer Unpickler::quantizer_of(const TensorRecord& t, int depth) {
   std::vector<int64_t> wanted{sizes[static_cast<size_t>(axis)]};
   if (scale.sizes().vec() != wanted || zero_point.sizes().vec() != wanted)
     error("not one scale for each index of its axis");
-  if (!is_floating(scale.scalar_type()) || !is_integral(zero_point.scalar_type()))
+  if (scale.scalar_type() != kFloat64 || zero_point.scalar_type() != kInt64)
     error("scales or zero points of another dtype");
-  return {scale.to(kFloat64), zero_point.to(kInt64), axis};
+  return {scale, zero_point, axis};
 }
 
 }  // namespace brasa::io
