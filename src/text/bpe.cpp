@@ -20,14 +20,14 @@ ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, const std::vector<std::
     bytes_[b] = vocabulary.id_of(written_bytes({&c, 1})).value_or(unknown);
   }
   uint32_t rank = 0;
-  for (const auto& [left, right] : merges) {
+  for (const auto& merge : merges) {
     auto id = [&](const std::string& token) {
       auto found = vocabulary.id_of(token);
-      BRASA_CHECK(found, source, ": merge ", rank, " of '", left, "' and '", right, "': '", token,
+      BRASA_CHECK(found, source, ": merge ", rank, " of '", merge.first, "' and '", merge.second, "': '", token,
                   "' is not in the vocabulary");
       return *found;
     };
-    merges_.insert_or_assign(pair_of(id(left), id(right)), Merge{rank, id(left + right)});
+    merges_.insert_or_assign(pair_of(id(merge.first), id(merge.second)), Merge{rank, id(merge.first + merge.second)});
     ++rank;
   }
 }
