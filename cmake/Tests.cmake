@@ -163,6 +163,11 @@ if(TARGET brasa-cli AND BRASA_TORCH_PYTHON)
   add_test(NAME pytorch.round_trip COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/round_trip.py
                                            $<TARGET_FILE:brasa-cli> ${CMAKE_BINARY_DIR}/tests/archives)
   set_tests_properties(pytorch.round_trip PROPERTIES TIMEOUT 900 FIXTURES_REQUIRED pytorch_archives ENVIRONMENT "${test_environment}")
+  add_test(NAME pytorch.checkpoints COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/checkpoints.py
+                                            ${CMAKE_BINARY_DIR}/tests/checkpoints)
+  set_tests_properties(pytorch.checkpoints PROPERTIES TIMEOUT 600 FIXTURES_SETUP pytorch_checkpoints)
+  add_test(NAME pytorch.verify_checkpoints COMMAND brasa-cli verify checkpoints ${CMAKE_BINARY_DIR}/tests/checkpoints)
+  set_tests_properties(pytorch.verify_checkpoints PROPERTIES FIXTURES_REQUIRED pytorch_checkpoints ENVIRONMENT "${test_environment}")
   foreach(backend eager inductor interpreter)
     add_test(NAME pytorch.verify_${backend} COMMAND brasa-cli verify models ${CMAKE_BINARY_DIR}/tests/archives --backend ${backend})
     set_tests_properties(pytorch.verify_${backend} PROPERTIES TIMEOUT 600 FIXTURES_REQUIRED pytorch_archives ENVIRONMENT "${test_environment}")

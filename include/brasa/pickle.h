@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,25 +31,37 @@ class BRASA_API Value {
     Complex,
     String,
     Bytes,
-    DType,   ///< by PyTorch's name: "float32"
-    Device,  ///< "cpu", "cuda:0"
+    DType,     ///< by PyTorch's name: "float32"
+    Device,    ///< "cpu", "cuda:0"
+    Constant,  ///< a layout or a scheme of quantisation: "sparse_coo", "per_tensor_affine"
     List,
     Tuple,
     Set,
     Size,
     Dict,
     OrderedDict,
+    Counter,
     Tensor,
-    Object,  ///< of a TorchScript archive: its class's name and its attributes
+    Storage,  ///< memory by itself: all its elements as a tensor, of uint8 where it has no dtype
+    Object,   ///< of a TorchScript archive: its class's name and its attributes
   };
   using Items = std::vector<Value>;
   using Pairs = std::vector<std::pair<Value, Value>>;
-  /// Tensors that shared their memory do so here. A dtype that Brasa has not (uint16, float8_e5m2fnuz, …) comes as integers of its
+  /// An integer stands for (integer - zero_point) * scale.
+  struct Quantizer {
+    Tensor scale, zero_point;  ///< float64 and int64: one element, or one for each index of `axis`
+    std::optional<int64_t> axis;
+  };
+  /// Tensors that shared their memory do so here; a conjugate or negative view has memory of its own. A dtype that Brasa has not (uint16, float8_e5m2fnuz, …) comes as integers of its
   /// width, bit by bit.
   struct StoredTensor {
     Tensor tensor;
     std::string dtype;  ///< the file's
     bool parameter = false;
+    /// Of a quantised tensor (qint8, quint8, qint32), which comes as its integers.
+    std::optional<Quantizer> quantizer = {};
+    /// Float32, of a quantised tensor.
+    Tensor dequantize() const;
   };
   struct Attributes;
 
@@ -67,13 +80,17 @@ class BRASA_API Value {
   static Value bytes(std::string v) { return {Kind::Bytes, std::move(v)}; }
   static Value dtype(std::string name) { return {Kind::DType, std::move(name)}; }
   static Value device(std::string name) { return {Kind::Device, std::move(name)}; }
+  static Value constant(std::string name) { return {Kind::Constant, std::move(name)}; }
   static Value list(Items v) { return {Kind::List, std::move(v)}; }
   static Value tuple(Items v) { return {Kind::Tuple, std::move(v)}; }
   static Value set(Items v) { return {Kind::Set, std::move(v)}; }
   static Value size(IntArrayRef sizes);
   static Value dict(Pairs v) { return {Kind::Dict, std::move(v)}; }
   static Value ordered_dict(Pairs v) { return {Kind::OrderedDict, std::move(v)}; }
+  static Value counter(Pairs v) { return {Kind::Counter, std::move(v)}; }
   static Value stored(StoredTensor v);
+  /// A tensor of one dimension.
+  static Value storage(StoredTensor v);
   static Value parameter(const Tensor& v);
   static Value object(std::string type, Pairs attributes);
 
@@ -83,7 +100,7 @@ class BRASA_API Value {
   bool is_tensor() const { return kind_ == Kind::Tensor; }
   /// List, Tuple, Set or Size.
   bool is_sequence() const { return kind_ >= Kind::List && kind_ <= Kind::Size; }
-  bool is_dict() const { return kind_ == Kind::Dict || kind_ == Kind::OrderedDict; }
+  bool is_dict() const { return kind_ >= Kind::Dict && kind_ <= Kind::Counter; }
 
   // brasa::Error for a value of another kind.
   bool to_bool() const;
@@ -91,11 +108,12 @@ class BRASA_API Value {
   /// Of integers too.
   double to_double() const;
   std::complex<double> to_complex() const;
-  /// Of String, Bytes, BigInt, DType, Device; the class of an Object.
+  /// Of String, Bytes, BigInt, DType, Device, Constant; the class of an Object.
   const std::string& text() const;
   const Items& items() const;
   /// Of dictionaries and objects, in the file's order.
   const Pairs& pairs() const;
+  /// Of Tensor and Storage.
   const StoredTensor& stored() const;
   /// brasa::Error if its dtype is one that Brasa has not.
   const Tensor& to_tensor() const;
@@ -129,7 +147,7 @@ BRASA_API Value map(const std::string& path);
 /// `source` names the bytes in errors.
 BRASA_API Value parse(std::span<const std::byte> bytes, const std::string& source = "checkpoint");
 
-/// Writes what torch.load reads. Objects and sparse tensors are errors.
+/// Writes what torch.load reads. Objects are errors.
 BRASA_API void save(const Value& value, const std::string& path);
 /// The file's bytes.
 BRASA_API std::string dump(const Value& value);

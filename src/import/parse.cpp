@@ -5,6 +5,7 @@
 #include "import/graph.h"
 #include "import/types.h"
 #include "support/error.h"
+#include "support/json.h"
 
 // The JSON of torch/_export/serde/schema.py, version 8.
 namespace brasa::import {
@@ -355,20 +356,10 @@ class Parser {
   bool resolve_;
 };
 
-Json parse_json(const std::string& text, const std::string& source) {
-  auto depth_ok = [&](int depth, Json::parse_event_t, Json&) {
-    BRASA_CHECK(depth <= kMaxDepth, source, ": JSON that nests too deep");
-    return true;
-  };
-  Json j = Json::parse(text, depth_ok, /*allow_exceptions=*/false);
-  BRASA_CHECK(!j.is_discarded(), source, ": the program is no JSON");
-  return j;
-}
-
 }  // namespace
 
 Program parse_program(const std::string& json, const std::string& source, std::optional<Device> device, bool resolve) {
-  Program out = Parser(source, resolve).program(parse_json(json, source));
+  Program out = Parser(source, resolve).program(parse_json(json, source, kMaxDepth));
   out.device = device;
   return out;
 }

@@ -14,8 +14,12 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-void check_order(const std::string& order, const std::string& source) {
-  BRASA_CHECK(order == "little", source, ": its numbers are ", order, "-endian");
+// A storage whose numbers have their highest byte first.
+StorageRef turned(Bytes bytes, size_t number) {
+  StorageRef out = io::storage_of(bytes);
+  auto* data = static_cast<std::byte*>(out->data());
+  for (size_t i = 0; i + number <= bytes.size(); i += number) std::reverse(data + i, data + i + number);
+  return out;
 }
 
 // <name>/data.pkl, <name>/data/<key> and some facts beside them.
@@ -25,7 +29,8 @@ Value parse_zip(Bytes bytes, const std::string& source, const std::shared_ptr<co
   const std::string& first = zip.names()[0];
   std::string folder = first.substr(0, first.find('/') + 1);
   BRASA_CHECK(zip.has(folder + "data.pkl"), source, ": no checkpoint: a zip archive without '", folder, "data.pkl'");
-  if (zip.has(folder + "byteorder")) check_order(zip.text(folder + "byteorder"), source);
+  std::string order = zip.has(folder + "byteorder") ? zip.text(folder + "byteorder") : "little";
+  BRASA_CHECK(order == "little" || order == "big", source, ": its byte order is '", order, "', not little or big");
 
   std::vector<std::byte> pickle;
   io::Unpickler unpickler(zip.read(folder + "data.pkl", pickle),
@@ -37,7 +42,8 @@ Value parse_zip(Bytes bytes, const std::string& source, const std::shared_ptr<co
     Bytes data = zip.read(folder + "data/" + s.key, inflated);
     BRASA_CHECK(data.size() == s.bytes, source, ": storage '", s.key, "' has ", data.size(), " bytes, the pickle says ",
                 s.bytes);
-    storages.push_back(io::storage_of(data, inflated.empty() ? owner : nullptr));
+    storages.push_back(order == "big" ? turned(data, s.number)
+                                      : io::storage_of(data, inflated.empty() ? owner : nullptr));
   }
   return unpickler.value(storages);
 }
@@ -57,9 +63,7 @@ class Legacy {
     Value version = plain();
     BRASA_CHECK(version.kind() == Value::Kind::Int && version.to_int() == 1001, source_,
                 ": not version 1001 of the older form of checkpoints");
-    Value facts = plain();
-    const Value* little = facts.is_dict() ? facts.find("little_endian") : nullptr;
-    check_order(little && little->kind() == Value::Kind::Bool && !little->to_bool() ? "big" : "little", source_);
+    plain();  // facts about the writer's machine; the order of bytes does not depend on it
 
     io::Unpickler unpickler(rest_, {.source = source_});
     unpickler.run();

@@ -65,23 +65,14 @@ Value Unpickler::frozen(Node* n, int depth) {
     }
     case Type::Dict: return Value::dict(pairs());
     case Type::OrderedDict: return Value::ordered_dict(pairs());
+    case Type::Counter: return Value::counter(pairs());
     case Type::Object: return Value::object(n->leaf.text(), pairs());
-    case Type::Tensor: return frozen_tensor(tensors_[n->index]);
+    case Type::Tensor: return frozen_tensor(tensors_[n->index], depth);
     case Type::Global: error(str("'", n->leaf.text(), "' by itself is no value"));
-    case Type::Storage: error("a storage by itself is no value");
+    case Type::Storage: return frozen_storage(n->index);
     case Type::Leaf: break;
   }
   return n->leaf;
-}
-
-Value Unpickler::frozen_tensor(const TensorRecord& t) {
-  Tensor tensor = tensor_in((*values_)[t.storage], t.placement, options_.source + ": a tensor");
-  if (t.requires_grad) {
-    if (!is_floating(t.placement.dtype.as) && !is_complex(t.placement.dtype.as))
-      error("a tensor of integers that requires a gradient");
-    tensor.set_requires_grad(true);
-  }
-  return Value::stored({tensor, std::string(t.placement.dtype.name), t.parameter});
 }
 
 // Equal for equal keys only. Its length is bounded as well: a tuple may hold the same long text again and again.
@@ -91,9 +82,14 @@ std::string Unpickler::key_text(const Value& v, int depth) {
     case Value::Kind::None: out = "n"; break;
     case Value::Kind::Bool: out = str("i", v.to_bool() ? 1 : 0); break;
     case Value::Kind::Int: out = str("i", v.to_int()); break;
-    case Value::Kind::Float: {
-      // In Python 1.0 and 1 are one key.
-      double d = v.to_double();
+    case Value::Kind::Float:
+    case Value::Kind::Complex: {
+      // In Python 1, 1.0 and 1 + 0j are one key.
+      double d = v.to_complex().real(), imaginary = v.to_complex().imag();
+      if (imaginary != 0) {
+        out = str("c", d, ",", imaginary);
+        break;
+      }
       bool whole = d > -9e15 && d < 9e15 && d == static_cast<double>(static_cast<int64_t>(d));
       out = whole ? str("i", static_cast<int64_t>(d)) : str("f", d);
       break;
@@ -103,6 +99,7 @@ std::string Unpickler::key_text(const Value& v, int depth) {
     case Value::Kind::Bytes:
     case Value::Kind::DType:
     case Value::Kind::Device:
+    case Value::Kind::Constant:
       out = str(int{static_cast<uint8_t>(v.kind())}, ":", v.text().size(), ":", v.text());
       break;
     case Value::Kind::Tuple:

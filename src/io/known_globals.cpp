@@ -11,17 +11,17 @@ using pickle::Value;
 
 namespace {
 
-constexpr std::array<std::string_view, 22> kKnown{
+constexpr std::array<std::string_view, 27> kKnown{
     "collections.OrderedDict",
+    "collections.Counter",
     "builtins.set",
     "__builtin__.set",
-    "builtins.frozenset",
-    "__builtin__.frozenset",
     "builtins.complex",
     "__builtin__.complex",
     "builtins.bytearray",
     "__builtin__.bytearray",
     "_codecs.encode",
+    "torch.serialization._get_layout",
     "torch.Size",
     "torch.device",
     "torch.Tensor",
@@ -31,10 +31,17 @@ constexpr std::array<std::string_view, 22> kKnown{
     "torch._utils._rebuild_tensor",
     "torch._utils._rebuild_tensor_v2",
     "torch._utils._rebuild_tensor_v3",
+    "torch._utils._rebuild_qtensor",
+    "torch._utils._rebuild_sparse_tensor",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+    "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_parameter",
     "torch._utils._rebuild_parameter_with_state",
     "torch._tensor._rebuild_from_type_v2",
 };
+constexpr std::array<std::string_view, 5> kQuantization{"per_tensor_affine", "per_tensor_symmetric",
+                                                        "per_channel_affine", "per_channel_symmetric",
+                                                        "per_channel_affine_float_qparams"};
 // Of TorchScript's pickles: lists of one type, and a value with the name of its type.
 constexpr std::array<std::string_view, 5> kScript{
     "torch.jit._pickle.build_intlist",    "torch.jit._pickle.build_doublelist", "torch.jit._pickle.build_boollist",
@@ -42,12 +49,15 @@ constexpr std::array<std::string_view, 5> kScript{
 };
 
 bool starts(std::string_view name, std::string_view prefix) { return name.starts_with(prefix); }
+bool is_in(const auto& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); }
+// The name that PyTorch itself has, behind "torch.".
+bool is_torch(std::string_view full, auto is_known) { return starts(full, "torch.") && is_known(full.substr(6)); }
+bool names_scheme(std::string_view name) { return is_in(kQuantization, name); }
 
 // "torch.FloatStorage", "torch.cuda.FloatStorage".
 bool names_storage(std::string_view name) {
   return starts(name, "torch.") && stored_dtype_of_storage(name.substr(name.rfind('.') + 1));
 }
-bool names_dtype(std::string_view name) { return starts(name, "torch.") && stored_dtype(name.substr(6)); }
 
 // The numbers below 256 that UTF-8 has as one byte or two, which is how protocol 2 writes bytes.
 std::string latin1_of(const std::string& utf8, bool& fits) {
@@ -67,15 +77,15 @@ std::string latin1_of(const std::string& utf8, bool& fits) {
 }  // namespace
 
 bool Unpickler::known(const std::string& name) const {
-  auto is_in = [&](const auto& list) { return std::find(list.begin(), list.end(), name) != list.end(); };
-  return is_in(kKnown) || is_in(kScript) || names_storage(name) || names_dtype(name) ||
-         (options_.objects && starts(name, "__torch__."));
+  return is_in(kKnown, name) || is_in(kScript, name) || names_storage(name) || is_torch(name, names_dtype) ||
+         is_torch(name, names_scheme) || (options_.objects && starts(name, "__torch__."));
 }
 
 void Unpickler::push_global(const std::string& module, const std::string& name) {
   std::string full = module + "." + name;
   if (!known(full)) error(str("it names '", full, "', which is not among what a checkpoint may name"));
-  if (names_dtype(full)) return push(Value::dtype(name));
+  if (is_torch(full, names_dtype)) return push(Value::dtype(name));
+  if (is_torch(full, names_scheme)) return push(Value::constant(name));
   Node* n = make(Type::Global);
   n->leaf = full;
   push(n);
@@ -137,7 +147,16 @@ Unpickler::Node* Unpickler::call(const std::string& name, Arguments a) {
     }
     return n;
   }
-  if (last == "set" || last == "frozenset") {
+  if (last == "Counter") {
+    takes(0, 1);
+    Node* n = make(Type::Counter);
+    if (a.size() == 1) {
+      if (a[0]->type != Type::Dict) refuse("no dictionary");
+      n->items = a[0]->items;
+    }
+    return n;
+  }
+  if (last == "set") {
     takes(0, 1);
     Node* n = make(Type::Set);
     if (a.size() == 1) {
@@ -147,18 +166,27 @@ Unpickler::Node* Unpickler::call(const std::string& name, Arguments a) {
     return n;
   }
   if (last == "complex") {
-    takes(2, 2);
-    for (Node* part : a)
-      if (part->type != Type::Leaf || part->leaf.kind() != Value::Kind::Float) refuse("no float");
-    return leaf(std::complex<double>(a[0]->leaf.to_double(), a[1]->leaf.to_double()));
+    takes(0, 2);
+    double parts[2] = {};
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i]->type != Type::Leaf ||
+          (a[i]->leaf.kind() != Value::Kind::Float && a[i]->leaf.kind() != Value::Kind::Int))
+        refuse("no number");
+      parts[i] = a[i]->leaf.to_double();
+    }
+    return leaf(std::complex<double>(parts[0], parts[1]));
   }
   if (last == "encode" || last == "bytearray") {
     takes(0, 2);
     if (a.empty()) return leaf(Value::bytes(""));
     if (a[0]->type == Type::Leaf && a[0]->leaf.kind() == Value::Kind::Bytes) return a[0];
-    if (a.size() != 2 || string_of(a[1], "an encoding") != "latin1") refuse("an encoding other than latin1");
+    const std::string& text = string_of(a[0], "a text of bytes");
+    if (last == "bytearray" && a.size() == 1) refuse("a text without its encoding");
+    std::string encoding = a.size() == 2 ? string_of(a[1], "an encoding") : "utf-8";
+    if (encoding == "utf-8") return leaf(Value::bytes(text));
+    if (encoding != "latin1") refuse("an encoding other than latin1 and utf-8");
     bool fits = true;
-    std::string bytes = latin1_of(string_of(a[0], "a text of bytes"), fits);
+    std::string bytes = latin1_of(text, fits);
     if (!fits) refuse("characters beyond latin1");
     return leaf(Value::bytes(std::move(bytes)));
   }
@@ -170,7 +198,18 @@ Unpickler::Node* Unpickler::call(const std::string& name, Arguments a) {
     takes(1, 2);
     std::string device = string_of(a[0], "a device");
     if (a.size() == 2) device += str(":", int_of(a[1], "a device's index"));
+    try {
+      static_cast<void>(Device(device));
+    } catch (const Error& e) {
+      error(e.what());
+    }
     return leaf(Value::device(std::move(device)));
+  }
+  if (last == "_get_layout") {
+    takes(1, 1);
+    std::string layout = string_of(a[0], "a layout");
+    if (!is_torch(layout, is_layout)) refuse("an unknown layout");
+    return leaf(Value::constant(layout.substr(6)));
   }
   if (last == "_rebuild_from_type_v2") {
     takes(3, 4);
@@ -179,48 +218,8 @@ Unpickler::Node* Unpickler::call(const std::string& name, Arguments a) {
     if (type != "torch.Tensor" && type != "torch.nn.parameter.Parameter") refuse("a class that is no tensor");
     return call(a[0], a[2]);
   }
-  if (last == "_rebuild_parameter" || last == "_rebuild_parameter_with_state") return parameter(name, a);
-  if (last.starts_with("_rebuild_tensor")) return tensor(name, a);
+  if (Node* n = tensor(name, a)) return n;
   error(str("'", name, "' cannot be called"));
-}
-
-// (storage, offset, sizes, strides[, requires_grad, hooks[, dtype][, metadata]])
-Unpickler::Node* Unpickler::tensor(const std::string& name, Arguments a) {
-  bool v1 = name.ends_with("_tensor"), v3 = name.ends_with("_v3");
-  size_t least = v1 ? 4 : v3 ? 7 : 6;
-  if (a.size() < least || a.size() > (v1 ? least : least + 1)) error(str(a.size(), " arguments for '", name, "'"));
-  if (a[0]->type != Type::Storage) error("a tensor without a storage");
-  // A conjugate or negated view, say.
-  if (a.size() > least && !(a.back()->type == Type::Dict && a.back()->items.empty()) &&
-      !(a.back()->type == Type::Leaf && a.back()->leaf.is_none()))
-    error("a tensor with metadata");
-  std::optional<StoredDType> dtype;
-  if (v3) {
-    if (a[6]->type != Type::Leaf || a[6]->leaf.kind() != Value::Kind::DType) error("a tensor without a dtype");
-    dtype = stored_dtype(a[6]->leaf.text());
-  } else {
-    dtype = storage_dtypes_[a[0]->index];
-  }
-  if (!dtype) error("a tensor without a dtype");
-  Node* n = make(Type::Tensor);
-  n->index = static_cast<uint32_t>(tensors_.size());
-  tensors_.push_back({a[0]->index,
-                      {*dtype, int_of(a[1], "a storage offset"), ints_of(a[2], "sizes"), ints_of(a[3], "strides")},
-                      !v1 && bool_of(a[4], "requires_grad"),
-                      false});
-  return n;
-}
-
-// (tensor, requires_grad, hooks[, state])
-Unpickler::Node* Unpickler::parameter(const std::string& name, Arguments a) {
-  if (a.size() < 3 || a.size() > 4) error(str(a.size(), " arguments for '", name, "'"));
-  if (a[0]->type != Type::Tensor) error("a parameter that is no tensor");
-  Node* n = make(Type::Tensor);
-  n->index = static_cast<uint32_t>(tensors_.size());
-  tensors_.push_back(tensors_[a[0]->index]);
-  tensors_.back().requires_grad = bool_of(a[1], "requires_grad");
-  tensors_.back().parameter = true;
-  return n;
 }
 
 }  // namespace brasa::io

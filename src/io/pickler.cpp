@@ -87,6 +87,12 @@ void Pickler::body(const Value& v, int depth) {
       text(v.text());
       byte(0x85);
       return byte('R');
+    case Kind::Constant:
+      if (!is_layout(v.text())) return global("torch", v.text());
+      global("torch.serialization", "_get_layout");
+      text("torch." + v.text());
+      byte(0x85);
+      return byte('R');
     case Kind::List: byte(']'); return items(v.items(), depth, "e");
     case Kind::Tuple: return items(v.items(), depth, "t");
     case Kind::Set:
@@ -106,7 +112,20 @@ void Pickler::body(const Value& v, int depth) {
       byte(')');
       byte('R');
       return pairs(v.pairs(), depth);
+    case Kind::Counter:
+      global("collections", "Counter");
+      byte('}');
+      pairs(v.pairs(), depth);
+      byte(0x85);
+      return byte('R');
     case Kind::Tensor: return tensor(v.stored());
+    case Kind::Storage: {
+      Tensor t = on_host(v.stored().tensor);
+      BRASA_CHECK(t.is_contiguous() && t.storage_offset() == 0 && t.nbytes() == t.storage().nbytes(),
+                  "checkpoint: a storage is written with all its elements");
+      storage(storage_of(t, stored_of(v.stored())));
+      return;
+    }
     case Kind::Object: fail(str("checkpoint: an object of class ", v.text(), " cannot be written"));
   }
 }
@@ -159,63 +178,6 @@ void Pickler::pairs(const Value::Pairs& pairs, int depth) {
     value(item, depth + 1);
   }
   byte('u');
-}
-
-uint32_t Pickler::storage_of(const Tensor& t, const StoredDType& dtype) {
-  const StorageRef& storage = impl_of(t)->storage;
-  auto [at, fresh] = storage_index_.emplace(storage->root(), storages_.size());
-  if (fresh) {
-    bool whole = storage->bytes() % static_cast<size_t>(size_of(dtype.as)) == 0;
-    storages_.push_back(storage);
-    storage_classes_.push_back(whole && !dtype.storage.empty() ? dtype.storage : "UntypedStorage");
-  }
-  return at->second;
-}
-
-// A tensor of its storage's dtype in the form that every PyTorch reads, another one in the form that names the dtype.
-void Pickler::tensor(const Value::StoredTensor& s) {
-  BRASA_CHECK(s.tensor.defined() && s.tensor.has_storage(), "checkpoint: only dense tensors can be written");
-  auto dtype = stored_dtype(s.dtype);
-  BRASA_CHECK(dtype && dtype->as == s.tensor.scalar_type(), "checkpoint: a tensor of ", name(s.tensor.scalar_type()),
-              " cannot hold ", s.dtype);
-  Tensor t = s.tensor.detach().cpu();
-  t.const_data_ptr();  // What is still recorded is computed now.
-  uint32_t key = storage_of(t, *dtype);
-  std::string_view storage_class = storage_classes_[key];
-  bool typed = storage_class == dtype->storage;
-
-  if (s.parameter) {
-    global("torch._utils", "_rebuild_parameter");
-    byte('(');
-  }
-  global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
-  byte('(');
-  byte('(');
-  text("storage");
-  global(storage_class == "UntypedStorage" ? "torch.storage" : "torch", std::string(storage_class));
-  text(std::to_string(key));
-  text("cpu");
-  integer(static_cast<int64_t>(storages_[key]->bytes()) /
-          (storage_class == "UntypedStorage" ? 1 : size_of(stored_dtype_of_storage(storage_class)->as)));
-  byte('t');
-  byte('Q');
-  integer(t.storage_offset());
-  tuple(t.sizes());
-  tuple(t.strides());
-  byte(s.tensor.requires_grad() && !s.parameter ? 0x88 : 0x89);
-  global("collections", "OrderedDict");
-  byte(')');
-  byte('R');
-  if (!typed) global("torch", s.dtype);
-  byte('t');
-  byte('R');
-  if (!s.parameter) return;
-  byte(s.tensor.requires_grad() ? 0x88 : 0x89);
-  global("collections", "OrderedDict");
-  byte(')');
-  byte('R');
-  byte('t');
-  byte('R');
 }
 
 }  // namespace brasa::io

@@ -28,7 +28,15 @@ class Pickler {
   void global(const std::string& module, const std::string& name);
   void items(const pickle::Value::Items& items, int depth, std::string_view opcode);
   void pairs(const pickle::Value::Pairs& pairs, int depth);
+  // Tensors (tensor_pickler.cpp).
   void tensor(const pickle::Value::StoredTensor& t);
+  void dense_tensor(const pickle::Value::StoredTensor& t);
+  void sparse_tensor(const Tensor& t);
+  void quantizer(const pickle::Value::Quantizer& q);
+  void storage(uint32_t key);
+  void no_hooks();
+  static Tensor on_host(const Tensor& t);
+  static StoredDType stored_of(const pickle::Value::StoredTensor& t);
   uint32_t storage_of(const Tensor& t, const StoredDType& dtype);
   void byte(int opcode) { out_ += static_cast<char>(opcode); }
   template <class T>

@@ -3,12 +3,11 @@
 #include <brasa/pickle.h>
 #include <brasa/serialize.h>
 
-#include <nlohmann/json.hpp>
-
 #include "io/mapped_file.h"
 #include "io/stored_tensor.h"
 #include "io/zip.h"
 #include "support/error.h"
+#include "support/json.h"
 #include "tensor/geometry.h"
 
 // The tensors of a file by name, whatever its format.
@@ -64,14 +63,8 @@ class Reader {
   // {"weight_map": {name: file}}; the files lie beside the index.
   TensorDict read_index(const std::string& path) const {
     io::MappedFile mapped = io::map_file(path);
-    nlohmann::json index = nlohmann::json::parse(
-        reinterpret_cast<const char*>(mapped.bytes.data()),
-        reinterpret_cast<const char*>(mapped.bytes.data()) + mapped.bytes.size(),
-        [&](int depth, auto, auto&) {
-          BRASA_CHECK(depth <= 8, path, ": an index that nests too deep");
-          return true;
-        },
-        /*allow_exceptions=*/false);
+    nlohmann::json index =
+        parse_json({reinterpret_cast<const char*>(mapped.bytes.data()), mapped.bytes.size()}, path, 8);
     BRASA_CHECK(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object(), path,
                 ": no index of safetensors files: no 'weight_map'");
     std::string folder = path.substr(0, path.rfind('/') + 1);

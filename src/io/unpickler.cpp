@@ -6,6 +6,7 @@
 
 #include "io/big_int.h"
 #include "support/error.h"
+#include "support/utf8.h"
 
 // The opcodes and what they do: CPython's Lib/pickletools.py.
 namespace brasa::io {
@@ -30,9 +31,22 @@ T Unpickler::number() {
   return static_cast<T>(v);
 }
 
-std::string Unpickler::text(uint64_t count) {
+std::string Unpickler::raw(uint64_t count) {
   std::span<const std::byte> b = take(count);
   return {reinterpret_cast<const char*>(b.data()), b.size()};
+}
+// UTF-8, in which Python writes surrogates as if they were characters.
+std::string Unpickler::text(uint64_t count) {
+  std::string out = raw(count);
+  for (size_t at = 0; at < out.size();) {
+    bool surrogate =
+        out.size() - at >= 3 && out[at] == '\xed' && (out[at + 1] & 0xe0) == 0xa0 && (out[at + 2] & 0xc0) == 0x80;
+    if (surrogate)
+      at += 3;
+    else if (!next_code_point(out, at))
+      error("a text that is not UTF-8");
+  }
+  return out;
 }
 
 std::string Unpickler::line() {
@@ -88,7 +102,7 @@ void Unpickler::append(Node* to, Arguments items) {
   to->items.insert(to->items.end(), items.begin(), items.end());
 }
 void Unpickler::set_items(Node* to, Arguments items) {
-  if (to->type != Type::Dict && to->type != Type::OrderedDict) error("keys and values for what is no dictionary");
+  if (!to->is_dict()) error("keys and values for what is no dictionary");
   if (items.size() % 2) error("a dictionary's key without a value");
   to->items.insert(to->items.end(), items.begin(), items.end());
 }
@@ -130,7 +144,8 @@ void Unpickler::persistent(Node* id) {
     error(str("a storage of ", elements, " elements"));
   auto [at, fresh] = storage_index_.emplace(key, storages_.size());
   if (fresh) {
-    storages_.push_back({key, bytes});
+    bool two_parts = dtype && is_complex(dtype->as);
+    storages_.push_back({key, bytes, two_parts ? width / 2 : width});
     storage_dtypes_.push_back(dtype);
   }
   if (storages_[at->second].bytes != bytes) error(str("storage '", key, "' has two sizes"));
@@ -238,10 +253,10 @@ void Unpickler::step(uint8_t opcode) {
     // Python 2's strings are read as texts, as PyTorch does.
     case 'T': return push(text(number<uint32_t>()));
     case 'U': return push(text(number<uint8_t>()));
-    case 'B': return push(Value::bytes(text(number<uint32_t>())));
-    case 'C': return push(Value::bytes(text(number<uint8_t>())));
-    case 0x8e:                                                       // BINBYTES8
-    case 0x96: return push(Value::bytes(text(number<uint64_t>())));  // BYTEARRAY8
+    case 'B': return push(Value::bytes(raw(number<uint32_t>())));
+    case 'C': return push(Value::bytes(raw(number<uint8_t>())));
+    case 0x8e:                                                      // BINBYTES8
+    case 0x96: return push(Value::bytes(raw(number<uint64_t>())));  // BYTEARRAY8
 
     case ']': return push(make(Type::List));
     case ')': return push(make(Type::Tuple));

@@ -16,7 +16,7 @@ namespace brasa::io {
 /// A storage that a pickle names: where its bytes are, the container of the pickle knows.
 struct StorageRecord {
   std::string key;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, number = 1;  // and those of one number, whose order a file may have turned
 };
 
 /// Runs a pickle's opcodes (protocols 0 to 5) on values of its own: containers, numbers, texts, storages by their key, and
@@ -40,19 +40,22 @@ class Unpickler {
 
  private:
   struct Node {
-    enum class Type : uint8_t { Leaf, List, Tuple, Set, Dict, OrderedDict, Global, Storage, Tensor, Object };
+    enum class Type : uint8_t { Leaf, List, Tuple, Set, Dict, OrderedDict, Counter, Global, Storage, Tensor, Object };
     enum class State : uint8_t { Raw, Freezing, Frozen };
     Type type = Type::Leaf;
     State state = State::Raw;
     uint32_t index = 0;        // of its storage or tensor
     pickle::Value leaf;        // a global's name, an object's class; what it became
     std::vector<Node*> items;  // keys and values in turn
+    bool is_dict() const { return type == Type::Dict || type == Type::OrderedDict || type == Type::Counter; }
   };
   using Type = Node::Type;
   struct TensorRecord {
-    uint32_t storage;
+    uint32_t storage = 0;
     Placement placement;
-    bool requires_grad, parameter;
+    bool requires_grad = false, parameter = false, conjugate = false, negative = false;
+    Node* quantizer = nullptr;  // a tuple: the scheme, scales, zero points[, axis]
+    Node* sparse = nullptr;     // a tuple: the layout, a tuple of its parts
   };
   using Arguments = std::span<Node* const>;
 
@@ -65,6 +68,7 @@ class Unpickler {
   template <class T>
   T number();
   std::string text(uint64_t count);
+  std::string raw(uint64_t count);
   std::string line();
 
   // The stack.
@@ -90,7 +94,13 @@ class Unpickler {
   Node* call(Node* function, Node* arguments);
   Node* call(const std::string& name, Arguments a);
   Node* tensor(const std::string& name, Arguments a);
+  Node* plain_tensor(const std::string& name, Arguments a);
+  Node* quantized_tensor(Arguments a);
+  Node* sparse_tensor(Arguments a);
+  Node* copied_tensor(Arguments a);
   Node* parameter(const std::string& name, Arguments a);
+  Node* make(TensorRecord record);
+  TensorRecord record(Arguments a, std::optional<StoredDType> dtype);
 
   // What an argument must be.
   const std::string& string_of(const Node* n, const char* what) const;
@@ -100,7 +110,12 @@ class Unpickler {
 
   const pickle::Value& freeze(Node* n, int depth);
   pickle::Value frozen(Node* n, int depth);
-  pickle::Value frozen_tensor(const TensorRecord& t);
+  // Tensors (rebuilt_tensors.cpp).
+  pickle::Value frozen_tensor(const TensorRecord& t, int depth);
+  pickle::Value frozen_storage(uint32_t index);
+  Tensor sparse_of(const TensorRecord& t, int depth);
+  pickle::Value::Quantizer quantizer_of(const TensorRecord& t, int depth);
+  Tensor part_of(Node* n, const char* what, int depth);
   std::string key_text(const pickle::Value& v, int depth);
 
   std::span<const std::byte> bytes_;

@@ -1,5 +1,6 @@
 #include <array>
 
+#include <brasa/brasa.h>
 #include <brasa/pickle.h>
 
 #include "support/error.h"
@@ -24,6 +25,12 @@ Value Value::stored(StoredTensor v) {
   out.held_ = std::make_shared<const StoredTensor>(std::move(v));
   return out;
 }
+Value Value::storage(StoredTensor v) {
+  BRASA_CHECK(v.tensor.dim() == 1, "checkpoint: a storage has one dimension, not ", v.tensor.dim());
+  Value out = stored(std::move(v));
+  out.kind_ = Kind::Storage;
+  return out;
+}
 Value Value::parameter(const Tensor& v) { return stored({v, std::string(name(v.scalar_type())), true}); }
 Value Value::object(std::string type, Pairs attributes) {
   Value out;
@@ -33,9 +40,9 @@ Value Value::object(std::string type, Pairs attributes) {
 }
 
 std::string_view Value::kind_name() const {
-  static constexpr std::array kNames{"None", "bool",  "int",   "int",         "float",  "complex",
-                                     "str",  "bytes", "dtype", "device",      "list",   "tuple",
-                                     "set",  "Size",  "dict",  "OrderedDict", "tensor", "object"};
+  static constexpr std::array kNames{"None",  "bool",  "int",         "int",      "float",  "complex", "str",
+                                     "bytes", "dtype", "device",      "constant", "list",   "tuple",   "set",
+                                     "Size",  "dict",  "OrderedDict", "Counter",  "tensor", "Storage", "object"};
   return kNames[static_cast<size_t>(kind_)];
 }
 
@@ -83,6 +90,17 @@ const Tensor& Value::to_tensor() const {
   BRASA_CHECK(s.dtype == name(s.tensor.scalar_type()), "checkpoint: a tensor is of dtype ", s.dtype,
               ", which Brasa has not");
   return s.tensor;
+}
+
+Tensor Value::StoredTensor::dequantize() const {
+  BRASA_CHECK(quantizer, "checkpoint: a tensor of dtype ", dtype, " is not quantised");
+  auto along = [&](const Tensor& t) {
+    if (!quantizer->axis) return t.reshape({});
+    std::vector<int64_t> sizes(static_cast<size_t>(tensor.dim()), 1);
+    sizes[static_cast<size_t>(*quantizer->axis)] = -1;
+    return t.reshape(sizes);
+  };
+  return (tensor.to(kInt64) - along(quantizer->zero_point)).to(kFloat32) * along(quantizer->scale).to(kFloat32);
 }
 
 const Value* Value::find(std::string_view key) const {

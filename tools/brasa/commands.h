@@ -17,6 +17,7 @@ void add_export(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_minify(CLI::App& app);
+void add_tokens(CLI::App& app);
 void add_settings(CLI::App& app);
 void add_cache(CLI::App& app);
 void add_doctor(CLI::App& app);

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     brasa::tool::add_bench(app);
     brasa::tool::add_explain(app);
     brasa::tool::add_minify(app);
+    brasa::tool::add_tokens(app);
     brasa::tool::add_settings(app);
     brasa::tool::add_cache(app);
     brasa::tool::add_doctor(app);

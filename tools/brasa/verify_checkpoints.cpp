@@ -37,7 +37,11 @@ class Check {
     if (want.is_number_integer()) return require(kind(Value::Kind::Int) && got.to_int() == want.get<int64_t>());
     if (want.is_number()) return require(kind(Value::Kind::Float) && same(got.to_double(), want.get<double>()));
     if (want.is_string()) return require(got.is_string() && got.text() == want.get<std::string>());
+    if (want.contains("sparse")) return got.is_tensor() ? sparse(got.to_tensor(), want, at) : differs();
+    if (want.contains("computed")) return got.is_tensor() ? computed(got.to_tensor(), want, at) : differs();
     if (want.contains("tensor")) return got.is_tensor() ? tensor(got.stored(), want, at) : differs();
+    if (want.contains("Storage"))
+      return got.kind() == Value::Kind::Storage ? storage(got.stored(), want, at) : differs();
     const std::string name = want.items().begin().key();
     const json& inner = want.items().begin().value();
     if (name == "int")
@@ -47,9 +51,11 @@ class Check {
     if (name == "complex")
       return require(kind(Value::Kind::Complex) && same(got.to_complex().real(), part(inner[0])) &&
                      same(got.to_complex().imag(), part(inner[1])));
+    if (name == "text") return require(got.is_string() && hex(got.text()) == inner.get<std::string>());
     if (name == "bytes") return require(kind(Value::Kind::Bytes) && hex(got.text()) == inner.get<std::string>());
     if (name != got.kind_name()) return differs();
-    if (name == "dtype" || name == "device") return require(got.text() == inner.get<std::string>());
+    if (name == "dtype" || name == "device" || name == "constant")
+      return require(got.text() == inner.get<std::string>());
     if (got.is_dict()) {
       if (got.pairs().size() != inner.size()) return differs();
       for (size_t i = 0; i < inner.size(); ++i) {
@@ -91,18 +97,61 @@ class Check {
                {"shape", t.sizes().vec()},     {"stride", t.strides().vec()},
                {"offset", t.storage_offset()}, {"storage", want["storage"]},
                {"parameter", got.parameter},   {"requires_grad", t.requires_grad()}};
-    if (is != want) return at + ": got the tensor " + is.dump() + ", expected " + want.dump();
-    if (t.storage().nbytes() > 0) {
-      void* memory = t.storage().data();
-      auto [by_number, fresh] = memory_.emplace(want["storage"].get<int>(), memory);
-      auto [by_memory, new_memory] = number_.emplace(memory, want["storage"].get<int>());
-      if (by_number->second != memory || fresh != new_memory) return at + ": it shares memory with other tensors";
+    if (got.quantizer) {
+      const auto& [scale, zero_point, axis] = *got.quantizer;
+      for (const char* same : {"scale", "zero_point", "dequantized"}) is[same] = want[same];
+      is["axis"] = axis ? json(*axis) : json();
+      if (list(scale, axis.has_value()) != want["scale"] || list(zero_point, axis.has_value()) != want["zero_point"])
+        return at + ": other scales or zero points";
+      if (auto d = values(got.dequantize(), want["dequantized"], at)) return d;
     }
-    const safetensors::Entry& entry = tensors_->at(want["tensor"].get<std::string>());
+    if (is != want) return at + ": got the tensor " + is.dump() + ", expected " + want.dump();
+    if (auto d = memory(t, want, at)) return d;
+    return values(t, want["tensor"], at);
+  }
+
+  static json list(const Tensor& t, bool several) {
+    Tensor flat = t.to(kFloat64).reshape({-1}).contiguous();
+    if (!several) return json(flat.item<double>());
+    return json(std::vector<double>(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()));
+  }
+  // That it shares memory with those of its number, and no others.
+  std::optional<std::string> memory(const Tensor& t, const json& want, const std::string& at) {
+    if (t.storage().nbytes() == 0) return std::nullopt;
+    void* memory = t.storage().data();
+    auto [by_number, fresh] = memory_.emplace(want["storage"].get<int>(), memory);
+    auto [by_memory, new_memory] = number_.emplace(memory, want["storage"].get<int>());
+    if (by_number->second != memory || fresh != new_memory) return at + ": it shares memory with other tensors";
+    return std::nullopt;
+  }
+  std::optional<std::string> values(const Tensor& t, const json& name, const std::string& at) {
+    const safetensors::Entry& entry = tensors_->at(name.get<std::string>());
     Tensor rows = t.detach().contiguous();
     if (rows.nbytes() != entry.data.size() ||
         (rows.nbytes() > 0 && std::memcmp(rows.const_data_ptr(), entry.data.data(), rows.nbytes()) != 0))
       return at + ": other values";
+    return std::nullopt;
+  }
+  std::optional<std::string> storage(const Value::StoredTensor& got, const json& want, const std::string& at) {
+    if (got.dtype != want["dtype"].get<std::string>()) return at + ": a storage of " + got.dtype;
+    if (auto d = memory(got.tensor, want, at)) return d;
+    return values(got.tensor, want["Storage"], at);
+  }
+  static bool is_of(const Tensor& t, const json& want) {
+    return name(t.scalar_type()) == want["dtype"].get<std::string>() && json(t.sizes().vec()) == want["shape"];
+  }
+  std::optional<std::string> computed(const Tensor& t, const json& want, const std::string& at) {
+    if (!is_of(t, want)) return at + ": another dtype or shape";
+    return values(t, want["computed"], at);
+  }
+  std::optional<std::string> sparse(const Tensor& t, const json& want, const std::string& at) {
+    bool coordinates = want["sparse"] == "sparse_coo";
+    if (!is_of(t, want) || t.layout() != (coordinates ? kSparse : kSparseCsr))
+      return at + ": another dtype, shape or layout";
+    std::vector<Tensor> parts = coordinates ? std::vector{t._indices(), t._values()}
+                                            : std::vector{t.crow_indices(), t.col_indices(), t.values()};
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (auto d = values(parts[i], want["parts"][i], at)) return d;
     return std::nullopt;
   }
 

@@ -5,6 +5,7 @@
 #include <brasa/pickle.h>
 #include <brasa/safetensors.h>
 #include <brasa/serialize.h>
+#include <brasa/tokenizer.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +31,8 @@
 #include "runtime/image.h"
 #include "support/hash.h"
 #include "support/str.h"
+#include "text/bpe.h"
+#include "text/unicode.h"
 #include "transforms/derived.h"
 
 namespace brasa::fuzz {
@@ -165,6 +168,52 @@ bool run_exported_program(std::string_view bytes) {
   return is_read([&] { io::load_pt2(as_file(bytes, "program.pt2")); });
 }
 std::vector<std::string> seeds_of_exported_programs() { return files("models", {".pt2"}); }
+
+// A tokenizer, and what it makes of two texts. A text's tokens are numbers that the tokenizer knows.
+bool run_tokenizer(std::string_view bytes) {
+  return is_read([&] {
+    text::Tokenizer t = text::Tokenizer::parse(bytes);
+    for (const char* s : {"I'll say Ünder [MASK] \xff 12.", "   aaaaaaaa\n"}) t.decode(t.encode(s, "ab").ids, true);
+  });
+}
+std::vector<std::string> seeds_of_tokenizers() {
+  return {
+      R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"Ġ":3,"Ġa":4,"<m>":5},"merges":["a b",["Ġ","a"]],"unk_token":"a"},
+ "added_tokens":[{"id":5,"content":"<m>","special":true,"lstrip":true,"normalized":false}],
+ "pre_tokenizer":{"type":"ByteLevel","add_prefix_space":true},"decoder":{"type":"ByteLevel"},
+ "post_processor":{"type":"RobertaProcessing","sep":["a",0],"cls":["<m>",5]}})",
+      R"({"model":{"type":"WordPiece","vocab":{"[PAD]":0,"[UNK]":1,"[CLS]":2,"a":3,"##b":4},"max_input_chars_per_word":9},
+ "added_tokens":[{"id":2,"content":"[CLS]","special":true},{"id":7,"content":"New","normalized":true}],
+ "normalizer":{"type":"BertNormalizer","lowercase":true,"strip_accents":null},
+ "pre_tokenizer":{"type":"BertPreTokenizer"},"decoder":{"type":"WordPiece","prefix":"##"},
+ "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"[CLS]","type_id":0}},{"Sequence":{"id":"A"}}],
+ "pair":[{"Sequence":{"id":"A"}},{"Sequence":{"id":"B","type_id":1}}],"special_tokens":{"[CLS]":{"ids":[2,2]}}}})"};
+}
+
+// Any text: GPT-2's tokens are its bytes, and BERT's are some.
+bool run_text(std::string_view bytes) {
+  static const text::Tokenizer gpt2 = [] {
+    std::string vocabulary = "\"\u0120a\":256";
+    for (int b = 0; b < 256; ++b) {
+      char c = static_cast<char>(b);
+      std::string written = text::written_bytes({&c, 1});
+      if (c == '"' || c == '\\') written = "\\" + written;
+      vocabulary += ",\"" + written + "\":" + std::to_string(b);
+    }
+    return text::Tokenizer::parse(
+        "{\"model\":{\"vocab\":{" + vocabulary + "},\"merges\":[\"\u0120 a\"]}," +
+        R"("pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},"decoder":{"type":"ByteLevel"}})");
+  }();
+  static const text::Tokenizer bert = text::Tokenizer::parse(seeds_of_tokenizers()[1]);
+  if (gpt2.decode(gpt2.encode(bytes).ids) != text::well_formed(bytes))
+    throw std::logic_error("decode is not the reverse of encode");
+  bert.decode(bert.encode(bytes).ids);
+  return true;
+}
+std::vector<std::string> seeds_of_texts() {
+  return {"I'll say  it's 12x3!?\n\n <b> \xc2\xa0", "Größe, naïve café; İstanbul ΣΑΣ", "猫は眠っています。고양이 החתול",
+          "👩‍👩‍👧 e\xcc\x81\xcc\xa3 \xe3\x80\xae [CLS]New"};
+}
 
 // --- caches ---
 
@@ -316,6 +365,8 @@ const Target kTargets[] = {
     {"npz", run_npz, seeds_of_npz, false},
     {"alone_safetensors", run_stored, seeds_of_stored, false},
     {"alone_npy", run_array, seeds_of_npy, false},
+    {"tokenizer", run_tokenizer, seeds_of_tokenizers, true},
+    {"text", run_text, seeds_of_texts, false},
     {"index", run_index, seeds_of_indices, true},
     {"image", run_image, seeds_of_images, false},
     {"cache", run_entry, seeds_of_entries, false},
