@@ -102,6 +102,8 @@ class Partitioner {
   }
 
   bool used(const Node& node, uint32_t result, const std::vector<bool>& live) const {
+    for (Value v : gradients_)
+      if (v.node == &node && v.index == result) return true;
     for (const Node* n : graph_.nodes()) {
       if (!live[n->id]) continue;
       bool reads = false;
