@@ -1,6 +1,5 @@
 // Graphs that fail become small ones, and programs that show it.
 #include <brasa/backend.h>
-#include <brasa/control_flow.h>
 #include <brasa/minify.h>
 
 #include <cmath>
@@ -152,22 +151,6 @@ TEST(TraceNan, TheFirstOperatorIsNamed) {
   EXPECT_NE(error.find("NaN comes first from"), std::string::npos) << error;
   EXPECT_NE(what([&] { compile(body, {.options = {{"tracenan", "true"}}}); }).find("did you mean 'trace_nan'"),
             std::string::npos);
-}
-
-// Other processes read it: it names no rows that this one made.
-TEST(Minify, ControlFlowStandsInTheText) {
-  auto body = [](const Tensor& x) {
-    Tensor y = cond(x.sum() > 0, [&] { return x.sin(); }, [&] { return x.cos(); });
-    return brasa::map([](Tensor row) { return row.tanh() * 2; }, y);
-  };
-  for (bool dynamic : {false, true}) {
-    auto f = compile(body, {.backend = "interpreter", .dynamic = dynamic});
-    f(numbers({4, 3}).clone());
-    std::string graph = f.explain().graphs.at(0).operators;
-    EXPECT_EQ(graph.find("flow::"), std::string::npos) << graph;
-    EXPECT_NE(graph.find("prim::cos"), std::string::npos) << graph;
-    EXPECT_EQ(check_graph(graph, {.symbols = {4, 3}}), "");
-  }
 }
 
 }  // namespace

@@ -326,7 +326,7 @@ TEST(Jvp, OfNormsAndDeviationsAtZero) {
   for (double p : {0.5, 1.0, 2.0, 3.0}) EXPECT_EQ(along([&](const Tensor& x) { return x.norm(p); }), 0) << p;
   EXPECT_EQ(along([](const Tensor& x) { return x.std(); }), 0);
   EXPECT_EQ(along([](const Tensor& x) { return x.dist(x * 2); }), 0);
-  Tensor x = brasa::tensor({3.0, 4.0}), v = brasa::tensor({1.0, 0.5});
+  Tensor x = brasa::tensor({3.0, 4.0}, kDouble), v = brasa::tensor({1.0, 0.5}, kDouble);
   EXPECT_DOUBLE_EQ(func::jvp([](const Tensor& t) { return t.norm(); }, x, v).second[0].item<double>(), 1.0);
   EXPECT_NEAR(func::jvp([](const Tensor& t) { return t.std(); }, x, v).second[0].item<double>(), -0.5 / std::sqrt(2.0),
               1e-12);
