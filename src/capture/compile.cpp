@@ -9,13 +9,13 @@
 #include "capture/session.h"
 #include "capture/stance.h"
 #include "compiler/compile.h"
-#include "ir/text.h"
 #include "support/epoch.h"
 #include "support/error.h"
 #include "support/settings.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
 #include "tensor/views.h"
+#include "transforms/derived.h"
 
 namespace brasa {
 
@@ -142,7 +142,7 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
     for (const program::Variant* found : program::VariantCache::get().of(trace->owner)) {
       const program::Variant& v = *found;
       Explanation::Graph g;
-      g.operators = ir::print(*v.program.graph);
+      g.operators = transforms::text_of(*v.program.graph, ir::Facts(trace->sample.symbols));
       for (const ir::Node* n : live_nodes(*v.program.graph)) g.operator_count += n->op != ir::input_op();
       if (const compiler::Report* report = compiler::report_of(*v.executable)) {
         g.kernels_before = report->kernels_before;

@@ -8,12 +8,12 @@
 #include <brasa/autograd.h>
 #include <brasa/minify.h>
 
-#include "ir/text.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
+#include "transforms/derived.h"
 
 namespace brasa::capture {
 namespace {
@@ -44,13 +44,13 @@ void write_down(const std::string& text, const GraphCheck& check, const std::str
 
 class Checked final : public compiler::Executable {
  public:
-  Checked(const ir::Graph& graph, std::shared_ptr<compiler::Executable> runs, std::string backend, std::string folder,
-          runtime::Device& device)
+  Checked(const ir::Graph& graph, const ir::Facts& facts, std::shared_ptr<compiler::Executable> runs,
+          std::string backend, std::string folder, runtime::Device& device)
       : Executable(graph),
         runs_(std::move(runs)),
         backend_(std::move(backend)),
         folder_(std::move(folder)),
-        text_(ir::print(graph)),
+        text_(transforms::text_of(graph, facts)),
         device_(device) {
     for (const ir::Input& in : graph.inputs()) by_value_.push_back(in.by_value);
     for (const ir::Node* n : graph.nodes())
@@ -100,10 +100,10 @@ Backend minifying(Backend backend, const std::string& name, const std::string& f
       bool constant = true;
       for (const ir::Input& in : graph.inputs())
         for (ir::Expr e : ir::type_of(in.value).shape) constant = constant && e.is_constant();
-      if (constant) write_down(ir::print(graph), {.backend = name}, folder);
+      if (constant) write_down(transforms::text_of(graph, facts), {.backend = name}, folder);
       throw;
     }
-    return std::make_shared<Checked>(graph, std::move(runs), name, folder, device);
+    return std::make_shared<Checked>(graph, facts, std::move(runs), name, folder, device);
   };
 }
 

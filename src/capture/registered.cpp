@@ -4,12 +4,12 @@
 
 #include "capture/backend.h"
 #include "ir/copy.h"
-#include "ir/text.h"
 #include "program/variants.h"
 #include "support/error.h"
 #include "tensor/execute.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
+#include "transforms/derived.h"
 
 namespace brasa {
 
@@ -83,7 +83,7 @@ class Called final : public compiler::Executable {
 
 }  // namespace
 
-std::string CapturedGraph::text() const { return ir::print(impl_.graph); }
+std::string CapturedGraph::text() const { return transforms::text_of(impl_.graph, impl_.facts); }
 
 std::vector<std::string> CapturedGraph::operators() const {
   std::vector<std::string> out;

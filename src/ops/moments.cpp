@@ -39,6 +39,14 @@ std::vector<Value> deviation_derivative(const Saved& s) {
   Value y = s.out();
   return {variance_pullback(s, where(eq(y, 0), zeros_like(y), s.ct() / (2 * y)))};
 }
+std::vector<Value> deviation_pushforward(const Node& n, std::span<const Value> tangents) {
+  const Saved s{n.args, {const_cast<Node&>(n).out()}, {}};
+  Value y = s.out(), t = tangents[0];
+  if (!t) return {{}};
+  Value partials = variance_pullback(s, where(eq(y, 0), zeros_like(y), 1 / (2 * y)));
+  if (is_complex(dtype_of(t))) partials = conj(partials);
+  return {convert(sum(real(partials * t), reduced_dims(s.arg<Dims>(1), rank_of(t)), s.arg<bool>(3)), dtype_of(y))};
+}
 
 Arg as_arg(const Dims& dims) { return dims ? int_arg(*dims) : Arg(); }
 
@@ -105,6 +113,7 @@ void add_moments(Table& t) {
         return convert(sqrt(variance("std", to_opmath(x), dim, correction, keep)), dtype_of(real(x)));
       })
       .vjp(own_derivative(deviation_derivative))
+      .jvp(deviation_pushforward)
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), 0, true}});
   add_overloads<false>(t, "var", "Variance");
   add_overloads<true>(t, "std", "Standard deviation");

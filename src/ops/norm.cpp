@@ -53,6 +53,17 @@ Value norm_pullback(Value x, Value y, Value ct, double p, const std::vector<int6
 // |x| of a complex x, which has the same norms.
 Value real_sizes(Value x) { return is_complex(dtype_of(x)) ? magnitude(x) : x; }
 
+// The sum of the partials times the directions, with the conventions of the pullback.
+std::vector<Value> norm_pushforward(const Node& n, std::span<const Value> tangents) {
+  const Saved s{n.args, {const_cast<Node&>(n).out()}, {}};
+  if (!tangents[0]) return {{}};
+  Value z = s.in(0), x = convert(real_sizes(z), dtype_of(s.out())), t = tangents[0];
+  if (is_complex(dtype_of(z))) t = guarded_quotient(real(conj(z) * t), x);
+  std::vector<int64_t> dims = reduced_dims(s.arg<Dims>(2), rank_of(x));
+  Value partials = norm_pullback(x, s.out(), constant_like(s.out(), 1), s.arg<Number>(1).as_double(), dims);
+  return {sum(partials * convert(t, dtype_of(x)), dims, s.arg<bool>(3))};
+}
+
 Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep, std::optional<DType> dtype) {
   bool complex = is_complex(dtype_of(v));
   BRASA_CHECK(is_floating(dtype_of(v)) || complex, op, ": Expected a floating point or complex tensor as input. Got ",
@@ -90,6 +101,7 @@ void add_norm(Table& t) {
         Value g = norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims);
         return std::vector{is_complex(dtype_of(z)) ? z * guarded_quotient(g, x) : g};
       }))
+      .jvp(norm_pushforward)
       .known({"ord"})
       .samples({{floats(3, 5)},
                 {floats(3, 5), 1, list({1})},

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/copy.h"
+#include "ir/text.h"
 #include "ops/algebra.h"
 #include "ops/decompose.h"
 #include "support/error.h"
@@ -325,6 +326,15 @@ const Row& sized_row(const Row& row) {
 
 const Row& flow_row(const std::string& name, const std::function<void(Row&)>& make) {
   return Registry::get().find_or_make(name, make);
+}
+
+std::string text_of(const ir::Graph& graph, ir::Facts facts) {
+  auto is_flow = [](const Row& row) { return row.name().find("flow::") != std::string::npos; };
+  const auto& nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(),
+                   [&](const ir::Node* n) { return n->op != ir::input_op() && is_flow(ops::row_of(*n)); }))
+    return ir::print(graph);
+  return ir::print(*ops::decompose(graph, facts, [&](const Row& row) { return !is_flow(row); }));
 }
 
 const Row* find_row(std::string_view name) {

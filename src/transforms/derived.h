@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/facts.h"
 #include "ops/table.h"
 
 namespace brasa::transforms {
@@ -39,6 +40,9 @@ const ops::Row& sized_row(const ops::Row& row);
 
 /// `flow::cond/3`: control flow whose bodies are functions of a program; `make` fills the row in if there is none of this name.
 const ops::Row& flow_row(const std::string& name, const std::function<void(ops::Row&)>& make);
+/// A graph of operators as text that any process reads: control flow, whose rows this one made, stands there as primitives with its bodies.
+/// `facts` hold of its sizes.
+std::string text_of(const ir::Graph& graph, ir::Facts facts);
 
 /// A row of the table or a derived one by its name; null if there is none.
 const ops::Row* find_row(std::string_view name);

@@ -103,8 +103,8 @@ class Partitioner {
 
   bool used(const Node& node, uint32_t result, const std::vector<bool>& live) const {
     // A gradient that depends on no cotangent may be the value itself.
-    if (std::find(gradients_.begin(), gradients_.end(), Value{const_cast<Node*>(&node), result}) != gradients_.end())
-      return true;
+    for (Value v : gradients_)
+      if (v.node == &node && v.index == result) return true;
     for (const Node* n : graph_.nodes()) {
       if (!live[n->id]) continue;
       bool reads = false;

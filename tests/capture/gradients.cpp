@@ -604,5 +604,23 @@ TEST(Gradients, HooksBesideWantedGradients) {
   EXPECT_FALSE(side.grad().defined());
 }
 
+// A write reads what it overwrites, through another tensor that looks at it.
+TEST(Gradients, WritesThatReadTheirTargetDetached) {
+  expect_as_eager([](const Wrap& compile, Seen& seen) {
+    auto f = compile([](const Tensors& in) -> Tensors {
+      Tensor a = in[0].clone(), b = in[0] + 2;
+      a.mul_(a.detach());
+      b.select(0, 0).div_(b.select(0, 0).detach());
+      return {a.sum() + b.sum()};
+    });
+    Tensor x = leaf({3});
+    f({x})[0].backward();
+    seen.add(x.grad());
+    Tensor expected = x.detach() + 1;
+    expected[0] = x.detach()[0] + 1 / (x.detach()[0] + 2);
+    EXPECT_TRUE(allclose(x.grad(), expected));
+  });
+}
+
 }  // namespace
 }  // namespace brasa

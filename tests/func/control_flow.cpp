@@ -3,6 +3,7 @@
 #include <brasa/compile.h>
 #include <brasa/control_flow.h>
 #include <brasa/func.h>
+#include <brasa/minify.h>
 #include <gtest/gtest.h>
 
 // Branches and loops: recorded in compiled functions and under func's transformations as they run eagerly, with gradients.
@@ -410,6 +411,22 @@ TEST(WhileLoop, Errors) {
     EXPECT_EQ(error([](Tensor x) { return x > 0; }, [](Tensor x) { return x - 1; }),
               "while_loop: the result of cond_fn is bool[3], expected a tensor of one element");
   }
+}
+
+// Other processes read it: it names no rows that this one made.
+TEST(Explain, ShowsBodies) {
+  auto body = [](const Tensor& x) {
+    Tensor y = cond(x.sum() > 0, [&] { return x.sin(); }, [&] { return x.cos(); });
+    return brasa::map([](Tensor row) { return row.tanh() * 2; }, y);
+  };
+  CompileOptions options;
+  options.backend = "interpreter";
+  auto f = compile(body, options);
+  f(values({4, 3}));
+  std::string graph = f.explain().graphs.at(0).operators;
+  EXPECT_EQ(graph.find("flow::"), std::string::npos) << graph;
+  EXPECT_NE(graph.find("prim::cos"), std::string::npos) << graph;
+  EXPECT_EQ(check_graph(graph), "");
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <functional>
 
 #include <brasa/brasa.h>
@@ -316,6 +317,19 @@ TEST(Constants, HaveValuesInsideOfTransformedFunctions) {
   EXPECT_TRUE(func::grad(f)(x).equal(expected));
   EXPECT_TRUE(func::vmap(func::grad(f))(brasa::stack({x, x}))[1].equal(expected));
   EXPECT_THROW(func::vmap([](const Tensor& y) { return y * y.sum().item<float>(); })(brasa::ones({2, 3})), Error);
+}
+
+// Where the formula divides 0 by 0, the forward derivative is what the backward one is.
+TEST(Jvp, OfNormsAndDeviationsAtZero) {
+  Tensor zero = brasa::zeros({3}, kDouble), one = brasa::ones({3}, kDouble);
+  auto along = [&](auto f) { return func::jvp(f, zero, one).second[0].template item<double>(); };
+  for (double p : {0.5, 1.0, 2.0, 3.0}) EXPECT_EQ(along([&](const Tensor& x) { return x.norm(p); }), 0) << p;
+  EXPECT_EQ(along([](const Tensor& x) { return x.std(); }), 0);
+  EXPECT_EQ(along([](const Tensor& x) { return x.dist(x * 2); }), 0);
+  Tensor x = brasa::tensor({3.0, 4.0}, kDouble), v = brasa::tensor({1.0, 0.5}, kDouble);
+  EXPECT_DOUBLE_EQ(func::jvp([](const Tensor& t) { return t.norm(); }, x, v).second[0].item<double>(), 1.0);
+  EXPECT_NEAR(func::jvp([](const Tensor& t) { return t.std(); }, x, v).second[0].item<double>(), -0.5 / std::sqrt(2.0),
+              1e-12);
 }
 
 }  // namespace

@@ -107,6 +107,22 @@ TEST(Partition, SizesThatNoTensorShowsBecomeInputs) {
   EXPECT_EQ(p.backward->inputs().size(), 2u);
 }
 
+TEST(Partition, AGradientThatIsOneOfSeveralResults) {
+  JointGraph j;
+  j.graph = ir::parse(R"(graph primitives "" {
+  %0 = input: f64[3] ""
+  %1 = input: f64[3] ""
+  %2 = prim::sort(%0, dim=0, descending=false): (f64[3], i64[3])
+  %3 = prim::neg(%0): f64[3]
+  return %3, %2
+})",
+                      find_row);
+  j.gradient_of = {1};
+  Partition p = partition(j, 1, 1, ir::Facts());
+  ASSERT_EQ(p.saved.size(), 1u);
+  EXPECT_EQ(ir::type_of(p.backward->outputs()[0].value).dtype, DType::Float64);
+}
+
 TEST(Derived, RowsAreFoundByTheirNames) {
   const ops::Row& row = vjp_row(ops::at("prim::tanh"), {true}, {true});
   EXPECT_EQ(row.name(), "vjp::prim::tanh/1/1");

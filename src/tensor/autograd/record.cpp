@@ -425,28 +425,39 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
   impl->view->version = impl->storage->version() - 1;  // its own history is made anew from the base's
 }
 
+namespace {
+
+// At the same elements of the same memory.
+bool look_alike(const TensorImpl& a, const TensorImpl& b) {
+  return a.storage->root() == b.storage->root() && a.offset == b.offset && a.dtype == b.dtype && a.sizes == b.sizes &&
+         a.strides == b.strides;
+}
+
+}  // namespace
+
 void InPlace::before(const eager::Computation& computation, std::span<const InputTensor> inputs) {
   computation_ = nullptr;
   if (!GradMode::is_enabled() || op_.row().no_gradient || !needed(inputs, needs_)) return;
   computation_ = &computation;
   reads_ = backward_reads(computation, needs_, {true}, inputs, {self_});
   edges_ = edges_of(inputs, needs_);
-  bool overwritten = false;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    overwritten = overwritten || (reads_[i] && inputs[i].tensor && inputs[i].tensor->is_same(self_));
-  if (overwritten) {
+  // An operand that is written, or looks at what is, as a detached one does.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor* t = reads_[i] ? inputs[i].tensor : nullptr;
+    if (!t || !look_alike(*impl_of(*t), *impl_of(self_))) continue;
     NoGradGuard guard;
-    original_ = self_.clone();
+    originals_.resize(inputs.size());
+    originals_[i] = t->clone();
     // Derivatives of the derivative go on from the value that was.
-    if (Edge from = gradient_edge(self_); from.is_valid()) set_history(original_, from.function, from.input_nr);
+    if (Edge from = gradient_edge(*t); from.is_valid()) set_history(originals_[i], from.function, from.input_nr);
   }
 }
 
 void InPlace::after(std::span<const InputTensor> inputs) {
   if (!computation_) return;
   std::vector<InputTensor> before(inputs.begin(), inputs.end());
-  for (InputTensor& in : before)
-    if (original_.defined() && in.tensor && in.tensor->is_same(self_)) in = InputTensor::of(original_);
+  for (size_t i = 0; i < originals_.size(); ++i)
+    if (originals_[i].defined()) before[i] = InputTensor::of(originals_[i]);
   auto node = make_node<ComputationNode>(*computation_, op_.backward_name(), needs_, std::move(edges_), before, reads_);
   node->self = node;
   node->internals().results.emplace_back(self_);

@@ -61,7 +61,7 @@ class InPlace {
   const eager::Computation* computation_ = nullptr;
   std::vector<bool> needs_, reads_;
   std::vector<Edge> edges_;
-  Tensor original_;
+  std::vector<Tensor> originals_;  // by input: what backward reads and the call writes, as it was
 };
 
 }  // namespace brasa::autograd
