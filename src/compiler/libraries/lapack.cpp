@@ -1,5 +1,3 @@
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <complex>
 #include <cstring>
@@ -12,20 +10,14 @@
 #include "compiler/libraries/rows.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/shared_library.h"
 
 namespace brasa::compiler {
 namespace {
 
 // LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
 // argument has its length behind the others.
-void* symbol(const char* name) {
-  static void* library = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
-  BRASA_CHECK(library, "linear algebra needs LAPACK, and liblapack.so.3 cannot be loaded (", dlerror(),
-              "): install the package liblapack3");
-  void* f = dlsym(library, name);
-  BRASA_CHECK(f, "liblapack.so.3 has no ", name, ": install the package liblapack3");
-  return f;
-}
+constexpr SharedLibrary kLapack{"liblapack.so.3", "liblapack3", "linear algebra"};
 
 // BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
 // complex numbers has a name of its own.
@@ -44,7 +36,7 @@ using Real = decltype(std::real(T()));
 template <class T>
 Function<T> find(const char* name, const char* complex_name) {
   const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
-  return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
+  return {kLapack.symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
 }
 #define BRASA_LAPACK_NAMED(T, name, complex_name)               \
   ([]() -> const Function<T>& {                                 \
