@@ -55,20 +55,16 @@ Tensor resize(const Tensor& image, IntArrayRef size, InterpolationMode interpola
   Extent to = resized(from, size, max_size);
   if (to.height == from.height && to.width == from.width) return image;
 
-  Tensor x = image.dim() == 3 ? image.unsqueeze(0) : image;
-  if (!image.is_floating_point()) x = x.to(kFloat32);
-  int64_t sizes[] = {to.height, to.width};
   bool cubic = interpolation == InterpolationMode::Bicubic;
-  if (antialias)
-    x = cubic ? _upsample_bicubic2d_aa(x, IntArrayRef(sizes), false)
-              : _upsample_bilinear2d_aa(x, IntArrayRef(sizes), false);
-  else
-    x = cubic ? upsample_bicubic2d(x, IntArrayRef(sizes), false) : upsample_bilinear2d(x, IntArrayRef(sizes), false);
-  if (!image.is_floating_point()) {
-    x = x.round();
-    if (image.scalar_type() == kUInt8) x = x.clamp(0, 255);  // a cubic overshoots
-    x = x.to(image.scalar_type());
-  }
+  auto sampled = [&](const Tensor& x) {
+    int64_t sizes[] = {to.height, to.width};
+    IntArrayRef out(sizes);
+    if (antialias) return cubic ? _upsample_bicubic2d_aa(x, out, false) : _upsample_bilinear2d_aa(x, out, false);
+    return cubic ? upsample_bicubic2d(x, out, false) : upsample_bilinear2d(x, out, false);
+  };
+  Tensor x = image.dim() == 3 ? image.unsqueeze(0) : image;
+  bool direct = image.is_floating_point() || image.scalar_type() == kUInt8;
+  x = direct ? sampled(x) : sampled(x.to(kFloat32)).round().to(image.scalar_type());
   return image.dim() == 3 ? x.squeeze(0) : x;
 }
 

@@ -13,8 +13,8 @@ namespace brasa::data::transforms {
 enum class InterpolationMode { Bilinear, Bicubic };
 
 /// `size` is {height, width}, or one number: that of the shorter side, the other in proportion; then `max_size` bounds the longer side.
-/// With `antialias` a smaller image averages over all that it leaves out, as PIL does. Integers are computed in float32, rounded, and
-/// clamped to 0..255 if they are uint8. brasa::Error for another rank and for sizes below 1.
+/// With `antialias` a smaller image averages over all that it leaves out, as PIL does. Integers are computed in float32 and rounded, uint8
+/// after each direction, as PIL does it, too. brasa::Error for another rank and for sizes below 1.
 BRASA_API Tensor resize(const Tensor& image, IntArrayRef size,
                         InterpolationMode interpolation = InterpolationMode::Bilinear,
                         std::optional<int64_t> max_size = {}, bool antialias = true);
