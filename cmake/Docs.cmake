@@ -1,8 +1,9 @@
 # The programs in README.md and docs/*.md are compiled and run, so that they stay right (see tests/docs/README.md). One that includes
 # <brasa/...> links libbrasa; the others are plain C++.
 file(GLOB pages CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/docs/*.md)
-# They run in a folder of their own, which has an exported program.
+# They run in a folder of their own, which has an exported program and a photograph.
 configure_file(${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2 ${CMAKE_BINARY_DIR}/docs/net.pt2 COPYONLY)
+configure_file(${CMAKE_SOURCE_DIR}/examples/captioning/flower.jpg ${CMAKE_BINARY_DIR}/docs/flower.jpg COPYONLY)
 set(extract ${CMAKE_SOURCE_DIR}/scripts/doc_program)
 foreach(page ${pages})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})

@@ -99,6 +99,12 @@ if(TARGET example-finetune)
   set_tests_properties(example.finetune PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
 endif()
 
+# A small captioner's tokens, eager, compiled and alone, against those of PyTorch.
+if(TARGET example-captioning)
+  add_test(NAME example.captioning COMMAND example-captioning --check --repeats 2 --work ${CMAKE_BINARY_DIR}/tests/captioning)
+  set_tests_properties(example.captioning PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
+endif()
+
 # Operators and their gradients, and training step for step, against references, as `brasa verify` runs them.
 if(TARGET brasa-cli)
   set(verified_devices cpu emu)

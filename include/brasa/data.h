@@ -5,6 +5,7 @@
 #include <brasa/data/data_loader.h>
 #include <brasa/data/datasets.h>
 #include <brasa/data/example.h>
+#include <brasa/data/images.h>
 #include <brasa/data/mnist.h>
 #include <brasa/data/samplers.h>
 #include <brasa/data/transforms.h>

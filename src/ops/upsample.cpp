@@ -100,27 +100,22 @@ struct Plan {
   std::vector<std::vector<Resampling>> passes;
 };
 
-// An antialiased kernel may be wide: its dimensions come one after the other. The others read each element once.
+// `apart`: the dimensions come one after the other, as they must where an antialiased kernel is wide. Otherwise each element is read once.
 Plan planned(const Shape& in, const Shape& out, bool align_corners, const Scales& factors, Filter filter,
-             bool antialias, DType t) {
+             bool antialias, bool apart, DType t) {
   Plan p;
-  if (!antialias) p.passes.emplace_back();
   for (size_t d = 0; d < out.size(); ++d) {
     Axis a{in[d + 2], out[d], align_corners, factors[d]};
     auto dim = static_cast<int64_t>(d) + 2;
     bool keeps = filter != Filter::Cubic && !antialias && a.given() && !align_corners && same_size(a.in, a.out);
     if (keeps || a.in == a.out) continue;
-    if (antialias) {
-      p.passes.push_back({antialiased(a, dim, t, filter)});
-      continue;
-    }
-    switch (filter) {
-      case Filter::Nearest:
-      case Filter::NearestExact: p.passes[0].push_back(nearest(a, dim, filter == Filter::NearestExact)); break;
-      case Filter::Linear: p.passes[0].push_back(linear(a, dim, t)); break;
-      case Filter::Cubic:
-      case Filter::Lanczos: p.passes[0].push_back(cubic(a, dim, t));
-    }
+    if (apart || p.passes.empty()) p.passes.emplace_back();
+    auto along = [&] {
+      if (antialias) return antialiased(a, dim, t, filter);
+      if (filter == Filter::Linear) return linear(a, dim, t);
+      return filter == Filter::Cubic ? cubic(a, dim, t) : nearest(a, dim, filter == Filter::NearestExact);
+    };
+    p.passes.back().push_back(along());
   }
   return p;
 }
@@ -142,11 +137,17 @@ Value upsampled(const char* op, Value x, const Shape& out, bool align_corners, c
   bool interpolates = filter != Filter::Nearest && filter != Filter::NearestExact;
   BRASA_CHECK(is_floating(t) || t == DType::UInt8, op, ": not implemented for ", name(t), " tensors");
   Value wide = interpolates ? (t == DType::UInt8 ? to_float(x) : to_opmath(x)) : x;
-  Plan p = planned(shape_of(x), out, align_corners, factors, filter, antialias,
+  bool rounds = interpolates && t == DType::UInt8;
+  Plan p = planned(shape_of(x), out, align_corners, factors, filter, antialias, antialias || rounds,
                    interpolates ? dtype_of(wide) : DType::Float32);
-  for (auto& axes : p.passes) wide = resampled(wide, axes);
-  if (t == DType::UInt8 && interpolates)
-    wide = minimum(maximum(prim::unary("round", wide), full(0, {}, DType::Float32)), full(255, {}, DType::Float32));
+  if (!rounds) {
+    for (auto& axes : p.passes) wide = resampled(wide, axes);
+    return convert(wide, t);
+  }
+  // PyTorch's: the last dimension first, and after each one 8 bits again, halves rounded up.
+  Value least = full(0, {}, DType::Float32), greatest = full(255, {}, DType::Float32);
+  for (auto axes = p.passes.rbegin(); axes != p.passes.rend(); ++axes)
+    wide = minimum(maximum(prim::unary("floor", resampled(wide, *axes) + 0.5), least), greatest);
   return convert(wide, t);
 }
 
@@ -164,8 +165,8 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   Value wide = to_opmath(g);
   // The gradient's own sizes, which may be other symbols than those given.
   Shape shape = shape_of(g);
-  Plan p =
-      planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
+  Plan p = planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, antialias,
+                   dtype_of(wide));
   for (size_t i = p.passes.size(); i-- > 0;) {
     for (const Resampling& a : p.passes[i]) shape[a.dim] = in[a.dim];
     wide = resampled_transposed(wide, shape, p.passes[i]);

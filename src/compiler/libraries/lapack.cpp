@@ -13,30 +13,14 @@
 #include "compiler/libraries/rows.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/shared_library.h"
 
 namespace brasa::compiler {
 namespace {
 
 // LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
 // argument has its length behind the others.
-void* library(std::string* why_not = nullptr) {
-  static std::string why;
-  static void* library = [] {
-    void* loaded = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
-    if (!loaded) why = dlerror();
-    return loaded;
-  }();
-  if (why_not) *why_not = why;
-  return library;
-}
-void* symbol(const char* name) {
-  std::string why;
-  BRASA_CHECK(library(&why), "linear algebra needs LAPACK, and liblapack.so.3 cannot be loaded (", why,
-              "): install the package liblapack3");
-  void* f = dlsym(library(), name);
-  BRASA_CHECK(f, "liblapack.so.3 has no ", name, ": install the package liblapack3");
-  return f;
-}
+constexpr SharedLibrary kLapack{"liblapack.so.3", "liblapack3", "linear algebra"};
 
 // BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
 // complex numbers has a name of its own.
@@ -55,7 +39,7 @@ using Real = decltype(std::real(T()));
 template <class T>
 Function<T> find(const char* name, const char* complex_name) {
   const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
-  return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
+  return {kLapack.symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
 }
 #define BRASA_LAPACK_NAMED(T, name, complex_name)               \
   ([]() -> const Function<T>& {                                 \
@@ -392,15 +376,18 @@ constexpr Implementation row(std::string_view name, std::string_view primitive, 
 
 LapackFacts facts_of_lapack() {
   LapackFacts facts;
-  if (!library(&facts.why_not)) return facts;
-  void* version = dlsym(library(), "ilaver_");
-  Dl_info info{};
-  if (version) {
-    int major = 0, minor = 0, patch = 0;
-    reinterpret_cast<void (*)(int*, int*, int*)>(version)(&major, &minor, &patch);
-    facts.version = str("interface ", major, '.', minor, '.', patch);
-    if (dladdr(version, &info) != 0 && info.dli_fname) facts.path = info.dli_fname;
+  void* version = nullptr;
+  try {
+    version = kLapack.symbol("ilaver_");
+  } catch (const Error& e) {
+    facts.why_not = e.what();
+    return facts;
   }
+  int major = 0, minor = 0, patch = 0;
+  reinterpret_cast<void (*)(int*, int*, int*)>(version)(&major, &minor, &patch);
+  facts.version = str("interface ", major, '.', minor, '.', patch);
+  Dl_info info{};
+  if (dladdr(version, &info) != 0 && info.dli_fname) facts.path = info.dli_fname;
   return facts;
 }
 

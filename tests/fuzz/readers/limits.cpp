@@ -59,7 +59,7 @@ Outcome tried(const Target& target, std::string_view bytes) {
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   out.peak_bytes = t_peak - before;
   if (out.failure.empty() && out.seconds > kSeconds) out.failure = "takes " + std::to_string(out.seconds) + " s";
-  if (out.failure.empty() && out.peak_bytes > 100 * bytes.size() + (1 << 20))
+  if (out.failure.empty() && out.peak_bytes > target.times * bytes.size() + (1 << 20))
     out.failure = "takes " + std::to_string(out.peak_bytes) + " bytes for " + std::to_string(bytes.size());
   return out;
 }

@@ -15,6 +15,7 @@ struct Target {
   bool (*run)(std::string_view bytes);
   std::vector<std::string> (*seeds)();  // most of which it reads
   bool text;
+  size_t times = 100;  // bytes of memory that a byte may take
 };
 std::span<const Target> targets();
 /// std::invalid_argument if there is none.
@@ -29,7 +30,7 @@ struct Outcome {
   std::string failure;    // empty: none
   bool read = false;
 };
-/// With the limits of docs/reliability.md: a second, and 100 times as many bytes and a megabyte.
+/// With the limits of docs/reliability.md: a second, and the target's times as many bytes and a megabyte.
 Outcome tried(const Target& target, std::string_view bytes);
 
 }  // namespace brasa::fuzz

@@ -1,5 +1,6 @@
 #include <brasa/cache.h>
 #include <brasa/error.h>
+#include <brasa/image.h>
 #include <brasa/import.h>
 #include <brasa/npy.h>
 #include <brasa/pickle.h>
@@ -7,6 +8,7 @@
 #include <brasa/serialize.h>
 #include <brasa/tokenizer.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -133,6 +135,40 @@ bool run_npz(std::string_view bytes) {
   return is_read([&] { io::parse_npz(as_bytes(bytes)); });
 }
 std::vector<std::string> seeds_of_npz() { return files("npy/good", {".npz"}); }
+
+// What is read has as many bytes as it says; both ways to turn it.
+bool run_picture(std::string_view bytes) {
+  return is_read([&] {
+    for (bool turned : {false, true}) {
+      Tensor image = io::decode_image(as_bytes(bytes), {.apply_exif_orientation = turned});
+      volatile uint8_t last = static_cast<const uint8_t*>(image.const_data_ptr())[image.numel() - 1];
+      (void)last;
+    }
+    io::decode_image(as_bytes(bytes), {.mode = io::ImageReadMode::Gray});
+  });
+}
+// With the checksums of its chunks right, as far as there are chunks: what lies behind them is read too.
+std::string with_png_checksums(std::string_view bytes) {
+  std::string out(bytes);
+  auto* data = reinterpret_cast<uint8_t*>(out.data());
+  for (size_t at = 8; at + 12 <= out.size();) {
+    size_t length = 0;
+    for (size_t i = 0; i < 4; ++i) length = length << 8 | data[at + i];
+    if (length > out.size() - at - 12) break;
+    uLong sum = crc32(0, data + at + 4, static_cast<uInt>(length + 4));
+    for (size_t i = 0; i < 4; ++i) data[at + 8 + length + i] = static_cast<uint8_t>(sum >> (24 - 8 * i));
+    at += 12 + length;
+  }
+  return out;
+}
+// Deflate makes 1032 bytes of one, in each of which are 8 pixels; a palette's have 4 channels.
+constexpr size_t kPngTimes = 1032 * 8 * 4;
+bool run_png(std::string_view bytes) {
+  bool as_it_is = run_picture(bytes), repaired = run_picture(with_png_checksums(bytes));
+  return as_it_is || repaired;
+}
+std::vector<std::string> seeds_of_jpegs() { return files("images/good", {".jpg"}); }
+std::vector<std::string> seeds_of_pngs() { return files("images/good", {".png"}); }
 
 // The readers in C of programs that run alone. What they found is looked at, byte for byte, in memory of the file's size.
 bool run_stored(std::string_view bytes) {
@@ -363,6 +399,8 @@ const Target kTargets[] = {
     {"pt2", run_exported_program, seeds_of_exported_programs, false},
     {"npy", run_npy, seeds_of_npy, false},
     {"npz", run_npz, seeds_of_npz, false},
+    {"jpeg", run_picture, seeds_of_jpegs, false},
+    {"png", run_png, seeds_of_pngs, false, kPngTimes},
     {"alone_safetensors", run_stored, seeds_of_stored, false},
     {"alone_npy", run_array, seeds_of_npy, false},
     {"tokenizer", run_tokenizer, seeds_of_tokenizers, true},
