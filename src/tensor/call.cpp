@@ -4,6 +4,7 @@
 #include "tensor/args.h"
 #include "tensor/dispatch.h"
 #include "tensor/masks.h"
+#include "tensor/views.h"
 #include "transforms/derived.h"
 
 namespace brasa {
@@ -106,6 +107,7 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, const Tens
   if (!target.in_place) return eager::call_list(op, args);
   BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
               " in place: the first argument must be the tensor that is written");
+  if (op.row().view) return {eager::look_like(*args[0].tensor, eager::call_one(op, args))};
   return {eager::call_in_place(op, args, *args[0].tensor)};
 }
 
