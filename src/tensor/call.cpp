@@ -75,14 +75,15 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, const Tens
     return run(target, numbers, out);
   }
   // PyTorch wants the lengths of a packed sequence on the host, whatever device its rows are on.
-  if (int at = target.row->schema.index_of("batch_sizes");
-      at > 0 && static_cast<size_t>(at) < args.size() && args[0].kind == CallArg::Kind::Tensor &&
-      args[static_cast<size_t>(at)].kind == CallArg::Kind::Tensor &&
-      args[static_cast<size_t>(at)].tensor->device() != args[0].tensor->device()) {
-    std::vector<CallArg> there(args.begin(), args.end());
-    Tensor sizes = args[static_cast<size_t>(at)].tensor->to(args[0].tensor->device());
-    there[static_cast<size_t>(at)] = sizes;
-    return run(target, there, out);
+  if (int at = target.row->schema.index_of("batch_sizes"); at > 0 && static_cast<size_t>(at) < args.size()) {
+    const CallArg &rows = args[0], &lengths = args[static_cast<size_t>(at)];
+    bool given = rows.kind == CallArg::Kind::Tensor && lengths.kind == CallArg::Kind::Tensor;
+    if (given && lengths.tensor->device() != rows.tensor->device()) {
+      Tensor moved = lengths.tensor->to(rows.tensor->device());
+      std::vector<CallArg> there(args.begin(), args.end());
+      there[static_cast<size_t>(at)] = moved;
+      return run(target, there, out);
+    }
   }
   eager::Operator& op = eager::op(*target.row);
   eager::OptionalTensors indices;

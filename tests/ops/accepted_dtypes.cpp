@@ -35,6 +35,7 @@ std::vector<Refused> refused() {
   const Tensor &planes = of(kInt, {1, 1, 4, 4}), &bits = of(kBool, {2, 2}), &rows = of(kFloat, {2, 3}),
                &whole_rows = of(kInt, {2, 3}), &classes = keep(tensor({0, 1})), &m = of(kFloat, {2, 2});
   static const Scalar kImaginary(std::complex<double>(0, 1));
+  static const std::optional<Tensor> kUndefined[1];
   const CallArg none, imaginary(kImaginary);
   std::vector<Refused> out;
   for (const char* name : {"hardshrink", "softshrink", "hardsigmoid", "hardswish", "selu", "glu", "rrelu", "frac"})
@@ -81,11 +82,13 @@ std::vector<Refused> refused() {
       {"segment_reduce", {of(kFloat, {3}), "sum", of(kLong, {2})}},
       {"linalg_svd", {m, true, "fastest"}},
       {"linalg_svdvals", {m, "fastest"}},
+      {"column_stack", {ArrayRef<std::optional<Tensor>>(kUndefined)}},
       {"linalg_svd", {keep(full({2, 2}, NAN))}},
       {"native_batch_norm_backward",
        {rows, rows, of(kFloat, {3}), none, none, of(kFloat, {3}), of(kFloat, {3}), true, 1e-5, ArrayRef<bool>()}},
       {"native_batch_norm_backward",
        {rows, rows, keep(ones({3})), none, none, keep(zeros({3})), keep(ones({3})), true, 1e-5, ArrayRef<bool>()}},
+      {"column_stack", {ArrayRef<std::optional<Tensor>>(kUndefined)}},
       {"linalg_svd", {keep(full({2, 2}, NAN))}},
   };
   out.insert(out.end(), more.begin(), more.end());
@@ -107,7 +110,7 @@ TEST(AcceptedDTypes, AreThoseOfPyTorch) {
 }
 
 TEST(CallsByName, WriteWhatIsGiven) {
-  Tensor m = arange(6, kFloat).view({2, 3}), rows = m.clone();
+  Tensor rows = arange(6, kFloat).view({2, 3}), m = rows.clone();
   EXPECT_TRUE(call("aten::transpose_.int", {m, 0, 1})[0].is_same(m));
   EXPECT_EQ(m.sizes(), (IntArrayRef{3, 2}));
   EXPECT_EQ(m.strides(), (IntArrayRef{1, 3}));
