@@ -55,7 +55,7 @@ Multi multi(Value self, Value target, const Number& p, const Number& margin, Val
   index = checked_forward_index(index, size_of(m.x, 1), op);
   m.target = unsqueeze(index, 1);
   m.is_target = eq(prim::iota(shape_of(m.x), 1, DType::Int64), m.target);
-  m.hinge = m.x - gather_along(m.x, 1, m.target) + margin;
+  m.hinge = margin - gather_along(m.x, 1, m.target) + m.x;
   if (weight) m.weight = unsqueeze(prim::gather(weight, {index}, {0}), 1);
   return m;
 }

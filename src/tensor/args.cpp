@@ -146,7 +146,10 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
         return ir::Arg(std::move(out));
       }
       case ParamType::Bool:
-        return a.kind == Kind::Bools ? ir::Arg(std::vector<bool>(a.bools, a.bools + a.size)) : bad();
+        if (a.kind != Kind::Bools) return bad();
+        BRASA_CHECK(!p.list_size || a.size == repeat, row.name(), ": argument '", p.name, "' takes ", repeat,
+                    " values, got ", a.size);
+        return ir::Arg(std::vector<bool>(a.bools, a.bools + a.size));
       default: return bad();
     }
   }

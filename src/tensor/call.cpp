@@ -4,6 +4,7 @@
 #include "tensor/args.h"
 #include "tensor/dispatch.h"
 #include "tensor/masks.h"
+#include "tensor/views.h"
 #include "transforms/derived.h"
 
 namespace brasa {
@@ -15,15 +16,19 @@ struct Target {
 };
 
 // "aten::add_.Tensor" is the in-place form of "aten::add.Tensor".
-Target find_target(std::string_view name) {
-  if (const ops::Row* row = transforms::find_row(name)) return {row, false};
+std::optional<Target> find_target(std::string_view name) {
+  if (const ops::Row* row = transforms::find_row(name)) return Target{row, false};
   size_t dot = name.find('.');
   std::string_view base = name.substr(0, dot);
   if (base.ends_with('_')) {
     std::string functional(base.substr(0, base.size() - 1));
     if (dot != name.npos) functional += name.substr(dot);
-    if (const ops::Row* row = transforms::find_row(functional)) return {row, true};
+    if (const ops::Row* row = transforms::find_row(functional)) return Target{row, true};
   }
+  return std::nullopt;
+}
+Target target_of(std::string_view name) {
+  if (auto target = find_target(name)) return *target;
   fail(str("there is no operator '", name, "'"));
 }
 
@@ -60,13 +65,25 @@ CallArg number_in_tensor(const CallArg& a, const ir::Param& p, const ops::Row& r
   return s.toLong();
 }
 
-std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
+// `out`, if any, is what the result is written into.
+std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, const Tensor* out = nullptr) {
   const auto& params = target.row->schema.params;
   for (size_t i = 0; i < std::min(args.size(), params.size()); ++i) {
     if (!is_number_in_tensor(args[i], params[i])) continue;
     std::vector<CallArg> numbers(args.begin(), args.end());
     numbers[i] = number_in_tensor(args[i], params[i], *target.row);
-    return run(target, numbers);
+    return run(target, numbers, out);
+  }
+  // PyTorch wants the lengths of a packed sequence on the host, whatever device its rows are on.
+  if (int at = target.row->schema.index_of("batch_sizes"); at > 0 && static_cast<size_t>(at) < args.size()) {
+    const CallArg &rows = args[0], &lengths = args[static_cast<size_t>(at)];
+    bool given = rows.kind == CallArg::Kind::Tensor && lengths.kind == CallArg::Kind::Tensor;
+    if (given && lengths.tensor->device() != rows.tensor->device()) {
+      Tensor moved = lengths.tensor->to(rows.tensor->device());
+      std::vector<CallArg> there(args.begin(), args.end());
+      there[static_cast<size_t>(at)] = moved;
+      return run(target, there, out);
+    }
   }
   eager::Operator& op = eager::op(*target.row);
   eager::OptionalTensors indices;
@@ -82,9 +99,16 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args) {
     without[1] = CallArg(ArrayRef<std::optional<Tensor>>(indices));
     args = without;
   }
+  if (out) {
+    BRASA_CHECK(target.row->schema.returns.size() == 1 && !target.row->schema.returns[0].list, target.row->name(),
+                ": 'out' takes the place of one result");
+    Tensor written = *out;
+    return {eager::call_out(op, args, written)};
+  }
   if (!target.in_place) return eager::call_list(op, args);
   BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
               " in place: the first argument must be the tensor that is written");
+  if (op.row().view) return {eager::look_like(*args[0].tensor, eager::call_one(op, args))};
   return {eager::call_in_place(op, args, *args[0].tensor)};
 }
 
@@ -99,10 +123,10 @@ CallArg fitted(const CallArg& a, const ir::Param& p) {
 
 }  // namespace
 
-std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args) { return run(find_target(name), args); }
+std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args) { return run(target_of(name), args); }
 
 std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef<NamedArg> named) {
-  Target target = find_target(name);
+  Target target = target_of(name);
   const ir::Schema& schema = target.row->schema;
   const auto& params = schema.params;
   BRASA_CHECK(args.size() <= params.size(), name, ": takes ", params.size(), " arguments, got ", args.size());
@@ -110,8 +134,13 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
   for (size_t i = 0; i < args.size(); ++i) all.push_back(fitted(args[i], params[i]));
 
   std::vector<const NamedArg*> by_name(params.size());
+  const Tensor* out = nullptr;
   for (const NamedArg& a : named) {
     int at = schema.index_of(a.name);
+    if (at < 0 && a.name == "out" && a.value.kind == CallArg::Kind::Tensor && !target.in_place) {
+      out = a.value.tensor;
+      continue;
+    }
     BRASA_CHECK(at >= 0, name, ": there is no parameter '", a.name, "' in ", schema_of(name));
     BRASA_CHECK(static_cast<size_t>(at) >= args.size() && !by_name[at], name, ": argument '", a.name,
                 "' is given twice");
@@ -124,14 +153,14 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
     const ir::Param& p = params[i];
     all.push_back(by_name[i] ? fitted(by_name[i]->value, p) : defaults.default_of(p, *target.row));
   }
-  return run(target, all);
+  return run(target, all, out);
 }
 
-bool has_operator(std::string_view name) { return transforms::find_row(name) != nullptr; }
+bool has_operator(std::string_view name) { return find_target(name).has_value(); }
 
 std::string schema_of(std::string_view name) {
   std::string out;
-  append_to(out, find_target(name).row->schema);
+  append_to(out, target_of(name).row->schema);
   return out;
 }
 

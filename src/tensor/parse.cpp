@@ -235,7 +235,11 @@ std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<Ca
       slot.presence.assign(a.kind == Kind::Tensor ? 1 : a.size, true);
       if (a.kind == Kind::OptionalTensors)
         std::transform(a.optional_tensor, a.optional_tensor + a.size, slot.presence.begin(), is_present);
-      inputs += static_cast<int>(std::count(slot.presence.begin(), slot.presence.end(), true));
+      auto present = std::count(slot.presence.begin(), slot.presence.end(), true);
+      BRASA_CHECK(!slot.list || param.optional_items || param.type != ir::ParamType::Tensor ||
+                      present == std::ssize(slot.presence),
+                  op.row().name(), ": a tensor of the list is undefined");
+      inputs += static_cast<int>(present);
     } else {
       slot.fixed = literal(a, param, op.row());
     }

@@ -194,9 +194,8 @@ DType result_type(const Tensor& a, const Scalar& b) {
   return result_type_of({type_for_promotion(a), {b.type(), {}, true}});
 }
 
-namespace {
+namespace eager {
 
-// Makes `self` look at its memory as `view`, a view of it, does.
 Tensor& look_like(const Tensor& self, const Tensor& view) {
   TensorImpl* impl = impl_of(self);
   const TensorImpl* from = impl_of(view);
@@ -207,18 +206,19 @@ Tensor& look_like(const Tensor& self, const Tensor& view) {
   before_move(self);
   impl->sizes = from->sizes;
   impl->strides = from->strides;
+  impl->offset = from->offset;
   impl->refresh();
   if (node) autograd::set_history(self, std::move(node), static_cast<uint32_t>(view.output_nr()));
   return const_cast<Tensor&>(self);
 }
 
-}  // namespace
+}  // namespace eager
 
-Tensor& Tensor::transpose_(int64_t dim0, int64_t dim1) const { return look_like(*this, transpose(dim0, dim1)); }
-Tensor& Tensor::t_() const { return look_like(*this, t()); }
-Tensor& Tensor::squeeze_() const { return look_like(*this, squeeze()); }
-Tensor& Tensor::squeeze_(int64_t dim) const { return look_like(*this, squeeze(dim)); }
-Tensor& Tensor::unsqueeze_(int64_t dim) const { return look_like(*this, unsqueeze(dim)); }
+Tensor& Tensor::transpose_(int64_t dim0, int64_t dim1) const { return eager::look_like(*this, transpose(dim0, dim1)); }
+Tensor& Tensor::t_() const { return eager::look_like(*this, t()); }
+Tensor& Tensor::squeeze_() const { return eager::look_like(*this, squeeze()); }
+Tensor& Tensor::squeeze_(int64_t dim) const { return eager::look_like(*this, squeeze(dim)); }
+Tensor& Tensor::unsqueeze_(int64_t dim) const { return eager::look_like(*this, unsqueeze(dim)); }
 
 void* TensorStorage::data() const {
   return static_cast<char*>(tensor_.data_ptr()) - static_cast<size_t>(tensor_.storage_offset()) * tensor_.itemsize();

@@ -54,6 +54,9 @@ struct ViewInfo : Pooled, autograd::DifferentiableViewMeta {
   uint32_t moves = 0, base_moves = 0;  // of the view and its base when it was made
 };
 
+/// Makes `self` look at its memory as `view`, a view of it, does; returns it. The in-place form of a row that gives views.
+Tensor& look_like(const Tensor& self, const Tensor& view);
+
 /// How a tensor is read from its base; null if it is no view, or if it or its base has moved since.
 inline const ViewInfo* view_of(const TensorImpl& t) {
   const ViewInfo* v = t.view.get();

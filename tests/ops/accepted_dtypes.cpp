@@ -1,6 +1,7 @@
 #include <brasa/brasa.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
 #include <deque>
 #include <string>
@@ -34,6 +35,7 @@ std::vector<Refused> refused() {
   const Tensor &planes = of(kInt, {1, 1, 4, 4}), &bits = of(kBool, {2, 2}), &rows = of(kFloat, {2, 3}),
                &whole_rows = of(kInt, {2, 3}), &classes = keep(tensor({0, 1})), &m = of(kFloat, {2, 2});
   static const Scalar kImaginary(std::complex<double>(0, 1));
+  static const std::optional<Tensor> kUndefined[1];
   const CallArg none, imaginary(kImaginary);
   std::vector<Refused> out;
   for (const char* name : {"hardshrink", "softshrink", "hardsigmoid", "hardswish", "selu", "glu", "rrelu", "frac"})
@@ -80,6 +82,14 @@ std::vector<Refused> refused() {
       {"segment_reduce", {of(kFloat, {3}), "sum", of(kLong, {2})}},
       {"linalg_svd", {m, true, "fastest"}},
       {"linalg_svdvals", {m, "fastest"}},
+      {"column_stack", {ArrayRef<std::optional<Tensor>>(kUndefined)}},
+      {"linalg_svd", {keep(full({2, 2}, NAN))}},
+      {"native_batch_norm_backward",
+       {rows, rows, of(kFloat, {3}), none, none, of(kFloat, {3}), of(kFloat, {3}), true, 1e-5, ArrayRef<bool>()}},
+      {"native_batch_norm_backward",
+       {rows, rows, keep(ones({3})), none, none, keep(zeros({3})), keep(ones({3})), true, 1e-5, ArrayRef<bool>()}},
+      {"column_stack", {ArrayRef<std::optional<Tensor>>(kUndefined)}},
+      {"linalg_svd", {keep(full({2, 2}, NAN))}},
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -97,6 +107,24 @@ TEST(AcceptedDTypes, AreThoseOfPyTorch) {
           << e.what();
     }
   }
+}
+
+TEST(CallsByName, WriteWhatIsGiven) {
+  Tensor rows = arange(6, kFloat).view({2, 3}), m = rows.clone();
+  EXPECT_TRUE(call("aten::transpose_.int", {m, 0, 1})[0].is_same(m));
+  EXPECT_EQ(m.sizes(), (IntArrayRef{3, 2}));
+  EXPECT_EQ(m.strides(), (IntArrayRef{1, 3}));
+  EXPECT_TRUE(equal(m, rows.t()));
+  call("aten::unsqueeze_", {m, 0});
+  EXPECT_EQ(m.sizes(), (IntArrayRef{1, 3, 2}));
+
+  Tensor wide = zeros({0}, kDouble), whole = zeros({2}, kInt);
+  const Tensor& two = of(kFloat, {2});
+  EXPECT_TRUE(call("aten::add.Tensor", {two, two}, {{"out", wide}})[0].is_same(wide));
+  EXPECT_TRUE(equal(wide, full({2}, 2, kDouble)));
+  EXPECT_THROW(call("aten::add.Tensor", {two, two}, {{"out", whole}}), Error);
+  EXPECT_THROW(call("aten::max.dim", {two, 0}, {{"out", wide}}), Error);
+  EXPECT_TRUE(has_operator("aten::add_.Tensor"));
 }
 
 TEST(AcceptedDTypes, StayAccepted) {

@@ -24,6 +24,19 @@ std::string message(auto&& f) {
 
 int64_t bytes_held() { return memory_stats(Device("emu")).allocated_bytes.current; }
 
+TEST(Devices, LengthsOfPackedSequencesAreOnTheHost) {
+  auto lstm = [](Device device) {
+    auto made = [&](IntArrayRef sizes) { return full(sizes, 0.5, TensorOptions(device)); };
+    std::vector<Tensor> state = {made({1, 2, 3}), made({1, 2, 3})};
+    std::vector<Tensor> weights = {made({12, 4}), made({12, 3})};
+    Tensor rows = made({3, 4}), lengths = tensor({2, 1});
+    return call("aten::lstm.data", {rows, lengths, state, weights, false, 1, 0.0, false, false})[0];
+  };
+  Tensor there = lstm(Device("emu"));
+  EXPECT_EQ(there.device().str(), "emu:0");
+  EXPECT_TRUE(allclose(there.cpu(), lstm(Device("cpu"))));
+}
+
 TEST(Devices, TensorsLiveWhereTheyAreMade) {
   Tensor a = ones({2, 3}, TensorOptions(Device("emu"))), b = full({3}, 2.0, TensorOptions(Device("emu:0")));
   EXPECT_EQ(a.device().str(), "emu:0");

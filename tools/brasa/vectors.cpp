@@ -155,6 +155,7 @@ Entry VectorFile::entry(size_t i) const {
       add_output(o);
   }
   out.metadata_only = j.value("compare", "") == "metadata";
+  if (j.contains("raises")) out.raises = j["raises"].get<std::string>();
 
   size_t n = out.tensors.size();
   out.gradients.assign(n, std::nullopt);

@@ -57,6 +57,7 @@ struct Entry {
   std::vector<std::optional<Array>> outputs;  // lists flattened; absent: an undefined tensor
   std::vector<bool> numbers;  // one an output: it is a number, a bool or a dtype, here without dimensions
   bool metadata_only = false;
+  std::optional<std::string> raises;            // why PyTorch refuses the call; nothing else is expected then
   std::vector<std::optional<Array>> changed;    // one a tensor: what it holds after the call, where that differs
   std::vector<std::optional<Array>> gradients;  // one a tensor; absent where none was asked for or none flows
 };

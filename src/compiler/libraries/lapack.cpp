@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <string>
@@ -118,6 +119,13 @@ int checked(const char* name, int info) {
 void check_converged(const char* op, const char* values, int info) {
   BRASA_CHECK(info == 0, op, ": The algorithm failed to converge because the input matrix is ill-conditioned ",
               "or has too many repeated ", values, " (error code: ", info, ").");
+}
+
+template <class T>
+void check_finite(const char* op, const std::vector<T>& a) {
+  bool finite =
+      std::all_of(a.begin(), a.end(), [](T x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); });
+  BRASA_CHECK(finite, op, ": The algorithm failed to converge because the input matrix contained non-finite values.");
 }
 
 // Runs f(work, &length, &info) twice: LAPACK's convention to ask for the length first.
@@ -296,6 +304,7 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
     int64_t least = k, most = std::max(m, n);
     std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
     int rows = narrow(vs.rows);
+    check_finite("linalg.svd", a);
     int info = with_work<T>("gesdd", [&](T* work, int* length, int* info) {
       const auto& gesdd = BRASA_LAPACK(T, gesdd);
       const char* which = full ? "A" : "S";

@@ -21,12 +21,18 @@ using BinaryComplex = C (*)(C, C);
 
 const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
 
+// Dtypes that a composition does not bring together are a caller's mistake: a gradient of another dtype than what it is of.
+void check_one_dtype(const Type& a, const Type& b) {
+  BRASA_CHECK(a.dtype == b.dtype, "expected operands of one dtype, got ", a, " and ", b);
+}
+
 std::vector<Type> same_type(const Args& args) {
   Type t = operand(args, 0);
   t.weak = false;
-  for (size_t i = 1; i < args.size(); ++i)
-    BRASA_ASSERT(operand(args, i).dtype == t.dtype && operand(args, i).shape == t.shape, "operands ", t, " and ",
-                 operand(args, i));
+  for (size_t i = 1; i < args.size(); ++i) {
+    check_one_dtype(t, operand(args, i));
+    BRASA_ASSERT(operand(args, i).shape == t.shape, "operands ", t, " and ", operand(args, i));
+  }
   return {t};
 }
 
@@ -363,8 +369,9 @@ void add_others(Table& t) {
       .type([](const Args& args) {
         Type t = operand(args, 1);
         t.weak = false;
+        check_one_dtype(t, operand(args, 2));
         BRASA_ASSERT(operand(args, 0).dtype == DType::Bool && operand(args, 0).shape == t.shape &&
-                         operand(args, 2).shape == t.shape && operand(args, 2).dtype == t.dtype,
+                         operand(args, 2).shape == t.shape,
                      operand(args, 0), operand(args, 1), operand(args, 2));
         return std::vector<Type>{t};
       })
