@@ -8,6 +8,7 @@ namespace {
 
 constexpr const Implementation* kTable[] = {
     &kAttention,     &kAttentionBackward,
+    &kPackedGradients,
     &kLoop,          &kBranch,
     &kWhile,         &kBiasedProduct,
     &kProduct,       &kSort,
