@@ -135,9 +135,8 @@ TEST(Attention, GradientsOfOneTensor) {
     auto parts = linear(x, w).view({kBatches, kLength, 3, kHeads, kFeatures}).permute({2, 0, 3, 1, 4}).unbind(0);
     return scaled_dot_product_attention(parts[0], parts[1], parts[2]).transpose(1, 2).reshape({-1, kWidth});
   };
-  auto step = compile([&](const Tensor& x, const Tensor& w, const Tensor& ct) {
-    return autograd::grad({f(x, w)}, {x, w}, {ct});
-  });
+  auto step = compile(
+      [&](const Tensor& x, const Tensor& w, const Tensor& ct) { return autograd::grad({f(x, w)}, {x, w}, {ct}); });
   Tensor x = randn({kBatches, kLength, kWidth}).to(kBFloat16).to(kCUDA).requires_grad_(),
          w = randn({3 * kWidth, kWidth}).to(kBFloat16).to(kCUDA).requires_grad_(),
          ct = randn({kBatches * kLength, kWidth}).to(kBFloat16).to(kCUDA);

@@ -182,8 +182,7 @@ GpuCase calls() {
 
 const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
     {"pointwise", pointwise},  {"softmax", softmax},       {"transpose", transpose}, {"matmul", matmul},
-    {"rare", rare_and_atomic}, {"neighbours", neighbours}, {"columns", columns},
-    {"calls", calls}};
+    {"rare", rare_and_atomic}, {"neighbours", neighbours}, {"columns", columns},     {"calls", calls}};
 
 runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
   const ir::Graph* one = c.graph.get();

@@ -13,7 +13,8 @@ namespace brasa::compiler {
 struct GroupKernels {
   Schedule schedule;
   std::vector<Lowered> lowered;
-  std::unordered_map<size_t, std::vector<size_t>> kernels;  // by calls in a launch: positions among all distinct kernels
+  std::unordered_map<size_t, std::vector<size_t>>
+      kernels;  // by calls in a launch: positions among all distinct kernels
 };
 
 /// A graph as loops, kernel by kernel, before there is code.

@@ -213,7 +213,7 @@ void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbo
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;
-    several && device_.on_host() ? run_batch(b, r) : launch(b, r);
+    several&& device_.on_host() ? run_batch(b, r) : launch(b, r);
     if (spans) note_batch(parts_, b, symbols, *spans);
     check(b.end - 1, r);
   }

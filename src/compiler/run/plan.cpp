@@ -488,7 +488,9 @@ bool independent(const Plan& p, size_t a, size_t b) {
     if (x.place.kind != Place::Arena) return true;
     if (!x.place.offset.is_constant() || !y.place.offset.is_constant()) return true;
     int64_t px = x.place.offset.constant(), py = y.place.offset.constant();
-    auto before = [](int64_t at, Expr bytes, int64_t other) { return bytes.is_constant() && at + bytes.constant() <= other; };
+    auto before = [](int64_t at, Expr bytes, int64_t other) {
+      return bytes.is_constant() && at + bytes.constant() <= other;
+    };
     return !before(px, x.bytes, py) && !before(py, y.bytes, px);
   };
   for (size_t i = 0; i < p.places[a].size(); ++i)

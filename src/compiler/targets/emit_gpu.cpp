@@ -36,7 +36,8 @@ void Emitter::set_up_gpu_kernel() {
 
   llvm::Value* first = nullptr;
   if (layout_.calls > 1) {
-    auto* call = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y, {}, {}), b_.getInt64Ty());
+    auto* call =
+        b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y, {}, {}), b_.getInt64Ty());
     first = b_.CreateMul(call, i64(static_cast<int64_t>(layout_.slots())));
   }
   size_t at = 0;

@@ -193,8 +193,8 @@ class Gpu final : public QueuedDevice {
     SmallVector<void*, 64> parameters;
     for (const Slot& s : l.slots.first(l.calls > 1 ? 1 : l.slots.size())) parameters.push_back(const_cast<Slot*>(&s));
     check(driver().launch_kernel(static_cast<FunctionHandle>(const_cast<void*>(l.kernel)),
-                                 static_cast<unsigned>(l.count), static_cast<unsigned>(l.calls), 1, static_cast<unsigned>(l.threads), 1, 1, 0,
-                                 handle(stream), parameters.data(), nullptr),
+                                 static_cast<unsigned>(l.count), static_cast<unsigned>(l.calls), 1,
+                                 static_cast<unsigned>(l.threads), 1, 1, 0, handle(stream), parameters.data(), nullptr),
           "cuLaunchKernel");
   }
 
