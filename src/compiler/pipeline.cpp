@@ -6,6 +6,7 @@
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/kernels/codegen_client.h"
+#include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
@@ -81,6 +82,27 @@ bool computes_nothing(const Group& g) {
   return std::all_of(g.outputs.begin(), g.outputs.end(), [](Value v) { return type_of(v).numel().is(0); });
 }
 
+// How many steps from each on are one launch: of the same kernel, touching nothing of each other's. 0: of one that began before.
+std::vector<size_t> calls_of(const LoweredGraph& g, bool together) {
+  std::vector<size_t> out(g.plan.steps.size(), 1);
+  std::vector<bool> checked(out.size());
+  for (const Plan::Check& c : g.plan.checks)
+    if (c.after < checked.size()) checked[c.after] = true;
+  for (size_t s = 0; s < out.size() && together; s += out[s]) {
+    const std::vector<Lowered>& kernels = g.of_step[s]->lowered;
+    if (g.plan.steps[s].kind != GroupKind::Loops || kernels.size() != 1) continue;
+    size_t most = runtime::kMostSlots / layout_of(*kernels[0].loops).slots(), end = s + 1;
+    auto fits = [&](size_t next) {
+      bool free = g.of_step[next] == g.of_step[s] && !checked[next - 1];
+      for (size_t a = s; a < next && free; ++a) free = independent(g.plan, a, next);
+      return free;
+    };
+    while (end < out.size() && end - s < most && fits(end)) out[end++] = 0;
+    out[s] = end - s;
+  }
+  return out;
+}
+
 std::string joined(const std::vector<std::string>& parts, const char* end) {
   std::string out;
   for (const std::string& p : parts) out += p + end;
@@ -108,6 +130,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   LoweredGraph out;
   Primitives p;
   PassContext context{facts, machine, options.size_classes};
+  bool together = machine.gpu && !PassRunner::switched_off("share_launches");
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
   passes.run("decompose", p, [&] {
@@ -126,7 +149,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   passes.run(
       "plan", "plan",
       [&] {
-        out.plan = plan(*p.graph, std::move(fused));
+        out.plan = plan(*p.graph, std::move(fused), together);
         mark_values(out.plan, graph, device_for(options));
       },
       [&] { return str(out.plan); });
@@ -153,10 +176,17 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
           GroupKernels& k = *out.of_step[s];
           if (!k.lowered.empty() || computes_nothing(out.plan.steps[s])) continue;
           k.lowered = lower(out.plan.steps[s], k.schedule);
-          for (Lowered& l : k.lowered) {
+          for (Lowered& l : k.lowered)
             if (emulate) l.loops = emulated(*l.loops);
-            k.kernels.push_back(out.texts.size());
-            out.texts.push_back(ir::print(*l.loops));
+        }
+        out.calls = calls_of(out, together);
+        for (size_t s = 0; s < out.plan.steps.size(); ++s) {
+          auto [kernels, fresh] = out.of_step[s]->kernels.try_emplace(out.calls[s]);
+          if (!fresh || out.calls[s] == 0) continue;
+          for (const Lowered& l : out.of_step[s]->lowered) {
+            kernels->second.push_back(out.texts.size());
+            bool several = out.calls[s] > 1 && !emulate;
+            out.texts.push_back(ir::print(several ? *called(*l.loops, out.calls[s]) : *l.loops));
           }
         }
       },

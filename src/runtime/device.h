@@ -40,15 +40,19 @@ class Module {
   virtual Function kernel(std::string_view name) const = 0;
 };
 
+/// What NVIDIA's driver takes as a kernel's parameters.
+constexpr size_t kMostSlots = 4096 / sizeof(Slot);
+
 struct Launch {
   Function kernel = nullptr;
-  /// Addresses first, then numbers, then sizes.
+  /// Addresses first, then numbers, then sizes: of each call.
   std::span<const Slot> slots;
   size_t addresses = 0;
   int64_t count = 0;         // iterations of the parallel loops, or blocks
   int64_t threads = 1;       // of a block
   int64_t grain = 1;         // iterations that a thread of the host takes at a time
   size_t scratch_bytes = 0;  // of each thread of the host
+  int64_t calls = 1;         // that touch nothing of each other's; a GPU's kernel is made for so many
 };
 
 /// How loops for it are made.

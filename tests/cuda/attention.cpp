@@ -128,6 +128,25 @@ TEST(Attention, IsOneCall) {
   EXPECT_EQ(launches() - before, 3);
 }
 
+// Gradients of queries, keys and values that one projection made are written where it reads them.
+TEST(Attention, GradientsOfOneTensor) {
+  constexpr int64_t kLength = 50, kFeatures = 16, kWidth = kHeads * kFeatures;
+  auto f = [](const Tensor& x, const Tensor& w) {
+    auto parts = linear(x, w).view({kBatches, kLength, 3, kHeads, kFeatures}).permute({2, 0, 3, 1, 4}).unbind(0);
+    return scaled_dot_product_attention(parts[0], parts[1], parts[2]).transpose(1, 2).reshape({-1, kWidth});
+  };
+  auto step = compile(
+      [&](const Tensor& x, const Tensor& w, const Tensor& ct) { return autograd::grad({f(x, w)}, {x, w}, {ct}); });
+  Tensor x = randn({kBatches, kLength, kWidth}).to(kBFloat16).to(kCUDA).requires_grad_(),
+         w = randn({3 * kWidth, kWidth}).to(kBFloat16).to(kCUDA).requires_grad_(),
+         ct = randn({kBatches * kLength, kWidth}).to(kBFloat16).to(kCUDA);
+  step(x, w, ct);
+  int before = launches(), all = test::fake_driver().calls("cuLaunchKernel");
+  step(x, w, ct);
+  EXPECT_EQ(launches() - before, 3);
+  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 5);  // and Σ ct · out, and a result in its shape
+}
+
 // Gradients come from the kernels' own results, but for what Σ ct · out is part of: no kernel computes that here.
 TEST(Attention, GradientsOfOneCall) {
   constexpr int64_t kLength = 50, kFeatures = 16;

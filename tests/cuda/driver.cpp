@@ -69,6 +69,24 @@ TEST(Driver, ASteadyStepOnlyLaunches) {
   EXPECT_EQ(cublas.calls("bias") - biases, 2);
 }
 
+// Kernels that are the same and touch nothing of each other's are one launch: updates, and the sums that they read.
+TEST(Driver, EqualKernelsShareALaunch) {
+  std::vector<Tensor> weights, gradients;
+  for (int i = 0; i < 7; ++i) {
+    weights.push_back(randn({48}).to(kCUDA));
+    gradients.push_back(randn({60, 48}).to(kCUDA));
+  }
+  auto step = compile([=]() mutable {
+    NoGradGuard no_grad;
+    for (size_t i = 0; i < weights.size(); ++i) weights[i].sub_(gradients[i].sum(0) * 0.1);
+  });
+  step();
+  fakes::Control& driver = test::fake_driver();
+  int launches = driver.calls("cuLaunchKernel");
+  step();
+  EXPECT_LE(driver.calls("cuLaunchKernel") - launches, 2);
+}
+
 // What a function was the last time begins while it is recorded; if it goes on in another way, nothing has happened.
 TEST(Driver, WorkBeginsWhileACallRecords) {
   Tensor w = randn({64, 64}).to(kCUDA), v = randn({64, 64}).to(kCUDA), x = randn({8, 64}).to(kCUDA);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -79,8 +80,11 @@ TEST(Demo, EveryKernelAssembles) {
     compiler::KernelLayout layout = compiler::layout_of(*g);
     EXPECT_LE(layout.threads, 1024) << ir::print(*g);
     EXPECT_GE(layout.count.constant(), 1) << ir::print(*g);
+    EXPECT_NE(ir::print(*g).find("loop::store"), std::string::npos) << ir::print(*g);
     EXPECT_LE(layout.count.constant(), 0x7fffffff) << ir::print(*g);
   }
+  EXPECT_TRUE(std::any_of(graphs.begin(), graphs.end(),
+                          [](const std::unique_ptr<ir::Graph>& g) { return compiler::layout_of(*g).calls > 1; }));
   runtime::KernelImage image = compiler::compile_kernel_texts(texts, kTarget);
   EXPECT_EQ(image.entries.size(), graphs.size());
   if (!test::have_ptxas()) GTEST_SKIP() << "ptxas is not installed: PTX was made but not assembled";

@@ -161,9 +161,28 @@ GpuCase columns() {
   return c;
 }
 
+// Three calls in a launch, each with its own buffers.
+GpuCase calls() {
+  GpuCase c;
+  c.graph->name = "calls";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 512), out = b.buffer(DType::Float32, 512);
+  Expr block = b.loop("block", 4), thread = b.loop("thread", 128), i = block * 128 + thread;
+  Value v = b.load(x, i);
+  b.store(out, i, b.op("mul", {v, v}));
+  b.loop("call", 3);
+  for (int call = 0; call < 3; ++call) {
+    c.buffers.push_back(ramp(512, 0.03, call));
+    c.buffers.emplace_back(512);
+  }
+  c.result = 5;
+  for (float f : c.buffers[4]) c.want.push_back(f * f);
+  return c;
+}
+
 const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
     {"pointwise", pointwise},  {"softmax", softmax},       {"transpose", transpose}, {"matmul", matmul},
-    {"rare", rare_and_atomic}, {"neighbours", neighbours}, {"columns", columns}};
+    {"rare", rare_and_atomic}, {"neighbours", neighbours}, {"columns", columns},     {"calls", calls}};
 
 runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
   std::string text = ir::print(*c.graph);
@@ -175,6 +194,29 @@ TEST(Nvptx, NeighboursAreOneAccess) {
   std::string ptx(image.code.begin(), image.code.end());
   EXPECT_NE(ptx.find("ld.global.v4.f32"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
+}
+
+// Though each is rounded to a narrow float on the way.
+TEST(Nvptx, NarrowNeighboursAreOneAccess) {
+  GpuCase c;
+  c.graph->name = "narrow";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::BFloat16, 2048), out = b.buffer(DType::BFloat16, 2048);
+  Expr block = b.loop("block", 2), thread = b.loop("thread", 128), lane = b.loop("unroll", 8, 8);
+  Expr i = (block * 128 + thread) * 8 + lane;
+  b.store(out, i, b.convert(b.op("erf", {b.convert(b.load(x, i), DType::Float32)}), DType::BFloat16));
+  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_NE(ptx.find("ld.global.v4"), std::string::npos) << ptx;
+  EXPECT_EQ(ptx.find("ld.global.u16"), std::string::npos) << ptx;
+  EXPECT_NE(ptx.find("ex2.approx"), std::string::npos) << ptx;
+}
+
+TEST(Nvptx, CallsOfALaunchReadTheirParametersWhereTheyAre) {
+  runtime::KernelImage image = compiled(calls(), "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_NE(ptx.find("%ctaid.y"), std::string::npos) << ptx;
+  EXPECT_EQ(ptx.find(".local"), std::string::npos) << ptx;
 }
 
 TEST(Nvptx, AssemblesForEveryArchitecture) {
@@ -208,8 +250,10 @@ TEST(Nvptx, RunsOnAGpu) {
       slots.push_back(reinterpret_cast<runtime::Slot>(memory.back()));
     }
     slots.insert(slots.end(), c.sizes.begin(), c.sizes.end());
-    device.launch({module->kernel(c.graph->name), slots, memory.size(), evaluate(layout.count, value), layout.threads},
-                  kDefaultStream);
+    runtime::Launch launch{module->kernel(c.graph->name), slots, layout.addresses, evaluate(layout.count, value),
+                           layout.threads};
+    launch.calls = layout.calls;
+    device.launch(launch, kDefaultStream);
     std::vector<float> got(c.want.size());
     device.download(got.data(), memory[c.result], got.size() * 4, kDefaultStream);
     for (size_t j = 0; j < got.size(); ++j)

@@ -142,25 +142,6 @@ class Fuser {
         for (Node* p : *values)
           if (same_numel(p, root)) siblings(p, c);
     }
-    if (machine_.gpu && !PassRunner::switched_off("merge_updates")) merge_updates();
-  }
-
-  // Equal small kernels that only overwrite inputs (an optimizer's of biases), which come last: a launch takes longer than their work.
-  void merge_updates() {
-    constexpr int64_t kSmall = 1 << 14;  // elements
-    std::unordered_map<std::string, int> last;
-    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
-      const Cluster& k = clusters_[c];
-      int64_t elements = k.domain.numel().maybe_constant().value_or(kSmall);
-      bool updates =
-          std::all_of(k.roots.begin(), k.roots.end(), [&](const Node* n) { return overwrites_.count(n) > 0; });
-      if (k.merged_into >= 0 || k.kind != GroupKind::Loops || k.domain.has_reduced() || !updates || elements >= kSmall)
-        continue;
-      auto [it, first] = last.try_emplace(str(k.domain, " ", k.roots.size(), " ", k.nodes), c);
-      if (first) continue;
-      merge(it->second, c, false);
-      if (k.merged_into < 0) it->second = c;
-    }
   }
 
   bool same_numel(const Node* value, const Node* root) {

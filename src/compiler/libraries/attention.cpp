@@ -1,5 +1,8 @@
 #include "runtime/cuda/attention.h"
 
+#include <algorithm>
+#include <array>
+
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/run/size_program.h"
@@ -59,10 +62,132 @@ bool reads(const Node& n, const Stored& stored) {
   return all(heads_of(n), are_heads) && all(vectors_of(n), is_vector);
 }
 
+// Where one of the gradients lies in a tensor that gets all three.
+struct Part {
+  Expr offset;
+  std::vector<Expr> steps;  // by dimension of the gradient
+};
+// The gradients of queries, keys and values side by side along a dimension of one tensor, as a projection to all of them gets them: each with
+// zeros around it, added up.
+class Packed {
+ public:
+  /// What `n` is a view of.
+  explicit Packed(const Node& n) : at_(probe(n.types[0].shape)), along_(at_.size()) {
+    whole_ = is_view(prim_of(&n)) && look(n.arg<Value>(0), view_index(&n, at_)) && attention_ && side_by_side(n);
+  }
+  explicit operator bool() const { return whole_; }
+  const Node* attention() const { return attention_; }
+  const std::vector<const Node*>& inside() const { return inside_; }
+
+  /// In memory with these strides.
+  Part part(uint32_t result, const std::vector<Expr>& strides) const {
+    const Found& found = found_[result];
+    Part out{found.low * strides[along_], {}};
+    for (Expr e : found.at) {
+      out.steps.emplace_back(0);
+      for (size_t d = 0; d < at_.size(); ++d)
+        if (coefficient(e, at_[d]) == std::optional(Expr(1))) out.steps.back() = strides[d];
+    }
+    return out;
+  }
+
+ private:
+  struct Found {
+    Index at;  // of its element for one of the whole tensor's
+    Expr low, size;
+  };
+
+  bool look(Value v, const Index& at) {
+    const Node* n = v.node;
+    if (n->op->name() == "prim::attention_backward") {
+      if ((attention_ && attention_ != n) || !padded_ || !found_[v.index].at.empty()) return false;
+      if (!attention_) inside_.push_back(n);
+      attention_ = n;
+      found_[v.index] = {at, low_, size_};
+      padded_ = false;
+      return std::all_of(at.begin(), at.end(), [&](Expr e) { return is_step(e); });
+    }
+    inside_.push_back(n);
+    Value first = n->args.empty() || !n->args[0].is<Value>() ? Value{} : n->arg<Value>(0);
+    if (is_view(prim_of(n))) return look(first, view_index(n, at));
+    if (converts(n)) return is_floating(type_of(first).dtype) && look(first, at);
+    if (n->op->name() == "prim::add") return look(first, at) && look(n->arg<Value>(1), at);
+    return prim_of(n) == Prim::Pad && look_around(n, at);
+  }
+
+  // A pad along one dimension.
+  bool look_around(const Node* n, Index at) {
+    const auto &low = n->arg<std::vector<Expr>>(2), &high = n->arg<std::vector<Expr>>(3);
+    Value around = n->arg<Value>(1);
+    const double* zero = prim_of(around) == Prim::Full ? around.node->args[0].get_if<double>() : nullptr;
+    bool plain = !padded_ && zero && *zero == 0;
+    for (size_t d = 0; d < at.size() && plain; ++d) {
+      plain = n->arg<std::vector<Expr>>(4)[d].is(0);
+      if (!plain || (low[d].is(0) && high[d].is(0))) continue;
+      auto place = std::find(at_.begin(), at_.end(), at[d]);
+      if (padded_ || place == at_.end()) return false;
+      padded_ = true;
+      auto dim = static_cast<size_t>(place - at_.begin());
+      if (!attention_) along_ = dim;
+      plain = along_ == dim;
+      low_ = low[d];
+      size_ = type_of(n->arg<Value>(0)).shape[d];
+      at[d] = at[d] - low[d];
+      if (size_.is(1)) at[d] = 0;
+    }
+    return plain && padded_ && look(n->arg<Value>(0), at);
+  }
+  // Of a dimension of a gradient: along one of the whole tensor.
+  bool is_step(Expr e) const {
+    int steps = 0;
+    for (Expr symbol : at_) {
+      auto c = coefficient(e, symbol);
+      if (!c || !(c->is(0) || c->is(1))) return false;
+      steps += c->is(1);
+    }
+    return steps == 1 || e.is(0);
+  }
+
+  // Without gaps.
+  bool side_by_side(const Node& n) const {
+    std::vector<const Found*> parts;
+    for (const Found& f : found_) {
+      if (f.at.empty() || !f.low.is_constant() || !f.size.is_constant()) return false;
+      parts.push_back(&f);
+    }
+    std::sort(parts.begin(), parts.end(),
+              [](const Found* a, const Found* b) { return a->low.constant() < b->low.constant(); });
+    Expr end(0);
+    for (const Found* f : parts) {
+      if (!(f->low == end)) return false;
+      end = end + f->size;
+    }
+    return end == n.types[0].shape[along_];
+  }
+
+  Index at_;
+  size_t along_;  // which dimension
+  bool whole_ = false, padded_ = false;
+  Expr low_ = 0, size_ = 0;  // of the pad that is looked through
+  const Node* attention_ = nullptr;
+  std::vector<const Node*> inside_;
+  std::array<Found, 3> found_;
+};
+
+std::optional<Covered> covers(const ir::Graph&, const Node& n) {
+  Packed packed(n);
+  if (!packed || !takes(*packed.attention())) return std::nullopt;
+  return Covered{packed.inside(), {}};
+}
+
+bool reads_packed(const Node& n, const Stored& stored) { return reads(*Packed(n).attention(), stored); }
+
 class AttentionCall final : public DeviceCall {
  public:
   explicit AttentionCall(const Group& g) : inputs_(g.graph->inputs().size()) {
-    const Node& n = *g.graph->outputs()[0].value.node;
+    const Node& last = *g.graph->outputs()[0].value.node;
+    Packed packed(last);
+    const Node& n = packed ? *packed.attention() : last;
     backward_ = is_backward(n);
     const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
                     &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
@@ -74,7 +199,13 @@ class AttentionCall final : public DeviceCall {
     keys_ = SizeProgram(key[2]);
     for (size_t i : heads_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), are_heads)));
     for (size_t i : vectors_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), is_vector)));
-    for (uint32_t r = 0; r < n.types.size(); ++r) results_.push_back(result(g, {const_cast<Node*>(&n), r}));
+    for (uint32_t r = 0; r < n.types.size(); ++r)
+      if (packed) {
+        Part part = packed.part(r, strides_of(g, 0));
+        results_.push_back(result(inputs_, n.types[r].dtype, part.offset, part.steps));
+      } else {
+        results_.push_back(result(g, {const_cast<Node*>(&n), r}));
+      }
   }
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
@@ -122,14 +253,18 @@ class AttentionCall final : public DeviceCall {
             SizeProgram(s.steps.of[1]),
             SizeProgram(s.steps.of[2])};
   }
+  static std::vector<Expr> strides_of(const Group& g, size_t output) {
+    const std::vector<Expr>& given = g.output_strides[output];
+    return given.empty() ? ir::contiguous_strides(type_of(g.graph->outputs()[output].value).shape) : given;
+  }
+  static Operand result(size_t tensor, DType dtype, Expr offset, const std::vector<Expr>& steps) {
+    return {tensor, dtype, SizeProgram(offset), SizeProgram(steps[0]), SizeProgram(steps[2]), SizeProgram(steps[1])};
+  }
   // Heads of a result lie beside each other: [batch, row, head, feature].
   Operand result(const Group& g, Value v) const {
     for (size_t o = 0; o < g.outputs.size(); ++o) {
       if (!(g.graph->outputs()[o].value == v)) continue;
-      const ir::Type& t = type_of(v);
-      std::vector<Expr> steps = g.output_strides[o].empty() ? ir::contiguous_strides(t.shape) : g.output_strides[o];
-      return {inputs_ + o,          t.dtype, SizeProgram(Expr(0)), SizeProgram(steps[0]), SizeProgram(steps[2]),
-              SizeProgram(steps[1])};
+      return result(inputs_ + o, type_of(v).dtype, 0, strides_of(g, o));
     }
     BRASA_ASSERT(false, "a result of attention is not in memory");
     return {};
@@ -161,5 +296,11 @@ constexpr Implementation attention(std::string_view primitive) {
 
 const Implementation kAttention = attention("prim::attention");
 const Implementation kAttentionBackward = attention("prim::attention_backward");
+const Implementation kPackedGradients = {.library = "attention",
+                                         .name = "attention in one pass",
+                                         .primitive = "prim::transpose",
+                                         .covers = covers,
+                                         .prepare = prepare,
+                                         .reads = reads_packed};
 
 }  // namespace brasa::compiler

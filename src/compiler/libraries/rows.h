@@ -13,7 +13,7 @@ extern const Implementation kSort;
 extern const Implementation kSparseMm;
 extern const Implementation kWhile;
 // attention.cpp
-extern const Implementation kAttention, kAttentionBackward;
+extern const Implementation kAttention, kAttentionBackward, kPackedGradients;
 // product.cpp
 extern const Implementation kBiasedProduct, kProduct;
 // parts.cpp

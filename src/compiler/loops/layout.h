@@ -14,8 +14,9 @@ struct KernelLayout {
   std::vector<ir::Expr> sizes;
   /// Iterations of the flattened parallel or block loops: the kernel's [0, count).
   ir::Expr count = 1;
-  /// GPU: threads of a block.
-  int64_t threads = 1;
+  size_t slots() const { return addresses + numbers + sizes.size(); }
+  /// GPU: threads of a block; calls in one launch.
+  int64_t threads = 1, calls = 1;
   /// CPU: bytes of scratch memory each thread needs.
   ir::Expr scratch_bytes = 0;
   /// CPU: where each stage that is not on the stack starts in the scratch memory, in bytes.

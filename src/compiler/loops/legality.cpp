@@ -21,6 +21,7 @@ class Checker {
         bad(a_.graph().inputs()[i].value.node, "buffers, of one dimension, come first, then numbers");
     bool inner = false;
     for (const For& f : a_.loops()) {
+      if (f.kind == ForKind::Call) continue;
       bool flat = f.kind == ForKind::Parallel || f.kind == ForKind::Block;
       if (flat && inner) bad(nullptr, str("the flattened loop ", f.range, " comes after another kind"));
       inner |= !flat;

@@ -14,9 +14,10 @@ namespace brasa::compiler {
 
 namespace {
 
+constexpr std::string_view kNames[] = {"serial", "parallel", "vector", "unroll", "block", "thread", "call"};
+
 ForKind kind_of(const std::string& name) {
-  constexpr std::string_view kNames[] = {"serial", "parallel", "vector", "unroll", "block", "thread"};
-  for (int i = 0; i < 6; ++i)
+  for (size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) return static_cast<ForKind>(i);
   fail_internal(str("loop::for: no kind '", name, "'"));
 }
@@ -319,7 +320,6 @@ void print(const Nest& nest, const Block& block, int depth, std::string& out) {
       continue;
     }
     const For& f = nest.analysis->loops()[item.loop->loop];
-    constexpr const char* kNames[] = {"serial", "parallel", "vector", "unroll", "block", "thread"};
     out += str(kNames[static_cast<int>(f.kind)], " ", f.range, "<", f.extent(), ">");
     if (!item.loop->hoisted.empty()) {
       out += " after";

@@ -8,7 +8,7 @@
 
 namespace brasa::compiler {
 
-enum class ForKind : uint8_t { Serial, Parallel, Vector, Unroll, Block, Thread };
+enum class ForKind : uint8_t { Serial, Parallel, Vector, Unroll, Block, Thread, Call };
 
 struct For {
   ir::Expr range;
@@ -51,7 +51,7 @@ class LoopAnalysis {
   std::unordered_map<ir::Expr, int> index_;
   std::unordered_map<ir::Expr, const ir::Node*> binds_;
   std::vector<Ranges> free_, inside_;
-  Ranges flat_ = 0, kinds_[6] = {};
+  Ranges flat_ = 0, kinds_[7] = {};
 };
 
 struct Loop;

@@ -83,15 +83,15 @@ bool computes_in_double(ScalarOp op) {
   }
 }
 
-ExpandedMath expand_math(const ir::Graph& graph, bool calls) {
-  std::set<MathFunction> kept = calls ? often(graph) : std::set<MathFunction>();
+ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
+  std::set<MathFunction> kept = gpu ? std::set<MathFunction>() : often(graph);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
   ir::Graph& out = *result.graph;
   out.name = graph.name;
   LoopBuilder builder(out);
   builder.avoid_symbols_of(graph);
-  math::Context context(builder, result.exact);
+  math::Context context(builder, result.exact, gpu);
   ir::ValueMap map;
   for (ir::Node* n : graph.nodes()) {
     if (int i = graph.input_index(n->out()); i >= 0) {
@@ -115,7 +115,7 @@ ExpandedMath function_body(MathFunction f) {
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(ir::Level::Loops);
   LoopBuilder builder(*result.graph);
-  math::Context context(builder, result.exact);
+  math::Context context(builder, result.exact, false);
   ir::Value out = builder.buffer(f.dtype, 1);
   std::vector<X> numbers;
   for (int i = unary_function(f.op) ? 1 : 2; i > 0; --i) numbers.push_back({builder.number(f.dtype)});

@@ -27,8 +27,9 @@ struct MathFunction {
 bool is_function(MathFunction f);
 
 /// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared
-/// by all targets. With `calls`, one that would be spelled out very often stays a node, for a call of its `function_body`.
-ExpandedMath expand_math(const ir::Graph& graph, bool calls);
+/// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`; a GPU has an
+/// instruction for powers of 2 in float32.
+ExpandedMath expand_math(const ir::Graph& graph, bool gpu);
 /// A kernel that stores the function of its numbers.
 ExpandedMath function_body(MathFunction f);
 

@@ -11,7 +11,8 @@ namespace brasa::compiler::math {
 /// Where expressions put their nodes while one is alive in this thread.
 class Context {
  public:
-  Context(LoopBuilder& b, std::unordered_set<const ir::Node*>& exact) : b(b), exact(exact), outer(current_) {
+  Context(LoopBuilder& b, std::unordered_set<const ir::Node*>& exact, bool gpu)
+      : b(b), exact(exact), gpu(gpu), outer(current_) {
     current_ = this;
   }
   ~Context() { current_ = outer; }
@@ -21,6 +22,7 @@ class Context {
   LoopBuilder& b;
   std::unordered_set<const ir::Node*>& exact;  // results that must be rounded by themselves, not fused into an FMA
   int exact_depth = 0;
+  const bool gpu;  // which has an instruction for powers of 2
 
  private:
   Context* outer;

@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/math_coefficients.h"
 
@@ -21,6 +23,14 @@ X erfc_positive(X a) {
   return exp_minus_square(a) * polynomial(t, kErfc64) / (1 + 2.0 * a);
 }
 
+// e^P(a), float32, where nothing depends on results below 2^-126.
+X exp_of_polynomial(X a, std::span<const double> c) {
+  if (!Context::current().gpu) return exp(polynomial(a, c));
+  std::vector<double> in_base_2(c.begin(), c.end());
+  for (double& x : in_base_2) x *= 1.4426950408889634;
+  return op(ScalarOp::Exp2, polynomial(a, in_base_2));
+}
+
 }  // namespace
 
 X erf(X x) {
@@ -31,7 +41,7 @@ X erf(X x) {
   }
   // Beyond 0.92, 1 - e^P(a) with a polynomial for log erfc.
   a = at_most(a, 4.0);
-  X small = a * polynomial(z, kErf32), large = 1 - exp(polynomial(a, kErfLog32));
+  X small = a * polynomial(z, kErf32), large = 1 - exp_of_polynomial(a, kErfLog32);
   return flip_sign(select(a < 0.92, small, large), sign_bits(x));
 }
 

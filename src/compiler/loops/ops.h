@@ -19,6 +19,7 @@
 //         block     (GPU) the grid, flattened like parallel
 //         thread    (GPU) threads of the block; the extents are constants, their product at most 1024. Neighbouring threads are those of
 //                   the innermost loop, or of the one with a `width` above 1
+//         call      (GPU) so many calls in one launch, each with slots of its own; nothing depends on it, and the extent is a constant
 //   loop::index(SymInt e, Tensor[] values=[]) -> Tensor   i64 value of an expression
 //   loop::bind(Tensor value, SymInt symbol, SymInt[] ranges=[]) -> Tensor
 //       v<id> := value (i64), anew in each iteration of `ranges`; whoever uses v<id> lists this node in `values`.

@@ -10,4 +10,7 @@ namespace brasa::compiler {
 /// a GPU's schedules and lowering are tested without one, and a kernel that differs on the GPU is the code generator's fault.
 std::unique_ptr<ir::Graph> emulated(const ir::Graph& loops);
 
+/// A GPU's loops of a kernel that is called so many times in one launch.
+std::unique_ptr<ir::Graph> called(const ir::Graph& loops, size_t calls);
+
 }  // namespace brasa::compiler

@@ -13,7 +13,8 @@ namespace brasa::compiler {
 struct GroupKernels {
   Schedule schedule;
   std::vector<Lowered> lowered;
-  std::vector<size_t> kernels;  // positions among all distinct kernels
+  std::unordered_map<size_t, std::vector<size_t>>
+      kernels;  // by calls in a launch: positions among all distinct kernels
 };
 
 /// A graph as loops, kernel by kernel, before there is code.
@@ -22,6 +23,7 @@ struct LoweredGraph {
   Plan plan;
   std::unordered_map<std::string, GroupKernels> made;
   std::vector<GroupKernels*> of_step;  // of the plan
+  std::vector<size_t> calls;           // by step: those from it on that are one launch; 0: of one that began before
   std::vector<std::string> texts;      // of each distinct kernel
 };
 

@@ -9,15 +9,22 @@ void group_library_calls(Primitives& p, const PassContext& context) {
   std::vector<Node*> live = live_nodes(*p.graph);
   std::unordered_map<const Node*, int> uses = ir::count_uses(*p.graph);
   std::unordered_set<const Node*> taken;
-  auto free = [&](const Node* n) {
-    return uses[n] == 1 && !taken.count(n) && !p.in_memory.count({const_cast<Node*>(n), 0});
+  // Whether nobody else reads what is computed inside.
+  auto closed = [&](const Node* last, const std::vector<const Node*>& inside) {
+    std::unordered_map<const Node*, int> reads;
+    auto note = [&](const Node* n) { n->for_each_input([&](Value v) { ++reads[v.node]; }); };
+    note(last);
+    for (const Node* n : inside) note(n);
+    return std::all_of(inside.begin(), inside.end(), [&](const Node* n) {
+      return reads[n] == uses[n] && !taken.count(n) && !p.in_memory.count({const_cast<Node*>(n), 0});
+    });
   };
   for (size_t k = live.size(); k-- > 0;) {
     const Node* n = live[k];
     if (taken.count(n)) continue;
     for (const Implementation* i : context.machine.libraries.of_groups(n->op)) {
       auto covered = i->covers(*p.graph, *n);
-      if (!covered || !std::all_of(covered->inside.begin(), covered->inside.end(), free)) continue;
+      if (!covered || !closed(n, covered->inside)) continue;
       taken.insert(covered->inside.begin(), covered->inside.end());
       for (Value v : covered->operands)
         if (!ir::is_input(v)) p.in_memory.insert(v);

@@ -93,10 +93,7 @@ class CompiledGraph::Ahead final : public RunAhead {
       g.find_buffers(*arena_, nullptr, inputs_, {}, buffers_.data());
     }
     Run r{nullptr, inputs_, buffers_.data(), arena_->stream};
-    for (; done_ < g.needs_.size() && g.needs_[done_] <= count_; ++done_) {
-      const Batch& b = g.parts_.batches[done_];
-      for (size_t s = b.begin; s < b.end; ++s) g.launch(g.parts_.steps[s], r);
-    }
+    for (; done_ < g.needs_.size() && g.needs_[done_] <= count_; ++done_) g.launch(g.parts_.batches[done_], r);
   }
   void give_up() {
     stopped_ = true;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "compiler/loops/builder.h"
@@ -22,7 +21,12 @@ class Assembler {
  public:
   Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded, const CompilerOptions& options,
             ir::Facts& facts)
-      : plan_(lowered.plan), kernels_(lowered.of_step), loaded_(loaded), options_(options), facts_(facts) {}
+      : plan_(lowered.plan),
+        kernels_(lowered.of_step),
+        calls_(lowered.calls),
+        loaded_(loaded),
+        options_(options),
+        facts_(facts) {}
 
   CompiledGraph::Parts run() {
     std::vector<size_t> last_step;  // of each group
@@ -43,12 +47,6 @@ class Assembler {
   }
 
  private:
-  struct Use {
-    Place place;
-    std::optional<int64_t> bytes;  // where constant
-    bool written;
-  };
-
   int buffer(const Place& p) {
     auto [it, added] = known_.try_emplace({p.kind, p.index, p.offset.node()}, static_cast<int>(buffers_.size()));
     if (added) buffers_.push_back(p);
@@ -58,14 +56,11 @@ class Assembler {
   void add_group(size_t g) {
     const Group& group = plan_.steps[g];
     const std::vector<Place>& places = plan_.places[g];
-    std::vector<Use> uses;
     Expr bytes = 0;
     for (size_t i = 0; i < places.size(); ++i) {
       bool out = i >= group.inputs.size();
       const ir::Type& t = type_of(out ? group.outputs[i - group.inputs.size()] : group.inputs[i]);
-      std::optional<int64_t> numel = t.numel().maybe_constant();
       bytes = bytes + t.numel() * Expr(size_of(t.dtype));
-      uses.push_back({places[i], numel ? std::optional(*numel * size_of(t.dtype)) : std::nullopt, out});
     }
     if (group.kind == GroupKind::Library) {
       Step s;
@@ -81,16 +76,16 @@ class Assembler {
       s.first_written = s.buffers.size();
       for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
       steps_.push_back(std::move(s));
-      uses_.push_back(uses);
       small_.push_back(false);
       return;
     }
     Work work = group.work();
+    if (calls_[g]) launched_with_ = calls_[g];
     for (size_t k = starts_in_place(group, places) ? 1 : 0; k < kernels_[g]->lowered.size(); ++k) {
       const Lowered& l = kernels_[g]->lowered[k];
       KernelLayout layout = layout_of(*l.loops);
       Step s;
-      s.code = kernels_[g]->kernels[k];
+      s.code = kernels_[g]->kernels.at(launched_with_)[k];
       if (!loaded_.empty()) s.kernel = loaded_[s.code];
       s.group = g;
       s.bytes = SizeProgram(bytes);
@@ -110,7 +105,6 @@ class Assembler {
       s.grain = l.grain;
       bool small = layout.count.is_constant() && layout.scratch_bytes.is(0) && layout.count.constant() < l.beside;
       steps_.push_back(std::move(s));
-      uses_.push_back(uses);
       small_.push_back(small);
     }
   }
@@ -128,22 +122,6 @@ class Assembler {
     return strides(ir::strides_of(*group.graph, x)) == strides(group.output_strides[0]);
   }
 
-  static bool overlap(const Use& a, const Use& b) {
-    if (!a.written && !b.written) return false;
-    if (a.place.kind != b.place.kind || a.place.index != b.place.index) return false;
-    if (a.place.kind != Place::Arena) return true;
-    if (!a.place.offset.is_constant() || !b.place.offset.is_constant()) return true;
-    int64_t pa = a.place.offset.constant(), pb = b.place.offset.constant();
-    return (!b.bytes || pa < pb + *b.bytes) && (!a.bytes || pb < pa + *a.bytes);
-  }
-
-  bool independent(size_t a, size_t b) const {
-    for (const Use& x : uses_[a])
-      for (const Use& y : uses_[b])
-        if (overlap(x, y)) return false;
-    return true;
-  }
-
   // A step with a check ends its batch: what comes after it must not run where the check fails.
   std::vector<Batch> batches(const std::vector<CompiledGraph::Check>& checks) const {
     std::vector<bool> checked(steps_.size());
@@ -151,11 +129,11 @@ class Assembler {
       if (c.after < steps_.size()) checked[c.after] = true;
     std::vector<Batch> out;
     for (size_t s = 0; s < steps_.size();) {
-      size_t end = s + 1;
+      size_t end = s + std::max<size_t>(calls_[steps_[s].group], 1);
       if (small_[s])
         while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1]) {
           bool free = true;
-          for (size_t a = s; a < end && free; ++a) free = independent(a, end);
+          for (size_t a = s; a < end && free; ++a) free = independent(plan_, steps_[a].group, steps_[end].group);
           if (!free) break;
           ++end;
         }
@@ -167,13 +145,14 @@ class Assembler {
 
   const Plan& plan_;
   const std::vector<GroupKernels*>& kernels_;
+  const std::vector<size_t>& calls_;
   const std::vector<LoadedKernel>& loaded_;
   const CompilerOptions& options_;
   ir::Facts& facts_;
   std::vector<Place> buffers_;
   std::map<std::tuple<Place::Kind, int, const ir::ExprNode*>, int> known_;  // their places in buffers_
   std::vector<Step> steps_;
-  std::vector<std::vector<Use>> uses_;
+  size_t launched_with_ = 1;  // calls of the last launch
   std::vector<bool> small_;
 };
 

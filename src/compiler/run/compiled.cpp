@@ -29,7 +29,7 @@ void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* s
   for (uint32_t id : s.sizes) slots.push_back(static_cast<Slot>(symbols[id]));
 }
 
-// Its kernels ran side by side, so they have one time.
+// Kernels that ran side by side have one time.
 void note_batch(const CompiledGraph::Parts& parts, const Batch& b, const int64_t* symbols,
                 runtime::KernelSpans& spans) {
   int64_t bytes = 0;
@@ -38,8 +38,9 @@ void note_batch(const CompiledGraph::Parts& parts, const Batch& b, const int64_t
     bytes += parts.steps[s].bytes(symbols);
     flops += parts.steps[s].flops(symbols);
   }
-  spans.launched(str(parts.report.kernels[parts.steps[b.begin].group], ", and ", b.end - b.begin - 1, " beside it"),
-                 bytes, flops);
+  std::string name = parts.report.kernels[parts.steps[b.begin].group];
+  if (b.end - b.begin > 1) name += str(", and ", b.end - b.begin - 1, " beside it");
+  spans.launched(name, bytes, flops);
 }
 
 }  // namespace
@@ -59,11 +60,9 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
   if (!device.on_host() && parts_.ahead) plan_ahead();
 }
 
-CompiledGraph::Slots CompiledGraph::slots_of(const Step& s, const Run& r) {
-  Slots slots;
+void CompiledGraph::add_slots(const Step& s, const Run& r, Slots& slots) {
   for (int b : s.buffers) slots.push_back(reinterpret_cast<Slot>(r.buffers[b]));
   add_values(s, r.inputs, r.symbols, slots);
-  return slots;
 }
 
 void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> inputs,
@@ -78,7 +77,7 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, runtime::kDefaultStream);
-  launch_kernel(s, slots, symbols, runtime::kDefaultStream);
+  launch_kernel(s, slots, 1, symbols, runtime::kDefaultStream);
   if (spans) [[unlikely]]
     spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), s.flops(symbols));
 }
@@ -98,7 +97,8 @@ void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
       int64_t stop = s + 1 < first.size() ? std::min(end, first[s + 1]) : end;
       if (begin < stop) {
         const Step& step = steps[b.begin + s];
-        Slots slots = slots_of(step, r);
+        Slots slots;
+        add_slots(step, r, slots);
         int64_t from = (begin - first[s]) * step.grain,
                 to = std::min((stop - first[s]) * step.grain, step.count(r.symbols));
         reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(step.kernel.function))(
@@ -115,16 +115,20 @@ bool CompiledGraph::in_host_memory(int buffer) const {
   return device_.on_host() || (b.kind == Place::Input && parts_.by_value[b.index]);
 }
 
-void CompiledGraph::launch(const Step& s, const Run& r) const {
+void CompiledGraph::launch(const Batch& b, const Run& r) const {
+  const Step& s = parts_.steps[b.begin];
   if (s.call) {
     SmallVector<void*, 8> tensors;
     for (int b : s.buffers) tensors.push_back(r.buffers[b]);
     return s.call->run(device_, r.stream, tensors.data(), r.symbols);
   }
-  s.library ? run_library(s, r) : launch_kernel(s, slots_of(s, r), r.symbols, r.stream);
+  if (s.library) return run_library(s, r);
+  Slots slots;
+  for (size_t i = b.begin; i < b.end; ++i) add_slots(parts_.steps[i], r, slots);
+  launch_kernel(s, slots, b.end - b.begin, r.symbols, r.stream);
 }
 
-void CompiledGraph::launch_kernel(const Step& s, const Slots& slots, const int64_t* symbols,
+void CompiledGraph::launch_kernel(const Step& s, const Slots& slots, size_t calls, const int64_t* symbols,
                                   runtime::Stream stream) const {
   device_.launch({s.kernel.function,
                   {slots.data(), slots.size()},
@@ -132,7 +136,8 @@ void CompiledGraph::launch_kernel(const Step& s, const Slots& slots, const int64
                   s.count(symbols),
                   s.threads,
                   s.grain,
-                  static_cast<size_t>(s.scratch(symbols))},
+                  static_cast<size_t>(s.scratch(symbols)),
+                  static_cast<int64_t>(calls)},
                  stream);
 }
 
@@ -216,16 +221,9 @@ void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbo
   check(kBeforeAll, r);
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
-    if (device_.on_host() && b.end - b.begin > 1) {
-      run_batch(b, r);
-      if (spans) note_batch(parts_, b, symbols, *spans);
-    } else {
-      for (size_t s = b.begin; s < b.end; ++s) {
-        const Step& step = parts_.steps[s];
-        launch(step, r);
-        if (spans) spans->launched(parts_.report.kernels[step.group], step.bytes(symbols), step.flops(symbols));
-      }
-    }
+    bool several = b.end - b.begin > 1;
+    several&& device_.on_host() ? run_batch(b, r) : launch(b, r);
+    if (spans) note_batch(parts_, b, symbols, *spans);
     check(b.end - 1, r);
   }
 }

@@ -38,7 +38,8 @@ struct Step {
   double flops(const int64_t* symbols) const;
 };
 
-/// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads.
+/// Steps one after the other; those from `begin` to `end` touch nothing of each other's and share one start of threads, or are one launch of
+/// a kernel that is made for so many.
 struct Batch {
   size_t begin, end;
 };
@@ -90,12 +91,14 @@ class CompiledGraph final : public Executable {
   };
   using Slots = SmallVector<runtime::Slot, 24>;
 
-  static Slots slots_of(const Step& s, const Run& r);
+  /// Adds those of one call.
+  static void add_slots(const Step& s, const Run& r, Slots& slots);
   /// One kernel, without memory of its own: most eager calls.
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void run_batch(const Batch& b, const Run& r) const;
-  void launch(const Step& s, const Run& r) const;
-  void launch_kernel(const Step& s, const Slots& slots, const int64_t* symbols, runtime::Stream stream) const;
+  void launch(const Batch& b, const Run& r) const;
+  void launch_kernel(const Step& s, const Slots& slots, size_t calls, const int64_t* symbols,
+                     runtime::Stream stream) const;
   void run_library(const Step& s, const Run& r) const;
   void check(size_t after, const Run& r) const;
   bool in_host_memory(int buffer) const;

@@ -10,6 +10,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
+#include "ir/text.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -41,6 +42,10 @@ void append_to(std::string& out, const Plan& p) {
 namespace {
 
 constexpr int64_t kAlignment = 256;
+// So many groups early is what only reads inputs computed, to stand beside its like.
+constexpr size_t kEarly = 64;
+// What a group may keep in memory that waits for its like.
+constexpr int64_t kKept = 4 << 20;
 // A search for what must run after a group ends after this many others, so that planning takes time in proportion to the graph.
 constexpr int kFarthest = 4000;
 
@@ -76,7 +81,8 @@ class Block {
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused) : graph_(graph), groups_(std::move(fused.groups)) {}
+  Planner(const ir::Graph& graph, FusedGraph fused, bool together)
+      : graph_(graph), groups_(std::move(fused.groups)), together_(together) {}
 
   Plan run() {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -289,8 +295,9 @@ class Planner {
   }
 
   // The fused order, but what only writes results into inputs comes last: such groups are many and small, and run
-  // together.
+  // together. Where the same groups are to stand side by side, so does, before it, what only it reads.
   void order() {
+    sort_ = sorts();
     std::vector<int> waiting(next_.size());
     for (const auto& list : next_)
       for (size_t s : list) ++waiting[s];
@@ -303,18 +310,54 @@ class Planner {
         return it != place_.end() && it->second.kind == Place::Input && readers_[v].empty();
       });
     };
-    using Item = std::pair<bool, size_t>;
+    auto waits = [&](size_t g) {
+      bool small = std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), [&](Value v) {
+        const ir::Type& t = type_of(v);
+        return ir::is_input(v) || (t.numel().is_constant() && t.numel().constant() * size_of(t.dtype) <= kKept);
+      });
+      bool read = false, by_late = true;
+      for (Value v : groups_[g].outputs)
+        for (size_t r : readers_[v]) {
+          read = true;
+          by_late &= late(step(r));
+        }
+      return small && read && by_late;
+    };
+    // How late it is, its place in the order, its sort.
+    using Item = std::tuple<int, size_t, size_t, size_t>;
+    auto item = [&](size_t s) -> Item {
+      if (s == kAllChecks) return {0, s, 0, s};
+      size_t g = s - step(0);
+      if (late(s)) return {2, 0, sort_[g], s};
+      if (!sort_[g]) return {0, s, 0, s};
+      if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
+        return {0, s / kEarly * kEarly, sort_[g], s};
+      return waits(g) ? Item{1, 0, sort_[g], s} : Item{0, s, 0, s};
+    };
     std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
     for (size_t s = 0; s < next_.size(); ++s)
-      if (!waiting[s]) ready.push({late(s), s});
+      if (!waiting[s]) ready.push(item(s));
     while (!ready.empty()) {
-      size_t s = ready.top().second;
+      size_t s = std::get<3>(ready.top());
       ready.pop();
       if (s != kAllChecks) order_.push_back(s - step(0));
       for (size_t b : next_[s])
-        if (--waiting[b] == 0) ready.push({late(b), b});
+        if (--waiting[b] == 0) ready.push(item(b));
     }
     BRASA_ASSERT(order_.size() == groups_.size(), "the groups wait for each other");
+  }
+
+  // By group: a number that it shares with those that compute the same, or 0 where there are none.
+  std::vector<size_t> sorts() const {
+    std::vector<size_t> out(groups_.size());
+    if (!together_) return out;
+    std::unordered_map<std::string, size_t> first;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].kind != GroupKind::Loops) continue;
+      auto [it, fresh] = first.try_emplace(str(groups_[g].domain, ir::print(*groups_[g].graph)), g);
+      if (!fresh) out[g] = out[it->second] = it->second + 1;
+    }
+    return out;
   }
 
   static Expr aligned(Expr bytes) { return ceildiv(bytes, kAlignment) * Expr(kAlignment); }
@@ -335,6 +378,7 @@ class Planner {
     std::unordered_map<Expr, std::set<size_t>> free_slots;  // by their bytes
     std::unordered_map<Value, size_t> slot_of;
     std::unordered_map<Value, std::pair<int64_t, int64_t>> range_of;
+    std::vector<Value> unused;
     for (size_t s = 0; s < order_.size(); ++s) {
       const Group& g = groups_[order_[s]];
       for (size_t i = 0; i < g.outputs.size(); ++i) {
@@ -358,9 +402,14 @@ class Planner {
         if (auto it = slot_of.find(v); it != slot_of.end()) free_slots[slots[it->second].bytes].insert(it->second);
       };
       for (Value v : g.inputs)
-        if (last[v] == s) release(v);
+        if (last[v] == s) unused.push_back(v);
       for (Value v : g.outputs)
-        if (!last.count(v)) release(v);
+        if (!last.count(v)) unused.push_back(v);
+      // One of several that can run at once must not write what another one reads.
+      bool more = s + 1 < order_.size() && sort_[order_[s]] && sort_[order_[s]] == sort_[order_[s + 1]];
+      if (more) continue;
+      for (Value v : unused) release(v);
+      unused.clear();
     }
     Expr total(block.size());
     for (Slot& slot : slots) {
@@ -400,6 +449,7 @@ class Planner {
 
   const ir::Graph& graph_;
   std::vector<Group> groups_;
+  bool together_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
   std::unordered_map<Value, Place> place_;
@@ -408,11 +458,42 @@ class Planner {
   int64_t search_ = 0;
   std::unordered_map<size_t, Place> copy_place_;
   std::vector<size_t> order_;
+  std::vector<size_t> sort_;
   Plan out_;
 };
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused) { return Planner(graph, std::move(fused)).run(); }
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together) {
+  return Planner(graph, std::move(fused), together).run();
+}
+
+bool independent(const Plan& p, size_t a, size_t b) {
+  struct Use {
+    const Place& place;
+    Expr bytes;
+    bool written;
+  };
+  auto use = [&](size_t s, size_t i) {
+    const Group& g = p.steps[s];
+    bool written = i >= g.inputs.size();
+    const ir::Type& t = type_of(written ? g.outputs[i - g.inputs.size()] : g.inputs[i]);
+    return Use{p.places[s][i], t.numel() * Expr(size_of(t.dtype)), written};
+  };
+  auto overlap = [](const Use& x, const Use& y) {
+    if ((!x.written && !y.written) || x.place.kind != y.place.kind || x.place.index != y.place.index) return false;
+    if (x.place.kind != Place::Arena) return true;
+    if (!x.place.offset.is_constant() || !y.place.offset.is_constant()) return true;
+    int64_t px = x.place.offset.constant(), py = y.place.offset.constant();
+    auto before = [](int64_t at, Expr bytes, int64_t other) {
+      return bytes.is_constant() && at + bytes.constant() <= other;
+    };
+    return !before(px, x.bytes, py) && !before(py, y.bytes, px);
+  };
+  for (size_t i = 0; i < p.places[a].size(); ++i)
+    for (size_t j = 0; j < p.places[b].size(); ++j)
+      if (overlap(use(a, i), use(b, j))) return false;
+  return true;
+}
 
 }  // namespace brasa::compiler

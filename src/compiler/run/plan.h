@@ -31,6 +31,10 @@ struct Plan {
 
 void append_to(std::string& out, const Plan& p);
 
-Plan plan(const ir::Graph& graph, FusedGraph fused);
+/// `together`: groups that are the same stand side by side where that costs little memory, for launches of several.
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together = false);
+
+/// Whether neither step writes what the other one reads or writes.
+bool independent(const Plan& p, size_t a, size_t b);
 
 }  // namespace brasa::compiler

@@ -9,12 +9,19 @@
 
 namespace brasa::compiler {
 
-// Parameters: the slots, one each. One block computes one iteration of the block loops.
+// Parameters: the slots, one each; of several calls one array, of which the grid's second number picks the call's. One block computes one
+// iteration of the block loops.
 void Emitter::set_up_gpu_kernel() {
   auto* pointer = llvm::PointerType::get(b_.getContext(), 1);
+  auto* table = llvm::ArrayType::get(b_.getInt64Ty(), static_cast<uint64_t>(layout_.calls) * layout_.slots());
   std::vector<llvm::Type*> parameters(layout_.addresses, pointer);
   parameters.insert(parameters.end(), layout_.numbers + layout_.sizes.size(), b_.getInt64Ty());
+  if (layout_.calls > 1) parameters = {b_.getPtrTy()};
   start_function(graph_.name, b_.getVoidTy(), parameters);
+  if (layout_.calls > 1) {
+    function_->addParamAttr(0, llvm::Attribute::getWithByValType(b_.getContext(), table));
+    function_->addParamAttr(0, llvm::Attribute::getWithAlignment(b_.getContext(), llvm::Align(sizeof(int64_t))));
+  }
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   llvm::LLVMContext& c = b_.getContext();
   auto note = [&](const char* key, int64_t value) {
@@ -25,11 +32,26 @@ void Emitter::set_up_gpu_kernel() {
   note("kernel", 1);
   note("maxntidx", layout_.threads);
 
+  llvm::Value* first = nullptr;
+  if (layout_.calls > 1) {
+    auto* call =
+        b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y, {}, {}), b_.getInt64Ty());
+    first = b_.CreateMul(call, i64(static_cast<int64_t>(layout_.slots())));
+  }
   size_t at = 0;
-  for (; at < layout_.addresses; ++at)
-    buffers_.push_back(b_.CreateAddrSpaceCast(function_->getArg(static_cast<unsigned>(at)), b_.getPtrTy()));
-  for (; at < graph_.inputs().size(); ++at) buffers_.push_back(function_->getArg(static_cast<unsigned>(at)));
-  for (ir::Expr s : layout_.sizes) sizes_[s] = function_->getArg(static_cast<unsigned>(at++));
+  auto slot = [&]() -> llvm::Value* {
+    size_t i = at++;
+    if (!first) return function_->getArg(static_cast<unsigned>(i));
+    llvm::Value* place = b_.CreateAdd(first, i64(static_cast<int64_t>(i)));
+    return b_.CreateLoad(b_.getInt64Ty(), b_.CreateInBoundsGEP(table, function_->getArg(0), {i64(0), place}));
+  };
+  while (at < layout_.addresses) {
+    llvm::Value* address = slot();
+    if (first) address = b_.CreateIntToPtr(address, pointer);
+    buffers_.push_back(b_.CreateAddrSpaceCast(address, b_.getPtrTy()));
+  }
+  while (at < graph_.inputs().size()) buffers_.push_back(slot());
+  for (ir::Expr s : layout_.sizes) sizes_[s] = slot();
   begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
   for (const For& f : analysis_.loops()) aligned_ |= f.kind == ForKind::Unroll && f.width > 1;

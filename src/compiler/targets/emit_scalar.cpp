@@ -1,4 +1,5 @@
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "compiler/targets/emitter.h"
 #include "ops/number.h"
@@ -54,7 +55,7 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   // Narrow floats are computed in float32; usually the graph says so itself.
   DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;
   auto input = [&](size_t i) { return convert(operand(i), t, wide); };
-  if (is_function({op, t})) {
+  if (is_function({op, t}) && !target_.gpu) {
     Values operands;
     for (size_t i = 0; i < n->args.size(); ++i) operands.push_back(operand(i));
     return call_function({op, t}, std::move(operands));
@@ -102,6 +103,14 @@ llvm::Value* Emitter::emit_unary(ScalarOp op, llvm::Value* x, DType t) {
     case ScalarOp::Floor:
     case ScalarOp::Ceil:
     case ScalarOp::Trunc: return floating ? emit_rounding(op, x) : x;
+    case ScalarOp::Exp2:  // where math.h keeps it for a GPU's instruction: 2 ulp off, and 0 for what would be denormal
+      if (target_.gpu && t == DType::Float32) {
+        llvm::CallInst* power = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
+        power->addFnAttr(llvm::Attribute::WillReturn);
+        power->setDoesNotThrow();
+        return power;
+      }
+      break;
     case ScalarOp::Sqrt:
       if (floating) return intrinsic(llvm::Intrinsic::sqrt, {x});
       break;

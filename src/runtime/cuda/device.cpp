@@ -45,8 +45,6 @@ static_assert(kBlockShared == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK &&
 // The driver takes the nearest priority that the device has; smaller ones go first.
 constexpr int kUsual = 0, kUrgent = -100;
 constexpr int kMostDevices = 16;
-// What the driver takes as a kernel's parameters.
-constexpr size_t kMostSlots = 4096 / sizeof(Slot);
 
 DevicePointer address(const void* p) { return reinterpret_cast<DevicePointer>(p); }
 
@@ -245,10 +243,10 @@ class Gpu final : public QueuedDevice {
                 kMostSlots);
     use();
     SmallVector<void*, 64> parameters;
-    for (const Slot& s : l.slots) parameters.push_back(const_cast<Slot*>(&s));
+    for (const Slot& s : l.slots.first(l.calls > 1 ? 1 : l.slots.size())) parameters.push_back(const_cast<Slot*>(&s));
     check(driver().launch_kernel(static_cast<FunctionHandle>(const_cast<void*>(l.kernel)),
-                                 static_cast<unsigned>(l.count), 1, 1, static_cast<unsigned>(l.threads), 1, 1, 0,
-                                 handle(stream), parameters.data(), nullptr),
+                                 static_cast<unsigned>(l.count), static_cast<unsigned>(l.calls), 1,
+                                 static_cast<unsigned>(l.threads), 1, 1, 0, handle(stream), parameters.data(), nullptr),
           "cuLaunchKernel");
   }
 

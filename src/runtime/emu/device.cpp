@@ -142,11 +142,14 @@ class Emulated final : public QueuedDevice {
       throw DeviceError(brasa::str("device '", id().str(), "': a kernel could not be launched (injected)"));
     if (l.count == 0) return;
     std::vector<Slot> slots(l.slots.begin(), l.slots.end());
-    for (size_t i = 0; i < l.addresses; ++i)
-      slots[i] = reinterpret_cast<Slot>(memory_.reach(reinterpret_cast<const void*>(slots[i])));
+    size_t each = slots.size() / static_cast<size_t>(l.calls);
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (i % each < l.addresses)
+        slots[i] = reinterpret_cast<Slot>(memory_.reach(reinterpret_cast<const void*>(slots[i])));
     auto kernel = reinterpret_cast<cpu::KernelFunction>(reinterpret_cast<uintptr_t>(l.kernel));
     queue.add(stream, [=, slots = std::move(slots), count = l.count, grain = l.grain, scratch = l.scratch_bytes] {
-      cpu::launch(kernel, slots.data(), count, grain, scratch);
+      for (size_t call = 0; call < slots.size(); call += each)
+        cpu::launch(kernel, slots.data() + call, count, grain, scratch);
     });
   }
 
