@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "error_of.h"
+
 namespace brasa::data::transforms {
 namespace {
 
@@ -19,16 +21,6 @@ const fs::path kData = fs::path(BRASA_TEST_DATA) / "images";
 
 Tensor photograph() { return io::read_image((kData / "good/color.png").string()); }
 Tensor difference(const Tensor& a, const Tensor& b) { return (a.to(kFloat32) - b.to(kFloat32)).abs(); }
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(ImageTransforms, ResizeIsPils) {
   int compared = 0;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "error_of.h"
 #include "io/mapped_file.h"
 #include "io/zip.h"
 
@@ -59,16 +60,6 @@ std::string edited(const std::string& name, const std::string& from, const std::
       for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
   return zipped(records);
 }
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST(Import, ParametersHaveTheirPythonNamesAndGradients) {
   ExportedModule net = load_pt2(archive("cond"));
   auto parameters = net->named_parameters();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "error_of.h"
 #include "runtime/emu/inject.h"
 
 // The structs as another library's header would have them.
@@ -69,15 +70,6 @@ struct Giver {
   }
 };
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 void expect_error(const std::string& message, const std::string& says) {
   EXPECT_NE(message.find(says), std::string::npos) << "expected '" << says << "', got '" << message << "'";
 }

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "error_of.h"
+
 namespace brasa::io {
 namespace {
 
@@ -28,15 +30,6 @@ std::string text(const Tensor& bytes) {
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(bytes.numel())};
 }
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 std::string error_of_bytes(std::string_view bytes, const ImageOptions& options = {}) {
   return error_of([&] { decode(bytes, options); });
 }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "error_of.h"
 #include "io/mapped_file.h"
 #include "io/zip.h"
 
@@ -35,15 +36,6 @@ struct Folder {
   fs::path path;
 };
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 void expect_error(const std::string& message, const std::string& says) {
   EXPECT_NE(message.find(says), std::string::npos) << "expected '" << says << "', got '" << message << "'";
 }

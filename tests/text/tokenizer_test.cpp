@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "error_of.h"
 #include "support/json.h"
 #include "text/bpe.h"
 #include "text/unicode.h"
@@ -62,15 +63,6 @@ std::vector<std::string> tokens_of(const Tokenizer& t, std::string_view text) {
   std::vector<std::string> out;
   for (int64_t id : t.encode(text).ids) out.push_back(t.token_of(id));
   return out;
-}
-
-std::string error_of(auto f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(Bert, WordsAreTheirLongestPieces) {

@@ -12,10 +12,6 @@
 namespace brasa::compiler {
 namespace {
 
-using ir::Expr;
-using ir::Node;
-using ir::Value;
-
 // prim::attention_backward has the cotangent in front, and vectors behind, of the operands that both have.
 bool is_backward(const Node& n) { return n.types.size() == 3; }
 size_t first_head(const Node& n) { return is_backward(n) ? 1 : 0; }

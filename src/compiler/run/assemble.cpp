@@ -10,9 +10,7 @@
 
 namespace brasa::compiler {
 
-using ir::Expr;
 using ir::Graph;
-using ir::Value;
 
 namespace {
 
