@@ -69,7 +69,7 @@ Expr Generaliser::new_symbol(int64_t old, int64_t value) {
 
 // Of an input that is met for the first time.
 Expr Generaliser::new_size(int64_t value, size_t dim, const InputHint& hint) {
-  if (dynamic_ == false || value < 2) return Expr(value);
+  if (dynamic_ == false || value < 2 || value > eager::kLargestSymbol) return Expr(value);
   // A symbol of its own: that others have the same size says nothing of later calls.
   if (dim < 64 && hint.dynamic_dims >> dim & 1) return new_symbol(value, value);
   if (dynamic_ != true || hint.fixed) return Expr(value);
@@ -83,7 +83,7 @@ Expr Generaliser::size(Expr known, int64_t value) {
   if (known.is_constant()) {
     if (old == value) return Expr(value);
     // What a size of 0 or 1 broadcasts to or leaves out is another program more often than not.
-    if (value < 2) return Expr(value);
+    if (value < 2 || value > eager::kLargestSymbol) return Expr(value);
   } else if (auto e = translated(known); e && now_(*e) == value) {
     return *e;
   }
@@ -112,7 +112,16 @@ Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own) {
   }
   // Where an expression was right for two calls and not for this one, another may do no better.
   if (auto e = known->is_constant() || !own ? solved(old, value) : same_symbol(old, value)) return *e;
-  if (!own || old < 0 || value < 0) return Expr(value);
+  if (!own) return Expr(value);
+  if (is_negated(old) && is_negated(value)) {
+    auto s = same_symbol(-old, -value);
+    return -(s ? *s : argument_symbol(-old, -value));
+  }
+  return old < 0 || value < 0 || value > eager::kLargestSymbol ? Expr(value) : argument_symbol(old, value);
+}
+
+// A symbol of its own for an integer that a call is given.
+Expr Generaliser::argument_symbol(int64_t old, int64_t value) {
   Expr s = new_symbol(old, value);
   trace_.arguments.push_back({DType::Int64, s});
   now_.numbers.emplace_back();
@@ -183,6 +192,7 @@ bool is_general(const Event& e) {
 }  // namespace
 
 void Generaliser::learn(Expr own, Expr known) {
+  if (is_negated(known)) return learn(-own, -known);
   if (known->kind != ir::ExprKind::Size) return;
   if (from_model_.size() <= known->id) from_model_.resize(known->id + 1);
   if (!from_model_[known->id]) from_model_[known->id] = own;

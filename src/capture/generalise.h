@@ -39,6 +39,7 @@ class Generaliser {
   std::optional<ir::Expr> same_symbol(int64_t old, int64_t value) const;
   std::optional<ir::Expr> solved(int64_t old, int64_t value) const;
   ir::Expr new_symbol(int64_t old, int64_t value);
+  ir::Expr argument_symbol(int64_t old, int64_t value);
   void learn(const Event& own, const Event& known);
   void learn(ir::Expr own, ir::Expr known);
   std::vector<ir::Type> types_of(const Event& event, ir::Facts& facts) const;

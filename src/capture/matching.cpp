@@ -48,10 +48,12 @@ void Matching::undo() {
 
 bool Matching::size(ir::Expr known, int64_t v) {
   if (known.is_constant()) return known->value == v;
+  if (is_negated(known) && binding_.symbols[known->args[0]->id] == Binding::kUnbound)
+    return is_negated(v) && size(known->args[0], -v);
   if (known->kind != ir::ExprKind::Size) return binding_(known) == v;
   int64_t& s = binding_.symbols[known->id];
   if (s != Binding::kUnbound) return s == v;
-  if (v < 0) return false;
+  if (v < 0 || v > eager::kLargestSymbol) return false;
   s = v;
   symbols_.push_back(known->id);
   return true;

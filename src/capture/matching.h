@@ -5,6 +5,7 @@
 #include <brasa/call.h>
 
 #include "capture/trace.h"
+#include "tensor/parse.h"
 #include "tensor/tensor_impl.h"
 
 namespace brasa::capture {
@@ -78,6 +79,12 @@ class Matching {
   SmallVector<uint32_t, 8> symbols_, numbers_;  // what was bound here
 };
 
+/// Integers that are the negative of a symbol's value: a symbol is a size, which is not negative; -1 often means something else.
+inline bool is_negated(int64_t v) { return v < -1 && v >= -eager::kLargestSymbol; }
+/// The same of expressions.
+inline bool is_negated(ir::Expr e) {
+  return e->kind == ir::ExprKind::Mul && e->value == -1 && e->args.size() == 1 && ir::is_symbol(e->args[0]);
+}
 /// A literal of an event as a number; nothing for other arguments.
 std::optional<Scalar> number_of(const ir::Arg& a, const Binding& binding);
 bool same_number(const Scalar& a, const Scalar& b);

@@ -10,7 +10,7 @@ namespace brasa::ops {
 namespace {
 
 // The positions 0 … n - 1 where `keep` holds, in order; `count` says how many these are.
-Value kept(Value keep, Expr n, int64_t count) {
+Value kept(Value keep, Expr n, Expr count) {
   Value here = prim::iota({n}, 0, DType::Int64);
   Value keys = where(keep, here, size_tensor(n, {n}));
   return narrow(prim::sort(keys, 0, false)[0], 0, 0, count);
@@ -57,30 +57,42 @@ Value combinations(Value x, int64_t r, bool repeated) {
   return prim::concat(columns, 1);
 }
 
+const char* triangle_name(bool lower) { return lower ? "tril_indices" : "triu_indices"; }
+
+// How many elements of a matrix lie on and below a diagonal: row i has as many as i + offset + 1 is over 0, without those that it
+// is over the columns.
+Expr on_and_below(Expr rows, Expr columns, Expr offset) {
+  auto sum_to = [](Expr n) {  // of 1, 2, …, n
+    n = ir::max(n, 0);
+    return ir::floordiv(n * (n + 1), 2);
+  };
+  return sum_to(rows + offset) - sum_to(offset) - sum_to(rows + offset - columns) + sum_to(offset - columns);
+}
+
+void check_triangle(const char* op, int64_t rows, int64_t columns) {
+  BRASA_CHECK(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ", columns);
+  constexpr int64_t kMost = int64_t{1} << 31;
+  BRASA_CHECK(columns == 0 || rows <= kMost / columns, op, ": a matrix of ", rows, " rows and ", columns,
+              " columns is too large");
+}
+
 // Row and column of each element of a triangle, in row-major order.
 template <bool lower>
-Value triangle(int64_t rows, int64_t columns, int64_t offset, std::optional<DType> dtype) {
-  const char* op = lower ? "tril_indices" : "triu_indices";
-  BRASA_CHECK(rows >= 0 && columns >= 0, op, ": row and col must be non-negative, got ", rows, " and ", columns);
+Value triangle(Expr rows, Expr columns, Expr offset, std::optional<DType> dtype) {
   DType t = dtype.value_or(DType::Int64);
-  BRASA_CHECK(t == DType::Int64 || t == DType::Int32, op, ": expected dtype int32 or int64, got ", name(t));
-  constexpr int64_t kMost = int64_t{1} << 31;
-  if (rows == 0 || columns == 0) return full(0, {Expr(2), Expr(0)}, t);
-  BRASA_CHECK(rows <= kMost / columns, op, ": a matrix of ", rows, " rows and ", columns, " columns is too large");
-  offset = std::clamp(offset, -rows, columns);
-  int64_t count = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t edge = std::clamp<int64_t>(lower ? i + offset + 1 : i + offset, 0, columns);
-    count += lower ? edge : columns - edge;
-  }
-  if (count == 0) return full(0, {Expr(2), Expr(0)}, t);
-  Expr n(rows * columns);
+  BRASA_CHECK(t == DType::Int64 || t == DType::Int32, triangle_name(lower), ": expected dtype int32 or int64, got ",
+              name(t));
+  if (same_size(rows, 0) || same_size(columns, 0)) return full(0, {Expr(2), Expr(0)}, t);
+  offset = ir::max(ir::min(offset, columns), -rows);
+  Expr n = rows * columns;
   auto row_and_column = [&](Value at) {
-    Value width = constant_like(at, columns);
+    Value width = size_tensor(columns, shape_of(at));
     return std::array{prim::binary("div", at, width), prim::binary("rem", at, width)};
   };
   auto [row, column] = row_and_column(prim::iota({n}, 0, DType::Int64));
-  Value inside = lower ? le(column - row, offset) : ge(column - row, offset);
+  Value edge = size_tensor(offset, {n});
+  Value inside = lower ? le(column - row, edge) : ge(column - row, edge);
+  Expr count = lower ? on_and_below(rows, columns, offset) : n - on_and_below(rows, columns, offset - 1);
   auto [r, c] = row_and_column(kept(inside, n, count));
   return convert(prim::concat({unsqueeze(r, 0), unsqueeze(c, 0)}, 0), t);
 }
@@ -122,8 +134,12 @@ void add_triangle(Table& t) {
            "_indices(int row, int col, int offset=0, *, " BRASA_OPTIONS ") -> Tensor"))
       .doc(lower ? "Rows and columns of the elements on and below a diagonal, as two rows."
                  : "Rows and columns of the elements on and above a diagonal, as two rows.")
-      .composed([](int64_t rows, int64_t columns, int64_t offset, std::optional<DType> dtype, Text, Text,
-                   std::optional<bool>) { return triangle<lower>(rows, columns, offset, dtype); })
+      .composed([](Expr rows, Expr columns, Expr offset, std::optional<DType> dtype, Text, Text, std::optional<bool>) {
+        return triangle<lower>(rows, columns, offset, dtype);
+      })
+      .precondition([](int64_t rows, int64_t columns, Expr, std::optional<DType>, Text, Text, std::optional<bool>) {
+        check_triangle(triangle_name(lower), rows, columns);
+      })
       .samples({{3, 4}, {4, 3, -1, DType::Int32}, {0, 2}, {3, 3, 5}});
 }
 

@@ -107,16 +107,16 @@ std::vector<Value> pdist_vjp(const Saved& s) { return {pdist_backward(s.ct(), s.
 Value euclidean_dist(Value a, Value b) { return cdist(a, b, 2, std::nullopt); }
 
 // x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)).
-Value cosine_similarity(Value a, Value b, int64_t dim, double eps) {
+Value cosine_similarity(Value a, Value b, int64_t dim, Number eps) {
   auto [x, y] = promoted(a, b);
   BRASA_CHECK(is_floating(dtype_of(x)), "cosine_similarity: expected a floating dtype, but got ", name(dtype_of(x)));
   Dims dims = {wrap_dim(dim, rank_of(x))};
   if (rank_of(x) == 0) dims.clear();
   auto scaled = [&](Value v) {
-    Value square = sum(v * v, dims, true), small = constant_like(square, Number(eps * eps));
+    Value square = sum(v * v, dims, true), small = constant_like(square, eps * eps);
     // The root of what is never 0, so that its derivative is finite.
     return v / where(gt(square, small), sqrt(where(gt(square, small), square, constant_like(square, 1))),
-                     constant_like(square, Number(eps)));
+                     constant_like(square, eps));
   };
   return sum(scaled(x) * scaled(y), dims);
 }

@@ -103,10 +103,9 @@ void check_bins(const char* op, int64_t bins) { BRASA_CHECK(bins > 0, op, ": bin
 
 // --- histc: an element's bin from its distance to the lowest edge.
 
-Value histc(Value self, int64_t bins, Number lowest, Number highest) {
+Value histc(Value self, Expr bins, Number lowest, Number highest) {
   double min = lowest.as_double(), max = highest.as_double();
   check_input("histc", self);
-  check_bins("histc", bins);
   BRASA_CHECK(min <= max, "torch.histc: max must be larger than min, got ", min, " and ", max);
   Value x = to_opmath(flattened(self));
   std::optional<std::array<double, 2>> range;
@@ -114,11 +113,12 @@ Value histc(Value self, int64_t bins, Number lowest, Number highest) {
   auto [low, high] = outer_edges("torch.histc", x, range, 1);
   Value wide_low = broadcast_to(low, shape_of(x)), wide_high = broadcast_to(high, shape_of(x));
   Value inside = logical_and(ge(x, wide_low), le(x, wide_high));
-  Value place = (x - wide_low) / (wide_high - wide_low) * static_cast<double>(bins);
+  Value place = (x - wide_low) / (wide_high - wide_low) * size_tensor(bins, shape_of(x), dtype_of(x));
   Value bin = convert(where(inside, place, zeros_like(place)), DType::Int64);
-  bin = where(ge(bin, bins), constant_like(bin, bins - 1), bin);
+  Value last = size_tensor(bins - 1, shape_of(bin));
+  bin = where(gt(bin, last), last, bin);
   bin = where(inside, bin, constant_like(bin, -1));
-  return convert(counts({bin}, {Expr(bins)}, Value{}, dtype_of(x)), dtype_of(self));
+  return convert(counts({bin}, {bins}, Value{}, dtype_of(x)), dtype_of(self));
 }
 
 // --- histogram and histogramdd: points are the rows of a matrix.
@@ -201,6 +201,7 @@ void add_one_dimension(Table& t) {
       .doc(
           "How many elements lie in each of `bins` equal bins of [min, max], or of the elements' range if both are equal.")
       .composed(histc)
+      .precondition([](Value, int64_t bins, Number, Number) { check_bins("histc", bins); })
       .no_gradient()
       .known({"min", "max"})
       .samples({{floats(3, 5), 4}, {floats(7), 3, -1, 1}, {floats(0), 2}});

@@ -183,6 +183,8 @@ Value repeat_interleave(Value x, Expr times, std::optional<int64_t> dim, std::op
 
 Value matrix_part(Value x, const char* comparison, Expr diagonal) {
   BRASA_CHECK(rank_of(x) >= 2, "tril and triu: input tensor must have at least 2 dimensions, got ", type_of(x));
+  // All diagonals outside of the matrix are like the first ones there, and differences of indices stay small.
+  diagonal = ir::max(ir::min(diagonal, size_of(x, rank_of(x) - 1)), -size_of(x, rank_of(x) - 2));
   return prim::select(band(shape_of(x), comparison, diagonal), x, zeros_like(x));
 }
 Value tril(Value x, Expr diagonal) { return matrix_part(x, "le", diagonal); }

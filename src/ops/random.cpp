@@ -73,6 +73,18 @@ Value integers(Value key, Value index, Value low, Value width, std::optional<int
   return r + low;
 }
 
+// In [low, high) where their distance is beyond int64: all 64 bits are drawn, and those that are not below the distance, fewer than
+// half, go around.
+Value integers_of_all_bits(Value key, Value index, int64_t low, int64_t high) {
+  auto wrapped = [](uint64_t v) { return Number(static_cast<int64_t>(v)); };
+  uint64_t width = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  constexpr uint64_t kSign = uint64_t{1} << 63;  // with it turned, int64 compare like uint64
+  Value upper = words(key, index + Number(int64_t{1} << 62));
+  Value all = pointwise("bit_or", pointwise("shl", upper, 32), words(key, index));
+  Value over = ge(pointwise("bit_xor", all, wrapped(kSign)), wrapped(width ^ kSign));
+  return where(over, all + wrapped(-width), all) + wrapped(static_cast<uint64_t>(low));
+}
+
 // The greatest integer up to which the dtype holds all.
 int64_t last_integer(DType t) {
   BRASA_CHECK(computes(t) && !is_complex(t), "\"random_\" not implemented for ", name(t));
@@ -125,6 +137,9 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   check_order(low, high);
   fit_range(dtype, low, high);
   Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
+  int64_t width = 0;
+  if (low.is_constant() && high.is_constant() && __builtin_sub_overflow(high.constant(), low.constant(), &width))
+    return convert(prim::reshape(integers_of_all_bits(key, i, low.constant(), high.constant()), shape), dtype);
   Expr span = high - low;
   auto all = [&](Expr e) { return full(Number(Arg(e)), shape_of(i), DType::Int64); };
   std::optional<int64_t> known;

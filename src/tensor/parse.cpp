@@ -20,7 +20,6 @@ runtime::Device& device_at(const CallArg& a) {
       Device(static_cast<DeviceType>(a.integer & 0xff), static_cast<int8_t>((a.integer >> 8) - 1)));
 }
 
-constexpr int64_t kLargestSymbol = int64_t{1} << 48;  // sums and products of symbols stay far below 2^63
 bool is_symbol(int64_t n) { return n >= -kLargestSymbol && n <= kLargestSymbol; }
 
 }  // namespace

@@ -7,6 +7,9 @@
 
 namespace brasa::eager {
 
+/// Integers beyond it are never symbols: sums and products of symbols stay far below 2^63.
+inline constexpr int64_t kLargestSymbol = int64_t{1} << 48;
+
 /// A number as a tensor of its dtype has it.
 struct NumberBytes {
   alignas(16) unsigned char at[16];

@@ -137,6 +137,42 @@ TEST(OneHot, OfGivenClassesIsNoBreakAndNoNewGraph) {
   EXPECT_LE(stats().compilations, before + 2);  // sizes that vectors divide have their own
 }
 
+// A symbol is not negative; an integer that is, is the negative of one.
+TEST(Indices, NegativeOnesShareAGraph) {
+  Tensor x = numbers({5, 7});
+  for (auto f : std::vector<std::function<Tensor(int64_t)>>{
+           [&](int64_t n) { return roll(x, {n}, {0}) * 2; },
+           [&](int64_t n) { return roll(x, {n, 2 * n}, {0, 1}) * 2; },
+           [&](int64_t n) { return tril(x, n / 8) - triu(x, n / 8); },
+           [&](int64_t n) { return tril_indices(6, 4, n / 8) * 2; },
+           [&](int64_t n) { return arange(60).slice(0, n) * arange(60).slice(0, n); },
+           [&](int64_t n) { return arange(n, 61) * 2; }}) {
+    auto g = compile(f);
+    for (int64_t n : {-21, -35, -26, -52, -43, -17, -59, -33, -58, -29, -47}) EXPECT_TRUE(equal(g(n), f(n))) << n;
+    EXPECT_LE(g.explain().graphs.size(), 4u) << g.explain().str();
+    for (int64_t n : {-1, -2, 0, 1, 8, 2, 40, 16, 31, -58}) EXPECT_TRUE(equal(g(n), f(n))) << n;
+  }
+}
+
+// Nor is it very large: sums and products of symbols stay far below 2^63.
+TEST(Indices, ExtremeOnesAreAsEager) {
+  Tensor x = numbers({5, 7});
+  for (auto f : std::vector<std::function<Tensor(int64_t)>>{[&](int64_t n) { return tril(x, n) * 2; },
+                                                            [&](int64_t n) { return triu(x, n) * 2; },
+                                                            [&](int64_t n) { return tril_indices(6, 4, n) * 2; },
+                                                            [&](int64_t n) { return triu_indices(6, 4, n) * 2; },
+                                                            [&](int64_t n) { return x.slice(0, n) * 2; },
+                                                            [&](int64_t n) { return x.slice(1, 0, n) * 2; }}) {
+    auto g = compile(f);
+    for (int64_t n : {int64_t{2}, int64_t{3}, INT64_MAX, INT64_MIN, int64_t{-2}, int64_t{-3}, INT64_MIN, INT64_MIN + 1,
+                      int64_t{1} << 50, INT64_MAX, int64_t{4}})
+      EXPECT_TRUE(equal(g(n), f(n))) << n;
+  }
+  EXPECT_TRUE(equal(tril(x, INT64_MAX), x));
+  EXPECT_TRUE(equal(triu(x, INT64_MIN), x));
+  EXPECT_TRUE(equal(tril(x, INT64_MIN), zeros_like(x)));
+}
+
 // Positions by a size that changes from call to call, as those of rotary embeddings and rings are.
 TEST(Indices, PositionsModuloASize) {
   for (auto positions : std::vector<std::function<Tensor(const Tensor&)>>{

@@ -297,6 +297,25 @@ TEST(Distributions, IntegersBelowATensor) {
   EXPECT_THROW(randint_like(like, tensor({5})), Error);
 }
 
+TEST(Distributions, IntegersOfARangeBeyondInt64) {
+  manual_seed(18);
+  for (auto [low, high] : std::vector<std::pair<int64_t, int64_t>>{{INT64_MIN, INT64_MAX},
+                                                                   {INT64_MIN, 5},
+                                                                   {INT64_MIN, 0},
+                                                                   {-3, INT64_MAX},
+                                                                   {-(int64_t{1} << 62), int64_t{1} << 62},
+                                                                   {INT64_MIN, INT64_MIN + 2}}) {
+    Tensor x = randint(low, high, {kDraws}, kLong);
+    EXPECT_GE(x.min().item<int64_t>(), low);
+    EXPECT_LT(x.max().item<int64_t>(), high);
+    // The quarters of the range have each about a quarter of the numbers.
+    double width = static_cast<double>(high) - static_cast<double>(low);
+    Tensor place = (x.to(kFloat64) - static_cast<double>(low)) / width;
+    if (width < 4) continue;
+    for (double at : {0.25, 0.5, 0.75}) EXPECT_NEAR(place.lt(at).to(kFloat64).mean().item<double>(), at, 0.02);
+  }
+}
+
 TEST(Distributions, IntegersWithoutABound) {
   manual_seed(17);
   struct Of {
