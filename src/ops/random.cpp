@@ -137,14 +137,17 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   check_order(low, high);
   fit_range(dtype, low, high);
   Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
-  int64_t width = 0;
-  if (low.is_constant() && high.is_constant() && __builtin_sub_overflow(high.constant(), low.constant(), &width))
-    return convert(prim::reshape(integers_of_all_bits(key, i, low.constant(), high.constant()), shape), dtype);
-  Expr span = high - low;
   auto all = [&](Expr e) { return full(Number(Arg(e)), shape_of(i), DType::Int64); };
-  std::optional<int64_t> known;
-  if (span.is_constant()) known = span.constant();
-  return convert(prim::reshape(integers(key, i, all(low), all(span), known), shape), dtype);
+  // From so far below zero the distance may be beyond int64.
+  if (low.is_constant() && low.constant() < -(int64_t{1} << 62)) high = known_size(high);
+  Value drawn;
+  if (int64_t width = 0; !low.is_constant() || !high.is_constant())
+    drawn = integers(key, i, all(low), all(high - low), std::nullopt);
+  else if (__builtin_sub_overflow(high.constant(), low.constant(), &width))
+    drawn = integers_of_all_bits(key, i, low.constant(), high.constant());
+  else
+    drawn = integers(key, i, all(low), all(width), width);
+  return convert(prim::reshape(drawn, shape), dtype);
 }
 
 // In [0, high) for a tensor of one number.

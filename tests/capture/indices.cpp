@@ -141,8 +141,7 @@ TEST(OneHot, OfGivenClassesIsNoBreakAndNoNewGraph) {
 TEST(Indices, NegativeOnesShareAGraph) {
   Tensor x = numbers({5, 7});
   for (auto f : std::vector<std::function<Tensor(int64_t)>>{
-           [&](int64_t n) { return roll(x, {n}, {0}) * 2; },
-           [&](int64_t n) { return roll(x, {n, 2 * n}, {0, 1}) * 2; },
+           [&](int64_t n) { return roll(x, {n}, {0}) * 2; }, [&](int64_t n) { return roll(x, {n, 2 * n}, {0, 1}) * 2; },
            [&](int64_t n) { return tril(x, n / 8) - triu(x, n / 8); },
            [&](int64_t n) { return tril_indices(6, 4, n / 8) * 2; },
            [&](int64_t n) { return arange(60).slice(0, n) * arange(60).slice(0, n); },
@@ -157,12 +156,10 @@ TEST(Indices, NegativeOnesShareAGraph) {
 // Nor is it very large: sums and products of symbols stay far below 2^63.
 TEST(Indices, ExtremeOnesAreAsEager) {
   Tensor x = numbers({5, 7});
-  for (auto f : std::vector<std::function<Tensor(int64_t)>>{[&](int64_t n) { return tril(x, n) * 2; },
-                                                            [&](int64_t n) { return triu(x, n) * 2; },
-                                                            [&](int64_t n) { return tril_indices(6, 4, n) * 2; },
-                                                            [&](int64_t n) { return triu_indices(6, 4, n) * 2; },
-                                                            [&](int64_t n) { return x.slice(0, n) * 2; },
-                                                            [&](int64_t n) { return x.slice(1, 0, n) * 2; }}) {
+  for (auto f : std::vector<std::function<Tensor(int64_t)>>{
+           [&](int64_t n) { return tril(x, n) * 2; }, [&](int64_t n) { return triu(x, n) * 2; },
+           [&](int64_t n) { return tril_indices(6, 4, n) * 2; }, [&](int64_t n) { return triu_indices(6, 4, n) * 2; },
+           [&](int64_t n) { return x.slice(0, n) * 2; }, [&](int64_t n) { return x.slice(1, 0, n) * 2; }}) {
     auto g = compile(f);
     for (int64_t n : {int64_t{2}, int64_t{3}, INT64_MAX, INT64_MIN, int64_t{-2}, int64_t{-3}, INT64_MIN, INT64_MIN + 1,
                       int64_t{1} << 50, INT64_MAX, int64_t{4}})
