@@ -192,7 +192,7 @@ bool is_general(const Event& e) {
 }  // namespace
 
 void Generaliser::learn(Expr own, Expr known) {
-  if (is_negated(known)) return learn(-own, -known);
+  if (is_negated(own) && is_negated(known)) return learn(own->args[0], known->args[0]);
   if (known->kind != ir::ExprKind::Size) return;
   if (from_model_.size() <= known->id) from_model_.resize(known->id + 1);
   if (!from_model_[known->id]) from_model_[known->id] = own;

@@ -165,6 +165,9 @@ TEST(Indices, ExtremeOnesAreAsEager) {
                       int64_t{1} << 50, INT64_MAX, int64_t{4}})
       EXPECT_TRUE(equal(g(n), f(n))) << n;
   }
+  auto draw = compile([](int64_t low, int64_t high) { return randint(low, high, {64}, kLong); });
+  for (int64_t low : {int64_t{-3}, int64_t{-4}, int64_t{-6}, INT64_MIN, INT64_MIN + 1, int64_t{-9}})
+    EXPECT_LT(draw(low, 5).max().item<int64_t>(), 5) << low;
   EXPECT_TRUE(equal(tril(x, INT64_MAX), x));
   EXPECT_TRUE(equal(triu(x, INT64_MIN), x));
   EXPECT_TRUE(equal(tril(x, INT64_MIN), zeros_like(x)));
