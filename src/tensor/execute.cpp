@@ -273,8 +273,8 @@ bool is_pointwise(const Computation& computation, std::span<const InputTensor> i
 
 }  // namespace
 
-Sizes strides_of_results(const Computation& computation, std::span<const InputTensor> inputs) {
-  return is_pointwise(computation, inputs, Kind(inputs)) ? pointwise_strides(computation, inputs) : Sizes();
+ResultLayout layout_of_results(const Computation& computation, std::span<const InputTensor> inputs) {
+  return is_pointwise(computation, inputs, Kind(inputs)) ? pointwise_layout(computation, inputs) : ResultLayout();
 }
 
 const Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,

@@ -21,8 +21,12 @@ struct Prepare {
 const program::Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,
                                 Results& results, Prepare prepare = {}, runtime::Device* place = nullptr);
 
-/// How the results of `execute` lie for these inputs, whose elements are not read; empty: row-major.
-Sizes strides_of_results(const Computation& computation, std::span<const InputTensor> inputs);
+/// How those results of `execute` lie that have the sizes of a loop over the inputs, whose elements are not read. Others are
+/// row-major; all of them where this is empty.
+struct ResultLayout {
+  Sizes sizes, strides;
+};
+ResultLayout layout_of_results(const Computation& computation, std::span<const InputTensor> inputs);
 
 /// The inputs whose elements a computation reads, for inputs of these types and sizes.
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs);

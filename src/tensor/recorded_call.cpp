@@ -57,9 +57,10 @@ void RecordedCall::lay_out(const Results& results) const {
   if (op_.row().random || !any) return;
   Parsed p;
   const RowComputation& computation = computation_of(op_, args_, p);
-  Sizes strides = strides_of_results(computation, p.inputs);
-  for (size_t i = 0; i < results.size() && !strides.empty(); ++i)
-    if (results[i].defined()) recorder_.lay_out(results[i], strides);
+  ResultLayout layout = layout_of_results(computation, p.inputs);
+  for (size_t i = 0; i < results.size() && !layout.strides.empty(); ++i)
+    if (results[i].defined() && impl_of(results[i])->sizes == layout.sizes)
+      recorder_.lay_out(results[i], layout.strides);
 }
 
 const Tensor& RecordedCall::replace(size_t at, Tensor t) {
