@@ -153,7 +153,7 @@ Value moved(Value running, Value now, const Number& momentum) {
   return convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
 }
 Value unbiased_variance(Value x, Value mean, const Dims& dims) {
-  Value centred = x - call("aten::detach", {mean});
+  Value centred = x - mean;
   return sum(centred * centred, dims) / (count(x, dims, dtype_of(x)) - 1);
 }
 

@@ -68,7 +68,7 @@ void run(Run& r, Results& results) {
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);
-    prepare = {fill_key, &p};
+    prepare = {fill_key, &p, static_cast<size_t>(p.key_input)};
   }
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);

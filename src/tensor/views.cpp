@@ -12,6 +12,7 @@
 #include "support/pool_allocator.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
+#include "tensor/recorder.h"
 
 namespace brasa::eager {
 namespace {
@@ -260,6 +261,8 @@ Tensor detached(const Tensor& t) {
     info.differentiable = false;
     info.base = shallow_copy(view->base);
   }
+  if (Recorder* recorder = Recorder::current()) [[unlikely]]
+    recorder->detached(out);
   return out;
 }
 
