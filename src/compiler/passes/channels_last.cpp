@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/passes/transform.h"
+
+// A library convolves images whose channels are neighbours in memory, and its results stand in the order [n, places…, channels]. What is
+// computed from them element by element, in windows and by sums stays in that order: a transposition, which would be a copy, goes on
+// behind it until something else reads the value.
+namespace brasa::compiler {
+
+namespace prim = ops::prim;
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+Dims inverse(const Dims& order) {
+  Dims out(order.size());
+  for (size_t d = 0; d < order.size(); ++d) out[order[d]] = static_cast<int64_t>(d);
+  return out;
+}
+template <class T>
+std::vector<T> picked(const std::vector<T>& items, const Dims& order) {
+  std::vector<T> out;
+  for (int64_t d : order) out.push_back(items[d]);
+  return out;
+}
+
+class Order {
+ public:
+  std::vector<Value> change(const Node* n, ir::Args& args) {
+    switch (prim_of(n)) {
+      case Prim::Transpose: return transpose(n, args);
+      case Prim::Pointwise: return pointwise(n, args);
+      case Prim::Reduce: return reduce(n, args);
+      case Prim::Window: return window(n, args);
+      case Prim::Pad: return pad(n, args);
+      default: return {};
+    }
+  }
+
+ private:
+  // A value is `of`, with its dimensions in this order.
+  struct Seen {
+    Value of;
+    Dims order;
+  };
+  const Seen* seen(const ir::Arg& a) const {
+    const Value* v = a.get_if<Value>();
+    auto it = v && *v ? seen_.find(*v) : seen_.end();
+    return it == seen_.end() ? nullptr : &it->second;
+  }
+  std::vector<Value> ordered(Value of, const Dims& order) {
+    Value v = prim::transpose(of, order);
+    if (!(v == of)) seen_[v] = {of, order};
+    return {v};
+  }
+  static Value made(const Node* n, ir::Args args) {
+    return ops::Builder::current().call(ops::row_of(*n), std::move(args))[0];
+  }
+
+  std::vector<Value> transpose(const Node* n, const ir::Args& args) {
+    Value x = args[0].get<Value>();
+    Dims order = int_args(n, 1);
+    if (const Seen* s = seen(args[0])) return ordered(s->of, picked(s->order, order));
+    if (prim_of(x) == Prim::Whole && is_convolution(x.node)) return ordered(x, order);
+    return {};
+  }
+  static bool is_convolution(const Node* n) {
+    return std::string_view(n->op->name()).starts_with("prim::channels_last_convolution");
+  }
+
+  // The others are read in the order of the first that stands in one.
+  std::vector<Value> pointwise(const Node* n, ir::Args& args) {
+    const Seen* first = nullptr;
+    for (const ir::Arg& a : args)
+      if (const Seen* s = seen(a); s && !first) first = s;
+    if (!first) return {};
+    Dims order = first->order, back = inverse(order);
+    for (ir::Arg& a : args) {
+      const Value* v = a.get_if<Value>();
+      if (!v || !*v || ops::rank_of(*v) == 0) continue;
+      const Seen* s = seen(a);
+      a = ir::Arg(s && s->order == order ? s->of : prim::transpose(*v, back));
+    }
+    return ordered(made(n, args), order);
+  }
+
+  std::vector<Value> reduce(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    Dims reduced = int_args(n, 1), order;
+    auto rank = static_cast<int64_t>(s->order.size());
+    Dims kept = picked(s->order, other_dims(reduced, rank)), among = kept;
+    std::sort(among.begin(), among.end());
+    for (int64_t d : kept) order.push_back(std::find(among.begin(), among.end(), d) - among.begin());
+    reduced = picked(s->order, reduced);
+    std::sort(reduced.begin(), reduced.end());
+    return ordered(prim::reduce(s->of, reduced, args[2].get<std::string>()), order);
+  }
+
+  // A dimension more stands behind.
+  std::vector<Value> window(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    Dims order = s->order;
+    args[1] = ir::Arg(Expr(order[n->arg<Expr>(1).constant()]));
+    args[0] = ir::Arg(s->of);
+    order.push_back(static_cast<int64_t>(order.size()));
+    return ordered(made(n, args), order);
+  }
+
+  std::vector<Value> pad(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    Dims order = s->order, back = inverse(order);
+    args[0] = ir::Arg(s->of);
+    for (size_t i : {2, 3, 4}) args[i] = ir::Arg(picked(args[i].get<std::vector<Expr>>(), back));
+    return ordered(made(n, args), order);
+  }
+
+  std::unordered_map<Value, Seen> seen_;
+};
+
+}  // namespace
+
+void keep_channels_last(Primitives& p, const PassContext& context) {
+  const auto& nodes = p.graph->nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return prim_of(n) == Prim::Whole; })) return;
+  Order order;
+  transform(p, context.facts, nullptr,
+            [&](const Node* n, ir::Args& args, Primitives&) { return order.change(n, args); });
+}
+
+}  // namespace brasa::compiler
