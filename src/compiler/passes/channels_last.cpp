@@ -32,9 +32,14 @@ class Order {
     switch (prim_of(n)) {
       case Prim::Transpose: return transpose(n, args);
       case Prim::Pointwise: return pointwise(n, args);
-      case Prim::Reduce: return reduce(n, args);
+      case Prim::Reduce:
+      case Prim::ArgReduce: return reduce(n, args);
       case Prim::Window: return window(n, args);
-      case Prim::Pad: return pad(n, args);
+      case Prim::Pad: return along_each(n, args, {2, 3, 4});
+      case Prim::Slice: return along_each(n, args, {1, 2, 3});
+      case Prim::Broadcast: return broadcast(n, args);
+      case Prim::Reshape: return reshape(n, args);
+      case Prim::Gather: return gather(n, args);
       default: return {};
     }
   }
@@ -89,14 +94,15 @@ class Order {
   std::vector<Value> reduce(const Node* n, ir::Args& args) {
     const Seen* s = seen(args[0]);
     if (!s) return {};
-    Dims reduced = int_args(n, 1), order;
-    auto rank = static_cast<int64_t>(s->order.size());
-    Dims kept = picked(s->order, other_dims(reduced, rank)), among = kept;
+    Dims reduced = reduced_dims(n), order;
+    Dims kept = picked(s->order, other_dims(reduced, static_cast<int64_t>(s->order.size()))), among = kept;
     std::sort(among.begin(), among.end());
     for (int64_t d : kept) order.push_back(std::find(among.begin(), among.end(), d) - among.begin());
+    args[0] = ir::Arg(s->of);
     reduced = picked(s->order, reduced);
     std::sort(reduced.begin(), reduced.end());
-    return ordered(prim::reduce(s->of, reduced, args[2].get<std::string>()), order);
+    args[1] = prim_of(n) == Prim::Reduce ? ir::Arg(Shape(reduced.begin(), reduced.end())) : ir::Arg(Expr(reduced[0]));
+    return ordered(made(n, args), order);
   }
 
   // A dimension more stands behind.
@@ -104,19 +110,66 @@ class Order {
     const Seen* s = seen(args[0]);
     if (!s) return {};
     Dims order = s->order;
-    args[1] = ir::Arg(Expr(order[n->arg<Expr>(1).constant()]));
     args[0] = ir::Arg(s->of);
+    args[1] = ir::Arg(Expr(order[n->arg<Expr>(1).constant()]));
     order.push_back(static_cast<int64_t>(order.size()));
     return ordered(made(n, args), order);
   }
 
-  std::vector<Value> pad(const Node* n, ir::Args& args) {
+  // What has a list with an item for each dimension.
+  std::vector<Value> along_each(const Node* n, ir::Args& args, std::initializer_list<size_t> lists) {
     const Seen* s = seen(args[0]);
     if (!s) return {};
     Dims order = s->order, back = inverse(order);
     args[0] = ir::Arg(s->of);
-    for (size_t i : {2, 3, 4}) args[i] = ir::Arg(picked(args[i].get<std::vector<Expr>>(), back));
+    for (size_t i : lists) args[i] = ir::Arg(picked(args[i].get<Shape>(), back));
     return ordered(made(n, args), order);
+  }
+
+  // With more dimensions behind.
+  std::vector<Value> broadcast(const Node* n, const ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    Dims dims = int_args(n, 2);
+    if (!s || dims != counted(0, dims.size())) return {};
+    const Shape& shape = n->types[0].shape;
+    Dims order = with_more(s->order, shape.size());
+    return ordered(prim::broadcast(s->of, picked(args[1].get<Shape>(), inverse(order)), dims), order);
+  }
+  // Of dimensions that stand behind in either order.
+  std::vector<Value> reshape(const Node*, const ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    const Shape &from = ops::shape_of(args[0].get<Value>()), &to = args[1].get<Shape>();
+    size_t moved = s->order.size();
+    while (moved > 0 && s->order[moved - 1] == static_cast<int64_t>(moved) - 1) --moved;
+    if (moved > to.size() || !std::equal(from.begin(), from.begin() + static_cast<int64_t>(moved), to.begin()))
+      return {};
+    Dims order = with_more({s->order.begin(), s->order.begin() + static_cast<int64_t>(moved)}, to.size());
+    return ordered(prim::reshape(s->of, picked(to, inverse(order))), order);
+  }
+  // An element for each, at a place that differs along some dimensions: the result has the operand's dimensions.
+  std::vector<Value> gather(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    Dims dims = int_args(n, 2);
+    if (!s || dims != counted(0, s->order.size())) return {};
+    std::vector<Value> indices = args[1].get<std::vector<Value>>();
+    if (ops::rank_of(indices[0]) != static_cast<int64_t>(dims.size())) return {};
+    Dims order = s->order, back = inverse(order);
+    for (Value& v : indices) v = prim::transpose(v, back);
+    args[0] = ir::Arg(s->of);
+    args[1] = ir::Arg(picked(indices, back));
+    return ordered(made(n, args), order);
+  }
+
+  static Dims counted(int64_t from, size_t end) {
+    Dims out;
+    for (auto d = from; d < static_cast<int64_t>(end); ++d) out.push_back(d);
+    return out;
+  }
+  static Dims with_more(Dims order, size_t rank) {
+    Dims more = counted(static_cast<int64_t>(order.size()), rank);
+    order.insert(order.end(), more.begin(), more.end());
+    return order;
   }
 
   std::unordered_map<Value, Seen> seen_;
