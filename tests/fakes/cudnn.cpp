@@ -11,7 +11,7 @@
 #include "control.h"
 #include "runtime/emu/native_stream.h"
 
-// cuDNN as far as src/runtime/cuda/cudnn.cpp uses it: graphs of one convolution. Its first engine rounds float32 to TF32, its second does not.
+// cuDNN as far as src/runtime/cuda/cudnn.cpp uses it: graphs of one convolution. Its first engine has tensor cores, which round float32, its second has none.
 namespace {
 
 using brasa::runtime::emu::NativeStream;
@@ -23,7 +23,7 @@ constexpr int kHalf = 2, kBrain = 9;  // else float32
 constexpr int kPlan = 5, kForward = 10, kByWeight = 11, kByImage = 12, kGraph = 15;
 constexpr int kPart = 15;             // an attribute's type
 constexpr int64_t kWorkspace = 4096;  // that each plan wants
-constexpr int kTf32Note = 1;
+constexpr int kTensorCores = 0;  // a note
 
 // A description: its attributes as they were given; of other descriptions what they were then.
 struct Description {
@@ -250,7 +250,7 @@ BRASA_FAKE int cudnnBackendGetAttribute(Description* d, int attribute, int, int6
     }
     case 1303:
       *count = d->engine == 0 ? 1 : 0;
-      if (*count) *static_cast<int*>(out) = kTf32Note;
+      if (*count) *static_cast<int*>(out) = kTensorCores;
       return 0;
     case 402:
       *count = 1;

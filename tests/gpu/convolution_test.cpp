@@ -42,6 +42,7 @@ TEST_P(Convolution, OfManyShapes) {
   };
   for (const Case& c : cases)
     for (DType dtype : {kFloat32, kBFloat16, kFloat16}) {
+      if (device_ == Device("emu") && dtype != kFloat32) continue;  // whose loops differ in nothing else
       auto run = [&](Device device, DType t, bool compiled) {
         manual_seed(2);
         Tensor x = randn(c.image).to(dtype).to(t).to(device), w = (randn(c.weight) * 0.1).to(dtype).to(t).to(device);

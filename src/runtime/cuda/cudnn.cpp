@@ -12,7 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <utility>
 
 #include "runtime/float32_products.h"
 #include "support/error.h"
@@ -39,7 +39,7 @@ constexpr int kGraphHandle = 800, kGraphOperations = 801;
 constexpr int kTensorAlignment = 900, kTensorDtype = 901, kTensorSizes = 902, kTensorStrides = 903, kTensorId = 906;
 constexpr int kPointerIds = 1000, kPointerData = 1001, kPointerWorkspace = 1003;
 constexpr int kCrossCorrelation = 1, kLikely = 3, kAny = 2;  // of heuristics: what it takes for best, and what works
-constexpr int kTf32Note = 1, kRoundedSumsNote = 2;
+constexpr int kTensorCoresNote = 0, kRoundedOperandsNote = 1, kRoundedSumsNote = 2;
 
 // The attributes of an operation: scales of the product and of what is there, and its parts.
 struct OperationNames {
@@ -82,7 +82,8 @@ static_assert(kPointerIds == CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS &&
               kPointerWorkspace == CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
 static_assert(kCrossCorrelation == CUDNN_CROSS_CORRELATION && kLikely == CUDNN_HEUR_MODE_A &&
               kAny == CUDNN_HEUR_MODE_FALLBACK);
-static_assert(kTf32Note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS &&
+static_assert(kTensorCoresNote == CUDNN_NUMERICAL_NOTE_TENSOR_CORE &&
+              kRoundedOperandsNote == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS &&
               kRoundedSumsNote == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 static_assert(kOperations[0].alpha == CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA &&
               kOperations[0].beta == CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA &&
@@ -190,7 +191,7 @@ class Described {
 };
 
 constexpr int64_t kImageId = 1, kWeightId = 2, kResultId = 3;
-constexpr size_t kMostChoices = 16, kMostMeasured = 8, kLeastPlaces = 2;
+constexpr size_t kMostChoices = 128, kMostMeasured = 8, kLeastPlaces = 2;
 constexpr int64_t kMostAligned = 16;
 
 int64_t alignment(const void* p) {
@@ -224,7 +225,8 @@ Described tensor(const std::vector<int64_t>& sizes, size_t places, DType dtype, 
 // A convolution ready to run, for all operands of its kind.
 class Way {
  public:
-  Way(const Convolution& c, bool tf32, Handle handle) : handle_(handle) {
+  Way(const Convolution& c, bool tf32, bool measured, Handle handle)
+      : handle_(handle), most_(measured ? kMostMeasured : 1) {
     size_t places = c.stride.size(), described = std::max(places, kLeastPlaces);
     Described image = tensor(c.image, places, c.dtype, c.image_data, kImageId),
               weight = tensor(c.weight, places, c.dtype, c.weight_data, kWeightId),
@@ -265,7 +267,7 @@ class Way {
   void measure(const Convolution& c, Device& device, Stream stream) {
     constexpr int kRuns = 3;
     double best = 1e30;
-    for (size_t i = 0; i < std::min(plans_.size(), kMostMeasured); ++i) {
+    for (size_t i = 0; i < plans_.size(); ++i) {
       if (run_as(plans_[i], c, device, stream) != 0) continue;
       std::unique_ptr<TimeMark> start = device.mark_time(stream);
       for (int k = 0; k < kRuns; ++k) run_as(plans_[i], c, device, stream);
@@ -283,7 +285,7 @@ class Way {
     size_t workspace;
   };
 
-  // The best first. Without `exact`ness operands of float32 may be rounded.
+  // The best first. `exact`: not those that round operands of float32, as tensor cores do.
   void find(const Described& graph, int mode, bool exact) {
     Described heuristic(kHeuristic);
     heuristic.set(kHeuristicGraph, kOfPart, graph.part()).set(kHeuristicMode, kOfHeuristic, mode);
@@ -303,7 +305,7 @@ class Way {
       check(dnn().part_get(plan.part(), kPlanWorkspace, kOfInt, 1, &count, &bytes), "asking for a workspace");
       plans_.push_back({std::move(plan), static_cast<size_t>(bytes)});
       choices_.push_back(std::move(choice));
-      if (plans_.size() == kMostMeasured) return;
+      if (plans_.size() == most_) return;
     }
   }
 
@@ -315,8 +317,9 @@ class Way {
     std::array<int, 32> notes{};
     check(dnn().part_get(engine.part(), kEngineNotes, kOfNote, notes.size(), &count, notes.data()), "asking an engine");
     auto end = notes.begin() + std::min<int64_t>(count, static_cast<int64_t>(notes.size()));
-    return std::none_of(notes.begin(), end,
-                        [&](int note) { return note == kRoundedSumsNote || (exact && note == kTf32Note); });
+    return std::none_of(notes.begin(), end, [&](int note) {
+      return note == kRoundedSumsNote || (exact && (note == kTensorCoresNote || note == kRoundedOperandsNote));
+    });
   }
 
   Status run_as(const Plan& plan, const Convolution& c, Device& device, Stream stream) const {
@@ -333,6 +336,7 @@ class Way {
   }
 
   Handle handle_;
+  size_t most_;  // plans
   std::vector<Described> choices_;  // of the plans
   std::vector<Plan> plans_;
   size_t best_ = 0;
@@ -399,7 +403,7 @@ void run_convolution(const Convolution& c, Device& device, Stream stream, bool m
   if (!all.handle) check(dnn().create(&all.handle), "cudnnCreate");
   std::unique_ptr<Way>& way = all.ways[key];
   if (!way) {
-    way = std::make_unique<Way>(c, tf32, all.handle);
+    way = std::make_unique<Way>(c, tf32, measure, all.handle);
     if (measure) way->measure(c, device, stream);
   }
   way->run(c, device, stream);
