@@ -23,7 +23,7 @@ constexpr int kHalf = 2, kBrain = 9;  // else float32
 constexpr int kPlan = 5, kForward = 10, kByWeight = 11, kByImage = 12, kGraph = 15;
 constexpr int kPart = 15;             // an attribute's type
 constexpr int64_t kWorkspace = 4096;  // that each plan wants
-constexpr int kTensorCores = 0;  // a note
+constexpr int kTensorCores = 0;       // a note
 
 // A description: its attributes as they were given; of other descriptions what they were then.
 struct Description {

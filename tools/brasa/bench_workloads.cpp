@@ -87,8 +87,7 @@ Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
 
 models::ResNet resnet50() { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }
 // GPT-2's sizes; the vocabulary is a multiple of 64.
-constexpr models::GPTOptions kGpt2 = {
-    .depth = 12, .width = 768, .heads = 12, .vocabulary = 50304, .context = 1024};
+constexpr models::GPTOptions kGpt2 = {.depth = 12, .width = 768, .heads = 12, .vocabulary = 50304, .context = 1024};
 Prepared gpt2_training(const std::string& mode) {
   Tensor text = randint(kGpt2.vocabulary, {8, kGpt2.context}, kInt64);
   return training_by<optim::AdamW>(optim::AdamWOptions(1e-4), models::GPT(kGpt2), text,
@@ -156,8 +155,7 @@ const std::vector<Workload>& workloads() {
       {"gpt2_train_b8_t1024", "GPT-2's sizes, 8 texts of 1024 tokens, bf16 autocast, AdamW", gpt2_training},
       {"gpt2_decode_b1", "one token of GPT-2 in bf16 against a cache of 1024 places", gpt2_decoding},
       {"mlp_small_train", "three linear layers, 128 rows of 256, GELU and a norm, Adam", small_mlp_training},
-      {"construct_resnet50", "a ResNet-50 with its weights at the start",
-       [](Mode) { return construction(resnet50); }},
+      {"construct_resnet50", "a ResNet-50 with its weights at the start", [](Mode) { return construction(resnet50); }},
       {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",
        [](Mode) { return construction(vit_b16); }},
       {"mlp_block_infer", "x + b(gelu(a(norm(x)))), 512 rows of 512, hidden 2048",

@@ -336,7 +336,7 @@ class Way {
   }
 
   Handle handle_;
-  size_t most_;  // plans
+  size_t most_;                     // plans
   std::vector<Described> choices_;  // of the plans
   std::vector<Plan> plans_;
   size_t best_ = 0;

@@ -44,8 +44,7 @@ class ConvolutionCall final : public DeviceCall {
       BRASA_ASSERT(at >= 0, "a convolution's operand is not in memory");
       return Tensor{static_cast<size_t>(at), programs(type_of(n.arg<Value>(i)).shape)};
     };
-    Tensor first = operand(0), second = operand(1),
-           result{g.graph->inputs().size(), programs(n.types[0].shape)};
+    Tensor first = operand(0), second = operand(1), result{g.graph->inputs().size(), programs(n.types[0].shape)};
     image_ = computed == Computed::Result ? first : computed == Computed::Image ? result : second;
     weight_ = computed == Computed::Weight ? result : second;
     result_ = computed == Computed::Result ? result : first;
@@ -91,11 +90,7 @@ std::unique_ptr<DeviceCall> prepare(const Group& g, const CompilerOptions& optio
 
 template <Computed computed>
 constexpr Implementation row(std::string_view primitive) {
-  return {.library = "cudnn",
-          .name = "cuDNN",
-          .primitive = primitive,
-          .supports = takes,
-          .prepare = prepare<computed>};
+  return {.library = "cudnn", .name = "cuDNN", .primitive = primitive, .supports = takes, .prepare = prepare<computed>};
 }
 
 }  // namespace
