@@ -52,14 +52,18 @@ def measure(o):
     first = time.perf_counter() - start
     call()
     call()
-    times, end = [], time.perf_counter() + o.seconds
+    times, cpu_times, end = [], [], time.perf_counter() + o.seconds
     while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(1e3 * (time.perf_counter() - start))
+        cpu_times.append(1e3 * (time.process_time() - cpu))
     times.sort()
-    return {"workload": o.workload, "peer": o.peer, "median_ms": round(1e3 * times[len(times) // 2], 4),
-            "min_ms": round(1e3 * times[0], 4), "first_s": round(first, 4), "runs": len(times)}
+    cpu_times.sort()
+    middle = len(times) // 2
+    return {"workload": o.workload, "peer": o.peer, "median_ms": round(times[middle], 4), "min_ms": round(times[0], 4),
+            "cpu_median_ms": round(cpu_times[middle], 4), "cpu_min_ms": round(cpu_times[0], 4),
+            "first_s": round(first, 4), "runs": len(times)}
 
 
 def main():
