@@ -57,11 +57,11 @@ Tensor InvertedResidualImpl::forward(const Tensor& x) {
 MobileNetV3Impl::MobileNetV3Impl(int64_t classes) {
   constexpr Activation kRelu = Activation::Relu, kSwish = Activation::HardSwish;
   const InvertedResidualOptions rows[] = {
-      {16, 3, 16, 16, false, kRelu, 1},    {16, 3, 64, 24, false, kRelu, 2},   {24, 3, 72, 24, false, kRelu, 1},
-      {24, 5, 72, 40, true, kRelu, 2},     {40, 5, 120, 40, true, kRelu, 1},   {40, 5, 120, 40, true, kRelu, 1},
-      {40, 3, 240, 80, false, kSwish, 2},    {80, 3, 200, 80, false, kSwish, 1},   {80, 3, 184, 80, false, kSwish, 1},
-      {80, 3, 184, 80, false, kSwish, 1},    {80, 3, 480, 112, true, kSwish, 1},   {112, 3, 672, 112, true, kSwish, 1},
-      {112, 5, 672, 160, true, kSwish, 2},   {160, 5, 960, 160, true, kSwish, 1},  {160, 5, 960, 160, true, kSwish, 1},
+      {16, 3, 16, 16, false, kRelu, 1},    {16, 3, 64, 24, false, kRelu, 2},    {24, 3, 72, 24, false, kRelu, 1},
+      {24, 5, 72, 40, true, kRelu, 2},     {40, 5, 120, 40, true, kRelu, 1},    {40, 5, 120, 40, true, kRelu, 1},
+      {40, 3, 240, 80, false, kSwish, 2},  {80, 3, 200, 80, false, kSwish, 1},  {80, 3, 184, 80, false, kSwish, 1},
+      {80, 3, 184, 80, false, kSwish, 1},  {80, 3, 480, 112, true, kSwish, 1},  {112, 3, 672, 112, true, kSwish, 1},
+      {112, 5, 672, 160, true, kSwish, 2}, {160, 5, 960, 160, true, kSwish, 1}, {160, 5, 960, 160, true, kSwish, 1},
   };
   features->push_back(NormalizedConv(nn::Conv2dOptions(3, 16, 3).stride(2).padding(1), kSwish));
   for (const InvertedResidualOptions& row : rows) features->push_back(InvertedResidual(row));

@@ -29,8 +29,7 @@ UNetImpl::UNetImpl(const UNetOptions& o) {
     int64_t fine = o.width << i, coarse = 2 * fine;
     std::string n = std::to_string(i);
     down.push_back(register_module("down" + n, convolutions(fine, coarse)));
-    up.push_back(register_module(
-        "up" + n, nn::ConvTranspose2d(nn::ConvTranspose2dOptions(coarse, fine, 2).stride(2))));
+    up.push_back(register_module("up" + n, nn::ConvTranspose2d(nn::ConvTranspose2dOptions(coarse, fine, 2).stride(2))));
     merge.push_back(register_module("merge" + n, convolutions(coarse, fine)));
   }
   last = register_module("last", nn::Conv2d(nn::Conv2dOptions(o.width, o.classes, 1)));

@@ -207,7 +207,7 @@ Json work_of(const std::string& name, const std::string& mode, const Options& o)
 std::string in_process(const std::string& arguments, const fs::path& cache) {
   Finished f = run_command(fmt::format("BRASA_CACHE_DIR={} {} bench {}", quoted(cache.string()),
                                        quoted(this_program().string()), arguments));
-  if (!f.failure.empty()) throw Error(fmt::format("'bench {}' {}", arguments, f.failure));
+  if (f.status != 0) throw Error(fmt::format("'bench {}' {}", arguments, f.failure()));
   return f.out;
 }
 
@@ -264,11 +264,13 @@ PeersOptions peers_of(const Options& o) {
 
 // In the process that does the work: what to do for "workload mode".
 struct Inner {
-  std::string Options::*which;
+  std::string Options::* which;
   Json (*work)(const std::string& name, const std::string& mode, const Options& o);
 };
-constexpr Inner kInner[] = {
-    {&Options::measure, measure}, {&Options::first, first_call}, {&Options::together, measure_together}, {&Options::work, work_of}};
+constexpr Inner kInner[] = {{&Options::measure, measure},
+                            {&Options::first, first_call},
+                            {&Options::together, measure_together},
+                            {&Options::work, work_of}};
 
 int run(const Options& o) {
   if (o.operators) return sweep(sweep_of(o));

@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr int kLongest = 900;  // seconds of one process
+constexpr int kLongest = 900;   // seconds of one process
+constexpr int kTimedOut = 124;  // what `timeout` ends with then
 
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of(" \t\r\n");
@@ -58,6 +59,7 @@ class ProgressBar {
   ~ProgressBar() {
     if (terminal_) std::fputs("\r\x1b[K", stderr);
   }
+  void skip() { ++done_; }
   void next(const std::string& what) {
     constexpr size_t kBar = 28;
     size_t full = steps_ ? kBar * done_ / steps_ : 0;
@@ -144,9 +146,10 @@ class Peers {
   std::string output_of(const std::string& command) const {
     fs::path errors = scratch_.path() / "errors";
     Finished f = run_command(command + " 2>" + quoted(errors.string()));
-    if (f.failure.empty()) return f.out;
+    if (f.status == 0) return f.out;
+    if (f.status == kTimedOut) throw Error(fmt::format("no result within {} s", kLongest));
     std::string said = last_line(contents(errors));
-    throw Error(said.empty() ? f.failure : said);
+    throw Error(said.empty() || f.status < 0 ? f.failure() : said);
   }
 
   Json line_of(const std::string& command) const {
@@ -158,13 +161,13 @@ class Peers {
 
   std::vector<Runner> find_runners(std::vector<std::pair<std::string, std::string>>& missing) const {
     std::vector<Runner> out;
-    for (const std::string& mode : o_.modes)
-      out.push_back({{"brasa " + mode, "", true, mode != "eager"}, {}, mode});
+    for (const std::string& mode : o_.modes) out.push_back({{"brasa " + mode, "", true, mode != "eager"}, {}, mode});
     std::string listed;
     try {
       listed = output_of(python("list"));
     } catch (const Error& e) {
-      throw Error(fmt::format("cannot list the peers of '{}': {}; --python names another interpreter", o_.python, e.what()));
+      throw Error(
+          fmt::format("cannot list the peers of '{}': {}; --python names another interpreter", o_.python, e.what()));
     }
     std::istringstream lines(listed);
     for (std::string line; std::getline(lines, line);) {
@@ -199,9 +202,13 @@ class Peers {
         // Every second round in the opposite order.
         size_t at = round % 2 ? runners.size() - 1 - i : i;
         if (!out.timings[at]) continue;
-        progress.next(fmt::format("{}, {}, round {}", name, runners[at].candidate.name, round + 1));
         Timing& t = *out.timings[at];
-        if (t.error.empty()) measure(name, runners[at], c.threads, caches.path(), t);
+        if (!t.error.empty()) {
+          progress.skip();
+          continue;
+        }
+        progress.next(fmt::format("{}, {}, round {}", name, runners[at].candidate.name, round + 1));
+        measure(name, runners[at], c.threads, caches.path(), t);
       }
     works_.push_back(work_of(name, caches.path()));
     return out;
@@ -254,9 +261,11 @@ void add_peers(CLI::App& bench, bool& peers, PeersOptions& o) {
       ->needs(flag)
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  bench.add_flag("--cpu-time", o.cpu_time,
-                 "compare the time of all threads on processors: with BRASA_NUM_THREADS=1, which peers follow, what else "
-                 "runs on the machine matters less")
+  bench
+      .add_flag(
+          "--cpu-time", o.cpu_time,
+          "compare the time of all threads on processors: with BRASA_NUM_THREADS=1, which peers follow, what else "
+          "runs on the machine matters less")
       ->needs(flag);
   bench.add_option("--plot", o.plot, "a file for the picture of the table, SVG")->needs(flag);
   bench.add_option("--peer-scripts", o.scripts, "the folder of peers.py; else where it was installed, or its source")
@@ -265,8 +274,8 @@ void add_peers(CLI::App& bench, bool& peers, PeersOptions& o) {
 
 int compare_with_peers(const PeersOptions& o) {
   Comparison c = Peers(o).compare();
-  std::printf("%s\n", o.json ? json_of(c).dump(-1, ' ', false, Json::error_handler_t::replace).c_str()
-                             : table_of(c).c_str());
+  std::printf("%s\n",
+              o.json ? json_of(c).dump(-1, ' ', false, Json::error_handler_t::replace).c_str() : table_of(c).c_str());
   if (!o.plot.empty()) {
     std::ofstream file(o.plot);
     file << plot_of(c);

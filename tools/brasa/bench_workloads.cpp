@@ -135,7 +135,9 @@ const std::vector<Workload>& workloads() {
       {"unet_train_b2", "the same, two images of 128 x 128, Adam",
        [](Mode m) { return training(models::UNet(), images(2, 128), randint(2, {2, 128, 128}, kInt64), m); }},
       {"lstm_train_b16_t128", "two LSTM layers of 256, 16 sequences of 128 steps of 64 numbers, Adam",
-       [](Mode m) { return training(models::SequenceClassifier(64, 256, 10), randn({16, 128, 64}), classes(16, 10), m); }},
+       [](Mode m) {
+         return training(models::SequenceClassifier(64, 256, 10), randn({16, 128, 64}), classes(16, 10), m);
+       }},
       {"construct_resnet50", "a ResNet-50 with its weights at the start",
        [](Mode) { return construction([] { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }); }},
       {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",

@@ -26,9 +26,7 @@ std::optional<double> least_of(const Timing* t) { return t ? t->least() : std::n
 
 std::string number(std::optional<double> v) { return v ? fmt::format("{:.2f}", *v) : "-"; }
 std::string percent(std::optional<double> v) { return v ? fmt::format("{:.0f}%", 100 * *v) : "-"; }
-Json value(std::optional<double> v, double digits = 1e4) {
-  return v ? Json(std::round(*v * digits) / digits) : Json(nullptr);
-}
+Json value(std::optional<double> v) { return v ? Json(*v) : Json(nullptr); }
 
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths(rows[0].size());
@@ -76,14 +74,15 @@ Best best_of(const Comparison& c, const Comparison::Row& row) {
 }
 
 std::string table_of(const Comparison& c) {
-  std::string out = fmt::format("{}, {} threads, load {:.1f} to {:.1f}; peak {:.0f} GFLOP/s, {:.1f} GB/s\n", c.processor,
-                                c.threads, c.load_before, c.load_after, c.roofline.flops_per_second / 1e9,
-                                c.roofline.bytes_per_second / 1e9);
+  std::string out =
+      fmt::format("{}, {} threads, load {:.1f} to {:.1f}; peak {:.0f} GFLOP/s, {:.1f} GB/s\n", c.processor, c.threads,
+                  c.load_before, c.load_after, c.roofline.flops_per_second / 1e9, c.roofline.bytes_per_second / 1e9);
   std::string versions, failures;
   for (const Candidate& candidate : c.candidates)
     if (!candidate.ours) versions += (versions.empty() ? "" : ", ") + candidate.name + " " + candidate.version;
   if (!versions.empty()) out += versions + "\n";
-  out += fmt::format("milliseconds{}: the median of {} rounds' medians\n\n", c.cpu_time ? " of processor time" : "", c.rounds);
+  out += fmt::format("milliseconds{}: the median of {} rounds' medians\n\n", c.cpu_time ? " of processor time" : "",
+                     c.rounds);
   std::vector<std::vector<std::string>> rows(1, {"workload"});
   for (const Candidate& candidate : c.candidates) rows[0].push_back(candidate.name);
   for (const char* title : {"ratio", "of leasts", "roofline", "best peer's"}) rows[0].emplace_back(title);
@@ -140,8 +139,8 @@ Json json_of(const Comparison& c) {
           {"rounds", c.rounds},
           {"clock", c.cpu_time ? "processor" : "wall"},
           {"load", {c.load_before, c.load_after}},
-          {"peak_gflops", value(c.roofline.flops_per_second / 1e9, 10)},
-          {"peak_gb_per_s", value(c.roofline.bytes_per_second / 1e9, 10)},
+          {"peak_gflops", c.roofline.flops_per_second / 1e9},
+          {"peak_gb_per_s", c.roofline.bytes_per_second / 1e9},
           {"candidates", candidates},
           {"missing", missing},
           {"rows", rows}};

@@ -33,8 +33,8 @@ std::string text(double x, double y, const char* anchor, const std::string& what
 }
 std::string line(double x1, double y1, double x2, double y2, const char* stroke, double width) {
   return fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", x1, y1, x2, y2,
-      stroke, width);
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", x1, y1, x2,
+      y2, stroke, width);
 }
 
 // Powers of two, from left to right.
@@ -82,7 +82,8 @@ std::string plot_of(const Comparison& c) {
   for (int power = axis.low; power <= axis.high; ++power) {
     double tick = axis.at(std::exp2(power));
     out += line(tick, kTop - 8, tick, bottom, power == 0 ? "#555555" : "#dddddd", 1);
-    out += text(tick, kTop - 14, "middle", power < 0 ? fmt::format("1/{}", 1 << -power) : fmt::format("{}", 1 << power));
+    out +=
+        text(tick, kTop - 14, "middle", power < 0 ? fmt::format("1/{}", 1 << -power) : fmt::format("{}", 1 << power));
   }
   for (size_t r = 0; r < c.rows.size(); ++r) {
     const Comparison::Row& row = c.rows[r];
@@ -96,13 +97,15 @@ std::string plot_of(const Comparison& c) {
     for (size_t i = 0; i < c.candidates.size(); ++i) {
       const std::optional<Timing>& t = row.timings[i];
       if (!t || !t->error.empty() || !t->median()) continue;
-      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" fill-opacity=\"0.85\"><title>{}, {}: {:.4g} ms</title></circle>\n",
-                         axis.at(*t->median() / *one), y, colour(i), escaped(row.workload), escaped(c.candidates[i].name),
-                         *t->median());
+      out += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" fill-opacity=\"0.85\"><title>{}, {}: {:.4g} ms</title></circle>\n",
+          axis.at(*t->median() / *one), y, colour(i), escaped(row.workload), escaped(c.candidates[i].name),
+          *t->median());
     }
   }
   out += text(kLeft + kWidth / 2, bottom + 20, "middle", "time relative to the best peer's; left is faster");
-  out += text(kLeft + kWidth / 2, bottom + 36, "middle", fmt::format("{}, {} threads{}", c.processor, c.threads, c.cpu_time ? ", processor time" : ""));
+  out += text(kLeft + kWidth / 2, bottom + 36, "middle",
+              fmt::format("{}, {} threads{}", c.processor, c.threads, c.cpu_time ? ", processor time" : ""));
   return out + "</svg>\n";
 }
 

@@ -32,6 +32,10 @@ std::string quoted(const std::string& text) {
 
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
+std::string Finished::failure() const {
+  return status < 0 ? fmt::format("ended by signal {}", -status) : fmt::format("failed with exit status {}", status);
+}
+
 Finished run_command(const std::string& command) {
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
   if (!pipe) throw Error("cannot start a process");
@@ -39,12 +43,9 @@ Finished run_command(const std::string& command) {
   char buffer[4096];
   while (size_t n = std::fread(buffer, 1, sizeof buffer, pipe.get())) out.out.append(buffer, n);
   int status = ::pclose(pipe.release());
-  if (WIFSIGNALED(status))
-    out.failure = fmt::format("ended by signal {}", WTERMSIG(status));
-  else if (WEXITSTATUS(status) > 128)  // the shell's way to say so
-    out.failure = fmt::format("ended by signal {}", WEXITSTATUS(status) - 128);
-  else if (status != 0)
-    out.failure = fmt::format("failed with exit status {}", WEXITSTATUS(status));
+  // The shell adds 128 to the signal that ended what it started.
+  int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  out.status = code > 128 ? 128 - code : code;
   return out;
 }
 

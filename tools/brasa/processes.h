@@ -23,9 +23,11 @@ std::string quoted(const std::string& text);
 /// This program's file.
 std::filesystem::path this_program();
 
-/// What a command of the shell wrote, and how it ended if not with status 0: "ended by signal 11", "failed with exit status 1".
+/// What a command of the shell wrote, and how it ended.
 struct Finished {
-  std::string out, failure;
+  std::string out;
+  int status = 0;               ///< its exit status; -n if signal n ended it
+  std::string failure() const;  ///< "ended by signal 11", "failed with exit status 1"
 };
 /// The command's error stream is this program's.
 Finished run_command(const std::string& command);
