@@ -65,9 +65,9 @@ expect_match("${plot}" "^<svg .*<title>mlp_infer_b8, steady: 1500 ms</title>.*</
 # Without names, the workloads that a peer has and Brasa knows; the table's lines are of one length.
 bench(--python ${fake} --rounds 1 --cpu-time)
 expect_equal("${status}" 0)
-expect_match("${out}" "milliseconds of processor time.*workload +brasa eager +brasa default +steady +broken")
-expect_match("${out}" "mlp_infer_b8 +[0-9.]+ +[0-9.]+ +5 +failed +failed +failed +- ")
-expect_match("${out}" "pointwise_64 +[0-9.]+ +[0-9.]+ +- +- +- +- +failed +- +- +[0-9]+% +-")
+expect_match("${out}" "milliseconds of processor time.*workload +brasa eager +brasa default +reader +steady +broken")
+expect_match("${out}" "mlp_infer_b8 +[0-9.]+ +[0-9.]+ +- +5 +failed +failed +failed +- ")
+expect_match("${out}" "pointwise_64 +[0-9.]+ +[0-9.]+ +- +- +- +- +- +failed +- +- +[0-9]+% +-")
 expect_match("${out}" "\nfailed:\nmlp_infer_b8, broken: ValueError: <no> & such model\n")
 expect_match("${out}" "missing: absent: ModuleNotFoundError: No module named 'absent'\n")
 string(REGEX MATCHALL "\n(workload|mlp_infer_b8|pointwise_64) [^\n]+" lines "${out}")
@@ -80,6 +80,16 @@ endforeach()
 list(REMOVE_DUPLICATES lengths)
 list(LENGTH lengths count)
 expect_equal(${count} 1)
+
+# Exported programs, in the peers that run them; peers by name.
+set(archive ${CMAKE_CURRENT_LIST_DIR}/../data/models/dynamic_batch.pt2)
+bench(${archive} --python ${fake} --only reader,steady --rounds 1 --modes default --json)
+expect_equal("${status}" 0)
+expect_json(reader rows 0 best_peer)
+string(JSON count LENGTH "${out}" candidates)
+expect_equal(${count} 3)
+string(JSON count LENGTH "${out}" rows 0 times)
+expect_equal(${count} 2)
 
 # A mode of Brasa's that fails is in the table, and the exit status says so.
 bench(mlp_infer_b8 --python ${fake} --rounds 1 --modes default,no-such-mode)

@@ -50,8 +50,6 @@ struct Options {
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 double rounded(double v, double digits) { return std::round(v * digits) / digits; }
 
-bool is_archive(const std::string& name) { return name.ends_with(".pt2"); }
-
 Workload find(const std::string& name, const Options& o) {
   for (const Workload& w : workloads())
     if (w.name == name) return w;

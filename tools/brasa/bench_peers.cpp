@@ -77,6 +77,7 @@ class ProgressBar {
 struct Runner {
   Candidate candidate;
   std::set<std::string> workloads;  // of a peer
+  bool archives = false;            // does it run exported programs?
   std::string mode;                 // of Brasa
 };
 
@@ -121,7 +122,9 @@ class Peers {
     double flops = 0, bytes = 0;
   };
 
-  static bool has(const Runner& r, const std::string& name) { return r.candidate.ours || r.workloads.contains(name); }
+  static bool has(const Runner& r, const std::string& name) {
+    return r.candidate.ours || (is_archive(name) ? r.archives : r.workloads.contains(name));
+  }
 
   // What others do on the machine makes the lower ones wrong.
   static void raise(profiler::Roofline& peak, const profiler::Roofline& measured) {
@@ -161,7 +164,8 @@ class Peers {
 
   std::vector<Runner> find_runners(std::vector<std::pair<std::string, std::string>>& missing) const {
     std::vector<Runner> out;
-    for (const std::string& mode : o_.modes) out.push_back({{"brasa " + mode, "", true, mode != "eager"}, {}, mode});
+    for (const std::string& mode : o_.modes)
+      out.push_back({{"brasa " + mode, "", true, mode != "eager"}, {}, false, mode});
     std::string listed;
     try {
       listed = output_of(python("list"));
@@ -172,11 +176,15 @@ class Peers {
     std::istringstream lines(listed);
     for (std::string line; std::getline(lines, line);) {
       Json peer = Json::parse(line);
+      if (!o_.only.empty() && std::find(o_.only.begin(), o_.only.end(), peer["peer"]) == o_.only.end()) continue;
       if (peer.contains("missing")) {
         missing.emplace_back(peer["peer"], peer["missing"]);
         continue;
       }
-      out.push_back({{peer["peer"], peer["version"]}, peer["workloads"].get<std::set<std::string>>(), ""});
+      out.push_back({{peer["peer"], peer["version"]},
+                     peer["workloads"].get<std::set<std::string>>(),
+                     peer.value("archives", false),
+                     ""});
     }
     return out;
   }
@@ -257,6 +265,9 @@ void add_peers(CLI::App& bench, bool& peers, PeersOptions& o) {
       "--peers", peers,
       "the same workloads in PyTorch, JAX, ONNX Runtime and OpenVINO, as far as a Python has them, and a table of all");
   bench.add_option("--python", o.python, "the interpreter that has the peers")->needs(flag)->capture_default_str();
+  bench.add_option("--only", o.only, "these peers, separated by commas, such as 'torch eager,jax'; else all")
+      ->needs(flag)
+      ->delimiter(',');
   bench.add_option("--rounds", o.rounds, "how often each is measured, in turn, in processes of their own")
       ->needs(flag)
       ->check(CLI::PositiveNumber)

@@ -12,6 +12,7 @@ namespace brasa::tool {
 
 struct PeersOptions {
   std::string python = "python3", scripts, plot;
+  std::vector<std::string> only;  // peers; none: all
   int rounds = 3;
   bool cpu_time = false;
   // Of `brasa bench` itself:

@@ -16,11 +16,11 @@ def exported(workload, o):
     model_file, inputs_file = os.path.join(folder, "model.onnx"), os.path.join(folder, "inputs.npz")
     if not os.path.exists(inputs_file):
         import torch
-        from torch_models import INFERRED
+        from torch_models import inferred
         torch.manual_seed(o.seed)
-        model, *inputs = INFERRED[workload]()
+        model, inputs = inferred(workload)
         with contextlib.redirect_stdout(sys.stderr):  # the exporter tells what it does
-            torch.onnx.export(model.eval(), tuple(inputs), model_file, dynamo=True)
+            torch.onnx.export(model, tuple(inputs), model_file, dynamo=True)
         numpy.savez(inputs_file, *(x.numpy() for x in inputs))
     with numpy.load(inputs_file) as stored:
         return model_file, [stored[name] for name in stored.files]

@@ -3,6 +3,7 @@ import onnxruntime
 
 import archives
 
+ARCHIVES = True
 
 def version():
     return onnxruntime.__version__

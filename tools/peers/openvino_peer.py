@@ -3,6 +3,7 @@ import openvino
 
 import archives
 
+ARCHIVES = True
 
 def version():
     return openvino.__version__.split("-")[0]

@@ -25,7 +25,8 @@ PEERS = {
 def check(peer):
     """In a process of its own: libraries that disagree, or crash, do not meet."""
     module = importlib.import_module(PEERS[peer])
-    return {"peer": peer, "version": module.version(), "workloads": module.workloads()}
+    return {"peer": peer, "version": module.version(), "workloads": module.workloads(),
+            "archives": getattr(module, "ARCHIVES", False)}
 
 
 def last_line(text):

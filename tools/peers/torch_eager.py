@@ -2,7 +2,9 @@
 import torch
 import torch.nn.functional as F
 
-from torch_models import INFERRED, TRAINED, reduced
+from torch_models import INFERRED, TRAINED, inferred, reduced
+
+ARCHIVES = True  # exported programs too
 
 
 def version():
@@ -17,9 +19,8 @@ def prepare(workload, o, compiled=lambda model: model):
     torch.set_num_threads(o.threads)
     torch.manual_seed(o.seed)
     autocast = lambda: torch.autocast("cpu", torch.bfloat16, enabled=reduced(workload))
-    if workload in INFERRED:
-        model, *inputs = INFERRED[workload]()
-        model.eval()
+    if workload not in TRAINED:
+        model, inputs = inferred(workload)
 
         def infer(forward):
             with torch.inference_mode(), autocast():

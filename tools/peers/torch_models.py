@@ -157,6 +157,15 @@ INFERRED = {
 }
 
 
+def inferred(workload):
+    """Model and inputs, ready to be called; of an exported program (.pt2) those that it was exported with."""
+    if workload.endswith(".pt2"):
+        program = torch.export.load(workload)
+        return program.module(), program.example_inputs[0]
+    model, *inputs = INFERRED[workload]()
+    return model.eval(), inputs
+
+
 def reduced(workload):
     """Is it autocast to bfloat16?"""
     return workload.endswith("_bf16")
