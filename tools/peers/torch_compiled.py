@@ -12,6 +12,6 @@ def prepare(workload, o):
     if o.cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = o.cache
     if workload.endswith(".pt2"):  # int8 kernels are found in graphs with constant weights only
-        import torch._inductor.config
-        torch._inductor.config.freezing = True
+        from torch._inductor import config
+        config.freezing = True
     return torch_eager.prepare(workload, o, torch.compile)

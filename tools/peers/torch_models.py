@@ -1,4 +1,6 @@
 """The models of `brasa bench` in PyTorch, with its sizes: what is trained, what is run forward, and on which inputs."""
+import importlib
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -160,6 +162,7 @@ INFERRED = {
 def inferred(workload):
     """Model and inputs, ready to be called; of an exported program (.pt2) those that it was exported with."""
     if workload.endswith(".pt2"):
+        importlib.import_module("torch.ao.quantization.fx._decomposed")  # registers the operators of quantized programs
         program = torch.export.load(workload)
         return program.module(), program.example_inputs[0]
     model, *inputs = INFERRED[workload]()
