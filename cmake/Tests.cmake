@@ -166,7 +166,8 @@ endif()
 # Archives that the PyTorch of this machine writes, where there is one.
 set(BRASA_TORCH_PYTHON "" CACHE FILEPATH "A Python with torch and safetensors, for tests against PyTorch")
 if(TARGET brasa-cli AND BRASA_TORCH_PYTHON)
-  add_test(NAME bench.torch_peer COMMAND brasa-cli bench mlp_infer_b8 --peers --python ${BRASA_TORCH_PYTHON} --rounds 1 --seconds 0 --json)
+  add_test(NAME bench.torch_peer COMMAND brasa-cli bench mlp_infer_b8 --peers --python ${BRASA_TORCH_PYTHON} --only "torch eager"
+                                        --rounds 1 --seconds 0 --json)
   set_tests_properties(bench.torch_peer PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}"
                        PASS_REGULAR_EXPRESSION "\"times\":{\"brasa eager\":{\"median_ms\":[0-9.]+.*\"torch eager\":{\"median_ms\":[0-9.]+")
   add_test(NAME pytorch.archives COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/archives.py
