@@ -140,6 +140,9 @@ if(TARGET brasa-cli)
                                         --vectors ${CMAKE_SOURCE_DIR}/tests/data/ops --milliseconds 0.01)
   set_tests_properties(bench.operators PROPERTIES ENVIRONMENT "${test_environment}"
                        PASS_REGULAR_EXPRESSION "\"ms\":[^\n]*\"seed\":7[^\n]*\n[^\n]*\"ms\":[^\n]*\"seed\":7" FAIL_REGULAR_EXPRESSION "\"error\"")
+  add_test(NAME bench.peers COMMAND ${CMAKE_COMMAND} -DBRASA=$<TARGET_FILE:brasa-cli> -DWORK=${CMAKE_BINARY_DIR}/tests/peers
+                                    -P ${CMAKE_SOURCE_DIR}/tests/peers/peers.cmake)
+  set_tests_properties(bench.peers PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment}")
   # An exported program: each of its inputs is drawn.
   set(archive ${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2)
   add_test(NAME bench.archive COMMAND brasa-cli bench ${archive} --seconds 0 --seed 7)
@@ -170,6 +173,10 @@ endif()
 # Archives that the PyTorch of this machine writes, where there is one.
 set(BRASA_TORCH_PYTHON "" CACHE FILEPATH "A Python with torch and safetensors, for tests against PyTorch")
 if(TARGET brasa-cli AND BRASA_TORCH_PYTHON)
+  add_test(NAME bench.torch_peer COMMAND brasa-cli bench mlp_infer_b8 --peers --python ${BRASA_TORCH_PYTHON} --only "torch eager"
+                                        --rounds 1 --seconds 0 --json)
+  set_tests_properties(bench.torch_peer PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}"
+                       PASS_REGULAR_EXPRESSION "\"times\":{\"brasa eager\":{\"median_ms\":[0-9.]+.*\"torch eager\":{\"median_ms\":[0-9.]+")
   add_test(NAME pytorch.archives COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/archives.py
                                          ${CMAKE_BINARY_DIR}/tests/archives)
   set_tests_properties(pytorch.archives PROPERTIES TIMEOUT 600 FIXTURES_SETUP pytorch_archives)

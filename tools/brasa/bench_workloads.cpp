@@ -10,7 +10,9 @@
 
 #include "models/blocks.h"
 #include "models/gpt.h"
+#include "models/mobilenet.h"
 #include "models/resnet.h"
+#include "models/unet.h"
 #include "models/vit.h"
 
 namespace brasa::tool {
@@ -81,7 +83,7 @@ Prepared construction(Make make) {
   return {[make] { (void)make(); }, 0, nullptr};
 }
 
-Tensor images(int64_t n) { return randn({n, 3, 224, 224}); }
+Tensor images(int64_t n, int64_t size = 224) { return randn({n, 3, size, size}); }
 Tensor classes(int64_t n, int64_t limit = 1000) { return randint(limit, {n}, kInt64); }
 Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
 
@@ -130,6 +132,10 @@ const std::vector<Workload>& workloads() {
       {"vit_tiny_train_b8", "timm's vit_tiny_patch16_224, 8 images, Adam",
        [](Mode m) { return training(models::ViT(), images(8), classes(8), m); }},
       {"vit_tiny_infer_b8", "the same, forward only", [](Mode m) { return inference(models::ViT(), m, images(8)); }},
+      {"vit_tiny_train_b8_bf16", "the training step with bf16 autocast",
+       [](Mode m) { return training(models::ViT(), images(8), classes(8), m, Arithmetic::Autocast); }},
+      {"vit_tiny_infer_b8_bf16", "forward only with bf16 autocast",
+       [](Mode m) { return inference_as(Arithmetic::Autocast, models::ViT(), m, images(8)); }},
       {"vit_tiny_infer_b1", "one image", [](Mode m) { return inference(models::ViT(), m, images(1)); }},
       {"vit_b16_train_b64", "ViT-B/16, 64 images, bf16 autocast, Adam",
        [](Mode m) { return vit_b16_training(m, Arithmetic::Autocast); }},
@@ -155,6 +161,16 @@ const std::vector<Workload>& workloads() {
       {"gpt2_train_b8_t1024", "GPT-2's sizes, 8 texts of 1024 tokens, bf16 autocast, AdamW", gpt2_training},
       {"gpt2_decode_b1", "one token of GPT-2 in bf16 against a cache of 1024 places", gpt2_decoding},
       {"mlp_small_train", "three linear layers, 128 rows of 256, GELU and a norm, Adam", small_mlp_training},
+      {"mobilenet_v3_infer_b8", "MobileNetV3-Large, 8 images, forward only",
+       [](Mode m) { return inference(models::MobileNetV3(), m, images(8)); }},
+      {"unet_infer_b1", "a U-Net of 32 to 512 channels, one image of 256 x 256, forward only",
+       [](Mode m) { return inference(models::UNet(), m, images(1, 256)); }},
+      {"unet_train_b2", "the same, two images of 128 x 128, Adam",
+       [](Mode m) { return training(models::UNet(), images(2, 128), randint(2, {2, 128, 128}, kInt64), m); }},
+      {"lstm_train_b16_t128", "two LSTM layers of 256, 16 sequences of 128 steps of 64 numbers, Adam",
+       [](Mode m) {
+         return training(models::SequenceClassifier(64, 256, 10), randn({16, 128, 64}), classes(16, 10), m);
+       }},
       {"construct_resnet50", "a ResNet-50 with its weights at the start", [](Mode) { return construction(resnet50); }},
       {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",
        [](Mode) { return construction(vit_b16); }},
