@@ -259,11 +259,9 @@ std::array<Value, 2> median(Value x, int64_t dim, bool keep) {
   check_nonempty("median", x, {dim});
   auto [v, i] = ranked(x, dim, ir::floordiv(size_of(x, dim) - 1, 2), keep);
   if (!is_floating(dtype_of(x))) return {v, i};
-  Value greatest = prim::sort(x, dim, true, 0, 1)[0];  // a NaN if there is one
-  Value last = keep ? greatest : squeeze(greatest, dim);
-  Value nan = is_nan(last);
-  Value first = prim::arg_reduce(x, dim, "max");
-  return {where(nan, last, v), where(nan, keep ? unsqueeze(first, dim) : first, i)};
+  Value at = unsqueeze(prim::arg_reduce(x, dim, "max"), dim), greatest = gather_along(x, dim, at);
+  Value first = keep ? at : squeeze(at, dim), last = keep ? greatest : squeeze(greatest, dim), nan = is_nan(last);
+  return {where(nan, last, v), where(nan, first, i)};
 }
 
 // Of nothing it is NaN.

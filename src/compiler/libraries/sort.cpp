@@ -55,8 +55,8 @@ class Order {
     if (items_.size() > end || first > 0) {
       narrow_down(first, end);
       auto at = [&](size_t i) { return items_.begin() + static_cast<int64_t>(i); };
-      if (first > 0) std::nth_element(items_.begin(), at(first), items_.end());
-      if (end < items_.size()) std::nth_element(at(first), at(end), items_.end());
+      std::nth_element(items_.begin(), at(first), items_.end());
+      if (count > 1 && end < items_.size()) std::nth_element(at(first), at(end), items_.end());
       items_.resize(end);
       items_.erase(items_.begin(), at(first));
     }
