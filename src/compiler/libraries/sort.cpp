@@ -60,7 +60,7 @@ class Order {
       items_.resize(end);
       items_.erase(items_.begin(), at(first));
     }
-    sort();
+    sort(count == keys.size());
     for (size_t i = 0; i < count; ++i) places[i] = static_cast<int64_t>(place(items_[i]));
   }
 
@@ -114,18 +114,20 @@ class Order {
     }
   }
 
-  // By one byte of the keys after the other, the last one first; bytes that all keys share are left out.
-  void sort() {
+  // By one byte after the other, the last one first; bytes that all items share are left out, and those of places that ascend already.
+  void sort(bool ascending) {
     if (items_.size() < kCountFrom) return std::sort(items_.begin(), items_.end());
-    uint64_t differ = 0;
-    for (Item i : items_) differ |= key(i) ^ key(items_[0]);
+    Item differ = 0;
+    for (Item i : items_) differ |= i ^ items_[0];
     others_.resize(items_.size());
-    for (int shift = 0; shift < 64 && differ >> shift; shift += 8) {
-      if ((differ >> shift & 255) == 0) continue;
+    constexpr int kBits = 2 * kPlaceBits<Item>;
+    for (int shift = ascending ? kPlaceBits<Item> : 0; shift < kBits && differ >> shift != 0; shift += 8) {
+      auto byte = [&](Item i) { return static_cast<size_t>(i >> shift & 255); };
+      if (byte(differ) == 0) continue;
       size_t next[257] = {};
-      for (Item i : items_) ++next[(key(i) >> shift & 255) + 1];
+      for (Item i : items_) ++next[byte(i) + 1];
       for (int b = 0; b < 256; ++b) next[b + 1] += next[b];
-      for (Item i : items_) others_[next[key(i) >> shift & 255]++] = i;
+      for (Item i : items_) others_[next[byte(i)]++] = i;
       items_.swap(others_);
     }
   }
