@@ -114,7 +114,8 @@ class Scheduler {
       }
     s_.vector_outside = reducing && !last.reduced;
     constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
-    if (s_.vector_outside && each <= kLong) s_.serial_unroll = 2;
+    // Sums behind the vector axis have few elements, often along several axes: copies of copies would be long code.
+    if (s_.vector_outside && each <= kLong && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
     double others = 1;  // parallel iterations besides the vector axis
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
