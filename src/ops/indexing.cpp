@@ -184,9 +184,9 @@ std::array<Value, 2> topk(Value x, Expr k, int64_t dim, bool largest, bool) {
   dim = wrap_dim(dim, rank_of(v));
   BRASA_CHECK(!is_less(k, 0) && !is_less(size_of(v, dim), k), "selected index k out of range: k is ", k, ", dimension ",
               dim, " has size ", size_of(v, dim));
-  auto [values, indices] = prim::sort(v, dim, largest);
+  auto [values, indices] = prim::sort(v, dim, largest, 0, k);
   if (scalar && is_one(k)) return {prim::reshape(values, {}), prim::reshape(indices, {})};
-  return {narrow(values, dim, 0, k), narrow(indices, dim, 0, k)};
+  return {values, indices};
 }
 
 // --- searching ---

@@ -248,10 +248,9 @@ std::array<Value, 2> both_extrema(Value x, std::optional<int64_t> dim, bool keep
   return {extremum<"min">("aminmax", x, dims, keep), extremum<"max">("aminmax", x, dims, keep)};
 }
 
-// The smallest element not below k others along dim, by sorting, with its index.
+// The smallest element not below k others along dim, with its index.
 std::array<Value, 2> ranked(Value x, int64_t dim, Expr k, bool keep) {
-  auto [values, indices] = prim::sort(x, dim, false);
-  Value v = narrow(values, dim, k, 1), i = narrow(indices, dim, k, 1);
+  auto [v, i] = prim::sort(x, dim, false, k, 1);
   return {keep ? v : squeeze(v, dim), keep ? i : squeeze(i, dim)};
 }
 
@@ -262,10 +261,9 @@ std::array<Value, 2> median(Value x, int64_t dim, bool keep) {
   check_nonempty("median", x, {dim});
   auto [v, i] = ranked(x, dim, ir::floordiv(size_of(x, dim) - 1, 2), keep);
   if (!is_floating(dtype_of(x))) return {v, i};
-  auto [last, at] = ranked(x, dim, size_of(x, dim) - 1, keep);  // NaN sorts behind all
-  Value nan = is_nan(last);
-  Value first = prim::arg_reduce(x, dim, "max");
-  return {where(nan, last, v), where(nan, keep ? unsqueeze(first, dim) : first, i)};
+  Value at = unsqueeze(prim::arg_reduce(x, dim, "max"), dim), greatest = gather_along(x, dim, at);
+  Value first = keep ? at : squeeze(at, dim), last = keep ? greatest : squeeze(greatest, dim), nan = is_nan(last);
+  return {where(nan, last, v), where(nan, first, i)};
 }
 
 // Of nothing it is NaN.
