@@ -1,6 +1,7 @@
 #include "ir/facts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "support/error.h"
 
@@ -20,6 +21,11 @@ bool contains(Expr e, Expr symbol) {
   return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
 }
 
+// Whether the fact says of this symbol that it is a multiple of something.
+bool is_multiple(const Fact& f, Expr symbol) {
+  return f.left->kind == ExprKind::Mod && f.left->args[0] == symbol && f.left->args[1].is_constant() && f.right.is(0);
+}
+
 }  // namespace
 
 Expr Facts::known(Expr e) const {
@@ -28,6 +34,11 @@ Expr Facts::known(Expr e) const {
   return substitute(e, [&](Expr s) -> std::optional<Expr> {
     for (const Fact& f : facts_)
       if (f.equal && f.left == s && !contains(f.right, s)) return known(f.right);
+    for (const Fact& f : facts_)
+      if (f.equal && is_multiple(f, s)) {
+        int64_t multiple = std::lcm(s->multiple, f.left->args[1].constant());
+        return known(Expr::size(s->id, s->value, multiple));
+      }
     return std::nullopt;
   });
 }
@@ -53,8 +64,8 @@ bool Facts::equal(Expr a, Expr b) {
   for (const Fact& f : facts_)
     if ((f.left == a && f.right == b) || (f.left == b && f.right == a)) return f.equal;
   bool answer = hint(a) == hint(b);
-  // A symbol stands on the left, the newest one of two, so that `known` replaces it by what it equals.
-  if (!is_symbol(a) || (is_symbol(b) && b->id > a->id)) std::swap(a, b);
+  // A symbol stands on the left, the newest one of two, so that `known` replaces it by what it equals; a number on the right.
+  if ((!is_symbol(a) && !b.is_constant()) || (is_symbol(b) && b->id > a->id)) std::swap(a, b);
   facts_.push_back({a, b, answer});
   return answer;
 }
