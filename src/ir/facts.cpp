@@ -21,9 +21,14 @@ bool contains(Expr e, Expr symbol) {
   return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
 }
 
-// Whether the fact says of this symbol that it is a multiple of something.
-bool is_multiple(const Fact& f, Expr symbol) {
-  return f.left->kind == ExprKind::Mod && f.left->args[0] == symbol && f.left->args[1].is_constant() && f.right.is(0);
+// What the symbol is a multiple of by these facts.
+int64_t multiple_of(const std::vector<Fact>& facts, Expr symbol) {
+  int64_t out = symbol->multiple;
+  for (const Fact& f : facts)
+    if (f.equal && f.left->kind == ExprKind::Mod && f.right.is(0))
+      if (Expr of = f.left->args[0], by = f.left->args[1]; of->kind == ExprKind::Size && of->id == symbol->id)
+        if (by.is_constant()) out = std::lcm(out, by.constant());
+  return out;
 }
 
 }  // namespace
@@ -34,12 +39,9 @@ Expr Facts::known(Expr e) const {
   return substitute(e, [&](Expr s) -> std::optional<Expr> {
     for (const Fact& f : facts_)
       if (f.equal && f.left == s && !contains(f.right, s)) return known(f.right);
-    for (const Fact& f : facts_)
-      if (f.equal && is_multiple(f, s)) {
-        int64_t multiple = std::lcm(s->multiple, f.left->args[1].constant());
-        return known(Expr::size(s->id, s->value, multiple));
-      }
-    return std::nullopt;
+    if (s->kind != ExprKind::Size) return std::nullopt;
+    int64_t multiple = multiple_of(facts_, s);
+    return multiple == s->multiple ? std::nullopt : std::optional(known(Expr::size(s->id, s->value, multiple)));
   });
 }
 

@@ -32,6 +32,7 @@ TEST(Facts, ASymbolBecomesTheMultipleThatItIs) {
   EXPECT_TRUE(facts.equal(mod(b, 3), 0));
   EXPECT_TRUE(facts.equal(mod(b, 2), 0));
   EXPECT_TRUE(provably_divisible(facts.known(b), 6));
+  EXPECT_TRUE(facts.equal(mod(facts.known(a), 4), 0));
   EXPECT_TRUE(facts.equal(c, a));
   EXPECT_TRUE(provably_divisible(facts.known(c), 8));
   EXPECT_EQ(str(facts.facts()[0]), "s0 % 8 == 0");
