@@ -30,6 +30,12 @@ endif()
 set(emu_folders amp capture compat func io nn optim tensor)
 set(threaded_folders runtime data program tensor capture)
 
+brasa_precompiled(brasa_test_headers <gtest/gtest.h>)
+# Like the programs that take it.
+set_target_properties(brasa_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(brasa_test_headers PRIVATE -fPIE)
+target_link_libraries(brasa_test_headers PRIVATE GTest::gtest)
+
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(dir ${test_dirs})
   get_filename_component(folder ${dir} NAME)
@@ -43,6 +49,7 @@ foreach(dir ${test_dirs})
   add_dependencies(tests ${target})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   brasa_sees_sources(${target})
+  target_precompile_headers(${target} REUSE_FROM brasa_test_headers)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   # In no other source, so that the objects of a second clone are those of the first one to a compiler cache.
   foreach(source ${sources})

@@ -141,11 +141,13 @@ void add_distance(Table& t) {
   t.op("aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
       .doc("The gradient of cdist's first input, of the shape to which the second one's batch broadcasts it.")
       .composed_in_opmath(cdist_backward)
+      .one_dtype({"grad_output", "x1", "x2", "cdist"})
       .samples({{floats(3, 2), floats(3, 4), floats(2, 4), 2.0, floats(3, 2).in(1, 2)},
                 {floats(2, 3, 1), floats(3, 2), floats(2, 1, 2), 1.0, floats(2, 3, 1).in(1, 2)}});
   t.op("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .doc("Euclidean distances between all rows of two batches of matrices.")
       .composed_in_opmath(euclidean_dist)
+      .one_dtype({"x1", "x2"})
       .samples({{floats(3, 4), floats(2, 4)}});
   t.op("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor")
       .doc("The p-norm distances between all pairs of rows.")
@@ -157,6 +159,7 @@ void add_distance(Table& t) {
   t.op("aten::_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
       .doc("The gradient of pdist's input.")
       .composed_in_opmath(pdist_backward)
+      .one_dtype({"grad_output", "self", "pdist"})
       .samples({{floats(3), floats(3, 2), 2.0, floats(3).in(1, 2)}});
   t.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
       .doc("Products over the norms along a dimension, each norm at least eps.")

@@ -41,6 +41,7 @@ Value not_nan(Value x) { return is_floating(dtype_of(x)) ? eq(x, x) : full(true,
 
 void add_sums(Table& t) {
   t.op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("The sum of all elements; of integers and bools in int64.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::Sum)
@@ -85,6 +86,7 @@ void add_sums(Table& t) {
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) { return mean_of(x, dim, keep, dtype); })
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}});
   t.op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("The product of all elements.")
       .autocast(Autocast::Float32, Autocast::Float32ByDefault)
       .packed({{floats(8, 8)}})

@@ -15,8 +15,8 @@ constexpr int64_t kNeighbours = 8;
 bool is_multiple(Expr e, ir::Facts& facts) {
   e = facts.known(e);
   if (provably_divisible(e, kNeighbours)) return true;
-  bool factors = ir::is_symbol(e) ||
-                 (e->kind == ir::ExprKind::Mul && std::all_of(e->args.begin(), e->args.end(), ir::is_symbol));
+  bool factors =
+      ir::is_symbol(e) || (e->kind == ir::ExprKind::Mul && std::all_of(e->args.begin(), e->args.end(), ir::is_symbol));
   if (!factors || !facts.has_hint(e)) return false;
   const std::vector<Expr>& symbols = *e->symbols;
   auto multiple = [&](Expr s) { return facts.hint(s) % kNeighbours == 0; };

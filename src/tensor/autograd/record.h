@@ -16,7 +16,7 @@ class Recorder;
 namespace brasa::eager {
 struct ViewLink;
 struct ViewPlan;
-}
+}  // namespace brasa::eager
 
 // How dispatch puts calls into the autograd graph.
 namespace brasa::autograd {
