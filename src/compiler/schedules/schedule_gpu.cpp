@@ -93,7 +93,8 @@ Schedule loops(const Group& g, const Machine& m) {
     }
   if (!last.reduced) {
     s.vector_outside = true;
-    s.width = std::min(s.width, kColumns);
+    // Of unknown sizes there may be few columns.
+    s.width = g.domain.rows().is_constant() ? std::min(s.width, kColumns) : 1;
     s.serial_unroll = kColumnUnroll;
     share_columns(s, g.domain);
     return s;
