@@ -297,11 +297,29 @@ class Derivation {
     }
   }
 
+  // Events that place a value in a view's base; before them comes a conversion of a value of another dtype.
+  static bool places(const Event& e) { return e.row && e.row->name().starts_with("put::"); }
+  static bool converts(const Event& e) { return e.row && e.row->name() == "prim::convert"; }
+
+  // What the view's base is behind a write by this call. What is written later without gradients, under no_grad or through a detached
+  // tensor, gives the memory another value and not the gradients.
+  Number placed(const Event& call) const {
+    Number n = call.first, converted = kNoNumber;
+    for (const Event* e = &call + 1; e != trace_.events.data() + trace_.events.size(); ++e) {
+      if (!places(*e) && !converts(*e)) continue;
+      Number value = operands(*e).back();
+      if (converts(*e) && value == n) converted = e->first;
+      if (places(*e) && (value == n || value == converted)) n = e->first;
+    }
+    return n;
+  }
+
   // A write into a view, seen from the view's base: behind the call come events that place its value in each view up to the base.
   void write(const GradientFlow::Step& s, const autograd::CopySlices& node) {
     const Event& e = trace_.events.at(recorded_[s.node].event);
     for (Cotangent ct : arrived(s.node, 0)) {
       Number base = kNoNumber;
+      ct.number = placed(e);
       while (ct.number != e.first) {
         const Event& put = *event_of_.at(ct.number);
         size_t value = operands(put).size() - 1;

@@ -203,7 +203,7 @@ void Functional::lose() {
 // `first` takes the place of the first argument.
 Functional::Operands Functional::operands(std::span<const CallArg> args, Number first) {
   Operands out;
-  auto add = [&](const Tensor& t) { out.push_back(t.defined() ? numbered(number_of(t)) : ir::Value{}); };
+  auto add = [&](const Tensor& t) { out.push_back(t.defined() ? numbered(seen(t, number_of(t))) : ir::Value{}); };
   for (size_t i = 0; i < args.size(); ++i) {
     const CallArg& a = args[i];
     if (i == 0 && first != kNoNumber) {

@@ -41,6 +41,8 @@ class Functional : public Recorder {
   virtual Held& hold_outside(const Tensor& t) = 0;
   /// A write is about to give a storage another value.
   virtual void changes(const Held&) {}
+  /// The number that a call reads for a tensor, whose storage holds `n`.
+  virtual Number seen(const Tensor& /*t*/, Number n) { return n; }
   /// A tensor of this value: by `hold_new`.
   virtual Tensor make_recorded(Number n) = 0;
 

@@ -10,6 +10,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/dispatch.h"
+#include "tensor/recorded_call.h"
 #include "tensor/tensor_impl.h"
 #include "transforms/derived.h"
 
@@ -44,13 +45,14 @@ size_t FlowArguments::captured(const Tensor& t) {
 BodyRecorder::BodyRecorder(FlowArguments& arguments, std::string what)
     : arguments_(arguments), what_(std::move(what)), grad_mode_(GradMode::is_enabled()) {}
 
-Tensor BodyRecorder::operand(size_t place, bool item) {
+Tensor BodyRecorder::operand(size_t place, Part part) {
   const Tensor& t = arguments_.operands[place];
   const TensorImpl& impl = *checked_impl(t);
   if (!device_ || device_->on_host()) device_ = &impl.device();
-  ir::Type type{impl.dtype, {impl.sizes.begin() + item, impl.sizes.end()}, impl.weak};
+  ir::Type type{impl.dtype, {impl.sizes.begin() + (part == Part::Item), impl.sizes.end()}, impl.weak};
   Number n = input(place, std::move(type));
-  flows_[n] = t.requires_grad();
+  // Gradients flow through what a step leaves, whatever the first one begins with.
+  flows_[n] = t.requires_grad() || (part == Part::State && grad_mode_ && is_floating(impl.dtype));
   const ir::Type& kept = types_[n];
   Sizes sizes;
   for (Expr e : kept.shape) sizes.push_back(e.constant());
@@ -111,7 +113,7 @@ Tensor BodyRecorder::make_recorded(Number n) {
 }
 
 // The derivative will be that of the body, which has to know where none flows: at what was detached or made without gradients.
-Number BodyRecorder::as_seen(const Tensor& t, Number n) {
+Number BodyRecorder::seen(const Tensor& t, Number n) {
   if (!grad_mode_ || !flows_[n] || t.requires_grad() || !is_floating(t.scalar_type())) return n;
   static const ops::Row& detach = ops::at("aten::detach");
   if (auto it = detached_.find(n); it != detached_.end()) return it->second;
@@ -123,26 +125,15 @@ Number BodyRecorder::as_seen(const Tensor& t, Number n) {
 
 Number BodyRecorder::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                             uint32_t& count) {
-  BRASA_CHECK(!row.random, what_, ": ", row.name(),
+  BRASA_CHECK(!row.random || !eager::draws(row, eager::CallArgs(args.data(), args.size())), what_, ": ", row.name(),
               " draws random numbers; draw them outside, and pass them in or read them there");
-  Operands seen = operands;
-  size_t at = view;  // that operand has no tensor of its own
-  auto see = [&](const Tensor& t) {
-    if (ir::Value& v = seen[at++]; v.index > 0) v = capture::numbered(as_seen(t, v.index - 1));
-  };
-  for (const CallArg& a : args.subspan(view)) {
-    if (a.kind == CallArg::Kind::Tensor) see(*a.tensor);
-    if (a.kind == CallArg::Kind::Tensors)
-      for (uint32_t k = 0; k < a.size; ++k) see(a.tensor[k]);
-    if (a.kind == CallArg::Kind::OptionalTensors)
-      for (uint32_t k = 0; k < a.size; ++k) see(a.optional_tensor[k] ? *a.optional_tensor[k] : Tensor());
-  }
   Event e;
   e.row = &row;
-  e.args = capture::Numbered{row, args, seen, view}.node_args();
+  e.args = capture::Numbered{row, args, operands, view}.node_args();
   Number first = add(std::move(e));
   count = body_.events.back().count;
-  bool flows = std::any_of(seen.begin(), seen.end(), [&](ir::Value v) { return v.index > 0 && flows_[v.index - 1]; });
+  bool flows =
+      std::any_of(operands.begin(), operands.end(), [&](ir::Value v) { return v.index > 0 && flows_[v.index - 1]; });
   std::fill(flows_.begin() + first, flows_.end(), flows && !row.no_gradient);
   return first;
 }
@@ -249,7 +240,7 @@ RecordedBody BodyRecorder::finished(const std::vector<Tensor>& results) {
   for (const Tensor& t : results) {
     BRASA_CHECK(t.defined(), what_, " gives an undefined tensor");
     Number n = number_of(t);
-    body_.outputs.push_back(as_seen(t, n));
+    body_.outputs.push_back(seen(t, n));
   }
   return std::move(body_);
 }

@@ -36,8 +36,10 @@ class BodyRecorder final : public capture::Functional {
   BodyRecorder(FlowArguments& arguments, std::string what);
   ~BodyRecorder() override { lose(); }
 
-  /// A tensor of the function's that stands for operand `place`, or for an item of its first dimension.
-  Tensor operand(size_t place, bool item = false);
+  /// How a function sees an operand: all of it, an item of its first dimension, or as what a step before leaves.
+  enum class Part : uint8_t { Whole, Item, State };
+  /// A tensor of the function's that stands for operand `place`.
+  Tensor operand(size_t place, Part part = Part::Whole);
   /// f's results become the body's outputs.
   template <class F>
   RecordedBody run(F f) {
@@ -61,12 +63,12 @@ class BodyRecorder final : public capture::Functional {
   bool may_hold(const Tensor& target, capture::Number& value) override;
   capture::Held& hold_outside(const Tensor& t) override;
   void changes(const capture::Held& held) override;
+  capture::Number seen(const Tensor& t, capture::Number n) override;
   Tensor make_recorded(capture::Number n) override;
 
   RecordedBody finished(const std::vector<Tensor>& results);
   capture::Number add(capture::Event event);
   capture::Number input(size_t place, ir::Type type);
-  capture::Number as_seen(const Tensor& t, capture::Number n);
   void leave_numbers_out(capture::Event& event);
 
   FlowArguments& arguments_;

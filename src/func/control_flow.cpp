@@ -41,12 +41,14 @@ struct Recorded {
   func::RecordedBody body;
   TensorVector results;
 };
-// `is_item` says which of the given operands the function sees item by item.
+// `part_of` says how the function sees each of the given operands.
+using Part = BodyRecorder::Part;
+Part whole(size_t) { return Part::Whole; }
 template <class F>
-Recorded record(FlowArguments& arguments, std::string what, const TensorFunction& f, size_t first, F is_item) {
+Recorded record(FlowArguments& arguments, std::string what, const TensorFunction& f, size_t first, F part_of) {
   BodyRecorder recorder(arguments, std::move(what));
   TensorVector in;
-  for (size_t i = first; i < arguments.given; ++i) in.push_back(recorder.operand(i, is_item(i)));
+  for (size_t i = first; i < arguments.given; ++i) in.push_back(recorder.operand(i, part_of(i)));
   Recorded out;
   out.body = recorder.run([&] { return out.results = f(in); });
   return out;
@@ -122,7 +124,6 @@ TensorVector cond(const Tensor& predicate, const TensorFunction& true_fn, const 
   arguments.operands = {predicate};
   append(arguments.operands, operands);
   arguments.given = arguments.operands.size();
-  auto whole = [](size_t) { return false; };
   Recorded yes = record(arguments, "cond: true_fn", true_fn, 1, whole);
   Recorded no = record(arguments, "cond: false_fn", false_fn, 1, whole);
   BRASA_CHECK(yes.results.size() == no.results.size(), "cond: true_fn gives ", yes.results.size(),
@@ -161,7 +162,9 @@ TensorVector scan(std::string_view name, const TensorFunction& step, const Tenso
   append(arguments.operands, others);
   arguments.given = arguments.operands.size();
   size_t first = init.size(), last = first + xs.size();
-  Recorded body = record(arguments, str(name, ": ", f), step, 0, [&](size_t i) { return i >= first && i < last; });
+  Recorded body = record(arguments, str(name, ": ", f), step, 0, [&](size_t i) {
+    return i < first ? Part::State : i < last ? Part::Item : Part::Whole;
+  });
   check_states(name, f, init, body.results);
   if (body.results.empty()) return {};
   auto count = [](const TensorVector& list) { return static_cast<int64_t>(list.size()); };
@@ -203,7 +206,6 @@ TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& bod
     FlowArguments arguments;
     arguments.operands = carried;
     arguments.given = carried.size();
-    auto whole = [](size_t) { return false; };
     Recorded condition = record(arguments, "while_loop: cond_fn", cond_fn, 0, whole);
     Recorded body = record(arguments, "while_loop: body_fn", body_fn, 0, whole);
     const Tensor& goes_on = condition.results.at(0);

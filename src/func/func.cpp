@@ -84,6 +84,7 @@ class TangentLevel final : public Level {
     }
     return out;
   }
+  Lift without_derivatives(Lift lift) const override { return {lift.value.detach(), {}, false}; }
   Sizes inner_sizes(const Lift& lift) const override { return impl_of(lift.value)->sizes; }
   const char* name() const override { return "jvp"; }
 };

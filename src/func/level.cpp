@@ -6,9 +6,8 @@
 #include "ops/table.h"
 #include "support/error.h"
 #include "tensor/dispatch.h"
-#include "tensor/execute.h"
 #include "tensor/geometry.h"
-#include "tensor/parse.h"
+#include "tensor/recorded_call.h"
 #include "tensor/tensor_impl.h"
 #include "transforms/derived.h"
 
@@ -49,13 +48,6 @@ class Replaced {
   std::forward_list<std::vector<std::optional<Tensor>>> optionals_;
 };
 
-size_t generator_of(const ops::Row& row) {
-  const auto& params = row.schema.params;
-  auto it =
-      std::find_if(params.begin(), params.end(), [](const ir::Param& p) { return p.type == ir::ParamType::Generator; });
-  return static_cast<size_t>(it - params.begin());
-}
-
 // The number of the operand that is argument `at`, which is a tensor.
 size_t operand_at(std::span<const CallArg> args, size_t at) {
   size_t n = 0;
@@ -64,17 +56,6 @@ size_t operand_at(std::span<const CallArg> args, size_t at) {
     if (a.kind == CallArg::Kind::Tensors || a.kind == CallArg::Kind::OptionalTensors) n += a.size;
   }
   return n;
-}
-
-// Whether a call reads the key in argument `at`. Dropout that is off does not.
-bool draws(const ops::Row& row, std::span<const CallArg> args, size_t at) {
-  eager::Parsed p;
-  const eager::RowComputation& computation =
-      eager::computation_of(eager::op(row), eager::CallArgs(args.data(), args.size()), p);
-  std::vector<bool> reads = eager::reads_of(computation, p.inputs);
-  for (size_t i = 0; i < reads.size(); ++i)
-    if (p.inputs[i].tensor == args[at].tensor) return reads[i];
-  return false;
 }
 
 }  // namespace
@@ -86,7 +67,38 @@ Tensor Level::wrap(Lift lift) {
 
 Lift Level::unwrap(const Tensor& t) {
   Scope scope(*this);  // a view is read now
-  return values_[number_of(t)];
+  return values_[seen(t, number_of(t))];
+}
+
+void Level::detached(const Tensor& t) {
+  detached_.emplace(impl_of(t), t);
+  if (const auto& view = impl_of(t)->view) detached_.emplace(impl_of(view->base), view->base);
+}
+
+// What is written through a detached tensor may have derivatives of its own.
+void Level::write(const Tensor& target, const Tensor& value) {
+  detached_.erase(impl_of(target));
+  Functional::write(target, value);
+}
+
+Tensor Level::snapshot(const Tensor& t) {
+  Tensor copy = Functional::snapshot(t);
+  if (is_detached(t)) detached(copy);
+  return copy;
+}
+
+bool Level::is_detached(const Tensor& t) const {
+  if (detached_.empty()) return false;
+  const TensorImpl* impl = impl_of(t);
+  return detached_.contains(impl) || (impl->view && detached_.contains(impl_of(impl->view->base)));
+}
+
+// A detached tensor looks at memory whose value may have derivatives.
+Number Level::seen(const Tensor& t, Number n) {
+  if (!is_detached(t)) return n;
+  Recorder::Scope around(around_.recorder);
+  values_.push_back(without_derivatives(values_[n]));
+  return static_cast<Number>(values_.size() - 1);
 }
 
 Tensor Level::make_recorded(Number n) {
@@ -114,11 +126,11 @@ Number Level::record(const ops::Row& row, std::span<const CallArg> args, const O
   AutoGradMode mode(around_.grad_mode);
   size_t key = operands.size();
   if (row.random) {
-    size_t at = generator_of(row), operand = operand_at(args, at);
+    size_t at = eager::generator_of(row), operand = operand_at(args, at);
     const Storage* its = impl_of(values_[operands[operand].index - 1].value)->storage.get();
     // Backward has the key of forward. Where that is not the function's, its numbers are the same for all calls.
     bool own = !transforms::is_backward(row) || keys_.contains(its);
-    if (own && draws(row, args, at)) {
+    if (own && eager::draws(row, eager::CallArgs(args.data(), args.size()))) {
       keys_.insert(its);
       key = operand;
     }

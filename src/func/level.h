@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -57,6 +58,9 @@ class Level : public capture::Functional {
   void made(const std::shared_ptr<autograd::Node>&, uint32_t, std::span<const Tensor>) override {}
   void materialise(const char* reason) override;
   Tensor known(const Tensor& t) override;
+  void detached(const Tensor& t) override;
+  void write(const Tensor& target, const Tensor& value) override;
+  Tensor snapshot(const Tensor& t) override;
 
  protected:
   /// The row for these operands, some of which are lifted (by defined tensor, in order), and how its results are to be seen.
@@ -64,6 +68,8 @@ class Level : public capture::Functional {
                                         const std::vector<const Lift*>& operands) = 0;
   /// The key of a random row's draw as the calls are to have it, for results on this device.
   virtual Lift drawn(const ops::Row&, const Tensor& key, const runtime::Device&) { return {key, {}, false}; }
+  /// What a detached tensor stands for.
+  virtual Lift without_derivatives(Lift lift) const { return {lift.value.detach(), {}, lift.lifted}; }
   /// The sizes that the function sees.
   virtual Sizes inner_sizes(const Lift& lift) const = 0;
   virtual const char* name() const = 0;
@@ -77,11 +83,15 @@ class Level : public capture::Functional {
   void place(std::span<const CallArg>) override {}
   bool may_hold(const Tensor& target, capture::Number& value) override;
   capture::Held& hold_outside(const Tensor& t) override;
+  capture::Number seen(const Tensor& t, capture::Number n) override;
   Tensor make_recorded(capture::Number n) override;
+
+  bool is_detached(const Tensor& t) const;
 
   Around around_;
   std::vector<Lift> values_;                 // by number
   std::unordered_set<const Storage*> keys_;  // that the function has drawn by; `values_` keeps them
+  std::unordered_map<const TensorImpl*, Tensor> detached_;
 };
 
 }  // namespace brasa::func

@@ -9,9 +9,17 @@ std::vector<Value> Frame::run(std::vector<Value> inputs) {
               " inputs got ", inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (graph_.inputs[i] >= 0) values_[static_cast<size_t>(graph_.inputs[i])] = std::move(inputs[i]);
-  for (const Node& node : graph_.nodes) {
+  run_nodes(0, graph_.nodes.size());
+  std::vector<Value> out;
+  for (const Argument& a : graph_.outputs) out.push_back(value(a));
+  return out;
+}
+
+void Frame::run_nodes(size_t first, size_t end, const std::function<bool(const Node&)>& done) {
+  for (next_ = first; next_ < end;) {
+    const Node& node = graph_.nodes[next_++];
     try {
-      node.run(*this, node);
+      if (!done || !done(node)) node.run(*this, node);
     } catch (const Error& e) {
       std::string at = program_.source + ": node '";
       if (std::string_view(e.what()).starts_with(at)) throw;  // Of a graph within this one.
@@ -19,9 +27,6 @@ std::vector<Value> Frame::run(std::vector<Value> inputs) {
     }
     for (int slot : node.last_uses) values_[static_cast<size_t>(slot)] = std::monostate();
   }
-  std::vector<Value> out;
-  for (const Argument& a : graph_.outputs) out.push_back(value(a));
-  return out;
 }
 
 const Argument& Frame::argument(const Node& node, size_t i) const {
@@ -260,6 +265,7 @@ void run_for_each(Frame& frame, const Node& node) {
 Handler handler_of(const std::string& target, std::string& op) {
   if (Handler h = number_handler(target)) return h;
   if (Handler h = graph_handler(target)) return h;
+  if (Handler h = many_calls_handler(target)) return h;
   if (Handler h = copy_handler(target)) return h;
   if (Handler h = library_handler(target)) return h;
   constexpr std::string_view kPrefix = "torch.ops.";

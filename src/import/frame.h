@@ -1,6 +1,7 @@
 #pragma once
 
 #include <forward_list>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -42,10 +43,17 @@ class Frame {
   void set_all(const Node& node, std::vector<Value> v);
   const Value& at(int slot) const { return values_[static_cast<size_t>(slot)]; }
 
+  const std::vector<Node>& nodes() const { return graph_.nodes; }
+  /// Runs the nodes from `first` to `end`; those that `done` gives true for have been done by it.
+  void run_nodes(size_t first, size_t end, const std::function<bool(const Node&)>& done = nullptr);
+  /// For the node that runs: the next one is that behind `node`.
+  void go_on_behind(size_t node) { next_ = node + 1; }
+
  private:
   const Graph& graph_;
   const Program& program_;
   std::vector<Value> values_;
+  size_t next_ = 0;  // node
 };
 
 /// A call of the operator table.
@@ -69,6 +77,8 @@ Handler number_handler(const std::string& target);
 Handler copy_handler(const std::string& target);
 /// Branches, loops and other operators that take graphs; nullptr for other targets (control_flow.cpp).
 Handler graph_handler(const std::string& target);
+/// Operators that are done for many calls at once; nullptr for other targets (many_calls.cpp).
+Handler many_calls_handler(const std::string& target);
 /// Operators of other libraries; nullptr for other targets (library_operators.cpp).
 Handler library_handler(const std::string& target);
 

@@ -1,6 +1,7 @@
 #include "ir/facts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "support/error.h"
 
@@ -20,6 +21,16 @@ bool contains(Expr e, Expr symbol) {
   return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
 }
 
+// What the symbol is a multiple of by these facts.
+int64_t multiple_of(const std::vector<Fact>& facts, Expr symbol) {
+  int64_t out = symbol->multiple;
+  for (const Fact& f : facts)
+    if (f.equal && f.left->kind == ExprKind::Mod && f.right.is(0))
+      if (Expr of = f.left->args[0], by = f.left->args[1]; of->kind == ExprKind::Size && of->id == symbol->id)
+        if (by.is_constant()) out = std::lcm(out, by.constant());
+  return out;
+}
+
 }  // namespace
 
 Expr Facts::known(Expr e) const {
@@ -28,7 +39,9 @@ Expr Facts::known(Expr e) const {
   return substitute(e, [&](Expr s) -> std::optional<Expr> {
     for (const Fact& f : facts_)
       if (f.equal && f.left == s && !contains(f.right, s)) return known(f.right);
-    return std::nullopt;
+    if (s->kind != ExprKind::Size) return std::nullopt;
+    int64_t multiple = multiple_of(facts_, s);
+    return multiple == s->multiple ? std::nullopt : std::optional(known(Expr::size(s->id, s->value, multiple)));
   });
 }
 
@@ -53,8 +66,8 @@ bool Facts::equal(Expr a, Expr b) {
   for (const Fact& f : facts_)
     if ((f.left == a && f.right == b) || (f.left == b && f.right == a)) return f.equal;
   bool answer = hint(a) == hint(b);
-  // A symbol stands on the left, the newest one of two, so that `known` replaces it by what it equals.
-  if (!is_symbol(a) || (is_symbol(b) && b->id > a->id)) std::swap(a, b);
+  // A symbol stands on the left, the newest one of two, so that `known` replaces it by what it equals; a number on the right.
+  if ((!is_symbol(a) && !b.is_constant()) || (is_symbol(b) && b->id > a->id)) std::swap(a, b);
   facts_.push_back({a, b, answer});
   return answer;
 }

@@ -103,6 +103,17 @@ std::vector<Array> evaluate_body(const ir::Graph& body, std::vector<Array> opera
   return evaluate(body, operands);
 }
 
+void add_again(Node& n, ir::ValueMap& map) {
+  Builder& builder = Builder::current();
+  if (row_of(n).is_primitive()) {
+    ir::copy_node(builder.graph(), n, map);
+    return;
+  }
+  std::vector<Value> results = builder.call(row_of(n), ir::mapped(n.args, map));
+  for (uint32_t r = 0; r < results.size(); ++r)
+    if (results[r]) map.set(n.out(r), results[r]);
+}
+
 std::vector<Value> inlined(const ir::Graph& graph, std::span<const Value> inputs) {
   Builder& builder = Builder::current();
   ir::ValueMap map;

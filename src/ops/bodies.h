@@ -39,6 +39,8 @@ std::vector<Type> result_types(const ir::Graph& body);
 /// The results of a body with constant sizes, in the interpreter.
 std::vector<Array> evaluate_body(const ir::Graph& body, std::vector<Array> operands);
 
+/// Adds a node of another graph: a primitive as it stands, another row as the current Builder has it.
+void add_again(Node& n, ir::ValueMap& map);
 /// Adds what the graph does to the current Builder's, its checks too. Inputs behind the given ones only show sizes.
 std::vector<Value> inlined(const ir::Graph& graph, std::span<const Value> inputs);
 

@@ -195,7 +195,6 @@ template <class Lengths>
 std::array<Value, 2> ctc_forward(Value log_probs, Value targets, Lengths in, Lengths out, int64_t blank, bool) {
   Ctc c = ctc_of(log_probs, targets, in, out, blank);
   auto [loss, alpha] = negative_log_likelihood(c);
-  alpha = call("aten::detach", {alpha});  // kept for the derivative alone
   return {c.unbatched ? squeeze(loss, 0) : loss, c.unbatched ? squeeze(alpha, 0) : alpha};
 }
 

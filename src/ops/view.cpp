@@ -382,7 +382,7 @@ void add_identities(Table& t) {
   t.op("aten::detach_copy(Tensor self) -> Tensor")
       .doc("A copy through which no gradient flows.")
       .no_gradient()
-      .composed(itself)
+      .composed([](Value x) { return call("aten::detach", {x}); })
       .samples(kMatrix);
 }
 

@@ -182,7 +182,10 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
     any = any || impl_of(result)->numel > 0;
     return result;
   });
-  if (prepare.call) prepare.call(prepare.context, results.size() && results[0].defined() ? results[0].numel() : 0);
+  if (prepare.call) {
+    bool some = results.size() && results[0].defined() && variant->program.reads.at(prepare.read);
+    prepare.call(prepare.context, some ? results[0].numel() : 0);
+  }
   // What the values of operands must be holds where there are no results too.
   any = any || has_checks(*variant->program.graph);
   if (any && variant->executable) variant->executable->run(symbols.data(), operands, outputs);
@@ -273,8 +276,8 @@ bool is_pointwise(const Computation& computation, std::span<const InputTensor> i
 
 }  // namespace
 
-Sizes strides_of_results(const Computation& computation, std::span<const InputTensor> inputs) {
-  return is_pointwise(computation, inputs, Kind(inputs)) ? pointwise_strides(computation, inputs) : Sizes();
+ResultLayout layout_of_results(const Computation& computation, std::span<const InputTensor> inputs) {
+  return is_pointwise(computation, inputs, Kind(inputs)) ? pointwise_layout(computation, inputs) : ResultLayout();
 }
 
 const Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,

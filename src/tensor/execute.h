@@ -12,17 +12,22 @@ namespace brasa::eager {
 /// `into`: the tensor of input 0 that receives the only result; null for fresh results. No autograd, no version.
 /// It runs where its operands live: brasa::Error if they live apart, but tensors of the host without dimensions go with any device. One
 /// without operands runs on `place`; null: the default device.
-/// `prepare`, if given, is called with the number of elements of result 0 before anything is read.
+/// `prepare`, if given, is called with the number of elements of result 0, or 0 if input `read` is not, before anything is read.
 struct Prepare {
   void (*call)(void* context, int64_t numel) = nullptr;
   void* context = nullptr;
+  size_t read = 0;
 };
 /// The variant that ran, where it also serves all other row-major operands of one shape, of this rank and of these dtypes; else null.
 const program::Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,
                                 Results& results, Prepare prepare = {}, runtime::Device* place = nullptr);
 
-/// How the results of `execute` lie for these inputs, whose elements are not read; empty: row-major.
-Sizes strides_of_results(const Computation& computation, std::span<const InputTensor> inputs);
+/// How those results of `execute` lie that have the sizes of a loop over the inputs, whose elements are not read. Others are
+/// row-major; all of them where this is empty.
+struct ResultLayout {
+  Sizes sizes, strides;
+};
+ResultLayout layout_of_results(const Computation& computation, std::span<const InputTensor> inputs);
 
 /// The inputs whose elements a computation reads, for inputs of these types and sizes.
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs);

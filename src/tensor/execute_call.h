@@ -111,7 +111,7 @@ bool works_by_element(const Computation& computation, std::span<const InputTenso
 /// False, with nothing done, where the computation is not point-wise for these operands; `certain` then says whether it never is for
 /// their dtypes. `serves_like` becomes what execute gives.
 bool run_pointwise(const Call& call, Results& results, bool& certain, const program::Variant*& serves_like);
-/// How the results of that lie; empty: row-major.
-Sizes pointwise_strides(const Computation& computation, std::span<const InputTensor> inputs);
+/// How the results of that lie.
+ResultLayout pointwise_layout(const Computation& computation, std::span<const InputTensor> inputs);
 
 }  // namespace brasa::eager

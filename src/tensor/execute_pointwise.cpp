@@ -251,11 +251,11 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
   return true;
 }
 
-Sizes pointwise_strides(const Computation& computation, std::span<const InputTensor> inputs) {
+ResultLayout pointwise_layout(const Computation& computation, std::span<const InputTensor> inputs) {
   Pointwise p;
   if (!plan(inputs, p) || p.in_order) return {};
   if (broadcasts(inputs, p) && !shaped_by_what_it_reads(reads_of(computation, inputs), inputs, p)) return {};
-  return strides_in_order(p.shape, p.loop.order);
+  return {Sizes(p.shape), strides_in_order(p.shape, p.loop.order)};
 }
 
 bool works_by_element(const Computation& computation, std::span<const InputTensor> inputs, uint32_t rank) {

@@ -23,6 +23,23 @@ void fill(const Tensor& key, Generator::Key k) {
   at[1] = k.offset;
 }
 
+size_t generator_of(const ops::Row& row) {
+  const auto& params = row.schema.params;
+  auto it =
+      std::find_if(params.begin(), params.end(), [](const ir::Param& p) { return p.type == ir::ParamType::Generator; });
+  return static_cast<size_t>(it - params.begin());
+}
+
+bool draws(const ops::Row& row, CallArgs args) {
+  Parsed p;
+  const Tensor* key = args[generator_of(row)].tensor;
+  const RowComputation& computation = computation_of(op(row), args, p);
+  std::vector<bool> reads = reads_of(computation, p.inputs);
+  for (size_t i = 0; i < reads.size(); ++i)
+    if (p.inputs[i].tensor == key) return reads[i];
+  return false;
+}
+
 RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
     : recorder_(recorder), op_(op), args_(args) {
   const auto& params = op.parameters();
@@ -30,8 +47,7 @@ RecordedCall::RecordedCall(Recorder& recorder, Operator& op, CallArgs args)
     if (is_number(args[i]) && params[i].type == ir::ParamType::Tensor && !params[i].list)
       replace(i, weak_tensor(number_of(args[i])));
   if (!op.row().random) return;
-  size_t at = 0;
-  while (params[at].type != ir::ParamType::Generator) ++at;
+  size_t at = generator_of(op.row());
   if (at < args.size() && args[at].kind == Kind::Tensor) return;  // a key taken before
   const Tensor& key = replace(at, new_key());
   changed_->key = key;
@@ -44,7 +60,8 @@ void RecordedCall::run(Results& out) {
   if (random) fill(changed_->key, changed_->stream->take(0));
   recorder_.call(op_.row(), {args_.data(), args_.size()}, out);
   if (random) {
-    auto drawn = out.size() == 0 ? 0 : static_cast<uint64_t>(out[0].numel());
+    bool any = out.size() > 0 && draws(op_.row(), args_);
+    auto drawn = any ? static_cast<uint64_t>(out[0].numel()) : 0;
     fill(changed_->key, changed_->stream->take(drawn));
     recorder_.drew(changed_->key, *changed_->stream, drawn);
   }
@@ -57,9 +74,10 @@ void RecordedCall::lay_out(const Results& results) const {
   if (op_.row().random || !any) return;
   Parsed p;
   const RowComputation& computation = computation_of(op_, args_, p);
-  Sizes strides = strides_of_results(computation, p.inputs);
-  for (size_t i = 0; i < results.size() && !strides.empty(); ++i)
-    if (results[i].defined()) recorder_.lay_out(results[i], strides);
+  ResultLayout layout = layout_of_results(computation, p.inputs);
+  for (size_t i = 0; i < results.size() && !layout.strides.empty(); ++i)
+    if (results[i].defined() && impl_of(results[i])->sizes == layout.sizes)
+      recorder_.lay_out(results[i], layout.strides);
 }
 
 const Tensor& RecordedCall::replace(size_t at, Tensor t) {

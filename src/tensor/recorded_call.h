@@ -14,6 +14,10 @@ namespace brasa::eager {
 /// A generator's key for one call: a tensor that backward can keep, still to be filled.
 Tensor new_key();
 void fill(const Tensor& key, Generator::Key k);
+/// The parameter of a random row that is its generator, or its key.
+size_t generator_of(const ops::Row& row);
+/// Whether a call of a random row, whose key is among the arguments, reads that. Dropout that is off does not.
+bool draws(const ops::Row& row, CallArgs args);
 
 /// A call as a recorder gets it: random rows have their key among the arguments, where their derivative finds it too, and
 /// numbers that stand for tensors are tensors.

@@ -49,6 +49,8 @@ class Recorder {
   virtual void lay_out(const Tensor& result, const Sizes& strides) = 0;
   /// A tensor that may have been recorded is about to look at other memory, or at its own in another way.
   virtual void moves(const Tensor& t) = 0;
+  /// `t` was detached from a tensor, whose memory it looks at.
+  virtual void detached(const Tensor& /*t*/) {}
   /// From here on `target`'s part of its storage holds `value` (same sizes and dtype).
   virtual void write(const Tensor& target, const Tensor& value) = 0;
   /// The tensor's present value as a tensor of its own, which later writes do not reach. Costs nothing.

@@ -12,6 +12,7 @@
 #include "support/pool_allocator.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
+#include "tensor/recorder.h"
 
 namespace brasa::eager {
 namespace {
@@ -199,6 +200,8 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   const Plans& plans = call->plans;
   results.resize(plans.size());
   bool history = GradMode::is_enabled() && !from.inference && self.requires_grad() && !op.row().no_gradient;
+  // A recording has each view by itself.
+  bool together = history && plans.size() > 1 && !Recorder::current();
   for (size_t i = 0; i < plans.size(); ++i) {
     const ViewPlan& plan = *plans[i];
     int64_t offset = from.offset;
@@ -231,8 +234,9 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     info.base_moves = impl_of(info.base)->moves;
     // A gradient goes back along all links.
     info.last = history ? link : without_detour(link);
-    if (history) autograd::attach_view(results[i], self, {link.get()});
+    if (history && !together) autograd::attach_view(results[i], self, {link.get()});
   }
+  if (together) autograd::attach_views(results, self, op.row(), call->args, plans);
   return true;
 }
 
@@ -260,6 +264,8 @@ Tensor detached(const Tensor& t) {
     info.differentiable = false;
     info.base = shallow_copy(view->base);
   }
+  if (Recorder* recorder = Recorder::current()) [[unlikely]]
+    recorder->detached(out);
   return out;
 }
 

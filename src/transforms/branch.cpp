@@ -93,9 +93,9 @@ std::vector<Value> batched_branch(const Node& node, Span operands, const std::ve
     };
     return ops::cond(operands[0], {operands.begin() + 1, operands.end()}, side(n.yes), side(n.no));
   }
-  Graph one(ir::Level::Primitives);
+  Graph one;
   {
-    ops::Builder builder(one, facts);
+    ops::Builder builder(one, facts, detaches);
     std::vector<Value> in;
     node.for_each_input([&](Value v) { in.push_back(one.add_input(ir::type_of(v))); });
     ir::Args args = node.args;

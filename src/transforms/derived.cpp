@@ -8,6 +8,7 @@
 #include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/algebra.h"
+#include "ops/bodies.h"
 #include "ops/decompose.h"
 #include "support/error.h"
 #include "transforms/jvp.h"
@@ -241,7 +242,8 @@ std::vector<Value> splice(const ir::Graph& graph, const std::vector<Value>& inpu
   ir::Graph& to = Builder::current().graph();
   ir::ValueMap map;
   for (size_t i = 0; i < graph.inputs().size(); ++i) map.set(graph.inputs()[i].value, inputs[i]);
-  ir::copy_live_nodes(to, graph, map);
+  for (ir::Node* n : ir::live_nodes(graph))
+    if (n->op != ir::input_op()) ops::add_again(*n, map);
   std::vector<Value> out;
   for (const ir::Output& o : graph.outputs()) {
     out.push_back(o.check.empty() ? map(o.value) : Value{});

@@ -120,13 +120,13 @@ Forward jvp(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& m
     outputs.push_back(o.check.empty() ? o.value : Value{});
   }
   {
-    ops::Builder builder(*out.graph, facts);
+    ops::Builder builder(*out.graph, facts, detaches);
     for (Value t : pushforward(inputs, tangents, outputs)) {
       out.tangent_of.push_back(t ? static_cast<int>(out.graph->outputs().size()) : -1);
       if (t) out.graph->add_output(t);
     }
   }
-  out.graph = ops::decompose(*out.graph, facts);
+  out.graph = ops::decompose(*out.graph, facts, detaches);
   return out;
 }
 

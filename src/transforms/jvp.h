@@ -13,7 +13,7 @@ namespace brasa::transforms {
 std::vector<ir::Value> pushforward(const std::vector<ir::Value>& inputs, const std::vector<ir::Value>& tangents,
                                    const std::vector<ir::Value>& outputs);
 
-/// The directional derivative: computes the outputs of `graph` and J · tangent in one graph of primitives.
+/// The directional derivative: computes the outputs of `graph` and J · tangent in one graph of primitives and of what detaches.
 /// Inputs: those of `graph`, then one tangent for each input that `has_tangent` marks.
 /// Outputs: those of `graph` (checks at their place), then the tangents of those that depend on a marked input;
 /// `tangent_of[i]` is the position of output i's among all outputs, or -1 where it is zero.

@@ -27,7 +27,7 @@ using ops::Row;
 
 // The part of a graph between some of its values and others, as a graph.
 std::unique_ptr<Graph> part_of(const std::vector<Value>& from, const std::vector<Value>& to) {
-  auto out = std::make_unique<Graph>(ir::Level::Primitives);
+  auto out = std::make_unique<Graph>();
   ir::ValueMap map;
   for (Value v : from) map.set(v, out->add_input(ir::type_of(v)));
   for (Value v : to) out->add_output(ir::copy_value(*out, v, map));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ops/primitives.h"
+#include "ops/table.h"
 
 // Tangents and cotangents as values: an absent one is zero.
 namespace brasa::transforms {
@@ -10,6 +11,10 @@ inline bool has_tangent(ir::Value v) {
   DType t = ir::type_of(v).dtype;
   return is_floating(t) || is_complex(t);
 }
+
+/// A row through which derivatives of any order see nothing, although the value is the operand's. A body's graph holds many calls, so that
+/// graphs of derivatives keep it for those that are taken of them in turn; what is compiled has the operand.
+inline bool detaches(const ops::Row& row) { return row.view && row.no_gradient; }
 
 inline ir::Value plus(ir::Value a, ir::Value b) {
   if (!a) return b;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ir/copy.h"
+#include "ops/bodies.h"
 #include "ops/complex.h"
 #include "ops/decompose.h"
 #include "support/error.h"
@@ -127,9 +128,9 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
       whole->add_output(gradients[k]);
     }
   }
-  // The derivative may in turn have used rows that are kept whole; the joint graph is all primitives. Expansion keeps the
+  // The derivative may in turn have used rows that are kept whole; the joint graph is primitives. Expansion keeps the
   // outputs' order and adds checks behind them.
-  out.graph = ops::decompose(*whole, facts, nullptr, ops::Whole::AsTarget);
+  out.graph = ops::decompose(*whole, facts, detaches, ops::Whole::AsTarget);
   return out;
 }
 
@@ -153,7 +154,7 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
     if (Value v = j.graph->outputs()[k].value; results[k] && !ir::is_input(v)) known.emplace(v, results[k]);
   for (ir::Node* node : ir::live_nodes(*j.graph)) {
     if (node->op == ir::input_op()) continue;
-    ir::copy_node(target.graph(), *node, map);
+    ops::add_again(*node, map);
     for (uint32_t r = 0; r < node->types.size(); ++r)
       if (auto it = known.find(node->out(r)); it != known.end() && ir::type_of(it->second) == node->types[r])
         map.set(node->out(r), it->second);

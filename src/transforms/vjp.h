@@ -21,7 +21,7 @@ std::vector<ir::Value> pullback(const std::vector<ir::Value>& outputs, const std
 /// on; `gradient_of[i]` is the position of input i's cotangent among all outputs, or -1.
 /// New facts about sizes go to `facts`.
 struct JointGraph {
-  std::unique_ptr<ir::Graph> graph;  // primitives
+  std::unique_ptr<ir::Graph> graph;  // primitives, and what detaches
   std::vector<int> gradient_of;
 };
 JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,

@@ -6,6 +6,7 @@
 #include "ops/decompose.h"
 #include "support/error.h"
 #include "transforms/control_flow.h"
+#include "transforms/tangent.h"
 
 namespace brasa::transforms {
 namespace {
@@ -28,7 +29,7 @@ std::vector<Value> mapped_results(const Node& n, const std::vector<Value>& opera
   const ops::Row& row = ops::row_of(n);
   if (row.kind == ops::Kind::Loop) return control_flow(row).batch(n, operands, mapped, count);
   if (row.batch) return row.batch(n, operands, mapped, count);
-  BRASA_CHECK(row.is_pointwise(), row.name(), " cannot be done for many calls at once");
+  BRASA_CHECK(row.is_pointwise() || detaches(row), row.name(), " cannot be done for many calls at once");
   ir::Args args;
   size_t i = 0;
   for (const ir::Arg& a : n.args) {
@@ -45,10 +46,10 @@ std::vector<Value> mapped_results(const Node& n, const std::vector<Value>& opera
 }  // namespace
 
 std::unique_ptr<ir::Graph> vmap(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& marked, Expr count) {
-  std::unique_ptr<ir::Graph> one = ops::decompose(graph, facts);
-  auto out = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  std::unique_ptr<ir::Graph> one = ops::decompose(graph, facts, detaches);
+  auto out = std::make_unique<ir::Graph>(one->level());
   out->name = graph.name;
-  ops::Builder builder(*out, facts);
+  ops::Builder builder(*out, facts, detaches);
   ir::ValueMap map;
   std::vector<bool> is_mapped(one->nodes().size());  // by the id of the node in `one`
   for (size_t i = 0; i < one->inputs().size(); ++i) {

@@ -70,9 +70,9 @@ Values batched_while(const Node& node, Span operands, const std::vector<bool>& m
   std::fill_n(in_body.begin(), n.carried, true);
   // Of all calls what `f` makes of one call's operands.
   auto many = [&](const ops::BodyFunction& f) {
-    Graph one(ir::Level::Primitives);
+    Graph one;
     {
-      ops::Builder builder(one, facts);
+      ops::Builder builder(one, facts, detaches);
       Values in;
       for (Value v : n.operands) in.push_back(one.add_input(ir::type_of(v)));
       for (Value v : f(in)) one.add_output(v);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "compiler/fusion/fuse.h"
@@ -16,7 +17,7 @@
 #include "support/error.h"
 
 // One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, `target:` and `library:` (or `library: none`) where the machine is another one,
-// the graph, `---`, and what the step makes of it. With
+// `sizes:` of a single operator's example call, the graph, `---`, and what the step makes of it: the graph, and facts that it asked for. With
 // BRASA_UPDATE_GOLDEN=1 the files are written anew.
 namespace brasa::compiler {
 namespace {
@@ -25,19 +26,26 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(BRASA_TEST_DATA).parent_path() / "compiler" / "golden";
 
+std::vector<int64_t> numbers(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<int64_t>(in), {}};
+}
+
 std::string result_of(const std::string& pass, const std::string& text, const std::string& target,
-                      std::string_view library) {
+                      std::string_view library, const std::vector<int64_t>& sizes) {
   Primitives p;
   p.graph = ir::parse(text, [](std::string_view name) { return ops::find(name); });
-  ir::Facts facts;
+  ir::Facts facts(sizes);
   Machine machine = machine_of(target, 2);
   if (!library.empty()) machine.libraries = Libraries({&library, library != "none" ? size_t{1} : 0});
   for (auto passes : {algebra_passes(), form_passes()})
     for (const GraphPass& each : passes)
       if (each.name == pass) {
-        each.run(p, {facts, machine});
+        each.run(p, {facts, machine, !sizes.empty()});
         ir::check_legal(*p.graph);
-        return str(p);
+        std::string out = str(p);
+        for (const ir::Fact& f : facts.facts()) out += str(f, "\n");
+        return out;
       }
   if (pass == "loops") {
     CompilerOptions options;
@@ -72,6 +80,7 @@ TEST_P(Golden, Text) {
   std::string after = end == std::string::npos ? "" : text.substr(end + 5);
   std::stringstream head(before);
   std::string graph;
+  std::vector<int64_t> sizes;
   while (std::getline(head, line)) {
     if (line.starts_with("pass: "))
       pass = line.substr(6);
@@ -79,10 +88,12 @@ TEST_P(Golden, Text) {
       target = line.substr(8);
     else if (line.starts_with("library: "))
       library = line.substr(9);
+    else if (line.starts_with("sizes: "))
+      sizes = numbers(line.substr(7));
     else
       graph += line + "\n";
   }
-  std::string result = result_of(pass, graph, target, library);
+  std::string result = result_of(pass, graph, target, library, sizes);
   if (std::getenv("BRASA_UPDATE_GOLDEN"))
     std::ofstream(path) << before << "---\n" << result;
   else

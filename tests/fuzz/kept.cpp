@@ -120,6 +120,16 @@ call: 0 6 3 0 0 1 0 0 0)"},
     {"MaximumOfWhatIsComputedAgain", R"(double
 function: expand 0 0 1; sigmoid 0 0 4; half 4 5 5; maximum 4 1 4; contiguous 0 1 5; clamp 3 5 2;
 call: 0 1 3 1 5 1 1 0 0)"},
+    {"StageOfARowBesideASumOfAllRows", R"(double
+function: map 1 1 5; gradient 0 4 5;
+call: 0 2 0 0 1 1 1 0 0)"},
+    {"WriteThroughADetachedTensorBehindAView", R"(double
+function: detach 1 4 5; fill_ 1 3 4; sub 0 2 1; fill_ 1 2 0; masked 0 4 4; detach 1 5 0; double 1 7 0; roll 6 2 5;
+call: 0 4 2 5 5 1 0 0 0)"},
+    {"WriteThroughADetachedTensorBesideLoops", R"(double
+function: map 0 0 2; mul diagonal 0 4 5; map 0 1 1; detach 1 4 4; mul_ 0 2 3; scan 2 3 0;
+function:
+call: 0 6 3 0 3 0 1 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),

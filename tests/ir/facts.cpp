@@ -22,5 +22,22 @@ TEST(Facts, ASizeThatEqualsAProductWithItself) {
   EXPECT_EQ(facts.known(a), a);
 }
 
+TEST(Facts, ASymbolBecomesTheMultipleThatItIs) {
+  Expr a = Expr::size(0), b = Expr::size(1), c = Expr::size(2);
+  Facts facts({64, 12, 64});
+  EXPECT_TRUE(facts.equal(mod(a, 8), 0));
+  EXPECT_FALSE(facts.equal(mod(b, 8), 0));
+  EXPECT_TRUE(provably_divisible(facts.known(a * b), 8));
+  EXPECT_FALSE(provably_divisible(facts.known(b), 8));
+  EXPECT_TRUE(facts.equal(mod(b, 3), 0));
+  EXPECT_TRUE(facts.equal(mod(b, 2), 0));
+  EXPECT_TRUE(provably_divisible(facts.known(b), 6));
+  EXPECT_TRUE(facts.equal(mod(facts.known(a), 4), 0));
+  EXPECT_TRUE(facts.equal(c, a));
+  EXPECT_TRUE(provably_divisible(facts.known(c), 8));
+  EXPECT_EQ(str(facts.facts()[0]), "s0 % 8 == 0");
+  EXPECT_EQ(str(facts.facts()[1]), "s1 % 8 != 0");
+}
+
 }  // namespace
 }  // namespace brasa::ir

@@ -255,6 +255,33 @@ TEST_P(Structure, ASumThatNoRowChangesComesBeforeTheRows) {
   }
 }
 
+// What a row stages is there for that row alone: a sum that no row changes does not come between.
+TEST_P(Structure, AStageLiesInTheRowThatReadsIt) {
+  Kernel k;
+  Expr rows = Expr::size(0), n = Expr::size(1);
+  Value x = k.f32(rows * n), w = k.f32(n), out = k.f32(rows * n);
+  Expr row = k.b.loop("serial", rows), c = k.b.loop("vector", n, 8);
+  Value doubled = k.b.op("mul", {k.b.load(x, row * n + c), k.b.constant(2.0, DType::Float32)});
+  Value here = k.b.load(k.b.stage(doubled, {c}), c), total = k.b.reduce(k.b.load(w, c), {c}, "add");
+  Value own = k.b.reduce(k.b.op("mul", {here, total}), {c}, "add");
+  k.b.store(out, row * n + c, k.b.op("add", {here, own}));
+  Nest nest = linearize(k.graph);
+  EXPECT_EQ(nest.body.size(), 2u) << print(nest);
+  k.compile(GetParam());
+  for (int64_t width : {1, 8, 19}) {
+    auto in = ramp(4 * width), weights = ramp(width, 2, 1);
+    std::vector<float> got(4 * width);
+    k.run({in.data(), weights.data(), got.data()}, {4, width});
+    float all = std::accumulate(weights.begin(), weights.end(), 0.0f);
+    for (int64_t i = 0; i < 4; ++i) {
+      float sum = 0;
+      for (int64_t j = 0; j < width; ++j) sum += 2 * in[i * width + j] * all;
+      for (int64_t j = 0; j < width; ++j)
+        ASSERT_NEAR(got[i * width + j], 2 * in[i * width + j] + sum, 1e-5 * std::fabs(sum) + 1e-3) << width;
+    }
+  }
+}
+
 // The value written is read again in the same iteration of the shared loop, and completely by a loop of its own.
 TEST_P(Structure, StoreThenLoad) {
   Kernel k;

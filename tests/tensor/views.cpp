@@ -111,6 +111,26 @@ TEST(Views, ListsOfViews) {
   EXPECT_EQ(g.unbind(0).size(), 3u);
 }
 
+// Several views of one call share a node, whose gradient is of all that arrive: of all, some, one, and of derivatives.
+TEST(Views, OfOneCallHaveOneNode) {
+  Tensor x = arange(1, 13, kFloat).view({3, 4}).set_requires_grad(true);
+  std::vector<Tensor> rows = x.unbind(), columns = x.split(3, 1);
+  EXPECT_EQ(rows[0].grad_fn().get(), rows[2].grad_fn().get());
+  EXPECT_EQ(rows[2].output_nr(), 2);
+  (rows[0] * 2 + rows[1] * rows[2]).sum().backward();
+  expect_values(x.grad().flatten(), {2, 2, 2, 2, 9, 10, 11, 12, 5, 6, 7, 8});
+  x.mutable_grad().zero_();
+  columns[1].sum().backward();
+  expect_values(x.grad().flatten(), {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1});
+  x.mutable_grad().zero_();
+  std::vector<Tensor> parts = x.split_with_sizes({1, 1, 1});
+  (parts[0] * parts[2]).sum().backward();
+  expect_values(x.grad().flatten(), {9, 10, 11, 12, 0, 0, 0, 0, 1, 2, 3, 4});
+  std::vector<Tensor> twice = x.chunk(2, 1);
+  Tensor g = autograd::grad({(twice[0] * twice[0] * twice[1]).sum()}, {x}, {}, true, true)[0];
+  expect_values(autograd::grad({g.sum()}, {x})[0].flatten(), {8, 12, 2, 4, 24, 28, 10, 12, 40, 44, 18, 20});
+}
+
 TEST(Indexing, SlicesAndIntegers) {
   Tensor m = arange(1, 21, kFloat).view({4, 5}) / 4;
   expect_values(m.index({Slice(1, 3), Slice(None, None, 2)}), {1.5, 2, 2.5, 2.75, 3.25, 3.75});

@@ -91,7 +91,7 @@ class Linearizer {
  public:
   explicit Linearizer(const LoopAnalysis& a) : a_(a) {}
 
-  // A reduction, and the loop of a use that is outside of the loops in which it is made.
+  // A reduction or a stage, and the loop of a use that is outside of the loops in which it is made.
   using Torn = std::pair<const Node*, int>;
 
   Block run() {
@@ -120,12 +120,12 @@ class Linearizer {
     std::unordered_map<Value, std::vector<const Node*>> loads;
     for (const Node* n : a_.graph().nodes()) {
       Dependences& d = depends_[n];
-      std::set<const Node*>& reductions = reductions_[n];
+      std::set<const Node*>& made_of = made_of_[n];
       n->for_each_input([&](Value v) {
-        if (is(v.node, LoopOp::Reduce))
-          reductions.insert(v.node);
-        else if (!is_sink(v.node))
-          reductions.insert(reductions_[v.node].begin(), reductions_[v.node].end());
+        if (is_sink(v.node))
+          made_of.insert(v.node);
+        else
+          made_of.insert(made_of_[v.node].begin(), made_of_[v.node].end());
         if (is_sink(v.node))
           merge(d, v.node, a_.of(v.node));
         else
@@ -186,7 +186,7 @@ class Linearizer {
     return out;
   }
 
-  // Reductions that are made anew in each iteration of a loop and used outside of that iteration.
+  // Reductions and stages that are made anew in each iteration of a loop and used outside of that iteration.
   std::vector<Torn> torn(const std::vector<Group>& groups) const {
     std::unordered_map<const Node*, const Group*> group;
     for (const Group& g : groups)
@@ -194,7 +194,7 @@ class Linearizer {
     std::vector<Torn> out;
     for (const Group& g : groups)
       for (const Node* s : g.sinks)
-        for (const Node* r : reductions_.at(s)) {
+        for (const Node* r : made_of_.at(s)) {
           auto it = group.find(r);
           if (it != group.end() && it->second != &g && it->second->loop >= 0 && a_.of(r) >> it->second->loop & 1)
             out.emplace_back(r, g.loop == it->second->loop ? -1 : g.loop);
@@ -202,9 +202,9 @@ class Linearizer {
     return out;
   }
 
-  // Made again in each iteration of a loop around, a reduction is what it was, unless that loop writes what it reads.
-  bool can_repeat(const Node* reduction) const {
-    return std::none_of(later_.begin(), later_.end(), [&](const auto& l) { return reads(reduction, l.first); });
+  // Made again in each iteration of a loop around, what is made is what it was, unless that loop writes what it is made of.
+  bool can_repeat(const Node* made) const {
+    return std::none_of(later_.begin(), later_.end(), [&](const auto& l) { return reads(made, l.first); });
   }
 
   Block schedule(std::vector<const Node*> sinks, Ranges around) {
@@ -212,9 +212,9 @@ class Linearizer {
     if (!torn(groups).empty()) {
       sinks = outermost_first(std::move(sinks), around);
       groups = grouped(sinks, around);
-      for (auto [reduction, loop] : torn(groups)) {
-        BRASA_ASSERT(loop >= 0 && can_repeat(reduction), "no order of loops fits");
-        torn_.emplace(reduction, loop);
+      for (auto [made, loop] : torn(groups)) {
+        BRASA_ASSERT(loop >= 0 && can_repeat(made), "no order of loops fits");
+        torn_.emplace(made, loop);
       }
     }
     Block block;
@@ -307,7 +307,7 @@ class Linearizer {
 
   const LoopAnalysis& a_;
   std::unordered_map<const Node*, Dependences> depends_;
-  std::unordered_map<const Node*, std::set<const Node*>> reductions_;  // whose results a node is made of
+  std::unordered_map<const Node*, std::set<const Node*>> made_of_;  // the reductions and stages that a node reads
   std::unordered_map<const Node*, std::vector<const Node*>> later_;
   std::set<Torn> torn_;
 };
@@ -341,9 +341,9 @@ Nest linearize(const ir::Graph& graph) {
     Linearizer linearizer(*nest.analysis);
     nest.body = linearizer.run();
     if (linearizer.torn().empty()) return nest;
-    for (auto [reduction, loop] : linearizer.torn()) {
-      BRASA_ASSERT(!(repeated[reduction->id] >> loop & 1), "no order of loops fits");
-      repeated[reduction->id] |= Ranges{1} << loop;
+    for (auto [made, loop] : linearizer.torn()) {
+      BRASA_ASSERT(!(repeated[made->id] >> loop & 1), "no order of loops fits");
+      repeated[made->id] |= Ranges{1} << loop;
     }
   }
 }

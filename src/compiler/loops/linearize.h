@@ -23,7 +23,7 @@ using Ranges = uint64_t;
 /// What a loop graph says about its loops.
 class LoopAnalysis {
  public:
-  /// `repeated` has, for each node, loops in whose iterations a reduction is made anew though it does not depend on them.
+  /// `repeated` has, for each node, loops in whose iterations a reduction or a stage is made anew though it does not depend on them.
   LoopAnalysis(const ir::Graph& graph, const std::vector<Ranges>& repeated);
   const ir::Graph& graph() const { return graph_; }
   const std::vector<For>& loops() const { return loops_; }

@@ -123,7 +123,14 @@ class Loops {
     Expr chunks = floordiv(elements, s_.width);
     Expr block = b.loop("block", ceildiv(chunks, threads)), thread = b.loop("thread", threads, 2);
     Expr chunk = inside(block * Expr(threads) + thread, chunks, kept_mask_);
-    spread(chunk * Expr(s_.width) + lane(), kept);
+    if (s_.width == 1) return spread(chunk, kept);
+    // Neighbours lie in one row, and so share the other indices.
+    ir::Shape extents;
+    for (size_t i : kept) extents.push_back(s_.axes[i].extent);
+    extents.back() = floordiv(extents.back(), s_.width);
+    Index index = delinearise(chunk, extents);
+    index.back() = index.back() * Expr(s_.width) + lane();
+    for (size_t i = 0; i < kept.size(); ++i) at_[kept[i]] = index[i];
   }
 
   // A thread adds up elements of its columns one after the other; those that share a column add up their sums.

@@ -39,10 +39,14 @@ struct GraphPass {
 
 /// Algebra: see simplify.h.
 void simplify(Primitives& p, const PassContext& context);
+/// On a GPU, of single operators: facts tell apart sizes that are multiples of what a thread reads or writes at once.
+void ask_for_whole_accesses(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
 void specialise(Primitives& p, const PassContext& context);
 /// Control flow that nothing here runs: a loop becomes its steps, where it is known how many there are, and a branch both of its sides.
 void inline_bodies(Primitives& p, const PassContext& context);
+/// What is made of a library's convolutions keeps their order of dimensions in memory.
+void keep_channels_last(Primitives& p, const PassContext& context);
 /// Convolutions become contractions that read neighbours where they are in memory, and over sliding windows where steps are unknown.
 void lower_convolutions(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no

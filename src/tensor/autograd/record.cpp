@@ -325,6 +325,18 @@ void attach_view(const Tensor& view, const Tensor& from, const std::vector<const
   }
 }
 
+void attach_views(const eager::Results& views, const Tensor& from, const ops::Row& row,
+                  const std::shared_ptr<const eager::ArgStore>& args,
+                  const std::vector<std::shared_ptr<const eager::ViewPlan>>& plans) {
+  if (!differentiable(plans[0]->dtype)) return;
+  auto node = make_node<ViewsNode>(row, eager::op(row).backward_name(), from, args, plans);
+  NodeAccess::edges(*node).push_back(gradient_edge(from));
+  for (size_t i = 0; i < views.size(); ++i) {
+    node->internals().results.emplace_back(views[i]);
+    set_history(views[i], node, static_cast<uint32_t>(i));
+  }
+}
+
 void attach_memory_view(const Tensor& view, const Tensor& self) {
   if (!differentiable(view.scalar_type())) return;
   set_history(view, make_node<MemoryView>(*impl_of(view), *impl_of(self)), self);

@@ -15,7 +15,8 @@ class Recorder;
 
 namespace brasa::eager {
 struct ViewLink;
-}
+struct ViewPlan;
+}  // namespace brasa::eager
 
 // How dispatch puts calls into the autograd graph.
 namespace brasa::autograd {
@@ -25,6 +26,10 @@ void attach(const eager::Computation& computation, const std::string& name, std:
             eager::Results& results);
 /// After a view was made (its ViewInfo is set): it gets a node for each of the links that lead from `from` to it.
 void attach_view(const Tensor& view, const Tensor& from, const std::vector<const eager::ViewLink*>& links);
+/// After a call gave several views of one tensor: they get one node.
+void attach_views(const eager::Results& views, const Tensor& from, const ops::Row& row,
+                  const std::shared_ptr<const eager::ArgStore>& args,
+                  const std::vector<std::shared_ptr<const eager::ViewPlan>>& plans);
 /// After as_strided was taken of the memory behind `self`, which is not contiguous.
 void attach_memory_view(const Tensor& view, const Tensor& self);
 /// After a call that was recorded.

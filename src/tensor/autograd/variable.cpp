@@ -240,6 +240,7 @@ Tensor& Tensor::detach_() const {
               "Can't detach views in-place. Use detach() instead.");
   impl->autograd.reset();
   if (impl->sparse) impl->sparse->values = impl->sparse->values.detach();
+  if (Recorder* recorder = Recorder::current()) recorder->detached(*this);
   return const_cast<Tensor&>(*this);
 }
 

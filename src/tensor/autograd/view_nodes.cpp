@@ -13,21 +13,30 @@ namespace {
 
 std::vector<int64_t> ints(const ir::Arg& a) { return ops::constants(a.get<std::vector<ir::Expr>>()); }
 
-// The gradient of a row's first argument from its result's.
-Tensor gradient_of(const ops::Row& row, std::vector<CallArg> args, const Tensor& ct) {
-  std::optional<Tensor> cts[] = {ct};
+// The gradient of a row's first argument from its results', of which some may be undefined.
+Tensor gradient_of(const ops::Row& row, std::vector<CallArg> args, const variable_list& grads) {
+  std::vector<std::optional<Tensor>> cts;
+  std::vector<bool> given;
+  for (const Tensor& g : grads) {
+    given.push_back(g.defined());
+    cts.push_back(g.defined() ? std::optional(g) : std::nullopt);
+  }
   args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
-  return eager::call_one(eager::op(transforms::vjp_row(row, {true}, {true})), args);
+  return eager::call_one(eager::op(transforms::vjp_row(row, {true}, given)), args);
 }
 
-// Any movement by its row's transpose; of what was moved only the shape matters.
+// A tensor of which only the shape matters.
+Tensor stand_in(const Sizes& sizes, DType dtype) {
+  return eager::call_one("aten::zeros", {IntArrayRef(), dtype}).expand(IntArrayRef(sizes.data(), sizes.size()));
+}
+
+// Any movement by its row's transpose.
 Tensor step_backward(const Tensor& ct, const eager::ViewStep& s) {
-  Tensor moved =
-      eager::call_one("aten::zeros", {IntArrayRef(), s.from_dtype}).expand(IntArrayRef(s.from.data(), s.from.size()));
+  Tensor moved = stand_in(s.from, s.from_dtype);
   std::vector<CallArg> args = {moved};
   eager::Literals literals;
   for (size_t i = 1; i < s.args.size(); ++i) args.push_back(literals.of(s.args[i], s.row->schema.params[i]));
-  return gradient_of(*s.row, std::move(args), ct);
+  return gradient_of(*s.row, std::move(args), {ct});
 }
 
 // A broadcast of which two operand dimensions are one of the result.
@@ -37,15 +46,11 @@ bool takes_diagonal(const eager::ViewStep& broadcast) {
   return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
 }
 
-}  // namespace
-
-variable_list ViewNode::apply(variable_list&& grads) {
-  if (!grads[0].defined()) return {Tensor()};
-  Tensor ct = std::move(grads[0]);
+Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
   static const ops::Row *transpose = &ops::at("prim::transpose"), *reshaped = &ops::at("prim::reshape"),
                         *broadcast = &ops::at("prim::broadcast");
-  for (size_t k = plan_->steps.size(); k-- > 0;) {
-    const eager::ViewStep& s = plan_->steps[k];
+  for (size_t k = plan.steps.size(); k-- > 0;) {
+    const eager::ViewStep& s = plan.steps[k];
     if (s.row == transpose) {
       std::vector<int64_t> dims = ints(s.args[1]), inverse(dims.size());
       for (size_t i = 0; i < dims.size(); ++i) inverse[dims[i]] = static_cast<int64_t>(i);
@@ -63,13 +68,36 @@ variable_list ViewNode::apply(variable_list&& grads) {
       ct = step_backward(ct, s);
     }
   }
-  return {std::move(ct)};
+  return ct;
+}
+
+}  // namespace
+
+variable_list ViewNode::apply(variable_list&& grads) {
+  return {grads[0].defined() ? back_along(*plan_, std::move(grads[0])) : Tensor()};
+}
+
+variable_list ViewsNode::apply(variable_list&& grads) {
+  grads.resize(plans_.size());
+  auto defined = [](const Tensor& g) { return g.defined(); };
+  auto count = std::count_if(grads.begin(), grads.end(), defined);
+  if (count == 0) return {Tensor()};
+  if (count == 1) {
+    auto only = std::find_if(grads.begin(), grads.end(), defined);
+    return {back_along(*plans_[static_cast<size_t>(only - grads.begin())], std::move(*only))};
+  }
+  std::vector<CallArg> args = args_->args().vec();
+  Tensor of = stand_in(sizes_, dtype_);
+  args[0] = CallArg(of);
+  eager::Literals literals;
+  literals.fill_up(args, row_, row_.schema.params.size());
+  return {gradient_of(row_, std::move(args), grads)};
 }
 
 variable_list MemoryView::apply(variable_list&& grads) {
   if (!grads[0].defined()) return {Tensor()};
   Tensor memory = eager::call_one("aten::zeros", {IntArrayRef(extent_), grads[0].scalar_type()});
-  Tensor all = gradient_of(ops::at("aten::as_strided"), view_.arguments(memory), grads[0]);
+  Tensor all = gradient_of(ops::at("aten::as_strided"), view_.arguments(memory), {grads[0]});
   return {eager::call_one(eager::op("aten::as_strided"), self_.arguments(all))};
 }
 

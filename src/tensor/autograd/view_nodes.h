@@ -24,6 +24,31 @@ class ViewNode final : public Node, public Pooled {
   std::shared_ptr<const eager::ViewPlan> plan_;
 };
 
+/// Backward of a call that gives several views of one tensor: one gradient of that from all that come.
+class ViewsNode final : public Node, public Pooled {
+ public:
+  ViewsNode(const ops::Row& row, std::string name, const Tensor& of, std::shared_ptr<const eager::ArgStore> args,
+            std::vector<std::shared_ptr<const eager::ViewPlan>> plans)
+      : row_(row),
+        name_(std::move(name)),
+        sizes_(impl_of(of)->sizes),
+        dtype_(of.scalar_type()),
+        args_(std::move(args)),
+        plans_(std::move(plans)) {}
+  std::string name() const override { return name_; }
+
+ protected:
+  variable_list apply(variable_list&& grads) override;
+
+ private:
+  const ops::Row& row_;
+  std::string name_;
+  Sizes sizes_;  // of the tensor
+  DType dtype_;
+  std::shared_ptr<const eager::ArgStore> args_;
+  std::vector<std::shared_ptr<const eager::ViewPlan>> plans_;
+};
+
 /// Backward of as_strided over the memory behind a tensor: the memory's gradient, at the tensor's elements.
 class MemoryView final : public Node {
  public:
