@@ -1,6 +1,7 @@
 #pragma once
 
 #include <brasa/nn.h>
+#include <brasa/state_dict.h>
 
 namespace models {
 
@@ -28,5 +29,8 @@ struct GPTImpl : brasa::nn::Module {
   brasa::nn::Linear head{nullptr};
 };
 BRASA_MODULE(GPT);
+
+/// transformers' GPT-2 -> names of this model, whose output matrix is a copy of the embedding's.
+brasa::io::NameRules gpt2_rules();
 
 }  // namespace models
