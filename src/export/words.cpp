@@ -5,6 +5,7 @@
 #include <map>
 
 #include "export/alone/runtime.h"
+#include "export/alone/weights.h"
 #include "export/steps.h"
 #include "support/error.h"
 #include "support/hash.h"
@@ -63,8 +64,8 @@ class Memory {
       for (const Captured::Source& s : v.captured->sources)
         if (!s.unknown) place(s);
     if (bytes.size() == kWeightHead) bytes.clear();
-    id = static_cast<int64_t>(hash_bytes(bytes.data(), bytes.size()));
     if (bytes.empty()) return;
+    id = static_cast<int64_t>(alone_hash(bytes.data() + kWeightHead, bytes.size() - kWeightHead));
     std::memcpy(bytes.data(), "BRASAW01", 8);
     std::memcpy(bytes.data() + 8, &id, sizeof id);
   }

@@ -198,7 +198,20 @@ TEST(Export, WeightsBesideAndThreads) {
   std::vector<Tensor> out = {empty({64, 300})};
   ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
   EXPECT_TRUE(allclose(out[0], f(x), 1e-5, 1e-5));
-  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(8).put('x');
+
+  // Any other byte is another file.
+  auto* open = program.at<decltype(alone_open)>("alone_open");
+  std::string copy = file + ".copy";
+  alone_context other;
+  for (int64_t at : {8, 64, 5000, static_cast<int>(fs::file_size(file)) - 1}) {
+    fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
+    EXPECT_EQ(open(&other, copy.c_str()), ALONE_OK) << other.message;
+    program.at<decltype(alone_close)>("alone_close")(&other);
+    std::fstream bytes(copy, std::ios::in | std::ios::out | std::ios::binary);
+    int byte = bytes.seekg(at).get();
+    bytes.seekp(at).put(static_cast<char>(byte ^ 128)).flush();
+    EXPECT_EQ(open(&other, copy.c_str()), ALONE_FILE) << at;
+  }
   EXPECT_THROW(Loaded(exported, folder.path / ".", (folder.path / "none").c_str()), std::runtime_error);
 }
 

@@ -117,7 +117,7 @@ def caller(kind, name, work):
         assert run(ctypes.byref(context), ctypes.byref(inputs), ctypes.byref(outputs)) == 0, context.message
         return y
 
-    call.keeps = memory, inputs, outputs, context
+    call.keeps = x, memory, inputs, outputs, context
     return call
 
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "export/alone/safetensors.h"
+#include "export/alone/weights.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
 /* Put in by the export. */
@@ -253,7 +254,8 @@ static int32_t level_of_cpu(void) {
 #endif
 }
 
-static alone_status check_weights(alone_context* c, const void* weights, size_t bytes) {
+/* Whether the head says that they are this program's. */
+static alone_status take_weights(alone_context* c, const void* weights, size_t bytes) {
   int64_t id = 0;
   if (bytes == (size_t)alone_plan[kWeightBytes] && bytes >= kWeightHead)
     memcpy(&id, (const char*)weights + 8, sizeof id);
@@ -281,7 +283,7 @@ alone_status alone_open_memory(alone_context* c, const void* weights, size_t byt
   alone_status status = begin(c);
   if (status) return status;
   if ((uintptr_t)weights % 64) return FAIL(c, ALONE_FILE, "the weights are not aligned to 64 bytes");
-  return check_weights(c, weights, bytes);
+  return take_weights(c, weights, bytes);
 }
 
 static alone_status map_file(alone_context* c, const char* file, void** data, size_t* size) {
@@ -306,13 +308,15 @@ alone_status alone_open(alone_context* c, const char* file) {
     int64_t inside;
     memcpy(&inside, alone_weights, sizeof inside);
     if (!inside) return FAIL(c, ALONE_FILE, "the weights lie beside the program: open it with their file");
-    return check_weights(c, alone_weights, bytes);
+    return take_weights(c, alone_weights, bytes);
   }
   void* data;
   size_t size;
   status = map_file(c, file, &data, &size);
   if (status) return status;
-  status = check_weights(c, data, size);
+  status = take_weights(c, data, size);
+  if (!status && alone_hash((const char*)data + kWeightHead, size - kWeightHead) != (uint64_t)alone_plan[kWeightId])
+    status = FAIL(c, ALONE_FILE, "these weights are damaged: their bytes are not those that the export wrote");
   if (status)
     munmap(data, size);
   else

@@ -10,7 +10,7 @@ enum {
   kInputs,      /* how many */
   kOutputs,     /* how many */
   kWeightBytes, /* of the file or section, its head included; 0: there are none */
-  kWeightId,    /* stands in the weights' head too */
+  kWeightId,    /* the hash of what is behind their head (weights.h), where it stands too */
   kStateBytes,  /* of what runs change */
   kSymbols,     /* the most that a variant has; so the following three */
   kValues,      /* instructions of a size */
