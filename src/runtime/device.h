@@ -180,6 +180,8 @@ struct DeviceRow {
   std::string (*why_none)() = nullptr;
   /// DLPack's number of this kind; 0: it has none.
   int32_t dlpack = 0;
+  /// What autocast makes of float32 here unless the user says otherwise.
+  DType autocast = DType::BFloat16;
   /// What this kind of devices needs on this machine, and whether it is there.
   void (*examine)(std::vector<Finding>& findings) = nullptr;
 };

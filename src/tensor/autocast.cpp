@@ -8,6 +8,7 @@
 #include <cctype>
 #include <utility>
 
+#include "runtime/device.h"
 #include "support/error.h"
 #include "tensor/tensor_impl.h"
 
@@ -29,7 +30,7 @@ uint32_t bit(DeviceType type) { return uint32_t{1} << static_cast<int>(type) % 3
 
 struct State {
   bool caches = true;
-  AutocastDTypes dtypes = {{kCUDA, DType::Float16}};  // bfloat16 where there is none
+  AutocastDTypes dtypes;  // that the user chose, where it is not the device's own
   int nesting = 0;
   CastCacheEntries own;
   CastCacheEntries* cache = &own;
@@ -40,9 +41,13 @@ State& state() {
   return s;
 }
 
+DType usual_dtype(DeviceType type) {
+  const runtime::DeviceRow* row = runtime::find_device_row(type);
+  return row ? row->autocast : runtime::DeviceRow{}.autocast;
+}
 DType dtype_of(DeviceType type) {
   auto it = state().dtypes.find(type);
-  return it == state().dtypes.end() ? DType::BFloat16 : it->second;
+  return it == state().dtypes.end() ? usual_dtype(type) : it->second;
 }
 
 // On devices that autocast is on for.
@@ -134,7 +139,13 @@ void set_autocast_enabled(DeviceType device, bool enabled) {
   all = enabled ? all | eager::bit(device) : all & ~eager::bit(device);
 }
 DType get_autocast_dtype(DeviceType device) { return eager::dtype_of(device); }
-void set_autocast_dtype(DeviceType device, DType dtype) { eager::state().dtypes[device] = dtype; }
+void set_autocast_dtype(DeviceType device, DType dtype) {
+  eager::AutocastDTypes& chosen = eager::state().dtypes;
+  if (dtype == eager::usual_dtype(device))
+    chosen.erase(device);  // as if nobody had chosen: guards compare what was chosen
+  else
+    chosen[device] = dtype;
+}
 bool is_autocast_cache_enabled() { return eager::state().caches; }
 void set_autocast_cache_enabled(bool enabled) { eager::state().caches = enabled; }
 int increment_nesting() { return ++eager::state().nesting; }

@@ -12,9 +12,9 @@ extern const Implementation kLoop;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;
 extern const Implementation kWhile;
-// attention.cpp
+// cuda/attention.cpp
 extern const Implementation kAttention, kAttentionBackward, kPackedGradients;
-// product.cpp
+// cuda/product.cpp
 extern const Implementation kBiasedProduct, kProduct;
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;

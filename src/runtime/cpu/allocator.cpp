@@ -37,7 +37,7 @@ constexpr size_t kClasses = kLinear + (48 - 10) * 4, kSmallClasses = kLinear + 6
 
 void* system_allocate(size_t size) {
   if (size < kHugePage) return std::aligned_alloc(kAlignment, size);
-  // Aligned to huge pages: a 16 MB output then costs 8 page faults and not 4096.
+  // Aligned, so that the system can make huge pages of it.
   size_t reserve = size + kHugePage;
   void* raw = mmap(nullptr, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) return nullptr;
@@ -46,8 +46,12 @@ void* system_allocate(size_t size) {
   if (aligned > begin) munmap(raw, aligned - begin);
   size_t tail = begin + reserve - (aligned + mapped);
   if (tail > 0) munmap(reinterpret_cast<void*>(aligned + mapped), tail);
-  madvise(reinterpret_cast<void*>(aligned), mapped, MADV_HUGEPAGE);
   return reinterpret_cast<void*>(aligned);
+}
+// Memory that is used again may become huge pages, in the background. At its first use these cost more than they give: a virtual
+// machine that hands free huge pages back to its host waits for each of them.
+void expect_use(void* p, size_t size) {
+  if (size >= kHugePage) madvise(p, size & ~size_t{4095}, MADV_HUGEPAGE);
 }
 void system_deallocate(void* p, size_t size) {
   if (size < kHugePage)
@@ -70,15 +74,9 @@ class Cache {
   }
   void* take(size_t c) {
     size_t size = class_size(c);
-    {
-      std::lock_guard lock(mutex_);
-      auto& list = free_[c];
-      if (!list.empty()) {
-        void* p = list.back();
-        list.pop_back();
-        cached_ -= size;
-        return p;
-      }
+    if (void* p = take_free(c)) {
+      expect_use(p, size);
+      return p;
     }
     if (void* p = system_allocate(size)) return p;
     clear();
@@ -122,6 +120,15 @@ class Cache {
   std::atomic<int64_t> allocated{0}, peak{0};
 
  private:
+  void* take_free(size_t c) {
+    std::lock_guard lock(mutex_);
+    auto& list = free_[c];
+    if (list.empty()) return nullptr;
+    void* p = list.back();
+    list.pop_back();
+    cached_ -= class_size(c);
+    return p;
+  }
   std::mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
   size_t cached_ = 0, limit_ = default_limit();

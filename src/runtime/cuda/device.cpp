@@ -387,6 +387,7 @@ const DeviceRow kRow = {.name = "cuda",
                         .device = device,
                         .why_none = [] { return why_no_driver(); },
                         .dlpack = 2,
+                        .autocast = DType::Float16,
                         .examine = examine};
 
 }  // namespace brasa::runtime::cuda
