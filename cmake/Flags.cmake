@@ -22,7 +22,8 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 find_program(BRASA_CCACHE ccache)
 if(BRASA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths relative to the checkout, so that a second clone or build folder finds what the first one compiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${BRASA_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+      ${BRASA_CCACHE})
 endif()
 
 # The code generator links static LLVM, which takes GNU ld ten times as long.

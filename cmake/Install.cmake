@@ -23,6 +23,7 @@ if(BRASA_PACK)
 endif()
 if(TARGET brasa-cli)
   install(TARGETS brasa-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/tools/peers DESTINATION ${CMAKE_INSTALL_DATADIR}/brasa FILES_MATCHING PATTERN "*.py")
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Brasa)

@@ -30,6 +30,12 @@ endif()
 set(emu_folders amp capture compat func io nn optim tensor)
 set(threaded_folders runtime data program tensor capture)
 
+brasa_precompiled(brasa_test_headers <gtest/gtest.h>)
+# Like the programs that take it.
+set_target_properties(brasa_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(brasa_test_headers PRIVATE -fPIE)
+target_link_libraries(brasa_test_headers PRIVATE GTest::gtest)
+
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
 foreach(dir ${test_dirs})
   get_filename_component(folder ${dir} NAME)
@@ -43,6 +49,7 @@ foreach(dir ${test_dirs})
   add_dependencies(tests ${target})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   brasa_sees_sources(${target})
+  target_precompile_headers(${target} REUSE_FROM brasa_test_headers)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   # In no other source, so that the objects of a second clone are those of the first one to a compiler cache.
   foreach(source ${sources})
@@ -133,6 +140,9 @@ if(TARGET brasa-cli)
                                         --vectors ${CMAKE_SOURCE_DIR}/tests/data/ops --milliseconds 0.01)
   set_tests_properties(bench.operators PROPERTIES ENVIRONMENT "${test_environment}"
                        PASS_REGULAR_EXPRESSION "\"ms\":[^\n]*\"seed\":7[^\n]*\n[^\n]*\"ms\":[^\n]*\"seed\":7" FAIL_REGULAR_EXPRESSION "\"error\"")
+  add_test(NAME bench.peers COMMAND ${CMAKE_COMMAND} -DBRASA=$<TARGET_FILE:brasa-cli> -DWORK=${CMAKE_BINARY_DIR}/tests/peers
+                                    -P ${CMAKE_SOURCE_DIR}/tests/peers/peers.cmake)
+  set_tests_properties(bench.peers PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment}")
   # An exported program: each of its inputs is drawn.
   set(archive ${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2)
   add_test(NAME bench.archive COMMAND brasa-cli bench ${archive} --seconds 0 --seed 7)
@@ -163,6 +173,10 @@ endif()
 # Archives that the PyTorch of this machine writes, where there is one.
 set(BRASA_TORCH_PYTHON "" CACHE FILEPATH "A Python with torch and safetensors, for tests against PyTorch")
 if(TARGET brasa-cli AND BRASA_TORCH_PYTHON)
+  add_test(NAME bench.torch_peer COMMAND brasa-cli bench mlp_infer_b8 --peers --python ${BRASA_TORCH_PYTHON} --only "torch eager"
+                                        --rounds 1 --seconds 0 --json)
+  set_tests_properties(bench.torch_peer PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}"
+                       PASS_REGULAR_EXPRESSION "\"times\":{\"brasa eager\":{\"median_ms\":[0-9.]+.*\"torch eager\":{\"median_ms\":[0-9.]+")
   add_test(NAME pytorch.archives COMMAND ${BRASA_TORCH_PYTHON} ${CMAKE_SOURCE_DIR}/tests/pytorch/archives.py
                                          ${CMAKE_BINARY_DIR}/tests/archives)
   set_tests_properties(pytorch.archives PROPERTIES TIMEOUT 600 FIXTURES_SETUP pytorch_archives)

@@ -29,4 +29,10 @@ SoftmaxNormImpl::SoftmaxNormImpl(int64_t width) {
 }
 Tensor SoftmaxNormImpl::forward(const Tensor& x) { return softmax(n(x) * 0.125, -1); }
 
+SequenceClassifierImpl::SequenceClassifierImpl(int64_t inputs, int64_t hidden, int64_t classes) {
+  lstm = register_module("lstm", nn::LSTM(nn::LSTMOptions(inputs, hidden).num_layers(2).batch_first(true)));
+  head = register_module("head", nn::Linear(hidden, classes));
+}
+Tensor SequenceClassifierImpl::forward(const Tensor& x) { return head(std::get<0>(lstm(x)).select(1, -1)); }
+
 }  // namespace models

@@ -35,4 +35,13 @@ struct SoftmaxNormImpl : brasa::nn::Module {
 };
 BRASA_MODULE(SoftmaxNorm);
 
+/// Two LSTM layers over a sequence, and scores of classes from its last step. [n, steps, inputs] -> [n, classes].
+struct SequenceClassifierImpl : brasa::nn::Module {
+  SequenceClassifierImpl(int64_t inputs, int64_t hidden, int64_t classes);
+  brasa::Tensor forward(const brasa::Tensor& x);
+  brasa::nn::LSTM lstm{nullptr};
+  brasa::nn::Linear head{nullptr};
+};
+BRASA_MODULE(SequenceClassifier);
+
 }  // namespace models

@@ -15,12 +15,32 @@ GPTBlockImpl::GPTBlockImpl(int64_t width, int64_t heads) : heads(heads) {
   b = register_module("b", nn::Linear(4 * width, width));
 }
 
-Tensor GPTBlockImpl::forward(const Tensor& x) {
+namespace {
+
+// Queries, keys and values by heads.
+std::vector<Tensor> projected(GPTBlockImpl& block, const Tensor& x) {
   int64_t n = x.size(0), t = x.size(1), width = x.size(2);
-  auto parts = qkv(l1(x)).view({n, t, 3, heads, width / heads}).permute({2, 0, 3, 1, 4}).unbind(0);
-  Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt, 0.0, /*is_causal=*/true);
-  Tensor z = x + o(y.transpose(1, 2).reshape({n, t, width}));
-  return z + b(gelu(a(l2(z)), "tanh"));
+  Tensor all = block.qkv(block.l1(x)).view({n, t, 3, block.heads, width / block.heads});
+  return all.permute({2, 0, 3, 1, 4}).unbind(0);
+}
+Tensor after_attention(GPTBlockImpl& block, const Tensor& x, const Tensor& y) {
+  Tensor z = x + block.o(y.transpose(1, 2).reshape(x.sizes()));
+  return z + block.b(gelu(block.a(block.l2(z)), "tanh"));
+}
+
+}  // namespace
+
+Tensor GPTBlockImpl::forward(const Tensor& x) {
+  std::vector<Tensor> p = projected(*this, x);
+  return after_attention(*this, x,
+                         scaled_dot_product_attention(p[0], p[1], p[2], std::nullopt, 0.0, /*is_causal=*/true));
+}
+
+Tensor GPTBlockImpl::decode(const Tensor& x, const Tensor& position, const Tensor& seen, Tensor keys, Tensor values) {
+  std::vector<Tensor> p = projected(*this, x);
+  keys.index_copy_(2, position, p[1]);
+  values.index_copy_(2, position, p[2]);
+  return after_attention(*this, x, scaled_dot_product_attention(p[0], keys, values, seen));
 }
 
 GPTImpl::GPTImpl(const GPTOptions& options) {
@@ -54,6 +74,23 @@ io::NameRules gpt2_rules() {
        })
     rules.push_back(rule);
   return rules;
+}
+
+GPTDecoderImpl::GPTDecoderImpl(const GPTOptions& options) {
+  gpt = register_module("gpt", GPT(options));
+  std::vector<int64_t> cache = {options.depth, 1, options.heads, options.context, options.width / options.heads};
+  keys = register_buffer("keys", zeros(cache));
+  values = register_buffer("values", zeros(cache));
+}
+
+Tensor GPTDecoderImpl::forward(const Tensor& token, const Tensor& position) {
+  Tensor x = gpt->e(token) + gpt->p.index_select(0, position);
+  Tensor seen = (arange(keys.size(3), TensorOptions(kInt64).device(token.device())) <= position).view({1, 1, 1, -1});
+  for (int64_t i = 0; const auto& block : *gpt->blocks) {
+    x = block->as<GPTBlock>()->decode(x, position, seen, keys[i], values[i]);
+    ++i;
+  }
+  return gpt->head(gpt->f(x)).flatten(0, 1);
 }
 
 }  // namespace models

@@ -34,6 +34,7 @@ constexpr GraphPass kAlgebra[] = {
 constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
     {"inline_bodies", false, inline_bodies},
+    {"channels_last", true, keep_channels_last},
     {"convolutions", false, lower_convolutions},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},

@@ -53,8 +53,11 @@ void add_rectified(Table& t) {
         BRASA_CHECK(dtype_of(x) != DType::Bool, "Bool inputs not supported for hardtanh");
         if (is_integral(dtype_of(x))) return call("aten::clamp", {x, whole(low).arg(), whole(high).arg()});
         Value l = constant_like(x, low), h = constant_like(x, high);
-        return where(le(x, l), l, where(ge(x, h), h, x));
+        Value above = where(le(x, l), l, x);
+        return where(ge(above, h), h, above);
       })
+      .fits("min_val")
+      .fits("max_val")
       .samples({{floats(3, 5)}, {floats(4), -0.5, 1.5}});
   t.op("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
       .doc("x where positive, else negative_slope * x.")
@@ -62,18 +65,19 @@ void add_rectified(Table& t) {
           [](Value x, Number slope) { return where(gt(only_floating("leaky_relu", x), 0), x, x * slope); })
       .samples({{floats(3, 5)}, {floats(4), 0.2}});
   t.op("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
+      .out(Out::Cast)
       .doc("x where above the threshold, else value.")
       .composed([](Value x, Number limit, Number value) {
         return where(le(x, constant_like(x, limit)), constant_like(x, value), x);
       })
+      .fits("threshold")
+      .fits("value")
       .samples({{floats(3, 5), 0.5, -1.0}, {ints(4).in(-3, 3), 1, 7}});
   t.op("aten::prelu(Tensor self, Tensor weight) -> Tensor")
       .doc("x where positive, else weight * x; one weight, or one for each channel (dimension 1).")
       .autocast(Autocast::Lower)
       .composed_in_opmath([](Value x, Value w) {
         floating_only("prelu", x);
-        BRASA_CHECK(dtype_of(x) == dtype_of(w), "prelu: Type promoting not supported. Got ", name(dtype_of(x)), " and ",
-                    name(dtype_of(w)));
         BRASA_CHECK(rank_of(w) <= 1,
                     "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", rank_of(w));
         if (rank_of(w) == 1 && !is_one(size_of(w, 0))) {
@@ -89,10 +93,12 @@ void add_rectified(Table& t) {
         }
         return where(gt(x, 0), x, x * w);
       })
+      .one_dtype({"self", "weight"})
       .samples({{floats(2, 3, 4), floats(3)}, {floats(5), floats(1)}});
   t.op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .doc("x where positive, else weight * x.")
       .composed_in_opmath([](Value x, Value w) { return where(gt(x, 0), x, x * w); })
+      .one_dtype({"self", "weight"})
       .samples({{floats(2, 3, 4), floats(3, 1)}});
   const std::vector<Sample> noisy = {{floats(3, 5), floats(3, 5), 0.1, 0.3, false},
                                      {floats(3, 5), floats(3, 5), 0.1, 0.3, true}};
@@ -240,6 +246,7 @@ std::array<Value, 2> halves(Value x, int64_t dim, const char* op) {
 
 void add_gated(Table& t) {
   t.op("aten::glu(Tensor self, int dim=-1) -> Tensor")
+      .out(Out::Cast)
       .doc("The first half along dim times the sigmoid of the second.")
       .composed_in_opmath([](Value x, int64_t dim) {
         auto [a, b] = halves(floating_only("glu", x), dim, "glu");

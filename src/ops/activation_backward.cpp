@@ -17,12 +17,17 @@ Value pass_where(Value condition, Value ct) { return where(condition, ct, zero(c
 void add_rectified(Table& t) {
   t.op("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
       .doc("The derivative of threshold and, at 0, of relu.")
-      .composed([](Value ct, Value x, Number limit) { return where(le(x, limit), zero(ct), ct); })
+      .composed([](Value ct, Value x, Number limit) {
+        auto [g, y] = promoted(ct, x);
+        return where(le(y, limit), zero(g), g);
+      })
+      .fits("threshold")
       .samples({{floats(3, 5), floats(3, 5), 0.5}});
   t.op("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor")
       .doc("The derivative of hardtanh.")
       .composed([](Value ct, Value x, Number low, Number high) {
-        return where(logical_or(le(x, low), ge(x, high)), zero(ct), ct);
+        auto [g, y] = promoted(ct, x);
+        return where(logical_or(le(y, low), ge(y, high)), zero(g), g);
       })
       .samples({{floats(3, 5), floats(3, 5), -1, 1}});
   t.op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
@@ -42,12 +47,17 @@ void add_rectified(Table& t) {
         Value positive = gt(x, 0);
         return std::array{where(positive, ct, ct * w), where(positive, zero(ct), ct * x)};
       })
+      .one_dtype({"grad_output", "self", "weight"})
       .samples({{floats(3, 5), floats(3, 5), floats(5)}});
   for (const char* name : {"hardshrink", "softshrink"})
     t.op(str("aten::", name, "_backward(Tensor ", name[0] == 'h' ? "grad_out" : "grad_output",
              ", Tensor self, Scalar lambd) -> Tensor"))
         .doc(str("The derivative of ", name, "."))
-        .composed([](Value ct, Value x, Number l) { return where(logical_and(ge(x, -l), le(x, l)), zero(ct), ct); })
+        .composed([](Value ct, Value x, Number l) {
+          auto [g, y] = promoted(ct, x);
+          return where(logical_and(ge(y, -l), le(y, l)), zero(g), g);
+        })
+        .fits("lambd")
         .samples({{floats(3, 5), floats(3, 5), 0.5}});
   t.op("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardsigmoid.")
@@ -134,6 +144,7 @@ void add_smooth(Table& t) {
   t.op("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
       .doc("The derivative of log_sigmoid; the buffer is not used.")
       .composed_in_opmath([](Value ct, Value x, Value) { return ct * sigmoid(-x); })
+      .one_dtype({"grad_output", "self"})
       .samples({{floats(3, 5), floats(3, 5), floats(0)}});
   t.op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of tanh, from its result.")
@@ -153,6 +164,7 @@ void add_smooth(Table& t) {
   t.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
       .doc("The derivative of glu.")
       .composed_in_opmath(glu_backward)
+      .one_dtype({"grad_output", "self"})
       .samples({{floats(3, 3), floats(3, 6), -1}});
   t.op("aten::glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
       .doc("The tangent of glu from its result and its input's tangent.")

@@ -67,6 +67,7 @@ Value airy(Value x) {
 
 void add_airy(Table& t) {
   t.op("aten::special_airy_ai(Tensor x) -> Tensor")
+      .out(Out::Cast)
       .doc(
           "The Airy function Ai, by its series between -2.09 and 2.09 and rational approximations of Cephes outside; NaN at both "
           "infinities and without a derivative, as in PyTorch.")

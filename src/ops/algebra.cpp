@@ -103,7 +103,8 @@ Value broadcast_to(Value x, const Shape& shape) {
 
 DType result_type(const std::vector<Value>& values) {
   // Three classes, in falling rank: tensors with dimensions, without, numbers. A lower class matters only if its category
-  // (bool < integer < floating < complex) is higher; a number then brings its category's default type.
+  // (bool < integer < floating < complex) is higher; a number then brings its category's default type. Complex parts beside
+  // floating elements of a higher class are as wide as these.
   auto category = [](DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == DType::Bool ? 0 : 1; };
   std::optional<DType> classes[3];
   for (Value v : values) {
@@ -121,7 +122,7 @@ DType result_type(const std::vector<Value>& values) {
     if (!out)
       out = c;
     else if (category(*c) > category(*out))
-      out = is_complex(*c) && is_floating(*out) ? promote(*out, *c) : *c;
+      out = is_complex(*c) && is_floating(*out) ? promote(complex_of(*out), DType::Complex64) : *c;
   }
   BRASA_ASSERT(out, "result type of no values");
   return *out;

@@ -119,6 +119,7 @@ std::vector<Value> quotient_derivative(const Saved& s) {
 
 void add_sums(Table& t) {
   t.op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .out(Out::Cast)
       .doc("self + alpha * other.")
       .sparse(Sparse::Add)
       .packed({{floats(8, 8), floats(8, 8)},
@@ -137,6 +138,7 @@ void add_sums(Table& t) {
                 {floats(7).strided(2), ints(7)},
                 {ints(2, 3), ints(3), 3}});
   t.op("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .out(Out::Cast)
       .doc("self + alpha * other.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
         auto [x, y] = promoted(a, b);
@@ -144,6 +146,7 @@ void add_sums(Table& t) {
       })
       .samples({{floats(3, 5), 2}, {ints(4), 0.5}, {floats(0), 1.5, 2}});
   t.op("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .out(Out::Cast)
       .doc("self - alpha * other.")
       .sparse(Sparse::Sub)
       .packed({{floats(8, 8), floats(8, 8)},
@@ -158,6 +161,7 @@ void add_sums(Table& t) {
       .composed_in_opmath([](Value a, Value b, Number alpha) { return sub_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(2, 1, 3), floats(4, 1), 0.5}, {ints(1), floats(0)}});
   t.op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+      .out(Out::Cast)
       .doc("self - alpha * other.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
         auto [x, y] = promoted(a, b);
@@ -182,6 +186,7 @@ void add_sums(Table& t) {
 
 void add_products(Table& t) {
   t.op("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("self * other.")
       .sparse(Sparse::Mul)
       .packed({{floats(8, 8), floats(8, 8)},
@@ -199,6 +204,7 @@ void add_products(Table& t) {
                 {floats(0), floats(1)},
                 {ints(4), floats(4).strided(3)}});
   t.op("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("self * other.")
       .sparse(Sparse::Linear)
       .composed_in_opmath([](Value a, Number b) { return a * b; })
@@ -207,6 +213,7 @@ void add_products(Table& t) {
   t.alias("aten::multiply.Scalar", "aten::mul.Scalar");
 
   t.op("aten::div.Tensor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("self / other; integers give the default floating dtype.")
       .sparse(Sparse::Div)
       .packed({{floats(8, 8), floats(8, 8)},
@@ -221,11 +228,13 @@ void add_products(Table& t) {
                 {floats(3, 1), floats(4).in(-2, -0.5)},
                 {ints(3), ints(3).in(1, 5)}});
   t.op("aten::div.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("self / other; integers give the default floating dtype.")
       .sparse(Sparse::Linear)
       .composed_in_opmath([](Value a, Number b) { return a / b; })
       .samples({{floats(3, 5), 2.5}, {ints(4), 3}});
   t.op("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+      .out(Out::Cast)
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
       .sparse(Sparse::Div)
       .composed_in_opmath(
@@ -235,6 +244,7 @@ void add_products(Table& t) {
                 {ints(4).in(-9, 9), ints(4).in(2, 4), "trunc"},
                 {floats(2), floats(1).in(1, 2), ir::Arg()}});
   t.op("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
+      .out(Out::Cast)
       .doc("self / other, rounded towards zero ('trunc') or minus infinity ('floor').")
       .sparse(Sparse::Div)
       .composed_in_opmath(
@@ -252,11 +262,13 @@ void add_products(Table& t) {
   t.alias("aten::true_divide.Scalar", "aten::div.Scalar");
 
   t.op("aten::floor_divide(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The quotient rounded to minus infinity.")
       .composed_in_opmath([](Value a, Value b) { return floor_divide(a, b); })
       .vjp(zero_derivative())
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
   t.op("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("The quotient rounded to minus infinity.")
       .composed_in_opmath([](Value a, Number b) { return floor_divide(a, b); })
       .vjp(zero_derivative())
@@ -265,10 +277,12 @@ void add_products(Table& t) {
 
 void add_remainders(Table& t) {
   t.op("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("self - other * floor(self / other): the sign of other.")
       .composed_in_opmath([](Value a, Value b) { return remainder(a, b); })
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
   t.op("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("self - other * floor(self / other): the sign of other.")
       .composed_in_opmath([](Value a, Number b) { return remainder(a, b); })
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
@@ -280,10 +294,12 @@ void add_remainders(Table& t) {
       })
       .samples({{2.5, floats(5).in(0.5, 2)}, {7, ints(4).in(2, 4)}});
   t.op("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("C's fmod: the sign of self.")
       .composed_in_opmath([](Value a, Value b) { return c_remainder(a, b); })
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(4).in(-9, 9), ints(4).in(2, 4)}});
   t.op("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("C's fmod: the sign of self.")
       .composed_in_opmath([](Value a, Number b) { return c_remainder(a, b); })
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
@@ -341,6 +357,7 @@ void add_clamps(Table& t) {
                 {floats(0), 0},
                 {tensor(DType::UInt8, {4}).in(0, 9), -1, 300}});
   t.op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+      .out(Out::Cast)
       .doc("self limited to [min, max]; max where min > max.")
       .backward_node("ClampBackward0")
       .composed_in_opmath([](Value x, Value low, Value high) {
@@ -355,6 +372,7 @@ void add_clamps(Table& t) {
       .composed_in_opmath([](Value x, Number low) { return above(x, low, false); })
       .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
   t.op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+      .out(Out::Cast)
       .doc("self where it is at least min, else min.")
       .composed_in_opmath([](Value x, Value low) { return maximum(x, low); })
       .samples({{floats(3, 5), floats(5)}});
@@ -363,6 +381,7 @@ void add_clamps(Table& t) {
       .composed_in_opmath([](Value x, Number high) { return below(x, high, false); })
       .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
   t.op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+      .out(Out::Cast)
       .doc("self where it is at most max, else max.")
       .composed_in_opmath([](Value x, Value high) { return minimum(x, high); })
       .samples({{floats(3, 5), floats(5)}});
@@ -372,16 +391,19 @@ void add_clamps(Table& t) {
 
 void add_extrema(Table& t) {
   t.op("aten::maximum(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The larger of two; NaN wins. Equal ones share the gradient.")
       .composed([](Value a, Value b) { return maximum(a, b); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}, {ints(4), ints(1)}});
   t.op("aten::minimum(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The smaller of two; NaN wins. Equal ones share the gradient.")
       .composed([](Value a, Value b) { return minimum(a, b); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}, {ints(4), ints(1)}});
   t.alias("aten::max.other", "aten::maximum");
   t.alias("aten::min.other", "aten::minimum");
   t.op("aten::fmax(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The larger of two; a NaN gives way to the other. Equal ones share the gradient.")
       .composed([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
@@ -389,6 +411,7 @@ void add_extrema(Table& t) {
       })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
   t.op("aten::fmin(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The smaller of two; a NaN gives way to the other. Equal ones share the gradient.")
       .composed([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
@@ -397,9 +420,7 @@ void add_extrema(Table& t) {
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
 }
 
-void check_interpolated(Value a, Value b) {
-  BRASA_CHECK(dtype_of(a) == dtype_of(b), "lerp: expected equal dtypes, got ", name(dtype_of(a)), " and ",
-              name(dtype_of(b)));
+void check_interpolated(Value a) {
   BRASA_CHECK(!is_integral(dtype_of(a), true), "\"lerp\" not implemented for ", name(dtype_of(a)));
 }
 
@@ -407,17 +428,19 @@ void add_combinations(Table& t) {
   t.op("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
       .doc("self + weight * (end - self), from the nearer end so that weight 1 gives end exactly.")
       .composed_in_opmath([](Value a, Value b, Value w) {
-        check_interpolated(a, b);
+        check_interpolated(a);
         BRASA_CHECK(rank_of(w) == 0 || dtype_of(w) == dtype_of(a), "lerp: expected dtype ", name(dtype_of(a)),
                     " for `weight` but got dtype ", name(dtype_of(w)));
         Value d = b - a;
         return where(lt(abs(w), 0.5), a + w * d, b - d * (1 - w));
       })
+      .one_dtype({"self", "end"})
       .samples({{floats(3, 5), floats(5), floats(3, 1).in(0, 1)}, {floats(2), floats(2), floats(1)}});
   t.op("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
+      .out(Out::Cast)
       .doc("self + weight * (end - self).")
       .composed_in_opmath([](Value a, Value b, Number w) {
-        check_interpolated(a, b);
+        check_interpolated(a);
         Value d = b - a;
         if (w.is_value()) {
           Value v = w.arg().get<Value>();
@@ -425,13 +448,16 @@ void add_combinations(Table& t) {
         }
         return std::abs(w.as_double()) < 0.5 ? a + w * d : b - d * (1 - w.as_double());
       })
+      .one_dtype({"self", "end"})
       .samples({{floats(3, 5), floats(5), 0.25}, {floats(2), floats(2), 0.75}});
   t.op("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+      .out(Out::Cast)
       .doc("self + value * tensor1 * tensor2.")
       .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value x, Value a, Value b, Number value) { return x + (value.is(1) ? a : a * value) * b; })
       .samples({{floats(3, 5), floats(5), floats(3, 1), 0.5}, {ints(3), ints(3), ints(3), 2}});
   t.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+      .out(Out::Cast)
       .doc("self + value * tensor1 / tensor2.")
       .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value x, Value a, Value b, Number value) {
@@ -481,6 +507,7 @@ std::vector<Value> power_derivative(const Saved& s) {
 
 void add_powers(Table& t) {
   t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+      .out(Out::Cast)
       .doc("self to the power of exponent.")
       .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Power)
@@ -489,11 +516,13 @@ void add_powers(Table& t) {
       .vjp(own_derivative(power_derivative))
       .samples({{floats(3, 5), 2}, {floats(4).in(0.5, 2), -1.5}, {ints(4), 3}, {floats(2), 0}});
   t.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+      .out(Out::Cast)
       .doc("self to the power of exponent.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value x, Value e) { return pointwise("pow", x, e); })
       .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
   t.op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
+      .out(Out::Cast)
       .doc("self to the power of exponent.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Number x, Value e) {
@@ -518,12 +547,16 @@ void add_powers(Table& t) {
       .samples({{1.5, floats(5)}, {2, ints(4)}});
 }
 
+void check_condition(Value c) {
+  BRASA_CHECK(dtype_of(c) == DType::Bool || dtype_of(c) == DType::UInt8,
+              "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(dtype_of(c)));
+}
+
 void add_where(Table& t) {
   t.op("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
       .doc("self where the condition holds, else other.")
       .composed([](Value c, Value a, Value b) {
-        BRASA_CHECK(dtype_of(c) == DType::Bool || dtype_of(c) == DType::UInt8,
-                    "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(dtype_of(c)));
+        check_condition(c);
         return where(c, a, b);
       })
       .samples(
@@ -531,6 +564,7 @@ void add_where(Table& t) {
   t.op("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
       .doc("self where the condition holds, else other.")
       .composed([](Value c, Number a, Value b) {
+        check_condition(c);
         auto [y, x] = promoted(b, a);
         return where(c, x, y);
       })
@@ -538,6 +572,7 @@ void add_where(Table& t) {
   t.op("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
       .doc("self where the condition holds, else other.")
       .composed([](Value c, Value a, Number b) {
+        check_condition(c);
         auto [x, y] = promoted(a, b);
         return where(c, x, y);
       })
@@ -545,6 +580,7 @@ void add_where(Table& t) {
   t.op("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
       .doc("self where the condition holds, else other.")
       .composed([](Value c, Number a, Number b) {
+        check_condition(c);
         auto type = [](const Number& n) { return is_floating(n.dtype()) ? DType::Float32 : n.dtype(); };
         DType t = promote(type(a), type(b));
         return where(c, scalar(a, t), scalar(b, t));

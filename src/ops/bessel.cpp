@@ -126,6 +126,7 @@ constexpr double kExact = 4.9;
 template <class F>
 RowBuilder add(Table& t, const char* name, const char* doc, double low, double high, F f) {
   return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath(f)
       .samples({{floats(3, 5).in(low, 4)}, {floats(7).strided(2).in(low, high)}, {floats(0)}, {ints(4).in(1, 9)}});
@@ -154,6 +155,7 @@ void add_bessel(Table& t) {
     return std::vector{s.ct() * (y<0>(x) - s.out() / x)};
   }));
   t.op("aten::special_spherical_bessel_j0(Tensor x) -> Tensor")
+      .out(Out::Cast)
       .doc("sin(x) / x, by its Taylor series below 1/2; without a derivative, as in PyTorch.")
       .composed_in_opmath([](Value v) {
         Value x = to_float(real_only("spherical_bessel_j0", v)), near = lt(abs(x), 0.5);

@@ -21,10 +21,12 @@ Value on_bits(const std::array<Value, 2>& operands) {
 template <Literal primitive>
 void bits(Table& t, const char* name, const char* scalar, const char* doc) {
   t.op(str("aten::", name, ".Tensor(Tensor self, Tensor other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Value a, Value b) { return on_bits<primitive>(promoted(a, b)); })
       .samples({{ints(3, 5).in(0, 9), ints(5).in(0, 9)}, {ints(0), ints(1)}});
   t.op(str("aten::", name, scalar, "(Tensor self, Scalar other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Value a, Number b) { return on_bits<primitive>(promoted(a, b)); })
       .samples({{ints(3, 5).in(0, 9), 3}});
@@ -64,18 +66,22 @@ void add_bitwise(Table& t) {
       .samples({{ints(3, 5)}, {bools(4)}});
 
   t.op("aten::logical_not(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("Is it 0?")
       .composed([](Value x) { return logical_not(x); })
       .samples({{floats(3, 5)}, {bools(4)}});
   t.op("aten::logical_and(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("Are both not 0?")
       .composed([](Value a, Value b) { return logical_and(a, b); })
       .samples({{bools(3, 5), ints(5)}, {floats(0), floats(1)}});
   t.op("aten::logical_or(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("Is either not 0?")
       .composed([](Value a, Value b) { return logical_or(a, b); })
       .samples({{bools(3, 5), ints(5)}});
   t.op("aten::logical_xor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("Is just one of them not 0?")
       .composed([](Value a, Value b) { return pointwise("bit_xor", convert(a, DType::Bool), convert(b, DType::Bool)); })
       .samples({{bools(3, 5), ints(5)}});

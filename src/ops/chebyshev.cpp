@@ -87,17 +87,20 @@ void add(Table& t) {
           "; n loses its fraction, and negative degrees give 0. Degrees to 8 by the recurrence, larger ones by "
           "trigonometric and hyperbolic forms. Without a derivative, as in PyTorch.");
   t.op(str(name, "(Tensor x, Tensor n) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value x, Value n) { return of(k, x, n); })
       .no_gradient()
       .samples(
           {{floats(3, 5), floats(5).in(-2, 12)}, {floats(4).strided(2), ints(4).in(0, 9)}, {floats(0), floats(0)}});
   t.op(str(name, ".n_scalar(Tensor x, Scalar n) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value x, Number n) { return of(k, x, to_value(n)); })
       .no_gradient()
       .samples({{floats(3, 5), 3}, {floats(4), 11}, {ints(4), 2.5}});
   t.op(str(name, ".x_scalar(Scalar x, Tensor n) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Number x, Value n) { return of(k, to_value(x), n); })
       .no_gradient()

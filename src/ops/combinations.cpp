@@ -13,7 +13,7 @@ namespace {
 Value kept(Value keep, Expr n, int64_t count) {
   Value here = prim::iota({n}, 0, DType::Int64);
   Value keys = where(keep, here, size_tensor(n, {n}));
-  return narrow(prim::sort(keys, 0, false)[0], 0, 0, count);
+  return prim::sort(keys, 0, false, 0, count)[0];
 }
 
 // How many ascending r-tuples of n things there are, with repeated ones or without.

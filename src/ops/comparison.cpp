@@ -11,10 +11,12 @@ namespace {
 template <Literal primitive>
 void comparison(Table& t, const char* doc, const char* alias) {
   t.op(str("aten::", primitive.text, ".Tensor(Tensor self, Tensor other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Value a, Value b) { return pointwise(primitive.text, a, b); })
       .samples({{floats(3, 5), floats(5)}, {ints(4), floats(1)}, {bools(3), bools(3)}, {floats(0), floats(0)}});
   t.op(str("aten::", primitive.text, ".Scalar(Tensor self, Scalar other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Value a, Number b) { return pointwise(primitive.text, a, b); })
       .samples({{floats(3, 5), 0.5}, {ints(4), 1}, {ints(4), 0.5}});
@@ -47,10 +49,12 @@ void add_comparison(Table& t) {
   comparison<"ge">(t, "self >= other.", "greater_equal");
   comparison<"ne">(t, "self != other; true for NaN.", "not_equal");
   t.op("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("self == other; false for NaN.")
       .composed([](Value a, Value b) { return eq(a, b); })
       .samples({{floats(3, 5), floats(5)}, {ints(4), ints(1)}, {bools(3), bools(3)}});
   t.op("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("self == other; false for NaN.")
       .composed([](Value a, Number b) { return eq(a, b); })
       .samples({{floats(3, 5), 0.5}, {ints(4), 1}});

@@ -85,6 +85,7 @@ void add_complex(Table& t) {
       .composed(polar)
       .samples(parts);
   t.op("aten::angle(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("The argument of a number in (-π, π].")
       .composed(angle)
       .samples({{floats(3, 5)}, {tensor(DType::Complex64, {3})}});

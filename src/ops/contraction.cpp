@@ -293,7 +293,12 @@ Value trace(Value x) {
   return sum(is_integral(dtype_of(d), true) ? convert(d, DType::Int64) : d, {0});
 }
 
-Value int_mm(Value a, Value b) { return mm(convert(a, DType::Int32), convert(b, DType::Int32)); }
+Value int_mm(Value a, Value b) {
+  for (Value x : {a, b})
+    BRASA_CHECK(dtype_of(x) == DType::Int8 || dtype_of(x) == DType::UInt8, "_int_mm: expected int8 or uint8, got ",
+                type_of(x));
+  return mm(convert(a, DType::Int32), convert(b, DType::Int32));
+}
 
 // Operands that get new dimensions at expand1, expand2 and expand3, multiplied and summed over sumdim.
 Value trilinear(Value a, Value b, Value c, Dims expand_a, Dims expand_b, Dims expand_c, Dims summed, int64_t) {
@@ -388,12 +393,14 @@ void add_products(Table& t) {
       .composed([](Value a, Value b) { return dot(conj(a), b); })
       .samples({{floats(3), floats(3)}});
   t.op("aten::outer(Tensor self, Tensor vec2) -> Tensor")
+      .out(Out::Cast)
       .doc("All products of two vectors' elements.")
       .backward_node("MulBackward0")
       .composed(outer)
       .samples({{floats(2), floats(3)}});
   t.alias("aten::ger", "aten::outer");
   t.op("aten::inner(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("Contracts the last dimensions.")
       .autocast(Autocast::None, Autocast::Widest)
       .composed(inner)
@@ -430,6 +437,7 @@ void add_products(Table& t) {
       .doc("Sums of products along a dimension, the first factor conjugated.")
       .autocast(Autocast::Lower)
       .composed(vecdot)
+      .one_dtype({"x", "y"})
       .samples({{floats(2, 3), floats(2, 3)}});
 }
 
@@ -440,14 +448,19 @@ void add_sums_of_products(Table& t) {
       .sparse(Sparse::AddMatrix)
       .packed({{floats(8), floats(8, 8), floats(8, 8)}})
       .composed(addmm)
+      .fits("beta")
+      .fits("alpha")
       .samples({{floats(4), floats(2, 3), floats(3, 4)}, {floats(2, 4), floats(2, 3), floats(3, 4), 0, 2.0}});
   t.op("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · mat · vec.")
       .autocast(Autocast::None, Autocast::Lower)
       .sparse(Sparse::AddVector)
       .composed(addmv)
+      .fits("beta")
+      .fits("alpha")
       .samples({{floats(2), floats(2, 3), floats(3), 0.5, 2.0}});
   t.op("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+      .out(Out::Cast)
       .doc("beta · self + alpha · vec1 ⊗ vec2.")
       .autocast(Autocast::None, Autocast::Lower)
       .composed_in_opmath(addr)
@@ -457,6 +470,8 @@ void add_sums_of_products(Table& t) {
       .backward_node("BaddbmmBackward0")
       .autocast(Autocast::Lower)
       .composed(baddbmm)
+      .fits("beta")
+      .fits("alpha")
       .samples({{floats(1, 4), floats(2, 3, 5), floats(2, 5, 4)}});
   t.op("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
       .doc("beta · self + alpha · the sum of batch1 · batch2 over the batch.")
@@ -488,21 +503,25 @@ void add_contractions(Table& t) {
       .composed(chain_matmul)
       .samples(chains);
   t.op("aten::kron(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("Kronecker product.")
       .composed(kron)
       .samples({{floats(2, 3), floats(2)}});
   t.op("aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int unroll_dim=1) -> Tensor")
       .doc("Three operands with new dimensions, multiplied and summed over dimensions.")
       .composed_in_opmath(trilinear)
+      .one_dtype({"i1", "i2", "i3"})
       .samples({{floats(1, 3), floats(5, 3, 4), floats(1, 4), list({1, 3}), list({0}), list({1, 2}), list({2, 3})}});
   t.op("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
       .doc("Vector product along a dimension of size 3, by default the first such.")
       .autocast(Autocast::None, Autocast::Widest)
       .composed(cross)
+      .one_dtype({"self", "other"})
       .samples({{floats(2, 3), floats(2, 3)}});
   t.op("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
       .doc("Vector product along a dimension of size 3.")
       .composed(cross_along)
+      .one_dtype({"self", "other"})
       .samples({{floats(2, 3), floats(1, 3)}});
   t.op("aten::_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) -> Tensor")
       .doc("relu, or gelu, of addmm.")

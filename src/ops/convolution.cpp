@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/channels_last.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -119,15 +120,36 @@ Value plain_convolution(Value x, Value w, const Convolution& c) {
   return prim::convolution(x, w, c.stride, c.low, c.high, Shape(c.stride.size(), Expr(1)), c.dilation, c.groups);
 }
 
+// By the target, which rounds before the bias is added.
+std::optional<Value> convolved_by_target(Value x, Value w, const Convolution& c) {
+  if (!(c.low == c.high)) return std::nullopt;
+  ConvolutionSteps steps{c.stride, c.low, c.dilation, c.groups};
+  if (!c.transposed) return convolution_of_target(x, w, steps);
+  Shape size;
+  for (size_t d = 0; d < c.stride.size(); ++d) {
+    // What a convolution steps over at the end is less than a step.
+    Expr more = c.output_padding[d];
+    if (!more.is(0) && !(more.is_constant() && c.stride[d].is_constant() && more.constant() < c.stride[d].constant()))
+      return std::nullopt;
+    auto dim = static_cast<int64_t>(d) + 2;
+    size.push_back((size_of(x, dim) - 1) * c.stride[d] + (size_of(w, dim) - 1) * c.dilation[d] + 1 + more -
+                   c.low[d] * 2);
+  }
+  return transposed_convolution_of_target(x, w, size, steps);
+}
+
 Value convolved(Value x, Value w, Value bias, const Convolution& c) {
   bool batched = rank_of(x) != rank_of(w) - 1;
   if (!batched) x = unsqueeze(x, 0);
   check_operands(x, w, bias, c);
   DType t = dtype_of(x);
+  bool in_tiles = !c.transposed && tiles(w, c);
+  std::optional<Value> whole;
+  if (!in_tiles) whole = convolved_by_target(x, w, c);
   // With the bias, the sum is rounded once.
-  if (bias) x = to_opmath(x), w = to_opmath(w), bias = to_opmath(bias);
-  Value out = !c.transposed && tiles(w, c) ? tiled(x, w) : plain_convolution(x, w, c);
-  if (bias) out = convert(out + along(bias, 1, rank_of(out)), t);
+  if (bias && !whole) x = to_opmath(x), w = to_opmath(w);
+  Value out = whole ? *whole : in_tiles ? tiled(x, w) : plain_convolution(x, w, c);
+  if (bias) out = convert(to_opmath(out) + along(to_opmath(bias), 1, rank_of(out)), t);
   return batched ? out : squeeze(out, 0);
 }
 
@@ -316,6 +338,7 @@ void add_kernels(Table& t, int n) {
 }  // namespace
 
 void add_convolution(Table& t) {
+  add_channels_last(t);
   for (int n : {1, 2, 3}) add_spatial(t, n);
   for (int n : {2, 3}) add_kernels(t, n);
   t.op("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")

@@ -258,8 +258,8 @@ void add_ranges(Table& t) {
       .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
         return range(start, step, count_of_range(start.as_double(), end.as_double(), step.as_double()), dtype);
       })
-      .counted([](double start, double end, double step, OptDType, Text, Text,
-                  Flag) { return count_of_range(start, end, step); },
+      .counted([](Number start, Number end, Number step, OptDType, Text, Text,
+                  Flag) { return count_of_range(start.as_double(), end.as_double(), step.as_double()); },
                [](Number start, Number, Number step, OptDType dtype, Text, Text, Flag, Expr n) {
                  return range(start, step, n, dtype);
                })
@@ -269,7 +269,8 @@ void add_ranges(Table& t) {
       .composed([](Number start, Number end, OptDType dtype, Text, Text, Flag) {
         return range(start, 1, count_of_range(start.as_double(), end.as_double(), 1), dtype);
       })
-      .counted([](double start, double end, OptDType, Text, Text, Flag) { return count_of_range(start, end, 1); },
+      .counted([](Number start, Number end, OptDType, Text, Text,
+                  Flag) { return count_of_range(start.as_double(), end.as_double(), 1); },
                [](Number start, Number, OptDType dtype, Text, Text, Flag, Expr n) { return range(start, 1, n, dtype); })
       .samples({{1, 4}, {-0.5, 2, DType::Float64}});
   t.op("aten::_dim_arange(Tensor like, int dim) -> Tensor")

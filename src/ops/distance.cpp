@@ -72,16 +72,14 @@ struct Pairs {
 Pairs pairs_of(int64_t n) {
   Shape shape = {Expr(n * (n - 1) / 2)};
   Value k = prim::iota(shape, 0, DType::Int64);
-  // Pair k lies in the row whose pairs start at or before k; row i starts at i (2 n - i - 1) / 2.
-  Shape grid = {shape[0], Expr(n)};
-  Value row = prim::iota(grid, 1, DType::Int64);
-  Value starts =
-      prim::binary("div", row * (full(Number(2 * n - 1), grid, DType::Int64) - row), full(2, grid, DType::Int64));
-  Value i = sum(convert(le(starts, prim::broadcast(k, grid, {0})), DType::Int64), {1}) - 1;
-  i = minimum(i, full(Number(std::max<int64_t>(n - 2, 0)), shape, DType::Int64));
-  Value start =
-      prim::binary("div", i * (full(Number(2 * n - 1), shape, DType::Int64) - i), full(2, shape, DType::Int64));
-  return {i, k - start + i + 1};
+  // Row i's pairs start at i (2 n - 1 - i) / 2, so that pair k's row is a root of a quadratic equation, or rounded, a neighbour of it.
+  auto start = [&](Value i) { return prim::binary("shr", i * (constant_like(i, 2 * n - 1) - i), constant_like(i, 1)); };
+  Value m = full(static_cast<double>(2 * n - 1), shape, DType::Float64);
+  Value root = (m - sqrt(m * m - 8.0 * convert(k, DType::Float64))) * 0.5;
+  Value i = convert(prim::unary("floor", root), DType::Int64);
+  i = i - convert(lt(k, start(i)), DType::Int64);
+  i = i + convert(le(start(i + 1), k), DType::Int64);
+  return {i, k - start(i) + i + 1};
 }
 
 Value pdist(Value x, double p) {
@@ -141,11 +139,13 @@ void add_distance(Table& t) {
   t.op("aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
       .doc("The gradient of cdist's first input, of the shape to which the second one's batch broadcasts it.")
       .composed_in_opmath(cdist_backward)
+      .one_dtype({"grad_output", "x1", "x2", "cdist"})
       .samples({{floats(3, 2), floats(3, 4), floats(2, 4), 2.0, floats(3, 2).in(1, 2)},
                 {floats(2, 3, 1), floats(3, 2), floats(2, 1, 2), 1.0, floats(2, 3, 1).in(1, 2)}});
   t.op("aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       .doc("Euclidean distances between all rows of two batches of matrices.")
       .composed_in_opmath(euclidean_dist)
+      .one_dtype({"x1", "x2"})
       .samples({{floats(3, 4), floats(2, 4)}});
   t.op("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor")
       .doc("The p-norm distances between all pairs of rows.")
@@ -157,6 +157,7 @@ void add_distance(Table& t) {
   t.op("aten::_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
       .doc("The gradient of pdist's input.")
       .composed_in_opmath(pdist_backward)
+      .one_dtype({"grad_output", "self", "pdist"})
       .samples({{floats(3), floats(3, 2), 2.0, floats(3).in(1, 2)}});
   t.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
       .doc("Products over the norms along a dimension, each norm at least eps.")

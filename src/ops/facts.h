@@ -15,6 +15,13 @@ enum class Autocast : uint8_t {
   Refused,           // the call is an error: its results would often overflow
 };
 
+/// What the dtype of a tensor given as out= may be.
+enum class Out : uint8_t {
+  Own,      // the result's
+  Cast,     // any that the result can be cast to
+  Decides,  // any: the call computes in it, as if it were the argument `dtype`
+};
+
 /// What an operator computes from where its operand lies in memory, and not from values; a tensor library does it.
 enum class Memory : uint8_t {
   None,

@@ -156,6 +156,7 @@ void add_transform(Table& t, const char* doc) {
       {floats(3, 4)}, {floats(2, 3, 4), list({5, 2})}, {floats(3, 2).strided(2), ir::Arg(), ir::Arg(), "ortho"}};
   const std::vector<Sample> two = {{floats(3, 4)}, {floats(2, 3, 4), list({5, 2}), list({0, 1}), "forward"}};
   t.op(str("aten::", op, "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"))
+      .out(Out::Cast)
       .doc(str(doc, " Along one dimension, of n points: cut or filled with zeros."))
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, OptExpr n, int64_t dim, Mode norm) {
@@ -163,6 +164,7 @@ void add_transform(Table& t, const char* doc) {
       })
       .samples(one);
   t.op(str("aten::", op, "2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor"))
+      .out(Out::Cast)
       .doc(str(doc, " Along two dimensions."))
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, OptShape s, Dims dim, Mode norm) {
@@ -170,6 +172,7 @@ void add_transform(Table& t, const char* doc) {
       })
       .samples(two);
   t.op(str("aten::", op, "n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"))
+      .out(Out::Cast)
       .doc(str(doc, " Along several dimensions, by default all, or as many of the last as s has."))
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value x, OptShape s, OptDims dim, Mode norm) {
@@ -199,6 +202,7 @@ void add_transforms(Table& t) {
 void add_internal(Table& t) {
   auto complexes = [](int64_t n) { return tensor(DType::Complex64, {2, n}); };
   t.op("aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor")
+      .out(Out::Cast)
       .doc("Complex to complex; normalization 0: none, 1: by the root of the number of points, 2: by it.")
       .composed([](Value x, Dims dim, int64_t norm, bool forward) {
         BRASA_CHECK(is_complex(dtype_of(x)), "_fft_c2c: expected a complex tensor, got ", type_of(x));
@@ -206,12 +210,14 @@ void add_internal(Table& t) {
       })
       .samples({{complexes(5), list({1}), 0, true}, {complexes(4), list({0, 1}), 2, false}});
   t.op("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
+      .out(Out::Cast)
       .doc("Real to complex, forward; of the last of dim only the first n/2 + 1 frequencies if onesided.")
       .composed([](Value x, Dims dim, int64_t norm, bool onesided) {
         return fft_r2c(real_floating("_fft_r2c", x), wrap_dims(dim, rank_of(x)), norm, onesided);
       })
       .samples({{floats(2, 5), list({1}), 0, true}, {floats(2, 4), list({0, 1}), 1, false}});
   t.op("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor")
+      .out(Out::Cast)
       .doc("Complex to real, backward, from the first n/2 + 1 frequencies of the last of dim.")
       .composed([](Value x, Dims dim, int64_t norm, Expr n) {
         BRASA_CHECK(is_complex(dtype_of(x)), "_fft_c2r: expected a complex tensor, got ", type_of(x));

@@ -99,6 +99,7 @@ void add_pool(Table& t) {
            " output_size, Tensor indices) -> Tensor"))
       .doc("Each window's gradient put where its index points.")
       .composed(fractional_backward<n>)
+      .one_dtype({"grad_output", "self"})
       .samples({{planes(2), planes(4), list({2}), list({2}), planes(2).of(DType::Int64).in(0, 4)}});
 }
 

@@ -22,7 +22,7 @@ std::array<Value, 2> weight_norm(Value v, Value g, int64_t dim) {
               "_weight_norm_interface: expected v and g of as many dimensions, got ", type_of(v), " and ", type_of(g));
   Dims dims = all_but(v, dim);
   Value wide = to_opmath(v), norm = dims.empty() ? abs(wide) : norm_over(wide, dims);
-  return {convert(wide * (to_opmath(g) / norm), dtype_of(v)), norm};
+  return {convert(wide * (broadcast_to(to_opmath(g), shape_of(norm)) / norm), dtype_of(v)), norm};
 }
 
 std::array<Value, 2> weight_norm_backward(Value ct, Value v, Value g, Value norm, int64_t dim) {
@@ -121,6 +121,7 @@ void add_fused(Table& t) {
   t.op("aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
       .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016), and that norm.")
       .composed(weight_norm)
+      .one_dtype({"v", "g"})
       .samples({{floats(3, 4).in(0.5, 2), floats(3, 1)}});
   for (const char* name : {"_weight_norm_interface_backward", "_weight_norm_differentiable_backward"})
     t.op(str("aten::", name,
@@ -144,6 +145,7 @@ void add_fused(Table& t) {
       .composed_in_opmath(embedding_renorm)
       .samples({{floats(3, 4), ints(2), 1.0, 2.0}});
   t.op("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .out(Out::Cast)
       .doc("max(0, self + alpha other).")
       .composed_in_opmath([](Value a, Value b, Number alpha) {
         return call("aten::relu", {call("aten::add.Tensor", {a, b, alpha.arg()})});
@@ -154,6 +156,7 @@ void add_fused(Table& t) {
       .composed_in_opmath([](Value a, Number b, Number alpha) { return call("aten::relu", {a + b * alpha}); })
       .samples({{floats(3, 4), 0.5, 2}});
   t.op("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor")
+      .out(Out::Cast)
       .doc(
           "Each tensor cut into num_chunks along dim, the last filled with zeros, its further dimensions made one; all beside one another.")
       .composed(chunk_cat)

@@ -251,6 +251,7 @@ void add_grid_samplers(Table& t) {
       .autocast(Autocast::Float32, Autocast::None)
       .composed_in_opmath(grid_sampler<kSpatial>)
       .vjp(own_derivative(grid_sampler_vjp<kSpatial>))
+      .one_dtype({"input", "grid"})
       .samples({{x, g, 0, 0, false}, {x, g, 0, 2, true}, {x, g, 1, 1, false}});
   t
       .op(str(
@@ -258,6 +259,7 @@ void add_grid_samplers(Table& t) {
           "_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)"))
       .doc("The derivatives of the grid sampler by image and grid.")
       .composed_in_opmath(grid_sampler_backward<kSpatial>)
+      .one_dtype({"grad_output", "input", "grid"})
       .samples({{ct, x, g, 0, 1, false, both()}});
 }
 
@@ -321,6 +323,7 @@ void add_grid_sample(Table& t) {
       .autocast(Autocast::Float32, Autocast::Widest)
       .composed_in_opmath(any_grid_sampler)
       .vjp(own_derivative(any_grid_sampler_vjp))
+      .one_dtype({"input", "grid"})
       .samples({{floats(2, 3, 4, 5), floats(2, 3, 3, 2).in(-0.9, 0.9), 2, 0, false},
                 {floats(1, 2, 3, 3, 3), floats(1, 2, 2, 2, 3).in(-0.9, 0.9), 0, 1, true}});
   t.op("aten::_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor")

@@ -60,6 +60,7 @@ Vjp derivative() {
 template <bool upper>
 void add(Table& t, const char* name) {
   t.op(str("aten::", name, "(Tensor self, Tensor other) -> Tensor"))
+      .out(Out::Cast)
       .doc(
           upper
               ? "Q(a, x) = Γ(a, x) / Γ(a), the regularised upper incomplete gamma function, by double exponential quadrature in "

@@ -32,6 +32,7 @@ Value index_select(Value x, int64_t dim, Value index) {
 }
 
 Value index_select_backward(Value g, Shape sizes, int64_t dim, Value index) {
+  check_index("index_select_backward", index);
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   BRASA_CHECK(rank_of(index) <= 1, "index_select_backward(): expected a vector of indices, got ", type_of(index));
@@ -183,9 +184,9 @@ std::array<Value, 2> topk(Value x, Expr k, int64_t dim, bool largest, bool) {
   dim = wrap_dim(dim, rank_of(v));
   BRASA_CHECK(!is_less(k, 0) && !is_less(size_of(v, dim), k), "selected index k out of range: k is ", k, ", dimension ",
               dim, " has size ", size_of(v, dim));
-  auto [values, indices] = prim::sort(v, dim, largest);
+  auto [values, indices] = prim::sort(v, dim, largest, 0, k);
   if (scalar && is_one(k)) return {prim::reshape(values, {}), prim::reshape(indices, {})};
-  return {narrow(values, dim, 0, k), narrow(indices, dim, 0, k)};
+  return {values, indices};
 }
 
 // --- searching ---
@@ -228,7 +229,10 @@ Value searchsorted(Value sequence, Value x, bool out_int32, bool right, std::opt
   BRASA_CHECK(!side || *side == "left" || *side == "right",
               "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
   BRASA_CHECK(!side || *side == "right" || !right, "torch.searchsorted(): side and right can't be set to opposites");
-  if (sorter) check_same_shape("torch.searchsorted(): sorter", sequence, sorter);
+  if (sorter) {
+    check_long_index("torch.searchsorted()", sorter);
+    check_same_shape("torch.searchsorted(): sorter", sequence, sorter);
+  }
   if (sorter && rank_of(sorter) > 0)
     sequence =
         gather_along(sequence, rank_of(sequence) - 1,

@@ -64,6 +64,7 @@ std::vector<Value> frexp(Value v) {
 
 void add_integers(Table& t) {
   t.op("aten::gcd(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc(
           "The greatest common divisor, by Euclid's algorithm with as many steps as the type may need; of 0 and 0 it is 0.")
       .composed([](Value x, Value y) { return gcd("gcd", x, y); })
@@ -72,6 +73,7 @@ void add_integers(Table& t) {
                 {ints(0), ints(0)},
                 {ints(4).in(0, 40).of(DType::UInt8), ints(4).in(0, 40).of(DType::UInt8)}});
   t.op("aten::lcm(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The least common multiple; 0 where one of them is 0.")
       .composed(lcm)
       .no_gradient()

@@ -131,12 +131,14 @@ void add_linalg(Table& t) {
       .composed([](Value x, bool upper) { return cholesky(x, upper, true)[0]; })
       .samples({{positive}});
   t.op("aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")
+      .out(Out::Cast)
       .doc("A⁻¹ self, where input2 is the Cholesky factor of A.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(cholesky_solve)
       .vjp(own_derivative(cholesky_solve_derivative))
       .samples({{floats(1, 2), floats(1, 1).in(1, 2)}, {floats(2, 1, 2), floats(1, 1).in(1, 2), true}});
   t.op("aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
+      .out(Out::Cast)
       .doc("A⁻¹, where self is the Cholesky factor of A.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value l, bool upper) { return cholesky_solve(identity_like(l), l, upper); })
@@ -190,6 +192,7 @@ void add_linalg(Table& t) {
       .no_gradient()
       .samples(kMatrices);
   t.op("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor")
+      .out(Out::Cast)
       .doc("The first columns of the product of geqrf's reflectors.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(householder_product)

@@ -306,11 +306,13 @@ void add_linalg_solve(Table& t) {
       .composed(logdet)
       .samples({{floats(1, 1).in(1, 2)}, {floats(0, 0)}});
   t.op("aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
+      .out(Out::Cast)
       .doc("The inverse of self as a matrix from its last dimensions to its first `ind` ones.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(tensorinv)
       .samples({{floats(2, 1, 2), 1}, {floats(1, 2, 2), 2}});
   t.op("aten::linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
+      .out(Out::Cast)
       .doc("x with tensordot(self, x, x.ndim) = other; dims go to the end of self's first.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(tensorsolve)

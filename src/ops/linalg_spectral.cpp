@@ -238,6 +238,8 @@ std::vector<Value> sqrth_derivative(const Saved& s) {
 }
 
 std::array<Value, 2> polar(Value a) {
+  BRASA_CHECK(rank_of(a) < 2 || !is_less(size_of(a, rank_of(a) - 2), size_of(a, rank_of(a) - 1)),
+              "linalg.polar: input must have at least as many rows as columns, got ", type_of(a));
   auto [u, s, vh] = prim::svd(a, false);
   return {mm(u, vh), mm(column_scaled(mh(vh), s), vh)};
 }
@@ -296,6 +298,7 @@ void add_linalg_spectral(Table& t) {
       .composed(eig)
       .samples({{floats(1, 1)}});
   t.op("aten::linalg_eigvals(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("Complex eigenvalues.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a) { return eig(a)[0]; })
@@ -337,11 +340,13 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2)}, {floats(2, 2, 3), true, false}});
 
   t.op("aten::linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor")
+      .out(Out::Cast)
       .doc("The pseudo-inverse: singular values up to max(atol, rtol * the greatest) count as 0.")
       .composed([](Value a, Value atol, Value rtol, bool hermitian) { return pinv(a, atol, rtol, hermitian); })
       .vjp(own_derivative(pinv_derivative))
       .samples(matrices);
   t.op("aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
+      .out(Out::Cast)
       .doc("The pseudo-inverse: singular values up to max(atol, rtol * the greatest) count as 0.")
       .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
         return pinv(a, tensor_of(atol), tensor_of(rtol), hermitian);
@@ -354,6 +359,7 @@ void add_linalg_spectral(Table& t) {
       .vjp(own_derivative(pinv_derivative))
       .samples({{floats(3, 2), 1e-6}});
   t.op("aten::linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor")
+      .out(Out::Cast)
       .doc("The pseudo-inverse: singular values up to rcond * the greatest count as 0.")
       .composed([](Value a, Value rcond, bool hermitian) { return pinv(a, {}, rcond, hermitian); })
       .vjp(own_derivative(pinv_derivative))
@@ -366,12 +372,14 @@ void add_linalg_spectral(Table& t) {
       .samples(matrices);
 
   t.op("aten::linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor")
+      .out(Out::Cast)
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(rank)
       .no_gradient()
       .samples(matrices);
   t.op("aten::linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
+      .out(Out::Cast)
       .doc("The number of singular values beyond max(atol, rtol * the greatest).")
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, std::optional<Number> atol, std::optional<Number> rtol, bool hermitian) {
@@ -393,6 +401,7 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2), floats().in(0.1, 0.2)}});
 
   t.op("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc(
           "The norm of a matrix as a map of vectors with the 1-, 2- or inf-norm; negative ord: the least singular value or sum.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
@@ -402,6 +411,7 @@ void add_linalg_spectral(Table& t) {
       .known({"ord"})
       .samples({{floats(3, 4), 2}, {floats(2, 3, 4), 1, list({0, 1}), true}, {floats(3, 4), -kInf}});
   t.op("aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("'fro': the root of the sum of squares; 'nuc': the sum of singular values.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed(matrix_norm_named)
@@ -419,12 +429,14 @@ void add_linalg_spectral(Table& t) {
       })
       .samples({{floats(2, 3, 4), list({1, 2}), true}});
   t.op("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed(norm)
       .known({"ord"})
       .samples({{floats(3, 4)}, {floats(3, 4), 2}, {floats(5), 1}, {floats(3, 4), ir::Arg(), list({1}), true}});
   t.op("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("As linalg_matrix_norm.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, std::string ord, OptionalDims dim, bool keep, std::optional<DType> dtype) {
@@ -432,6 +444,7 @@ void add_linalg_spectral(Table& t) {
       })
       .samples({{floats(3, 4), "fro"}, {floats(3, 4), "nuc"}});
   t.op("aten::linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
+      .out(Out::Cast)
       .doc("The norm of A times that of A⁻¹; by default the greatest singular value by the least.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(cond)
@@ -459,7 +472,7 @@ void add_linalg_spectral(Table& t) {
       .vjp(own_derivative(sqrth_derivative))
       .samples({{one}});
   t.op("aten::linalg_polar(Tensor A) -> (Tensor U, Tensor H)")
-      .doc("A = U H with orthonormal columns (or rows) of U and Hermitian H without negative eigenvalues.")
+      .doc("A = U H with orthonormal columns of U and Hermitian H without negative eigenvalues.")
       .composed(polar)
       .samples({{floats(3, 2)}});
   t.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")

@@ -26,6 +26,7 @@ Value relu(Value x) { return where(lt(x, 0), zeros_like(x), x); }
 
 void add_regression(Table& t) {
   t.op("aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+      .out(Out::Cast)
       .doc("(self - target)², reduced by mean (1), sum (2) or not (0).")
       .autocast(Autocast::Float32)
       .packed({{floats(8, 8), floats(8, 8)}})
@@ -39,6 +40,7 @@ void add_regression(Table& t) {
       .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(abs(x - y), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 2}});
   t.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
+      .out(Out::Cast)
       .doc("d²/(2 beta) where d = |self - target| < beta, else d - beta/2, reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number beta) {
@@ -52,6 +54,7 @@ void add_regression(Table& t) {
       .special("beta", {0})
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 0, 0.5}});
   t.op("aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
+      .out(Out::Cast)
       .doc("d²/2 where d = |self - target| <= delta, else delta (d - delta/2), reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number delta) {
@@ -87,6 +90,7 @@ void add_regression_backward(Table& t) {
         Value d = x - y, g = spread(ct, d, reduction);
         return where(le(abs(d), delta), g * d, g * (delta * prim::unary("sign", d)));
       })
+      .one_dtype({"grad_output", "self", "target"})
       .samples({{floats(), floats(3, 5), floats(3, 5), 1, 0.5}});
   t.op("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
       .doc("The derivative of soft_margin_loss.")
@@ -142,6 +146,7 @@ void add_binary(Table& t) {
         Value dp = g * (p - y) / at_least((1 - p) * p, 1e-12);
         return std::vector{dp, prim::reshape(g * (at_least(log1p(-p), -100) - at_least(log(p), -100)), target), dw};
       }))
+      .one_dtype({"self", "target", "weight"})
       .samples({{floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)},
                 {floats(4).in(0.1, 0.9), floats(4).in(0, 1), floats(4), 0}});
   t.op("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
@@ -150,6 +155,7 @@ void add_binary(Table& t) {
         Value g = spread(ct, p, reduction) * (p - y) / at_least((1 - p) * p, 1e-12);
         return w ? g * w : g;
       })
+      .one_dtype({"grad_output", "self", "target"})
       .samples({{floats(), floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}});
   t.op("aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")
       .doc("(1 - y) x - (1 + (pos_weight - 1) y) log sigmoid(x), weighted and reduced.")
@@ -172,7 +178,7 @@ void add_probability(Table& t) {
       .doc("y (log y - x), or exp(y) (y - x) with log_target, reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, bool log_target) {
-        return reduced(kl_divergence(x, y, log_target), reduction);
+        return reduced(kl_divergence(floating_only("kl_div", x), floating_only("kl_div", y), log_target), reduction);
       })
       .samples({{floats(3, 5), floats(3, 5).in(0.1, 1)}, {floats(4), floats(4), 0, true}});
   t.op("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")

@@ -46,6 +46,7 @@ Multi multi(Value self, Value target, const Number& p, const Number& margin, Val
   BRASA_CHECK(p.is(1) || p.is(2), op, ": only p == 1 and p == 2 supported, got ", p.as_double());
   Multi m;
   m.x = as_rows(op, floating_only(op, self));
+  check_long_index(op, target);
   BRASA_CHECK(rank_of(target) <= 1 && same_size(type_of(target).numel(), size_of(m.x, 0)), op,
               ": inconsistent target size, expected ", size_of(m.x, 0), " but got ", type_of(target));
   BRASA_CHECK(!weight || (rank_of(weight) == 1 && same_size(size_of(weight, 0), size_of(m.x, 1))), op,
@@ -96,8 +97,8 @@ MultiLabel multilabel(Value self, Value target) {
   MultiLabel m;
   m.x = as_rows(op, self);
   check_same_shape(op, self, target);
-  BRASA_CHECK(is_integral(dtype_of(target)), op, ": expected a target of an integer dtype, got ", type_of(target));
-  Value labels = convert(prim::reshape(target, shape_of(m.x)), DType::Int64);
+  check_long_index(op, target);
+  Value labels = prim::reshape(target, shape_of(m.x));
   m.listed = eq(prim::scan(convert(lt(labels, 0), DType::Int64), 1, "add"), 0);
   m.target = where(m.listed, labels, zeros_like(labels));
   check_values(logical_and(ge(labels, -1), lt(labels, size_tensor(size_of(m.x, 1), shape_of(labels)))),
@@ -158,6 +159,8 @@ void add_margin_loss(Table& t) {
       .doc("The derivative of multi_margin_loss.")
       .composed_in_opmath(multi_margin_pullback)
       .known({"p"})
+      .one_dtype({"grad_output", "self", "weight"})
+      .fits("margin")
       .samples({{floats(), floats(3, 2), ints(3), 1, 1}});
   t.op("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)")
       .doc(
@@ -169,6 +172,7 @@ void add_margin_loss(Table& t) {
   t.op("aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor")
       .doc("The derivative of multilabel_margin_loss.")
       .composed_in_opmath(multilabel_pullback)
+      .one_dtype({"grad_output", "self", "is_target"})
       .samples({{floats(), floats(3, 2), ints(3, 2).in(-1, 2), 1, floats(3, 2).in(0, 1)}});
   t.op("aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc(

@@ -17,6 +17,7 @@ constexpr double kPi = 3.14159265358979323846;
 template <Literal primitive>
 RowBuilder function(Table& t, const char* name, const char* doc, double low = -2, double high = 2) {
   return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value x) { return prim::unary(primitive.text, to_float(x)); })
       .samples({{floats(3, 5).in(low, high)},
@@ -172,6 +173,7 @@ void add_signs(Table& t) {
       .composed([](Value x) { return sign_bit(x); })
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}});
   t.op("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("|self| with the sign of other.")
       .composed([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
@@ -180,6 +182,7 @@ void add_signs(Table& t) {
       })
       .samples({{floats(3, 5), floats(5)}, {ints(3), floats(3)}});
   t.op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc("|self| with the sign of other.")
       .composed([](Value a, Number b) {
         auto [x, y] = promoted(a, b);
@@ -202,12 +205,14 @@ void add_signs(Table& t) {
 
 void add_simple(Table& t) {
   t.op("aten::reciprocal(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("1 / self.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value x) { return 1 / x; })
       .vjp(own_derivative([](const Saved& s) { return std::vector{-(s.ct() * conj(s.out() * s.out()))}; }))
       .samples({{floats(3, 5).in(0.5, 2)}, {ints(3).in(1, 4)}});
   t.op("aten::square(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("self².")
       .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Each)
@@ -218,22 +223,26 @@ void add_simple(Table& t) {
       })
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::deg2rad(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("Degrees as radians.")
       .sparse(Sparse::Linear)
       .composed_in_opmath([](Value x) { return to_float(real_only("deg2rad", x)) * (kPi / 180); })
       .samples({{floats(3, 5).in(-180, 180)}, {ints(3)}});
   t.op("aten::rad2deg(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("Radians as degrees.")
       .sparse(Sparse::Linear)
       .composed_in_opmath([](Value x) { return to_float(real_only("rad2deg", x)) * (180 / kPi); })
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::sigmoid(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("1 / (1 + exp(-self)).")
       .composed_in_opmath([](Value x) { return 1 / (1 + exp(-to_float(x))); })
       .vjp(own_derivative([](const Saved& s) { return std::vector{s.ct() * conj(s.out() * (1 - s.out()))}; }))
       .samples({{floats(3, 5)}, {ints(3)}, {floats(2).in(-200, 200)}, {tensor(DType::Complex64, {3})}});
   t.alias("aten::special_expit", "aten::sigmoid");
   t.op("aten::sinc(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("sin(πx)/(πx), and 1 at 0.")
       .composed_in_opmath([](Value v) {
         Value x = to_float(v) * kPi;
@@ -243,6 +252,7 @@ void add_simple(Table& t) {
       .samples({{floats(3, 5)}, {ints(3).in(0, 3)}});
   t.alias("aten::special_sinc", "aten::sinc");
   t.op("aten::logit(Tensor self, float? eps=None) -> Tensor")
+      .out(Out::Cast)
       .doc("log(x / (1 - x)), x first limited to [eps, 1 - eps] if eps is given.")
       .composed_in_opmath([](Value v, std::optional<Number> eps) {
         Value x = to_float(real_only("logit", v));
@@ -256,9 +266,11 @@ void add_simple(Table& t) {
         Value outside = logical_or(lt(x, low), gt(x, 1 - low));
         return std::vector{where(outside, constant_like(x, eps ? 0 : std::nan("")), s.ct() / (x * (1 - x)))};
       }))
+      .fits("eps")
       .samples({{floats(3, 5).in(0.1, 0.9)}, {floats(5).in(-0.5, 1.5), 0.1}});
   t.alias("aten::special_logit", "aten::logit");
   t.op("aten::special_ndtr(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("The normal distribution function Φ.")
       .composed_in_opmath([](Value v) {
         Value x = to_float(v) * std::sqrt(0.5);
@@ -266,6 +278,7 @@ void add_simple(Table& t) {
       })
       .samples({{floats(3, 5)}, {ints(3)}});
   t.op("aten::special_entr(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("-x ln x for x > 0, 0 at 0, -inf below.")
       .composed_in_opmath([](Value v) {
         Value x = to_float(v);
@@ -281,12 +294,14 @@ void add_simple(Table& t) {
 
 void add_gamma(Table& t) {
   t.op("aten::digamma(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("The logarithmic derivative of Γ.")
       .composed_in_opmath([](Value x) { return prim::unary("digamma", to_float(x)); })
       .samples({{floats(3, 5).in(0.5, 4)}, {ints(3).in(1, 4)}});
   t.alias("aten::special_digamma", "aten::digamma");
   t.alias("aten::special_psi", "aten::digamma");
   t.op("aten::mvlgamma(Tensor self, int p) -> Tensor")
+      .out(Out::Cast)
       .doc("The logarithm of the multivariate Γ of dimension p.")
       .composed_in_opmath([](Value v, int64_t p) {
         BRASA_CHECK(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
@@ -302,6 +317,7 @@ void add_gamma(Table& t) {
 
 void add_of_two(Table& t) {
   t.op("aten::atan2(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The angle of the point (other, self).")
       .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value a, Value b) {
@@ -311,6 +327,7 @@ void add_of_two(Table& t) {
       .samples({{floats(3, 5), floats(5)}, {ints(3), ints(3).in(1, 3)}});
   t.alias("aten::arctan2", "aten::atan2");
   t.op("aten::hypot(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("sqrt(self² + other²) without overflow.")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
@@ -325,10 +342,12 @@ void add_of_two(Table& t) {
           [](const Saved& s) { return std::vector{s.ct() * (s.in(0) / s.out()), s.ct() * (s.in(1) / s.out())}; }))
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}});
   t.op("aten::nextafter(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("The next representable number towards other.")
       .composed([](Value a, Value b) { return pointwise("nextafter", a, b); })
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("log(exp(self) + exp(other)).")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
@@ -345,6 +364,7 @@ void add_of_two(Table& t) {
       }))
       .samples({{floats(3, 5), floats(5)}, {ints(3).in(0, 2), ints(3).in(0, 2)}});
   t.op("aten::logaddexp2(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc("log2(2^self + 2^other).")
       .composed_in_opmath([](Value a, Value b) {
         auto [x, y] = promoted(a, b);
@@ -387,11 +407,13 @@ void add_x_log(Table& t, const char* name, const char* tensor, const char* scala
   const char* doc =
       plus_one ? "self * log(1 + other), and 0 where self is 0." : "self * log(other), and 0 where self is 0.";
   t.op(str("aten::", name, tensor, "(Tensor self, Tensor other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value a, Value b) { return x_log(log, a, b); })
       .vjp(own_derivative(x_log_derivative<plus_one>))
       .samples({{floats(3, 5), floats(5).in(0.5, 2)}, {ints(3), ints(3).in(1, 3)}});
   t.op(str("aten::", name, scalar_other, "(Tensor self, Scalar other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value a, Number b) {
         auto [x, y] = promoted(a, b);
@@ -400,6 +422,7 @@ void add_x_log(Table& t, const char* name, const char* tensor, const char* scala
       .vjp(own_derivative(x_log_derivative<plus_one>))
       .samples({{floats(3, 5), 1.5}});
   t.op(str("aten::", name, scalar_self, "(Scalar self, Tensor other) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Number a, Value b) {
         auto [y, x] = promoted(b, a);

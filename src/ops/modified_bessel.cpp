@@ -109,6 +109,7 @@ Value safe_ratio(Value y, Value x) { return y / where(eq(x, 0), constant_like(x,
 template <class F>
 RowBuilder add_i(Table& t, const char* name, const char* doc, F f) {
   return t.op(str("aten::", name, "(Tensor self) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath(f)
       .samples({{floats(3, 5)}, {floats(7).strided(2).in(-12, 12)}, {floats(0)}, {ints(4)}});
@@ -117,6 +118,7 @@ RowBuilder add_i(Table& t, const char* name, const char* doc, F f) {
 template <class F>
 RowBuilder add_k(Table& t, const char* name, const char* parameter, const char* doc, F f) {
   return t.op(str("aten::", name, "(Tensor ", parameter, ") -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath(f)
       .samples({{floats(3, 5).in(0.1, 4)}, {floats(7).strided(2).in(0.5, 12)}, {floats(0)}, {ints(4).in(1, 4)}});

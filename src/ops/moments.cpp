@@ -101,6 +101,7 @@ void add_overloads(Table& t, const char* name, const char* what) {
 
 void add_moments(Table& t) {
   t.op("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
+      .out(Out::Cast)
       .doc("Σ|x - mean|² / max(0, n - correction) along dim; the correction is 1 if not given.")
       .composed([](Value x, Dims dim, std::optional<Number> correction, bool keep) {
         return variance("var", x, dim, correction, keep);
@@ -108,6 +109,7 @@ void add_moments(Table& t) {
       .vjp(own_derivative(variance_derivative))
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, 2}), 0, true}, {floats(4), ir::Arg(), 2}});
   t.op("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
+      .out(Out::Cast)
       .doc("sqrt of var; its derivative at 0 is 0.")
       .composed([](Value x, Dims dim, std::optional<Number> correction, bool keep) {
         return convert(sqrt(variance("std", to_opmath(x), dim, correction, keep)), dtype_of(real(x)));

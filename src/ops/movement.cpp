@@ -90,6 +90,7 @@ Value block_diag(std::vector<Value> xs) {
 std::vector<Value> meshgrid(std::vector<Value> xs, std::string indexing) {
   BRASA_CHECK(indexing == "ij" || indexing == "xy",
               "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
+  BRASA_CHECK(!xs.empty(), "meshgrid expects a non-empty TensorList");
   for (Value x : xs)
     BRASA_CHECK(dtype_of(x) == dtype_of(xs[0]), "torch.meshgrid expects all tensors to have the same dtype, got ",
                 name(dtype_of(xs[0])), " and ", name(dtype_of(x)));
@@ -246,6 +247,7 @@ void add_joins(Table& t) {
   const std::vector<Sample> lists = {{std::vector<TensorSample>{floats(2, 3), floats(1, 3), floats(0)}},
                                      {std::vector<TensorSample>{floats(2, 3), ints(2, 1)}, -1}};
   t.op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor")
+      .out(Out::Cast)
       .doc("Tensors one after the other along a dimension.")
       .autocast(Autocast::Widest, Autocast::None)
       .sparse(Sparse::Cat)
@@ -255,6 +257,7 @@ void add_joins(Table& t) {
   t.alias("aten::concat", "aten::cat");
   t.alias("aten::concatenate", "aten::cat");
   t.op("aten::stack(Tensor[] tensors, int dim=0) -> Tensor")
+      .out(Out::Cast)
       .doc("Tensors of one shape along a new dimension.")
       .autocast(Autocast::Widest, Autocast::None)
       .sparse(Sparse::Stack)
@@ -265,19 +268,23 @@ void add_joins(Table& t) {
   const std::vector<Sample> stacks = {{std::vector<TensorSample>{floats(2), floats(2)}},
                                       {std::vector<TensorSample>{floats(2, 3), floats(2, 3)}}};
   t.op("aten::hstack(Tensor[] tensors) -> Tensor")
+      .out(Out::Cast)
       .doc("Joined along the second dimension, or the only one.")
       .composed(hstack)
       .samples(stacks);
   t.op("aten::vstack(Tensor[] tensors) -> Tensor")
+      .out(Out::Cast)
       .doc("Joined along the first of two or more dimensions.")
       .composed(vstack)
       .samples(stacks);
   t.alias("aten::row_stack", "aten::vstack");
   t.op("aten::dstack(Tensor[] tensors) -> Tensor")
+      .out(Out::Cast)
       .doc("Joined along the third dimension.")
       .composed(dstack)
       .samples(stacks);
   t.op("aten::column_stack(Tensor[] tensors) -> Tensor")
+      .out(Out::Cast)
       .doc("Vectors as columns, matrices beside each other.")
       .composed(column_stack)
       .samples(stacks);

@@ -22,8 +22,8 @@ void check_target(Value x, Value target, Value weight) {
   BRASA_CHECK(!weight || dtype_of(weight) == dtype_of(x), "nll_loss: expected weight of scalar type ",
               name(dtype_of(x)), " but found ", weight ? name(dtype_of(weight)) : "");
   BRASA_CHECK(rank_of(x) >= 1, "nll_loss: expected input of at least 1 dimension, got ", type_of(x));
-  BRASA_CHECK(is_integral(dtype_of(target)), "expected scalar type Long but found ", name(dtype_of(target)),
-              ": class targets are integers");
+  BRASA_CHECK(dtype_of(target) == DType::Int64 || dtype_of(target) == DType::UInt8,
+              "expected scalar type Long but found ", name(dtype_of(target)), ": class targets are int64 or uint8");
   Shape want = without(shape_of(x), class_dim(x));
   bool same = rank_of(target) == static_cast<int64_t>(want.size());
   if (same && !want.empty())
@@ -162,8 +162,11 @@ void add_forms(Table& t) {
         .doc("The derivative of nll_loss.")
         .composed_in_opmath([](Value ct, Value x, Value target, Value w, int64_t reduction, Expr ignore, Value total) {
           check_target(x, target, w);
+          BRASA_CHECK(same_size(type_of(total).numel(), 1),
+                      "nll_loss_backward: expected total_weight of one element, got ", type_of(total));
           return nll_pullback(ct, x, target, w, reduction, ignore, total);
         })
+        .one_dtype({"grad_output", "self", "weight", "total_weight"})
         .samples({{floats(), floats(3, 2), ints(3), ir::Arg(), 1, -100, floats().in(1, 2)}});
 }
 

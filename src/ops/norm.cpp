@@ -90,6 +90,7 @@ Value general(Value x, const std::optional<Number>& p, const Dims& dim, bool kee
 
 void add_norm(Table& t) {
   t.op("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("(Σ|x|^ord)^(1/ord) along dim; ord 0 counts what is not 0, ±inf takes the greatest or smallest |x|.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, Number p, Dims dim, bool keep, std::optional<DType> dtype) {
@@ -108,6 +109,7 @@ void add_norm(Table& t) {
                 {floats(2, 3, 4), 3.5, list({0, 2}), true},
                 {floats(4), std::numeric_limits<double>::infinity()}});
   t.op("aten::linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("Σ|x|^ord along dim: a power of linalg_vector_norm.")
       .composed([](Value v, Number p, Dims dim, bool keep, std::optional<DType> dtype) {
         Value x = real_sizes(convert(v, dtype.value_or(dtype_of(v))));

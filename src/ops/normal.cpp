@@ -94,12 +94,14 @@ Value ndtri(Value y0) {
 
 void add_normal_functions(Table& t) {
   t.op("aten::special_erfcx(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("exp(x²) erfc(x): a Chebyshev series in 4 / (4 + |x|), and 2 exp(x²) - erfcx(-x) for x < 0.")
       .composed_in_opmath([](Value x) { return erfcx(to_float(x)); })
       .vjp(own_derivative(
           [](const Saved& s) { return std::vector{s.ct() * (2.0 * s.in(0) * s.out() - kTwoOverRootPi)}; }))
       .samples({{floats(3, 5)}, {floats(7).strided(2).in(0, 80)}, {floats(0)}, {ints(4)}});
   t.op("aten::special_log_ndtr(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("log Φ(x); for x < -1 by erfcx, so that it does not underflow.")
       .composed_in_opmath([](Value x) { return log_ndtr(to_float(x)); })
       .vjp(own_derivative([](const Saved& s) {
@@ -108,6 +110,7 @@ void add_normal_functions(Table& t) {
       }))
       .samples({{floats(3, 5)}, {floats(7).strided(2).in(-9, 9)}, {floats(0)}, {ints(4)}});
   t.op("aten::special_ndtri(Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("The inverse of Φ; rational approximations of Cephes.")
       .composed_in_opmath([](Value x) { return ndtri(to_float(x)); })
       .vjp(own_derivative(

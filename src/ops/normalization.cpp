@@ -223,6 +223,7 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
 
 std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value, Value,
                                               bool training, const Number& eps, std::vector<bool> mask) {
+  check_dtypes("native_batch_norm_backward", x, {weight, rm, rv});
   Value m, rstd;
   if (training) {
     // From x again, not from what was saved: they depend on x in a second derivative.
@@ -257,8 +258,15 @@ Three group_normalized(Value x, Value weight, Value bias, int64_t groups, const 
   return {convert(y, dtype_of(x)), convert(squeeze(s[1], 2), kept), convert(squeeze(s[2], 2), kept)};
 }
 
-std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr, Expr, Expr,
+void check_elements(const char* op, Value x, Expr count) {
+  BRASA_CHECK(same_size(type_of(x).numel(), count), op, ": expected N * C * HxW elements, ", count, ", got ",
+              type_of(x));
+}
+
+std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr n, Expr c, Expr rest,
                                        int64_t groups, std::vector<bool> mask) {
+  check_elements("native_group_norm_backward", x, n * c * rest);
+  check_dtypes("native_group_norm_backward", x, {m, rstd, weight});
   Dims dims = all_but_channels(x);
   DType parameters = weight ? dtype_of(weight) : dtype_of(x), own = dtype_of(x);
   Shape shape = shape_of(x);
@@ -285,6 +293,7 @@ std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Va
   BRASA_CHECK(rank_of(x) >= 3, "instance_norm: expected at least 3D input (got ", type_of(x), ")");
   for (auto& [p, what] : {std::pair{weight, "weight"}, {bias, "bias"}, {rm, "running_mean"}, {rv, "running_var"}})
     check_parameter("instance_norm", what, p, {size_of(x, 1)});
+  check_dtypes("instance_norm", x, {weight, bias});
   Value wide = to_opmath(x);
   Dims dims = counted(2, rank_of(x) - 2);
   std::vector<Value> s = standardized(wide, dims, eps);
@@ -316,7 +325,10 @@ Dims dims_except(Value v, int64_t dim) {
   return dims;
 }
 
-Value weight_norm(Value v, Value g, int64_t dim) { return v * (g / sqrt(sum(v * v, dims_except(v, dim), true))); }
+Value weight_norm(Value v, Value g, int64_t dim) {
+  Value norm = sqrt(sum(v * v, dims_except(v, dim), true));
+  return v * (broadcast_to(g, shape_of(norm)) / norm);
+}
 
 Value norm_except_dim(Value v, int64_t p, int64_t dim) {
   if (dim == -1) return call("aten::norm.Scalar", {v, p});
@@ -373,6 +385,7 @@ void add_layer_norms(Table& t) {
   t.op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
       .doc("g · v/‖v‖, the norm over all dimensions but one (Salimans & Kingma 2016).")
       .composed(weight_norm)
+      .one_dtype({"v", "g"})
       .samples({{floats(3, 4), floats(3, 1)}});
   t.op("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
       .doc("Norms over all dimensions but one, which are kept with size 1; over all, without dimensions, for -1.")
@@ -461,6 +474,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .doc("The gradients of batch_norm's input, weight and bias.")
       .composed(native_batch_norm_backward)
+      .one_dtype({"grad_out", "input"})
       .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2),
                  true, 1e-5, std::vector<bool>{true, true, true}}});
   t.op("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)")
@@ -468,6 +482,7 @@ void add_batch_norms(Table& t) {
       .composed([](Value g, Value x, Value w, Value rm, Value rv, Value m, Value rstd, bool training, Number eps,
                    std::vector<bool> mask,
                    Value) { return native_batch_norm_backward(g, x, w, rm, rv, m, rstd, training, eps, mask); })
+      .one_dtype({"grad_out", "input"})
       .samples({{floats(3, 2, 4), floats(3, 2, 4), floats(2), floats(2), floats(2).in(0.5, 2), floats(2), floats(2),
                  true, 1e-5, std::vector<bool>{true, true, true}, tensor(DType::UInt8, {0})}});
 }
@@ -475,13 +490,15 @@ void add_batch_norms(Table& t) {
 void add_group_norms(Table& t) {
   t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
-      .composed([](Value x, Value w, Value b, Expr, Expr, Expr, int64_t groups, Number eps) {
+      .composed([](Value x, Value w, Value b, Expr n, Expr c, Expr rest, int64_t groups, Number eps) {
+        check_elements("native_group_norm", x, n * c * rest);
         return group_normalized(x, w, b, groups, eps);
       })
       .samples({{floats(2, 4, 3), floats(4), floats(4), 2, 4, 3, 2, 1e-5}});
   t.op("aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
       .doc("The gradients of group_norm's input, weight and bias.")
       .composed(group_norm_backward)
+      .one_dtype({"grad_out", "input"})
       .samples({{floats(2, 4, 3), floats(2, 4, 3), floats(2, 2), floats(2, 2), floats(4), 2, 4, 3, 2,
                  std::vector<bool>{true, true, true}}});
   t.op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor")

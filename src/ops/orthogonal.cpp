@@ -93,17 +93,20 @@ void add(Table& t, const char* what) {
           " of degree n, by its recurrence; n loses its fraction, and negative degrees give 0. A tensor of "
           "degrees may hold them up to 64, a number up to 1024. Without a derivative, as in PyTorch.");
   t.op(str(name, "(Tensor x, Tensor n) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value x, Value n) { return of_tensor(f, x, n); })
       .no_gradient()
       .samples({{floats(3, 5), floats(5).in(-2, 9)}, {floats(4).strided(2), ints(4).in(0, 5)}, {floats(0), floats(0)}});
   t.op(str(name, ".n_scalar(Tensor x, Scalar n) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value x, Number n) { return of_number(f, x, n); })
       .known({"n"})
       .no_gradient()
       .samples({{floats(3, 5), 3}, {floats(4), 11}, {ints(4), 2.5}, {floats(4), -1}});
   t.op(str(name, ".x_scalar(Scalar x, Tensor n) -> Tensor"))
+      .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Number x, Value n) { return of_tensor(f, to_value(x), n); })
       .no_gradient()

@@ -182,6 +182,7 @@ void add_pads(Table& t, const char* name, const char* what) {
              "] padding) -> Tensor"))
         .doc(str("The gradient of ", name, "_pad", n, "d's input."))
         .composed(pad_by_backward<kMode>)
+        .one_dtype({"grad_output", "self"})
         .samples({{tensor(DType::Float32, wide), tensor(DType::Float32, shape), Arg(pads)}});
   }
 }
@@ -198,6 +199,7 @@ void add_padding(Table& t) {
   t.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
       .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.")
       .composed(pad)
+      .fits("value")
       .samples({{floats(2, 3), list({1, 2})}, {floats(1, 2, 4), list({1, 2}), "circular"}});
   t.op("aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor")
       .doc("Tensors [length, …] padded to the longest one, as [longest, N, …] or [N, longest, …].")

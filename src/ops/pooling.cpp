@@ -161,6 +161,7 @@ Value max_unpooled(Value g, Value x, Value indices) {
   constexpr const char* op = "max_pool_backward";
   bool unbatched;
   batched(op, x, kSpatial, unbatched);
+  check_long_index(op, indices);
   check_same_shape(op, g, indices);
   check_planes(op, g, x, kSpatial);
   Shape planes(shape_of(x).begin(), shape_of(x).end() - kSpatial), flat = planes, picked = planes;
@@ -179,7 +180,9 @@ Value max_unpooled(Value g, Value x, Value indices) {
 }
 
 template <int kSpatial>
-Value max_pool_backward(Value g, Value x, Shape, Shape, Shape, Shape, bool, Value indices) {
+Value max_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, Shape dilation, bool ceil_mode,
+                        Value indices) {
+  window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
   return max_unpooled<kSpatial>(g, x, indices);
 }
 
@@ -410,11 +413,13 @@ void add_pools(Table& t) {
              size, " stride, ", size, " padding, ", size, " dilation, bool ceil_mode, Tensor indices) -> Tensor"))
         .doc("Each window's gradient put where its index points.")
         .composed(max_pool_backward<n>)
+        .one_dtype({"grad_output", "self"})
         .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({2}), list({0}), list({1}), false,
                    sample({2, 3}, n, 2).of(DType::Int64).in(0, 4)}});
     t.op(str("aten::adaptive_max_pool", d, "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"))
         .doc("Each window's gradient put where its index points.")
         .composed(max_unpooled<n>)
+        .one_dtype({"grad_output", "self"})
         .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 4), sample({2, 3}, n, 2).of(DType::Int64).in(0, 4)}});
     t.op(str("aten::avg_pool", d, window,
              ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"))
@@ -427,6 +432,7 @@ void add_pools(Table& t) {
              " stride, ", size, " padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
         .composed(avg_pool_backward<n>)
+        .one_dtype({"grad_output", "self"})
         .samples(
             {{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({}), list({0}), false, true, ir::None{}}});
     t.op(str("aten::_adaptive_avg_pool", d, "(Tensor self, SymInt[", n, "] output_size) -> Tensor"))
@@ -436,6 +442,7 @@ void add_pools(Table& t) {
     t.op(str("aten::_adaptive_avg_pool", d, "_backward(Tensor grad_output, Tensor self) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
         .composed(adaptive_avg_backward<n>)
+        .one_dtype({"grad_output", "self"})
         .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 5)}});
   } else {
     t.op("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor")

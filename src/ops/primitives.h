@@ -62,6 +62,8 @@ Value arg_reduce(Value x, int64_t dim, const std::string& which);
 Value scan(Value x, int64_t dim, const std::string& combiner);
 /// Stable: {values, int64 indices}; NaN sorts as the greatest.
 std::array<Value, 2> sort(Value x, int64_t dim, bool descending);
+/// `count` elements of the sorted line from its `first` on.
+std::array<Value, 2> sort(Value x, int64_t dim, bool descending, Expr first, Expr count);
 
 /// Result: batch dimensions, a's free ones, b's free ones. Accumulates reduced floats in float32.
 Value dot_general(Value a, Value b, const std::vector<int64_t>& a_contract, const std::vector<int64_t>& b_contract,

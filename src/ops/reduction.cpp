@@ -41,6 +41,7 @@ Value not_nan(Value x) { return is_floating(dtype_of(x)) ? eq(x, x) : full(true,
 
 void add_sums(Table& t) {
   t.op("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("The sum of all elements; of integers and bools in int64.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::Sum)
@@ -85,6 +86,7 @@ void add_sums(Table& t) {
       .composed([](Value x, Dims dim, bool keep, std::optional<DType> dtype) { return mean_of(x, dim, keep, dtype); })
       .samples({{floats(3, 5), list({1})}, {floats(2, 3, 4), list({0, -1}), true}});
   t.op("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("The product of all elements.")
       .autocast(Autocast::Float32, Autocast::Float32ByDefault)
       .packed({{floats(8, 8)}})
@@ -246,10 +248,9 @@ std::array<Value, 2> both_extrema(Value x, std::optional<int64_t> dim, bool keep
   return {extremum<"min">("aminmax", x, dims, keep), extremum<"max">("aminmax", x, dims, keep)};
 }
 
-// The smallest element not below k others along dim, by sorting, with its index.
+// The smallest element not below k others along dim, with its index.
 std::array<Value, 2> ranked(Value x, int64_t dim, Expr k, bool keep) {
-  auto [values, indices] = prim::sort(x, dim, false);
-  Value v = narrow(values, dim, k, 1), i = narrow(indices, dim, k, 1);
+  auto [v, i] = prim::sort(x, dim, false, k, 1);
   return {keep ? v : squeeze(v, dim), keep ? i : squeeze(i, dim)};
 }
 
@@ -260,10 +261,9 @@ std::array<Value, 2> median(Value x, int64_t dim, bool keep) {
   check_nonempty("median", x, {dim});
   auto [v, i] = ranked(x, dim, ir::floordiv(size_of(x, dim) - 1, 2), keep);
   if (!is_floating(dtype_of(x))) return {v, i};
-  auto [last, at] = ranked(x, dim, size_of(x, dim) - 1, keep);  // NaN sorts behind all
-  Value nan = is_nan(last);
-  Value first = prim::arg_reduce(x, dim, "max");
-  return {where(nan, last, v), where(nan, keep ? unsqueeze(first, dim) : first, i)};
+  Value at = unsqueeze(prim::arg_reduce(x, dim, "max"), dim), greatest = gather_along(x, dim, at);
+  Value first = keep ? at : squeeze(at, dim), last = keep ? greatest : squeeze(greatest, dim), nan = is_nan(last);
+  return {where(nan, last, v), where(nan, first, i)};
 }
 
 // Of nothing it is NaN.

@@ -98,6 +98,7 @@ void add_scan(Table& t) {
   add_running_extremum<"max">(t);
   add_running_extremum<"min">(t);
   t.op("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+      .out(Out::Cast)
       .doc("log Σ exp(x) along dim.")
       .autocast(Autocast::None, Autocast::Float32)
       .packed({{floats(8, 8), list({1})}})

@@ -52,6 +52,7 @@ Value masked_select_backward(Value g, Value x, Value mask) {
 }
 // What masked_scatter's source gets: the gradient under the mask, in order.
 Value masked_scatter_backward(Value g, Value mask, Shape sizes) {
+  BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_scatter_backward: expected a bool mask, got ", type_of(mask));
   mask = flattened(broadcast_to(mask, shape_of(g)));
   Value which = prim::scan(convert(mask, DType::Int64), 0, "add") - 1;
   Expr n = ir::product(sizes);
@@ -474,6 +475,7 @@ void add_scatters(Table& t) {
   t.op("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
       .doc("A number added to, or multiplied with, the places that scatter writes.")
       .composed(scatter_value_reduced)
+      .fits("value")
       .samples({{floats(3, 4), 0, ints(2, 4), 2.0, "multiply"}});
   t.op("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
       .doc("src added to the places that scatter writes.")

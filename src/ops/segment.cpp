@@ -138,6 +138,7 @@ void add_segment(Table& t) {
                              int64_t axis, std::optional<Number> initial) {
         return segment_pullback(g, out, x, reduce, lengths, offsets, axis, initial);
       })
+      .one_dtype({"grad", "output", "data"})
       .samples({{floats(3, 2), floats(3, 2), floats(3, 2), "sum", ints(3).in(1, 2)}});
 }
 

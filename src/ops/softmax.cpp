@@ -66,6 +66,7 @@ void add_forms(Table& t) {
       .vjp(own_derivative(log_softmax_derivative))
       .samples({{floats(3, 5), -1, false}, {floats(3, 1, 4), 0, false}, {floats(0, 3), 1, false}});
   t.op("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("exp(x) / Σ exp(x) along dim, first converted to dtype.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::Softmax)
@@ -75,6 +76,7 @@ void add_forms(Table& t) {
       })
       .samples({{floats(3, 5), -1}, {ints(3, 4), 0, DType::Float32}, {floats(2).strided(2), 0}});
   t.op("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("log softmax along dim, of self first converted to dtype.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .sparse(Sparse::LogSoftmax)
@@ -84,6 +86,7 @@ void add_forms(Table& t) {
       })
       .samples({{floats(3, 5), -1}, {ints(3, 4), 0, DType::Float32}});
   t.op("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("exp(x) / Σ exp(x) along dim, first converted to dtype.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
@@ -91,6 +94,7 @@ void add_forms(Table& t) {
       })
       .samples({{floats(3, 5), -1}});
   t.op("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("log softmax along dim, of self first converted to dtype.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
@@ -98,12 +102,14 @@ void add_forms(Table& t) {
       })
       .samples({{floats(3, 5), -1}});
   t.op("aten::softmin.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("softmax of -self.")
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_softmax", {-input_for("softmax", x, dtype), dim, false});
       })
       .samples({{floats(3, 5), -1}});
   t.op("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+      .out(Out::Own)
       .doc("softmax along dim; 0 where all of a row is -inf.")
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         Value in = input_for("softmax", x, dtype);
@@ -122,6 +128,7 @@ void add_pullbacks(Table& t) {
         check_same_shape("_softmax_backward_data", ct, y);
         return convert(softmax_pullback(to_opmath(ct), to_opmath(y), dim), dtype);
       })
+      .one_dtype({"grad_output", "output"})
       .samples({{floats(3, 5), floats(3, 5).in(0, 1), -1, DType::Float32}});
   t.op("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .doc("The derivative of log_softmax, from its result.")
@@ -129,6 +136,7 @@ void add_pullbacks(Table& t) {
         check_same_shape("_log_softmax_backward_data", ct, y);
         return convert(log_softmax_pullback(to_opmath(ct), to_opmath(y), dim), dtype);
       })
+      .one_dtype({"grad_output", "output"})
       .samples({{floats(3, 5), floats(3, 5), -1, DType::Float32}});
 }
 

@@ -64,6 +64,25 @@ RowBuilder& RowBuilder::doc(std::string text) {
   row_.doc = std::move(text);
   return *this;
 }
+RowBuilder& RowBuilder::one_dtype(std::initializer_list<std::string_view> parameters) {
+  std::vector<size_t> at;
+  for (std::string_view p : parameters) {
+    at.push_back(static_cast<size_t>(row_.schema.index_of(p)));
+    BRASA_ASSERT(at.back() < row_.schema.params.size(), row_.name(), " has no parameter ", p);
+  }
+  return set_compose([inner = std::move(row_.compose), at, &params = row_.schema.params](const Args& args) {
+    std::optional<size_t> first;
+    for (size_t i : at) {
+      auto* v = args[i].get_if<Value>();
+      if (!v || !*v) continue;
+      if (!first) first = i;
+      DType given = dtype_of(*v), wanted = dtype_of(args[*first].get<Value>());
+      BRASA_CHECK(given == wanted, "expected '", params[i].name, "' to be of dtype ", name(wanted), ", as '",
+                  params[*first].name, "' is, but it is ", name(given));
+    }
+    return inner(args);
+  });
+}
 RowBuilder& RowBuilder::samples(std::vector<Sample> s) {
   row_.samples = std::move(s);
   return *this;
@@ -160,8 +179,13 @@ RowBuilder& RowBuilder::masks() {
   return *this;
 }
 RowBuilder& RowBuilder::fits(std::string_view parameter) {
-  row_.fitting = row_.schema.index_of(parameter);
-  BRASA_ASSERT(row_.fitting >= 0, row_.name(), " has no parameter ", parameter);
+  int at = row_.schema.index_of(parameter);
+  BRASA_ASSERT(at >= 0, row_.name(), " has no parameter ", parameter);
+  row_.fitting |= 1u << at;
+  return *this;
+}
+RowBuilder& RowBuilder::out(Out dtype) {
+  row_.out = dtype;
   return *this;
 }
 RowBuilder& RowBuilder::autocast(Autocast policy) { return autocast(policy, policy); }
@@ -283,6 +307,7 @@ Row& Table::add(std::string_view schema) {
   rows_.emplace_back();
   Row& row = rows_.back();
   row.schema = ir::parse_schema(schema);
+  if (row.schema.index_of("dtype") >= 0) row.out = Out::Decides;
   enter(row);
   return row;
 }

@@ -151,11 +151,12 @@ struct Row final : ir::Op {
   bool random = false;        // takes the Philox key as its last argument, and numel(result 0) numbers
   bool no_gradient = false;   // the results never carry gradients
   bool masks = false;         // the indices may be masks: the result's size depends on their values
-  int fitting = -1;           // a number that the result's dtype has to hold
+  uint32_t fitting = 0;       // numbers that the result's dtype has to hold: a bit for each parameter
   Autocast autocast = Autocast::None;  // of operands on CPUs
   Sparse sparse = Sparse::None;
   Memory memory = Memory::None;
   Autocast autocast_on_gpus = Autocast::None;  // PyTorch has a list of its own for CUDA
+  Out out = Out::Own;
   std::string backward_node;   // of a row that PyTorch composes of others: the node that comes last there
   int overload = 0;            // how many rows with the same base are in front of this one
   std::vector<Sample> packed;  // calls whose kernels the pack ships; point-wise rows need none
@@ -317,6 +318,8 @@ class RowBuilder {
     row_.counts = S::kTakesShape;
     return set_compose(S::compose(+f));
   }
+  /// The tensors among these parameters must have one dtype; call it after `composed`.
+  RowBuilder& one_dtype(std::initializer_list<std::string_view> parameters);
   RowBuilder& samples(std::vector<Sample> s);
   RowBuilder& type(TypeRule rule);
   RowBuilder& eval(Eval rule);
@@ -342,7 +345,8 @@ class RowBuilder {
   random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
   RowBuilder& no_gradient();
   RowBuilder& masks();
-  RowBuilder& fits(std::string_view parameter);
+  RowBuilder& fits(std::string_view parameter);  // each call adds one
+  RowBuilder& out(Out dtype);
   RowBuilder& autocast(Autocast policy);
   RowBuilder& autocast(Autocast cpu, Autocast gpu);
   RowBuilder& sparse(Sparse form);

@@ -115,17 +115,20 @@ void add_zeta(Table& t) {
       "Hurwitz's ζ(x, q) = Σ (q + k)^-x, by ten terms and the Euler–Maclaurin formula; NaN for x < 1, and for q < 0 if x is not "
       "whole. The derivative is that by q.";
   t.op("aten::special_zeta(Tensor self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Value x, Value q) { return zeta_of(x, q); })
       .vjp(zeta_derivative())
       .samples(
           {{ints(3, 5).in(2, 6), floats(5).in(0.5, 4)}, {ints(4).in(2, 5), ints(4).in(1, 5)}, {ints(0), floats(0)}});
   t.op("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor")
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Number x, Value q) { return zeta_of(to_value(x), q); })
       .vjp(zeta_derivative())
       .samples({{2.5, floats(3, 5).in(0.5, 4)}, {3, ints(4).in(1, 5)}});
   t.op("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor")
+      .out(Out::Cast)
       .doc(doc)
       .composed([](Value x, Number q) { return zeta_of(x, to_value(q)); })
       .no_gradient()
@@ -135,6 +138,7 @@ void add_zeta(Table& t) {
     return std::vector{Value{}, s.ct() * g};
   });
   t.op("aten::special_polygamma(int n, Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("The n-th derivative of ψ: ψ itself for n = 0, then (-1)^(n+1) n! ζ(n + 1, x).")
       .composed_in_opmath([](int64_t n, Value x) { return polygamma(checked_order(n), to_float(x)); })
       .vjp(derivative)
@@ -143,6 +147,7 @@ void add_zeta(Table& t) {
                 {0, floats(4).in(1, 2)},
                 {3, ints(4).in(1, 4)}});
   t.op("aten::polygamma(int n, Tensor self) -> Tensor")
+      .out(Out::Cast)
       .doc("special_polygamma.")
       .composed([](int64_t n, Value x) { return call("aten::special_polygamma", {n, x}); })
       .samples({{1, floats(3, 5).in(0.5, 4)}, {4, floats(4).in(0.5, 4)}});

@@ -1,6 +1,7 @@
 #include "tensor/dispatch.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/builder.h"
 #include "runtime/spans.h"
@@ -122,8 +123,9 @@ std::optional<DType> result_dtype(CallArgs args) {
 }  // namespace
 
 void check_numbers(const Operator& op, CallArgs args) {
-  if (auto i = static_cast<size_t>(op.row().fitting); i < args.size() && is_number(args[i]))
-    if (std::optional<DType> dtype = result_dtype(args)) number_of(args[i]).check_fits(*dtype);
+  for (uint32_t left = op.row().fitting; left; left &= left - 1)
+    if (auto i = static_cast<size_t>(std::countr_zero(left)); i < args.size() && is_number(args[i]))
+      if (std::optional<DType> dtype = result_dtype(args)) number_of(args[i]).check_fits(*dtype);
   if (op.row().precondition) [[unlikely]]
     op.row().precondition(literals(op.row(), args));
 }
@@ -301,6 +303,26 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args) {
   return results.take();
 }
 
+namespace {
+
+void check_writable(const TensorImpl& t) {
+  BRASA_CHECK(
+      !may_overlap_itself(t.sizes, t.strides),
+      "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+      "clone() the tensor before performing the operation.");
+}
+
+void check_out(const ops::Row& row, const Tensor& result, const Tensor& out) {
+  DType has = result.scalar_type(), given = out.scalar_type();
+  if (row.out != ops::Out::Own) check_castable(has, given);
+  BRASA_CHECK(row.out != ops::Out::Own || has == given, "Expected out tensor to have dtype ", name(has), ", but got ",
+              name(given), " instead");
+  BRASA_CHECK(out.device() == result.device(), "Expected out tensor to be on ", result.device().str(), ", but got ",
+              out.device().str(), " instead");
+}
+
+}  // namespace
+
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   OperatorSpan span(op, args);
   checked_impl(self);
@@ -309,10 +331,7 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   auto& out = const_cast<Tensor&>(self);
   TensorImpl* target = impl_of(self);
   try {
-    BRASA_CHECK(
-        !may_overlap_itself(target->sizes, target->strides),
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-        "clone() the tensor before performing the operation.");
+    check_writable(*target);
     check_numbers(op, args);
     autograd::check_in_place(self, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
@@ -359,16 +378,28 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
   autograd::check_out(op, args);
   NoAutocast off;
-  Tensor result = call_one(op, args);
   if (!out.defined()) {
-    out = result;
+    out = call_one(op, args);
     return out;
   }
-  check_castable(result.scalar_type(), out.scalar_type());
-  BRASA_CHECK(out.device() == result.device(), op.row().name(), ": Expected out tensor to be on ",
-              result.device().str(), ", but got ", out.device().str(), " instead");
-  if (!(out.sizes() == result.sizes())) out.resize_(result.sizes());
-  out.copy_(result);
+  std::vector<CallArg> decided;
+  Literals defaults;
+  if (op.row().out == ops::Out::Decides) {
+    auto at = static_cast<size_t>(op.row().schema.index_of("dtype"));
+    decided.assign(args.begin(), args.end());
+    defaults.fill_up(decided, op.row(), at + 1);
+    if (at >= args.size() || args[at].kind == Kind::None) decided[at] = out.scalar_type();
+    args = decided;
+  }
+  Tensor result = call_one(op, args);
+  try {
+    check_writable(*impl_of(out));
+    check_out(op.row(), result, out);
+    if (!(out.sizes() == result.sizes())) out.resize_(result.sizes());
+    out.copy_(result);
+  } catch (const Error& e) {
+    rethrow_named(op, args, e);
+  }
   return out;
 }
 

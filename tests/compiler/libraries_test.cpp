@@ -34,6 +34,26 @@ TEST(Sort, LongLinesOfIntegers) {
       });
 }
 
+// Lines in which few or many different elements stand, of any length, both zeros, and the least, the greatest and the middle of them.
+TEST(Sort, Selection) {
+  for (DType t : {DType::Float32, DType::BFloat16, DType::Float64, DType::Int64, DType::UInt8})
+    for (double bound : {2.0, 1e5})
+      for (int64_t n : {1, 17, 300, 3000})
+        for (bool down : {false, true})
+          check({{t, {2, n, 2}, t == DType::UInt8 ? 0.0 : -bound, t == DType::UInt8 ? 200 : bound}},
+                [&](const Values& v) {
+                  // Zeros of both signs and equal ones, or NaN for half of them.
+                  Value x = is_floating(t) ? prim::unary(bound == 2 ? "ceil" : "sqrt", v[0]) : v[0];
+                  Values out;
+                  for (int64_t first : {int64_t{0}, n / 2, n - 1, n / 3})
+                    for (int64_t count : {int64_t{0}, int64_t{1}, n / 5, n - first}) {
+                      auto [a, b] = prim::sort(x, 1, down, first, std::min(count, n - first));
+                      out.insert(out.end(), {a, b});
+                    }
+                  return out;
+                });
+}
+
 // More operands than a kernel takes, some empty, some strided, some computed.
 TEST(Concat, ManyOperands) {
   for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Float64})

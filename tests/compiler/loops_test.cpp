@@ -6,6 +6,7 @@ namespace brasa::compiler {
 namespace {
 
 using namespace testing;
+using ir::Expr;
 using ir::Value;
 using ops::operator+;
 using ops::operator-;
@@ -186,6 +187,33 @@ TEST(Rows, ReadInAnotherShape) {
     };
     check({{DType::Float32, {4, n}}}, columns);
   }
+}
+
+// Elements 2 to 5 apart, read and written, where a line ends between vectors and outside of it.
+TEST(Memory, FewSteps) {
+  for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Float64})
+    for (int64_t step : {2, 3, 4, 5})
+      for (int64_t n : {1, 16, 37, 131}) {
+        In every{t, {3, n}, 0, 2, {n * step, step}};
+        check_both({every, {t, {3, n}, 0, 2}}, [](const Values& v) { return Values{ops::maximum(v[0], v[1])}; });
+        check_both({{t, {3, n * step}, 0, 2}}, [=](const Values& v) {
+          return Values{ops::maximum(prim::slice(v[0], {Expr(0), Expr(0)}, {Expr(3), Expr(n)}, {Expr(1), Expr(step)}),
+                                     prim::full(0, {Expr(3), Expr(n)}, t))};
+        });
+        Options into;
+        into.into = {0};
+        check({every, {t, {3, n}, 0, 2}}, [](const Values& v) { return Values{ops::maximum(v[0], v[1])}; }, into);
+      }
+}
+
+// A sum of fewer elements than a vector has, beside more of what is kept.
+TEST(Reduce, ShortRows) {
+  for (int64_t n : {1, 5, 37})
+    for (int64_t k : {2, 3, 7})
+      check_both({{DType::Float32, {2, n, k, 2}}}, [](const Values& v) {
+        return Values{ops::sum(v[0], {3}), prim::reduce(v[0] * v[0], {2, 3}, "max"), prim::arg_reduce(v[0], 3, "min"),
+                      ops::call("aten::_softmax", {v[0], 3, false})};
+      });
 }
 
 TEST(Scan, Dims) {

@@ -12,7 +12,7 @@ namespace brasa::test {
 
 inline void use_fakes() {
   setenv("BRASA_CUDA_LIBRARIES", BRASA_FAKES, 1);
-  setenv("BRASA_EMU_LIBRARIES", "cublaslt", 1);
+  setenv("BRASA_EMU_LIBRARIES", "cublaslt,cudnn", 1);
 }
 
 inline fakes::Control& fake(const char* file) {
@@ -21,5 +21,20 @@ inline fakes::Control& fake(const char* file) {
 }
 inline fakes::Control& fake_driver() { return fake("libcuda.so.1"); }
 inline fakes::Control& fake_cublaslt() { return fake("libcublasLt.so.13"); }
+
+inline fakes::Control& fake_cudnn() { return fake("libcudnn.so.9"); }
+
+/// Calls since this was made.
+class Counted {
+ public:
+  Counted(fakes::Control& library, const char* function)
+      : library_(library), function_(function), before_(library.calls(function)) {}
+  int operator()() const { return library_.calls(function_) - before_; }
+
+ private:
+  fakes::Control& library_;
+  const char* function_;
+  int before_;
+};
 
 }  // namespace brasa::test

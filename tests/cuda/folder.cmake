@@ -1,6 +1,6 @@
 # Libraries that stand in for NVIDIA's, under their names.
 set(fakes ${CMAKE_BINARY_DIR}/tests/fakes)
-foreach(fake driver:libcuda.so.1 cublaslt:libcublasLt.so.13)
+foreach(fake driver:libcuda.so.1 cublaslt:libcublasLt.so.13 cudnn:libcudnn.so.9)
   string(REPLACE ":" ";" fake ${fake})
   list(GET fake 0 source)
   list(GET fake 1 file)

@@ -12,15 +12,8 @@ namespace {
 
 const bool kFakes = (test::use_fakes(), true);
 
-// Calls since this was made.
-class Counted {
- public:
-  explicit Counted(const char* function) : function_(function), before_(test::fake_cublaslt().calls(function)) {}
-  int operator()() const { return test::fake_cublaslt().calls(function_) - before_; }
-
- private:
-  const char* function_;
-  int before_;
+struct Counted : test::Counted {
+  explicit Counted(const char* function) : test::Counted(test::fake_cublaslt(), function) {}
 };
 
 struct Layer {

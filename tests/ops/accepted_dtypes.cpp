@@ -88,8 +88,28 @@ std::vector<Refused> refused() {
        {rows, rows, of(kFloat, {3}), none, none, of(kFloat, {3}), of(kFloat, {3}), true, 1e-5, ArrayRef<bool>()}},
       {"native_batch_norm_backward",
        {rows, rows, keep(ones({3})), none, none, keep(zeros({3})), keep(ones({3})), true, 1e-5, ArrayRef<bool>()}},
-      {"column_stack", {ArrayRef<std::optional<Tensor>>(kUndefined)}},
-      {"linalg_svd", {keep(full({2, 2}, NAN))}},
+      {"_softmax_backward_data", {f, d, 0, kFloat}},
+      {"reflection_pad1d_backward", {of(kHalf, {1, 1, 5}), of(kFloat, {1, 1, 3}), list({1, 1})}},
+      {"_adaptive_avg_pool2d_backward", {of(kFloat, {1, 1, 2, 2}), of(kDouble, {1, 1, 4, 4})}},
+      {"adaptive_max_pool2d_backward", {of(kFloat, {1, 1, 2, 2}), of(kFloat, {1, 1, 4, 4}), of(kInt, {1, 1, 2, 2})}},
+      {"max_pool2d_with_indices_backward",
+       {of(kFloat, {1, 1, 2, 2}), of(kFloat, {1, 1, 4, 4}), list({0, 2}), list({2, 2}), list({0, 0}), list({1, 1}),
+        false, keep(zeros({1, 1, 2, 2}, kLong))}},
+      {"binary_cross_entropy", {f, d}},
+      {"lerp.Scalar", {of(kHalf), f, 0.5}},
+      {"cross", {rows, of(kDouble, {2, 3})}},
+      {"grid_sampler", {of(kHalf, {1, 1, 2, 2}), of(kFloat, {1, 2, 2, 2}), 0, 0, false}},
+      {"_weight_norm", {rows, keep(ones({2, 3}))}},
+      {"kl_div", {whole_rows, rows}},
+      {"nll_loss", {rows, of(kShort, {2})}},
+      {"_int_mm", {of(kShort, {2, 2}), of(kShort, {2, 2})}},
+      {"where.ScalarOther", {i, f, 0}},
+      {"native_group_norm", {of(kFloat, {2, 4, 3}), none, none, 2, 4, 2, 2, 1e-5}},
+      {"threshold", {f, 1e300, 0.0}},
+      {"hardtanh", {f, -1, 1e300}},
+      {"addmv", {of(kFloat, {2}), m, of(kFloat, {2}), 1e300, 1}},
+      {"pad", {rows, list({1, 1}), "constant", 1e300}},
+      {"meshgrid", {TensorList()}},
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -130,6 +150,12 @@ TEST(CallsByName, WriteWhatIsGiven) {
 TEST(AcceptedDTypes, StayAccepted) {
   const Tensor &i = of(kInt), &half = of(kHalf, {2, 3}), &wide = of(kFloat, {3});
   EXPECT_TRUE(equal(call("aten::deg2rad", {i})[0], call("aten::deg2rad", {of(kFloat)})[0]));
+  // Complex parts are as wide as the floating elements that they meet.
+  EXPECT_EQ((of(kFloat) * tensor(1.0, kComplexDouble)).scalar_type(), kComplexFloat);
+  EXPECT_EQ((of(kDouble) * tensor(1.0, kComplexFloat)).scalar_type(), kComplexDouble);
+  EXPECT_EQ(call("aten::threshold_backward", {i, of(kFloat), 0.5})[0].scalar_type(), kFloat);
+  EXPECT_TRUE(equal(call("aten::hardtanh", {of(kFloat), 5, 2})[0], full({4}, 2.0)));
+  EXPECT_TRUE(equal(call("aten::range.step", {true, 5, 2})[0], tensor({1.0, 3.0, 5.0})));
   EXPECT_EQ(call("aten::xlogy.Tensor", {i, i})[0].scalar_type(), kFloat);
   EXPECT_EQ(call("aten::lerp.Tensor", {of(kFloat), of(kFloat), keep(tensor(0.5, kDouble))})[0].scalar_type(), kFloat);
   EXPECT_EQ(layer_norm(half, IntArrayRef{3}, wide, wide).scalar_type(), kHalf);

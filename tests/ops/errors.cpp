@@ -49,7 +49,7 @@ const Wrong kWrong[] = {
     {"aten::nll_loss", [](ir::Graph& g) { return ir::Args{input(g, kF32, {3, 5}), input(g, kI64, {4})}; },
      "Expected input batch_size (3) to match target batch_size (4)."},
     {"aten::cross_entropy_loss", [](ir::Graph& g) { return ir::Args{input(g, kF32, {3, 5}), input(g, kF32, {3})}; },
-     "class targets are integers"},
+     "class targets are int64 or uint8"},
     {"aten::zeros", [](ir::Graph&) { return ir::Args{ops::int_arg({2, -1})}; }, "negative dimension -1: [2, -1]"},
     {"aten::arange.start_step", [](ir::Graph&) { return ir::Args{0, 5, -1}; }, "inconsistent with step sign"},
     {"aten::bitwise_and.Tensor", [](ir::Graph& g) { return ir::Args{input(g, kF32, {3}), input(g, kF32, {3})}; },

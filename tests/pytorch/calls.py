@@ -21,11 +21,14 @@ import warnings
 
 import safetensors.torch
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers quantized_decomposed
 
 from call_files import DTYPES, Writer, read_value, strided, tensors_of
 
 MOST_ELEMENTS = 3000  # of a call's tensors
 HUGE = [-(2**63), 2**63 - 1, 2**40, -(2**40), 2**31]
+# Refusals that say nothing about the call: of this machine, and of tensors that are views because their memory is laid out by hand.
+NOT_OF_THE_CALL = ["not differentiable with respect to", "Found no NVIDIA driver", "Can't detach views in-place"]
 
 
 # --- Changes ---
@@ -163,11 +166,12 @@ class Form:
 
 
 def forms_of(overload):
-    _, base, which = overload.split(".", 2)
-    packet = getattr(torch.ops.aten, base)
+    space, base, which = overload.split(".", 2)
+    packet = getattr(getattr(torch.ops, space), base)
     function = getattr(packet, which)
     schema = function._schema
-    random_results = torch.Tag.nondeterministic_seeded in function.tags
+    # PyTorch leaves the tag out where an operator is composed.
+    random_results = torch.Tag.nondeterministic_seeded in function.tags or any(n in base for n in ("dropout", "rrelu"))
     forms = [Form(function, overload, schema, None, random_results)]
     one = len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor"
     if one and hasattr(torch.ops.aten, base + "_") and which in getattr(torch.ops.aten, base + "_").overloads():
@@ -208,9 +212,11 @@ def perform(form, call, seed):
             tensors[at].requires_grad_(True)
         results = form.function(*work["args"], **work["kwargs"])
     except Exception as e:  # whatever it is, PyTorch refused
-        if "not differentiable with respect to" in str(e):
+        if any(text in str(e) for text in NOT_OF_THE_CALL):
             return None
         return {"raises": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:300]}
+    if form.random and form.writes:
+        return None
     returns = 1 if len(form.function._schema.returns) == 1 else 0
     outputs = [results] if returns else list(results) if isinstance(results, (list, tuple)) else []
     flat = [t for o in outputs for t in (o if isinstance(o, (list, tuple)) else [o])]
@@ -229,7 +235,8 @@ def perform(form, call, seed):
 
     def plain(v):
         if isinstance(v, torch.Tensor):
-            return v.detach().resolve_conj().resolve_neg().clone()
+            rows = v.detach().resolve_conj().resolve_neg()
+            return strided(rows, rows.stride())
         return [plain(x) for x in v] if isinstance(v, (list, tuple)) else v
 
     changed = {}
@@ -277,6 +284,13 @@ def result_for(rng, functional, call):
     return out
 
 
+def drop_options(form, call):
+    """Leaves out what the overload with out= does not take, such as layouts, and the dtype, which is the result's."""
+    taken = form.function._schema.arguments
+    call["args"] = call["args"][: sum(not a.kwarg_only for a in taken)]
+    call["kwargs"] = {k: v for k, v in call["kwargs"].items() if k != "dtype" and k in {a.name for a in taken}}
+
+
 def small_calls(folder, overload):
     entries = json.loads((folder / f"{overload}.json").read_text())["entries"]
     stored = safetensors.torch.load_file(folder / f"{overload}.safetensors")
@@ -312,7 +326,7 @@ def draw(options, card):
         for _ in range(share):
             call = copy_of(rng.choice(small))
             if form.writes == "out":
-                call["kwargs"].pop("dtype", None)
+                drop_options(form, call)
                 call["kwargs"]["out"] = result_for(rng, forms[0], call)
             else:
                 call = change(rng, call)

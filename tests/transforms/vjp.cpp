@@ -112,7 +112,7 @@ TEST(Partition, AGradientThatIsOneOfSeveralResults) {
   j.graph = ir::parse(R"(graph primitives "" {
   %0 = input: f64[3] ""
   %1 = input: f64[3] ""
-  %2 = prim::sort(%0, dim=0, descending=false): (f64[3], i64[3])
+  %2 = prim::sort(%0, dim=0, descending=false, first=0, count=3): (f64[3], i64[3])
   %3 = prim::neg(%0): f64[3]
   return %3, %2
 })",

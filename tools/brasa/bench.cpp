@@ -1,6 +1,3 @@
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,7 +5,6 @@
 #include <barrier>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <memory>
@@ -24,9 +20,11 @@
 #include <brasa/stream.h>
 #include <brasa/threads.h>
 
+#include "bench_peers.h"
 #include "bench_sweep.h"
 #include "bench_workloads.h"
 #include "commands.h"
+#include "processes.h"
 
 namespace brasa::tool {
 namespace {
@@ -43,15 +41,14 @@ struct Options {
   std::string trace;
   double seconds = 4;
   int threads = 0;
-  bool list = false, operators = false;
+  bool list = false, operators = false, peers = false;
   SweepOptions sweep;
-  std::string measure, first, together;  // in the process that does the work: "workload mode"
+  PeersOptions with;
+  std::string measure, first, together, work;  // in the process that does the work: "workload mode"
 };
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 double rounded(double v, double digits) { return std::round(v * digits) / digits; }
-
-bool is_archive(const std::string& name) { return name.ends_with(".pt2"); }
 
 Workload find(const std::string& name, const Options& o) {
   for (const Workload& w : workloads())
@@ -81,31 +78,47 @@ void profile_runs(const std::function<void()>& work, const std::string& name, co
   if (!o.trace.empty()) profile.export_chrome_trace((fs::path(o.trace) / (name + "-" + mode + ".json")).string());
 }
 
-// Made as peers/cpu_torch.py makes its numbers: the first call, two more, then as many as fit, at least three.
-Json measure(const std::string& name, const std::string& mode, const Options& o, bool first_only) {
+Prepared prepare(const std::string& name, const std::string& mode, const Options& o) {
   set_default_device(Device(o.device));
-  Device device = get_default_device();
   manual_seed(o.seed);
-  Prepared work = find(name, o).prepare(mode);
+  return find(name, o).prepare(mode);
+}
+
+// The call and what it leaves for later, in seconds.
+double time_call(const Prepared& work) {
+  Device device = get_default_device();
   synchronize(device);
   Clock::time_point start = Clock::now();
   work.run();
   synchronize(device);
-  double first = seconds_since(start);
-  if (first_only) return first;
+  return seconds_since(start);
+}
+
+Json first_call(const std::string& name, const std::string& mode, const Options& o) {
+  return time_call(prepare(name, mode, o));
+}
+
+// Made as tools/peers/peers.py makes its numbers: the first call, two more, then as many as fit, at least three.
+Json measure(const std::string& name, const std::string& mode, const Options& o) {
+  Prepared work = prepare(name, mode, o);
+  Device device = get_default_device();
+  double first = time_call(work);
   work.run();
   work.run();
   synchronize(device);
   device.is_cpu() ? reset_peak_memory_stats() : reset_peak_memory_stats(device);
-  std::vector<double> times;
+  std::vector<double> times, cpu_times;
   for (Clock::time_point begin = Clock::now(); times.size() < 3 || seconds_since(begin) < o.seconds;) {
+    std::clock_t cpu = std::clock();
     Event before(device);
     work.run();
     times.push_back(before.elapsed_time(Event(device)));
+    cpu_times.push_back(1e3 * static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC);
   }
   std::sort(times.begin(), times.end());
+  std::sort(cpu_times.begin(), cpu_times.end());
   // Calls that do not wait for each other: what the host does is hidden behind the device's work.
-  start = Clock::now();
+  Clock::time_point start = Clock::now();
   for (size_t i = 0; i < times.size(); ++i) work.run();
   synchronize(device);
   double together = 1e3 * seconds_since(start) / static_cast<double>(times.size());
@@ -116,6 +129,8 @@ Json measure(const std::string& name, const std::string& mode, const Options& o,
           {"median_ms", rounded(times[times.size() / 2], 1e4)},
           {"min_ms", rounded(times[0], 1e4)},
           {"pipelined_ms", rounded(together, 1e4)},
+          {"cpu_median_ms", rounded(cpu_times[times.size() / 2], 1e4)},
+          {"cpu_min_ms", rounded(cpu_times[0], 1e4)},
           {"device", device.str()},
           {"first_s", rounded(first, 1e4)},
           {"warm_first_s", nullptr},
@@ -155,9 +170,8 @@ Rate rate_of(const std::function<void()>& f, int threads, double seconds) {
 }
 
 Json measure_together(const std::string& name, const std::string& mode, const Options& o) {
-  manual_seed(o.seed);
   set_num_threads(1);
-  Prepared work = find(name, o).prepare(mode);
+  Prepared work = prepare(name, mode, o);
   work.run();
   Rate alone = rate_of(work.run, 1, o.seconds), together = rate_of(work.run, o.threads, o.seconds);
   return {{"workload", name},
@@ -171,18 +185,28 @@ Json measure_together(const std::string& name, const std::string& mode, const Op
           {"cpu_us", rounded(together.cpu_us, 10)}};
 }
 
+// What the kernels of one run compute, read and write.
+Json work_of(const std::string& name, const std::string& mode, const Options& o) {
+  Prepared work = prepare(name, mode, o);
+  for (int i = 0; i < 2; ++i) work.run();
+  profiler::profile profile;
+  work.run();
+  profile.stop();
+  double flops = 0, bytes = 0;
+  for (const profiler::Event& e : profile.events())
+    if (e.kind == profiler::Kind::Kernel) {
+      flops += e.flops;
+      bytes += static_cast<double>(e.bytes);
+    }
+  return {{"flops", flops}, {"bytes", bytes}};
+}
+
 // A new process, so that nothing is left over from another measurement; what it prints.
 std::string in_process(const std::string& arguments, const fs::path& cache) {
-  std::string self = fs::read_symlink("/proc/self/exe").string();
-  std::string command = "BRASA_CACHE_DIR='" + cache.string() + "' '" + self + "' bench " + arguments, out;
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  if (!pipe) throw Error("cannot start " + self);
-  char buffer[4096];
-  while (size_t n = std::fread(buffer, 1, sizeof buffer, pipe.get())) out.append(buffer, n);
-  int status = ::pclose(pipe.release());
-  if (WIFSIGNALED(status)) throw Error(fmt::format("'bench {}' ended by signal {}", arguments, WTERMSIG(status)));
-  if (status != 0) throw Error(fmt::format("'bench {}' failed with exit status {}", arguments, WEXITSTATUS(status)));
-  return out;
+  Finished f = run_command(fmt::format("BRASA_CACHE_DIR={} {} bench {}", quoted(cache.string()),
+                                       quoted(this_program().string()), arguments));
+  if (f.status != 0) throw Error(fmt::format("'bench {}' {}", arguments, f.failure()));
+  return f.out;
 }
 
 std::string text_of(const Json& line) {
@@ -193,34 +217,19 @@ std::string text_of(const Json& line) {
       line["warm_first_s"].get<double>(), line["peak_mb"].get<double>(), line["seed"].get<uint64_t>());
 }
 
-// As one word for the shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 // An empty disk cache for the first call, the same one again for the warm first call.
 void report(const std::string& name, const std::string& mode, const Options& o) {
-  std::string pattern = (fs::temp_directory_path() / "brasa-bench-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) throw Error("cannot make a folder in " + fs::temp_directory_path().string());
-  struct Removed {
-    fs::path path;
-    ~Removed() {
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
-    }
-  } cache{pattern};
+  ScratchFolder cache;
   std::string which =
       fmt::format("{} --seconds {} --device {} --seed {}{}{}", quoted(name + " " + mode), o.seconds, o.device, o.seed,
                   o.inputs.empty() ? "" : " --inputs " + quoted(o.inputs), o.profile ? " --profile" : "");
   if (!o.trace.empty()) which += " --trace " + quoted(o.trace);
   Json line;
   if (o.threads) {
-    line = Json::parse(in_process(fmt::format("--together {} --threads {}", which, o.threads), cache.path));
+    line = Json::parse(in_process(fmt::format("--together {} --threads {}", which, o.threads), cache.path()));
   } else {
-    line = Json::parse(in_process("--measure " + which, cache.path));
-    line["warm_first_s"] = rounded(std::stod(in_process("--first " + which, cache.path)), 1e4);
+    line = Json::parse(in_process("--measure " + which, cache.path()));
+    line["warm_first_s"] = rounded(std::stod(in_process("--first " + which, cache.path())), 1e4);
   }
   bool for_a_person = is_archive(name) && !o.json && !o.threads;
   std::printf("%s\n", (for_a_person ? text_of(line) : line.dump()).c_str());
@@ -241,31 +250,43 @@ SweepOptions sweep_of(const Options& o) {
   return s;
 }
 
+PeersOptions peers_of(const Options& o) {
+  PeersOptions p = o.with;
+  p.names = o.names;
+  p.modes = CLI::detail::split(o.modes, ',');
+  p.seconds = o.seconds;
+  p.seed = o.seed;
+  p.json = o.json;
+  return p;
+}
+
+// In the process that does the work: what to do for "workload mode".
+struct Inner {
+  std::string Options::* which;
+  Json (*work)(const std::string& name, const std::string& mode, const Options& o);
+};
+constexpr Inner kInner[] = {{&Options::measure, measure},
+                            {&Options::first, first_call},
+                            {&Options::together, measure_together},
+                            {&Options::work, work_of}};
+
 int run(const Options& o) {
   if (o.operators) return sweep(sweep_of(o));
   if (o.list) {
     for (const Workload& w : workloads()) std::printf("%-28s %s\n", w.name.c_str(), w.what.c_str());
     return 0;
   }
-  if (!o.measure.empty()) {
-    auto [name, mode] = split(o.measure);
-    std::printf("%s\n", measure(name, mode, o, false).dump().c_str());
-    return 0;
-  }
-  if (!o.first.empty()) {
-    auto [name, mode] = split(o.first);
-    std::printf("%s\n", measure(name, mode, o, true).dump().c_str());
-    return 0;
-  }
-  if (!o.together.empty()) {
-    auto [name, mode] = split(o.together);
-    std::printf("%s\n", measure_together(name, mode, o).dump().c_str());
-    return 0;
-  }
+  for (const Inner& inner : kInner)
+    if (!(o.*inner.which).empty()) {
+      auto [name, mode] = split(o.*inner.which);
+      std::printf("%s\n", inner.work(name, mode, o).dump().c_str());
+      return 0;
+    }
   std::vector<std::string> names = o.names, modes = CLI::detail::split(o.modes, ',');
   if (names.empty())
     for (const Workload& w : workloads()) names.push_back(w.name);
   for (const std::string& name : names) find(name, o);
+  if (o.peers) return compare_with_peers(peers_of(o));
   int failures = 0;
   for (const std::string& name : names)
     for (const std::string& mode : modes) try {
@@ -285,7 +306,8 @@ void add_bench(CLI::App& app) {
       "bench", "Measure the standard workloads, one line of JSON for each workload and mode, or exported programs");
   c->footer(
       "Each measurement is a process of its own with an empty disk cache: first_s is its first call, warm_first_s the first call of\n"
-      "another process with the same cache; peak_mb is the most memory that tensors took. A training step is compiled whole.\n\n"
+      "another process with the same cache; peak_mb is the most memory that tensors took; cpu_*_ms is all threads' time on processors.\n"
+      "A training step is compiled whole.\n\n"
       "Examples:\n"
       "  brasa bench                                   every workload, eager and compiled\n"
       "  brasa bench pointwise_4M vit_tiny_infer_b8    two of them\n"
@@ -295,6 +317,8 @@ void add_bench(CLI::App& app) {
       "  brasa bench net.pt2 --seed 1                  an exported program, on inputs of the archive's sizes\n"
       "  brasa bench --operators --vectors DIR         random operators, larger calls of reference vectors\n"
       "  brasa bench --operators --calls FILE          operators, the calls of a file\n"
+      "  brasa bench --peers --python venv/bin/python --plot peers.svg\n"
+      "                                                Brasa and other libraries in turn, as a table and a picture\n"
       "  brasa bench --list                            what there is");
   c->add_option("workload", o->names, "names of workloads, or archives (.pt2); all workloads if there is none");
   c->add_option("--modes", o->modes, "eager and compile's modes, separated by commas")->capture_default_str();
@@ -311,12 +335,14 @@ void add_bench(CLI::App& app) {
       ->check(CLI::PositiveNumber);
   c->add_option("--seed", o->seed, "of random numbers: weights, an archive's inputs")->capture_default_str();
   c->add_option("--inputs", o->inputs, "an archive's inputs in0, in1, …: a safetensors file; else they are drawn");
-  c->add_flag("--json", o->json, "a line of JSON for archives too");
+  c->add_flag("--json", o->json, "a line of JSON for archives and for --peers too");
   c->add_flag("--list", o->list, "list the workloads");
   add_sweep(*c, o->operators, o->sweep);
+  add_peers(*c, o->peers, o->with);
   c->add_option("--measure", o->measure)->group("");
   c->add_option("--first", o->first)->group("");
   c->add_option("--together", o->together)->group("");
+  c->add_option("--work", o->work)->group("");
   c->callback([o] {
     int status = run(*o);
     if (status != 0) throw CLI::RuntimeError(status);

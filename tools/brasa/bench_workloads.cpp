@@ -10,7 +10,9 @@
 
 #include "models/blocks.h"
 #include "models/gpt.h"
+#include "models/mobilenet.h"
 #include "models/resnet.h"
+#include "models/unet.h"
 #include "models/vit.h"
 
 namespace brasa::tool {
@@ -31,12 +33,12 @@ std::function<void()> in_mode(F f, const std::string& mode) {
 // What the matrices of a workload are computed in, as torch's switches have it.
 enum class Arithmetic : uint8_t { Float32, Tf32, Autocast };
 
-// Forward, backward and the update by Adam, all of it in the compiled function.
-template <class Model>
-Prepared training(Model model, Tensor x, Tensor target, const std::string& mode,
-                  Arithmetic arithmetic = Arithmetic::Float32) {
+// Forward, backward and the optimizer's update, all of it in the compiled function.
+template <class Optimizer, class Model, class Options>
+Prepared training_by(const Options& options, Model model, Tensor x, Tensor target, const std::string& mode,
+                     Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::Tf32) set_float32_matmul_precision("high");
-  auto optimizer = std::make_shared<optim::Adam>(model->parameters(), optim::AdamOptions(1e-4));
+  auto optimizer = std::make_shared<Optimizer>(model->parameters(), options);
   auto step = [=]() mutable {
     optimizer->zero_grad();
     Tensor loss;
@@ -49,6 +51,11 @@ Prepared training(Model model, Tensor x, Tensor target, const std::string& mode,
     return loss.detach();
   };
   return {in_mode(step, mode), count(model->parameters()), optimizer};
+}
+template <class Model>
+Prepared training(Model model, Tensor x, Tensor target, const std::string& mode,
+                  Arithmetic arithmetic = Arithmetic::Float32) {
+  return training_by<optim::Adam>(optim::AdamOptions(1e-4), model, x, target, mode, arithmetic);
 }
 
 template <class Model, class Input, class... Inputs>
@@ -76,9 +83,29 @@ Prepared construction(Make make) {
   return {[make] { (void)make(); }, 0, nullptr};
 }
 
-Tensor images(int64_t n) { return randn({n, 3, 224, 224}); }
+Tensor images(int64_t n, int64_t size = 224) { return randn({n, 3, size, size}); }
 Tensor classes(int64_t n, int64_t limit = 1000) { return randint(limit, {n}, kInt64); }
 Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
+
+models::ResNet resnet50() { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }
+// GPT-2's sizes; the vocabulary is a multiple of 64.
+constexpr models::GPTOptions kGpt2 = {.depth = 12, .width = 768, .heads = 12, .vocabulary = 50304, .context = 1024};
+Prepared gpt2_training(const std::string& mode) {
+  Tensor text = randint(kGpt2.vocabulary, {8, kGpt2.context}, kInt64);
+  return training_by<optim::AdamW>(optim::AdamWOptions(1e-4), models::GPT(kGpt2), text,
+                                   classes(text.numel(), kGpt2.vocabulary), mode, Arithmetic::Autocast);
+}
+Prepared gpt2_decoding(const std::string& mode) {
+  models::GPTDecoder model(kGpt2);
+  model->to(kBFloat16);
+  return inference(model, mode, zeros({1, 1}, kInt64), full({1}, 512, kInt64));
+}
+Prepared small_mlp_training(const std::string& mode) {
+  nn::Sequential model(nn::Linear(256, 256), nn::GELU(), nn::LayerNorm(nn::LayerNormOptions({256})),
+                       nn::Linear(256, 256), nn::GELU(), nn::Linear(256, 10));
+  return training_by<optim::Adam>(optim::AdamOptions(1e-3), model, randn({128, 256}), classes(128, 10), mode,
+                                  Arithmetic::Tf32);
+}
 
 models::ViT vit_b16() { return models::ViT(models::ViTOptions{.width = 768, .heads = 12}); }
 Prepared vit_b16_training(const std::string& mode, Arithmetic arithmetic) {
@@ -105,6 +132,10 @@ const std::vector<Workload>& workloads() {
       {"vit_tiny_train_b8", "timm's vit_tiny_patch16_224, 8 images, Adam",
        [](Mode m) { return training(models::ViT(), images(8), classes(8), m); }},
       {"vit_tiny_infer_b8", "the same, forward only", [](Mode m) { return inference(models::ViT(), m, images(8)); }},
+      {"vit_tiny_train_b8_bf16", "the training step with bf16 autocast",
+       [](Mode m) { return training(models::ViT(), images(8), classes(8), m, Arithmetic::Autocast); }},
+      {"vit_tiny_infer_b8_bf16", "forward only with bf16 autocast",
+       [](Mode m) { return inference_as(Arithmetic::Autocast, models::ViT(), m, images(8)); }},
       {"vit_tiny_infer_b1", "one image", [](Mode m) { return inference(models::ViT(), m, images(1)); }},
       {"vit_b16_train_b64", "ViT-B/16, 64 images, bf16 autocast, Adam",
        [](Mode m) { return vit_b16_training(m, Arithmetic::Autocast); }},
@@ -122,8 +153,25 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return inference(models::ResNet(), m, images(8)); }},
       {"resnet18_train_b8", "ResNet-18, 8 images, Adam",
        [](Mode m) { return training(models::ResNet(), images(8), classes(8), m); }},
-      {"construct_resnet50", "a ResNet-50 with its weights at the start",
-       [](Mode) { return construction([] { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }); }},
+      {"resnet50_train_b128", "ResNet-50, 128 images, bf16 autocast, SGD with momentum",
+       [](Mode m) {
+         return training_by<optim::SGD>(optim::SGDOptions(0.1).momentum(0.9), resnet50(), images(128), classes(128), m,
+                                        Arithmetic::Autocast);
+       }},
+      {"gpt2_train_b8_t1024", "GPT-2's sizes, 8 texts of 1024 tokens, bf16 autocast, AdamW", gpt2_training},
+      {"gpt2_decode_b1", "one token of GPT-2 in bf16 against a cache of 1024 places", gpt2_decoding},
+      {"mlp_small_train", "three linear layers, 128 rows of 256, GELU and a norm, Adam", small_mlp_training},
+      {"mobilenet_v3_infer_b8", "MobileNetV3-Large, 8 images, forward only",
+       [](Mode m) { return inference(models::MobileNetV3(), m, images(8)); }},
+      {"unet_infer_b1", "a U-Net of 32 to 512 channels, one image of 256 x 256, forward only",
+       [](Mode m) { return inference(models::UNet(), m, images(1, 256)); }},
+      {"unet_train_b2", "the same, two images of 128 x 128, Adam",
+       [](Mode m) { return training(models::UNet(), images(2, 128), randint(2, {2, 128, 128}, kInt64), m); }},
+      {"lstm_train_b16_t128", "two LSTM layers of 256, 16 sequences of 128 steps of 64 numbers, Adam",
+       [](Mode m) {
+         return training(models::SequenceClassifier(64, 256, 10), randn({16, 128, 64}), classes(16, 10), m);
+       }},
+      {"construct_resnet50", "a ResNet-50 with its weights at the start", [](Mode) { return construction(resnet50); }},
       {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",
        [](Mode) { return construction(vit_b16); }},
       {"mlp_block_infer", "x + b(gelu(a(norm(x)))), 512 rows of 512, hidden 2048",

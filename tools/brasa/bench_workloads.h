@@ -21,6 +21,8 @@ struct Workload {
 };
 
 const std::vector<Workload>& workloads();
+/// Does the name stand for a file with an exported program?
+inline bool is_archive(const std::string& name) { return name.ends_with(".pt2"); }
 /// An exported program, on inputs of a file or drawn ones (see inputs_from).
 Workload archive(const std::string& path, const std::string& inputs);
 Prepared hundred_operators();

@@ -144,6 +144,9 @@ class Chooser {
     switch (prim_of(n)) {
       case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
       case Prim::Window:
+        once(n->arg<Value>(0), kCheap);
+        cost_[n->id] = seen_cost(n->arg<Value>(0).node);
+        break;
       case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
       case Prim::Dot: {
         // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.

@@ -14,6 +14,8 @@ extern const Implementation kSparseMm;
 extern const Implementation kWhile;
 // cuda/attention.cpp
 extern const Implementation kAttention, kAttentionBackward, kPackedGradients;
+// cuda/convolution.cpp
+extern const Implementation kConvolution, kConvolutionByInput, kConvolutionByWeight;
 // cuda/product.cpp
 extern const Implementation kBiasedProduct, kProduct;
 // parts.cpp

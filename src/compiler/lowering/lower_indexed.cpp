@@ -71,11 +71,16 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   const ir::Shape& shape = n->types[0].shape;
   Index free;  // by axis
   Value mask;
+  Expr part = schedule.parts > 1 ? b.loop("block", schedule.parts) : Expr(0);
   for (const Axis& a : schedule.axes) {
     const char* parallel = schedule.threads ? "block" : "parallel";
-    free.push_back(b.loop(parallel, a.piece ? ceildiv(a.extent, a.piece) : a.extent));
+    Expr pieces = a.piece ? ceildiv(a.extent, a.piece) : a.extent;
+    free.push_back(b.loop(parallel, a.piece && schedule.threads ? floordiv(pieces, schedule.threads) : pieces));
   }
-  if (schedule.threads) b.loop("thread", schedule.threads);
+  if (schedule.threads) {
+    Expr thread = b.loop("thread", schedule.threads);
+    if (!free.empty() && schedule.threads > 1) free.back() = free.back() * Expr(schedule.threads) + thread;
+  }
   Index front;
   for (Expr size : type_of(indices[0]).shape) front.push_back(b.loop("serial", size));
   for (size_t i = 0; i < free.size(); ++i) {
@@ -91,6 +96,8 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   }
   // A repeated index does not follow from the loops, and yet each iteration is one update.
   place[dims[0]] = b.in_each(place[dims[0]], front, shape[dims[0]]);
+  if (schedule.parts > 1)
+    mask = l.expressions().both(mask, l.expressions().within(mod(place[dims[0]], schedule.parts), part, part + 1));
   for (size_t i = 0; i < free.size(); ++i) place[schedule.axes[i].first] = free[i];
   update.insert(update.end(), free.begin(), free.end());
   Value value = l.expressions().at(n->arg<Value>(2), update);

@@ -43,6 +43,8 @@ void simplify(Primitives& p, const PassContext& context);
 void specialise(Primitives& p, const PassContext& context);
 /// Control flow that nothing here runs: a loop becomes its steps, where it is known how many there are, and a branch both of its sides.
 void inline_bodies(Primitives& p, const PassContext& context);
+/// What is made of a library's convolutions keeps their order of dimensions in memory.
+void keep_channels_last(Primitives& p, const PassContext& context);
 /// Convolutions become contractions that read neighbours where they are in memory, and over sliding windows where steps are unknown.
 void lower_convolutions(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no

@@ -7,7 +7,7 @@
 
 namespace brasa::compiler {
 
-MergedAxes merged_axes(const Group& group) {
+MergedAxes merged_axes(const Group& group, int lanes) {
   MergedAxes out;
   bool loops = group.kind == GroupKind::Loops;
   Places places;
@@ -32,13 +32,18 @@ MergedAxes merged_axes(const Group& group) {
     if (!joined) out.axes.push_back({d.dims[i], i, 1, d.reduced[i], Axis::Parallel, 0});
   }
   if (out.axes.empty()) return out;
+  auto is_short = [&](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < lanes; };
+  out.vector = out.axes.size() - 1;
+  if (out.axes.back().reduced && is_short(out.axes.back()))
+    for (size_t i = 0; i < out.axes.size(); ++i)
+      if (!out.axes[i].reduced && !is_short(out.axes[i])) out.vector = i;
   auto step = [&](Expr place, const Axis& a) { return coefficient(place, places.ranges[a.first + a.count - 1]); };
   for (Expr e : places.exprs) {
-    auto last = step(e, out.axes.back());
+    auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;
     ++out.strided;
-    for (size_t i = 0; i + 1 < out.axes.size(); ++i)
-      if (auto s = step(e, out.axes[i]); s && s->is(1)) out.neighbours = i;
+    for (size_t i = 0; i < out.axes.size(); ++i)
+      if (auto s = step(e, out.axes[i]); i != out.vector && s && s->is(1)) out.neighbours = i;
   }
   return out;
 }

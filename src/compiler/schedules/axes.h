@@ -10,11 +10,14 @@ namespace brasa::compiler {
 /// parallel as yet.
 struct MergedAxes {
   std::vector<Axis> axes;
-  int strided = 0;  // places along the last axis that are not neighbours
+  size_t vector =
+      0;  // the axis for vectors: the last one, or the last that is kept where the last one is shorter than a vector
+  int strided = 0;  // places along it that are not neighbours
   /// The axis along which some of them are.
   std::optional<size_t> neighbours;
 };
-MergedAxes merged_axes(const Group& group);
+/// `lanes` of a vector; of 0, vectors run along the last axis.
+MergedAxes merged_axes(const Group& group, int lanes = 0);
 /// The dimensions that a scatter's indices leave free, all parallel, but the last one a vector in such pieces.
 std::vector<Axis> free_axes(const Group& scatter, int64_t piece);
 

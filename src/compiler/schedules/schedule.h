@@ -39,6 +39,7 @@ struct Schedule {
   // GPU: threads of a block, each with `width` neighbours; and those that share a row, `unroll` times so many elements each, in
   // registers, or a column.
   int threads = 0, row_threads = 0;
+  int parts = 1;  // GPU's scatter: of the places along the first indexed dimension, each with all its updates
 
   int64_t grain = 1;   // parallel iterations that one thread takes at a time
   int64_t beside = 0;  // with fewer iterations than this it shares one start of threads with its neighbours

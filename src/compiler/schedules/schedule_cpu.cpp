@@ -36,8 +36,10 @@ class Scheduler {
       case GroupKind::Scatter: scatter(); break;
       case GroupKind::Library: return {};
       default: {
-        MergedAxes merged = merged_axes(g_);
+        s_.width = std::max(1, m_.lanes(element_bytes()));
+        MergedAxes merged = merged_axes(g_, s_.width);
         s_.axes = std::move(merged.axes);
+        vector_ = merged.vector;
         strided_ = merged.strided;
         neighbours_ = merged.neighbours;
         loops();
@@ -95,12 +97,11 @@ class Scheduler {
 
   void loops() {
     double each = work_per_element();
-    s_.width = std::max(1, m_.lanes(element_bytes()));
     if (s_.axes.empty()) {
       work_ = each;
       return;
     }
-    Axis& last = s_.axes.back();
+    Axis& last = s_.axes[vector_];
     bool reducing = g_.domain.has_reduced();
     if (g_.kind == GroupKind::Scan) return scan(each);
     last.kind = Axis::Vector;
@@ -113,7 +114,8 @@ class Scheduler {
       }
     s_.vector_outside = reducing && !last.reduced;
     constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
-    if (s_.vector_outside && each <= kLong) s_.serial_unroll = 2;
+    // Sums behind the vector axis have few elements, often along several axes: copies of copies would be long code.
+    if (s_.vector_outside && each <= kLong && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
     double others = 1;  // parallel iterations besides the vector axis
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
@@ -285,6 +287,7 @@ class Scheduler {
   const Group& g_;
   const Machine& m_;
   Schedule s_;
+  size_t vector_ = 0;                 // the axis for vectors
   int strided_ = 0;                   // places along the vector axis that are not neighbours
   std::optional<size_t> neighbours_;  // the axis along which some of them are
   double work_ = 1;                   // of one parallel iteration, in simple instructions

@@ -26,6 +26,8 @@ constexpr int64_t kMostInRegisters = 32;
 constexpr int kColumnUnroll = 8;
 // Neighbours of a thread that sums up columns: more leave too few threads beside each other (an H100: 10 % slower with 8).
 constexpr int kColumns = 4;
+// A row of so few elements, which are no neighbours, is one thread's.
+constexpr int64_t kShortRow = 16;
 
 // Neighbours for one thread: along the last axis they are neighbours in memory, or one and the same, everywhere.
 int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
@@ -82,16 +84,24 @@ Schedule loops(const Group& g, const Machine& m) {
   if (!g.domain.has_reduced()) return s;
   Axis& last = s.axes.back();
   int64_t reduced = 0, tensors = 0;
+  Expr length(1);
   for (Axis& a : s.axes)
     if (a.reduced) {
       a.kind = Axis::Serial;
       ++reduced;
+      length = length * a.extent;
     }
   if (!last.reduced) {
     s.vector_outside = true;
     s.width = std::min(s.width, kColumns);
     s.serial_unroll = kColumnUnroll;
     share_columns(s, g.domain);
+    return s;
+  }
+  bool scattered = reduced > 1 || merged.strided > 0;
+  if (scattered && length.is_constant() && length.constant() <= kShortRow) {
+    s.vector_outside = true;
+    s.width = 1;
     return s;
   }
   for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
@@ -114,12 +124,21 @@ Schedule scan(const Group& g) {
   return s;
 }
 
-// Updates of one place follow each other; what the indices leave free is parallel.
+// Updates of one place follow each other. What the indices leave free is parallel, and where updates are many, so are parts of the
+// places: each goes through all updates and makes its own.
 Schedule scatter(const Group& g, const Machine& m) {
+  constexpr int64_t kPiece = 4, kMostColumns = 64, kMostParts = 64, kUpdates = 16;
   Schedule s;
   s.before.push_back(schedule(initial_value(g), m));
   s.threads = 1;
-  s.axes = free_axes(g, 4);
+  s.axes = free_axes(g, kPiece);
+  if (!s.axes.empty() && s.axes.back().extent.is_constant()) {
+    int64_t pieces = (s.axes.back().extent.constant() + kPiece - 1) / kPiece;
+    while (s.threads < kMostColumns && pieces > 0 && pieces % (2 * s.threads) == 0) s.threads *= 2;
+  }
+  Expr updates = type_of(g.graph->outputs()[0].value.node->arg<std::vector<ir::Value>>(1)[0]).numel();
+  if (updates.is_constant())
+    while (s.parts < kMostParts && updates.constant() > kUpdates * s.parts) s.parts *= 2;
   return s;
 }
 

@@ -23,6 +23,7 @@ constexpr Choice<int> kNumbers[] = {
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
     {"row threads", &Schedule::row_threads},
+    {"parts", &Schedule::parts},
 };
 constexpr Choice<int64_t> kCounts[] = {
     {"grain", &Schedule::grain},

@@ -1,6 +1,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <limits>
 
@@ -11,6 +12,12 @@
 namespace brasa::compiler {
 
 using ir::ExprKind;
+
+namespace {
+
+bool is_power_of_two(Expr e) { return e.is_constant() && std::has_single_bit(static_cast<uint64_t>(e.constant())); }
+
+}  // namespace
 
 // Puts in what is known at this place: unroll indices as numbers, the vector loop's index as start + lane.
 Expr Emitter::at_copy(Expr e) {
@@ -131,6 +138,24 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
   return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
 }
 
+// Of integers between -2⁵¹ and 2⁵¹, as all places are, the nearest double to a quotient never lies beyond an integer that the quotient
+// does not reach; and no processor divides vectors of integers.
+llvm::Value* Emitter::divide_lanes(ExprKind kind, llvm::Value* a, llvm::Value* d) {
+  llvm::IRBuilder<>::FastMathFlagGuard flags(b_);
+  b_.clearFastMathFlags();
+  llvm::Type* doubles = like(b_.getDoubleTy(), a);
+  // 3·2⁵¹, whose last digit is worth 1: integers are digits of the double that is so much greater.
+  llvm::Value* shift = llvm::ConstantFP::get(doubles, 0x1.8p52);
+  llvm::Value* bits = b_.CreateBitCast(shift, a->getType());
+  auto to_double = [&](llvm::Value* v) {
+    return b_.CreateFSub(b_.CreateBitCast(b_.CreateAdd(v, bits), doubles), shift);
+  };
+  llvm::Value *x = to_double(a), *y = to_double(d);
+  llvm::Value* r = emit_rounding(ScalarOp::Floor, b_.CreateFDiv(x, y));
+  if (kind == ExprKind::Mod) r = b_.CreateFSub(x, b_.CreateFMul(r, y));
+  return b_.CreateSub(b_.CreateBitCast(b_.CreateFAdd(r, shift), a->getType()), bits);
+}
+
 llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol,
                                std::span<ExprValues* const> known) {
   if (e.is_constant()) return i64(e.constant());
@@ -160,7 +185,9 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
       match(a, d);
       // A divisor is positive wherever it matters; a loop that never runs may still divide by an extent of 0 here.
       if (e->args[1]->min < 1) d = intrinsic(llvm::Intrinsic::smax, {d, number(d->getType(), 1)});
-      if (e->args[0]->min >= 0) {
+      if (lanes_of(a) > 1 && !is_power_of_two(e->args[1])) {
+        r = divide_lanes(e->kind, a, d);
+      } else if (e->args[0]->min >= 0) {
         r = e->kind == ExprKind::FloorDiv ? b_.CreateUDiv(a, d) : b_.CreateURem(a, d);
       } else {
         llvm::Value *q = b_.CreateSDiv(a, d), *rest = b_.CreateNSWSub(a, b_.CreateNSWMul(q, d));

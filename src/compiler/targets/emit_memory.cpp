@@ -78,6 +78,61 @@ llvm::Value* Emitter::zeros() {
   return zeros;
 }
 
+// Elements so far apart lie in as many vectors of neighbours; more of them take longer than an instruction that gathers.
+bool Emitter::few_steps(const LaneIndex& index) const {
+  constexpr int64_t kMost = 4;
+  return index.linear && index.stride.is_constant() && index.stride.constant() > 1 &&
+         index.stride.constant() <= kMost && vector_.lanes >= 4 && !target_.gpu;
+}
+
+// The vectors of neighbours in which the lanes' elements lie. All end where the last lane's element does: nothing behind it may be read.
+std::vector<Emitter::Neighbours> Emitter::neighbours(int64_t stride) const {
+  int lanes = vector_.lanes;
+  std::vector<Neighbours> out;
+  for (int64_t j = 0; j < stride; ++j) {
+    int64_t first = std::min(j * lanes, (lanes - 1) * stride + 1 - lanes);
+    Neighbours part{first, std::vector<int>(static_cast<size_t>(lanes), -1)};
+    for (int i = 0; i < lanes; ++i)
+      if (std::min(i * stride / lanes, stride - 1) == j) part.places[i] = static_cast<int>(i * stride - first);
+    out.push_back(std::move(part));
+  }
+  return out;
+}
+
+// What belongs to lanes, at the places of their elements among the neighbours; nothing at the others.
+llvm::Value* Emitter::spread(llvm::Value* v, const Neighbours& part) {
+  int lanes = vector_.lanes;
+  std::vector<int> from(static_cast<size_t>(lanes), lanes);
+  for (int i = 0; i < lanes; ++i)
+    if (part.places[i] >= 0) from[part.places[i]] = i;
+  return b_.CreateShuffleVector(v, llvm::Constant::getNullValue(v->getType()), from);
+}
+
+llvm::Value* Emitter::load_strided(llvm::Type* type, llvm::Value* at, int64_t stride, llvm::Align align,
+                                   llvm::Value* mask) {
+  int lanes = vector_.lanes;
+  llvm::Value* out = nullptr;
+  std::vector<int> places;
+  for (const Neighbours& part : neighbours(stride)) {
+    llvm::Value* from = b_.CreateConstInBoundsGEP1_64(llvm::cast<llvm::VectorType>(type)->getElementType(), at,
+                                                      static_cast<uint64_t>(part.first));
+    llvm::Value* x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, from, align, spread(mask, part),
+                                                                          llvm::Constant::getNullValue(type)))
+                          : b_.CreateAlignedLoad(type, from, align);
+    if (!out) {
+      out = x;
+      places = part.places;
+      continue;
+    }
+    for (int i = 0; i < lanes; ++i)
+      if (part.places[i] >= 0) places[i] = lanes + part.places[i];
+    out = b_.CreateShuffleVector(out, x, places);
+    for (int i = 0; i < lanes; ++i)
+      if (places[i] >= 0) places[i] = i;
+  }
+  return out;
+}
+
 llvm::Value* Emitter::emit_load(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
@@ -115,17 +170,22 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   int lanes = vector_.lanes;
   auto* type = llvm::FixedVectorType::get(scalar, lanes);
   auto* zero = llvm::Constant::getNullValue(type);
-  bool neighbours = index.linear && index.stride.is(1);
+  bool neighbours = index.linear && index.stride.is(1),
+       masks = target_.masks || (target_.wide_masks && size_of(p.dtype) >= 4),
+       few = few_steps(index) && (masks || !mask) && (masks || !vector_.mask);
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
-  llvm::Value* condition = neighbours && mask && lanes_of(mask) == 1 && !target_.gpu ? mask : nullptr;
+  llvm::Value* condition = (neighbours || few) && mask && lanes_of(mask) == 1 && !target_.gpu ? mask : nullptr;
   if (condition) mask = nullptr;
   mask = full_mask(mask);
   llvm::Value* x;
-  if (neighbours) {
+  if (neighbours || few) {
     llvm::Value* at = address(p, index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
-    x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
-             : b_.CreateAlignedLoad(type, at, align);
+    if (few)
+      x = load_strided(type, at, index.stride.constant(), align, mask);
+    else
+      x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
+               : b_.CreateAlignedLoad(type, at, align);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
     for (int i = lanes; i-- > 0;) reverse.push_back(i);
@@ -177,6 +237,14 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
   llvm::Value* whole = mask ? nullptr : vector_.whole;
   mask = full_mask(mask);
   value = splat(value, vector_.lanes);
+  if (few_steps(index) && target_.masks) {
+    llvm::Value* at = address(p, index.base);
+    for (const Neighbours& part : neighbours(index.stride.constant()))
+      b_.CreateMaskedStore(spread(value, part),
+                           b_.CreateConstInBoundsGEP1_64(memory_type(p.dtype), at, static_cast<uint64_t>(part.first)),
+                           align, spread(every_lane(mask), part));
+    return;
+  }
   if (!index.linear || !index.stride.is(1)) {
     b_.CreateMaskedScatter(value, addresses(p, index), align, every_lane(mask));
     return;

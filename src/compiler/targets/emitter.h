@@ -102,6 +102,7 @@ class Emitter {
   /// `known`: what was computed before; the first one grows.
   llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol,
                         std::span<ExprValues* const> known);
+  llvm::Value* divide_lanes(ir::ExprKind kind, llvm::Value* a, llvm::Value* d);
   ir::Expr at_copy(ir::Expr e);
   LaneIndex lane_index(ir::Expr e);
   bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
@@ -119,6 +120,15 @@ class Emitter {
   BufferRef place_of(ir::Value buffer);
   llvm::Value* address(const BufferRef& p, ir::Expr index);
   llvm::Value* zeros();
+  bool few_steps(const LaneIndex& index) const;
+  // A vector in memory, from `first` on behind the first lane's element, and where in it the elements of its lanes are; -1 for others.
+  struct Neighbours {
+    int64_t first;
+    std::vector<int> places;
+  };
+  std::vector<Neighbours> neighbours(int64_t stride) const;
+  llvm::Value* spread(llvm::Value* v, const Neighbours& part);
+  llvm::Value* load_strided(llvm::Type* type, llvm::Value* at, int64_t stride, llvm::Align align, llvm::Value* mask);
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
   void emit_stores(std::span<const Item> stores);

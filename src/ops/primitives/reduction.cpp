@@ -184,37 +184,45 @@ void add_scan(Table& t) {
 }
 
 void add_sort(Table& t) {
-  t.prim("sort(Tensor x, int dim, bool descending) -> (Tensor values, Tensor indices)")
+  t.prim("sort(Tensor x, int dim, bool descending, SymInt first, SymInt count) -> (Tensor values, Tensor indices)")
       .kind(Kind::Whole)
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
-        auto [values, indices] = prim::sort(in[0], n.arg<Expr>(1).constant() + 1, n.arg<bool>(2));
+        auto [values, indices] =
+            prim::sort(in[0], n.arg<Expr>(1).constant() + 1, n.arg<bool>(2), n.arg<Expr>(3), n.arg<Expr>(4));
         return std::vector{values, indices};
       })
       .jvp([](const Node& n, std::span<const Value> tangents) {
         Value sorted = gather_along(tangents[0], n.arg<Expr>(1).constant(), n.graph->nodes()[n.id]->out(1));
         return std::vector{sorted, Value{}};
       })
-      .doc("Stable; NaN is the greatest.")
+      .doc("What stands at [first, first + count) of each line's order. Stable; NaN is the greatest.")
       .type([](const Args& args) {
         const Type& x = operand(args);
         BRASA_CHECK(!is_complex(x.dtype), "sort is not defined for ", x);
-        return std::vector<Type>{{x.dtype, x.shape, false}, {DType::Int64, x.shape, false}};
+        Shape shape = x.shape;
+        shape[args[1].get<Expr>().constant()] = args[4].get<Expr>();
+        return std::vector<Type>{{x.dtype, shape, false}, {DType::Int64, shape, false}};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
         Array values = result_array(n, 0), indices = result_array(n, 1);
         bool descending = n.arg<bool>(2);
-        if (values.numel() > 0)
-          each_line(values.shape, n.arg<Expr>(1).constant(), [&](const std::vector<int64_t>& line) {
-            std::vector<int64_t> order(line.size());
-            std::iota(order.begin(), order.end(), 0);
-            std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
-              return descending ? less(*in[0], line[j], line[i]) : less(*in[0], line[i], line[j]);
-            });
-            for (size_t k = 0; k < line.size(); ++k) {
-              copy_element(values, line[k], *in[0], line[order[k]]);
-              set_int(indices, line[k], order[k]);
-            }
+        int64_t dim = n.arg<Expr>(1).constant(), first = n.arg<Expr>(3).constant();
+        std::vector<std::vector<int64_t>> results;
+        if (values.numel() == 0) return std::vector<Array>{std::move(values), std::move(indices)};
+        each_line(values.shape, dim, [&](const std::vector<int64_t>& line) { results.push_back(line); });
+        size_t next = 0;
+        each_line(in[0]->shape, dim, [&](const std::vector<int64_t>& line) {
+          std::vector<int64_t> order(line.size());
+          std::iota(order.begin(), order.end(), 0);
+          std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+            return descending ? less(*in[0], line[j], line[i]) : less(*in[0], line[i], line[j]);
           });
+          int64_t at = first;
+          for (int64_t to : results[next++]) {
+            copy_element(values, to, *in[0], line[order[at]]);
+            set_int(indices, to, order[at++]);
+          }
+        });
         return std::vector<Array>{std::move(values), std::move(indices)};
       })
       .vjp([](const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
@@ -224,10 +232,10 @@ void add_sort(Table& t) {
         std::vector<Value> index;
         std::vector<int64_t> dims;
         for (int64_t d = 0; d < rank_of(x); ++d) {
-          index.push_back(d == dim ? n.graph->nodes()[n.id]->out(1) : prim::iota(shape_of(x), d, DType::Int64));
+          index.push_back(d == dim ? n.graph->nodes()[n.id]->out(1) : prim::iota(shape_of(ct), d, DType::Int64));
           dims.push_back(d);
         }
-        return std::vector<Value>{prim::scatter(zeros_like(ct), index, ct, dims, "add")};
+        return std::vector<Value>{prim::scatter(full(0, shape_of(x), dtype_of(ct)), index, ct, dims, "add")};
       });
 }
 
@@ -322,7 +330,10 @@ Value reduce(Value x, const std::vector<int64_t>& dims, const std::string& combi
 Value arg_reduce(Value x, int64_t dim, const std::string& which) { return call("prim::arg_reduce", {x, dim, which}); }
 Value scan(Value x, int64_t dim, const std::string& combiner) { return call("prim::scan", {x, dim, combiner}); }
 std::array<Value, 2> sort(Value x, int64_t dim, bool descending) {
-  std::vector<Value> r = call_all("prim::sort", {x, dim, descending});
+  return sort(x, dim, descending, 0, size_of(x, dim));
+}
+std::array<Value, 2> sort(Value x, int64_t dim, bool descending, Expr first, Expr count) {
+  std::vector<Value> r = call_all("prim::sort", {x, dim, descending, first, count});
   return {r[0], r[1]};
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/examine.h"
 #include "runtime/queued_device.h"
@@ -97,6 +98,7 @@ Properties properties_of(int index) {
   p.target = p.code = target_for(p.limits.major * 10 + p.limits.minor);
   constexpr int kTensorCoresOfBfloat16 = 8;  // whose kernels attention.h has
   if (p.limits.major >= kTensorCoresOfBfloat16) p.libraries.insert(p.libraries.begin(), "attention");
+  if (have_convolutions()) p.libraries.insert(p.libraries.begin(), "cudnn");
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   return p;
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/driver.h"
 #include "support/str.h"
@@ -21,18 +22,6 @@ std::string place(const Library& library) {
 // cuDNN says its version as 92600, cuBLASLt as 130100.
 std::string version(size_t number, size_t major) {
   return str(number / major, '.', number % major / 100, '.', number % 100);
-}
-
-const Library& cudnn() {
-  static const Library library = [] {
-    constexpr const char* kNames[] = {"libcudnn.so.9"};
-    return open_library(kNames);
-  }();
-  return library;
-}
-size_t cudnn_version() {
-  size_t (*get)() = nullptr;
-  return bind(cudnn(), "cudnnGetVersion", get) ? get() : 0;
 }
 
 Finding driver_found() {
@@ -98,12 +87,13 @@ void examine(std::vector<Finding>& findings) {
   have_products(&why_not);
   findings.push_back(library_found("cuBLASLt", products_library(), products_version(), 10000, why_not, "nvidia-cublas",
                                    "without it generated loops multiply matrices, slowly"));
-  findings.push_back(library_found("cuDNN", cudnn(), cudnn_version(), 10000, cudnn().why_not, "nvidia-cudnn-cu13",
-                                   "Brasa's own kernels do its work"));
+  have_convolutions(&why_not);
+  findings.push_back(library_found("cuDNN", convolutions_library(), convolutions_version(), 10000, why_not,
+                                   "nvidia-cudnn-cu13", "without it generated loops convolve, slowly"));
 }
 
 }  // namespace brasa::runtime::cuda
 
 namespace brasa::cuda {
-bool cudnn_is_available() { return is_available() && runtime::cuda::cudnn_version() > 0; }
+bool cudnn_is_available() { return is_available() && runtime::cuda::convolutions_version() > 0; }
 }  // namespace brasa::cuda

@@ -36,7 +36,13 @@ Properties properties_of_emu() {
   p.loops = Loops::Gpu;
   p.target = "nvptx+sm_80";
   p.code = cpu::host_target();
-  if (const char* name = environment("BRASA_EMU_LIBRARIES")) p.libraries.insert(p.libraries.begin(), name);
+  // The environment outlives the device.
+  const char* named = environment("BRASA_EMU_LIBRARIES");
+  for (std::string_view rest = named ? named : ""; !rest.empty();) {
+    size_t end = std::min(rest.find(','), rest.size());
+    p.libraries.insert(p.libraries.begin(), rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   return p;
 }
 

@@ -1,0 +1,188 @@
+#include <algorithm>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/passes/transform.h"
+
+// A library convolves images whose channels are neighbours in memory, and its results stand in the order [n, places…, channels]. What is
+// computed from them element by element, in windows and by sums stays in that order: a transposition, which would be a copy, goes on
+// behind it until something else reads the value.
+namespace brasa::compiler {
+
+namespace prim = ops::prim;
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+Dims inverse(const Dims& order) {
+  Dims out(order.size());
+  for (size_t d = 0; d < order.size(); ++d) out[order[d]] = static_cast<int64_t>(d);
+  return out;
+}
+template <class T>
+std::vector<T> picked(const std::vector<T>& items, const Dims& order) {
+  std::vector<T> out;
+  for (int64_t d : order) out.push_back(items[d]);
+  return out;
+}
+
+class Order {
+ public:
+  std::vector<Value> change(const Node* n, ir::Args& args) {
+    switch (prim_of(n)) {
+      case Prim::Transpose: return transpose(n, args);
+      case Prim::Pointwise: return pointwise(n, args);
+      case Prim::Reduce:
+      case Prim::ArgReduce: return reduce(n, args);
+      case Prim::Window: return window(n, args);
+      case Prim::Pad: return along_each(n, args, {2, 3, 4});
+      case Prim::Slice: return along_each(n, args, {1, 2, 3});
+      case Prim::Broadcast: return broadcast(n, args);
+      case Prim::Reshape: return reshape(n, args);
+      case Prim::Gather: return gather(n, args);
+      default: return {};
+    }
+  }
+
+ private:
+  // A value is `of`, with its dimensions in this order.
+  struct Seen {
+    Value of;
+    Dims order;
+  };
+  const Seen* seen(const ir::Arg& a) const {
+    const Value* v = a.get_if<Value>();
+    auto it = v && *v ? seen_.find(*v) : seen_.end();
+    return it == seen_.end() ? nullptr : &it->second;
+  }
+  std::vector<Value> ordered(Value of, const Dims& order) {
+    Value v = prim::transpose(of, order);
+    if (!(v == of)) seen_[v] = {of, order};
+    return {v};
+  }
+  static Value made(const Node* n, ir::Args args) {
+    return ops::Builder::current().call(ops::row_of(*n), std::move(args))[0];
+  }
+
+  std::vector<Value> transpose(const Node* n, const ir::Args& args) {
+    Value x = args[0].get<Value>();
+    Dims order = int_args(n, 1);
+    if (const Seen* s = seen(args[0])) return ordered(s->of, picked(s->order, order));
+    if (prim_of(x) == Prim::Whole && is_convolution(x.node)) return ordered(x, order);
+    return {};
+  }
+  static bool is_convolution(const Node* n) {
+    return std::string_view(n->op->name()).starts_with("prim::channels_last_convolution");
+  }
+
+  // The others are read in the order of the first that stands in one.
+  std::vector<Value> pointwise(const Node* n, ir::Args& args) {
+    const Seen* first = nullptr;
+    for (const ir::Arg& a : args)
+      if (const Seen* s = seen(a); s && !first) first = s;
+    if (!first) return {};
+    Dims order = first->order, back = inverse(order);
+    for (ir::Arg& a : args) {
+      const Value* v = a.get_if<Value>();
+      if (!v || !*v || ops::rank_of(*v) == 0) continue;
+      const Seen* s = seen(a);
+      a = ir::Arg(s && s->order == order ? s->of : prim::transpose(*v, back));
+    }
+    return ordered(made(n, args), order);
+  }
+
+  std::vector<Value> reduce(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    Dims reduced = reduced_dims(n), order;
+    Dims kept = picked(s->order, other_dims(reduced, static_cast<int64_t>(s->order.size()))), among = kept;
+    std::sort(among.begin(), among.end());
+    for (int64_t d : kept) order.push_back(std::find(among.begin(), among.end(), d) - among.begin());
+    args[0] = ir::Arg(s->of);
+    reduced = picked(s->order, reduced);
+    std::sort(reduced.begin(), reduced.end());
+    args[1] = prim_of(n) == Prim::Reduce ? ir::Arg(Shape(reduced.begin(), reduced.end())) : ir::Arg(Expr(reduced[0]));
+    return ordered(made(n, args), order);
+  }
+
+  // A dimension more stands behind.
+  std::vector<Value> window(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    Dims order = s->order;
+    args[0] = ir::Arg(s->of);
+    args[1] = ir::Arg(Expr(order[n->arg<Expr>(1).constant()]));
+    order.push_back(static_cast<int64_t>(order.size()));
+    return ordered(made(n, args), order);
+  }
+
+  // What has a list with an item for each dimension.
+  std::vector<Value> along_each(const Node* n, ir::Args& args, std::initializer_list<size_t> lists) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    Dims order = s->order, back = inverse(order);
+    args[0] = ir::Arg(s->of);
+    for (size_t i : lists) args[i] = ir::Arg(picked(args[i].get<Shape>(), back));
+    return ordered(made(n, args), order);
+  }
+
+  // With more dimensions behind.
+  std::vector<Value> broadcast(const Node* n, const ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    Dims dims = int_args(n, 2);
+    if (!s || dims != counted(0, dims.size())) return {};
+    const Shape& shape = n->types[0].shape;
+    Dims order = with_more(s->order, shape.size());
+    return ordered(prim::broadcast(s->of, picked(args[1].get<Shape>(), inverse(order)), dims), order);
+  }
+  // Of dimensions that stand behind in either order.
+  std::vector<Value> reshape(const Node*, const ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    if (!s) return {};
+    const Shape &from = ops::shape_of(args[0].get<Value>()), &to = args[1].get<Shape>();
+    size_t moved = s->order.size();
+    while (moved > 0 && s->order[moved - 1] == static_cast<int64_t>(moved) - 1) --moved;
+    if (moved > to.size() || !std::equal(from.begin(), from.begin() + static_cast<int64_t>(moved), to.begin()))
+      return {};
+    Dims order = with_more({s->order.begin(), s->order.begin() + static_cast<int64_t>(moved)}, to.size());
+    return ordered(prim::reshape(s->of, picked(to, inverse(order))), order);
+  }
+  // An element for each, at a place that differs along some dimensions: the result has the operand's dimensions.
+  std::vector<Value> gather(const Node* n, ir::Args& args) {
+    const Seen* s = seen(args[0]);
+    Dims dims = int_args(n, 2);
+    if (!s || dims != counted(0, s->order.size())) return {};
+    std::vector<Value> indices = args[1].get<std::vector<Value>>();
+    if (ops::rank_of(indices[0]) != static_cast<int64_t>(dims.size())) return {};
+    Dims order = s->order, back = inverse(order);
+    for (Value& v : indices) v = prim::transpose(v, back);
+    args[0] = ir::Arg(s->of);
+    args[1] = ir::Arg(picked(indices, back));
+    return ordered(made(n, args), order);
+  }
+
+  static Dims counted(int64_t from, size_t end) {
+    Dims out;
+    for (auto d = from; d < static_cast<int64_t>(end); ++d) out.push_back(d);
+    return out;
+  }
+  static Dims with_more(Dims order, size_t rank) {
+    Dims more = counted(static_cast<int64_t>(order.size()), rank);
+    order.insert(order.end(), more.begin(), more.end());
+    return order;
+  }
+
+  std::unordered_map<Value, Seen> seen_;
+};
+
+}  // namespace
+
+void keep_channels_last(Primitives& p, const PassContext& context) {
+  const auto& nodes = p.graph->nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return prim_of(n) == Prim::Whole; })) return;
+  Order order;
+  transform(p, context.facts, nullptr,
+            [&](const Node* n, ir::Args& args, Primitives&) { return order.change(n, args); });
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,44 @@
+"""PyTorch, operator by operator."""
+import torch
+import torch.nn.functional as F
+
+from torch_models import INFERRED, TRAINED, inferred, reduced
+
+ARCHIVES = True  # exported programs too
+
+
+def version():
+    return torch.__version__
+
+
+def workloads():
+    return [*TRAINED, *INFERRED]
+
+
+def prepare(workload, o, compiled=lambda model: model):
+    torch.set_num_threads(o.threads)
+    torch.manual_seed(o.seed)
+    autocast = lambda: torch.autocast("cpu", torch.bfloat16, enabled=reduced(workload))
+    if workload not in TRAINED:
+        model, inputs = inferred(workload)
+
+        def infer(forward):
+            with torch.inference_mode(), autocast():
+                forward(*inputs)
+
+        return lambda: bound(infer, compiled(model))
+    model, x, target = TRAINED[workload]()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+
+    def train(forward):
+        optimizer.zero_grad()
+        with autocast():
+            loss = F.cross_entropy(forward(x), target)
+        loss.backward()
+        optimizer.step()
+
+    return lambda: bound(train, compiled(model))
+
+
+def bound(work, forward):
+    return lambda: work(forward)
