@@ -40,7 +40,7 @@ file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/
 foreach(dir ${test_dirs})
   get_filename_component(folder ${dir} NAME)
   brasa_sources(sources ${dir})
-  if(NOT sources OR folder MATCHES "^(install|fakes)$" OR (BRASA_SANITIZE STREQUAL "thread" AND NOT folder IN_LIST threaded_folders))
+  if(NOT sources OR folder MATCHES "^(install|fakes|pytorch)$" OR (BRASA_SANITIZE STREQUAL "thread" AND NOT folder IN_LIST threaded_folders))
     continue()
   endif()
 

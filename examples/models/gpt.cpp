@@ -58,6 +58,24 @@ Tensor GPTImpl::forward(const Tensor& tokens) {
   return head(f(x)).flatten(0, 1);
 }
 
+io::NameRules gpt2_rules() {
+  io::NameRules rules = io::transformers_gpt2();
+  for (io::NameRule rule : {
+           io::drop("lm_head.weight"),  // in some files; tied to the embedding
+           io::copy("wte.weight", "head.weight"),
+           io::rename("wte.weight", "e.weight"),
+           io::rename("wpe.weight", "p"),
+           io::rename("ln_f.*", "f.*"),
+           io::rename("h.*.ln_*.*", "blocks.*.l*.*"),
+           io::rename("h.*.attn.c_attn.*", "blocks.*.qkv.*"),
+           io::rename("h.*.attn.c_proj.*", "blocks.*.o.*"),
+           io::rename("h.*.mlp.c_fc.*", "blocks.*.a.*"),
+           io::rename("h.*.mlp.c_proj.*", "blocks.*.b.*"),
+       })
+    rules.push_back(rule);
+  return rules;
+}
+
 GPTDecoderImpl::GPTDecoderImpl(const GPTOptions& options) {
   gpt = register_module("gpt", GPT(options));
   std::vector<int64_t> cache = {options.depth, 1, options.heads, options.context, options.width / options.heads};

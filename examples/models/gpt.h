@@ -1,6 +1,7 @@
 #pragma once
 
 #include <brasa/nn.h>
+#include <brasa/state_dict.h>
 
 namespace models {
 
@@ -32,6 +33,9 @@ struct GPTImpl : brasa::nn::Module {
   brasa::nn::Linear head{nullptr};
 };
 BRASA_MODULE(GPT);
+
+/// transformers' GPT-2 -> names of this model, whose output matrix is a copy of the embedding's.
+brasa::io::NameRules gpt2_rules();
 
 /// The same model one token after the other: [1, 1] and its position [1] -> scores [1, vocabulary].
 struct GPTDecoderImpl : brasa::nn::Module {

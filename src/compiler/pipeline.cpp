@@ -47,6 +47,9 @@ constexpr GraphPass kForms[] = {
     {"library_groups", true, group_library_calls},
 };
 
+// Of what programs do without this library: control flow, which their runtime knows.
+constexpr std::string_view kPortable[] = {"loops"};
+
 runtime::Device& device_for(const CompilerOptions& options) {
   return options.device ? *options.device : runtime::host();
 }
@@ -55,7 +58,7 @@ Machine machine_for(const CompilerOptions& options) {
   int threads = options.threads ? options.threads : get_num_threads();
   if (!options.target.empty()) {
     Machine machine = machine_of(options.target, threads);
-    if (options.portable) machine.libraries = Libraries({});
+    if (options.portable) machine.libraries = Libraries(kPortable);
     return machine;
   }
   const runtime::Properties& device = device_for(options).properties();

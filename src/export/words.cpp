@@ -4,8 +4,9 @@
 #include <cstring>
 #include <map>
 
-#include "compiler/run/compiled.h"
 #include "export/alone/runtime.h"
+#include "export/alone/weights.h"
+#include "export/steps.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -13,7 +14,6 @@ namespace brasa::exporting {
 
 using compiler::Place;
 using compiler::SizeProgram;
-using compiler::Step;
 
 namespace {
 
@@ -64,8 +64,8 @@ class Memory {
       for (const Captured::Source& s : v.captured->sources)
         if (!s.unknown) place(s);
     if (bytes.size() == kWeightHead) bytes.clear();
-    id = static_cast<int64_t>(hash_bytes(bytes.data(), bytes.size()));
     if (bytes.empty()) return;
+    id = static_cast<int64_t>(alone_hash(bytes.data() + kWeightHead, bytes.size() - kWeightHead));
     std::memcpy(bytes.data(), "BRASAW01", 8);
     std::memcpy(bytes.data() + 8, &id, sizeof id);
   }
@@ -134,15 +134,15 @@ class Writer {
 
   Sections sections() {
     Sections s;
-    s.code = std::move(code_);
+    s.code = std::move(store_.code);
     s.plan.assign(reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(int64_t));
-    s.text = std::move(text_);
+    s.text = std::move(store_.text);
     s.weight_bytes = static_cast<int64_t>(memory_.bytes.size());
     s.weights = std::move(memory_.bytes);
     s.state_bytes = memory_.state_bytes;
     if (fixed_) {
       int64_t words = words_[kBuffers] + words_[kSymbols] + words_[kValues] + words_[kSlots];
-      s.memory_bytes = aligned(8 * words) + arena_ + 64;
+      s.memory_bytes = (8 * words + 63) / 64 * 64 + memory_bytes_ + 64;  // as alone_memory counts
     }
     return s;
   }
@@ -150,17 +150,11 @@ class Writer {
  private:
   int64_t at() const { return static_cast<int64_t>(words_.size()); }
   void put(std::initializer_list<int64_t> words) { words_.insert(words_.end(), words); }
+  void put(const Words& words) { words_.insert(words_.end(), words.begin(), words.end()); }
   void most(int field, size_t n) { words_[field] = std::max(words_[field], static_cast<int64_t>(n)); }
-  int64_t text(std::string_view s) {
-    auto [it, fresh] = texts_.try_emplace(std::string(s), static_cast<int64_t>(text_.size()));
-    if (fresh) (text_ += s) += '\0';
-    return it->second;
-  }
+  int64_t text(std::string_view s) { return store_.text_at(s); }
   void size(const SizeProgram& p) {
-    put({static_cast<int64_t>(p.code().size())});
-    if (p.code().empty()) put({p.constant()});
-    for (const SizeProgram::Instruction& i : p.code())
-      put({static_cast<int64_t>(i.op) + (i.number ? 256 : 0) + (static_cast<int64_t>(i.a) << 16), i.b});
+    put_size(words_, p);
     most(kValues, p.code().size());
   }
   void input(const InputType& t) {
@@ -179,61 +173,46 @@ class Writer {
   void variant(const Variant& v) {
     const ir::Graph& graph = *v.captured->graph;
     put({v.level});
-    symbols(*v.captured);
+    size_t symbols = put_symbols(*v.captured);
     put({static_cast<int64_t>(v.facts.size())});
     for (const ir::Fact& f : v.facts) {
       put({f.equal});
       size(SizeProgram(f.left));
       size(SizeProgram(f.right));
     }
-    SizeProgram arena(v.code.parts.arena_bytes);
-    size(arena);
-    note_memory(v.code, arena);
     std::vector<const ir::Type*> fresh;
     for (const ir::Output& o : graph.outputs())
       if (o.check.empty() && o.into < 0) fresh.push_back(&ir::type_of(o.value));
     std::vector<int64_t> result(fresh.size());
-    for (size_t r = 0; r < outputs_.size(); ++r) {
-      int from = v.captured->outputs[r];
-      result[from] = static_cast<int64_t>(r);
-      for (ir::Expr e : fresh[from]->shape) size(SizeProgram(e));
-    }
-    most(kBuffers, v.code.parts.buffers.size());
-    put({static_cast<int64_t>(v.code.parts.buffers.size())});
-    for (const Place& p : v.code.parts.buffers) {
-      if (p.kind == Place::Arena) {
-        put({kFromArena});
-        size(SizeProgram(p.offset));
-      } else {
-        auto [from, where] = p.kind == Place::Output ? std::pair<int64_t, int64_t>(kFromOutput, result[p.index])
-                                                     : memory_.place(v.captured->sources[p.index]);
-        put({from, 0, where});
-      }
-    }
-    steps(v.code);
-  }
-
-  // As alone_memory counts.
-  static int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
-  void note_memory(const compiler::Portable& code, const SizeProgram& arena) {
-    int64_t scratch = 0;
-    fixed_ = fixed_ && arena.code().empty();
-    for (const Step& s : code.parts.steps) {
-      fixed_ = fixed_ && s.scratch.code().empty();
-      scratch = std::max(scratch, s.scratch.constant());
-    }
-    arena_ = std::max(arena_, aligned(arena.constant()) + aligned(scratch));
+    for (size_t r = 0; r < outputs_.size(); ++r) result[v.captured->outputs[r]] = static_cast<int64_t>(r);
+    StepWriter steps(store_, symbols);
+    steps.write(v.code, [&](const Place& p) {
+      return p.kind == Place::Output ? std::pair<int64_t, int64_t>(kFromOutput, result[p.index])
+                                     : memory_.place(v.captured->sources[p.index]);
+    });
+    put(steps.sizes);
+    for (size_t r = 0; r < outputs_.size(); ++r)
+      for (ir::Expr e : fresh[v.captured->outputs[r]]->shape) size(SizeProgram(e));
+    put(steps.buffers);
+    put(steps.steps);
+    most(kSymbols, static_cast<size_t>(steps.symbols()));
+    most(kValues, static_cast<size_t>(steps.values()));
+    most(kSlots, static_cast<size_t>(steps.slots()));
+    most(kBuffers, static_cast<size_t>(steps.buffer_count()));
+    fixed_ = fixed_ && steps.memory() >= 0;
+    memory_bytes_ = std::max(memory_bytes_, steps.memory());
   }
 
   // From sizes of inputs; those of constants are known.
-  void symbols(const Captured& c) {
+  size_t put_symbols(const Captured& c) {
+    uint32_t count = 0;
     std::map<uint32_t, std::vector<int64_t>> read, known;
     for (size_t i = 0; i < c.sources.size(); ++i) {
       const ir::Input& in = c.graph->inputs()[i];
       auto look = [&](const std::vector<ir::Expr>& list, bool sizes) {
         for (size_t d = 0; d < list.size(); ++d) {
           if (list[d]->kind != ir::ExprKind::Size) continue;
-          most(kSymbols, list[d]->id + 1);
+          count = std::max(count, list[d]->id + 1);
           if (c.sources[i].input >= 0 && sizes)
             read.try_emplace(list[d]->id,
                              std::vector<int64_t>{list[d]->id, c.sources[i].input, static_cast<int64_t>(d)});
@@ -255,47 +234,15 @@ class Writer {
     std::erase_if(known, [&](const auto& k) { return read.count(k.first) > 0; });
     put({static_cast<int64_t>(known.size())});
     for (auto& [id, words] : known) words_.insert(words_.end(), words.begin(), words.end());
-  }
-
-  void steps(const compiler::Portable& p) {
-    std::vector<int64_t> base;
-    for (const runtime::KernelImage& image : p.images) {
-      pad(code_);
-      base.push_back(static_cast<int64_t>(code_.size()));
-      code_.append(reinterpret_cast<const char*>(image.code.data()), image.code.size());
-    }
-    put({static_cast<int64_t>(p.parts.steps.size() + p.parts.checks.size())});
-    auto checks = [&](size_t after) {
-      for (const auto& c : p.parts.checks)
-        if (c.after == after) put({kCheck, c.buffer, text(c.message)});
-    };
-    checks(static_cast<size_t>(-1));
-    for (size_t i = 0; i < p.parts.steps.size(); ++i) {
-      const Step& s = p.parts.steps[i];
-      BRASA_ASSERT(!s.library && !s.call && s.numbers.empty(), "a step of a portable plan is no kernel");
-      const compiler::Portable::Entry& entry = p.kernels[s.code];
-      put({kKernel, base[entry.image] + static_cast<int64_t>(entry.offset), static_cast<int64_t>(s.buffers.size())});
-      for (int b : s.buffers) put({b});
-      put({static_cast<int64_t>(s.sizes.size())});
-      for (uint32_t id : s.sizes) {
-        put({id});
-        most(kSymbols, id + 1);
-      }
-      most(kSlots, s.buffers.size() + s.sizes.size());
-      size(s.count);
-      size(s.scratch);
-      put({std::max<int64_t>(s.grain, 1)});
-      checks(i);
-    }
+    return count;
   }
 
   const std::vector<OutputType>& outputs_;
   Memory memory_;
-  std::vector<int64_t> words_;
-  std::string code_, text_;
+  Words words_;
+  Store store_;
   bool fixed_ = true;
-  int64_t arena_ = 0;
-  std::map<std::string, int64_t> texts_;
+  int64_t memory_bytes_ = 0;  // the most that a variant has behind its words
 };
 
 }  // namespace

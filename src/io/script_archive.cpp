@@ -58,8 +58,10 @@ bool looks_like_checkpoint(std::span<const std::byte> bytes) {
 }
 
 serialize::Contents contents_of_checkpoint(std::span<const std::byte> bytes, const std::string& source) {
+  Value root = pickle::parse(bytes, source);
+  if (is_libtorch_optimizer(root)) return contents_of_optimizer(root, bytes.size(), source);
   Collector collector(bytes.size(), source);
-  collector.collect(pickle::parse(bytes, source), "");
+  collector.collect(root, "");
   return std::move(collector.out);
 }
 

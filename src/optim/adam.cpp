@@ -104,7 +104,7 @@ void share_steps(Optimizer::State& states) {
   std::map<double, Tensor> by_value;
   for (auto& [key, state] : states) {
     Tensor& step = static_cast<AdamParamState&>(*state).steps();
-    step = by_value.try_emplace(step.item<double>(), step).first->second;
+    step = by_value.try_emplace(step.item<double>(), step.to(kFloat32)).first->second;
   }
 }
 

@@ -255,6 +255,10 @@ void Optimizer::load(serialize::InputArchive& archive) {
   for (size_t g = 0; g < param_groups_.size(); ++g) {
     serialize::InputArchive options;
     archive.read("param_groups." + std::to_string(g), options);
+    if (Tensor count; options.try_read("params", count))
+      BRASA_CHECK(count.item<int64_t>() == static_cast<int64_t>(param_groups_[g].params().size()), archive.source(),
+                  ": parameter group ", g, " has ", count.item<int64_t>(), " parameters, the optimizer's has ",
+                  param_groups_[g].params().size());
     param_groups_[g].options().serialize(options);
     for (const Tensor& p : param_groups_[g].params()) {
       serialize::InputArchive nested;

@@ -20,7 +20,10 @@ CompiledBody::CompiledBody(const ir::Graph& body, const std::vector<Expr>& sizes
   if (std::all_of(sizes.begin(), sizes.end(), [&](Expr e) { return facts.has_hint(e); }))
     for (Expr e : sizes) hints.push_back(facts.hint(e));
   ir::Facts own(std::move(hints));
-  executable_ = run_pipeline(*graph, own, options);
+  if (options.portable)
+    portable_ = std::make_shared<Portable>(compile_portable(*graph, own, options));
+  else
+    executable_ = run_pipeline(*graph, own, options);
   for (const ir::Fact& f : own.facts()) {
     bool holds = facts.equal(ops::outside(f.left, sizes), ops::outside(f.right, sizes)) == f.equal;
     BRASA_ASSERT(holds, "a body was made for other sizes");
@@ -39,10 +42,18 @@ size_t BodyCall::place_of(const Group& group, Value operand) {
   return static_cast<size_t>(at);
 }
 
-void BodyCall::add_report(const Executable& body) {
-  const Report& of = *report_of(body);
+const Report& CompiledBody::report() const { return portable_ ? portable_->parts.report : *report_of(*executable_); }
+
+void BodyCall::add_body(CompiledBody body) {
+  const Report& of = body.report();
   report_.kernels.insert(report_.kernels.end(), of.kernels.begin(), of.kernels.end());
   report_.kernels_after += of.kernels_after;
+  flow_.bodies.push_back(std::move(body));
+}
+
+SizeProgram bytes_outside(Value v, const std::vector<Expr>& sizes) {
+  ir::Type t = ops::outside(type_of(v), sizes);
+  return SizeProgram(t.numel() * Expr(size_of(t.dtype)));
 }
 
 }  // namespace brasa::compiler

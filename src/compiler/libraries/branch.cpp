@@ -10,36 +10,31 @@ namespace {
 class Branch final : public BodyCall {
  public:
   Branch(const Group& group, const ops::BranchNode& n, const CompilerOptions& options, ir::Facts& facts)
-      : yes_(n.yes, n.sizes, "yes", options, facts),
-        no_(n.no, n.sizes, "no", options, facts),
-        first_result_(group.inputs.size()),
-        results_(ops::result_types(n.yes).size()) {
-    predicate_ = place_of(group, n.predicate);
-    for (ir::Value v : n.operands) operands_.push_back(place_of(group, v));
-    add_report(*yes_);
-    add_report(*no_);
-    inputs_ = n.yes.inputs().size();
-    other_inputs_ = n.no.inputs().size();
+      : BodyCall(Flow::Kind::Branch), inputs_(n.yes.inputs().size()), other_inputs_(n.no.inputs().size()) {
+    flow_.predicate = place_of(group, n.predicate);
+    for (ir::Value v : n.operands) flow_.operands.push_back({Flow::Use::Whole, place_of(group, v), {}});
+    for (size_t i = 0; i < ops::result_types(n.yes).size(); ++i)
+      flow_.results.push_back({Flow::Use::Whole, group.inputs.size() + i, {}});
+    add_body(CompiledBody(n.yes, n.sizes, "yes", options, facts));
+    add_body(CompiledBody(n.no, n.sizes, "no", options, facts));
   }
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     bool holds = false;
-    device.download(&holds, tensors[predicate_], sizeof holds, stream);
+    device.download(&holds, tensors[flow_.predicate], sizeof holds, stream);
     SmallVector<Operand, 16> in, out;
     in.resize(holds ? inputs_ : other_inputs_);  // behind the operands some that only show sizes
-    out.resize(results_);
-    for (size_t i = 0; i < operands_.size(); ++i) in[i].data = tensors[operands_[i]];
-    for (size_t i = 0; i < results_; ++i) out[i].data = tensors[first_result_ + i];
-    const CompiledBody& body = holds ? yes_ : no_;
+    out.resize(flow_.results.size());
+    for (size_t i = 0; i < flow_.operands.size(); ++i) in[i].data = tensors[flow_.operands[i].position];
+    for (size_t i = 0; i < out.size(); ++i) out[i].data = tensors[flow_.results[i].position];
+    const CompiledBody& body = flow_.bodies[holds ? 0 : 1];
     SmallVector<int64_t, 16> inner = body.symbols(symbols);
     body->run(inner.data(), {in.data(), in.size()}, {out.data(), out.size()});
   }
 
  private:
-  CompiledBody yes_, no_;
-  size_t predicate_ = 0, first_result_, results_, inputs_ = 0, other_inputs_ = 0;
-  std::vector<size_t> operands_;  // places of the bodies' inputs
+  size_t inputs_, other_inputs_;
 };
 
 }  // namespace

@@ -39,9 +39,10 @@ typedef struct alone_context {
   char message[248]; /* of the last status that was not ALONE_OK */
 } alone_context;
 
-/* Fills the context. `weights_file`: where they lie beside the program; it is mapped. Null where they are inside. Never allocates. */
+/* Fills the context. `weights_file`: where they lie beside the program; it is mapped, and all of it is read once: other bytes than the export wrote are
+   an error. Null where they are inside. Never allocates. */
 alone_status alone_open(alone_context* context, const char* weights_file);
-/* The same for weights that are in memory already (the bytes of the file, aligned to 64). */
+/* The same for weights that are in memory already (the bytes of the file, aligned to 64), of which only the head is checked. */
 alone_status alone_open_memory(alone_context* context, const void* weights, size_t bytes);
 void alone_close(alone_context* context);
 /* Bytes of `state`; 0 for most programs. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "export/alone/safetensors.h"
+#include "export/alone/weights.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
 /* Put in by the export. */
@@ -29,39 +30,7 @@ static size_t add(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a +
 
 #define FAIL(context, status, ...) (snprintf((context)->message, sizeof(context)->message, __VA_ARGS__), (status))
 
-/* ---- Sizes. */
-
-static int64_t floor_div(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-/* Reads a size at the cursor. Beyond 64 bits it is the largest number. */
-static int64_t size_at(Words* at, const int64_t* symbols, int64_t* values) {
-  int64_t count = *(*at)++;
-  if (count == 0) return *(*at)++;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t word = *(*at)++, b = *(*at)++, op = word & 255;
-    int64_t a = op > kSymbol ? values[word >> 16] : 0, r = 0;
-    if (!(word & 256)) b = values[b];
-    switch (op) {
-      case kNumber: r = b; break;
-      case kSymbol: r = symbols[b]; break;
-      case kAdd:
-        if (__builtin_add_overflow(a, b, &r)) r = INT64_MAX;
-        break;
-      case kMul:
-        if (__builtin_mul_overflow(a, b, &r)) r = INT64_MAX;
-        break;
-      case kDiv: r = floor_div(a, b); break;
-      case kMod: r = b == 0 ? 0 : a - b * floor_div(a, b); break;
-      case kMin: r = a < b ? a : b; break;
-      default: r = a > b ? a : b;
-    }
-    values[i] = r;
-  }
-  return values[count - 1];
-}
+#include "export/alone/steps.h"
 
 /* ---- Inputs and outputs: {name, dtype, bytes of an element, rank}, and an input's dimensions {size or -1, least, greatest, input and
    dimension of the same size or -1}. */
@@ -109,7 +78,8 @@ static alone_status check_inputs(alone_context* c, const alone_tensor* in, int w
   return ALONE_OK;
 }
 
-/* ---- Variants: {level, sizes that are fixed, sizes that are equal, symbols read from inputs, those that are known, facts, arena, outputs, buffers, steps}. */
+/* ---- Variants: {level, sizes that are fixed, sizes that are equal, symbols read from inputs, those that are known, facts, other symbols, outputs, buffers,
+   steps}. */
 
 /* Whether the variant is for these sizes as far as it has no symbols for them; else the cursor is anywhere. */
 static int bind(Words* at, const alone_tensor* in, int64_t* symbols) {
@@ -132,13 +102,6 @@ static int holds(Words* at, const int64_t* symbols, int64_t* values) {
   }
   return good;
 }
-
-/* The working state of one call, in the work memory. */
-typedef struct {
-  void** buffers;
-  int64_t *symbols, *values;
-  uint64_t* slots;
-} Work;
 
 static size_t fixed_bytes(void) {
   return 8 * (size_t)(alone_plan[kBuffers] + alone_plan[kSymbols] + alone_plan[kValues] + alone_plan[kSlots]);
@@ -164,39 +127,11 @@ static alone_status variant_of(alone_context* c, const alone_tensor* in, int64_t
   return ALONE_OK;
 }
 
-static void skip_size(Words* at) {
-  int64_t count = *(*at)++;
-  *at += count ? 2 * count : 1;
-}
-
 /* Past outputs and buffers, to the steps. */
 static void skip_to_steps(Words* at) {
   for (int64_t o = 0; o < alone_plan[kOutputs]; ++o)
     for (int64_t d = alone_output_rank((int32_t)o); d > 0; --d) skip_size(at);
-  for (int64_t n = *(*at)++; n > 0; --n) {
-    ++*at;
-    skip_size(at);
-  }
-}
-
-/* The most scratch of any step for one thread. */
-static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values) {
-  size_t most = 0;
-  for (int64_t n = *at++; n > 0; --n) {
-    int64_t kind = *at++;
-    if (kind == kCheck) {
-      at += 2;
-      continue;
-    }
-    ++at;
-    at += 1 + *at;
-    at += 1 + *at;
-    skip_size(&at);
-    size_t scratch = (size_t)size_at(&at, symbols, values);
-    if (scratch > most) most = scratch;
-    ++at;
-  }
-  return most > SIZE_MAX - 64 ? SIZE_MAX : aligned(most);
+  skip_buffers(at);
 }
 
 static int32_t threads_of(const alone_context* c) { return c->parallel && c->threads > 1 ? c->threads : 1; }
@@ -213,7 +148,7 @@ alone_status alone_memory(alone_context* c, const alone_tensor* in, size_t* byte
   alone_status status = variant_of(c, in, few, &at);
   if (status) return status;
   int64_t* values = few + alone_plan[kSymbols];
-  size_t arena = (size_t)size_at(&at, few, values);
+  size_t arena = arena_of(&at, few, values);
   skip_to_steps(&at);
   *bytes = total(arena, scratch_of(at, few, values), threads_of(c));
   return ALONE_OK;
@@ -243,7 +178,7 @@ alone_status alone_sizes(alone_context* c, const alone_tensor* in, alone_tensor*
   alone_status status = variant_of(c, in, few, &at);
   if (status) return status;
   int64_t* values = few + alone_plan[kSymbols];
-  skip_size(&at);
+  arena_of(&at, few, values);
   return output_sizes(&at, out, few, values, 1, c);
 }
 
@@ -252,22 +187,6 @@ alone_status alone_sizes(alone_context* c, const alone_tensor* in, alone_tensor*
 static alone_status need_weights(alone_context* c) {
   if (alone_plan[kWeightBytes] && !c->weights) return FAIL(c, ALONE_FILE, "the program is not open, so it has no weights");
   return ALONE_OK;
-}
-
-typedef struct {
-  Kernel kernel;
-  const uint64_t* slots;
-  int64_t count;
-  int32_t tasks;
-  char* scratch;
-  size_t scratch_bytes; /* of one task */
-} Launch;
-
-static void task(void* context, int32_t i) {
-  const Launch* l = context;
-  int64_t whole = l->count / l->tasks, rest = l->count % l->tasks;
-  int64_t begin = i * whole + (i < rest ? i : rest), end = begin + whole + (i < rest);
-  if (begin < end) l->kernel(l->slots, begin, end, l->scratch + (size_t)i * l->scratch_bytes);
 }
 
 alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* out) {
@@ -282,57 +201,38 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
                 (long long)alone_plan[kStateBytes]);
   size_t lost = aligned((size_t)(uintptr_t)c->memory) - (size_t)(uintptr_t)c->memory;
   char* memory = (char*)c->memory + lost;
-  Work w;
-  w.buffers = (void**)memory;
+  Work w = {.context = c, .buffers = (void**)memory, .threads = threads_of(c)};
   w.symbols = (int64_t*)(w.buffers + alone_plan[kBuffers]);
   w.values = w.symbols + alone_plan[kSymbols];
   w.slots = (uint64_t*)(w.values + alone_plan[kValues]);
   Words at = choose(c, in, w.symbols, w.values);
   if (!at) return FAIL(c, ALONE_INPUT, "the program has no code for inputs of these sizes together");
-  size_t arena_bytes = (size_t)size_at(&at, w.symbols, w.values);
+  size_t arena_bytes = arena_of(&at, w.symbols, w.values);
   status = output_sizes(&at, out, w.symbols, w.values, 0, c);
   if (status) return status;
+  Words steps = at;
+  skip_buffers(&steps);
+  w.scratch_bytes = scratch_of(steps, w.symbols, w.values);
+  size_t needs = total(arena_bytes, w.scratch_bytes, w.threads);
+  if (c->memory_bytes < needs)
+    return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory, %zu are needed", c->memory_bytes, needs);
 
   char* arena = memory + aligned(fixed_bytes());
+  w.scratch = arena + aligned(arena_bytes);
   int64_t buffers = *at++;
   for (int64_t b = 0; b < buffers; ++b) {
-    int64_t from = *at++, place = size_at(&at, w.symbols, w.values);
+    int64_t from = *at++, begin = from == kFromArena ? w.symbols[*at++] : 0;
+    int64_t place = begin + size_at(&at, w.symbols, w.values);
     switch (from) {
       case kFromInput: w.buffers[b] = in[place].data; break;
       case kFromWeights: w.buffers[b] = (char*)(uintptr_t)c->weights + place; break;
       case kFromState: w.buffers[b] = (char*)c->state + place; break;
       case kFromOutput: w.buffers[b] = out[place].data; break;
+      case kFromLoop: w.buffers[b] = NULL; break;
       default: w.buffers[b] = arena + place;
     }
   }
-  int32_t threads = threads_of(c);
-  size_t scratch = scratch_of(at, w.symbols, w.values), needs = total(arena_bytes, scratch, threads);
-  if (c->memory_bytes < needs)
-    return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory, %zu are needed", c->memory_bytes, needs);
-
-  for (int64_t n = *at++; n > 0; --n) {
-    if (*at++ == kCheck) {
-      if (!*(const uint8_t*)w.buffers[at[0]]) return FAIL(c, ALONE_CHECK, "%s", alone_text + at[1]);
-      at += 2;
-      continue;
-    }
-    Launch l = {(Kernel)(uintptr_t)(alone_code + *at++), w.slots, 0, 1, arena + aligned(arena_bytes), scratch};
-    uint64_t* slot = w.slots;
-    for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)(uintptr_t)w.buffers[*at++];
-    for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)w.symbols[*at++];
-    l.count = size_at(&at, w.symbols, w.values);
-    skip_size(&at);
-    int64_t grain = *at++;
-    if (l.count <= 0) continue;
-    if (threads > 1 && l.count > grain) {
-      int64_t pieces = (l.count + grain - 1) / grain;
-      l.tasks = pieces < threads ? (int32_t)pieces : threads;
-      c->parallel(c->pool, l.tasks, task, &l);
-    } else {
-      task(&l, 0);
-    }
-  }
-  return ALONE_OK;
+  return run_steps(&w, steps + 1, steps + 1 + *steps);
 }
 
 /* ---- Contexts. */
@@ -354,7 +254,8 @@ static int32_t level_of_cpu(void) {
 #endif
 }
 
-static alone_status check_weights(alone_context* c, const void* weights, size_t bytes) {
+/* Whether the head says that they are this program's. */
+static alone_status take_weights(alone_context* c, const void* weights, size_t bytes) {
   int64_t id = 0;
   if (bytes == (size_t)alone_plan[kWeightBytes] && bytes >= kWeightHead)
     memcpy(&id, (const char*)weights + 8, sizeof id);
@@ -382,7 +283,7 @@ alone_status alone_open_memory(alone_context* c, const void* weights, size_t byt
   alone_status status = begin(c);
   if (status) return status;
   if ((uintptr_t)weights % 64) return FAIL(c, ALONE_FILE, "the weights are not aligned to 64 bytes");
-  return check_weights(c, weights, bytes);
+  return take_weights(c, weights, bytes);
 }
 
 static alone_status map_file(alone_context* c, const char* file, void** data, size_t* size) {
@@ -407,13 +308,15 @@ alone_status alone_open(alone_context* c, const char* file) {
     int64_t inside;
     memcpy(&inside, alone_weights, sizeof inside);
     if (!inside) return FAIL(c, ALONE_FILE, "the weights lie beside the program: open it with their file");
-    return check_weights(c, alone_weights, bytes);
+    return take_weights(c, alone_weights, bytes);
   }
   void* data;
   size_t size;
   status = map_file(c, file, &data, &size);
   if (status) return status;
-  status = check_weights(c, data, size);
+  status = take_weights(c, data, size);
+  if (!status && alone_hash((const char*)data + kWeightHead, size - kWeightHead) != (uint64_t)alone_plan[kWeightId])
+    status = FAIL(c, ALONE_FILE, "these weights are damaged: their bytes are not those that the export wrote");
   if (status)
     munmap(data, size);
   else

@@ -4,13 +4,13 @@
 
 #include "export/alone/program.h"
 
-/* The plan: words that plan_words.cpp writes. Positions of the first ones: */
+/* The plan: words that words.cpp and steps.cpp write. Positions of the first ones: */
 enum {
   kVersion,
   kInputs,      /* how many */
   kOutputs,     /* how many */
   kWeightBytes, /* of the file or section, its head included; 0: there are none */
-  kWeightId,    /* stands in the weights' head too */
+  kWeightId,    /* the hash of what is behind their head (weights.h), where it stands too */
   kStateBytes,  /* of what runs change */
   kSymbols,     /* the most that a variant has; so the following three */
   kValues,      /* instructions of a size */
@@ -24,12 +24,12 @@ enum {
   kVariants, /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 2, kWeightHead = 64 };
+enum { kPlanVersion = 3, kWeightHead = 64 };
 
-/* A buffer of a variant. */
-enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena };
+/* A buffer of a variant; those from a loop are set by it. */
+enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena, kFromLoop };
 /* A step of a variant. */
-enum { kKernel, kCheck };
+enum { kKernel, kCheck, kLoop, kWhile, kBranch };
 /* An instruction of a size: operation + (256 if its right operand is a number) + left operand * 65536; then the right one. */
 enum { kNumber, kSymbol, kAdd, kMul, kDiv, kMod, kMin, kMax };
 

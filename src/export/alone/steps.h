@@ -1,0 +1,236 @@
+/* Sizes and steps of a plan: what a variant computes, its loops and branches too. Part of runtime.c. */
+#ifndef BRASA_ALONE_STEPS_H
+#define BRASA_ALONE_STEPS_H
+
+/* ---- Sizes. */
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* Reads a size at the cursor. Beyond 64 bits it is the largest number. */
+static int64_t size_at(Words* at, const int64_t* symbols, int64_t* values) {
+  int64_t count = *(*at)++;
+  if (count == 0) return *(*at)++;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t word = *(*at)++, b = *(*at)++, op = word & 255;
+    int64_t a = op > kSymbol ? values[word >> 16] : 0, r = 0;
+    if (!(word & 256)) b = values[b];
+    switch (op) {
+      case kNumber: r = b; break;
+      case kSymbol: r = symbols[b]; break;
+      case kAdd:
+        if (__builtin_add_overflow(a, b, &r)) r = INT64_MAX;
+        break;
+      case kMul:
+        if (__builtin_mul_overflow(a, b, &r)) r = INT64_MAX;
+        break;
+      case kDiv: r = floor_div(a, b); break;
+      case kMod: r = b == 0 ? 0 : a - b * floor_div(a, b); break;
+      case kMin: r = a < b ? a : b; break;
+      default: r = a > b ? a : b;
+    }
+    values[i] = r;
+  }
+  return values[count - 1];
+}
+
+static void skip_size(Words* at) {
+  int64_t count = *(*at)++;
+  *at += count ? 2 * count : 1;
+}
+
+/* Symbols besides those of inputs, {symbol, behind, size}: sizes of bodies where `behind` is -1, else where memory ends that begins at
+   the symbol `behind`. Gives the bytes of the arena. */
+static size_t arena_of(Words* at, int64_t* symbols, int64_t* values) {
+  int64_t arena = 0;
+  for (int64_t n = *(*at)++; n > 0; --n) {
+    int64_t symbol = *(*at)++, behind = *(*at)++, size = size_at(at, symbols, values);
+    if (behind >= 0) {
+      size = size > INT64_MAX - 63 ? INT64_MAX : (int64_t)aligned((size_t)size);
+      if (__builtin_add_overflow(size, symbols[behind], &size)) size = INT64_MAX;
+      if (size > arena) arena = size;
+    }
+    symbols[symbol] = size;
+  }
+  return (size_t)arena;
+}
+
+/* Buffers, {from, (of the arena: the symbol that they lie behind,) place}. */
+static void skip_buffers(Words* at) {
+  for (int64_t n = *(*at)++; n > 0; --n) {
+    *at += **at == kFromArena ? 2 : 1;
+    skip_size(at);
+  }
+}
+
+/* The most scratch of any step for one thread. The steps' words begin with their number. */
+static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values) {
+  size_t most = 0;
+  Words end = at + 1 + at[0];
+  for (++at; at < end;) {
+    int64_t kind = *at++;
+    if (kind == kCheck) {
+      at += 2;
+    } else if (kind == kKernel) {
+      ++at;
+      at += 1 + *at;
+      at += 1 + *at;
+      skip_size(&at);
+      size_t scratch = (size_t)size_at(&at, symbols, values);
+      if (scratch > most) most = scratch;
+      ++at;
+    } else {
+      at += 1 + *at; /* to the steps inside */
+    }
+  }
+  return most > SIZE_MAX - 64 ? SIZE_MAX : aligned(most);
+}
+
+/* The working state of one call, in the work memory. */
+typedef struct {
+  alone_context* context;
+  void** buffers;
+  int64_t *symbols, *values;
+  uint64_t* slots;
+  char* scratch;
+  size_t scratch_bytes; /* of one task */
+  int32_t threads;
+} Work;
+
+typedef struct {
+  Kernel kernel;
+  const Work* work;
+  int64_t count;
+  int32_t tasks;
+} Launch;
+
+static void task(void* context, int32_t i) {
+  const Launch* l = context;
+  int64_t whole = l->count / l->tasks, rest = l->count % l->tasks;
+  int64_t begin = i * whole + (i < rest ? i : rest), end = begin + whole + (i < rest);
+  const Work* w = l->work;
+  if (begin < end) l->kernel(w->slots, begin, end, w->scratch + (size_t)i * w->scratch_bytes);
+}
+
+/* {place in the code, buffers, symbols, count, scratch, grain} */
+static Words run_kernel(const Work* w, Words at) {
+  Launch l = {(Kernel)(uintptr_t)(alone_code + *at++), w, 0, 1};
+  uint64_t* slot = w->slots;
+  for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)(uintptr_t)w->buffers[*at++];
+  for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)w->symbols[*at++];
+  l.count = size_at(&at, w->symbols, w->values);
+  skip_size(&at);
+  int64_t grain = *at++;
+  if (l.count <= 0) return at;
+  if (w->threads > 1 && l.count > grain) {
+    int64_t pieces = (l.count + grain - 1) / grain;
+    l.tasks = pieces < w->threads ? (int32_t)pieces : w->threads;
+    w->context->parallel(w->context->pool, l.tasks, task, &l);
+  } else {
+    task(&l, 0);
+  }
+  return at;
+}
+
+static alone_status run_steps(const Work* w, Words at, Words end);
+
+static void copy(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) memcpy(to, from, (size_t)bytes);
+}
+
+/* {words of the step, 0, how many steps, backwards?, states {operand, trace, bytes}, buffers that move {of the step, of the loop, one later?,
+   bytes of an item}} */
+static alone_status run_loop(const Work* w, Words at, Words body, Words end) {
+  at += 2;
+  int64_t steps = size_at(&at, w->symbols, w->values), reverse = *at++;
+  for (int64_t n = *at++; n > 0; --n) {
+    const void* from = w->buffers[*at++];
+    char* to = w->buffers[*at++];
+    int64_t bytes = size_at(&at, w->symbols, w->values);
+    copy(to + (reverse ? steps * bytes : 0), from, bytes);
+  }
+  alone_status status = ALONE_OK;
+  for (int64_t k = 0; k < steps && !status; ++k) {
+    Words move = at;
+    int64_t t = reverse ? steps - 1 - k : k;
+    for (int64_t n = *move++; n > 0; --n) {
+      void** inner = &w->buffers[*move++];
+      char* outer = w->buffers[*move++];
+      int64_t item = t + *move++;
+      *inner = outer + item * size_at(&move, w->symbols, w->values);
+    }
+    status = run_steps(w, body, end);
+  }
+  return status;
+}
+
+/* {words of the condition, words of the step, buffer of the condition, states {operand, result, second, now, next, bytes}} */
+enum { kOperand, kResult, kSecond, kNow, kNext, kStateWords };
+
+static void point(const Work* w, Words states, int to, int from) {
+  Words s = states;
+  for (int64_t n = *s++; n > 0; --n) {
+    w->buffers[s[to]] = w->buffers[s[from]];
+    s += kStateWords;
+    skip_size(&s);
+  }
+}
+
+/* Steps write in turn to the results and to the second memory. */
+static alone_status run_while(const Work* w, Words at, Words condition, Words end) {
+  Words step = condition + at[0], states = at + 3;
+  const uint8_t* goes_on = w->buffers[at[2]];
+  int in_results = 0;
+  point(w, states, kNow, kOperand);
+  for (;;) {
+    alone_status status = run_steps(w, condition, step);
+    if (status) return status;
+    if (!*goes_on) break;
+    in_results = !in_results;
+    point(w, states, kNext, in_results ? kResult : kSecond);
+    status = run_steps(w, step, end);
+    if (status) return status;
+    point(w, states, kNow, kNext);
+  }
+  Words s = states;
+  for (int64_t n = *s++; n > 0 && !in_results; --n) {
+    void *to = w->buffers[s[kResult]], *from = w->buffers[s[kNow]];
+    s += kStateWords;
+    copy(to, from, size_at(&s, w->symbols, w->values));
+  }
+  return ALONE_OK;
+}
+
+/* {words of one side, words of the other, buffer of the predicate} */
+static alone_status run_branch(const Work* w, Words at, Words yes, Words end) {
+  Words no = yes + at[0];
+  int holds = *(const uint8_t*)w->buffers[at[2]];
+  return holds ? run_steps(w, yes, no) : run_steps(w, no, end);
+}
+
+static alone_status run_steps(const Work* w, Words at, Words end) {
+  while (at < end) {
+    int64_t kind = *at++;
+    if (kind == kKernel) {
+      at = run_kernel(w, at);
+      continue;
+    }
+    if (kind == kCheck) {
+      if (!*(const uint8_t*)w->buffers[at[0]]) return FAIL(w->context, ALONE_CHECK, "%s", alone_text + at[1]);
+      at += 2;
+      continue;
+    }
+    /* Others have steps inside: {words before these, their words on one side, on the other, …}. */
+    Words head = at + 1, inside = head + *at, behind = inside + head[0] + head[1];
+    alone_status status = kind == kLoop    ? run_loop(w, head, inside, behind)
+                          : kind == kWhile ? run_while(w, head, inside, behind)
+                                           : run_branch(w, head, inside, behind);
+    if (status) return status;
+    at = behind;
+  }
+  return ALONE_OK;
+}
+
+#endif

@@ -1,0 +1,230 @@
+#include "export/steps.h"
+
+#include <algorithm>
+
+#include "export/alone/runtime.h"
+#include "support/error.h"
+
+namespace brasa::exporting {
+
+using compiler::CompiledBody;
+using compiler::Flow;
+using compiler::Place;
+using compiler::Portable;
+using compiler::SizeProgram;
+using compiler::Step;
+
+namespace {
+
+int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
+
+// Kernels begin at multiples of this.
+constexpr size_t kAlign = 64;
+
+}  // namespace
+
+int64_t Store::text_at(std::string_view s) {
+  auto [it, fresh] = texts_.try_emplace(std::string(s), static_cast<int64_t>(text.size()));
+  if (fresh) (text += s) += '\0';
+  return it->second;
+}
+
+void put_size(Words& to, const SizeProgram& p, int64_t first_symbol) {
+  to.push_back(static_cast<int64_t>(p.code().size()));
+  if (p.code().empty()) to.push_back(p.constant());
+  for (const SizeProgram::Instruction& i : p.code()) {
+    to.push_back(static_cast<int64_t>(i.op) + (i.number ? 256 : 0) + (static_cast<int64_t>(i.a) << 16));
+    to.push_back(i.op == SizeProgram::Symbol ? i.b + first_symbol : i.b);
+  }
+}
+
+void StepWriter::size(Words& to, const SizeProgram& p, int64_t first_symbol) {
+  put_size(to, p, first_symbol);
+  values_ = std::max(values_, static_cast<int64_t>(p.code().size()));
+}
+
+int64_t StepWriter::define(int64_t behind, const SizeProgram& p, int64_t first_symbol) {
+  ++defined_;
+  sizes.insert(sizes.end(), {symbols_, behind});
+  size(sizes, p, first_symbol);
+  return symbols_++;
+}
+
+int64_t StepWriter::memory_behind(int64_t symbol, const SizeProgram& bytes, int64_t first_symbol) {
+  int64_t end = define(symbol, bytes, first_symbol);
+  fixed_ = fixed_ && bytes.code().empty();
+  if (fixed_) arena_ = std::max(arena_, ends_[end] = ends_[symbol] + aligned(bytes.constant()));
+  return end;
+}
+
+int64_t StepWriter::moving_buffer() {
+  buffers.insert(buffers.end(), {kFromLoop, 0, 0});
+  return buffer_count_++;
+}
+
+int64_t StepWriter::arena_buffer(int64_t behind, const SizeProgram& offset, int64_t first_symbol) {
+  buffers.insert(buffers.end(), {kFromArena, behind});
+  size(buffers, offset, first_symbol);
+  return buffer_count_++;
+}
+
+void StepWriter::write(const Portable& p, const Outside& outside) {
+  int64_t end = symbols_, start = define(-1, SizeProgram(), 0);
+  all(p, 0, end, start, [&](const Place& place) {
+    auto [from, where] = outside(place);
+    buffers.insert(buffers.end(), {from, 0, where});
+    return buffer_count_++;
+  });
+  sizes.insert(sizes.begin(), defined_);
+  buffers.insert(buffers.begin(), buffer_count_);
+  steps.insert(steps.begin(), static_cast<int64_t>(steps.size()));
+}
+
+void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside) {
+  Scope scope{p, first_symbol, end_symbol, {}};
+  int64_t behind = memory_behind(arena, SizeProgram(p.parts.arena_bytes), first_symbol);
+  for (const Place& place : p.parts.buffers)
+    scope.flat.push_back(place.kind == Place::Arena ? arena_buffer(arena, SizeProgram(place.offset), first_symbol)
+                                                    : outside(place));
+  std::vector<int64_t> base;
+  for (const runtime::KernelImage& image : p.images) {
+    store_.code.resize((store_.code.size() + kAlign - 1) / kAlign * kAlign);
+    base.push_back(static_cast<int64_t>(store_.code.size()));
+    store_.code.append(reinterpret_cast<const char*>(image.code.data()), image.code.size());
+  }
+  auto checks = [&](size_t after) {
+    for (const auto& c : p.parts.checks)
+      if (c.after == after) put({kCheck, scope.flat[c.buffer], store_.text_at(c.message)});
+  };
+  checks(static_cast<size_t>(-1));
+  for (size_t i = 0; i < p.parts.steps.size(); ++i) {
+    const Step& s = p.parts.steps[i];
+    BRASA_ASSERT(!s.library && s.numbers.empty(), "a step of a portable plan is neither a kernel nor control flow");
+    if (s.call)
+      flow(scope, s, behind);
+    else
+      kernel(scope, s, base);
+    checks(i);
+  }
+}
+
+void StepWriter::kernel(const Scope& in, const Step& s, const std::vector<int64_t>& base) {
+  const Portable::Entry& entry = in.of.kernels[s.code];
+  put({kKernel, base[entry.image] + static_cast<int64_t>(entry.offset), static_cast<int64_t>(s.buffers.size())});
+  for (int b : s.buffers) put({in.flat[b]});
+  put({static_cast<int64_t>(s.sizes.size())});
+  for (uint32_t id : s.sizes) {
+    BRASA_ASSERT(in.symbols + id < in.end, "a kernel takes a symbol that nothing defines");
+    put({in.symbols + id});
+  }
+  slots_ = std::max(slots_, static_cast<int64_t>(s.buffers.size() + s.sizes.size()));
+  size(steps, s.count, in.symbols);
+  size(steps, s.scratch, in.symbols);
+  fixed_ = fixed_ && s.scratch.code().empty();
+  scratch_ = std::max(scratch_, aligned(s.scratch.constant()));
+  put({std::max<int64_t>(s.grain, 1)});
+}
+
+void StepWriter::flow(const Scope& in, const Step& s, int64_t behind) {
+  const auto* call = dynamic_cast<const compiler::BodyCall*>(s.call.get());
+  BRASA_ASSERT(call, "a call in a portable plan is no control flow");
+  const Flow& f = call->flow();
+  switch (f.kind) {
+    case Flow::Kind::Branch: return branch(in, s, f, behind);
+    case Flow::Kind::Loop: return loop(in, s, f, behind);
+    case Flow::Kind::While: return while_loop(in, s, f, behind);
+  }
+}
+
+// A step with others inside: its kind, how long its head is, and the head.
+size_t StepWriter::begin(int64_t kind) {
+  put({kind, 0});
+  return steps.size();
+}
+void StepWriter::end_head(size_t head) { steps[head - 1] = static_cast<int64_t>(steps.size() - head); }
+
+int64_t StepWriter::body(const Scope& in, const CompiledBody& b, int64_t behind, const Flat& outside) {
+  int64_t first = symbols_;
+  for (const SizeProgram& p : b.sizes()) define(-1, p, in.symbols);
+  size_t before = steps.size();
+  all(b.portable(), first, symbols_, behind, outside);
+  return static_cast<int64_t>(steps.size() - before);
+}
+
+void StepWriter::branch(const Scope& in, const Step& s, const Flow& f, int64_t behind) {
+  size_t head = begin(kBranch);
+  put({0, 0, in.flat[s.buffers[f.predicate]]});
+  end_head(head);
+  for (size_t side : {0, 1})
+    steps[head + side] = body(in, f.bodies[side], behind, [&](const Place& p) {
+      return in.flat[s.buffers[(p.kind == Place::Input ? f.operands : f.results)[p.index].position]];
+    });
+}
+
+void StepWriter::loop(const Scope& in, const Step& s, const Flow& f, int64_t behind) {
+  size_t head = begin(kLoop);
+  put({0, 0});
+  size(steps, f.steps, in.symbols);
+  put({f.reverse});
+  auto outer = [&](const Flow::Tensor& t) { return in.flat[s.buffers[t.position]]; };
+  auto states = static_cast<int64_t>(std::count_if(f.results.begin(), f.results.end(),
+                                                   [](const Flow::Tensor& t) { return t.use == Flow::Use::State; }));
+  put({states});
+  for (int64_t i = 0; i < states; ++i) {  // the states are the first ones on both sides
+    put({outer(f.operands[i]), outer(f.results[i])});
+    size(steps, f.results[i].bytes, in.symbols);
+  }
+  std::vector<int64_t> inner;
+  Words moves;
+  auto moving = [&](const Flow::Tensor& t, int64_t of, bool later) {
+    inner.push_back(moving_buffer());
+    moves.insert(moves.end(), {inner.back(), of, later});
+    size(moves, t.bytes, in.symbols);
+  };
+  int64_t count = 0;
+  for (size_t i = 0; i < f.operands.size(); ++i) {
+    const Flow::Tensor& t = f.operands[i];
+    if (t.use == Flow::Use::Whole) {
+      inner.push_back(outer(t));
+      continue;
+    }
+    bool state = t.use == Flow::Use::State;
+    moving(t, outer(state ? f.results[i] : t), state && f.reverse);
+    ++count;
+  }
+  for (const Flow::Tensor& t : f.results) moving(t, outer(t), t.use == Flow::Use::State && !f.reverse);
+  put({count + static_cast<int64_t>(f.results.size())});
+  steps.insert(steps.end(), moves.begin(), moves.end());
+  end_head(head);
+  steps[head] = body(in, f.bodies[0], behind, [&](const Place& p) {
+    return inner[p.kind == Place::Input ? p.index : static_cast<int>(f.operands.size()) + p.index];
+  });
+}
+
+void StepWriter::while_loop(const Scope& in, const Step& s, const Flow& f, int64_t behind) {
+  size_t head = begin(kWhile);
+  int64_t truth = arena_buffer(behind, SizeProgram(), 0);
+  behind = memory_behind(behind, SizeProgram(ir::Expr(1)), 0);
+  put({0, 0, truth, static_cast<int64_t>(f.results.size())});
+  auto outer = [&](const Flow::Tensor& t) { return in.flat[s.buffers[t.position]]; };
+  std::vector<int64_t> now, next;
+  for (size_t i = 0; i < f.operands.size(); ++i) {
+    if (i >= f.results.size()) {
+      now.push_back(outer(f.operands[i]));
+      continue;
+    }
+    int64_t second = arena_buffer(behind, SizeProgram(), 0);
+    behind = memory_behind(behind, f.results[i].bytes, in.symbols);
+    now.push_back(moving_buffer());
+    next.push_back(moving_buffer());
+    put({outer(f.operands[i]), outer(f.results[i]), second, now[i], next[i]});
+    size(steps, f.results[i].bytes, in.symbols);
+  }
+  end_head(head);
+  steps[head] =
+      body(in, f.bodies[0], behind, [&](const Place& p) { return p.kind == Place::Input ? now[p.index] : truth; });
+  steps[head + 1] = body(in, f.bodies[1], behind,
+                         [&](const Place& p) { return p.kind == Place::Input ? now[p.index] : next[p.index]; });
+}
+
+}  // namespace brasa::exporting

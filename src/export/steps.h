@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/libraries/body.h"
+#include "compiler/pipeline.h"
+
+namespace brasa::exporting {
+
+using Words = std::vector<int64_t>;
+
+/// What all variants of a program share: the kernels' code, and texts.
+struct Store {
+  std::string code, text;
+  int64_t text_at(std::string_view s);
+
+ private:
+  std::map<std::string, int64_t, std::less<>> texts_;
+};
+
+/// Adds a size whose symbols are counted from `first_symbol`.
+void put_size(Words& to, const compiler::SizeProgram& p, int64_t first_symbol = 0);
+
+/// The steps of a variant as words (alone/runtime.h says which), those of its loops and branches inside of them. The symbols and the memory of their
+/// bodies lie behind those of what they stand in.
+class StepWriter {
+ public:
+  /// {from, where} of an input or output of the variant.
+  using Outside = std::function<std::pair<int64_t, int64_t>(const compiler::Place&)>;
+  StepWriter(Store& store, size_t symbols) : store_(store), symbols_(static_cast<int64_t>(symbols)) {}
+
+  void write(const compiler::Portable& p, const Outside& outside);
+
+  Words sizes, buffers, steps;  // each with its count, or its words, in front
+  int64_t symbols() const { return symbols_; }
+  int64_t buffer_count() const { return buffer_count_; }
+  int64_t values() const { return values_; }
+  int64_t slots() const { return slots_; }
+  /// Of the arena and of one thread's scratch, where no size varies; else -1.
+  int64_t memory() const { return fixed_ ? arena_ + scratch_ : -1; }
+
+ private:
+  // Steps and what they stand in.
+  struct Scope {
+    const compiler::Portable& of;
+    int64_t symbols, end;       // where its own begin and end
+    std::vector<int64_t> flat;  // its buffers among all
+  };
+  using Flat = std::function<int64_t(const compiler::Place&)>;
+
+  void all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside);
+  void kernel(const Scope& in, const compiler::Step& s, const std::vector<int64_t>& base);
+  void flow(const Scope& in, const compiler::Step& s, int64_t behind);
+  void branch(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
+  void loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
+  void while_loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
+  int64_t body(const Scope& in, const compiler::CompiledBody& b, int64_t behind, const Flat& outside);
+  size_t begin(int64_t kind);
+  void end_head(size_t head);
+
+  void put(std::initializer_list<int64_t> words) { steps.insert(steps.end(), words); }
+  void size(Words& to, const compiler::SizeProgram& p, int64_t first_symbol);
+  /// Memory behind a symbol's; gives the symbol of its end.
+  int64_t memory_behind(int64_t symbol, const compiler::SizeProgram& bytes, int64_t first_symbol);
+  int64_t define(int64_t behind, const compiler::SizeProgram& p, int64_t first_symbol);
+  int64_t moving_buffer();
+  int64_t arena_buffer(int64_t behind, const compiler::SizeProgram& offset, int64_t first_symbol);
+
+  Store& store_;
+  int64_t symbols_, buffer_count_ = 0, values_ = 0, slots_ = 0, defined_ = 0;
+  std::map<int64_t, int64_t> ends_;  // of constant memory, by symbol
+  bool fixed_ = true;
+  int64_t arena_ = 0, scratch_ = 0;
+};
+
+}  // namespace brasa::exporting
