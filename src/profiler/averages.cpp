@@ -47,7 +47,7 @@ std::string bytes_text(int64_t n) {
 std::string shortened(const std::string& name) {
   constexpr size_t kMost = 60;
   std::string line = name.substr(0, name.find('\n'));
-  return line.size() <= kMost ? line : line.substr(0, kMost - 3) + "...";
+  return line.size() <= kMost ? line : line.substr(0, kMost - 3).append("...");
 }
 
 // Columns of cells that line up: words to the left, numbers to the right.
