@@ -346,6 +346,7 @@ TEST(Export, LoopsOfAnyLength) {
 // A loop in each step of a loop, over a size that the outer one does not go over.
 TEST(Export, NestedLoops) {
   Folder folder;
+  NoGradGuard no_grad;  // a state may carry gradients, and these are known step by step only in a while_loop
   auto f = [](const Tensor& x) {
     auto [total, rows] = scan(
         [](Tensor sum, Tensor row) {
