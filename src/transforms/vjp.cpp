@@ -130,7 +130,8 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
   }
   // The derivative may in turn have used rows that are kept whole; the joint graph is primitives. Expansion keeps the
   // outputs' order and adds checks behind them.
-  out.graph = ops::decompose(*whole, facts, detaches, ops::Whole::AsTarget);
+  auto keep = [](const ops::Row& row) { return row.is_primitive() || detaches(row); };
+  out.graph = ops::decompose(*whole, facts, keep, ops::Whole::AsTarget);
   return out;
 }
 

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <string>
+#include <filesystem>
 
 #include "../fakes/control.h"
 
@@ -16,7 +16,7 @@ inline void use_fakes() {
 }
 
 inline fakes::Control& fake(const char* file) {
-  void* library = dlopen((std::string(BRASA_FAKES) + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen((std::filesystem::path(BRASA_FAKES) / file).c_str(), RTLD_NOW | RTLD_LOCAL);
   return *reinterpret_cast<fakes::Control* (*)()>(dlsym(library, "brasa_fake"))();
 }
 inline fakes::Control& fake_driver() { return fake("libcuda.so.1"); }
