@@ -244,7 +244,7 @@ void Emitter::divide_before(const Loop& loop) {
   };
   std::function<void(Expr)> divide = [&](Expr e) {
     bool division = e->kind == ir::ExprKind::FloorDiv || e->kind == ir::ExprKind::Mod;
-    if (division && !varies(e) && std::all_of(e->symbols->begin(), e->symbols->end(), is_known))
+    if (division && std::all_of(e->symbols->begin(), e->symbols->end(), is_known) && !varies(e))
       eval_expr(e);
     else
       for (Expr a : e->args) divide(a);
