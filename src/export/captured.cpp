@@ -78,6 +78,14 @@ std::vector<Captured::Equal> Captured::equal() const {
   return out;
 }
 
+std::vector<bool> inputs_read(const ir::Graph& graph, ir::Facts facts) {
+  std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
+  std::vector<bool> out(graph.inputs().size());
+  for (const ir::Node* n : ir::live_nodes(*primitives))
+    if (n->op == ir::input_op()) out[primitives->input_index({const_cast<ir::Node*>(n), 0})] = true;
+  return out;
+}
+
 bool Captured::takes(const std::vector<Tensor>& inputs) const {
   for (const Fixed& f : fixed())
     if (inputs[f.input].size(f.dim) != f.size) return false;
@@ -157,15 +165,6 @@ bool same_number(const Captured::Source& a, const Captured::Source& b) {
 // Whether the function made the tensor, and nothing has kept it.
 bool is_temporary(const Tensor& t) {
   return t.defined() && t.use_count() == 1 && impl_of(t)->storage->use_count() == 1;
-}
-
-// Whether a graph reads the elements of each input. What comes from `empty` has none that mean something.
-std::vector<bool> inputs_read(const ir::Graph& graph, ir::Facts facts) {
-  std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
-  std::vector<bool> out(graph.inputs().size());
-  for (const ir::Node* n : ir::live_nodes(*primitives))
-    if (n->op == ir::input_op()) out[primitives->input_index({const_cast<ir::Node*>(n), 0})] = true;
-  return out;
 }
 
 // Inputs are known while a function is recorded, and differ when the program runs.

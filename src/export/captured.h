@@ -48,6 +48,9 @@ struct Captured {
   std::vector<int> outputs;  // by result of the function: which of the outputs that are not written into inputs
 };
 
+/// Whether a graph reads the elements of each input. What comes from `empty` has none that mean something.
+std::vector<bool> inputs_read(const ir::Graph& graph, ir::Facts facts);
+
 using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// brasa::Error with the operator and the reason where the function has no one graph.

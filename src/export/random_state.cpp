@@ -23,6 +23,7 @@ struct Draws {
 
 Draws draws_of(const Captured& c, const capture::Trace& trace) {
   Draws out;
+  std::vector<bool> read = inputs_read(*c.graph, c.facts);
   std::vector<int> input_of;  // of a number of the trace
   int inputs = 0;
   for (const capture::Event& e : trace.events) {
@@ -39,8 +40,8 @@ Draws draws_of(const Captured& c, const capture::Trace& trace) {
     int input = input_of[key->index - 1];
     // A derivative has the key of the call that drew.
     if (input < 0 || !c.sources[input].unknown || !out.before.try_emplace(input, out.total).second) continue;
-    // As Generator::take counts; `check` would notice another way.
-    out.total = out.total + ir::floordiv(trace.types[e.first].numel() + 63, 64) * 64;
+    // As Generator::take counts; `check` would notice another way. Dropout that is off takes nothing.
+    if (read[input]) out.total = out.total + ir::floordiv(trace.types[e.first].numel() + 63, 64) * 64;
   }
   return out;
 }
