@@ -212,6 +212,16 @@ std::vector<Value> ctc_vjp(const Saved& s) {
                                 s.arg<int64_t>(4), s.arg<bool>(5))};
 }
 
+// The forward variables are kept for the derivative alone: they have no tangent.
+template <class Lengths>
+std::vector<Value> ctc_pushforward(const ir::Node& n, std::span<const Value> tangents) {
+  if (!tangents[0]) return {{}, {}};
+  Saved s{n.args, {const_cast<ir::Node&>(n).out(0), const_cast<ir::Node&>(n).out(1)}, {}};
+  s.cts = {constant_like(s.out(), 1)};
+  Dims steps_and_labels = rank_of(s.in(0)) == 3 ? Dims{0, 2} : Dims{0, 1};
+  return {sum(ctc_vjp<Lengths>(s)[0] * tangents[0], steps_and_labels), {}};
+}
+
 Value reduced_loss(Value loss, Value target_lengths, int64_t reduction, bool zero_infinity) {
   if (zero_infinity) loss = where(eq(loss, kInfinity), zeros_like(loss), loss);
   if (reduction == 1) {
@@ -243,6 +253,7 @@ void add_forms(Table& t, const std::string& overload, const std::string& type, c
       .doc("-log p of each sample's labels, and the forward variables.")
       .composed_in_opmath(ctc_forward<Lengths>)
       .vjp(own_derivative(ctc_vjp<Lengths>))
+      .jvp(ctc_pushforward<Lengths>)
       .samples({{unlikely, targets, in, out}});
   t.op(str("aten::_ctc_loss_backward", dot, "(Tensor grad, ", operands,
            ", Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor"))
