@@ -59,12 +59,14 @@ Machine machine_for(const CompilerOptions& options) {
   if (!options.target.empty()) {
     Machine machine = machine_of(options.target, threads);
     if (options.portable) machine.libraries = Libraries(kPortable);
+    machine.one_order = options.numbers == Numbers::Strict;
     return machine;
   }
   const runtime::Properties& device = device_for(options).properties();
   Machine machine = machine_of(device.target, threads);
   machine.gpu = device.loops == runtime::Loops::Gpu;
   machine.aligned = options.aligned;
+  machine.one_order = options.numbers == Numbers::Strict;
   if (machine_of(device.code, 1).gpu) machine.processors = device.processors;
   machine.libraries = Libraries(device.libraries);
   return machine;

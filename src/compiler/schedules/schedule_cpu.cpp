@@ -37,7 +37,7 @@ class Scheduler {
       case GroupKind::Library: return {};
       default: {
         s_.width = std::max(1, m_.lanes(element_bytes()));
-        MergedAxes merged = merged_axes(g_, s_.width);
+        MergedAxes merged = merged_axes(g_, m_.one_order ? 0 : s_.width);
         s_.axes = std::move(merged.axes);
         vector_ = merged.vector;
         strided_ = merged.strided;
