@@ -202,8 +202,9 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   bool history = GradMode::is_enabled() && !from.inference && self.requires_grad() && !op.row().no_gradient;
   // A recording has each view by itself, and so has a call whose places are a tensor's values.
   const auto& params = op.row().schema.params;
-  bool together = history && plans.size() > 1 && !Recorder::current() &&
-                  std::count_if(params.begin(), params.end(), [](auto& p) { return p.type == ir::ParamType::Tensor; }) == 1;
+  bool together =
+      history && plans.size() > 1 && !Recorder::current() &&
+      std::count_if(params.begin(), params.end(), [](auto& p) { return p.type == ir::ParamType::Tensor; }) == 1;
   for (size_t i = 0; i < plans.size(); ++i) {
     const ViewPlan& plan = *plans[i];
     int64_t offset = from.offset;

@@ -240,11 +240,13 @@ void Emitter::emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* st
 // Quotients and remainders in places of what a loop loads, where the loop does not change them: LLVM would leave the divisions inside.
 void Emitter::divide_before(const Loop& loop) {
   auto is_known = [&](Expr s) {
-    return s->kind == ir::ExprKind::Size || (s->kind == ir::ExprKind::Range && range_values_[analysis_.loop_of(s)]);
+    if (s == vector_.symbol) return vector_.loop >= 0;
+    return s != vector_.lane &&
+           (s->kind == ir::ExprKind::Size || (s->kind == ir::ExprKind::Range && range_values_[analysis_.loop_of(s)]));
   };
   std::function<void(Expr)> divide = [&](Expr e) {
     bool division = e->kind == ir::ExprKind::FloorDiv || e->kind == ir::ExprKind::Mod;
-    if (division && std::all_of(e->symbols->begin(), e->symbols->end(), is_known) && !varies(e))
+    if (division && std::all_of(e->symbols->begin(), e->symbols->end(), is_known))
       eval_expr(e);
     else
       for (Expr a : e->args) divide(a);
