@@ -319,17 +319,22 @@ TEST(Export, AClosedProgramDoesNotRun) {
   EXPECT_EQ(program.run({rand({4})}, out), ALONE_FILE);
 }
 
+// A loop with a branch in each step: its last state, and what the steps give.
+auto branching_scan(const Tensor& x, const Tensor& w) {
+  return scan(
+      [&](Tensor h, Tensor x) {
+        h = cond(x.sum() > 0, [&] { return (x + h.matmul(w)).tanh(); }, [&] { return h - x; });
+        return std::pair(h, h * 2);
+      },
+      zeros({4}), x);
+}
+
 // A loop is a loop in the program: its steps may be as many as the size says, also none.
 TEST(Export, LoopsOfAnyLength) {
   Folder folder;
   Tensor w = rand({4, 4});
   auto f = [&](const Tensor& x) {
-    auto [h, ys] = scan(
-        [&](Tensor h, Tensor x) {
-          h = cond(x.sum() > 0, [&] { return (x + h.matmul(w)).tanh(); }, [&] { return h - x; });
-          return std::pair(h, h * 2);
-        },
-        zeros({4}), x);
+    auto [h, ys] = branching_scan(x, w);
     auto [back, zs] =
         scan([&](Tensor h, Tensor y) { return std::pair(h * 0.5 + y, h + x.sum()); }, h, ys, /*reverse=*/true);
     return zs + back;
@@ -424,12 +429,7 @@ TEST(Export, BranchesAndLoops) {
   Folder folder;
   Tensor w = rand({4, 4});
   auto f = [&](const Tensor& x) {
-    auto [h, ys] = scan(
-        [&](Tensor h, Tensor x) {
-          h = cond(x.sum() > 0, [&] { return (x + h.matmul(w)).tanh(); }, [&] { return h - x; });
-          return std::pair(h, h * 2);
-        },
-        zeros({4}), x);
+    auto [h, ys] = branching_scan(x, w);
     return ys + h;
   };
   Loaded program(export_(f, {rand({6, 4})}, alone()), folder.path);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/cuda/library.h"
+#include "runtime/cuda/ways.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
 
@@ -90,13 +91,7 @@ struct Interface {
                 const void* c, Layout, void* d, Layout, const Algorithm*, void* workspace, size_t, void* stream);
 };
 
-struct Loaded {
-  const Interface* functions = nullptr;
-  std::string why_not;
-  Library library = {};
-};
-
-Loaded load() {
+Loaded<Interface> load() {
   constexpr const char* kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
   Library library = open_library(kNames);
   if (!library.handle) return {nullptr, str("there is no cuBLASLt 12 or 13: ", library.why_not)};
@@ -116,8 +111,8 @@ Loaded load() {
   return {&f, "", library};
 }
 
-const Loaded& loaded() {
-  static const Loaded l = load();
+const Loaded<Interface>& loaded() {
+  static const Loaded<Interface> l = load();
   return l;
 }
 const Interface& lt() {
@@ -152,10 +147,10 @@ Stored stored(int64_t row, int64_t column, int64_t rows, int64_t columns) {
   return {rows, columns, std::max(column, rows), true};
 }
 
-uint32_t alignment(const void* p) {
-  constexpr uintptr_t kMost = 256;
-  auto at = reinterpret_cast<uintptr_t>(p) | kMost;
-  return static_cast<uint32_t>(at & -at);
+// As the library takes it.
+uint32_t aligned_at(const void* p) {
+  constexpr int64_t kMost = 256;
+  return static_cast<uint32_t>(alignment(p, kMost));
 }
 
 constexpr size_t kWorkspace = 32u << 20;
@@ -207,17 +202,8 @@ class Way {
   // Keeps the candidate that takes the least time; the results are written anew afterwards.
   void measure(const Product& p, void* workspace, Device& device, Stream stream) {
     constexpr int kRuns = 5;
-    double best = 1e30;
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      if (run_as(candidates_[i], p, workspace, device.native_stream(stream)) != 0) continue;
-      std::unique_ptr<TimeMark> start = device.mark_time(stream);
-      for (int k = 0; k < kRuns; ++k) run_as(candidates_[i], p, workspace, device.native_stream(stream));
-      double time = device.mark_time(stream)->since(*start);
-      if (time < best) {
-        best = time;
-        best_ = i;
-      }
-    }
+    best_ = quickest(candidates_.size(), kRuns, device, stream,
+                     [&](size_t i) { return run_as(candidates_[i], p, workspace, device.native_stream(stream)); });
   }
 
   // The bias in every row of the result, twice as many with each copy.
@@ -245,11 +231,11 @@ class Way {
       check(lt().preference_set(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
     };
     prefer(kMostWorkspace, kWorkspace);
-    prefer(kAlignA, alignment(p.right.data));
-    prefer(kAlignB, alignment(p.left.data));
-    prefer(kAlignC, alignment(p.to));
+    prefer(kAlignA, aligned_at(p.right.data));
+    prefer(kAlignB, aligned_at(p.left.data));
+    prefer(kAlignC, aligned_at(p.to));
     // The library has no number of its own for the bias.
-    prefer(kAlignD, p.bias ? std::min(alignment(p.to), alignment(p.bias)) : alignment(p.to));
+    prefer(kAlignD, p.bias ? std::min(aligned_at(p.to), aligned_at(p.bias)) : aligned_at(p.to));
     candidates_.resize(kMostCandidates);
     int found = 0;
     Status status = lt().find(handle_, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2], preference,
@@ -292,7 +278,6 @@ class Way {
   size_t best_ = 0;
 };
 
-// What the library keeps of one device. Never destroyed, as devices are.
 struct Products {
   using Key = std::array<int64_t, 19>;
   std::mutex mutex;
@@ -300,14 +285,6 @@ struct Products {
   std::map<Stream, void*> workspaces;  // work of one stream uses it in order
   std::map<Key, std::unique_ptr<Way>> ways;
 };
-Products& products_of(const Device& device) {
-  static std::mutex mutex;
-  static auto& all = *new std::map<const Device*, Products*>;  // for ever: work may end late
-  std::lock_guard lock(mutex);
-  Products*& p = all[&device];
-  if (!p) p = new Products;
-  return *p;
-}
 
 }  // namespace
 
@@ -348,15 +325,15 @@ void run_product(const Product& p, Device& device, Stream stream, bool measure) 
                        p.right.row,
                        p.right.column,
                        p.right.batch,
-                       alignment(p.left.data),
-                       alignment(p.right.data),
-                       alignment(p.to),
-                       p.bias ? alignment(p.bias) : 0,
+                       aligned_at(p.left.data),
+                       aligned_at(p.right.data),
+                       aligned_at(p.to),
+                       p.bias ? aligned_at(p.bias) : 0,
                        p.to_row,
                        p.to_batch,
                        tf32,
                        measure};
-  Products& all = products_of(device);
+  Products& all = kept_of<Products>(device);
   std::lock_guard lock(all.mutex);
   if (!all.handle) check(lt().create(&all.handle), "cublasLtCreate");
   void*& workspace = all.workspaces[stream];

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/cuda/ways.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
 
@@ -71,8 +72,8 @@ static_assert(kHeuristicMode == CUDNN_ATTR_ENGINEHEUR_MODE &&
               kHeuristicGraph == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH &&
               kHeuristicResults == CUDNN_ATTR_ENGINEHEUR_RESULTS && kChoiceEngine == CUDNN_ATTR_ENGINECFG_ENGINE &&
               kEngineNotes == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
-static_assert(kPlanHandle == 400 && kPlanChoice == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG &&
-              kPlanWorkspace == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && kGraphHandle == 800 &&
+static_assert(kPlanChoice == CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG &&
+              kPlanWorkspace == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE &&
               kGraphOperations == CUDNN_ATTR_OPERATIONGRAPH_OPS);
 static_assert(kTensorAlignment == CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT && kTensorDtype == CUDNN_ATTR_TENSOR_DATA_TYPE &&
               kTensorSizes == CUDNN_ATTR_TENSOR_DIMENSIONS && kTensorStrides == CUDNN_ATTR_TENSOR_STRIDES &&
@@ -117,13 +118,7 @@ struct Interface {
   Status (*run)(Handle, Part plan, Part pointers);
 };
 
-struct Loaded {
-  const Interface* functions = nullptr;
-  std::string why_not;
-  Library library = {};
-};
-
-Loaded load() {
+Loaded<Interface> load() {
   constexpr const char* kNames[] = {"libcudnn.so.9"};
   Library library = open_library(kNames);
   if (!library.handle) return {nullptr, str("there is no cuDNN 9: ", library.why_not)};
@@ -140,8 +135,8 @@ Loaded load() {
   return {&f, "", library};
 }
 
-const Loaded& loaded() {
-  static const Loaded l = load();
+const Loaded<Interface>& loaded() {
+  static const Loaded<Interface> l = load();
   return l;
 }
 const Interface& dnn() {
@@ -194,11 +189,6 @@ constexpr int64_t kImageId = 1, kWeightId = 2, kResultId = 3;
 constexpr size_t kMostChoices = 128, kMostMeasured = 8, kLeastPlaces = 2;
 constexpr int64_t kMostAligned = 16;
 
-int64_t alignment(const void* p) {
-  auto at = reinterpret_cast<uintptr_t>(p) | static_cast<uintptr_t>(kMostAligned);
-  return static_cast<int64_t>(at & -at);
-}
-
 // The library knows two and three places. A line is an image of one row.
 std::vector<int64_t> with_places(std::vector<int64_t> v, size_t first, size_t places, int64_t missing) {
   if (places < kLeastPlaces) v.insert(v.begin() + static_cast<int64_t>(first), kLeastPlaces - places, missing);
@@ -217,7 +207,7 @@ Described tensor(const std::vector<int64_t>& sizes, size_t places, DType dtype, 
       .set(kTensorDtype, kOfDtype, dtype_number(dtype))
       .set_all(kTensorSizes, kOfInt, lie)
       .set_all(kTensorStrides, kOfInt, strides)
-      .set(kTensorAlignment, kOfInt, alignment(data))
+      .set(kTensorAlignment, kOfInt, alignment(data, kMostAligned))
       .finish();
   return t;
 }
@@ -266,17 +256,8 @@ class Way {
   // Keeps the plan that takes the least time; the results are written anew afterwards.
   void measure(const Convolution& c, Device& device, Stream stream) {
     constexpr int kRuns = 3;
-    double best = 1e30;
-    for (size_t i = 0; i < plans_.size(); ++i) {
-      if (run_as(plans_[i], c, device, stream) != 0) continue;
-      std::unique_ptr<TimeMark> start = device.mark_time(stream);
-      for (int k = 0; k < kRuns; ++k) run_as(plans_[i], c, device, stream);
-      double time = device.mark_time(stream)->since(*start);
-      if (time < best) {
-        best = time;
-        best_ = i;
-      }
-    }
+    best_ =
+        quickest(plans_.size(), kRuns, device, stream, [&](size_t i) { return run_as(plans_[i], c, device, stream); });
   }
 
  private:
@@ -342,20 +323,11 @@ class Way {
   size_t best_ = 0;
 };
 
-// What the library keeps of one device. Never destroyed, as devices are.
 struct Convolutions {
   std::mutex mutex;
   Handle handle = nullptr;
   std::map<std::vector<int64_t>, std::unique_ptr<Way>> ways;
 };
-Convolutions& convolutions_of(const Device& device) {
-  static std::mutex mutex;
-  static auto& all = *new std::map<const Device*, Convolutions*>;  // for ever: work may end late
-  std::lock_guard lock(mutex);
-  Convolutions*& c = all[&device];
-  if (!c) c = new Convolutions;
-  return *c;
-}
 
 int64_t elements(const std::vector<int64_t>& sizes) {
   int64_t n = 1;
@@ -390,14 +362,14 @@ void run_convolution(const Convolution& c, Device& device, Stream stream, bool m
   std::vector<int64_t> key = {static_cast<int64_t>(which),
                               static_cast<int64_t>(c.dtype),
                               static_cast<int64_t>(c.stride.size()),
-                              alignment(c.image_data),
-                              alignment(c.weight_data),
-                              alignment(c.result_data),
+                              alignment(c.image_data, kMostAligned),
+                              alignment(c.weight_data, kMostAligned),
+                              alignment(c.result_data, kMostAligned),
                               tf32,
                               measure};
   for (const auto* v : {&c.image, &c.weight, &c.result, &c.stride, &c.padding, &c.dilation})
     key.insert(key.end(), v->begin(), v->end());
-  Convolutions& all = convolutions_of(device);
+  Convolutions& all = kept_of<Convolutions>(device);
   std::lock_guard lock(all.mutex);
   device.native_stream(stream);  // the device is current from here on
   if (!all.handle) check(dnn().create(&all.handle), "cudnnCreate");

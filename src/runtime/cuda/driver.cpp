@@ -15,13 +15,7 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-struct Loaded {
-  const Driver* driver = nullptr;
-  std::string why_not;
-  Library library = {};
-};
-
-Loaded load() {
+Loaded<Driver> load() {
   constexpr const char* kNames[] = {"libcuda.so.1"};
   Library library = open_library(kNames);
   if (!library.handle) return {nullptr, str("no NVIDIA driver: ", library.why_not)};
@@ -66,23 +60,23 @@ Loaded load() {
   return {&d, "", library};
 }
 
-const Loaded& loaded() {
-  static const Loaded l = load();
+const Loaded<Driver>& loaded() {
+  static const Loaded<Driver> l = load();
   return l;
 }
 
 }  // namespace
 
 const Library& driver_library() { return loaded().library; }
-const Driver* find_driver() { return loaded().driver; }
+const Driver* find_driver() { return loaded().functions; }
 
 std::string why_no_driver() {
-  return loaded().driver ? std::string("the NVIDIA driver finds no GPU") : loaded().why_not;
+  return loaded().functions ? std::string("the NVIDIA driver finds no GPU") : loaded().why_not;
 }
 
 const Driver& driver() {
-  BRASA_CHECK(loaded().driver, "device 'cuda': ", loaded().why_not);
-  return *loaded().driver;
+  BRASA_CHECK(loaded().functions, "device 'cuda': ", loaded().why_not);
+  return *loaded().functions;
 }
 
 void check(Result result, const char* call) {

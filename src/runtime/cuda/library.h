@@ -21,6 +21,14 @@ struct Library {
 /// the system's search; from CUDA_HOME, else /usr/local/cuda; from the packages of the Pythons on the PATH.
 Library open_library(std::span<const char* const> names);
 
+/// A library's functions, or why there are none.
+template <class Functions>
+struct Loaded {
+  const Functions* functions = nullptr;
+  std::string why_not;
+  Library library = {};
+};
+
 /// Of the functions that are declared here in our own words and NVIDIA's headers in theirs: whether a call of one is a call of the
 /// other. Opaque handles are pointers, and enumerations are integers of their size.
 template <class Ours, class Theirs>
