@@ -136,11 +136,11 @@ Value roll(Value x, Shape shifts, Dims dims) {
   return x;
 }
 
-Value rot90(Value x, int64_t k, Dims dims) {
+Value rot90(Value x, Expr k, Dims dims) {
   BRASA_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
   BRASA_CHECK(rank_of(x) >= 2, "expected total dims >= 2, but got total dims = ", rank_of(x));
   dims = wrap_dims(dims, rank_of(x));
-  switch (((k % 4) + 4) % 4) {
+  switch (known_size(ir::mod(k, 4))) {
     case 1: return transpose(prim::reverse(x, {dims[1]}), dims[0], dims[1]);
     case 2: return prim::reverse(x, dims);
     case 3: return transpose(prim::reverse(x, {dims[0]}), dims[0], dims[1]);
@@ -191,14 +191,14 @@ Value matrix_part(Value x, const char* comparison, Expr diagonal) {
 Value tril(Value x, Expr diagonal) { return matrix_part(x, "le", diagonal); }
 Value triu(Value x, Expr diagonal) { return matrix_part(x, "ge", diagonal); }
 
-Value diag(Value x, int64_t offset) {
+Value diag(Value x, Expr offset) {
   BRASA_CHECK(rank_of(x) == 1 || rank_of(x) == 2, "diag(): Supports 1D or 2D tensors. Got ", rank_of(x), "D");
   return rank_of(x) == 1 ? diagonal_embedded(x, offset, 0, 1) : diagonal(x, offset, 0, 1);
 }
-Value diag_embed(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diag_embed(Value x, Expr offset, int64_t dim1, int64_t dim2) {
   return diagonal_embedded(at_least_1d(x), offset, dim1, dim2);
 }
-Value diagflat(Value x, int64_t offset) { return diagonal_embedded(flattened(x), offset, 0, 1); }
+Value diagflat(Value x, Expr offset) { return diagonal_embedded(flattened(x), offset, 0, 1); }
 
 // --- copies and conversions ---
 
@@ -209,30 +209,30 @@ Value copy(Value x, Value source, bool) { return broadcast_to(convert(source, dt
 // --- pixels and channels ---
 
 // [.., c r², h, w] -> [.., c, h r, w r].
-Value pixel_shuffle(Value x, int64_t r) {
+Value pixel_shuffle(Value x, Expr r) {
   int64_t n = rank_of(x);
   BRASA_CHECK(n >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", n,
               " dimension(s)");
-  BRASA_CHECK(r > 0 && r <= INT32_MAX, "pixel_shuffle expects a positive upscale_factor, but got ", r);
+  BRASA_CHECK(is_less(0, r) && !is_less(INT32_MAX, r), "pixel_shuffle expects a positive upscale_factor, but got ", r);
   BRASA_CHECK(
-      same_size(ir::mod(size_of(x, n - 3), Expr(r) * r), 0),
+      same_size(ir::mod(size_of(x, n - 3), r * r), 0),
       "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
       size_of(x, n - 3), " is not divisible by ", r * r);
-  Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), Expr(r) * r), Expr(r), Expr(r)});
+  Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), r * r), r, r});
   v = move_dims(v, {n - 2, n - 1}, {n - 1, n + 1});  // [.., c, h, r, w, r]
   return merge_dims(merge_dims(v, n, n + 1), n - 2, n - 1);
 }
-Value pixel_unshuffle(Value x, int64_t r) {
+Value pixel_unshuffle(Value x, Expr r) {
   int64_t n = rank_of(x);
   BRASA_CHECK(n >= 3, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", n,
               " dimension(s)");
-  BRASA_CHECK(r > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", r);
+  BRASA_CHECK(is_less(0, r), "pixel_unshuffle expects a positive downscale_factor, but got ", r);
   for (int64_t d : {n - 2, n - 1})
-    BRASA_CHECK(same_size(ir::mod(size_of(x, d), Expr(r)), 0),
+    BRASA_CHECK(same_size(ir::mod(size_of(x, d), r), 0),
                 "pixel_unshuffle expects height and width to be divisible by downscale_factor, but ", size_of(x, d),
                 " is not divisible by ", r);
-  Value v = split_dim(x, n - 1, {ir::floordiv(size_of(x, n - 1), Expr(r)), Expr(r)});
-  v = split_dim(v, n - 2, {ir::floordiv(size_of(x, n - 2), Expr(r)), Expr(r)});  // [.., c, h, r, w, r]
+  Value v = split_dim(x, n - 1, {ir::floordiv(size_of(x, n - 1), r), r});
+  v = split_dim(v, n - 2, {ir::floordiv(size_of(x, n - 2), r), r});  // [.., c, h, r, w, r]
   v = move_dims(v, {n - 1, n + 1}, {n - 2, n - 1});
   return merge_dims(v, n - 3, n - 1);
 }

@@ -361,11 +361,11 @@ Value select_scatter(Value x, Value source, int64_t dim, Expr index) {
   dim = wrap_dim(dim, rank_of(x));
   return put_through(x, source, [&](Value v) { return call("aten::select.int", {v, dim, index}); });
 }
-Value diagonal_scatter(Value x, Value source, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diagonal_scatter(Value x, Value source, Expr offset, int64_t dim1, int64_t dim2) {
   return put_through(x, source, [&](Value v) { return diagonal(v, offset, dim1, dim2); });
 }
 
-Value diagonal_backward(Value g, Shape sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diagonal_backward(Value g, Shape sizes, Expr offset, int64_t dim1, int64_t dim2) {
   return diagonal_scatter(full(0, sizes, dtype_of(g)), g, offset, dim1, dim2);
 }
 Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) {
@@ -374,12 +374,12 @@ Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) {
 Value slice_backward(Value g, Shape sizes, int64_t dim, Expr start, Expr end, Expr step) {
   return slice_scatter(full(0, sizes, dtype_of(g)), g, dim, start, end, step);
 }
-Value unfold_backward(Value g, Shape sizes, int64_t dim, int64_t size, int64_t step) {
+Value unfold_backward(Value g, Shape sizes, int64_t dim, Expr size, Expr step) {
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
-  BRASA_CHECK(step > 0 && size >= 0 && !is_less(sizes[dim], size), "unfold_backward: windows of size ", size,
+  BRASA_CHECK(is_less(0, step) && !is_less(size, 0) && !is_less(sizes[dim], size), "unfold_backward: windows of size ", size,
               " at step ", step, " do not lie in dimension ", dim, " of ", sizes);
-  Value start = full(0, sizes, dtype_of(g)), view = prim::window(start, dim, Expr(size), Expr(step), 1);
+  Value start = full(0, sizes, dtype_of(g)), view = prim::window(start, dim, size, step, 1);
   check_same_shape("unfold_backward", view, g);
   return pulled_through(start, view, g);
 }
