@@ -25,10 +25,11 @@ Value unused_as_zero(const Value& used, Value rows) {
   return prim::select(prim::broadcast(used, shape_of(rows), {0}), rows, zeros_like(rows));
 }
 Value beside_rows(Value v, Value rows) { return prim::broadcast(convert(v, dtype_of(rows)), shape_of(rows), {0}); }
-Value not_padding(Value indices, Expr padding) { return is_less(padding, 0) ? Value{} : ne(indices, Number(ir::Arg(padding))); }
+Value not_padding(Value indices, Expr padding) {
+  return is_less(padding, 0) ? Value{} : ne(indices, Number(ir::Arg(padding)));
+}
 
-Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value scale, bool include_last,
-             Expr padding) {
+Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value scale, bool include_last, Expr padding) {
   constexpr const char* op = "embedding_bag";
   check_rank(op, "weight", weight, 2);
   check_rank(op, "indices", indices, 1);
@@ -155,8 +156,9 @@ Value known_bag(Value indices, Value offsets, Value offset2bag, Expr bags) {
 Expr wrapped_padding(std::optional<Expr> padding, Value weight) {
   if (!padding) return -1;
   Expr rows = size_of(weight, 0);
-  BRASA_CHECK(!is_less(*padding, -rows) && is_less(*padding, rows), "padding_idx must be within the number of embeddings, -", rows,
-              " through ", rows - 1, ", but got ", *padding);
+  BRASA_CHECK(!is_less(*padding, -rows) && is_less(*padding, rows),
+              "padding_idx must be within the number of embeddings, -", rows, " through ", rows - 1, ", but got ",
+              *padding);
   return is_less(*padding, 0) ? *padding + rows : *padding;
 }
 
@@ -202,9 +204,7 @@ void add_embedding_bag(Table& t) {
     return embedding_bag(w, indices, offsets, mode, scale, include_last, -1);
   };
   auto padded_bag = [](Value w, Value indices, Value offsets, bool, int64_t mode, bool, Value scale, bool include_last,
-                       Expr padding) {
-    return embedding_bag(w, indices, offsets, mode, scale, include_last, padding);
-  };
+                       Expr padding) { return embedding_bag(w, indices, offsets, mode, scale, include_last, padding); };
   constexpr const char* kParameters =
       "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False";
   t.op(str("aten::embedding_bag", kParameters, ") -> (Tensor, Tensor, Tensor, Tensor)"))

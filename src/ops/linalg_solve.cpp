@@ -187,8 +187,8 @@ Value power(Value a, Expr n) {
   if (same_size(n, 0)) return broadcast_to(identity_like(a), shape_of(a));
   bool inverted = is_less(n, 0);
   if (inverted) a = inverse(a, true)[0];
-  // -n of the least integer is none; its half is.
-  Expr low = ir::mod(n, 2), half = inverted ? ir::floordiv(n, -2) : ir::floordiv(n, 2);
+  // The least integer has no -n, but half of it does.
+  Expr low = ir::mod(n, 2), half = inverted ? -ir::floordiv(n + 1, 2) : ir::floordiv(n, 2);
   std::vector<Expr> digits;
   for (Expr rest = half; is_less(0, rest); rest = ir::floordiv(rest, 2)) {
     digits.push_back(low);
@@ -330,7 +330,7 @@ void add_linalg_solve(Table& t) {
   t.op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor")
       .doc("Aⁿ; of A⁻¹ for negative n.")
       .composed(power)
-      .special("n", {-1, 0, 1, 2, 3, 4})
+      .special("n", {-1, 0, 1, 2, 3, 4, 8, 16})
       .samples({{floats(2, 2), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
   t.alias("aten::matrix_power", "aten::linalg_matrix_power");
 }

@@ -209,30 +209,30 @@ Value copy(Value x, Value source, bool) { return broadcast_to(convert(source, dt
 // --- pixels and channels ---
 
 // [.., c r², h, w] -> [.., c, h r, w r].
-Value pixel_shuffle(Value x, Expr r) {
+Value pixel_shuffle(Value x, int64_t r) {
   int64_t n = rank_of(x);
   BRASA_CHECK(n >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", n,
               " dimension(s)");
-  BRASA_CHECK(is_less(0, r) && !is_less(INT32_MAX, r), "pixel_shuffle expects a positive upscale_factor, but got ", r);
+  BRASA_CHECK(r > 0 && r <= INT32_MAX, "pixel_shuffle expects a positive upscale_factor, but got ", r);
   BRASA_CHECK(
-      same_size(ir::mod(size_of(x, n - 3), r * r), 0),
+      same_size(ir::mod(size_of(x, n - 3), Expr(r) * r), 0),
       "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)=",
       size_of(x, n - 3), " is not divisible by ", r * r);
-  Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), r * r), r, r});
+  Value v = split_dim(x, n - 3, {ir::floordiv(size_of(x, n - 3), Expr(r) * r), Expr(r), Expr(r)});
   v = move_dims(v, {n - 2, n - 1}, {n - 1, n + 1});  // [.., c, h, r, w, r]
   return merge_dims(merge_dims(v, n, n + 1), n - 2, n - 1);
 }
-Value pixel_unshuffle(Value x, Expr r) {
+Value pixel_unshuffle(Value x, int64_t r) {
   int64_t n = rank_of(x);
   BRASA_CHECK(n >= 3, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", n,
               " dimension(s)");
-  BRASA_CHECK(is_less(0, r), "pixel_unshuffle expects a positive downscale_factor, but got ", r);
+  BRASA_CHECK(r > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", r);
   for (int64_t d : {n - 2, n - 1})
-    BRASA_CHECK(same_size(ir::mod(size_of(x, d), r), 0),
+    BRASA_CHECK(same_size(ir::mod(size_of(x, d), Expr(r)), 0),
                 "pixel_unshuffle expects height and width to be divisible by downscale_factor, but ", size_of(x, d),
                 " is not divisible by ", r);
-  Value v = split_dim(x, n - 1, {ir::floordiv(size_of(x, n - 1), r), r});
-  v = split_dim(v, n - 2, {ir::floordiv(size_of(x, n - 2), r), r});  // [.., c, h, r, w, r]
+  Value v = split_dim(x, n - 1, {ir::floordiv(size_of(x, n - 1), Expr(r)), Expr(r)});
+  v = split_dim(v, n - 2, {ir::floordiv(size_of(x, n - 2), Expr(r)), Expr(r)});  // [.., c, h, r, w, r]
   v = move_dims(v, {n - 1, n + 1}, {n - 2, n - 1});
   return merge_dims(v, n - 3, n - 1);
 }

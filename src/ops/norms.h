@@ -7,10 +7,10 @@
 // What operators with an order p of a norm share. A graph takes p as an input, so that a new one needs no new code.
 namespace brasa::ops {
 
-/// Orders with formulas of their own; each has its own graph. Few others are as common as 3, whose powers are products.
-inline const std::vector<double> kNormOrders = {0, 1, 2, 3, std::numeric_limits<double>::infinity(),
+/// Orders with formulas of their own, each with a graph of its own.
+inline const std::vector<double> kNormOrders = {0, 1, 2, std::numeric_limits<double>::infinity(),
                                                 -std::numeric_limits<double>::infinity()};
 
-inline bool is_infinite(const Number& p) { return p.is(kNormOrders[4]) || p.is(kNormOrders[5]); }
+inline bool is_infinite(const Number& p) { return p.is(kNormOrders[3]) || p.is(kNormOrders[4]); }
 
 }  // namespace brasa::ops

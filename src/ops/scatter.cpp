@@ -374,12 +374,12 @@ Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) {
 Value slice_backward(Value g, Shape sizes, int64_t dim, Expr start, Expr end, Expr step) {
   return slice_scatter(full(0, sizes, dtype_of(g)), g, dim, start, end, step);
 }
-Value unfold_backward(Value g, Shape sizes, int64_t dim, Expr size, Expr step) {
+Value unfold_backward(Value g, Shape sizes, int64_t dim, int64_t size, int64_t step) {
   if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
-  BRASA_CHECK(is_less(0, step) && !is_less(size, 0) && !is_less(sizes[dim], size), "unfold_backward: windows of size ", size,
+  BRASA_CHECK(step > 0 && size >= 0 && !is_less(sizes[dim], size), "unfold_backward: windows of size ", size,
               " at step ", step, " do not lie in dimension ", dim, " of ", sizes);
-  Value start = full(0, sizes, dtype_of(g)), view = prim::window(start, dim, size, step, 1);
+  Value start = full(0, sizes, dtype_of(g)), view = prim::window(start, dim, Expr(size), Expr(step), 1);
   check_same_shape("unfold_backward", view, g);
   return pulled_through(start, view, g);
 }

@@ -177,14 +177,14 @@ std::vector<Value> unbind(Value x, int64_t dim) {
   return out;
 }
 
-Value unfold(Value x, int64_t dim, Expr size, Expr step) {
+Value unfold(Value x, int64_t dim, int64_t size, int64_t step) {
   bool scalar = rank_of(x) == 0;
   x = at_least_1d(x);
   dim = wrap_dim(dim, rank_of(x));
-  BRASA_CHECK(!is_less(size, 0) && !is_less(size_of(x, dim), size), "maximum size for tensor at dimension ", dim, " is ",
+  BRASA_CHECK(size >= 0 && !is_less(size_of(x, dim), Expr(size)), "maximum size for tensor at dimension ", dim, " is ",
               size_of(x, dim), " but size is ", size);
-  BRASA_CHECK(is_less(0, step), "step is ", step, " but must be > 0");
-  Value w = prim::window(x, dim, size, step, 1);
+  BRASA_CHECK(step > 0, "step is ", step, " but must be > 0");
+  Value w = prim::window(x, dim, Expr(size), Expr(step), 1);
   return scalar ? squeeze(w, 0) : w;
 }
 

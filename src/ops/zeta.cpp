@@ -105,9 +105,7 @@ Value polygamma(const Number& n, Value x) {
   return factor * zeta(constant_like(x, n + 1), x);
 }
 
-void check_order(int64_t n, Value) {
-  BRASA_CHECK(n >= 0, "polygamma(n, x) does not support negative n, got ", n);
-}
+void check_order(int64_t n, Value) { BRASA_CHECK(n >= 0, "polygamma(n, x) does not support negative n, got ", n); }
 
 }  // namespace
 
