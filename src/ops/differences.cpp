@@ -172,12 +172,14 @@ void add_gradient(Table& t) {
       .composed_in_opmath([](Value x, Number spacing, OptDim dim, int64_t edge) {
         return evenly_spaced(x, numbers(spacing), one(dim), edge);
       })
+      .known({"spacing"})
       .samples({{floats(4, 5), ir::Arg(std::vector<double>{0.5, 2})}});
   t.op("aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
         return evenly_spaced(x, numbers(spacing), dim, edge);
       })
+      .known({"spacing"})
       .samples({{floats(4, 5), ir::Arg(std::vector<double>{0.5, 2}), list({0, 1}), 2}});
   t.op("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
