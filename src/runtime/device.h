@@ -67,7 +67,7 @@ struct Properties {
   std::string target, code;
   /// Of the compiler's tables (compiler/libraries), in the order in which they are tried before code is generated. The host's run on
   /// copies of what lies elsewhere.
-  std::vector<std::string_view> libraries = {"loops", "lapack", "kissfft", "host"};
+  std::vector<std::string_view> libraries = {"loops", "lapack", "host"};
   /// The host may touch its memory, and its work is done when a call returns.
   bool on_host = false;
   DeviceLimits limits = {};

@@ -20,5 +20,31 @@ TEST(Fft, AnySize) {
         });
 }
 
+// Lines that fill vectors or do not, behind or beside each other.
+TEST(Fft, AnyNumberOfLines) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t lines : {1, 7, 16, 19})
+      for (int64_t n : {16, 30, 49}) {
+        check_both({{t, {lines, n}}, {t, {lines, n}}}, [](const Values& v) {
+          auto [a, b] = ops::prim::fft(v[0], v[1], 1, true);
+          return Values{a, b};
+        });
+        check_both({{t, {n, lines}}, {t, {n, lines}}}, [](const Values& v) {
+          auto [a, b] = ops::prim::fft(v[0], v[1], 0, false);
+          return Values{a, b};
+        });
+      }
+}
+
+// What is split into rows and columns, and a convolution that is.
+TEST(Fft, LongLines) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t n : {1100, 2048, 1999})
+      check_both({{t, {2, n}}, {t, {2, n}}}, [](const Values& v) {
+        auto [a, b] = ops::prim::fft(v[0], v[1], 1, true);
+        return Values{a, b};
+      });
+}
+
 }  // namespace
 }  // namespace brasa::compiler
