@@ -5,6 +5,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
+#include "compiler/passes/winograd.h"
 #include "support/checked.h"
 
 namespace brasa::compiler {
@@ -14,8 +15,6 @@ using ops::rank_of;
 using ops::shape_of;
 using Dims = std::vector<int64_t>;
 using Exprs = std::vector<Expr>;
-
-namespace {
 
 // Zeros around and between the spatial elements; a negative border cuts off.
 Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilation) {
@@ -33,34 +32,14 @@ Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilati
   return prim::slice(x, start, size, step);
 }
 
-struct Conv {
-  Value x, w;
-  Exprs stride, low, high, x_dilation, w_dilation;
-  Expr groups;
-  explicit Conv(const ir::Args& args)
-      : x(args[0].get<Value>()),
-        w(args[1].get<Value>()),
-        stride(args[2].get<Exprs>()),
-        low(args[3].get<Exprs>()),
-        high(args[4].get<Exprs>()),
-        x_dilation(args[5].get<Exprs>()),
-        w_dilation(args[6].get<Exprs>()),
-        groups(args[7].get<Expr>()) {}
-  size_t spatial() const { return stride.size(); }
-};
+namespace {
 
 // How many of its elements are summed in one vector.
 int64_t lanes_of(const Conv& c, const Machine& machine) {
   return machine.lanes(size_of(accumulator_of(ops::dtype_of(c.x))));
 }
-bool all_one(const Exprs& v) {
-  return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(1); });
-}
 bool all_constant(const Exprs& v) {
   return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is_constant(); });
-}
-Expr product_from(const Shape& s, size_t first) {
-  return product(Shape(s.begin() + static_cast<int64_t>(first), s.end()));
 }
 // Spatial dimensions as one.
 Value flat(Value x) {
@@ -161,7 +140,8 @@ Value sums_of_products(Value x, Value w, int64_t places, bool long_kernel) {
   return prim::convert(reduced(prim::binary("mul", x, w), at, "add"), t);
 }
 
-// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
+}  // namespace
+
 Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   Shape image = shape_of(x), sw = shape_of(w), kernel(sw.begin() + 2, sw.end()), wide = {image[0], sw[0]},
@@ -193,6 +173,8 @@ Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& con
   }
   return cut(prim::dot_general(w, x, wc, xc, {0, 1}, {0, 1}));  // batch, groups, outputs, columns
 }
+
+namespace {
 
 // Few results, each a sum over all places: of the kernel, with rows as long as a plane's, and the image from the result's place on.
 Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machine) {
@@ -233,6 +215,7 @@ Value convolution_of_points(const Conv& c, Primitives& out) {
 
 Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context) {
   if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out);
+  if (takes_winograd(c, context)) return convolution_by_winograd(c, out, context);
   return convolution_by_rows(c, out, context);
 }
 
