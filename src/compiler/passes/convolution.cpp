@@ -236,7 +236,7 @@ class Spread {
   Value value(Primitives& out, const PassContext& context) const {
     Shape size(result_.begin(), result_.begin() + 2);
     for (size_t d = 0; d < c_.spatial(); ++d) size.insert(size.end(), {count(d), c_.x_dilation[d]});
-    Value y = joined({}, out, context);
+    Value y = apart() ? from_each(size, out) : joined({}, out, context);
     for (size_t d = 0; d < c_.spatial(); ++d) size[2 + d] = count(d) * c_.x_dilation[d];
     size.resize(2 + c_.spatial());
     return first_of(prim::reshape(y, size), result_);
@@ -244,6 +244,37 @@ class Spread {
 
  private:
   Expr count(size_t d) const { return ceildiv(result_[d + 2], c_.x_dilation[d]); }
+
+  // A kernel as long as the distance: each element makes results of its own.
+  bool apart() const {
+    for (size_t d = 0; d < c_.spatial(); ++d) {
+      Expr distance = c_.x_dilation[d];
+      if (!(shape_of(c_.w)[d + 2] == distance) || !(c_.low[d] == distance - 1)) return false;
+    }
+    return c_.groups.is(1);
+  }
+  Value from_each(const Shape& size, Primitives& out) const {
+    auto spatial = static_cast<int64_t>(c_.spatial());
+    Shape sw = shape_of(c_.w), split = {result_[0], sw[0]};
+    Dims places, last = {0}, order = {0, 1};
+    Conv part = c_;
+    for (int64_t d = 0; d < spatial; ++d) {
+      places.push_back(d + 2);
+      last.push_back(d + 2);
+      split.push_back(sw[d + 2]);
+      order.insert(order.end(), {2 + spatial + d, 2 + d});
+      part.x_dilation[d] = 1;
+      part.low[d] = 0;
+      part.high[d] = count(d) - shape_of(c_.x)[d + 2];
+    }
+    last.push_back(1);
+    for (int64_t d = 0; d < spatial; ++d) split.push_back(count(d));
+    Shape points(sw.size(), 1);
+    points[0] = sw[0] * product_from(sw, 2);
+    points[1] = sw[1];
+    part.w = prim::reshape(prim::transpose(prim::reverse(c_.w, places), last), points);
+    return prim::reshape(prim::transpose(prim::reshape(convolution_of_points(part, out), split), order), size);
+  }
 
   // [n, c, count, remainder, …] with these first remainders.
   Value joined(Dims remainders, Primitives& out, const PassContext& context) const {
