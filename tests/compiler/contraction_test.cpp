@@ -134,6 +134,9 @@ TEST(Convolution, Winograd) {
   check_both({image({1, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
   check_both({image({1, 32, 6, 5, 9}), image({32, 32, 3, 2, 3})},
              conv({1, 0, 1}, {1, 1, 1}, {1, 1, 1}));
+  Options eager;
+  eager.symbolic = eager.compile.size_classes = true;
+  check({image({2, 32, 13, 14}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}), eager);
   Options strict;
   strict.compile.numbers = Numbers::Strict;
   std::vector<In> in = {image({1, 32, 18, 17}), image({33, 32, 3, 3})};
