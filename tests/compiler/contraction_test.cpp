@@ -132,8 +132,7 @@ TEST(Convolution, Winograd) {
   }
   check_both({image({2, 33, 11, 15}), image({32, 33, 3, 4})}, conv({-1, 2}, {2, -1}, {1, 1}));
   check_both({image({1, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
-  check_both({image({1, 32, 6, 5, 9}), image({32, 32, 3, 2, 3})},
-             conv({1, 0, 1}, {1, 1, 1}, {1, 1, 1}));
+  check_both({image({1, 32, 6, 5, 9}), image({32, 32, 3, 2, 3})}, conv({1, 0, 1}, {1, 1, 1}, {1, 1, 1}));
   Options eager;
   eager.symbolic = eager.compile.size_classes = true;
   check({image({2, 32, 13, 14}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}), eager);
@@ -146,9 +145,8 @@ TEST(Convolution, Winograd) {
 // A step as long as the kernel: each element makes a patch.
 TEST(Convolution, PatchesFromElements) {
   auto conv = [](Shape low, Shape high, Shape distance) {
-    return [=](const Values& v) {
-      return Values{prim::convolution(v[0], v[1], {1, 1}, low, high, distance, {1, 1}, 1)};
-    };
+    return
+        [=](const Values& v) { return Values{prim::convolution(v[0], v[1], {1, 1}, low, high, distance, {1, 1}, 1)}; };
   };
   std::vector<In> in = {{DType::Float32, {2, 5, 6, 7}}, {DType::Float32, {4, 5, 2, 3}}};
   check_both(in, conv({1, 2}, {1, 2}, {2, 3}));

@@ -32,6 +32,9 @@ struct Conv {
 inline bool all_one(const std::vector<ir::Expr>& v) {
   return std::all_of(v.begin(), v.end(), [](ir::Expr e) { return e.is(1); });
 }
+inline bool all_constant(const std::vector<ir::Expr>& v) {
+  return std::all_of(v.begin(), v.end(), [](ir::Expr e) { return e.is_constant(); });
+}
 inline ir::Expr product_from(const ir::Shape& s, size_t first) {
   return ir::product(ir::Shape(s.begin() + static_cast<int64_t>(first), s.end()));
 }
@@ -42,6 +45,17 @@ ir::Value bordered(ir::Value x, const std::vector<ir::Expr>& low, const std::vec
 
 /// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
 ir::Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context);
+
+/// Without neighbours: a product for each image.
+ir::Value convolution_of_points(const Conv& c, Primitives& out);
+/// Of few places in the kernel, at even steps from each other; with any stride.
+ir::Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context);
+
+/// Zeros between the elements of an image, where all that decides which places meet is known, and the remainders of a place by the
+/// distance of two elements are few.
+bool has_known_spread(const Conv& c);
+/// Each remainder meets some places of the kernel alone, and none of the zeros.
+ir::Value convolution_of_spread(const Conv& c, const ir::Shape& result, Primitives& out, const PassContext& context);
 
 /// Asks what decides on the form of a convolution: small steps, kernels and groups are known then.
 void ask_of_convolution(const ir::Node* n, ir::Facts& facts);
