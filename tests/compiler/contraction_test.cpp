@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "check.h"
 
 namespace brasa::compiler {
@@ -7,6 +9,7 @@ namespace {
 
 using namespace testing;
 using ir::Value;
+using ops::Shape;
 using ops::operator+;
 using ops::operator*;
 using Values = std::vector<Value>;
@@ -105,6 +108,51 @@ TEST(Convolution, LongSums) {
     check_both({{DType::Float32, {8, 6, 9, 8}}, {DType::Float32, {2 * outputs, 3, 7, 6}}}, conv(1, 1, 1, 2));
   }
   check({{DType::Float32, {20, 3, 2, 1}}, {DType::Float32, {21, 3, 0, 1}}}, conv(1, 0, 1, 1));
+}
+
+// Three taps down the first dimension, in six products for four rows: rows that fill four and others, borders that cut and that add, what
+// remains of the kernel of any size, sums that follow.
+TEST(Convolution, Winograd) {
+  auto conv = [](Shape low, Shape high, Shape dilation) {
+    return [=](const Values& v) {
+      Shape one(low.size(), 1);
+      Value y = prim::convolution(v[0], v[1], one, low, high, one, dilation, 1);
+      return Values{ops::maximum(y, ops::zeros_like(y)) + 1, ops::sum(y, {0, 2, 3}) * 0.001};
+    };
+  };
+  auto image = [](std::vector<int64_t> sizes) { return In{DType::Float32, std::move(sizes), -0.5, 0.5}; };
+  auto products = [](const Report& r) {
+    return std::count_if(r.kernels.begin(), r.kernels.end(),
+                         [](const std::string& k) { return k.starts_with("contraction [6,"); });
+  };
+  for (int64_t rows : {7, 8}) {
+    std::vector<In> in = {image({3, 32, rows, 14}), image({33, 32, 3, 3})};
+    check_both(in, conv({1, 1}, {1, 1}, {1, 1}));
+    EXPECT_EQ(products(check(in, conv({1, 2}, {1, 1}, {1, 2}))), 1);
+  }
+  check_both({image({2, 33, 11, 15}), image({32, 33, 3, 4})}, conv({-1, 2}, {2, -1}, {1, 1}));
+  check_both({image({1, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
+  check_both({image({1, 32, 6, 5, 9}), image({32, 32, 3, 2, 3})}, conv({1, 0, 1}, {1, 1, 1}, {1, 1, 1}));
+  Options eager;
+  eager.symbolic = eager.compile.size_classes = true;
+  check({image({2, 32, 13, 14}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}), eager);
+  Options strict;
+  strict.compile.numbers = Numbers::Strict;
+  std::vector<In> in = {image({1, 32, 18, 17}), image({33, 32, 3, 3})};
+  EXPECT_EQ(products(check(in, conv({1, 1}, {1, 1}, {1, 1}), strict)), 0);
+}
+
+// A step as long as the kernel: each element makes a patch.
+TEST(Convolution, PatchesFromElements) {
+  auto conv = [](Shape low, Shape high, Shape distance) {
+    return
+        [=](const Values& v) { return Values{prim::convolution(v[0], v[1], {1, 1}, low, high, distance, {1, 1}, 1)}; };
+  };
+  std::vector<In> in = {{DType::Float32, {2, 5, 6, 7}}, {DType::Float32, {4, 5, 2, 3}}};
+  check_both(in, conv({1, 2}, {1, 2}, {2, 3}));
+  check_both(in, conv({1, 2}, {2, 3}, {2, 3}));  // with a border more
+  check_both(in, conv({1, 2}, {0, -2}, {2, 3}));
+  check_both(in, conv({0, 1}, {1, 2}, {2, 3}));
 }
 
 }  // namespace

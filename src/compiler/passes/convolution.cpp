@@ -5,7 +5,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
-#include "support/checked.h"
+#include "compiler/passes/winograd.h"
 
 namespace brasa::compiler {
 
@@ -14,8 +14,6 @@ using ops::rank_of;
 using ops::shape_of;
 using Dims = std::vector<int64_t>;
 using Exprs = std::vector<Expr>;
-
-namespace {
 
 // Zeros around and between the spatial elements; a negative border cuts off.
 Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilation) {
@@ -33,34 +31,11 @@ Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilati
   return prim::slice(x, start, size, step);
 }
 
-struct Conv {
-  Value x, w;
-  Exprs stride, low, high, x_dilation, w_dilation;
-  Expr groups;
-  explicit Conv(const ir::Args& args)
-      : x(args[0].get<Value>()),
-        w(args[1].get<Value>()),
-        stride(args[2].get<Exprs>()),
-        low(args[3].get<Exprs>()),
-        high(args[4].get<Exprs>()),
-        x_dilation(args[5].get<Exprs>()),
-        w_dilation(args[6].get<Exprs>()),
-        groups(args[7].get<Expr>()) {}
-  size_t spatial() const { return stride.size(); }
-};
+namespace {
 
 // How many of its elements are summed in one vector.
 int64_t lanes_of(const Conv& c, const Machine& machine) {
   return machine.lanes(size_of(accumulator_of(ops::dtype_of(c.x))));
-}
-bool all_one(const Exprs& v) {
-  return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is(1); });
-}
-bool all_constant(const Exprs& v) {
-  return std::all_of(v.begin(), v.end(), [](Expr e) { return e.is_constant(); });
-}
-Expr product_from(const Shape& s, size_t first) {
-  return product(Shape(s.begin() + static_cast<int64_t>(first), s.end()));
 }
 // Spatial dimensions as one.
 Value flat(Value x) {
@@ -161,7 +136,8 @@ Value sums_of_products(Value x, Value w, int64_t places, bool long_kernel) {
   return prim::convert(reduced(prim::binary("mul", x, w), at, "add"), t);
 }
 
-// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
+}  // namespace
+
 Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   Shape image = shape_of(x), sw = shape_of(w), kernel(sw.begin() + 2, sw.end()), wide = {image[0], sw[0]},
@@ -194,6 +170,8 @@ Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& con
   return cut(prim::dot_general(w, x, wc, xc, {0, 1}, {0, 1}));  // batch, groups, outputs, columns
 }
 
+namespace {
+
 // Few results, each a sum over all places: of the kernel, with rows as long as a plane's, and the image from the result's place on.
 Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machine) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
@@ -217,7 +195,8 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
   return prim::transpose(y, order);
 }
 
-// Without neighbours: a product for each image.
+}  // namespace
+
 Value convolution_of_points(const Conv& c, Primitives& out) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation);
   Shape taken = shape_of(x), sw = shape_of(c.w);
@@ -233,71 +212,11 @@ Value convolution_of_points(const Conv& c, Primitives& out) {
 
 Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context) {
   if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out);
+  if (takes_winograd(c, context)) return convolution_by_winograd(c, out, context);
   return convolution_by_rows(c, out, context);
 }
 
-// Zeros between the elements of an image: each remainder of a result's place by the distance of two elements meets some places of the
-// kernel alone, and none of the zeros.
-class Spread {
- public:
-  Spread(const Conv& c, const Shape& result) : c_(c), result_(result) {}
-
-  // Whether all that decides which places meet is known, and the remainders are few.
-  bool fits() const {
-    Expr remainders = product(c_.x_dilation);
-    return !all_one(c_.x_dilation) && all_constant(c_.x_dilation) && remainders.constant() <= 8 &&
-           all_constant(c_.low) && all_one(c_.w_dilation) &&
-           all_constant({shape_of(c_.w).begin() + 2, shape_of(c_.w).end()});
-  }
-
-  Value value(Primitives& out, const PassContext& context) const {
-    Shape size(result_.begin(), result_.begin() + 2);
-    for (size_t d = 0; d < c_.spatial(); ++d) size.insert(size.end(), {count(d), c_.x_dilation[d]});
-    Value y = joined({}, out, context);
-    for (size_t d = 0; d < c_.spatial(); ++d) size[2 + d] = count(d) * c_.x_dilation[d];
-    size.resize(2 + c_.spatial());
-    return first_of(prim::reshape(y, size), result_);
-  }
-
- private:
-  Expr count(size_t d) const { return ceildiv(result_[d + 2], c_.x_dilation[d]); }
-
-  // [n, c, count, remainder, …] with these first remainders.
-  Value joined(Dims remainders, Primitives& out, const PassContext& context) const {
-    size_t d = remainders.size();
-    if (d == c_.spatial()) return of(remainders, out, context);
-    std::vector<Value> all;
-    remainders.push_back(0);
-    for (; remainders.back() < c_.x_dilation[d].constant(); ++remainders.back())
-      all.push_back(joined(remainders, out, context));
-    return prim::concat(all, static_cast<int64_t>(2 * d + 3));
-  }
-
-  Value of(const Dims& remainders, Primitives& out, const PassContext& context) const {
-    Conv part = c_;
-    Shape size = shape_of(c_.w), split(result_.begin(), result_.begin() + 2);
-    Exprs first(size.size(), 0), step(size.size(), 1);
-    bool none = false;
-    for (size_t d = 0; d < c_.spatial(); ++d) {
-      split.insert(split.end(), {count(d), 1});
-      int64_t distance = c_.x_dilation[d].constant(), before = c_.low[d].constant() - remainders[d];
-      int64_t start = floor_mod(before, distance), kernel = size[d + 2].constant();
-      none = none || start >= kernel;
-      first[d + 2] = start;
-      step[d + 2] = distance;
-      size[d + 2] = (kernel - start + distance - 1) / distance;
-      part.x_dilation[d] = 1;
-      part.low[d] = (before - start) / distance;
-      part.high[d] = count(d) + size[d + 2] - 1 - shape_of(c_.x)[d + 2] - part.low[d];
-    }
-    if (none) return prim::full(0, split, ops::dtype_of(c_.x));
-    part.w = prim::slice(c_.w, first, size, step);
-    return prim::reshape(convolution_of_neighbours(part, out, context), split);
-  }
-
-  const Conv& c_;
-  const Shape& result_;
-};
+namespace {
 
 // Patches of the image, or all windows, are rows or columns; or each makes one result, with vectors along it or across windows.
 enum class WindowsAre : uint8_t { Rows, Columns, Vectors, Lanes };
@@ -341,7 +260,7 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
   bool alone = has_one_output(c, context.facts);
   if (kernel_is_small(shape_of(c.w), n->types[0].shape, context.facts)) {
-    if (Spread spread(c, n->types[0].shape); all_one(c.stride) && spread.fits()) return spread.value(out, context);
+    if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, n->types[0].shape, out, context);
     if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {

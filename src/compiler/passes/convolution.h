@@ -1,9 +1,61 @@
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
+#include "compiler/passes/passes.h"
 #include "ir/facts.h"
 #include "ir/graph.h"
+#include "ops/algebra.h"
 
+// What the forms of convolutions share.
 namespace brasa::compiler {
+
+/// The operands of a convolution.
+struct Conv {
+  using Exprs = std::vector<ir::Expr>;
+  ir::Value x, w;
+  Exprs stride, low, high, x_dilation, w_dilation;
+  ir::Expr groups;
+  explicit Conv(const ir::Args& args)
+      : x(args[0].get<ir::Value>()),
+        w(args[1].get<ir::Value>()),
+        stride(args[2].get<Exprs>()),
+        low(args[3].get<Exprs>()),
+        high(args[4].get<Exprs>()),
+        x_dilation(args[5].get<Exprs>()),
+        w_dilation(args[6].get<Exprs>()),
+        groups(args[7].get<ir::Expr>()) {}
+  size_t spatial() const { return stride.size(); }
+};
+
+inline bool all_one(const std::vector<ir::Expr>& v) {
+  return std::all_of(v.begin(), v.end(), [](ir::Expr e) { return e.is(1); });
+}
+inline bool all_constant(const std::vector<ir::Expr>& v) {
+  return std::all_of(v.begin(), v.end(), [](ir::Expr e) { return e.is_constant(); });
+}
+inline ir::Expr product_from(const ir::Shape& s, size_t first) {
+  return ir::product(ir::Shape(s.begin() + static_cast<int64_t>(first), s.end()));
+}
+
+/// Zeros around and between the spatial elements; a negative border cuts off.
+ir::Value bordered(ir::Value x, const std::vector<ir::Expr>& low, const std::vector<ir::Expr>& high,
+                   const std::vector<ir::Expr>& dilation);
+
+/// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
+ir::Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context);
+
+/// Without neighbours: a product for each image.
+ir::Value convolution_of_points(const Conv& c, Primitives& out);
+/// Of few places in the kernel, at even steps from each other; with any stride.
+ir::Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context);
+
+/// Zeros between the elements of an image, where all that decides which places meet is known, and the remainders of a place by the
+/// distance of two elements are few.
+bool has_known_spread(const Conv& c);
+/// Each remainder meets some places of the kernel alone, and none of the zeros.
+ir::Value convolution_of_spread(const Conv& c, const ir::Shape& result, Primitives& out, const PassContext& context);
 
 /// Asks what decides on the form of a convolution: small steps, kernels and groups are known then.
 void ask_of_convolution(const ir::Node* n, ir::Facts& facts);

@@ -34,10 +34,22 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   if (out.axes.empty()) return out;
   auto is_short = [&](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < lanes; };
   out.vector = out.axes.size() - 1;
+  auto step = [&](Expr place, const Axis& a) { return coefficient(place, places.ranges[a.first + a.count - 1]); };
+  // Lanes that lie farther apart are fetched one by one, which costs more than short vectors where each sums many of them.
+  constexpr int64_t kNear = 4;
+  auto is_near = [&](const Axis& a) {
+    return std::all_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) {
+      auto s = step(e, a);
+      return s && s->is_constant() && s->constant() <= kNear;
+    });
+  };
+  Expr summed(1);
+  for (const Axis& a : out.axes)
+    if (a.reduced) summed = summed * a.extent;
+  bool few = summed.is_constant() && summed.constant() < 2 * lanes;
   if (out.axes.back().reduced && is_short(out.axes.back()))
     for (size_t i = 0; i < out.axes.size(); ++i)
-      if (!out.axes[i].reduced && !is_short(out.axes[i])) out.vector = i;
-  auto step = [&](Expr place, const Axis& a) { return coefficient(place, places.ranges[a.first + a.count - 1]); };
+      if (const Axis& a = out.axes[i]; !a.reduced && !is_short(a) && (few || is_near(a))) out.vector = i;
   for (Expr e : places.exprs) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;

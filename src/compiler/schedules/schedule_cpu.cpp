@@ -23,6 +23,8 @@ constexpr double kTask = 30000;
 constexpr double kStridedWork = 4;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
+// Elements of a window that is worth a copy of the body for each.
+constexpr int64_t kTaps = 25;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -107,15 +109,21 @@ class Scheduler {
     last.kind = Axis::Vector;
     double inside = 1;  // elements of one parallel iteration
     auto size = [](Expr e) { return static_cast<double>(e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 256); };
+    Expr taps(1), most(1);  // elements of a sum, and along its longest dimension
     for (Axis& a : s_.axes)
       if (a.reduced && &a != &last) {
         a.kind = Axis::Serial;
         inside *= size(a.extent);
+        taps = taps * a.extent;
+        most = max(most, a.extent);
       }
     s_.vector_outside = reducing && !last.reduced;
     constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
     // Sums behind the vector axis have few elements, often along several axes: copies of copies would be long code.
     if (s_.vector_outside && each <= kLong && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
+    // All of a small window's are spelled out, so that a loop's end comes once for each vector.
+    if (s_.vector_outside && each <= kLong && taps.is_constant() && taps.constant() <= kTaps)
+      s_.serial_unroll = static_cast<int>(most.constant());
     double others = 1;  // parallel iterations besides the vector axis
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);

@@ -1,0 +1,169 @@
+#include "compiler/passes/winograd.h"
+
+#include <array>
+#include <cmath>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/passes/contraction.h"
+#include "compiler/passes/pass_runner.h"
+#include "compiler/passes/transform.h"
+
+namespace brasa::compiler {
+
+namespace prim = ops::prim;
+using ops::shape_of;
+using Dims = std::vector<int64_t>;
+using Exprs = std::vector<Expr>;
+
+namespace {
+
+constexpr int64_t kTaps = 3, kResults = 4, kProducts = kResults + kTaps - 1;
+
+// y = A (G w * B x) for four results y of three taps w and six elements x, by Toom's and Cook's algorithm: polynomials are multiplied by their
+// values at five points and infinity. These points, whose products are powers of 2, keep errors 1.4 times a direct sum's; whole numbers
+// 2.2 times.
+struct Algorithm {
+  double a[kResults][kProducts] = {}, g[kProducts][kTaps] = {}, b[kProducts][kProducts] = {};
+  Algorithm() {
+    const std::array<double, kProducts - 1> points = {0, M_SQRT1_2, -M_SQRT1_2, M_SQRT2, -M_SQRT2};
+    constexpr size_t kInfinity = points.size();
+    // The product of (z - p) over all points but one, which multiplies `v` by z - p for p in turn.
+    auto times_all_but = [&](size_t but, double* v) {
+      v[0] = 1;
+      for (size_t j = 0; j < points.size(); ++j) {
+        if (j == but) continue;
+        for (size_t k = kProducts; k-- > 0;) v[k] = (k ? v[k - 1] : 0) - points[j] * v[k];
+      }
+    };
+    for (size_t j = 0; j < points.size(); ++j) {
+      double between = 1;
+      for (size_t i = 0; i < points.size(); ++i)
+        if (i != j) between *= points[j] - points[i];
+      for (int64_t i = 0; i < kResults; ++i) a[i][j] = std::pow(points[j], i);
+      for (int64_t k = 0; k < kTaps; ++k) g[j][k] = std::pow(points[j], k) / between;
+      times_all_but(j, b[j]);
+    }
+    a[kResults - 1][kInfinity] = g[kInfinity][kTaps - 1] = 1;
+    times_all_but(kInfinity, b[kInfinity]);
+  }
+};
+
+// A matrix of constants, in memory.
+template <size_t kRows, size_t kColumns>
+Value constants(const double (&m)[kRows][kColumns], DType t, Primitives& out) {
+  Shape size = {static_cast<int64_t>(kRows * kColumns)};
+  Value place = prim::iota(size, 0, DType::Int32), all = prim::full(0, size, t);
+  for (size_t i = 0; i < kRows * kColumns; ++i) {
+    double v = m[i / kColumns][i % kColumns];
+    if (v == 0) continue;
+    Value here = prim::binary("eq", place, prim::full(static_cast<int64_t>(i), size, DType::Int32));
+    all = prim::select(here, prim::full(v, size, t), all);
+  }
+  return prim::reshape(in_memory(all, out), {static_cast<int64_t>(kRows), static_cast<int64_t>(kColumns)});
+}
+
+// The sum over j of column j of a matrix times part j: the column's elements lie along dimension `dim` of this shape, the parts' dimensions
+// are the others.
+Value combined(Value matrix, const std::vector<Value>& parts, const Shape& shape, int64_t dim) {
+  Value sum;
+  Expr rows = shape_of(matrix)[0];
+  for (size_t j = 0; j < parts.size(); ++j) {
+    Value column = prim::reshape(prim::slice(matrix, {0, static_cast<int64_t>(j)}, {rows, 1}, {1, 1}), {rows});
+    Value item = prim::binary("mul", prim::broadcast(column, shape, {dim}),
+                              prim::broadcast(parts[j], shape, other_dims({dim}, static_cast<int64_t>(shape.size()))));
+    sum = sum ? prim::binary("add", sum, item) : item;
+  }
+  return sum;
+}
+
+Shape with(Shape s, int64_t dim, Expr size) {
+  s.insert(s.begin() + dim, size);
+  return s;
+}
+Dims swapped(size_t rank) {
+  Dims out(rank);
+  for (size_t d = 0; d < rank; ++d) out[d] = static_cast<int64_t>(d);
+  std::swap(out[0], out[1]);
+  return out;
+}
+
+// Elements start + i * step along a dimension, for i < size.
+Value every(Value x, int64_t dim, int64_t start, Expr size, int64_t step) {
+  Shape s = shape_of(x);
+  Exprs first(s.size(), 0), by(s.size(), 1);
+  first[dim] = start;
+  by[dim] = step;
+  s[dim] = size;
+  return prim::slice(x, first, s, by);
+}
+// One of them, without the dimension.
+Value one_of(Value x, int64_t dim, int64_t at) {
+  Value y = every(x, dim, at, 1, 1);
+  Shape s = shape_of(y);
+  s.erase(s.begin() + dim);
+  return prim::reshape(y, s);
+}
+
+}  // namespace
+
+bool takes_winograd(const Conv& c, const PassContext& context) {
+  // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
+  // mostly empty.
+  constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewRows = 6;
+  const Shape &x = shape_of(c.x), &w = shape_of(c.w);
+  if (context.machine.one_order || PassRunner::switched_off("winograd") || ops::dtype_of(c.x) != DType::Float32 ||
+      c.spatial() < 2 || !w[2].is(kTaps) || !c.groups.is(1) || !all_one(c.stride) || !all_one(c.x_dilation) ||
+      !c.w_dilation[0].is(1))
+    return false;
+  Expr places = x[0], rows = x[2] + c.low[0] + c.high[0] - (kTaps - 1);
+  for (size_t d = 1; d < c.spatial(); ++d) places = places * x[d + 2];
+  return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
+         at_least(rows, kFewRows, context) && at_least(places * rows, kFewPlaces, context);
+}
+
+Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext& context) {
+  static const Algorithm algorithm;
+  DType t = ops::dtype_of(c.x);
+  Expr rows = shape_of(c.x)[2] + c.low[0] + c.high[0] - (kTaps - 1), tiles = ceildiv(rows, kResults);
+
+  // Six elements down for every four results; an image in which each channel has six.
+  Exprs high = c.high;
+  high[0] = high[0] + tiles * kResults - rows;
+  Value x = bordered(c.x, c.low, high, c.x_dilation);
+  std::vector<Value> parts;
+  for (int64_t i = 0; i < kProducts; ++i)
+    parts.push_back(prim::transpose(every(x, 2, i, tiles, kResults), swapped(c.spatial() + 2)));
+  Shape each = shape_of(parts[0]);  // channels, images, tiles, columns…
+  x = combined(constants(algorithm.b, t, out), parts, with(each, 0, kProducts), 0);
+  Shape image = {1, each[0] * kProducts, each[1] * tiles};
+  image.insert(image.end(), each.begin() + 3, each.end());
+
+  // As many sets of weights.
+  parts.clear();
+  for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(c.w, 2, k));
+  Shape weights = shape_of(parts[0]);  // results, channels, columns…
+  Value w = in_memory(combined(constants(algorithm.g, t, out), parts, with(weights, 0, kProducts), 0), out);
+  weights[0] = weights[0] * kProducts;
+
+  Conv products = c;
+  products.x = prim::reshape(x, image);
+  products.w = prim::reshape(w, with(weights, 2, 1));
+  products.low = products.high = Exprs(c.spatial(), 0);
+  products.groups = kProducts;
+  Value y = convolution_by_rows(products, out, context);
+
+  // results, images, tiles, columns… of each product; four rows of each tile.
+  Shape made = shape_of(y), wide = {kProducts, shape_of(c.w)[0], each[1], tiles};
+  wide.insert(wide.end(), made.begin() + 3, made.end());
+  y = prim::reshape(y, wide);
+  parts.clear();
+  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(prim::transpose(one_of(y, 0, j), swapped(c.spatial() + 2)));
+  Shape shape = shape_of(parts[0]);
+  y = combined(constants(algorithm.a, t, out), parts, with(shape, 3, kResults), 3);
+  shape[2] = tiles * kResults;
+  y = prim::reshape(y, shape);
+  shape[2] = rows;
+  return first_of(y, shape);
+}
+
+}  // namespace brasa::compiler
