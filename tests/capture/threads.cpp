@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 
@@ -54,6 +55,29 @@ TEST(Threads, SizesAndGradientsInManyThreads) {
   };
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) threads.emplace_back(work, t);
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+// Threads that begin at once to compute with a parameter that nothing else holds.
+TEST(Threads, GradientsOfOneParameter) {
+  Tensor p = ones({4}).requires_grad_();
+  auto f = compile([&](const Tensor& x) { return (x * p).sum(); });
+  std::atomic<int> wrong{0};
+  auto work = [&](int seed) {
+    Tensor x = full({4}, seed + 1.0);
+    for (int i = 0; i < 2000; ++i) {
+      Tensor y = i % 2 ? f(x) : (x * p).sum();
+      try {
+        Tensor g = autograd::grad({y}, {p})[0];
+        wrong += g.dim() != 1 || g[0].item<float>() != static_cast<float>(seed + 1);
+      } catch (const Error&) {
+        ++wrong;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) threads.emplace_back(work, t);
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong.load(), 0);
 }
