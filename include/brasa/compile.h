@@ -88,6 +88,7 @@ struct Explanation {
   };
   std::vector<Graph> graphs;
   std::vector<Break> breaks;
+  std::vector<Break> opaque_calls;      ///< of functions that `allow_in_graph` gave; `reason` is empty
   std::vector<std::string> recompiles;  ///< the guard that failed, for each graph after a place's first
   int64_t skipped = 0;                  ///< calls of a pure function that ran without its body
   std::string not_skipped;              ///< why the last call whose body ran will not be, for one that is called pure
@@ -201,10 +202,11 @@ class BRASA_API Recording {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Ends what was recorded so far; nothing is recorded while it lives.
+/// Ends what was recorded so far; nothing is recorded while it lives. Opaque, it is no graph break but a call in the graph, and does nothing
+/// where no compiled function records.
 class BRASA_API Unrecorded {
  public:
-  Unrecorded();
+  explicit Unrecorded(bool opaque = false);
   ~Unrecorded();
   Unrecorded(const Unrecorded&) = delete;
   Unrecorded& operator=(const Unrecorded&) = delete;
@@ -321,6 +323,18 @@ template <class F>
 auto disable(F f) {
   return [f = std::move(f)](auto&&... args) mutable -> decltype(auto) {
     detail::Unrecorded here;
+    return std::invoke(f, std::forward<decltype(args)>(args)...);
+  };
+}
+
+/// A function that is one opaque call in the graphs of compiled functions: it runs as it is each time, on tensors that have memory, and gradients
+/// flow through it as they do eagerly. So it may read values (`item`, `data_ptr`, foreign code) without a graph break, `fullgraph` takes it,
+/// and its results may be of any size. Nothing is fused across the call: kernels end before it. In bodies of control flow and under func's
+/// transformations it is called as it is, and what it does is seen.
+template <class F>
+auto allow_in_graph(F f) {
+  return [f = std::move(f)](auto&&... args) mutable -> decltype(auto) {
+    detail::Unrecorded here(true);
     return std::invoke(f, std::forward<decltype(args)>(args)...);
   };
 }

@@ -128,12 +128,19 @@ struct Unrecorded::Impl {
   Recorder::Scope scope{nullptr};
 };
 
-Unrecorded::Unrecorded() {
-  if (Recorder* r = Recorder::current()) r->materialise("a function that is not to be compiled");
+Unrecorded::Unrecorded(bool opaque) {
+  Recorder* recorder = Recorder::current();
+  if (opaque) {
+    auto* session = dynamic_cast<capture::Session*>(recorder);
+    if (!session) return;
+    session->before_opaque_call();
+  } else if (recorder) {
+    recorder->materialise("a function that is not to be compiled");
+  }
   impl_ = std::make_unique<Impl>();
   ++unrecorded;
 }
-Unrecorded::~Unrecorded() { --unrecorded; }
+Unrecorded::~Unrecorded() { unrecorded -= impl_ != nullptr; }
 
 namespace {
 
@@ -173,8 +180,9 @@ Explanation explain(CompiledFunction& function) {
   explain_place(state.start, out);
   explain_place(state.far, out);
   for (capture::Break& b : state.breaks)
-    out.breaks.push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack),
-                          std::atomic_ref(b.count).load(std::memory_order_relaxed)});
+    (b.reason.empty() ? out.opaque_calls : out.breaks)
+        .push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack),
+                    std::atomic_ref(b.count).load(std::memory_order_relaxed)});
   out.recompiles = state.recompiles;
   out.skipped = state.shortcuts.skipped();
   out.not_skipped = state.shortcuts.reason();
@@ -220,9 +228,12 @@ std::string Explanation::str(bool kernels) const {
       out += "  guard: " + guard + "\n";
     for (const std::string& fact : g.facts) out += "  where " + fact + "\n";
   }
-  for (const Break& b : breaks)
-    out += brasa::str("graph break: ", b.reason, " needs a value", b.after.empty() ? "" : ", after " + b.after,
-                      b.where.empty() ? "" : ", at " + b.where, "; ", counted(b.count, "time"), "\n");
+  auto add_place = [&](const std::string& what, const Break& b) {
+    out += brasa::str(what, b.after.empty() ? "" : ", after " + b.after, b.where.empty() ? "" : ", at " + b.where, "; ",
+                      counted(b.count, "time"), "\n");
+  };
+  for (const Break& b : breaks) add_place("graph break: " + b.reason + " needs a value", b);
+  for (const Break& b : opaque_calls) add_place("opaque call", b);
   for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";
   if (skipped) out += "the body was skipped in " + counted(skipped, "call") + "\n";
   if (!not_skipped.empty()) out += "the body is not skipped: " + not_skipped + "\n";

@@ -188,6 +188,16 @@ void Session::materialise(const char* reason) {
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
               " needs a value while the function is recorded");
   note_break(reason);
+  next_segment();
+}
+
+void Session::before_opaque_call() {
+  if (watch_) watch_->refuse("a function that allow_in_graph gave");
+  note_break("");
+  next_segment();
+}
+
+void Session::next_segment() {
   // Where it ends with an error that the function catches, recording goes on behind it.
   auto go_on = [&] {
     ResumePoint& next = path_.started() ? path_.trace().next : path_.point();

@@ -26,6 +26,8 @@ class Session : public Functional {
   void host_reads(const Tensor& t, const char* what) override;
   void meets_gradient(const Tensor& leaf) override;
   void materialise(const char* reason) override;
+  /// Before a call that is in the graph as it is: a segment ends there, and the next one begins behind it.
+  void before_opaque_call();
 
   /// Runs what was recorded since the last break.
   void finish();
@@ -49,6 +51,7 @@ class Session : public Functional {
   Tensor make_recorded(Number n) override;
 
   void note_break(const char* reason);
+  void next_segment();
   void run_segment();
   void begin(ResumePoint& point);
   const program::Variant* variant_for(const std::vector<Delivery>& deliveries,

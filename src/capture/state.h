@@ -13,11 +13,11 @@
 
 namespace brasa::capture {
 
-/// A place where a segment ended because a value had to be known.
+/// A place where a segment ended, because a value had to be known or at an opaque call.
 struct Break {
   const ResumePoint* place;  // where the segment began; null: that is not kept
   const ops::Row* after;     // the last operator; null: there is none
-  std::string reason;
+  std::string reason;        // empty: an opaque call
   std::vector<void*> stack;  // of the first time
   int64_t count = 0;         // written without a lock
 };

@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
+#include <fstream>
 #include <mutex>
+#include <random>
 #include <thread>
 
 // One compiled function called by several threads.
@@ -56,6 +60,89 @@ TEST(Threads, SizesAndGradientsInManyThreads) {
   for (int t = 0; t < 4; ++t) threads.emplace_back(work, t);
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+// Threads that begin at once to compute with a parameter that nothing else holds.
+TEST(Threads, GradientsOfOneParameter) {
+  Tensor p = ones({4}).requires_grad_();
+  auto f = compile([&](const Tensor& x) { return (x * p).sum(); });
+  std::atomic<int> wrong{0};
+  auto work = [&](int seed) {
+    Tensor x = full({4}, seed + 1.0);
+    for (int i = 0; i < 2000; ++i) {
+      Tensor y = i % 2 ? f(x) : (x * p).sum();
+      try {
+        Tensor g = autograd::grad({y}, {p})[0];
+        wrong += g.dim() != 1 || g[0].item<float>() != static_cast<float>(seed + 1);
+      } catch (const Error&) {
+        ++wrong;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) threads.emplace_back(work, t);
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+int64_t resident_pages() {
+  int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident;
+}
+
+// Many functions, each called as often as there are functions (BRASA_MANY_FUNCTIONS), by threads at once; memory stays.
+TEST(Threads, ManyFunctions) {
+  const char* given = std::getenv("BRASA_MANY_FUNCTIONS");
+  int count = given ? std::atoi(given) : 40;
+  using Function = std::function<Tensor(const Tensor&)>;
+  Tensor w = rand({8, 8}), p = rand({8, 8}).requires_grad_();
+  std::vector<Function> plain, compiled;
+  for (int k = 0; k < count; ++k) {
+    int more = k / 5 % 4;
+    const Function kinds[] = {
+        [=](const Tensor& x) {
+          Tensor y = x.sin();
+          for (int i = 0; i < more; ++i) y = y * x + 1;
+          return y;
+        },
+        [=](const Tensor& x) { return x.matmul(w).softmax(1) + more; },
+        [=](const Tensor& x) { return (x.matmul(p).tanh() * x).sum(1); },
+        [=](const Tensor& x) {
+          Tensor y = x.clone();
+          y.select(1, more).mul_(2);
+          return y.sum(0);
+        },
+        [=](const Tensor& x) {
+          Tensor y = x * 2;
+          if (y.sum().item<float>() > 40) y = y - 1;
+          return y.exp().log() + more;
+        },
+    };
+    plain.push_back(kinds[k % 5]);
+    compiled.push_back(compile(plain.back()));
+  }
+  std::atomic<int> wrong{0};
+  auto work = [&](int thread, int round) {
+    std::mt19937 draw(static_cast<uint32_t>(8 * round + thread));
+    for (int i = thread; i < count * count / 10; i += 8) {
+      auto k = static_cast<size_t>(i % count);
+      Tensor x = full({1 + static_cast<int64_t>(draw() % 4), 8}, 0.1 * (draw() % 7) + 0.3), y = compiled[k](x);
+      if (draw() % 10 == 0) wrong += !allclose(y, plain[k](x), 1e-5, 1e-5);
+      if (!y.requires_grad() || draw() % 3) continue;
+      auto gradient = [&](const Tensor& of) { return autograd::grad({of.sum()}, {p})[0]; };
+      wrong += !allclose(gradient(y), gradient(plain[k](x)), 1e-5, 1e-5);
+    }
+  };
+  int64_t before = 0;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) threads.emplace_back(work, t, round);
+    for (std::thread& t : threads) t.join();
+    if (round == 4) before = resident_pages();
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_LT(resident_pages() - before, 4096);
 }
 
 // A body whose own thread calls the same function.

@@ -429,5 +429,16 @@ TEST(Explain, ShowsBodies) {
   EXPECT_EQ(check_graph(graph), "");
 }
 
+TEST(ControlFlow, BodiesAndTransformationsSeeWhatAnOpaqueFunctionDoes) {
+  auto opaque = allow_in_graph([](const Tensor& x) { return x * x + 1; });
+  auto f = compile([&](const Tensor& x) { return cond(x.sum() > 0, [&] { return opaque(x); }, [&] { return -x; }); },
+                   {.fullgraph = true});
+  Tensor x = arange(1, 4, kFloat32);
+  expect_close(f(x), x * x + 1);
+  expect_close(f(-x), x);
+  EXPECT_TRUE(f.explain().opaque_calls.empty());
+  expect_close(func::vmap([&](const Tensor& row) { return opaque(row); })(x), x * x + 1);
+}
+
 }  // namespace
 }  // namespace brasa

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "support/error.h"
@@ -75,6 +76,12 @@ class AccumulateGrad final : public Node {
   Tensor leaf_;
 };
 
+// Of a leaf that threads share each may be the first to ask for its accumulator, and all must find one: leaves share a few locks.
+std::mutex& accumulator_lock(const AutogradMeta& meta) {
+  static std::mutex locks[64];
+  return locks[reinterpret_cast<uintptr_t>(&meta) / sizeof(AutogradMeta) % std::size(locks)];
+}
+
 }  // namespace
 
 Tensor sum_of(const Tensor& a, const Tensor& b) {
@@ -94,7 +101,8 @@ Edge gradient_edge(const Tensor& t) {
   if (const auto& fn = grad_fn_of(t)) return {fn, impl_of(t)->autograd->output_nr};
   // A view that was made without recording requires a gradient like its base, and hands none on.
   if (!impl_of(t)->autograd || !impl_of(t)->autograd->requires_grad) return {};
-  AutogradMeta& meta = meta_of(t);
+  AutogradMeta& meta = *impl_of(t)->autograd;
+  std::lock_guard lock(accumulator_lock(meta));
   std::shared_ptr<Node> accumulator = meta.accumulator.lock();
   if (!accumulator) {
     accumulator = std::make_shared<AccumulateGrad>(t);
@@ -321,7 +329,9 @@ void Tensor::set_data(const Tensor& o) const {
   const TensorImpl* from = checked_impl(o);
   before_move(*this);
   impl->look_at(*from);
-  if (impl->autograd) impl->autograd->accumulator.reset();
+  if (!impl->autograd) return;
+  std::lock_guard lock(autograd::accumulator_lock(*impl->autograd));
+  impl->autograd->accumulator.reset();
 }
 
 }  // namespace brasa

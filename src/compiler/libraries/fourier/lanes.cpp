@@ -16,7 +16,7 @@ constexpr double kTau = 6.283185307179586476925;
 
 template <class T, int N>
 struct Lanes {
-  typedef T Vector __attribute__((vector_size(N * sizeof(T))));
+  typedef T Vector __attribute__((vector_size(N * sizeof(T)), aligned(N * sizeof(T))));
   Vector re, im;
 };
 
