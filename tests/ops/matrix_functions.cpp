@@ -1,0 +1,39 @@
+#include <brasa/brasa.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+// Functions of matrices whose values are known in closed form.
+namespace brasa::test {
+namespace {
+
+// exp([[0, -t], [t, 0]]) turns by t. Norms from where the series alone does to where its result is squared ten times.
+void check_turns(DType type, double tolerance) {
+  for (double t : {0.0, 1e-3, 0.3, 0.99, 1.01, 2.9, 3.1, 12.0, 100.0, 2000.0}) {
+    Tensor turn = linalg_matrix_exp(tensor({0.0, -t, t, 0.0}, type).reshape({2, 2})).to(DType::Float64);
+    double most = tolerance * std::max(1.0, t);
+    EXPECT_NEAR(turn[0][0].item<double>(), std::cos(t), most) << t;
+    EXPECT_NEAR(turn[0][1].item<double>(), -std::sin(t), most) << t;
+    EXPECT_NEAR(turn[1][0].item<double>(), std::sin(t), most) << t;
+    EXPECT_NEAR(turn[1][1].item<double>(), std::cos(t), most) << t;
+  }
+}
+TEST(MatrixExponential, OfAnAntisymmetricMatrixTurns) {
+  check_turns(DType::Float32, 1e-6);
+  check_turns(DType::Float64, 2e-15);
+}
+
+// A nilpotent matrix's series ends: every term but the last ones is seen alone.
+TEST(MatrixExponential, OfAShiftHasTheTermsOfTheSeries) {
+  constexpr int64_t kSize = 21;
+  Tensor shift = zeros({kSize, kSize}, DType::Float64);
+  shift.diagonal(1).fill_(1);
+  Tensor e = linalg_matrix_exp(shift);
+  double factor = 1;
+  for (int64_t k = 0; k <= 18; factor /= static_cast<double>(++k))
+    EXPECT_DOUBLE_EQ(e[0][k].item<double>(), factor) << k;
+  EXPECT_EQ(e[1][0].item<double>(), 0);
+}
+
+}  // namespace
+}  // namespace brasa::test
