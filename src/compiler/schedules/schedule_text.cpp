@@ -32,6 +32,7 @@ constexpr Choice<int64_t> kCounts[] = {
 constexpr Choice<bool> kFlags[] = {
     {"vector outside", &Schedule::vector_outside},
     {"along k", &Schedule::along_k},
+    {"pairs", &Schedule::pairs},
     {"stage rows", &Schedule::stage_rows},
     {"stage tile", &Schedule::stage_tile},
 };

@@ -89,6 +89,7 @@ class Emitter {
   // emit_value.cpp: values and the memo
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
+  llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_number(size_t input);
   size_t combination(Ranges ranges, bool vector) const;
@@ -149,6 +150,7 @@ class Emitter {
   // emit_reduce.cpp
   void start_reduce(const ir::Node* n);
   void accumulate(const ir::Node* n);
+  llvm::Value* add_pair_product(const ir::Node* n, llvm::Value* sum);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
   Values combine(const std::string& combiner, const Values& a, const Values& b, DType dtype);
