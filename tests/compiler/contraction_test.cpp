@@ -43,6 +43,34 @@ TEST(Dot, Dtypes) {
                [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
 }
 
+// Of bfloat16, whose products are added up in pairs where the processor does that: operands along k and across, odd sums, batches of
+// heads, what is computed on the way, and what follows.
+TEST(Dot, Pairs) {
+  constexpr DType t = DType::BFloat16;
+  for (int64_t k : {0, 1, 2, 3, 37, 64}) {
+    auto product = [](int64_t of_a, int64_t of_b) {
+      return [=](const Values& v) { return Values{prim::dot_general(v[0], v[1], {of_a}, {of_b}, {}, {})}; };
+    };
+    check_both({{t, {50, k}}, {t, {k, 70}}}, product(1, 0));
+    check_both({{t, {50, k}}, {t, {70, k}}}, product(1, 1));
+    check_both({{t, {k, 50}}, {t, {k, 70}}}, product(0, 0));
+    check_both({{t, {k, 50}}, {t, {70, k}}}, product(0, 1));
+  }
+  check_both({{t, {2, 20, 3, 33}}, {t, {2, 40, 3, 33}}},
+             [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {3}, {3}, {0, 2}, {0, 2})}; });
+  check_both({{DType::Float32, {300, 200}}, {DType::Float32, {100, 200}}, {t, {100}}}, [](const Values& v) {
+    auto brain = [](Value x) { return prim::convert(prim::convert(x, t), DType::Float32); };
+    Value y = prim::dot_general(brain(v[0] * 2), brain(v[1]), {1}, {1}, {}, {});
+    Value bias = prim::broadcast(prim::convert(v[2], DType::Float32), ops::shape_of(y), {1});
+    return Values{prim::convert(ops::erf(y + bias), t), y};
+  }, 2e-2);
+  // Two products of one packed operand, which is packed along both of its dimensions.
+  check({{t, {64, 80}}, {t, {90, 80}}, {t, {64, 90}}}, [](const Values& v) {
+    return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {}), prim::dot_general(v[2], v[1], {1}, {0}, {}, {}),
+                  prim::dot_general(v[0], v[2], {0}, {0}, {}, {})};
+  });
+}
+
 TEST(Dot, PrologueAndEpilogue) {
   Report r = check(
       {{DType::Float32, {64, 48}}, {DType::Float32, {96, 48}}, {DType::Float32, {96}}, {DType::Float32, {64, 96}}},

@@ -201,9 +201,10 @@ class Contractions {
       bool wide = in_b && in_b->column.is(1),
            deep = in_a && in_b && in_a->column.is(1) && in_b->row.is(1) && !wide && !in_b->column.is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
-      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once.
+      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
+      // words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = wide ? at_least(m, 16) && (!full || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
+      bool pack = wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
       bool words = pack && brain;
       auto packed = [&](Value v, int64_t dim, int64_t width) {
         return words ? panels_of_words(v, dim, width) : panels(v, dim, width);
@@ -293,8 +294,8 @@ class Contractions {
     in_memory(words, out_);
     const Shape halves = shape({count, pairs, within, 2});
     Value both = prim::broadcast(words, halves, counted(rank + 1));
-    Value shift = ops::pointwise("mul", prim::iota(halves, rank + 1, DType::Int32), 16);
-    Value x = prim::convert(ops::pointwise("shr", both, shift), DType::Int16);
+    Value shift = prim::slice(prim::iota({32}, 0, DType::Int32), {0}, {2}, {16});  // 0, 16
+    Value x = prim::convert(ops::pointwise("shr", both, ops::broadcast_to(shift, halves)), DType::Int16);
     x = prim::transpose(prim::bitcast(x, DType::BFloat16), joined(swapped, {batch + 3}));
     return prim::transpose(first_of(prim::reshape(x, shape({count * within, pairs * 2})), s), order);
   }
