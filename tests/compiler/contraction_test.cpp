@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "check.h"
+#include "compiler/pipeline.h"
 
 namespace brasa::compiler {
 namespace {
@@ -69,6 +70,27 @@ TEST(Dot, Pairs) {
     return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {}), prim::dot_general(v[2], v[1], {1}, {0}, {}, {}),
                   prim::dot_general(v[0], v[2], {0}, {0}, {}, {})};
   });
+}
+
+// In every layout, but not where sums have one order.
+TEST(Dot, PairsInAllLayouts) {
+  for (bool of_a : {false, true})
+    for (bool of_b : {false, true})
+      for (bool strict : {false, true}) {
+        ir::Graph graph(ir::Level::Primitives);
+        ir::Facts facts(std::vector<int64_t>{});
+        {
+          ops::Builder builder(graph, facts);
+          Value a = graph.add_input({DType::BFloat16, {64, 64}, false}), b = graph.add_input({DType::BFloat16, {64, 64}, false});
+          graph.add_output(prim::dot_general(a, b, {of_a}, {of_b}, {}, {}));
+        }
+        CompilerOptions options;
+        options.target = "x86-64+avx512+bf16";
+        options.numbers = strict ? Numbers::Strict : Numbers::Default;
+        bool pairs = false;
+        for (const std::string& text : kernel_texts(graph, facts, options)) pairs |= text.find("pair_product") != text.npos;
+        EXPECT_EQ(pairs, !strict) << of_a << of_b;
+      }
 }
 
 TEST(Dot, PrologueAndEpilogue) {
