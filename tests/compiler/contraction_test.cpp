@@ -59,12 +59,15 @@ TEST(Dot, Pairs) {
   }
   check_both({{t, {2, 20, 3, 33}}, {t, {2, 40, 3, 33}}},
              [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {3}, {3}, {0, 2}, {0, 2})}; });
-  check_both({{DType::Float32, {300, 200}}, {DType::Float32, {100, 200}}, {t, {100}}}, [](const Values& v) {
-    auto brain = [](Value x) { return prim::convert(prim::convert(x, t), DType::Float32); };
-    Value y = prim::dot_general(brain(v[0] * 2), brain(v[1]), {1}, {1}, {}, {});
-    Value bias = prim::broadcast(prim::convert(v[2], DType::Float32), ops::shape_of(y), {1});
-    return Values{prim::convert(ops::erf(y + bias), t), y};
-  }, 2e-2);
+  check_both(
+      {{DType::Float32, {300, 200}}, {DType::Float32, {100, 200}}, {t, {100}}},
+      [](const Values& v) {
+        auto brain = [](Value x) { return prim::convert(prim::convert(x, t), DType::Float32); };
+        Value y = prim::dot_general(brain(v[0] * 2), brain(v[1]), {1}, {1}, {}, {});
+        Value bias = prim::broadcast(prim::convert(v[2], DType::Float32), ops::shape_of(y), {1});
+        return Values{prim::convert(ops::erf(y + bias), t), y};
+      },
+      2e-2);
   // Two products of one packed operand, which is packed along both of its dimensions.
   check({{t, {64, 80}}, {t, {90, 80}}, {t, {64, 90}}}, [](const Values& v) {
     return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {}), prim::dot_general(v[2], v[1], {1}, {0}, {}, {}),
@@ -81,14 +84,16 @@ TEST(Dot, PairsInAllLayouts) {
         ir::Facts facts(std::vector<int64_t>{});
         {
           ops::Builder builder(graph, facts);
-          Value a = graph.add_input({DType::BFloat16, {64, 64}, false}), b = graph.add_input({DType::BFloat16, {64, 64}, false});
+          Value a = graph.add_input({DType::BFloat16, {64, 64}, false}),
+                b = graph.add_input({DType::BFloat16, {64, 64}, false});
           graph.add_output(prim::dot_general(a, b, {of_a}, {of_b}, {}, {}));
         }
         CompilerOptions options;
         options.target = "x86-64+avx512+bf16";
         options.numbers = strict ? Numbers::Strict : Numbers::Default;
         bool pairs = false;
-        for (const std::string& text : kernel_texts(graph, facts, options)) pairs |= text.find("pair_product") != text.npos;
+        for (const std::string& text : kernel_texts(graph, facts, options))
+          pairs |= text.find("pair_product") != text.npos;
         EXPECT_EQ(pairs, !strict) << of_a << of_b;
       }
 }

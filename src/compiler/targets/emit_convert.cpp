@@ -37,8 +37,8 @@ llvm::Value* Emitter::float_to_brain(llvm::Value* x) {
 llvm::Value* Emitter::vector_to_brain(llvm::Value* x) {
   int lanes = lanes_of(x);
   if (!flushes_ || (lanes != 8 && lanes != 16)) return nullptr;
-  auto id = lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
-                        : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
+  auto id =
+      lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512 : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
   return b_.CreateBitCast(b_.CreateCall(llvm::Intrinsic::getDeclaration(&module_, id), {x}), like(b_.getInt16Ty(), x));
 }
 

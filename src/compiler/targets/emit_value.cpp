@@ -107,9 +107,7 @@ llvm::Value* Emitter::emit_pair_product(const Node* n) {
   match(a, b);
   llvm::Type* f32 = like(b_.getFloatTy(), a);
   auto low = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateShl(x, number(x->getType(), 16)), f32); };
-  auto high = [&](llvm::Value* x) {
-    return b_.CreateBitCast(b_.CreateAnd(x, number(x->getType(), -65536)), f32);
-  };
+  auto high = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateAnd(x, number(x->getType(), -65536)), f32); };
   return b_.CreateFAdd(b_.CreateFMul(low(a), low(b)), b_.CreateFMul(high(a), high(b)));
 }
 

@@ -68,8 +68,9 @@ Target parse_target(std::string_view text) {
     t.features = t.pairs ? "-prefer-256-bit,+avx512bf16" : "-prefer-256-bit";
     t.native_half = t.native_rounding = t.masks = true;
   } else {
-    fail(str("target '", text,
-             "' is not known: x86-64, x86-64+avx2, x86-64+avx512, x86-64+avx512+bf16, aarch64 and nvptx+sm_<number> are"));
+    fail(str(
+        "target '", text,
+        "' is not known: x86-64, x86-64+avx2, x86-64+avx512, x86-64+avx512+bf16, aarch64 and nvptx+sm_<number> are"));
   }
   return t;
 }
