@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "compiler/pipeline.h"
 
 namespace brasa::compiler {
 namespace {
@@ -44,6 +45,60 @@ TEST(Dot, Dtypes) {
   for (DType t : {DType::Float64, DType::BFloat16, DType::Float16, DType::Int32, DType::Int64, DType::UInt8})
     check_both({{t, {19, 21}, 0, 3}, {t, {21, 35}, 0, 3}},
                [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
+}
+
+// Of bfloat16, whose products are added up in pairs where the processor does that: operands along k and across, odd sums, batches of
+// heads, what is computed on the way, and what follows.
+TEST(Dot, Pairs) {
+  constexpr DType t = DType::BFloat16;
+  for (int64_t k : {0, 1, 2, 3, 37, 64}) {
+    auto product = [](int64_t of_a, int64_t of_b) {
+      return [=](const Values& v) { return Values{prim::dot_general(v[0], v[1], {of_a}, {of_b}, {}, {})}; };
+    };
+    check_both({{t, {50, k}}, {t, {k, 70}}}, product(1, 0));
+    check_both({{t, {50, k}}, {t, {70, k}}}, product(1, 1));
+    check_both({{t, {k, 50}}, {t, {k, 70}}}, product(0, 0));
+    check_both({{t, {k, 50}}, {t, {70, k}}}, product(0, 1));
+  }
+  check_both({{t, {2, 20, 3, 33}}, {t, {2, 40, 3, 33}}},
+             [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {3}, {3}, {0, 2}, {0, 2})}; });
+  check_both(
+      {{DType::Float32, {300, 200}}, {DType::Float32, {100, 200}}, {t, {100}}},
+      [](const Values& v) {
+        auto brain = [](Value x) { return prim::convert(prim::convert(x, t), DType::Float32); };
+        Value y = prim::dot_general(brain(v[0] * 2), brain(v[1]), {1}, {1}, {}, {});
+        Value bias = prim::broadcast(prim::convert(v[2], DType::Float32), ops::shape_of(y), {1});
+        return Values{prim::convert(ops::erf(y + bias), t), y};
+      },
+      2e-2);
+  // Two products of one packed operand, which is packed along both of its dimensions.
+  check({{t, {64, 80}}, {t, {90, 80}}, {t, {64, 90}}}, [](const Values& v) {
+    return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {}), prim::dot_general(v[2], v[1], {1}, {0}, {}, {}),
+                  prim::dot_general(v[0], v[2], {0}, {0}, {}, {})};
+  });
+}
+
+// In every layout, but not where sums have one order.
+TEST(Dot, PairsInAllLayouts) {
+  for (bool of_a : {false, true})
+    for (bool of_b : {false, true})
+      for (bool strict : {false, true}) {
+        ir::Graph graph(ir::Level::Primitives);
+        ir::Facts facts(std::vector<int64_t>{});
+        {
+          ops::Builder builder(graph, facts);
+          Value a = graph.add_input({DType::BFloat16, {64, 64}, false}),
+                b = graph.add_input({DType::BFloat16, {64, 64}, false});
+          graph.add_output(prim::dot_general(a, b, {of_a}, {of_b}, {}, {}));
+        }
+        CompilerOptions options;
+        options.target = "x86-64+avx512+bf16";
+        options.numbers = strict ? Numbers::Strict : Numbers::Default;
+        bool pairs = false;
+        for (const std::string& text : kernel_texts(graph, facts, options))
+          pairs |= text.find("pair_product") != text.npos;
+        EXPECT_EQ(pairs, !strict) << of_a << of_b;
+      }
 }
 
 TEST(Dot, PrologueAndEpilogue) {

@@ -180,5 +180,35 @@ TEST_P(Scalars, Combiners) {
   }
 }
 
+// Added up in vectors of every width, and alone: sums of a few integers are exact in any order.
+TEST_P(Scalars, PairProducts) {
+  constexpr int64_t lanes = 37, terms = 9;
+  std::vector<int32_t> a(lanes * terms), b(terms);
+  auto number = [](size_t i) { return static_cast<double>(i % 7) - 3; };
+  auto word = [&](size_t i) {
+    return static_cast<int32_t>(double_to_bfloat16(number(i)) | uint32_t{double_to_bfloat16(number(3 * i + 1))} << 16);
+  };
+  for (size_t i = 0; i < a.size(); ++i) a[i] = word(i);
+  for (size_t k = 0; k < b.size(); ++k) b[k] = word(k + 2);
+  for (int width : {1, 4, 8, 16}) {
+    Kernel k;
+    Value va = k.b.buffer(DType::Int32, lanes * terms), vb = k.b.buffer(DType::Int32, terms), out = k.f32(lanes);
+    Expr i = k.b.loop("vector", lanes, width, 2), j = k.b.loop("serial", terms);
+    Value item = k.b.pair_product(k.b.load(va, j * lanes + i), k.b.load(vb, j));
+    k.b.store(out, i, k.b.reduce(item, {j}, "add"));
+    k.compile(GetParam());
+    std::vector<float> got(lanes);
+    k.run({a.data(), b.data(), got.data()});
+    for (size_t p = 0; p < lanes; ++p) {
+      double want = 0;
+      for (size_t q = 0; q < terms; ++q) {
+        size_t at = q * lanes + p;
+        want += number(at) * number(q + 2) + number(3 * at + 1) * number(3 * (q + 2) + 1);
+      }
+      EXPECT_EQ(got[p], want) << "width " << width << ", lane " << p;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

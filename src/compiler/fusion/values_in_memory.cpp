@@ -4,6 +4,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/library.h"
+#include "compiler/passes/contraction.h"
 
 namespace brasa::compiler {
 
@@ -69,6 +70,8 @@ class Chooser {
       if (p == Prim::Pointwise) cost += work_of(n);
       if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
       if (is_leaf(p)) cost = 0;
+      // Products read words as they lie.
+      if (p == Prim::Pointwise && of_words(const_cast<Node*>(n)->out())) cost = 1;
       cost_[n->id] = cost;
       leaves_[n->id] = leaves;
       nodes_[n->id] = nodes;

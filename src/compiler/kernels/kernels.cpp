@@ -86,9 +86,18 @@ KernelCounts kernel_counts() {
   return g_counts;
 }
 
-std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
-                                       const std::string& options) {
-  const std::string target = device.properties().code + options;
+namespace {
+
+// What the kernel needs of this target: one that adds no pairs is the same on the processors that cannot, as it is in the pack.
+std::string needed(const std::string& target, const std::string& text) {
+  constexpr std::string_view kPairs = "+bf16";
+  if (!target.ends_with(kPairs) || text.find(loop_op(LoopOp::PairProduct)->name()) != text.npos) return target;
+  return target.substr(0, target.size() - kPairs.size());
+}
+
+// All for one target.
+std::vector<LoadedKernel> load_for(const std::string& target, std::span<const std::string> texts,
+                                   runtime::Device& device) {
   std::vector<LoadedKernel> out(texts.size());
   std::vector<std::string> keys;
   for (const std::string& t : texts) keys.push_back(key_of(t, target));
@@ -154,6 +163,23 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
   for (size_t i = 0; i < texts.size(); ++i) {
     if (!out[i]) out[i] = out[first.at(keys[i])];
     BRASA_ASSERT(out[i], "no code for a kernel:\n", texts[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
+                                       const std::string& options) {
+  std::map<std::string, std::vector<size_t>> by_target;
+  for (size_t i = 0; i < texts.size(); ++i)
+    by_target[needed(device.properties().code, texts[i]) + options].push_back(i);
+  std::vector<LoadedKernel> out(texts.size());
+  for (const auto& [target, places] : by_target) {
+    std::vector<std::string> wanted;
+    for (size_t i : places) wanted.push_back(texts[i]);
+    std::vector<LoadedKernel> loaded = load_for(target, wanted, device);
+    for (size_t i = 0; i < places.size(); ++i) out[places[i]] = loaded[i];
   }
   return out;
 }

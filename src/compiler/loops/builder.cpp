@@ -144,6 +144,10 @@ Value LoopBuilder::unlikely(Value condition, Value rare, Value usual) {
   return graph_.add(loop_op(LoopOp::Unlikely), {condition, rare, usual}, {type_of(usual)})->out();
 }
 
+Value LoopBuilder::pair_product(Value a, Value b) {
+  return graph_.add(loop_op(LoopOp::PairProduct), {a, b}, {{DType::Float32, {}, false}})->out();
+}
+
 Value LoopBuilder::table(const std::vector<int64_t>& bits, DType dtype) {
   std::vector<Expr> items(bits.begin(), bits.end());
   Type t{dtype, {Expr(static_cast<int64_t>(bits.size()))}, false};

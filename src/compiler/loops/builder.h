@@ -43,6 +43,7 @@ class LoopBuilder {
                                     std::string_view combiner);
   ir::Value stage(ir::Value value, const std::vector<ir::Expr>& ranges, std::string_view space = "local");
   ir::Value unlikely(ir::Value condition, ir::Value rare, ir::Value usual);
+  ir::Value pair_product(ir::Value a, ir::Value b);
   ir::Value table(const std::vector<int64_t>& bits, DType dtype);
 
   ir::Value op(ops::ScalarOp op, std::initializer_list<ir::Value> operands);

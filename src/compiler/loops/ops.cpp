@@ -22,6 +22,7 @@ constexpr const char* kSchemas[] = {
     "loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]",
     "loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor",
     "loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor",
+    "loop::pair_product(Tensor a, Tensor b) -> Tensor",
     "loop::table(int[] bits, ScalarType dtype) -> Tensor",
 };
 constexpr size_t kCount = std::size(kSchemas);

@@ -38,11 +38,14 @@
 //       (and thread, for local).
 //   loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor
 //       select(condition, rare, usual) where the condition almost never holds: `rare` may be computed in a branch.
+//   loop::pair_product(Tensor a, Tensor b) -> Tensor
+//       float32 of two words (int32) that hold two bfloat16 each: low · low + high · high. Where a reduction adds it up, the target's
+//       instruction may do both; that takes denormal numbers as 0.
 //   loop::table(int[] bits, ScalarType dtype) -> Tensor
 //       A constant array given by its elements' bits, read by `load`.
 namespace brasa::compiler {
 
-enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Stage, Unlikely, Table };
+enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Stage, Unlikely, PairProduct, Table };
 
 const ir::Op* loop_op(LoopOp op);
 /// Which one it is; nothing for a scalar primitive or an input.

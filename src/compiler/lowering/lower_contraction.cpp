@@ -69,7 +69,8 @@ class Contraction {
     first_column_ = panel * Expr(tile_);
     lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns();
     n_at_ = first_column_ + lane_;
-    for (size_t i = 0; i < k_.size(); ++i) k_at_.push_back(sum_loop(i));
+    for (size_t i = 0; i < k_.size(); ++i) k_loops_.push_back(sum_loop(i));
+    k_at_ = k_loops_;
   }
 
   // Short sums inside others are expanded.
@@ -79,6 +80,7 @@ class Contraction {
     if (last && s_.along_k) return l_.b().loop("vector", k_[i], s_.width);
     Expr inside(1);
     for (size_t d = i; d < k_.size(); ++d) inside = inside * k_[d];
+    if (s_.pairs) return l_.b().loop("serial", floordiv(k_[i], 2), 1, s_.k_unroll);
     bool expanded = i > 0 && inside.is_constant() && inside.constant() > 0 && inside.constant() <= kCopies;
     return l_.b().loop("serial", k_[i], 1, expanded ? static_cast<int>(k_[i].constant()) : last ? s_.k_unroll : 1);
   }
@@ -138,7 +140,7 @@ class Contraction {
     n_at_ = panel * Expr(s_.threads) + b.loop("thread", s_.threads);
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
-    k_at_ = {b.loop("serial", k_[0], 1, 1)};
+    k_at_ = k_loops_ = {b.loop("serial", k_[0], 1, 1)};
   }
 
   Expr vector_of_columns() {
@@ -167,31 +169,70 @@ class Contraction {
   }
 
   Value sum() {
+    if (s_.pairs) return sum_of_pairs();
+    return l_.b().reduce(product(), k_loops_, "add");
+  }
+  Value product(Value mask = {}) {
     DType acc = accumulator_of(dot_->types[0].dtype);
-    Value a = l_.b().convert(first_operand(), acc), b = l_.b().convert(second_operand(), acc);
-    return l_.b().reduce(l_.b().op(ops::ScalarOp::Mul, {a, b}), k_at_, "add");
+    Value a = l_.b().convert(first_operand(mask), acc), b = l_.b().convert(second_operand(mask), acc);
+    return l_.b().op(ops::ScalarOp::Mul, {a, b});
   }
 
-  Value first_operand() {
-    Value a = dot_->arg<Value>(0);
+  // Of an odd number of products the last one is added alone.
+  Value sum_of_pairs() {
+    LoopBuilder& b = l_.b();
+    Expr k = k_[0], pairs = ceildiv(k, 2);
+    auto at = [&](Expr pair, int64_t half) {
+      if (!k.is_constant()) pair = b.bounded(pair, pairs);
+      k_at_ = {pair * Expr(2) + half};
+    };
+    using ops::ScalarOp;
+    auto bits = [&](Value v) { return b.convert(b.bitcast(v, DType::Int16), DType::Int32); };
+    auto with = [&](ScalarOp op, Value v, int64_t bits) { return b.op(op, {v, b.constant(bits, DType::Int32)}); };
+    auto word = [&](auto operand) {
+      at(k_loops_[0], 0);
+      Value low = with(ScalarOp::BitAnd, bits(operand()), 0xffff);
+      at(k_loops_[0], 1);
+      return b.op(ScalarOp::BitOr, {low, with(ScalarOp::Shl, bits(operand()), 16)});
+    };
+    Value first = word([&] { return first_operand(); }), second = word([&] { return second_operand(); });
+    Value sum = b.reduce(b.pair_product(first, second), k_loops_, "add");
+    if (provably_divisible(k, 2)) return sum;
+    at(floordiv(k, 2), 0);
+    Value odd = k.is_constant() ? Value{} : b.op(ScalarOp::Eq, {b.index(mod(k, 2)), b.index(1)});
+    return b.op(ScalarOp::Add, {sum, product(odd)});
+  }
+
+  // As bfloat16 where pairs of it are added up.
+  Value operand(size_t i) const {
+    Value v = dot_->arg<Value>(i);
+    return s_.pairs && widens(v.node) ? v.node->arg<Value>(0) : v;
+  }
+
+  Value first_operand(Value mask = {}) {
+    Value a = operand(0);
     Expressions& e = l_.expressions();
-    if (Value whole = filled_up(a, row_index(m_at_), m_at_)) return e.at(whole, row_index(m_at_));
-    if (!s_.stage_rows) return e.at(a, row_index(inside_rows(m_at_)));
+    if (Value whole = filled_up(a, row_index(m_at_), m_at_)) return e.at(whole, row_index(m_at_), mask);
+    if (!s_.stage_rows) return e.at(a, row_index(inside_rows(m_at_)), mask);
+    return l_.b().load(staged_rows(), unroll_ * k_[0] + k_at_[0], mask);
+  }
+
+  Value staged_rows() {
+    if (staged_rows_) return staged_rows_;
     BRASA_ASSERT(k_.size() == 1, "rows are staged along one dimension");
     LoopBuilder& b = l_.b();
     Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_[0], s_.width, 1);
     Expr m = inside_rows(row_tile_ * Expr(s_.rows) + row);
-    Value stage = b.stage(l_.expressions().at(a, row_index(m, {k})), {row, k});
-    return b.load(stage, unroll_ * k_[0] + k_at_[0]);
+    return staged_rows_ = b.stage(l_.expressions().at(operand(0), row_index(m, {k})), {row, k});
   }
 
-  Value second_operand() {
-    Value v = dot_->arg<Value>(1);
+  Value second_operand(Value mask = {}) {
+    Value v = operand(1);
     Index index = column_index(n_at_);
     Expressions& e = l_.expressions();
-    if (Value whole = filled_up(v, index, n_at_)) return e.at(whole, index);
-    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_)));
-    return e.at(v, index, e.within(n_at_, 0, columns_));
+    if (Value whole = filled_up(v, index, n_at_)) return e.at(whole, index, mask);
+    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_)), mask);
+    return e.at(v, index, e.both(e.within(n_at_, 0, columns_), mask));
   }
 
   // Panels are filled up with zeros, which may be read: what `v` is a slice of, if `at` lies within that.
@@ -211,7 +252,8 @@ class Contraction {
   ir::Shape k_;       // what is summed over
   int64_t tile_ = 0;  // columns
   Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_;
-  std::vector<Expr> k_at_;
+  std::vector<Expr> k_loops_, k_at_;  // the loops that sum; where the operands are read
+  Value staged_rows_;
 };
 
 }  // namespace

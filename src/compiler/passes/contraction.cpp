@@ -40,6 +40,21 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   return best;
 }
 
+bool adds_pairs(const Machine& machine) { return machine.pairs && !machine.one_order; }
+
+namespace {
+Value unwidened(Value v) { return widens(v.node) ? v.node->arg<Value>(0) : v; }
+}  // namespace
+
+bool is_brain(Value operand) { return type_of(unwidened(operand)).dtype == DType::BFloat16; }
+
+bool of_words(Value operand) {
+  operand = unwidened(operand);
+  while (is_view(prim_of(operand))) operand = operand.node->arg<Value>(0);
+  static const ir::Op* bitcast = &ops::row_of(ops::ScalarOp::Bitcast);
+  return operand.node->op == bitcast && type_of(operand.node->arg<Value>(0)).dtype == DType::Int16;
+}
+
 bool at_least(Expr e, int64_t least, const PassContext& context) {
   Expr low = ir::min(e, Expr(least));
   if (low.is_constant()) return low.is(least);
@@ -169,17 +184,38 @@ class Contractions {
     if (k.is(1) || ((m.is(1) || n.is(1)) && !m_.gpu)) return product_of_vectors(a, b);
     if (!m_.gpu) {
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
+      // As bfloat16, where products may be added up in pairs.
+      auto narrow = [&](Value v) {
+        bool done = !adds_pairs(m_) || ops::dtype_of(v) == DType::BFloat16;
+        return done ? v : before_widening(v, DType::BFloat16);
+      };
+      DType t = ops::dtype_of(a);
+      Value narrow_a = narrow(a), narrow_b = narrow(b);
+      bool brain = adds_pairs(m_) && narrow_a && narrow_b && is_brain(narrow_a) && is_brain(narrow_b);
+      if (brain) {
+        a = narrow_a;
+        b = narrow_b;
+      }
       // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
       auto in_a = matrix_steps(a), in_b = matrix_steps(b);
       bool wide = in_b && in_b->column.is(1),
            deep = in_a && in_b && in_a->column.is(1) && in_b->row.is(1) && !wide && !in_b->column.is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
-      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once.
+      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
+      // words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = wide ? at_least(m, 16) && (!full || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
-      b = pack ? panels(b, rank - 1, tile.columns()) : in_order(b);
+      bool pack = wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
+      bool words = pack && brain;
+      auto packed = [&](Value v, int64_t dim, int64_t width) {
+        return words ? panels_of_words(v, dim, width) : panels(v, dim, width);
+      };
+      b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
       if (in_a && !in_a->column.is(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
-        a = panels(a, rank - 2, std::lcm(tile.rows, tile.lanes));
+        a = packed(a, rank - 2, std::lcm(tile.rows, tile.lanes));
+      else if (words)
+        in_order(a);  // not widened
+      a = prim::convert(a, t);
+      b = prim::convert(b, t);
     }
     Dims batches = counted(batch);
     return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
@@ -227,6 +263,42 @@ class Contractions {
       shape->insert(shape->begin() + other, others.begin(), others.end());
     }
     return first_of(prim::reshape(unpacked, back), s);
+  }
+
+  // Such panels of words [b] size / width, other / 2, width: two neighbours along the other dimension are the halves of one.
+  Value panels_of_words(Value v, int64_t dim, int64_t width) {
+    int64_t rank = rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
+    const Dims order = joined(counted(batch), {dim, other});  // it is its own inverse
+    v = prim::transpose(v, order);
+    Shape s = shape_of(v), outside(s.begin(), s.begin() + batch);
+    Expr size = s[batch], within = size.is_constant() && size.constant() < width ? size : Expr(width);
+    Expr count = ceildiv(size, within), pairs = ceildiv(s[batch + 1], 2);
+    std::vector<Expr> high(rank, Expr(0));
+    high[batch] = count * within - size;
+    high[batch + 1] = pairs * 2 - s[batch + 1];
+    auto shape = [&](std::initializer_list<Expr> last) {
+      Shape out = outside;
+      out.insert(out.end(), last);
+      return out;
+    };
+    Value split = prim::reshape(zeros_behind(v, high), shape({count, within, pairs, 2}));
+    const Dims swapped = joined(counted(batch + 1), {batch + 2, batch + 1});
+    auto half = [&](int64_t i) {
+      std::vector<Expr> start(rank + 2, Expr(0)), step(rank + 2, Expr(1));
+      start.back() = i;
+      Value x = prim::slice(split, start, shape({count, within, pairs, 1}), step);
+      x = prim::transpose(prim::reshape(x, shape({count, within, pairs})), swapped);
+      return prim::convert(prim::bitcast(x, DType::Int16), DType::Int32);
+    };
+    Value words =
+        ops::pointwise("bit_or", ops::pointwise("bit_and", half(0), 0xffff), ops::pointwise("shl", half(1), 16));
+    in_memory(words, out_);
+    const Shape halves = shape({count, pairs, within, 2});
+    Value both = prim::broadcast(words, halves, counted(rank + 1));
+    Value shift = prim::slice(prim::iota({32}, 0, DType::Int32), {0}, {2}, {16});  // 0, 16
+    Value x = prim::convert(ops::pointwise("shr", both, ops::broadcast_to(shift, halves)), DType::Int16);
+    x = prim::transpose(prim::bitcast(x, DType::BFloat16), joined(swapped, {batch + 3}));
+    return prim::transpose(first_of(prim::reshape(x, shape({count * within, pairs * 2})), s), order);
   }
 
   // One row or column, or an outer product: a sum of products as point-wise work.

@@ -7,24 +7,6 @@ namespace prim = ops::prim;
 
 namespace {
 
-// The node again, of another operand.
-Value again(const Node* n, Value operand) {
-  ir::Args args = n->args;
-  args[0] = operand;
-  return ops::Builder::current().call(ops::row_of(*n), std::move(args))[0];
-}
-
-// A value that is made by views alone of what was widened from this dtype, before that; absent where it is not.
-Value before_widening(Value v, DType narrow) {
-  if (converts(v.node)) {
-    Value x = v.node->arg<Value>(0);
-    return type_of(x).dtype == narrow ? x : Value{};
-  }
-  if (!is_view(prim_of(v))) return {};
-  Value x = before_widening(v.node->arg<Value>(0), narrow);
-  return x ? again(v.node, x) : Value{};
-}
-
 // The product's views with a narrow product, which is summed up in float32 all the same and rounded once.
 Value narrowed(Value v, DType narrow) {
   if (is_view(prim_of(v))) {

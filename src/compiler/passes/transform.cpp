@@ -71,6 +71,22 @@ Value in_memory(Value v, Primitives& out) {
 
 Value copied(Value v, Primitives& out) { return in_memory(ops::call("prim::reshape", {v, ops::shape_of(v)}), out); }
 
+Value again(const Node* view, Value operand) {
+  ir::Args args = view->args;
+  args[0] = operand;
+  return ops::Builder::current().call(ops::row_of(*view), std::move(args))[0];
+}
+
+Value before_widening(Value v, DType narrow) {
+  if (converts(v.node)) {
+    Value x = v.node->arg<Value>(0);
+    return type_of(x).dtype == narrow ? x : Value{};
+  }
+  if (!is_view(prim_of(v))) return {};
+  Value x = before_widening(v.node->arg<Value>(0), narrow);
+  return x ? again(v.node, x) : Value{};
+}
+
 Value first_of(Value x, const Shape& size) {
   return prim::slice(x, std::vector<Expr>(size.size(), 0), size, std::vector<Expr>(size.size(), 1));
 }

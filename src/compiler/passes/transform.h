@@ -22,6 +22,11 @@ ir::Value in_memory(ir::Value v, Primitives& out);
 /// A value made anew in memory, contiguous.
 ir::Value copied(ir::Value v, Primitives& out);
 
+/// A view again, of another operand.
+ir::Value again(const ir::Node* view, ir::Value operand);
+/// A value that is made by views alone of what was widened from this dtype, before that; absent where it is not.
+ir::Value before_widening(ir::Value v, DType narrow);
+
 /// Its first elements along every dimension; and with so many zeros behind them.
 ir::Value first_of(ir::Value x, const ir::Shape& size);
 ir::Value zeros_behind(ir::Value x, const std::vector<ir::Expr>& counts);

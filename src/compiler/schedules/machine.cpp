@@ -8,10 +8,12 @@ Machine machine_of(std::string_view target, int threads) {
   m.gpu = target.starts_with("nvptx");
   // While a GPU reads and writes 4 bytes, it computes with dozens of numbers.
   if (m.gpu) m.recompute = 64;
-  if (target.find("avx512") != std::string_view::npos) {
+  auto has = [&](std::string_view feature) { return target.find(feature) != std::string_view::npos; };
+  m.pairs = has("+bf16");
+  if (has("avx512")) {
     m.vector_bytes = 64;
     m.vector_registers = 32;
-  } else if (target.find("avx2") != std::string_view::npos) {
+  } else if (has("avx2")) {
     m.vector_bytes = 32;
   } else if (target.starts_with("aarch64")) {
     m.vector_registers = 32;

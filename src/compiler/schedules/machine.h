@@ -16,6 +16,8 @@ struct Machine {
   int processors = 132;  // of a GPU
   /// A value that costs at most so many additions is computed again where it is read, if few tensors make it.
   int recompute = 4;
+  /// Products of bfloat16 are added up two at a time, by one instruction.
+  bool pairs = false;
   /// Of a sum's elements, whether its sizes are known or not.
   bool one_order = false;
   bool aligned = true;  // GPU: tensors begin at multiples of 16 bytes

@@ -240,7 +240,8 @@ class Scheduler {
     Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
-    bool panels_of_b = b.along_k && b.along_k->is(tile.columns());
+    s_.pairs = adds_pairs(m_) && of_words(second) && is_brain(first);
+    bool panels_of_b = s_.pairs || (b.along_k && b.along_k->is(tile.columns()));
     if (!panels_of_b && !m.is_constant() && !by_one(b.along_k)) {
       // Only few rows would not be worth panels: long pieces of b's rows arrive sooner.
       tile.rows = 2;
@@ -255,8 +256,10 @@ class Scheduler {
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
-    s_.k_unroll = s_.along_k || (k.is_constant() && k.constant() % 2) ? 1 : 2;
+    int64_t step = s_.pairs ? 2 : 1;  // along k
+    s_.k_unroll = s_.along_k || (k.is_constant() && k.constant() / step % 2) ? 1 : 2;
     s_.stage_rows = sums == 1 && (!a.along_k || !a.across);
+    if (s_.pairs) s_.stage_rows = !of_words(first) && (s_.stage_rows || !a.along_k->is(1) || a.converted);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
     int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, columns = s_.along_k ? tile.vectors : tile.columns(),
             panels = (size(n, 512) + columns - 1) / columns;
@@ -275,6 +278,7 @@ class Scheduler {
   // way from memory.
   struct Steps {
     std::optional<Expr> along_k, across;
+    bool converted = false;
   };
   Steps steps_of(Value v, size_t kept, size_t first_k, size_t sums, int64_t tile) {
     Index at = probe(type_of(v).shape);
@@ -282,11 +286,15 @@ class Scheduler {
     const Index along(at.begin() + static_cast<int64_t>(first_k), at.begin() + static_cast<int64_t>(first_k + sums));
     Expr within = Expr::range(next, tile);
     at[kept] = Expr::range(next + 1, ceildiv(type_of(v).shape[kept], tile)) * tile + within;
-    for (; is_view(prim_of(v)) || converts(v.node); v = v.node->arg<Value>(0))
+    Steps out;
+    for (; is_view(prim_of(v)) || converts(v.node); v = v.node->arg<Value>(0)) {
+      out.converted |= converts(v.node) && !widens(v.node);
       if (!converts(v.node)) at = view_index(v.node, at);
+    }
     if (prim_of(v) != Prim::Input) return {};
     Expr place = place_in(*g_.graph, v, at);
-    Steps out{coefficient(place, along.back()), coefficient(place, within)};
+    out.along_k = coefficient(place, along.back());
+    out.across = coefficient(place, within);
     for (Expr k : along)
       if (!coefficient(place, k)) out.along_k.reset();
     return out;

@@ -1,4 +1,5 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <bit>
 #include <cmath>
@@ -22,6 +23,7 @@ llvm::Value* Emitter::float_to_brain(llvm::Value* x) {
     narrow->setDoesNotThrow();
     return b_.CreateBitCast(narrow, b_.getInt16Ty());
   }
+  if (llvm::Value* narrow = vector_to_brain(x)) return narrow;
   llvm::Type* i32 = like(b_.getInt32Ty(), x);
   llvm::Value* bits = b_.CreateBitCast(x, i32);
   llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(bits, number(i32, 16)), number(i32, 1));
@@ -29,6 +31,15 @@ llvm::Value* Emitter::float_to_brain(llvm::Value* x) {
   llvm::Value* quiet = b_.CreateOr(bits, number(i32, 0x400000));
   llvm::Value* r = b_.CreateSelect(b_.CreateFCmpUNO(x, x), quiet, rounded);
   return b_.CreateTrunc(b_.CreateLShr(r, number(i32, 16)), like(b_.getInt16Ty(), x));
+}
+
+// By the instruction, which takes denormal numbers as 0; null where they must stay, or there is none for so many lanes.
+llvm::Value* Emitter::vector_to_brain(llvm::Value* x) {
+  int lanes = lanes_of(x);
+  if (!flushes_ || (lanes != 8 && lanes != 16)) return nullptr;
+  auto id =
+      lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512 : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
+  return b_.CreateBitCast(b_.CreateCall(llvm::Intrinsic::getDeclaration(&module_, id), {x}), like(b_.getInt16Ty(), x));
 }
 
 // From and to a format of 16 or 8 bits.

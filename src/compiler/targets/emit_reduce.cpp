@@ -1,3 +1,5 @@
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <bit>
 #include <numeric>
 
@@ -93,13 +95,34 @@ void Emitter::accumulate(const Node* n) {
   bool in_scalars = a.closes_vector && vector_.lanes == 1 && !a.scalars.empty();
   size_t place = in_scalars ? at : at * a.copies + (a.closes_vector ? vector_.copy : 0);
   llvm::Value** slots = (in_scalars ? a.scalars : a.vectors).data() + place * results;
-  Values old = read_slots({slots, results}), items;
-  for (size_t r = 0; r < results; ++r) items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
-  Values next = combine(combiner_of(n), old, items, n->types[0].dtype);
+  Values old = read_slots({slots, results}), items, next;
+  if (llvm::Value* sum = add_pair_product(n, old[0])) {
+    next = {sum};
+  } else {
+    for (size_t r = 0; r < results; ++r) items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
+    next = combine(combiner_of(n), old, items, n->types[0].dtype);
+  }
   for (size_t r = 0; r < results; ++r) {
     if (a.closes_vector && vector_.mask && !in_scalars) next[r] = b_.CreateSelect(vector_.mask, next[r], old[r]);
     b_.CreateStore(next[r], slots[r]);
   }
+}
+
+// Null where the reduction is another one, or the target has no instruction for so many lanes.
+llvm::Value* Emitter::add_pair_product(const Node* n, llvm::Value* sum) {
+  const Node* item = items_of(n)[0].node;
+  int lanes = lanes_of(sum);
+  if (!target_.pairs || loop_kind(item->op) != LoopOp::PairProduct || combiner_of(n) != "add") return nullptr;
+  if (lanes != 4 && lanes != 8 && lanes != 16) return nullptr;
+  auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512
+            : lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
+                         : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
+  llvm::Function* add = llvm::Intrinsic::getDeclaration(&module_, id);
+  auto operand = [&](size_t i) {
+    return b_.CreateBitCast(splat(eval(item->arg<Value>(i)), lanes), add->getFunctionType()->getParamType(1));
+  };
+  llvm::Value *a = operand(0), *b = operand(1);
+  return b_.CreateCall(add, {sum, a, b});
 }
 
 Emitter::Values Emitter::fold_list(const std::string& combiner, std::vector<Values> list, DType t) {

@@ -63,6 +63,7 @@ Emitter::Values Emitter::emit_node(const Node* n) {
     }
     case LoopOp::Load: return {emit_load(n)};
     case LoopOp::Unlikely: return {emit_unlikely(n)};
+    case LoopOp::PairProduct: return {emit_pair_product(n)};
     default:
       fail_internal(
           str("code generator: ", ir::print(*n), " is used as a value before it is computed in\n", ir::print(graph_)));
@@ -99,6 +100,15 @@ llvm::Value* Emitter::emit_unlikely(const Node* n) {
   phi->addIncoming(chosen, last);
   phi->addIncoming(usual, before);
   return phi;
+}
+
+llvm::Value* Emitter::emit_pair_product(const Node* n) {
+  llvm::Value *a = eval(n->arg<Value>(0)), *b = eval(n->arg<Value>(1));
+  match(a, b);
+  llvm::Type* f32 = like(b_.getFloatTy(), a);
+  auto low = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateShl(x, number(x->getType(), 16)), f32); };
+  auto high = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateAnd(x, number(x->getType(), -65536)), f32); };
+  return b_.CreateFAdd(b_.CreateFMul(low(a), low(b)), b_.CreateFMul(high(a), high(b)));
 }
 
 llvm::Type* Emitter::register_type(DType t) {

@@ -27,6 +27,8 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       analysis_(*nest_.analysis),
       layout_(layout_of(graph_)),
       b_(module.getContext()) {
+  flushes_ = target.pairs && std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
+                                         [](const Node* n) { return is(n, LoopOp::PairProduct); });
   if (!target.strict) {
     flags_.setAllowContract(true);
     flags_.setAllowReciprocal(target.fast);

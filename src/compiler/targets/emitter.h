@@ -89,6 +89,7 @@ class Emitter {
   // emit_value.cpp: values and the memo
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
+  llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_number(size_t input);
   size_t combination(Ranges ranges, bool vector) const;
@@ -149,6 +150,7 @@ class Emitter {
   // emit_reduce.cpp
   void start_reduce(const ir::Node* n);
   void accumulate(const ir::Node* n);
+  llvm::Value* add_pair_product(const ir::Node* n, llvm::Value* sum);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
   Values combine(const std::string& combiner, const Values& a, const Values& b, DType dtype);
@@ -195,6 +197,7 @@ class Emitter {
   llvm::Value* float_to_narrow(llvm::Value* x, DType to);
   llvm::Value* brain_to_float(llvm::Value* bits);
   llvm::Value* float_to_brain(llvm::Value* x);
+  llvm::Value* vector_to_brain(llvm::Value* x);
 
   // types and vectors
   llvm::Type* register_type(DType t);  // of a scalar in a register: bool is i1; f16 and bf16 are their bits
@@ -226,6 +229,7 @@ class Emitter {
   llvm::Value *begin_ = nullptr, *end_ = nullptr, *scratch_ = nullptr, *thread_ = nullptr;
   Values range_values_;  // by loop: the current index of serial, parallel, block and thread loops around this place
   std::vector<int> unrolled_;  // by loop: the current index of unroll loops
+  bool flushes_ = false;       // the kernel adds up pairs, so that denormal bfloat16 are 0 in it anyway
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
   std::vector<Frame> frames_;

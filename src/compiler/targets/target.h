@@ -15,7 +15,7 @@ class PassManager;
 
 namespace brasa::compiler {
 
-/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "aarch64", "nvptx+sm_80", with ";strict" or ";fast" for
+/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "aarch64", "nvptx+sm_80", with ";strict" or ";fast" for
 /// these levels of numbers (compile.h).
 struct Target {
   std::string text;  // without options
@@ -25,6 +25,7 @@ struct Target {
   bool wide_masks = false;       // of 32 and 64 bits
   bool native_half = false;      // f16 <-> f32 conversions
   bool native_brain = false;     // f32 -> bf16
+  bool pairs = false;            // adds products of pairs of bfloat16
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB
   std::string triple, cpu, features;

@@ -56,8 +56,8 @@ void examine(std::vector<Finding>& findings) {
   try {
     target.value = host_target();
     if (environment("BRASA_CPU_TARGET")) target.where = "BRASA_CPU_TARGET";
-    if (!target.value.ends_with("avx512") && supports("x86-64+avx512"))
-      target.advice = "this processor has AVX-512: unset BRASA_CPU_TARGET for faster kernels";
+    if (target.value != machine_target())
+      target.advice = str("this processor runs ", machine_target(), ": unset BRASA_CPU_TARGET for faster kernels");
   } catch (const Error& e) {
     target.state = State::Unusable;
     target.value = e.what();

@@ -1,5 +1,7 @@
 #include "runtime/cpu/features.h"
 
+#include <iterator>
+
 #include "support/error.h"
 #include "support/settings.h"
 
@@ -7,7 +9,7 @@ namespace brasa::runtime::cpu {
 namespace {
 
 // Levels in rising order; each includes the ones before.
-constexpr std::string_view kLevels[] = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
+constexpr std::string_view kLevels[] = {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16"};
 
 int machine_level() {
 #if defined(__x86_64__)
@@ -18,30 +20,41 @@ int machine_level() {
   bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512cd");
-  return avx512 ? 2 : 1;
+  return !avx512 ? 1 : __builtin_cpu_supports("avx512bf16") ? 3 : 2;
 #else
   return -1;
 #endif
 }
 
 int level_of(std::string_view target) {
-  for (int i = 0; i < 3; ++i)
-    if (kLevels[i] == target) return i;
+  for (size_t i = 0; i < std::size(kLevels); ++i)
+    if (kLevels[i] == target) return static_cast<int>(i);
   return 100;
+}
+
+std::string known_levels(int highest) {
+  std::string out;
+  for (int i = 0; i <= highest; ++i) out += str(i ? ", " : "", kLevels[i]);
+  return out;
 }
 
 }  // namespace
 
+std::string_view machine_target() {
+  int level = machine_level();
+  BRASA_CHECK(level >= 0, "this processor is not supported: Brasa generates code for x86-64");
+  return kLevels[level];
+}
+
 const std::string& host_target() {
   static const std::string target = [] {
-    int level = machine_level();
-    BRASA_CHECK(level >= 0, "this processor is not supported: Brasa generates code for x86-64");
+    std::string_view most = machine_target();
     if (const char* wanted = environment("BRASA_CPU_TARGET")) {
-      BRASA_CHECK(level_of(wanted) <= level, "BRASA_CPU_TARGET='", wanted, "': this processor runs x86-64",
-                  level > 0 ? ", x86-64+avx2" : "", level > 1 ? ", x86-64+avx512" : "");
+      BRASA_CHECK(level_of(wanted) <= level_of(most), "BRASA_CPU_TARGET='", wanted, "': this processor runs ",
+                  known_levels(level_of(most)));
       return std::string(wanted);
     }
-    return std::string(kLevels[level]);
+    return std::string(most);
   }();
   return target;
 }

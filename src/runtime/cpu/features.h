@@ -5,10 +5,12 @@
 
 namespace brasa::runtime::cpu {
 
-/// This machine as a target description: "x86-64+avx512" where AVX-512 F, BW, DQ, VL, CD are there, "x86-64+avx2"
+/// This machine as a target description: "x86-64+avx512" where AVX-512 F, BW, DQ, VL, CD are there, "x86-64+avx512+bf16" with BF16 besides, "x86-64+avx2"
 /// (with FMA, F16C, BMI), "x86-64".
 /// BRASA_CPU_TARGET, a description, lowers it.
 const std::string& host_target();
+/// The same without BRASA_CPU_TARGET.
+std::string_view machine_target();
 /// Whether this machine can run code for the description.
 bool supports(std::string_view target);
 
