@@ -126,7 +126,16 @@ void Pickler::body(const Value& v, int depth) {
       storage(storage_of(t, stored_of(v.stored())));
       return;
     }
-    case Kind::Object: fail(str("checkpoint: an object of class ", v.text(), " cannot be written"));
+    case Kind::Object: {
+      BRASA_CHECK(objects_, "checkpoint: an object of class ", v.text(), " cannot be written");
+      size_t dot = v.text().rfind('.');
+      global(v.text().substr(0, dot), v.text().substr(dot + 1));
+      byte(')');
+      byte(0x81);
+      byte('}');
+      pairs(v.pairs(), depth);
+      return byte('b');
+    }
   }
 }
 
