@@ -12,10 +12,12 @@
 #include <brasa/brasa.h>
 #include <brasa/control_flow.h>
 #include <brasa/error.h>
+#include <brasa/fft.h>
 #include <brasa/nn.h>
 #include <brasa/npy.h>
 #include <brasa/serialize.h>
 
+#include "error_of.h"
 #include "export/loaded.h"
 
 namespace brasa {
@@ -423,6 +425,16 @@ TEST(Export, RecurrentLayersOfAnyBatch) {
     ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
     EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5)) << steps << " " << batch;
   }
+}
+
+TEST(Export, WhatOnlyALibraryComputesIsNamed) {
+  std::string inverse =
+      error_of([] { export_([](const Tensor& x) { return linalg_inv(x + 1); }, {rand({3, 3})}, alone()); });
+  EXPECT_TRUE(inverse.starts_with("export: aten::linalg_inv")) << inverse;
+  EXPECT_NE(inverse.find(" has no code that runs alone: prim::lu"), inverse.npos) << inverse;
+  std::string fourier =
+      error_of([] { export_([](const Tensor& x) { return fft::rfft(x).abs(); }, {rand({8})}, alone()); });
+  EXPECT_TRUE(fourier.starts_with("export: aten::fft_rfft has no code that runs alone: prim::fft")) << fourier;
 }
 
 TEST(Export, Sorts) {
