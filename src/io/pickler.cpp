@@ -93,7 +93,13 @@ void Pickler::body(const Value& v, int depth) {
       text("torch." + v.text());
       byte(0x85);
       return byte('R');
-    case Kind::List: byte(']'); return items(v.items(), depth, "e");
+    case Kind::List:
+      if (objects_) global("torch.jit._pickle", "build_tensorlist");  // the only lists that objects hold
+      byte(']');
+      items(v.items(), depth, "e");
+      if (!objects_) return;
+      byte(0x85);
+      return byte('R');
     case Kind::Tuple: return items(v.items(), depth, "t");
     case Kind::Set:
       global("builtins", "set");

@@ -168,7 +168,7 @@ def write(kind, name, number, seed, folder):
     count = sum(p.numel() for p in module.parameters())
     if count > 30e6:
         raise ValueError(f"{count / 1e6:.0f} million parameters")
-    sets = [as_call(first)] + ([as_call(make(3, 5)), as_call(make(1, 6))] if dynamic else [])
+    sets = [as_call(first)] + ([as_call(make(3, 5 if is_text(first) else 8)), as_call(make(1, 6 if is_text(first) else 8))] if dynamic else [])
     case = Case(f"{kind}_{name}", lambda: module, lambda m: sets, dynamic=shapes, gradients=False, rtol=1e-3, atol=1e-4)
     with torch.no_grad():
         module(*sets[0][0], **sets[0][1])
