@@ -28,13 +28,13 @@ BRASA_API void save_tensors(const TensorDict& tensors, const std::string& path,
                             const safetensors::Metadata& metadata = {});
 
 /// Anything that has `archive << value`: modules and their holders, optimizers, samplers. `to`: a path, a stream or a function that
-/// takes pieces of bytes.
+/// takes pieces of bytes. An optimizer in LibTorch's form has what LibTorch's have: brasa::Error for `maximize` and for a rate that is a tensor.
 template <class T, class To>
   requires requires(serialize::OutputArchive& archive, const T& value) { archive << value; }
-void save(const T& value, To&& to) {
+void save(const T& value, To&& to, serialize::Form form = serialize::Form::Safetensors) {
   serialize::OutputArchive archive;
   archive << value;
-  archive.save_to(std::forward<To>(to));
+  archive.save_to(std::forward<To>(to), form);
 }
 /// `from`: a path, a stream, bytes and their count, or functions that read (see InputArchive::load_from); then a device.
 template <class T, class... From>

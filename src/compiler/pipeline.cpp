@@ -47,8 +47,8 @@ constexpr GraphPass kForms[] = {
     {"library_groups", true, group_library_calls},
 };
 
-// Of what programs do without this library: control flow, which their runtime knows.
-constexpr std::string_view kPortable[] = {"loops"};
+// Of what programs do without this library: control flow and sorts, which their runtime knows.
+constexpr std::string_view kPortable[] = {"loops", "alone"};
 
 runtime::Device& device_for(const CompilerOptions& options) {
   return options.device ? *options.device : runtime::host();

@@ -185,7 +185,9 @@ class InputsUnknown final : public capture::Session {
 // Calls a function on tensors that record.
 class Recording {
  public:
-  Recording(const Function& f, Surroundings& surroundings) : f_(f), surroundings_(surroundings) {
+  /// `varying`: the inputs whose sizes differ between the examples.
+  Recording(const Function& f, std::vector<size_t> varying, Surroundings& surroundings)
+      : f_(f), varying_(std::move(varying)), surroundings_(surroundings) {
     state_.options.fullgraph = true;
     state_.options.dynamic = true;
     state_.backend = [&](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&,
@@ -211,6 +213,7 @@ class Recording {
   bool same_numbers(const Sources& before) const;
 
   const Function& f_;
+  std::vector<size_t> varying_;
   Surroundings& surroundings_;
   brasa::detail::CompiledState state_;
   Taken taken_;
@@ -274,6 +277,8 @@ std::vector<Tensor> Recording::results(capture::Session& session) {
   Recorder::Scope scope(&session);
   eager::CastCache casts;
   try {
+    // Their sizes are symbols before the function makes a tensor by one (a recurrent layer's first state). Nobody reads the copies.
+    for (size_t i : varying_) static_cast<void>(inputs_[i].clone());
     std::vector<Tensor> out = f_(inputs_);
     // Each result is memory of its own, row-major, also where it is an input, a view, or another result.
     for (Tensor& t : out) {
@@ -377,7 +382,10 @@ Captured Recording::captured() {
 }  // namespace
 
 Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings) {
-  Recording recording(f, surroundings);
+  std::vector<size_t> varying;
+  for (size_t i = 0; i < examples[0].size() && examples.size() > 1; ++i)
+    if (examples[0][i].sizes() != examples[1][i].sizes()) varying.push_back(i);
+  Recording recording(f, std::move(varying), surroundings);
   bool one_graph = true;
   for (const std::vector<Tensor>& example : examples) {
     bool same = recording.call(example);

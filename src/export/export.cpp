@@ -16,6 +16,7 @@
 
 #include "export/archive.h"
 #include "export/captured.h"
+#include "export/compiled.h"
 #include "export/embedded.h"
 #include "export/headers.h"
 #include "export/object.h"
@@ -233,7 +234,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
       to.target = target;
       to.numbers = numbers;
       ir::Facts facts = p.facts;
-      compiler::Portable code = compiler::compile_portable(*captured.back().graph, facts, to);
+      compiler::Portable code = compiled(*captured.back().graph, facts, to);
       variants.push_back({level_of(target), &captured.back(), facts.facts(), std::move(code)});
     }
   };

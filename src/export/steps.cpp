@@ -21,6 +21,17 @@ int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
 // Kernels begin at multiples of this.
 constexpr size_t kAlign = 64;
 
+// Its bits.
+int64_t infinity_of(DType d) {
+  switch (d) {
+    case kFloat64: return 0x7ff0000000000000;
+    case kFloat32: return 0x7f800000;
+    case kFloat16: return 0x7c00;
+    case kBFloat16: return 0x7f80;
+    default: return 0;
+  }
+}
+
 }  // namespace
 
 int64_t Store::text_at(std::string_view s) {
@@ -99,8 +110,10 @@ void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol
   checks(static_cast<size_t>(-1));
   for (size_t i = 0; i < p.parts.steps.size(); ++i) {
     const Step& s = p.parts.steps[i];
-    BRASA_ASSERT(!s.library && s.numbers.empty(), "a step of a portable plan is neither a kernel nor control flow");
-    if (s.call)
+    BRASA_ASSERT(!s.library && s.numbers.empty(), "a step of a portable plan is a library's");
+    if (const auto* lines = dynamic_cast<const compiler::LineSort*>(s.call.get()))
+      sort(scope, s, *lines, behind);
+    else if (s.call)
       flow(scope, s, behind);
     else
       kernel(scope, s, base);
@@ -123,6 +136,23 @@ void StepWriter::kernel(const Scope& in, const Step& s, const std::vector<int64_
   fixed_ = fixed_ && s.scratch.code().empty();
   scratch_ = std::max(scratch_, aligned(s.scratch.constant()));
   put({std::max<int64_t>(s.grain, 1)});
+}
+
+void StepWriter::sort(const Scope& in, const Step& s, const compiler::LineSort& call, int64_t behind) {
+  int64_t items = arena_buffer(behind, SizeProgram(), 0);
+  memory_behind(behind, call.items, in.symbols);
+  bool floating = is_floating(call.dtype);
+  bool is_signed = is_integral(call.dtype) && call.dtype != kUInt8 && call.dtype != kUInt64;
+  size_t head = begin(kSort);
+  put({0, 0, size_of(call.dtype),
+       floating    ? kFloating
+       : is_signed ? kSigned
+                   : kUnsigned,
+       infinity_of(call.dtype), call.descending, in.flat[s.buffers[0]], in.flat[s.buffers[1]], in.flat[s.buffers[2]],
+       items});
+  for (const SizeProgram* p : {&call.outer, &call.length, &call.inner, &call.first, &call.count})
+    size(steps, *p, in.symbols);
+  end_head(head);
 }
 
 void StepWriter::flow(const Scope& in, const Step& s, int64_t behind) {

@@ -4,20 +4,27 @@
 #include "io/zip.h"
 #include "support/output_file.h"
 
-namespace brasa::pickle {
-namespace {
+namespace brasa::io {
 
-void write(const Value& value, const io::ZipWriter::Sink& sink) {
-  io::Pickler pickler;
-  std::string pickle = pickler.dump(value);
-  io::ZipWriter zip(sink);
-  zip.add("archive/data.pkl", pickle);
+void add_checkpoint(ZipWriter& zip, Pickler& pickler, const pickle::Value& value) {
+  zip.add("archive/data.pkl", pickler.dump(value));
   zip.add("archive/byteorder", "little");
   for (size_t i = 0; i < pickler.storages().size(); ++i) {
     const StorageRef& s = pickler.storages()[i];
     zip.add("archive/data/" + std::to_string(i), {static_cast<const std::byte*>(s->data()), s->bytes()});
   }
   zip.add("archive/version", "3\n");
+}
+
+}  // namespace brasa::io
+
+namespace brasa::pickle {
+namespace {
+
+void write(const Value& value, const io::ZipWriter::Sink& sink) {
+  io::Pickler pickler;
+  io::ZipWriter zip(sink);
+  add_checkpoint(zip, pickler, value);
   zip.finish();
 }
 

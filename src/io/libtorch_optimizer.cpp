@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <string_view>
@@ -108,7 +110,110 @@ class Converter {
   serialize::Contents out_;
 };
 
+// The other way. Brasa's archives have every number as a tensor; what LibTorch reads has types, which are these fields'.
+constexpr std::array<std::string_view, 6> kIntegers{"step",     "func_evals", "n_iter",
+                                                    "max_iter", "max_eval",   "history_size"};
+constexpr std::array<std::string_view, 3> kBools{"amsgrad", "nesterov", "centered"};
+constexpr std::array<std::string_view, 2> kFloatsOfStates{"t", "prev_loss"};
+bool is_in(const auto& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); }
+
+class Builder {
+ public:
+  Builder(const serialize::Contents& contents, const std::string& target) : archive_(contents), target_(target) {}
+
+  Value build() {
+    Value::Pairs states, groups;
+    int64_t parameter = 0;
+    for (int64_t g = 0;; ++g) {
+      serialize::InputArchive options;
+      if (!archive_.try_read(str("param_groups.", g), options)) {
+        groups.insert(groups.begin(), {"param_groups/size", scalar_tensor(g, kInt64)});
+        break;
+      }
+      auto count = static_cast<int64_t>(number(options, "params"));
+      Value::Pairs group{{"params/size", scalar_tensor(count, kInt64)}};
+      for (int64_t p = 0; p < count; ++p, ++parameter) {
+        // LibTorch's keys are addresses, which are not 0.
+        std::string key = std::to_string(parameter + 1);
+        group.emplace_back(str("params/", p), key);
+        serialize::InputArchive state;
+        if (archive_.try_read(str("state.", parameter), state))
+          states.emplace_back(key, object(state, /*options=*/false));
+      }
+      group.emplace_back("options", object(options, /*options=*/true));
+      groups.emplace_back(str("param_groups/", g), Value::object("", std::move(group)));
+    }
+    return Value::object("", {{"pytorch_version", "1.5.0"},
+                              {"state", Value::object("", std::move(states))},
+                              {"param_groups", Value::object("", std::move(groups))}});
+  }
+
+ private:
+  static double number(serialize::InputArchive& fields, const std::string& name) {
+    Tensor t;
+    fields.read(name, t);
+    return t.item<double>();
+  }
+
+  Value object(serialize::InputArchive& fields, bool options) {
+    Value::Pairs out;
+    for (const std::string& name : fields.keys()) {
+      Tensor t;
+      if (name == "params" || name == "beta2") continue;
+      if (name == "maximize") {
+        BRASA_CHECK(number(fields, name) == 0, target_, ": LibTorch's optimizers have no option 'maximize'");
+      } else if (name == "beta1") {
+        out.emplace_back("betas", Value::tuple({number(fields, "beta1"), number(fields, "beta2")}));
+      } else if (name == "strong_wolfe") {
+        out.emplace_back("line_search_fn", number(fields, name) != 0 ? Value("strong_wolfe") : Value());
+      } else if (!fields.try_read(name, t)) {
+        out.emplace_back(name, list(fields, name));
+      } else if (is_in(kBools, name)) {
+        out.emplace_back(name, t.item<double>() != 0);
+      } else if (is_in(kIntegers, name)) {
+        auto n = static_cast<int64_t>(t.item<double>());
+        out.emplace_back(name, name == "max_eval" && n < 0 ? Value() : Value(n));
+      } else if (options || is_in(kFloatsOfStates, name)) {
+        double x = t.item<double>();
+        BRASA_CHECK(!options || x == x, target_, ": the option '", name,
+                    "' is a tensor or not a number, which LibTorch's optimizers do not take");
+        out.emplace_back(name, x);
+      } else {
+        out.emplace_back(name, t);
+      }
+    }
+    return Value::object("", std::move(out));
+  }
+
+  static Value list(serialize::InputArchive& fields, const std::string& name) {
+    serialize::InputArchive items;
+    fields.read(name, items);
+    Value::Items out;
+    auto size = static_cast<int64_t>(number(items, "size"));
+    for (int64_t i = 0; i < size; ++i) {
+      Tensor t;
+      items.read(std::to_string(i), t);
+      out.emplace_back(t);
+    }
+    return Value::list(std::move(out));
+  }
+
+  serialize::InputArchive archive_;
+  const std::string& target_;
+};
+
 }  // namespace
+
+bool is_optimizer(const serialize::Contents& contents) {
+  return contents.texts.empty() && contents.tensors.contains("param_groups.0.params") &&
+         std::all_of(contents.tensors.begin(), contents.tensors.end(), [](const auto& t) {
+           return t.first.starts_with("param_groups.") || t.first.starts_with("state.");
+         });
+}
+
+Value libtorch_optimizer(const serialize::Contents& contents, const std::string& target) {
+  return Builder(contents, target).build();
+}
 
 bool is_libtorch_optimizer(const pickle::Value& root) {
   return root.kind() == Kind::Object && root.find("pytorch_version") && root.find("state") && root.find("param_groups");

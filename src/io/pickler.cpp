@@ -93,7 +93,13 @@ void Pickler::body(const Value& v, int depth) {
       text("torch." + v.text());
       byte(0x85);
       return byte('R');
-    case Kind::List: byte(']'); return items(v.items(), depth, "e");
+    case Kind::List:
+      if (objects_) global("torch.jit._pickle", "build_tensorlist");  // the only lists that objects hold
+      byte(']');
+      items(v.items(), depth, "e");
+      if (!objects_) return;
+      byte(0x85);
+      return byte('R');
     case Kind::Tuple: return items(v.items(), depth, "t");
     case Kind::Set:
       global("builtins", "set");
@@ -126,7 +132,16 @@ void Pickler::body(const Value& v, int depth) {
       storage(storage_of(t, stored_of(v.stored())));
       return;
     }
-    case Kind::Object: fail(str("checkpoint: an object of class ", v.text(), " cannot be written"));
+    case Kind::Object: {
+      BRASA_CHECK(objects_, "checkpoint: an object of class ", v.text(), " cannot be written");
+      size_t dot = v.text().rfind('.');
+      global(v.text().substr(0, dot), v.text().substr(dot + 1));
+      byte(')');
+      byte(0x81);
+      byte('}');
+      pairs(v.pairs(), depth);
+      return byte('b');
+    }
   }
 }
 

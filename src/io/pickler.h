@@ -15,6 +15,8 @@ namespace brasa::io {
 /// its number among `storages()`.
 class Pickler {
  public:
+  /// `objects`: of TorchScript's classes.
+  explicit Pickler(bool objects = false) : objects_(objects) {}
   std::string dump(const pickle::Value& value);
   /// On the host, with what keeps them alive.
   const std::vector<StorageRef>& storages() const { return storages_; }
@@ -44,6 +46,7 @@ class Pickler {
     for (size_t i = 0; i < sizeof(T); ++i) byte(static_cast<int>(static_cast<uint64_t>(v) >> (8 * i) & 0xff));
   }
 
+  bool objects_;
   std::string out_;
   std::unordered_map<const void*, uint32_t> memo_;
   std::map<std::string, uint32_t> globals_;
@@ -52,5 +55,9 @@ class Pickler {
   std::vector<std::string_view> storage_classes_;
   std::unordered_map<const void*, uint32_t> storage_index_;
 };
+
+class ZipWriter;
+/// The records of a checkpoint that is this value.
+void add_checkpoint(ZipWriter& zip, Pickler& pickler, const pickle::Value& value);
 
 }  // namespace brasa::io

@@ -10,6 +10,7 @@
 #include "io/mapped_file.h"
 #include "io/tensors.h"
 #include "support/error.h"
+#include "support/output_file.h"
 
 namespace brasa {
 namespace {
@@ -40,19 +41,24 @@ void save_tensors(const TensorDict& tensors, const std::string& path, const safe
 
 namespace serialize {
 
-void OutputArchive::save_to(const std::string& filename) const {
-  save_tensors(contents_.tensors, filename, contents_.texts);
+void OutputArchive::save_to(const std::string& filename, Form form) const {
+  if (form == Form::Safetensors) return save_tensors(contents_.tensors, filename, contents_.texts);
+  OutputFile file(filename);
+  io::write_script_archive(contents_, filename, [&](const void* data, size_t size) { file.write(data, size); });
+  file.commit();
 }
-void OutputArchive::save_to(std::ostream& stream) const {
-  save_to([&](const void* data, size_t size) {
+void OutputArchive::save_to(std::ostream& stream, Form form) const {
+  auto write = [&](const void* data, size_t size) {
     return stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(size)) ? size : 0;
-  });
+  };
+  save_to(write, form);
 }
-void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& function) const {
-  Held held = hold(contents_.tensors, "archive");
+void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& function, Form form) const {
   auto sink = [&](const void* data, size_t size) {
     BRASA_CHECK(function(data, size) == size, "archive: it could not be written");
   };
+  if (form == Form::LibTorch) return io::write_script_archive(contents_, "archive", sink);
+  Held held = hold(contents_.tensors, "archive");
   safetensors::write(sink, held.entries, contents_.texts, "archive");
 }
 

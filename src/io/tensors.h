@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,5 +25,12 @@ serialize::Contents contents_of_checkpoint(std::span<const std::byte> bytes, con
 /// Whether the value is an optimizer of LibTorch's; what Brasa's own is read from.
 bool is_libtorch_optimizer(const pickle::Value& root);
 serialize::Contents contents_of_optimizer(const pickle::Value& root, size_t file_bytes, const std::string& source);
+
+/// What LibTorch's `torch::load` reads. `target` names the archive in errors.
+void write_script_archive(const serialize::Contents& contents, const std::string& target,
+                          const std::function<void(const void*, size_t)>& sink);
+/// Whether the contents are an optimizer's, and the object that LibTorch's archives have for it, whose parts have no classes yet.
+bool is_optimizer(const serialize::Contents& contents);
+pickle::Value libtorch_optimizer(const serialize::Contents& contents, const std::string& target);
 
 }  // namespace brasa::io

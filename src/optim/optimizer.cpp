@@ -238,6 +238,7 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
   for (size_t g = 0; g < param_groups_.size(); ++g) {
     serialize::OutputArchive options;
     param_groups_[g].options().serialize(options);
+    write_number(options, "params", static_cast<double>(param_groups_[g].params().size()));
     archive.write("param_groups." + std::to_string(g), options);
     for (const Tensor& p : param_groups_[g].params()) {
       if (OptimizerParamState* state = find_state(p)) {

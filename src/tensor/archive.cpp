@@ -12,12 +12,17 @@ namespace brasa::serialize {
 using autograd::IValue;
 
 void OutputArchive::write(const std::string& key, const Tensor& tensor, bool) {
-  if (tensor.defined()) contents_.tensors[key] = tensor.detach();
+  if (!tensor.defined()) return;
+  contents_.tensors[key] = tensor.detach();
+  if (tensor.requires_grad()) contents_.parameters.insert(key);
 }
 void OutputArchive::write(const std::string& key, const std::string& text) { contents_.texts[key] = text; }
 void OutputArchive::write(const std::string& key, const OutputArchive& nested) {
   for (const auto& [name, tensor] : nested.contents_.tensors) contents_.tensors[key + "." + name] = tensor;
   for (const auto& [name, text] : nested.contents_.texts) contents_.texts[key + "." + name] = text;
+  for (const std::string& name : nested.contents_.parameters) contents_.parameters.insert(key + "." + name);
+  contents_.parts.insert(key);
+  for (const std::string& name : nested.contents_.parts) contents_.parts.insert(key + "." + name);
 }
 
 namespace {

@@ -12,10 +12,12 @@
 #include <brasa/brasa.h>
 #include <brasa/control_flow.h>
 #include <brasa/error.h>
+#include <brasa/fft.h>
 #include <brasa/nn.h>
 #include <brasa/npy.h>
 #include <brasa/serialize.h>
 
+#include "error_of.h"
 #include "export/loaded.h"
 
 namespace brasa {
@@ -406,6 +408,57 @@ TEST(Export, RecurrentLayersOfAnyLength) {
     std::vector<Tensor> out = {full({steps, 2, 8}, NAN)};
     ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
     EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5)) << steps;
+  }
+}
+
+// The state that a layer makes itself has the batch's size, before the input is read.
+TEST(Export, RecurrentLayersOfAnyBatch) {
+  Folder folder;
+  nn::LSTM lstm(nn::LSTMOptions(3, 4));
+  nn::GRU gru(nn::GRUOptions(4, 3).batch_first(false));
+  auto f = [&](const Tensor& x) { return std::get<0>(gru(std::get<0>(lstm(x)))); };
+  NoGradGuard no_grad;
+  Loaded program(export_(f, {rand({5, 2, 3})}, alone({{0, 0, 1, 50}, {0, 1, 1, 70}})), folder.path);
+  for (auto [steps, batch] : {std::pair(1, 1), {5, 1}, {1, 9}, {7, 13}, {50, 70}}) {
+    Tensor x = randn({steps, batch, 3}), want = f(x);
+    std::vector<Tensor> out = {full({steps, batch, 3}, NAN)};
+    ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5)) << steps << " " << batch;
+  }
+}
+
+TEST(Export, WhatOnlyALibraryComputesIsNamed) {
+  std::string inverse =
+      error_of([] { export_([](const Tensor& x) { return linalg_inv(x + 1); }, {rand({3, 3})}, alone()); });
+  EXPECT_TRUE(inverse.starts_with("export: aten::linalg_inv")) << inverse;
+  EXPECT_NE(inverse.find(" has no code that runs alone: prim::lu"), inverse.npos) << inverse;
+  std::string fourier =
+      error_of([] { export_([](const Tensor& x) { return fft::rfft(x).abs(); }, {rand({8})}, alone()); });
+  EXPECT_TRUE(fourier.starts_with("export: aten::fft_rfft has no code that runs alone: prim::fft")) << fourier;
+}
+
+TEST(Export, Sorts) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& i) {
+    auto [sorted, places] = x.sort(0);
+    auto [largest, where] = x.topk(3, 1);
+    auto [middle, at] = x.median(1);
+    return std::make_tuple(sorted, places, largest, where, std::get<0>(x.kthvalue(2, 1)), middle, i.argsort(-1, true),
+                           std::get<0>(x.to(kBFloat16).sort(1, true)).to(kFloat32), std::get<0>((i > 3).sort(0)));
+  };
+  Loaded program(export_(f, {rand({7, 5}), arange(6)}, alone({{0, 0, 1, 600}, {0, 1, 3, 40}, {1, 0, 1, 600}})),
+                 folder.path);
+  for (auto [rows, columns, n] : {std::tuple(7, 5, 6), {1, 3, 1}, {2, 4, 600}, {600, 40, 17}}) {
+    Tensor x = (randn({rows, columns}) * 4).round() / 2, i = randint(-5, 9, {n}, kInt64);  // with equal elements
+    x[0][0] = NAN;
+    x[0][1] = -INFINITY;
+    x[0][2] = -0.0;
+    auto want = std::apply([](auto... t) { return std::vector<Tensor>{t...}; }, f(x, i));
+    std::vector<Tensor> out;
+    for (const Tensor& t : want) out.push_back(t.clone().zero_());
+    ASSERT_EQ(program.run({x, i}, out), ALONE_OK) << program.context.message;
+    for (size_t k = 0; k < want.size(); ++k)
+      EXPECT_TRUE(allclose(out[k].to(kFloat64), want[k].to(kFloat64), 0, 0, true)) << k << " of " << rows << " rows";
   }
 }
 

@@ -39,13 +39,13 @@ def loss_of(outputs):
     return sum((t.abs().double() ** 2).mean() for t in real) if real else None
 
 
-def write(case, folder):
+def write(case, folder, strict=False):
     torch.manual_seed(1)
     module = case.build().train(case.training)
     sets = case.inputs(module)
     args, kwargs = sets[0]
     fixed = copy.deepcopy(module)
-    program = torch.export.export(fixed, copy.deepcopy(args), copy.deepcopy(kwargs), dynamic_shapes=case.dynamic, strict=False)
+    program = torch.export.export(fixed, copy.deepcopy(args), copy.deepcopy(kwargs), dynamic_shapes=case.dynamic, strict=strict)
     if case.core:
         program = program.run_decompositions()
     torch.export.save(program, folder / f"{case.name}.pt2")

@@ -352,6 +352,14 @@ inline ::brasa::Tensor pad_sequence(::brasa::TensorList sequences, bool batch_fi
   return ::brasa::nn::utils::rnn::pad_sequence(sequences, batch_first, padding_value);
 }
 
+/// Writes LibTorch's archives. An object, because a call would find Brasa's function, too, by its arguments.
+inline constexpr struct {
+  template <class T, class To>
+  void operator()(const T& value, To&& to) const {
+    ::brasa::save(value, std::forward<To>(to), ::brasa::serialize::Form::LibTorch);
+  }
+} save;
+
 inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::canCast(from, to); }
 
 namespace mps {

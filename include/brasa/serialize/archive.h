@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +15,19 @@
 #include <brasa/tensor.h>
 
 /// What modules and optimizers are saved to and loaded from: tensors under dotted names, as in a Python state_dict, and texts.
-/// Files are safetensors; the texts are its metadata.
+/// Files are safetensors, whose metadata the texts are, or LibTorch's archives.
 namespace brasa::serialize {
 
 struct Contents {
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> texts;
+  /// Of the tensors those that require a gradient, and every nested archive, which may be empty. Safetensors has neither.
+  std::set<std::string> parameters, parts;
+};
+
+enum class Form : uint8_t {
+  Safetensors,
+  LibTorch  ///< what its `torch::load` reads, and Python's `torch.jit.load`
 };
 
 class BRASA_API OutputArchive {
@@ -32,11 +40,11 @@ class BRASA_API OutputArchive {
   void write(const std::string& key, const autograd::IValue& value);
   /// Everything of the nested archive, under key + ".".
   void write(const std::string& key, const OutputArchive& nested);
-  /// A safetensors file; brasa::Error if it cannot be written.
-  void save_to(const std::string& filename) const;
-  void save_to(std::ostream& stream) const;
+  /// brasa::Error if it cannot be written.
+  void save_to(const std::string& filename, Form form = Form::Safetensors) const;
+  void save_to(std::ostream& stream, Form form = Form::Safetensors) const;
   /// Calls the function with piece after piece; it gives how much it took.
-  void save_to(const std::function<size_t(const void*, size_t)>& function) const;
+  void save_to(const std::function<size_t(const void*, size_t)>& function, Form form = Form::Safetensors) const;
   const Contents& contents() const { return contents_; }
 
  private:

@@ -1,4 +1,5 @@
 #include "ops/table.h"
+#include "compiler/libraries/line_sort.h"
 #include "compiler/libraries/rows.h"
 #include "support/error.h"
 
@@ -19,6 +20,7 @@ constexpr const Implementation* kTable[] = {
     &kBiasedProduct,
     &kProduct,
     &kSort,
+    &kLineSort,
     &kCholesky,
     &kLu,
     &kLdl,

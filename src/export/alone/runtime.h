@@ -24,12 +24,14 @@ enum {
   kVariants, /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 3, kWeightHead = 64 };
+enum { kPlanVersion = 4, kWeightHead = 64 };
 
 /* A buffer of a variant; those from a loop are set by it. */
 enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena, kFromLoop };
 /* A step of a variant. */
-enum { kKernel, kCheck, kLoop, kWhile, kBranch };
+enum { kKernel, kCheck, kLoop, kWhile, kBranch, kSort };
+/* What is sorted. */
+enum { kUnsigned, kSigned, kFloating };
 /* An instruction of a size: operation + (256 if its right operand is a number) + left operand * 65536; then the right one. */
 enum { kNumber, kSymbol, kAdd, kMul, kDiv, kMod, kMin, kMax };
 

@@ -182,7 +182,6 @@ using ::brasa::real_part_of;
 using ::brasa::requires_grad;
 using ::brasa::reset_peak_memory_stats;
 using ::brasa::result_type;
-using ::brasa::save;
 using ::brasa::save_tensors;
 using ::brasa::scalar_tensor;
 using ::brasa::schema_of;
