@@ -275,7 +275,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
       report.kernels_after += inside->kernels_after;
     }
   parts.keep = options.keep_launches;
-  parts.ahead = !parts.keep && !PassRunner::switched_off("run_ahead");
+  parts.ahead = !PassRunner::switched_off("run_ahead");
   parts.report = std::move(report);
   return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }

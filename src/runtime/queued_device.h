@@ -63,7 +63,7 @@ class QueuedDevice : public Device, public KeepsWork, protected MemorySource {
     Stream stream;
     std::weak_ptr<KeptMemory> memory;
   };
-  std::mutex keeping_mutex_;  // held from begin_keeping to end_keeping
+  std::mutex keeping_mutex_;          // held from begin_keeping to end_keeping
   std::map<Stream, Keeper> keepers_;  // by the stream that work is kept for
   std::atomic<Stream> keeping_{kNone};
   std::shared_ptr<KeptMemory> kept_memory_;  // of that one

@@ -44,9 +44,7 @@ class Stream final : public brasa::runtime::emu::NativeStream {
   void add(std::function<void()> work) override {
     add({[work = std::move(work)](void**) { work(); }, {}});
   }
-  void add(Node node) {
-    kept ? kept->push_back(std::make_shared<Node>(std::move(node))) : node.run();
-  }
+  void add(Node node) { kept ? kept->push_back(std::make_shared<Node>(std::move(node))) : node.run(); }
   std::unique_ptr<Graph> kept;  // while it keeps
   void* reach(const void* p) override { return const_cast<void*>(p); }
   int number = ++made;  // from 1, in the order in which they are made

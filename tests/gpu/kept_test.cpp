@@ -86,7 +86,9 @@ TEST_P(Kept, BackwardOutside) {
 
 TEST_P(Kept, RandomNumbersAreEachCallsOwn) {
   Tensor x = ones({1000}, device_);
-  auto dropped = [](const Tensor& t) { return nn::functional::dropout(t, nn::functional::DropoutFuncOptions().p(0.5).training(true)); };
+  auto dropped = [](const Tensor& t) {
+    return nn::functional::dropout(t, nn::functional::DropoutFuncOptions().p(0.5).training(true));
+  };
   auto f = compile(dropped, kept());
   std::vector<Tensor> calls, eager;
   manual_seed(11);

@@ -61,8 +61,8 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
             parts_.checks.empty() &&
             std::none_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) { return b.kind == Place::Arena; });
-  if (!device.on_host() && parts_.ahead) plan_ahead();
   if (parts_.keep) plan_keeping();
+  if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
 }
 
 void CompiledGraph::add_slots(const Step& s, const Run& r, Slots& slots) {

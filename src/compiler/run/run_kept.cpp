@@ -8,6 +8,17 @@ namespace brasa::compiler {
 
 namespace {
 
+// A GPU is no quicker than the host that launches a step which reads and writes so many bytes: there, beginning while a call is recorded
+// (RunAhead) saves more than one call for all.
+constexpr int64_t kLongStep = 16 << 20;
+
+bool has_long_steps(const std::vector<Step>& steps) {
+  int64_t bytes = 0;
+  for (const Step& s : steps)
+    if (s.bytes.code().empty()) bytes += s.bytes.constant();
+  return bytes > kLongStep * static_cast<int64_t>(steps.size());
+}
+
 // Of the memory that it spans.
 size_t bytes_of(const Operand& o) {
   int64_t last = 0;
@@ -23,7 +34,7 @@ size_t bytes_of(const Operand& o) {
 // What the host has a part in cannot be kept: its own steps, and control flow.
 void CompiledGraph::plan_keeping() {
   auto on_host = [](const Step& s) { return s.library || (s.call && s.call->report()); };
-  if (std::any_of(parts_.steps.begin(), parts_.steps.end(), on_host)) return;
+  if (std::any_of(parts_.steps.begin(), parts_.steps.end(), on_host) || has_long_steps(parts_.steps)) return;
   keeper_ = dynamic_cast<runtime::KeepsWork*>(&device_);
   for (const Batch& b : parts_.batches) {
     bool same = true;

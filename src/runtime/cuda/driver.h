@@ -35,7 +35,7 @@ struct NodeParameters {
   FunctionHandle function;
   unsigned blocks[3], threads[3], shared_bytes;
   void **parameters, **extra;
-  void* kernel;  // instead of the function
+  void* kernel;           // instead of the function
   ContextHandle context;  // null: the current one
 };
 
