@@ -47,7 +47,7 @@ Value nonzero(Value x, Expr n) {
   return prim::concat(columns, 1);
 }
 
-Value nonzero_static(Value x, Expr size, int64_t fill) {
+Value nonzero_static(Value x, Expr size, Number fill) {
   BRASA_CHECK(!is_less(size, 0), "nonzero_static: 'size' must be an non-negative integer, got ", size);
   if (rank_of(x) == 0) return full(fill, {size, Expr(0)}, kInt);
   // Those beyond `size` share the place that is cut off with the ones that are zero.

@@ -51,7 +51,7 @@ Value diff(Value x, int64_t n, int64_t dim, Value prepend, Value append) {
 
 struct Axis {
   int64_t dim;
-  std::optional<double> step;  // equal distances
+  std::optional<Number> step;  // equal distances
   Value distances;             // else those between neighbours
 };
 
@@ -66,7 +66,7 @@ Value gradient_along(Value x, const Axis& axis, int64_t edge) {
   auto at = [&](Expr i) { return part(x, dim, i, 1); };
   Value left = part(x, dim, 0, inner), middle = part(x, dim, 1, inner), right = part(x, dim, 2, inner);
   if (axis.step) {
-    double h = *axis.step;
+    const Number& h = *axis.step;
     Value centre = (right - left) / (2 * h);
     if (edge == 1) return joined(dim, (at(1) - at(0)) / h, centre, (at(n - 1) - at(n - 2)) / h);
     return joined(dim, (-1.5 * at(0) + 2.0 * at(1) - 0.5 * at(2)) / h, centre,
@@ -111,7 +111,7 @@ void check_count(size_t spacing, size_t dims) {
               spacing);
 }
 
-std::vector<Value> evenly_spaced(Value x, const std::vector<double>& spacing,
+std::vector<Value> evenly_spaced(Value x, const std::vector<Number>& spacing,
                                  const std::optional<std::vector<int64_t>>& dim, int64_t edge) {
   Dims dims = gradient_dims(x, dim);
   check_count(spacing.size(), dims.size());
@@ -136,10 +136,10 @@ std::vector<Value> at_points(Value x, const std::vector<Value>& points, const st
 }
 
 // The items of a Scalar[].
-std::vector<double> numbers(const Number& list) {
-  std::vector<double> out;
-  if (auto* reals = list.arg().get_if<std::vector<double>>()) return *reals;
-  for (Expr e : list.arg().get<std::vector<Expr>>()) out.push_back(static_cast<double>(e.constant()));
+std::vector<Number> numbers(const Number& list) {
+  std::vector<Number> out;
+  if (auto* reals = list.arg().get_if<std::vector<double>>()) return {reals->begin(), reals->end()};
+  for (Expr e : list.arg().get<std::vector<Expr>>()) out.emplace_back(static_cast<double>(e.constant()));
   return out;
 }
 
@@ -153,16 +153,14 @@ void add_gradient(Table& t) {
   t.op("aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, std::optional<Number> spacing, OptDim dim, int64_t edge) {
-        return evenly_spaced(x, {spacing ? spacing->as_double() : 1}, one(dim), edge);
+        return evenly_spaced(x, {spacing.value_or(Number(1.0))}, one(dim), edge);
       })
-      .known({"spacing"})
       .samples({{floats(5)}, {floats(4, 5), 2.0, 1, 2}, {ints(4)}});
   t.op("aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
-        return evenly_spaced(x, {spacing.as_double()}, dim, edge);
+        return evenly_spaced(x, {spacing}, dim, edge);
       })
-      .known({"spacing"})
       .samples({{floats(4, 5), 2.0, list({0, 1})}});
   t.op("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
@@ -174,12 +172,14 @@ void add_gradient(Table& t) {
       .composed_in_opmath([](Value x, Number spacing, OptDim dim, int64_t edge) {
         return evenly_spaced(x, numbers(spacing), one(dim), edge);
       })
+      .known({"spacing"})
       .samples({{floats(4, 5), ir::Arg(std::vector<double>{0.5, 2})}});
   t.op("aten::gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
         return evenly_spaced(x, numbers(spacing), dim, edge);
       })
+      .known({"spacing"})
       .samples({{floats(4, 5), ir::Arg(std::vector<double>{0.5, 2}), list({0, 1}), 2}});
   t.op("aten::gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)

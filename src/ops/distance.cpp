@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "ops/norms.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -7,41 +6,39 @@
 namespace brasa::ops {
 namespace {
 
-Value power(Value x, double p) { return p == 1 ? x : p == 2 ? x * x : pow(x, Number(p)); }
-
 // ‖difference‖ₚ over the last dimension.
-Value norm_of(Value difference, double p) {
+Value norm_of(Value difference, const Number& p) {
   Value a = abs(difference);
   Dims last = {rank_of(a) - 1};
-  if (p == 0) return sum(convert(ne(a, 0), dtype_of(a)), last);
-  if (std::isinf(p)) return same_size(size_of(a, last[0]), 0) ? sum(a, last) : amax(a, last);
-  if (p == 1) return sum(a, last);
-  if (p == 2) return sqrt(sum(a * a, last));
-  return pow(sum(power(a, p), last), Number(1 / p));
+  if (p.is(0)) return sum(convert(ne(a, 0), dtype_of(a)), last);
+  if (is_infinite(p)) return same_size(size_of(a, last[0]), 0) ? sum(a, last) : amax(a, last);
+  if (p.is(1)) return sum(a, last);
+  if (p.is(2)) return sqrt(sum(a * a, last));
+  return pow(sum(pow(a, p), last), 1.0 / p);
 }
 
 // ∂‖d‖ₚ/∂d for each element, and 0 where the distance is.
-Value norm_derivative(Value difference, Value norm, double p) {
+Value norm_derivative(Value difference, Value norm, const Number& p) {
   Value a = abs(difference), sign = prim::unary("sign", difference),
         n = broadcast_to(unsqueeze(norm, rank_of(norm)), shape_of(a));
   Value zero = zeros_like(a);
-  if (p == 0) return zero;
-  if (p == 1) return sign;
-  if (std::isinf(p)) return where(eq(a, n), sign, zero);
+  if (p.is(0)) return zero;
+  if (p.is(1)) return sign;
+  if (is_infinite(p)) return where(eq(a, n), sign, zero);
   Value safe = where(eq(n, 0), constant_like(n, 1), n);
-  if (p == 2) return where(eq(n, 0), zero, difference / safe);
+  if (p.is(2)) return where(eq(n, 0), zero, difference / safe);
   Value base = where(eq(a, 0), constant_like(a, 1), a);
-  Value d = sign * power(base, p - 1) / power(safe, p - 1);
+  Value d = sign * pow(base, p - 1) / pow(safe, p - 1);
   return where(logical_or(eq(n, 0), eq(a, 0)), zero, d);
 }
 
 void check_p(double p) { BRASA_CHECK(p >= 0, "distance: only supports non-negative p values, got ", p); }
+void check_cdist(Value, Value, double p, std::optional<int64_t>) { check_p(p); }
 
 // All differences of rows: [..., P, M] and [..., R, M] as [..., P, R, M].
 Value differences(Value a, Value b) { return unsqueeze(a, rank_of(a) - 1) - unsqueeze(b, rank_of(b) - 2); }
 
-Value cdist(Value a, Value b, double p, std::optional<int64_t>) {
-  check_p(p);
+Value cdist(Value a, Value b, Number p, std::optional<int64_t>) {
   BRASA_CHECK(rank_of(a) >= 2 && rank_of(b) >= 2, "cdist only supports at least 2D tensors, got ", type_of(a), " and ",
               type_of(b));
   BRASA_CHECK(same_size(size_of(a, rank_of(a) - 1), size_of(b, rank_of(b) - 1)),
@@ -51,16 +48,16 @@ Value cdist(Value a, Value b, double p, std::optional<int64_t>) {
   return norm_of(differences(a, b), p);
 }
 
-std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, double p, Value norm) {
+std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, const Number& p, Value norm) {
   Value d = differences(a, b), each = broadcast_to(unsqueeze(g, rank_of(g)), shape_of(d)) * norm_derivative(d, norm, p);
   return {sum(each, {rank_of(d) - 2}), -sum(each, {rank_of(d) - 3})};
 }
-Value cdist_backward(Value g, Value a, Value b, double p, Value norm) {
+Value cdist_backward(Value g, Value a, Value b, Number p, Value norm) {
   Value pulled = cdist_pulled(g, a, b, p, norm)[0];
   return same_size(type_of(pulled).numel(), 0) ? zeros_like(a) : pulled;
 }
 std::vector<Value> cdist_vjp(const Saved& s) {
-  auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<double>(2), s.out());
+  auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<Number>(2), s.out());
   return {a, b};
 }
 
@@ -82,8 +79,7 @@ Pairs pairs_of(int64_t n) {
   return {i, k - start(i) + i + 1};
 }
 
-Value pdist(Value x, double p) {
-  check_p(p);
+Value pdist(Value x, Number p) {
   check_rank("pdist", "a matrix", x, 2);
   BRASA_CHECK(is_floating(dtype_of(x)), "pdist only supports floating-point dtypes, got ", type_of(x));
   int64_t n = known_size(size_of(x, 0));
@@ -91,7 +87,7 @@ Value pdist(Value x, double p) {
   Pairs pairs = pairs_of(n);
   return norm_of(prim::gather(x, {pairs.first}, {0}) - prim::gather(x, {pairs.second}, {0}), p);
 }
-Value pdist_backward(Value g, Value x, double p, Value norm) {
+Value pdist_backward(Value g, Value x, Number p, Value norm) {
   int64_t n = known_size(size_of(x, 0));
   if (n < 2) return zeros_like(x);
   Pairs pairs = pairs_of(n);
@@ -100,7 +96,7 @@ Value pdist_backward(Value g, Value x, double p, Value norm) {
   return prim::scatter(prim::scatter(zeros_like(x), {pairs.first}, each, {0}, "add"), {pairs.second}, -each, {0},
                        "add");
 }
-std::vector<Value> pdist_vjp(const Saved& s) { return {pdist_backward(s.ct(), s.in(0), s.arg<double>(1), s.out())}; }
+std::vector<Value> pdist_vjp(const Saved& s) { return {pdist_backward(s.ct(), s.in(0), s.arg<Number>(1), s.out())}; }
 
 Value euclidean_dist(Value a, Value b) { return cdist(a, b, 2, std::nullopt); }
 
@@ -129,16 +125,21 @@ void add_distance(Table& t) {
       .doc("The p-norm distances between all rows of two batches of matrices.")
       .autocast(Autocast::Float32)
       .composed_in_opmath(cdist)
+      .precondition(check_cdist)
+      .special("p", kNormOrders)
       .vjp(own_derivative(cdist_vjp))
       .samples(rows);
   t.op("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
       .doc("As cdist.")
       .composed_in_opmath(cdist)
+      .precondition(check_cdist)
+      .special("p", kNormOrders)
       .vjp(own_derivative(cdist_vjp))
       .samples(rows);
   t.op("aten::_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
       .doc("The gradient of cdist's first input, of the shape to which the second one's batch broadcasts it.")
       .composed_in_opmath(cdist_backward)
+      .special("p", kNormOrders)
       .one_dtype({"grad_output", "x1", "x2", "cdist"})
       .samples({{floats(3, 2), floats(3, 4), floats(2, 4), 2.0, floats(3, 2).in(1, 2)},
                 {floats(2, 3, 1), floats(3, 2), floats(2, 1, 2), 1.0, floats(2, 3, 1).in(1, 2)}});
@@ -151,12 +152,15 @@ void add_distance(Table& t) {
       .doc("The p-norm distances between all pairs of rows.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath(pdist)
+      .precondition([](Value, double p) { check_p(p); })
+      .special("p", kNormOrders)
       .vjp(own_derivative(pdist_vjp))
       .samples({{floats(4, 3), 2.0}, {floats(1, 2), 1.0}});
   t.alias("aten::pdist", "aten::_pdist_forward");
   t.op("aten::_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
       .doc("The gradient of pdist's input.")
       .composed_in_opmath(pdist_backward)
+      .special("p", kNormOrders)
       .one_dtype({"grad_output", "self", "pdist"})
       .samples({{floats(3), floats(3, 2), 2.0, floats(3).in(1, 2)}});
   t.op("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")

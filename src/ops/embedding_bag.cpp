@@ -25,10 +25,11 @@ Value unused_as_zero(const Value& used, Value rows) {
   return prim::select(prim::broadcast(used, shape_of(rows), {0}), rows, zeros_like(rows));
 }
 Value beside_rows(Value v, Value rows) { return prim::broadcast(convert(v, dtype_of(rows)), shape_of(rows), {0}); }
-Value not_padding(Value indices, int64_t padding) { return padding < 0 ? Value{} : ne(indices, padding); }
+Value not_padding(Value indices, Expr padding) {
+  return is_less(padding, 0) ? Value{} : ne(indices, Number(ir::Arg(padding)));
+}
 
-Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value scale, bool include_last,
-             int64_t padding) {
+Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value scale, bool include_last, Expr padding) {
   constexpr const char* op = "embedding_bag";
   check_rank(op, "weight", weight, 2);
   check_rank(op, "indices", indices, 1);
@@ -70,7 +71,7 @@ Value collected(Value updates, Value bag, Expr count, double initial, const char
 
 // {results, bag of each index, sizes of bags, index of the greatest}
 std::array<Value, 4> embedding_bag(Value weight, Value indices, Value offsets, int64_t mode, Value scale,
-                                   bool include_last, int64_t padding) {
+                                   bool include_last, Expr padding) {
   Bags b = bags_of(weight, indices, offsets, mode, scale, include_last, padding);
   Value rows = prim::gather(weight, {b.indices}, {0});
   auto as_index = [&](Value v) { return convert(v, b.index_type); };
@@ -84,7 +85,7 @@ std::array<Value, 4> embedding_bag(Value weight, Value indices, Value offsets, i
   if (mode == kSum) {
     if (scale) rows = rows * beside_rows(scale, rows);
     // As PyTorch's fast path does, which needs no bags for its derivative.
-    if (padding < 0 && dtype_of(weight) != DType::Float64) bag = full(0, {Expr(0)}, b.index_type);
+    if (is_less(padding, 0) && dtype_of(weight) != DType::Float64) bag = full(0, {Expr(0)}, b.index_type);
     return {collected(unused_as_zero(summed, rows), b.bag, b.count, 0, "add"), bag, none, none};
   }
   Value one = full(1, shape_of(b.indices), DType::Int64);
@@ -119,7 +120,7 @@ Value frequencies(Value indices, Expr rows) {
 }
 
 Value weight_gradient(Value g, Value indices, Value bag, Value sizes, Value greatest, Expr rows, bool by_frequency,
-                      int64_t mode, Value scale, int64_t padding) {
+                      int64_t mode, Value scale, Expr padding) {
   Shape shape = {rows, size_of(g, 1)};
   indices = convert(indices, DType::Int64);
   BRASA_CHECK(!by_frequency || mode != kMax,
@@ -139,7 +140,7 @@ Value weight_gradient(Value g, Value indices, Value bag, Value sizes, Value grea
   return collected(unused_as_zero(not_padding(indices, padding), each), indices, rows, 0, "add");
 }
 
-Value scale_gradient(Value g, Value weight, Value indices, Value bag, int64_t padding) {
+Value scale_gradient(Value g, Value weight, Value indices, Value bag, Expr padding) {
   Value rows = prim::gather(weight, {convert(indices, DType::Int64)}, {0});
   Value each = sum(prim::gather(g, {convert(bag, DType::Int64)}, {0}) * rows, {1});
   return unused_as_zero(not_padding(indices, padding), each);
@@ -152,19 +153,20 @@ Value known_bag(Value indices, Value offsets, Value offset2bag, Expr bags) {
   return segment_of(starts, size_of(indices, 0));
 }
 
-int64_t wrapped_padding(std::optional<int64_t> padding, Value weight) {
+Expr wrapped_padding(std::optional<Expr> padding, Value weight) {
   if (!padding) return -1;
-  int64_t rows = known_size(size_of(weight, 0));
-  BRASA_CHECK(*padding >= -rows && *padding < rows, "padding_idx must be within the number of embeddings, -", rows,
-              " through ", rows - 1, ", but got ", *padding);
-  return *padding < 0 ? *padding + rows : *padding;
+  Expr rows = size_of(weight, 0);
+  BRASA_CHECK(!is_less(*padding, -rows) && is_less(*padding, rows),
+              "padding_idx must be within the number of embeddings, -", rows, " through ", rows - 1, ", but got ",
+              *padding);
+  return is_less(*padding, 0) ? *padding + rows : *padding;
 }
 
 // Rows of gradients take indices that no forward pass has looked at.
 Value checked_rows(Value indices, Expr rows) { return checked_forward_index(indices, rows, "embedding_bag_backward"); }
 
 Value checked_weight_gradient(Value g, Value indices, Value bag, Value sizes, Value greatest, Expr rows,
-                              bool by_frequency, int64_t mode, Value scale, int64_t padding) {
+                              bool by_frequency, int64_t mode, Value scale, Expr padding) {
   check_rank("embedding_bag_backward", "grad", g, 2);
   if (scale) check_same_shape("embedding_bag_backward: per_sample_weights", scale, indices);
   return weight_gradient(g, checked_rows(indices, rows), mode == kMax ? bag : checked_rows(bag, size_of(g, 0)), sizes,
@@ -178,9 +180,9 @@ template <Padding kPadding>
 std::vector<Value> bag_vjp(const Saved& s) {
   if (!s.ct()) return {};
   Value weight = s.in(0), indices = s.in(1), scale = s.in(6);
-  int64_t padding = -1;
-  if constexpr (kPadding == Padding::Given) padding = s.arg<int64_t>(8);
-  if constexpr (kPadding == Padding::Wrapped) padding = wrapped_padding(s.arg<std::optional<int64_t>>(8), weight);
+  Expr padding = -1;
+  if constexpr (kPadding == Padding::Given) padding = s.arg<Expr>(8);
+  if constexpr (kPadding == Padding::Wrapped) padding = wrapped_padding(s.arg<std::optional<Expr>>(8), weight);
   Value bag = known_bag(indices, s.in(2), s.out(1), size_of(s.out(), 0));
   std::vector<Value> out(7);
   out[0] = weight_gradient(s.ct(), indices, bag, s.out(2), s.out(3), size_of(weight, 0), s.arg<bool>(3),
@@ -202,9 +204,7 @@ void add_embedding_bag(Table& t) {
     return embedding_bag(w, indices, offsets, mode, scale, include_last, -1);
   };
   auto padded_bag = [](Value w, Value indices, Value offsets, bool, int64_t mode, bool, Value scale, bool include_last,
-                       int64_t padding) {
-    return embedding_bag(w, indices, offsets, mode, scale, include_last, padding);
-  };
+                       Expr padding) { return embedding_bag(w, indices, offsets, mode, scale, include_last, padding); };
   constexpr const char* kParameters =
       "(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False";
   t.op(str("aten::embedding_bag", kParameters, ") -> (Tensor, Tensor, Tensor, Tensor)"))
@@ -217,7 +217,7 @@ void add_embedding_bag(Table& t) {
       .doc(str(doc, " Rows of padding_idx take no part.", kResults))
       .sparse(Sparse::EmbeddingBag)
       .composed_in_opmath([](Value w, Value indices, Value offsets, bool, int64_t mode, bool, Value scale,
-                             bool include_last, std::optional<int64_t> padding) {
+                             bool include_last, std::optional<Expr> padding) {
         return embedding_bag(w, indices, offsets, mode, scale, include_last, wrapped_padding(padding, w));
       })
       .vjp(own_derivative(bag_vjp<Padding::Wrapped>))
@@ -233,7 +233,7 @@ void add_embedding_bag(Table& t) {
   t.op("aten::_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor")
       .doc("The derivative of embedding_bag by the table of rows.")
       .composed_in_opmath([](Value g, Value indices, Value offsets, Value bag, Value sizes, Value greatest, Expr rows,
-                             bool by_frequency, int64_t mode, bool, Value scale, int64_t padding) {
+                             bool by_frequency, int64_t mode, bool, Value scale, Expr padding) {
         return checked_weight_gradient(g, indices, known_bag(indices, offsets, bag, size_of(g, 0)), sizes, greatest,
                                        rows, by_frequency, mode, scale, padding);
       })
@@ -241,14 +241,14 @@ void add_embedding_bag(Table& t) {
   t.op("aten::_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int padding_idx=-1) -> Tensor")
       .doc("The derivative of embedding_bag by the table of rows.")
       .composed_in_opmath([](Value g, Value indices, Value bag, Value sizes, Value greatest, Expr rows,
-                             bool by_frequency, int64_t mode, Value scale, int64_t padding) {
+                             bool by_frequency, int64_t mode, Value scale, Expr padding) {
         return checked_weight_gradient(g, indices, bag, sizes, greatest, rows, by_frequency, mode, scale, padding);
       })
       .samples({{floats(2, 3), ints(4), ints(4), ints(2), ints(2), 2, true, 1, ir::None{}}});
   t.op("aten::_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1) -> Tensor")
       .doc("The derivative of embedding_bag by the weights of the samples.")
       .composed_in_opmath(
-          [](Value g, Value weight, Value indices, Value offsets, Value bag, int64_t mode, int64_t padding) {
+          [](Value g, Value weight, Value indices, Value offsets, Value bag, int64_t mode, Expr padding) {
             BRASA_CHECK(mode == kSum,
                         "embedding_bag_backward: per_sample_weights only supported for mode 0 (sum), got mode ", mode);
             Value bags = checked_rows(known_bag(indices, offsets, bag, size_of(g, 0)), size_of(g, 0));

@@ -238,20 +238,22 @@ Value shifted(Value x, const OptDims& dim, bool back) {
 
 DType frequency_dtype(const OptDType& dtype) { return dtype.value_or(DType::Float32); }
 
+Number frequency_step(Expr n, const Number& d) { return 1.0 / (1.0 * Number(ir::Arg(n)) * d); }
+
 void add_frequencies(Table& t) {
   const char* options = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None";
   t.op(str("aten::fft_fftfreq(int n, float d=1., *, ", options, ") -> Tensor"))
       .doc("The frequencies of fft's n results, for samples d apart: 0, 1, …, -n/2, …, -1, over n d.")
-      .composed([](int64_t n, Number d, OptDType dtype, Text, Text, Flag) {
-        Value i = prim::iota({Expr(n)}, 0, DType::Int64), upper = ge(i, (n + 1) / 2);
-        return convert(where(upper, i - n, i), frequency_dtype(dtype)) * (1.0 / (static_cast<double>(n) * d));
+      .composed([](Expr n, Number d, OptDType dtype, Text, Text, Flag) {
+        Value i = prim::iota({n}, 0, DType::Int64), upper = ge(i, Number(ir::Arg(ir::floordiv(n + 1, 2))));
+        return convert(where(upper, i - Number(ir::Arg(n)), i), frequency_dtype(dtype)) * frequency_step(n, d);
       })
       .samples({{5}, {4, 0.5, DType::Float64}, {1}});
   t.op(str("aten::fft_rfftfreq(int n, float d=1., *, ", options, ") -> Tensor"))
       .doc("The frequencies of rfft's results: 0, 1, …, n/2, over n d.")
-      .composed([](int64_t n, Number d, OptDType dtype, Text, Text, Flag) {
-        Value i = prim::iota({Expr(n / 2 + 1)}, 0, DType::Int64);
-        return convert(i, frequency_dtype(dtype)) * (1.0 / (static_cast<double>(n) * d));
+      .composed([](Expr n, Number d, OptDType dtype, Text, Text, Flag) {
+        Value i = prim::iota({ir::floordiv(n, 2) + 1}, 0, DType::Int64);
+        return convert(i, frequency_dtype(dtype)) * frequency_step(n, d);
       })
       .samples({{5}, {4, 0.5, DType::Float64}, {1}});
   const std::vector<Sample> shifts = {{floats(5)}, {floats(4, 3), list({0})}, {floats(2, 0)}, {ints(3, 4)}};

@@ -1,3 +1,4 @@
+#include "ops/norms.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -50,12 +51,12 @@ Value renorm(Value x, Number p, int64_t dim, Number most) {
   return x * bounding(norm, most);
 }
 
-Value embedding_renorm(Value weight, Value indices, double most, double p) {
+Value embedding_renorm(Value weight, Value indices, Number most, Number p) {
   check_rank("embedding_renorm", "weight", weight, 2);
   BRASA_CHECK(dtype_of(indices) == DType::Int64 || dtype_of(indices) == DType::Int32,
               "embedding_renorm: expected dtype int32 or int64 for indices, got ", type_of(indices));
   Value rows = flattened(checked_forward_index(indices, size_of(weight, 0), "embedding_renorm"));
-  Value norm = call("aten::linalg_vector_norm", {weight, p, int_arg({1}), true, Arg()});
+  Value norm = call("aten::linalg_vector_norm", {weight, p.arg(), int_arg({1}), true, Arg()});
   Value named = prim::scatter(full(false, {size_of(weight, 0)}, DType::Bool), {rows},
                               full(true, shape_of(rows), DType::Bool), {0}, "");
   return where(unsqueeze(named, 1), weight * bounding(norm, most), weight);
@@ -137,12 +138,13 @@ void add_fused(Table& t) {
         BRASA_CHECK(p > 0, "renorm: non-positive-norm not supported, got p = ", p);
         BRASA_CHECK(most >= 0, "renorm: expected maxnorm to be >= 0 but got ", most);
       })
-      .known({"p"})
+      .special("p", kNormOrders)
       .samples({{floats(3, 4).in(0.5, 2), 2, 0, 1.5}});
   t.op("aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
       .doc("The rows that indices name, scaled down to max_norm where their norm is above it.")
       .no_gradient()
       .composed_in_opmath(embedding_renorm)
+      .special("norm_type", kNormOrders)
       .samples({{floats(3, 4), ints(2), 1.0, 2.0}});
   t.op("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .out(Out::Cast)

@@ -18,21 +18,36 @@ void check_finite(const char* op, Value low, Value high) {
   check_values(ok, str(op, ": the range is not finite"));
 }
 
+struct Limits {
+  Number low, high;
+  bool equal_are_none = false;
+  bool are_none() const { return equal_are_none && low.is_known() && high.is_known() && high.is(low.as_double()); }
+  bool may_be_none() const { return equal_are_none && !(low.is_known() && high.is_known()); }
+};
+
+void check_limits(const char* op, double low, double high) {
+  BRASA_CHECK(low <= high, op, ": max must not be smaller than min, got [", low, ", ", high, "]");
+}
+
 // The outermost edges: those given, or the extrema of a column; equal ones are moved apart by `apart`.
-std::array<Value, 2> outer_edges(const char* op, Value column, std::optional<std::array<double, 2>> range,
-                                 double apart) {
+std::array<Value, 2> outer_edges(const char* op, Value column, const std::optional<Limits>& limits, double apart) {
   DType t = dtype_of(column);
+  bool empty = same_size(size_of(column, 0), 0);
+  auto extremum = [&](const char* which) { return reduce(column, {0}, false, which); };
   Value low, high;
-  if (range) {
-    BRASA_CHECK((*range)[0] <= (*range)[1], op, ": max must not be smaller than min, got [", (*range)[0], ", ",
-                (*range)[1], "]");
-    low = scalar((*range)[0], t);
-    high = scalar((*range)[1], t);
-  } else if (same_size(size_of(column, 0), 0)) {
+  if (limits && !limits->are_none()) {
+    low = scalar(limits->low, t);
+    high = scalar(limits->high, t);
+    if (limits->may_be_none() && !empty) {
+      Value none = eq(scalar(limits->low, DType::Float64), scalar(limits->high, DType::Float64));
+      low = where(none, extremum("min"), low);
+      high = where(none, extremum("max"), high);
+    }
+  } else if (empty) {
     return {scalar(0, t), scalar(1, t)};
   } else {
-    low = reduce(column, {0}, false, "min");
-    high = reduce(column, {0}, false, "max");
+    low = extremum("min");
+    high = extremum("max");
   }
   check_finite(op, low, high);
   Value same = eq(low, high);
@@ -40,12 +55,12 @@ std::array<Value, 2> outer_edges(const char* op, Value column, std::optional<std
 }
 
 // `bins` equal bins, from both ends as linspace does.
-Value even_edges(Value low, Value high, int64_t bins) {
-  Shape shape{Expr(bins) + 1};
-  Value i = prim::iota(shape, 0, dtype_of(low)), step = (high - low) / static_cast<double>(bins);
-  Value up = broadcast_to(low, shape) + i * step;
-  Value down = broadcast_to(high, shape) - (static_cast<double>(bins) - i) * step;
-  return where(lt(i, static_cast<double>((bins + 1) / 2)), up, down);
+Value even_edges(Value low, Value high, Expr bins) {
+  Shape shape{bins + 1};
+  auto wide = [&](Expr e) { return size_tensor(e, shape, dtype_of(low)); };
+  Value i = prim::iota(shape, 0, dtype_of(low)), step = (high - low) / size_tensor(bins, {}, dtype_of(low));
+  Value up = broadcast_to(low, shape) + i * step, down = broadcast_to(high, shape) - (wide(bins) - i) * step;
+  return where(lt(i, wide(ir::floordiv(bins + 1, 2))), up, down);
 }
 
 // The bin of each element of a column among ascending edges; what lies outside gets one that is not there.
@@ -99,18 +114,14 @@ void check_weight(const char* op, Value x, Value weight, int64_t rank) {
   BRASA_CHECK(fits, op, ": if weight tensor is provided it should have the same shape as the input tensor, got ",
               type_of(x), " and ", type_of(weight));
 }
-void check_bins(const char* op, int64_t bins) { BRASA_CHECK(bins > 0, op, ": bins must be > 0, but got ", bins); }
+void check_bins(const char* op, Expr bins) { BRASA_CHECK(is_less(0, bins), op, ": bins must be > 0, but got ", bins); }
 
 // --- histc: an element's bin from its distance to the lowest edge.
 
 Value histc(Value self, Expr bins, Number lowest, Number highest) {
-  double min = lowest.as_double(), max = highest.as_double();
   check_input("histc", self);
-  BRASA_CHECK(min <= max, "torch.histc: max must be larger than min, got ", min, " and ", max);
   Value x = to_opmath(flattened(self));
-  std::optional<std::array<double, 2>> range;
-  if (min != max) range = {min, max};
-  auto [low, high] = outer_edges("torch.histc", x, range, 1);
+  auto [low, high] = outer_edges("torch.histc", x, Limits{lowest, highest, true}, 1);
   Value wide_low = broadcast_to(low, shape_of(x)), wide_high = broadcast_to(high, shape_of(x));
   Value inside = logical_and(ge(x, wide_low), le(x, wide_high));
   Value place = (x - wide_low) / (wide_high - wide_low) * size_tensor(bins, shape_of(x), dtype_of(x));
@@ -137,7 +148,7 @@ Points points_of(const char* op, Value x) {
   return {rows};
 }
 
-std::vector<Value> edges_of(const char* op, const Points& p, const std::vector<int64_t>& bins, const Range& range) {
+std::vector<Value> edges_of(const char* op, const Points& p, const Shape& bins, const Range& range) {
   auto n = static_cast<int64_t>(bins.size());
   BRASA_CHECK(same_size(size_of(p.rows, 1), Expr(n)), op, ": expected ", size_of(p.rows, 1),
               " sequences of bin edges for a tensor whose innermost dimension has this size, got ", n);
@@ -146,8 +157,11 @@ std::vector<Value> edges_of(const char* op, const Points& p, const std::vector<i
   std::vector<Value> out;
   for (int64_t d = 0; d < n; ++d) {
     check_bins(op, bins[d]);
-    std::optional<std::array<double, 2>> own;
-    if (range) own = {(*range)[2 * d], (*range)[2 * d + 1]};
+    std::optional<Limits> own;
+    if (range) {
+      check_limits(op, (*range)[2 * d], (*range)[2 * d + 1]);
+      own = Limits{(*range)[2 * d], (*range)[2 * d + 1]};
+    }
     auto [low, high] = outer_edges(op, p.column(d), own, 0.5);
     out.push_back(even_edges(low, high, bins[d]));
   }
@@ -176,8 +190,7 @@ std::vector<Value> with_edges(Value hist, const std::vector<Value>& edges) {
   return out;
 }
 
-std::vector<Value> histogramdd(Value x, const std::vector<int64_t>& bins, const Range& range, Value weight,
-                               bool density) {
+std::vector<Value> histogramdd(Value x, const Shape& bins, const Range& range, Value weight, bool density) {
   Points p = points_of("torch.histogramdd", x);
   check_weight("torch.histogramdd", x, weight, rank_of(x) - 1);
   std::vector<Value> edges = edges_of("torch.histogramdd", p, bins, range);
@@ -201,9 +214,11 @@ void add_one_dimension(Table& t) {
       .doc(
           "How many elements lie in each of `bins` equal bins of [min, max], or of the elements' range if both are equal.")
       .composed(histc)
-      .precondition([](Value, int64_t bins, Number, Number) { check_bins("histc", bins); })
+      .precondition([](Value, int64_t bins, double min, double max) {
+        check_bins("histc", bins);
+        check_limits("torch.histc", min, max);
+      })
       .no_gradient()
-      .known({"min", "max"})
       .samples({{floats(3, 5), 4}, {floats(7), 3, -1, 1}, {floats(0), 2}});
   t.op("aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)")
       .doc(
@@ -216,7 +231,7 @@ void add_one_dimension(Table& t) {
       .samples({{floats(3, 5), floats(3)}, {floats(4), floats(2), floats(4), true}});
   t.op("aten::histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)")
       .doc("histogram with equal bins over range, or over the range of the elements.")
-      .composed([](Value x, int64_t bins, Range range, Value weight, bool density) {
+      .composed([](Value x, Expr bins, Range range, Value weight, bool density) {
         Points p = single("torch.histogram", x, weight);
         std::vector<Value> edges = edges_of("torch.histogram", p, {bins}, range);
         return with_edges(hist_of("torch.histogram", p, edges, weight, density), edges);
@@ -230,17 +245,17 @@ void add_many_dimensions(Table& t) {
       "The histogram of points, the last dimension of self, in as many dimensions; the edges of the bins follow.";
   t.op("aten::histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)")
       .doc(doc)
-      .composed([](Value x, std::vector<int64_t> bins, Range range, Value weight, bool density) {
+      .composed([](Value x, Shape bins, Range range, Value weight, bool density) {
         return histogramdd(x, bins, range, weight, density);
       })
       .no_gradient()
       .samples({{floats(5, 2), list({2, 3})}, {floats(4, 1), list({2}), std::vector<double>{-1, 1}, floats(4), true}});
   t.op("aten::histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor[] bin_edges)")
       .doc(doc)
-      .composed([](Value x, int64_t bins, Range range, Value weight, bool density) {
+      .composed([](Value x, Expr bins, Range range, Value weight, bool density) {
         BRASA_CHECK(rank_of(x) >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, got ",
                     type_of(x));
-        std::vector<int64_t> each(known_size(size_of(x, rank_of(x) - 1)), bins);
+        Shape each(known_size(size_of(x, rank_of(x) - 1)), bins);
         return histogramdd(x, each, range, weight, density);
       })
       .no_gradient()
@@ -254,14 +269,14 @@ void add_many_dimensions(Table& t) {
       .samples({{floats(5, 2), std::vector<TensorSample>{floats(2), floats(3)}}});
   t.op("aten::_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]")
       .doc("The edges of histogramdd's bins.")
-      .composed([](Value x, std::vector<int64_t> bins, Range range, Value, bool) {
+      .composed([](Value x, Shape bins, Range range, Value, bool) {
         return edges_of("torch.histogramdd", points_of("torch.histogramdd", x), bins, range);
       })
       .no_gradient()
       .samples({{floats(5, 2), list({2, 3})}});
   t.op("aten::_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor")
       .doc("histogramdd without the edges.")
-      .composed([](Value x, std::vector<int64_t> bins, Range range, Value weight, bool density) {
+      .composed([](Value x, Shape bins, Range range, Value weight, bool density) {
         return histogramdd(x, bins, range, weight, density)[0];
       })
       .no_gradient()

@@ -181,17 +181,27 @@ Value tensorsolve(Value a, Value b, std::optional<Dims> dims) {
   return prim::reshape(x, out);
 }
 
-Value power(Value a, int64_t n) {
+// Squares and products by the binary digits of n, from the highest down. A graph knows how many digits there are.
+Value power(Value a, Expr n) {
   check_square("linalg.matrix_power", a);
-  if (n == 0) return broadcast_to(identity_like(a), shape_of(a));
-  if (n < 0) a = inverse(a, true)[0];
-  auto left = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
-  Value out;
-  for (;;) {
-    if (left & 1) out = out ? mm(out, a) : a;
-    if (!(left >>= 1)) return out;
-    a = mm(a, a);
+  if (same_size(n, 0)) return broadcast_to(identity_like(a), shape_of(a));
+  bool inverted = is_less(n, 0);
+  if (inverted) a = inverse(a, true)[0];
+  // The least integer has no -n, but half of it does.
+  Expr low = ir::mod(n, 2), half = inverted ? -ir::floordiv(n + 1, 2) : ir::floordiv(n, 2);
+  std::vector<Expr> digits;
+  for (Expr rest = half; is_less(0, rest); rest = ir::floordiv(rest, 2)) {
+    digits.push_back(low);
+    low = ir::mod(rest, 2);
   }
+  Value out = a;
+  for (size_t i = digits.size(); i-- > 0;) {
+    out = mm(out, out);
+    if (digits[i].is(0)) continue;
+    Value more = mm(out, a);
+    out = digits[i].is(1) ? more : where(eq(size_tensor(digits[i], {}), 1), more, out);
+  }
+  return out;
 }
 
 }  // namespace
@@ -320,6 +330,7 @@ void add_linalg_solve(Table& t) {
   t.op("aten::linalg_matrix_power(Tensor self, int n) -> Tensor")
       .doc("Aⁿ; of A⁻¹ for negative n.")
       .composed(power)
+      .special("n", {-1, 0, 1, 2, 3, 4, 8, 16})
       .samples({{floats(2, 2), 5}, {floats(2, 2, 2), -2}, {floats(2, 2), 0}});
   t.alias("aten::matrix_power", "aten::linalg_matrix_power");
 }

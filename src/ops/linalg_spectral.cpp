@@ -145,6 +145,12 @@ Value matrix_norm_named(Value v, const std::string& ord, const Dims& dim, bool k
 }
 const Dims kLastTwo = {-2, -1};
 
+// All that matrices have are special numbers of the row.
+double matrix_order(const Number& ord) {
+  BRASA_CHECK(ord.is_known(), "linalg.matrix_norm: Order not supported, expected 1, -1, 2, -2, inf or -inf.");
+  return ord.as_double();
+}
+
 Value norm(Value x, std::optional<Number> ord, const OptionalDims& dim, bool keep, std::optional<DType> dtype) {
   Arg type = dtype ? Arg(*dtype) : Arg();
   if (dim)
@@ -162,7 +168,7 @@ Value norm(Value x, std::optional<Number> ord, const OptionalDims& dim, bool kee
               "1D or 2D. Got ",
               type_of(x));
   if (dim ? dim->size() == 2 : rank_of(x) == 2)
-    return matrix_norm(x, ord->as_double(), dim.value_or(kLastTwo), keep, dtype);
+    return matrix_norm(x, matrix_order(*ord), dim.value_or(kLastTwo), keep, dtype);
   return vector_norm(x, ord->arg(), dim ? dim : OptionalDims(Dims{0}), keep, type);
 }
 
@@ -433,7 +439,7 @@ void add_linalg_spectral(Table& t) {
       .doc("The vector norm along one dimension, or of all elements without ord; the matrix norm along two.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed(norm)
-      .known({"ord"})
+      .special("ord", {0, 1, -1, 2, -2, kInf, -kInf})
       .samples({{floats(3, 4)}, {floats(3, 4), 2}, {floats(5), 1}, {floats(3, 4), ir::Arg(), list({1}), true}});
   t.op("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
       .out(Out::Own)

@@ -1,5 +1,6 @@
 #include "ops/accepted.h"
 #include "ops/algebra.h"
+#include "ops/norms.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
@@ -242,21 +243,22 @@ void add_margins(Table& t) {
   t.op("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor")
       .doc("The p-norm of x1 - x2 + eps along the last dimension.")
       .autocast(Autocast::None, Autocast::Float32)
-      .composed_in_opmath([](Value a, Value b, double p, Number eps, bool keep) {
+      .composed_in_opmath([](Value a, Value b, Number p, Number eps, bool keep) {
         Value d = a - b + eps;
-        return call("aten::norm.ScalarOpt_dim", {d, p, int_arg({-1}), keep});
+        return call("aten::norm.ScalarOpt_dim", {d, p.arg(), int_arg({-1}), keep});
       })
-      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 1.0}});
+      .special("p", kNormOrders)
+      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 5), floats(5), 1.0}, {floats(3, 5), floats(5), 3.5}});
   t.op("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor")
       .doc("max(0, margin + |anchor - positive| - |anchor - negative|), reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath([](Value anchor, Value positive, Value negative, Number margin, double p, Number eps,
+      .composed_in_opmath([](Value anchor, Value positive, Value negative, Number margin, Number p, Number eps,
                              bool swap, int64_t reduction) {
         BRASA_CHECK(
             rank_of(anchor) == rank_of(positive) && rank_of(anchor) == rank_of(negative),
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
             rank_of(anchor), "D, positive ", rank_of(positive), "D, and negative ", rank_of(negative), "D inputs");
-        auto distance = [&](Value a, Value b) { return call("aten::pairwise_distance", {a, b, p, eps}); };
+        auto distance = [&](Value a, Value b) { return call("aten::pairwise_distance", {a, b, p.arg(), eps}); };
         Value near = distance(anchor, positive), far = distance(anchor, negative);
         if (swap) far = minimum(far, distance(positive, negative));
         return reduced(relu(margin + near - far), reduction);
@@ -265,6 +267,7 @@ void add_margins(Table& t) {
         BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin,
                     " instead");
       })
+      .special("p", kNormOrders)
       .samples({{floats(3, 5), floats(3, 5), floats(3, 5)},
                 {floats(3, 5), floats(3, 5), floats(3, 5), 0.5, 1.0, 1e-6, true, 0}});
 }

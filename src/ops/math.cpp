@@ -6,6 +6,7 @@
 #include "ops/complex.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -38,6 +39,25 @@ RowBuilder step(Table& t, const char* name, const char* doc) {
       })
       .vjp(zero_derivative())
       .samples({{floats(3, 5)}, {ints(4)}, {floats(0)}});
+}
+
+// 10^n, exact where float64 holds it: the product of 10^(2^k) for the bits of n. All above 10^308 is infinite.
+Number power_of_ten(Expr n) {
+  constexpr int64_t kMost = 511;
+  n = ir::min(n, kMost);
+  Number out(1.0);
+  double factor = 10;
+  for (int64_t bit = 1; bit <= kMost; bit *= 2, factor *= factor) {
+    Expr digit = ir::mod(ir::floordiv(n, bit), 2);
+    if (digit.is(0)) continue;
+    if (digit.is(1)) {
+      out = out * factor;
+    } else {
+      Value on = eq(size_tensor(digit, {}), 1);
+      out = out * Number(where(on, scalar(factor, DType::Float64), scalar(1.0, DType::Float64)));
+    }
+  }
+  return out;
 }
 
 Value sgn(Value x) {
@@ -105,20 +125,26 @@ void add_rounding(Table& t) {
   t.op("aten::round.decimals(Tensor self, *, int decimals) -> Tensor")
       .doc("The nearest number with this many decimals.")
       .sparse(Sparse::Each)
-      .composed_in_opmath([](Value x, int64_t decimals) {
+      .composed_in_opmath([](Value x, Expr decimals) {
         if (!is_floating(dtype_of(x))) {
-          BRASA_CHECK(decimals == 0, "round: decimals of an integer tensor must be 0, got ", decimals);
+          BRASA_CHECK(same_size(decimals, 0), "round: decimals of an integer tensor must be 0, got ", decimals);
           return x;
         }
-        if (decimals == 0) return prim::unary("round", x);
-        double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
-        return decimals > 0 ? prim::unary("round", x * scale) / scale : prim::unary("round", x / scale) * scale;
+        if (decimals.is(0)) return prim::unary("round", x);
+        if (is_less(decimals, 0)) {
+          Number scale = power_of_ten(-decimals);
+          return prim::unary("round", x / scale) * scale;
+        }
+        Number scale = power_of_ten(decimals);
+        return prim::unary("round", x * scale) / scale;
       })
+      .special("decimals", {0})
       .vjp(zero_derivative())
       .samples({{floats(3, 5), 1}, {floats(4).in(-90, 90), -1}});
   t.op("aten::special_round(Tensor self, *, int decimals=0) -> Tensor")
       .doc("The nearest number with this many decimals.")
-      .composed([](Value x, int64_t decimals) { return call("aten::round.decimals", {x, decimals}); })
+      .composed([](Value x, Expr decimals) { return call("aten::round.decimals", {x, decimals}); })
+      .special("decimals", {0})
       .vjp(zero_derivative())
       .samples({{floats(3, 5), 1}, {floats(4)}});
   t.op("aten::frac(Tensor self) -> Tensor")
@@ -303,13 +329,14 @@ void add_gamma(Table& t) {
   t.op("aten::mvlgamma(Tensor self, int p) -> Tensor")
       .out(Out::Cast)
       .doc("The logarithm of the multivariate Γ of dimension p.")
-      .composed_in_opmath([](Value v, int64_t p) {
-        BRASA_CHECK(p >= 1, "mvlgamma: p has to be greater than or equal to 1, got ", p);
-        auto terms = static_cast<double>(p);
+      .composed_in_opmath([](Value v, Expr p) {
+        BRASA_CHECK(!is_less(p, 1), "mvlgamma: p has to be greater than or equal to 1, got ", p);
+        Number terms = 1.0 * Number(ir::Arg(p));
         check_values(gt(v, (terms - 1) / 2), "mvlgamma: all elements must be greater than (p-1)/2");
-        Value x = to_float(v), i = prim::iota({p}, 0, ir::type_of(x).dtype);
-        int64_t last = rank_of(x);
-        return sum(prim::unary("lgamma", unsqueeze(x, last) - i / 2), {last}) + terms * (terms - 1) / 4 * std::log(kPi);
+        // The terms lie in front: a loop over them whose length is not known leaves that over elements as it is.
+        Value x = to_float(v), i = prim::iota({p}, 0, dtype_of(x)), wide = unsqueeze(x, 0);
+        return sum(prim::unary("lgamma", wide - along(i / 2, 0, rank_of(wide))), {0}) +
+               terms * (terms - 1) / 4 * std::log(kPi);
       })
       .samples({{floats(3, 5).in(1.5, 4), 3}});
   t.alias("aten::special_multigammaln", "aten::mvlgamma");

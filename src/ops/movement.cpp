@@ -136,11 +136,11 @@ Value roll(Value x, Shape shifts, Dims dims) {
   return x;
 }
 
-Value rot90(Value x, int64_t k, Dims dims) {
+Value rot90(Value x, Expr k, Dims dims) {
   BRASA_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
   BRASA_CHECK(rank_of(x) >= 2, "expected total dims >= 2, but got total dims = ", rank_of(x));
   dims = wrap_dims(dims, rank_of(x));
-  switch (((k % 4) + 4) % 4) {
+  switch (known_size(ir::mod(k, 4))) {
     case 1: return transpose(prim::reverse(x, {dims[1]}), dims[0], dims[1]);
     case 2: return prim::reverse(x, dims);
     case 3: return transpose(prim::reverse(x, {dims[0]}), dims[0], dims[1]);
@@ -191,14 +191,14 @@ Value matrix_part(Value x, const char* comparison, Expr diagonal) {
 Value tril(Value x, Expr diagonal) { return matrix_part(x, "le", diagonal); }
 Value triu(Value x, Expr diagonal) { return matrix_part(x, "ge", diagonal); }
 
-Value diag(Value x, int64_t offset) {
+Value diag(Value x, Expr offset) {
   BRASA_CHECK(rank_of(x) == 1 || rank_of(x) == 2, "diag(): Supports 1D or 2D tensors. Got ", rank_of(x), "D");
   return rank_of(x) == 1 ? diagonal_embedded(x, offset, 0, 1) : diagonal(x, offset, 0, 1);
 }
-Value diag_embed(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diag_embed(Value x, Expr offset, int64_t dim1, int64_t dim2) {
   return diagonal_embedded(at_least_1d(x), offset, dim1, dim2);
 }
-Value diagflat(Value x, int64_t offset) { return diagonal_embedded(flattened(x), offset, 0, 1); }
+Value diagflat(Value x, Expr offset) { return diagonal_embedded(flattened(x), offset, 0, 1); }
 
 // --- copies and conversions ---
 

@@ -1,8 +1,6 @@
-#include <cmath>
-#include <limits>
-
 #include "ops/algebra.h"
 #include "ops/complex.h"
+#include "ops/norms.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
@@ -12,42 +10,33 @@ namespace {
 using Dims = std::optional<std::vector<int64_t>>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-Value norm(Value x, double p, const std::vector<int64_t>& dims, bool keep) {
-  if (p == 0) return sum(convert(ne(x, 0), dtype_of(x)), dims, keep);
-  if (p == 1) return sum(abs(x), dims, keep);
-  if (p == 2) return dims.empty() ? abs(x) : sqrt(sum(x * x, dims, keep));
-  if (p == kInf || p == -kInf) {
-    if (p == kInf) return reduce(abs(x), dims, keep, "max");
-    for (int64_t d : dims)
-      BRASA_CHECK(!same_size(size_of(x, d), 0),
-                  "linalg.vector_norm cannot compute the -inf norm on an empty dimension, got ", type_of(x));
-    return reduce(abs(x), dims, keep, "min");
-  }
-  return pow(sum(pow(abs(x), p), dims, keep), 1 / p);
+Value norm(Value x, const Number& p, const std::vector<int64_t>& dims, bool keep) {
+  if (p.is(0)) return sum(convert(ne(x, 0), dtype_of(x)), dims, keep);
+  if (p.is(1)) return sum(abs(x), dims, keep);
+  if (p.is(2)) return dims.empty() ? abs(x) : sqrt(sum(x * x, dims, keep));
+  if (is_infinite(p)) return reduce(abs(x), dims, keep, p.is(kInf) ? "max" : "min");
+  return pow(sum(pow(abs(x), p), dims, keep), 1.0 / p);
 }
 
 Value guarded_quotient(Value a, Value y) { return where(eq(y, 0), zeros_like(y), a / y); }
 
 // The conventions at kinks are PyTorch's: 0 where the norm is 0, shared equally among extrema.
-Value norm_pullback(Value x, Value y, Value ct, double p, const std::vector<int64_t>& dims) {
+Value norm_pullback(Value x, Value y, Value ct, const Number& p, const std::vector<int64_t>& dims) {
   Value norm = keep_dims(y, shape_of(x), dims), g = keep_dims(ct, shape_of(x), dims);
   Value sign = prim::unary("sign", x);
-  if (p == 0) return zeros_like(x);
-  if (p == 1) return g * sign;
-  if (p == 2) return x * guarded_quotient(g, norm);
-  if (std::isinf(p)) {
+  if (p.is(0)) return zeros_like(x);
+  if (p.is(1)) return g * sign;
+  if (p.is(2)) return x * guarded_quotient(g, norm);
+  if (is_infinite(p)) {
     Value size = abs(x);
     Value mine = convert(logical_or(eq(size, norm), logical_and(is_nan(size), is_nan(norm))), dtype_of(x));
     return sign * mine * (g / sum(mine, dims, true));
   }
   Value zero = eq(x, 0);
-  if (p < 1) {
-    Value steep = where(zero, zeros_like(x), sign * pow(where(zero, constant_like(x, 1), abs(x)), p - 1));
-    return steep * (g * pow(norm, 1 - p));
-  }
-  Value scale = where(eq(norm, 0), zeros_like(g), g / pow(norm, p - 1));
-  if (p < 2) return sign * pow(abs(x), p - 1) * scale;
-  return x * pow(abs(x), p - 2) * scale;
+  // For p < 1 the slope at 0 is infinite, and taken for 0.
+  Value slope = where(zero, zeros_like(x), sign * pow(where(zero, constant_like(x, 1), abs(x)), p - 1));
+  Value none = eq(norm, 0), safe = where(none, constant_like(norm, 1), norm);
+  return slope * where(none, zeros_like(g), g / pow(safe, p - 1));
 }
 
 // |x| of a complex x, which has the same norms.
@@ -60,12 +49,23 @@ std::vector<Value> norm_pushforward(const Node& n, std::span<const Value> tangen
   Value z = s.in(0), x = convert(real_sizes(z), dtype_of(s.out())), t = tangents[0];
   if (is_complex(dtype_of(z))) t = guarded_quotient(real(conj(z) * t), x);
   std::vector<int64_t> dims = reduced_dims(s.arg<Dims>(2), rank_of(x));
-  Value partials = norm_pullback(x, s.out(), constant_like(s.out(), 1), s.arg<Number>(1).as_double(), dims);
+  Value partials = norm_pullback(x, s.out(), constant_like(s.out(), 1), s.arg<Number>(1), dims);
   return {sum(partials * convert(t, dtype_of(x)), dims, s.arg<bool>(3))};
 }
 
-Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep, std::optional<DType> dtype) {
+// Nothing has no least or greatest element, and 0 no negative power.
+void check_order(const char* op, const Number& p, Value v, int64_t d) {
+  if (p.is_known() && !(p.as_double() < 0 || p.is(kInf))) return;
+  if (!same_size(size_of(v, d), 0)) return;
+  std::string problem = str(op, " cannot compute the ", p.is_known() ? str(p.as_double()) : std::string("negative"),
+                            " norm on an empty dimension, got ", type_of(v));
+  if (p.is_known()) fail(problem);
+  check_values(logical_not(lt(to_value(p), 0)), problem);
+}
+
+Value vector_norm(const char* op, Value v, const Number& p, const Dims& dim, bool keep, std::optional<DType> dtype) {
   bool complex = is_complex(dtype_of(v));
+  BRASA_CHECK(!is_complex(p.dtype()), op, ": expected a real order");
   BRASA_CHECK(is_floating(dtype_of(v)) || complex, op, ": Expected a floating point or complex tensor as input. Got ",
               name(dtype_of(v)));
   BRASA_CHECK(!dtype || (complex ? is_complex(*dtype) : is_floating(*dtype)), op, ": dtype should be ",
@@ -74,10 +74,7 @@ Value vector_norm(const char* op, Value v, double p, const Dims& dim, bool keep,
   DType out = dtype_of(given);
   Value x = convert(given, opmath(out));
   std::vector<int64_t> dims = reduced_dims(dim, rank_of(x));
-  if (p < 0 || p == kInf)
-    for (int64_t d : dims)
-      BRASA_CHECK(!same_size(size_of(x, d), 0), op, " cannot compute the ", p, " norm on an empty dimension, got ",
-                  type_of(v));
+  for (int64_t d : dims) check_order(op, p, v, d);
   return convert(norm(x, p, dims, keep), out);
 }
 
@@ -94,16 +91,16 @@ void add_norm(Table& t) {
       .doc("(Σ|x|^ord)^(1/ord) along dim; ord 0 counts what is not 0, ±inf takes the greatest or smallest |x|.")
       .autocast(Autocast::None, Autocast::Float32ByDefault)
       .composed([](Value x, Number p, Dims dim, bool keep, std::optional<DType> dtype) {
-        return vector_norm("linalg.vector_norm", x, p.as_double(), dim, keep, dtype);
+        return vector_norm("linalg.vector_norm", x, p, dim, keep, dtype);
       })
       .vjp(own_derivative([](const Saved& s) {
         Value z = s.in(0), x = convert(real_sizes(z), dtype_of(s.out()));
         std::vector<int64_t> dims = reduced_dims(s.arg<Dims>(2), rank_of(x));
-        Value g = norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1).as_double(), dims);
+        Value g = norm_pullback(x, s.out(), s.ct(), s.arg<Number>(1), dims);
         return std::vector{is_complex(dtype_of(z)) ? z * guarded_quotient(g, x) : g};
       }))
       .jvp(norm_pushforward)
-      .known({"ord"})
+      .special("ord", kNormOrders)
       .samples({{floats(3, 5)},
                 {floats(3, 5), 1, list({1})},
                 {floats(2, 3, 4), 3.5, list({0, 2}), true},
@@ -122,13 +119,13 @@ void add_norm(Table& t) {
       .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Norm)
       .composed([](Value x, Number p) { return general(x, p, std::nullopt, false, {}); })
-      .known({"p"})
+      .special("p", kNormOrders)
       .samples({{floats(3, 5)}, {floats(4), 1}});
   t.op("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor")
       .doc("The p-norm of all elements, of self first converted to dtype.")
       .sparse(Sparse::Norm)
       .composed([](Value x, std::optional<Number> p, DType dtype) { return general(x, p, std::nullopt, false, dtype); })
-      .known({"p"})
+      .special("p", kNormOrders)
       .samples({{floats(3, 5), 2, DType::Float64}});
   t.op("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("p-norms along dim.")
@@ -136,14 +133,14 @@ void add_norm(Table& t) {
       .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep) {
         return general(x, p, dim, keep, {});
       })
-      .known({"p"})
+      .special("p", kNormOrders)
       .samples({{floats(3, 5), 2, list({1})}, {floats(3, 5), ir::Arg(), list({0}), true}});
   t.op("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor")
       .doc("p-norms along dim, of self first converted to dtype.")
       .composed([](Value x, std::optional<Number> p, std::vector<int64_t> dim, bool keep, DType dtype) {
         return general(x, p, dim, keep, dtype);
       })
-      .known({"p"})
+      .special("p", kNormOrders)
       .samples({{floats(3, 5), 2, list({1}), false, DType::Float64}});
   t.op("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
       .doc("2-norms along dim.")
@@ -154,7 +151,7 @@ void add_norm(Table& t) {
       .doc("The p-norm of self - other.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value a, Value b, Number p) { return general(a - b, p, std::nullopt, false, {}); })
-      .known({"p"})
+      .special("p", kNormOrders)
       .samples({{floats(3, 5), floats(5)}, {floats(4), floats(4), 1}});
 }
 

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "ops/accepted.h"
+#include "ops/norms.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -238,15 +239,15 @@ std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Va
 }
 
 // [N, C, …] as [N, G, C/G · …].
-Value grouped(Value x, int64_t groups) {
+Value grouped(Value x, Expr groups) {
   Expr inner(1);
   for (int64_t d = 1; d < rank_of(x); ++d) inner = inner * size_of(x, d);
-  return prim::reshape(x, {size_of(x, 0), Expr(groups), ir::floordiv(inner, Expr(groups))});
+  return prim::reshape(x, {size_of(x, 0), groups, ir::floordiv(inner, groups)});
 }
 
-Three group_normalized(Value x, Value weight, Value bias, int64_t groups, const Number& eps) {
+Three group_normalized(Value x, Value weight, Value bias, Expr groups, const Number& eps) {
   BRASA_CHECK(rank_of(x) >= 2, "Expected at least 2 dimensions for input tensor but received ", rank_of(x));
-  BRASA_CHECK(groups > 0 && same_size(ir::mod(size_of(x, 1), Expr(groups)), 0),
+  BRASA_CHECK(is_less(0, groups) && same_size(ir::mod(size_of(x, 1), groups), 0),
               "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
               shape_of(x), " and num_groups=", groups);
   check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
@@ -264,7 +265,7 @@ void check_elements(const char* op, Value x, Expr count) {
 }
 
 std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr n, Expr c, Expr rest,
-                                       int64_t groups, std::vector<bool> mask) {
+                                       Expr groups, std::vector<bool> mask) {
   check_elements("native_group_norm_backward", x, n * c * rest);
   check_dtypes("native_group_norm_backward", x, {m, rstd, weight});
   Dims dims = all_but_channels(x);
@@ -330,9 +331,9 @@ Value weight_norm(Value v, Value g, int64_t dim) {
   return v * (broadcast_to(g, shape_of(norm)) / norm);
 }
 
-Value norm_except_dim(Value v, int64_t p, int64_t dim) {
-  if (dim == -1) return call("aten::norm.Scalar", {v, p});
-  return call("aten::norm.ScalarOpt_dim", {v, p, int_arg(dims_except(v, dim)), true});
+Value norm_except_dim(Value v, Number p, int64_t dim) {
+  if (dim == -1) return call("aten::norm.Scalar", {v, p.arg()});
+  return call("aten::norm.ScalarOpt_dim", {v, p.arg(), int_arg(dims_except(v, dim)), true});
 }
 
 const std::vector<Sample> kBatchNorm = {
@@ -390,6 +391,7 @@ void add_layer_norms(Table& t) {
   t.op("aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
       .doc("Norms over all dimensions but one, which are kept with size 1; over all, without dimensions, for -1.")
       .composed(norm_except_dim)
+      .special("pow", kNormOrders)
       .samples({{floats(3, 4, 2)}, {floats(3, 4), 1, 1}, {floats(3, 4), 2, -1}});
 }
 
@@ -490,7 +492,7 @@ void add_batch_norms(Table& t) {
 void add_group_norms(Table& t) {
   t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
-      .composed([](Value x, Value w, Value b, Expr n, Expr c, Expr rest, int64_t groups, Number eps) {
+      .composed([](Value x, Value w, Value b, Expr n, Expr c, Expr rest, Expr groups, Number eps) {
         check_elements("native_group_norm", x, n * c * rest);
         return group_normalized(x, w, b, groups, eps);
       })
@@ -506,7 +508,7 @@ void add_group_norms(Table& t) {
           "(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
       .autocast(Autocast::None, Autocast::Float32)
       .backward_node("NativeGroupNormBackward0")
-      .composed([](Value x, int64_t groups, Value w, Value b, Number eps, bool) {
+      .composed([](Value x, Expr groups, Value w, Value b, Number eps, bool) {
         return group_normalized(x, w, b, groups, eps)[0];
       })
       .samples({{floats(2, 4, 3), 2, floats(4), floats(4)}, {floats(2, 3), 1}});

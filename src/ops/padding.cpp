@@ -40,7 +40,7 @@ Value constant_pad(Value x, Shape pad, Number value) {
   return prim::pad(x, scalar(value, dtype_of(x)), low, high, none);
 }
 
-Value pad_sequence(std::vector<Value> xs, bool batch_first, double value, std::string side) {
+Value pad_sequence(std::vector<Value> xs, bool batch_first, Number value, std::string side) {
   BRASA_CHECK(!xs.empty(), "pad_sequence: received an empty list of sequences");
   BRASA_CHECK(side == "left" || side == "right",
               "pad_sequence: expected padding_side to be one of left or right, but got ", side, ".");
@@ -148,9 +148,9 @@ Value pad_by_backward(Value g, Value x, Shape pad) {
   return padded_backward(op, g, x, pad, kMode);
 }
 
-Value pad(Value x, Shape pads, std::string mode, std::optional<double> value) {
-  if (mode == "constant") return constant_pad(x, pads, Number(value.value_or(0.0)));
-  BRASA_CHECK(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
+Value pad(Value x, Shape pads, std::string mode, std::optional<Number> value) {
+  if (mode == "constant") return constant_pad(x, pads, value.value_or(Number(0.0)));
+  BRASA_CHECK(!value || value->is(0), "Padding mode \"", mode, "\" doesn't take in value argument");
   if (mode == "reflect") return pad_by<Mode::Reflect>(x, pads);
   if (mode == "replicate") return pad_by<Mode::Replicate>(x, pads);
   BRASA_CHECK(mode == "circular", "Unrecognised padding mode ", mode,
@@ -158,7 +158,7 @@ Value pad(Value x, Shape pads, std::string mode, std::optional<double> value) {
   check_pad_rank("pad", x, pads.size() / 2);
   return padded("pad", x, pads, Mode::Circular);
 }
-Value pad_enum(Value x, Shape pads, int64_t mode, std::optional<double> value) {
+Value pad_enum(Value x, Shape pads, int64_t mode, std::optional<Number> value) {
   constexpr const char* kModes[] = {"reflect", "replicate", "circular", "constant"};
   BRASA_CHECK(mode >= 0 && mode < 4, "Unrecognised padding mode ", mode);
   return pad(x, pads, kModes[mode], value);
@@ -199,6 +199,7 @@ void add_padding(Table& t) {
   t.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
       .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.")
       .composed(pad)
+      .special("value", {0})
       .fits("value")
       .samples({{floats(2, 3), list({1, 2})}, {floats(1, 2, 4), list({1, 2}), "circular"}});
   t.op("aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor")
@@ -209,6 +210,7 @@ void add_padding(Table& t) {
   t.op("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
       .doc("pad, the mode as a number.")
       .composed(pad_enum)
+      .special("value", {0})
       .samples({{floats(1, 2, 4), list({1, 2}), 0}});
   add_pads<Mode::Reflect>(t, "reflection", "mirrored at the border elements");
   add_pads<Mode::Replicate>(t, "replication", "the border elements repeated");

@@ -201,11 +201,11 @@ Value window_sizes(const Window& w, size_t d, Expr size, const Shape& shape, boo
   return along(convert(end - start, dtype), dim, static_cast<int64_t>(shape.size()));
 }
 
-Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional<int64_t> divisor) {
+Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional<Number> divisor) {
   auto n = static_cast<int64_t>(w.spatial());
   bool unbatched;
   Value b = batched("avg_pool", x, w.spatial(), unbatched);
-  BRASA_CHECK(!divisor || *divisor != 0, "divisor must be not zero");
+  BRASA_CHECK(!divisor || !divisor->is(0), "divisor must be not zero");
   Value total = sum(windows_of(b, w, 0), counted(n + 2, n));
   bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](Expr p) { return !p.is(0); });
   // Integers are divided as integers.
@@ -231,7 +231,7 @@ Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional
 
 template <int kSpatial>
 Value avg_pool(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode, bool count_include_pad,
-               std::optional<int64_t> divisor) {
+               std::optional<Number> divisor) {
   if (dtype_of(x) != DType::Int64) floating_only("avg_pool", x);
   return avg_pooled(x, window_of(kSpatial, kernel, stride, padding, {Expr(1)}, ceil_mode), count_include_pad, divisor);
 }
@@ -242,7 +242,7 @@ Value avg_pool1d(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_m
 // The sum of windows is linear: its transpose takes the gradient divided by each window's size.
 template <int kSpatial>
 Value avg_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode,
-                        bool count_include_pad, std::optional<int64_t> divisor) {
+                        bool count_include_pad, std::optional<Number> divisor) {
   Value wide_x = to_opmath(x), scale = avg_pool<kSpatial>(constant_like(wide_x, 1), kernel, stride, padding, ceil_mode,
                                                           count_include_pad, divisor);
   check_same_shape("avg_pool_backward", g, scale);
@@ -426,12 +426,14 @@ void add_pools(Table& t) {
         .doc("The mean of each window.")
         .autocast(kPolicy, Autocast::None)
         .composed_in_opmath(avg_pool<n>)
+        .special("divisor_override", {0})
         .samples(
             {{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), true, false}});
     t.op(str("aten::avg_pool", d, "_backward(Tensor grad_output, Tensor self, ", size, " kernel_size, ", size,
              " stride, ", size, " padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
         .composed(avg_pool_backward<n>)
+        .special("divisor_override", {0})
         .one_dtype({"grad_output", "self"})
         .samples(
             {{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({}), list({0}), false, true, ir::None{}}});

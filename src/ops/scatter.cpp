@@ -361,11 +361,11 @@ Value select_scatter(Value x, Value source, int64_t dim, Expr index) {
   dim = wrap_dim(dim, rank_of(x));
   return put_through(x, source, [&](Value v) { return call("aten::select.int", {v, dim, index}); });
 }
-Value diagonal_scatter(Value x, Value source, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diagonal_scatter(Value x, Value source, Expr offset, int64_t dim1, int64_t dim2) {
   return put_through(x, source, [&](Value v) { return diagonal(v, offset, dim1, dim2); });
 }
 
-Value diagonal_backward(Value g, Shape sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diagonal_backward(Value g, Shape sizes, Expr offset, int64_t dim1, int64_t dim2) {
   return diagonal_scatter(full(0, sizes, dtype_of(g)), g, offset, dim1, dim2);
 }
 Value select_backward(Value g, Shape sizes, int64_t dim, Expr index) {

@@ -94,7 +94,7 @@ Value along(Value x, int64_t dim, int64_t rank) {
   return prim::reshape(x, shape);
 }
 
-Value diagonal(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diagonal(Value x, Expr offset, int64_t dim1, int64_t dim2) {
   int64_t rank = rank_of(x);
   BRASA_CHECK(rank >= 2, "diagonal: needs a tensor with two dimensions or more, got ", type_of(x));
   dim1 = wrap_dim(dim1, rank);
@@ -102,7 +102,7 @@ Value diagonal(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
   BRASA_CHECK(dim1 != dim2, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   x = move_dims(x, {dim1, dim2}, {rank - 2, rank - 1});
   Expr rows = size_of(x, rank - 2), columns = size_of(x, rank - 1);
-  Expr down = ir::max(-Expr(offset), 0), right = ir::max(Expr(offset), 0);
+  Expr down = ir::max(-offset, 0), right = ir::max(offset, 0);
   Expr length = ir::max(ir::min(rows - down, columns - right), 0);
   // An offset outside the matrix leaves nothing, and must not start behind its end.
   x = narrow(x, rank - 2, ir::min(down, rows), length);
@@ -119,14 +119,13 @@ Value band(const Shape& shape, const char* comparison, Expr offset) {
   return prim::binary(comparison, column - row, size_tensor(offset, shape));
 }
 
-Value diagonal_embedded(Value x, int64_t offset, int64_t dim1, int64_t dim2) {
+Value diagonal_embedded(Value x, Expr offset, int64_t dim1, int64_t dim2) {
   int64_t rank = rank_of(x) + 1;
   dim1 = wrap_dim(dim1, rank);
   dim2 = wrap_dim(dim2, rank);
   BRASA_CHECK(dim1 != dim2, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
-  int64_t shift = offset < 0 ? checked_sub(0, offset) : offset;
   // One value a row, whichever side the diagonal lies on.
-  Value by_row = pad_dim(x, rank - 2, offset < 0 ? shift : 0, offset < 0 ? 0 : shift);
+  Value by_row = pad_dim(x, rank - 2, ir::max(-offset, 0), ir::max(offset, 0));
   Value square = repeat_along(by_row, rank - 1, size_of(by_row, rank - 2));
   Value out = prim::select(band(shape_of(square), "eq", offset), square, zeros_like(square));
   return move_dims(out, {rank - 2, rank - 1}, {dim1, dim2});

@@ -36,9 +36,9 @@ Value repeat_along(Value x, int64_t dim, Expr n);
 /// A rank-1 value as dimension `dim` of a shape of this rank, for broadcasting.
 Value along(Value x, int64_t dim, int64_t rank);
 /// The diagonal that starts `offset` columns to the right, as a last dimension in place of dim1 and dim2; a view.
-Value diagonal(Value x, int64_t offset, int64_t dim1, int64_t dim2);
+Value diagonal(Value x, Expr offset, int64_t dim1, int64_t dim2);
 /// x's last dimension on that diagonal of two new ones, zeros elsewhere.
-Value diagonal_embedded(Value x, int64_t offset, int64_t dim1, int64_t dim2);
+Value diagonal_embedded(Value x, Expr offset, int64_t dim1, int64_t dim2);
 /// [rows, columns] true where column - row compares so with `offset`: "le", "ge", "eq".
 Value band(const Shape& shape, const char* comparison, Expr offset);
 

@@ -23,7 +23,7 @@ Value squeezed(Value x) {
   return x;
 }
 
-Value cov(Value self, int64_t correction, Value fweights, Value aweights) {
+Value cov(Value self, Number correction, Value fweights, Value aweights) {
   BRASA_CHECK(rank_of(self) <= 2, "cov(): expected input to have two or fewer dimensions, got ", type_of(self));
   BRASA_CHECK(dtype_of(self) != DType::Bool, "cov(): bool dtype is not supported for input");
   Value x = rank_of(self) < 2 ? prim::reshape(self, {Expr(1), type_of(self).numel()}) : self;
@@ -37,8 +37,8 @@ Value cov(Value self, int64_t correction, Value fweights, Value aweights) {
   DType t = dtype_of(weighted);
   Value total = w ? sum(w, {0}) : size_tensor(n, {}, DType::Int64);
   Value average = sum(weighted, {1}) / total;
-  Value norm = w && aweights && correction != 0
-                   ? total - static_cast<double>(correction) * (sum(w * flattened(aweights), {0}) / total)
+  Value norm = w && aweights && !correction.is(0)
+                   ? total - 1.0 * correction * (sum(w * flattened(aweights), {0}) / total)
                    : total - correction;
   norm = where(le(norm, 0), zeros_like(norm), norm);
   Value centred = x - unsqueeze(average, 1);

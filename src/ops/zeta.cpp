@@ -96,17 +96,16 @@ Value trigamma(Value x) {
   return where(low, kPi * kPi / (s * s) - r, r);
 }
 
-Value polygamma(int64_t n, Value x) {
-  if (n == 0) return prim::unary("digamma", x);
-  if (n == 1) return trigamma(x);
-  double factor = std::exp(std::lgamma(static_cast<double>(n) + 1)) * (n % 2 ? 1 : -1);
-  return factor * zeta(constant_like(x, static_cast<double>(n) + 1), x);
+Value polygamma(const Number& n, Value x) {
+  if (n.is(0)) return prim::unary("digamma", x);
+  if (n.is(1)) return trigamma(x);
+  Value order = scalar(n, DType::Float64), half = order * 0.5;
+  Value size = exp(prim::unary("lgamma", order + 1.0));
+  Number factor(where(eq(prim::unary("floor", half), half), -size, size));
+  return factor * zeta(constant_like(x, n + 1), x);
 }
 
-int64_t checked_order(int64_t n) {
-  BRASA_CHECK(n >= 0, "polygamma(n, x) does not support negative n, got ", n);
-  return n;
-}
+void check_order(int64_t n, Value) { BRASA_CHECK(n >= 0, "polygamma(n, x) does not support negative n, got ", n); }
 
 }  // namespace
 
@@ -134,13 +133,15 @@ void add_zeta(Table& t) {
       .no_gradient()
       .samples({{floats(3, 5).in(1.5, 6), 1.5}, {ints(4).in(2, 5), 2}});
   auto derivative = own_derivative([](const Saved& s) {
-    Value g = call("aten::special_polygamma", {s.arg<int64_t>(0) + 1, s.in(1)});
+    Value g = call("aten::special_polygamma", {(s.arg<Number>(0) + 1).arg(), s.in(1)});
     return std::vector{Value{}, s.ct() * g};
   });
   t.op("aten::special_polygamma(int n, Tensor self) -> Tensor")
       .out(Out::Cast)
       .doc("The n-th derivative of ψ: ψ itself for n = 0, then (-1)^(n+1) n! ζ(n + 1, x).")
-      .composed_in_opmath([](int64_t n, Value x) { return polygamma(checked_order(n), to_float(x)); })
+      .composed_in_opmath([](Number n, Value x) { return polygamma(n, to_float(x)); })
+      .precondition(check_order)
+      .special("n", {0, 1})
       .vjp(derivative)
       .samples({{1, floats(3, 5).in(0.5, 4)},
                 {2, floats(7).strided(2).in(0.5, 4)},
@@ -149,7 +150,9 @@ void add_zeta(Table& t) {
   t.op("aten::polygamma(int n, Tensor self) -> Tensor")
       .out(Out::Cast)
       .doc("special_polygamma.")
-      .composed([](int64_t n, Value x) { return call("aten::special_polygamma", {n, x}); })
+      .composed([](Number n, Value x) { return call("aten::special_polygamma", {n.arg(), x}); })
+      .precondition(check_order)
+      .special("n", {0, 1})
       .samples({{1, floats(3, 5).in(0.5, 4)}, {4, floats(4).in(0.5, 4)}});
 }
 

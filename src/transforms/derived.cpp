@@ -84,7 +84,7 @@ OneCall one_call(const Row& row, const Args& args, ir::Facts& facts, const std::
       if (!v) return v;
       out.operands.push_back(v);
       ir::ParamType type = row.schema.params[i].type;
-      out.is_tensor.push_back(type != ir::ParamType::Scalar && type != ir::ParamType::Float);
+      out.is_tensor.push_back(type == ir::ParamType::Tensor || type == ir::ParamType::Generator);
       ir::Type t = ir::type_of(v);
       if (out.is_tensor.back() && tensors++ < mapped_tensors.size() && mapped_tensors[tensors - 1]) {
         BRASA_ASSERT(!t.shape.empty(), row.name(), ": many calls of a tensor without dimensions");

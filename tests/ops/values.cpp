@@ -1,6 +1,10 @@
 #include <brasa/brasa.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
+#include <set>
+
 #include "eager_call.h"
 #include "ops/table.h"
 #include "support/str.h"
@@ -83,6 +87,56 @@ TEST_P(Values, AreNotNeededForGradients) {
       EXPECT_NO_THROW(autograd::grad(outputs, call.asked(), cotangents, std::nullopt, false, true));
     }
   }
+}
+
+// --- numbers that graphs know ---
+
+const std::string kDocumented = BRASA_TEST_DATA "/../../docs/numbers.md";
+
+std::vector<std::string> quoted(const std::string& cell) {
+  static const std::regex kName("`([^`]+)`");
+  std::vector<std::string> out;
+  for (std::sregex_iterator m(cell.begin(), cell.end(), kName), end; m != end; ++m) out.push_back((*m)[1]);
+  return out;
+}
+
+// The names of the first table's lines: "parameter" for all operators, "operator parameter" for one.
+std::set<std::string> documented() {
+  std::set<std::string> out;
+  std::ifstream file(kDocumented);
+  bool inside = false;
+  for (std::string line; std::getline(file, line) && (line.starts_with("|") || !inside);) {
+    inside = inside || line.starts_with("|");
+    size_t second = line.find('|', 1), third = line.find('|', second + 1);
+    if (!inside || third == std::string::npos) continue;
+    std::vector<std::string> rows = quoted(line.substr(second, third - second));
+    for (const std::string& parameter : quoted(line.substr(0, second))) {
+      if (rows.empty()) out.insert(parameter);
+      for (const std::string& row : rows) out.insert(row + " " + parameter);
+    }
+  }
+  return out;
+}
+
+bool is_known_number(const ir::Param& p) {
+  using T = ir::ParamType;
+  return p.use == ir::NumberUse::Known && (p.type == T::Scalar || p.type == T::Int || p.type == T::Float);
+}
+
+TEST(KnownNumbers, AreListed) {
+  const std::set<std::string> listed = documented();
+  std::set<std::string> unused = listed;
+  for (const std::string& name : composed_rows()) {
+    const ir::Schema& schema = ops::at(name).schema;
+    for (const ir::Param& p : schema.params) {
+      if (!is_known_number(p)) continue;
+      std::string own = schema.base + " " + p.name;
+      EXPECT_TRUE(listed.count(p.name) || listed.count(own)) << name << " knows " << p.name;
+      unused.erase(p.name);
+      unused.erase(own);
+    }
+  }
+  for (const std::string& name : unused) ADD_FAILURE() << "no operator knows " << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Values, ::testing::ValuesIn(composed_rows()),

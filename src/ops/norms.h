@@ -1,0 +1,16 @@
+#pragma once
+
+#include <limits>
+
+#include "ops/algebra.h"
+
+// What operators with an order p of a norm share. A graph takes p as an input, so that a new one needs no new code.
+namespace brasa::ops {
+
+/// Orders with formulas of their own, each with a graph of its own.
+inline const std::vector<double> kNormOrders = {0, 1, 2, std::numeric_limits<double>::infinity(),
+                                                -std::numeric_limits<double>::infinity()};
+
+inline bool is_infinite(const Number& p) { return p.is(kNormOrders[3]) || p.is(kNormOrders[4]); }
+
+}  // namespace brasa::ops
