@@ -40,8 +40,8 @@ struct CompileOptions {
   /// "inductor" compiles, for the device that the tensors live on. "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
   /// "interpreter" the reference. More by `register_backend`, or a function itself.
   BackendName backend = "inductor";
-  /// "default"; "max-autotune" and "max-autotune-no-cudagraphs", with which libraries measure the ways that they know. torch.compile's
-  /// "reduce-overhead" is an error as long as it would do nothing.
+  /// "default"; "max-autotune" and "max-autotune-no-cudagraphs", with which libraries measure the ways that they know. With the former and
+  /// "reduce-overhead" a GPU gets the launches of a graph as one call from the second run on. Results are the caller's all the same.
   std::string mode = "default";
   /// Call the function as it is.
   bool disable = false;

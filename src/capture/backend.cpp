@@ -21,6 +21,7 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
   if (auto nan = given.options.find("trace_nan"); nan != given.options.end() && nan->second == "true")
     return run_stepwise(graph, facts, device, true);
   out.measure = given.mode.starts_with("max-autotune");
+  out.keep_launches = given.mode == "reduce-overhead" || given.mode == "max-autotune";
   if (auto it = given.options.find("numbers"); it != given.options.end())
     out.numbers = compiler::numbers_named(it->second);
   return compiler::compile(graph, facts, out);

@@ -32,6 +32,8 @@ struct CompilerOptions {
   bool aligned = true;
   /// Libraries that know several ways to compute the same measure them at the first call, and keep the fastest.
   bool measure = false;
+  /// A device that can (runtime/kept_work.h) keeps the launches of a run, and gets them as one call the next time.
+  bool keep_launches = false;
   /// Small and large sizes have forms of their own, told apart by facts: for single operators, of which many sizes are seen. Else what is
   /// unknown is taken for large.
   bool size_classes = false;

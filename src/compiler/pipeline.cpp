@@ -274,6 +274,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
       for (const std::string& kernel : inside->kernels) report.kernels.push_back("in a body: " + kernel);
       report.kernels_after += inside->kernels_after;
     }
+  parts.keep = options.keep_launches;
   parts.ahead = !PassRunner::switched_off("run_ahead");
   parts.report = std::move(report);
   return std::make_shared<CompiledGraph>(graph, device, std::move(parts));

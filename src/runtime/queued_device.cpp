@@ -1,10 +1,69 @@
 #include "runtime/queued_device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/failed_check.h"
 
 namespace brasa::runtime {
+
+KeptWork::~KeptWork() = default;
+KeepsWork::~KeepsWork() = default;
+
+// Work of one stream runs in order, kept or not: a block may serve several kept works, but nobody else as long as they may run again.
+class QueuedDevice::KeptMemory {
+ public:
+  explicit KeptMemory(Allocator& allocator) : allocator_(allocator) {}
+  ~KeptMemory() {
+    for (auto [bytes, p] : free_) allocator_.deallocate(p);
+  }
+  KeptMemory(const KeptMemory&) = delete;
+
+  void* take(size_t bytes, Stream stream) {
+    auto it = free_.lower_bound(bytes);
+    if (it == free_.end()) {
+      void* p = allocator_.allocate(bytes, stream);
+      if (p) sizes_[p] = bytes;
+      return p;
+    }
+    void* p = it->second;
+    free_.erase(it);
+    return p;
+  }
+  void give_back(void* p) {
+    if (p) free_.emplace(sizes_.at(p), p);
+  }
+
+ private:
+  Allocator& allocator_;
+  std::multimap<size_t, void*> free_;  // by size
+  std::map<void*, size_t> sizes_;
+};
+
+void* QueuedDevice::allocate(size_t bytes, Stream stream) {
+  return keeps(stream) ? kept_memory_->take(bytes, stream) : allocator_.allocate(bytes, stream);
+}
+void QueuedDevice::deallocate(void* p, size_t, Stream stream) {
+  keeps(stream) ? kept_memory_->give_back(p) : allocator_.deallocate(p);
+}
+
+// Another thread's work for `stream` must not be kept with it: a stream of its own keeps.
+Stream QueuedDevice::begin_keeping(Stream stream) {
+  std::unique_lock lock(keeping_mutex_);
+  auto it = keepers_.find(stream);
+  if (it == keepers_.end()) it = keepers_.emplace(stream, Keeper{make_stream(), {}}).first;
+  kept_memory_ = it->second.memory.lock();
+  if (!kept_memory_) it->second.memory = kept_memory_ = std::make_shared<KeptMemory>(allocator_);
+  start_keeping(it->second.stream);
+  keeping_ = it->second.stream;
+  lock.release();
+  return keeping_;
+}
+
+std::unique_ptr<KeptWork> QueuedDevice::end_keeping() {
+  std::lock_guard lock(keeping_mutex_, std::adopt_lock);
+  return stop_keeping(keeping_.exchange(kNone), std::move(kept_memory_));
+}
 
 void* QueuedDevice::error_word() {
   std::lock_guard lock(checks_mutex_);

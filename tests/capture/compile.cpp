@@ -152,8 +152,6 @@ TEST_P(Compile, ACompiledFunctionInsideAnother) {
 TEST(CompileOptionsTest, UnknownNamesAreErrors) {
   EXPECT_THROW(compile([](Tensor x) { return x; }, {.backend = "nope"}), Error);
   EXPECT_THROW(compile([](Tensor x) { return x; }, {.mode = "nope"}), Error);
-  // What would do nothing says so.
-  EXPECT_THROW(compile([](Tensor x) { return x; }, {.mode = "reduce-overhead"}), Error);
   EXPECT_THROW(compile([](Tensor x) { return x; }, {.options = {{"numbers", "exact"}}}), Error);
 }
 

@@ -37,7 +37,6 @@ TEST(Parameters, WrongOnesNameTheNearest) {
   expect_error([] { compile(doubled, {.options = {{"number", "strict"}}}); }, "did you mean 'numbers'?");
   expect_error([] { compile(doubled, {.options = {{"numbers", "strictly"}}}); }, "strict | default | fast");
   expect_error([] { compile(doubled, {.backend = "eager", .options = {{"numbers", "strict"}}}); }, "has no option");
-  expect_error([] { compile(doubled, {.mode = "reduce-overhead"}); }, "is not there yet");
   expect_error([] { compile(doubled, {.mode = "fastest"}); }, "is not known");
   expect_error([] { set_stance("eager_on_recompil"); }, "did you mean 'eager_on_recompile'?");
 }

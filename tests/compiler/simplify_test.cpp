@@ -306,5 +306,36 @@ TEST(Simplify, KeepsOutputsInPlace) {
             "}\n");
 }
 
+// Rows that are written one after the other, and read in between: nothing waits for the whole.
+TEST(Simplify, PartsOfWhatIsWrittenInParts) {
+  ir::Graph g(ir::Level::Primitives);
+  ir::Facts facts;
+  {
+    ops::Builder builder(g, facts);
+    Value x = g.add_input({DType::Float32, {3, 4}, false}, "x"), zero = ops::prim::full(0, {}, DType::Float32),
+          no = ops::prim::full(false, {}, DType::Bool);
+    auto row = [](Value v, int64_t i) { return ops::prim::slice(v, {i, 0}, {1, 4}, {1, 1}); };
+    auto put = [&](Value into, Value v, int64_t i) {
+      auto placed = [&](Value part, Value rest) { return ops::prim::pad(part, rest, {i, 0}, {2 - i, 0}, {0, 0}); };
+      Value mask = placed(ops::prim::full(true, {1, 4}, DType::Bool), no);
+      return ops::prim::select(mask, placed(v, zero), into);
+    };
+    Value first = ops::prim::unary("neg", row(x, 0)), once = put(x, first, 0);
+    Value second = ops::prim::unary("exp", row(once, 1)), twice = put(once, second, 1);
+    for (int64_t i = 0; i < 3; ++i) g.add_output(row(twice, i));
+    g.add_output(ops::prim::slice(twice, {0, 1}, {2, 2}, {1, 1}));
+  }
+  ops::Array x = ops::make_array(DType::Float32, {3, 4});
+  for (int64_t i = 0; i < x.numel(); ++i) ops::set(x, i, static_cast<double>(i) / 8);
+  auto simple = simplify(g);
+  std::vector<Array> expected = ops::evaluate(g, std::vector<Array>{x}),
+                     found = ops::evaluate(*simple, std::vector<Array>{x});
+  for (size_t i = 0; i < expected.size(); ++i) expect_equal(expected[i], found[i]);
+  auto from = [&](size_t i) { return ops::row_of(*simple->outputs()[i].value.node).name(); };
+  EXPECT_EQ(from(0), "prim::neg");
+  EXPECT_EQ(from(1), "prim::exp");
+  EXPECT_EQ(simple->outputs()[2].value.node->inputs()[0], simple->inputs()[0].value);
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -69,6 +69,46 @@ TEST(Driver, ASteadyStepOnlyLaunches) {
   EXPECT_EQ(cublas.calls("bias") - biases, 2);
 }
 
+// From the third call on, a call of the driver for all of a function's launches, and one for each whose slots are others.
+TEST(Driver, KeptLaunchesAreOneCall) {
+  Tensor w = randn({64, 64}).to(kCUDA), u = randn({64, 64}).to(kCUDA), x = randn({8, 64}).to(kCUDA);
+  auto f = compile([=](const Tensor& a, double scale) mutable { return ((a * scale).mm(w).tanh().mm(u) + 1).sum(); },
+                   {.mode = "reduce-overhead", .dynamic = false});
+  fakes::Control &driver = test::fake_driver(), &cublas = test::fake_cublaslt();
+  std::vector<Tensor> kept;
+  auto calls = [&](const Tensor& a) {
+    test::Counted launches(driver, "cuLaunchKernel"), products(cublas, "cublasLtMatmul"),
+        graphs(driver, "cuGraphLaunch"), made(driver, "cuGraphInstantiateWithFlags"),
+        copies(driver, "cuMemcpyDtoDAsync_v2"), changed(driver, "cuGraphExecKernelNodeSetParams_v2");
+    kept.push_back(f(a, 0.5));
+    return std::vector<int>{launches() > 0, products(), graphs(), made(), copies(), changed()};
+  };
+  using Calls = std::vector<int>;
+  EXPECT_EQ(calls(x), (Calls{1, 2, 0, 0, 0, 0}));
+  EXPECT_EQ(calls(x), (Calls{1, 2, 1, 1, 0, 0}));
+  EXPECT_EQ(calls(x), (Calls{0, 0, 1, 0, 0, 1}));  // the result is elsewhere
+  Tensor other = x.clone();
+  EXPECT_EQ(calls(other), (Calls{0, 0, 1, 0, 0, 2}));
+  // The device cannot: launches are launches.
+  auto g = compile([=](const Tensor& a) mutable { return a.mm(w).tanh(); }, {.mode = "max-autotune"});
+  g(x);
+  driver.fail("cuStreamEndCapture", 1, 901);
+  test::Counted graphs(driver, "cuGraphLaunch");
+  for (int i = 0; i < 3; ++i) g(x);
+  // Nor is it worth it where kernels take long.
+  Tensor large = empty({1 << 23}, TensorOptions(Device("cuda")));
+  auto long_kernel = compile([](const Tensor& a) { return a.tanh(); }, {.mode = "reduce-overhead"});
+  for (int i = 0; i < 3; ++i) long_kernel(large);
+  EXPECT_EQ(graphs(), 0);
+  // A library's operand that moved is copied.
+  auto h = compile([=](const Tensor& a) mutable { return a.mm(w).tanh(); }, {.mode = "reduce-overhead"});
+  for (int i = 0; i < 3; ++i) h(x);
+  test::Counted made(driver, "cuGraphInstantiateWithFlags"), copies(driver, "cuMemcpyDtoDAsync_v2");
+  for (int i = 0; i < 3; ++i) h(other);
+  EXPECT_EQ(made(), 1);
+  EXPECT_EQ(copies(), 3);
+}
+
 // Kernels that are the same and touch nothing of each other's are one launch: updates, and the sums that they read.
 TEST(Driver, EqualKernelsShareALaunch) {
   std::vector<Tensor> weights, gradients;

@@ -13,6 +13,7 @@
 
 #include "control.h"
 #include "ptx.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/emu/native_stream.h"
 
 // CUDA's driver as far as src/runtime/cuda/driver.h has it: one GPU of the host's memory, which does everything at once. Kernels for
@@ -25,10 +26,26 @@ constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500, kIllegalAddr
 constexpr size_t kMemory = size_t{64} << 30;
 using Clock = std::chrono::steady_clock;
 
+// What a graph keeps: work, and what its launches are given.
+struct Node {
+  std::function<void(void**)> work;
+  std::vector<unsigned long long> slots;
+  void run() {
+    std::vector<void*> parameters;
+    for (auto& s : slots) parameters.push_back(&s);
+    work(parameters.data());
+  }
+};
+using Graph = std::vector<std::shared_ptr<Node>>;
+
 class Stream final : public brasa::runtime::emu::NativeStream {
  public:
   bool computes() const override { return false; }
-  void add(std::function<void()> work) override { work(); }
+  void add(std::function<void()> work) override {
+    add({[work = std::move(work)](void**) { work(); }, {}});
+  }
+  void add(Node node) { kept ? kept->push_back(std::make_shared<Node>(std::move(node))) : node.run(); }
+  std::unique_ptr<Graph> kept;  // while it keeps
   void* reach(const void* p) override { return const_cast<void*>(p); }
   int number = ++made;  // from 1, in the order in which they are made
   static inline std::atomic<int> made = 0;
@@ -38,6 +55,7 @@ struct Event {
 };
 struct Function {
   std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
+  size_t parameters = 0;
 };
 struct Module {
   std::string ptx;
@@ -154,14 +172,14 @@ BRASA_FAKE int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t by
   std::memcpy(to, pointer(from), bytes);
   return 0;
 }
-BRASA_FAKE int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, Stream*) {
+BRASA_FAKE int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, Stream* stream) {
   BRASA_NOTE;
-  std::memmove(pointer(to), pointer(from), bytes);
+  stream->add([=] { std::memmove(pointer(to), pointer(from), bytes); });
   return 0;
 }
-BRASA_FAKE int cuMemsetD8Async(unsigned long long p, unsigned char byte, size_t bytes, Stream*) {
+BRASA_FAKE int cuMemsetD8Async(unsigned long long p, unsigned char byte, size_t bytes, Stream* stream) {
   BRASA_NOTE;
-  std::memset(pointer(p), byte, bytes);
+  stream->add([=] { std::memset(pointer(p), byte, bytes); });
   return 0;
 }
 
@@ -217,10 +235,13 @@ BRASA_FAKE int cuModuleUnload(Module* m) {
   return 0;
 }
 BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name) {
-  if (m->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return kNotFound;
+  size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
+  if (entry == std::string::npos) return kNotFound;
   bool runs = m->ptx.find("mma.sync") != std::string::npos;
-  m->functions.push_back(new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr});
-  *function = m->functions.back();
+  auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
+  for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;
+  m->functions.push_back(f);
+  *function = f;
   return 0;
 }
 BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
@@ -228,13 +249,64 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   BRASA_NOTE;
   log_of_calls.note(("launch on stream " + std::to_string(stream->number)).c_str());
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
-  if (!f->program) return 0;
-  log_of_calls.note("tensor cores");
+  Node node{[=](void** slots) {
+              if (!f->program) return;
+              log_of_calls.note("tensor cores");
+              brasa::fakes::run(*f->program, blocks, threads, slots);
+            },
+            {}};
+  for (size_t i = 0; f->program && i < f->parameters; ++i)
+    node.slots.push_back(*static_cast<unsigned long long*>(parameters[i]));
   try {
-    brasa::fakes::run(*f->program, blocks, threads, parameters);
+    stream->add(std::move(node));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return kIllegalAddress;
   }
+  return 0;
+}
+
+BRASA_FAKE int cuStreamBeginCapture_v2(Stream* stream, int) {
+  BRASA_NOTE;
+  stream->kept = std::make_unique<Graph>();
+  return 0;
+}
+BRASA_FAKE int cuStreamGetCaptureInfo_v2(Stream* stream, int* status, unsigned long*, Graph** graph, Node*** last,
+                                         size_t* count) {
+  if (!stream->kept || stream->kept->empty()) return kInvalidValue;
+  static thread_local Node* node;
+  node = stream->kept->back().get();
+  *status = 1;
+  if (graph) *graph = stream->kept.get();
+  *last = &node;
+  *count = 1;
+  return 0;
+}
+BRASA_FAKE int cuStreamEndCapture(Stream* stream, Graph** graph) {
+  BRASA_NOTE;
+  *graph = stream->kept.release();
+  return 0;
+}
+BRASA_FAKE int cuGraphInstantiateWithFlags(Graph** runnable, Graph* graph, unsigned long long) {
+  BRASA_NOTE;
+  *runnable = graph;
+  return 0;
+}
+BRASA_FAKE int cuGraphExecKernelNodeSetParams_v2(Graph*, Node* node,
+                                                 const brasa::runtime::cuda::NodeParameters* given) {
+  BRASA_NOTE;
+  for (size_t i = 0; i < node->slots.size(); ++i)
+    node->slots[i] = *static_cast<unsigned long long*>(given->parameters[i]);
+  return 0;
+}
+BRASA_FAKE int cuGraphLaunch(Graph* graph, Stream* stream) {
+  BRASA_NOTE;
+  if (stream->kept) return kInvalidValue;
+  for (auto& node : *graph) node->run();
+  return 0;
+}
+BRASA_FAKE int cuGraphExecDestroy(Graph*) { return 0; }
+BRASA_FAKE int cuGraphDestroy(Graph* graph) {
+  delete graph;
   return 0;
 }

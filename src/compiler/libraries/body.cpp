@@ -10,7 +10,9 @@
 namespace brasa::compiler {
 
 CompiledBody::CompiledBody(const ir::Graph& body, const std::vector<Expr>& sizes, std::string_view name,
-                           const CompilerOptions& options, ir::Facts& facts) {
+                           const CompilerOptions& given, ir::Facts& facts) {
+  CompilerOptions options = given;
+  options.keep_launches = false;  // its operands are elsewhere in each step
   for (Expr e : sizes) sizes_.emplace_back(e);
   auto known = [&](Expr s) { return sizes[s->id].is_constant() ? sizes[s->id] : s; };
   std::unique_ptr<ir::Graph> graph = ir::with_sizes(

@@ -105,6 +105,7 @@ Dims zipped(const Dims& a, const Dims& b, Expr (*f)(Expr, Expr)) {
   return out;
 }
 Expr plus(Expr a, Expr b) { return a + b; }
+Expr minus(Expr a, Expr b) { return a - b; }
 Expr times(Expr a, Expr b) { return a * b; }
 
 bool same_shape(Match& m) { return m.type("x").shape == m.result().shape; }
@@ -118,6 +119,24 @@ Dims removed(const Dims& first, const Dims& second, int64_t rank) {
   for (Expr e : second) out.push_back(kept[e.constant()]);
   std::sort(out.begin(), out.end(), [](Expr a, Expr b) { return a.constant() < b.constant(); });
   return out;
+}
+
+// Where a slice s, n, t of what pad(…, l, h, g) makes lies: in what was padded, in the padding, or in both as far as is known.
+enum class Reads { Inside, Padding, Both };
+Reads reads(Match& m, const Dims& padded) {
+  const Dims &start = m.get<Dims>("s"), &count = m.get<Dims>("n"), &step = m.get<Dims>("t");
+  const Dims &low = m.get<Dims>("l"), &high = m.get<Dims>("h");
+  if (!all(m.get<Dims>("g"), 0)) return Reads::Both;
+  bool inside = true;
+  for (size_t d = 0; d < padded.size(); ++d) {
+    Expr last = start[d] + (count[d] - 1) * step[d], begin = low[d], end = padded[d] - high[d];
+    bool known = true;
+    for (Expr e : {start[d], count[d], last, begin, end}) known = known && e.is_constant();
+    if (!known || count[d].constant() < 1) return Reads::Both;
+    if (last.constant() < begin.constant() || start[d].constant() >= end.constant()) return Reads::Padding;
+    inside = inside && start[d].constant() >= begin.constant() && last.constant() < end.constant();
+  }
+  return inside ? Reads::Inside : Reads::Both;
 }
 
 constexpr Rule kRules[] = {
@@ -247,6 +266,20 @@ constexpr Rule kRules[] = {
          end -= size.constant();
        }
        return false;
+     }},
+    {"slice(pad(x, v, l, h, g), s, n, t) -> slice(x, u, n, t)",
+     [](Match& m) {
+       const Dims &low = m.get<Dims>("l"), &high = m.get<Dims>("h");
+       Dims padded = zipped(zipped(m.type("x").shape, low, plus), high, plus);
+       m.let("u", zipped(m.get<Dims>("s"), low, minus));
+       return reads(m, padded) == Reads::Inside;
+     }},
+    // What reads a tensor that was written in part: what was written, or what was there.
+    {"slice(select(pad(1, 0, l, h, g), a, b), s, n, t) -> slice(x, s, n, t)",
+     [](Match& m) {
+       Reads where = reads(m, m.type("a").shape);
+       m.let("x", m[where == Reads::Inside ? "a" : "b"]);
+       return where != Reads::Both;
      }},
     {"concat(l, d) -> x",
      [](Match& m) {

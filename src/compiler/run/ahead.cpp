@@ -90,7 +90,7 @@ class CompiledGraph::Ahead final : public RunAhead {
     if (!arena_) {
       arena_.emplace(g.device_, static_cast<size_t>(g.arena_bytes_(nullptr)), runtime::current_stream(g.device_));
       buffers_.resize(g.buffers_.size());
-      g.find_buffers(*arena_, nullptr, inputs_, {}, buffers_.data());
+      g.find_buffers(arena_->data, nullptr, inputs_, {}, buffers_.data());
     }
     Run r{nullptr, inputs_, buffers_.data(), arena_->stream};
     for (; done_ < g.needs_.size() && g.needs_[done_] <= count_; ++done_) g.launch(g.parts_.batches[done_], r);

@@ -52,12 +52,17 @@ double Step::flops(const int64_t* symbols) const {
 }
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
-    : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
+    : Executable(graph),
+      device_(device),
+      parts_(std::move(parts)),
+      arena_bytes_(parts_.arena_bytes),
+      symbol_count_(symbol_count(graph)) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
             parts_.checks.empty() &&
             std::none_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) { return b.kind == Place::Arena; });
-  if (!device.on_host() && parts_.ahead) plan_ahead();
+  if (parts_.keep) plan_keeping();
+  if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
 }
 
 void CompiledGraph::add_slots(const Step& s, const Run& r, Slots& slots) {
@@ -77,7 +82,7 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, runtime::kDefaultStream);
-  launch_kernel(s, slots, 1, symbols, runtime::kDefaultStream);
+  device_.launch(launch_of(s, slots, 1, symbols), runtime::kDefaultStream);
   if (spans) [[unlikely]]
     spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), s.flops(symbols));
 }
@@ -120,25 +125,26 @@ void CompiledGraph::launch(const Batch& b, const Run& r) const {
   if (s.call) {
     SmallVector<void*, 8> tensors;
     for (int b : s.buffers) tensors.push_back(r.buffers[b]);
-    return s.call->run(device_, r.stream, tensors.data(), r.symbols);
+    if (r.kept) r.kept->call(s.buffers, tensors);
+    if (!r.kept || r.kept->recording()) s.call->run(device_, r.stream, tensors.data(), r.symbols);
+    return;
   }
   if (s.library) return run_library(s, r);
   Slots slots;
   for (size_t i = b.begin; i < b.end; ++i) add_slots(parts_.steps[i], r, slots);
-  launch_kernel(s, slots, b.end - b.begin, r.symbols, r.stream);
+  give(launch_of(s, slots, b.end - b.begin, r.symbols), r);
 }
 
-void CompiledGraph::launch_kernel(const Step& s, const Slots& slots, size_t calls, const int64_t* symbols,
-                                  runtime::Stream stream) const {
-  device_.launch({s.kernel.function,
-                  {slots.data(), slots.size()},
-                  s.buffers.size(),
-                  s.count(symbols),
-                  s.threads,
-                  s.grain,
-                  static_cast<size_t>(s.scratch(symbols)),
-                  static_cast<int64_t>(calls)},
-                 stream);
+runtime::Launch CompiledGraph::launch_of(const Step& s, const Slots& slots, size_t calls,
+                                         const int64_t* symbols) const {
+  return {s.kernel.function,
+          {slots.data(), slots.size()},
+          s.buffers.size(),
+          s.count(symbols),
+          s.threads,
+          s.grain,
+          static_cast<size_t>(s.scratch(symbols)),
+          static_cast<int64_t>(calls)};
 }
 
 // The one place where a device waits for the host: functions of libraries that only the host has (see libraries/) run there, on
@@ -177,7 +183,7 @@ void CompiledGraph::check(size_t after, const Run& r) const {
     Slot number = device_.expect(r.stream, [text = check_text(c.message, r.symbols)] { return text; });
     const Slot slots[] = {reinterpret_cast<Slot>(r.buffers[c.buffer]), reinterpret_cast<Slot>(device_.error_word()),
                           number};
-    device_.launch({parts_.note.function, slots, 2, 1}, r.stream);
+    give({parts_.note.function, slots, 2, 1}, r);
   }
 }
 
@@ -188,12 +194,12 @@ bool CompiledGraph::takes(std::span<const Operand> inputs, std::span<const Opera
   return std::all_of(outputs.begin(), outputs.end(), [&](const Operand& o) { return takes_address(o.data); });
 }
 
-void CompiledGraph::find_buffers(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+void CompiledGraph::find_buffers(std::byte* arena, const int64_t* symbols, std::span<const Operand> inputs,
                                  std::span<const Operand> outputs, void** buffers) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
     buffers[i] = b.kind == Place::Input   ? inputs[b.index].data
-                 : b.kind == Place::Arena ? arena.data + b.offset(symbols)
+                 : b.kind == Place::Arena ? arena + b.offset(symbols)
                  : outputs.empty()        ? nullptr
                                           : outputs[b.index].data;
   }
@@ -206,6 +212,7 @@ void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
     std::call_once(unaligned_once_, [&] { unaligned_ = parts_.unaligned(); });
     return unaligned_->run(symbols, inputs, outputs);
   }
+  if (keeper_ && !runtime::recording_spans() && run_kept(symbols, inputs, outputs)) return;
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), runtime::current_stream(device_));
   run_from(0, arena, symbols, inputs, outputs);
 }
@@ -213,17 +220,23 @@ void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
 void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
                              std::span<const Operand> outputs) const {
   SmallVector<void*, 32> buffers(buffers_.size());
-  find_buffers(arena, symbols, inputs, outputs, buffers.data());
-  Run r{symbols, inputs, buffers.data(), arena.stream};
+  find_buffers(arena.data, symbols, inputs, outputs, buffers.data());
+  run_steps(n, {symbols, inputs, buffers.data(), arena.stream});
+}
+
+void CompiledGraph::run_steps(size_t n, const Run& r) const {
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
-    spans.emplace(device_, arena.stream);
+    spans.emplace(device_, r.stream);
   check(kBeforeAll, r);
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;
-    several&& device_.on_host() ? run_batch(b, r) : launch(b, r);
-    if (spans) note_batch(parts_, b, symbols, *spans);
+    if (r.kept && !r.kept->recording() && same_[n])
+      parts_.steps[b.begin].call ? r.kept->skip_call() : r.kept->skip_launch();
+    else
+      several&& device_.on_host() ? run_batch(b, r) : launch(b, r);
+    if (spans) note_batch(parts_, b, r.symbols, *spans);
     check(b.end - 1, r);
   }
 }

@@ -7,6 +7,7 @@
 #include "compiler/kernels/kernels.h"
 #include "compiler/libraries/step.h"
 #include "compiler/run/ahead.h"
+#include "compiler/run/kept.h"
 #include "compiler/run/memory.h"
 #include "compiler/run/plan.h"
 #include "compiler/run/size_program.h"
@@ -62,6 +63,7 @@ class CompiledGraph final : public Executable {
     ir::Expr arena_bytes = 0;
     std::vector<bool> by_value;
     bool ahead = true;  // see RunAhead
+    bool keep = false;  // see KeptRun
     /// The same for operands that do not begin at multiples of 16 bytes, where kernels rely on that.
     std::function<std::shared_ptr<Executable>()> unaligned;
     Report report;
@@ -88,6 +90,7 @@ class CompiledGraph final : public Executable {
     std::span<const Operand> inputs;
     void* const* buffers;
     runtime::Stream stream;
+    KeptRun* kept = nullptr;  // where launches go instead
   };
   using Slots = SmallVector<runtime::Slot, 24>;
 
@@ -97,8 +100,10 @@ class CompiledGraph final : public Executable {
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void run_batch(const Batch& b, const Run& r) const;
   void launch(const Batch& b, const Run& r) const;
-  void launch_kernel(const Step& s, const Slots& slots, size_t calls, const int64_t* symbols,
-                     runtime::Stream stream) const;
+  runtime::Launch launch_of(const Step& s, const Slots& slots, size_t calls, const int64_t* symbols) const;
+  void give(const runtime::Launch& launch, const Run& r) const {
+    r.kept ? r.kept->launch(launch, r.stream) : device_.launch(launch, r.stream);
+  }
   void run_library(const Step& s, const Run& r) const;
   void check(size_t after, const Run& r) const;
   bool in_host_memory(int buffer) const;
@@ -107,11 +112,17 @@ class CompiledGraph final : public Executable {
     return !parts_.unaligned || reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
   }
   bool takes(std::span<const Operand> inputs, std::span<const Operand> outputs) const;
-  void find_buffers(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+  void find_buffers(std::byte* arena, const int64_t* symbols, std::span<const Operand> inputs,
                     std::span<const Operand> outputs, void** buffers) const;
   /// The batches from the n-th one on.
   void run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
                 std::span<const Operand> outputs) const;
+  void run_steps(size_t n, const Run& r) const;
+  void plan_keeping();
+  /// False, with nothing done, where this run is not kept.
+  bool run_kept(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
+  void copy_moved(KeptRun& kept, std::span<const int> buffers, std::span<const Operand> inputs,
+                  std::span<const Operand> outputs) const;
   size_t inputs_needed(const Step& s) const;
   void plan_ahead();
 
@@ -124,6 +135,10 @@ class CompiledGraph final : public Executable {
   std::vector<size_t> needs_;  // of the first batches: how many of the first inputs they and those before them need
   std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;
+  runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
+  size_t symbol_count_;
+  std::vector<bool> same_;  // by batch: all of its slots are the same in each kept run
+  mutable KeptRuns kept_;
   mutable std::once_flag unaligned_once_;
   mutable std::shared_ptr<Executable> unaligned_;
 };

@@ -1,18 +1,13 @@
 #include "compiler/run/executable.h"
 
-#include <algorithm>
-
+#include "compiler/run/size_program.h"
 #include "support/failed_check.h"
 
 namespace brasa::compiler {
 
 Executable::~Executable() = default;
 
-Executable::Executable(const ir::Graph& graph) : name_(graph.name) {
-  for (const ir::Input& in : graph.inputs())
-    for (const auto* list : {&ir::type_of(in.value).shape, &in.strides})
-      for (ir::Expr e : *list)
-        if (e->kind == ir::ExprKind::Size) symbol_count_ = std::max<size_t>(symbol_count_, e->id + 1);
+Executable::Executable(const ir::Graph& graph) : name_(graph.name), symbol_count_(symbol_count(graph)) {
   for (const ir::Output& o : graph.outputs())
     if (o.check.empty() && o.into < 0) output_types_.push_back(ir::type_of(o.value));
 }

@@ -295,7 +295,7 @@ class Planner {
   }
 
   // The fused order, but what only writes results into inputs comes last: such groups are many and small, and run
-  // together. Where the same groups are to stand side by side, so does, before it, what only it reads.
+  // together; those that write other results too, of a GPU. Where the same groups are to stand side by side, so does, before it, what only it reads.
   void order() {
     sort_ = sorts();
     std::vector<int> waiting(next_.size());
@@ -305,10 +305,15 @@ class Planner {
       if (s == kAllChecks) return false;
       size_t g = s - step(0);
       if (copy_place_.count(g)) return true;
-      return std::all_of(groups_[g].outputs.begin(), groups_[g].outputs.end(), [&](Value v) {
+      bool updates = false;
+      for (Value v : groups_[g].outputs) {
         auto it = place_.find(v);
-        return it != place_.end() && it->second.kind == Place::Input && readers_[v].empty();
-      });
+        if (it == place_.end() || !readers_[v].empty()) return false;
+        bool update = it->second.kind == Place::Input;
+        if (!update && !together_) return false;
+        updates |= update;
+      }
+      return updates;
     };
     auto waits = [&](size_t g) {
       bool small = std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), [&](Value v) {

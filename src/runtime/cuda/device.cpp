@@ -15,9 +15,9 @@
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/examine.h"
+#include "runtime/cuda/graph.h"
 #include "runtime/queued_device.h"
 #include "support/error.h"
-#include "support/small_vector.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -240,17 +240,12 @@ class Gpu final : public QueuedDevice {
   std::shared_ptr<const Module> load(const KernelImage& image) override { return std::make_shared<Ptx>(*this, image); }
   void launch(const Launch& l, Stream stream) override {
     if (l.count == 0) return;
-    BRASA_CHECK(l.count <= 0x7fffffff, "CUDA: a grid of ", l.count, " blocks is larger than the hardware's limit");
-    BRASA_CHECK(l.slots.size() <= kMostSlots, "CUDA: a kernel takes ", l.slots.size(), " arguments, the limit is ",
-                kMostSlots);
     use();
-    SmallVector<void*, 64> parameters;
-    for (const Slot& s : l.slots.first(l.calls > 1 ? 1 : l.slots.size())) parameters.push_back(const_cast<Slot*>(&s));
-    check(driver().launch_kernel(static_cast<FunctionHandle>(const_cast<void*>(l.kernel)),
-                                 static_cast<unsigned>(l.count), static_cast<unsigned>(l.calls), 1,
-                                 static_cast<unsigned>(l.threads), 1, 1, 0, handle(stream), parameters.data(), nullptr),
-          "cuLaunchKernel");
+    StreamHandle h = handle(stream);
+    Parameters(l).launch(h);
+    if (keeps(stream)) kept_.push_back(last_of(h));
   }
+  size_t launches_kept() const override { return kept_.size(); }
 
  protected:
   void finish_stream(Stream stream) override {
@@ -265,6 +260,13 @@ class Gpu final : public QueuedDevice {
     use();
     check(driver().copy_to_host(to, address(from), bytes, handle(stream)), "cuMemcpyDtoHAsync");
   }
+
+  void start_keeping(Stream stream) override {
+    use();
+    kept_.clear();
+    begin_capture(handle(stream));
+  }
+  std::unique_ptr<KeptWork> stop_keeping(Stream stream, std::shared_ptr<KeptMemory> memory) override;
 
   void* take(size_t bytes) override {
     use();
@@ -306,7 +308,35 @@ class Gpu final : public QueuedDevice {
   std::vector<StreamHandle> streams_;
   std::unordered_map<Event, EventHandle> events_;  // not known to be reached
   Event next_event_ = 1;
+  std::vector<NodeHandle> kept_;  // launches
+
+  class Kept;
 };
+
+class Gpu::Kept final : public KeptWork {
+ public:
+  Kept(Gpu& device, StreamHandle stream, std::shared_ptr<KeptMemory> memory)
+      : device_(device), memory_(std::move(memory)), graph_(stream), launches_(std::move(device.kept_)) {}
+  ~Kept() override { device_.use(); }
+  void change(size_t n, const Launch& launch) override {
+    device_.use();
+    Parameters(launch).change(graph_.runnable(), launches_.at(n));
+  }
+  void run(Stream stream) override {
+    device_.use();
+    check(driver().graph_launch(graph_.runnable(), device_.handle(stream)), "cuGraphLaunch");
+  }
+
+ private:
+  Gpu& device_;
+  std::shared_ptr<KeptMemory> memory_;
+  Graph graph_;
+  std::vector<NodeHandle> launches_;
+};
+std::unique_ptr<KeptWork> Gpu::stop_keeping(Stream stream, std::shared_ptr<KeptMemory> memory) {
+  use();
+  return std::make_unique<Kept>(*this, handle(stream), std::move(memory));
+}
 
 Mark::Mark(const Gpu& device, StreamHandle stream, bool timed) : device_(device) {
   device.use();

@@ -50,7 +50,14 @@ Loaded<Driver> load() {
       BRASA_BIND(library, cuMemGetInfo_v2, d.memory_get_info) &&
       BRASA_BIND(library, cuModuleLoadDataEx, d.module_load) && BRASA_BIND(library, cuModuleUnload, d.module_unload) &&
       BRASA_BIND(library, cuModuleGetFunction, d.module_get_function) &&
-      BRASA_BIND(library, cuLaunchKernel, d.launch_kernel);
+      BRASA_BIND(library, cuLaunchKernel, d.launch_kernel) &&
+      BRASA_BIND(library, cuStreamBeginCapture_v2, d.begin_capture) &&
+      BRASA_BIND(library, cuStreamGetCaptureInfo_v2, d.capture_info) &&
+      BRASA_BIND(library, cuStreamEndCapture, d.end_capture) &&
+      BRASA_BIND(library, cuGraphInstantiateWithFlags, d.graph_instantiate) &&
+      BRASA_BIND(library, cuGraphExecKernelNodeSetParams_v2, d.graph_change) &&
+      BRASA_BIND(library, cuGraphLaunch, d.graph_launch) && BRASA_BIND(library, cuGraphDestroy, d.graph_destroy) &&
+      BRASA_BIND(library, cuGraphExecDestroy, d.runnable_destroy);
   if (!all) return {nullptr, str("the NVIDIA driver is too old: ", dlerror()), library};
   if (Result r = d.init(0)) {
     const char* text = nullptr;

@@ -18,11 +18,26 @@ struct ModuleHandle_;
 struct FunctionHandle_;
 struct StreamHandle_;
 struct EventHandle_;
+struct GraphHandle_;
+struct NodeHandle_;
+struct RunnableHandle_;
 using ContextHandle = ContextHandle_*;
 using ModuleHandle = ModuleHandle_*;
 using FunctionHandle = FunctionHandle_*;
 using StreamHandle = StreamHandle_*;
 using EventHandle = EventHandle_*;
+using GraphHandle = GraphHandle_*;
+using NodeHandle = NodeHandle_*;
+using RunnableHandle = RunnableHandle_*;
+
+/// A graph's launch of a kernel.
+struct NodeParameters {
+  FunctionHandle function;
+  unsigned blocks[3], threads[3], shared_bytes;
+  void **parameters, **extra;
+  void* kernel;           // instead of the function
+  ContextHandle context;  // null: the current one
+};
 
 struct Driver {
   Result (*init)(unsigned);
@@ -62,6 +77,14 @@ struct Driver {
   Result (*module_get_function)(FunctionHandle*, ModuleHandle, const char*);
   Result (*launch_kernel)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                           StreamHandle, void**, void**);
+  Result (*begin_capture)(StreamHandle, int mode);
+  Result (*capture_info)(StreamHandle, int* status, uint64_t* id, GraphHandle*, const NodeHandle** last, size_t* count);
+  Result (*end_capture)(StreamHandle, GraphHandle*);
+  Result (*graph_instantiate)(RunnableHandle*, GraphHandle, unsigned long long flags);
+  Result (*graph_change)(RunnableHandle, NodeHandle, const NodeParameters*);
+  Result (*graph_launch)(RunnableHandle, StreamHandle);
+  Result (*graph_destroy)(GraphHandle);
+  Result (*runnable_destroy)(RunnableHandle);
 };
 
 /// The library as it was found.

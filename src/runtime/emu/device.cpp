@@ -120,22 +120,21 @@ class Emulated final : public QueuedDevice {
     if (bytes == 0) return;
     check_there();
     void* at = memory_.reach(to);
-    if (pinned) return queue.add(stream, [=] { std::memcpy(at, from, bytes); });
+    if (pinned) return add(stream, [=] { std::memcpy(at, from, bytes); });
     auto* source = static_cast<const char*>(from);
-    queue.add(stream,
-              [at, copy = std::vector<char>(source, source + bytes)] { std::memcpy(at, copy.data(), copy.size()); });
+    add(stream, [at, copy = std::vector<char>(source, source + bytes)] { std::memcpy(at, copy.data(), copy.size()); });
   }
   void copy(void* to, const void* from, size_t bytes, Stream stream) override {
     if (bytes == 0) return;
     check_there();
     void *a = memory_.reach(to), *b = memory_.reach(from);
-    queue.add(stream, [=] { std::memmove(a, b, bytes); });
+    add(stream, [=] { std::memmove(a, b, bytes); });
   }
   void fill(void* p, uint8_t byte, size_t bytes, Stream stream) override {
     if (bytes == 0) return;
     check_there();
     void* at = memory_.reach(p);
-    queue.add(stream, [=] { std::memset(at, byte, bytes); });
+    add(stream, [=] { std::memset(at, byte, bytes); });
   }
 
   std::shared_ptr<const Module> load(const KernelImage& image) override {
@@ -143,20 +142,32 @@ class Emulated final : public QueuedDevice {
     return std::make_shared<Kernels>(cpu::load(image), queue);
   }
   void launch(const Launch& l, Stream stream) override {
-    check_there();
-    if (int64_t n = failing.load(); n > 0 && failing.fetch_sub(1) == 1)
-      throw DeviceError(brasa::str("device '", id().str(), "': a kernel could not be launched (injected)"));
+    check_launch();
     if (l.count == 0) return;
+    if (keeps(stream)) kept_launches_.push_back(kept_.size());
+    add(stream, work_of(l));
+  }
+  /// Behind what the stream was given before.
+  void add(Stream stream, std::function<void()> work) {
+    keeps(stream) ? kept_.push_back(std::move(work)) : queue.add(stream, std::move(work));
+  }
+  size_t launches_kept() const override { return kept_launches_.size(); }
+  std::function<void()> work_of(const Launch& l) {
     std::vector<Slot> slots(l.slots.begin(), l.slots.end());
     size_t each = slots.size() / static_cast<size_t>(l.calls);
     for (size_t i = 0; i < slots.size(); ++i)
       if (i % each < l.addresses)
         slots[i] = reinterpret_cast<Slot>(memory_.reach(reinterpret_cast<const void*>(slots[i])));
     auto kernel = reinterpret_cast<cpu::KernelFunction>(reinterpret_cast<uintptr_t>(l.kernel));
-    queue.add(stream, [=, slots = std::move(slots), count = l.count, grain = l.grain, scratch = l.scratch_bytes] {
+    return [=, slots = std::move(slots), count = l.count, grain = l.grain, scratch = l.scratch_bytes]() mutable {
       for (size_t call = 0; call < slots.size(); call += each)
         cpu::launch(kernel, slots.data() + call, count, grain, scratch);
-    });
+    };
+  }
+  void check_launch() {
+    check_there();
+    if (int64_t n = failing.load(); n > 0 && failing.fetch_sub(1) == 1)
+      throw DeviceError(brasa::str("device '", id().str(), "': a kernel could not be launched (injected)"));
   }
 
   // Injected.
@@ -193,6 +204,11 @@ class Emulated final : public QueuedDevice {
     ++waits;
     queue.finish();
   }
+  void start_keeping(Stream) override {
+    kept_.clear();
+    kept_launches_.clear();
+  }
+  std::unique_ptr<KeptWork> stop_keeping(Stream stream, std::shared_ptr<KeptMemory> memory) override;
 
  private:
   void check_there() const {
@@ -204,7 +220,34 @@ class Emulated final : public QueuedDevice {
   Memory memory_;
   std::mutex native_mutex_;
   std::map<Stream, LibrarysStream> native_;
+  std::vector<std::function<void()>> kept_;
+  std::vector<size_t> kept_launches_;  // of these
+
+  class Kept;
 };
+
+class Emulated::Kept final : public KeptWork {
+ public:
+  Kept(Emulated& device, std::shared_ptr<KeptMemory> memory)
+      : device_(device),
+        memory_(std::move(memory)),
+        work_(std::move(device.kept_)),
+        launches_(std::move(device.kept_launches_)) {}
+  void change(size_t n, const Launch& launch) override { work_[launches_.at(n)] = device_.work_of(launch); }
+  void run(Stream stream) override {
+    device_.check_launch();
+    for (const auto& w : work_) device_.queue.add(stream, w);
+  }
+
+ private:
+  Emulated& device_;
+  std::shared_ptr<KeptMemory> memory_;
+  std::vector<std::function<void()>> work_;
+  std::vector<size_t> launches_;
+};
+std::unique_ptr<KeptWork> Emulated::stop_keeping(Stream, std::shared_ptr<KeptMemory> memory) {
+  return std::make_unique<Kept>(*this, std::move(memory));
+}
 
 /// Of the host's clock, when the queue comes to it.
 class Reached final : public TimeMark {
@@ -240,7 +283,7 @@ std::unique_ptr<TimeMark> Emulated::mark_time(Stream stream, bool timed) {
   return std::make_unique<Reached>(*this, stream, timed);
 }
 
-void LibrarysStream::add(std::function<void()> work) { device_.queue.add(stream_, std::move(work)); }
+void LibrarysStream::add(std::function<void()> work) { device_.add(stream_, std::move(work)); }
 void* LibrarysStream::reach(const void* p) { return device_.reach(p); }
 
 Emulated& emulated(int index) {

@@ -1,0 +1,105 @@
+// The part of a compiled graph that lets its device keep a run's launches.
+#include <algorithm>
+
+#include "compiler/run/compiled.h"
+#include "support/error.h"
+
+namespace brasa::compiler {
+
+namespace {
+
+// A GPU is no quicker than the host that launches a step which reads and writes so many bytes: there, beginning while a call is recorded
+// (RunAhead) saves more than one call for all.
+constexpr int64_t kLongStep = 16 << 20;
+
+bool has_long_steps(const std::vector<Step>& steps) {
+  int64_t bytes = 0;
+  for (const Step& s : steps)
+    if (s.bytes.code().empty()) bytes += s.bytes.constant();
+  return bytes > kLongStep * static_cast<int64_t>(steps.size());
+}
+
+// Of the memory that it spans.
+size_t bytes_of(const Operand& o) {
+  int64_t last = 0;
+  for (size_t d = 0; d < o.sizes.size(); ++d) {
+    if (o.sizes[d] == 0) return 0;
+    last += (o.sizes[d] - 1) * o.strides[d];
+  }
+  return static_cast<size_t>((last + 1) * size_of(o.dtype));
+}
+
+}  // namespace
+
+// What the host has a part in cannot be kept: its own steps, and control flow.
+void CompiledGraph::plan_keeping() {
+  auto on_host = [](const Step& s) { return s.library || (s.call && s.call->report()); };
+  if (std::any_of(parts_.steps.begin(), parts_.steps.end(), on_host) || has_long_steps(parts_.steps)) return;
+  keeper_ = dynamic_cast<runtime::KeepsWork*>(&device_);
+  for (const Batch& b : parts_.batches) {
+    bool same = true;
+    for (size_t s = b.begin; s < b.end; ++s) {
+      const Step& step = parts_.steps[s];
+      auto in_arena = [&](int buffer) { return buffers_[buffer].kind == Place::Arena; };
+      same = same && step.numbers.empty() && std::all_of(step.buffers.begin(), step.buffers.end(), in_arena);
+    }
+    same_.push_back(same);
+  }
+}
+
+// From the next run on the kept work has them in memory of its own.
+void CompiledGraph::copy_moved(KeptRun& kept, std::span<const int> buffers, std::span<const Operand> inputs,
+                               std::span<const Operand> outputs) const {
+  for (int b : buffers) {
+    bool input = buffers_[b].kind == Place::Input, written = !input;
+    for (const Step& s : parts_.steps)
+      for (size_t i = s.first_written; i < s.buffers.size(); ++i) written = written || s.buffers[i] == b;
+    const Operand& operand = (input ? inputs : outputs)[buffers_[b].index];
+    kept.copies().push_back({b, Memory(device_, bytes_of(operand), runtime::current_stream(device_)), input, written});
+  }
+}
+
+bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> inputs,
+                             std::span<const Operand> outputs) const {
+  runtime::Stream stream = runtime::current_stream(device_);
+  std::shared_ptr<KeptRun> found = kept_.find(device_, *keeper_, stream, {symbols, symbol_count_});
+  if (!found) return false;
+  KeptRun& kept = *found;
+  std::lock_guard lock(kept.mutex());
+  if (kept.refused()) return false;
+  SmallVector<void*, 32> buffers(buffers_.size()), given;
+  auto place = [&] {
+    find_buffers(kept.arena(), symbols, inputs, outputs, buffers.data());
+    given = buffers;
+    for (const KeptRun::Copy& c : kept.copies()) buffers[c.buffer] = c.memory.data;
+  };
+  std::vector<int> moved;
+  do {
+    copy_moved(kept, moved, inputs, outputs);
+    try {
+      if (!kept.recorded())
+        kept.record(static_cast<size_t>(arena_bytes_(symbols)), [&](runtime::Stream keeping) {
+          place();
+          run_steps(0, {symbols, inputs, buffers.data(), keeping, &kept});
+        });
+    } catch (const runtime::DeviceError&) {
+      kept.refuse();
+      return false;
+    } catch (const OutOfMemoryError&) {
+      kept.refuse();
+      return false;
+    }
+    place();
+    kept.begin_walk();
+    run_steps(0, {symbols, inputs, buffers.data(), stream, &kept});
+    moved = kept.end_walk();
+  } while (!moved.empty());
+  for (const KeptRun::Copy& c : kept.copies())
+    if (c.before) device_.copy(c.memory.data, given[c.buffer], c.memory.bytes, stream);
+  kept.run();
+  for (const KeptRun::Copy& c : kept.copies())
+    if (c.after) device_.copy(given[c.buffer], c.memory.data, c.memory.bytes, stream);
+  return true;
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,73 @@
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+#define BRASA_CHECK_PROTOTYPES
+#endif
+
+#include "runtime/cuda/graph.h"
+
+#include <cstddef>
+
+#include "support/error.h"
+
+namespace brasa::runtime::cuda {
+namespace {
+
+// Whatever other threads ask of the driver meanwhile.
+constexpr int kRelaxed = 2;
+#ifdef BRASA_CHECK_PROTOTYPES
+static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
+static_assert(sizeof(NodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
+              offsetof(NodeParameters, parameters) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams) &&
+              offsetof(NodeParameters, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+#endif
+
+}  // namespace
+
+Parameters::Parameters(const Launch& l) {
+  BRASA_CHECK(l.count <= 0x7fffffff, "CUDA: a grid of ", l.count, " blocks is larger than the hardware's limit");
+  BRASA_CHECK(l.slots.size() <= kMostSlots, "CUDA: a kernel takes ", l.slots.size(), " arguments, the limit is ",
+              kMostSlots);
+  for (const Slot& s : l.slots.first(l.calls > 1 ? 1 : l.slots.size())) slots_.push_back(const_cast<Slot*>(&s));
+  node_.function = static_cast<FunctionHandle>(const_cast<void*>(l.kernel));
+  node_.blocks[0] = static_cast<unsigned>(l.count);
+  node_.blocks[1] = static_cast<unsigned>(l.calls);
+  node_.threads[0] = static_cast<unsigned>(l.threads);
+  node_.blocks[2] = node_.threads[1] = node_.threads[2] = 1;
+  node_.parameters = slots_.data();
+}
+
+void Parameters::launch(StreamHandle stream) {
+  check(driver().launch_kernel(node_.function, node_.blocks[0], node_.blocks[1], 1, node_.threads[0], 1, 1, 0, stream,
+                               node_.parameters, nullptr),
+        "cuLaunchKernel");
+}
+
+void Parameters::change(RunnableHandle runnable, NodeHandle node) {
+  check(driver().graph_change(runnable, node, &node_), "cuGraphExecKernelNodeSetParams");
+}
+
+void begin_capture(StreamHandle stream) { check(driver().begin_capture(stream, kRelaxed), "cuStreamBeginCapture"); }
+
+NodeHandle last_of(StreamHandle stream) {
+  int status = 0;
+  const NodeHandle* last = nullptr;
+  size_t count = 0;
+  check(driver().capture_info(stream, &status, nullptr, nullptr, &last, &count), "cuStreamGetCaptureInfo");
+  BRASA_ASSERT(count == 1, "a launch that is kept is ", count, " nodes of CUDA's graph");
+  return last[0];
+}
+
+Graph::Graph(StreamHandle stream) {
+  check(driver().end_capture(stream, &graph_), "cuStreamEndCapture");
+  Result r = driver().graph_instantiate(&runnable_, graph_, 0);
+  if (r == 0) return;
+  driver().graph_destroy(graph_);
+  check(r, "cuGraphInstantiate");
+}
+
+Graph::~Graph() {
+  driver().runnable_destroy(runnable_);
+  driver().graph_destroy(graph_);
+}
+
+}  // namespace brasa::runtime::cuda

@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/nn.h>
+#include <brasa/optim.h>
+
+#include "gpu/on_device.h"
+
+// Modes in which a device keeps the launches of a run: what varies from call to call is in them all the same.
+namespace brasa {
+namespace {
+
+class Kept : public OnDevice {
+ protected:
+  static CompileOptions kept() { return {.mode = "reduce-overhead"}; }
+};
+
+// Batches in other memory, sizes of batches that come again, a learning rate that changes, losses that are looked at late.
+TEST_P(Kept, TrainingSteps) {
+  auto losses = [&](Device device, const std::string& mode) {
+    manual_seed(5);
+    nn::Sequential model(nn::Linear(24, 40), nn::GELU(), nn::Linear(40, 8));
+    auto optimizer = std::make_shared<optim::Adam>(model->parameters(), optim::AdamOptions(1e-2));
+    model->to(device);
+    auto step = compile(
+        [=](const Tensor& x, const Tensor& target) mutable {
+          optimizer->zero_grad();
+          Tensor loss = nn::functional::mse_loss(model(x), target);
+          loss.backward();
+          optimizer->step();
+          return loss.detach();
+        },
+        {.mode = mode});
+    std::vector<Tensor> losses, batches;
+    for (int i = 0; i < 14; ++i) {
+      int64_t rows = i % 3 == 2 ? 7 : 16;
+      batches.push_back(randn({rows, 24}).to(device));
+      losses.push_back(step(batches.back(), randn({rows, 8}).to(device)));
+      if (i == 8) static_cast<optim::AdamOptions&>(optimizer->param_groups()[0].options()).lr(1e-3);
+    }
+    losses.push_back(model->parameters()[0].flatten().narrow(0, 0, 20).detach());
+    for (Tensor& t : losses) t = t.reshape({-1});
+    return cat(losses, 0).cpu();
+  };
+  EXPECT_TRUE(allclose(losses(device_, "reduce-overhead"), losses(kCPU, "default"), 1e-3, 1e-4));
+}
+
+// A library's operands move: their values are copied to where it was told to look, and back.
+TEST_P(Kept, OperandsThatMove) {
+  auto f = compile(
+      [](const Tensor& a, const Tensor& b, Tensor c) {
+        Tensor p = a.mm(b);
+        c.add_(p);
+        return std::vector<Tensor>{p, c.mm(b).tanh()};
+      },
+      kept());
+  std::vector<Tensor> a, b, c, results, expected;
+  for (int i = 0; i < 6; ++i) {
+    a.push_back(randn({32, 32}, device_));
+    b.push_back(randn({32, 32}, device_));
+    c.push_back(randn({32, 32}, device_));
+    Tensor before = c.back().clone();
+    for (Tensor& t : f(a.back(), b.back(), c.back())) results.push_back(t);
+    Tensor p = a.back().mm(b.back()), after = before + p;
+    for (const Tensor& t : {p, after.mm(b.back()).tanh()}) expected.push_back(t);
+    EXPECT_TRUE(allclose(c.back(), after, 1e-4, 1e-4)) << i;
+  }
+  for (size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(allclose(results[i], expected[i], 1e-4, 1e-4)) << i;
+}
+
+// Gradients asked for outside: both halves are kept.
+TEST_P(Kept, BackwardOutside) {
+  Tensor w = randn({16, 16}, device_).requires_grad_();
+  auto f = compile([=](const Tensor& x) { return x.mm(w).tanh().square().sum(); }, kept());
+  for (int i = 0; i < 5; ++i) {
+    Tensor x = randn({8, 16}, device_);
+    f(x).backward();
+    Tensor given = w.grad().clone();
+    w.mutable_grad() = Tensor();
+    x.mm(w).tanh().square().sum().backward();
+    EXPECT_TRUE(allclose(given, w.grad(), 1e-4, 1e-4)) << i;
+    w.mutable_grad() = Tensor();
+  }
+}
+
+TEST_P(Kept, RandomNumbersAreEachCallsOwn) {
+  Tensor x = ones({1000}, device_);
+  auto dropped = [](const Tensor& t) {
+    return nn::functional::dropout(t, nn::functional::DropoutFuncOptions().p(0.5).training(true));
+  };
+  auto f = compile(dropped, kept());
+  std::vector<Tensor> calls, eager;
+  manual_seed(11);
+  for (int i = 0; i < 5; ++i) calls.push_back(f(x));
+  manual_seed(11);
+  for (int i = 0; i < 5; ++i) eager.push_back(dropped(x));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(calls[i].equal(eager[i])) << i;
+}
+
+TEST_P(Kept, ChecksFindWhatIsWrongInTheirCall) {
+  Tensor table = randn({10, 4}, device_);
+  auto f = compile([=](const Tensor& at) { return table.index_select(0, at) * 2; }, kept());
+  Tensor good = tensor({1, 9, 3}).to(device_), bad = tensor({1, 10, 3}).to(device_);
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 3; ++k) (void)f(good).cpu();
+    EXPECT_THROW((void)f(bad).cpu(), Error) << i;
+  }
+  EXPECT_TRUE(f(good).cpu().equal((table.index_select(0, good) * 2).cpu()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Kept, testing::Values("emu", "cuda"));
+
+}  // namespace
+}  // namespace brasa
