@@ -238,6 +238,13 @@ std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Va
   return batch_norm_backward(g, x, weight, m, rstd, training, mask);
 }
 
+void check_groups(Value x, Expr groups) {
+  BRASA_CHECK(rank_of(x) >= 2, "Expected at least 2 dimensions for input tensor but received ", rank_of(x));
+  BRASA_CHECK(is_less(0, groups) && same_size(ir::mod(size_of(x, 1), groups), 0),
+              "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+              shape_of(x), " and num_groups=", groups);
+}
+
 // [N, C, …] as [N, G, C/G · …].
 Value grouped(Value x, Expr groups) {
   Expr inner(1);
@@ -246,10 +253,7 @@ Value grouped(Value x, Expr groups) {
 }
 
 Three group_normalized(Value x, Value weight, Value bias, Expr groups, const Number& eps) {
-  BRASA_CHECK(rank_of(x) >= 2, "Expected at least 2 dimensions for input tensor but received ", rank_of(x));
-  BRASA_CHECK(is_less(0, groups) && same_size(ir::mod(size_of(x, 1), groups), 0),
-              "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
-              shape_of(x), " and num_groups=", groups);
+  check_groups(x, groups);
   check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
   check_parameter("group_norm", "bias", bias, {size_of(x, 1)});
   check_dtypes("group_norm", x, {weight, bias});
@@ -266,6 +270,7 @@ void check_elements(const char* op, Value x, Expr count) {
 
 std::vector<Value> group_norm_backward(Value g, Value x, Value m, Value rstd, Value weight, Expr n, Expr c, Expr rest,
                                        Expr groups, std::vector<bool> mask) {
+  check_groups(x, groups);
   check_elements("native_group_norm_backward", x, n * c * rest);
   check_dtypes("native_group_norm_backward", x, {m, rstd, weight});
   Dims dims = all_but_channels(x);

@@ -58,7 +58,7 @@ template <class T>
 void Transform<T>::split_into(int64_t rows, int64_t columns) {
   columns_.reset(new Transform(rows, rows));
   rows_.reset(new Transform(columns, columns));
-  turns_ = Factors(length_);
+  turns_ = Factors<T>(length_);
   for (int64_t k = 0; k < rows; ++k)
     for (int64_t b = 0; b < columns; ++b) {
       double angle = -2 * kPi * static_cast<double>(k * b % length_) / static_cast<double>(length_);
@@ -71,25 +71,24 @@ template <class T>
 void Transform<T>::make_chirp() {
   int64_t n = length_, m = 1;
   while (m < 2 * n - 1) m *= 2;
-  chirp_ = Factors(n), kernel_ = Factors(m);
-  std::vector<double> re(m), im(m), spectrum_re(m), spectrum_im(m);
+  chirp_ = Factors<double>(n), kernel_ = Factors<double>(m);
+  Factors<double> conjugate(m);
   for (int64_t j = 0; j < n; ++j) {
     // j² modulo 2n, without a product that overflows.
     auto square = static_cast<int64_t>(static_cast<unsigned __int128>(j) * static_cast<uint64_t>(j) % (2 * n));
     double angle = -kPi * static_cast<double>(square) / static_cast<double>(n);
-    chirp_.re[j] = static_cast<T>(std::cos(angle)), chirp_.im[j] = static_cast<T>(std::sin(angle));
-    re[j] = re[(m - j) % m] = std::cos(angle), im[j] = im[(m - j) % m] = -std::sin(angle);
+    chirp_.re[j] = std::cos(angle), chirp_.im[j] = std::sin(angle);
+    conjugate.re[j] = conjugate.re[(m - j) % m] = chirp_.re[j];
+    conjugate.im[j] = conjugate.im[(m - j) % m] = -chirp_.im[j];
   }
-  Transform<double>(m).run({re.data(), im.data(), 1, 1, 0, 0}, {spectrum_re.data(), spectrum_im.data(), 1, 1, 0, 0}, 1);
-  for (int64_t k = 0; k < m; ++k) {
-    kernel_.re[k] = static_cast<T>(spectrum_re[k] / static_cast<double>(m));
-    kernel_.im[k] = static_cast<T>(spectrum_im[k] / static_cast<double>(m));
-  }
-  convolution_.reset(new Transform(m));
+  convolution_ = std::make_unique<Transform<double>>(m);
+  convolution_->run({conjugate.re.data(), conjugate.im.data(), 1, 1, 0, 0},
+                    {kernel_.re.data(), kernel_.im.data(), 1, 1, 0, 0}, 1);
+  for (int64_t k = 0; k < m; ++k) kernel_.re[k] /= static_cast<double>(m), kernel_.im[k] /= static_cast<double>(m);
 }
 
 template <class T>
-void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors* turns) const {
+void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns) const {
   for_groups<T>(lines, length_, [&](int64_t begin, int64_t end, int64_t width) {
     std::vector<T> memory(memory_for<T>(length_));
     for (int64_t i = begin; i < end; i += width) {
@@ -117,35 +116,37 @@ void Transform<T>::split(const Signals<T>& in, const Signals<T>& out, int64_t li
 
 template <class T>
 void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
-  int64_t m = convolution_->length_;
-  for_groups<T>(lines, m, [&](int64_t begin, int64_t end, int64_t width) {
-    std::vector<T> memory(4 * m * width);
-    T *re = memory.data(), *im = re + m * width, *other_re = im + m * width, *other_im = other_re + m * width;
+  auto m = static_cast<int64_t>(kernel_.re.size());
+  for_groups<double>(lines, m, [&](int64_t begin, int64_t end, int64_t width) {
+    std::vector<double> memory(4 * m * width);
+    double *re = memory.data(), *im = re + m * width, *other_re = im + m * width, *other_im = other_re + m * width;
+    Signals<double> here{re, im, width, width, 1, 0}, there{other_re, other_im, width, width, 1, 0};
+    Signals<double> here_back{im, re, width, width, 1, 0}, there_back{other_im, other_re, width, width, 1, 0};
+    auto multiply = [](const Factors<double>& by, int64_t k, double x, double y, auto& to_re, auto& to_im) {
+      to_re = x * by.re[k] - y * by.im[k];
+      to_im = x * by.im[k] + y * by.re[k];
+    };
     for (int64_t first = begin; first < end; first += width) {
       auto count = static_cast<int>(std::min(width, end - first));
       auto from = side_of(in, first, count), to = side_of(out, first, count);
-      auto multiply = [&](const Factors& by, int64_t k, T x, T y, T* to_re, T* to_im) {
-        *to_re = x * by.re[k] - y * by.im[k];
-        *to_im = x * by.im[k] + y * by.re[k];
-      };
       for (int64_t k = 0; k < length_; ++k)
         for (int i = 0; i < count; ++i) {
           int64_t at = from.starts[i] + k * from.step, place = k * width + i;
-          multiply(chirp_, k, in.re[at], in.im[at], re + place, im + place);
+          multiply(chirp_, k, in.re[at], in.im[at], re[place], im[place]);
         }
-      std::fill(re + length_ * width, re + m * width, T(0));
-      std::fill(im + length_ * width, im + m * width, T(0));
-      Signals<T> here{re, im, width, width, 1, 0}, there{other_re, other_im, width, width, 1, 0};
+      std::fill(re + length_ * width, re + m * width, 0.0);
+      std::fill(im + length_ * width, im + m * width, 0.0);
       convolution_->run(here, there, count);
       for (int64_t k = 0; k < m; ++k)
         for (int64_t at = k * width; at < k * width + count; ++at)
-          multiply(kernel_, k, other_re[at], other_im[at], other_re + at, other_im + at);
-      std::swap(here.re, here.im), std::swap(there.re, there.im);  // back
-      convolution_->run(there, here, count);
+          multiply(kernel_, k, other_re[at], other_im[at], other_re[at], other_im[at]);
+      convolution_->run(there_back, here_back, count);
       for (int64_t k = 0; k < length_; ++k)
         for (int i = 0; i < count; ++i) {
           int64_t at = to.starts[i] + k * to.step, place = k * width + i;
-          multiply(chirp_, k, re[place], im[place], out.re + at, out.im + at);
+          double x, y;
+          multiply(chirp_, k, re[place], im[place], x, y);
+          out.re[at] = static_cast<T>(x), out.im[at] = static_cast<T>(y);
         }
     }
   });
