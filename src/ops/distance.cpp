@@ -10,7 +10,7 @@ namespace {
 Value norm_of(Value difference, const Number& p) {
   Value a = abs(difference);
   Dims last = {rank_of(a) - 1};
-  if (p.is(0)) return sum(convert(ne(a, 0), dtype_of(a)), last);
+  if (p.is(0)) return sum(minimum(prim::unary("ceil", a), constant_like(a, 1)), last);  // a NaN stays one
   if (is_infinite(p)) return same_size(size_of(a, last[0]), 0) ? sum(a, last) : amax(a, last);
   if (p.is(1)) return sum(a, last);
   if (p.is(2)) return sqrt(sum(a * a, last));

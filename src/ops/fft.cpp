@@ -113,6 +113,7 @@ Value resized_to_half(Value x, Extent e) {
 
 Extent along_one(const char* op, Value x, const OptExpr& n, int64_t dim, bool from_half = false) {
   BRASA_CHECK(rank_of(x) > 0, op, ": Dimension specified as ", dim, " but tensor has no dimensions");
+  if (n) check_points(op, *n);  // of several sizes, -1 stands for the tensor's
   return extent(op, x, n ? OptShape(Shape{*n}) : OptShape(), Dims{dim}, from_half);
 }
 

@@ -39,8 +39,9 @@ std::array<Value, 2> weight_norm_backward(Value ct, Value v, Value g, Value norm
 // The factor that brings a norm above `most` down to it; PyTorch's small number keeps it below.
 Value bounding(Value norm, const Number& most) {
   constexpr double kEpsilon = 1e-7;
-  Value limit = constant_like(norm, most);
-  return where(gt(norm, limit), limit / (norm + kEpsilon), constant_like(norm, 1));
+  // An infinite limit takes no part in the derivative.
+  Value limit = constant_like(norm, most), one = constant_like(norm, 1), over = gt(norm, limit);
+  return where(over, limit, one) / where(over, norm + kEpsilon, one);
 }
 
 Value renorm(Value x, Number p, int64_t dim, Number most) {

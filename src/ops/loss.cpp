@@ -263,10 +263,6 @@ void add_margins(Table& t) {
         if (swap) far = minimum(far, distance(positive, negative));
         return reduced(relu(margin + near - far), reduction);
       })
-      .precondition([](Value, Value, Value, double margin, double, double, bool, int64_t) {
-        BRASA_CHECK(margin > 0, "triplet_margin_loss(): Expected margin to be greater than 0, but got ", margin,
-                    " instead");
-      })
       .special("p", kNormOrders)
       .samples({{floats(3, 5), floats(3, 5), floats(3, 5)},
                 {floats(3, 5), floats(3, 5), floats(3, 5), 0.5, 1.0, 1e-6, true, 0}});

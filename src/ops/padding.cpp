@@ -89,10 +89,12 @@ Value padded(const char* op, Value x, const Shape& pad, Mode mode) {
   for (const Side& s : sides(op, x, pad)) {
     check_side(op, x, s, mode);
     Expr low = positive(s.low), high = positive(s.high);
+    // A circle is closed by what is kept.
+    Value kept = cropped(op, x, s), source = mode == Mode::Circular ? kept : x;
     std::vector<Value> parts;
-    if (!low.is(0)) parts.push_back(border(x, s.dim, low, mode, true));
-    parts.push_back(cropped(op, x, s));
-    if (!high.is(0)) parts.push_back(border(x, s.dim, high, mode, false));
+    if (!low.is(0)) parts.push_back(border(source, s.dim, low, mode, true));
+    parts.push_back(kept);
+    if (!high.is(0)) parts.push_back(border(source, s.dim, high, mode, false));
     x = prim::concat(parts, s.dim);
   }
   return x;
@@ -121,9 +123,10 @@ Value padded_backward(const char* op, Value g, Value x, const Shape& pad, Mode m
       sum = sum ? sum + piece : piece;
     };
     Expr low = positive(s.low), high = positive(s.high);
-    if (!low.is(0)) take(border(start, s.dim, low, mode, true));
-    take(cropped(op, start, s));
-    if (!high.is(0)) take(border(start, s.dim, high, mode, false));
+    Value kept = cropped(op, start, s), source = mode == Mode::Circular ? kept : start;
+    if (!low.is(0)) take(border(source, s.dim, low, mode, true));
+    take(kept);
+    if (!high.is(0)) take(border(source, s.dim, high, mode, false));
     g = sum;
   }
   return g;

@@ -167,7 +167,7 @@ bool beside_each_other(const S& side, int count) {
 // A part (real or imaginary) of all lines into lanes.
 template <class T, int N>
 BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int count, int64_t length,
-                       Vector<T, N> Lanes<T, N>::*part, Lanes<T, N>* to) {
+                       Vector<T, N> Lanes<T, N>::* part, Lanes<T, N>* to) {
   using Loaded = typename Unaligned<T, N>::Vector;
   int64_t k = 0;
   if (count == N && beside_each_other(side, count)) {
@@ -189,7 +189,7 @@ BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int coun
 }
 
 template <class T, int N>
-BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::*part, int64_t length,
+BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* part, int64_t length,
                         const typename Group<T>::Side& side, int count, T* x) {
   using Stored = typename Unaligned<T, N>::Vector;
   int64_t k = 0;
@@ -245,7 +245,7 @@ BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) 
 
 template <class T>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] void run_avx512(const Stages<T>& s, const Group<T>& g,
-                                                                                T* memory) {
+                                                                               T* memory) {
   run_on<T, 64 / sizeof(T)>(s, g, memory);
 }
 template <class T>

@@ -36,9 +36,8 @@ typename Group<T>::Side side_of(const Signals<T>& s, int64_t first, int count) {
 template <class T, class F>
 void for_groups(int64_t lines, int64_t length, F&& body) {
   int64_t width = lanes<T>(), grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(length * width, 1));
-  runtime::parallel_for((lines + width - 1) / width, grain, [&](int64_t begin, int64_t end) {
-    body(begin * width, std::min(end * width, lines), width);
-  });
+  runtime::parallel_for((lines + width - 1) / width, grain,
+                        [&](int64_t begin, int64_t end) { body(begin * width, std::min(end * width, lines), width); });
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+#include <cmath>
+#include <limits>
+
+#include <brasa/autograd.h>
+#include <brasa/brasa.h>
+#include <brasa/call.h>
+#include <gtest/gtest.h>
+
+// What calls give at the edges of their arguments, with values from PyTorch.
+namespace brasa::test {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Edges, AnInfiniteLimitOfNormsHasAGradient) {
+  for (double p : {1.0, 1.5, 2.0, kInf}) {
+    Tensor a = tensor({1.0, 2.0, 3.0, 4.0}).reshape({2, 2}).set_requires_grad(true);
+    renorm(a, p, 0, kInf).sum().backward();
+    EXPECT_TRUE(equal(a.grad(), ones({2, 2}, a.scalar_type()))) << p << '\n' << a.grad();
+  }
+}
+
+TEST(Edges, ACircleIsClosedByWhatIsKept) {
+  Tensor x = arange(5, kDouble).reshape({1, 5});
+  auto circle = [&](std::vector<int64_t> pads) { return call("aten::pad", {x, pads, "circular"}).at(0); };
+  EXPECT_TRUE(equal(circle({1, -1}), tensor({3.0, 0.0, 1.0, 2.0, 3.0}, kDouble).reshape({1, 5})));
+  EXPECT_TRUE(equal(circle({-1, 2}), tensor({1.0, 2.0, 3.0, 4.0, 1.0, 2.0}, kDouble).reshape({1, 6})));
+  x.requires_grad_();
+  circle({1, -1}).sum().backward();
+  EXPECT_TRUE(equal(x.grad(), tensor({1.0, 1.0, 1.0, 2.0, 0.0}, kDouble).reshape({1, 5}))) << x.grad();
+}
+
+TEST(Edges, CountedDifferencesKeepNaN) {
+  Tensor x = tensor({1.0, 2.0, 3.0, kNan}).reshape({2, 2}), d = cdist(x, x, 0.0);
+  EXPECT_EQ(d[0][0].item<double>(), 0);
+  EXPECT_TRUE(std::isnan(d[0][1].item<double>()));
+  EXPECT_TRUE(std::isnan(pdist(x, 0.0).item<double>()));
+  EXPECT_EQ(cdist(tensor({{0.25, 2.0, kInf}}), zeros({1, 3}, kDouble), 0.0).item<double>(), 3);
+}
+
+TEST(Edges, MultivariateGammaOfWhatLiesBelowItsDomain) {
+  Tensor y = mvlgamma(tensor({0.5, 2.0, kNan}, kDouble), 2);
+  EXPECT_EQ(y[0].item<double>(), kInf);
+  EXPECT_NEAR(y[1].item<double>(), 0.45158270528945486, 1e-12);
+  EXPECT_TRUE(std::isnan(y[2].item<double>()));
+}
+
+TEST(Edges, OneTransformTakesItsNumberOfPoints) {
+  EXPECT_THROW(fft_fft(ones({3}), -1), Error);
+  EXPECT_THROW(fft_irfft(ones({3}, kComplexFloat), -1), Error);
+  EXPECT_NO_THROW(fft_fftn(ones({3}), std::vector<int64_t>{-1}));
+}
+
+}  // namespace
+}  // namespace brasa::test
