@@ -29,11 +29,12 @@ Tensor tensor_in(const StorageRef& storage, const Placement& p, const std::strin
                 __builtin_mul_overflow(p.sizes[d] - 1, p.strides[d], &way) || __builtin_add_overflow(last, way, &last);
   }
   auto elements = static_cast<int64_t>(storage->bytes()) / size_of(p.dtype.as);
-  BRASA_CHECK(empty ? !overflow && p.offset <= elements : !overflow && last < elements, where, ": sizes ", p.sizes,
-              " with strides ", p.strides, " from element ", p.offset, " do not lie in a storage of ", elements,
-              " elements");
+  BRASA_CHECK(!overflow && (empty || last < elements), where, ": sizes ", p.sizes, " with strides ", p.strides,
+              " from element ", p.offset, " do not lie in a storage of ", elements, " elements");
+  // Nothing lies somewhere, also behind the end: PyTorch saves views of nothing so.
+  int64_t offset = empty ? std::min(p.offset, elements) : p.offset;
   return make_tensor(storage, p.dtype.as, Sizes(std::span<const int64_t>(p.sizes)),
-                     Sizes(std::span<const int64_t>(p.strides)), p.offset);
+                     Sizes(std::span<const int64_t>(p.strides)), offset);
 }
 
 }  // namespace brasa::io

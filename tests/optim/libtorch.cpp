@@ -128,6 +128,15 @@ TEST(LibTorchsArchives, ModulesTensorsAndLists) {
             "archive: '0' is a sparse tensor of float32, for which LibTorch's archives have no form");
 }
 
+// A view of nothing lies anywhere, behind the end of its memory too.
+TEST(LibTorchsArchives, ViewsOfNothing) {
+  Tensor found;
+  std::stringstream stream;
+  save(rand({4, 0}).narrow(0, 1, 3), stream, serialize::Form::LibTorch);
+  load(found, stream);
+  EXPECT_EQ(found.sizes(), (std::vector<int64_t>{3, 0}));
+}
+
 TEST(LibTorchsOptimizers, AnotherNumberOfParametersIsAnError) {
   Adam optimizer({ones({1})});
   std::string file = kFiles + "adam.optimizer.pt";
