@@ -290,8 +290,8 @@ class Contractions {
       x = prim::transpose(prim::reshape(x, shape({count, within, pairs})), swapped);
       return prim::convert(prim::bitcast(x, DType::Int16), DType::Int32);
     };
-    Value words =
-        ops::pointwise("bit_or", ops::pointwise("bit_and", half(0), 0xffff), ops::pointwise("shl", half(1), 16));
+    Value low = ops::pointwise("bit_and", half(0), 0xffff);
+    Value words = ops::pointwise("bit_or", low, ops::pointwise("shl", half(1), 16));
     in_memory(words, out_);
     const Shape halves = shape({count, pairs, within, 2});
     Value both = prim::broadcast(words, halves, counted(rank + 1));

@@ -69,8 +69,9 @@ Value combined(Value matrix, const std::vector<Value>& parts, const Shape& shape
   Expr rows = shape_of(matrix)[0];
   for (size_t j = 0; j < parts.size(); ++j) {
     Value column = prim::reshape(prim::slice(matrix, {0, static_cast<int64_t>(j)}, {rows, 1}, {1, 1}), {rows});
-    Value item = prim::binary("mul", prim::broadcast(column, shape, {dim}),
-                              prim::broadcast(parts[j], shape, other_dims({dim}, static_cast<int64_t>(shape.size()))));
+    column = prim::broadcast(column, shape, {dim});
+    Value part = prim::broadcast(parts[j], shape, other_dims({dim}, static_cast<int64_t>(shape.size())));
+    Value item = prim::binary("mul", column, part);
     sum = sum ? prim::binary("add", sum, item) : item;
   }
   return sum;
