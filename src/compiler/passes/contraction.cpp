@@ -6,6 +6,7 @@
 #include "compiler/fusion/places.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/passes/transform.h"
+#include "ops/shapes.h"
 
 namespace brasa::compiler {
 
@@ -63,11 +64,10 @@ bool at_least(Expr e, int64_t least, const PassContext& context) {
 
 namespace {
 
-// 0 … n - 1.
-Dims counted(int64_t n) {
-  Dims out(n);
-  std::iota(out.begin(), out.end(), 0);
-  return out;
+Dims counted(int64_t n) { return ops::counted(0, n); }
+// A panel's width, of `size` rows or columns; few make one panel.
+Expr panel_width(Expr size, int64_t width) {
+  return size.is_constant() && size.constant() < width ? size : Expr(width);
 }
 Dims joined(Dims a, const Dims& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -244,7 +244,7 @@ class Contractions {
   Value panels(Value v, int64_t dim, int64_t width, Shape others = {}) {
     int64_t rank = rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
     Shape s = shape_of(v);
-    Expr size = s[dim], within = size.is_constant() && size.constant() < width ? size : Expr(width);
+    Expr size = s[dim], within = panel_width(size, width);
     Expr count = ceildiv(size, within);
     std::vector<Expr> high(rank, Expr(0));
     high[dim] = count * within - size;
@@ -271,7 +271,7 @@ class Contractions {
     const Dims order = joined(counted(batch), {dim, other});  // it is its own inverse
     v = prim::transpose(v, order);
     Shape s = shape_of(v), outside(s.begin(), s.begin() + batch);
-    Expr size = s[batch], within = size.is_constant() && size.constant() < width ? size : Expr(width);
+    Expr size = s[batch], within = panel_width(size, width);
     Expr count = ceildiv(size, within), pairs = ceildiv(s[batch + 1], 2);
     std::vector<Expr> high(rank, Expr(0));
     high[batch] = count * within - size;

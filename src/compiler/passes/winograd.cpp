@@ -7,6 +7,7 @@
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
+#include "ops/shapes.h"
 
 namespace brasa::compiler {
 
@@ -82,8 +83,7 @@ Shape with(Shape s, int64_t dim, Expr size) {
   return s;
 }
 Dims swapped(size_t rank) {
-  Dims out(rank);
-  for (size_t d = 0; d < rank; ++d) out[d] = static_cast<int64_t>(d);
+  Dims out = ops::counted(0, static_cast<int64_t>(rank));
   std::swap(out[0], out[1]);
   return out;
 }

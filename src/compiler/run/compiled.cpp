@@ -52,11 +52,7 @@ double Step::flops(const int64_t* symbols) const {
 }
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
-    : Executable(graph),
-      device_(device),
-      parts_(std::move(parts)),
-      arena_bytes_(parts_.arena_bytes),
-      symbol_count_(symbol_count(graph)) {
+    : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
             parts_.checks.empty() &&

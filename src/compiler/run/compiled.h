@@ -136,8 +136,7 @@ class CompiledGraph final : public Executable {
   std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;
   runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
-  size_t symbol_count_;
-  std::vector<bool> same_;  // by batch: all of its slots are the same in each kept run
+  std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
   mutable KeptRuns kept_;
   mutable std::once_flag unaligned_once_;
   mutable std::shared_ptr<Executable> unaligned_;

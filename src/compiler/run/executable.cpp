@@ -1,13 +1,28 @@
 #include "compiler/run/executable.h"
 
-#include "compiler/run/size_program.h"
+#include <algorithm>
+
 #include "support/failed_check.h"
 
 namespace brasa::compiler {
 
 Executable::~Executable() = default;
 
-Executable::Executable(const ir::Graph& graph) : name_(graph.name), symbol_count_(symbol_count(graph)) {
+namespace {
+
+// Of a graph's inputs: one more than the largest id.
+size_t symbols_of(const ir::Graph& graph) {
+  size_t count = 0;
+  for (const ir::Input& in : graph.inputs())
+    for (const auto* list : {&ir::type_of(in.value).shape, &in.strides})
+      for (ir::Expr e : *list)
+        if (e->kind == ir::ExprKind::Size) count = std::max<size_t>(count, e->id + 1);
+  return count;
+}
+
+}  // namespace
+
+Executable::Executable(const ir::Graph& graph) : name_(graph.name), symbol_count_(symbols_of(graph)) {
   for (const ir::Output& o : graph.outputs())
     if (o.check.empty() && o.into < 0) output_types_.push_back(ir::type_of(o.value));
 }

@@ -43,11 +43,12 @@ class Executable {
   [[noreturn]] void fail_check(const std::string& message, const int64_t* symbols) const;
   /// The same message, and the operator's name, for a check that fails later.
   std::string check_text(const std::string& message, const int64_t* symbols) const;
+  size_t symbol_count() const { return symbol_count_; }
 
  private:
   std::string substituted(const std::string& message, const int64_t* symbols) const;
   std::string name_;
-  size_t symbol_count_ = 0;
+  size_t symbol_count_;
   std::vector<ir::Type> output_types_;
 };
 

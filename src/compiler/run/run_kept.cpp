@@ -62,7 +62,7 @@ void CompiledGraph::copy_moved(KeptRun& kept, std::span<const int> buffers, std:
 bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> inputs,
                              std::span<const Operand> outputs) const {
   runtime::Stream stream = runtime::current_stream(device_);
-  std::shared_ptr<KeptRun> found = kept_.find(device_, *keeper_, stream, {symbols, symbol_count_});
+  std::shared_ptr<KeptRun> found = kept_.find(device_, *keeper_, stream, {symbols, symbol_count()});
   if (!found) return false;
   KeptRun& kept = *found;
   std::lock_guard lock(kept.mutex());

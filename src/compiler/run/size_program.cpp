@@ -88,13 +88,4 @@ int64_t SizeProgram::evaluate(const int64_t* symbols, int64_t* values) const {
   return out[-1];
 }
 
-size_t symbol_count(const ir::Graph& graph) {
-  size_t count = 0;
-  for (const ir::Input& in : graph.inputs())
-    for (const auto* list : {&ir::type_of(in.value).shape, &in.strides})
-      for (ir::Expr e : *list)
-        if (e->kind == ir::ExprKind::Size) count = std::max<size_t>(count, e->id + 1);
-  return count;
-}
-
 }  // namespace brasa::compiler

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/expr.h"
 
 namespace brasa::compiler {
 
@@ -37,8 +37,5 @@ class SizeProgram {
   int64_t constant_ = 0;
   std::vector<Instruction> code_;
 };
-
-/// Of a graph's inputs: one more than the largest id.
-size_t symbol_count(const ir::Graph& graph);
 
 }  // namespace brasa::compiler
