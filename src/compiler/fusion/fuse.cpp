@@ -220,6 +220,19 @@ class Fuser {
     return true;
   }
 
+  // Whether what these kernels read lies at even steps along the last dimension. Else a place is found by divisions for each lane, where
+  // a kernel of its own would walk along rows.
+  bool reads_evenly(const Cluster& by, const Domain& d) {
+    Index index = iteration(d);
+    bool even = true;
+    std::unordered_set<Element, ElementHash> seen;
+    Access access = [&](Value v, const Index& at) {
+      even = even && coefficient(linearise(at, type_of(v).shape), index.back());
+    };
+    for (Node* root : by.roots) walk(root->out(), member_index(root, d, index), access, seen, true);
+    return even;
+  }
+
   // Operands and results of products whose rows would not begin at multiples of 16 bytes get longer rows in memory, where all who
   // read them can.
   void pad_rows() {
@@ -331,6 +344,7 @@ class Fuser {
       return;
     if (path_around(p, c) || path_around(c, p)) return;
     // Of siblings the first may read the other one, through an earlier merge.
+    if (kp.kind == GroupKind::Contraction && !reads_evenly(kc, d)) return;
     if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
     kp.domain = d;
     kp.nodes += kc.nodes;
