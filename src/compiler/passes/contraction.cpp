@@ -93,17 +93,21 @@ class Contractions {
       Value each_a = grouped(a, groups_a), each_b = grouped(b, groups_b);
       Steps in_a = steps_of(each_a), in_b = steps_of(each_b);
       bool wide = is(in_b.back(), 1), deep = is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1);
+      // A batch's steps may be uneven: a matrix is found once.
+      auto each_even = [&](const Steps& steps) {
+        return even({steps.begin() + static_cast<int64_t>(!ab.empty()), steps.end()});
+      };
       auto product_of = [&](Value second) {
         return prim::reshape(product_over_each(in_order(each_a), second, !bb.empty(), ac.size()), result);
       };
-      if (even(in_a) && wide) return product_of(in_order(each_b));
+      if (each_even(in_a) && wide) return product_of(in_order(each_b));
       // Rows may lie anywhere, if what is summed lies at even steps in each.
       Expr m = product(pick(sa, af)), n = product(pick(sb, bf));
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
       if (even({in_a.end() - static_cast<int64_t>(ac.size()), in_a.end()}) && at_least(n, tile.lanes) &&
           at_least(m, 48))
         return product_of(panels(mb, rank_of(mb) - 1, tile.columns(), pick(sb, bc)));
-      if (even(in_a) && deep) return product_of(in_order(each_b));
+      if (each_even(in_a) && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);
     return prim::reshape(matrix_product(ma, mb), result);

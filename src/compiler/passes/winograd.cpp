@@ -88,6 +88,14 @@ Dims swapped(size_t rank) {
   return out;
 }
 
+// Whether the last columns of a register tile, which are computed for nothing, are few beside those of one image.
+bool has_many_places(const Conv& c, Expr rows, const PassContext& context) {
+  constexpr int64_t kMany = 512;
+  Expr places = rows;
+  for (size_t d = 1; d < c.spatial(); ++d) places = places * shape_of(c.x)[d + 2];
+  return at_least(places, kMany, context);
+}
+
 // Elements start + i * step along a dimension, for i < size.
 Value every(Value x, int64_t dim, int64_t start, Expr size, int64_t step) {
   Shape s = shape_of(x);
@@ -131,20 +139,32 @@ Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext&
   Exprs high = c.high;
   high[0] = high[0] + tiles * kResults - rows;
   Value x = bordered(c.x, c.low, high, c.x_dilation);
+  // Where one image has many places, it is a product of its own, whose rows lie near each other in memory; else all images are one.
+  bool apart = has_many_places(c, rows, context);
   std::vector<Value> parts;
-  for (int64_t i = 0; i < kProducts; ++i)
-    parts.push_back(prim::transpose(every(x, 2, i, tiles, kResults), swapped(c.spatial() + 2)));
-  Shape each = shape_of(parts[0]);  // channels, images, tiles, columns…
-  x = combined(constants(algorithm.b, t, out), parts, with(each, 0, kProducts), 0);
-  Shape image = {1, each[0] * kProducts, each[1] * tiles};
+  for (int64_t i = 0; i < kProducts; ++i) {
+    Value part = every(x, 2, i, tiles, kResults);
+    parts.push_back(apart ? part : prim::transpose(part, swapped(c.spatial() + 2)));
+  }
+  Shape each = shape_of(parts[0]);  // images, channels, tiles, columns…; channels and images swapped where they are one
+  x = combined(constants(algorithm.b, t, out), parts, with(each, apart ? 1 : 0, kProducts), apart ? 1 : 0);
+  Shape image = apart ? Shape{each[0], each[1] * kProducts, each[2]} : Shape{1, each[0] * kProducts, each[1] * tiles};
   image.insert(image.end(), each.begin() + 3, each.end());
 
-  // As many sets of weights.
+  // As many sets of weights, made along the channels.
+  Dims last = {0}, first = {1, 0, static_cast<int64_t>(c.spatial()) + 1};
+  for (size_t d = 0; d < c.spatial(); ++d) last.push_back(static_cast<int64_t>(d) + 2);
+  last.push_back(1);
+  for (size_t d = 1; d < c.spatial(); ++d) first.push_back(static_cast<int64_t>(d) + 1);
+  Value taps = in_memory(prim::transpose(c.w, last), out);
   parts.clear();
-  for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(c.w, 2, k));
-  Shape weights = shape_of(parts[0]);  // results, channels, columns…
-  Value w = in_memory(combined(constants(algorithm.g, t, out), parts, with(weights, 0, kProducts), 0), out);
-  weights[0] = weights[0] * kProducts;
+  for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(taps, 1, k));
+  Shape weights = shape_of(parts[0]);  // results, columns…, channels
+  Value w = in_memory(combined(constants(algorithm.g, t, out), parts, with(weights, 1, kProducts), 1), out);
+  w = prim::transpose(w, first);  // products, results, channels, columns…
+  weights = shape_of(w);
+  weights[1] = weights[1] * kProducts;
+  weights.erase(weights.begin());
 
   Conv products = c;
   products.x = prim::reshape(x, image);
@@ -153,12 +173,17 @@ Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext&
   products.groups = kProducts;
   Value y = convolution_by_rows(products, out, context);
 
-  // results, images, tiles, columns… of each product; four rows of each tile.
-  Shape made = shape_of(y), wide = {kProducts, shape_of(c.w)[0], each[1], tiles};
+  // images, results, tiles, columns… of each product; four rows of each tile.
+  Shape made = shape_of(y), wide = {kProducts, shape_of(c.w)[0]};
+  wide.insert(apart ? wide.begin() : wide.end(), shape_of(c.x)[0]);
+  wide.push_back(tiles);
   wide.insert(wide.end(), made.begin() + 3, made.end());
   y = prim::reshape(y, wide);
   parts.clear();
-  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(prim::transpose(one_of(y, 0, j), swapped(c.spatial() + 2)));
+  for (int64_t j = 0; j < kProducts; ++j) {
+    Value part = one_of(y, apart ? 1 : 0, j);
+    parts.push_back(apart ? part : prim::transpose(part, swapped(c.spatial() + 2)));
+  }
   Shape shape = shape_of(parts[0]);
   y = combined(constants(algorithm.a, t, out), parts, with(shape, 3, kResults), 3);
   shape[2] = tiles * kResults;
