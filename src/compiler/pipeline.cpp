@@ -281,12 +281,14 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
 }
 
 namespace {
-std::atomic<int64_t> count_of_compilations{0};
+std::atomic<int64_t> count_of_compilations{0}, count_of_nodes{0};
 }
 int64_t compilations() { return count_of_compilations.load(std::memory_order_relaxed); }
+int64_t compiled_nodes() { return count_of_nodes.load(std::memory_order_relaxed); }
 
 std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
   ++count_of_compilations;
+  count_of_nodes += static_cast<int64_t>(graph.nodes().size());
   if (options.backend == "interpreter") return interpret(graph, options.device);
   BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,
               "': it is inductor or interpreter");

@@ -39,5 +39,7 @@ std::shared_ptr<Executable> run_pipeline(const ir::Graph& graph, ir::Facts& fact
 
 /// How many graphs `compile` has made ready, by the interpreter too.
 int64_t compilations();
+/// How many nodes these had.
+int64_t compiled_nodes();
 
 }  // namespace brasa::compiler

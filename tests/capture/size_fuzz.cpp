@@ -1,12 +1,17 @@
 // Chains of operators that change sizes, with symbolic sizes from the first call: what they compute is eager's, and their expressions,
-// which nest, are compiled in a time that does not explode (the suite's limit sees that).
+// which nest, are compiled in a time that does not explode (the suite's limit sees that; it prints what compiling cost at most).
+// BRASA_FUZZ_SEED, BRASA_FUZZ_COUNT and BRASA_FUZZ_LENGTH give other seeds, how many, and how many operators a chain has.
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <random>
 #include <string>
+
+#include "compile_cost.h"
 
 namespace brasa::test {
 namespace {
@@ -57,10 +62,22 @@ std::vector<const Named*> chain(uint32_t seed, int length) {
   return out;
 }
 
-class SizeFuzz : public testing::TestWithParam<uint32_t> {};
+int given(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::atoi(text) : otherwise;
+}
+
+class SizeFuzz : public testing::TestWithParam<uint32_t> {
+ protected:
+  static CompileCost& cost() {
+    static auto* cost = new CompileCost;
+    return *cost;
+  }
+  static void TearDownTestSuite() { std::cout << cost().text() << "\n"; }
+};
 
 TEST_P(SizeFuzz, IsEager) {
-  std::vector<const Named*> ops = chain(GetParam(), 30);
+  std::vector<const Named*> ops = chain(GetParam(), given("BRASA_FUZZ_LENGTH", 30));
   std::string names;
   auto f = [&](const Tensor& x) {
     Tensor y = x;
@@ -74,13 +91,17 @@ TEST_P(SizeFuzz, IsEager) {
   auto compiled = compile(f, options);
   manual_seed(GetParam());
   for (int64_t size : {64, 80, 71, 67, 97}) {
-    Tensor x = randn({1, 2, size}), expected = f(x), got = compiled(x);
+    Tensor x = randn({1, 2, size}), expected = f(x);
+    Tensor got = cost().of(names + " at " + std::to_string(size), [&] { return compiled(x); });
     ASSERT_EQ(got.sizes(), expected.sizes()) << size;
     EXPECT_TRUE(allclose(got, expected, 1e-4, 1e-5)) << size;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, SizeFuzz, testing::Range(1u, 7u));
+uint32_t first_seed() { return static_cast<uint32_t>(given("BRASA_FUZZ_SEED", 1)); }
+INSTANTIATE_TEST_SUITE_P(Seeds, SizeFuzz,
+                         testing::Range(first_seed(),
+                                        first_seed() + static_cast<uint32_t>(given("BRASA_FUZZ_COUNT", 6))));
 
 }  // namespace
 }  // namespace brasa::test

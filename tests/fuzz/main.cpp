@@ -82,6 +82,7 @@ int main(int argc, char** argv) {
     std::cout << "seed " << s << ": " << brasa::fuzz::difference(p, backend) << "\n" << text(p) << std::endl;
   }
   std::cout << tried << " programs from seed " << seed << " (" << backend << "): " << failed << " failed, of "
-            << refused << " eager ran a part, " << static_cast<int>(elapsed()) << " s" << std::endl;
+            << refused << " eager ran a part, " << static_cast<int>(elapsed()) << " s; " << brasa::fuzz::compile_cost()
+            << std::endl;
   return failed != 0;
 }

@@ -26,6 +26,9 @@ Tensor fit(const Tensor& b, const Tensor& a) {
   return b.mean().reshape({1, 1});
 }
 
+// Added to what values are compared with: a sum that is 0 or a multiple of the call's number but for its rounding is on one side of it.
+constexpr double kOdd = 0.0037;
+
 bool small(const Tensor& t) { return t.size(0) <= 12 && t.size(1) <= 12; }
 int64_t part(int c, int64_t size) { return size > 0 ? c % size : 0; }
 
@@ -76,10 +79,10 @@ std::map<std::string, Operator> table() {
   t["maximum"] = [](World&, T a, T b, I) { return maximum(a, fit(b, a) + 0.01); };
   // Stays as it is: what follows is of mixed dtypes.
   t["cast"] = [](World&, T a, T, I i) { return (a * 4).to(i.c == 5 ? kInt64 : i.c % 2 ? kFloat32 : kFloat64); };
-  t["where"] = [](World&, T a, T b, I) { return where(a > 0.05, fit(b, a), a * 2); };
-  t["masked"] = [](World& w, T a, T b, I) { return a.masked_fill(fit(b, a) > 0.3, w.number); };
+  t["where"] = [](World&, T a, T b, I) { return where(a > 0.05 + kOdd, fit(b, a), a * 2); };
+  t["masked"] = [](World& w, T a, T b, I) { return a.masked_fill(fit(b, a) > 0.3 + kOdd, w.number); };
   t["double"] = [](World& w, T a, T, I) { return a.to(w.dtype == kFloat64 ? kFloat32 : kFloat64).sin().to(w.dtype); };
-  t["count"] = [](World& w, T a, T, I) { return (a > 0.1).to(kInt64).cumsum(1).to(w.dtype); };
+  t["count"] = [](World& w, T a, T, I) { return (a > 0.1 + kOdd).to(kInt64).cumsum(1).to(w.dtype); };
   t["custom"] = [](World&, T a, T, I) { return Halve::apply(a); };
   // With the call's number.
   t["times number"] = [](World& w, T a, T, I) { return a * w.number; };
@@ -171,7 +174,7 @@ std::map<std::string, Operator> table() {
     return a * w.state.sum();
   };
   // Breaks.
-  t["branch"] = [](World&, T a, T, I) { return a.sum().item<double>() > 0.1 ? a * 2 : a - 1; };
+  t["branch"] = [](World&, T a, T, I) { return a.sum().item<double>() > 0.1 + kOdd ? a * 2 : a - 1; };
   t["note"] = [](World& w, T a, T, I) {
     w.noted.push_back(a.detach().mean().item<double>());
     return Tensor();
@@ -181,13 +184,13 @@ std::map<std::string, Operator> table() {
     w.noted.push_back(all.numel() ? *static_cast<const double*>(all.data_ptr()) : 0);
     return Tensor();
   };
-  t["nonzero"] = [](World& w, T a, T, I) { return (a.detach() > 0.2).nonzero().to(w.dtype); };
+  t["nonzero"] = [](World& w, T a, T, I) { return (a.detach() > 0.2 + kOdd).nonzero().to(w.dtype); };
   // Control flow.
   t["cond"] = [](World& w, T a, T b, I i) {
     // Recorded, a gradient flows to what either branch reads: both read the same.
     Tensor other = fit(b, a) + w.parameters[i.c % 2].sum();
     return fresh(cond(
-        a.detach().sum() > w.number - 0.3, [&] { return (a * other).to(a.scalar_type()); },
+        a.detach().sum() > w.number - 0.3 + kOdd, [&] { return (a * other).to(a.scalar_type()); },
         [&] { return (a + other.sin()).to(a.scalar_type()); }));
   };
   t["scan"] = [](World& w, T a, T b, I i) {

@@ -42,6 +42,8 @@ Program parse(std::string_view text);
 /// The first difference between eager and compiled runs in all modes; nothing where there is none, or where eager refuses the program or
 /// tiny changes of its inputs change its results. `backend` is CompileOptions::backend.
 std::string difference(const Program& p, const std::string& backend);
+/// What compiling cost at most in the runs of `difference` until now: see tests/compile_cost.h.
+std::string compile_cost();
 /// Whether eager runs it to its end.
 bool accepted(const Program& p);
 

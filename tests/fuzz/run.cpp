@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "capture/situations.h"
+#include "compile_cost.h"
 #include "fuzz/operators.h"
 
 namespace brasa::fuzz {
@@ -12,9 +13,11 @@ struct Run {
   bool ended = false;
 };
 
+test::CompileCost g_cost;
+
 class Runner {
  public:
-  Runner(const Program& p, const Wrap& compile, double shift) : program_(p), shift_(shift) {
+  Runner(const Program& p, const Mode* mode, double shift) : program_(p), shift_(shift), compiled_(mode) {
     world_.dtype = p.single ? kFloat32 : kFloat64;
     world_.parameters = {values({4, 4}, 1).requires_grad_(), values({1, 4}, 2).requires_grad_()};
     world_.state = values({2, 1}, 3);
@@ -26,6 +29,7 @@ class Runner {
     for (const auto& body : p.functions)
       for (const Instruction& i : body)
         watches_ = watches_ || i.op == "hook" || i.op == "hook parameter" || i.op == "retain";
+    Wrap compile = wrap_for(mode);
     for (size_t f = 0; f < p.functions.size(); ++f)
       functions_.push_back(compile([this, f](const Tensors& in) { return body(f, in); }));
   }
@@ -94,9 +98,14 @@ class Runner {
       default: y = values({c.rows, 4}, 20 + index);
     }
     if (c.hook && x.requires_grad()) x.register_hook([](const Tensor& g) { return g * 3; });
-    Tensors out = functions_[static_cast<size_t>(c.function) % functions_.size()]({x, y});
-    seen.add(out);
-    after(c, out, leaf, seen);
+    Tensors in{x, y};
+    std::string what = "call " + std::to_string(index) + " of\n" + text(program_);
+    auto run = [&] {
+      Tensors out = functions_[static_cast<size_t>(c.function) % functions_.size()](in);
+      seen.add(out);
+      after(c, out, leaf, seen);
+    };
+    compiled_ ? g_cost.of(what, run) : run();
     seen.add({leaf, world_.state, leaf.grad()});
     for (const Tensor& p : world_.parameters) seen.add({p, p.grad()});
     for (const Tensor& t : world_.retained) seen.add(t.grad().defined() ? t.grad().contiguous().clone() : Tensor());
@@ -140,6 +149,7 @@ class Runner {
 
   const Program& program_;
   double shift_;
+  bool compiled_;
   World world_;
   std::vector<TensorFunction> functions_;
   size_t function_ = 0;
@@ -147,7 +157,8 @@ class Runner {
   Tensor shared_;
 };
 
-Run run(const Program& p, const Wrap& compile, double shift = 0) { return Runner(p, compile, shift).run(); }
+// Eagerly where the mode is null.
+Run run(const Program& p, const Mode* mode, double shift = 0) { return Runner(p, mode, shift).run(); }
 
 std::string first_difference(const Run& a, const Run& b, double tolerance) {
   for (size_t k = 0; k < a.calls.size(); ++k) {
@@ -164,28 +175,29 @@ std::string first_difference(const Run& a, const Run& b, double tolerance) {
 
 }  // namespace
 
-bool accepted(const Program& p) { return run(p, wrap_for(nullptr)).ended; }
+bool accepted(const Program& p) { return run(p, nullptr).ended; }
+
+std::string compile_cost() { return g_cost.text(); }
 
 std::string difference(const Program& p, const std::string& backend) {
   bool single = p.single;
   for (const auto& body : p.functions)
     for (const Instruction& i : body) single = single || i.op == "double" || i.op == "cast";
   double tolerance = single ? 2e-3 : 1e-7;
-  Run eager = run(p, wrap_for(nullptr));
+  Run eager = run(p, nullptr);
   for (const Mode& mode : modes()) {
     Mode with_backend = mode;
     with_backend.options.backend = backend;
     std::string found;
     try {
-      found = first_difference(eager, run(p, wrap_for(&with_backend)), tolerance);
+      found = first_difference(eager, run(p, &with_backend), tolerance);
     } catch (const std::exception& e) {
       found = e.what();
     }
     if (found.empty()) continue;
     // Numbers at an edge (a comparison, a branch) may fall on either side.
     for (double shift : {1e-13, -1e-13, 1e-7})
-      if (!first_difference(eager, run(p, wrap_for(nullptr), single ? shift * 1e3 : shift), tolerance * 100).empty())
-        return "";
+      if (!first_difference(eager, run(p, nullptr, single ? shift * 1e3 : shift), tolerance * 100).empty()) return "";
     return std::string(mode.name) + ": " + found;
   }
   return "";
