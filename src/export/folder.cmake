@@ -20,9 +20,9 @@ foreach(processors x86-64 aarch64)
     endif()
     add_custom_command(
       OUTPUT ${object}
-      COMMAND ${compiler} -std=gnu11 -O2 -fno-tree-vectorize -g0 -fPIC -ffunction-sections -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}/src -c ${alone}/${part}.c
+      COMMAND ${compiler} -std=gnu11 -O2 -fno-tree-vectorize -fno-math-errno -g0 -fPIC -ffunction-sections -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}/src -c ${alone}/${part}.c
               -o ${object}
-      DEPENDS ${alone}/${part}.c ${alone}/runtime.h ${alone}/steps.h ${alone}/sort.h ${alone}/weights.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
+      DEPENDS ${alone}/${part}.c ${alone}/runtime.h ${alone}/steps.h ${alone}/call.h ${alone}/sort.h ${alone}/fourier.h ${alone}/matrix.h ${alone}/spectral.h ${alone}/weights.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
       COMMENT "Compiling ${part}.c for exported programs on ${processors}"
       VERBATIM)
   endforeach()

@@ -21,16 +21,9 @@ int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
 // Kernels begin at multiples of this.
 constexpr size_t kAlign = 64;
 
-// Its bits.
-int64_t infinity_of(DType d) {
-  switch (d) {
-    case kFloat64: return 0x7ff0000000000000;
-    case kFloat32: return 0x7f800000;
-    case kFloat16: return 0x7c00;
-    case kBFloat16: return 0x7f80;
-    default: return 0;
-  }
-}
+#define NAME(function) #function,
+constexpr std::string_view kFunctions[] = {ALONE_FUNCTIONS(NAME)};
+#undef NAME
 
 }  // namespace
 
@@ -111,8 +104,8 @@ void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol
   for (size_t i = 0; i < p.parts.steps.size(); ++i) {
     const Step& s = p.parts.steps[i];
     BRASA_ASSERT(!s.library && s.numbers.empty(), "a step of a portable plan is a library's");
-    if (const auto* lines = dynamic_cast<const compiler::LineSort*>(s.call.get()))
-      sort(scope, s, *lines, behind);
+    if (const auto* alone = dynamic_cast<const compiler::AloneCall*>(s.call.get()))
+      call(scope, s, *alone, behind);
     else if (s.call)
       flow(scope, s, behind);
     else
@@ -138,20 +131,18 @@ void StepWriter::kernel(const Scope& in, const Step& s, const std::vector<int64_
   put({std::max<int64_t>(s.grain, 1)});
 }
 
-void StepWriter::sort(const Scope& in, const Step& s, const compiler::LineSort& call, int64_t behind) {
-  int64_t items = arena_buffer(behind, SizeProgram(), 0);
-  memory_behind(behind, call.items, in.symbols);
-  bool floating = is_floating(call.dtype);
-  bool is_signed = is_integral(call.dtype) && call.dtype != kUInt8 && call.dtype != kUInt64;
-  size_t head = begin(kSort);
-  put({0, 0, size_of(call.dtype),
-       floating    ? kFloating
-       : is_signed ? kSigned
-                   : kUnsigned,
-       infinity_of(call.dtype), call.descending, in.flat[s.buffers[0]], in.flat[s.buffers[1]], in.flat[s.buffers[2]],
-       items});
-  for (const SizeProgram* p : {&call.outer, &call.length, &call.inner, &call.first, &call.count})
-    size(steps, *p, in.symbols);
+void StepWriter::call(const Scope& in, const Step& s, const compiler::AloneCall& call, int64_t behind) {
+  int64_t work = arena_buffer(behind, SizeProgram(), 0);
+  memory_behind(behind, call.work, in.symbols);
+  const auto* function = std::find(std::begin(kFunctions), std::end(kFunctions), call.function);
+  BRASA_ASSERT(function != std::end(kFunctions), "programs that run alone have no function ", call.function);
+  size_t head = begin(kCall);
+  put({0, 0, function - std::begin(kFunctions), work, static_cast<int64_t>(call.tensors.size())});
+  for (size_t t : call.tensors) put({in.flat[s.buffers[t]]});
+  put({static_cast<int64_t>(call.facts.size())});
+  for (int64_t fact : call.facts) put({fact});
+  put({static_cast<int64_t>(call.sizes.size())});
+  for (const SizeProgram& p : call.sizes) size(steps, p, in.symbols);
   end_head(head);
 }
 

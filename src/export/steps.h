@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/libraries/alone.h"
 #include "compiler/libraries/body.h"
-#include "compiler/libraries/line_sort.h"
 #include "compiler/pipeline.h"
 
 namespace brasa::exporting {
@@ -56,7 +56,7 @@ class StepWriter {
 
   void all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside);
   void kernel(const Scope& in, const compiler::Step& s, const std::vector<int64_t>& base);
-  void sort(const Scope& in, const compiler::Step& s, const compiler::LineSort& call, int64_t behind);
+  void call(const Scope& in, const compiler::Step& s, const compiler::AloneCall& call, int64_t behind);
   void flow(const Scope& in, const compiler::Step& s, int64_t behind);
   void branch(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
   void loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);

@@ -1,5 +1,5 @@
 #include "ops/table.h"
-#include "compiler/libraries/line_sort.h"
+#include "compiler/libraries/alone.h"
 #include "compiler/libraries/rows.h"
 #include "support/error.h"
 
@@ -20,7 +20,16 @@ constexpr const Implementation* kTable[] = {
     &kBiasedProduct,
     &kProduct,
     &kSort,
-    &kLineSort,
+    &kAloneSort,
+    &kAloneFft,
+    &kAloneCholesky,
+    &kAloneLu,
+    &kAloneLuOrder,
+    &kAloneTriangularSolve,
+    &kAloneQr,
+    &kAloneReflectors,
+    &kAloneEigh,
+    &kAloneSvd,
     &kCholesky,
     &kLu,
     &kLdl,

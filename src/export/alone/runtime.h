@@ -24,14 +24,15 @@ enum {
   kVariants, /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 4, kWeightHead = 64 };
+enum { kPlanVersion = 5, kWeightHead = 64 };
 
 /* A buffer of a variant; those from a loop are set by it. */
 enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena, kFromLoop };
 /* A step of a variant. */
-enum { kKernel, kCheck, kLoop, kWhile, kBranch, kSort };
-/* What is sorted. */
-enum { kUnsigned, kSigned, kFloating };
+enum { kKernel, kCheck, kLoop, kWhile, kBranch, kCall };
+/* What is called (call.h), by the names that the compiler has. */
+#define ALONE_FUNCTIONS(F) \
+  F(sort) F(fft) F(cholesky) F(lu) F(lu_permutation) F(triangular_solve) F(qr) F(geqrf) F(eigh) F(svd)
 /* An instruction of a size: operation + (256 if its right operand is a number) + left operand * 65536; then the right one. */
 enum { kNumber, kSymbol, kAdd, kMul, kDiv, kMod, kMin, kMax };
 

@@ -9,11 +9,10 @@ typedef struct {
 } Item;
 
 /* A number whose order is that of the elements. `infinity`: its bits, where they are floating. */
-static uint64_t key_of(const char* element, int64_t width, int64_t kind, uint64_t infinity) {
+static uint64_t key_of(const char* element, int64_t width, int64_t is_signed, uint64_t infinity) {
   uint64_t bits = 0, sign = (uint64_t)1 << (8 * width - 1);
   memcpy(&bits, element, (size_t)width);
-  if (kind == kUnsigned) return bits;
-  if (kind == kSigned) return bits ^ sign;
+  if (!infinity) return is_signed ? bits ^ sign : bits;
   if ((bits & (sign - 1)) > infinity) return UINT64_MAX;
   if (bits == sign) bits = 0;
   return bits & sign ? ~bits & (sign - 1) : bits | sign;
@@ -43,22 +42,21 @@ static void sort_heap(Item* heap, int64_t n) {
   }
 }
 
-/* {0, 0, bytes of an element, its kind, the bits of infinity, descending?, buffers of operand, values, indices and items, lines, elements of one,
-   how far apart they are, first and count of the part} */
-static void run_sort(const Work* w, Words at) {
-  int64_t width = at[2], kind = at[3], infinity = at[4], descending = at[5];
-  const char* in = w->buffers[at[6]];
-  char* values = w->buffers[at[7]];
-  int64_t* indices = w->buffers[at[8]];
-  Item* items = w->buffers[at[9]];
-  at += 10;
-  int64_t outer = size_at(&at, w->symbols, w->values), length = size_at(&at, w->symbols, w->values);
-  int64_t inner = size_at(&at, w->symbols, w->values), first = size_at(&at, w->symbols, w->values);
-  int64_t count = size_at(&at, w->symbols, w->values), last = first + count;
+/* Operand, values and indices. Facts: bytes of an element, signed?, the bits of infinity (0: integers), descending? Sizes: lines, elements of
+   one, how far apart they are, first and count of the part. */
+static const char* sort(const Call* c) {
+  int64_t width = c->facts[0], is_signed = c->facts[1], descending = c->facts[3];
+  uint64_t infinity = (uint64_t)c->facts[2];
+  const char* in = c->tensors[0];
+  char* values = c->tensors[1];
+  int64_t* indices = c->tensors[2];
+  Item* items = c->work;
+  int64_t outer = c->sizes[0], length = c->sizes[1], inner = c->sizes[2], first = c->sizes[3], count = c->sizes[4];
+  int64_t last = first + count;
   for (int64_t line = 0; count > 0 && line < outer * inner; ++line) {
     const char* from = in + (line / inner * length * inner + line % inner) * width;
     for (int64_t k = 0; k < length; ++k) {
-      uint64_t key = key_of(from + k * inner * width, width, kind, (uint64_t)infinity);
+      uint64_t key = key_of(from + k * inner * width, width, is_signed, infinity);
       Item item = {descending ? ~key : key, k};
       if (k < last) {
         items[k] = item;
@@ -75,6 +73,7 @@ static void run_sort(const Work* w, Words at) {
       indices[start + k * inner] = place;
     }
   }
+  return NULL;
 }
 
 #endif

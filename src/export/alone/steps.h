@@ -210,7 +210,7 @@ static alone_status run_branch(const Work* w, Words at, Words yes, Words end) {
   return holds ? run_steps(w, yes, no) : run_steps(w, no, end);
 }
 
-#include "export/alone/sort.h"
+#include "export/alone/call.h"
 
 static alone_status run_steps(const Work* w, Words at, Words end) {
   while (at < end) {
@@ -227,11 +227,8 @@ static alone_status run_steps(const Work* w, Words at, Words end) {
     /* Others have steps inside, or none: {words before these, their words on one side, on the other, …}. */
     Words head = at + 1, inside = head + *at, behind = inside + head[0] + head[1];
     at = behind;
-    if (kind == kSort) {
-      run_sort(w, head);
-      continue;
-    }
-    alone_status status = kind == kLoop    ? run_loop(w, head, inside, behind)
+    alone_status status = kind == kCall    ? run_call(w, head)
+                          : kind == kLoop  ? run_loop(w, head, inside, behind)
                           : kind == kWhile ? run_while(w, head, inside, behind)
                                            : run_branch(w, head, inside, behind);
     if (status) return status;

@@ -1,0 +1,145 @@
+// Fourier transforms and factorisations in programs that run alone: against the same function in this process.
+#include <brasa/export_program.h>
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include <brasa/brasa.h>
+#include <brasa/fft.h>
+
+#include "error_of.h"
+#include "export/loaded.h"
+
+namespace brasa {
+namespace {
+
+std::vector<Tensor> run(Loaded& program, const std::vector<Tensor>& in, const std::vector<Tensor>& like) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : like) out.push_back(t.clone().zero_());
+  EXPECT_EQ(program.run(in, out), ALONE_OK) << program.context.message;
+  return out;
+}
+
+// Lengths with small prime factors, with a large one (a convolution), with a middle one; along the last dimension and before it.
+TEST(ExportedFunctions, FourierTransforms) {
+  manual_seed(7);
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& y) {
+    Tensor z = fft::fft(y, std::nullopt, 0), half = fft::rfft(x);
+    return std::vector<Tensor>{half.abs(), fft::irfft(half, x.size(1)), real(z),
+                               imag(z),    real(fft::ifft2(y)),         imag(fft::ifft2(y))};
+  };
+  Loaded program(
+      export_(f, {rand({3, 12}), rand({5, 4}, kFloat64)}, alone({{0, 1, 2, 200}, {1, 0, 1, 64}, {1, 1, 1, 64}})),
+      folder.path);
+  for (auto [n, rows, columns] :
+       {std::tuple(12, 5, 4), {2, 1, 1}, {59, 1, 3}, {128, 47, 2}, {199, 64, 53}, {106, 61, 30}}) {
+    Tensor x = randn({3, n}), y = randn({rows, columns}, kFloat64);
+    std::vector<Tensor> want = f(x, y), out = run(program, {x, y}, want);
+    for (size_t k = 0; k < want.size(); ++k) {
+      // Sums of up to 59 · 64 products of numbers about 1; double precision inside.
+      double tolerance = want[k].scalar_type() == kFloat32 ? 2e-5 : 1e-11;
+      EXPECT_TRUE(allclose(out[k], want[k], tolerance, tolerance))
+          << k << " of " << n << ", " << rows << ", " << columns;
+    }
+  }
+}
+
+TEST(ExportedFunctions, ShortTimeTransforms) {
+  Folder folder;
+  Tensor window = hann_window(20);
+  auto f = [&](const Tensor& x) { return stft(x, 20, 5, 20, window, true, "reflect", false, true, true).abs(); };
+  Loaded program(export_(f, {rand({2, 100})}, alone({{0, 1, 60, 400}})), folder.path);
+  for (int64_t n : {60, 100, 333}) {
+    Tensor x = randn({2, n}), want = f(x);
+    EXPECT_TRUE(allclose(run(program, {x}, {want})[0], want, 1e-5, 1e-5)) << n;
+  }
+}
+
+// What is unique is compared, and products of what is not: signs of vectors are the algorithm's.
+TEST(ExportedFunctions, SquareMatrices) {
+  manual_seed(8);
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& b) {
+    Tensor spd = x.matmul(x.mT()) + eye(x.size(-1)), lower = linalg_cholesky(spd);
+    auto [values, vectors] = linalg_eigh(spd);
+    auto [p, l, u] = linalg_lu(x);
+    return std::vector<Tensor>{lower,
+                               linalg_inv(x),
+                               linalg_solve(x, b),
+                               linalg_det(x),
+                               cholesky_solve(b, lower),
+                               values,
+                               (vectors * values.unsqueeze(-2)).matmul(vectors.mT()) - spd,
+                               vectors.mT().matmul(vectors) - eye(x.size(-1)),
+                               p,
+                               l,
+                               u,
+                               linalg_solve_triangular(u, b, true)};
+  };
+  Loaded program(export_(f, {rand({2, 5, 5}), rand({2, 5, 3})},
+                         alone({{0, 1, 1, 40, "n"}, {0, 2, 1, 40, "n"}, {1, 1, 1, 40, "n"}})),
+                 folder.path);
+  for (int64_t n : {1, 2, 5, 31}) {
+    Tensor x = randn({2, n, n}) + 3 * eye(n), b = randn({2, n, 3});
+    std::vector<Tensor> want = f(x, b), out = run(program, {x, b}, want);
+    for (size_t k = 0; k < want.size(); ++k) {
+      // Both sides lose digits by the matrices' conditions (up to some 100) and sizes of elements.
+      double size = want[k].abs().max().item<double>();
+      EXPECT_LE((out[k] - want[k]).abs().max().item<double>(), 2e-4 * (1 + size)) << k << " of " << n;
+    }
+  }
+}
+
+TEST(ExportedFunctions, MatricesOfAnyShape) {
+  manual_seed(9);
+  Folder folder;
+  auto f = [](const Tensor& x) {
+    auto [q, r] = linalg_qr(x);
+    auto [whole, r2] = linalg_qr(x, "complete");
+    auto [u, s, vh] = linalg_svd(x, false);
+    auto [all, s2, vh2] = linalg_svd(x, true);
+    auto [reflectors, tau] = geqrf(x);
+    return std::vector<Tensor>{q,
+                               r,
+                               whole,
+                               r2,
+                               s,
+                               (u * s).matmul(vh),
+                               all.mT().matmul(all),
+                               vh2.matmul(vh2.mT()),
+                               linalg_pinv(x),
+                               linalg_matrix_rank(x).to(kFloat64),
+                               reflectors,
+                               tau};
+  };
+  auto square_root = [](const Tensor& x) { return x.dim() ? static_cast<double>(x.abs().max().item<double>()) : 1; };
+  for (auto [m, n] : {std::pair(6, 4), {4, 6}, {1, 5}, {5, 1}, {30, 30}}) {
+    fs::path here = folder.path / (std::to_string(m) + "x" + std::to_string(n));
+    fs::create_directory(here);
+    Tensor x = randn({m, n}, kFloat64);
+    if (m == 6) x.select(1, 3).copy_(x.select(1, 0));  // of rank 3
+    Loaded program(export_(f, {rand({m, n}, kFloat64)}, alone()), here);
+    std::vector<Tensor> want = f(x), out = run(program, {x}, want);
+    for (size_t k = 0; k < want.size(); ++k) {
+      // What belongs to columns beyond the rank follows from rounding.
+      if (m == 6 && (k == 0 || k == 2 || k >= 10)) continue;
+      EXPECT_LE((out[k] - want[k]).abs().max().item<double>(), 1e-9 * (1 + square_root(want[k])))
+          << k << " of " << m << ", " << n;
+    }
+  }
+}
+
+TEST(ExportedFunctions, WhatTheyDoNotTakeIsSaid) {
+  Folder folder;
+  Loaded program(export_([](const Tensor& x) { return linalg_cholesky(x) + 0; }, {eye(3)}, alone()), folder.path);
+  std::vector<Tensor> out = {zeros({3, 3})};
+  EXPECT_EQ(program.run({-eye(3)}, out), ALONE_CHECK);
+  EXPECT_NE(std::string(program.context.message).find("positive"), std::string::npos) << program.context.message;
+  EXPECT_EQ(program.run({eye(3) * 4}, out), ALONE_OK);
+  EXPECT_TRUE(allclose(out[0], eye(3) * 2));
+}
+
+}  // namespace
+}  // namespace brasa
