@@ -136,6 +136,8 @@ void StepWriter::call(const Scope& in, const Step& s, const compiler::AloneCall&
   memory_behind(behind, call.work, in.symbols);
   const auto* function = std::find(std::begin(kFunctions), std::end(kFunctions), call.function);
   BRASA_ASSERT(function != std::end(kFunctions), "programs that run alone have no function ", call.function);
+  BRASA_ASSERT(call.tensors.size() <= kMostTensors && call.sizes.size() <= kMostSizes, "a call of ", call.function,
+               " has more tensors or sizes than the runtime keeps");
   size_t head = begin(kCall);
   put({0, 0, function - std::begin(kFunctions), work, static_cast<int64_t>(call.tensors.size())});
   for (size_t t : call.tensors) put({in.flat[s.buffers[t]]});

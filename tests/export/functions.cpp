@@ -114,7 +114,7 @@ TEST(ExportedFunctions, MatricesOfAnyShape) {
                                reflectors,
                                tau};
   };
-  auto square_root = [](const Tensor& x) { return x.dim() ? static_cast<double>(x.abs().max().item<double>()) : 1; };
+  auto largest = [](const Tensor& x) { return x.dim() ? static_cast<double>(x.abs().max().item<double>()) : 1; };
   for (auto [m, n] : {std::pair(6, 4), {4, 6}, {1, 5}, {5, 1}, {30, 30}}) {
     fs::path here = folder.path / (std::to_string(m) + "x" + std::to_string(n));
     fs::create_directory(here);
@@ -125,7 +125,7 @@ TEST(ExportedFunctions, MatricesOfAnyShape) {
     for (size_t k = 0; k < want.size(); ++k) {
       // What belongs to columns beyond the rank follows from rounding.
       if (m == 6 && (k == 0 || k == 2 || k >= 10)) continue;
-      EXPECT_LE((out[k] - want[k]).abs().max().item<double>(), 1e-9 * (1 + square_root(want[k])))
+      EXPECT_LE((out[k] - want[k]).abs().max().item<double>(), 1e-9 * (1 + largest(want[k])))
           << k << " of " << m << ", " << n;
     }
   }

@@ -98,14 +98,12 @@ class Runner {
       default: y = values({c.rows, 4}, 20 + index);
     }
     if (c.hook && x.requires_grad()) x.register_hook([](const Tensor& g) { return g * 3; });
-    Tensors in{x, y};
-    std::string what = "call " + std::to_string(index) + " of\n" + text(program_);
     auto run = [&] {
-      Tensors out = functions_[static_cast<size_t>(c.function) % functions_.size()](in);
+      Tensors out = functions_[static_cast<size_t>(c.function) % functions_.size()]({x, y});
       seen.add(out);
       after(c, out, leaf, seen);
     };
-    compiled_ ? g_cost.of(what, run) : run();
+    compiled_ ? g_cost.of("call " + std::to_string(index) + " of\n" + text(program_), run) : run();
     seen.add({leaf, world_.state, leaf.grad()});
     for (const Tensor& p : world_.parameters) seen.add({p, p.grad()});
     for (const Tensor& t : world_.retained) seen.add(t.grad().defined() ? t.grad().contiguous().clone() : Tensor());

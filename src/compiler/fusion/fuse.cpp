@@ -343,8 +343,8 @@ class Fuser {
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
       return;
     if (path_around(p, c) || path_around(c, p)) return;
-    // Of siblings the first may read the other one, through an earlier merge.
     if (kp.kind == GroupKind::Contraction && !reads_evenly(kc, d)) return;
+    // Of siblings the first may read the other one, through an earlier merge.
     if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
     kp.domain = d;
     kp.nodes += kc.nodes;

@@ -1,6 +1,7 @@
 #include "compiler/libraries/alone.h"
 
 #include <memory>
+#include <span>
 
 #include "compiler/fusion/fuse.h"
 #include "support/error.h"
@@ -37,21 +38,15 @@ std::unique_ptr<DeviceCall> prepare(const Group& group, const CompilerOptions&, 
 
 // The lines of a tensor along one dimension: how many before it, its length, how far apart its elements are.
 void lines(Draft& d, const ir::Shape& shape, size_t dim) {
-  Expr outer(1), inner(1);
-  for (size_t k = 0; k < shape.size(); ++k)
-    if (k != dim) (k < dim ? outer : inner) = (k < dim ? outer : inner) * shape[k];
-  for (Expr e : {outer, shape[dim], inner}) d.size(e);
+  std::span all(shape);
+  for (Expr e : {ir::product(all.first(dim)), shape[dim], ir::product(all.subspan(dim + 1))}) d.size(e);
 }
 
-// The bits of infinity.
+// The bits of infinity: all ones in the exponent. 0 where there is none.
 int64_t infinity_of(DType d) {
-  switch (d) {
-    case kFloat64: return 0x7ff0000000000000;
-    case kFloat32: return 0x7f800000;
-    case kFloat16: return 0x7c00;
-    case kBFloat16: return 0x7f80;
-    default: return 0;
-  }
+  if (!is_floating(d)) return 0;
+  int64_t digits = info_of(d).digits, exponent_bits = 8 * size_of(d) - digits;
+  return ((int64_t{1} << exponent_bits) - 1) << (digits - 1);
 }
 
 // prim::sort(x, dim, descending, first, count)
@@ -59,7 +54,7 @@ void sort(Draft& d) {
   DType t = d.operand(0).dtype;
   auto first = d.n.arg<Expr>(3), count = d.n.arg<Expr>(4);
   d.call.function = "sort";
-  d.say({size_of(t), is_integral(t) && t != kUInt8 && t != kUInt64, infinity_of(t), d.n.arg<bool>(2)});
+  d.say({size_of(t), is_signed(t), infinity_of(t), d.n.arg<bool>(2)});
   lines(d, d.operand(0).shape, static_cast<size_t>(d.n.arg<Expr>(1).constant()));
   d.size(first);
   d.size(count);
@@ -98,20 +93,18 @@ bool real_matrices(const ir::Node& n) {
 }
 
 struct Matrices {
-  Expr count = Expr(1), rows, columns;
-  Matrices(Draft& d, size_t arg = 0) {
-    const ir::Shape& shape = d.operand(arg).shape;
-    for (size_t k = 0; k + 2 < shape.size(); ++k) count = count * shape[k];
-    rows = shape[shape.size() - 2];
-    columns = shape.back();
-  }
+  Expr count, rows, columns;
+  explicit Matrices(const ir::Shape& shape)
+      : count(ir::product(std::span(shape).first(shape.size() - 2))),
+        rows(shape[shape.size() - 2]),
+        columns(shape.back()) {}
   Expr least() const { return ir::min(rows, columns); }
   Expr most() const { return ir::max(rows, columns); }
 };
 
 template <size_t... kFlags>
 Matrices matrices(Draft& d, std::string_view function) {
-  Matrices m(d);
+  Matrices m(d.operand(0).shape);
   d.call.function = function;
   d.say({size_of(d.operand(0).dtype), d.n.arg<bool>(kFlags)...});
   for (Expr e : {m.count, m.rows, m.columns}) d.size(e);
@@ -152,11 +145,9 @@ void svd(Draft& d) {
 
 // prim::lu_permutation(pivots, rows)
 void lu_order(Draft& d) {
-  const ir::Shape& pivots = d.operand(0).shape;
-  Expr count(1);
-  for (size_t k = 0; k + 1 < pivots.size(); ++k) count = count * pivots[k];
+  std::span pivots(d.operand(0).shape);
   d.call.function = "lu_permutation";
-  for (Expr e : {count, pivots.back(), d.n.arg<Expr>(1)}) d.size(e);
+  for (Expr e : {ir::product(pivots.first(pivots.size() - 1)), pivots.back(), d.n.arg<Expr>(1)}) d.size(e);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
@@ -88,12 +89,13 @@ Dims swapped(size_t rank) {
   return out;
 }
 
+Expr result_rows(const Conv& c) { return shape_of(c.x)[2] + c.low[0] + c.high[0] - (kTaps - 1); }
+// Of one image: rows of the result, and what the operand has beside them.
+Expr places_of(const Conv& c) { return result_rows(c) * ir::product(std::span(shape_of(c.x)).subspan(3)); }
 // Whether the last columns of a register tile, which are computed for nothing, are few beside those of one image.
-bool has_many_places(const Conv& c, Expr rows, const PassContext& context) {
+bool has_many_places(const Conv& c, const PassContext& context) {
   constexpr int64_t kMany = 512;
-  Expr places = rows;
-  for (size_t d = 1; d < c.spatial(); ++d) places = places * shape_of(c.x)[d + 2];
-  return at_least(places, kMany, context);
+  return at_least(places_of(c), kMany, context);
 }
 
 // Elements start + i * step along a dimension, for i < size.
@@ -124,30 +126,27 @@ bool takes_winograd(const Conv& c, const PassContext& context) {
       c.spatial() < 2 || !w[2].is(kTaps) || !c.groups.is(1) || !all_one(c.stride) || !all_one(c.x_dilation) ||
       !c.w_dilation[0].is(1))
     return false;
-  Expr places = x[0], rows = x[2] + c.low[0] + c.high[0] - (kTaps - 1);
-  for (size_t d = 1; d < c.spatial(); ++d) places = places * x[d + 2];
   return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
-         at_least(rows, kFewRows, context) && at_least(places * rows, kFewPlaces, context);
+         at_least(result_rows(c), kFewRows, context) && at_least(x[0] * places_of(c), kFewPlaces, context);
 }
 
 Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext& context) {
   static const Algorithm algorithm;
   DType t = ops::dtype_of(c.x);
-  Expr rows = shape_of(c.x)[2] + c.low[0] + c.high[0] - (kTaps - 1), tiles = ceildiv(rows, kResults);
+  Expr rows = result_rows(c), tiles = ceildiv(rows, kResults);
 
   // Six elements down for every four results; an image in which each channel has six.
   Exprs high = c.high;
   high[0] = high[0] + tiles * kResults - rows;
   Value x = bordered(c.x, c.low, high, c.x_dilation);
   // Where one image has many places, it is a product of its own, whose rows lie near each other in memory; else all images are one.
-  bool apart = has_many_places(c, rows, context);
+  bool apart = has_many_places(c, context);
+  int64_t along = apart ? 1 : 0;  // the dimension of channels, results and products
+  auto arranged = [&](Value image) { return apart ? image : prim::transpose(image, swapped(c.spatial() + 2)); };
   std::vector<Value> parts;
-  for (int64_t i = 0; i < kProducts; ++i) {
-    Value part = every(x, 2, i, tiles, kResults);
-    parts.push_back(apart ? part : prim::transpose(part, swapped(c.spatial() + 2)));
-  }
+  for (int64_t i = 0; i < kProducts; ++i) parts.push_back(arranged(every(x, 2, i, tiles, kResults)));
   Shape each = shape_of(parts[0]);  // images, channels, tiles, columns…; channels and images swapped where they are one
-  x = combined(constants(algorithm.b, t, out), parts, with(each, apart ? 1 : 0, kProducts), apart ? 1 : 0);
+  x = combined(constants(algorithm.b, t, out), parts, with(each, along, kProducts), along);
   Shape image = apart ? Shape{each[0], each[1] * kProducts, each[2]} : Shape{1, each[0] * kProducts, each[1] * tiles};
   image.insert(image.end(), each.begin() + 3, each.end());
 
@@ -180,10 +179,7 @@ Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext&
   wide.insert(wide.end(), made.begin() + 3, made.end());
   y = prim::reshape(y, wide);
   parts.clear();
-  for (int64_t j = 0; j < kProducts; ++j) {
-    Value part = one_of(y, apart ? 1 : 0, j);
-    parts.push_back(apart ? part : prim::transpose(part, swapped(c.spatial() + 2)));
-  }
+  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(arranged(one_of(y, along, j)));
   Shape shape = shape_of(parts[0]);
   y = combined(constants(algorithm.a, t, out), parts, with(shape, 3, kResults), 3);
   shape[2] = tiles * kResults;

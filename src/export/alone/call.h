@@ -2,8 +2,6 @@
 #ifndef BRASA_ALONE_CALL_H
 #define BRASA_ALONE_CALL_H
 
-enum { kMostTensors = 6, kMostSizes = 6 };
-
 typedef struct {
   void* tensors[kMostTensors]; /* operands, then results, row-major */
   int64_t sizes[kMostSizes];
@@ -13,6 +11,17 @@ typedef struct {
 
 /* Gives what the function does not take of its operands' values, or null. */
 typedef const char* (*Function)(const Call*);
+
+/* Elements of float or double: `width` bytes each. */
+static double number_at(const void* a, int64_t width, int64_t i) {
+  return width == sizeof(float) ? ((const float*)a)[i] : ((const double*)a)[i];
+}
+static void put_number(void* a, int64_t width, int64_t i, double x) {
+  if (width == sizeof(float))
+    ((float*)a)[i] = (float)x;
+  else
+    ((double*)a)[i] = x;
+}
 
 #include "export/alone/fourier.h"
 #include "export/alone/matrix.h"

@@ -50,6 +50,11 @@ static void add_turned(Point* to, const Point* from, Complex by) {
   to->re += from->re * by.re - from->im * by.im;
   to->im += from->re * by.im + from->im * by.re;
 }
+static void multiply(Point* x, Complex by) {
+  Point product = {{0}, {0}};
+  add_turned(&product, x, by);
+  *x = product;
+}
 
 /* to[k * step] = Σ_j from[j * apart] exp(-2πi jk/radix) */
 static void butterfly(const Point* from, int64_t apart, Point* to, int64_t step, int64_t radix, const Complex* roots,
@@ -91,11 +96,7 @@ static Point* transform(Point* x, Point* y, int64_t length, const Complex* roots
       for (int64_t q = 0; q < together; ++q) {
         Point* to = &y[q + together * radix * p];
         butterfly(&x[q + together * p], together * left, to, together, radix, roots, length);
-        for (int64_t k = 1; k < radix && p > 0; ++k) {
-          Point turned = {{0}, {0}};
-          add_turned(&turned, &to[k * together], roots[p * k * together]);
-          to[k * together] = turned;
-        }
+        for (int64_t k = 1; k < radix && p > 0; ++k) multiply(&to[k * together], roots[p * k * together]);
       }
     Point* swapped = x;
     x = y;
@@ -140,12 +141,6 @@ static Plan plan_of(int64_t n, void* work) {
   return plan;
 }
 
-static void multiply(Point* x, Complex by) {
-  Point product = {{0}, {0}};
-  add_turned(&product, x, by);
-  *x = product;
-}
-
 /* Real and imaginary parts that change places give the other direction. */
 static void swap_parts(Point* x, int64_t n) {
   for (int64_t k = 0; k < n; ++k) x[k] = (Point){x[k].im, x[k].re};
@@ -161,16 +156,6 @@ static Point* convolve(const Plan* p) {
   swap_parts(back, p->n);
   for (int64_t k = 0; k < p->n; ++k) multiply(&back[k], p->chirp[k]);
   return back;
-}
-
-static double number_at(const void* a, int64_t width, int64_t i) {
-  return width == sizeof(float) ? ((const float*)a)[i] : ((const double*)a)[i];
-}
-static void put_number(void* a, int64_t width, int64_t i, double x) {
-  if (width == sizeof(float))
-    ((float*)a)[i] = (float)x;
-  else
-    ((double*)a)[i] = x;
 }
 
 /* Real and imaginary parts of operand and result. Facts: bytes of a number, forward? Sizes: lines as of `sort`. */

@@ -33,6 +33,7 @@ enum { kKernel, kCheck, kLoop, kWhile, kBranch, kCall };
 /* What is called (call.h), by the names that the compiler has. */
 #define ALONE_FUNCTIONS(F) \
   F(sort) F(fft) F(cholesky) F(lu) F(lu_permutation) F(triangular_solve) F(qr) F(geqrf) F(eigh) F(svd)
+enum { kMostTensors = 6, kMostSizes = 6 }; /* of a call */
 /* An instruction of a size: operation + (256 if its right operand is a number) + left operand * 65536; then the right one. */
 enum { kNumber, kSymbol, kAdd, kMul, kDiv, kMod, kMin, kMax };
 
