@@ -120,6 +120,8 @@ Schedule loops(const Group& g, const Machine& m) {
       rows_in_registers(s, last.extent.constant(), tensors))
     return s;
   last.kind = Axis::Vector;
+  // Of unknown length most rows are short.
+  if (!last.extent.is_constant()) s.threads = kBlockOfRows;
   return s;
 }
 
