@@ -41,6 +41,7 @@ constexpr GraphPass kForms[] = {
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
+    {"compared", false, keep_compared},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},

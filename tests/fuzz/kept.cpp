@@ -21,6 +21,18 @@ TEST_P(KeptPrograms, AreEager) {
 }
 
 const Kept kKept[] = {
+    {"LargestOfWhatIsComputedAgain", R"(double
+function: sigmoid 1 0 3; mean 3 4 5; exp 1 3 1; leaky 1 6 5; amax 0 2 3;
+function:
+call: 0 8 7 0 1 1 1 0 0)"},
+    {"SymbolThatIsAComputedOne", R"(double
+function: slice 1 7 3; unfold 0 6 2; softmax 0 5 3; squeeze 2 5 0; add 0 2 2;
+function:
+call: 0 2 5 0 0 0 1 0 0
+call: 0 1 5 0 0 0 1 0 0)"},
+    {"OneBetweenTwoBroadcasts", R"(double
+function: expand 7 6 3; expand 1 5 1; scan 0 4 3; plus number 0 7 3; diagonal 1 7 5; expand 0 3 5; mul 1 4 5; sub 6 1 0;
+call: 0 7 0 0 0 0 1 0 0)"},
     {"ResultsWithoutAGradient", R"(double
 function: sum 7 7 3; detach 1 6 1; cumsum 0 2 5; penalty 0 3 0; state row 0 6 2; masked 1 4 1;
 call: 0 3 0 0 1 1 1 0 0)"},

@@ -58,6 +58,9 @@ void narrow_products(Primitives& p, const PassContext& context);
 void align_products(Primitives& p, const PassContext& context);
 /// What is summed of reduced floats is accumulated in float32.
 void widen_accumulators(Primitives& p, const PassContext& context);
+/// Numbers that are compared with what is made of them, as the gradient of a maximum does it, go to memory: computed twice, a product and a
+/// sum may be one operation here and two there, and nothing would be equal.
+void keep_compared(Primitives& p, const PassContext& context);
 /// Reductions with too little parallel work are split in two.
 void split_reductions(Primitives& p, const PassContext& context);
 /// A library's operands are contiguous memory, or lie as it can read them.
