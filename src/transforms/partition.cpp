@@ -66,7 +66,8 @@ class Partitioner {
     std::vector<bool> found(graph_.nodes().size());
     for (const Node* node : graph_.nodes()) {
       const std::string& name = node->op->name();
-      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne") || node->inputs()[0] == node->inputs()[1]) continue;
+      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne") || node->inputs()[0] == node->inputs()[1])
+        continue;
       node->for_each_input([&](Value v) {
         while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
         if (is_floating(ir::type_of(v).dtype)) found[v.node->id] = true;

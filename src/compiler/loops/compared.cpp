@@ -32,7 +32,8 @@ std::unordered_set<const Node*> compared(const ir::Graph& graph) {
   std::unordered_set<const Node*> found;
   std::vector<const Node*> open;
   auto see = [&](ir::Value v) {
-    if ((scalar_op_of(v.node->op) != ScalarOp::None || chooses(v.node)) && found.insert(v.node).second) open.push_back(v.node);
+    if ((scalar_op_of(v.node->op) != ScalarOp::None || chooses(v.node)) && found.insert(v.node).second)
+      open.push_back(v.node);
   };
   for (const Node* n : graph.nodes()) {
     if (!asks_equality(n)) continue;
