@@ -33,7 +33,11 @@ Value norm_derivative(Value difference, Value norm, const Number& p) {
 }
 
 void check_p(double p) { BRASA_CHECK(p >= 0, "distance: only supports non-negative p values, got ", p); }
-void check_cdist(Value, Value, double p, std::optional<int64_t>) { check_p(p); }
+void check_cdist(Value, Value, double p, std::optional<int64_t> mode) {
+  check_p(p);
+  int64_t m = mode.value_or(0);
+  BRASA_CHECK(m >= 0 && m <= 2, "cdist: possible modes: 0, 1, 2, but was: ", m);
+}
 
 // All differences of rows: [..., P, M] and [..., R, M] as [..., P, R, M].
 Value differences(Value a, Value b) { return unsqueeze(a, rank_of(a) - 1) - unsqueeze(b, rank_of(b) - 2); }

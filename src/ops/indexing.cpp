@@ -271,8 +271,8 @@ void add_picks(Table& t) {
       .composed(indexed<true>)
       .samples(indices);
   t.op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
-      .doc("index, without the check of the range.")
-      .composed(indexed<false>)
+      .doc("index: PyTorch's decompositions ask for it by this name. The range is checked here, too.")
+      .composed(indexed<true>)
       .samples(indices);
   t.op("aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
       .doc("index where the mask holds, `fill` elsewhere, where indices may be out of range.")

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
@@ -49,6 +50,30 @@ TEST(Edges, OneTransformTakesItsNumberOfPoints) {
   EXPECT_THROW(fft_fft(ones({3}), -1), Error);
   EXPECT_THROW(fft_irfft(ones({3}, kComplexFloat), -1), Error);
   EXPECT_NO_THROW(fft_fftn(ones({3}), std::vector<int64_t>{-1}));
+}
+
+TEST(Edges, NothingIsLeftToPadOrToNormalize) {
+  Tensor x = arange(5, kFloat).reshape({1, 5});
+  for (const char* mode : {"reflect", "replicate"}) {
+    auto padded = [&](std::vector<int64_t> pads) { return call("aten::pad", {x, pads, mode}).at(0); };
+    EXPECT_THROW(padded({-5, 0}), Error) << mode;
+    EXPECT_THROW(padded({-3, -2}), Error) << mode;
+  }
+  EXPECT_THROW(group_norm(zeros({2, 4, 0}), 2), Error);
+  EXPECT_THROW(group_norm(zeros({2, 0, 3}), 2), Error);
+  EXPECT_EQ(group_norm(zeros({0, 4, 3}), 2).sizes(), IntArrayRef({0, 4, 3}));
+}
+
+TEST(Edges, UncheckedIndicesAreCheckedAllTheSame) {
+  std::vector<Tensor> beyond = {tensor({0, -5})};
+  EXPECT_THROW(call("aten::_unsafe_index.Tensor", {ones({4, 2}), beyond}), Error);
+  EXPECT_THROW(call("aten::_unsafe_index_put", {ones({4, 2}), beyond, ones({2, 2})}), Error);
+}
+
+TEST(Edges, CovariancesWantWeights) {
+  auto weighted = [](const Tensor& x, const Tensor& w) { return call("aten::cov", {x, 1, CallArg(), w}).at(0); };
+  EXPECT_THROW(weighted(ones({2, 3}), zeros({3})), Error);
+  EXPECT_TRUE(std::isnan(weighted(ones({1, 1}), full({1}, 0.1)).item<double>()));
 }
 
 }  // namespace
