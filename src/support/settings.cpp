@@ -62,6 +62,9 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "options[numbers]", "strict | default | fast",
      "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
      "with the reciprocal, and the sign of a zero may be lost. Of inductor."},
+    {Where::CompileOptions, "options[fall_back]", "true | false",
+     "Calls that keep doing the same are timed against some that run as they are; where those are faster, calls run as they are. Else with inductor, "
+     "unless numbers are strict."},
     {Where::CompileOptions, "options[trace_nan]", "false | true",
      "Operators run one by one; the first that makes a NaN of values without one is an error that names it. Slow. Of inductor."},
 };

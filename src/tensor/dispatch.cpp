@@ -268,12 +268,12 @@ void dispatch(Operator& op, CallArgs args, Results& results) {
 // A call that is only recorded does nothing yet.
 struct OperatorSpan {
   OperatorSpan(const Operator& op, CallArgs args) {
-    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]] {
-      span.emplace(runtime::SpanKind::Operator, op.row().name());
-      if (runtime::recording_shapes()) set_shapes(args);
-    }
+    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]]
+      begin(op, args);
   }
-  [[gnu::cold]] void set_shapes(CallArgs args) {
+  [[gnu::cold, gnu::noinline]] void begin(const Operator& op, CallArgs args) {
+    span.emplace(runtime::SpanKind::Operator, op.row().name());
+    if (!runtime::recording_shapes()) return;
     std::string shapes;
     each_tensor(args, [&](const Tensor& t) { append_shape(shapes, t); });
     span->set_shapes(std::move(shapes));
