@@ -33,6 +33,7 @@ constexpr GraphPass kAlgebra[] = {
 
 constexpr GraphPass kForms[] = {
     {"whole_accesses", true, ask_for_whole_accesses},
+    {"short_rows", true, ask_for_short_rows},
     {"specialise", false, specialise},
     {"inline_bodies", false, inline_bodies},
     {"channels_last", true, keep_channels_last},

@@ -41,6 +41,8 @@ struct GraphPass {
 void simplify(Primitives& p, const PassContext& context);
 /// On a GPU, of single operators: facts tell apart sizes that are multiples of what a thread reads or writes at once.
 void ask_for_whole_accesses(Primitives& p, const PassContext& context);
+/// On a CPU, of single operators: facts tell the lengths of short rows apart, where there are many.
+void ask_for_short_rows(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
 void specialise(Primitives& p, const PassContext& context);
 /// Control flow that nothing here runs: a loop becomes its steps, where it is known how many there are, and a branch both of its sides.
