@@ -32,6 +32,8 @@ constexpr Setting kSettings[] = {
      "The code generator's library; else libbrasa-codegen.so beside the library."},
     {Where::Environment, "BRASA_CC", "<program>",
      "What links exported programs; else cc, for AArch64 aarch64-linux-gnu-gcc."},
+    {Where::Environment, "BRASA_PTXAS", "<program>",
+     "What makes a GPU's machine code in exported programs; else ptxas. Where it is not there, they have PTX alone."},
     {Where::Environment, "BRASA_PACK", "<file>",
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",

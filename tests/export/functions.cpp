@@ -141,5 +141,26 @@ TEST(ExportedFunctions, WhatTheyDoNotTakeIsSaid) {
   EXPECT_TRUE(allclose(out[0], eye(3) * 2));
 }
 
+// A check of values holds where there are none.
+TEST(ExportedFunctions, IntegersAreDividedAlsoWhereThereAreNone) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& y, const Tensor& z) {
+    return std::make_tuple(x % y, x.floor_divide(z), x.sum());
+  };
+  Loaded program(export_(f, {arange(6), arange(6) + 1, scalar_tensor(3, kInt64)},
+                         alone({{0, 0, 0, 100, "n"}, {1, 0, 0, 100, "n"}})),
+                 folder.path);
+  for (int64_t n : {0, 1, 6, 100}) {
+    Tensor x = arange(n) - 3, y = arange(n) + 1, z = scalar_tensor(n == 0 ? 0 : 3, kInt64);
+    std::vector<Tensor> out = {full({n}, -9, kInt64), full({n}, -9, kInt64), full({}, -9, kInt64)};
+    ASSERT_EQ(program.run({x, y, z}, out), ALONE_OK) << n << ": " << program.context.message;
+    auto [rest, quotient, sum] = f(x, y, z);
+    EXPECT_TRUE(out[0].equal(rest) && out[1].equal(quotient) && out[2].equal(sum)) << n;
+  }
+  std::vector<Tensor> out = {zeros({2}, kInt64), zeros({2}, kInt64), zeros({}, kInt64)};
+  EXPECT_EQ(program.run({arange(2), arange(2), scalar_tensor(1, kInt64)}, out), ALONE_CHECK);
+  EXPECT_STREQ(program.context.message, "ZeroDivisionError");
+}
+
 }  // namespace
 }  // namespace brasa

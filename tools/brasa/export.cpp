@@ -13,9 +13,12 @@ namespace brasa::tool {
 namespace {
 
 struct Options {
-  std::string model, out, load, kind = "exe", weights = "inside";
+  std::string model, out, load, kind = "exe", weights = "inside", device = "cpu";
   ExportOptions to;
 };
+
+// Others compile the PTX of the first when they start.
+const std::vector<std::string> kGpus = {"nvptx+sm_80", "nvptx+sm_90"};
 
 // "out/my-net" gives functions my_net_run, …
 std::string function_name(const std::string& path) {
@@ -36,6 +39,7 @@ void run(Options o) {
     std::printf("%s: an archive of PyTorch's\n", o.out.c_str());
     return;
   }
+  if (o.to.targets.empty()) o.to.targets = o.device == "cuda" ? kGpus : ExportOptions().targets;
   ExportedProgram program = export_(io::load_pt2(o.model), o.to);
   if (o.kind == "object")
     program.write_object(o.out);
@@ -53,7 +57,8 @@ void add_export(CLI::App& app) {
   auto* c = app.add_subcommand("export", "Writes an exported program (.pt2) as machine code that runs alone");
   c->footer(
       "Examples:\n  brasa export net.pt2 -o net && ./net in.safetensors out.safetensors\n"
-      "  brasa export net.pt2 -o net --kind object --weights beside");
+      "  brasa export net.pt2 -o net --kind object --weights beside\n"
+      "  brasa export net.pt2 -o net --device cuda");
   auto options = std::make_shared<Options>();
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
@@ -66,8 +71,15 @@ void add_export(CLI::App& app) {
   c->add_option("--weights", options->weights, "Inside, or beside as OUT.weights, which is mapped")
       ->check(CLI::IsMember({"inside", "beside"}))
       ->capture_default_str();
-  c->add_option("--target", options->to.targets, "Processors that it has code for; it chooses when it runs")
-      ->capture_default_str();
+  auto* device = c->add_option("--device", options->device,
+                               "What it runs on; cuda: it needs NVIDIA's driver there, and nothing here")
+                     ->check(CLI::IsMember({"cpu", "cuda"}))
+                     ->capture_default_str();
+  options->to.targets.clear();
+  c->add_option("--target", options->to.targets,
+                "Processors that it has code for; it chooses when it runs. Else x86-64, x86-64+avx2 and x86-64+avx512, "
+                "for cuda nvptx+sm_80 and nvptx+sm_90")
+      ->excludes(device);
   c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option; else BRASA_NUMBERS")
       ->capture_default_str();
   c->callback([options] { run(*options); });
