@@ -283,6 +283,24 @@ TEST_P(Math, RareBranchesAreFunctions) {
   for (int j = 0; j < kCount; ++j) EXPECT_EQ(got[j], j % 9 == 4 ? -6.0f + static_cast<float>(j) + 20 : -0.5f) << j;
 }
 
+// Branches of one kernel share a table, and one needs what the other gave.
+TEST_P(Math, RareBranchesOfRareBranches) {
+  Kernel k;
+  Value in = k.b.buffer(DType::Float64, 9), out = k.b.buffer(DType::Float64, 9);
+  Expr i = k.b.loop("vector", 9, 4, 1);
+  Value x = k.b.op("sin", {k.b.load(in, i)}), large = k.b.constant(1e300, DType::Float64);
+  k.b.store(out, i, k.b.op("add", {x, k.b.op("cos", {k.b.op("mul", {x, large})})}));
+  k.compile(GetParam());
+  std::vector<double> a{0.5, 1e22, -3, 1e300, 0, -1e6, 7e100, 2, 1e19}, got(9);
+  k.run({a.data(), got.data()});
+  for (size_t j = 0; j < a.size(); ++j) {
+    // The product's last digits are those of the kernel's sine.
+    double error = std::fabs(got[j] - std::sin(a[j]));
+    EXPECT_LE(error, 1.0000001) << a[j];
+  }
+  EXPECT_EQ(got[4], 1);
+}
+
 // A long function that a kernel computes often is called: of a vector, of a number that is the same for all lanes, and with a branch
 // and a table of its own.
 TEST_P(Math, FunctionsThatAreRepeated) {
