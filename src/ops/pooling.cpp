@@ -139,7 +139,36 @@ Value max_pool(Value x, Shape kernel, Shape stride, Shape padding, Shape dilatio
       unbatched);
 }
 
-// The first maximum of each window takes the window's gradient. Each element gathers from the windows that it lies in.
+// The windows that an element of the plane lies in, as [elements…, windows…]: along each dimension those up to the last one that begins
+// before it, back to the first that may reach it.
+struct Around {
+  std::vector<Value> window;  // by dimension: which one, clamped
+  Value holds;                // whether it is there and holds the element
+  Value position;             // of the element in it, its dimensions merged
+};
+
+Around windows_around(Value x, const Window& w, const Shape& counts) {
+  auto n = static_cast<int64_t>(w.spatial());
+  Shape shape(shape_of(x).begin() + 2, shape_of(x).end());
+  for (int64_t d = 0; d < n; ++d) shape.push_back(ir::ceildiv((w.kernel[d] - 1) * w.dilation[d] + 1, w.stride[d]));
+  auto number = [&](Expr e) { return size_tensor(e, shape); };
+  Around out;
+  for (int64_t d = 0; d < n; ++d) {
+    Value at = prim::iota(shape, d, DType::Int64) + number(w.padding[d]), step = number(w.stride[d]);
+    Value window = prim::binary("div", at, step) - prim::iota(shape, n + d, DType::Int64);
+    Value from_start = at - window * step, dilation = number(w.dilation[d]);
+    Value position = prim::binary("div", from_start, dilation), last = number(counts[d + 2] - 1);
+    Value there = logical_and(ge(window, 0), le(window, last));
+    Value inside = logical_and(lt(position, number(w.kernel[d])), eq(position * dilation, from_start));
+    Value holds = logical_and(there, inside);
+    out.window.push_back(minimum(maximum(window, number(0)), last));
+    out.holds = d ? logical_and(out.holds, holds) : holds;
+    out.position = d ? out.position * number(w.kernel[d]) + position : position;
+  }
+  return out;
+}
+
+// The first maximum of each window takes the window's gradient. Each element adds up what it gets from the windows that it lies in.
 template <int kSpatial>
 std::vector<Value> max_pool_vjp(const Saved& s) {
   if (!s.ct()) return {};
@@ -147,12 +176,15 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
   bool unbatched;
   Value x = s.in(0), b = batched("max_pool", x, kSpatial, unbatched);
   MaxPool p = max_pooled(b, w);
-  Shape shape = shape_of(p.windows);
-  Value g = prim::reshape(s.ct(), shape_of(p.best));
-  Value wide = prim::broadcast(g, shape, counted(0, kSpatial + 2)),
-        best = prim::broadcast(p.best, shape, counted(0, kSpatial + 2));
-  Value mine = eq(prim::iota(shape, kSpatial + 2, DType::Int64), best);
-  return {prim::reshape(pulled_through(b, p.windows, prim::select(mine, wide, zeros_like(wide))), shape_of(x))};
+  const Shape& windows = shape_of(p.best);
+  Around around = windows_around(b, w, windows);
+  auto seen = [&](Value v) {
+    return move_dims(prim::gather(v, around.window, counted(2, kSpatial)), {2 * kSpatial, 2 * kSpatial + 1}, {0, 1});
+  };
+  Value best = seen(p.best), g = seen(prim::reshape(s.ct(), windows));
+  auto everywhere = [&](Value v) { return prim::broadcast(v, shape_of(best), counted(2, 2 * kSpatial)); };
+  Value mine = logical_and(everywhere(around.holds), eq(everywhere(around.position), best));
+  return {prim::reshape(sum(prim::select(mine, g, zeros_like(g)), counted(kSpatial + 2, kSpatial)), shape_of(x))};
 }
 
 // Gradients put back where the indices point in each plane.

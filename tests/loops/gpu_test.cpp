@@ -161,6 +161,22 @@ GpuCase columns() {
   return c;
 }
 
+// Rows of 8 with one of zeros before them: neighbours that are read where a condition holds.
+GpuCase conditional() {
+  GpuCase c;
+  c.graph->name = "conditional";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 1016), out = b.buffer(DType::Float32, 1024);
+  Expr thread = b.loop("thread", 128), lane = b.loop("unroll", 8, 8), i = thread * 8 + lane;
+  Value mask = b.op("ge", {b.index(thread), b.index(1)});
+  b.store(out, i, b.load(x, i - 8, mask));
+  c.buffers = {ramp(1016, 0.03), std::vector<float>(1024, 1)};
+  c.result = 1;
+  c.want.assign(8, 0);
+  c.want.insert(c.want.end(), c.buffers[0].begin(), c.buffers[0].end());
+  return c;
+}
+
 // Three calls in a launch, each with its own buffers.
 GpuCase calls() {
   GpuCase c;
@@ -181,8 +197,9 @@ GpuCase calls() {
 }
 
 const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
-    {"pointwise", pointwise},  {"softmax", softmax},       {"transpose", transpose}, {"matmul", matmul},
-    {"rare", rare_and_atomic}, {"neighbours", neighbours}, {"columns", columns},     {"calls", calls}};
+    {"pointwise", pointwise}, {"softmax", softmax},      {"transpose", transpose},
+    {"matmul", matmul},       {"rare", rare_and_atomic}, {"neighbours", neighbours},
+    {"columns", columns},     {"calls", calls},          {"conditional", conditional}};
 
 runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
   std::string text = ir::print(*c.graph);
@@ -194,6 +211,13 @@ TEST(Nvptx, NeighboursAreOneAccess) {
   std::string ptx(image.code.begin(), image.code.end());
   EXPECT_NE(ptx.find("ld.global.v4.f32"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
+}
+
+TEST(Nvptx, ConditionalNeighboursAreOneAccess) {
+  runtime::KernelImage image = compiled(conditional(), "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_NE(ptx.find("ld.global.v4.f32"), std::string::npos) << ptx;
+  EXPECT_EQ(ptx.find("bra"), std::string::npos) << ptx;
 }
 
 // Though each is rounded to a narrow float on the way.

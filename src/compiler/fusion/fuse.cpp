@@ -50,7 +50,7 @@ class Fuser {
         fail(str(node->op->name(),
                  " is not defined, or no library computes it where this is to run: ", ir::print(*node)));
     }
-    memory_ = values_in_memory(graph, forced, library_, groups, machine.recompute);
+    memory_ = values_in_memory(graph, forced, library_, groups, machine);
     for (const ir::Output& o : graph.outputs())
       if (o.into >= 0) overwrites_.insert(o.value.node);
   }

@@ -38,12 +38,14 @@ void bound(std::vector<Bound>& where, Expr e, Expr low, Expr high) {
 }
 
 std::vector<Read> pad_reads(const Node* n, const Index& index) {
-  const auto &low = n->arg<std::vector<Expr>>(2), &gaps = n->arg<std::vector<Expr>>(4);
+  const auto &low = n->arg<std::vector<Expr>>(2), &high = n->arg<std::vector<Expr>>(3),
+             &gaps = n->arg<std::vector<Expr>>(4);
   ir::Value x = n->arg<ir::Value>(0);
   Read read{x, Index(index.size()), {}};
   for (size_t d = 0; d < index.size(); ++d) {
     Expr i = index[d] - low[d], step = gaps[d] + 1, size = type_of(x).shape[d];
     read.index[d] = floordiv(i, step);
+    if (low[d].is(0) && high[d].is(0) && step.is(1)) continue;
     bound(read.where, i, 0, step.is(1) ? size : (size - 1) * step + 1);
     if (Expr rest = mod(i, step); !rest.is(0)) read.where.push_back({rest, 0, 1, true});
   }

@@ -16,21 +16,24 @@ namespace {
 constexpr int kCheap = 4;
 // Of this many tensors a machine's own limit holds.
 constexpr int kFewLeaves = 3;
+// What a broadcast repeats may cost this much; on a GPU, where each thread computes it again, this much, if all of that takes longer
+// than so many simple instructions, which a kernel's start does.
+constexpr int kCheapRepeated = 12, kCheapForEachThread = 3;
+constexpr int64_t kStart = 25'000'000;
 // And of this much, where a contraction and others would each do it again.
 constexpr int kCheapShared = 2;
-// What a broadcast repeats may cost this much.
-constexpr int kCheapRepeated = 12;
 
 class Chooser {
  public:
   Chooser(const ir::Graph& graph, const std::unordered_set<Value>& forced, std::vector<const Implementation*>& library,
-          const LibraryGroups& groups, int recompute)
+          const LibraryGroups& groups, const Machine& machine)
       : graph_(graph),
         live_(live_nodes(graph)),
         library_(library),
         alone_(library),
         groups_(groups),
-        recompute_(recompute) {
+        recompute_(machine.recompute),
+        gpu_(machine.gpu) {
     memory_.assign(graph.nodes().size(), false);
     inside_ = memory_;
     for (Value v : forced) memory_[v.node->id] = true;
@@ -139,13 +142,20 @@ class Chooser {
     if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
   }
 
+  int most_repeated(const Node* broadcast) const {
+    const Node* v = broadcast->arg<Value>(0).node;
+    Expr repeats = broadcast->types[0].numel();
+    bool short_time = repeats.is_constant() && repeats.constant() < kStart / std::max(cost_[v->id], 1);
+    return gpu_ && !short_time && !v->types[0].numel().is(1) ? kCheapForEachThread : kCheapRepeated;
+  }
+
   // An operand whose elements are read many times each is computed once.
   void repeated_operands(const Node* n) {
     auto once = [&](Value v, int limit) {
       if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
     };
     switch (prim_of(n)) {
-      case Prim::Broadcast: once(n->arg<Value>(0), kCheapRepeated); break;
+      case Prim::Broadcast: once(n->arg<Value>(0), most_repeated(n)); break;
       case Prim::Window:
         once(n->arg<Value>(0), kCheap);
         cost_[n->id] = seen_cost(n->arg<Value>(0).node);
@@ -177,6 +187,7 @@ class Chooser {
   const LibraryGroups& groups_;
   std::vector<bool> inside_;  // by node id: of a call that computes more than it
   int recompute_;
+  bool gpu_;
   std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of
 };
 
@@ -184,8 +195,8 @@ class Chooser {
 
 std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<Value>& forced,
                                    std::vector<const Implementation*>& library, const LibraryGroups& groups,
-                                   int recompute) {
-  return Chooser(graph, forced, library, groups, recompute).run();
+                                   const Machine& machine) {
+  return Chooser(graph, forced, library, groups, machine).run();
 }
 
 }  // namespace brasa::compiler

@@ -3,7 +3,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "compiler/libraries/library.h"
+#include "compiler/schedules/machine.h"
 #include "ir/graph.h"
 
 namespace brasa::compiler {
@@ -16,10 +16,10 @@ constexpr int kMostNodes = 2000;
 
 /// The nodes, by id, whose results go to memory; all others are computed again wherever they are read. `forced` ones do in any
 /// case, and those that a library computes (by id). A call of `groups` that can read its operands from memory takes the place of those of its nodes
-/// in `library`. `recompute`: see Machine.
+/// in `library`.
 std::vector<bool> values_in_memory(const ir::Graph& graph, const std::unordered_set<ir::Value>& forced,
                                    std::vector<const Implementation*>& library, const LibraryGroups& groups,
-                                   int recompute);
+                                   const Machine& machine);
 
 /// Work for one element of a point-wise primitive, in simple instructions.
 int work_of(const ir::Node* n);

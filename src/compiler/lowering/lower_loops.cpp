@@ -180,12 +180,14 @@ class Loops {
         closed_.push_back(at_[i] = b.loop("serial", a.extent));
         continue;
       }
-      Expr step = b.loop("serial", ceildiv(a.extent, s_.threads)), thread = b.loop("thread", s_.threads);
-      Expr place = step * Expr(s_.threads) + thread;
+      Expr chunks = floordiv(a.extent, s_.width);
+      Expr step = b.loop("serial", ceildiv(chunks, s_.threads)), thread = b.loop("thread", s_.threads);
+      Expr chunk = step * Expr(s_.threads) + thread, within_chunk = lane();
       closed_.insert(closed_.end(), {step, thread});
+      if (s_.width > 1) closed_.push_back(within_chunk);
       // A row may be empty: its elements are read under the mask.
-      read_mask_ = row_mask_ = l_.expressions().within(place, 0, a.extent);
-      at_[i] = b.bounded(place, a.extent);
+      read_mask_ = row_mask_ = l_.expressions().within(chunk, 0, chunks);
+      at_[i] = b.bounded(chunk, chunks) * Expr(s_.width) + within_chunk;
     }
   }
 

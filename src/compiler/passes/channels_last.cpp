@@ -151,14 +151,31 @@ class Order {
   std::vector<Value> gather(const Node* n, ir::Args& args) {
     const Seen* s = seen(args[0]);
     Dims dims = int_args(n, 2);
-    if (!s || dims != counted(0, s->order.size())) return {};
     std::vector<Value> indices = args[1].get<std::vector<Value>>();
-    if (ops::rank_of(indices[0]) != static_cast<int64_t>(dims.size())) return {};
+    if (!s) return {};
+    if (dims != counted(0, s->order.size()) || ops::rank_of(indices[0]) != static_cast<int64_t>(dims.size()))
+      return gather_along(*s, dims, indices);
     Dims order = s->order, back = inverse(order);
     for (Value& v : indices) v = prim::transpose(v, back);
     args[0] = ir::Arg(s->of);
     args[1] = ir::Arg(picked(indices, back));
     return ordered(made(n, args), order);
+  }
+  // What is picked stands in front, and here where the first of the dimensions stands along which it is picked.
+  std::vector<Value> gather_along(const Seen& s, const Dims& dims, const std::vector<Value>& indices) {
+    Dims along = picked(s.order, dims), rest = other_dims(along, static_cast<int64_t>(s.order.size()));
+    if (!std::is_sorted(along.begin(), along.end())) return {};
+    int64_t before = std::count_if(rest.begin(), rest.end(), [&](int64_t d) { return d < along[0]; });
+    int64_t front = ops::rank_of(indices[0]);
+    Dims in_memory = counted(front, static_cast<size_t>(front + before)),
+         order = counted(before, static_cast<size_t>(before + front));
+    for (int64_t d = 0; d < front; ++d) in_memory.push_back(d);
+    for (int64_t d = before; d < static_cast<int64_t>(rest.size()); ++d) in_memory.push_back(front + d);
+    for (int64_t d : picked(s.order, other_dims(dims, static_cast<int64_t>(s.order.size())))) {
+      int64_t place = std::find(rest.begin(), rest.end(), d) - rest.begin();
+      order.push_back(place < before ? place : place + front);
+    }
+    return ordered(prim::transpose(prim::gather(s.of, indices, along), in_memory), order);
   }
 
   static Dims counted(int64_t from, size_t end) {

@@ -186,7 +186,10 @@ class Contractions {
     Shape sa = shape_of(a), sb = shape_of(b);
     Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
     const DType t = ops::dtype_of(a);
-    if (k.is(1) || ((m.is(1) || n.is(1)) && !m_.gpu)) return product_of_vectors(a, b);
+    bool vector = m.is(1) || n.is(1);
+    // On a GPU a sum whose length nobody knows is no better than a library's.
+    if (k.is(1) || (vector && (!m_.gpu || (k.is_constant() && m.is_constant() && n.is_constant()))))
+      return product_of_vectors(a, b);
     if (!m_.gpu) {
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
       // As bfloat16, where products may be added up in pairs.

@@ -8,8 +8,27 @@ namespace brasa::compiler {
 
 namespace {
 
+// A scatter of one update into what is computed is a choice between that and the update, which its readers make: nothing is copied.
+Value chosen(const ir::Args& args) {
+  Value x = args[0].get<Value>(), updates = args[2].get<Value>();
+  const auto& indices = args[1].get<std::vector<Value>>();
+  const ir::Shape& shape = type_of(x).shape;
+  std::vector<int64_t> dims;
+  for (Expr d : args[3].get<std::vector<Expr>>()) dims.push_back(d.constant());
+  bool one = type_of(indices[0]).numel().is(1) && args[4].get<std::string>().empty();
+  if (!one || ir::is_input(x) || dims.empty()) return {};
+  Value here;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    Value index = ops::prim::broadcast(ops::prim::reshape(indices[i], {}), shape, {});
+    Value same = ops::eq(ops::prim::iota(shape, dims[i], DType::Int64), index);
+    here = here ? ops::logical_and(here, same) : same;
+  }
+  std::vector<int64_t> free = other_dims(dims, type_of(x).rank());
+  return ops::prim::select(here, ops::prim::broadcast(ops::prim::reshape(updates, pick(shape, free)), shape, free), x);
+}
+
 // Puts in what is known before it begins: what a type rule asks on the way must not tell apart the operands of one node.
-void put_in(Primitives& p, ir::Facts& facts) {
+void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
   const ir::Facts before = facts;
   auto known = [&](ir::Shape shape) {
     for (Expr& e : shape) e = before.known(e);
@@ -34,6 +53,8 @@ void put_in(Primitives& p, ir::Facts& facts) {
       return out;
     }
     if (prim_of(n) == Prim::Reduce) return {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
+    if (prim_of(n) == Prim::Scatter && gpu)
+      if (Value v = chosen(args)) return {v};
     for (ir::Arg& a : args) {
       if (auto* v = a.get_if<Value>()) {
         a = ir::Arg(unread(*v));
@@ -71,7 +92,7 @@ void specialise(Primitives& p, const PassContext& context) {
   size_t known = 0;
   do {
     known = facts.facts().size();
-    put_in(p, facts);
+    put_in(p, facts, context.machine.gpu);
   } while (facts.facts().size() != known);
 }
 

@@ -30,16 +30,26 @@ struct Enough {
 };
 Enough enough_for(const Machine& m) {
   if (!m.gpu) return {4 * m.threads, 4 * m.threads, 64};
-  // Two blocks a processor; of columns 32 warps, each 4 of them a thread.
-  return {2 * m.processors, 32 * m.processors, 128};
+  // Two blocks a processor; of columns twice so many threads as there is room for, each 4 of them, which 4 threads share.
+  return {2 * m.processors, 16 * m.processors, 256};
 }
 
-// Of unknown sizes.
-constexpr int64_t kShortPart = 32, kLong = 1024;
+// Of unknown sizes: what is long, and in how many parts it is summed up.
+constexpr int64_t kLong = 1024, kParts = 512;
 bool is_long(Expr length, const PassContext& context) {
   Expr low = ir::min(length, Expr(kLong));
   if (low.is_constant()) return low.is(kLong);
   return !context.size_classes || context.facts.equal(low, Expr(kLong));
+}
+
+// On a GPU sums on both sides of what is kept go along rows first, and then down columns, unless what is kept is enough for all threads.
+Value rows_first(Value x, const Dims& kept, const Dims& reduced, Expr rows, const std::string& combiner,
+                 const PassContext& context) {
+  auto inner = std::upper_bound(reduced.begin(), reduced.end(), kept.back());
+  int64_t enough = 16 * enough_for(context.machine).rows;
+  if (!context.machine.gpu || inner == reduced.begin() || inner == reduced.end()) return {};
+  if (rows.is_constant() && rows.constant() >= enough) return {};
+  return prim::reduce(prim::reduce(x, Dims(inner, reduced.end()), combiner), Dims(reduced.begin(), inner), combiner);
 }
 
 // In two steps where one would leave threads without work; an absent Value where it would not.
@@ -51,15 +61,15 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   for (int64_t d : kept)
     if (!s[d].is(1)) kept_real.push_back(d);
   bool columns = !kept_real.empty() && kept_real.front() > reduced.back();
-  bool rows_first = kept_real.empty() || kept_real.back() < reduced.front();
+  bool of_rows = kept_real.empty() || kept_real.back() < reduced.front();
+  if (Value out = kept_real.empty() ? Value{} : rows_first(x, kept_real, reduced, rows, combiner, context)) return out;
   bool unknown = !rows.is_constant() || (!length.is_constant() && !rows.is(1));
-  Expr parts(1), part;
+  Expr parts(1);
   if (unknown) {
     // On a GPU, a thread that sums up a long column alone takes far longer than all others together.
     if (!context.machine.gpu || !columns || !is_long(length, context)) return {};
-    part = kShortPart;
-    parts = ceildiv(length, part);
-  } else if (rows_first) {
+    parts = kParts;
+  } else if (of_rows) {
     if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= enough.rows : false) return {};
     parts = length.is_constant() ? Expr(parts_of(length.constant(), (length.constant() + kPart - 1) / kPart))
                                  : ceildiv(length, Expr(2 * kPart));
@@ -71,7 +81,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   } else {
     return {};
   }
-  if (!unknown) part = ceildiv(length, parts);
+  Expr part = ceildiv(length, parts);
   Shape flat = columns ? Shape{length, rows} : Shape{rows, length};
   size_t at = columns ? 0 : 1;
   Value v = prim::reshape(x, flat);

@@ -62,14 +62,24 @@ bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors) {
   return true;
 }
 
-// Threads that share a column, where each would have too much of it.
-void share_columns(Schedule& s, const Domain& d) {
-  constexpr int64_t kMostShared = 16;
-  Expr length = product(d.dims);
+// Threads that share a column, where each would have too much of it: the others of a block read neighbours, of as much memory as lies
+// together, unless that leaves processors without work.
+void share_columns(Schedule& s, const Domain& d, const Machine& m) {
+  constexpr int64_t kFew = 4, kUsual = 16, kMany = 64;
+  int64_t most = kUsual;
+  Expr length(1);
+  for (size_t i = 0; i < d.dims.size(); ++i)
+    if (d.reduced[i]) length = length * d.dims[i];
   s.threads = kBlockOfRows;
-  if (!length.is_constant() || !d.rows().is_constant() || length.is(0)) return;
-  int64_t each = length.constant() / d.rows().constant(), shared = 1;
-  while (shared < kMostShared && each > kColumnUnroll * shared) shared *= 2;
+  if (!length.is_constant()) return;
+  Expr beside = s.axes.back().extent, rows = d.rows();
+  if (beside.is_constant() && rows.is_constant()) {
+    most = std::max(kFew, kThreads * s.width / std::max<int64_t>(beside.constant(), 1));
+    while (most < kMany && rows.constant() / s.width * most < int64_t{kThreads} * m.processors) most *= 2;
+    most = std::min(most, kMany);
+  }
+  int64_t shared = 1;
+  while (shared < most && length.constant() > kColumnUnroll * shared) shared *= 2;
   s.threads = kThreads;
   s.row_threads = static_cast<int>(shared);
 }
@@ -96,7 +106,7 @@ Schedule loops(const Group& g, const Machine& m) {
     // Of unknown sizes there may be few columns.
     s.width = g.domain.rows().is_constant() ? std::min(s.width, kColumns) : 1;
     s.serial_unroll = kColumnUnroll;
-    share_columns(s, g.domain);
+    share_columns(s, g.domain, m);
     return s;
   }
   bool scattered = reduced > 1 || merged.strided > 0;
@@ -109,7 +119,6 @@ Schedule loops(const Group& g, const Machine& m) {
   if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
       rows_in_registers(s, last.extent.constant(), tensors))
     return s;
-  s.width = 1;
   last.kind = Axis::Vector;
   return s;
 }

@@ -160,6 +160,17 @@ Emitter::Values Emitter::shuffle(const Values& v, int distance) {
   return out;
 }
 
+// Arrays of so many elements for `count` values of a reduction, once `write` has filled them.
+std::vector<Emitter::Values> Emitter::through_shared(const Node* n, int64_t elements, size_t count,
+                                                     const std::function<void(const Values& to, size_t value)>& write) {
+  std::vector<Values> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(shared_arrays(n, elements));
+  barrier();
+  for (size_t i = 0; i < count; ++i) write(out[i], i);
+  barrier();
+  return out;
+}
+
 // For each result of a reduction, an array that the threads of a block share.
 Emitter::Values Emitter::shared_arrays(const Node* n, int64_t elements) {
   Values out;
@@ -184,7 +195,7 @@ Emitter::Values Emitter::read_shared(const Node* n, const Values& arrays, llvm::
 }
 
 // Combines over the closed thread loops, of threads that are not neighbours: all others are.
-Emitter::Values Emitter::reduce_far_threads(const Node* n, const Values& v) {
+std::vector<Emitter::Values> Emitter::reduce_far_threads(const Node* n, std::vector<Values> all) {
   Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
   int64_t near = 1, far = 1;
   for (size_t i : thread_loops()) {
@@ -194,57 +205,62 @@ Emitter::Values Emitter::reduce_far_threads(const Node* n, const Values& v) {
   }
   const std::string& combiner = n->arg<std::string>(2);
   DType t = n->types[0].dtype;
-  Values arrays = shared_arrays(n, layout_.threads);
-  barrier();
-  write_shared(n, arrays, thread_, v);
-  barrier();
+  std::vector<Values> arrays = through_shared(
+      n, layout_.threads, all.size(), [&](const Values& to, size_t v) { write_shared(n, to, thread_, all[v]); });
   llvm::Value* first = b_.CreateURem(thread_, i64(near));
-  std::vector<Values> list;
-  for (int64_t i = 0; i < far; ++i) list.push_back(read_shared(n, arrays, b_.CreateAdd(first, i64(i * near))));
-  return fold_list(combiner, std::move(list), t);
+  for (size_t v = 0; v < all.size(); ++v) {
+    std::vector<Values> list;
+    for (int64_t i = 0; i < far; ++i) list.push_back(read_shared(n, arrays[v], b_.CreateAdd(first, i64(i * near))));
+    all[v] = fold_list(combiner, std::move(list), t);
+  }
+  return all;
 }
 
-// Combines over the closed thread loops, which are the innermost ones: `group` neighbours share a result. All threads
+// Combines each value over the closed thread loops, which are the innermost ones: `group` neighbours share a result. All threads
 // of the block come here together.
-Emitter::Values Emitter::reduce_threads(const Node* n, const Values& v) {
+std::vector<Emitter::Values> Emitter::reduce_threads(const Node* n, std::vector<Values> all) {
   Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
-  if (!closed) return v;
-  if (!(closed >> thread_loops()[0] & 1)) return reduce_far_threads(n, v);
+  if (!closed) return all;
+  if (!(closed >> thread_loops()[0] & 1)) return reduce_far_threads(n, std::move(all));
   int64_t group = 1, block = layout_.threads;
   for (Ranges r = closed; r; r &= r - 1) group *= analysis_.loops()[std::countr_zero(r)].extent().constant();
   const std::string& combiner = n->arg<std::string>(2);
   DType t = n->types[0].dtype;
   bool power = std::has_single_bit(static_cast<uint64_t>(group));
-  Values now = v;
   // Within a warp; threads of a last, partial warp may not be asked for values.
   int64_t warp = group % 32 == 0 ? 32 : (power && group < 32 && block % 32 == 0) ? group : 1;
-  for (int64_t d = warp / 2; d >= 1; d /= 2) now = combine(combiner, now, shuffle(now, static_cast<int>(d)), t);
-  if (warp == group) return now;
+  for (Values& now : all)
+    for (int64_t d = warp / 2; d >= 1; d /= 2) now = combine(combiner, now, shuffle(now, static_cast<int>(d)), t);
+  if (warp == group) return all;
 
   // One value a warp (or thread) goes through shared memory; every thread reads its group's.
   int64_t parts = group / warp, slots = block / warp;
-  Values arrays = shared_arrays(n, slots);
-  barrier();
   llvm::Value* slot = b_.CreateUDiv(thread_, i64(warp));
-  emit_if(b_.CreateICmpEQ(b_.CreateURem(thread_, i64(warp)), i64(0)), [&] { write_shared(n, arrays, slot, now); });
-  barrier();
-  llvm::Value* first = b_.CreateMul(b_.CreateUDiv(thread_, i64(group)), i64(parts));
-  auto read = [&](llvm::Value* at) { return read_shared(n, arrays, at); };
-  if (parts <= 32) {
-    std::vector<Values> list;
-    for (int64_t i = 0; i < parts; ++i) list.push_back(read(b_.CreateAdd(first, i64(i))));
-    return fold_list(combiner, std::move(list), t);
-  }
-  Values start = read(first), slots_now;
-  for (llvm::Value* x : start) {
-    slots_now.push_back(stack(x->getType()));
-    b_.CreateStore(x, slots_now.back());
-  }
-  emit_counted(i64(1), i64(parts), i64(1), true, [&](llvm::Value* i) {
-    Values next = combine(combiner, read_slots(slots_now), read(b_.CreateAdd(first, i)), t);
-    for (size_t r = 0; r < start.size(); ++r) b_.CreateStore(next[r], slots_now[r]);
+  llvm::Value* writes = b_.CreateICmpEQ(b_.CreateURem(thread_, i64(warp)), i64(0));
+  std::vector<Values> arrays = through_shared(n, slots, all.size(), [&](const Values& to, size_t v) {
+    emit_if(writes, [&] { write_shared(n, to, slot, all[v]); });
   });
-  return read_slots(slots_now);
+  llvm::Value* first = b_.CreateMul(b_.CreateUDiv(thread_, i64(group)), i64(parts));
+  for (size_t v = 0; v < all.size(); ++v) {
+    auto read = [&](llvm::Value* at) { return read_shared(n, arrays[v], at); };
+    if (parts <= 32) {
+      std::vector<Values> list;
+      for (int64_t i = 0; i < parts; ++i) list.push_back(read(b_.CreateAdd(first, i64(i))));
+      all[v] = fold_list(combiner, std::move(list), t);
+      continue;
+    }
+    Values start = read(first), slots_now;
+    for (llvm::Value* x : start) {
+      slots_now.push_back(stack(x->getType()));
+      b_.CreateStore(x, slots_now.back());
+    }
+    emit_counted(i64(1), i64(parts), i64(1), true, [&](llvm::Value* i) {
+      Values next = combine(combiner, read_slots(slots_now), read(b_.CreateAdd(first, i)), t);
+      for (size_t r = 0; r < start.size(); ++r) b_.CreateStore(next[r], slots_now[r]);
+    });
+    all[v] = read_slots(slots_now);
+  }
+  return all;
 }
 
 }  // namespace brasa::compiler

@@ -72,10 +72,23 @@ llvm::Value* Emitter::zeros() {
   if (!zeros) {
     auto* type = llvm::ArrayType::get(b_.getInt64Ty(), kLargest);
     zeros = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
-                                     llvm::Constant::getNullValue(type), "zero");
-    zeros->setAlignment(llvm::Align(8));
+                                     llvm::Constant::getNullValue(type), "zero", nullptr,
+                                     llvm::GlobalValue::NotThreadLocal, target_.gpu ? 1 : 0);
+    zeros->setAlignment(llvm::Align(16));
   }
-  return zeros;
+  return target_.gpu ? b_.CreateAddrSpaceCast(zeros, b_.getPtrTy()) : zeros;
+}
+
+// Of what is read where a condition holds. Neighbours that a GPU's thread reads differ by their displacement alone, and become one access.
+llvm::Value* Emitter::address_or_zeros(const BufferRef& p, Expr index, llvm::Value* condition) {
+  if (!target_.gpu) return b_.CreateSelect(condition, address(p, index), zeros());
+  constexpr int64_t kNeighbours = 16;
+  llvm::Type* t = memory_type(p.dtype);
+  int64_t constant = index->kind == ir::ExprKind::Add || index.is_constant() ? index->value : 0;
+  int64_t displacement = constant & (kNeighbours - 1);
+  // The first of the neighbours may lie before the buffer.
+  llvm::Value* first = b_.CreateGEP(t, p.base, eval_expr(index - displacement));
+  return b_.CreateGEP(t, b_.CreateSelect(condition, first, zeros()), i64(displacement));
 }
 
 // Elements so far apart lie in as many vectors of neighbours; more of them take longer than an instruction that gathers.
@@ -143,25 +156,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   if (index.linear && index.stride.is(0)) {
     llvm::Value* condition = mask;
     if (mask && lanes_of(mask) > 1) condition = b_.CreateOrReduce(full_mask(mask));
-    llvm::Value* at = address(p, index.base);
-    llvm::Value* x;
-    if (!condition) {
-      x = b_.CreateAlignedLoad(scalar, at, align);
-    } else if (!target_.gpu) {
-      x = b_.CreateAlignedLoad(scalar, b_.CreateSelect(condition, at, zeros()), align);
-    } else {
-      auto* before = b_.GetInsertBlock();
-      llvm::BasicBlock* then = nullptr;
-      llvm::Value* loaded = nullptr;
-      emit_if(condition, [&] {
-        loaded = b_.CreateAlignedLoad(scalar, at, align);
-        then = b_.GetInsertBlock();
-      });
-      auto* phi = b_.CreatePHI(scalar, 2);
-      phi->addIncoming(loaded, then);
-      phi->addIncoming(llvm::Constant::getNullValue(scalar), before);
-      x = phi;
-    }
+    llvm::Value* at = condition ? address_or_zeros(p, index.base, condition) : address(p, index.base);
+    llvm::Value* x = b_.CreateAlignedLoad(scalar, at, align);
     if (mask && lanes_of(mask) > 1)
       x = b_.CreateSelect(mask, splat(x, lanes_of(mask)), llvm::Constant::getNullValue(like(scalar, mask)));
     return from_memory(x, p.dtype);

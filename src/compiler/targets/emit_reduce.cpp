@@ -167,6 +167,7 @@ void Emitter::finish_reduce(const Node* n) {
   size_t results = n->types.size();
   DType t = n->types[0].dtype;
   auto read = [&](const Values& slots, size_t place) { return read_slots({slots.data() + place * results, results}); };
+  std::vector<Values> all;
   for_combinations(free, in_vector(free), [&] {
     size_t at = combination(free, in_vector(free));
     std::vector<Values> list;
@@ -174,8 +175,11 @@ void Emitter::finish_reduce(const Node* n) {
     Values v = fold_list(combiner_of(n), std::move(list), t);
     if (a.closes_vector) v = fold_lanes(combiner_of(n), v, t);
     if (!a.scalars.empty()) v = combine(combiner_of(n), v, read(a.scalars, at), t);
-    set_result(n, reduce_threads(n, v));
+    all.push_back(std::move(v));
   });
+  all = reduce_threads(n, std::move(all));
+  auto next = all.begin();
+  for_combinations(free, in_vector(free), [&] { set_result(n, *next++); });
 }
 
 // Over unroll and thread loops alone: there is nothing to carry around a loop.
@@ -189,7 +193,8 @@ void Emitter::emit_small_reduce(const Node* n) {
   });
   for (Values& v : list)
     for (llvm::Value*& x : v) x = splat(x, lanes);
-  set_result(n, reduce_threads(n, fold_list(combiner_of(n), std::move(list), n->types[0].dtype)));
+  set_result(
+      n, reduce_threads(n, std::vector<Values>(1, fold_list(combiner_of(n), std::move(list), n->types[0].dtype)))[0]);
 }
 
 }  // namespace brasa::compiler

@@ -123,6 +123,7 @@ class Emitter {
   BufferRef place_of(ir::Value buffer);
   llvm::Value* address(const BufferRef& p, ir::Expr index);
   llvm::Value* zeros();
+  llvm::Value* address_or_zeros(const BufferRef& p, ir::Expr index, llvm::Value* condition);
   bool few_steps(const LaneIndex& index) const;
   // A vector in memory, from `first` on behind the first lane's element, and where in it the elements of its lanes are; -1 for others.
   struct Neighbours {
@@ -163,8 +164,10 @@ class Emitter {
 
   // emit_gpu.cpp
   void set_up_gpu_kernel();
-  Values reduce_threads(const ir::Node* n, const Values& v);
-  Values reduce_far_threads(const ir::Node* n, const Values& v);
+  std::vector<Values> reduce_threads(const ir::Node* n, std::vector<Values> all);
+  std::vector<Values> reduce_far_threads(const ir::Node* n, std::vector<Values> all);
+  std::vector<Values> through_shared(const ir::Node* n, int64_t elements, size_t count,
+                                     const std::function<void(const Values& to, size_t value)>& write);
   std::vector<size_t> thread_loops() const;
   Values shuffle(const Values& v, int distance);
   void barrier();
