@@ -41,3 +41,6 @@ endforeach()
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/src/export/embedded.cpp
   PROPERTIES OBJECT_DEPENDS "${objects};${alone}/program.h" COMPILE_DEFINITIONS "ALONE_FOLDER=\"${made}\";ALONE_PROGRAM=\"${alone}/program.h\"")
+# The part of them that this library runs itself.
+target_sources(${target} PRIVATE ${alone}/tables.c)
+set_source_files_properties(${alone}/tables.c PROPERTIES SKIP_PRECOMPILE_HEADERS ON OBJECT_DEPENDS ${alone}/fourier.h)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "export/alone/runtime.h"
+#include "export/alone/tables.h"
 #include "export/files.h"
 #include "support/error.h"
 
@@ -46,6 +47,14 @@ int64_t Store::add_module(const runtime::KernelImage& image, int level) {
   std::string machine = emulated ? "" : machine_code(form.c_str(), str("sm_", level));
   modules.insert(modules.end(), {level, place_for(form), machine.empty() ? -1 : place_for(machine)});
   return static_cast<int64_t>(modules.size()) / 3 - 1;
+}
+
+int64_t Store::fourier_tables(int64_t length) {
+  auto [it, fresh] = tables_.try_emplace(length, -1);
+  if (!fresh) return it->second;
+  std::string bytes(alone_fourier_bytes(length), '\0');
+  BRASA_CHECK(alone_fourier_tables(length, bytes.data()), "export: there is no memory for the tables of a transform");
+  return it->second = place_for(bytes);
 }
 
 Words Store::add(const Portable& p, int level) {
@@ -167,11 +176,20 @@ void StepWriter::call(const Scope& in, const Step& s, const compiler::AloneCall&
   size_t head = begin(kCall);
   put({0, 0, function - std::begin(kFunctions), work, static_cast<int64_t>(call.tensors.size())});
   for (size_t t : call.tensors) put({in.flat[s.buffers[t]]});
-  put({static_cast<int64_t>(call.facts.size())});
-  for (int64_t fact : call.facts) put({fact});
+  Words facts = call.facts;
+  if (call.function == "fft") facts.push_back(tables_for(call.sizes[1]));
+  put({static_cast<int64_t>(facts.size())});
+  put(facts);
   put({static_cast<int64_t>(call.sizes.size())});
   for (const SizeProgram& p : call.sizes) size(steps, p, in.symbols);
   end_head(head);
+}
+
+// Made here where the length is known, and in each call where it is not, or where they would make a large file.
+int64_t StepWriter::tables_for(const SizeProgram& length) {
+  constexpr int64_t kLongest = 1 << 16;
+  bool known = length.code().empty() && length.constant() > 0 && length.constant() <= kLongest;
+  return known ? store_.fourier_tables(length.constant()) : -1;
 }
 
 void StepWriter::flow(const Scope& in, const Step& s, int64_t behind) {

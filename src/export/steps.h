@@ -26,12 +26,15 @@ class Store {
   int64_t text_at(std::string_view s);
   /// Adds the code; where each kernel is, by Step::code: a place in the code, or a number of `kernels`.
   Words add(const compiler::Portable& p, int level);
+  /// Where the tables for transforms of this length lie in the code.
+  int64_t fourier_tables(int64_t length);
 
  private:
   int64_t add_module(const runtime::KernelImage& image, int level);
   int64_t place_for(std::string_view bytes);
   bool gpu_;
   std::map<std::string, int64_t, std::less<>> texts_;
+  std::map<int64_t, int64_t> tables_;
 };
 
 /// Adds a size whose symbols are counted from `first_symbol`.
@@ -68,6 +71,7 @@ class StepWriter {
   void all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside);
   void kernel(const Scope& in, const compiler::Step& s, const Words& places);
   void call(const Scope& in, const compiler::Step& s, const compiler::AloneCall& call, int64_t behind);
+  int64_t tables_for(const compiler::SizeProgram& length);
   void flow(const Scope& in, const compiler::Step& s, int64_t behind);
   void branch(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
   void loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
@@ -77,6 +81,7 @@ class StepWriter {
   void end_head(size_t head);
 
   void put(std::initializer_list<int64_t> words) { steps.insert(steps.end(), words); }
+  void put(const Words& words) { steps.insert(steps.end(), words.begin(), words.end()); }
   void size(Words& to, const compiler::SizeProgram& p, int64_t first_symbol);
   /// Memory behind a symbol's; gives the symbol of its end.
   int64_t memory_behind(int64_t symbol, const compiler::SizeProgram& bytes, int64_t first_symbol);

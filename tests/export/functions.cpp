@@ -162,5 +162,26 @@ TEST(ExportedFunctions, IntegersAreDividedAlsoWhereThereAreNone) {
   EXPECT_STREQ(program.context.message, "ZeroDivisionError");
 }
 
+// A mixture of experts: where each one's rows end is data.
+TEST(ExportedFunctions, ProductsOfGroupsOfRows) {
+  Folder folder;
+  Tensor w = randn({4, 6, 5});
+  auto f = [&](const Tensor& x, const Tensor& ends) { return _grouped_mm(x, w, ends); };
+  Loaded program(export_(f, {randn({9, 6}), arange(4, kInt32)}, alone({{0, 0, 0, 300}})), folder.path);
+  for (const std::vector<int64_t>& ends :
+       {std::vector<int64_t>{2, 2, 7, 9}, {0, 0, 0, 1}, {0, 0, 0, 0}, {3, 40, 90, 150}, {300, 300, 300, 300}}) {
+    Tensor x = randn({ends.back(), 6}), want = zeros({ends.back(), 5});
+    for (int64_t g = 0; g < 4; ++g) {
+      int64_t begin = g ? ends[g - 1] : 0;
+      if (ends[g] > begin) want.slice(0, begin, ends[g]).copy_(x.slice(0, begin, ends[g]).mm(w[g]));
+    }
+    std::vector<Tensor> out = {full(want.sizes(), NAN)};
+    ASSERT_EQ(program.run({x, tensor(ends).to(kInt32)}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5)) << ends.back();
+  }
+  std::vector<Tensor> out = {empty({9, 5})};
+  EXPECT_EQ(program.run({randn({9, 6}), tensor({3, 2, 9, 9}).to(kInt32)}, out), ALONE_CHECK);
+}
+
 }  // namespace
 }  // namespace brasa

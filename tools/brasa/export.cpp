@@ -29,18 +29,18 @@ std::string function_name(const std::string& path) {
 }
 
 void run(Options o) {
-  o.to.name = function_name(o.out);
+  if (o.kind == "object" || o.kind == "shared") o.to.name = function_name(o.out);
   o.to.weights_beside = o.weights == "beside";
+  io::ExportedModule module = io::load_pt2(o.model);
+  if (!o.load.empty()) load(module, o.load);
   if (o.kind == "pt2" || o.kind == "recorded-pt2") {
-    io::ExportedModule module = io::load_pt2(o.model);
-    if (!o.load.empty()) load(module, o.load);
     o.to.targets.clear();
     o.kind == "pt2" ? module->write_pt2(o.out) : export_(module, o.to).write_pt2(o.out);
     std::printf("%s: an archive of PyTorch's\n", o.out.c_str());
     return;
   }
   if (o.to.targets.empty()) o.to.targets = o.device == "cuda" ? kGpus : ExportOptions().targets;
-  ExportedProgram program = export_(io::load_pt2(o.model), o.to);
+  ExportedProgram program = export_(module, o.to);
   if (o.kind == "object")
     program.write_object(o.out);
   else if (o.kind == "shared")
@@ -62,8 +62,7 @@ void add_export(CLI::App& app) {
   auto options = std::make_shared<Options>();
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
-  c->add_option("--load", options->load,
-                "Weights in place of the archive's, for --kind pt2: a safetensors or .pth file");
+  c->add_option("--load", options->load, "Weights in place of the archive's: a safetensors or .pth file");
   c->add_option("--kind", options->kind,
                 "What it becomes; pt2: the same program with other weights; recorded-pt2: as Brasa records it")
       ->check(CLI::IsMember({"object", "shared", "exe", "pt2", "recorded-pt2"}))

@@ -41,7 +41,7 @@ typedef struct {
 #define MEMBER(name, parameters) int(*name) parameters;
   ALONE_DRIVER(MEMBER)
 #undef MEMBER
-  void *library, *cuda; /* the driver's context */
+  void* cuda;           /* the driver's context */
   int number, retained; /* of the GPU; whether its primary context is held */
   int failed;           /* a call failed since the last status was given */
   Address weights, error;
@@ -75,10 +75,10 @@ static alone_status leave(alone_context* c) { return device_of(c)->failed ? ALON
 
 static alone_status load_driver(alone_context* c) {
   Device* d = device_of(c);
-  d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!d->library) return FAIL(c, ALONE_DEVICE, "there is no NVIDIA driver: %s", dlerror());
-#define BIND(name, parameters)                  \
-  *(void**)&d->name = dlsym(d->library, #name); \
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* which stays: it has threads of its own */
+  if (!library) return FAIL(c, ALONE_DEVICE, "there is no NVIDIA driver: %s", dlerror());
+#define BIND(name, parameters)               \
+  *(void**)&d->name = dlsym(library, #name); \
   if (!d->name) return FAIL(c, ALONE_DEVICE, "the NVIDIA driver is too old: it has no %s", #name);
   ALONE_DRIVER(BIND)
 #undef BIND
@@ -159,7 +159,6 @@ static void end_device(alone_context* c) {
     if (d->error) d->cuMemFree_v2(d->error);
     if (d->retained) d->cuDevicePrimaryCtxRelease_v2(d->number);
   }
-  if (d->library) dlclose(d->library);
   free(d);
   c->device = NULL;
 }
