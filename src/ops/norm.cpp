@@ -77,6 +77,8 @@ Value vector_norm(const char* op, Value v, const Number& p, const Dims& dim, boo
               name(dtype_of(v)));
   BRASA_CHECK(!dtype || (complex ? is_complex(*dtype) : is_floating(*dtype)), op, ": dtype should be ",
               complex ? "complex for complex inputs" : "floating point", ", but got ", name(*dtype));
+  BRASA_CHECK(!dtype || promote(dtype_of(v), *dtype) == *dtype, op, ": the dtype of the input (", name(dtype_of(v)),
+              ") should be convertible without narrowing to the specified dtype (", name(*dtype), ")");
   Value given = real_sizes(convert(v, dtype.value_or(dtype_of(v))));
   DType out = dtype_of(given);
   Value x = convert(given, opmath(out));

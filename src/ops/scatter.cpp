@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/accepted.h"
+#include "ops/bounds.h"
 #include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -330,12 +331,6 @@ Value index_reduce(Value x, int64_t dim, Value index, Value source, std::string 
 
 // --- writing through views ---
 
-Expr clamped(Expr i, Expr size) {
-  if (i.is_constant() && i.constant() >= INT64_MAX / 2) return size;
-  if (is_less(i, 0)) return ir::max(i + size, 0);
-  return ir::min(i, size);
-}
-
 // x with `source` put where the view `look` of it lies: both spread out over x's shape by the view's transpose.
 template <class F>
 Value put_through(Value x, Value source, F look) {
@@ -350,8 +345,9 @@ Value put_through(Value x, Value source, F look) {
 Value slice_scatter(Value x, Value source, int64_t dim, std::optional<Expr> start, std::optional<Expr> end, Expr step) {
   BRASA_CHECK(rank_of(x) > 0, "slice_scatter: expected at least one dimension, got ", type_of(x));
   dim = wrap_dim(dim, rank_of(x));
-  BRASA_CHECK(is_less(0, step), "slice step must be positive, got ", step);
-  Expr n = size_of(x, dim), s = start ? clamped(*start, n) : Expr(0), e = ir::max(end ? clamped(*end, n) : n, s);
+  Expr n = size_of(x, dim);
+  step = checked_step(step, n);
+  Expr s = start ? clamped_bound(*start, n) : Expr(0), e = ir::max(end ? clamped_bound(*end, n) : n, s);
   if (s.is(0) && e == n && step.is(1)) {
     check_same_shape("slice_scatter", x, source);
     return convert(source, dtype_of(x));

@@ -70,6 +70,33 @@ TEST(Edges, UncheckedIndicesAreCheckedAllTheSame) {
   EXPECT_THROW(call("aten::_unsafe_index_put", {ones({4, 2}), beyond, ones({2, 2})}), Error);
 }
 
+TEST(Edges, IntegersAtTheirLimitsSliceAsAnyOutside) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  Tensor x = arange(12, kFloat).reshape({2, 6});
+  EXPECT_TRUE(equal(call("aten::slice_scatter", {x, zeros({2, 3}), 1, kLeast, 6, 2}).at(0),
+                    call("aten::slice_scatter", {x, zeros({2, 3}), 1, 0, 6, 2}).at(0)));
+  EXPECT_TRUE(equal(call("aten::slice_copy.Tensor", {x, 1, 1, 5, kMost}).at(0), x.slice(1, 1, 2)));
+  EXPECT_EQ(x.diagonal(kLeast).numel() + x.diagonal(kMost).numel(), 0);
+}
+
+TEST(Edges, WhatPyTorchRefuses) {
+  Tensor x = ones({2, 3});
+  EXPECT_THROW(norm(x, 2, {1}, false, kHalf), Error);
+  EXPECT_THROW(call("aten::gelu_backward", {x, x}, {{"approximate", "bogus"}}), Error);
+  EXPECT_THROW(call("aten::_cdist_forward", {x, x, 2.0, 3}), Error);
+  EXPECT_THROW(call("aten::_masked_softmax", {x, ones({2, 1}, kBool), 1}), Error);
+  EXPECT_THROW(call("aten::upsample_nearest1d", {ones({1, 0, 4}), std::vector<int64_t>{8}}), Error);
+  std::vector<Tensor> one = {arange(2, kFloat)};
+  EXPECT_THROW(
+      call("aten::gradient.tensorarray", {ones({2, 2})}, {{"spacing", one}, {"dim", std::vector<int64_t>{0, 1}}}),
+      Error);
+}
+
+TEST(Edges, BoolsAmongIntegersAreIntegers) {
+  const bool turned[] = {true, false};
+  EXPECT_EQ(call("aten::permute", {ones({2, 3}), ArrayRef<bool>(turned, 2)}).at(0).sizes(), IntArrayRef({3, 2}));
+}
+
 TEST(Edges, CovariancesWantWeights) {
   auto weighted = [](const Tensor& x, const Tensor& w) { return call("aten::cov", {x, 1, CallArg(), w}).at(0); };
   EXPECT_THROW(weighted(ones({2, 3}), zeros({3})), Error);
