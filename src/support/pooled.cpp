@@ -3,7 +3,7 @@
 #include <new>
 #include <utility>
 
-#include "support/thread_word.h"
+#include "support/thread_object.h"
 
 namespace brasa {
 namespace {
@@ -30,32 +30,18 @@ struct Block {
 struct Lists {
   Block* first[kLargest / kStep + 1] = {};
   size_t count[kLargest / kStep + 1] = {};
-};
-// Trivial, so that they can be read while the thread's other objects are destroyed.
-BRASA_THREAD_WORD Lists* lists = nullptr;
-BRASA_THREAD_WORD bool closed = false;
-
-struct Holder {
-  Lists here;
-  Holder() { lists = &here; }
-  ~Holder() {
-    lists = nullptr;
-    closed = true;
-    for (Block*& first : here.first)
-      while (first) ::operator delete(std::exchange(first, first->next));
+  ~Lists() {
+    for (Block* b : first)
+      while (b) ::operator delete(std::exchange(b, b->next));
   }
 };
-
-[[gnu::cold, gnu::noinline]] void open_lists() {
-  if (!closed) thread_local Holder holder;
-}
 
 }  // namespace
 
 void* pool_allocate(size_t bytes) {
   size_t c = (bytes + kStep - 1) / kStep;
   if (kPool && bytes <= kLargest) {
-    Lists* here = lists;
+    Lists* here = ThreadObject<Lists>::get();
     if (Block* b = here ? here->first[c] : nullptr) {
       here->first[c] = b->next;
       --here->count[c];
@@ -68,10 +54,8 @@ void* pool_allocate(size_t bytes) {
 
 void pool_deallocate(void* p, size_t bytes) noexcept {
   size_t c = (bytes + kStep - 1) / kStep;
-  if (kPool && !lists) [[unlikely]]
-    open_lists();
-  Lists* here = lists;
-  if (!kPool || bytes > kLargest || !here || here->count[c] == kMostBlocks) {
+  Lists* here = kPool && bytes <= kLargest ? ThreadObject<Lists>::get() : nullptr;
+  if (!here || here->count[c] == kMostBlocks) {
     ::operator delete(p);
     return;
   }
