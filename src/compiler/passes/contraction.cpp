@@ -214,11 +214,12 @@ class Contractions {
       bool pack = wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
       bool words = pack && brain;
       // What is used often is widened once, on its way to memory, and not for each product.
-      bool widened = is_reduced_floating(t) && !words && pack && at_least(n, 2 * int64_t{tile.columns()});
+      bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
+      bool widened = narrow_rows && !words && pack && at_least(n, 2 * int64_t{tile.columns()});
       if (widened) {
         a = prim::convert(a, accumulator_of(t));
         b = prim::convert(b, accumulator_of(t));
-        if (in_a && in_a->column.is(1)) in_memory(a, out_);
+        if (in_a && in_a->column.is(1)) in_order(a);
       }
       auto packed = [&](Value v, int64_t dim, int64_t width) {
         return words ? panels_of_words(v, dim, width) : panels(v, dim, width);
