@@ -46,6 +46,8 @@ add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 if(BRASA_SANITIZE)
   add_compile_options(-fsanitize=${BRASA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${BRASA_SANITIZE})
+  # Rows and tests are the most code and run once: optimizing them takes longer than it saves.
+  set(BRASA_RUNS_ONCE -O0)
   # Each library declares DLPack's structs under names of its own, so their deleters are of types that differ by name alone.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND BRASA_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize=function)

@@ -21,19 +21,19 @@ if(BRASA_SANITIZE)
                                UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1:die_after_fork=0)
 endif()
 
-# Every test program and what it loads; `make sanitize-thread` builds only those of folders that start threads.
+# Every test program and what it loads; `make sanitize-thread` builds only what starts threads in these folders.
 add_custom_target(tests)
 if(TARGET brasa_codegen)
   add_dependencies(tests brasa_codegen)
 endif()
 # `make test-emu` runs these with tensors on the emulated GPU: what makes its tensors where the default device is.
 set(emu_folders amp capture compat func io nn optim tensor)
-set(threaded_folders runtime data program tensor capture)
+set(threaded_folders runtime loader program tensor capture profiler)
 
 brasa_precompiled(brasa_test_headers <gtest/gtest.h>)
 # Like the programs that take it.
 set_target_properties(brasa_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-target_compile_options(brasa_test_headers PRIVATE -fPIE)
+target_compile_options(brasa_test_headers PRIVATE -fPIE ${BRASA_RUNS_ONCE})
 target_link_libraries(brasa_test_headers PRIVATE GTest::gtest)
 
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
@@ -44,12 +44,23 @@ foreach(dir ${test_dirs})
     continue()
   endif()
 
+  if(BRASA_SANITIZE STREQUAL "thread")
+    foreach(source ${sources})
+      file(STRINGS ${source} tests REGEX "^(TEST|INSTANTIATE_TEST)" LIMIT_COUNT 1)
+      file(STRINGS ${source} starts_threads REGEX "std::(jthread|thread|async)|workers\\(" LIMIT_COUNT 1)
+      if(tests AND NOT starts_threads)
+        list(REMOVE_ITEM sources ${source})
+      endif()
+    endforeach()
+  endif()
+
   set(target test_${folder})
   add_executable(${target} ${sources})
   add_dependencies(tests ${target})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   brasa_sees_sources(${target})
   target_precompile_headers(${target} REUSE_FROM brasa_test_headers)
+  target_compile_options(${target} PRIVATE ${BRASA_RUNS_ONCE})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   # In no other source, so that the objects of a second clone are those of the first one to a compiler cache.
   foreach(source ${sources})

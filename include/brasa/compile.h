@@ -92,6 +92,7 @@ struct Explanation {
   std::vector<std::string> recompiles;  ///< the guard that failed, for each graph after a place's first
   int64_t skipped = 0;                  ///< calls of a pure function that ran without its body
   std::string not_skipped;              ///< why the last call whose body ran will not be, for one that is called pure
+  std::string slower;                   ///< why calls run as they are, where that was found to be faster; else empty
   /// As text for a person; with what the compiler made of each graph, if `kernels`.
   BRASA_API std::string str(bool kernels = false) const;
 };

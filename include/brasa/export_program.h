@@ -43,7 +43,8 @@ struct ExportOptions {
   /// that ("optimizer.state.0.exp_avg"). What the function reads of these modules is state, too, if it changes or not.
   std::vector<std::pair<std::string, std::shared_ptr<const nn::Module>>> modules = {};
   std::vector<std::pair<std::string, const optim::Optimizer*>> optimizers = {};
-  /// Processors that the program has code for; it chooses when it runs. None: an archive can be written and nothing else, which takes no compiling.
+  /// Processors of one kind that the program has code for; it chooses when it runs. None: an archive can be written and nothing else, which takes no compiling.
+  /// "nvptx+sm_80" and the like are NVIDIA's GPUs.
   std::vector<std::string> targets = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
   /// Parameters lie in a file of their own beside the program, and are mapped.
   bool weights_beside = false;

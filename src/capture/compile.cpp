@@ -43,6 +43,7 @@ std::shared_ptr<CompiledState> make_state(const CompiledFunction& f) {
   auto state = std::make_shared<CompiledState>();
   state->options = f.options;
   state->backend = f.backend;
+  state->pace.emplace(f.options);
   return state;
 }
 
@@ -74,19 +75,19 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
 
 // A compiled function called while another records becomes part of that recording.
 struct Recording::Impl {
+  struct Recorded {
+    capture::Session session;
+    Recorder::Scope scope{&session};
+    eager::CastCache casts;
+    Recorded(CompiledState& state, capture::Watch* watch, capture::Work* work) : session(state, watch, work) {
+      ++recordings;
+    }
+    ~Recorded() { --recordings; }
+  };
   std::shared_ptr<CompiledState> state;
-  std::optional<capture::Learning> learning;
-  capture::Session session;
-  Recorder::Scope scope;
-  eager::CastCache casts;
-  Impl(std::shared_ptr<CompiledState> s, std::optional<capture::Learning> l)
-      : state(std::move(s)),
-        learning(std::move(l)),
-        session(*state, learning ? &learning->watch() : nullptr),
-        scope(&session) {
-    ++recordings;
-  }
-  ~Impl() { --recordings; }
+  std::optional<capture::Learning> learning;  // of a pure function
+  std::optional<capture::Pace::Call> call;    // of another one
+  std::optional<Recorded> recorded;           // absent where the call runs as it is
 };
 
 namespace {
@@ -97,19 +98,27 @@ bool runs_as_it_is(const CompiledFunction& f) {
 
 Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
   if (runs_as_it_is(f)) return;
-  std::shared_ptr<CompiledState> state = f.present();
-  std::optional<capture::Learning> learning;
-  if (arguments)
-    if (auto now = capture::Surroundings::now())
-      learning.emplace(state->shortcuts, *now, *arguments, static_cast<size_t>(f.options.recompile_limit));
-  impl_ = std::make_unique<Impl>(std::move(state), std::move(learning));
+  impl_ = std::make_unique<Impl>();
+  Impl& i = *impl_;
+  i.state = f.present();
+  if (!arguments && capture::stance() == capture::Stance::Default)
+    i.call.emplace(*i.state->pace);
+  else if (auto now = arguments ? capture::Surroundings::now() : std::nullopt)
+    i.learning.emplace(i.state->shortcuts, *now, *arguments, static_cast<size_t>(f.options.recompile_limit));
+  if (!i.call || i.call->compiled())
+    i.recorded.emplace(*i.state, i.learning ? &i.learning->watch() : nullptr, i.call ? &i.call->work() : nullptr);
 }
 Recording::~Recording() = default;
 
 void Recording::finish() {
   if (!impl_) return;
-  impl_->casts.clear();  // what is still referenced would be delivered
-  impl_->session.finish();
+  if (auto& recorded = impl_->recorded) {
+    recorded->casts.clear();  // what is still referenced would be delivered
+    recorded->session.finish();
+  }
+  if (!impl_->call) return;
+  impl_->recorded.reset();  // it is part of the time
+  impl_->call->end();
 }
 
 void Recording::learn(const std::vector<Tensor>& results) {
@@ -186,6 +195,7 @@ Explanation explain(CompiledFunction& function) {
   out.recompiles = state.recompiles;
   out.skipped = state.shortcuts.skipped();
   out.not_skipped = state.shortcuts.reason();
+  out.slower = state.pace->reason();
   return out;
 }
 
@@ -236,6 +246,7 @@ std::string Explanation::str(bool kernels) const {
   for (const Break& b : opaque_calls) add_place("opaque call", b);
   for (const std::string& what : recompiles) out += "recompiled: " + what + "\n";
   if (skipped) out += "the body was skipped in " + counted(skipped, "call") + "\n";
+  if (!slower.empty()) out += "calls run as they are: " + slower + "\n";
   if (!not_skipped.empty()) out += "the body is not skipped: " + not_skipped + "\n";
   return out;
 }

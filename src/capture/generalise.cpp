@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capture/matching.h"
+#include "ir/special.h"
 #include "ops/builder.h"
 #include "support/error.h"
 
@@ -136,10 +137,7 @@ ir::Arg Generaliser::number(const ir::Arg* known, const ir::Arg& literal, const 
   if (!known || !value || dynamic_ == false) return literal;
   auto old = number_of(*known, model_->sample);
   if (!old || old->type() != value->type()) return literal;
-  auto is_special = [&](const Scalar& n) {
-    return std::any_of(p.special.begin(), p.special.end(),
-                       [&](double s) { return !n.isComplex() && n.toDouble() == s; });
-  };
+  auto is_special = [&](const Scalar& n) { return !n.isComplex() && ir::is_special(p.special, n.toDouble()); };
   if (is_special(*value) || is_special(*old)) return literal;
   bool same = same_number(*old, *value);
   if (same && !known->is<ir::Value>() && !(known->is<Expr>() && !known->get<Expr>().is_constant())) return literal;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "capture/joint.h"
 #include "tensor/autograd/meta.h"
@@ -116,6 +117,29 @@ class Holders {
   PooledMap<TensorImpl*, State> tensors_;
 };
 
+// Leaves take their gradients, and call their hooks, in the order of the segment's edges: that in which they are complete where the
+// nodes run one by one, the latest first.
+void sort_leaves(GradientFlow& flow) {
+  using Completed = std::pair<int64_t, int64_t>;  // by an edge of a node; both descend in time
+  std::vector<Completed> completed(flow.leaves.size(), {std::numeric_limits<int64_t>::max(), 0});
+  for (const GradientFlow::Step& s : flow.steps)
+    for (size_t i = 0; i < s.targets.size(); ++i)
+      if (int32_t leaf = s.targets[i].leaf; leaf >= 0)
+        completed[leaf] = std::min(completed[leaf], Completed{s.node, -static_cast<int64_t>(i)});
+  std::vector<int32_t> order(flow.leaves.size()), place(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return completed[a] > completed[b]; });
+  std::vector<Edge> leaves;
+  for (int32_t leaf : order) {
+    place[leaf] = static_cast<int32_t>(leaves.size());
+    leaves.push_back(std::move(flow.leaves[leaf]));
+  }
+  flow.leaves = std::move(leaves);
+  for (GradientFlow::Step& s : flow.steps)
+    for (GradientFlow::Target& t : s.targets)
+      if (t.leaf >= 0) t.leaf = place[t.leaf];
+}
+
 bool has_hooks(const Node& n) { return n.internals().has_hooks(); }
 
 }  // namespace
@@ -181,6 +205,7 @@ std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded
       target.leaf = kFirstLeaf - it->second;
     }
   }
+  sort_leaves(flow);
   flow.key.push_back(kNoEdge);
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (!held[i] || !moves[i] || !seen[i]) continue;

@@ -25,7 +25,8 @@ using program::Variant;
 // A function with more breaks in a call (a loop until a value is small) shares a point for the rest: it repeats itself.
 constexpr int kOwnPoints = 64;
 
-Session::Session(detail::CompiledState& state, Watch* watch) : state_(state), watch_(watch), path_(state) {
+Session::Session(detail::CompiledState& state, Watch* watch, Work* work)
+    : state_(state), watch_(watch), work_(work), path_(state) {
   Workspace spare = Workspace::take();
   inputs_ = std::move(spare.inputs);
   held_ = std::move(spare.held);
@@ -426,6 +427,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->storage->take_memory(*memory[i].get());
   auto halves = joint ? std::static_pointer_cast<const Halves>(variant->attachment) : nullptr;
   if (joint) redirect(*flow, make_segment_node(halves, kept, *flow));
+  if (work_) count_work(*variant, symbols);
   if (watch_) {
     Watch& w = *watch_;
     w.trace = &path_.trace();
@@ -444,7 +446,20 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   return true;
 }
 
+void Session::count_work(const Variant& variant, const program::SymbolValues& symbols) {
+  work_->ran(variant.executable.get(), {symbols.data(), symbols.size()});
+  work_->comparable = work_->comparable && !variant.attachment && device().on_host();
+  if (!work_->weigh) return;
+  work_->operators += path_.position();
+  for (const ir::Type& t : path_.trace().types) {
+    int64_t bytes = size_of(t.dtype);
+    for (ir::Expr e : t.shape) bytes *= path_.binding()(e);
+    work_->bytes += bytes;
+  }
+}
+
 void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
+  if (work_) work_->comparable = false;
   std::vector<Tensor> inputs;
   for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)

@@ -4,6 +4,7 @@
 
 #include "capture/functional.h"
 #include "capture/joint.h"
+#include "capture/pace.h"
 #include "capture/path.h"
 #include "capture/state.h"
 #include "capture/watch.h"
@@ -15,8 +16,8 @@ namespace brasa::capture {
 /// at a break and at the end.
 class Session : public Functional {
  public:
-  /// `watch`: of a pure function.
-  explicit Session(detail::CompiledState& state, Watch* watch = nullptr);
+  /// `watch`: of a pure function. `work`: what it does goes there.
+  explicit Session(detail::CompiledState& state, Watch* watch = nullptr, Work* work = nullptr);
   ~Session() override;
 
   bool follow(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) override;
@@ -64,6 +65,7 @@ class Session : public Functional {
   void deliver(bool compile);
   void deliver_until_error();
   void store(Held& h, const Tensor& value);
+  void count_work(const program::Variant& variant, const program::SymbolValues& symbols);
   std::optional<GradientFlow> find_gradient_flow();
   std::shared_ptr<const JointSegment> joint_for(const GradientFlow& flow);
   void begin_ahead();
@@ -74,6 +76,7 @@ class Session : public Functional {
 
   detail::CompiledState& state_;
   Watch* watch_;
+  Work* work_;
   Path path_;
   bool finished_ = false;
   int breaks_ = 0;

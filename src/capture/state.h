@@ -2,12 +2,14 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <brasa/compile.h>
 
 #include "capture/backend.h"
+#include "capture/pace.h"
 #include "capture/shortcut.h"
 #include "capture/trace.h"
 
@@ -36,7 +38,8 @@ struct CompiledState {
   std::deque<capture::Break> breaks;  // each stays where it is
   std::vector<std::string> recompiles;
   capture::Shortcuts shortcuts;
-  std::recursive_mutex mutex;  // a backend's function may ask for an explanation
+  std::optional<capture::Pace> pace;  // absent: every call is recorded
+  std::recursive_mutex mutex;         // a backend's function may ask for an explanation
 };
 
 }  // namespace brasa::detail

@@ -33,6 +33,7 @@ constexpr GraphPass kAlgebra[] = {
 
 constexpr GraphPass kForms[] = {
     {"whole_accesses", true, ask_for_whole_accesses},
+    {"short_rows", true, ask_for_short_rows},
     {"specialise", false, specialise},
     {"inline_bodies", false, inline_bodies},
     {"channels_last", true, keep_channels_last},
@@ -41,14 +42,15 @@ constexpr GraphPass kForms[] = {
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
+    {"compared", false, keep_compared},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},
     {"library_groups", true, group_library_calls},
 };
 
-// Of what programs do without this library: control flow and sorts, which their runtime knows.
-constexpr std::string_view kPortable[] = {"loops", "alone"};
+// Of what programs do without this library: control flow, and on CPUs what their runtime knows (sorts).
+constexpr std::string_view kPortable[] = {"loops", "alone"}, kPortableGpu[] = {"loops"};
 
 runtime::Device& device_for(const CompilerOptions& options) {
   return options.device ? *options.device : runtime::host();
@@ -58,7 +60,8 @@ Machine machine_for(const CompilerOptions& options) {
   int threads = options.threads ? options.threads : get_num_threads();
   if (!options.target.empty()) {
     Machine machine = machine_of(options.target, threads);
-    if (options.portable) machine.libraries = Libraries(kPortable);
+    machine.aligned = options.aligned;
+    if (options.portable) machine.libraries = machine.gpu ? Libraries(kPortableGpu) : Libraries(kPortable);
     machine.one_order = options.numbers == Numbers::Strict;
     return machine;
   }
@@ -137,7 +140,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   LoweredGraph out;
   Primitives p;
   PassContext context{facts, machine, options.size_classes};
-  bool together = machine.gpu && !PassRunner::switched_off("share_launches");
+  bool together = machine.gpu && !options.portable && !PassRunner::switched_off("share_launches");
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
   passes.run("decompose", p, [&] {
@@ -227,12 +230,19 @@ Portable compile_portable(const Graph& graph, ir::Facts& facts, const CompilerOp
   PassRunner passes(report);
   CompilerOptions portable = options;
   portable.portable = true;
-  LoweredGraph lowered = lower_graph(graph, facts, portable, machine_for(portable), false, passes, report);
+  std::string code = options.target.substr(options.target.find('@') + 1);
+  Machine machine = machine_for(portable);
+  bool emulate = machine.gpu && !machine_of(code, 1).gpu;
+  LoweredGraph lowered = lower_graph(graph, facts, portable, machine, emulate, passes, report);
   Portable out;
+  if (machine.gpu && !lowered.plan.checks.empty()) {
+    out.note = static_cast<int>(lowered.texts.size());
+    lowered.texts.push_back(ir::print(*note_loops()));
+  }
   passes.run("code", "", [&] {
     std::vector<std::string> texts;
     for (size_t i = 0; i < lowered.texts.size(); ++i) texts.push_back(named(lowered.texts[i], str("k", i)));
-    if (!texts.empty()) out.images = compile_kernels_in_parallel(texts, options.target + suffix(options.numbers));
+    if (!texts.empty()) out.images = compile_kernels_in_parallel(texts, code + suffix(options.numbers));
   });
   out.kernels.resize(lowered.texts.size());
   for (size_t i = 0; i < out.images.size(); ++i)

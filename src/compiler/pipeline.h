@@ -21,7 +21,7 @@ std::span<const GraphPass> form_passes();
 /// The loops of all distinct kernels that a graph becomes, without compiling them.
 std::vector<std::string> kernel_texts(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options);
 
-/// A graph's plan and its kernels' code for CPUs of `options.target`, not loaded: to be written to a file.
+/// A graph's plan and its kernels' code for `options.target`, not loaded: to be written to a file.
 struct Portable {
   CompiledGraph::Parts parts;
   std::vector<runtime::KernelImage> images;
@@ -29,9 +29,10 @@ struct Portable {
     size_t image;
     uint64_t offset;
   };
-  std::vector<Entry> kernels;  // by Step::code
+  std::vector<Entry> kernels;  // by Step::code; of a GPU's code named "k0", "k1", …
+  int note = -1;               // of a GPU: the kernel that CompiledGraph::Parts::note is, where there are checks
 };
-/// No library computes anything there: brasa::Error names a node that has no loops.
+/// No library computes anything there: brasa::Error names a node that has no loops. A target "nvptx+sm_80@x86-64" is a GPU's loops as code of the CPU.
 Portable compile_portable(const ir::Graph& graph, ir::Facts& facts, const CompilerOptions& options);
 
 /// From a graph of operators or primitives to kernels: every step in order.

@@ -1,16 +1,12 @@
 #include <brasa/export_program.h>
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include <brasa/brasa.h>
 
@@ -18,6 +14,7 @@
 #include "export/captured.h"
 #include "export/compiled.h"
 #include "export/embedded.h"
+#include "export/files.h"
 #include "export/headers.h"
 #include "export/object.h"
 #include "export/state.h"
@@ -25,8 +22,6 @@
 #include "program/conditions.h"
 #include "support/error.h"
 #include "support/settings.h"
-
-extern char** environ;
 
 namespace brasa {
 
@@ -44,14 +39,6 @@ struct ExportedProgram::Parts {
 
 namespace {
 
-void write_file(const std::string& path, std::string_view bytes) {
-  std::string temporary = path + ".new";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  ok = file && std::fclose(file) == 0 && ok;
-  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "export: ", path, " cannot be written");
-}
-
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 // One program has code for processors of one kind.
@@ -67,8 +54,9 @@ std::string object_of(const ExportedProgram::Parts& p, const std::string& prefix
   // Where weights lie beside, the first word says so.
   std::string none(8, '\0');
   bool inside = !p.options.weights_beside && p.sections.weight_bytes > 0;
-  return add_sections(processors_of(p.options).runtime,
-                      {{"alone_code", ".text.kernels", p.sections.code, true},
+  const Processors& to = processors_of(p.options);
+  return add_sections(p.sections.calls ? to.calling : to.runtime,
+                      {{"alone_code", to.gpu ? ".rodata.kernels" : ".text.kernels", p.sections.code, !to.gpu},
                        {"alone_plan", ".rodata.plan", p.sections.plan},
                        {"alone_text", ".rodata.text", p.sections.text},
                        {"alone_weights", ".rodata.weights", inside ? p.sections.weights : none}},
@@ -81,28 +69,10 @@ void link(const Processors& to, const std::vector<std::string>& arguments, const
   std::string cc(set ? set : to.compiler);
   std::vector<std::string> words = {cc};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& w : words) argv.push_back(w.data());
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  int error = posix_spawnp(&pid, cc.c_str(), nullptr, nullptr, argv.data(), environ), status = 0;
-  BRASA_CHECK(error == 0, "export: ", what, " is linked by '", cc,
+  std::optional<bool> linked = run_tool(words);
+  BRASA_CHECK(linked, "export: ", what, " is linked by '", cc,
               "', which is not there: install one, name another by BRASA_CC, or export an object");
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  BRASA_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "export: '", cc, "' could not link ", what);
-}
-
-// Removed with this.
-struct TemporaryFile {
-  explicit TemporaryFile(std::string p, std::string_view bytes) : path(std::move(p)) { write_file(path, bytes); }
-  ~TemporaryFile() { std::remove(path.c_str()); }
-  std::string path;
-};
-
-int level_of(const std::string& target) {
-  const std::vector<std::string>& levels = processors_with(target).targets;
-  return static_cast<int>(std::find(levels.begin(), levels.end(), target) - levels.begin());
+  BRASA_CHECK(*linked, "export: '", cc, "' could not link ", what);
 }
 
 // What a namespace of C++ cannot be named, with two macros that compilers for Linux define.
@@ -230,12 +200,13 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
     fix_sizes(parts->inputs, p);
     captured.push_back(std::move(p.captured));
     for (const std::string& target : options.targets) {
+      const Level& level = processors_with(target).level(target);
       compiler::CompilerOptions to;
-      to.target = target;
+      to.target = level.code;
       to.numbers = numbers;
       ir::Facts facts = p.facts;
       compiler::Portable code = compiled(*captured.back().graph, facts, to);
-      variants.push_back({level_of(target), &captured.back(), facts.facts(), std::move(code)});
+      variants.push_back({level.level, &captured.back(), facts.facts(), std::move(code)});
     }
   };
   // Whether a variant takes these sizes.
@@ -284,7 +255,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
     parts->outputs.push_back({fresh[o].dtype, fresh[o].rank()});
   }
   parts->state = state_of(captured, surroundings, options, program);
-  parts->sections = write_sections(parts->inputs, parts->outputs, parts->state, variants);
+  parts->sections = write_sections(parts->inputs, parts->outputs, parts->state, variants, processors_of(options).gpu);
   for (StateTensor& s : parts->state) s.tensor.reset();
   return ExportedProgram(std::move(parts));
 }
@@ -336,9 +307,9 @@ namespace {
 
 void check_has_code(const ExportedProgram::Parts& p) { BRASA_CHECK(!p.options.targets.empty(), "export: no target"); }
 
-void write_headers(const ExportedProgram& program, const std::string& path, const std::string& name) {
+void write_headers(const ExportedProgram& program, const std::string& path, const ExportedProgram::Parts& parts) {
   write_file(path + ".h", program.header());
-  write_file(path + ".hpp", cpp_header(name, file_name(path) + ".h"));
+  write_file(path + ".hpp", cpp_header(parts.options.name, file_name(path) + ".h", parts.sections.gpu));
 }
 
 void write_weights(const ExportedProgram::Parts& p, const std::string& path) {
@@ -350,15 +321,15 @@ void write_weights(const ExportedProgram::Parts& p, const std::string& path) {
 void ExportedProgram::write_object(const std::string& path) const {
   check_has_code(*parts_);
   write_file(path + ".o", object_of(*parts_, parts_->options.name));
-  write_headers(*this, path, parts_->options.name);
+  write_headers(*this, path, *parts_);
   write_weights(*parts_, path);
 }
 
 void ExportedProgram::write_shared(const std::string& path) const {
   check_has_code(*parts_);
   TemporaryFile object(path + ".part.o", object_of(*parts_, parts_->options.name));
-  link(processors_of(parts_->options), {"-shared", "-o", path + ".so", object.path}, path + ".so");
-  write_headers(*this, path, parts_->options.name);
+  link(processors_of(parts_->options), {"-shared", "-o", path + ".so", object.path, "-ldl"}, path + ".so");
+  write_headers(*this, path, *parts_);
   write_weights(*parts_, path);
 }
 
@@ -366,7 +337,7 @@ void ExportedProgram::write_executable(const std::string& path) const {
   check_has_code(*parts_);
   const Processors& to = processors_of(parts_->options);
   TemporaryFile object(path + ".part.o", object_of(*parts_, "alone")), main(path + ".main.o", to.main);
-  link(to, {"-o", path, main.path, object.path, "-lm"}, path);
+  link(to, {"-o", path, main.path, object.path, "-lm", "-ldl"}, path);
   write_weights(*parts_, path);
 }
 

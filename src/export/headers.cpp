@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "export/embedded.h"
 #include "support/error.h"
@@ -18,6 +19,26 @@ std::string upper(std::string s) {
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
   return text;
+}
+
+// The lines of program.h that are for this device.
+std::string chosen(const std::string& text, bool gpu) {
+  std::istringstream lines(text);
+  std::string line, out;
+  bool keep = true;
+  while (std::getline(lines, line)) {
+    if (line == "#ifdef ALONE_CUDA")
+      keep = gpu;
+    else if (line == "#ifndef ALONE_CUDA")
+      keep = !gpu;
+    else if (line == "#else")
+      keep = !keep;
+    else if (line == "#endif")
+      keep = true;
+    else if (keep)
+      out += line + "\n";
+  }
+  return out;
 }
 
 std::string dims_of(const InputType& t) {
@@ -40,8 +61,9 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
                      const std::vector<OutputType>& outputs, const std::vector<StateTensor>& state,
                      const Sections& sections) {
   std::string up = upper(name);
-  std::string out = str(
-      "/* ", name, ": a program that Brasa exported. Link its object with the C library; nothing else is needed.\n\n");
+  std::string out =
+      str("/* ", name, ": a program that Brasa exported. Link its object with the C library; nothing else is needed",
+          sections.gpu ? " but NVIDIA's\n   driver where it runs, which it loads itself" : "", ".\n\n");
   for (size_t i = 0; i < inputs.size(); ++i)
     out += str("   input ", i, " '", replaced(inputs[i].name, "*/", "* /"), "': ", brasa::name(inputs[i].dtype), "[",
                dims_of(inputs[i]), "]\n");
@@ -60,11 +82,12 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
   size_t begin = whole.find(kBegin) + kBegin.size(), end = whole.find(kEnd);
   BRASA_ASSERT(begin < end && end != whole.npos, "program.h without its marks");
   std::string face(whole.substr(begin, end - begin));
+  face = chosen(face, sections.gpu);
   face = replaced(replaced(std::move(face), "alone_", name + "_"), "ALONE_", up + "_");
   return out + "\n" + face + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 
-std::string cpp_header(const std::string& name, const std::string& c_header_file) {
+std::string cpp_header(const std::string& name, const std::string& c_header_file, bool gpu) {
   static constexpr std::string_view kText = R"(// NAME as a class. A program for each thread; move it, do not copy it.
 #pragma once
 
@@ -84,11 +107,12 @@ class Program {
   // `weights_file`: where the weights lie beside the program.
   explicit Program(const char* weights_file = nullptr) {
     check(NAME_open(&context_, weights_file));
-    state_.resize(NAME_state_bytes());
-    context_.state = state_.data();
+    context_.state = state_.at_least(*this, NAME_state_bytes());
     check(NAME_reset(&context_));
   }
-  ~Program() { NAME_close(&context_); }
+  ~Program() {
+RELEASE    NAME_close(&context_);
+  }
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
@@ -102,29 +126,63 @@ class Program {
   void run(const std::array<Tensor, UPPER_INPUTS>& inputs, std::array<Tensor, UPPER_OUTPUTS>& outputs) {
     std::size_t bytes = 0;
     check(NAME_memory(&context_, inputs.data(), &bytes));
-    if (memory_.size() < bytes) memory_.resize(bytes);
-    context_.memory = memory_.data();
-    context_.memory_bytes = memory_.size();
+    context_.memory = memory_.at_least(*this, bytes);
+    context_.memory_bytes = memory_.bytes;
     check(NAME_run(&context_, inputs.data(), outputs.data()));
   }
   // The state as a safetensors file.
   void save(const char* file) { check(NAME_save(&context_, file)); }
   void load(const char* file) { check(NAME_load(&context_, file)); }
-  // For threads, a lower level, the state.
+MORE  // For what else the C functions take.
   NAME_context& context() { return context_; }
 
  private:
   void check(NAME_status status) {
     if (status != UPPER_OK) throw std::runtime_error(context_.message);
   }
+  struct Memory {
+MEMORY    std::size_t bytes = 0;
+  };
   NAME_context context_{};
-  std::vector<char> memory_, state_;
+  Memory memory_, state_;
 };
 
 }  // namespace NAME
 )";
-  return replaced(replaced(replaced(std::string(kText), "NAME", name), "UPPER", upper(name)), "INCLUDE",
-                  str("#include \"", c_header_file, "\""));
+  // What differs where the memory is a GPU's.
+  static constexpr std::string_view kHostMemory = R"(    void* at_least(Program&, std::size_t n) {
+      if (bytes < n) data.resize(bytes = n);
+      return data.data();
+    }
+    std::vector<char> data;
+)";
+  static constexpr std::string_view kGpuMemory = R"(    void* at_least(Program& p, std::size_t n) {
+      if (data && bytes >= n) return data;
+      release(p);
+      p.check(NAME_allocate(&p.context_, bytes = n, &data));
+      return data;
+    }
+    void release(Program& p) {
+      NAME_free(&p.context_, data);
+      data = nullptr;
+    }
+    void* data = nullptr;
+)";
+  static constexpr std::string_view kGpuCalls = R"(  // Waits for what `run` has begun.
+  void wait() { check(NAME_wait(&context_)); }
+  void upload(void* to, const void* from, std::size_t bytes) { check(NAME_upload(&context_, to, from, bytes)); }
+  void download(void* to, const void* from, std::size_t bytes) { check(NAME_download(&context_, to, from, bytes)); }
+)";
+  static constexpr std::string_view kRelease = "    memory_.release(*this);\n    state_.release(*this);\n";
+  std::string text(kText);
+  const std::pair<const char*, std::string> parts[] = {{"MEMORY", std::string(gpu ? kGpuMemory : kHostMemory)},
+                                                       {"MORE", std::string(gpu ? kGpuCalls : "")},
+                                                       {"RELEASE", std::string(gpu ? kRelease : "")},
+                                                       {"NAME", name},
+                                                       {"UPPER", upper(name)},
+                                                       {"INCLUDE", str("#include \"", c_header_file, "\"")}};
+  for (const auto& [mark, with] : parts) text = replaced(std::move(text), mark, with);
+  return text;
 }
 
 }  // namespace brasa::exporting

@@ -10,7 +10,7 @@ namespace brasa::exporting {
 std::string c_header(const std::string& name, const std::vector<InputType>& inputs,
                      const std::vector<OutputType>& outputs, const std::vector<StateTensor>& state,
                      const Sections& sections);
-/// NAME.hpp: the same as a class.
-std::string cpp_header(const std::string& name, const std::string& c_header_file);
+/// NAME.hpp: the same as a class; `gpu`: tensors are in a GPU's memory.
+std::string cpp_header(const std::string& name, const std::string& c_header_file, bool gpu);
 
 }  // namespace brasa::exporting

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "export/alone/runtime.h"
+#include "export/alone/tables.h"
+#include "export/files.h"
 #include "support/error.h"
 
 namespace brasa::exporting {
@@ -31,6 +33,42 @@ int64_t Store::text_at(std::string_view s) {
   auto [it, fresh] = texts_.try_emplace(std::string(s), static_cast<int64_t>(text.size()));
   if (fresh) (text += s) += '\0';
   return it->second;
+}
+
+int64_t Store::place_for(std::string_view bytes) {
+  code.resize((code.size() + kAlign - 1) / kAlign * kAlign);
+  code += bytes;
+  return static_cast<int64_t>(code.size() - bytes.size());
+}
+
+int64_t Store::add_module(const runtime::KernelImage& image, int level) {
+  bool emulated = !image.target.starts_with("nvptx");
+  std::string form = emulated ? image.serialize() : std::string(image.code.begin(), image.code.end()) + '\0';
+  std::string machine = emulated ? "" : machine_code(form.c_str(), str("sm_", level));
+  modules.insert(modules.end(), {level, place_for(form), machine.empty() ? -1 : place_for(machine)});
+  return static_cast<int64_t>(modules.size()) / 3 - 1;
+}
+
+int64_t Store::fourier_tables(int64_t length) {
+  auto [it, fresh] = tables_.try_emplace(length, -1);
+  if (!fresh) return it->second;
+  std::string bytes(alone_fourier_bytes(length), '\0');
+  BRASA_CHECK(alone_fourier_tables(length, bytes.data()), "export: there is no memory for the tables of a transform");
+  return it->second = place_for(bytes);
+}
+
+Words Store::add(const Portable& p, int level) {
+  Words images, out;
+  for (const runtime::KernelImage& image : p.images)
+    images.push_back(gpu_ ? add_module(image, level)
+                          : place_for({reinterpret_cast<const char*>(image.code.data()), image.code.size()}));
+  for (size_t k = 0; k < p.kernels.size(); ++k) {
+    const Portable::Entry& entry = p.kernels[k];
+    out.push_back(gpu_ ? static_cast<int64_t>(kernels.size()) / 2
+                       : images[entry.image] + static_cast<int64_t>(entry.offset));
+    if (gpu_) kernels.insert(kernels.end(), {images[entry.image], text_at(str("k", k))});
+  }
+  return out;
 }
 
 void put_size(Words& to, const SizeProgram& p, int64_t first_symbol) {
@@ -90,15 +128,12 @@ void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol
   for (const Place& place : p.parts.buffers)
     scope.flat.push_back(place.kind == Place::Arena ? arena_buffer(arena, SizeProgram(place.offset), first_symbol)
                                                     : outside(place));
-  std::vector<int64_t> base;
-  for (const runtime::KernelImage& image : p.images) {
-    store_.code.resize((store_.code.size() + kAlign - 1) / kAlign * kAlign);
-    base.push_back(static_cast<int64_t>(store_.code.size()));
-    store_.code.append(reinterpret_cast<const char*>(image.code.data()), image.code.size());
-  }
+  Words places = store_.add(p, level_);
+  int64_t note = p.note < 0 ? -1 : places[p.note];
+  if (note >= 0) slots_ = std::max<int64_t>(slots_, 3);  // the truth, where to, and which
   auto checks = [&](size_t after) {
     for (const auto& c : p.parts.checks)
-      if (c.after == after) put({kCheck, scope.flat[c.buffer], store_.text_at(c.message)});
+      if (c.after == after) put({kCheck, scope.flat[c.buffer], store_.text_at(c.message), note});
   };
   checks(static_cast<size_t>(-1));
   for (size_t i = 0; i < p.parts.steps.size(); ++i) {
@@ -109,14 +144,13 @@ void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol
     else if (s.call)
       flow(scope, s, behind);
     else
-      kernel(scope, s, base);
+      kernel(scope, s, places);
     checks(i);
   }
 }
 
-void StepWriter::kernel(const Scope& in, const Step& s, const std::vector<int64_t>& base) {
-  const Portable::Entry& entry = in.of.kernels[s.code];
-  put({kKernel, base[entry.image] + static_cast<int64_t>(entry.offset), static_cast<int64_t>(s.buffers.size())});
+void StepWriter::kernel(const Scope& in, const Step& s, const Words& places) {
+  put({kKernel, places[s.code], static_cast<int64_t>(s.buffers.size())});
   for (int b : s.buffers) put({in.flat[b]});
   put({static_cast<int64_t>(s.sizes.size())});
   for (uint32_t id : s.sizes) {
@@ -128,7 +162,7 @@ void StepWriter::kernel(const Scope& in, const Step& s, const std::vector<int64_
   size(steps, s.scratch, in.symbols);
   fixed_ = fixed_ && s.scratch.code().empty();
   scratch_ = std::max(scratch_, aligned(s.scratch.constant()));
-  put({std::max<int64_t>(s.grain, 1)});
+  put({std::max<int64_t>(store_.gpu() ? s.threads : s.grain, 1)});
 }
 
 void StepWriter::call(const Scope& in, const Step& s, const compiler::AloneCall& call, int64_t behind) {
@@ -138,14 +172,24 @@ void StepWriter::call(const Scope& in, const Step& s, const compiler::AloneCall&
   BRASA_ASSERT(function != std::end(kFunctions), "programs that run alone have no function ", call.function);
   BRASA_ASSERT(call.tensors.size() <= kMostTensors && call.sizes.size() <= kMostSizes, "a call of ", call.function,
                " has more tensors or sizes than the runtime keeps");
+  store_.calls = true;
   size_t head = begin(kCall);
   put({0, 0, function - std::begin(kFunctions), work, static_cast<int64_t>(call.tensors.size())});
   for (size_t t : call.tensors) put({in.flat[s.buffers[t]]});
-  put({static_cast<int64_t>(call.facts.size())});
-  for (int64_t fact : call.facts) put({fact});
+  Words facts = call.facts;
+  if (call.function == "fft") facts.push_back(tables_for(call.sizes[1]));
+  put({static_cast<int64_t>(facts.size())});
+  put(facts);
   put({static_cast<int64_t>(call.sizes.size())});
   for (const SizeProgram& p : call.sizes) size(steps, p, in.symbols);
   end_head(head);
+}
+
+// Made here where the length is known, and in each call where it is not, or where they would make a large file.
+int64_t StepWriter::tables_for(const SizeProgram& length) {
+  constexpr int64_t kLongest = 1 << 16;
+  bool known = length.code().empty() && length.constant() > 0 && length.constant() <= kLongest;
+  return known ? store_.fourier_tables(length.constant()) : -1;
 }
 
 void StepWriter::flow(const Scope& in, const Step& s, int64_t behind) {

@@ -16,12 +16,25 @@ namespace brasa::exporting {
 using Words = std::vector<int64_t>;
 
 /// What all variants of a program share: the kernels' code, and texts.
-struct Store {
+class Store {
+ public:
+  explicit Store(bool gpu) : gpu_(gpu) {}
   std::string code, text;
+  Words modules, kernels;  // of a GPU: {level, place of the text, of machine code or -1}, {module, name}
+  bool calls = false;      // functions of the runtime
+  bool gpu() const { return gpu_; }
   int64_t text_at(std::string_view s);
+  /// Adds the code; where each kernel is, by Step::code: a place in the code, or a number of `kernels`.
+  Words add(const compiler::Portable& p, int level);
+  /// Where the tables for transforms of this length lie in the code.
+  int64_t fourier_tables(int64_t length);
 
  private:
+  int64_t add_module(const runtime::KernelImage& image, int level);
+  int64_t place_for(std::string_view bytes);
+  bool gpu_;
   std::map<std::string, int64_t, std::less<>> texts_;
+  std::map<int64_t, int64_t> tables_;
 };
 
 /// Adds a size whose symbols are counted from `first_symbol`.
@@ -33,7 +46,8 @@ class StepWriter {
  public:
   /// {from, where} of an input or output of the variant.
   using Outside = std::function<std::pair<int64_t, int64_t>(const compiler::Place&)>;
-  StepWriter(Store& store, size_t symbols) : store_(store), symbols_(static_cast<int64_t>(symbols)) {}
+  StepWriter(Store& store, size_t symbols, int level)
+      : store_(store), level_(level), symbols_(static_cast<int64_t>(symbols)) {}
 
   void write(const compiler::Portable& p, const Outside& outside);
 
@@ -55,8 +69,9 @@ class StepWriter {
   using Flat = std::function<int64_t(const compiler::Place&)>;
 
   void all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside);
-  void kernel(const Scope& in, const compiler::Step& s, const std::vector<int64_t>& base);
+  void kernel(const Scope& in, const compiler::Step& s, const Words& places);
   void call(const Scope& in, const compiler::Step& s, const compiler::AloneCall& call, int64_t behind);
+  int64_t tables_for(const compiler::SizeProgram& length);
   void flow(const Scope& in, const compiler::Step& s, int64_t behind);
   void branch(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
   void loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
@@ -66,6 +81,7 @@ class StepWriter {
   void end_head(size_t head);
 
   void put(std::initializer_list<int64_t> words) { steps.insert(steps.end(), words); }
+  void put(const Words& words) { steps.insert(steps.end(), words.begin(), words.end()); }
   void size(Words& to, const compiler::SizeProgram& p, int64_t first_symbol);
   /// Memory behind a symbol's; gives the symbol of its end.
   int64_t memory_behind(int64_t symbol, const compiler::SizeProgram& bytes, int64_t first_symbol);
@@ -74,6 +90,7 @@ class StepWriter {
   int64_t arena_buffer(int64_t behind, const compiler::SizeProgram& offset, int64_t first_symbol);
 
   Store& store_;
+  int level_;
   int64_t symbols_, buffer_count_ = 0, values_ = 0, slots_ = 0, defined_ = 0;
   std::map<int64_t, int64_t> ends_;  // of constant memory, by symbol
   bool fixed_ = true;

@@ -103,8 +103,8 @@ class Memory {
 class Writer {
  public:
   Writer(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
-         const std::vector<StateTensor>& state, const std::vector<Variant>& variants)
-      : outputs_(outputs), memory_(state, variants) {
+         const std::vector<StateTensor>& state, const std::vector<Variant>& variants, bool gpu)
+      : outputs_(outputs), memory_(state, variants), store_(gpu) {
     words_.resize(kFirstVariant + variants.size());
     words_[kVersion] = kPlanVersion;
     words_[kInputs] = static_cast<int64_t>(inputs.size());
@@ -125,6 +125,8 @@ class Writer {
       words_[kFirstVariant + v] = at();
       variant(variants[v]);
     }
+    table(kModules, kModuleAt, store_.modules, 3);
+    table(kKernels, kKernelAt, store_.kernels, 2);
     words_[kWeightBytes] = static_cast<int64_t>(memory_.bytes.size());
     words_[kWeightId] = memory_.id;
     words_[kStateBytes] = memory_.state_bytes;
@@ -140,8 +142,10 @@ class Writer {
     s.weight_bytes = static_cast<int64_t>(memory_.bytes.size());
     s.weights = std::move(memory_.bytes);
     s.state_bytes = memory_.state_bytes;
+    s.gpu = store_.gpu();
+    s.calls = store_.calls;
     if (fixed_) {
-      int64_t words = words_[kBuffers] + words_[kSymbols] + words_[kValues] + words_[kSlots];
+      int64_t words = s.gpu ? 0 : words_[kBuffers] + words_[kSymbols] + words_[kValues] + words_[kSlots];
       s.memory_bytes = (8 * words + 63) / 64 * 64 + memory_bytes_ + 64;  // as alone_memory counts
     }
     return s;
@@ -151,6 +155,11 @@ class Writer {
   int64_t at() const { return static_cast<int64_t>(words_.size()); }
   void put(std::initializer_list<int64_t> words) { words_.insert(words_.end(), words); }
   void put(const Words& words) { words_.insert(words_.end(), words.begin(), words.end()); }
+  void table(int count, int place, const Words& records, int64_t each) {
+    words_[count] = static_cast<int64_t>(records.size()) / each;
+    words_[place] = at();
+    put(records);
+  }
   void most(int field, size_t n) { words_[field] = std::max(words_[field], static_cast<int64_t>(n)); }
   int64_t text(std::string_view s) { return store_.text_at(s); }
   void size(const SizeProgram& p) {
@@ -185,7 +194,7 @@ class Writer {
       if (o.check.empty() && o.into < 0) fresh.push_back(&ir::type_of(o.value));
     std::vector<int64_t> result(fresh.size());
     for (size_t r = 0; r < outputs_.size(); ++r) result[v.captured->outputs[r]] = static_cast<int64_t>(r);
-    StepWriter steps(store_, symbols);
+    StepWriter steps(store_, symbols, v.level);
     steps.write(v.code, [&](const Place& p) {
       return p.kind == Place::Output ? std::pair<int64_t, int64_t>(kFromOutput, result[p.index])
                                      : memory_.place(v.captured->sources[p.index]);
@@ -248,8 +257,8 @@ class Writer {
 }  // namespace
 
 Sections write_sections(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
-                        const std::vector<StateTensor>& state, const std::vector<Variant>& variants) {
-  return Writer(inputs, outputs, state, variants).sections();
+                        const std::vector<StateTensor>& state, const std::vector<Variant>& variants, bool gpu) {
+  return Writer(inputs, outputs, state, variants, gpu).sections();
 }
 
 }  // namespace brasa::exporting

@@ -46,9 +46,11 @@ struct Sections {
   std::string code, plan, text, weights;  // weights: the whole file's bytes
   int64_t weight_bytes = 0, state_bytes = 0;
   int64_t memory_bytes = -1;  // of a run on one thread, where no size varies
+  bool gpu = false;
+  bool calls = false;  // functions of the runtime
 };
 
 Sections write_sections(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
-                        const std::vector<StateTensor>& state, const std::vector<Variant>& variants);
+                        const std::vector<StateTensor>& state, const std::vector<Variant>& variants, bool gpu);
 
 }  // namespace brasa::exporting

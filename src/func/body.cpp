@@ -5,6 +5,7 @@
 #include <brasa/autograd.h>
 
 #include "capture/matching.h"
+#include "ir/special.h"
 #include "ops/builder.h"
 #include "runtime/device.h"
 #include "support/error.h"
@@ -227,9 +228,7 @@ void BodyRecorder::leave_numbers_out(Event& e) {
         for (Expr& v : *list) v = size(v);
     } else if (p.use == ir::NumberUse::Input && !p.list) {
       std::optional<Scalar> v = capture::number_of(a, {});
-      if (!v || std::any_of(p.special.begin(), p.special.end(),
-                            [&](double s) { return !v->isComplex() && v->toDouble() == s; }))
-        continue;
+      if (!v || (!v->isComplex() && ir::is_special(p.special, v->toDouble()))) continue;
       arguments_.numbers.push_back(*v);
       a = ir::Arg(capture::argument(static_cast<uint32_t>(arguments_.numbers.size() - 1)));
     }

@@ -163,7 +163,9 @@ void append_to(std::string& out, Expr e, const std::function<bool(Expr)>& part) 
       }
       if (e->value != 0) {
         auto magnitude = static_cast<uint64_t>(e->value);
-        out += e->value < 0 ? " - " : " + ";
+        // What has no opposite is not read as a number behind a minus.
+        bool minus = e->value < 0 && e->value != INT64_MIN;
+        out += minus ? " - " : e->value < 0 ? " + -" : " + ";
         brasa::append_to(out, e->value < 0 ? -magnitude : magnitude);
       }
       return;

@@ -35,10 +35,16 @@ int64_t multiple_of(const std::vector<Fact>& facts, Expr symbol) {
 
 Expr Facts::known(Expr e) const {
   if (facts_.empty() || e.is_constant()) return e;
+  // What a symbol equals may be computed, and a number by another fact.
+  auto number = [&](Expr computed) {
+    for (const Fact& f : facts_)
+      if (f.equal && f.left == computed && f.right.is_constant()) return f.right;
+    return computed;
+  };
   // A fact's right side may have been learnt more about since; that ends, because it names no left side of earlier facts.
   return substitute(e, [&](Expr s) -> std::optional<Expr> {
     for (const Fact& f : facts_)
-      if (f.equal && f.left == s && !contains(f.right, s)) return known(f.right);
+      if (f.equal && f.left == s && !contains(f.right, s)) return number(known(f.right));
     if (s->kind != ExprKind::Size) return std::nullopt;
     int64_t multiple = multiple_of(facts_, s);
     return multiple == s->multiple ? std::nullopt : std::optional(known(Expr::size(s->id, s->value, multiple)));

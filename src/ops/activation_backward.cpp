@@ -104,7 +104,11 @@ Value glu_backward(Value ct, Value x, int64_t dim) {
 void add_smooth(Table& t) {
   t.op("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
       .doc("The derivative of gelu.")
-      .composed_in_opmath([](Value ct, Value x, std::string approximate) { return ct * gelu_slope(x, approximate); })
+      .composed_in_opmath([](Value ct, Value x, std::string approximate) {
+        BRASA_CHECK(approximate == "none" || approximate == "tanh",
+                    "approximate argument must be either none or tanh, got '", approximate, "'");
+        return ct * gelu_slope(x, approximate);
+      })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), "tanh"}});
   t.op("aten::infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
       .doc("The derivative of gelu.")

@@ -3,6 +3,7 @@
 #include "ops/algebra.h"
 #include "ops/complex.h"
 #include "ops/rows.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -66,11 +67,17 @@ Value trunc_quotient(Value a, Value b) {
   return is_floating(dtype_of(a)) ? prim::unary("trunc", q) : q;
 }
 
-// Integers have no result for a divisor of 0.
-void check_divisor(Value b) { check_values(ne(b, 0), "ZeroDivisionError"); }
-void check_divisor(const Number& b) {
-  BRASA_CHECK(!b.is(0), "ZeroDivisionError");
-  if (!b.is_known()) check_divisor(to_value(b));
+// Integers have no result for a divisor of 0, if there is anything to divide: so many elements, of which nothing is assumed.
+void check_divisor(Value b, Expr elements) {
+  if (elements.is(0)) return;
+  Value good = ne(b, 0);
+  if (!elements.is_constant() && type_of(b).numel() != elements)
+    good = logical_or(good, eq(size_tensor(elements, shape_of(b)), 0));
+  check_values(good, "ZeroDivisionError");
+}
+void check_divisor(const Number& b, Expr elements) {
+  BRASA_CHECK(!b.is(0) || same_size(elements, 0), "ZeroDivisionError");
+  if (!b.is_known()) check_divisor(to_value(b), elements);
 }
 
 // Both in one dtype. The divisor is a Value or a Number.
@@ -78,7 +85,7 @@ template <class Divisor>
 std::array<Value, 2> division(const char* op, Value a, const Divisor& b) {
   auto [x, y] = promoted(a, b);
   BRASA_CHECK(!is_bool(x), op, " is not defined for bool");
-  if (!is_floating(dtype_of(x)) && !same_size(type_of(x).numel(), 0)) check_divisor(b);
+  if (!is_floating(dtype_of(x))) check_divisor(b, type_of(x).numel());
   return {x, y};
 }
 

@@ -77,7 +77,6 @@ Value bmm_(Value a, Value b) { return batched("bmm", a, b); }
 
 // beta · x + alpha · product, where a beta of 0 ignores x, NaN and all.
 Value combined(const char* op, Value x, Value product, const Number& beta, const Number& alpha) {
-  check_dtypes(op, x, product);
   DType t = dtype_of(product);
   Value out = alpha.is(1) ? product : product * scalar(alpha, t);
   if (beta.is(0)) return out;
@@ -90,19 +89,35 @@ Value combined(const char* op, Value x, Value product, const Number& beta, const
   return out + term;
 }
 
+// The same of operands that have one dtype. Of reduced floats the sum is rounded, the product is not.
+template <class Product>
+Value plus_product(const char* op, Value x, Product product, Value a, Value b, const Number& beta,
+                   const Number& alpha) {
+  Value out = product(a, b);
+  check_dtypes(op, x, out);
+  DType t = dtype_of(out);
+  if (is_reduced_floating(t)) out = product(to_opmath(a), to_opmath(b));
+  return convert(combined(op, to_opmath(x), out, beta, alpha), t);
+}
+
 Value addmm(Value x, Value a, Value b, Number beta, Number alpha) {
-  return combined("addmm", x, mm(a, b), beta, alpha);
+  return plus_product("addmm", x, mm, a, b, beta, alpha);
 }
 Value addmv(Value x, Value a, Value b, Number beta, Number alpha) {
-  return combined("addmv", x, mv(a, b), beta, alpha);
+  return plus_product("addmv", x, mv, a, b, beta, alpha);
 }
 Value baddbmm(Value x, Value a, Value b, Number beta, Number alpha) {
-  return combined("baddbmm", x, batched("baddbmm", a, b), beta, alpha);
+  return plus_product("baddbmm", x, [](Value p, Value q) { return batched("baddbmm", p, q); }, a, b, beta, alpha);
 }
 Value addbmm(Value x, Value a, Value b, Number beta, Number alpha) {
-  batched("addbmm", a, b);
-  // The sum over the batch is part of the contraction.
-  return combined("addbmm", x, prim::dot_general(a, b, {0, 2}, {0, 1}, {}, {}), beta, alpha);
+  return plus_product(
+      "addbmm", x,
+      [](Value p, Value q) {
+        batched("addbmm", p, q);
+        // The sum over the batch is part of the contraction.
+        return prim::dot_general(p, q, {0, 2}, {0, 1}, {}, {});
+      },
+      a, b, beta, alpha);
 }
 Value addr(Value x, Value a, Value b, Number beta, Number alpha) {
   Value p = outer(a, b);
@@ -303,11 +318,16 @@ Value int_mm(Value a, Value b) {
 // Operands that get new dimensions at expand1, expand2 and expand3, multiplied and summed over sumdim.
 Value trilinear(Value a, Value b, Value c, Dims expand_a, Dims expand_b, Dims expand_c, Dims summed, int64_t) {
   auto widened = [](Value v, Dims dims) {
+    dims = wrap_dims(dims, rank_of(v) + static_cast<int64_t>(dims.size()));
     std::sort(dims.begin(), dims.end());
     for (int64_t d : dims) v = unsqueeze(v, d);
     return v;
   };
-  Value out = widened(a, expand_a) * widened(b, expand_b) * widened(c, expand_c);
+  a = widened(a, expand_a), b = widened(b, expand_b), c = widened(c, expand_c);
+  BRASA_CHECK(rank_of(a) == rank_of(b) && rank_of(a) == rank_of(c),
+              "_trilinear: expected operands of one rank with their new dimensions, got ", type_of(a), ", ", type_of(b),
+              " and ", type_of(c));
+  Value out = a * b * c;
   return sum(out, wrap_dims(summed, rank_of(out)));
 }
 
@@ -330,7 +350,7 @@ Value cross(Value a, Value b, std::optional<int64_t> dim) {
 }
 
 Value addmm_activation(Value x, Value a, Value b, Number beta, Number alpha, bool use_gelu) {
-  Value y = combined("_addmm_activation", x, mm(a, b), beta, alpha);
+  Value y = plus_product("_addmm_activation", x, mm, a, b, beta, alpha);
   return use_gelu ? call("aten::gelu", {y, "none"}) : call("aten::relu", {y});
 }
 

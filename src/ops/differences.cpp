@@ -123,10 +123,12 @@ std::vector<Value> evenly_spaced(Value x, const std::vector<Number>& spacing,
 std::vector<Value> at_points(Value x, const std::vector<Value>& points, const std::optional<std::vector<int64_t>>& dim,
                              int64_t edge) {
   Dims dims = gradient_dims(x, dim);
-  check_count(points.size(), dims.size());
+  BRASA_CHECK(points.size() == dims.size(),
+              "torch.gradient expected spacing and dim arguments to have the same length, got ", points.size(), " and ",
+              dims.size());
   std::vector<Axis> axes;
   for (size_t i = 0; i < dims.size(); ++i) {
-    Value p = points[points.size() == 1 ? 0 : i];
+    Value p = points[i];
     BRASA_CHECK(rank_of(p) == 1 && same_size(size_of(p, 0), size_of(x, dims[i])),
                 "torch.gradient expected a vector of ", size_of(x, dims[i]), " coordinates for dimension ", dims[i],
                 ", got ", type_of(p));

@@ -33,19 +33,56 @@ Value norm_derivative(Value difference, Value norm, const Number& p) {
 }
 
 void check_p(double p) { BRASA_CHECK(p >= 0, "distance: only supports non-negative p values, got ", p); }
-void check_cdist(Value, Value, double p, std::optional<int64_t>) { check_p(p); }
+void check_cdist(Value, Value, double p, std::optional<int64_t> mode) {
+  check_p(p);
+  int64_t m = mode.value_or(0);
+  BRASA_CHECK(m >= 0 && m <= 2, "cdist: possible modes: 0, 1, 2, but was: ", m);
+}
 
 // All differences of rows: [..., P, M] and [..., R, M] as [..., P, R, M].
 Value differences(Value a, Value b) { return unsqueeze(a, rank_of(a) - 1) - unsqueeze(b, rank_of(b) - 2); }
 
-Value cdist(Value a, Value b, Number p, std::optional<int64_t>) {
+void check_rows(Value a, Value b) {
   BRASA_CHECK(rank_of(a) >= 2 && rank_of(b) >= 2, "cdist only supports at least 2D tensors, got ", type_of(a), " and ",
               type_of(b));
   BRASA_CHECK(same_size(size_of(a, rank_of(a) - 1), size_of(b, rank_of(b) - 1)),
               "X1 and X2 must have the same number of columns. X1: ", type_of(a), " X2: ", type_of(b));
   BRASA_CHECK(is_floating(dtype_of(a)) && is_floating(dtype_of(b)), "cdist only supports floating-point dtypes, got ",
               type_of(a), " and ", type_of(b));
-  return norm_of(differences(a, b), p);
+}
+
+Shape leading(Value x) { return {shape_of(x).begin(), shape_of(x).end() - 2}; }
+
+// √(‖a‖² + ‖b‖² - 2 a·b), by a product of matrices: equal rows may be as far apart as the roundings of their squares.
+Value euclidean_dist(Value a, Value b) {
+  check_rows(a, b);
+  Shape batch = broadcast_shapes(leading(a), leading(b));
+  auto with_batch = [&](Value x) {
+    Shape shape = batch;
+    for (int64_t d = rank_of(x) - 2; d < rank_of(x); ++d) shape.push_back(size_of(x, d));
+    return broadcast_to(x, shape);
+  };
+  a = with_batch(a), b = with_batch(b);
+  int64_t last = rank_of(a) - 1;
+  Dims batched = counted(0, last - 1);
+  Value product = prim::dot_general(a, b, {last}, {last}, batched, batched);
+  Value square = sum(a * a, {last}, true) + unsqueeze(sum(b * b, {last}), last - 1) - 2 * product;
+  return sqrt(maximum(square, zeros_like(square)));
+}
+
+// PyTorch's choices of compute_mode for p = 2, and the number of rows from which on the first one takes a product.
+enum Mode : int64_t { kProductOfMany = 0, kProduct = 1, kDifferences = 2 };
+constexpr int64_t kMany = 26;
+
+bool takes_product(Value a, Value b, const Number& p, std::optional<int64_t> mode) {
+  if (!p.is(2) || mode == kDifferences) return false;
+  auto many = [](Value x) { return !is_less(size_of(x, rank_of(x) - 2), kMany); };
+  return mode == kProduct || many(a) || many(b);
+}
+
+Value cdist(Value a, Value b, Number p, std::optional<int64_t> mode) {
+  check_rows(a, b);
+  return takes_product(a, b, p, mode) ? euclidean_dist(a, b) : norm_of(differences(a, b), p);
 }
 
 std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, const Number& p, Value norm) {
@@ -58,6 +95,10 @@ Value cdist_backward(Value g, Value a, Value b, Number p, Value norm) {
 }
 std::vector<Value> cdist_vjp(const Saved& s) {
   auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<Number>(2), s.out());
+  return {a, b};
+}
+std::vector<Value> euclidean_vjp(const Saved& s) {
+  auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), 2, s.out());
   return {a, b};
 }
 
@@ -97,8 +138,6 @@ Value pdist_backward(Value g, Value x, Number p, Value norm) {
                        "add");
 }
 std::vector<Value> pdist_vjp(const Saved& s) { return {pdist_backward(s.ct(), s.in(0), s.arg<Number>(1), s.out())}; }
-
-Value euclidean_dist(Value a, Value b) { return cdist(a, b, 2, std::nullopt); }
 
 // x₁·x₂ / (max(‖x₁‖, ε) max(‖x₂‖, ε)).
 Value cosine_similarity(Value a, Value b, int64_t dim, Number eps) {
@@ -147,6 +186,7 @@ void add_distance(Table& t) {
       .doc("Euclidean distances between all rows of two batches of matrices.")
       .composed_in_opmath(euclidean_dist)
       .one_dtype({"x1", "x2"})
+      .vjp(own_derivative(euclidean_vjp))
       .samples({{floats(3, 4), floats(2, 4)}});
   t.op("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor")
       .doc("The p-norm distances between all pairs of rows.")

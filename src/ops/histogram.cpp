@@ -3,6 +3,7 @@
 
 #include "ops/positions.h"
 #include "ops/rows.h"
+#include "ops/search.h"
 #include "ops/shapes.h"
 #include "support/error.h"
 
@@ -66,9 +67,7 @@ Value even_edges(Value low, Value high, Expr bins) {
 // The bin of each element of a column among ascending edges; what lies outside gets one that is not there.
 Value bins_of(Value column, Value edges) {
   Expr n = size_of(edges, 0);
-  Shape shape{size_of(column, 0), n};
-  Value x = prim::broadcast(column, shape, {0}), e = prim::broadcast(edges, shape, {1});
-  Value bin = sum(convert(ge(x, e), DType::Int64), {1}) - 1;
+  Value bin = count_before(edges, column, true) - 1;
   Value last = size_tensor(n - 1, shape_of(bin));
   Value end = broadcast_to(narrow(edges, 0, n - 1, 1), shape_of(column));
   return where(logical_and(eq(bin, last), eq(column, end)), last - 1,

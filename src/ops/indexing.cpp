@@ -2,6 +2,7 @@
 
 #include "ops/accepted.h"
 #include "ops/rows.h"
+#include "ops/search.h"
 #include "ops/shapes.h"
 #include "support/error.h"
 
@@ -195,16 +196,7 @@ std::array<Value, 2> topk(Value x, Expr k, int64_t dim, bool largest, bool) {
 Value searched(Value boundaries, Value x, bool right) {
   BRASA_CHECK(rank_of(boundaries) > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, got ",
               type_of(boundaries));
-  Value wide_b, wide_x;
-  int64_t last = rank_of(boundaries) - 1;
-  DType t = result_type({boundaries, x});
-  if (rank_of(boundaries) == 1) {
-    Shape shape = shape_of(x);
-    shape.push_back(size_of(boundaries, 0));
-    wide_x = prim::broadcast(convert(x, t), shape, all_dims(x));
-    wide_b = prim::broadcast(convert(boundaries, t), shape, {rank_of(x)});
-    last = rank_of(x);
-  } else {
+  if (int64_t last = rank_of(boundaries) - 1; last > 0) {
     bool fits = rank_of(x) == rank_of(boundaries);
     for (int64_t d = 0; fits && d < last; ++d) fits = same_size(size_of(x, d), size_of(boundaries, d));
     BRASA_CHECK(
@@ -212,15 +204,8 @@ Value searched(Value boundaries, Value x, bool right) {
         "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
         "tensor must match, but we got boundaries tensor ",
         shape_of(boundaries), " and input value tensor ", shape_of(x));
-    wide_x = repeat_along(convert(x, t), last + 1, size_of(boundaries, last));
-    wide_b = repeat_along(convert(boundaries, t), last, size_of(x, last));
-    last = last + 1;
   }
-  // NaN is the greatest of all.
-  Value before = right ? logical_not(lt(wide_x, wide_b)) : logical_not(le(wide_x, wide_b));
-  if (is_floating(t)) before = right ? before : logical_and(before, eq(wide_b, wide_b));
-  if (is_floating(t) && right) before = logical_or(logical_and(before, eq(wide_b, wide_b)), ne(wide_x, wide_x));
-  return sum(convert(before, DType::Int64), {last});
+  return count_before(boundaries, x, right);
 }
 
 Value counted_as(Value count, bool out_int32) { return out_int32 ? convert(count, DType::Int32) : count; }
@@ -271,8 +256,8 @@ void add_picks(Table& t) {
       .composed(indexed<true>)
       .samples(indices);
   t.op("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
-      .doc("index, without the check of the range.")
-      .composed(indexed<false>)
+      .doc("index: PyTorch's decompositions ask for it by this name. The range is checked here, too.")
+      .composed(indexed<true>)
       .samples(indices);
   t.op("aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
       .doc("index where the mask holds, `fill` elsewhere, where indices may be out of range.")

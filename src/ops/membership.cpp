@@ -1,4 +1,5 @@
 #include "ops/rows.h"
+#include "ops/search.h"
 #include "ops/shapes.h"
 #include "support/error.h"
 
@@ -6,17 +7,30 @@
 namespace brasa::ops {
 namespace {
 
+// So many elements are compared with all of a set; for more it is sorted.
+constexpr int64_t kFew = 64;
+
+Value compared(Value x, Value set) {
+  int64_t last = rank_of(x);
+  Value each = repeat_along(x, last, size_of(set, 0));
+  return reduce(eq(each, broadcast_to(set, shape_of(each))), {last}, false, "or");
+}
+
+Value looked_up(Value x, Value set) {
+  Value sorted = prim::sort(set, 0, false)[0];
+  Value place = minimum(count_before(sorted, x, false), size_tensor(size_of(set, 0) - 1, shape_of(x)));
+  return eq(prim::gather(sorted, {place}, {0}), x);
+}
+
 Value among(Value x, Value set, bool invert) {
   for (Value v : {x, set})
     BRASA_CHECK(dtype_of(v) != DType::Bool && !is_complex(dtype_of(v)),
                 "Unsupported input type encountered for isin(): ", name(dtype_of(v)));
   DType t = result_type({x, set});
   Value all = flattened(convert(set, t));
-  Shape shape = shape_of(x);
-  shape.push_back(size_of(all, 0));
-  int64_t last = rank_of(x);
-  Value equal = eq(prim::broadcast(convert(x, t), shape, all_dims(x)), prim::broadcast(all, shape, {last}));
-  Value found = reduce(equal, {last}, false, "or");
+  x = convert(x, t);
+  Value found =
+      is_less(size_of(all, 0), kShortLine) || is_less(type_of(x).numel(), kFew) ? compared(x, all) : looked_up(x, all);
   return invert ? logical_not(found) : found;
 }
 

@@ -23,13 +23,19 @@ Value full_mask(Value mask, Value x, std::optional<int64_t> type) {
                    size_of(mask, 1)};
     mask = prim::reshape(mask, shape);
   }
+  bool same = rank_of(mask) == rank_of(x);
+  for (int64_t d = 0; same && d < rank_of(x); ++d) same = same_size(size_of(mask, d), size_of(x, d));
+  BRASA_CHECK(type.value_or(2) != 2 || same,
+              "_masked_softmax: For mask_type == 2 mask shape should match input shape, got ", type_of(mask), " and ",
+              type_of(x));
   return broadcast_to(mask, shape_of(x));
 }
 
 Value masked_softmax(Value x, Value mask, std::optional<int64_t> dim, std::optional<int64_t> type) {
   BRASA_CHECK(is_floating(dtype_of(x)), "_masked_softmax: expected floating scores, got ", type_of(x));
+  Value hidden = full_mask(mask, x, type);
   if (rank_of(x) == 0) return call("aten::softmax.int", {x, 0, Arg()});
-  Value masked = where(full_mask(mask, x, type), constant_like(x, -kInfinity), x);
+  Value masked = where(hidden, constant_like(x, -kInfinity), x);
   return call("aten::softmax.int", {masked, wrap_dim(dim.value_or(rank_of(x) - 1), rank_of(x)), Arg()});
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/algebra.h"
 #include "ops/complex.h"
 #include "ops/norms.h"
@@ -8,13 +10,18 @@ namespace brasa::ops {
 namespace {
 
 using Dims = std::optional<std::vector<int64_t>>;
-constexpr double kInf = std::numeric_limits<double>::infinity();
+
+bool is_single(Value x, const std::vector<int64_t>& dims) {
+  return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return is_one(size_of(x, d)); });
+}
 
 Value norm(Value x, const Number& p, const std::vector<int64_t>& dims, bool keep) {
   if (p.is(0)) return sum(convert(ne(x, 0), dtype_of(x)), dims, keep);
+  // Of one element it is the size for every order, whether or not its powers are numbers.
+  if (is_single(x, dims)) return sum(abs(x), dims, keep);
   if (p.is(1)) return sum(abs(x), dims, keep);
-  if (p.is(2)) return dims.empty() ? abs(x) : sqrt(sum(x * x, dims, keep));
-  if (is_infinite(p)) return reduce(abs(x), dims, keep, p.is(kInf) ? "max" : "min");
+  if (p.is(2)) return sqrt(sum(x * x, dims, keep));
+  if (is_infinite(p)) return reduce(abs(x), dims, keep, p.as_double() > 0 ? "max" : "min");
   return pow(sum(pow(abs(x), p), dims, keep), 1.0 / p);
 }
 
@@ -55,7 +62,7 @@ std::vector<Value> norm_pushforward(const Node& n, std::span<const Value> tangen
 
 // Nothing has no least or greatest element, and 0 no negative power.
 void check_order(const char* op, const Number& p, Value v, int64_t d) {
-  if (p.is_known() && !(p.as_double() < 0 || p.is(kInf))) return;
+  if (p.is_known() && !(p.as_double() < 0 || is_infinite(p))) return;
   if (!same_size(size_of(v, d), 0)) return;
   std::string problem = str(op, " cannot compute the ", p.is_known() ? str(p.as_double()) : std::string("negative"),
                             " norm on an empty dimension, got ", type_of(v));
@@ -70,6 +77,8 @@ Value vector_norm(const char* op, Value v, const Number& p, const Dims& dim, boo
               name(dtype_of(v)));
   BRASA_CHECK(!dtype || (complex ? is_complex(*dtype) : is_floating(*dtype)), op, ": dtype should be ",
               complex ? "complex for complex inputs" : "floating point", ", but got ", name(*dtype));
+  BRASA_CHECK(!dtype || promote(dtype_of(v), *dtype) == *dtype, op, ": the dtype of the input (", name(dtype_of(v)),
+              ") should be convertible without narrowing to the specified dtype (", name(*dtype), ")");
   Value given = real_sizes(convert(v, dtype.value_or(dtype_of(v))));
   DType out = dtype_of(given);
   Value x = convert(given, opmath(out));

@@ -254,6 +254,9 @@ Value grouped(Value x, Expr groups) {
 
 Three group_normalized(Value x, Value weight, Value bias, Expr groups, const Number& eps) {
   check_groups(x, groups);
+  for (int64_t d = 1; d < rank_of(x); ++d)
+    BRASA_CHECK(!same_size(size_of(x, d), 0), d == 1 ? "Expected number of channels" : "Expected HxW",
+                " to be greater than 0, got an input of shape ", shape_of(x));
   check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
   check_parameter("group_norm", "bias", bias, {size_of(x, 1)});
   check_dtypes("group_norm", x, {weight, bias});

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ir/special.h"
 #include "ops/algebra.h"
 
 // What operators with an order p of a norm share. A graph takes p as an input, so that a new one needs no new code.
@@ -11,6 +12,8 @@ namespace brasa::ops {
 inline const std::vector<double> kNormOrders = {0, 1, 2, std::numeric_limits<double>::infinity(),
                                                 -std::numeric_limits<double>::infinity()};
 
-inline bool is_infinite(const Number& p) { return p.is(kNormOrders[3]) || p.is(kNormOrders[4]); }
+inline bool is_infinite(const Number& p) {
+  return p.is_known() && !is_complex(p.dtype()) && ir::is_beyond_float(p.as_double());
+}
 
 }  // namespace brasa::ops

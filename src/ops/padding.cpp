@@ -83,6 +83,8 @@ void check_side(const char* op, Value x, const Side& s, Mode mode) {
     if (mode == Mode::Replicate)
       BRASA_CHECK(is_less(0, size), op, ": Expected a non-empty dimension ", s.dim, ", but got ", type_of(x));
   }
+  BRASA_CHECK(mode == Mode::Circular || is_less(0, size + s.low + s.high), op, ": input ", type_of(x),
+              " is too small for padding (", s.low, ", ", s.high, "): nothing is left of dimension ", s.dim);
 }
 
 Value padded(const char* op, Value x, const Shape& pad, Mode mode) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/accepted.h"
+#include "ops/bounds.h"
 #include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -116,7 +117,6 @@ void check_fits(const Shape& values, const Shape& picked) {
               " cannot be broadcast to indexing result of shape ", picked);
 }
 
-template <bool kChecked>
 Value index_put(Value x, std::vector<Value> indices, Value values, bool accumulate) {
   BRASA_CHECK(dtype_of(x) == dtype_of(values) || rank_of(values) == 0,
               "Index put requires the source and destination dtypes match, got ", name(dtype_of(x)),
@@ -124,7 +124,7 @@ Value index_put(Value x, std::vector<Value> indices, Value values, bool accumula
   values = convert(values, dtype_of(x));
   for (Value i : indices)
     if (i && dtype_of(i) == DType::Bool) return masked_put(x, indices, values, accumulate);
-  Picks p = picks(x, indices, kChecked ? "index_put_" : nullptr);
+  Picks p = picks(x, indices, "index_put_");
   Value like = p.in_place(prim::gather(p.x, p.indices, p.dims));
   check_fits(shape_of(values), shape_of(like));
   values = p.in_front(broadcast_to(values, shape_of(like)));
@@ -145,11 +145,13 @@ Value put(Value x, Value index, Value source, bool accumulate) {
 }
 
 Value unsafe_masked_put_accumulate(Value x, Value mask, std::vector<Value> indices, Value values) {
+  BRASA_CHECK(dtype_of(x) == dtype_of(values), "Index put requires the source and destination dtypes match, got ",
+              name(dtype_of(x)), " for the destination and ", name(dtype_of(values)), " for the source.");
   // Indices that the mask leaves out may be out of range: they add zero to the first element.
   for (Value& i : indices)
     if (i) i = where(mask, i, zeros_like(i));
   values = where(mask, values, zeros_like(values));
-  return index_put<false>(x, indices, convert(values, dtype_of(x)), true);
+  return index_put(x, indices, values, true);
 }
 
 // --- index_add and the like: a vector of indices along one dimension ---
@@ -329,12 +331,6 @@ Value index_reduce(Value x, int64_t dim, Value index, Value source, std::string 
 
 // --- writing through views ---
 
-Expr clamped(Expr i, Expr size) {
-  if (i.is_constant() && i.constant() >= INT64_MAX / 2) return size;
-  if (is_less(i, 0)) return ir::max(i + size, 0);
-  return ir::min(i, size);
-}
-
 // x with `source` put where the view `look` of it lies: both spread out over x's shape by the view's transpose.
 template <class F>
 Value put_through(Value x, Value source, F look) {
@@ -349,8 +345,9 @@ Value put_through(Value x, Value source, F look) {
 Value slice_scatter(Value x, Value source, int64_t dim, std::optional<Expr> start, std::optional<Expr> end, Expr step) {
   BRASA_CHECK(rank_of(x) > 0, "slice_scatter: expected at least one dimension, got ", type_of(x));
   dim = wrap_dim(dim, rank_of(x));
-  BRASA_CHECK(is_less(0, step), "slice step must be positive, got ", step);
-  Expr n = size_of(x, dim), s = start ? clamped(*start, n) : Expr(0), e = ir::max(end ? clamped(*end, n) : n, s);
+  Expr n = size_of(x, dim);
+  step = checked_step(step, n);
+  Expr s = start ? clamped_bound(*start, n) : Expr(0), e = ir::max(end ? clamped_bound(*end, n) : n, s);
   if (s.is(0) && e == n && step.is(1)) {
     check_same_shape("slice_scatter", x, source);
     return convert(source, dtype_of(x));
@@ -419,11 +416,11 @@ void add_puts(Table& t) {
           "Values written, or added, where index would read: under a mask one for all, or one for each of its true elements.")
       .autocast(Autocast::None, Autocast::Widest)
       .masks()
-      .composed(index_put<true>)
+      .composed(index_put)
       .samples(puts);
   t.op("aten::_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
-      .doc("index_put, without the check of the range.")
-      .composed(index_put<false>)
+      .doc("index_put: PyTorch's decompositions ask for it by this name. The range is checked here, too.")
+      .composed(index_put)
       .samples(puts);
   t.op("aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
       .doc("Values added where indices under the mask point.")

@@ -1,10 +1,12 @@
 #include <limits>
 
+#include "ops/linear_algebra.h"
 #include "ops/positions.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
-// Reductions of consecutive segments along a dimension. The dimensions before it are those of lengths or offsets too.
+// Reductions of consecutive segments along a dimension. The dimensions before it are those of lengths or offsets too. Then products of
+// consecutive groups of rows, each with a matrix of its own: the experts of a mixture. Where groups end is data.
 namespace brasa::ops {
 namespace {
 
@@ -121,6 +123,93 @@ std::vector<Value> segment_vjp(const Saved& s) {
                            s.arg<std::optional<Number>>(7))};
 }
 
+// Rows of a block. Each block is of one group, so that there are as many blocks at most as rows, and as whole blocks of rows and groups.
+// A product packs the matrix of each block, so small ones cost memory, and large ones products of rows that are not there.
+constexpr int64_t kBlock = 32;
+
+struct Groups {
+  Value starts, ends;         // [groups]: of their rows
+  Value first_block, inside;  // [groups]: their blocks begin there; [blocks, kBlock]: whether there is a row
+  Value group, row;           // [blocks]: of each; [blocks, kBlock]: its rows, in range where there is none
+  Expr rows, blocks;
+};
+
+Value quotient(Value v) { return prim::binary("div", v, constant_like(v, kBlock)); }
+Value pick(Value v, Value i) { return prim::gather(v, {i}, {0}); }
+Value at_most(Value v, Expr n) { return minimum(v, size_tensor(n, shape_of(v))); }
+Value beside(Value v, const Shape& shape) { return prim::broadcast(v, shape, counted(0, rank_of(v))); }
+
+Groups groups_of(Value offs, Expr rows) {
+  check_rank("_grouped_mm", "offs", offs, 1);
+  BRASA_CHECK(is_integral(dtype_of(offs)), "_grouped_mm: expected integer offs, got ", type_of(offs));
+  Groups g;
+  Expr n = size_of(offs, 0);
+  BRASA_CHECK(is_less(0, n), "_grouped_mm: expected offs of a group at least");
+  g.rows = rows;
+  g.ends = convert(offs, DType::Int64);
+  g.starts = prim::pad(narrow(g.ends, 0, 0, n - 1), scalar(0, DType::Int64), {Expr(1)}, {Expr(0)}, {Expr(0)});
+  check_values(logical_and(ge(g.ends, g.starts), le(g.ends, size_tensor(rows, shape_of(g.ends)))),
+               str("_grouped_mm: offs have to ascend, to ", rows, " at most"));
+  g.blocks = ir::min(rows, ir::floordiv(rows, kBlock) + n);
+  Value starts = segment_starts(quotient(g.ends - g.starts + (kBlock - 1)));
+  g.first_block = narrow(starts, 0, 0, n);
+  g.group = segment_of(g.first_block, g.blocks);
+  Shape shape = {g.blocks, kBlock};
+  Value number = prim::iota({g.blocks}, 0, DType::Int64);
+  Value first = pick(g.starts, g.group) + (number - pick(g.first_block, g.group)) * kBlock;
+  Value row = beside(first, shape) + prim::iota(shape, 1, DType::Int64);
+  g.inside = lt(row, beside(pick(g.ends, g.group), shape));
+  g.row = at_most(row, rows - 1);
+  return g;
+}
+
+// [blocks, kBlock, …]: zeros where there is no row.
+Value in_blocks(Value x, const Groups& g) {
+  Value rows = pick(x, g.row);
+  return prim::select(beside(g.inside, shape_of(rows)), rows, zeros_like(rows));
+}
+
+// Rows [n, k] by matrices [groups, k, m]; those behind the last group are 0.
+Value rows_by_matrices(Value x, Value w, Value offs) {
+  BRASA_CHECK(same_size(size_of(x, 1), size_of(w, 1)) && same_size(size_of(offs, 0), size_of(w, 0)),
+              "_grouped_mm: expected rows, a matrix for each group and the end of each group's rows, got ", type_of(x),
+              ", ", type_of(w), " and ", type_of(offs));
+  Groups g = groups_of(offs, size_of(x, 0));
+  Value products = mm(in_blocks(x, g), pick(w, g.group));
+  Value number = prim::iota({g.rows}, 0, DType::Int64), group = segment_of(g.starts, g.rows);
+  Value place = number - pick(g.starts, group), block = quotient(place);
+  Value rows = prim::gather(
+      products, {at_most(pick(g.first_block, group) + block, g.blocks - 1), place - block * kBlock}, {0, 1});
+  Value used = lt(number, pick(g.ends, group));
+  return prim::select(beside(used, shape_of(rows)), rows, zeros_like(rows));
+}
+
+// [groups, k, m] of x [n, k] and y [n, m]: xᵀ y of each group's rows.
+Value products_of_rows(Value x, Value y, Value offs) {
+  BRASA_CHECK(same_size(size_of(x, 0), size_of(y, 0)), "_grouped_mm: expected as many columns as rows, got ",
+              type_of(mt(x)), " and ", type_of(y));
+  Groups g = groups_of(offs, size_of(x, 0));
+  Value products = mm(mt(in_blocks(x, g)), in_blocks(y, g));
+  Value none = full(0, {size_of(offs, 0), size_of(x, 1), size_of(y, 1)}, dtype_of(products));
+  return prim::scatter(none, {g.group}, products, {0}, "add");
+}
+
+Value grouped_mm(Value a, Value b, Value offs, Value bias, const std::optional<DType>& dtype) {
+  int64_t ranks = 10 * rank_of(a) + rank_of(b);
+  BRASA_CHECK(rank_of(a) >= 2 && rank_of(a) <= 3 && rank_of(b) >= 2 && rank_of(b) <= 3 && dtype_of(a) == dtype_of(b) &&
+                  is_floating(dtype_of(a)),
+              "_grouped_mm: expected matrices, or one for each group, of one floating dtype, got ", type_of(a), " and ",
+              type_of(b));
+  BRASA_CHECK(!bias, "_grouped_mm: Bias not supported yet");
+  BRASA_CHECK(ranks == 33 ? !offs : static_cast<bool>(offs),
+              "_grouped_mm: expected offs if and only if an operand has two dimensions");
+  Value out = ranks == 33   ? mm(a, b)
+              : ranks == 23 ? rows_by_matrices(a, b, offs)
+              : ranks == 32 ? mt(rows_by_matrices(mt(b), mt(a), offs))
+                            : products_of_rows(mt(a), b, offs);
+  return convert(out, dtype.value_or(dtype_of(a)));
+}
+
 }  // namespace
 
 void add_segment(Table& t) {
@@ -140,6 +229,18 @@ void add_segment(Table& t) {
       })
       .one_dtype({"grad", "output", "data"})
       .samples({{floats(3, 2), floats(3, 2), floats(3, 2), "sum", ints(3).in(1, 2)}});
+  t.op("aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) "
+       "-> Tensor")
+      .doc(
+          "Group i ends at offs[i] and begins where the one before it ends. self [n, k] and mat2 [groups, k, m]: its rows by its matrix, zeros "
+          "behind the last group. Groups of mat2's columns, where self has the matrices; two matrices: the products of self's columns and mat2's "
+          "rows of each group, [groups, …]; two batches: their products.")
+      .composed(grouped_mm)
+      .samples({{floats(5, 3), floats(2, 3, 4), tensor(DType::Int64, {2}).in(2, 3)},
+                {floats(0, 3), floats(2, 3, 4), tensor(DType::Int64, {2}).in(0, 1)},
+                {floats(2, 4, 3), floats(3, 5), tensor(DType::Int64, {2}).in(2, 3)},
+                {floats(3, 5), floats(5, 2), tensor(DType::Int64, {2}).in(2, 3)},
+                {floats(2, 3, 4), floats(2, 4, 3)}});
 }
 
 }  // namespace brasa::ops

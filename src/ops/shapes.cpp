@@ -102,6 +102,7 @@ Value diagonal(Value x, Expr offset, int64_t dim1, int64_t dim2) {
   BRASA_CHECK(dim1 != dim2, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   x = move_dims(x, {dim1, dim2}, {rank - 2, rank - 1});
   Expr rows = size_of(x, rank - 2), columns = size_of(x, rank - 1);
+  if (offset.is(INT64_MIN)) offset = offset + 1;  // as far outside, and has an opposite
   Expr down = ir::max(-offset, 0), right = ir::max(offset, 0);
   Expr length = ir::max(ir::min(rows - down, columns - right), 0);
   // An offset outside the matrix leaves nothing, and must not start behind its end.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/bounds.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -11,20 +12,11 @@ namespace {
 using OptExpr = std::optional<Expr>;
 constexpr int64_t kMostPieces = 1 << 20;
 
-// An index counted from the start; clamped to [0, size] as a slice's bounds are.
-Expr clamped(Expr i, Expr size) {
-  if (i.is_constant() && i.constant() >= INT64_MAX / 2) return size;
-  if (i.is_constant() && i.constant() <= INT64_MIN / 2) return 0;
-  if (is_less(i, 0)) return ir::max(i + size, 0);
-  return ir::min(i, size);
-}
-
 struct Range {
   Expr start, end;
 };
-Range slice_range(Expr size, OptExpr start, OptExpr end, Expr step) {
-  BRASA_CHECK(is_less(0, step), "slice step must be positive, got ", step);
-  Range r{start ? clamped(*start, size) : Expr(0), end ? clamped(*end, size) : size};
+Range slice_range(Expr size, OptExpr start, OptExpr end) {
+  Range r{start ? clamped_bound(*start, size) : Expr(0), end ? clamped_bound(*end, size) : size};
   r.end = ir::max(r.end, r.start);
   return r;
 }
@@ -32,8 +24,8 @@ Range slice_range(Expr size, OptExpr start, OptExpr end, Expr step) {
 Value slice_tensor(Value x, int64_t dim, OptExpr start, OptExpr end, Expr step) {
   BRASA_CHECK(rank_of(x) > 0, "slice() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, rank_of(x));
-  Range r = slice_range(size_of(x, dim), start, end, step);
-  return slice(x, dim, r.start, r.end, step);
+  Range r = slice_range(size_of(x, dim), start, end);
+  return slice(x, dim, r.start, r.end, checked_step(step, size_of(x, dim)));
 }
 
 Value narrowed(Value x, int64_t dim, Expr start, Expr length) {

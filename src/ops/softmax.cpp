@@ -121,12 +121,17 @@ void add_forms(Table& t) {
       .samples({{floats(3, 5), -1}});
 }
 
+// Of a softmax that widened its operand; another input_dtype says nothing.
+DType operand_dtype(Value ct, DType given) {
+  return is_reduced_floating(given) && dtype_of(ct) == DType::Float32 ? given : dtype_of(ct);
+}
+
 void add_pullbacks(Table& t) {
   t.op("aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
       .doc("The derivative of softmax, from its result.")
       .composed([](Value ct, Value y, int64_t dim, DType dtype) {
         check_same_shape("_softmax_backward_data", ct, y);
-        return convert(softmax_pullback(to_opmath(ct), to_opmath(y), dim), dtype);
+        return convert(softmax_pullback(to_opmath(ct), to_opmath(y), dim), operand_dtype(ct, dtype));
       })
       .one_dtype({"grad_output", "output"})
       .samples({{floats(3, 5), floats(3, 5).in(0, 1), -1, DType::Float32}});
@@ -134,7 +139,7 @@ void add_pullbacks(Table& t) {
       .doc("The derivative of log_softmax, from its result.")
       .composed([](Value ct, Value y, int64_t dim, DType dtype) {
         check_same_shape("_log_softmax_backward_data", ct, y);
-        return convert(log_softmax_pullback(to_opmath(ct), to_opmath(y), dim), dtype);
+        return convert(log_softmax_pullback(to_opmath(ct), to_opmath(y), dim), operand_dtype(ct, dtype));
       })
       .one_dtype({"grad_output", "output"})
       .samples({{floats(3, 5), floats(3, 5), -1, DType::Float32}});

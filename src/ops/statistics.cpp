@@ -36,10 +36,11 @@ Value cov(Value self, Number correction, Value fweights, Value aweights) {
   Value weighted = w ? x * w : x;
   DType t = dtype_of(weighted);
   Value total = w ? sum(w, {0}) : size_tensor(n, {}, DType::Int64);
+  if (w) check_values(ne(total, 0), "cov(): weights sum to zero, can't be normalized");
   Value average = sum(weighted, {1}) / total;
-  Value norm = w && aweights && !correction.is(0)
-                   ? total - 1.0 * correction * (sum(w * flattened(aweights), {0}) / total)
-                   : total - correction;
+  // A single weight is its own average, exactly.
+  auto average_weight = [&] { return is_one(n) && !fweights ? total : sum(w * flattened(aweights), {0}) / total; };
+  Value norm = aweights && !correction.is(0) ? total - 1.0 * correction * average_weight() : total - correction;
   norm = where(le(norm, 0), zeros_like(norm), norm);
   Value centred = x - unsqueeze(average, 1);
   Value products = matmul2(convert(centred, t), transpose(conj(convert(w ? centred * w : centred, t)), 0, 1));

@@ -133,6 +133,7 @@ Value upsampled(const char* op, Value x, const Shape& out, bool align_corners, c
   BRASA_CHECK(rank_of(x) == static_cast<int64_t>(n) + 2, op, ": It is expected input to have ", n + 2,
               " dimensions, but got ", type_of(x));
   check_sizes(op, shape_of(x), out);
+  BRASA_CHECK(!same_size(size_of(x, 1), 0), op, ": Non-empty ", n + 2, "D data tensor expected but got ", type_of(x));
   DType t = dtype_of(x);
   bool interpolates = filter != Filter::Nearest && filter != Filter::NearestExact;
   BRASA_CHECK(is_floating(t) || t == DType::UInt8, op, ": not implemented for ", name(t), " tensors");
@@ -156,6 +157,8 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   size_t n = factors.size();
   BRASA_CHECK(out.size() == n && in.size() == n + 2, op, ": expected ", n, " output sizes and ", n + 2,
               " input sizes, got ", out, " and ", in);
+  BRASA_CHECK(is_floating(dtype_of(g)) || dtype_of(g) == DType::UInt8, op, ": not implemented for ", name(dtype_of(g)),
+              " tensors");
   check_sizes(op, in, out);
   Shape want = {in[0], in[1]};
   want.insert(want.end(), out.begin(), out.end());

@@ -9,6 +9,7 @@
 #include "runtime/float32_products.h"
 #include "support/error.h"
 #include "support/settings.h"
+#include "support/thread_object.h"
 
 namespace brasa::runtime {
 
@@ -42,7 +43,7 @@ size_t slot_of(brasa::Device d) {
     if (rows[r]->type == d.type()) return r * kIndices + static_cast<size_t>(std::max<int8_t>(d.index(), 0)) % kIndices;
   return 0;
 }
-thread_local std::array<Stream, Table::kMost * kIndices> t_streams{};
+using Streams = ThreadObject<std::array<Stream, Table::kMost * kIndices>>;  // those that are current
 thread_local std::array<int8_t, Table::kMost> t_indices{};
 
 int8_t& current_index(const DeviceRow& row) {
@@ -145,9 +146,19 @@ Device& pinning_device() {
   return host();
 }
 
-Stream current_stream(const Device& device) { return device.on_host() ? 0 : t_streams[slot_of(device.id())]; }
+namespace {
+Stream stream_at(size_t slot) {
+  auto* streams = Streams::get();
+  return streams ? (*streams)[slot] : kDefaultStream;
+}
+void set_stream_at(size_t slot, Stream stream) {
+  if (auto* streams = Streams::get()) (*streams)[slot] = stream;
+}
+}  // namespace
 
-void set_current_stream(const Device& device, Stream stream) { t_streams[slot_of(device.id())] = stream; }
+Stream current_stream(const Device& device) { return device.on_host() ? 0 : stream_at(slot_of(device.id())); }
+
+void set_current_stream(const Device& device, Stream stream) { set_stream_at(slot_of(device.id()), stream); }
 
 Stream stream_from_pool(Device& device, bool urgent) {
   constexpr size_t kStreams = 32;
@@ -167,10 +178,10 @@ void chain(Device& device, Stream before, Stream after) {
   if (before != after) device.mark_time(before, false)->hold(device, after);
 }
 
-StreamScope::StreamScope(Device& device, Stream stream) : slot_(slot_of(device.id())), before_(t_streams[slot_]) {
-  t_streams[slot_] = stream;
+StreamScope::StreamScope(Device& device, Stream stream) : slot_(slot_of(device.id())), before_(stream_at(slot_)) {
+  set_stream_at(slot_, stream);
 }
-StreamScope::~StreamScope() { t_streams[slot_] = before_; }
+StreamScope::~StreamScope() { set_stream_at(slot_, before_); }
 
 bool ask_for_memory(brasa::Device device, size_t bytes) {
   Callbacks& c = Callbacks::get();

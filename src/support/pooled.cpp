@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "support/thread_object.h"
+
 namespace brasa {
 namespace {
 
@@ -25,36 +27,24 @@ struct Block {
   Block* next;
 };
 
-// Trivial, so that it can be read while the thread's other objects are destroyed.
 struct Lists {
-  Block* first[kLargest / kStep + 1];
-  size_t count[kLargest / kStep + 1];
-  bool open, closed;
-};
-thread_local constinit Lists lists{};
-
-struct Guard {
-  ~Guard() {
-    lists.closed = true;
-    for (Block*& first : lists.first)
-      while (first) ::operator delete(std::exchange(first, first->next));
+  Block* first[kLargest / kStep + 1] = {};
+  size_t count[kLargest / kStep + 1] = {};
+  ~Lists() {
+    for (Block* b : first)
+      while (b) ::operator delete(std::exchange(b, b->next));
   }
 };
-
-[[gnu::cold, gnu::noinline]] void open_lists() {
-  thread_local Guard guard;
-  lists.open = true;
-}
 
 }  // namespace
 
 void* pool_allocate(size_t bytes) {
   size_t c = (bytes + kStep - 1) / kStep;
   if (kPool && bytes <= kLargest) {
-    Lists& here = lists;
-    if (Block* b = here.first[c]) {
-      here.first[c] = b->next;
-      --here.count[c];
+    Lists* here = ThreadObject<Lists>::get();
+    if (Block* b = here ? here->first[c] : nullptr) {
+      here->first[c] = b->next;
+      --here->count[c];
       return b;
     }
     return ::operator new(c * kStep);
@@ -64,19 +54,15 @@ void* pool_allocate(size_t bytes) {
 
 void pool_deallocate(void* p, size_t bytes) noexcept {
   size_t c = (bytes + kStep - 1) / kStep;
-  Lists& here = lists;
-  if (!kPool || bytes > kLargest || here.closed || here.count[c] == kMostBlocks) {
+  Lists* here = kPool && bytes <= kLargest ? ThreadObject<Lists>::get() : nullptr;
+  if (!here || here->count[c] == kMostBlocks) {
     ::operator delete(p);
     return;
   }
-  if (!here.open) [[unlikely]] {
-    open_lists();
-    return pool_deallocate(p, bytes);
-  }
   auto* b = static_cast<Block*>(p);
-  b->next = here.first[c];
-  here.first[c] = b;
-  ++here.count[c];
+  b->next = here->first[c];
+  here->first[c] = b;
+  ++here->count[c];
 }
 
 }  // namespace brasa

@@ -22,7 +22,7 @@ constexpr Setting kSettings[] = {
     {Where::Environment, "XDG_CACHE_HOME", "<folder>", "The user's folder of caches; else HOME/.cache."},
     {Where::Environment, "HOME", "<folder>", "The user's folder; without it and the two above no kernels are kept."},
     {Where::Environment, "BRASA_CPU_TARGET", "x86-64 | x86-64+avx2 | x86-64+avx512 | x86-64+avx512+bf16",
-     "The instructions that kernels use; else the most that this processor has."},
+     "The instructions that kernels use; else those that are fastest on this processor."},
     {Where::Environment, "BRASA_EAGER_BACKEND", "inductor | interpreter",
      "What runs the operators outside of compiled functions."},
     {Where::Environment, "BRASA_NUMBERS", "strict | default | fast",
@@ -32,6 +32,8 @@ constexpr Setting kSettings[] = {
      "The code generator's library; else libbrasa-codegen.so beside the library."},
     {Where::Environment, "BRASA_CC", "<program>",
      "What links exported programs; else cc, for AArch64 aarch64-linux-gnu-gcc."},
+    {Where::Environment, "BRASA_PTXAS", "<program>",
+     "What makes a GPU's machine code in exported programs; else ptxas. Where it is not there, they have PTX alone."},
     {Where::Environment, "BRASA_PACK", "<file>",
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
@@ -62,6 +64,9 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "options[numbers]", "strict | default | fast",
      "strict: products and sums are rounded one by one. default: they may be one operation. fast: besides, a division may be a product "
      "with the reciprocal, and the sign of a zero may be lost. Of inductor."},
+    {Where::CompileOptions, "options[fall_back]", "true | false",
+     "Calls that keep doing the same are timed against some that run as they are; where those are faster, calls run as they are. Else with inductor, "
+     "unless numbers are strict."},
     {Where::CompileOptions, "options[trace_nan]", "false | true",
      "Operators run one by one; the first that makes a NaN of values without one is an error that names it. Slow. Of inductor."},
 };

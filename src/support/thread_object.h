@@ -1,8 +1,12 @@
 #pragma once
 
+#include <memory>
+
+#include "support/thread_word.h"
+
 namespace brasa {
 
-/// An object of each thread that may be asked for while the thread's objects are destroyed.
+/// An object of each thread, on the heap, that may be asked for while the thread's objects are destroyed.
 template <class T>
 class ThreadObject {
  public:
@@ -17,16 +21,16 @@ class ThreadObject {
 
  private:
   struct Holder {
-    T object;
-    Holder() { here_ = &object; }
+    std::unique_ptr<T> object = std::make_unique<T>();
+    Holder() { here_ = object.get(); }
     ~Holder() {
       here_ = nullptr;
       ended_ = true;
     }
   };
   // Plain, so that they can still be read when the holder is gone.
-  static inline thread_local constinit T* here_ = nullptr;
-  static inline thread_local constinit bool ended_ = false;
+  BRASA_THREAD_WORD static inline T* here_ = nullptr;
+  BRASA_THREAD_WORD static inline bool ended_ = false;
 };
 
 }  // namespace brasa

@@ -125,6 +125,8 @@ ir::Arg literal(const CallArg& a, const ir::Param& p, const ops::Row& row) {
         } else if (a.kind == Kind::Ints) {
           out.assign(a.ints, a.ints + a.size);
           if (out.size() == 1 && repeat > 1) out.assign(repeat, out[0]);
+        } else if (a.kind == Kind::Bools) {
+          out.assign(a.bools, a.bools + a.size);
         } else {
           return bad();
         }

@@ -7,13 +7,14 @@
 
 #include "ops/table.h"
 #include "support/scoped.h"
+#include "support/thread_word.h"
 #include "tensor/args.h"
 
 // What <brasa/autocast.h> promises: dispatch converts the operands of a call as its row says.
 namespace brasa::eager {
 
 /// The kinds of devices that it is on for, a bit each.
-inline thread_local constinit uint32_t autocast_kinds = 0;
+BRASA_THREAD_WORD inline uint32_t autocast_kinds = 0;
 inline bool autocasting() { return autocast_kinds != 0; }
 
 using AutocastDTypes = std::unordered_map<DeviceType, DType>;

@@ -51,6 +51,13 @@ const Computation& Computation::in_place() const {
   return *in_place_;
 }
 
+const Computation& Computation::in_order(const Sizes& order) const {
+  std::lock_guard lock(mutex_);
+  auto& made = in_order_[order.vec()];
+  if (!made) made = std::make_unique<InOrder>(*this, order.vec());
+  return *made;
+}
+
 void check_castable(DType from, DType to) {
   bool can = is_complex(to) || (!is_complex(from) && (is_floating(to) || !is_floating(from)));
   can = can && (to != DType::Bool || from == DType::Bool);
@@ -70,6 +77,12 @@ std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   DType to = ir::type_of(inputs[0]).dtype;
   check_in_place(ir::type_of(out[0]).dtype, to);
   return {ops::prim::convert(out[0], to)};
+}
+
+std::vector<ir::Value> InOrder::build(std::span<const ir::Value> inputs) const {
+  std::vector<ir::Value> out = functional_.build(inputs);
+  out[0] = ops::prim::transpose(out[0], order_);
+  return out;
 }
 
 namespace {

@@ -109,6 +109,8 @@ class Computation {
 
   /// The form that writes into input 0.
   const Computation& in_place() const;
+  /// The form whose first result has its dimensions in this order.
+  const Computation& in_order(const Sizes& order) const;
   /// The computation that gives the cotangents of the inputs marked in `needs` from all inputs, all results, and the cotangents
   /// of the results marked in `given`.
   const Backward& backward(const std::vector<bool>& needs, const std::vector<bool>& given) const;
@@ -121,6 +123,7 @@ class Computation {
   mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `which`
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Computation> in_place_;
+  mutable std::map<std::vector<int64_t>, std::unique_ptr<Computation>> in_order_;
   mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Backward>> backwards_;
 };
 
@@ -157,6 +160,20 @@ class InPlace final : public Computation {
 
  private:
   const Computation& functional_;
+};
+
+/// As `functional`, with the dimensions of the first result in another order, so that they lie in memory as they shall.
+class InOrder final : public Computation {
+ public:
+  InOrder(const Computation& functional, std::vector<int64_t> order)
+      : Computation(functional.name(), functional.inputs(), functional.one_shape()),
+        functional_(functional),
+        order_(std::move(order)) {}
+  std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+
+ private:
+  const Computation& functional_;
+  std::vector<int64_t> order_;
 };
 
 /// The derivative of a computation. Inputs: those of the computation, its results, then a cotangent for each given one. Gives one

@@ -14,6 +14,7 @@
 #include "tensor/parse.h"
 #include "tensor/recorded_call.h"
 #include "tensor/repeat.h"
+#include "tensor/result_order.h"
 #include "tensor/sparse/sparse.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
@@ -54,6 +55,7 @@ struct Run {
   CallArgs args;
   const Tensor* into;
   Parsed parsed;
+  Sizes order;  // in which result 0 lies, see order_of_result
   const RowComputation* row = nullptr;
   const Computation* computation = nullptr;
   autograd::InPlace* in_place = nullptr;
@@ -65,7 +67,7 @@ void run(Run& r, Results& results) {
   parse(r.op, r.args, p);
   r.row = r.op.find(p.words);
   if (!r.row) r.row = &r.op.add(p.words, make_computation(r.op, r.args));
-  r.computation = r.into ? &r.row->in_place() : r.row;
+  r.computation = r.into ? &r.row->in_place() : r.order.empty() ? r.row : &r.row->in_order(r.order);
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);
@@ -73,6 +75,7 @@ void run(Run& r, Results& results) {
   }
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
+  if (!r.order.empty()) name_in_order(results[0], r.order);
 }
 
 // A tensor of a call that failed; of indices also which there are.
@@ -153,9 +156,10 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     Repeat repeat(op, args);
     if (repeat && repeat.run(results)) return;
     Run r(op, args, nullptr);
+    r.order = order_of_result(op, args);
     run(r, results);
     if (repeat && r.variant) repeat.remember(*r.variant);
-    if (!op.row().no_gradient) autograd::attach(*r.computation, op.backward_name(), r.parsed.inputs, results);
+    if (!op.row().no_gradient) autograd::attach(*r.row, op.backward_name(), r.parsed.inputs, results);
     if (r.parsed.place) [[unlikely]]
       move_to(*r.parsed.place, results);
   } catch (const Error& e) {
@@ -264,12 +268,12 @@ void dispatch(Operator& op, CallArgs args, Results& results) {
 // A call that is only recorded does nothing yet.
 struct OperatorSpan {
   OperatorSpan(const Operator& op, CallArgs args) {
-    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]] {
-      span.emplace(runtime::SpanKind::Operator, op.row().name());
-      if (runtime::recording_shapes()) set_shapes(args);
-    }
+    if (runtime::recording_spans() && !Recorder::current()) [[unlikely]]
+      begin(op, args);
   }
-  [[gnu::cold]] void set_shapes(CallArgs args) {
+  [[gnu::cold, gnu::noinline]] void begin(const Operator& op, CallArgs args) {
+    span.emplace(runtime::SpanKind::Operator, op.row().name());
+    if (!runtime::recording_shapes()) return;
     std::string shapes;
     each_tensor(args, [&](const Tensor& t) { append_shape(shapes, t); });
     span->set_shapes(std::move(shapes));

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ir/special.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "tensor/execute.h"
@@ -44,8 +45,7 @@ Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
   if (p.default_number && p.default_number->type() == s.type() && p.default_number->equal(s)) return Pass::Default;
   if (p.type == ir::ParamType::Tensor) return Pass::Number;
   if (p.use == ir::NumberUse::Known) return Pass::Word;
-  for (double known : p.special)
-    if (!s.isComplex() && s.toDouble() == known) return Pass::Word;
+  if (!s.isComplex() && ir::is_special(p.special, s.toDouble())) return Pass::Word;
   if (p.use == ir::NumberUse::Input) return Pass::Number;
   return s.isIntegral(false) && is_symbol(s.toLong()) ? Pass::Size : Pass::Word;
 }

@@ -4,6 +4,7 @@
 
 #include "tensor/execute.h"
 #include "tensor/parse.h"
+#include "tensor/result_order.h"
 #include "tensor/tensor_impl.h"
 
 namespace brasa::eager {
@@ -68,6 +69,8 @@ void RecordedCall::run(Results& out) {
 }
 
 void RecordedCall::lay_out(const Results& results) const {
+  if (Sizes order = order_of_result(op_, args_); !order.empty())
+    return recorder_.lay_out(results[0], strides_in_order(impl_of(results[0])->sizes, order));
   auto strided = [](const Tensor& t) { return t.defined() && !impl_of(t)->contiguous; };
   bool any = false;
   each_tensor(args_, [&](const Tensor& t) { any = any || strided(t); });

@@ -8,8 +8,6 @@ namespace brasa {
 
 namespace {
 
-thread_local Recorder* current_recorder = nullptr;
-
 class Lost final : public Recorder {
  public:
   void call(const ops::Row&, std::span<const CallArg>, eager::Results&) override { materialise("an operator"); }
@@ -36,11 +34,8 @@ Recorder* Recorder::lost() {
   return lost;
 }
 
-Recorder* Recorder::current() { return current_recorder; }
 Recorder::~Recorder() = default;
 
 Tensor Recorder::known(const Tensor&) { return {}; }
-
-Recorder::Scope::Scope(Recorder* recorder) : Scoped(current_recorder, recorder) {}
 
 }  // namespace brasa

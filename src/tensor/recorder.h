@@ -5,8 +5,8 @@
 #include <span>
 
 #include "support/scoped.h"
-
 #include "support/small_vector.h"
+#include "support/thread_word.h"
 
 namespace brasa {
 
@@ -38,7 +38,7 @@ struct Node;
 /// memory (data_ptr, item, printing, copies to the host, operators outside the recording) first calls `materialise`.
 class Recorder {
  public:
-  static Recorder* current();
+  static Recorder* current() { return current_; }
   virtual ~Recorder();
 
   /// Records a call that agrees with what the recorder expects next; false, with nothing done, where it must look closer: by `call`.
@@ -78,8 +78,11 @@ class Recorder {
   /// Installs a recorder on this thread; null suspends recording.
   class Scope : Scoped<Recorder*> {
    public:
-    explicit Scope(Recorder* recorder);
+    explicit Scope(Recorder* recorder) : Scoped(current_, recorder) {}
   };
+
+ private:
+  BRASA_THREAD_WORD static inline Recorder* current_ = nullptr;
 };
 
 }  // namespace brasa

@@ -1,8 +1,11 @@
 #include "tensor/repeat.h"
 
+#include <array>
+
 #include <brasa/autograd.h>
 
 #include "support/hash.h"
+#include "support/thread_object.h"
 #include "tensor/execute_call.h"
 
 namespace brasa::eager {
@@ -17,11 +20,12 @@ struct Known {
   uint64_t key, evicted;  // how many variants were evicted when this one was there
   const Variant* variant;
 };
-// Plain memory: a thread that never calls an operator pays nothing.
-constexpr size_t kKnown = 128;
-thread_local constinit Known t_known[kKnown] = {};
-
-Known& known(const Operator& op, uint64_t key) { return t_known[mix(reinterpret_cast<uintptr_t>(&op), key) % kKnown]; }
+// Null once the thread's objects are gone.
+Known* known(const Operator& op, uint64_t key) {
+  constexpr size_t kKnown = 128;
+  auto* calls = ThreadObject<std::array<Known, kKnown>>::get();
+  return calls ? &(*calls)[mix(reinterpret_cast<uintptr_t>(&op), key) % kKnown] : nullptr;
+}
 
 // Of 16 bits, at the argument's position: dtype, whether it has dimensions, is a number of the program's, is no tensor. A default has none.
 uint64_t operand_bits(DType dtype, bool dims, bool weak, bool number) {
@@ -73,14 +77,15 @@ Repeat::Repeat(const Operator& op, CallArgs args) : evicted_(VariantCache::get()
 }
 
 bool Repeat::run(Results& results) {
-  const Known k = known(op_, key_);  // a copy: an address of the thread's costs a call each time
-  if (k.op != &op_ || k.key != key_ || k.evicted != evicted_) return false;
+  const Known* k = known(op_, key_);
+  if (!k || k->op != &op_ || k->key != key_ || k->evicted != evicted_) return false;
+  const Variant* variant = k->variant;
   std::span<const compiler::Operand> inputs(operands_, count_);
   program::SymbolValues symbols;
-  k.variant->program.bind(inputs, symbols);
-  if (!k.variant->program.conditions.hold(symbols.data())) return false;
-  VariantCache::get().use(*k.variant);
-  const std::vector<ir::Type>& types = k.variant->executable->output_types();
+  variant->program.bind(inputs, symbols);
+  if (!variant->program.conditions.hold(symbols.data())) return false;
+  VariantCache::get().use(*variant);
+  const std::vector<ir::Type>& types = variant->executable->output_types();
   results.resize(types.size());
   SmallVector<compiler::Operand, 4> outputs;
   for (size_t i = 0; i < types.size(); ++i) {
@@ -88,7 +93,7 @@ bool Repeat::run(Results& results) {
     const TensorImpl& impl = *impl_of(results[i]);
     outputs.push_back({impl.storage->data(), impl.dtype, {&impl.numel, 1}, kUnit});
   }
-  k.variant->executable->run(symbols.data(), inputs, outputs);
+  variant->executable->run(symbols.data(), inputs, outputs);
   return true;
 }
 
@@ -96,7 +101,7 @@ void Repeat::remember(const Variant& variant) {
   const std::vector<Result>& from = variant.program.results;
   for (size_t i = 0; i < from.size(); ++i)
     if (!(from[i] == Result{Result::From::Output, static_cast<uint32_t>(i)})) return;
-  known(op_, key_) = {&op_, key_, evicted_, &variant};
+  if (Known* k = known(op_, key_)) *k = {&op_, key_, evicted_, &variant};
 }
 
 }  // namespace brasa::eager

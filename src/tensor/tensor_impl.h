@@ -8,10 +8,10 @@
 #include "runtime/device.h"
 #include "support/pooled.h"
 #include "support/small_vector.h"
+#include "tensor/recorder.h"
 
 namespace brasa {
 
-class Recorder;
 namespace autograd {
 struct AutogradMeta;
 }
@@ -37,8 +37,12 @@ class Storage : Pooled {
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
-    // The only owner's count can't change, and a load is cheaper than a locked subtraction.
-    if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    // A count can't change where all owners are this thread's: the only one, and a tensor beside the recording that goes on here. Loads and
+    // stores are cheaper than a locked subtraction.
+    uint32_t owners = references_.load(std::memory_order_acquire);
+    if (owners == 2 && recorder_ && recorder_ == Recorder::current())
+      references_.store(1, std::memory_order_relaxed);
+    else if (owners == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       delete this;
   }
   uint32_t use_count() const { return references_.load(std::memory_order_relaxed); }

@@ -161,24 +161,9 @@ static std::shared_ptr<ViewLink> without_detour(const std::shared_ptr<ViewLink>&
   return made;
 }
 
-bool call_view(Operator& op, CallArgs args, Results& results) {
-  if (args.empty() || args[0].kind != Kind::Tensor) return false;
+static bool make_views(Operator& op, CallArgs args, Results& results) {
   const Tensor& self = *args[0].tensor;
   const TensorImpl& from = *impl_of(self);
-  if (op.row().over_storage && !from.contiguous) {
-    bool history = GradMode::is_enabled() && self.requires_grad();
-    BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), op.row().schema.base,
-                ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
-    auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
-    Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
-    std::vector<CallArg> on_memory = args.vec();
-    on_memory[0] = CallArg(memory);
-    on_memory.resize(4);
-    if (on_memory[3].kind == Kind::None) on_memory[3] = CallArg(from.offset);
-    call_view(op, on_memory, results);
-    if (history) autograd::attach_memory_view(results[0], self);
-    return true;
-  }
   std::shared_ptr<const CachedCall> call;
   try {
     call = cached(op, args);
@@ -195,7 +180,7 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
     Tensor copy = self.contiguous();
     std::vector<CallArg> with_copy = args.vec();
     with_copy[0] = CallArg(copy);
-    return call_view(op, with_copy, results);
+    return make_views(op, with_copy, results);
   }
   const Plans& plans = call->plans;
   results.resize(plans.size());
@@ -241,6 +226,46 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   }
   if (together) autograd::attach_views(results, self, op.row(), call->args, plans);
   return true;
+}
+
+static bool is_whole_memory(const TensorImpl& t) {
+  return t.contiguous && t.offset == 0 && t.numel * size_of(t.dtype) == static_cast<int64_t>(t.storage->bytes());
+}
+
+// Whether all elements at sizes, strides and an offset in the memory are a tensor's, which has them as they lie.
+static bool lie_within(const TensorImpl& t, const CallArg& sizes, const CallArg& strides, int64_t offset) {
+  int64_t end = offset + extent_of({sizes.ints, sizes.size}, {strides.ints, strides.size});
+  return t.contiguous && offset >= t.offset && end <= t.offset + t.numel;
+}
+
+// A view of the memory behind a tensor, at an offset in the memory. Its gradient is the tensor's, where that has the elements.
+static bool view_memory(Operator& op, CallArgs args, Results& results) {
+  const Tensor& self = *args[0].tensor;
+  const TensorImpl& from = *impl_of(self);
+  std::vector<CallArg> other = args.vec();
+  other.resize(4);
+  CallArg& offset = other[3];
+  if (offset.kind == Kind::None) offset = CallArg(from.offset);
+  if (other[1].size == other[2].size && offset.kind == Kind::Int &&
+      lie_within(from, other[1], other[2], offset.integer)) {
+    offset = CallArg(offset.integer - from.offset);
+    return make_views(op, other, results);
+  }
+  bool history = GradMode::is_enabled() && self.requires_grad();
+  BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), op.row().schema.base,
+              ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
+  auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
+  Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
+  other[0] = CallArg(memory);
+  make_views(op, other, results);
+  if (history) autograd::attach_memory_view(results[0], self);
+  return true;
+}
+
+bool call_view(Operator& op, CallArgs args, Results& results) {
+  if (args.empty() || args[0].kind != Kind::Tensor) return false;
+  bool part = op.row().over_storage && args.size() >= 3 && !is_whole_memory(*impl_of(*args[0].tensor));
+  return part ? view_memory(op, args, results) : make_views(op, args, results);
 }
 
 std::vector<const ViewLink*> links_to(const ViewLink* last) {

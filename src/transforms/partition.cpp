@@ -60,6 +60,22 @@ class Partitioner {
     return std::min(total, MaxFlow::kInfinite / 1024);
   }
 
+  // Numbers whose equality decides a gradient, such as that of a maximum: computed again they may round in another way (a product and a
+  // sum may be one operation), and none would be equal.
+  std::vector<bool> compared() const {
+    std::vector<bool> found(graph_.nodes().size());
+    for (const Node* node : graph_.nodes()) {
+      const std::string& name = node->op->name();
+      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne") || node->inputs()[0] == node->inputs()[1])
+        continue;
+      node->for_each_input([&](Value v) {
+        while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
+        if (is_floating(ir::type_of(v).dtype)) found[v.node->id] = true;
+      });
+    }
+    return found;
+  }
+
   // Each forward node is an edge in -> out whose capacity is what saving it costs. Flow comes in at inputs and at nodes
   // that must not be computed again, and leaves where the backward graph reads.
   std::vector<Value> cut() {
@@ -82,12 +98,13 @@ class Partitioner {
         if (forward_[v.node->id]) read[v.node->id] = true;
       });
     }
+    std::vector<bool> compared = this->compared();
     for (const Node* node : graph_.nodes()) {
       if (!live[node->id] || !forward_[node->id]) continue;
       int in = static_cast<int>(2 * node->id), out = in + 1;
       // In units of 1/16 byte, so that a free value still counts a little against none at all.
       flow.edge(in, out, free[node->id] ? 1 : 16 * bytes(*node));
-      if (node->op == ir::input_op() || !cheap(*node)) flow.edge(source, in, MaxFlow::kInfinite);
+      if (node->op == ir::input_op() || !cheap(*node) || compared[node->id]) flow.edge(source, in, MaxFlow::kInfinite);
       if (read[node->id]) flow.edge(out, sink, MaxFlow::kInfinite);
       node->for_each_input([&](Value v) { flow.edge(static_cast<int>(2 * v.node->id + 1), in, MaxFlow::kInfinite); });
     }

@@ -81,5 +81,27 @@ TEST(Aliases, AnotherGeometryOfTheSameMemory) {
   expect_close(a, b);
 }
 
+TEST(Aliases, StridesOfAViewCountFromTheBeginningOfTheMemory) {
+  auto f = [](const Tensor& x) {
+    Tensor made = x * 2, row = made[1], given = x[1];
+    return std::vector<Tensor>{row.as_strided({2}, {2}) * 3,
+                               row.as_strided({2}, {2}, 5) * given.as_strided({2}, {1}, 6),
+                               row.as_strided({3}, {2}, 1) + given.as_strided({3}, {4}, 1)};
+  };
+  for (const char* backend : {"inductor", "interpreter"}) {
+    auto g = compile(f, {.backend = backend});
+    for (int64_t rows : {3, 4, 3}) {
+      Tensor a = numbers({rows, 4}).clone().requires_grad_(), b = a.detach().clone().requires_grad_();
+      auto got = g(a), want = f(b);
+      for (size_t k = 0; k < 3; ++k) {
+        expect_close(got[k], want[k]);
+        (got[k].sum() * (k + 1.0)).backward({}, true);
+        (want[k].sum() * (k + 1.0)).backward({}, true);
+      }
+      expect_close(a.grad(), b.grad());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace brasa

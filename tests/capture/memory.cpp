@@ -215,6 +215,32 @@ TEST(Memory, StridesOfGradients) {
   });
 }
 
+// Where PyTorch's kernel for CPUs would compute it, so that heads are put beside each other without a copy; elsewhere row-major.
+TEST(Memory, AttentionLiesAsItsQuery) {
+  auto heads = [](const Tensor& x) { return x.view({x.size(0), x.size(1), 2, 4}).transpose(1, 2); };
+  auto beside = [](const Tensor& y) { return y.transpose(1, 2).view({y.size(0), y.size(2), -1}); };
+  expect_as_eager([&](const Wrap& compile, Seen& seen) {
+    auto f = compile([&](const Tensors& in) -> Tensors {
+      Tensor q = heads(in[0]), mask = ones({q.size(2), q.size(2)}, kBool).tril();
+      Tensor y = scaled_dot_product_attention(q, q, q), z = scaled_dot_product_attention(q, q.contiguous(), q, mask);
+      return {y,
+              beside(y) * 2,
+              z,
+              beside(z),
+              scaled_dot_product_attention(q, q, q.narrow(3, 0, 2)),
+              scaled_dot_product_attention(q, q, q, mask.expand({2, -1, -1}))};
+    });
+    for (int64_t n : {3, 5}) {
+      Tensor x = numbers({2, n, 8}).clone().requires_grad_();
+      Tensors out = f({x});
+      seen.add(out);
+      EXPECT_FALSE(out[4].transpose(1, 2).is_contiguous() || out[5].transpose(1, 2).is_contiguous());
+      (out[1] * out[3]).sum().backward();
+      seen.add(x.grad());
+    }
+  });
+}
+
 // An error in the middle does not undo what came before.
 TEST(Memory, WritesBeforeAnError) {
   expect_as_eager([](const Wrap& compile, Seen& seen) {

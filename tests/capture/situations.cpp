@@ -76,16 +76,19 @@ const std::vector<Mode>& modes() {
   return all;
 }
 
-Wrap wrap_for(const Mode* mode) {
+Wrap wrap_for(const Mode* mode, const char* backend) {
   if (!mode) return [](TensorFunction f) { return f; };
-  return [options = mode->options](TensorFunction f) -> TensorFunction { return compile(std::move(f), options); };
+  CompileOptions options = mode->options;
+  options.backend = backend;
+  return [options](TensorFunction f) -> TensorFunction { return compile(std::move(f), options); };
 }
 
-void expect_as_eager(const std::function<void(const Wrap& compile, Seen& seen)>& program, double tolerance) {
+void expect_as_eager(const std::function<void(const Wrap& compile, Seen& seen)>& program, double tolerance,
+                     const char* backend) {
   auto run = [&](const Mode* mode) {
     manual_seed(0);
     Seen seen;
-    program(wrap_for(mode), seen);
+    program(wrap_for(mode, backend), seen);
     return seen;
   };
   Seen eager = run(nullptr);

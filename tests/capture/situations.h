@@ -43,9 +43,10 @@ struct Mode {
 /// Automatic, dynamic, static, and beyond the recompile limit from the second graph of a place on.
 const std::vector<Mode>& modes();
 /// As it is, if the mode is null.
-Wrap wrap_for(const Mode* mode);
+Wrap wrap_for(const Mode* mode, const char* backend = "inductor");
 
 /// A program that makes its own tensors sees the same whether its functions are compiled or not, in all modes.
-void expect_as_eager(const std::function<void(const Wrap& compile, Seen& seen)>& program, double tolerance = 1e-5);
+void expect_as_eager(const std::function<void(const Wrap& compile, Seen& seen)>& program, double tolerance = 1e-5,
+                     const char* backend = "inductor");
 
 }  // namespace brasa

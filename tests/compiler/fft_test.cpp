@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include "check.h"
+#include "compiler/libraries/fourier/lanes.h"
+#include "compiler/schedules/machine.h"
 #include "ops/fourier.h"
+#include "runtime/cpu/features.h"
 
 namespace brasa::compiler {
 namespace {
@@ -44,6 +47,12 @@ TEST(Fft, LongLines) {
         auto [a, b] = ops::prim::fft(v[0], v[1], 1, true);
         return Values{a, b};
       });
+}
+
+TEST(Fft, FillsTheVectorsOfThisProcessor) {
+  Machine machine = machine_of(runtime::cpu::host_target(), 1);
+  EXPECT_EQ(fourier::lanes<float>(), machine.lanes(4));
+  EXPECT_EQ(fourier::lanes<double>(), machine.lanes(8));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <brasa/brasa.h>
+#include <brasa/compile.h>
 #include <brasa/error.h>
 #include <brasa/nn.h>
 
@@ -63,6 +64,25 @@ TEST(ExportedArchive, ChangedInputsWritesThroughViewsAndRanges) {
   EXPECT_TRUE(allclose(got.at(0), first));
   EXPECT_TRUE(allclose(got.at(1), second));
   EXPECT_TRUE(theirs.equal(mine));
+}
+
+// Experts of a mixture, whose rows end where data says: in an archive, and trained from there in one graph.
+TEST(ExportedArchive, MixturesOfExperts) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& w, const Tensor& ends) { return _grouped_mm(x, w, ends); };
+  Tensor x = randn({7, 4}), w = randn({3, 4, 5}), ends = tensor({2, 2, 6}).to(kInt32);
+  io::ExportedModule read = written(export_(f, {x, w, ends}, only_archive()), folder);
+  Tensor want = cat({x.slice(0, 0, 2).mm(w[0]), x.slice(0, 2, 6).mm(w[2]), zeros({1, 5})});
+  auto compiled =
+      compile([&](const Tensor& a, const Tensor& b) { return read->forward({a, b, ends})[0].square().sum(); },
+              {.fullgraph = true});
+  EXPECT_TRUE(allclose(read->forward({x, w, ends})[0], want, 1e-5, 1e-5));
+  w.requires_grad_();
+  compiled(x, w).backward();
+  Tensor gradient = zeros({3, 4, 5});
+  gradient[0].copy_(x.slice(0, 0, 2).t().mm(want.slice(0, 0, 2)) * 2);
+  gradient[2].copy_(x.slice(0, 2, 6).t().mm(want.slice(0, 2, 6)) * 2);
+  EXPECT_TRUE(allclose(w.grad(), gradient, 1e-4, 1e-4));
 }
 
 TEST(ExportedArchive, WhatAnArchiveCannotHoldIsNamed) {

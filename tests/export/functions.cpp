@@ -141,5 +141,47 @@ TEST(ExportedFunctions, WhatTheyDoNotTakeIsSaid) {
   EXPECT_TRUE(allclose(out[0], eye(3) * 2));
 }
 
+// A check of values holds where there are none.
+TEST(ExportedFunctions, IntegersAreDividedAlsoWhereThereAreNone) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& y, const Tensor& z) {
+    return std::make_tuple(x % y, x.floor_divide(z), x.sum());
+  };
+  Loaded program(export_(f, {arange(6), arange(6) + 1, scalar_tensor(3, kInt64)},
+                         alone({{0, 0, 0, 100, "n"}, {1, 0, 0, 100, "n"}})),
+                 folder.path);
+  for (int64_t n : {0, 1, 6, 100}) {
+    Tensor x = arange(n) - 3, y = arange(n) + 1, z = scalar_tensor(n == 0 ? 0 : 3, kInt64);
+    std::vector<Tensor> out = {full({n}, -9, kInt64), full({n}, -9, kInt64), full({}, -9, kInt64)};
+    ASSERT_EQ(program.run({x, y, z}, out), ALONE_OK) << n << ": " << program.context.message;
+    auto [rest, quotient, sum] = f(x, y, z);
+    EXPECT_TRUE(out[0].equal(rest) && out[1].equal(quotient) && out[2].equal(sum)) << n;
+  }
+  std::vector<Tensor> out = {zeros({2}, kInt64), zeros({2}, kInt64), zeros({}, kInt64)};
+  EXPECT_EQ(program.run({arange(2), arange(2), scalar_tensor(1, kInt64)}, out), ALONE_CHECK);
+  EXPECT_STREQ(program.context.message, "ZeroDivisionError");
+}
+
+// A mixture of experts: where each one's rows end is data.
+TEST(ExportedFunctions, ProductsOfGroupsOfRows) {
+  Folder folder;
+  Tensor w = randn({4, 6, 5});
+  auto f = [&](const Tensor& x, const Tensor& ends) { return _grouped_mm(x, w, ends); };
+  Loaded program(export_(f, {randn({9, 6}), arange(4, kInt32)}, alone({{0, 0, 0, 300}})), folder.path);
+  for (const std::vector<int64_t>& ends :
+       {std::vector<int64_t>{2, 2, 7, 9}, {0, 0, 0, 1}, {0, 0, 0, 0}, {3, 40, 90, 150}, {300, 300, 300, 300}}) {
+    Tensor x = randn({ends.back(), 6}), want = zeros({ends.back(), 5});
+    for (int64_t g = 0; g < 4; ++g) {
+      int64_t begin = g ? ends[g - 1] : 0;
+      if (ends[g] > begin) want.slice(0, begin, ends[g]).copy_(x.slice(0, begin, ends[g]).mm(w[g]));
+    }
+    std::vector<Tensor> out = {full(want.sizes(), NAN)};
+    ASSERT_EQ(program.run({x, tensor(ends).to(kInt32)}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5)) << ends.back();
+  }
+  std::vector<Tensor> out = {empty({9, 5})};
+  EXPECT_EQ(program.run({randn({9, 6}), tensor({3, 2, 9, 9}).to(kInt32)}, out), ALONE_CHECK);
+}
+
 }  // namespace
 }  // namespace brasa

@@ -38,7 +38,10 @@ class Loaded {
     context.state = state.data();
     reset();
   }
-  ~Loaded() { dlclose(library_); }
+  ~Loaded() {
+    at<decltype(alone_close)>("alone_close")(&context);
+    dlclose(library_);
+  }
 
   void reset() { check(at<decltype(alone_reset)>("alone_reset")(&context)); }
   alone_status save(const fs::path& file) { return at<decltype(alone_save)>("alone_save")(&context, file.c_str()); }

@@ -15,9 +15,11 @@
 #include "ptx.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/emu/native_stream.h"
+#include "runtime/image.h"
 
-// CUDA's driver as far as src/runtime/cuda/driver.h has it: one GPU of the host's memory, which does everything at once. Kernels for
-// tensor cores run (ptx.h); others compute nothing.
+// CUDA's driver as far as src/runtime/cuda/driver.h and src/export/alone/cuda.h have it: one GPU of the host's memory, which does
+// everything at once. Kernels for tensor cores run (ptx.h), and those that are the host's code, which exported programs for "emu" have; others
+// compute nothing.
 namespace {
 
 brasa::fakes::Log log_of_calls;
@@ -47,20 +49,47 @@ class Stream final : public brasa::runtime::emu::NativeStream {
   void add(Node node) { kept ? kept->push_back(std::make_shared<Node>(std::move(node))) : node.run(); }
   std::unique_ptr<Graph> kept;  // while it keeps
   void* reach(const void* p) override { return const_cast<void*>(p); }
-  int number = ++made;  // from 1, in the order in which they are made
+  explicit Stream(int n = ++made) : number(n) {}
+  int number;  // from 1, in the order in which they are made
   static inline std::atomic<int> made = 0;
 };
+// The default one has no name.
+Stream& stream_of(Stream* given) {
+  static Stream the_default(0);
+  return given ? *given : the_default;
+}
 struct Event {
   Clock::time_point at;
 };
+// The host's code: slots, blocks, memory of its own.
+using HostKernel = void (*)(const void*, int64_t begin, int64_t end, void*);
 struct Function {
   std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
   size_t parameters = 0;
+  HostKernel kernel = nullptr;  // instead
 };
 struct Module {
   std::string ptx;
   std::vector<Function*> functions;
+  brasa::runtime::KernelImage image;  // instead of text
+  void* code = nullptr;
 };
+
+constexpr char kImage[] = "BRASAK01";
+// Its bytes say how many they are.
+void load_image(Module& m, const char* bytes) {
+  uint64_t size;
+  std::memcpy(&size, bytes + 16, sizeof size);
+  m.image = brasa::runtime::KernelImage::parse({bytes, size});
+  m.code = mmap(nullptr, m.image.code.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::memcpy(m.code, m.image.code.data(), m.image.code.size());
+  mprotect(m.code, m.image.code.size(), PROT_READ | PROT_EXEC);
+}
+// The slots lie one after the other.
+void run_on_host(HostKernel kernel, unsigned blocks, void** parameters) {
+  alignas(64) static thread_local char own[1 << 22];
+  kernel(parameters[0], 0, blocks, own);
+}
 
 // Pages that nobody touches cost nothing.
 struct Memory {
@@ -111,6 +140,7 @@ BRASA_FAKE int cuGetErrorString(int, const char** text) {
   return 0;
 }
 BRASA_FAKE int cuDeviceGetCount(int* count) {
+  BRASA_NOTE;
   *count = 1;
   return 0;
 }
@@ -135,6 +165,18 @@ BRASA_FAKE int cuDeviceTotalMem_v2(size_t* bytes, int) {
 }
 BRASA_FAKE int cuDevicePrimaryCtxRetain(void** context, int) {
   *context = &log_of_calls;
+  return 0;
+}
+BRASA_FAKE int cuDevicePrimaryCtxRelease_v2(int) {
+  BRASA_NOTE;
+  return 0;
+}
+BRASA_FAKE int cuCtxGetCurrent(void** context) {
+  *context = nullptr;
+  return 0;
+}
+BRASA_FAKE int cuCtxGetDevice(int* device) {
+  *device = 0;
   return 0;
 }
 BRASA_FAKE int cuCtxSetCurrent(void*) { return 0; }
@@ -174,12 +216,12 @@ BRASA_FAKE int cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t by
 }
 BRASA_FAKE int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes, Stream* stream) {
   BRASA_NOTE;
-  stream->add([=] { std::memmove(pointer(to), pointer(from), bytes); });
+  stream_of(stream).add([=] { std::memmove(pointer(to), pointer(from), bytes); });
   return 0;
 }
 BRASA_FAKE int cuMemsetD8Async(unsigned long long p, unsigned char byte, size_t bytes, Stream* stream) {
   BRASA_NOTE;
-  stream->add([=] { std::memset(pointer(p), byte, bytes); });
+  stream_of(stream).add([=] { std::memset(pointer(p), byte, bytes); });
   return 0;
 }
 
@@ -223,18 +265,32 @@ BRASA_FAKE int cuEventElapsedTime(float* milliseconds, Event* from, Event* to) {
   return 0;
 }
 
-BRASA_FAKE int cuModuleLoadDataEx(Module** out, const void* ptx, unsigned, int*, void**) {
+BRASA_FAKE int cuModuleLoadDataEx(Module** out, const void* data, unsigned, int*, void**) {
   BRASA_NOTE;
-  *out = new Module{static_cast<const char*>(ptx), {}};
+  const auto* bytes = static_cast<const char*>(data);
+  auto module = std::make_unique<Module>();
+  if (std::memcmp(bytes, kImage, 8) == 0)
+    load_image(*module, bytes);
+  else
+    module->ptx = bytes;
+  *out = module.release();
   return 0;
 }
 BRASA_FAKE int cuModuleUnload(Module* m) {
   BRASA_NOTE;
   for (Function* f : m->functions) delete f;
+  if (m->code) munmap(m->code, m->image.code.size());
   delete m;
   return 0;
 }
 BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name) {
+  for (const brasa::runtime::KernelEntry& e : m->image.entries)
+    if (e.name == name) {
+      void* at = static_cast<char*>(m->code) + e.offset;
+      m->functions.push_back(new Function{nullptr, 0, reinterpret_cast<HostKernel>(at)});
+      *function = m->functions.back();
+      return 0;
+    }
   size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
   if (entry == std::string::npos) return kNotFound;
   bool runs = m->ptx.find("mma.sync") != std::string::npos;
@@ -247,8 +303,12 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
 BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                               unsigned, Stream* stream, void** parameters, void**) {
   BRASA_NOTE;
-  log_of_calls.note(("launch on stream " + std::to_string(stream->number)).c_str());
+  log_of_calls.note(("launch on stream " + std::to_string(stream_of(stream).number)).c_str());
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
+  if (f->kernel) {
+    run_on_host(f->kernel, blocks, parameters);
+    return 0;
+  }
   Node node{[=](void** slots) {
               if (!f->program) return;
               log_of_calls.note("tensor cores");
@@ -258,7 +318,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   for (size_t i = 0; f->program && i < f->parameters; ++i)
     node.slots.push_back(*static_cast<unsigned long long*>(parameters[i]));
   try {
-    stream->add(std::move(node));
+    stream_of(stream).add(std::move(node));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return kIllegalAddress;

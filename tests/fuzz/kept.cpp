@@ -21,6 +21,18 @@ TEST_P(KeptPrograms, AreEager) {
 }
 
 const Kept kKept[] = {
+    {"LargestOfWhatIsComputedAgain", R"(double
+function: sigmoid 1 0 3; mean 3 4 5; exp 1 3 1; leaky 1 6 5; amax 0 2 3;
+function:
+call: 0 8 7 0 1 1 1 0 0)"},
+    {"SymbolThatIsAComputedOne", R"(double
+function: slice 1 7 3; unfold 0 6 2; softmax 0 5 3; squeeze 2 5 0; add 0 2 2;
+function:
+call: 0 2 5 0 0 0 1 0 0
+call: 0 1 5 0 0 0 1 0 0)"},
+    {"OneBetweenTwoBroadcasts", R"(double
+function: expand 7 6 3; expand 1 5 1; scan 0 4 3; plus number 0 7 3; diagonal 1 7 5; expand 0 3 5; mul 1 4 5; sub 6 1 0;
+call: 0 7 0 0 0 0 1 0 0)"},
     {"ResultsWithoutAGradient", R"(double
 function: sum 7 7 3; detach 1 6 1; cumsum 0 2 5; penalty 0 3 0; state row 0 6 2; masked 1 4 1;
 call: 0 3 0 0 1 1 1 0 0)"},
@@ -130,6 +142,18 @@ call: 0 4 2 5 5 1 0 0 0)"},
 function: map 0 0 2; mul diagonal 0 4 5; map 0 1 1; detach 1 4 4; mul_ 0 2 3; scan 2 3 0;
 function:
 call: 0 6 3 0 3 0 1 0 0)"},
+    {"HooksOfParametersThatPenaltiesShare", R"(double
+function: penalty 0 1 0; penalty 0 7 1; squeeze 1 2 3; parameter 1 3 5; hook parameter 0 7 0; gather 1 0 1; hook parameter 3 5 5;
+call: 0 8 7 0 5 0 1 0 0)"},
+    {"HooksOfParametersBehindAnotherFunction", R"(double
+function: matmul 0 2 5; plus number 0 0 1; call 1 1 2; hook parameter 0 3 3;
+function: cond 0 6 0; state row 0 3 0; penalty 0 1 1; hook parameter 1 1 0; matmul 1 0 5; matmul 5 1 0; plus number 0 4 1;
+call: 0 3 3 0 4 0 1 0 0)"},
+    {"HooksOfParametersOfTwoFunctions", R"(double
+function: hook parameter 3 1 4;
+function: parameter 1 4 3; linear 0 7 1; hook parameter 0 5 3; parameter 1 2 1;
+call: 0 3 6 0 0 0 1 0 0
+call: 1 3 6 0 4 0 1 0 0)"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, KeptPrograms, testing::ValuesIn(kKept),

@@ -211,7 +211,7 @@ std::map<std::string, Operator> table() {
   };
   t["while"] = [](World& w, T a, T, I) {
     auto more = [&](Tensor n, Tensor) { return n < w.number * 5; };
-    auto step = [](Tensor n, Tensor x) { return std::pair(n + 1, x * 0.5 + x.sin()); };
+    auto step = [](Tensor n, Tensor x) { return std::pair(n + 1, (x * 0.5 + x.sin()).to(x.scalar_type())); };
     return fresh(while_loop(more, step, zeros({}, a.scalar_type()), a).second);
   };
   // Autograd.

@@ -15,6 +15,14 @@ TEST(Facts, FollowWhatWasLearntLater) {
   EXPECT_EQ(facts.known(b * c), c);
 }
 
+TEST(Facts, ASymbolThatEqualsAComputedSizeIsItsNumber) {
+  Expr a = Expr::size(0), half = floordiv(Expr::size(1) + 1, 2);
+  Facts facts({1, 2});
+  EXPECT_TRUE(facts.equal(a, half));
+  EXPECT_TRUE(facts.equal(a, Expr(1)));
+  EXPECT_EQ(facts.known(a), Expr(1));
+}
+
 TEST(Facts, ASizeThatEqualsAProductWithItself) {
   Expr a = Expr::size(0), b = Expr::size(1);
   Facts facts({3, 1});

@@ -256,6 +256,51 @@ TEST_P(Math, Philox) {
   EXPECT_EQ(first, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
 }
 
+// What a branch computes that is almost never taken is a function, however many copies of a loop's body there are: of what the body
+// has, of what it alone reads, and of numbers.
+TEST_P(Math, RareBranchesAreFunctions) {
+  constexpr int kCount = 70;
+  Kernel k;
+  Value in = k.f32(kCount), more = k.f32(kCount), out = k.f32(kCount);
+  Expr i = k.b.loop("vector", kCount, 8, 4);
+  Value x = k.b.load(in, i), one = k.b.constant(1.0, DType::Float32), usual = k.b.op("neg", {x});
+  Value rare = k.b.op("add", {k.b.op("mul", {usual, k.b.load(more, i)}), k.b.convert(k.b.index(i), DType::Float32)});
+  for (int step = 0; step < 20; ++step) rare = k.b.op("add", {rare, one});
+  k.b.store(out, i, k.b.unlikely(k.b.op("gt", {x, one}), rare, usual));
+  std::string code = show_kernel(k.graph, GetParam(), "llvm");
+  auto count = [&](const std::string& what) {
+    int times = 0;
+    for (size_t at = 0; (at = code.find(what, at)) != code.npos; ++at) ++times;
+    return times;
+  };
+  // Where no masks cover the rest there is one of a number, too.
+  EXPECT_LE(count("define internal"), 2) << code;
+  EXPECT_GE(count("@rare"), 6) << code;
+  k.compile(GetParam());
+  std::vector<float> a(kCount), b(kCount, 3), got(kCount);
+  for (int j = 0; j < kCount; ++j) a[j] = j % 9 == 4 ? 2.0f : 0.5f;
+  k.run({a.data(), b.data(), got.data()});
+  for (int j = 0; j < kCount; ++j) EXPECT_EQ(got[j], j % 9 == 4 ? -6.0f + static_cast<float>(j) + 20 : -0.5f) << j;
+}
+
+// Branches of one kernel share a table, and one needs what the other gave.
+TEST_P(Math, RareBranchesOfRareBranches) {
+  Kernel k;
+  Value in = k.b.buffer(DType::Float64, 9), out = k.b.buffer(DType::Float64, 9);
+  Expr i = k.b.loop("vector", 9, 4, 1);
+  Value x = k.b.op("sin", {k.b.load(in, i)}), large = k.b.constant(1e300, DType::Float64);
+  k.b.store(out, i, k.b.op("add", {x, k.b.op("cos", {k.b.op("mul", {x, large})})}));
+  k.compile(GetParam());
+  std::vector<double> a{0.5, 1e22, -3, 1e300, 0, -1e6, 7e100, 2, 1e19}, got(9);
+  k.run({a.data(), got.data()});
+  for (size_t j = 0; j < a.size(); ++j) {
+    // The product's last digits are those of the kernel's sine.
+    double error = std::fabs(got[j] - std::sin(a[j]));
+    EXPECT_LE(error, 1.0000001) << a[j];
+  }
+  EXPECT_EQ(got[4], 1);
+}
+
 // A long function that a kernel computes often is called: of a vector, of a number that is the same for all lanes, and with a branch
 // and a table of its own.
 TEST_P(Math, FunctionsThatAreRepeated) {

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
@@ -49,6 +50,57 @@ TEST(Edges, OneTransformTakesItsNumberOfPoints) {
   EXPECT_THROW(fft_fft(ones({3}), -1), Error);
   EXPECT_THROW(fft_irfft(ones({3}, kComplexFloat), -1), Error);
   EXPECT_NO_THROW(fft_fftn(ones({3}), std::vector<int64_t>{-1}));
+}
+
+TEST(Edges, NothingIsLeftToPadOrToNormalize) {
+  Tensor x = arange(5, kFloat).reshape({1, 5});
+  for (const char* mode : {"reflect", "replicate"}) {
+    auto padded = [&](std::vector<int64_t> pads) { return call("aten::pad", {x, pads, mode}).at(0); };
+    EXPECT_THROW(padded({-5, 0}), Error) << mode;
+    EXPECT_THROW(padded({-3, -2}), Error) << mode;
+  }
+  EXPECT_THROW(group_norm(zeros({2, 4, 0}), 2), Error);
+  EXPECT_THROW(group_norm(zeros({2, 0, 3}), 2), Error);
+  EXPECT_EQ(group_norm(zeros({0, 4, 3}), 2).sizes(), IntArrayRef({0, 4, 3}));
+}
+
+TEST(Edges, UncheckedIndicesAreCheckedAllTheSame) {
+  std::vector<Tensor> beyond = {tensor({0, -5})};
+  EXPECT_THROW(call("aten::_unsafe_index.Tensor", {ones({4, 2}), beyond}), Error);
+  EXPECT_THROW(call("aten::_unsafe_index_put", {ones({4, 2}), beyond, ones({2, 2})}), Error);
+}
+
+TEST(Edges, IntegersAtTheirLimitsSliceAsAnyOutside) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  Tensor x = arange(12, kFloat).reshape({2, 6});
+  EXPECT_TRUE(equal(call("aten::slice_scatter", {x, zeros({2, 3}), 1, kLeast, 6, 2}).at(0),
+                    call("aten::slice_scatter", {x, zeros({2, 3}), 1, 0, 6, 2}).at(0)));
+  EXPECT_TRUE(equal(call("aten::slice_copy.Tensor", {x, 1, 1, 5, kMost}).at(0), x.slice(1, 1, 2)));
+  EXPECT_EQ(x.diagonal(kLeast).numel() + x.diagonal(kMost).numel(), 0);
+}
+
+TEST(Edges, WhatPyTorchRefuses) {
+  Tensor x = ones({2, 3});
+  EXPECT_THROW(norm(x, 2, {1}, false, kHalf), Error);
+  EXPECT_THROW(call("aten::gelu_backward", {x, x}, {{"approximate", "bogus"}}), Error);
+  EXPECT_THROW(call("aten::_cdist_forward", {x, x, 2.0, 3}), Error);
+  EXPECT_THROW(call("aten::_masked_softmax", {x, ones({2, 1}, kBool), 1}), Error);
+  EXPECT_THROW(call("aten::upsample_nearest1d", {ones({1, 0, 4}), std::vector<int64_t>{8}}), Error);
+  std::vector<Tensor> one = {arange(2, kFloat)};
+  EXPECT_THROW(
+      call("aten::gradient.tensorarray", {ones({2, 2})}, {{"spacing", one}, {"dim", std::vector<int64_t>{0, 1}}}),
+      Error);
+}
+
+TEST(Edges, BoolsAmongIntegersAreIntegers) {
+  const bool turned[] = {true, false};
+  EXPECT_EQ(call("aten::permute", {ones({2, 3}), ArrayRef<bool>(turned, 2)}).at(0).sizes(), IntArrayRef({3, 2}));
+}
+
+TEST(Edges, CovariancesWantWeights) {
+  auto weighted = [](const Tensor& x, const Tensor& w) { return call("aten::cov", {x, 1, CallArg(), w}).at(0); };
+  EXPECT_THROW(weighted(ones({2, 3}), zeros({3})), Error);
+  EXPECT_TRUE(std::isnan(weighted(ones({1, 1}), full({1}, 0.1)).item<double>()));
 }
 
 }  // namespace

@@ -48,6 +48,21 @@ TEST(Views, WritesReachTheBase) {
                 {-1, -1, -1, -10, 4, 5, 6, 70, 8, 9, 10, 110, -1, -1, -1, -10, 116, 17, 18, 190, 20, 121, 22, 230});
 }
 
+TEST(Views, StridesCountFromTheBeginningOfTheMemory) {
+  Tensor base = arange(12, kFloat).view({3, 4}).requires_grad_(), row = base[1];
+  expect_values(row.as_strided({2}, {2}), {4, 6});
+  expect_values(row.as_strided({2}, {2}, 0), {0, 2});
+  expect_values(row.as_strided({2}, {2}, 5), {5, 7});
+  expect_values(row.detach().as_strided({2, 2}, {4, 1}, 6), {6, 7, 10, 11});
+  // What the row has gives it a gradient, what else lies in the memory gives none.
+  (row.as_strided({2}, {2}, 5).sum() + row.as_strided({4}, {2}, 0).sum()).backward();
+  expect_values(base.grad(), {0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0});
+  Tensor cubes = zeros({2, 2, 2, 2});
+  cubes[1].fill_diagonal_(1);
+  expect_values(cubes, {0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1});
+  EXPECT_TRUE(contains(error_of([&] { row.as_strided({2}, {2}, 11); }), "as_strided"));
+}
+
 TEST(Views, ViewOrCopy) {
   Tensor t = arange(6).view({2, 3}).t();
   EXPECT_TRUE(contains(error_of([&] { t.view({-1}); }), "reshape"));

@@ -13,9 +13,12 @@ namespace brasa::tool {
 namespace {
 
 struct Options {
-  std::string model, out, load, kind = "exe", weights = "inside";
+  std::string model, out, load, kind = "exe", weights = "inside", device = "cpu";
   ExportOptions to;
 };
+
+// Others compile the PTX of the first when they start.
+const std::vector<std::string> kGpus = {"nvptx+sm_80", "nvptx+sm_90"};
 
 // "out/my-net" gives functions my_net_run, …
 std::string function_name(const std::string& path) {
@@ -26,17 +29,18 @@ std::string function_name(const std::string& path) {
 }
 
 void run(Options o) {
-  o.to.name = function_name(o.out);
+  if (o.kind == "object" || o.kind == "shared") o.to.name = function_name(o.out);
   o.to.weights_beside = o.weights == "beside";
+  io::ExportedModule module = io::load_pt2(o.model);
+  if (!o.load.empty()) load(module, o.load);
   if (o.kind == "pt2" || o.kind == "recorded-pt2") {
-    io::ExportedModule module = io::load_pt2(o.model);
-    if (!o.load.empty()) load(module, o.load);
     o.to.targets.clear();
     o.kind == "pt2" ? module->write_pt2(o.out) : export_(module, o.to).write_pt2(o.out);
     std::printf("%s: an archive of PyTorch's\n", o.out.c_str());
     return;
   }
-  ExportedProgram program = export_(io::load_pt2(o.model), o.to);
+  if (o.to.targets.empty()) o.to.targets = o.device == "cuda" ? kGpus : ExportOptions().targets;
+  ExportedProgram program = export_(module, o.to);
   if (o.kind == "object")
     program.write_object(o.out);
   else if (o.kind == "shared")
@@ -53,12 +57,12 @@ void add_export(CLI::App& app) {
   auto* c = app.add_subcommand("export", "Writes an exported program (.pt2) as machine code that runs alone");
   c->footer(
       "Examples:\n  brasa export net.pt2 -o net && ./net in.safetensors out.safetensors\n"
-      "  brasa export net.pt2 -o net --kind object --weights beside");
+      "  brasa export net.pt2 -o net --kind object --weights beside\n"
+      "  brasa export net.pt2 -o net --device cuda");
   auto options = std::make_shared<Options>();
   c->add_option("model", options->model, "The archive that torch.export.save wrote")->required();
   c->add_option("-o,--out", options->out, "Where to: OUT, or OUT.o and OUT.so with OUT.h and OUT.hpp")->required();
-  c->add_option("--load", options->load,
-                "Weights in place of the archive's, for --kind pt2: a safetensors or .pth file");
+  c->add_option("--load", options->load, "Weights in place of the archive's: a safetensors or .pth file");
   c->add_option("--kind", options->kind,
                 "What it becomes; pt2: the same program with other weights; recorded-pt2: as Brasa records it")
       ->check(CLI::IsMember({"object", "shared", "exe", "pt2", "recorded-pt2"}))
@@ -66,8 +70,15 @@ void add_export(CLI::App& app) {
   c->add_option("--weights", options->weights, "Inside, or beside as OUT.weights, which is mapped")
       ->check(CLI::IsMember({"inside", "beside"}))
       ->capture_default_str();
-  c->add_option("--target", options->to.targets, "Processors that it has code for; it chooses when it runs")
-      ->capture_default_str();
+  auto* device = c->add_option("--device", options->device,
+                               "What it runs on; cuda: it needs NVIDIA's driver there, and nothing here")
+                     ->check(CLI::IsMember({"cpu", "cuda"}))
+                     ->capture_default_str();
+  options->to.targets.clear();
+  c->add_option("--target", options->to.targets,
+                "Processors that it has code for; it chooses when it runs. Else x86-64, x86-64+avx2 and x86-64+avx512, "
+                "for cuda nvptx+sm_80 and nvptx+sm_90")
+      ->excludes(device);
   c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option; else BRASA_NUMBERS")
       ->capture_default_str();
   c->callback([options] { run(*options); });

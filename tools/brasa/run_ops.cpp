@@ -81,23 +81,29 @@ class Arguments {
     if (v.name == "channels_last_3d") return MemoryFormat::ChannelsLast3d;
     return v.name == "preserve_format" ? MemoryFormat::Preserve : MemoryFormat::Contiguous;
   }
+  // Among numbers a bool is one, too.
+  static std::optional<int64_t> whole(const Value& v) {
+    if (auto* b = std::get_if<bool>(&v.v)) return *b;
+    auto* n = std::get_if<int64_t>(&v.v);
+    return n ? std::optional(*n) : std::nullopt;
+  }
   CallArg pack(const std::vector<Value>& list) {
     size_t bools = 0, ints = 0, tensors = 0;
     for (const Value& item : list) {
       bools += std::holds_alternative<bool>(item.v);
-      ints += std::holds_alternative<int64_t>(item.v);
+      ints += whole(item).has_value();
       tensors += std::holds_alternative<TensorAt>(item.v) || std::holds_alternative<std::monostate>(item.v);
     }
     size_t n = list.size();
-    if (ints == n) {
-      auto& items = ints_.emplace_back();
-      for (const Value& item : list) items.push_back(std::get<int64_t>(item.v));
-      return items;
-    }
-    if (bools == n) {
+    if (n && bools == n) {
       auto& items = bools_.emplace_back(new bool[n]);
       for (size_t i = 0; i < n; ++i) items[i] = std::get<bool>(list[i].v);
       return ArrayRef<bool>(items.get(), n);
+    }
+    if (ints == n) {
+      auto& items = ints_.emplace_back();
+      for (const Value& item : list) items.push_back(*whole(item));
+      return items;
     }
     if (tensors == n) {
       auto& items = lists_.emplace_back();
@@ -109,8 +115,8 @@ class Arguments {
     }
     auto& items = doubles_.emplace_back();
     for (const Value& item : list) {
-      auto* whole = std::get_if<int64_t>(&item.v);
-      items.push_back(whole ? static_cast<double>(*whole) : std::get<double>(item.v));
+      auto number = whole(item);
+      items.push_back(number ? static_cast<double>(*number) : std::get<double>(item.v));
     }
     return ArrayRef<double>(items);
   }

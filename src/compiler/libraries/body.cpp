@@ -22,6 +22,7 @@ CompiledBody::CompiledBody(const ir::Graph& body, const std::vector<Expr>& sizes
   if (std::all_of(sizes.begin(), sizes.end(), [&](Expr e) { return facts.has_hint(e); }))
     for (Expr e : sizes) hints.push_back(facts.hint(e));
   ir::Facts own(std::move(hints));
+  options.aligned = options.aligned && !options.portable;  // items begin anywhere, and there is no second try
   if (options.portable)
     portable_ = std::make_shared<Portable>(compile_portable(*graph, own, options));
   else

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/loops/compared.h"
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/ops.h"
 #include "ir/copy.h"
@@ -93,6 +94,7 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
   builder.avoid_symbols_of(graph);
   math::Context context(builder, result.exact, gpu);
   ir::ValueMap map;
+  std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
@@ -103,10 +105,12 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
       n->for_each_input(
           [&](ir::Value v) { operands.push_back(math::convert(math::convert(X{map(v)}, wide), f.dtype)); });
       X y = kept.count(f) ? called(f, operands) : spelled_out(f, operands);
+      if (rounded.count(n)) result.exact.insert(y.v.node);
       map.set(n->out(), math::convert(math::convert(y, wide), t).v);
     } else {
       ir::copy_node(out, *n, map);
     }
+    if (rounded.count(n)) result.exact.insert(map(n->out()).node);
   }
   return result;
 }

@@ -67,7 +67,7 @@ class Contraction {
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
     first_column_ = panel * Expr(tile_);
-    lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns();
+    lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns(s_.vectors);
     n_at_ = first_column_ + lane_;
     for (size_t i = 0; i < k_.size(); ++i) k_loops_.push_back(sum_loop(i));
     k_at_ = k_loops_;
@@ -91,7 +91,7 @@ class Contraction {
     prefetch_rows();
     Value tile = b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_});
     Expr left = rows_ - row_tile_ * Expr(s_.rows);
-    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = vector_of_columns();
+    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = vector_of_columns(few_of(s_.vectors));
     m_at_ = row_tile_ * Expr(s_.rows) + row;
     n_at_ = first_column_ + column;
     return b.load(tile, row * tile_ + column);
@@ -143,9 +143,11 @@ class Contraction {
     k_at_ = k_loops_ = {b.loop("serial", k_[0], 1, 1)};
   }
 
-  Expr vector_of_columns() {
+  // As many of a row's vectors side by side as divide them into even steps; more make longer code, not faster code.
+  static int64_t few_of(int64_t vectors) { return vectors % 2 == 0 ? 2 : vectors % 3 == 0 ? 3 : vectors; }
+  Expr vector_of_columns(int64_t copies) {
     auto width = static_cast<int>(std::min<int64_t>(s_.width, tile_));
-    return l_.b().loop("vector", tile_, width, static_cast<int>((tile_ + width - 1) / width));
+    return l_.b().loop("vector", tile_, width, static_cast<int>(std::min(copies, (tile_ + width - 1) / width)));
   }
   Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
 

@@ -185,6 +185,7 @@ class Contractions {
     int64_t rank = rank_of(a), batch = rank - 2;
     Shape sa = shape_of(a), sb = shape_of(b);
     Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
+    const DType t = ops::dtype_of(a);
     bool vector = m.is(1) || n.is(1);
     // On a GPU a sum whose length nobody knows is no better than a library's.
     if (k.is(1) || (vector && (!m_.gpu || (k.is_constant() && m.is_constant() && n.is_constant()))))
@@ -196,7 +197,6 @@ class Contractions {
         bool done = !adds_pairs(m_) || ops::dtype_of(v) == DType::BFloat16;
         return done ? v : before_widening(v, DType::BFloat16);
       };
-      DType t = ops::dtype_of(a);
       Value narrow_a = narrow(a), narrow_b = narrow(b);
       bool brain = adds_pairs(m_) && narrow_a && narrow_b && is_brain(narrow_a) && is_brain(narrow_b);
       if (brain) {
@@ -213,6 +213,14 @@ class Contractions {
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
       bool pack = wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
       bool words = pack && brain;
+      // What is used often is widened once, on its way to memory, and not for each product.
+      bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
+      bool widened = narrow_rows && !words && pack && at_least(n, 2 * int64_t{tile.columns()});
+      if (widened) {
+        a = prim::convert(a, accumulator_of(t));
+        b = prim::convert(b, accumulator_of(t));
+        if (in_a && in_a->column.is(1)) in_order(a);
+      }
       auto packed = [&](Value v, int64_t dim, int64_t width) {
         return words ? panels_of_words(v, dim, width) : panels(v, dim, width);
       };
@@ -221,11 +229,12 @@ class Contractions {
         a = packed(a, rank - 2, std::lcm(tile.rows, tile.lanes));
       else if (words)
         in_order(a);  // not widened
-      a = prim::convert(a, t);
-      b = prim::convert(b, t);
+      DType multiplied = widened ? accumulator_of(t) : t;
+      a = prim::convert(a, multiplied);
+      b = prim::convert(b, multiplied);
     }
     Dims batches = counted(batch);
-    return prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches);
+    return prim::convert(prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches), t);
   }
 
   bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }

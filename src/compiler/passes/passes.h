@@ -41,6 +41,8 @@ struct GraphPass {
 void simplify(Primitives& p, const PassContext& context);
 /// On a GPU, of single operators: facts tell apart sizes that are multiples of what a thread reads or writes at once.
 void ask_for_whole_accesses(Primitives& p, const PassContext& context);
+/// On a CPU, of single operators: facts tell the lengths of short rows apart, where there are many.
+void ask_for_short_rows(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
 void specialise(Primitives& p, const PassContext& context);
 /// Control flow that nothing here runs: a loop becomes its steps, where it is known how many there are, and a branch both of its sides.
@@ -58,6 +60,9 @@ void narrow_products(Primitives& p, const PassContext& context);
 void align_products(Primitives& p, const PassContext& context);
 /// What is summed of reduced floats is accumulated in float32.
 void widen_accumulators(Primitives& p, const PassContext& context);
+/// Numbers that are compared with what is made of them, as the gradient of a maximum does it, go to memory: computed twice, a product and a
+/// sum may be one operation here and two there, and nothing would be equal.
+void keep_compared(Primitives& p, const PassContext& context);
 /// Reductions with too little parallel work are split in two.
 void split_reductions(Primitives& p, const PassContext& context);
 /// A library's operands are contiguous memory, or lie as it can read them.

@@ -111,6 +111,15 @@ Expr times(Expr a, Expr b) { return a * b; }
 bool same_shape(Match& m) { return m.type("x").shape == m.result().shape; }
 bool let_result_shape(Match& m) { return let(m, "r", m.result().shape); }
 
+// What two broadcasts make of x: a dimension that is 1 between them is spread by the second, so that x must have it as 1, not as a size
+// that facts say is 1.
+bool still_ones(Match& m) {
+  const Dims &dims = m.get<Dims>("d"), &between = m.get<Dims>("s");
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (between[static_cast<size_t>(dims[i].constant())].is(1) && !m.type("x").shape[i].is(1)) return false;
+  return true;
+}
+
 // Dimensions of x that two reductions, one of what the other left, remove.
 Dims removed(const Dims& first, const Dims& second, int64_t rank) {
   Dims kept, out = first;
@@ -208,7 +217,7 @@ constexpr Rule kRules[] = {
     // Movement.
     {"broadcast(x, s, d) -> x", [](Match& m) { return same_shape(m) && counted(m.get<Dims>("d")); }},
     {"broadcast(broadcast(x, s, d), t, e) -> broadcast(x, t, f)",
-     [](Match& m) { return let(m, "f", picked(m.get<Dims>("e"), m.get<Dims>("d"))); }},
+     [](Match& m) { return still_ones(m) && let(m, "f", picked(m.get<Dims>("e"), m.get<Dims>("d"))); }},
     {"reshape(x, s) -> x", same_shape},
     {"reshape(reshape(x, s), t) -> reshape(x, t)"},
     {"transpose(x, p) -> x", [](Match& m) { return counted(m.get<Dims>("p")); }},

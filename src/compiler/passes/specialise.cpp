@@ -68,12 +68,27 @@ void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
   });
 }
 
+// Products with one row or column are sums.
+void ask_of_product(const ir::Node* n, ir::Facts& facts) {
+  std::vector<int64_t> contracted[] = {int_args(n, 2), int_args(n, 3)}, batch[] = {int_args(n, 4), int_args(n, 5)};
+  for (size_t i = 0; i < 2; ++i) {
+    std::vector<int64_t> bound = contracted[i];
+    bound.insert(bound.end(), batch[i].begin(), batch[i].end());
+    Value v = n->arg<Value>(i);
+    Expr kept = facts.known(product(pick(type_of(v).shape, other_dims(bound, type_of(v).rank()))));
+    if (ir::is_symbol(kept)) facts.equal(kept, 1);
+  }
+}
+
 }  // namespace
 
 void specialise(Primitives& p, const PassContext& context) {
   ir::Facts& facts = context.facts;
   for (const ir::Node* n : p.graph->nodes())
-    if (prim_of(n) == Prim::Convolution && !context.machine.gpu) ask_of_convolution(n, facts);
+    if (prim_of(n) == Prim::Convolution && !context.machine.gpu)
+      ask_of_convolution(n, facts);
+    else if (prim_of(n) == Prim::Dot && !context.machine.gpu && context.size_classes)
+      ask_of_product(n, facts);
   size_t known = 0;
   do {
     known = facts.facts().size();

@@ -1,6 +1,7 @@
 #include "compiler/schedules/axes.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "compiler/fusion/places.h"
 #include "compiler/lowering/expressions.h"
@@ -54,6 +55,7 @@ MergedAxes merged_axes(const Group& group, int lanes) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;
     ++out.strided;
+    if (!last || !last->is_constant() || std::abs(last->constant()) > kNear) ++out.gathered;
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (auto s = step(e, out.axes[i]); i != out.vector && s && s->is(1)) out.neighbours = i;
   }

@@ -43,6 +43,7 @@ class Scheduler {
         s_.axes = std::move(merged.axes);
         vector_ = merged.vector;
         strided_ = merged.strided;
+        gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
         loops();
       }
@@ -119,8 +120,10 @@ class Scheduler {
       }
     s_.vector_outside = reducing && !last.reduced;
     constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
-    // Sums behind the vector axis have few elements, often along several axes: copies of copies would be long code.
-    if (s_.vector_outside && each <= kLong && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
+    // Several vectors side by side are enough for a loop's end, but for the shortest bodies. Sums behind the vector axis have few
+    // elements, often along several axes: copies of copies would be long code.
+    constexpr double kShort = 1;
+    if (s_.vector_outside && each <= kShort && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
     // All of a small window's are spelled out, so that a loop's end comes once for each vector.
     if (s_.vector_outside && each <= kLong && taps.is_constant() && taps.constant() <= kTaps)
       s_.serial_unroll = static_cast<int>(most.constant());
@@ -128,9 +131,9 @@ class Scheduler {
     for (Axis& a : s_.axes)
       if (a.kind == Axis::Parallel) others *= size(a.extent);
     // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
-    // reduction's chain of additions gains for longer.
+    // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
-    int copies = each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
+    int copies = gathered_ || each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
     if (last.extent.is_constant())
       copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
@@ -256,8 +259,9 @@ class Scheduler {
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
-    int64_t step = s_.pairs ? 2 : 1;  // along k
-    s_.k_unroll = s_.along_k || (k.is_constant() && k.constant() / step % 2) ? 1 : 2;
+    int64_t step = s_.pairs ? 2 : 1;             // along k
+    bool large = tile.rows * tile.vectors >= 8;  // a step is long beside a loop's end
+    s_.k_unroll = large || s_.along_k || (k.is_constant() && k.constant() / step % 2) ? 1 : 2;
     s_.stage_rows = sums == 1 && (!a.along_k || !a.across);
     if (s_.pairs) s_.stage_rows = !of_words(first) && (s_.stage_rows || !a.along_k->is(1) || a.converted);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
@@ -305,6 +309,7 @@ class Scheduler {
   Schedule s_;
   size_t vector_ = 0;                 // the axis for vectors
   int strided_ = 0;                   // places along the vector axis that are not neighbours
+  int gathered_ = 0;                  // of these, places that are fetched one by one
   std::optional<size_t> neighbours_;  // the axis along which some of them are
   double work_ = 1;                   // of one parallel iteration, in simple instructions
 };

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "compiler/loops/rare.h"
 #include "compiler/targets/emitter.h"
 #include "ir/text.h"
 #include "support/error.h"
@@ -88,7 +89,7 @@ llvm::Value* Emitter::emit_unlikely(const Node* n) {
   llvm::Value* chosen = nullptr;
   with_frame([&] {
     emit_if(any, [&] {
-      llvm::Value* rare = eval(n->arg<Value>(1));
+      llvm::Value* rare = target_.gpu ? eval(n->arg<Value>(1)) : call_rare(n);
       match(rare, usual);
       chosen = b_.CreateSelect(condition, rare, usual);
       last = b_.GetInsertBlock();
@@ -100,6 +101,21 @@ llvm::Value* Emitter::emit_unlikely(const Node* n) {
   phi->addIncoming(chosen, last);
   phi->addIncoming(usual, before);
   return phi;
+}
+
+// By a function of the module's own: it is compiled once for all copies of a loop's body, and the body is short without it.
+llvm::Value* Emitter::call_rare(const Node* n) {
+  RareBody rare = rare_body(n, kernel_);
+  Values operands;
+  int lanes = 1;
+  for (Value v : rare.operands) {
+    operands.push_back(eval(v));
+    lanes = std::max(lanes, lanes_of(operands.back()));
+  }
+  for (llvm::Value*& v : operands) v = splat(v, lanes);
+  llvm::Function*& function = rare_[{n, lanes}];
+  if (!function) function = Emitter(module_, target_, rare.math).run_as_function("rare", lanes);
+  return b_.CreateCall(function, operands);
 }
 
 llvm::Value* Emitter::emit_pair_product(const Node* n) {

@@ -21,6 +21,7 @@ bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath& kernel)
     : module_(module),
       target_(target),
+      kernel_(kernel),
       graph_(*kernel.graph),
       exact_(kernel.exact),
       nest_(linearize(graph_)),
@@ -49,15 +50,17 @@ void Emitter::run() {
 }
 
 llvm::Function* Emitter::run_as_function(const std::string& name, int lanes) {
+  auto type_in_lanes = [&](Value v) {
+    llvm::Type* t = register_type(type_of(v).dtype);
+    return lanes == 1 ? t : llvm::FixedVectorType::get(t, static_cast<unsigned>(lanes));
+  };
   std::vector<llvm::Type*> parameters;
   const Node* store = nullptr;
   for (const Node* n : graph_.nodes())
     if (is(n, LoopOp::Store)) store = n;
-  for (size_t i = layout_.addresses; i < graph_.inputs().size(); ++i) {
-    llvm::Type* t = register_type(type_of(graph_.inputs()[i].value).dtype);
-    parameters.push_back(lanes == 1 ? t : llvm::FixedVectorType::get(t, static_cast<unsigned>(lanes)));
-  }
-  start_function(name, parameters[0], parameters);
+  for (size_t i = layout_.addresses; i < graph_.inputs().size(); ++i)
+    parameters.push_back(type_in_lanes(graph_.inputs()[i].value));
+  start_function(name, type_in_lanes(store->arg<Value>(2)), parameters);
   function_->setLinkage(llvm::GlobalValue::InternalLinkage);
   function_->addFnAttr(llvm::Attribute::NoInline);
   function_->addFnAttr(llvm::Attribute::WillReturn);

@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <map>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -91,6 +92,7 @@ class Emitter {
   Values emit_node(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* emit_unlikely(const ir::Node* n);
+  llvm::Value* call_rare(const ir::Node* n);
   llvm::Value* emit_number(size_t input);
   size_t combination(Ranges ranges, bool vector) const;
   size_t combinations(Ranges ranges, bool vector) const;
@@ -217,6 +219,7 @@ class Emitter {
 
   llvm::Module& module_;
   const Target& target_;
+  const ExpandedMath& kernel_;
   const ir::Graph& graph_;
   const std::unordered_set<const ir::Node*>& exact_;
   Nest nest_;
@@ -237,7 +240,8 @@ class Emitter {
   VectorState vector_;
   std::vector<Frame> frames_;
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;
-  std::unordered_map<const ir::Node*, llvm::Value*> arrays_;  // stages and tables
+  std::unordered_map<const ir::Node*, llvm::Value*> arrays_;         // stages and tables
+  std::map<std::pair<const ir::Node*, int>, llvm::Function*> rare_;  // of unlikely nodes, by lanes
 };
 
 }  // namespace brasa::compiler

@@ -111,71 +111,84 @@ static Point* transform(Point* x, Point* y, int64_t length, const Complex* roots
    jk = (j² + k² - (k - j)²) / 2. */
 typedef struct {
   int64_t n, m;
-  Point *x, *y;
-  Complex *roots, *chirp, *kernel; /* of m, n and m; no chirp: a direct transform */
-} Plan;
+  Complex *roots, *kernel, *chirp; /* of m, m and n; no chirp: a direct transform */
+} Tables;
 
-static Plan plan_of(int64_t n, void* work) {
-  int64_t rest = n;
+static int64_t points_for(int64_t n) {
+  int64_t rest = n, m = 1;
   for (int64_t p = 2; p <= kLargestRadix; ++p)
     while (rest % p == 0) rest /= p;
-  Plan plan = {n, n, work, NULL, NULL, NULL, NULL};
-  if (rest > 1)
-    for (plan.m = 1; plan.m < 2 * n - 1;) plan.m *= 2;
-  int64_t m = plan.m;
-  plan.y = plan.x + m;
-  plan.roots = (Complex*)(plan.y + m);
-  for (int64_t k = 0; k < m; ++k) plan.roots[k] = root(k, m);
-  if (rest == 1) return plan;
-  plan.kernel = plan.roots + m;
-  plan.chirp = plan.kernel + m;
-  memset(plan.x, 0, sizeof(Point) * (size_t)m);
-  int64_t square = 0; /* of j, modulo 2n */
-  for (int64_t j = 0; j < n; square = (square + 2 * j + 1) % (2 * n), ++j) {
-    Complex c = plan.chirp[j] = root(square, 2 * n);
-    plan.x[j] = plan.x[(m - j) % m] = (Point){{c.re}, {-c.im}};
-  }
-  Point* transformed = transform(plan.x, plan.y, m, plan.roots);
-  for (int64_t k = 0; k < m; ++k)
-    plan.kernel[k] = (Complex){transformed[k].re[0] / (double)m, transformed[k].im[0] / (double)m};
-  return plan;
+  if (rest == 1) return n;
+  while (m < 2 * n - 1) m *= 2;
+  return m;
 }
 
+/* Tables that lie there behind each other. */
+static Tables tables_in(void* memory, int64_t n) {
+  Tables t = {n, points_for(n), memory, NULL, NULL};
+  if (t.m == n) return t;
+  t.kernel = t.roots + t.m;
+  t.chirp = t.kernel + t.m;
+  return t;
+}
+
+/* x and y: of m points. */
+static void fill_tables(const Tables* t, Point* x, Point* y) {
+  int64_t n = t->n, m = t->m;
+  for (int64_t k = 0; k < m; ++k) t->roots[k] = root(k, m);
+  if (!t->chirp) return;
+  memset(x, 0, sizeof(Point) * (size_t)m);
+  int64_t square = 0; /* of j, modulo 2n */
+  for (int64_t j = 0; j < n; square = (square + 2 * j + 1) % (2 * n), ++j) {
+    Complex c = t->chirp[j] = root(square, 2 * n);
+    x[j] = x[(m - j) % m] = (Point){{c.re}, {-c.im}};
+  }
+  Point* transformed = transform(x, y, m, t->roots);
+  for (int64_t k = 0; k < m; ++k)
+    t->kernel[k] = (Complex){transformed[k].re[0] / (double)m, transformed[k].im[0] / (double)m};
+}
+
+#ifndef ALONE_TABLES
 /* Real and imaginary parts that change places give the other direction. */
 static void swap_parts(Point* x, int64_t n) {
   for (int64_t k = 0; k < n; ++k) x[k] = (Point){x[k].im, x[k].re};
 }
 
-static Point* convolve(const Plan* p) {
-  for (int64_t k = 0; k < p->n; ++k) multiply(&p->x[k], p->chirp[k]);
-  memset(p->x + p->n, 0, sizeof(Point) * (size_t)(p->m - p->n));
-  Point* there = transform(p->x, p->y, p->m, p->roots);
-  for (int64_t k = 0; k < p->m; ++k) multiply(&there[k], p->kernel[k]);
-  swap_parts(there, p->m);
-  Point* back = transform(there, there == p->x ? p->y : p->x, p->m, p->roots);
-  swap_parts(back, p->n);
-  for (int64_t k = 0; k < p->n; ++k) multiply(&back[k], p->chirp[k]);
+static Point* convolve(const Tables* t, Point* x, Point* y) {
+  for (int64_t k = 0; k < t->n; ++k) multiply(&x[k], t->chirp[k]);
+  memset(x + t->n, 0, sizeof(Point) * (size_t)(t->m - t->n));
+  Point* there = transform(x, y, t->m, t->roots);
+  for (int64_t k = 0; k < t->m; ++k) multiply(&there[k], t->kernel[k]);
+  swap_parts(there, t->m);
+  Point* back = transform(there, there == x ? y : x, t->m, t->roots);
+  swap_parts(back, t->n);
+  for (int64_t k = 0; k < t->n; ++k) multiply(&back[k], t->chirp[k]);
   return back;
 }
 
-/* Real and imaginary parts of operand and result. Facts: bytes of a number, forward? Sizes: lines as of `sort`. */
+/* Real and imaginary parts of operand and result. Facts: bytes of a number, forward?, where the tables lie
+   in the code: -1 where the export made none. Sizes: lines as of `sort`. */
 static const char* fft(const Call* c) {
   int64_t width = c->facts[0], other = !c->facts[1];
   const void *re = c->tensors[other], *im = c->tensors[!other];
   void *out_re = c->tensors[2 + other], *out_im = c->tensors[2 + !other];
   int64_t length = c->sizes[1], inner = c->sizes[2], lines = c->sizes[0] * inner;
   if (length <= 0 || lines <= 0) return NULL;
-  Plan plan = plan_of(length, c->work);
+  int64_t made = c->facts[2];
+  Point* x = c->work;
+  Point *y = x + points_for(length), *behind = y + points_for(length);
+  Tables tables = tables_in(made < 0 ? (void*)behind : (void*)(uintptr_t)(alone_code + made), length);
+  if (made < 0) fill_tables(&tables, x, y);
   for (int64_t first = 0; first < lines; first += kLanes) {
     int64_t count = lines - first < kLanes ? lines - first : kLanes, starts[kLanes];
     for (int64_t i = 0; i < count; ++i) starts[i] = (first + i) / inner * length * inner + (first + i) % inner;
     for (int64_t k = 0; k < length; ++k)
       for (int64_t i = 0; i < kLanes; ++i) {
         int64_t at = starts[i < count ? i : 0] + k * inner;
-        plan.x[k].re[i] = number_at(re, width, at);
-        plan.x[k].im[i] = number_at(im, width, at);
+        x[k].re[i] = number_at(re, width, at);
+        x[k].im[i] = number_at(im, width, at);
       }
-    Point* out = plan.chirp ? convolve(&plan) : transform(plan.x, plan.y, length, plan.roots);
+    Point* out = tables.chirp ? convolve(&tables, x, y) : transform(x, y, length, tables.roots);
     for (int64_t k = 0; k < length; ++k)
       for (int64_t i = 0; i < count; ++i) {
         put_number(out_re, width, starts[i] + k * inner, out[k].re[i]);
@@ -184,5 +197,6 @@ static const char* fft(const Call* c) {
   }
   return NULL;
 }
+#endif
 
 #endif

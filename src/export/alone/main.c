@@ -25,6 +25,36 @@ static void* room(size_t bytes) {
   return p;
 }
 
+/* A tensor's memory for runs, `in` and `out` of it: the host's, or the GPU's with copies of the host's. */
+#ifdef ALONE_CUDA
+static void* run_room(alone_context* c, size_t bytes) {
+  void* p;
+  if (alone_allocate(c, bytes, &p)) stop(c->message, "");
+  return p;
+}
+static void move_in(alone_context* c, alone_tensor* t) {
+  void* there = run_room(c, t->bytes);
+  if (alone_upload(c, there, t->data, t->bytes)) stop(c->message, "");
+  free(t->data);
+  t->data = there;
+}
+static void move_out(alone_context* c, alone_tensor* t) {
+  void* here = room(t->bytes);
+  if (alone_download(c, here, t->data, t->bytes)) stop(c->message, "");
+  alone_free(c, t->data);
+  t->data = here;
+}
+static alone_status finish(alone_context* c) { return alone_wait(c); }
+#else
+static void* run_room(alone_context* c, size_t bytes) {
+  (void)c;
+  return room(bytes);
+}
+static void move_in(alone_context* c, alone_tensor* t) { (void)c, (void)t; }
+static void move_out(alone_context* c, alone_tensor* t) { (void)c, (void)t; }
+static alone_status finish(alone_context* c) { return (void)c, ALONE_OK; }
+#endif
+
 static File read_file(const char* path) {
   FILE* f = fopen(path, "rb");
   if (!f) stop(strerror(errno), path);
@@ -138,13 +168,19 @@ static double now(void) {
 }
 
 static const char kUsage[] =
-    "IN.safetensors OUT.safetensors [--weights FILE] [--load FILE] [--save FILE] [--level 0|1|2] [--repeat N]\n"
+    "IN.safetensors OUT.safetensors [--weights FILE] [--load FILE] [--save FILE] [--repeat N]"
+#ifndef ALONE_CUDA
+    " [--level 0|1|2]"
+#endif
+    "\n"
     "  inputs by their names, or in0, in1, …; outputs are out0, out1, …\n"
     "  in place of a safetensors file: IN.npy … for each input in order, OUT.npy … for each output\n"
     "  --weights  where they lie beside the program; else PROGRAM.weights\n"
     "  --load     what runs change, as another run saved it\n"
     "  --save     what the runs have made of it, as safetensors\n"
+#ifndef ALONE_CUDA
     "  --level    no better code than for any processor (0), AVX2 (1), AVX-512 (2)\n"
+#endif
     "  --repeat   runs N times and says the fastest";
 
 static int is_npy(const char* path) {
@@ -156,7 +192,10 @@ int main(int argc, char** argv) {
   const char** paths = calloc((size_t)argc + 1, sizeof *paths);
   if (!paths) stop("there is no memory", argv[0]);
   const char *weights = NULL, *load = NULL, *save = NULL;
-  long level = 2, repeat = 0;
+  long repeat = 0;
+#ifndef ALONE_CUDA
+  long level = 2;
+#endif
   int count = 0, unknown = 0;
   for (int i = 1; i < argc; ++i) {
     const char* value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -166,8 +205,10 @@ int main(int argc, char** argv) {
       load = value, ++i;
     else if (!strcmp(argv[i], "--save") && value)
       save = value, ++i;
+#ifndef ALONE_CUDA
     else if (!strcmp(argv[i], "--level") && value)
       level = strtol(value, NULL, 10), ++i;
+#endif
     else if (!strcmp(argv[i], "--repeat") && value)
       repeat = strtol(value, NULL, 10), ++i;
     else if (strncmp(argv[i], "--", 2))
@@ -192,25 +233,29 @@ int main(int argc, char** argv) {
     }
   }
   if (status) stop(c.message, argv[0]);
+#ifndef ALONE_CUDA
   if (level < c.level && level >= 0) c.level = (int32_t)level;
+#endif
   alone_tensor* in = calloc((size_t)alone_inputs() + 1, sizeof *in);
   alone_tensor* out = calloc((size_t)alone_outputs() + 1, sizeof *out);
   if (!in || !out) stop("there is no memory", argv[0]);
-  c.state = room(alone_state_bytes());
+  c.state = run_room(&c, alone_state_bytes());
   if (alone_reset(&c) || (load && alone_load(&c, load))) stop(c.message, argv[0]);
   if (!arrays_in) read_inputs(paths[0], in);
   for (int32_t i = 0; arrays_in && i < alone_inputs(); ++i) read_array(paths[i], i, &in[i]);
+  for (int32_t i = 0; i < alone_inputs(); ++i) move_in(&c, &in[i]);
   if (alone_memory(&c, in, &c.memory_bytes) || alone_sizes(&c, in, out)) stop(c.message, argv[0]);
-  c.memory = room(c.memory_bytes);
-  for (int32_t o = 0; o < alone_outputs(); ++o) out[o].data = room(out[o].bytes);
+  c.memory = run_room(&c, c.memory_bytes);
+  for (int32_t o = 0; o < alone_outputs(); ++o) out[o].data = run_room(&c, out[o].bytes);
   double best = -1;
   for (long k = 0; k < (repeat > 0 ? repeat : 1); ++k) {
     double start = now();
-    if (alone_run(&c, in, out)) stop(c.message, argv[0]);
+    if (alone_run(&c, in, out) || finish(&c)) stop(c.message, argv[0]);
     double took = now() - start;
     if (best < 0 || took < best) best = took;
   }
   if (repeat > 0) printf("%.3f ms\n", best * 1e3);
+  for (int32_t o = 0; o < alone_outputs(); ++o) move_out(&c, &out[o]);
   if (!arrays_out) write_outputs(paths[first_out], out);
   for (int32_t o = 0; arrays_out && o < alone_outputs(); ++o) write_array(paths[first_out + o], o, &out[o]);
   if (save && alone_save(&c, save)) stop(c.message, argv[0]);

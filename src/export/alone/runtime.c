@@ -1,9 +1,6 @@
 /* Runs the plan of an exported program: needs the C library only, and never allocates. */
 #include "export/alone/runtime.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,12 +20,35 @@ extern HIDDEN const char alone_text[];
 extern HIDDEN const uint8_t alone_weights[];
 
 typedef const int64_t* Words;
-typedef void (*Kernel)(const uint64_t* slots, int64_t begin, int64_t end, void* scratch);
 
 static size_t aligned(size_t n) { return (n + 63) & ~(size_t)63; }
 static size_t add(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
 #define FAIL(context, status, ...) (snprintf((context)->message, sizeof(context)->message, __VA_ARGS__), (status))
+
+static size_t words_bytes(void) {
+  return 8 * (size_t)(alone_plan[kBuffers] + alone_plan[kSymbols] + alone_plan[kValues] + alone_plan[kSlots]);
+}
+
+static int64_t level_at(int64_t variant) { return alone_plan[alone_plan[kFirstVariant + variant]]; }
+static int64_t least_level(void) {
+  int64_t least = level_at(0);
+  for (int64_t v = 1; v < alone_plan[kVariants]; ++v)
+    if (level_at(v) < least) least = level_at(v);
+  return least;
+}
+
+/* Writes all of it. */
+static int put(int fd, const char* bytes, size_t n) {
+  while (n > 0) {
+    ssize_t done = write(fd, bytes, n);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return 0;
+    bytes += done;
+    n -= (size_t)done;
+  }
+  return 1;
+}
 
 #include "export/alone/steps.h"
 
@@ -74,6 +94,8 @@ static alone_status check_inputs(alone_context* c, const alone_tensor* in, int w
     if (bytes > 0 && (!in[i].data || in[i].bytes < (size_t)bytes))
       return FAIL(c, ALONE_INPUT, "input '%s': it has %zu bytes, expected %lld", name,
                   in[i].data ? in[i].bytes : (size_t)0, (long long)bytes);
+    alone_status status = check_address(c, in[i].data, "input", (int32_t)i);
+    if (status) return status;
   }
   return ALONE_OK;
 }
@@ -103,10 +125,6 @@ static int holds(Words* at, const int64_t* symbols, int64_t* values) {
   return good;
 }
 
-static size_t fixed_bytes(void) {
-  return 8 * (size_t)(alone_plan[kBuffers] + alone_plan[kSymbols] + alone_plan[kValues] + alone_plan[kSlots]);
-}
-
 /* The variant for these sizes, its arena next; null where there is none. */
 static Words choose(const alone_context* c, const alone_tensor* in, int64_t* symbols, int64_t* values) {
   for (int64_t v = 0; v < alone_plan[kVariants]; ++v) {
@@ -134,11 +152,9 @@ static void skip_to_steps(Words* at) {
   skip_buffers(at);
 }
 
-static int32_t threads_of(const alone_context* c) { return c->parallel && c->threads > 1 ? c->threads : 1; }
-
 static size_t total(size_t arena, size_t scratch, int32_t threads) {
   if (scratch && (size_t)threads > SIZE_MAX / scratch) return SIZE_MAX;
-  size_t all = add(aligned(fixed_bytes()), arena > SIZE_MAX - 64 ? SIZE_MAX : aligned(arena));
+  size_t all = add(words_in_memory(), arena > SIZE_MAX - 64 ? SIZE_MAX : aligned(arena));
   return add(add(all, scratch * (size_t)threads), 64);
 }
 
@@ -168,6 +184,8 @@ static alone_status output_sizes(Words* at, alone_tensor* out, const int64_t* sy
     else if (bytes > 0 && (!out[o].data || out[o].bytes < (size_t)bytes))
       return FAIL(c, ALONE_MEMORY, "output %d has %zu bytes, expected %lld", (int)o,
                   out[o].data ? out[o].bytes : (size_t)0, (long long)bytes);
+    alone_status status = fill ? ALONE_OK : check_address(c, out[o].data, "output", o);
+    if (status) return status;
   }
   return ALONE_OK;
 }
@@ -192,8 +210,9 @@ static alone_status need_weights(alone_context* c) {
 alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* out) {
   alone_status status = need_weights(c);
   if (!status) status = check_inputs(c, in, 1);
+  if (!status) status = enter(c);
   if (status) return status;
-  if (!c->memory || c->memory_bytes < aligned(fixed_bytes()) + 64)
+  if (!c->memory || c->memory_bytes < words_in_memory() + 64)
     return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory; alone_memory says how many it takes",
                 c->memory ? c->memory_bytes : (size_t)0);
   if (alone_plan[kStateBytes] && !c->state)
@@ -201,7 +220,7 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
                 (long long)alone_plan[kStateBytes]);
   size_t lost = aligned((size_t)(uintptr_t)c->memory) - (size_t)(uintptr_t)c->memory;
   char* memory = (char*)c->memory + lost;
-  Work w = {.context = c, .buffers = (void**)memory, .threads = threads_of(c)};
+  Work w = {.context = c, .buffers = (void**)words_of(c, memory), .threads = threads_of(c)};
   w.symbols = (int64_t*)(w.buffers + alone_plan[kBuffers]);
   w.values = w.symbols + alone_plan[kSymbols];
   w.slots = (uint64_t*)(w.values + alone_plan[kValues]);
@@ -217,7 +236,7 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
   if (c->memory_bytes < needs)
     return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory, %zu are needed", c->memory_bytes, needs);
 
-  char* arena = memory + aligned(fixed_bytes());
+  char* arena = memory + words_in_memory();
   w.scratch = arena + aligned(arena_bytes);
   int64_t buffers = *at++;
   for (int64_t b = 0; b < buffers; ++b) {
@@ -232,58 +251,34 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
       default: w.buffers[b] = arena + place;
     }
   }
-  return run_steps(&w, steps + 1, steps + 1 + *steps);
+  status = run_steps(&w, steps + 1, steps + 1 + *steps);
+  return status ? status : leave(c);
 }
 
 /* ---- Contexts. */
 
-static int32_t level_of_cpu(void) {
-#if defined(__x86_64__)
-  unsigned a, b, c, d, low, high;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-  unsigned extended = b;
-  __get_cpuid(1, &a, &b, &c, &d);
-  if (!(c & bit_OSXSAVE) || !(c & bit_FMA) || !(c & bit_AVX) || !(c & bit_F16C)) return 0;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  unsigned avx2 = bit_AVX2 | bit_BMI | bit_BMI2;
-  if ((low & 6) != 6 || (extended & avx2) != avx2) return 0;
-  unsigned avx512 = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL | bit_AVX512CD;
-  return (low & 0xe6) == 0xe6 && (extended & avx512) == avx512 ? 2 : 1;
-#else
-  return 0;
-#endif
-}
-
-/* Whether the head says that they are this program's. */
+/* Where the head says that they are this program's. */
 static alone_status take_weights(alone_context* c, const void* weights, size_t bytes) {
   int64_t id = 0;
   if (bytes == (size_t)alone_plan[kWeightBytes] && bytes >= kWeightHead)
     memcpy(&id, (const char*)weights + 8, sizeof id);
   if (bytes != (size_t)alone_plan[kWeightBytes] || id != alone_plan[kWeightId])
     return FAIL(c, ALONE_FILE, "these weights are not this program's");
-  c->weights = weights;
-  return ALONE_OK;
+  return place_weights(c, weights, bytes);
 }
 
 static alone_status begin(alone_context* c) {
   memset(c, 0, sizeof *c);
-  c->threads = 1;
-  c->level = level_of_cpu();
-  int64_t least = 3;
-  for (int64_t v = 0; v < alone_plan[kVariants]; ++v) {
-    int64_t level = alone_plan[alone_plan[kFirstVariant + v]];
-    if (level < least) least = level;
-  }
-  if (c->level < least)
-    return FAIL(c, ALONE_CPU, "the program was exported for processors with %s", least > 1 ? "AVX-512" : "AVX2");
-  return ALONE_OK;
+  return begin_device(c);
 }
 
 alone_status alone_open_memory(alone_context* c, const void* weights, size_t bytes) {
   alone_status status = begin(c);
   if (status) return status;
-  if ((uintptr_t)weights % 64) return FAIL(c, ALONE_FILE, "the weights are not aligned to 64 bytes");
-  return take_weights(c, weights, bytes);
+  status = (uintptr_t)weights % 64 ? FAIL(c, ALONE_FILE, "the weights are not aligned to 64 bytes")
+                                   : take_weights(c, weights, bytes);
+  if (status) end_device(c);
+  return status;
 }
 
 static alone_status map_file(alone_context* c, const char* file, void** data, size_t* size) {
@@ -299,33 +294,41 @@ static alone_status map_file(alone_context* c, const char* file, void** data, si
   return *data == MAP_FAILED ? FAIL(c, ALONE_FILE, "%s cannot be mapped", file) : ALONE_OK;
 }
 
-alone_status alone_open(alone_context* c, const char* file) {
-  alone_status status = begin(c);
-  if (status) return status;
+static alone_status open_inside(alone_context* c) {
   size_t bytes = (size_t)alone_plan[kWeightBytes];
-  if (!file) {
-    if (!bytes) return ALONE_OK;
-    int64_t inside;
-    memcpy(&inside, alone_weights, sizeof inside);
-    if (!inside) return FAIL(c, ALONE_FILE, "the weights lie beside the program: open it with their file");
-    return take_weights(c, alone_weights, bytes);
-  }
+  int64_t inside;
+  if (!bytes) return ALONE_OK;
+  memcpy(&inside, alone_weights, sizeof inside);
+  if (!inside) return FAIL(c, ALONE_FILE, "the weights lie beside the program: open it with their file");
+  return take_weights(c, alone_weights, bytes);
+}
+
+static alone_status open_file(alone_context* c, const char* file) {
   void* data;
   size_t size;
-  status = map_file(c, file, &data, &size);
+  alone_status status = map_file(c, file, &data, &size);
   if (status) return status;
   status = take_weights(c, data, size);
   if (!status && alone_hash((const char*)data + kWeightHead, size - kWeightHead) != (uint64_t)alone_plan[kWeightId])
     status = FAIL(c, ALONE_FILE, "these weights are damaged: their bytes are not those that the export wrote");
-  if (status)
+  if (status || c->weights != data)
     munmap(data, size);
   else
     c->mapped = data;
   return status;
 }
 
+alone_status alone_open(alone_context* c, const char* file) {
+  alone_status status = begin(c);
+  if (status) return status;
+  status = file ? open_file(c, file) : open_inside(c);
+  if (status) end_device(c);
+  return status;
+}
+
 void alone_close(alone_context* c) {
   if (c->mapped) munmap(c->mapped, (size_t)alone_plan[kWeightBytes]);
+  end_device(c);
   c->mapped = NULL;
   c->weights = NULL;
 }
@@ -340,15 +343,17 @@ static alone_status need_state(alone_context* c) {
 alone_status alone_reset(alone_context* c) {
   alone_status status = need_state(c);
   if (!status) status = need_weights(c);
+  if (!status) status = enter(c);
   if (status) return status;
   Words at = alone_plan + alone_plan[kStateAt];
   for (int64_t n = *at++; n > 0; --n, at += 3) {
+    char* to = (char*)c->state + at[0];
     if (at[1])
-      memcpy((char*)c->state + at[0], (const char*)c->weights + at[1], (size_t)at[2]);
+      copy_inside(c, to, (const char*)c->weights + at[1], (size_t)at[2]);
     else
-      memset((char*)c->state + at[0], 0, (size_t)at[2]);
+      clear(c, to, (size_t)at[2]);
   }
-  return ALONE_OK;
+  return leave(c);
 }
 
 /* ---- The state by name: tensors {name, dtype, bytes of an element, rank, place, sizes}. */
@@ -381,17 +386,6 @@ alone_status alone_state(alone_context* c, int32_t i, alone_tensor* t) {
   return ALONE_OK;
 }
 
-static int put(int fd, const char* bytes, size_t n) {
-  while (n > 0) {
-    ssize_t done = write(fd, bytes, n);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return 0;
-    bytes += done;
-    n -= (size_t)done;
-  }
-  return 1;
-}
-
 /* The header of the state's file, up to a multiple of 8: its length; written where fd is not negative. */
 static size_t put_header(int fd, int* good) {
   char text[kEntryText];
@@ -415,6 +409,7 @@ alone_status alone_save(alone_context* c, const char* file) {
   char fresh[4096];
   int good = 1;
   alone_status status = need_state(c);
+  if (!status) status = enter(c);
   if (status) return status;
   if (snprintf(fresh, sizeof fresh, "%s.new", file) >= (int)sizeof fresh)
     return FAIL(c, ALONE_FILE, "the file's name is too long");
@@ -425,7 +420,7 @@ alone_status alone_save(alone_context* c, const char* file) {
   put_header(fd, &good);
   Words r = alone_plan + alone_plan[kStateTensorAt];
   for (int64_t i = 0; i < alone_plan[kStates] && good; ++i, r += 5 + r[3])
-    good = put(fd, (const char*)c->state + r[4], state_bytes(r));
+    good = write_out(c, fd, (const char*)c->state + r[4], state_bytes(r));
   good = fsync(fd) == 0 && good;
   good = close(fd) == 0 && good;
   if (good && rename(fresh, file) == 0) return ALONE_OK;
@@ -452,7 +447,7 @@ static alone_status load_state(alone_context* c, const char* file, const StoredF
     for (int d = 0; d < t.rank && same; ++d) same = t.sizes[d] == r[5 + d];
     if (!same)
       return FAIL(c, ALONE_FILE, "%s: tensor '%s' has another dtype or other sizes than the program's", file, name);
-    if (copy) memcpy((char*)c->state + r[4], t.data, t.bytes);
+    if (copy) copy_in(c, (char*)c->state + r[4], t.data, t.bytes);
   }
   return ALONE_OK;
 }
@@ -461,8 +456,8 @@ alone_status alone_load(alone_context* c, const char* file) {
   void* data;
   size_t size;
   alone_status status = need_state(c);
-  if (status) return status;
-  status = map_file(c, file, &data, &size);
+  if (!status) status = enter(c);
+  if (!status) status = map_file(c, file, &data, &size);
   if (status) return status;
   StoredFile all = read_stored(data, size), at = all;
   StoredTensor t;
@@ -471,5 +466,5 @@ alone_status alone_load(alone_context* c, const char* file) {
   status = at.bad ? FAIL(c, ALONE_FILE, "%s: no safetensors file", file) : load_state(c, file, &all, 0);
   if (!status) status = load_state(c, file, &all, 1);
   munmap(data, size);
-  return status;
+  return status ? status : leave(c);
 }

@@ -21,10 +21,14 @@ enum {
   kStateAt,     /* what the state is at first: places in it and in the weights (0: zeros), bytes */
   kStates,      /* tensors in it, by name; several may lie at one place */
   kStateTensorAt,
+  kModules, /* of a GPU's code; none where it is the processor's */
+  kModuleAt,
+  kKernels,
+  kKernelAt,
   kVariants, /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 5, kWeightHead = 64 };
+enum { kPlanVersion = 6, kWeightHead = 64 };
 
 /* A buffer of a variant; those from a loop are set by it. */
 enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena, kFromLoop };

@@ -72,7 +72,7 @@ static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values) {
   for (++at; at < end;) {
     int64_t kind = *at++;
     if (kind == kCheck) {
-      at += 2;
+      at += 3;
     } else if (kind == kKernel) {
       ++at;
       at += 1 + *at;
@@ -99,45 +99,28 @@ typedef struct {
   int32_t threads;
 } Work;
 
-typedef struct {
-  Kernel kernel;
-  const Work* work;
-  int64_t count;
-  int32_t tasks;
-} Launch;
+#ifdef ALONE_CUDA
+#include "export/alone/cuda.h"
+#else
+#include "export/alone/host.h"
+#endif
 
-static void task(void* context, int32_t i) {
-  const Launch* l = context;
-  int64_t whole = l->count / l->tasks, rest = l->count % l->tasks;
-  int64_t begin = i * whole + (i < rest ? i : rest), end = begin + whole + (i < rest);
-  const Work* w = l->work;
-  if (begin < end) l->kernel(w->slots, begin, end, w->scratch + (size_t)i * w->scratch_bytes);
-}
-
-/* {place in the code, buffers, symbols, count, scratch, grain} */
+/* {kernel, buffers, symbols, count, scratch, grain, or threads of a block}; a kernel is a place in the code, or a number. */
 static Words run_kernel(const Work* w, Words at) {
-  Launch l = {(Kernel)(uintptr_t)(alone_code + *at++), w, 0, 1};
+  int64_t kernel = *at++;
   uint64_t* slot = w->slots;
   for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)(uintptr_t)w->buffers[*at++];
   for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)w->symbols[*at++];
-  l.count = size_at(&at, w->symbols, w->values);
+  int64_t count = size_at(&at, w->symbols, w->values);
   skip_size(&at);
-  int64_t grain = *at++;
-  if (l.count <= 0) return at;
-  if (w->threads > 1 && l.count > grain) {
-    int64_t pieces = (l.count + grain - 1) / grain;
-    l.tasks = pieces < w->threads ? (int32_t)pieces : w->threads;
-    w->context->parallel(w->context->pool, l.tasks, task, &l);
-  } else {
-    task(&l, 0);
-  }
+  launch(w, kernel, count, *at++);
   return at;
 }
 
 static alone_status run_steps(const Work* w, Words at, Words end);
 
-static void copy(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) memcpy(to, from, (size_t)bytes);
+static void copy(const Work* w, void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) copy_inside(w->context, to, from, (size_t)bytes);
 }
 
 /* {words of the step, 0, how many steps, backwards?, states {operand, trace, bytes}, buffers that move {of the step, of the loop, one later?,
@@ -149,7 +132,7 @@ static alone_status run_loop(const Work* w, Words at, Words body, Words end) {
     const void* from = w->buffers[*at++];
     char* to = w->buffers[*at++];
     int64_t bytes = size_at(&at, w->symbols, w->values);
-    copy(to + (reverse ? steps * bytes : 0), from, bytes);
+    copy(w, to + (reverse ? steps * bytes : 0), from, bytes);
   }
   alone_status status = ALONE_OK;
   for (int64_t k = 0; k < steps && !status; ++k) {
@@ -181,13 +164,13 @@ static void point(const Work* w, Words states, int to, int from) {
 /* Steps write in turn to the results and to the second memory. */
 static alone_status run_while(const Work* w, Words at, Words condition, Words end) {
   Words step = condition + at[0], states = at + 3;
-  const uint8_t* goes_on = w->buffers[at[2]];
+  const void* goes_on = w->buffers[at[2]];
   int in_results = 0;
   point(w, states, kNow, kOperand);
   for (;;) {
     alone_status status = run_steps(w, condition, step);
     if (status) return status;
-    if (!*goes_on) break;
+    if (!truth(w->context, goes_on)) break;
     in_results = !in_results;
     point(w, states, kNext, in_results ? kResult : kSecond);
     status = run_steps(w, step, end);
@@ -198,7 +181,7 @@ static alone_status run_while(const Work* w, Words at, Words condition, Words en
   for (int64_t n = *s++; n > 0 && !in_results; --n) {
     void *to = w->buffers[s[kResult]], *from = w->buffers[s[kNow]];
     s += kStateWords;
-    copy(to, from, size_at(&s, w->symbols, w->values));
+    copy(w, to, from, size_at(&s, w->symbols, w->values));
   }
   return ALONE_OK;
 }
@@ -206,11 +189,17 @@ static alone_status run_while(const Work* w, Words at, Words condition, Words en
 /* {words of one side, words of the other, buffer of the predicate} */
 static alone_status run_branch(const Work* w, Words at, Words yes, Words end) {
   Words no = yes + at[0];
-  int holds = *(const uint8_t*)w->buffers[at[2]];
+  int holds = truth(w->context, w->buffers[at[2]]);
   return holds ? run_steps(w, yes, no) : run_steps(w, no, end);
 }
 
+#ifndef ALONE_CALLS
+static alone_status run_call(const Work* w, Words at) {
+  return (void)at, FAIL(w->context, ALONE_DEVICE, "no such step");
+}
+#else
 #include "export/alone/call.h"
+#endif
 
 static alone_status run_steps(const Work* w, Words at, Words end) {
   while (at < end) {
@@ -219,9 +208,10 @@ static alone_status run_steps(const Work* w, Words at, Words end) {
       at = run_kernel(w, at);
       continue;
     }
-    if (kind == kCheck) {
-      if (!*(const uint8_t*)w->buffers[at[0]]) return FAIL(w->context, ALONE_CHECK, "%s", alone_text + at[1]);
-      at += 2;
+    if (kind == kCheck) { /* {buffer, message, kernel that notes a failure on a GPU} */
+      alone_status status = check(w, w->buffers[at[0]], at[1], at[2]);
+      if (status) return status;
+      at += 3;
       continue;
     }
     /* Others have steps inside, or none: {words before these, their words on one side, on the other, …}. */

@@ -103,14 +103,14 @@ class Pass {
     if (!accumulate) find_needed();
     AutoGradMode mode(create_graph_);
     eager::NoAutocast off;  // the dtypes are those of forward
-    auto later = [](const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { return order(*a) < order(*b); };
-    std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(later)> ready(later);
+    std::priority_queue<Ready> queue;
+    auto push = [&](const std::shared_ptr<Node>& n) { queue.push({n, order(*n), queued_++}); };
     std::unordered_set<Node*> queued;
     for (auto& n : roots_)
-      if (dependencies_[n.get()] == 0 && queued.insert(n.get()).second) ready.push(n);
-    while (!ready.empty()) {
-      std::shared_ptr<Node> node = ready.top();
-      ready.pop();
+      if (dependencies_[n.get()] == 0 && queued.insert(n.get()).second) push(n);
+    while (!queue.empty()) {
+      std::shared_ptr<Node> node = queue.top().node;
+      queue.pop();
       auto buffer = buffers_.extract(node.get());
       bool reached = !buffer.empty();
       std::optional<runtime::StreamScope> stream;
@@ -126,7 +126,7 @@ class Pass {
         // Only leaves take sparse gradients.
         if (g.defined() && impl_of(g)->sparse && !next->next_edges().empty()) g = g.to_dense();
         if (g.defined() || (reached && !node->internals().flows)) receive(edges[i], std::move(g));
-        if (--dependencies_[next] == 0) ready.push(edges[i].function);
+        if (--dependencies_[next] == 0) push(edges[i].function);
       }
     }
     for (auto [device, stream] : streams_) runtime::chain(*device, stream, runtime::current_stream(*device));
@@ -145,6 +145,13 @@ class Pass {
     streams_.emplace(meta.device, meta.stream);
   }
 
+  // The latest node first; leaves before all, in the order in which they become ready.
+  struct Ready {
+    std::shared_ptr<Node> node;
+    uint64_t order;
+    size_t turn;
+    bool operator<(const Ready& o) const { return order != o.order ? order < o.order : turn > o.turn; }
+  };
   static uint64_t order(const Node& n) { return n.next_edges().empty() ? UINT64_MAX : n.sequence_nr(); }
 
   void receive(const Edge& edge, Tensor g) {
@@ -283,6 +290,7 @@ class Pass {
   std::unordered_map<Node*, int> dependencies_;
   std::unordered_map<Node*, std::vector<Capture>> captures_;
   std::unordered_set<Node*> reached_, needed_;
+  size_t queued_ = 0;
   variable_list results_;
   std::set<std::pair<runtime::Device*, runtime::Stream>> streams_;  // that were not the caller's
 };

@@ -15,8 +15,8 @@
 namespace brasa {
 
 namespace {
-thread_local bool grad_mode = true;
-thread_local bool inference_mode = false;
+BRASA_THREAD_WORD bool grad_mode = true;
+BRASA_THREAD_WORD bool inference_mode = false;
 const std::shared_ptr<autograd::Node> kNoNode;
 const Tensor kNoTensor;
 }  // namespace

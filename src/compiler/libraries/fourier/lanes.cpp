@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler/schedules/machine.h"
 #include "runtime/cpu/features.h"
 
 namespace brasa::compiler::fourier {
@@ -261,10 +262,7 @@ void run_plain(const Stages<T>& s, const Group<T>& g, T* memory) {
 
 // Bytes of a vector.
 int width() {
-  static const int bytes = [] {
-    const std::string& target = runtime::cpu::host_target();
-    return target.ends_with("avx512") ? 64 : target.ends_with("avx2") ? 32 : 16;
-  }();
+  static const int bytes = machine_of(runtime::cpu::host_target(), 1).vector_bytes;
   return bytes;
 }
 

@@ -1,0 +1,163 @@
+#include "capture/pace.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include "capture/backend.h"
+#include "compiler/compile.h"
+#include "support/hash.h"
+#include "support/str.h"
+
+namespace brasa::capture {
+namespace {
+
+constexpr int kAlike = 20;  // calls that did the same before they are measured
+constexpr int kFew = 3;     // pairs after which a compiled call that was as fast as any plain one is fast enough
+constexpr int kPairs = 8;   // pairs of a round
+constexpr int kRounds = 3;  // that plain calls must win
+constexpr double kMargin = 1.05;
+constexpr int kLookAgain = 64;  // one of so many calls is compiled while the others are plain
+constexpr size_t kVerdicts = 8;
+// What would take long or much memory as it is, is not tried: its operators may never have been compiled for themselves.
+constexpr size_t kMostOperators = 64;
+constexpr int64_t kMostBytes = int64_t{1} << 30;
+
+// Other backends are there to be looked into or compared with.
+bool asked_for(const CompileOptions& options) {
+  auto given = options.options.find("fall_back");
+  if (given != options.options.end()) return given->second == "true";
+  auto numbers = options.options.find("numbers");
+  bool strict = numbers != options.options.end() ? compiler::numbers_named(numbers->second) == compiler::Numbers::Strict
+                                                 : compiler::default_numbers() == compiler::Numbers::Strict;
+  return options.backend == "inductor" && !options.backend.function && !strict;
+}
+
+std::string microseconds(double seconds) {
+  char out[40];
+  std::snprintf(out, sizeof out, "%.1f µs", seconds * 1e6);
+  return out;
+}
+
+}  // namespace
+
+void Work::ran(const void* graph, std::span<const int64_t> sizes) {
+  graphs = mix(graphs, reinterpret_cast<uintptr_t>(graph));
+  for (int64_t size : sizes) graphs = mix(graphs, static_cast<uint64_t>(size));
+}
+
+Pace::Pace(const CompileOptions& options) : phase_(asked_for(options) ? Phase::Watching : Phase::Off) {}
+
+std::string Pace::reason() const {
+  std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+// Whether this call is one of the owner's, which move the phases on.
+bool Pace::is_watched() {
+  if (phase_.load(std::memory_order_relaxed) == Phase::Off) return false;
+  std::thread::id here = std::this_thread::get_id(), owner = owner_.load(std::memory_order_relaxed);
+  if (owner == std::thread::id() && owner_.compare_exchange_strong(owner, here, std::memory_order_relaxed))
+    owner = here;
+  if (owner == here) return !busy_;
+  // Times of calls that overlap say nothing.
+  Phase watching = Phase::Watching, measuring = Phase::Measuring;
+  if (!phase_.compare_exchange_strong(watching, Phase::Off)) phase_.compare_exchange_strong(measuring, Phase::Off);
+  return false;
+}
+
+// Whether the next call is compiled.
+bool Pace::choose(Work& work) {
+  switch (phase_.load(std::memory_order_relaxed)) {
+    case Phase::Off: return true;
+    case Phase::Watching: work.weigh = calls_ + 1 == kAlike; return true;
+    case Phase::Measuring: return calls_ % 2 == 1;
+    case Phase::Plain: return ++calls_ % kLookAgain == 0;
+  }
+  return true;
+}
+
+void Pace::start_over() {
+  calls_ = 0;
+  graphs_ = 0;
+  move_to(Phase::Watching);
+}
+
+void Pace::move_to(Phase phase) {
+  Phase now = phase_.load(std::memory_order_relaxed);
+  while (now != Phase::Off && !phase_.compare_exchange_weak(now, phase)) {
+  }
+  std::lock_guard lock(mutex_);
+  reason_.clear();
+  if (phase != Phase::Plain) return;
+  auto v = std::find_if(known_.begin(), known_.end(), [&](const Verdict& k) { return k.graphs == graphs_; });
+  reason_ = str("calls took ", microseconds(v->compiled), " compiled and ", microseconds(v->plain), " as they are");
+}
+
+void Pace::watch(const Work& work) {
+  if (!work.comparable || !work.graphs || work.graphs != graphs_) {
+    graphs_ = work.comparable ? work.graphs : 0;
+    calls_ = 0;
+    return;
+  }
+  if (calls_ == kAlike || ++calls_ < kAlike) return;
+  for (const Verdict& v : known_)
+    if (v.graphs == graphs_) {
+      if (v.slower) move_to(Phase::Plain);
+      return;
+    }
+  if (work.operators > kMostOperators || work.bytes > kMostBytes) return;
+  if (known_.size() == kVerdicts) return move_to(Phase::Off);
+  calls_ = lost_ = 0;
+  std::fill(std::begin(least_), std::end(least_), std::numeric_limits<double>::infinity());
+  move_to(Phase::Measuring);
+}
+
+void Pace::decide(bool slower) {
+  known_.push_back({graphs_, slower, least_[true], least_[false]});
+  calls_ = kAlike;
+  move_to(slower ? Phase::Plain : Phase::Watching);
+}
+
+void Pace::measured(bool compiled, double seconds) {
+  least_[compiled] = std::min(least_[compiled], seconds);
+  ++calls_;
+  if (!compiled) return;
+  int pairs = calls_ / 2;
+  if (pairs >= kFew && least_[true] <= least_[false]) return decide(false);
+  if (pairs < kPairs) return;
+  if (least_[true] <= kMargin * least_[false]) return decide(false);
+  if (++lost_ == kRounds) return decide(true);
+  calls_ = 0;
+  std::fill(std::begin(least_), std::end(least_), std::numeric_limits<double>::infinity());
+}
+
+Pace::Call::Call(Pace& pace) : pace_(pace), watched_(pace.is_watched()) {
+  if (!watched_) {
+    compiled_ = pace.phase_.load(std::memory_order_relaxed) != Phase::Plain;
+    return;
+  }
+  pace_.busy_ = true;
+  compiled_ = pace_.choose(work_);
+  begin_ = std::chrono::steady_clock::now();
+}
+
+Pace::Call::~Call() {
+  if (!watched_) return;
+  pace_.busy_ = false;
+  if (!ended_ && pace_.phase_.load(std::memory_order_relaxed) == Phase::Measuring) pace_.start_over();
+}
+
+void Pace::Call::end() {
+  ended_ = true;
+  if (!watched_) return;
+  Phase phase = pace_.phase_.load(std::memory_order_relaxed);
+  if (phase == Phase::Watching) return pace_.watch(work_);
+  if (phase == Phase::Off) return;
+  bool same = !compiled_ || (work_.comparable && work_.graphs == pace_.graphs_);
+  if (!same) return pace_.start_over();
+  if (phase == Phase::Measuring)
+    pace_.measured(compiled_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count());
+}
+
+}  // namespace brasa::capture

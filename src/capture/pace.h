@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <brasa/compile.h>
+
+namespace brasa::capture {
+
+/// What a compiled call did, for comparing it with others.
+struct Work {
+  uint64_t graphs = 0;     // equal where the same graphs ran with the same sizes
+  bool comparable = true;  // all of it was compiled, on the host, and asks for no gradients later
+  bool weigh = false;      // the following are wanted
+  size_t operators = 0;
+  int64_t bytes = 0;  // of all values
+
+  void ran(const void* graph, std::span<const int64_t> sizes);
+};
+
+/// Keeps a compiled function from being slower than the plain one. When calls have done the same for a while, some run as they are, in turn
+/// with compiled ones, and both are timed. Where the plain calls are faster again and again, all are plain, until the compiled one that is
+/// made now and then does something else. No call runs twice. The thread that calls first measures; calls of another one end that.
+class Pace {
+ public:
+  explicit Pace(const CompileOptions& options);
+  Pace(const Pace&) = delete;
+  Pace& operator=(const Pace&) = delete;
+
+  /// One call of the function.
+  class Call {
+   public:
+    explicit Call(Pace& pace);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    bool compiled() const { return compiled_; }
+    Work& work() { return work_; }
+    /// The call ended without an error.
+    void end();
+
+   private:
+    Pace& pace_;
+    bool compiled_ = true, watched_ = false, ended_ = false;
+    Work work_;
+    std::chrono::steady_clock::time_point begin_;
+  };
+
+  /// Why calls are plain now; empty: they are not.
+  std::string reason() const;
+
+ private:
+  enum class Phase : uint8_t { Off, Watching, Measuring, Plain };
+  struct Verdict {
+    uint64_t graphs;
+    bool slower;
+    double compiled, plain;  // seconds
+  };
+  bool is_watched();
+  bool choose(Work& work);
+  void watch(const Work& work);
+  void measured(bool compiled, double seconds);
+  void decide(bool slower);
+  void move_to(Phase phase);
+  void start_over();
+
+  std::atomic<Phase> phase_;
+  std::atomic<std::thread::id> owner_{};
+  // The owner's.
+  bool busy_ = false;     // in a call
+  uint64_t graphs_ = 0;   // of the last compiled call
+  int calls_ = 0;         // that did this, or since a phase began
+  int lost_ = 0;          // rounds in which plain calls were faster
+  double least_[2] = {};  // seconds of this round, of plain and of compiled calls
+  std::vector<Verdict> known_;
+  mutable std::mutex mutex_;  // of what follows
+  std::string reason_;
+};
+
+}  // namespace brasa::capture

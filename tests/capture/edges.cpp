@@ -1,0 +1,73 @@
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+
+#include <brasa/call.h>
+
+#include "values.h"
+
+// What operators give at the edges of their arguments, in each way of running them.
+namespace brasa {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// The function's result in each way of running it.
+using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+void each_way(const Function& f, const std::function<void(const Function&)>& check) {
+  check(f);
+  for (const char* backend : {"inductor", "interpreter"})
+    check([g = compile([f](const std::vector<Tensor>& in) { return std::vector{f(in)}; }, {.backend = backend})](
+              const std::vector<Tensor>& in) { return g(in).at(0); });
+}
+
+TEST(Edges, SumsWithProductsOfReducedFloatsAreRoundedOnce) {
+  auto eighths = [](std::vector<int64_t> sizes) { return randint(-8, 9, sizes).to(kFloat).div(8); };
+  manual_seed(1);
+  Tensor m = eighths({16, 16}), n = eighths({16, 16}), x = eighths({16, 16}), v = eighths({16});
+  Tensor p = eighths({3, 16, 16}), q = eighths({3, 16, 16});
+  const std::map<std::string, std::vector<Tensor>> calls = {{"addmm", {x, m, n}},
+                                                            {"addmv", {v, m, v}},
+                                                            {"baddbmm", {x, p, q}},
+                                                            {"addbmm", {x, p, q}},
+                                                            {"_addmm_activation", {x, m, n}}};
+  for (const auto& each : calls) {
+    const std::string& name = each.first;
+    auto f = [&name](const std::vector<Tensor>& t) { return call("aten::" + name, {t[0], t[1], t[2], 3, 0.5}).at(0); };
+    for (DType dtype : name == "addmm" ? std::vector{kBFloat16, kHalf} : std::vector{kBFloat16})
+      each_way(f, [&](const Function& g) {
+        std::vector<Tensor> wide, narrow;
+        for (const Tensor& t : each.second) {
+          wide.push_back(t.clone().requires_grad_());
+          narrow.push_back(t.to(dtype).requires_grad_());
+        }
+        Tensor exact = g(wide), got = g(narrow);
+        EXPECT_TRUE(equal(got, exact.to(dtype))) << name << ' ' << dtype;
+        exact.sum().backward();
+        got.sum().backward();
+        for (size_t i = 0; i < wide.size(); ++i)
+          EXPECT_TRUE(equal(narrow[i].grad(), wide[i].grad().to(dtype))) << name << ' ' << dtype << ' ' << i;
+      });
+  }
+}
+
+TEST(Edges, OrdersBeyondSinglePrecisionAreInfinite) {
+  Tensor x = tensor({3.0, -4.0, 0.5});
+  for (double sign : {1.0, -1.0})
+    each_way([&](const std::vector<Tensor>& in) { return norm(in[0], sign * 1e39); },
+             [&](const Function& f) { EXPECT_EQ(f({x}).item<double>(), sign > 0 ? 4 : 0.5); });
+  EXPECT_EQ(cdist(x.reshape({1, 3}), zeros({1, 3}), 1e39).item<double>(), 4);
+}
+
+TEST(Edges, TheNormOfOneElementIsItsSize) {
+  Tensor x = tensor({0.0, -1e30, 1e-30}, kFloat).reshape({3, 1});
+  for (double p : {0.5, 1.0, 2.0, 3.5, -2.0, kInf, -kInf})
+    each_way([&](const std::vector<Tensor>& in) { return norm(in[0], p, {1}, false); },
+             [&](const Function& f) { EXPECT_TRUE(equal(f({x}), x.abs().reshape({3}))) << p << '\n'
+                                                                                       << f({x}); });
+  EXPECT_TRUE(equal(norm(x, 0, {1}, false), tensor({0.0, 1.0, 1.0}, kFloat)));
+}
+
+}  // namespace
+}  // namespace brasa

@@ -1,0 +1,146 @@
+// Functions whose calls are faster as they are.
+#include <chrono>
+#include <thread>
+
+#include <brasa/autograd.h>
+#include <brasa/backend.h>
+#include <brasa/device.h>
+
+#include "values.h"
+
+namespace brasa {
+namespace {
+
+constexpr int kCalls = 160;  // more than it takes to find out
+
+// A backend whose graphs take longer, and how often they have run.
+int* slow_backend() {
+  static int runs = 0;
+  register_backend("slow", [](const CapturedGraph& graph) -> GraphFunction {
+    return [f = graph.compile("inductor")](const std::vector<Tensor>& inputs) {
+      ++runs;
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      return f(inputs);
+    };
+  });
+  return &runs;
+}
+
+CompileOptions slow(const char* fall_back) { return {.backend = "slow", .options = {{"fall_back", fall_back}}}; }
+
+class Pace : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (get_default_device() != Device(kCPU)) GTEST_SKIP() << "only the host's calls are measured";
+    *runs = 0;
+  }
+  int* runs = slow_backend();
+};
+
+TEST_F(Pace, SlowGraphsGiveWay) {
+  int bodies = 0;
+  auto f = [&](const Tensor& x, const Tensor& sum) {
+    ++bodies;
+    sum.add_(x);
+    return x.sin() + 1;
+  };
+  auto g = compile(f, slow("true"));
+  Tensor x = numbers({3}), sum = zeros({3});
+  for (int i = 0; i < kCalls; ++i) expect_close(g(x, sum), x.sin() + 1);
+  EXPECT_EQ(bodies, kCalls);
+  expect_close(sum, x * kCalls);
+  EXPECT_LT(*runs, kCalls / 2);
+  EXPECT_NE(g.explain().str().find("calls run as they are"), std::string::npos) << g.explain().str();
+
+  // Calls of another size are compiled, as soon as one is looked at.
+  Tensor y = numbers({4}), total = zeros({4});
+  for (int i = 0; i < 70; ++i) expect_close(g(y, total), y.sin() + 1);
+  EXPECT_EQ(g.explain().slower, "");
+  // Of the first ones it is known.
+  for (int i = 0; i < 30; ++i) g(x, sum);
+  EXPECT_NE(g.explain().slower, "");
+}
+
+TEST_F(Pace, BreaksAndStepsInsideAreMeasured) {
+  Tensor w = ones({3}).requires_grad_();
+  auto step = [&](const Tensor& x) {
+    w.mutable_grad().reset();
+    Tensor loss = (x * w).sum();
+    loss.backward();
+    return loss.item<float>() > 0 ? w.grad() * 2 : w.grad();
+  };
+  auto g = compile(step, slow("true"));
+  Tensor x = numbers({3});
+  for (int i = 0; i < kCalls; ++i) expect_close(g(x), step(x));
+  EXPECT_NE(g.explain().slower, "");
+}
+
+TEST_F(Pace, WhatIsNotMeasured) {
+  Tensor x = numbers({3}), w = ones({3}).requires_grad_();
+  auto calls = [&](auto f) {
+    *runs = 0;
+    for (int i = 0; i < 60; ++i) f(x);
+    EXPECT_EQ(*runs, 60);
+    EXPECT_EQ(f.explain().slower, "");
+  };
+  auto sine = [](const Tensor& t) { return t.sin(); };
+  calls(compile(sine, slow("false")));
+  calls(compile(sine, {.backend = "slow"}));
+  calls(compile([&](const Tensor& t) { return t * w; }, slow("true")));
+  auto large = [](const Tensor& t) {
+    Tensor y = t;
+    for (int i = 0; i < 80; ++i) y = y + 1;
+    return y;
+  };
+  calls(compile(large, slow("true")));
+  // Two sizes in turn.
+  auto g = compile(sine, slow("true"));
+  *runs = 0;
+  for (int i = 0; i < 30; ++i) {
+    g(x);
+    g(numbers({5}));
+  }
+  EXPECT_EQ(*runs, 60);
+}
+
+TEST_F(Pace, CallsOfAnotherThreadEndIt) {
+  auto g = compile([](const Tensor& t) { return t.sin(); }, slow("true"));
+  Tensor x = numbers({3});
+  for (int i = 0; i < 25; ++i) g(x);
+  std::thread([&] { g(x); }).join();
+  *runs = 0;
+  for (int i = 0; i < 60; ++i) g(x);
+  EXPECT_EQ(*runs, 60);
+}
+
+TEST_F(Pace, ErrorsWhileItMeasures) {
+  int calls = 0;
+  auto g = compile(
+      [&](const Tensor& t) {
+        if (++calls % 7 == 0) throw std::runtime_error("the seventh call");
+        return t.sin();
+      },
+      slow("true"));
+  Tensor x = numbers({3});
+  for (int i = 0; i < 100; ++i) {
+    if (calls % 7 == 6)
+      EXPECT_THROW(g(x), std::runtime_error);
+    else
+      expect_close(g(x), x.sin());
+  }
+  EXPECT_EQ(calls, 100);
+}
+
+// A plain call that takes longer by far: the graphs stay.
+TEST_F(Pace, FastGraphsStay) {
+  auto g = compile([](const Tensor& t) {
+    if (!is_compiling()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return t.sin();
+  });
+  Tensor x = numbers({3});
+  for (int i = 0; i < 60; ++i) g(x);
+  EXPECT_EQ(g.explain().slower, "");
+}
+
+}  // namespace
+}  // namespace brasa

@@ -1,0 +1,193 @@
+// Exported programs for a GPU on a fake driver, which runs a GPU's loops as the host's code: against the same function in this process.
+#define ALONE_CUDA
+#include "../export/loaded.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include <brasa/brasa.h>
+#include <brasa/control_flow.h>
+#include <brasa/nn.h>
+#include <brasa/optim.h>
+#include <brasa/serialize.h>
+
+#include "fake.h"
+
+namespace brasa {
+namespace {
+
+// By which programs find it when they load it by its name.
+fakes::Control& driver() {
+  test::use_fakes();
+  return test::fake_driver();
+}
+
+ExportOptions emulated(std::vector<DynamicSize> dynamic = {}) {
+  driver();
+  ExportOptions o = alone(std::move(dynamic));
+  o.targets = {"emu"};
+  return o;
+}
+
+void expect_same(Loaded& program, const std::vector<Tensor>& in, const std::vector<Tensor>& want) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : want) out.push_back(full(t.sizes(), NAN, TensorOptions(t.scalar_type())));
+  ASSERT_EQ(program.run(in, out), ALONE_OK) << program.context.message;
+  ASSERT_EQ(program.at<decltype(alone_wait)>("alone_wait")(&program.context), ALONE_OK) << program.context.message;
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(allclose(out[i], want[i], 1e-4, 1e-5)) << i;
+}
+
+TEST(CudaAlone, LayersOfAnySize) {
+  Folder folder;
+  nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1)), nn::BatchNorm2d(8), nn::ReLU(),
+                     nn::AdaptiveAvgPool2d(1), nn::Flatten(), nn::Linear(8, 5), nn::LayerNorm(std::vector<int64_t>{5}));
+  net->eval();
+  auto f = [&](const Tensor& x) { return net->forward(x).softmax(1); };
+  NoGradGuard no_grad;
+  Loaded program(export_(f, {rand({2, 3, 8, 8})}, emulated({{0, 0, 1, 16}})), folder.path);
+  for (int64_t n : {1, 3, 16}) {
+    Tensor x = rand({n, 3, 8, 8});
+    expect_same(program, {x}, {f(x)});
+  }
+  EXPECT_EQ(program.context.level, 0);
+  Tensor x = rand({3 * 192 + 1}), shifted = x.slice(0, 1).view({3, 3, 8, 8});
+  std::vector<Tensor> out = {empty({3, 5})};
+  EXPECT_EQ(program.run({shifted}, out), ALONE_INPUT);
+  EXPECT_STREQ(program.context.message, "input 0 is not aligned to 16 bytes");
+}
+
+TEST(CudaAlone, BranchesAndLoops) {
+  Folder folder;
+  nn::LSTM lstm(nn::LSTMOptions(3, 5));
+  auto f = [&](const Tensor& x) {
+    Tensor h = std::get<0>(lstm(x));
+    Tensor y = cond(x.sum() > 0, [&](Tensor a) { return a.tanh(); }, [&](Tensor a) { return a * 2; }, h);
+    Tensor grown = while_loop([](Tensor, Tensor n) { return n < 5; },
+                              [](Tensor a, Tensor n) { return std::pair(a * 1.5 + 1, n + 1); }, x, zeros({}, kInt64))
+                       .first;
+    return std::pair(y, grown);
+  };
+  NoGradGuard no_grad;
+  Loaded program(export_(f, {rand({4, 2, 3})}, emulated({{0, 0, 1, 50}})), folder.path);
+  for (int64_t steps : {1, 5, 50})
+    for (double shift : {0.0, -1.0}) {
+      Tensor x = rand({steps, 2, 3}) + shift;
+      auto [y, grown] = f(x);
+      expect_same(program, {x}, {y, grown});
+    }
+}
+
+// What a check found is told by whoever waits, once.
+TEST(CudaAlone, ChecksAreToldLater) {
+  Folder folder;
+  Tensor table = rand({4, 2});
+  auto f = [&](const Tensor& i) { return table.index_select(0, i); };
+  Loaded program(export_(f, {zeros({3}, kInt64)}, emulated()), folder.path);
+  std::vector<Tensor> out = {empty({3, 2})};
+  auto wait = program.at<decltype(alone_wait)>("alone_wait");
+  EXPECT_EQ(program.run({full({3}, 4, kInt64)}, out), ALONE_OK);
+  EXPECT_EQ(wait(&program.context), ALONE_CHECK);
+  EXPECT_NE(std::string(program.context.message).find("index_select"), std::string::npos) << program.context.message;
+  expect_same(program, {full({3}, 3, kInt64)}, {f(full({3}, 3, kInt64))});
+}
+
+// A training step with random numbers: as the processor's program, state and all.
+TEST(CudaAlone, ATrainingStep) {
+  manual_seed(5);
+  nn::Sequential net(nn::Linear(6, 12), nn::Dropout(0.25), nn::GELU(), nn::Linear(12, 2));
+  optim::AdamW optimizer(net->parameters(), optim::AdamWOptions(1e-2));
+  auto step = [&](const Tensor& x, const Tensor& y) {
+    optimizer.zero_grad();
+    Tensor loss = nn::functional::mse_loss(net->forward(x), y);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  std::vector<Tensor> in = {rand({5, 6}), rand({5, 2})}, got, want;
+  auto run = [&](ExportOptions options, std::vector<Tensor>& losses) {
+    Folder folder;
+    options.modules = {{"", net.ptr()}};
+    options.optimizers = {{"optimizer", &optimizer}};
+    Loaded program(export_(step, in, options), folder.path);
+    for (int k = 0; k < 4; ++k) {
+      std::vector<Tensor> out = {zeros({})};
+      ASSERT_EQ(program.run(in, out), ALONE_OK) << program.context.message;
+      losses.push_back(out[0]);
+    }
+    fs::path file = folder.path / "state.safetensors";
+    ASSERT_EQ(program.save(file), ALONE_OK) << program.context.message;
+    losses.push_back(load_tensors(file.string()).at("0.weight"));
+    program.reset();
+    ASSERT_EQ(program.load(file), ALONE_OK) << program.context.message;
+    ASSERT_EQ(program.save(folder.path / "again"), ALONE_OK);
+    EXPECT_TRUE(load_tensors((folder.path / "again").string()).at("0.weight").equal(losses.back()));
+  };
+  run(emulated(), got);
+  for (int k = 0; k < 4; ++k) want.push_back(step(in[0], in[1]).detach());
+  want.push_back(net->parameters()[0].detach());
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) EXPECT_TRUE(allclose(got[k], want[k], 1e-4, 1e-5)) << k;
+}
+
+TEST(CudaAlone, FailuresAreStatuses) {
+  Folder folder;
+  Tensor w = rand({4, 4});
+  Loaded program(export_([&](const Tensor& x) { return x.matmul(w); }, {rand({4, 4})}, emulated()), folder.path);
+  fakes::Control& fake = driver();
+  auto open = program.at<decltype(alone_open)>("alone_open");
+  alone_context other;
+  fake.fail("cuDeviceGetCount", 1, 100);
+  EXPECT_EQ(open(&other, nullptr), ALONE_DEVICE);
+  EXPECT_STREQ(other.message, "cuDeviceGetCount failed: injected");
+  fake.fail("cuMemAlloc_v2", 2, 2);  // behind the word that checks write
+  test::Counted unloaded(fake, "cuModuleUnload");
+  EXPECT_EQ(open(&other, nullptr), ALONE_MEMORY);
+  EXPECT_STREQ(other.message, "the GPU has no memory for 128 bytes of weights");
+  EXPECT_GT(unloaded(), 0);
+  EXPECT_EQ(other.device, nullptr);
+  std::vector<Tensor> out = {empty({4, 4})};
+  fake.fail("cuLaunchKernel", 1, 700);
+  EXPECT_EQ(program.run({rand({4, 4})}, out), ALONE_DEVICE);
+  EXPECT_STREQ(program.context.message, "cuLaunchKernel failed: injected");
+  Tensor x = rand({4, 4});
+  expect_same(program, {x}, {x.matmul(w)});
+}
+
+// What is written for a real GPU: the text of its kernels for each architecture, of which one is loaded.
+TEST(CudaAlone, ProgramsForArchitectures) {
+  Folder folder;
+  setenv("BRASA_PTXAS", "/there/is/no/ptxas", 1);
+  ExportOptions options = emulated();
+  options.targets = {"nvptx+sm_80", "nvptx+sm_90"};
+  ExportedProgram exported = export_([](const Tensor& x) { return x.exp().sum(1); }, {rand({4, 4})}, options);
+  unsetenv("BRASA_PTXAS");
+  EXPECT_NE(exported.header().find("alone_status alone_wait("), std::string::npos);
+  EXPECT_EQ(exported.header().find("ALONE_CUDA"), std::string::npos);
+  EXPECT_EQ(exported.header().find("parallel"), std::string::npos);
+  test::Counted loaded(driver(), "cuModuleLoadDataEx"), launched(driver(), "cuLaunchKernel");
+  Loaded program(exported, folder.path);
+  EXPECT_EQ(program.context.level, 90);
+  std::vector<Tensor> out = {empty({4})};
+  EXPECT_EQ(program.run({rand({4, 4})}, out), ALONE_OK) << program.context.message;
+  EXPECT_EQ(loaded(), 1);
+  EXPECT_GE(launched(), 1);
+}
+
+TEST(CudaAlone, AnExecutable) {
+  Folder folder;
+  Tensor w = rand({4, 3}), x = rand({2, 4});
+  ExportedProgram exported = export_([&](const Tensor& a) { return a.matmul(w).tanh(); }, {x}, emulated());
+  std::string path = (folder.path / "net").string(), in = path + ".in", out = path + ".out";
+  exported.write_executable(path);
+  save_tensors({{"in0", x}}, in);
+  auto run = [&](const std::string& libraries) {
+    return std::system(("LD_LIBRARY_PATH=" + libraries + " " + path + " " + in + " " + out + " 2>/dev/null").c_str());
+  };
+  ASSERT_EQ(run(BRASA_FAKES), 0);
+  EXPECT_TRUE(allclose(load_tensors(out).at("out0"), x.matmul(w).tanh()));
+}
+
+}  // namespace
+}  // namespace brasa
