@@ -110,7 +110,7 @@ TEST(Expr, WhatDoesNotFitIsAnError) {
   EXPECT_THROW(floordiv(lowest, -1), Error);
   EXPECT_EQ(mod(lowest, -1), Expr(0));
   EXPECT_EQ(mod(lowest, 3), Expr(1));
-  EXPECT_EQ(str(s + lowest), "s0 - 9223372036854775808");
+  EXPECT_EQ(str(s + lowest), "s0 + -9223372036854775808");
   EXPECT_THROW(evaluate(s * s, [](const ExprNode&) { return kHighest; }), Error);
   EXPECT_THROW(evaluate(s + 1, [](const ExprNode&) { return kHighest; }), Error);
 }
