@@ -37,7 +37,7 @@ struct CompiledFunction {
 namespace {
 
 std::atomic<uint64_t> resets = 0;
-thread_local int recordings = 0, unrecorded = 0;
+thread_local int recordings = 0, unrecorded = 0, plain = 0;
 
 std::shared_ptr<CompiledState> make_state(const CompiledFunction& f) {
   auto state = std::make_shared<CompiledState>();
@@ -84,10 +84,15 @@ struct Recording::Impl {
     }
     ~Recorded() { --recordings; }
   };
+  struct Plain {
+    Plain() { ++plain; }
+    ~Plain() { --plain; }
+  };
   std::shared_ptr<CompiledState> state;
   std::optional<capture::Learning> learning;  // of a pure function
   std::optional<capture::Pace::Call> call;    // of another one
-  std::optional<Recorded> recorded;           // absent where the call runs as it is
+  std::optional<Recorded> recorded;
+  std::optional<Plain> as_it_is;  // in its place, where that is faster
 };
 
 namespace {
@@ -107,6 +112,8 @@ Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
     i.learning.emplace(i.state->shortcuts, *now, *arguments, static_cast<size_t>(f.options.recompile_limit));
   if (!i.call || i.call->compiled())
     i.recorded.emplace(*i.state, i.learning ? &i.learning->watch() : nullptr, i.call ? &i.call->work() : nullptr);
+  else
+    i.as_it_is.emplace();
 }
 Recording::~Recording() = default;
 
@@ -201,7 +208,10 @@ Explanation explain(CompiledFunction& function) {
 
 }  // namespace detail
 
-bool is_compiling() { return detail::recordings > 0 && Recorder::current(); }
+// A body must not do something else where it is faster as it is.
+bool is_compiling() {
+  return (detail::recordings > 0 && Recorder::current()) || (detail::plain > 0 && !detail::unrecorded);
+}
 void reset() { detail::resets.fetch_add(1); }
 
 void mark_dynamic(const Tensor& t, int64_t dim, std::optional<int64_t> min, std::optional<int64_t> max) {

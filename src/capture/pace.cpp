@@ -18,6 +18,7 @@ constexpr int kPairs = 8;   // pairs of a round
 constexpr int kRounds = 3;  // that plain calls must win
 constexpr double kMargin = 1.05;
 constexpr int kLookAgain = 64;  // one of so many calls is compiled while the others are plain
+constexpr double kFar = 4;      // a plain call that takes so many times longer does something else
 constexpr size_t kVerdicts = 8;
 // What would take long or much memory as it is, is not tried: its operators may never have been compiled for themselves.
 constexpr size_t kMostOperators = 64;
@@ -30,7 +31,9 @@ bool asked_for(const CompileOptions& options) {
   auto numbers = options.options.find("numbers");
   bool strict = numbers != options.options.end() ? compiler::numbers_named(numbers->second) == compiler::Numbers::Strict
                                                  : compiler::default_numbers() == compiler::Numbers::Strict;
-  return options.backend == "inductor" && !options.backend.function && !strict;
+  auto nan = options.options.find("trace_nan");
+  bool looks_closer = nan != options.options.end() && nan->second == "true";
+  return options.backend == "inductor" && !options.backend.function && !strict && !looks_closer;
 }
 
 std::string microseconds(double seconds) {
@@ -53,6 +56,12 @@ std::string Pace::reason() const {
   return reason_;
 }
 
+// What was found out of the graphs of the last compiled call; null: nothing.
+const Pace::Verdict* Pace::verdict() const {
+  auto v = std::find_if(known_.begin(), known_.end(), [&](const Verdict& k) { return k.graphs == graphs_; });
+  return v == known_.end() ? nullptr : &*v;
+}
+
 // Whether this call is one of the owner's, which move the phases on.
 bool Pace::is_watched() {
   if (phase_.load(std::memory_order_relaxed) == Phase::Off) return false;
@@ -60,9 +69,8 @@ bool Pace::is_watched() {
   if (owner == std::thread::id() && owner_.compare_exchange_strong(owner, here, std::memory_order_relaxed))
     owner = here;
   if (owner == here) return !busy_;
-  // Times of calls that overlap say nothing.
-  Phase watching = Phase::Watching, measuring = Phase::Measuring;
-  if (!phase_.compare_exchange_strong(watching, Phase::Off)) phase_.compare_exchange_strong(measuring, Phase::Off);
+  // Times of calls that overlap say nothing, and what the owner does says nothing of this one.
+  move_to(Phase::Off);
   return false;
 }
 
@@ -89,8 +97,8 @@ void Pace::move_to(Phase phase) {
   }
   std::lock_guard lock(mutex_);
   reason_.clear();
-  if (phase != Phase::Plain) return;
-  auto v = std::find_if(known_.begin(), known_.end(), [&](const Verdict& k) { return k.graphs == graphs_; });
+  if (phase != Phase::Plain || now == Phase::Off) return;
+  const Verdict* v = verdict();
   reason_ = str("calls took ", microseconds(v->compiled), " compiled and ", microseconds(v->plain), " as they are");
 }
 
@@ -101,11 +109,10 @@ void Pace::watch(const Work& work) {
     return;
   }
   if (calls_ == kAlike || ++calls_ < kAlike) return;
-  for (const Verdict& v : known_)
-    if (v.graphs == graphs_) {
-      if (v.slower) move_to(Phase::Plain);
-      return;
-    }
+  if (const Verdict* v = verdict()) {
+    if (v->slower) move_to(Phase::Plain);
+    return;
+  }
   if (work.operators > kMostOperators || work.bytes > kMostBytes) return;
   if (known_.size() == kVerdicts) return move_to(Phase::Off);
   calls_ = lost_ = 0;
@@ -156,8 +163,11 @@ void Pace::Call::end() {
   if (phase == Phase::Off) return;
   bool same = !compiled_ || (work_.comparable && work_.graphs == pace_.graphs_);
   if (!same) return pace_.start_over();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   if (phase == Phase::Measuring)
-    pace_.measured(compiled_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count());
+    pace_.measured(compiled_, seconds);
+  else if (!compiled_ && seconds > kFar * pace_.verdict()->plain)
+    pace_.calls_ = kLookAgain - 1;
 }
 
 }  // namespace brasa::capture

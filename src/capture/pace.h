@@ -26,7 +26,8 @@ struct Work {
 
 /// Keeps a compiled function from being slower than the plain one. When calls have done the same for a while, some run as they are, in turn
 /// with compiled ones, and both are timed. Where the plain calls are faster again and again, all are plain, until the compiled one that is
-/// made now and then does something else. No call runs twice. The thread that calls first measures; calls of another one end that.
+/// made now and then, and after one that took far longer, does something else. No call runs twice. The thread that calls first measures;
+/// calls of another one end that.
 class Pace {
  public:
   explicit Pace(const CompileOptions& options);
@@ -63,6 +64,7 @@ class Pace {
     bool slower;
     double compiled, plain;  // seconds
   };
+  const Verdict* verdict() const;
   bool is_watched();
   bool choose(Work& work);
   void watch(const Work& work);

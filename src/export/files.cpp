@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "support/error.h"
 #include "support/settings.h"
@@ -40,16 +42,34 @@ std::optional<bool> run_tool(const std::vector<std::string>& words) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+namespace {
+
+// Of this call alone: other threads and programs make code at the same time.
+struct TemporaryFolder {
+  TemporaryFolder() : path((std::filesystem::temp_directory_path() / "brasa-XXXXXX").string()) {
+    BRASA_CHECK(mkdtemp(path.data()), "export: there is no folder for temporary files at ", path);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  std::string path;
+};
+
+}  // namespace
+
 std::string machine_code(const std::string& ptx, const std::string& architecture) {
   const char* set = environment("BRASA_PTXAS");
   std::string ptxas(set ? set : "ptxas");
-  std::string base = (std::filesystem::temp_directory_path() / str("brasa-", getpid())).string();
-  TemporaryFile text(base + ".ptx", ptx), code(base + ".cubin", "");
-  std::optional<bool> done = run_tool({ptxas, "-arch", architecture, "-o", code.path, text.path});
+  TemporaryFolder folder;
+  std::string text = folder.path + "/kernels.ptx", code = folder.path + "/kernels.cubin";
+  write_file(text, ptx);
+  std::optional<bool> done = run_tool({ptxas, "-arch", architecture, "-o", code, text});
   if (!done) return "";
   BRASA_CHECK(*done, "export: '", ptxas, "' makes no code for ", architecture,
               "; name another by BRASA_PTXAS, or one that is not there, and the program has PTX alone");
-  std::ifstream file(code.path, std::ios::binary);
+  std::ifstream file(code, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "export/embedded.h"
 #include "support/error.h"
@@ -16,9 +19,17 @@ std::string upper(std::string s) {
   return s;
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
-  return text;
+// From left to right, so that no mark is looked for in what was put in.
+using Marks = std::vector<std::pair<std::string, std::string>>;
+std::string replaced(std::string_view text, const Marks& marks) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    auto mark =
+        std::find_if(marks.begin(), marks.end(), [&](const auto& m) { return text.substr(at).starts_with(m.first); });
+    out += mark == marks.end() ? text.substr(at, 1) : std::string_view(mark->second);
+    at += mark == marks.end() ? 1 : mark->first.size();
+  }
+  return out;
 }
 
 // The lines of program.h that are for this device.
@@ -65,8 +76,8 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
       str("/* ", name, ": a program that Brasa exported. Link its object with the C library; nothing else is needed",
           sections.gpu ? " but NVIDIA's\n   driver where it runs, which it loads itself" : "", ".\n\n");
   for (size_t i = 0; i < inputs.size(); ++i)
-    out += str("   input ", i, " '", replaced(inputs[i].name, "*/", "* /"), "': ", brasa::name(inputs[i].dtype), "[",
-               dims_of(inputs[i]), "]\n");
+    out += str("   input ", i, " '", replaced(inputs[i].name, {{"*/", "* /"}, {"/*", "/ *"}}),
+               "': ", brasa::name(inputs[i].dtype), "[", dims_of(inputs[i]), "]\n");
   for (size_t i = 0; i < outputs.size(); ++i)
     out += str("   output ", i, ": ", brasa::name(outputs[i].dtype), ", ", outputs[i].rank, " dimensions\n");
   out += str("*/\n#ifndef ", up, "_H\n#define ", up, "_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n",
@@ -83,12 +94,13 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
   BRASA_ASSERT(begin < end && end != whole.npos, "program.h without its marks");
   std::string face(whole.substr(begin, end - begin));
   face = chosen(face, sections.gpu);
-  face = replaced(replaced(std::move(face), "alone_", name + "_"), "ALONE_", up + "_");
+  face = replaced(face, {{"alone_", name + "_"}, {"ALONE_", up + "_"}});
   return out + "\n" + face + "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
 }
 
 std::string cpp_header(const std::string& name, const std::string& c_header_file, bool gpu) {
-  static constexpr std::string_view kText = R"(// NAME as a class. A program for each thread; move it, do not copy it.
+  static constexpr std::string_view kText =
+      R"(// NAME as a class. A program for each thread, which is neither copied nor moved.
 #pragma once
 
 #include <array>
@@ -105,7 +117,7 @@ class Program {
   using Tensor = NAME_tensor;
 
   // `weights_file`: where the weights lie beside the program.
-  explicit Program(const char* weights_file = nullptr) {
+  explicit Program(const char* weights_file = nullptr) : Program(Closed{}) {
     check(NAME_open(&context_, weights_file));
     context_.state = state_.at_least(*this, NAME_state_bytes());
     check(NAME_reset(&context_));
@@ -137,6 +149,9 @@ MORE  // For what else the C functions take.
   NAME_context& context() { return context_; }
 
  private:
+  // Whose destructor closes it, whatever the other constructor meets.
+  struct Closed {};
+  explicit Program(Closed) {}
   void check(NAME_status status) {
     if (status != UPPER_OK) throw std::runtime_error(context_.message);
   }
@@ -151,7 +166,8 @@ MEMORY    std::size_t bytes = 0;
 )";
   // What differs where the memory is a GPU's.
   static constexpr std::string_view kHostMemory = R"(    void* at_least(Program&, std::size_t n) {
-      if (bytes < n) data.resize(bytes = n);
+      if (bytes < n) data.resize(n);
+      bytes = data.size();
       return data.data();
     }
     std::vector<char> data;
@@ -174,15 +190,11 @@ MEMORY    std::size_t bytes = 0;
   void download(void* to, const void* from, std::size_t bytes) { check(NAME_download(&context_, to, from, bytes)); }
 )";
   static constexpr std::string_view kRelease = "    memory_.release(*this);\n    state_.release(*this);\n";
-  std::string text(kText);
-  const std::pair<const char*, std::string> parts[] = {{"MEMORY", std::string(gpu ? kGpuMemory : kHostMemory)},
-                                                       {"MORE", std::string(gpu ? kGpuCalls : "")},
-                                                       {"RELEASE", std::string(gpu ? kRelease : "")},
-                                                       {"NAME", name},
-                                                       {"UPPER", upper(name)},
-                                                       {"INCLUDE", str("#include \"", c_header_file, "\"")}};
-  for (const auto& [mark, with] : parts) text = replaced(std::move(text), mark, with);
-  return text;
+  const Marks names = {{"NAME", name}, {"UPPER", upper(name)}, {"INCLUDE", str("#include \"", c_header_file, "\"")}};
+  return replaced(replaced(kText, {{"MEMORY", std::string(gpu ? kGpuMemory : kHostMemory)},
+                                   {"MORE", std::string(gpu ? kGpuCalls : "")},
+                                   {"RELEASE", std::string(gpu ? kRelease : "")}}),
+                  names);
 }
 
 }  // namespace brasa::exporting

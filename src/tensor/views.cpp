@@ -246,18 +246,28 @@ static bool view_memory(Operator& op, CallArgs args, Results& results) {
   other.resize(4);
   CallArg& offset = other[3];
   if (offset.kind == Kind::None) offset = CallArg(from.offset);
-  if (other[1].size == other[2].size && offset.kind == Kind::Int &&
-      lie_within(from, other[1], other[2], offset.integer)) {
-    offset = CallArg(offset.integer - from.offset);
-    return make_views(op, other, results);
-  }
+  auto lies_within = [&](const Tensor& t) {
+    return other[1].size == other[2].size && offset.kind == Kind::Int && impl_of(t)->dtype == from.dtype &&
+           lie_within(*impl_of(t), other[1], other[2], offset.integer);
+  };
+  auto make_views_of = [&](const Tensor& t) {
+    other[0] = CallArg(t);
+    offset = CallArg(offset.integer - impl_of(t)->offset);
+    make_views(op, other, results);
+  };
+  if (lies_within(self)) return make_views_of(self), true;
   bool history = GradMode::is_enabled() && self.requires_grad();
   BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), op.row().schema.base,
               ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
-  auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
-  Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
-  other[0] = CallArg(memory);
-  make_views(op, other, results);
+  // A write into it is seen in the base's gradient.
+  if (const Tensor& base = base_of(self); lies_within(base)) {
+    make_views_of(base);
+  } else {
+    auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
+    Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
+    other[0] = CallArg(memory);
+    make_views(op, other, results);
+  }
   if (history) autograd::attach_memory_view(results[0], self);
   return true;
 }
@@ -279,6 +289,11 @@ Tensor replay(const ViewLink* last, Tensor base) {
   for (const ViewLink* link : links_to(last)) {
     std::vector<CallArg> args = link->args->args().vec();
     args[0] = CallArg(base);
+    if (link->row->over_storage) {  // a link's offset is in the tensor before it, a call's in the memory
+      args.resize(4);
+      int64_t within = args[3].kind == Kind::Int ? args[3].integer : 0;
+      args[3] = CallArg(within + impl_of(base)->offset);
+    }
     base = std::move(call_list(op(*link->row), args)[link->result]);
   }
   return base;

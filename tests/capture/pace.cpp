@@ -6,6 +6,7 @@
 #include <brasa/backend.h>
 #include <brasa/device.h>
 
+#include "tensor/recorder.h"
 #include "values.h"
 
 namespace brasa {
@@ -131,10 +132,63 @@ TEST_F(Pace, ErrorsWhileItMeasures) {
   EXPECT_EQ(calls, 100);
 }
 
+TEST_F(Pace, OtherThreadsAreCompiled) {
+  auto g = compile([](const Tensor& t) { return t.sin(); }, slow("true"));
+  Tensor x = numbers({3});
+  for (int i = 0; i < kCalls; ++i) g(x);
+  EXPECT_NE(g.explain().slower, "");
+  *runs = 0;
+  std::thread([&] {
+    for (int i = 0; i < 5; ++i) g(x);
+  }).join();
+  EXPECT_EQ(*runs, 5);
+  EXPECT_EQ(g.explain().slower, "");
+}
+
+TEST_F(Pace, CallsThatTakeLongerAreLookedAt) {
+  auto g = compile(
+      [](const Tensor& t) {
+        if (t.size(0) > 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return t.sin();
+      },
+      slow("true"));
+  Tensor x = numbers({3}), y = numbers({4});
+  for (int i = 0; i < kCalls; ++i) g(x);
+  *runs = 0;
+  for (int i = 0; i < 4; ++i) g(y);
+  EXPECT_GE(*runs, 2);
+}
+
+// A body that asks gets the same answer in all calls, and what disable() gave another one.
+TEST_F(Pace, BodiesAreCompiledOnes) {
+  auto asked = disable([] { return is_compiling(); });
+  int yes = 0, disabled = 0;
+  auto g = compile(
+      [&](const Tensor& t) {
+        yes += is_compiling();
+        disabled += asked();
+        return t.sin();
+      },
+      slow("true"));
+  Tensor x = numbers({3});
+  for (int i = 0; i < kCalls; ++i) g(x);
+  EXPECT_LT(*runs, kCalls / 2);
+  EXPECT_EQ(yes, kCalls);
+  EXPECT_EQ(disabled, 0);
+  EXPECT_FALSE(is_compiling());
+}
+
+TEST_F(Pace, NoCallIsPlainWhereNaNsAreTraced) {
+  auto g = compile([](const Tensor& t) { return t.log() * 2; }, {.options = {{"trace_nan", "true"}}});
+  Tensor x = numbers({3}).abs() + 1, y = -x;
+  for (int i = 0; i < kCalls; ++i) g(x);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(g(y), Error);
+}
+
 // A plain call that takes longer by far: the graphs stay.
 TEST_F(Pace, FastGraphsStay) {
   auto g = compile([](const Tensor& t) {
-    if (!is_compiling()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (!Recorder::current()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     return t.sin();
   });
   Tensor x = numbers({3});

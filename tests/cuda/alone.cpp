@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include <brasa/brasa.h>
 #include <brasa/control_flow.h>
@@ -123,6 +125,10 @@ TEST(CudaAlone, ATrainingStep) {
     ASSERT_EQ(program.load(file), ALONE_OK) << program.context.message;
     ASSERT_EQ(program.save(folder.path / "again"), ALONE_OK);
     EXPECT_TRUE(load_tensors((folder.path / "again").string()).at("0.weight").equal(losses.back()));
+    std::vector<Tensor> out = {zeros({})};
+    program.context.state = program.state.data() + 4;
+    EXPECT_EQ(program.run(in, out), ALONE_MEMORY);
+    EXPECT_STREQ(program.context.message, "the state is not aligned to 16 bytes");
   };
   run(emulated(), got);
   for (int k = 0; k < 4; ++k) want.push_back(step(in[0], in[1]).detach());
@@ -155,6 +161,48 @@ TEST(CudaAlone, FailuresAreStatuses) {
   expect_same(program, {x}, {x.matmul(w)});
 }
 
+// Whichever is closed first, and again in a thread that had one.
+TEST(CudaAlone, ContextsHoldTheGpu) {
+  Folder folder;
+  Tensor w = rand({4, 4}), x = rand({4, 4});
+  Loaded program(export_([&](const Tensor& a) { return a.matmul(w); }, {x}, emulated()), folder.path);
+  auto open = program.at<decltype(alone_open)>("alone_open");
+  auto close = program.at<decltype(alone_close)>("alone_close");
+  auto allocate = program.at<decltype(alone_allocate)>("alone_allocate");
+  auto release = program.at<decltype(alone_free)>("alone_free");
+  alone_context other;
+  ASSERT_EQ(open(&other, nullptr), ALONE_OK) << other.message;
+  close(&program.context);
+  void* memory = nullptr;
+  EXPECT_EQ(allocate(&other, 16, &memory), ALONE_OK) << other.message;
+  release(&other, memory);
+  close(&other);
+  ASSERT_EQ(open(&program.context, nullptr), ALONE_OK) << program.context.message;
+  expect_same(program, {x}, {x.matmul(w)});
+}
+
+// A block has 48 KiB of shared memory, which a kernel's reductions have one after the other.
+TEST(CudaAlone, ManySumsOfColumnsInOneKernel) {
+  Folder folder;
+  setenv("BRASA_PTXAS", "/there/is/no/ptxas", 1);
+  ExportOptions options = emulated();
+  options.targets = {"nvptx+sm_80"};
+  auto count = [](const Tensor& x) {
+    std::vector<Tensor> out;
+    for (int i = 0; i < 8; ++i) out.push_back((x == i).sum(0));
+    return out;
+  };
+  export_(count, {zeros({512, 64}, kUInt8)}, options).write_object((folder.path / "p").string());
+  unsetenv("BRASA_PTXAS");
+  std::ifstream file(folder.path / "p.o", std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  long shared = 0;
+  for (size_t at = 0; (at = text.find("\t.shared .align", at)) != text.npos; ++at)
+    shared += std::strtol(text.c_str() + text.find('[', at) + 1, nullptr, 10);
+  EXPECT_GT(shared, 0);
+  EXPECT_LE(shared, 48 << 10);
+}
+
 // What is written for a real GPU: the text of its kernels for each architecture, of which one is loaded.
 TEST(CudaAlone, ProgramsForArchitectures) {
   Folder folder;
@@ -173,6 +221,24 @@ TEST(CudaAlone, ProgramsForArchitectures) {
   EXPECT_EQ(program.run({rand({4, 4})}, out), ALONE_OK) << program.context.message;
   EXPECT_EQ(loaded(), 1);
   EXPECT_GE(launched(), 1);
+}
+
+// The assembler's files are those of one call: other threads export, too.
+TEST(CudaAlone, MachineCodeIsMadeInAFolderOfItsOwn) {
+  Folder folder;
+  std::string tool = (folder.path / "ptxas").string(), log = (folder.path / "log").string();
+  std::ofstream(tool) << "#!/bin/sh\necho \"$5\" >>" << log << "\ncp \"$5\" \"$4\"\n";
+  fs::permissions(tool, fs::perms::owner_all);
+  setenv("BRASA_PTXAS", tool.c_str(), 1);
+  ExportOptions options = emulated();
+  options.targets = {"nvptx+sm_80"};
+  for (int i : {1, 2}) export_([=](const Tensor& x) { return x * i; }, {rand({4})}, options);
+  unsetenv("BRASA_PTXAS");
+  std::ifstream lines(log);
+  std::string first, second;
+  ASSERT_TRUE(lines >> first >> second);
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(fs::exists(fs::path(first).parent_path()));
 }
 
 TEST(CudaAlone, AnExecutable) {

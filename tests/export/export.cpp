@@ -213,6 +213,7 @@ TEST(Export, WeightsBesideAndThreads) {
     int byte = bytes.seekg(at).get();
     bytes.seekp(at).put(static_cast<char>(byte ^ 128)).flush();
     EXPECT_EQ(open(&other, copy.c_str()), ALONE_FILE) << at;
+    EXPECT_EQ(other.weights, nullptr) << at;  // so that a run says that there are none
   }
   EXPECT_THROW(Loaded(exported, folder.path / ".", (folder.path / "none").c_str()), std::runtime_error);
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <tuple>
 
 #include <brasa/brasa.h>
@@ -181,6 +183,24 @@ TEST(ExportedFunctions, ProductsOfGroupsOfRows) {
   }
   std::vector<Tensor> out = {empty({9, 5})};
   EXPECT_EQ(program.run({randn({9, 6}), tensor({3, 2, 9, 9}).to(kInt32)}, out), ALONE_CHECK);
+}
+
+// A name may have in it what the headers' texts are made by.
+TEST(Export, HeadersOfAnyName) {
+  Folder folder;
+  ExportOptions options = alone();
+  options.name = "STAND_ALONE_UPPER_INCLUDE";
+  std::string path = (folder.path / "p").string();
+  export_([](const Tensor& x) { return x + 1; }, {rand({3})}, options).write_object(path);
+  std::ofstream(path + "_main.cpp") << R"(#include "p.hpp"
+    int main() {
+      float x[3] = {1, 2, 3}, y[3] = {0};
+      STAND_ALONE_UPPER_INCLUDE::Program program;
+      std::array<STAND_ALONE_UPPER_INCLUDE_tensor, STAND_ALONE_UPPER_INCLUDE_OUTPUTS> out{{{y, sizeof y, {0}}}};
+      program.run({{{x, sizeof x, {3}}}}, out);
+      return y[2] == 4 ? 0 : 1;
+    })";
+  EXPECT_EQ(std::system(("c++ -std=c++17 " + path + "_main.cpp " + path + ".o -o " + path + " && " + path).c_str()), 0);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 
 brasa::fakes::Log log_of_calls;
 
-constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500, kIllegalAddress = 700;
+constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500, kIllegalAddress = 700, kContextDestroyed = 709;
 constexpr size_t kMemory = size_t{64} << 30;
 using Clock = std::chrono::steady_clock;
 
@@ -116,6 +116,9 @@ int give_back(void* p) {
   memory.blocks.erase(it);
   return 0;
 }
+// The GPU's primary context is there while somebody holds it, and current in a thread even after that.
+std::atomic<int> holders = 0;
+thread_local void* current_context = nullptr;
 void* pointer(unsigned long long p) { return reinterpret_cast<void*>(p); }
 
 }  // namespace
@@ -164,22 +167,27 @@ BRASA_FAKE int cuDeviceTotalMem_v2(size_t* bytes, int) {
   return 0;
 }
 BRASA_FAKE int cuDevicePrimaryCtxRetain(void** context, int) {
-  *context = &log_of_calls;
+  *context = &holders;
+  ++holders;
   return 0;
 }
 BRASA_FAKE int cuDevicePrimaryCtxRelease_v2(int) {
   BRASA_NOTE;
+  --holders;
   return 0;
 }
 BRASA_FAKE int cuCtxGetCurrent(void** context) {
-  *context = nullptr;
+  *context = current_context;
   return 0;
 }
 BRASA_FAKE int cuCtxGetDevice(int* device) {
   *device = 0;
+  return holders > 0 ? 0 : kContextDestroyed;
+}
+BRASA_FAKE int cuCtxSetCurrent(void* context) {
+  current_context = context;
   return 0;
 }
-BRASA_FAKE int cuCtxSetCurrent(void*) { return 0; }
 BRASA_FAKE int cuCtxSynchronize() {
   BRASA_NOTE;
   return 0;
@@ -187,6 +195,7 @@ BRASA_FAKE int cuCtxSynchronize() {
 
 BRASA_FAKE int cuMemAlloc_v2(unsigned long long* p, size_t bytes) {
   BRASA_NOTE;
+  if (holders <= 0) return kContextDestroyed;
   *p = reinterpret_cast<unsigned long long>(take(bytes));
   return *p ? 0 : kOutOfMemory;
 }

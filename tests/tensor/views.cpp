@@ -63,6 +63,22 @@ TEST(Views, StridesCountFromTheBeginningOfTheMemory) {
   EXPECT_TRUE(contains(error_of([&] { row.as_strided({2}, {2}, 11); }), "as_strided"));
 }
 
+// Writes through strides that count in the memory, in what the view has and outside of it, reach the gradient where they were.
+TEST(Views, WritesThroughStridesOfAView) {
+  auto of = [](const Tensor& x, const std::vector<int64_t>& strides, std::optional<int64_t> offset, bool turned) {
+    Tensor y = x * 1, row = y[1];
+    (turned ? y.t() : row).as_strided({2}, strides, offset).mul_(10);
+    return y;
+  };
+  Tensor x = ones({3, 4}).requires_grad_();
+  for (bool turned : {false, true})
+    for (std::optional<int64_t> offset :
+         {std::optional<int64_t>(), std::optional<int64_t>(5), std::optional<int64_t>(0)}) {
+      Tensor y = of(x, {2}, offset, turned);
+      EXPECT_TRUE(equal(autograd::grad({y.sum()}, {x})[0], y.detach())) << y;  // of ones, they are the factors
+    }
+}
+
 TEST(Views, ViewOrCopy) {
   Tensor t = arange(6).view({2, 3}).t();
   EXPECT_TRUE(contains(error_of([&] { t.view({-1}); }), "reshape"));

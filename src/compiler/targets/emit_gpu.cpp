@@ -164,17 +164,25 @@ Emitter::Values Emitter::shuffle(const Values& v, int distance) {
 std::vector<Emitter::Values> Emitter::through_shared(const Node* n, int64_t elements, size_t count,
                                                      const std::function<void(const Values& to, size_t value)>& write) {
   std::vector<Values> out;
-  for (size_t i = 0; i < count; ++i) out.push_back(shared_arrays(n, elements));
+  std::map<int64_t, size_t> used;
+  for (size_t i = 0; i < count; ++i) out.push_back(exchange_arrays(n, elements, used));
   barrier();
   for (size_t i = 0; i < count; ++i) write(out[i], i);
   barrier();
   return out;
 }
 
-// For each result of a reduction, an array that the threads of a block share.
-Emitter::Values Emitter::shared_arrays(const Node* n, int64_t elements) {
+// For each result of a reduction, an array that the threads of a block share. The kernel's other reductions have it before and after this
+// one, as a block has little of such memory; `used`: how many of each size this one has already.
+Emitter::Values Emitter::exchange_arrays(const Node* n, int64_t elements, std::map<int64_t, size_t>& used) {
   Values out;
-  for (const ir::Type& t : n->types) out.push_back(shared_array(memory_type(t.dtype), elements));
+  for (const ir::Type& t : n->types) {
+    int64_t bytes = elements * size_of(t.dtype);
+    std::vector<llvm::Value*>& arrays = exchanged_[bytes];
+    size_t i = used[bytes]++;
+    if (i == arrays.size()) arrays.push_back(shared_array(b_.getInt8Ty(), bytes));
+    out.push_back(arrays[i]);
+  }
   return out;
 }
 

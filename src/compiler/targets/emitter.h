@@ -171,7 +171,7 @@ class Emitter {
   std::vector<size_t> thread_loops() const;
   Values shuffle(const Values& v, int distance);
   void barrier();
-  Values shared_arrays(const ir::Node* n, int64_t elements);
+  Values exchange_arrays(const ir::Node* n, int64_t elements, std::map<int64_t, size_t>& used);
   void write_shared(const ir::Node* n, const Values& arrays, llvm::Value* at, const Values& v);
   Values read_shared(const ir::Node* n, const Values& arrays, llvm::Value* at);
   llvm::Value* shared_array(llvm::Type* type, int64_t elements);
@@ -242,6 +242,7 @@ class Emitter {
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;
   std::unordered_map<const ir::Node*, llvm::Value*> arrays_;         // stages and tables
   std::map<std::pair<const ir::Node*, int>, llvm::Function*> rare_;  // of unlikely nodes, by lanes
+  std::map<int64_t, std::vector<llvm::Value*>> exchanged_;           // shared arrays of reductions, by bytes
 };
 
 }  // namespace brasa::compiler

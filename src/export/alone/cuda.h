@@ -43,6 +43,7 @@ typedef struct {
 #undef MEMBER
   void* cuda;           /* the driver's context */
   int number, retained; /* of the GPU; whether its primary context is held */
+  int was_free;         /* no context was current where it was opened */
   int failed;           /* a call failed since the last status was given */
   Address weights, error;
   char* words;
@@ -87,14 +88,20 @@ static alone_status load_driver(alone_context* c) {
   return count > 0 ? ALONE_OK : FAIL(c, ALONE_DEVICE, "the NVIDIA driver finds no GPU");
 }
 
-/* The GPU that is current in this thread, or the first one. */
+/* The GPU that is current in this thread, or the first one. Its primary context is held, so that it lives when others give it back; a
+   context that the caller made is the caller's. What is current may be a primary one that nobody holds any more, which is no GPU. */
 static alone_status choose_gpu(alone_context* c) {
   Device* d = device_of(c);
-  if (CALL(c, cuCtxGetCurrent, &d->cuda) && d->cuda)
-    return CALL(c, cuCtxGetDevice, &d->number) ? ALONE_OK : ALONE_DEVICE;
-  if (!CALL(c, cuDeviceGet, &d->number, 0) || !CALL(c, cuDevicePrimaryCtxRetain, &d->cuda, d->number))
-    return ALONE_DEVICE;
-  d->retained = 1;
+  void* current = NULL;
+  if (!CALL(c, cuCtxGetCurrent, &current)) return ALONE_DEVICE;
+  d->was_free = !current || d->cuCtxGetDevice(&d->number) != 0;
+  if (d->was_free && !CALL(c, cuDeviceGet, &d->number, 0)) return ALONE_DEVICE;
+  if (!CALL(c, cuDevicePrimaryCtxRetain, &d->cuda, d->number)) return ALONE_DEVICE;
+  d->retained = d->was_free || d->cuda == current;
+  if (!d->retained) {
+    d->cuDevicePrimaryCtxRelease_v2(d->number);
+    d->cuda = current;
+  }
   return enter(c);
 }
 
@@ -157,8 +164,9 @@ static void end_device(alone_context* c) {
       if (d->modules[m]) d->cuModuleUnload(d->modules[m]);
     if (d->weights) d->cuMemFree_v2(d->weights);
     if (d->error) d->cuMemFree_v2(d->error);
-    if (d->retained) d->cuDevicePrimaryCtxRelease_v2(d->number);
+    if (d->was_free) d->cuCtxSetCurrent(NULL);
   }
+  if (d->retained) d->cuDevicePrimaryCtxRelease_v2(d->number);
   free(d);
   c->device = NULL;
 }
@@ -179,7 +187,10 @@ static alone_status begin_device(alone_context* c) {
   if (!status) status = choose_level(c);
   if (!status) status = load_kernels(c);
   if (!status) status = take(c, sizeof(uint64_t), "what checks find", &d->error);
-  if (!status && !CALL(c, cuMemsetD8Async, d->error, 0, sizeof(uint64_t), c->stream)) status = ALONE_DEVICE;
+  /* The caller's stream need not wait for the default one. */
+  if (!status &&
+      (!CALL(c, cuMemsetD8Async, d->error, 0, sizeof(uint64_t), c->stream) || !CALL(c, cuStreamSynchronize, c->stream)))
+    status = ALONE_DEVICE;
   if (status) end_device(c);
   return status;
 }
@@ -188,6 +199,7 @@ static alone_status begin_device(alone_context* c) {
 
 static alone_status check_address(alone_context* c, const void* data, const char* of, int32_t i) {
   if ((uintptr_t)data % 16 == 0) return ALONE_OK;
+  if (i < 0) return FAIL(c, ALONE_MEMORY, "%s is not aligned to 16 bytes", of);
   return FAIL(c, ALONE_INPUT, "%s %d is not aligned to 16 bytes", of, (int)i);
 }
 static void copy_inside(alone_context* c, void* to, const void* from, size_t bytes) {
@@ -196,9 +208,11 @@ static void copy_inside(alone_context* c, void* to, const void* from, size_t byt
 static void copy_in(alone_context* c, void* to, const void* from, size_t bytes) {
   CALL(c, cuMemcpyHtoDAsync_v2, address(to), from, bytes, c->stream);
 }
+/* Until then the driver may read what is copied in, where it lies in pinned memory. */
+static void finish_copies(alone_context* c) { CALL(c, cuStreamSynchronize, c->stream); }
 static void copy_out(alone_context* c, void* to, const void* from, size_t bytes) {
   CALL(c, cuMemcpyDtoHAsync_v2, to, address(from), bytes, c->stream);
-  CALL(c, cuStreamSynchronize, c->stream);
+  finish_copies(c);
 }
 static void clear(alone_context* c, void* p, size_t bytes) {
   CALL(c, cuMemsetD8Async, address(p), 0, bytes, c->stream);
@@ -224,7 +238,7 @@ static alone_status place_weights(alone_context* c, const void* weights, size_t 
   alone_status status = take(c, bytes, "weights", &d->weights);
   if (status) return status;
   copy_in(c, (void*)(uintptr_t)d->weights, weights, bytes);
-  CALL(c, cuStreamSynchronize, c->stream);
+  finish_copies(c);
   c->weights = (const void*)(uintptr_t)d->weights;
   return leave(c);
 }
@@ -291,6 +305,7 @@ alone_status alone_upload(alone_context* c, void* to, const void* from, size_t b
   alone_status status = enter(c);
   if (status) return status;
   if (bytes) copy_in(c, to, from, bytes);
+  finish_copies(c);
   return leave(c);
 }
 

@@ -1,5 +1,6 @@
 /* The `main` of an exported executable: reads inputs from a safetensors file or from .npy files and writes the outputs to such. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static void stop(const char* what, const char* name) {
 }
 static void* room(size_t bytes) {
   void* p = NULL;
-  if (posix_memalign(&p, 64, bytes + 64)) stop("there is no memory", "");
+  if (bytes > SIZE_MAX - 64 || posix_memalign(&p, 64, bytes + 64)) stop("there is no memory", "");
   return p;
 }
 
@@ -60,7 +61,8 @@ static File read_file(const char* path) {
   if (!f) stop(strerror(errno), path);
   File out = {NULL, 0};
   long size = 0;
-  if (fseek(f, 0, SEEK_END) || (size = ftell(f)) < 0 || fseek(f, 0, SEEK_SET)) stop("it cannot be read", path);
+  if (fseek(f, 0, SEEK_END) || (size = ftell(f)) < 0 || size == LONG_MAX || fseek(f, 0, SEEK_SET))
+    stop("it cannot be read", path); /* a folder's size is the largest number */
   out.size = (size_t)size;
   out.bytes = room(out.size);
   if (fread(out.bytes, 1, out.size, f) != out.size) stop("it cannot be read", path);

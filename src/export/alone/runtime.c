@@ -218,6 +218,8 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
   if (alone_plan[kStateBytes] && !c->state)
     return FAIL(c, ALONE_MEMORY, "the program has a state: it takes %lld bytes for it",
                 (long long)alone_plan[kStateBytes]);
+  if (alone_plan[kStateBytes]) status = check_address(c, c->state, "the state", -1);
+  if (status) return status;
   size_t lost = aligned((size_t)(uintptr_t)c->memory) - (size_t)(uintptr_t)c->memory;
   char* memory = (char*)c->memory + lost;
   Work w = {.context = c, .buffers = (void**)words_of(c, memory), .threads = threads_of(c)};
@@ -272,13 +274,20 @@ static alone_status begin(alone_context* c) {
   return begin_device(c);
 }
 
+/* A context that did not open has nothing. */
+static alone_status opened(alone_context* c, alone_status status) {
+  if (!status) return status;
+  end_device(c);
+  c->weights = NULL;
+  return status;
+}
+
 alone_status alone_open_memory(alone_context* c, const void* weights, size_t bytes) {
   alone_status status = begin(c);
   if (status) return status;
   status = (uintptr_t)weights % 64 ? FAIL(c, ALONE_FILE, "the weights are not aligned to 64 bytes")
                                    : take_weights(c, weights, bytes);
-  if (status) end_device(c);
-  return status;
+  return opened(c, status);
 }
 
 static alone_status map_file(alone_context* c, const char* file, void** data, size_t* size) {
@@ -321,9 +330,7 @@ static alone_status open_file(alone_context* c, const char* file) {
 alone_status alone_open(alone_context* c, const char* file) {
   alone_status status = begin(c);
   if (status) return status;
-  status = file ? open_file(c, file) : open_inside(c);
-  if (status) end_device(c);
-  return status;
+  return opened(c, file ? open_file(c, file) : open_inside(c));
 }
 
 void alone_close(alone_context* c) {
@@ -425,6 +432,8 @@ alone_status alone_save(alone_context* c, const char* file) {
   good = close(fd) == 0 && good;
   if (good && rename(fresh, file) == 0) return ALONE_OK;
   unlink(fresh);
+  status = leave(c); /* what the device failed with, if it did */
+  if (status) return status;
   return FAIL(c, ALONE_FILE, "%s cannot be written", file);
 }
 
@@ -465,6 +474,7 @@ alone_status alone_load(alone_context* c, const char* file) {
   }
   status = at.bad ? FAIL(c, ALONE_FILE, "%s: no safetensors file", file) : load_state(c, file, &all, 0);
   if (!status) status = load_state(c, file, &all, 1);
+  finish_copies(c);
   munmap(data, size);
   return status ? status : leave(c);
 }
