@@ -64,14 +64,17 @@ class Partitioner {
   // sum may be one operation), and none would be equal.
   std::vector<bool> compared() const {
     std::vector<bool> found(graph_.nodes().size());
+    auto made = [](Value v) {  // below views
+      while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
+      return v;
+    };
+    auto is_number = [](Value v) { return v.node->op != ir::input_op() && v.node->inputs().empty(); };
     for (const Node* node : graph_.nodes()) {
       const std::string& name = node->op->name();
-      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne") || node->inputs()[0] == node->inputs()[1])
-        continue;
-      node->for_each_input([&](Value v) {
-        while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
-        if (is_floating(ir::type_of(v).dtype)) found[v.node->id] = true;
-      });
+      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne")) continue;
+      Value a = made(node->inputs()[0]), b = made(node->inputs()[1]);
+      if (a == b || !is_floating(ir::type_of(a).dtype) || is_number(a) || is_number(b)) continue;
+      found[a.node->id] = found[b.node->id] = true;
     }
     return found;
   }

@@ -14,8 +14,9 @@ using ops::ScalarOp;
 bool asks_equality(const Node* n) {
   ScalarOp op = scalar_op_of(n->op);
   if (op != ScalarOp::Eq && op != ScalarOp::Ne) return false;
-  ir::Value a = n->arg<ir::Value>(0);
-  return is_floating(ir::type_of(a).dtype) && a != n->arg<ir::Value>(1);
+  ir::Value a = n->arg<ir::Value>(0), b = n->arg<ir::Value>(1);
+  auto is_number = [](ir::Value v) { return !ir::is_input(v) && v.node->inputs().empty(); };
+  return is_floating(ir::type_of(a).dtype) && a != b && !is_number(a) && !is_number(b);
 }
 
 // Gives one of its operands' elements.
