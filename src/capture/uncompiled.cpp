@@ -52,8 +52,9 @@ std::vector<Tensor> values_until_error(const Trace& trace, const Binding& bindin
   for (size_t i = 0; i < reached; ++i) {
     const Event& e = trace.events[i];
     if (!e.row) {
-      // A copy: what the segment leaves is written when all is known.
-      values[e.first] = inputs[input++].detach().clone();
+      // A copy: what the segment leaves is written when all is known. A random key is written by nobody.
+      const Tensor& given = inputs[input++];
+      values[e.first] = impl_of(given)->storage->travels() ? given : given.detach().clone();
       continue;
     }
     try {

@@ -92,5 +92,27 @@ TEST_P(DeviceFailures, AreLocal) {
   EXPECT_GT(out_of_memory, 0);
 }
 
+// What a stopped call has of the host, such as the key of its random numbers, stays there.
+TEST(StoppedCall, OfRandomNumbers) {
+  Device device("emu"), usual = get_default_device();
+  set_default_device(device);
+  nn::Dropout drop(0.5);
+  Tensor x = ones({4096});
+  auto f = compile([&] { return drop(x) + x.cumsum(0); });
+  synchronize(device);
+  for (int64_t n = 1; n < 3; ++n) {
+    emu::fail_launch(0, n);
+    try {
+      f();
+      ADD_FAILURE() << n;
+    } catch (const Error& e) {
+      EXPECT_EQ(std::string(e.what()).find("internal"), std::string::npos) << e.what();
+    }
+    emu::fail_launch(0, 0);
+    EXPECT_EQ(f().sizes(), x.sizes());
+  }
+  set_default_device(usual);
+}
+
 }  // namespace
 }  // namespace brasa

@@ -34,23 +34,30 @@ std::function<void()> in_mode(F f, const std::string& mode) {
 enum class Arithmetic : uint8_t { Float32, Tf32, Autocast };
 
 // Forward, backward and the optimizer's update, all of it in the compiled function.
+template <class Optimizer, class Options, class Loss>
+Prepared steps_of(const Options& options, const std::vector<Tensor>& parameters, Loss loss, const std::string& mode,
+                  Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::Tf32) set_float32_matmul_precision("high");
+  auto optimizer = std::make_shared<Optimizer>(parameters, options);
+  DeviceType device = parameters.front().device().type();
+  auto step = [=]() mutable {
+    optimizer->zero_grad();
+    Tensor value;
+    {
+      AutocastMode autocast(device, kBFloat16, arithmetic == Arithmetic::Autocast);
+      value = loss();
+    }
+    value.backward();
+    optimizer->step();
+    return value.detach();
+  };
+  return {in_mode(step, mode), count(parameters), optimizer};
+}
 template <class Optimizer, class Model, class Options>
 Prepared training_by(const Options& options, Model model, Tensor x, Tensor target, const std::string& mode,
                      Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::Tf32) set_float32_matmul_precision("high");
-  auto optimizer = std::make_shared<Optimizer>(model->parameters(), options);
-  auto step = [=]() mutable {
-    optimizer->zero_grad();
-    Tensor loss;
-    {
-      AutocastMode autocast(x.device().type(), kBFloat16, arithmetic == Arithmetic::Autocast);
-      loss = nn::functional::cross_entropy(model(x), target);
-    }
-    loss.backward();
-    optimizer->step();
-    return loss.detach();
-  };
-  return {in_mode(step, mode), count(model->parameters()), optimizer};
+  auto loss = [=]() mutable { return nn::functional::cross_entropy(model(x), target); };
+  return steps_of<Optimizer>(options, model->parameters(), loss, mode, arithmetic);
 }
 template <class Model>
 Prepared training(Model model, Tensor x, Tensor target, const std::string& mode,
@@ -112,6 +119,21 @@ Prepared vit_b16_training(const std::string& mode, Arithmetic arithmetic) {
   return training(vit_b16(), images(64), classes(64), mode, arithmetic);
 }
 
+// A student learns to give what a teacher of twice its depth gives.
+Prepared vit_b16_distillation(const std::string& mode) {
+  models::ViT student = vit_b16(), teacher(models::ViTOptions{.width = 768, .depth = 24, .heads = 12});
+  Tensor x = images(64);
+  auto loss = [=]() mutable {
+    Tensor given = student(x), wanted;
+    {
+      NoGradGuard constant;
+      wanted = teacher(x);
+    }
+    return nn::functional::mse_loss(given, wanted);
+  };
+  return steps_of<optim::Adam>(optim::AdamOptions(1e-4), student->parameters(), loss, mode, Arithmetic::Autocast);
+}
+
 // A function of a tensor as a module.
 struct SumOfSquares {
   SumOfSquares* operator->() { return this; }
@@ -145,6 +167,8 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return vit_b16_training(m, Arithmetic::Tf32); }},
       {"vit_b16_infer_b64", "the same, bf16 autocast, forward only",
        [](Mode m) { return inference_as(Arithmetic::Autocast, vit_b16(), m, images(64)); }},
+      {"vit_b16_distill_b64", "the training step towards a ViT-B of 24 blocks, which makes no gradients",
+       vit_b16_distillation},
       {"gpt_train_b4_t256", "a GPT of 4 blocks, width 384, 4 texts of 256 tokens, Adam",
        [](Mode m) { return training(models::GPT(), tokens(4), classes(1024, 8192), m); }},
       {"gpt_infer_b1_t256", "the same, one text, forward only",
