@@ -1,13 +1,14 @@
 #include <unordered_set>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/loops/ops.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {
 namespace {
 
 bool asks_equality(const Node* n) {
-  ops::ScalarOp op = ops::row_of(*n).scalar;
+  ops::ScalarOp op = scalar_op_of(n->op);
   return op == ops::ScalarOp::Eq || op == ops::ScalarOp::Ne;
 }
 
@@ -38,7 +39,7 @@ void keep_compared(Primitives& p, const PassContext& context) {
     Value a = made(args[0].get<Value>()), b = made(args[1].get<Value>());
     if (a == b || !is_floating(type_of(a).dtype)) return {};
     for (auto [part, whole] : {std::pair(a, b), std::pair(b, a)})
-      if (ops::row_of(*part.node).is_pointwise() && is_made_of(whole, part)) in_memory(part, out);
+      if (prim_of(part) == Prim::Pointwise && is_made_of(whole, part)) in_memory(part, out);
     return {};
   });
 }
