@@ -18,3 +18,6 @@ target_compile_definitions(${target} PRIVATE BRASA_FAKES="${fakes}")
 
 # Programs of LibTorch.
 target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/compat/torch)
+if(BRASA_SANITIZE)
+  target_compile_definitions(${target} PRIVATE BRASA_SANITIZED)
+endif()
