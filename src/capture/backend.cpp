@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "capture/stepwise.h"
-#include "compiler/compile.h"
 #include "ops/decompose.h"
 #include "support/error.h"
 #include "support/nearest.h"
@@ -18,12 +17,10 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
                                                runtime::Device& device) {
   compiler::CompilerOptions out;
   out.device = &device;
-  if (auto nan = given.options.find("trace_nan"); nan != given.options.end() && nan->second == "true")
-    return run_stepwise(graph, facts, device, true);
+  if (traces_nan(given)) return run_stepwise(graph, facts, device, true);
   out.measure = given.mode.starts_with("max-autotune");
   out.keep_launches = given.mode == "reduce-overhead" || given.mode == "max-autotune";
-  if (auto it = given.options.find("numbers"); it != given.options.end())
-    out.numbers = compiler::numbers_named(it->second);
+  out.numbers = numbers_of(given);
   return compiler::compile(graph, facts, out);
 }
 
@@ -45,6 +42,16 @@ struct Registry {
 };
 
 }  // namespace
+
+compiler::Numbers numbers_of(const CompileOptions& options) {
+  auto given = options.options.find("numbers");
+  return given != options.options.end() ? compiler::numbers_named(given->second) : compiler::default_numbers();
+}
+
+bool traces_nan(const CompileOptions& options) {
+  auto given = options.options.find("trace_nan");
+  return given != options.options.end() && given->second == "true";
+}
 
 bool is_built_in(const std::string& name) {
   static const char* const kNames[] = {"inductor", "interpreter", "eager", "aot_eager"};

@@ -7,6 +7,7 @@
 
 #include <brasa/compile.h>
 
+#include "compiler/compile.h"
 #include "compiler/run/executable.h"
 
 namespace brasa::capture {
@@ -23,6 +24,9 @@ Backend find_backend(const std::string& name);
 std::vector<std::string> backend_names();
 void register_backend(std::string name, Backend backend);
 bool is_built_in(const std::string& name);
+/// What these options say, or what holds without them.
+compiler::Numbers numbers_of(const CompileOptions& options);
+bool traces_nan(const CompileOptions& options);
 /// brasa::Error where a backend of Brasa's own does not know an option.
 void check_options(const CompileOptions& options);
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "capture/backend.h"
-#include "compiler/compile.h"
 #include "support/hash.h"
 #include "support/str.h"
 
@@ -28,12 +27,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 30;
 bool asked_for(const CompileOptions& options) {
   auto given = options.options.find("fall_back");
   if (given != options.options.end()) return given->second == "true";
-  auto numbers = options.options.find("numbers");
-  bool strict = numbers != options.options.end() ? compiler::numbers_named(numbers->second) == compiler::Numbers::Strict
-                                                 : compiler::default_numbers() == compiler::Numbers::Strict;
-  auto nan = options.options.find("trace_nan");
-  bool looks_closer = nan != options.options.end() && nan->second == "true";
-  return options.backend == "inductor" && !options.backend.function && !strict && !looks_closer;
+  return options.backend == "inductor" && !options.backend.function && !traces_nan(options) &&
+         numbers_of(options) != compiler::Numbers::Strict;
 }
 
 std::string microseconds(double seconds) {

@@ -12,12 +12,6 @@ bool asks_equality(const Node* n) {
   return op == ops::ScalarOp::Eq || op == ops::ScalarOp::Ne;
 }
 
-// Below views.
-Value made(Value v) {
-  while (is_view(prim_of(v))) v = v.node->arg<Value>(0);
-  return v;
-}
-
 bool is_made_of(Value v, Value part) {
   std::unordered_set<const Node*> seen{v.node};
   std::vector<const Node*> open{v.node};
@@ -36,7 +30,7 @@ bool is_made_of(Value v, Value part) {
 
 void keep_compared(Primitives& p, const PassContext& context) {
   transform(p, context.facts, asks_equality, [](const Node*, ir::Args& args, Primitives& out) -> std::vector<Value> {
-    Value a = made(args[0].get<Value>()), b = made(args[1].get<Value>());
+    Value a = below_views(args[0].get<Value>()), b = below_views(args[1].get<Value>());
     if (a == b || !is_floating(type_of(a).dtype)) return {};
     for (auto [part, whole] : {std::pair(a, b), std::pair(b, a)})
       if (prim_of(part) == Prim::Pointwise && is_made_of(whole, part)) in_memory(part, out);

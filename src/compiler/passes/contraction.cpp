@@ -50,8 +50,7 @@ Value unwidened(Value v) { return widens(v.node) ? v.node->arg<Value>(0) : v; }
 bool is_brain(Value operand) { return type_of(unwidened(operand)).dtype == DType::BFloat16; }
 
 bool of_words(Value operand) {
-  operand = unwidened(operand);
-  while (is_view(prim_of(operand))) operand = operand.node->arg<Value>(0);
+  operand = below_views(unwidened(operand));
   static const ir::Op* bitcast = &ops::row_of(ops::ScalarOp::Bitcast);
   return operand.node->op == bitcast && type_of(operand.node->arg<Value>(0)).dtype == DType::Int16;
 }

@@ -54,10 +54,8 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
     for (uint32_t i = 0; i < results.size(); ++i) {
       map.set({n, i}, results[i]);
       if (!p.in_memory.count({n, i})) continue;
-      Value v = results[i];
       // What a pass made ends in views, which would be a copy of it.
-      while (changed && is_view(prim_of(v))) v = v.node->arg<Value>(0);
-      in_memory(v, out);
+      in_memory(changed ? below_views(results[i]) : results[i], out);
     }
   }
   for (const ir::Output& o : p.graph->outputs()) out.graph->outputs().push_back({map(o.value), o.into, o.check});
@@ -75,6 +73,11 @@ Value again(const Node* view, Value operand) {
   ir::Args args = view->args;
   args[0] = operand;
   return ops::Builder::current().call(ops::row_of(*view), std::move(args))[0];
+}
+
+Value below_views(Value v) {
+  while (is_view(prim_of(v))) v = v.node->arg<Value>(0);
+  return v;
 }
 
 Value before_widening(Value v, DType narrow) {

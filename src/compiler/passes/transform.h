@@ -24,6 +24,8 @@ ir::Value copied(ir::Value v, Primitives& out);
 
 /// A view again, of another operand.
 ir::Value again(const ir::Node* view, ir::Value operand);
+/// What views alone make it of.
+ir::Value below_views(ir::Value v);
 /// A value that is made by views alone of what was widened from this dtype, before that; absent where it is not.
 ir::Value before_widening(ir::Value v, DType narrow);
 
