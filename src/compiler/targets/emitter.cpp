@@ -189,6 +189,8 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
           emit_prefetch(n);
         else if (is(n, LoopOp::Reduce))
           accumulate(n);
+        else if (is(n, LoopOp::Scan))
+          emit_scan(n);
         else
           emit_stage_element(n);
       }
@@ -202,6 +204,7 @@ void Emitter::emit_loop(const Loop& loop) {
   for (const Node* n : loop.hoisted)
     for_combinations(analysis_.of(n), in_vector(analysis_.of(n)), [&] { eval(Value{const_cast<Node*>(n), 0}); });
   for (const Node* n : loop.closes) is(n, LoopOp::Reduce) ? start_reduce(n) : start_stage(n);
+  for (const Node* n : loop.carries) start_scan(n);
   const For& f = analysis_.loops()[loop.loop];
   if (f.kind == ForKind::Vector)
     emit_vector(loop);

@@ -153,6 +153,8 @@ class Emitter {
   // emit_reduce.cpp
   void start_reduce(const ir::Node* n);
   void accumulate(const ir::Node* n);
+  void start_scan(const ir::Node* n);
+  void emit_scan(const ir::Node* n);
   llvm::Value* add_pair_product(const ir::Node* n, llvm::Value* sum);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
