@@ -34,13 +34,13 @@ std::shared_ptr<const fourier::Transform<T>> transform_of(int64_t length) {
 template <class T>
 void transform_lines(const LibraryCall& call, const Lines& lines) {
   auto signals = [&](const LibraryTensor& re, const LibraryTensor& im) {
-    return fourier::Signals<T>{static_cast<T*>(re.data),  static_cast<T*>(im.data), lines.inner, lines.inner, 1,
-                               lines.length * lines.inner};
+    return fourier::Signals<T>{static_cast<T*>(re.data),
+                               static_cast<T*>(im.data),
+                               lines.inner,
+                               {{lines.outer, lines.length * lines.inner}, {lines.inner, 1}}};
   };
   fourier::Signals<T> in = signals(call.inputs[0], call.inputs[1]), out = signals(call.outputs[0], call.outputs[1]);
-  bool forward = call.args[3].get<bool>();
-  if (!forward) std::swap(in.re, in.im), std::swap(out.re, out.im);
-  transform_of<T>(lines.length)->run(in, out, lines.count());
+  transform_of<T>(lines.length)->run({in, out, lines.count(), lines.length, !call.args[3].get<bool>()});
 }
 
 void run(const LibraryCall& call) {

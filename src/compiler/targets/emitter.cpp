@@ -24,6 +24,7 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       kernel_(kernel),
       graph_(*kernel.graph),
       exact_(kernel.exact),
+      branches_(target.gpu ? std::map<Branch, std::vector<Value>>() : branches_of(graph_)),
       nest_(linearize(graph_)),
       analysis_(*nest_.analysis),
       layout_(layout_of(graph_)),
