@@ -247,6 +247,11 @@ TEST(Select, LongOperands) {
         Value inner = ops::where(ops::lt(x, bound - 0.5), ops::sinh(left), ops::exp(right * shared));
         return Values{ops::where(ops::lt(x, bound), inner, right), ops::where(ops::gt(x, bound), shared, x)};
       });
+  // A sum that one operand alone needs is made in its own loop.
+  check_both({{DType::Float32, {37}, 0.5, 2}}, [](const Values& v) {
+    Value all = ops::sum(ops::log(v[0]), {0}), product = prim::reduce(v[0], {0}, "mul");
+    return Values{ops::where(ops::lt(product, 0), ops::sinh(all) + ops::exp(all) * ops::sin(all), product)};
+  });
 }
 
 TEST(Sort, Dims) {

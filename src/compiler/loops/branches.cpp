@@ -25,6 +25,12 @@ int cost_of(const Node* n) {
   return 1;
 }
 
+// Computed where its loops are, and not where it is needed.
+bool is_made_in_loops(const Node* n) {
+  auto kind = loop_kind(n->op);
+  return kind == LoopOp::Reduce || kind == LoopOp::Scan || kind == LoopOp::Stage;
+}
+
 bool is_element(ir::Value v) { return ir::type_of(v).rank() == 0; }
 
 // The branches in which a node is computed are a path in a tree: a node that two branches need is computed in what is around both.
@@ -50,7 +56,7 @@ std::map<Branch, std::vector<ir::Value>> branches_of(const ir::Graph& graph) {
   };
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node* n = graph.nodes()[i];
-    if (place[n->id] == kUnused) place[n->id] = kOutside;
+    if (place[n->id] == kUnused || is_made_in_loops(n)) place[n->id] = kOutside;
     int here = place[n->id];
     for (int p = here, cost = cost_of(n); p != kOutside; p = places[p].parent) places[p].cost += cost;
     bool select = scalar_op_of(n->op) == ScalarOp::Select;
