@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -16,6 +17,10 @@ namespace brasa::compiler {
 struct Domain {
   ir::Shape dims;
   std::vector<bool> reduced;
+  /// The dimension that runs in order, as its iterations need what came before them; then none is reduced.
+  std::optional<size_t> scanned = std::nullopt;
+  /// Whether one result, or one run of them, takes all iterations along a dimension.
+  bool folds(size_t dim) const { return reduced[dim] || scanned == dim; }
   ir::Expr numel() const { return ir::product(dims); }
   ir::Expr rows() const;
   bool has_reduced() const;
@@ -24,9 +29,9 @@ struct Domain {
 Domain domain_of(const ir::Shape& dims);
 /// Those of `items` (one a dimension) whose dimensions are not reduced.
 std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
-void append_to(std::string& out, const Domain& d);  // "[8, 197 | 192]" with reduced dimensions after the bar, or "[…]"
+void append_to(std::string& out, const Domain& d);  // "[8, ~197, 192]" with ~ before reduced dimensions, > before a scanned one
 
-enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Library };
+enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Library };
 std::string_view name(GroupKind kind);
 
 /// What a group computes: elements that are summed or that floating point-wise primitives make, and `steps` multiplications and

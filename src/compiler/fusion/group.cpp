@@ -10,7 +10,7 @@ namespace brasa::compiler {
 using ir::Expr;
 using ir::Value;
 
-Domain domain_of(const ir::Shape& dims) { return {dims, std::vector<bool>(dims.size(), false)}; }
+Domain domain_of(const ir::Shape& dims) { return {dims, std::vector<bool>(dims.size(), false), {}}; }
 
 std::vector<Expr> kept(const Domain& d, const std::vector<Expr>& items) {
   std::vector<Expr> out;
@@ -27,6 +27,7 @@ void append_to(std::string& out, const Domain& d) {
   for (size_t i = 0; i < d.dims.size(); ++i) {
     if (i) out += ", ";
     if (d.reduced[i]) out += '~';
+    if (d.scanned == i) out += '>';
     append_to(out, d.dims[i]);
   }
   out += ']';
@@ -57,7 +58,7 @@ Work Group::work() const {
 }
 
 std::string_view name(GroupKind kind) {
-  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "library"};
+  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "library"};
   return kNames[static_cast<int>(kind)];
 }
 
