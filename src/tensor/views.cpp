@@ -3,6 +3,7 @@
 #include <brasa/autograd.h>
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "ops/builder.h"
@@ -238,6 +239,18 @@ static bool lie_within(const TensorImpl& t, const CallArg& sizes, const CallArg&
   return t.contiguous && offset >= t.offset && end <= t.offset + t.numel;
 }
 
+// A tensor as it lies: with its dimensions from the longest step to the shortest.
+static Tensor in_order_of_memory(const Tensor& t) {
+  const TensorImpl& impl = *impl_of(t);
+  if (impl.contiguous || !is_dense(impl.sizes, impl.strides)) return t;
+  std::vector<int64_t> order(impl.sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::pair(impl.strides[a], impl.sizes[a]) > std::pair(impl.strides[b], impl.sizes[b]);
+  });
+  return t.permute(order);
+}
+
 // A view of the memory behind a tensor, at an offset in the memory. Its gradient is the tensor's, where that has the elements.
 static bool view_memory(Operator& op, CallArgs args, Results& results) {
   const Tensor& self = *args[0].tensor;
@@ -260,7 +273,7 @@ static bool view_memory(Operator& op, CallArgs args, Results& results) {
   BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), op.row().schema.base,
               ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
   // A write into it is seen in the base's gradient.
-  if (const Tensor& base = base_of(self); lies_within(base)) {
+  if (Tensor base = in_order_of_memory(base_of(self)); lies_within(base)) {
     make_views_of(base);
   } else {
     auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);

@@ -79,6 +79,15 @@ TEST(Views, WritesThroughStridesOfAView) {
     }
 }
 
+// The tensor itself lies with its rows across.
+TEST(Views, WritesThroughStridesOfATransposedResult) {
+  Tensor x = ones({3, 4}).requires_grad_(), y = x.t() * 1;
+  EXPECT_EQ(y.strides(), IntArrayRef({1, 4}));
+  y.as_strided({2, 2}, {4, 1}, 1).mul_(10);
+  expect_values(y, {1, 1, 1, 10, 10, 1, 10, 10, 1, 1, 1, 1});
+  EXPECT_TRUE(equal(autograd::grad({y.sum()}, {x})[0], y.detach().t()));
+}
+
 TEST(Views, ViewOrCopy) {
   Tensor t = arange(6).view({2, 3}).t();
   EXPECT_TRUE(contains(error_of([&] { t.view({-1}); }), "reshape"));

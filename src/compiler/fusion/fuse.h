@@ -29,7 +29,8 @@ struct Domain {
 Domain domain_of(const ir::Shape& dims);
 /// Those of `items` (one a dimension) whose dimensions are not reduced.
 std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
-void append_to(std::string& out, const Domain& d);  // "[8, ~197, 192]" with ~ before reduced dimensions, > before a scanned one
+void append_to(std::string& out,
+               const Domain& d);  // "[8, ~197, 192]" with ~ before reduced dimensions, > before a scanned one
 
 enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Library };
 std::string_view name(GroupKind kind);

@@ -78,7 +78,8 @@ class Checker {
     }
     if (kind == LoopOp::Scan) {
       int loop = a_.loop_of(n->arg<Expr>(1));
-      if (!(a_.nested(Ranges{1} << loop) & ~a_.flat())) bad(n, "it runs along a loop that is neither serial nor a vector");
+      if (!(a_.nested(Ranges{1} << loop) & ~a_.flat()))
+        bad(n, "it runs along a loop that is neither serial nor a vector");
       if (a_.nested(a_.inside(n)) >> loop > 1) bad(n, "the loop that it runs along is not its innermost one");
     }
     if (kind == LoopOp::Stage) {

@@ -48,7 +48,20 @@
 //       A constant array given by its elements' bits, read by `load`.
 namespace brasa::compiler {
 
-enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Scan, Stage, Unlikely, PairProduct, Table };
+enum class LoopOp : uint8_t {
+  For,
+  Index,
+  Bind,
+  Load,
+  Store,
+  Prefetch,
+  Reduce,
+  Scan,
+  Stage,
+  Unlikely,
+  PairProduct,
+  Table
+};
 
 const ir::Op* loop_op(LoopOp op);
 /// Which one it is; nothing for a scalar primitive or an input.

@@ -150,8 +150,7 @@ class Loops {
         length = length * s_.axes[i].extent;
       }
     if (shared == 1) {
-      for (size_t i : reduced)
-        fold(s_.axes[i], at_[i] = b.loop("serial", s_.axes[i].extent, 1, s_.serial_unroll));
+      for (size_t i : reduced) fold(s_.axes[i], at_[i] = b.loop("serial", s_.axes[i].extent, 1, s_.serial_unroll));
       return;
     }
     Expr step = b.loop("serial", ceildiv(length, shared), 1, s_.serial_unroll), thread = b.loop("thread", shared);
@@ -214,7 +213,8 @@ class Loops {
       return reduce(v.node);
     }
     if (prim_of(v) == Prim::Scan) {
-      BRASA_ASSERT(linearise(index, type_of(v).shape) == linearise(dims_, g_.domain.dims), "an iteration reads what another one ran up to");
+      BRASA_ASSERT(linearise(index, type_of(v).shape) == linearise(dims_, g_.domain.dims),
+                   "an iteration reads what another one ran up to");
       return scan(v.node);
     }
     auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node->id);

@@ -448,7 +448,7 @@ void rebase(const Tensor& self, Pending pending, size_t self_edge) {
     return;
   }
   Tensor base = impl->view->base;
-  auto node = make_node<CopySlices>(impl->view->last, pending.node, self_edge);
+  auto node = make_node<CopySlices>(base, impl->view->last, pending.node, self_edge);
   auto& edges = NodeAccess::edges(*node);
   edges = pending.node->next_edges();
   edges[self_edge] = gradient_edge(base);

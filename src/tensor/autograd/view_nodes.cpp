@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include <brasa/factories.h>
+
 #include "ops/primitives.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "tensor/execute.h"
+#include "tensor/geometry.h"
 #include "transforms/derived.h"
 
 namespace brasa::autograd {
@@ -106,7 +109,12 @@ variable_list CopySlices::apply(variable_list&& grads) {
   variable_list out(next_edges_.size());
   if (!grads[0].defined()) return out;
   BRASA_CHECK(write_, second_time("CopySlices"));
-  Tensor result = grads[0].clone(MemoryFormat::Contiguous);
+  // It lies as the base does, as links may count in the memory.
+  const Sizes& sizes = impl_of(grads[0])->sizes;
+  bool turned = is_dense(sizes, strides_) && !is_row_major(sizes, strides_);
+  IntArrayRef strides(strides_.data(), strides_.size());
+  Tensor result = turned ? empty_strided(grads[0].sizes(), strides, grads[0].options()).copy_(grads[0])
+                         : grads[0].clone(MemoryFormat::Contiguous);
   Tensor slice = eager::replay(view_.get(), result);
   variable_list inner = NodeAccess::apply(*write_, {slice.clone(MemoryFormat::Contiguous)});
   for (size_t i = 0; i < out.size() && i < inner.size(); ++i)

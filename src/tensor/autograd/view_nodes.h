@@ -73,8 +73,9 @@ class MemoryView final : public Node {
 /// Backward of a write into a view, seen from the base: the view's part of the gradient goes through the write.
 class CopySlices final : public Node {
  public:
-  CopySlices(std::shared_ptr<const eager::ViewLink> view, std::shared_ptr<Node> write, size_t self_edge)
-      : view_(std::move(view)), write_(std::move(write)), self_edge_(self_edge) {}
+  CopySlices(const Tensor& base, std::shared_ptr<const eager::ViewLink> view, std::shared_ptr<Node> write,
+             size_t self_edge)
+      : strides_(impl_of(base)->strides), view_(std::move(view)), write_(std::move(write)), self_edge_(self_edge) {}
   std::string name() const override { return "CopySlices"; }
   /// The position of the base among the edges.
   size_t self_edge() const { return self_edge_; }
@@ -93,6 +94,7 @@ class CopySlices final : public Node {
   const Node* inner() const override { return write_.get(); }
 
  private:
+  Sizes strides_;  // of the base
   std::shared_ptr<const eager::ViewLink> view_;
   std::shared_ptr<Node> write_;
   size_t self_edge_;
