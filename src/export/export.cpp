@@ -151,20 +151,23 @@ void fix_sizes(const std::vector<InputType>& types, Point& p) {
   }
 }
 
-// The inputs with other sizes where they vary: about `size`, each `apart` from the one before it, within their ranges. Those that are
-// 1 stay so if `keep_ones`.
+// The inputs with other sizes where they vary: about `size`, each `apart` from the one before it, within their ranges. For a recording
+// those that are 1 stay so, and a short range has other sizes for each `size`.
 std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size,
-                            int64_t apart, bool keep_ones = false) {
+                            int64_t apart, bool recording = false) {
   std::vector<Tensor> out;
   std::map<std::pair<int, int>, int64_t> chosen;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<int64_t> sizes = inputs[i].sizes().vec();
     for (size_t d = 0; d < sizes.size(); ++d) {
       const InputType::Size& s = types[i].sizes[d];
-      if (s.fixed() || (keep_ones && sizes[d] == 1)) continue;
+      if (s.fixed() || (recording && sizes[d] == 1)) continue;
       auto same = chosen.find({s.same_input, s.same_dim});
       int64_t wanted = size + apart * static_cast<int64_t>(chosen.size());
       if (wanted < s.least) wanted += s.least;
+      if (recording && wanted > s.greatest)
+        wanted = std::max({s.least, std::min<int64_t>(2, s.greatest),
+                           s.greatest - size % 5 - apart * static_cast<int64_t>(chosen.size())});
       sizes[d] = same != chosen.end() ? same->second : std::min(wanted, s.greatest);
       if (same == chosen.end()) chosen[{static_cast<int>(i), static_cast<int>(d)}] = sizes[d];
     }
@@ -193,7 +196,8 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
   auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
     std::vector<std::vector<Tensor>> examples;
     if (!options.dynamic.empty())
-      for (int64_t size : {5, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
+      // The first sizes are such that hardly any function has them as numbers, too.
+      for (int64_t size : {29, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
     examples.push_back(example);
     Point p{capture(f, examples, surroundings), ir::Facts()};
     p.facts = p.captured.facts;

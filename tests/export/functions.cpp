@@ -219,5 +219,23 @@ TEST(ExportedFunctions, ElementsThatNobodyWrote) {
   EXPECT_TRUE(equal(run(program, {x}, {x.to(kInt64)})[0], x.argsort().argsort()));
 }
 
+// Numbers of the function that sizes happen to be equal to while it is recorded, sizes of tensors that it makes, and short ranges.
+TEST(ExportedFunctions, NumbersThatLookLikeSizes) {
+  Folder folder;
+  auto f = [](const Tensor& x) {
+    int64_t rows = x.size(0), columns = x.size(1);
+    Tensor y = x.unsqueeze(2).expand({rows, columns, 6}).reshape({rows * columns, 6});
+    Tensor z = x.unsqueeze(2).expand({rows, columns, 5}).reshape({rows, 5 * columns});
+    return std::make_tuple(y * 2, z + arange(5 * columns).to(kFloat32), zeros({rows, 11}) + x.sum());
+  };
+  Loaded program(export_(f, {rand({2, 8})}, alone({{0, 0, 1, 64, "rows"}, {0, 1, 2, 20, "columns"}})), folder.path);
+  for (auto [rows, columns] : {std::pair(2, 8), {3, 5}, {9, 20}, {1, 2}}) {
+    Tensor x = rand({rows, columns});
+    auto [a, b, c] = f(x);
+    std::vector<Tensor> got = run(program, {x}, {a, b, c});
+    EXPECT_TRUE(allclose(got[0], a) && allclose(got[1], b) && allclose(got[2], c)) << rows << " " << columns;
+  }
+}
+
 }  // namespace
 }  // namespace brasa
