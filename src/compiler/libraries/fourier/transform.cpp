@@ -113,7 +113,7 @@ void Transform<T>::in_lanes(Request<T> r) const {
   Form form = !r.in.im ? Form::FromReals : !r.out.im ? Form::ToReals : Form::Complex;
   // The other direction is that of conjugates, and conjugated.
   if (r.backward && form == Form::FromReals) r.im_factor = -r.im_factor;
-  if (r.backward && form == Form::ToReals) std::swap(r.in.re, r.in.im);
+  if (form == Form::ToReals) r.im_factor = r.re_factor;
   if (r.backward && form == Form::Complex)
     std::swap(r.in.re, r.in.im), std::swap(r.out.re, r.out.im), std::swap(r.re_factor, r.im_factor);
   for_groups<T>(
@@ -127,6 +127,7 @@ void Transform<T>::in_lanes(Request<T> r) const {
           };
           Group<T> group{side(r.in, false), side(r.out, false), r.kept, form};
           if (form != Form::Complex) group.other_in = side(r.in, true), group.other_out = side(r.out, true);
+          group.conjugate = r.backward;
           group.re_factor = r.re_factor, group.im_factor = r.im_factor;
           fourier::run(*stages_, group, memory.get());
         }
