@@ -58,8 +58,7 @@ Transform<T>::Transform(int64_t length, int64_t longest) : length_(length) {
     make_chirp();
   else if (rows >= 8)
     split_into(rows, length / rows);
-  else
-    stages_.emplace(length);
+  if (chirp_.re.empty() && (!columns_ || length <= kLongestInLanes)) stages_.emplace(length);
 }
 
 template <class T>
@@ -190,15 +189,20 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
 }
 
 template <class T>
+bool Transform<T>::fits_lanes(int64_t lines) const {
+  return stages_ && (!columns_ || lines >= lanes<T>());
+}
+
+template <class T>
 void Transform<T>::forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
-  if (stages_) return direct(in, out, lines);
+  if (fits_lanes(lines)) return direct(in, out, lines);
   if (columns_) return split(in, out, lines);
   chirped(in, out, lines);
 }
 
 template <class T>
 void Transform<T>::run(const Request<T>& r) const {
-  if (stages_) return in_lanes(r);
+  if (fits_lanes(r.lines)) return in_lanes(r);
   Signals<T> in = r.in, out = r.out;
   if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
   if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);
