@@ -10,6 +10,8 @@ namespace brasa::compiler {
 namespace {
 
 using namespace testing;
+using ir::Value;
+using ops::operator*, ops::operator/, ops::operator-;
 using Values = std::vector<ir::Value>;
 
 // Sizes without elements, with one, of small factors, primes, and a product of a large prime.
@@ -47,6 +49,35 @@ TEST(Fft, LongLines) {
         auto [a, b] = ops::prim::fft(v[0], v[1], 1, true);
         return Values{a, b};
       });
+}
+
+// Complex numbers, real ones, results of which half is kept, by a factor, and those whose imaginary parts nobody reads: without copies.
+TEST(Fft, PartsWhereTheyLie) {
+  using ops::prim::concat, ops::prim::fft, ops::prim::reshape, ops::prim::slice;
+  for (DType t : {DType::Float32, DType::Float64})
+    for (auto [lines, n] : {std::pair{3, 1}, {40, 5}, {19, 20}, {33, 53}, {40, 130}, {1, 1032}})
+      for (bool forward : {false, true}) {
+        if (t == DType::Float32 && n > 200) continue;  // sums of so many cancel
+        check_both({{t, {lines, n, 2}}}, [n = n, forward](const Values& v) {
+          const ir::Shape& shape = ops::shape_of(v[0]);
+          auto part = [&](int64_t i) {
+            return reshape(slice(v[0], {0, 0, i}, {shape[0], shape[1], 1}, {1, 1, 1}), {shape[0], shape[1]});
+          };
+          auto joined = [&](Value re, Value im, ir::Expr kept) {
+            auto one = [&](Value x) {
+              return reshape(slice(x, {0, 0}, {shape[0], kept}, {1, 1}), {shape[0], kept, 1});
+            };
+            return concat({one(re), one(im)}, 2);
+          };
+          ir::Expr half = ir::floordiv(shape[1], 2) + 1;
+          auto [a, b] = fft(part(0), part(1), 1, forward);
+          auto [c, d] = fft(part(1), ops::zeros_like(part(0)), 1, forward);
+          auto [e, unread] = fft(part(0) * 2.0, part(1), 1, forward);
+          auto [f, g] = fft(part(1), part(0), 0, forward);
+          return Values{joined(a / static_cast<double>(n), -b / static_cast<double>(n), shape[1]), joined(c, d, half),
+                        e, joined(f, g, shape[1])};
+        });
+      }
 }
 
 TEST(Fft, FillsTheVectorsOfThisProcessor) {

@@ -225,8 +225,9 @@ TEST(Scan, Dims) {
 
 // Several in one kernel with what they are made of and what is made of them, in vectors and beside them, with ends of every length.
 TEST(Scan, WithOthers) {
+  using Sizes = std::vector<int64_t>;
   for (DType t : {DType::Float32, DType::Float64, DType::BFloat16})
-    for (ir::Shape shape : {ir::Shape{3, 37}, ir::Shape{70, 3}, ir::Shape{2, 5, 33}, ir::Shape{1, 1}, ir::Shape{0, 4}})
+    for (const Sizes& shape : {Sizes{3, 37}, Sizes{70, 3}, Sizes{2, 5, 33}, Sizes{1, 1}, Sizes{0, 4}})
       for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim)
         check_both({{t, shape}}, [dim](const Values& v) {
           Value x = v[0] * v[0], most = prim::scan(v[0], dim, "max");
@@ -243,14 +244,14 @@ TEST(Select, LongOperands) {
     for (double bound : {-9.0, 0.3, 9.0})
       check_both({{t, {3, 37}}}, [bound](const Values& v) {
         Value x = v[0], shared = ops::exp(x) * ops::sin(x), left = shared, right = ops::cos(x) + 2.0;
-        for (int i = 0; i < 12; ++i) left = left * x + ops::tanh(left), right = right * x - ops::sqrt(ops::abs(right));
-        Value inner = ops::where(ops::lt(x, bound - 0.5), ops::sinh(left), ops::exp(right * shared));
+        for (int i = 0; i < 12; ++i) left = x - ops::tanh(left * x), right = ops::sqrt(ops::abs(right * x)) + x;
+        Value inner = ops::where(ops::lt(x, bound - 0.5), ops::exp(left) * ops::cos(left), ops::exp(-right) * shared);
         return Values{ops::where(ops::lt(x, bound), inner, right), ops::where(ops::gt(x, bound), shared, x)};
       });
   // A sum that one operand alone needs is made in its own loop.
   check_both({{DType::Float32, {37}, 0.5, 2}}, [](const Values& v) {
     Value all = ops::sum(ops::log(v[0]), {0}), product = prim::reduce(v[0], {0}, "mul");
-    return Values{ops::where(ops::lt(product, 0), ops::sinh(all) + ops::exp(all) * ops::sin(all), product)};
+    return Values{ops::where(ops::lt(product, 0), ops::exp(all) * ops::sin(all), product)};
   });
 }
 

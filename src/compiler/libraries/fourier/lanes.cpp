@@ -388,14 +388,15 @@ BRASA_INLINE void separate(const P* x, int64_t length, int64_t kept, P* first, P
     second[k].re = (a.im + b.im) * T(0.5), second[k].im = (b.re - a.re) * T(0.5);
   }
 }
-// What gives two real lines as one complex one: the parts of both that are their own conjugates at -k.
+// What gives two real lines as one complex one: the parts of both that are their own conjugates at -k. `sign` of -1: of the lines'
+// conjugates.
 template <class T, class P>
-BRASA_INLINE void join(const P* first, const P* second, int64_t length, P* x) {
+BRASA_INLINE void join(const P* first, const P* second, int64_t length, T sign, P* x) {
   for (int64_t k = 0; k < length; ++k) {
     int64_t m = k ? length - k : 0;
     const P &a = first[k], &b = first[m], &c = second[k], &d = second[m];
-    x[k].re = (a.re + b.re - c.im + d.im) * T(0.5);
-    x[k].im = (a.im - b.im + c.re + d.re) * T(0.5);
+    x[k].re = (a.re + b.re + (d.im - c.im) * sign) * T(0.5);
+    x[k].im = (c.re + d.re + (a.im - b.im) * sign) * T(0.5);
   }
 }
 
@@ -412,7 +413,7 @@ BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) 
   } else if (g.form == Form::ToReals) {
     load_side<T, N>(g.in, n, first);
     load_side<T, N>(g.other_in, n, second);
-    join<T>(first, second, n, x);
+    join<T>(first, second, n, g.conjugate ? T(-1) : T(1), x);
   } else {
     load_side<T, N>(g.in, n, x);
   }

@@ -56,6 +56,7 @@ struct Group {
   int64_t kept;  // the first results, which are stored
   Form form = Form::Complex;
   Side other_in{}, other_out{};
+  bool conjugate = false;          // what goes in, of ToReals
   T re_factor = 1, im_factor = 1;  // of results
   /// Results are multiplied by these, if there are any: element k of the first line at k * turns_step, lines beside each other.
   const T *turns_re = nullptr, *turns_im = nullptr;

@@ -58,8 +58,7 @@ Transform<T>::Transform(int64_t length, int64_t longest) : length_(length) {
     make_chirp();
   else if (rows >= 8)
     split_into(rows, length / rows);
-  else
-    stages_.emplace(length);
+  if (chirp_.re.empty() && (!columns_ || length <= kLongestInLanes)) stages_.emplace(length);
 }
 
 template <class T>
@@ -113,7 +112,7 @@ void Transform<T>::in_lanes(Request<T> r) const {
   Form form = !r.in.im ? Form::FromReals : !r.out.im ? Form::ToReals : Form::Complex;
   // The other direction is that of conjugates, and conjugated.
   if (r.backward && form == Form::FromReals) r.im_factor = -r.im_factor;
-  if (r.backward && form == Form::ToReals) std::swap(r.in.re, r.in.im);
+  if (form == Form::ToReals) r.im_factor = r.re_factor;
   if (r.backward && form == Form::Complex)
     std::swap(r.in.re, r.in.im), std::swap(r.out.re, r.out.im), std::swap(r.re_factor, r.im_factor);
   for_groups<T>(
@@ -127,6 +126,7 @@ void Transform<T>::in_lanes(Request<T> r) const {
           };
           Group<T> group{side(r.in, false), side(r.out, false), r.kept, form};
           if (form != Form::Complex) group.other_in = side(r.in, true), group.other_out = side(r.out, true);
+          group.conjugate = r.backward;
           group.re_factor = r.re_factor, group.im_factor = r.im_factor;
           fourier::run(*stages_, group, memory.get());
         }
@@ -189,15 +189,20 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
 }
 
 template <class T>
+bool Transform<T>::fits_lanes(int64_t lines) const {
+  return stages_ && (!columns_ || lines >= lanes<T>());
+}
+
+template <class T>
 void Transform<T>::forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
-  if (stages_) return direct(in, out, lines);
+  if (fits_lanes(lines)) return direct(in, out, lines);
   if (columns_) return split(in, out, lines);
   chirped(in, out, lines);
 }
 
 template <class T>
 void Transform<T>::run(const Request<T>& r) const {
-  if (stages_) return in_lanes(r);
+  if (fits_lanes(r.lines)) return in_lanes(r);
   Signals<T> in = r.in, out = r.out;
   if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
   if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);

@@ -49,12 +49,14 @@ class Transform {
   template <class>
   friend class Transform;
 
-  /// Beyond it, lines do not fit into a core's cache as vectors, and become the rows and columns of a matrix where they can.
-  static constexpr int64_t kLongest = 1024;
+  /// Beyond it, single lines are the rows and columns of a matrix where they can be; so are all that do not fit into a core's cache as
+  /// vectors.
+  static constexpr int64_t kLongest = 1024, kLongestInLanes = 2048;
 
   Transform(int64_t length, int64_t longest);
   void split_into(int64_t rows, int64_t columns);
   void make_chirp();
+  bool fits_lanes(int64_t lines) const;
   void forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns = nullptr) const;
   void in_lanes(Request<T> r) const;
