@@ -161,7 +161,7 @@ TEST(Driver, FailuresAreErrors) {
   (x + x).cpu();
   fakes::Control& driver = test::fake_driver();
   driver.fail("cuLaunchKernel", 1, 700);
-  EXPECT_NE(message([&] { (void)(x + x).cpu(); }).find("cuLaunchKernel failed: CUDA_ERROR_FAKE (injected)"),
+  EXPECT_NE(message([&] { (void)(x + x).cpu(); }).find("cuLaunchKernelEx failed: CUDA_ERROR_FAKE (injected)"),
             std::string::npos);
   driver.fail("cuStreamSynchronize", 1, 719);
   EXPECT_NE(message([&] { (void)x.cpu(); }).find("cuStreamSynchronize failed"), std::string::npos);

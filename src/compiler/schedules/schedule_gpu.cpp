@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/lowering/lower.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/schedules/axes.h"
+#include "support/error.h"
 
 // Schedules for a GPU: threads take 16 bytes of neighbours at a time where that is possible; rows stay in the registers of a few
 // threads, which are half a warp, a warp or a block.
@@ -46,9 +49,11 @@ int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
   return static_cast<int>(width);
 }
 
-// Rows of this many elements in registers, if they are few enough.
-bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors) {
-  int64_t most = tensors <= 2 ? kMostInRegisters : tensors <= 4 ? kMostInRegisters / 2 : kMostInRegisters / 4;
+// Rows of this many elements in registers, if they are few enough. Besides each, a thread may keep a sum of its column.
+bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors, bool with_columns) {
+  int64_t most = tensors <= 2 || with_columns ? kMostInRegisters
+                 : tensors <= 4               ? kMostInRegisters / 2
+                                              : kMostInRegisters / 4;
   int64_t chunks = elements / s.width, threads = 1;
   while (threads < kMostThreads && chunks > threads * std::max<int64_t>(most / s.width, 1)) threads *= 2;
   // A warp's threads work in step anyway.
@@ -84,6 +89,38 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
   s.row_threads = static_cast<int>(shared);
 }
 
+// The axis along which all that is read are neighbours, or one and the same, where that is not so along the last one: what is written are
+// neighbours there.
+std::optional<size_t> transposed_axis(const Group& g, const std::vector<Axis>& axes) {
+  constexpr int64_t kShort = 8;
+  Places places = places_of(g);
+  auto step = [&](const Places::Access& p, const Axis& a) {
+    return coefficient(p.place, places.ranges[a.first + a.count - 1]);
+  };
+  auto beside = [](const std::optional<Expr>& s) { return s && (s->is(0) || s->is(1)); };
+  auto is_short = [](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < kShort; };
+  constexpr size_t kMostOutputs = 4;
+  bool rows = std::all_of(g.output_strides.begin(), g.output_strides.end(), [](const auto& s) { return s.empty(); });
+  if (!rows || g.outputs.size() > kMostOutputs) return std::nullopt;
+  for (size_t a = 0; a + 1 < axes.size(); ++a) {
+    bool all = !is_short(axes[a]) && !is_short(axes.back()), strided = false;
+    for (const Places::Access& p : places.accesses) {
+      auto across = step(p, axes[a]);
+      all = all && beside(across);
+      strided |= across && across->is(1) && !beside(step(p, axes.back()));
+    }
+    if (all && strided) return a;
+  }
+  return std::nullopt;
+}
+
+// Squares of so many elements to an edge: 128 bytes are read and written together.
+int edge_of_tile(const Group& g) {
+  int64_t largest = 2;
+  for (const ir::Output& out : g.graph->outputs()) largest = std::max(largest, size_of(type_of(out.value).dtype));
+  return largest > 2 ? 32 : 64;
+}
+
 Schedule loops(const Group& g, const Machine& m) {
   Schedule s;
   MergedAxes merged = merged_axes(g);
@@ -91,16 +128,25 @@ Schedule loops(const Group& g, const Machine& m) {
   if (s.axes.empty()) return s;
   s.threads = kThreads;
   s.width = neighbours(g, merged, m);
-  if (!g.domain.has_reduced()) return s;
+  if (!g.domain.has_reduced()) {
+    if (merged.strided == 0 || PassRunner::switched_off("tiles")) return s;
+    if (auto across = transposed_axis(g, s.axes)) {
+      s.across = static_cast<int>(*across);
+      s.tile = edge_of_tile(g);
+    }
+    return s;
+  }
   Axis& last = s.axes.back();
   int64_t reduced = 0, tensors = 0;
   Expr length(1);
-  for (Axis& a : s.axes)
-    if (a.reduced) {
-      a.kind = Axis::Serial;
-      ++reduced;
-      length = length * a.extent;
-    }
+  bool with_columns = false;
+  for (Axis& a : s.axes) {
+    if (a.reduced || a.summed) a.kind = Axis::Serial;
+    with_columns |= a.summed;
+    if (!a.reduced) continue;
+    ++reduced;
+    length = length * a.extent;
+  }
   if (!last.reduced) {
     s.vector_outside = true;
     // Of unknown sizes there may be few columns.
@@ -117,8 +163,9 @@ Schedule loops(const Group& g, const Machine& m) {
   }
   for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
   if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
-      rows_in_registers(s, last.extent.constant(), tensors))
+      rows_in_registers(s, last.extent.constant(), tensors, with_columns))
     return s;
+  BRASA_ASSERT(!with_columns, "sums of rows and columns in a kernel whose rows are too long");
   last.kind = Axis::Vector;
   // Of unknown length most rows are short.
   if (!last.extent.is_constant()) s.threads = kBlockOfRows;
