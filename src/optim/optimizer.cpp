@@ -223,7 +223,8 @@ Tensor Optimizer::step(LossClosure closure) {
     update_all(this);
   } else {
     constexpr int kOptimizers = 64;
-    static const auto compiled = compile(update_all, {.recompile_limit = kOptimizers});
+    // Never destroyed, as devices are not.
+    static const auto& compiled = *new auto(compile(update_all, {.recompile_limit = kOptimizers}));
     compiled(this);
   }
   return loss;
