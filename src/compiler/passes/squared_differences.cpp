@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
 #include "compiler/loops/ops.h"
 #include "compiler/passes/transform.h"
 
@@ -25,12 +26,9 @@ bool is(Value v, ScalarOp op) { return scalar_op_of(v.node->op) == op; }
 
 // Whether it has one value for all elements along these dimensions.
 bool is_constant_along(Value v, const Dims& dims) {
-  if (prim_of(v) != Prim::Broadcast) return false;
-  Dims from = int_args(v.node, 2);
-  const Shape& source = shape_of(v.node->arg<Value>(0));
-  return std::all_of(dims.begin(), dims.end(), [&](int64_t d) {
-    auto at = std::find(from.begin(), from.end(), d);
-    return at == from.end() || source[static_cast<size_t>(at - from.begin())].is(1);
+  Index all = probe(shape_of(v)), read = chain_of(v, nullptr, false).back().at;
+  return std::none_of(dims.begin(), dims.end(), [&](int64_t d) {
+    return std::any_of(read.begin(), read.end(), [&](Expr e) { return contains_symbol(e, all[d]); });
   });
 }
 

@@ -29,6 +29,8 @@ constexpr int64_t kMostInRegisters = 32;
 constexpr int kColumnUnroll = 8;
 // Neighbours of a thread that sums up columns: more leave too few threads beside each other (an H100: 10 % slower with 8).
 constexpr int kColumns = 4;
+// Threads that share a column at most.
+constexpr int64_t kMany = 64;
 // A row of so few elements, which are no neighbours, is one thread's.
 constexpr int64_t kShortRow = 16;
 
@@ -49,13 +51,19 @@ int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
   return static_cast<int>(width);
 }
 
-// Rows of this many elements in registers, if they are few enough. Besides each, a thread may keep a sum of its column.
+// Rows of this many elements in registers, if they are few enough. Where each thread keeps sums of its columns, a warp's threads share a row:
+// more would wait for each other in every row.
 bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors, bool with_columns) {
-  int64_t most = tensors <= 2 || with_columns ? kMostInRegisters
-                 : tensors <= 4               ? kMostInRegisters / 2
-                                              : kMostInRegisters / 4;
-  int64_t chunks = elements / s.width, threads = 1;
-  while (threads < kMostThreads && chunks > threads * std::max<int64_t>(most / s.width, 1)) threads *= 2;
+  int64_t chunks = elements / s.width;
+  auto threads_with = [&](int64_t most) {
+    int64_t out = 1;
+    while (out < kMostThreads && chunks > out * std::max<int64_t>(most / s.width, 1)) out *= 2;
+    return out;
+  };
+  // With fewer each, more rows are under way; but no thread should be without an element.
+  int64_t half = threads_with(kMostInRegisters / 2);
+  bool whole = with_columns || (tensors <= 2 && chunks % half != 0);
+  int64_t threads = whole ? threads_with(kMostInRegisters) : tensors <= 4 ? half : threads_with(kMostInRegisters / 4);
   // A warp's threads work in step anyway.
   threads = std::min<int64_t>(std::max<int64_t>(threads, kWarp),
                               static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks))));
@@ -70,7 +78,7 @@ bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors, bool with
 // Threads that share a column, where each would have too much of it: the others of a block read neighbours, of as much memory as lies
 // together, unless that leaves processors without work.
 void share_columns(Schedule& s, const Domain& d, const Machine& m) {
-  constexpr int64_t kFew = 4, kUsual = 16, kMany = 64;
+  constexpr int64_t kFew = 4, kUsual = 16;
   int64_t most = kUsual;
   Expr length(1);
   for (size_t i = 0; i < d.dims.size(); ++i)
@@ -150,7 +158,9 @@ Schedule loops(const Group& g, const Machine& m) {
   if (!last.reduced) {
     s.vector_outside = true;
     // Of unknown sizes there may be few columns.
-    s.width = g.domain.rows().is_constant() ? std::min(s.width, kColumns) : 1;
+    Expr columns = g.domain.rows();
+    s.width = columns.is_constant() ? std::min(s.width, kColumns) : 1;
+    while (s.width > 1 && columns.constant() / s.width * kMany < int64_t{kThreads} * m.processors) s.width /= 2;
     s.serial_unroll = kColumnUnroll;
     share_columns(s, g.domain, m);
     return s;
@@ -162,10 +172,14 @@ Schedule loops(const Group& g, const Machine& m) {
     return s;
   }
   for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
-  if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
-      rows_in_registers(s, last.extent.constant(), tensors, with_columns))
+  if (with_columns) {
+    BRASA_ASSERT(reduced == 1 && last.extent.is_constant(), "sums of columns beside those of rows of unknown length");
+    rows_in_registers(s, last.extent.constant(), tensors, true);
     return s;
-  BRASA_ASSERT(!with_columns, "sums of rows and columns in a kernel whose rows are too long");
+  }
+  if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
+      rows_in_registers(s, last.extent.constant(), tensors, false))
+    return s;
   last.kind = Axis::Vector;
   // Of unknown length most rows are short.
   if (!last.extent.is_constant()) s.threads = kBlockOfRows;
@@ -183,19 +197,35 @@ Schedule scan(const Group& g) {
   return s;
 }
 
-// Updates of one place follow each other. What the indices leave free is parallel, and where updates are many, so are parts of the
-// places: each goes through all updates and makes its own.
+// Whether so many updates are added up in any order, by threads that stand beside each other along what the indices leave free.
+bool adds_at_once(const ir::Node* n, const std::vector<Axis>& free, Expr updates, const Machine& m) {
+  constexpr int64_t kMany = 1024;
+  bool adds = n->arg<std::string>(4) == "add" && n->types[0].dtype == DType::Float32 && !m.one_order;
+  bool wide = !free.empty() && free.back().extent.is_constant() && free.back().extent.constant() >= kWarp;
+  return adds && wide && updates.is_constant() && updates.constant() >= kMany;
+}
+
+// Updates of one place follow each other, unless there are too many. What the indices leave free is parallel, and where updates are many, so
+// are parts of the places: each goes through all updates and makes its own.
 Schedule scatter(const Group& g, const Machine& m) {
   constexpr int64_t kPiece = 4, kMostColumns = 64, kMostParts = 64, kUpdates = 16;
   Schedule s;
   s.before.push_back(schedule(initial_value(g), m));
   s.threads = 1;
   s.axes = free_axes(g, kPiece);
+  const ir::Node* n = g.graph->outputs()[0].value.node;
+  Expr updates = type_of(n->arg<std::vector<ir::Value>>(1)[0]).numel();
+  if (adds_at_once(n, s.axes, updates, m)) {
+    s.atomic = true;
+    s.axes.back().piece = 0;
+    s.threads = static_cast<int>(
+        std::min<int64_t>(kThreads, (s.axes.back().extent.constant() + kWarp - 1) / kWarp * kWarp));
+    return s;
+  }
   if (!s.axes.empty() && s.axes.back().extent.is_constant()) {
     int64_t pieces = (s.axes.back().extent.constant() + kPiece - 1) / kPiece;
     while (s.threads < kMostColumns && pieces > 0 && pieces % (2 * s.threads) == 0) s.threads *= 2;
   }
-  Expr updates = type_of(g.graph->outputs()[0].value.node->arg<std::vector<ir::Value>>(1)[0]).numel();
   if (updates.is_constant())
     while (s.parts < kMostParts && updates.constant() > kUpdates * s.parts) s.parts *= 2;
   return s;

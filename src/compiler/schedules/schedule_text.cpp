@@ -33,7 +33,7 @@ constexpr Choice<int64_t> kCounts[] = {
 };
 constexpr Choice<bool> kFlags[] = {
     {"vector outside", &Schedule::vector_outside}, {"along k", &Schedule::along_k},       {"pairs", &Schedule::pairs},
-    {"stage rows", &Schedule::stage_rows},         {"stage tile", &Schedule::stage_tile},
+    {"stage rows", &Schedule::stage_rows},         {"stage tile", &Schedule::stage_tile}, {"atomic", &Schedule::atomic},
 };
 constexpr std::string_view kAxes[] = {"parallel", "serial", "vector"};  // by Axis::Kind
 
