@@ -85,6 +85,26 @@ TEST_P(Sums, OfSeveralMatricesAndSquares) {
   EXPECT_EQ(got[3].item<float>(), 0);
 }
 
+// In place, what stays as it is is neither read nor written; many rows are added to a few places of a table.
+TEST_P(Sums, OfWhatChanges) {
+  Tensor x = randn({6, 5, 8}), y = randn({5, 8}), at = tensor({3}, kInt64);
+  auto change = [](const Tensor& t, const Tensor& row, const Tensor& place) {
+    t.mul_(1);
+    t.select(0, 2).copy_(row);
+    t.index_copy_(1, place, row.sum(0).expand({6, 1, 8}));
+    return t.sum();
+  };
+  Tensor here = x.clone(), there = x.to(device_);
+  Tensor want = change(here, y, at), got = compile(change)(there, y.to(device_), at.to(device_)).cpu();
+  EXPECT_TRUE(allclose(got, want, 1e-4, 1e-4));
+  EXPECT_TRUE(allclose(there.cpu(), here));
+  Tensor index = randint(20, {1500}, kInt64), rows = randn({1500, 40});
+  auto add = [](const Tensor& i, const Tensor& r) {
+    return zeros({20, 40}, TensorOptions(r.device())).index_add(0, i, r);
+  };
+  EXPECT_TRUE(allclose(compile(add)(index.to(device_), rows.to(device_)).cpu(), add(index, rows), 1e-3, 1e-3));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sums, testing::Values("emu", "cuda"));
 
 }  // namespace

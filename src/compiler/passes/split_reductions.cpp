@@ -83,7 +83,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
     if (tasks >= enough.columns || length.constant() < 128 || rows.constant() * length.constant() < 2 * kPart)
       return {};
     // Threads share those of several matrices, unless there are too few for that.
-    if (!matrices.is(1) && rows.constant() >= 4 * int64_t{context.machine.processors}) return {};
+    if (!matrices.is(1) && rows.constant() >= enough.columns) return {};
     parts = Expr(parts_of(length.constant(), std::min((enough.columns + tasks - 1) / tasks, length.constant() / 32)));
   } else {
     return {};

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <optional>
 
 #include "compiler/fusion/indexing.h"
@@ -29,8 +30,6 @@ constexpr int64_t kMostInRegisters = 32;
 constexpr int kColumnUnroll = 8;
 // Neighbours of a thread that sums up columns: more leave too few threads beside each other (an H100: 10 % slower with 8).
 constexpr int kColumns = 4;
-// Threads that share a column at most.
-constexpr int64_t kMany = 64;
 // A row of so few elements, which are no neighbours, is one thread's.
 constexpr int64_t kShortRow = 16;
 
@@ -68,17 +67,36 @@ bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors, bool with
   threads = std::min<int64_t>(std::max<int64_t>(threads, kWarp),
                               static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks))));
   int64_t unroll = (chunks + threads - 1) / threads;
-  if (unroll * s.width > 2 * kMostInRegisters) return false;
+  // A block of so many threads leaves no room for another one that reads while it computes.
+  if (unroll * s.width > (threads == kMostThreads ? 1 : 2) * kMostInRegisters) return false;
   s.row_threads = static_cast<int>(threads);
   s.unroll = static_cast<int>(unroll);
   s.threads = static_cast<int>(std::max<int64_t>(threads, kBlockOfRows));
   return true;
 }
 
+// Rows that a block has side by side where it adds up parts of columns: so that all blocks are at work together, as far as registers go.
+void stack_rows(Schedule& s, const Group& g, int64_t tensors, const Machine& m) {
+  constexpr int64_t kRegisters = 65536, kMostRegisters = 255, kOthers = 32;
+  int64_t sums = 0, parts = 1, part = 1;
+  for (const ir::Output& o : g.graph->outputs()) sums += sums_columns(o.value.node, g.domain);
+  for (const Axis& a : s.axes)
+    if (!a.reduced) (a.summed ? part : parts) *= a.extent.constant();
+  int64_t each = std::min(s.unroll * s.width * (sums + tensors + 2) + kOthers, kMostRegisters);
+  int64_t best = std::numeric_limits<int64_t>::max();
+  for (int64_t rows = kBlockOfRows / s.row_threads; rows >= 1; --rows) {
+    int64_t resident = std::max<int64_t>(kRegisters / (rows * s.row_threads * each), 1) * m.processors;
+    int64_t steps = (parts + resident - 1) / resident * ((part + rows - 1) / rows);
+    if (steps >= best) continue;
+    best = steps;
+    s.threads = static_cast<int>(rows * s.row_threads);
+  }
+}
+
 // Threads that share a column, where each would have too much of it: the others of a block read neighbours, of as much memory as lies
 // together, unless that leaves processors without work.
 void share_columns(Schedule& s, const Domain& d, const Machine& m) {
-  constexpr int64_t kFew = 4, kUsual = 16;
+  constexpr int64_t kFew = 4, kUsual = 16, kMany = 64;
   int64_t most = kUsual;
   Expr length(1);
   for (size_t i = 0; i < d.dims.size(); ++i)
@@ -158,9 +176,7 @@ Schedule loops(const Group& g, const Machine& m) {
   if (!last.reduced) {
     s.vector_outside = true;
     // Of unknown sizes there may be few columns.
-    Expr columns = g.domain.rows();
-    s.width = columns.is_constant() ? std::min(s.width, kColumns) : 1;
-    while (s.width > 1 && columns.constant() / s.width * kMany < int64_t{kThreads} * m.processors) s.width /= 2;
+    s.width = g.domain.rows().is_constant() ? std::min(s.width, kColumns) : 1;
     s.serial_unroll = kColumnUnroll;
     share_columns(s, g.domain, m);
     return s;
@@ -175,6 +191,7 @@ Schedule loops(const Group& g, const Machine& m) {
   if (with_columns) {
     BRASA_ASSERT(reduced == 1 && last.extent.is_constant(), "sums of columns beside those of rows of unknown length");
     rows_in_registers(s, last.extent.constant(), tensors, true);
+    if (s.row_threads == kWarp) stack_rows(s, g, tensors, m);
     return s;
   }
   if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
