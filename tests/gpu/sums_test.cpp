@@ -44,7 +44,8 @@ TEST_P(Sums, OfChannelsAndRows) {
 
 // Copies between orders of dimensions go through memory that a block shares: of any sizes, and of sizes that the code does not know.
 TEST_P(Sums, OfTransposedCopies) {
-  for (std::vector<int64_t> shape : {std::vector<int64_t>{2, 40, 9, 13}, {1, 64, 64}, {3, 8, 100}, {5, 1, 70}, {2, 33, 0}})
+  for (std::vector<int64_t> shape :
+       {std::vector<int64_t>{2, 40, 9, 13}, {1, 64, 64}, {3, 8, 100}, {5, 1, 70}, {2, 33, 0}})
     for (DType dtype : {kFloat32, kBFloat16, kUInt8, kFloat64}) {
       Tensor x = (rand(shape) * 100).to(dtype);
       auto moved = [](const Tensor& t) { return t.movedim(1, -1).contiguous(); };

@@ -35,7 +35,8 @@ bool same_blocks(const Domain& a, const Domain& b);
 bool sums_columns(const ir::Node* n, const Domain& d);
 /// Those of `items` (one a dimension) whose dimensions are not reduced.
 std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
-void append_to(std::string& out, const Domain& d);  // "[8, +197, ~192]": ~ before reduced dimensions, + before summed ones
+void append_to(std::string& out,
+               const Domain& d);  // "[8, +197, ~192]": ~ before reduced dimensions, + before summed ones
 
 enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Library };
 std::string_view name(GroupKind kind);

@@ -31,9 +31,9 @@ class Loops {
       if (reduces) index = row_index(domain_of_sums(v.node), dims_, type_of(v).shape);
       l_.expressions().set_pass(pass_of(v.node));
       bool element = type_of(v).numel() == g_.domain.numel() && !reduces;
-      Value value = reduces         ? special(v, index, {})
-                    : s_.tile       ? tiles_[i]
-                                    : l_.expressions().at(v, index, element ? read_mask_ : Value{});
+      Value value = reduces   ? special(v, index, {})
+                    : s_.tile ? tiles_[i]
+                              : l_.expressions().at(v, index, element ? read_mask_ : Value{});
       Value mask = element ? l_.expressions().both(kept_mask_, row_mask_) : column ? row_mask_ : kept_mask_;
       if (!s_.tile && !g_.overwritten.empty() && g_.overwritten[i] >= 0) {
         Change c = change(value, l_.input_buffer(static_cast<size_t>(g_.overwritten[i])), l_.output_place(i, index));
@@ -48,9 +48,7 @@ class Loops {
 
  private:
   static bool is_reduce(const Node* n) { return is_reduction(prim_of(n)); }
-  Domain domain_of_sums(const Node* n) const {
-    return sums_columns(n, g_.domain) ? columns_of(g_.domain) : g_.domain;
-  }
+  Domain domain_of_sums(const Node* n) const { return sums_columns(n, g_.domain) ? columns_of(g_.domain) : g_.domain; }
   // Values that stay in registers are the same in all passes.
   int pass_of(const Node* n) const { return s_.row_threads && !s_.vector_outside ? 0 : passes_[n->id]; }
 
@@ -169,7 +167,8 @@ class Loops {
     set_index();
     for (const ir::Output& o : g_.graph->outputs()) {
       Value value = l_.expressions().at(o.value, member_index(o.value.node, g_.domain, dims_), read_mask_);
-      tiles_.push_back(b.load(b.stage(value, closed_, "shared"), inner * Expr(edge) + mod(row - inner + edge, Expr(edge))));
+      tiles_.push_back(
+          b.load(b.stage(value, closed_, "shared"), inner * Expr(edge) + mod(row - inner + edge, Expr(edge))));
     }
     read_mask_ = {};
     place(across, first_across + row);
@@ -343,9 +342,9 @@ class Loops {
   const Schedule& s_;
   Lowering l_;
   std::vector<int> passes_;
-  std::vector<Expr> at_;      // by axis
-  Index dims_;                // of the domain
-  std::vector<Expr> closed_;  // the reduced ranges
+  std::vector<Expr> at_;       // by axis
+  Index dims_;                 // of the domain
+  std::vector<Expr> closed_;   // the reduced ranges
   std::vector<Expr> stacked_;  // the summed ones
   std::vector<Value> tiles_;   // by output: its element, from shared memory
   // GPU: threads that have a place among what is kept, and in their row; and those that may read it.

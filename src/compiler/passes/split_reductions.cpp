@@ -62,8 +62,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
     if (!s[d].is(1)) kept_real.push_back(d);
   // On a GPU columns may be those of several matrices.
   auto first_column = std::upper_bound(kept_real.begin(), kept_real.end(), reduced.back());
-  bool between = first_column == kept_real.begin() ||
-                 (context.machine.gpu && *(first_column - 1) < reduced.front());
+  bool between = first_column == kept_real.begin() || (context.machine.gpu && *(first_column - 1) < reduced.front());
   bool columns = first_column != kept_real.end() && between;
   Expr matrices = product(pick(s, Dims(kept_real.begin(), first_column)));
   bool of_rows = kept_real.empty() || kept_real.back() < reduced.front();

@@ -44,7 +44,7 @@ struct Schedule {
   // Edge of a square of the last axis and another one, along which what is read are neighbours: it goes through memory that a block shares.
   int tile = 0, across = 0;
   bool atomic = false;  // GPU's scatter: updates run beside each other, in any order
-  int parts = 1;  // GPU's scatter: of the places along the first indexed dimension, each with all its updates
+  int parts = 1;        // GPU's scatter: of the places along the first indexed dimension, each with all its updates
 
   int64_t grain = 1;   // parallel iterations that one thread takes at a time
   int64_t beside = 0;  // with fewer iterations than this it shares one start of threads with its neighbours

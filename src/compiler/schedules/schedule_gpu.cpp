@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <optional>
 
 #include "compiler/fusion/indexing.h"
@@ -73,24 +72,6 @@ bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors, bool with
   s.unroll = static_cast<int>(unroll);
   s.threads = static_cast<int>(std::max<int64_t>(threads, kBlockOfRows));
   return true;
-}
-
-// Rows that a block has side by side where it adds up parts of columns: so that all blocks are at work together, as far as registers go.
-void stack_rows(Schedule& s, const Group& g, int64_t tensors, const Machine& m) {
-  constexpr int64_t kRegisters = 65536, kMostRegisters = 255, kOthers = 32;
-  int64_t sums = 0, parts = 1, part = 1;
-  for (const ir::Output& o : g.graph->outputs()) sums += sums_columns(o.value.node, g.domain);
-  for (const Axis& a : s.axes)
-    if (!a.reduced) (a.summed ? part : parts) *= a.extent.constant();
-  int64_t each = std::min(s.unroll * s.width * (sums + tensors + 2) + kOthers, kMostRegisters);
-  int64_t best = std::numeric_limits<int64_t>::max();
-  for (int64_t rows = kBlockOfRows / s.row_threads; rows >= 1; --rows) {
-    int64_t resident = std::max<int64_t>(kRegisters / (rows * s.row_threads * each), 1) * m.processors;
-    int64_t steps = (parts + resident - 1) / resident * ((part + rows - 1) / rows);
-    if (steps >= best) continue;
-    best = steps;
-    s.threads = static_cast<int>(rows * s.row_threads);
-  }
 }
 
 // Threads that share a column, where each would have too much of it: the others of a block read neighbours, of as much memory as lies
@@ -191,7 +172,6 @@ Schedule loops(const Group& g, const Machine& m) {
   if (with_columns) {
     BRASA_ASSERT(reduced == 1 && last.extent.is_constant(), "sums of columns beside those of rows of unknown length");
     rows_in_registers(s, last.extent.constant(), tensors, true);
-    if (s.row_threads == kWarp) stack_rows(s, g, tensors, m);
     return s;
   }
   if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
@@ -235,8 +215,8 @@ Schedule scatter(const Group& g, const Machine& m) {
   if (adds_at_once(n, s.axes, updates, m)) {
     s.atomic = true;
     s.axes.back().piece = 0;
-    s.threads = static_cast<int>(
-        std::min<int64_t>(kThreads, (s.axes.back().extent.constant() + kWarp - 1) / kWarp * kWarp));
+    s.threads =
+        static_cast<int>(std::min<int64_t>(kThreads, (s.axes.back().extent.constant() + kWarp - 1) / kWarp * kWarp));
     return s;
   }
   if (!s.axes.empty() && s.axes.back().extent.is_constant()) {

@@ -68,8 +68,8 @@ void Emitter::set_up_gpu_kernel() {
 // The next kernel may begin to start now; and this one waits for all that ran before it, so that what it reads is there.
 void Emitter::wait_for_earlier() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), false);
-  b_.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;",
-                                           "~{memory}", true));
+  b_.CreateCall(
+      type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;", "~{memory}", true));
 }
 
 // The loops over threads, that of neighbouring ones first.

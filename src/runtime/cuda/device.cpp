@@ -407,7 +407,7 @@ Ptx::Ptx(Gpu& device, const KernelImage& image) : device_(device) {
     FunctionHandle f = nullptr;
     check(driver().module_get_function(&f, module_, e.name.c_str()), "cuModuleGetFunction");
     kernels_[e.name] = f;
-    if (ptx.find("griddepcontrol.wait") != std::string::npos && !getenv("BRASA_LATE")) device_.start_early().add(f);
+    if (ptx.find("griddepcontrol.wait") != std::string::npos) device_.start_early().add(f);
   }
 }
 
