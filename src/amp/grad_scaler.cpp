@@ -86,7 +86,7 @@ class Before {
     each([](const Tensor&) {});
     if (all_) each([&](const Tensor& t) { values_.emplace(place(t), Value{t, t.clone()}); });
   }
-  /// False if the optimizer counts in numbers, which no value can be chosen for when a recording runs.
+  /// False if the optimizer counts in numbers, which no value can be chosen for when a recording runs, or if a parameter has no state yet.
   bool all() const { return all_; }
   /// Gives them back where `undo` is true; what was made since then becomes zero.
   void restore_where(const Tensor& undo) {
@@ -118,7 +118,10 @@ class Before {
   void each(const std::function<void(const Tensor&)>& f) {
     for (optim::OptimizerParamGroup& group : optimizer_.param_groups())
       for (Tensor& p : group.params())
-        if (p.grad().defined()) f(p);
+        if (p.grad().defined()) {
+          f(p);
+          all_ = all_ && optimizer_.state().contains(p.impl());
+        }
     Tensors tensors(f, all_);
     for (auto& [parameter, state] : optimizer_.state()) all_ = state->visit(tensors) && all_;
   }

@@ -139,6 +139,7 @@ class Derivation {
     });
     std::vector<Value> cts;
     for (uint32_t r = 0; r < e.count; ++r) cts.push_back(graph.add_input(trace_.types.at(e.first + r)));
+    args.push_back(ir::Arg(std::vector<Value>(e.count)));
     args.push_back(ir::Arg(cts));
     ir::Facts facts = facts_;
     ops::Builder builder(graph, facts);
@@ -211,6 +212,7 @@ class Derivation {
     std::vector<bool> given;
     for (Value ct : cts) given.push_back(static_cast<bool>(ct));
     ir::Args args = mapped_args(e, body_);
+    args.push_back(ir::Arg(std::vector<Value>(cts.size())));
     args.push_back(ir::Arg(cts));
     return ops::Builder::current().record(transforms::vjp_row(*e.row, needs, given), std::move(args));
   }

@@ -203,6 +203,7 @@ std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& 
     if (joint.views[k]) out->nodes.push_back(flow.views[k].held);
   }
   if (out->nodes.empty()) return nullptr;
+  for (const std::weak_ptr<Node>& inside : out->nodes) inside.lock()->internals().graphs.push_back(node);
   out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), views = std::move(views),
                  inside = joint.inside] {
     auto edges = [](const std::vector<Held>& held) {

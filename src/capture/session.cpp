@@ -52,6 +52,8 @@ void Session::begin(ResumePoint& point) {
   inputs_.clear();
   snapshots_.clear();
   nodes_.clear();
+  position_of_.clear();
+  known_nodes_ = 0;
   writes_.clear();
   first_sequence_ = autograd::next_sequence_nr();
   held_.clear();

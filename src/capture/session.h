@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "capture/functional.h"
@@ -23,6 +24,7 @@ class Session : public Functional {
   bool follow(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) override;
   uint32_t last_call() const override { return static_cast<uint32_t>(path_.position() - 1); }
   void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) override;
+  Tensor result_of(const autograd::Node& node, uint32_t result) override;
   void drew(const Tensor& key, const Generator& stream, uint64_t count) override;
   void host_reads(const Tensor& t, const char* what) override;
   void meets_gradient(const Tensor& leaf) override;
@@ -87,6 +89,9 @@ class Session : public Functional {
   std::unique_ptr<compiler::RunAhead> ahead_;
   Trace* ahead_of_ = nullptr;
   std::vector<RecordedNode> nodes_;
+  // Of the nodes up to now, and of those that they write by, the position among them; made when one is asked for.
+  std::unordered_map<const autograd::Node*, uint32_t> position_of_;
+  size_t known_nodes_ = 0;
   // What writes replaced, and the number of events before each.
   struct Write {
     size_t position;

@@ -19,6 +19,21 @@ void Session::made(const std::shared_ptr<autograd::Node>& node, uint32_t call, s
   nodes_.push_back(std::move(recorded));
 }
 
+Tensor Session::result_of(const autograd::Node& node, uint32_t result) {
+  // A node that is gone may have left its address to a later one, which is entered behind it.
+  for (; known_nodes_ < nodes_.size(); ++known_nodes_) {
+    auto made = nodes_[known_nodes_].node.lock();
+    if (!made) continue;
+    const autograd::Node* inner = autograd::NodeAccess::inner(*made);
+    position_of_[inner ? inner : made.get()] = static_cast<uint32_t>(known_nodes_);
+  }
+  auto it = position_of_.find(&node);
+  if (it == position_of_.end()) return {};
+  const RecordedNode& recorded = nodes_[it->second];
+  const Event& e = path_.trace().events.at(recorded.event);
+  return recorded.results.empty() || result >= e.count ? Tensor() : make_recorded(e.first + result);
+}
+
 std::optional<GradientFlow> Session::find_gradient_flow() {
   // A pass that is under way goes through the nodes themselves.
   if (nodes_.empty() || autograd::in_backward() || state_.options.backend == "eager") return std::nullopt;

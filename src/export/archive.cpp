@@ -1,41 +1,54 @@
 #include "export/archive.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include <brasa/brasa.h>
 #include <brasa/pickle.h>
 
-#include "export/archive_sizes.h"
+#include "export/archive_primitives.h"
 #include "import/archive.h"
 #include "import/types.h"
+#include "ops/decompose.h"
 #include "support/error.h"
 
 // The layout is that of PyTorch 2.15: a JSON program of schema 8.20 (torch/_export/serde/schema.py).
 namespace brasa::exporting {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr auto named = ArchiveNodes::named;
+constexpr auto number_of = ArchiveNodes::number;
 
-constexpr int kPositional = 1, kKeyword = 2;
+// Rows in its namespace that PyTorch has no operator for.
+constexpr std::string_view kOwn[] = {"aten::_adam_scales",      "aten::_adam_second_moment", "aten::_adam_update",
+                                     "aten::_attention_scores", "aten::softmin.int",         "aten::tanhshrink"};
 
-Json number_of(double v) {
-  if (std::isnan(v)) return "NaN";
-  if (std::isinf(v)) return v > 0 ? "Infinity" : "-Infinity";
-  return v;
+// PyTorch's operators, and writes through those views that it has an operator for.
+bool in_pytorch(const ops::Row& row) {
+  std::string_view name = row.schema.name;
+  if (name.starts_with("put::aten::")) {
+    std::string_view view = name.substr(11, name.find_first_of("./") - 11);
+    return view == "slice" || view == "select" || view == "diagonal" || view == "as_strided";
+  }
+  if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) return false;
+  return name.starts_with("aten::") || name.starts_with("sized::aten::arange");
 }
-Json named(const char* kind, const std::string& name) { return {{kind, {{"name", name}}}}; }
 
 class Writer {
  public:
   Writer(const Captured& captured, const std::vector<InputType>& inputs, const std::vector<NamedTensor>& named)
-      : captured_(captured), graph_(*captured.graph), types_(inputs), named_(named), sizes_(captured, inputs) {}
+      : captured_(captured),
+        facts_(captured.facts),
+        parts_(ops::decompose(*captured.graph, facts_, in_pytorch)),
+        graph_(*parts_),
+        types_(inputs),
+        named_(named),
+        sizes_(captured, inputs),
+        nodes_(sizes_, user_inputs_) {}
 
   void write(const std::string& path) {
-    for (size_t i = 0; i < types_.size(); ++i) user_inputs_.push_back(fresh_name(types_[i].name));
+    for (size_t i = 0; i < types_.size(); ++i) user_inputs_.push_back(nodes_.fresh_name(types_[i].name));
     for (const ir::Node* n : ir::live_nodes(graph_))
       n->op == ir::input_op() ? add_input({const_cast<ir::Node*>(n), 0}) : add_node(*n);
     add_outputs();
@@ -44,34 +57,6 @@ class Writer {
   }
 
  private:
-  // ---- Names and types.
-  std::string fresh_name(std::string name) {
-    for (char& c : name)
-      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "v_" + name;
-    std::string out = name;
-    for (int k = 1; !taken_.insert(out).second; ++k) out = str(name, "_", k);
-    return out;
-  }
-  Json size_json(ir::Expr e) {
-    if (e.is_constant()) return {{"as_int", e.constant()}};
-    return {{"as_expr", {{"expr_str", sizes_.text(e)}, {"hint", {{"as_int", sizes_.hint(e)}}}}}};
-  }
-  Json meta(DType dtype, const ir::Shape& shape, bool requires_grad = false) {
-    Json sizes = Json::array(), strides = Json::array();
-    for (ir::Expr e : shape) sizes.push_back(size_json(e));
-    for (ir::Expr e : ir::contiguous_strides(shape)) strides.push_back(size_json(e));
-    return {
-        {"dtype", import::archive_number_of(dtype)},       {"sizes", sizes},     {"requires_grad", requires_grad},
-        {"device", {{"type", "cpu"}, {"index", nullptr}}}, {"strides", strides}, {"storage_offset", {{"as_int", 0}}},
-        {"layout", import::archive_number_of(kStrided)}};
-  }
-  void define(const std::string& name, const ir::Type& type, bool requires_grad = false) {
-    ir::Shape shape;
-    for (ir::Expr e : type.shape) shape.push_back(sizes_(e));
-    tensor_values_[name] = meta(type.dtype, shape, requires_grad);
-  }
-
   // ---- Inputs.
   const Captured::Source& source_of(ir::Value v) const { return captured_.sources[graph_.input_index(v)]; }
   bool is_number(ir::Value v) const { return ir::is_input(v) && !source_of(v).number.empty(); }
@@ -80,7 +65,7 @@ class Writer {
     const Captured::Source& s = source_of(v);
     if (s.input >= 0) {
       names_[v] = user_inputs_[s.input];
-      define(names_[v], ir::type_of(v));
+      nodes_.define(names_[v], ir::type_of(v));
       return;
     }
     if (s.unknown || is_number(v)) return;  // where it is used
@@ -107,13 +92,13 @@ class Writer {
       if (!known && t.numel() > 0 && same(n.tensor, t)) known = &n;
     bool parameter = known && known->parameter, buffer = !parameter && (known || s.written);
     std::string target = known ? known->name : str(buffer ? "state" : "constant", weights_.size() + constants_.size());
-    std::string name = fresh_name((parameter ? "p_" : buffer ? "b_" : "c_") + target);
+    std::string name = nodes_.fresh_name((parameter ? "p_" : buffer ? "b_" : "c_") + target);
     const char* kind = parameter ? "parameter" : buffer ? "buffer" : "tensor_constant";
     Json spec{{"arg", {{"name", name}}}, {str(kind, "_name"), target}};
     if (buffer) spec["persistent"] = true;
-    graph_inputs_.push_back(exporting::named("as_tensor", name));
+    graph_inputs_.push_back(named("as_tensor", name));
     input_specs_.push_back({{kind, spec}});
-    define(name, type, parameter && t.requires_grad());
+    nodes_.define(name, type, parameter && t.requires_grad());
     names_[v] = name;
     targets_[v] = {parameter ? "parameter" : "buffer", target};
     (parameter || buffer ? weights_ : constants_).push_back({target, t, parameter});
@@ -121,10 +106,10 @@ class Writer {
 
   void add_user_inputs() {
     for (size_t i = 0; i < types_.size(); ++i) {
-      if (!tensor_values_.contains(user_inputs_[i]))  // which the function does not read
-        tensor_values_[user_inputs_[i]] = meta(types_[i].dtype, sizes_.of_input(i));
-      graph_inputs_.push_back(exporting::named("as_tensor", user_inputs_[i]));
-      input_specs_.push_back({{"user_input", {{"arg", exporting::named("as_tensor", user_inputs_[i])}}}});
+      if (!nodes_.defined(user_inputs_[i]))  // which the function does not read
+        nodes_.define(user_inputs_[i], types_[i].dtype, sizes_.of_input(i));
+      graph_inputs_.push_back(named("as_tensor", user_inputs_[i]));
+      input_specs_.push_back({{"user_input", {{"arg", named("as_tensor", user_inputs_[i])}}}});
     }
   }
 
@@ -155,90 +140,24 @@ class Writer {
       const std::string& bytes = source_of(v).number;
       Tensor t = empty({}, TensorOptions(ir::type_of(v).dtype).device(Device(kCPU)));
       std::memcpy(t.data_ptr(), bytes.data(), bytes.size());
-      std::string target = str("constant", weights_.size() + constants_.size()), name = fresh_name("c_" + target);
-      graph_inputs_.push_back(exporting::named("as_tensor", name));
+      std::string target = str("constant", weights_.size() + constants_.size()),
+                  name = nodes_.fresh_name("c_" + target);
+      graph_inputs_.push_back(named("as_tensor", name));
       input_specs_.push_back({{"tensor_constant", {{"arg", {{"name", name}}}, {"tensor_constant_name", target}}}});
-      define(name, ir::type_of(v));
+      nodes_.define(name, ir::type_of(v));
       constants_.push_back({target, t, false});
       names_[v] = name;
     }
     return names_[v];
   }
 
-  // The name of a size that is no constant: nodes compute it.
-  std::string size_name(ir::Expr e) {
-    if (auto at = size_names_.find(e); at != size_names_.end()) return at->second;
-    std::string name;
-    auto node = [&](const std::string& target, const char* base, Json a, Json b) {
-      bool of_tensor = base == std::string_view("sym_size_int");
-      name = fresh_name(base);
-      nodes_.push_back({{"target", target},
-                        {"inputs",
-                         {{{"name", of_tensor ? "self" : "a"}, {"arg", a}, {"kind", kPositional}},
-                          {{"name", of_tensor ? "dim" : "b"}, {"arg", b}, {"kind", kPositional}}}},
-                        {"outputs", {{{"as_sym_int", {{"as_name", name}}}}}},
-                        {"metadata", Json::object()},
-                        {"is_hop_single_tensor_return", nullptr},
-                        {"name", name}});
-    };
-    auto binary = [&](const std::string& target, const char* base, ir::Expr a, ir::Expr b) {
-      Json left = integer(a), right = integer(b);
-      node(target, base, left, right);
-    };
-    auto fold = [&](const std::string& target, const char* base, auto combine, ir::Expr start) {
-      ir::Expr all = start;
-      for (size_t i = 0; i < e->args.size(); ++i) {
-        ir::Expr next = combine(all, e->args[i]);
-        if (next == e) return binary(target, base, all, e->args[i]);
-        all = next;
-      }
-    };
-    switch (e->kind) {
-      case ir::ExprKind::Size: {
-        auto [input, dim] = sizes_.place_of(e);
-        node("torch.ops.aten.sym_size.int", "sym_size_int", exporting::named("as_tensor", user_inputs_[input]),
-             {{"as_int", dim}});
-        break;
-      }
-      case ir::ExprKind::Add:
-        fold("_operator.add", "add", [](ir::Expr a, ir::Expr b) { return a + b; }, e->value);
-        break;
-      case ir::ExprKind::Mul:
-        fold("_operator.mul", "mul", [](ir::Expr a, ir::Expr b) { return a * b; }, e->value);
-        break;
-      case ir::ExprKind::FloorDiv: binary("_operator.floordiv", "floordiv", e->args[0], e->args[1]); break;
-      case ir::ExprKind::Mod: binary("_operator.mod", "mod", e->args[0], e->args[1]); break;
-      case ir::ExprKind::Min: binary("torch.sym_min", "sym_min", e->args[0], e->args[1]); break;
-      case ir::ExprKind::Max: binary("torch.sym_max", "sym_max", e->args[0], e->args[1]); break;
-      default: break;
-    }
-    BRASA_CHECK(!name.empty(), "export: a size has no form in an archive");
-    size_values_[name] = size_json(e);
-    return size_names_[e] = name;
-  }
-  Json integer(ir::Expr e) {
-    if (e.is_constant()) return {{"as_int", e.constant()}};
-    return {{"as_sym_int", {{"as_name", size_name(e)}}}};
-  }
-
-  Json integers(const std::vector<ir::Expr>& list) {
-    bool constant = true;
-    Json plain = Json::array(), symbolic = Json::array();
-    for (ir::Expr raw : list) {
-      ir::Expr e = sizes_(raw);
-      constant = constant && e.is_constant();
-      if (e.is_constant()) plain.push_back(e.constant());
-      symbolic.push_back(e.is_constant() ? Json{{"as_int", e.constant()}} : Json{{"as_name", size_name(e)}});
-    }
-    return constant ? Json{{"as_ints", plain}} : Json{{"as_sym_ints", symbolic}};
-  }
   Json tensors(const std::vector<ir::Value>& list, bool optional) {
     Json out = Json::array();
     for (ir::Value v : list) {
       if (!optional)
         out.push_back({{"name", name_of(v)}});
       else
-        out.push_back(v ? exporting::named("as_tensor", name_of(v)) : Json{{"as_none", true}});
+        out.push_back(v ? named("as_tensor", name_of(v)) : Json{{"as_none", true}});
     }
     return {{optional ? "as_optional_tensors" : "as_tensors", out}};
   }
@@ -246,14 +165,14 @@ class Writer {
   Json argument(const ir::Arg& a, const ir::Param& p) {
     if (a.is_none()) return {{"as_none", true}};
     if (auto* v = a.get_if<ir::Value>())
-      return is_number(*v) && ir::type_of(*v).weak ? literal(*v) : exporting::named("as_tensor", name_of(*v));
+      return is_number(*v) && ir::type_of(*v).weak ? literal(*v) : named("as_tensor", name_of(*v));
     if (auto* v = a.get_if<std::vector<ir::Value>>()) return tensors(*v, p.optional_items);
     if (auto* v = a.get_if<ir::Expr>()) {
       if (p.type == ir::ParamType::Float && sizes_(*v).is_constant())
         return {{"as_float", static_cast<double>(sizes_(*v).constant())}};
-      return integer(sizes_(*v));
+      return nodes_.integer(*v);
     }
-    if (auto* v = a.get_if<std::vector<ir::Expr>>()) return integers(*v);
+    if (auto* v = a.get_if<std::vector<ir::Expr>>()) return nodes_.integers(*v);
     if (auto* v = a.get_if<double>()) return {{"as_float", number_of(*v)}};
     if (auto* v = a.get_if<bool>()) return {{"as_bool", *v}};
     if (auto* v = a.get_if<std::complex<double>>())
@@ -299,8 +218,6 @@ class Writer {
     };
     if (without("put::aten::")) {  // (self, where …, value)
       std::string view = name.substr(0, name.find_first_of("./"));
-      bool known = view == "slice" || view == "select" || view == "diagonal" || view == "as_strided";
-      BRASA_CHECK(known, "export: PyTorch has no operator that writes through ", view);
       std::rotate(out.arguments.begin() + 1, out.arguments.end() - 1, out.arguments.end());
       out.arguments[1].first = "src";
       out.target = view + "_scatter.default";
@@ -343,39 +260,30 @@ class Writer {
       BRASA_CHECK(j.contains("as_int"), "export: a range of a length that varies begins and goes on by whole numbers");
       return j["as_int"].get<int64_t>();
     };
-    return integer(whole("start", 0) + whole("step", 1) * count);
+    return nodes_.integer(whole("start", 0) + whole("step", 1) * count);
   }
 
   void add_node(const ir::Node& n) {
+    auto result = [&](size_t k) { return ir::Value{const_cast<ir::Node*>(&n), static_cast<uint32_t>(k)}; };
     const ir::Schema& schema = n.op->schema;
+    if (schema.name.starts_with("prim::")) {
+      std::vector<std::string> names = write_primitive(nodes_, n, [&](ir::Value v) { return name_of(v); });
+      for (size_t k = 0; k < names.size(); ++k) names_[result(k)] = names[k];
+      return;
+    }
     Spelling as = spelled(n);
-    Json inputs = Json::array(), outputs = Json::array(), list = Json::array();
+    std::vector<ArchiveNodes::Argument> inputs;
     for (const auto& [name, i] : as.arguments) {
       const ir::Param& p = schema.params[i];
       if (says_nothing(n.args[i], p)) continue;
       auto given = as.given.find(i);
-      inputs.push_back({{"name", name},
-                        {"arg", given != as.given.end() ? given->second : argument(n.args[i], p)},
-                        {"kind", p.keyword_only ? kKeyword : kPositional}});
+      inputs.push_back({name, given != as.given.end() ? given->second : argument(n.args[i], p), p.keyword_only});
     }
-    std::string base = fresh_name(as.target.substr(0, as.target.find('.')));
-    for (int k = 0; k < as.all_results; ++k) {
-      std::string name = as.all_results == 1 ? base : fresh_name("getitem");
-      auto at = std::find(as.results.begin(), as.results.end(), k);
-      bool wanted = at != as.results.end();
-      auto result = static_cast<uint32_t>(at - as.results.begin());
-      if (wanted) names_[{const_cast<ir::Node*>(&n), result}] = name;
-      define(name, n.types[wanted ? result : 1]);
-      list.push_back({{"name", name}});
-      outputs.push_back(exporting::named("as_tensor", name));
-    }
-    if (schema.returns.size() == 1 && schema.returns[0].list) outputs = Json::array({{{"as_tensors", list}}});
-    nodes_.push_back({{"target", "torch.ops.aten." + as.target},
-                      {"inputs", inputs},
-                      {"outputs", outputs},
-                      {"metadata", Json::object()},
-                      {"is_hop_single_tensor_return", nullptr},
-                      {"name", base}});
+    std::vector<ir::Type> types(as.all_results, n.types.back());
+    for (size_t k = 0; k < as.results.size(); ++k) types[as.results[k]] = n.types[k];
+    std::vector<std::string> names =
+        nodes_.add(as.target, inputs, types, schema.returns.size() == 1 && schema.returns[0].list);
+    for (size_t k = 0; k < as.results.size(); ++k) names_[result(k)] = names[as.results[k]];
   }
 
   // ---- Outputs: first what is changed.
@@ -393,11 +301,11 @@ class Writer {
       if (s.input < 0 && !names_.contains(into)) held(into);
       std::string kind = s.input >= 0 ? "user_input" : targets_.at(into).first;
       std::string target = s.input >= 0 ? user_inputs_[s.input] : targets_.at(into).second;
-      graph_outputs_.push_back(exporting::named("as_tensor", name));
+      graph_outputs_.push_back(named("as_tensor", name));
       output_specs_.push_back({{kind + "_mutation", {{"arg", {{"name", name}}}, {kind + "_name", target}}}});
     }
     for (int o : captured_.outputs) {
-      Json out = exporting::named("as_tensor", name_of(fresh.at(o)));
+      Json out = named("as_tensor", name_of(fresh.at(o)));
       graph_outputs_.push_back(out);
       output_specs_.push_back({{"user_output", {{"arg", out}}}});
     }
@@ -425,9 +333,9 @@ class Writer {
                 {"forward_arg_names", user_inputs_}}}};
     Json graph{{"inputs", graph_inputs_},
                {"outputs", graph_outputs_},
-               {"nodes", nodes_},
-               {"tensor_values", tensor_values_},
-               {"sym_int_values", size_values_},
+               {"nodes", nodes_.nodes()},
+               {"tensor_values", nodes_.tensor_values()},
+               {"sym_int_values", nodes_.size_values()},
                {"sym_bool_values", Json::object()},
                {"is_single_tensor_return", false},
                {"custom_obj_values", Json::object()},
@@ -457,19 +365,19 @@ class Writer {
   }
 
   const Captured& captured_;
+  ir::Facts facts_;
+  std::unique_ptr<ir::Graph> parts_;  // what PyTorch has no operator for as primitives
   const ir::Graph& graph_;
   const std::vector<InputType>& types_;
   const std::vector<NamedTensor>& named_;
   ArchiveSizes sizes_;
-  std::set<std::string> taken_;
   std::vector<std::string> user_inputs_;
+  ArchiveNodes nodes_;
   std::unordered_map<ir::Value, std::string> names_;
   std::unordered_map<ir::Value, std::pair<std::string, std::string>> targets_;  // of what the archive holds: kind, name
-  std::unordered_map<ir::Expr, std::string> size_names_;
   std::vector<import::Record> weights_, constants_;
   Json graph_inputs_ = Json::array(), input_specs_ = Json::array(), graph_outputs_ = Json::array(),
-       output_specs_ = Json::array(), nodes_ = Json::array(), tensor_values_ = Json::object(),
-       size_values_ = Json::object();
+       output_specs_ = Json::array();
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "runtime/device.h"
 #include "support/error.h"
 #include "tensor/autocast.h"
+#include "tensor/unwritten.h"
 
 namespace brasa::exporting {
 
@@ -275,6 +276,7 @@ bool Recording::same_numbers(const Sources& before) const {
 
 std::vector<Tensor> Recording::results(capture::Session& session) {
   Recorder::Scope scope(&session);
+  ZerosUnwritten zeros;
   eager::CastCache casts;
   try {
     // Their sizes are symbols before the function makes a tensor by one (a recurrent layer's first state). Nobody reads the copies.

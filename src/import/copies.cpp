@@ -51,6 +51,16 @@ void view(Frame& f, const Node& n) {
   for (const Value& v : f.values(f.argument(n, 1))) sizes.push_back(number_of(v).toLong());
   f.set(n, 0, f.tensor(f.argument(n, 0)).reshape(sizes));
 }
+// What nobody wrote is 0: so a graph makes it, with the graph's sizes, and each call gives the same.
+void empty_like(Frame& f, const Node& n) {
+  Tensor like = f.tensor(f.argument(n, 0));
+  f.set(n, 0, zeros_like(like, options_of(f, n)));
+}
+void empty(Frame& f, const Node& n) {
+  std::vector<int64_t> sizes;
+  for (const Value& v : f.values(f.argument(n, 0))) sizes.push_back(number_of(v).toLong());
+  f.set(n, 0, zeros(sizes, options_of(f, n)));
+}
 
 }  // namespace
 
@@ -65,6 +75,8 @@ Handler copy_handler(const std::string& target) {
       {"to.other", to_other},
       {"view.default", view},
       {"_unsafe_view.default", view},
+      {"empty_like.default", empty_like},
+      {"empty.memory_format", empty},
   };
   return find(kTable, "torch.ops.aten.", target);
 }

@@ -22,7 +22,7 @@ Value gcd(const char* op, Value x, Value y) {
   BRASA_CHECK(is_integral(t, false), op, ": expected integers, got ", type_of(x), " and ", type_of(y));
   Value a = abs(p), b = abs(q);
   for (int i = 0; i < euclidean_steps(t); ++i) {
-    Value rest = prim::binary("rem", a, b), done = eq(b, 0);  // the rest by 0 is 0
+    Value done = eq(b, 0), rest = where(done, b, prim::binary("rem", a, b));
     a = where(done, a, b);
     b = rest;
   }

@@ -1,7 +1,5 @@
 #include <brasa/optim/adafactor.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include <brasa/brasa.h>
@@ -13,10 +11,10 @@ namespace brasa::optim {
 
 BRASA_FIELDS(AdafactorOptions,
              BRASA_F(lr) BRASA_F(beta2_decay) BRASA_F(eps) BRASA_F(d) BRASA_F(weight_decay) BRASA_F(maximize))
-BRASA_FIELDS(AdafactorParamState, BRASA_F(step) BRASA_F(row_var) BRASA_F(col_var) BRASA_F(variance))
+BRASA_FIELDS(AdafactorParamState, BRASA_COUNT BRASA_F(row_var) BRASA_F(col_var) BRASA_F(variance))
 
 void AdafactorOptions::check() const {
-  BRASA_CHECK(lr() >= 0, "Adafactor: Learning rate should be >= 0 but is: ", lr());
+  BRASA_CHECK(lr_tensor().defined() || lr() >= 0, "Adafactor: Learning rate should be >= 0 but is: ", lr());
   BRASA_CHECK(beta2_decay() <= 0, "Adafactor: beta2_decay should be <= 0 but is: ", beta2_decay());
   BRASA_CHECK(std::get<0>(eps()).value_or(0) >= 0,
               "Adafactor: epsilon1 should be >= 0 but is: ", std::get<0>(eps()).value_or(0));
@@ -31,28 +29,31 @@ Tensor root_mean_square(const Tensor& t) { return t.square().mean().sqrt(); }
 
 }  // namespace
 
-void Adafactor::update(Tensor& p, Tensor g, AdafactorParamState& s, const AdafactorOptions& o) {
-  s.step(s.step() + 1);
-  double t = static_cast<double>(s.step()), weight = std::pow(t, o.beta2_decay());
-  double floor = std::get<0>(o.eps()).value_or(epsilon_of(p.scalar_type()));
-  g = decayed(p, g, o, true);
-  Tensor size = root_mean_square(p).clamp_min(std::get<1>(o.eps()));
-  Tensor squares = g.square(), estimate;
-  if (g.dim() > 1) {
-    Tensor rows = squares.mean(-1, true), columns = squares.mean(-2, true);
-    if (!s.row_var().defined()) s.row_var(state_zeros_like(rows));
-    if (!s.col_var().defined()) s.col_var(state_zeros_like(columns));
-    s.row_var().lerp_(rows, weight);
-    s.col_var().lerp_(columns, weight);
-    estimate = s.row_var().matmul(s.col_var()) / s.row_var().mean(-2, true).clamp_min(floor);
-  } else {
-    if (!s.variance().defined()) s.variance(state_zeros_like(p));
-    s.variance().lerp_(squares, weight);
-    estimate = s.variance();
+void Adafactor::update(List& list, const AdafactorOptions& o) {
+  const Tensor& first = list.front().parameter;
+  Tensor t = list.front().state.steps().to(number_dtype(first)), weight = t.pow(o.beta2_decay());
+  Tensor rate = minimum(rate_of(o, first), t.rsqrt());
+  for (auto& [p, g, s] : list) {
+    double floor = std::get<0>(o.eps()).value_or(epsilon_of(p.scalar_type()));
+    g = decayed(p, g, o, true);
+    Tensor size = root_mean_square(p).clamp_min(std::get<1>(o.eps()));
+    Tensor squares = g.square(), estimate;
+    if (g.dim() > 1) {
+      Tensor rows = squares.mean(-1, true), columns = squares.mean(-2, true);
+      make(s.row_var(), rows);
+      make(s.col_var(), columns);
+      s.row_var().lerp_(rows, weight);
+      s.col_var().lerp_(columns, weight);
+      estimate = s.row_var().matmul(s.col_var()) / s.row_var().mean(-2, true).clamp_min(floor);
+    } else {
+      make(s.variance(), p);
+      s.variance().lerp_(squares, weight);
+      estimate = s.variance();
+    }
+    Tensor update = g * estimate.clamp_min(floor * floor).rsqrt();
+    Tensor scale = (root_mean_square(update) / o.d()).clamp_min(1);
+    p.sub_(update * (size * rate / scale));
   }
-  Tensor update = g * estimate.clamp_min(floor * floor).rsqrt();
-  Tensor scale = (root_mean_square(update) / o.d()).clamp_min(1);
-  p.sub_(update * (size * std::min(o.lr(), 1 / std::sqrt(t)) / scale));
 }
 
 }  // namespace brasa::optim

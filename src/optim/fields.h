@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <tuple>
 
 #include <brasa/brasa.h>
 #include <brasa/optim/optimizer.h>
@@ -11,8 +12,15 @@
 namespace brasa::optim {
 
 template <class Options>
-void check_common(const Options& o) {
+void check_rate(const Options& o) {
+  if constexpr (requires { o.lr_tensor(); })
+    if (o.lr_tensor().defined()) return;
   BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
+}
+
+template <class Options>
+void check_common(const Options& o) {
+  check_rate(o);
   if constexpr (requires { o.eps(); }) BRASA_CHECK(o.eps() >= 0, "Invalid epsilon value: ", o.eps());
   if constexpr (requires { o.weight_decay(); })
     BRASA_CHECK(o.weight_decay() >= 0, "Invalid weight_decay value: ", o.weight_decay());
@@ -34,6 +42,28 @@ Tensor tensor_rate(const Options& o) {
   return {};
 }
 
+/// In what the numbers of a parameter's update are computed.
+inline DType number_dtype(const Tensor& p) { return p.scalar_type() == kFloat64 ? kFloat64 : kFloat32; }
+inline Tensor number_tensor(double value, const Tensor& p) {
+  return full({}, value, TensorOptions(number_dtype(p)).device(p.device()));
+}
+/// The learning rate as a tensor without dimensions.
+template <class Options>
+Tensor rate_of(const Options& o, const Tensor& p) {
+  Tensor lr = tensor_rate(o);
+  return lr.defined() ? lr : number_tensor(o.lr(), p);
+}
+
+/// lr / (1 - beta1^t) and sqrt(1 - beta2^t) after t steps.
+template <class Options>
+std::tuple<Tensor, Tensor> adam_scales(const Options& o, const Tensor& steps, const Tensor& p) {
+  auto [beta1, beta2] = o.betas();
+  Tensor lr = tensor_rate(o);
+  auto [step_size, correction] =
+      _adam_scales(steps, lr.defined() ? 1 : o.lr(), std::log(beta1), std::log(beta2), number_dtype(p));
+  return {lr.defined() ? step_size * lr : step_size, correction};
+}
+
 /// The gradient with weight decay; where that is decoupled, the parameter shrinks instead.
 template <class Options>
 Tensor decayed(Tensor& p, const Tensor& g, const Options& o, bool decoupled = false) {
@@ -47,6 +77,7 @@ Tensor decayed(Tensor& p, const Tensor& g, const Options& o, bool decoupled = fa
 }
 
 #define BRASA_F(field) f(#field, field());
+#define BRASA_COUNT f("step", steps(), true);
 #define BRASA_FIELDS(Type, fields) \
   bool Type::visit(FieldVisitor& f) { fields return true; }
 

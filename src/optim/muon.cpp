@@ -52,16 +52,18 @@ Tensor orthogonal(const Tensor& m, const MuonOptions& o) {
 
 }  // namespace
 
-void Muon::update(Tensor& p, Tensor g, MuonParamState& s, const MuonOptions& o) {
-  BRASA_CHECK(p.dim() == 2, "Muon only supports 2D parameters, whereas we found a parameter with sizes ", p.sizes());
-  if (!s.momentum_buffer().defined()) s.momentum_buffer(state_zeros_like(p));
-  s.momentum_buffer().lerp_(g, 1 - o.momentum());
-  Tensor direction = o.nesterov() ? g.lerp(s.momentum_buffer(), o.momentum()) : s.momentum_buffer();
-  auto rows = static_cast<double>(p.size(0)), columns = static_cast<double>(p.size(1));
-  double adjusted = o.lr() * (o.adjust_lr_fn() == "original" ? std::sqrt(std::max(1.0, rows / columns))
-                                                             : 0.2 * std::sqrt(std::max(rows, columns)));
-  p.mul_(1 - o.lr() * o.weight_decay());
-  p.sub_(orthogonal(direction, o), adjusted);
+void Muon::update(List& list, const MuonOptions& o) {
+  for (auto& [p, g, s] : list) {
+    BRASA_CHECK(p.dim() == 2, "Muon only supports 2D parameters, whereas we found a parameter with sizes ", p.sizes());
+    make(s.momentum_buffer(), p);
+    s.momentum_buffer().lerp_(g, 1 - o.momentum());
+    Tensor direction = o.nesterov() ? g.lerp(s.momentum_buffer(), o.momentum()) : s.momentum_buffer();
+    auto rows = static_cast<double>(p.size(0)), columns = static_cast<double>(p.size(1));
+    double adjusted = o.lr() * (o.adjust_lr_fn() == "original" ? std::sqrt(std::max(1.0, rows / columns))
+                                                               : 0.2 * std::sqrt(std::max(rows, columns)));
+    p.mul_(1 - o.lr() * o.weight_decay());
+    p.sub_(orthogonal(direction, o), adjusted);
+  }
 }
 
 }  // namespace brasa::optim

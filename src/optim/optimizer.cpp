@@ -92,6 +92,7 @@ void OptimizerParamState::serialize(serialize::OutputArchive& archive) const {
 void OptimizerParamState::serialize(serialize::InputArchive& archive) {
   BRASA_CHECK(read_fields(*this, archive), "this optimizer state cannot be loaded");
 }
+void CountedParamState::set_step(int64_t count) { steps_ = scalar_tensor(count, kFloat32); }
 std::unique_ptr<OptimizerOptions> OptimizerOptions::clone() const { fail("these optimizer options have no clone()"); }
 bool OptimizerOptions::visit(FieldVisitor&) { return false; }
 void OptimizerOptions::serialize(serialize::OutputArchive& archive) const {
@@ -294,6 +295,7 @@ void Optimizer::load(serialize::InputArchive& archive) {
       }
     }
   }
+  share_counts();
 }
 
 namespace {

@@ -35,8 +35,8 @@ void SGD::update(OptimizerParamGroup& group) {
     if (!p.grad().defined()) continue;
     Tensor d = o.maximize() ? -p.grad() : p.grad();
     if (o.weight_decay() != 0) d = d.add(p, o.weight_decay());
+    auto& state = static_cast<SGDParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second);
     if (o.momentum() != 0) {
-      auto& state = static_cast<SGDParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second);
       Tensor& buffer = state.momentum_buffer();
       if (buffer.defined() || o.dampening() == 0) {
         if (!buffer.defined()) buffer = state_zeros_like(p);

@@ -6,16 +6,19 @@
 
 namespace brasa::optim {
 
-/// Zeros for an optimizer's state. They are made outside a recording: they outlive it, and so the first compiled step has the
+/// What an optimizer's state begins with. It is made outside a recording: it outlives that, and so the first compiled step has the
 /// same graph as the later ones.
-inline Tensor state_zeros(IntArrayRef sizes, const TensorOptions& options) {
+inline Tensor state_full(IntArrayRef sizes, double value, const TensorOptions& options) {
   Recorder::Scope none(nullptr);
-  return zeros(sizes, options);
+  return full(sizes, value, options);
 }
-inline Tensor state_zeros_like(const Tensor& parameter) { return state_zeros(parameter.sizes(), parameter.options()); }
 inline Tensor state_full_like(const Tensor& parameter, double value) {
-  Recorder::Scope none(nullptr);
-  return full(parameter.sizes(), value, parameter.options());
+  return state_full(parameter.sizes(), value, parameter.options());
+}
+inline Tensor state_zeros_like(const Tensor& parameter) { return state_full_like(parameter, 0); }
+/// Makes it if it is not there yet.
+inline void make(Tensor& state, const Tensor& parameter, double value = 0) {
+  if (!state.defined()) state = state_full_like(parameter, value);
 }
 
 }  // namespace brasa::optim

@@ -104,7 +104,8 @@ bool may_have_one_shape(const std::vector<RowComputation::Slot>& slots) {
 RowComputation::RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs)
     : Computation(row.name(), inputs, may_have_one_shape(slots) && !transforms::is_of_many_calls(row)),
       row_(row),
-      slots_(std::move(slots)) {}
+      slots_(std::move(slots)),
+      sums_up_(transforms::is_backward(row)) {}
 
 std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) const {
   ir::Args args;

@@ -84,6 +84,8 @@ class Computation {
   bool one_shape() const { return one_shape_; }
   /// A result that is an input may be that tensor itself.
   virtual bool may_alias() const { return false; }
+  /// Whether it sums up over what operands broadcast, which does not show where all are of one shape.
+  virtual bool sums_up() const { return false; }
 
   /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
   /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, for each set of operands
@@ -141,11 +143,13 @@ class RowComputation final : public Computation {
   };
   RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  bool sums_up() const override { return sums_up_; }
   const ops::Row& row() const { return row_; }
 
  private:
   const ops::Row& row_;
   std::vector<Slot> slots_;
+  bool sums_up_;
 };
 
 /// brasa::Error if results of one dtype must not be written into tensors of another.

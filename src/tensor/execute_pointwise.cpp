@@ -166,6 +166,7 @@ bool shaped_by_what_it_reads(const std::vector<bool>& reads, std::span<const Inp
 // Results that are made of different operands have shapes of their own where these broadcast. A derivative's have the loop's: they are summed
 // up behind it.
 bool have_one_shape(const Call& call, const ir::Graph& graph, const Pointwise& p) {
+  if (call.computation.sums_up()) return !broadcasts(call.inputs, p);
   if (graph.outputs().size() < 2 || !broadcasts(call.inputs, p)) return true;
   if (dynamic_cast<const Backward*>(&call.computation)) return true;
   return std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](const ir::Output& o) {

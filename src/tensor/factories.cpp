@@ -12,6 +12,7 @@
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
 #include "tensor/sparse/sparse.h"
+#include "tensor/unwritten.h"
 
 namespace brasa {
 namespace {
@@ -19,6 +20,13 @@ namespace {
 void check_sizes(IntArrayRef sizes) {
   for (int64_t s : sizes)
     BRASA_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", std::vector<int64_t>(sizes));
+}
+
+Tensor unwritten(Tensor t, const TensorOptions& options) {
+  const StorageRef& storage = impl_of(t)->storage;
+  if (unwritten_is_zero && storage->device().on_host() && storage->data())
+    std::memset(storage->data(), 0, storage->bytes());
+  return eager::with_options(std::move(t), options);
 }
 
 }  // namespace
@@ -32,10 +40,10 @@ Tensor empty(IntArrayRef sizes, const TensorOptions& options, std::optional<Memo
     return empty_strided(sizes, channels_last_strides(sizes).vec(), options);
   }
   if (!options.pinned_memory())
-    return eager::with_options(make_tensor(sizes, options.dtype(), runtime::device_of(options.device())), options);
+    return unwritten(make_tensor(sizes, options.dtype(), runtime::device_of(options.device())), options);
   BRASA_CHECK(options.device().is_cpu(), "Only dense CPU tensors can be pinned, got a tensor on ",
               options.device().str());
-  return eager::with_options(pinned_tensor(sizes, options.dtype()), options);
+  return unwritten(pinned_tensor(sizes, options.dtype()), options);
 }
 
 Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
@@ -45,7 +53,7 @@ Tensor empty_strided(IntArrayRef sizes, IntArrayRef strides, const TensorOptions
               " strides");
   for (int64_t s : strides) BRASA_CHECK(s >= 0, "empty_strided: negative stride ", s);
   runtime::Device& device = runtime::device_of(options.device());
-  return eager::with_options(make_tensor(sizes, strides, options.dtype(), device), options);
+  return unwritten(make_tensor(sizes, strides, options.dtype(), device), options);
 }
 
 Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
@@ -55,8 +63,8 @@ Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optiona
   DType t = options.dtype_opt().value_or(impl->dtype);
   bool keep = (!format || *format == MemoryFormat::Preserve) && is_dense(impl->sizes, impl->strides);
   runtime::Device& device = options.has_device() ? runtime::device_of(options.device()) : impl->device();
-  return eager::with_options(
-      keep ? make_tensor(impl->sizes, impl->strides, t, device) : make_tensor(impl->sizes, t, device), options);
+  return unwritten(keep ? make_tensor(impl->sizes, impl->strides, t, device) : make_tensor(impl->sizes, t, device),
+                   options);
 }
 
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,

@@ -29,7 +29,8 @@ struct Node;
 /// shares its Storage; the result remembers {base tensor, view row, arguments, result number} so that the recorder can
 /// replay the chain), version counters, and the autograd graph. In-place and out= calls become `call` of the functional row
 /// followed by `write`. An autograd node made while recording keeps `snapshot`s of the row's tensor arguments, and when it
-/// runs while a Recorder is installed it calls dispatch with transforms::vjp_row(row, needs, given).
+/// runs while a Recorder is installed it calls dispatch with transforms::vjp_row(row, needs, given), and for derivatives of the
+/// derivative with the row's results, too.
 ///
 /// A random row gets its key (int64 [seed, offset]) as a tensor in the place of its generator, which has moved on when the
 /// call is recorded, as it has after a call that ran. A vjp row gets its forward row's key.
@@ -59,6 +60,8 @@ class Recorder {
   virtual uint32_t last_call() const = 0;
   /// `node` is the autograd node of that call, and where `results` come from; none for one that keeps no values (a view's).
   virtual void made(const std::shared_ptr<autograd::Node>& node, uint32_t call, std::span<const Tensor> results) = 0;
+  /// What the call that `node`, or the node of a write around it, was made for gave; undefined where that is not being recorded.
+  virtual Tensor result_of(const autograd::Node& node, uint32_t result);
   /// The last `call` took so many numbers from a stream by `key`.
   virtual void drew(const Tensor& /*key*/, const Generator& /*stream*/, uint64_t /*count*/) {}
   /// The host reads the value of a tensor that is not recorded; `what` names the call.

@@ -107,9 +107,8 @@ OneCall one_call(const Row& row, const Args& args, ir::Facts& facts, const std::
   return out;
 }
 
-ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
-  ir::Schema s = row.schema;
-  for (ir::Param& q : s.params) q.mutated = false;  // what `row` writes, its derivative only reads
+ir::Schema schema_with(ir::Schema s, std::string_view parameter, bool list) {
+  for (ir::Param& q : s.params) q.mutated = false;  // what the row writes, its derivative only reads
   ir::Param p;
   p.name = std::string(parameter);
   auto taken = [&] {
@@ -122,10 +121,15 @@ ir::Schema schema_with(const Row& row, std::string_view parameter, bool list) {
   return s;
 }
 
+std::vector<Value> take_list(Args& args) {
+  std::vector<Value> list = args.back().get<std::vector<Value>>();
+  args.pop_back();
+  return list;
+}
+
 std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given,
                                Args args) {
-  std::vector<Value> cts = args.back().get<std::vector<Value>>();
-  args.pop_back();
+  std::vector<Value> cts = take_list(args), results = take_list(args);
   ir::Facts& facts = Builder::current().facts();
   OneCall call = one_call(row, args, facts);
   std::vector<bool> wanted;
@@ -137,7 +141,7 @@ std::vector<Value> compose_vjp(const Row& row, const std::vector<bool>& needs, c
   }
   BRASA_ASSERT(tensors == needs.size() && cts.size() == given.size(), row.name(), ": masks do not fit");
   std::erase_if(cts, [](Value ct) { return !ct; });
-  return derivative(*call.graph, wanted, given, call.operands, cts);
+  return derivative(*call.graph, wanted, given, call.operands, cts, results);
 }
 
 // The movement's transpose. Its sizes are those of the operand, though they need not be the same expressions.
@@ -217,8 +221,7 @@ std::vector<Value> compose_vmap(const Row& row, const std::vector<bool>& mapped,
 }
 
 std::vector<Value> compose_jvp(const Row& row, const std::vector<bool>& has_tangent, Args args) {
-  std::vector<Value> tangents = args.back().get<std::vector<Value>>();
-  args.pop_back();
+  std::vector<Value> tangents = take_list(args);
   ir::Facts& facts = Builder::current().facts();
   OneCall call = one_call(row, args, facts);
   std::vector<Value> inputs = call.operands;
@@ -254,7 +257,7 @@ std::vector<Value> splice(const ir::Graph& graph, const std::vector<Value>& inpu
 
 const Row& vjp_row(const Row& row, const std::vector<bool>& needs, const std::vector<bool>& given) {
   return Registry::get().find_or_make(str("vjp::", row.name(), "/", bits(needs), "/", bits(given)), [&](Row& made) {
-    made.schema = schema_with(row, "cts", true);
+    made.schema = schema_with(schema_with(row.schema, "results", true), "cts", true);
     made.doc = str("Cotangents of the operands of ", row.name(), ".");
     made.random = row.random;
     made.compose = [&row, needs, given](const Args& args) { return compose_vjp(row, needs, given, args); };
@@ -278,7 +281,7 @@ bool is_backward(const Row& row) { return row.name().find("vjp::") != std::strin
 
 const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
   return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {
-    made.schema = schema_with(row, "tangents", true);
+    made.schema = schema_with(row.schema, "tangents", true);
     made.doc = str("Results of ", row.name(), " and their tangents.");
     made.random = row.random;
     made.compose = [&row, has_tangent](const Args& args) { return compose_jvp(row, has_tangent, args); };
@@ -288,7 +291,7 @@ const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
 
 const Row& put_row(const Row& view, int result) {
   return Registry::get().find_or_make(str("put::", view.name(), "/", result), [&](Row& made) {
-    made.schema = schema_with(view, "value", false);
+    made.schema = schema_with(view.schema, "value", false);
     made.doc = str("A tensor with values written through ", view.name(), ".");
     made.compose = [&view, result](const Args& args) { return std::vector<Value>{compose_put(view, result, args)}; };
   });

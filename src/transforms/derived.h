@@ -11,9 +11,9 @@ namespace brasa::transforms {
 // Rows that follow from rows of the table, made on first use and kept. They let a recorded program name a derivative or a
 // write through a view as one operator; their composition is the derivation.
 
-/// `vjp::aten::gelu/10/1`: parameters of `row`, then `Tensor?[] cts`, one for each result. Gives the cotangents of the
-/// operands (tensors in the order of the arguments) that `needs` marks; zeros where none flows. `given` marks the cotangents
-/// that are present.
+/// `vjp::aten::gelu/10/1`: parameters of `row`, then `Tensor?[] results` and `Tensor?[] cts`, one for each result. Gives the cotangents of
+/// the operands (tensors in the order of the arguments) that `needs` marks; zeros where none flows. `given` marks the cotangents that are
+/// present. A result that is present is not computed again, and the derivative's derivative flows to it.
 const ops::Row& vjp_row(const ops::Row& row, const std::vector<bool>& needs, const std::vector<bool>& given);
 
 /// `vmap::aten::add.Tensor/10`: the same parameters, where the tensors that `mapped` marks have one more dimension in front: the

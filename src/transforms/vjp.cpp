@@ -156,9 +156,14 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
   for (ir::Node* node : ir::live_nodes(*j.graph)) {
     if (node->op == ir::input_op()) continue;
     ops::add_again(*node, map);
-    for (uint32_t r = 0; r < node->types.size(); ++r)
-      if (auto it = known.find(node->out(r)); it != known.end() && ir::type_of(it->second) == node->types[r])
-        map.set(node->out(r), it->second);
+    for (uint32_t r = 0; r < node->types.size(); ++r) {
+      auto it = known.find(node->out(r));
+      if (it == known.end()) continue;
+      const ir::Type &given_type = ir::type_of(it->second), &type = ir::type_of(map(node->out(r)));
+      if (given_type.dtype == type.dtype && given_type.weak == type.weak &&
+          given_type.shape.size() == type.shape.size())
+        map.set(node->out(r), of_shape(it->second, type.shape));
+    }
   }
   std::vector<Value> out;
   for (size_t i = 0; i < inputs.size(); ++i) {

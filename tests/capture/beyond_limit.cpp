@@ -3,6 +3,8 @@
 #include <brasa/compile.h>
 #include <gtest/gtest.h>
 
+#include "situations.h"
+
 namespace brasa {
 namespace {
 
@@ -29,6 +31,23 @@ TEST(BeyondTheRecompileLimit, GradientsOfBroadcastParameters) {
   };
   std::vector<double> expected = losses(false), got = losses(true);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4 * expected[i]) << i;
+}
+
+TEST(BeyondTheRecompileLimit, SecondDerivativesOfBroadcastOperands) {
+  expect_as_eager([](const Wrap& compile, Seen& seen) {
+    Tensor w = numbers({1, 4}).clone().set_requires_grad(true);
+    auto f = compile([&](const Tensors& in) -> Tensors {
+      Tensor a = in[0] * w, column = a.narrow(1, 0, 1);
+      return {a.sin() * column, a / (column.square() + 1)};
+    });
+    for (int64_t rows : {1, 5, 3}) {
+      Tensor x = numbers({rows, 4}).clone().set_requires_grad(true);
+      Tensors out = f({x});
+      Tensors g = autograd::grad({out[0].sin().sum() + out[1].square().sum()}, {x, w}, {}, true, true);
+      (g[0].tanh().square().sum() + g[1].tanh().sum()).backward();
+      seen.add({g[0].detach(), g[1].detach(), x.grad(), w.grad()});
+    }
+  });
 }
 
 }  // namespace

@@ -223,6 +223,37 @@ TEST(Scan, Dims) {
   check_both({{DType::Int64, {5, 19}}}, [](const Values& v) { return Values{prim::scan(v[0], 1, "add")}; });
 }
 
+// Several in one kernel with what they are made of and what is made of them, in vectors and beside them, with ends of every length.
+TEST(Scan, WithOthers) {
+  for (DType t : {DType::Float32, DType::Float64, DType::BFloat16})
+    for (ir::Shape shape : {ir::Shape{3, 37}, ir::Shape{70, 3}, ir::Shape{2, 5, 33}, ir::Shape{1, 1}, ir::Shape{0, 4}})
+      for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim)
+        check_both({{t, shape}}, [dim](const Values& v) {
+          Value x = v[0] * v[0], most = prim::scan(v[0], dim, "max");
+          Value here = prim::iota(ops::shape_of(x), dim, DType::Int64);
+          return Values{prim::scan(x, dim, "add") + v[0], most,
+                        prim::scan(ops::where(ops::eq(v[0], most), here, ops::zeros_like(here)), dim, "max"),
+                        prim::scan(prim::scan(v[0], dim, "min"), dim, "add")};
+        });
+}
+
+// Operands of selects that are long enough for a branch, in which others share values: all lanes take one, none does, or some.
+TEST(Select, LongOperands) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (double bound : {-9.0, 0.3, 9.0})
+      check_both({{t, {3, 37}}}, [bound](const Values& v) {
+        Value x = v[0], shared = ops::exp(x) * ops::sin(x), left = shared, right = ops::cos(x) + 2.0;
+        for (int i = 0; i < 12; ++i) left = left * x + ops::tanh(left), right = right * x - ops::sqrt(ops::abs(right));
+        Value inner = ops::where(ops::lt(x, bound - 0.5), ops::sinh(left), ops::exp(right * shared));
+        return Values{ops::where(ops::lt(x, bound), inner, right), ops::where(ops::gt(x, bound), shared, x)};
+      });
+  // A sum that one operand alone needs is made in its own loop.
+  check_both({{DType::Float32, {37}, 0.5, 2}}, [](const Values& v) {
+    Value all = ops::sum(ops::log(v[0]), {0}), product = prim::reduce(v[0], {0}, "mul");
+    return Values{ops::where(ops::lt(product, 0), ops::sinh(all) + ops::exp(all) * ops::sin(all), product)};
+  });
+}
+
 TEST(Sort, Dims) {
   for (bool down : {false, true})
     check_both({{DType::Float32, {4, 19, 3}}}, [down](const Values& v) {

@@ -69,7 +69,7 @@ TEST(Memory, KernelsOfSymbolicSizeWaitForEachOther) {
   {
     ops::Builder builder(graph, facts);
     Value x = graph.add_input({DType::Float32, {ir::Expr::size(0)}, false});
-    graph.add_output(prim::scan(prim::scan(x, 0, "add"), 0, "add"));
+    graph.add_output(prim::scan(prim::reverse(prim::scan(x, 0, "add"), {0}), 0, "add"));
   }
   auto executable = compile(graph, facts, {});
   auto* compiled = dynamic_cast<const CompiledGraph*>(executable.get());

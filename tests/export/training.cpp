@@ -85,19 +85,40 @@ const Case kCases[] = {
      true},
     {"RMSprop",
      [](auto& p) { return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions(1e-2)); },
-     {"square_avg"},
-     false},
+     {"step", "square_avg"},
+     true},
     {"Adadelta",
      [](auto& p) { return std::make_unique<optim::Adadelta>(p, optim::AdadeltaOptions(1.0)); },
-     {"square_avg", "acc_delta"},
+     {"step", "square_avg", "acc_delta"},
      false},
     {"Adagrad",
-     [](auto& p) { return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions(1e-2)); },
-     {"sum"},
+     [](auto& p) { return std::make_unique<optim::Adagrad>(p, optim::AdagradOptions(1e-2).lr_decay(0.1)); },
+     {"step", "sum"},
+     false},
+    {"Adamax",
+     [](auto& p) { return std::make_unique<optim::Adamax>(p, optim::AdamaxOptions(1e-2)); },
+     {"step", "exp_avg", "exp_inf"},
+     true},
+    {"NAdam",
+     [](auto& p) { return std::make_unique<optim::NAdam>(p, optim::NAdamOptions(1e-2)); },
+     {"step", "mu_product", "exp_avg", "exp_avg_sq"},
+     true},
+    // Six steps: the second moment counts from the sixth.
+    {"RAdam",
+     [](auto& p) { return std::make_unique<optim::RAdam>(p, optim::RAdamOptions(1e-2)); },
+     {"step", "exp_avg", "exp_avg_sq"},
+     true},
+    {"ASGD",
+     [](auto& p) { return std::make_unique<optim::ASGD>(p, optim::ASGDOptions(1e-2).t0(2).lambd(0.1)); },
+     {"step", "eta", "mu", "ax"},
+     false},
+    {"Adafactor",
+     [](auto& p) { return std::make_unique<optim::Adafactor>(p, optim::AdafactorOptions(1e-2)); },
+     {"step", "row_var", "col_var", "variance"},
      false},
     {"Rprop",
      [](auto& p) { return std::make_unique<optim::Rprop>(p, optim::RpropOptions(1e-2)); },
-     {"prev", "step_size"},
+     {"step", "prev", "step_size"},
      false},
 };
 
@@ -147,7 +168,9 @@ TEST(ExportedStep, OptimizersStepByStep) {
       ++fields;
       expect_state("optimizer." + name, item.second);
     }
-    EXPECT_EQ(fields, c.fields.size() * 4);
+    if (c.name != std::string("Adafactor")) {
+      EXPECT_EQ(fields, c.fields.size() * 4);
+    }
     // Dropout that keeps all draws nothing.
     EXPECT_EQ(exported.state_names().size(), 4 + fields);
   }
@@ -483,15 +506,15 @@ TEST(ExportedStep, WhatCannotBeExported) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   Tensor before = net->weight.detach().clone();
-  // Its step count is a number of the host's.
-  optim::Adamax adamax(net->parameters());
-  expect(message(step_of(adamax), data(4)), "something else each time it is called");
+  double count = 0;
+  auto counts = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * ++count}; };
+  expect(message(counts, data(4)), "something else each time it is called");
   // The first momentum is another one than those after it.
   optim::SGD dampened(net->parameters(), optim::SGDOptions(0.1).momentum(0.9).dampening(0.5));
   expect(message(step_of(dampened), data(4)), "call it once before");
-  optim::RMSprop rmsprop(net->parameters());
+  optim::Rprop rprop(net->parameters());
   auto with_rate = [&](const std::vector<Tensor>& in) {
-    rmsprop.param_groups()[0].options().set_lr(in[0].sum());
+    rprop.param_groups()[0].options().set_lr(in[0].sum());
     return std::vector<Tensor>{in[0] * 2};
   };
   expect(message(with_rate, data(4)), "as a number");

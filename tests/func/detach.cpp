@@ -121,5 +121,16 @@ TEST(Bodies, WhatDrawsNothingIsNotRandom) {
   EXPECT_THROW(compile([&](Tensor x) { return f(x); })(values({5, 4})), Error);
 }
 
+// A loop that nothing needs a gradient of has no part in the derivative's derivative, though what its operand was detached from has.
+TEST(Detach, LoopsBesideSecondDerivatives) {
+  auto f = [](const Tensor& x) {
+    auto more = [](Tensor n, Tensor) { return n < 3; };
+    auto step = [](Tensor n, Tensor t) { return std::pair(n + 1, t * 0.5 + t.sin()); };
+    Tensor h = x.exp();
+    return h * while_loop(more, step, zeros({}, kFloat64), h.detach()).second;
+  };
+  check(f, values({3}));
+}
+
 }  // namespace
 }  // namespace brasa

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes exported programs of models drawn at random from timm, torchvision and transformers, as `brasa verify models` reads them.
 
-    tests/pytorch/drawn.py FOLDER --seed 1 --count 60 [--only NAME …]
+    tests/pytorch/drawn.py FOLDER --seed 1 --count 60 [--gradients] [--only NAME …]
 
 A third of them has sizes that vary, half of them is exported strictly. A draw counts when PyTorch itself makes the model, runs it and exports it;
 what it could not is printed and another one is drawn. Models are small and have random weights. Each is made in a process of its own, with a
-limit of time.
+limit of time. With --gradients the gradients of a loss are stored, too.
 """
 import argparse
 import json
@@ -152,7 +152,7 @@ def torchvision_case(name, chance):
     return once, lambda batch, length: (torch.randn(batch, *shape),), lambda out: False
 
 
-def write(kind, name, number, seed, folder):
+def write(kind, name, number, seed, folder, gradients):
     chance = random.Random(f"{seed} {number}")
     dynamic, strict = chance.random() < 1 / 3, chance.random() < 0.5
     build, make, is_text = {"transformers": transformers_case, "timm": timm_case, "torchvision": torchvision_case}[kind](name, chance)
@@ -169,8 +169,8 @@ def write(kind, name, number, seed, folder):
     if count > 30e6:
         raise ValueError(f"{count / 1e6:.0f} million parameters")
     sets = [as_call(first)] + ([as_call(make(3, 5 if is_text(first) else 8)), as_call(make(1, 6 if is_text(first) else 8))] if dynamic else [])
-    case = Case(f"{kind}_{name}", lambda: module, lambda m: sets, dynamic=shapes, gradients=False, rtol=1e-3, atol=1e-4)
-    with torch.no_grad():
+    case = Case(f"{kind}_{name}", lambda: module, lambda m: sets, dynamic=shapes, gradients=gradients, rtol=1e-3, atol=1e-4)
+    with torch.set_grad_enabled(gradients):
         module(*sets[0][0], **sets[0][1])
         archives.write(case, folder, strict=strict)
     return f"{count} parameters, {'dynamic' if dynamic else 'static'}, {'strict' if strict else 'not strict'}"
@@ -203,6 +203,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seconds", type=int, default=90)
+    parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--only", nargs="*", help="names of cases, as they are printed")
     options = parser.parse_args()
     import timm
@@ -221,7 +222,7 @@ def main():
             break
         if options.only and f"{kind}_{name}" not in options.only:
             continue
-        ok, what = tried((kind, name, number, options.seed, options.folder), options.seconds)
+        ok, what = tried((kind, name, number, options.seed, options.folder, options.gradients), options.seconds)
         written += ok
         print(f"{kind}_{name}: {'' if ok else 'NOT WRITTEN '}{what}", flush=True)
         if not ok:

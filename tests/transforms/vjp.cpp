@@ -141,11 +141,32 @@ TEST(Derived, SecondDerivativeOfTanh) {
     Value x = g.add_input({DType::Float64, {1}, false}), ct = g.add_input({DType::Float64, {1}, false});
     const ops::Row& first = vjp_row(ops::at("prim::tanh"), {true}, {true});
     const ops::Row& second = vjp_row(first, {true, false}, {true});
-    g.add_output(builder.record(second, {x, std::vector<Value>{ct}, std::vector<Value>{ct}})[0]);
+    std::vector<Value> none(1), cts{ct};
+    g.add_output(builder.record(second, {x, none, cts, none, cts})[0]);
   }
   double x = 0.4, t = std::tanh(x);
   std::vector<Array> in = {doubles({1}, {x}), doubles({1}, {1})};
   EXPECT_NEAR(at(ops::evaluate(g, in)[0], 0), -2 * t * (1 - t * t), 1e-12);
+}
+
+// A result that is given is what the derivative reads, and where the derivative's derivative goes.
+TEST(Derived, SecondDerivativeByTheResult) {
+  ir::Facts facts;
+  ir::Graph g;
+  {
+    ops::Builder builder(g, facts);
+    Value x = g.add_input({DType::Float64, {1}, false}), y = g.add_input({DType::Float64, {1}, false});
+    Value ct = g.add_input({DType::Float64, {1}, false});
+    const ops::Row& first = vjp_row(ops::at("prim::tanh"), {true}, {true});
+    std::vector<Value> none(1), results{y}, cts{ct};
+    for (Value v : builder.record(vjp_row(first, {true, true, false}, {true}), {x, results, cts, none, cts}))
+      g.add_output(v);
+  }
+  double t = std::tanh(0.4);
+  std::vector<Array> in = {doubles({1}, {0.4}), doubles({1}, {t}), doubles({1}, {1})};
+  std::vector<Array> out = ops::evaluate(g, in);
+  EXPECT_EQ(at(out[0], 0), 0);
+  EXPECT_NEAR(at(out[1], 0), -2 * t, 1e-12);
 }
 
 TEST(Derived, PutWritesThroughAView) {

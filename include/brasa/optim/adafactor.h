@@ -7,7 +7,7 @@
 
 namespace brasa::optim {
 
-struct BRASA_API AdafactorOptions : public OptimizerCloneableOptions<AdafactorOptions> {
+struct BRASA_API AdafactorOptions : public OptimizerTensorRateOptions<AdafactorOptions> {
   using eps_t = std::tuple<std::optional<double>, double>;
   AdafactorOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
@@ -20,8 +20,7 @@ struct BRASA_API AdafactorOptions : public OptimizerCloneableOptions<AdafactorOp
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API AdafactorParamState : public OptimizerCloneableParamState<AdafactorParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API AdafactorParamState : public OptimizerCountedParamState<AdafactorParamState> {
   /// Mean squares by row and column of a parameter of two dimensions or more, in the last two;
   BRASA_ARG(Tensor, row_var) = {};
   BRASA_ARG(Tensor, col_var) = {};

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include <brasa/optim/optimizer.h>
+#include <brasa/optim/each.h>
 
 namespace brasa::optim {
 
@@ -25,6 +25,7 @@ struct BRASA_API AdamLikeOptions : public OptimizerTensorRateOptions<Derived> {
   BRASA_ADAM_ARG(bool, amsgrad)
   BRASA_ADAM_ARG(bool, maximize)
 #undef BRASA_ADAM_ARG
+  void check() const;
   std::unique_ptr<OptimizerOptions> fresh() const override;
   bool visit(FieldVisitor& f) override;
 
@@ -44,45 +45,19 @@ struct BRASA_API AdamWOptions : public AdamLikeOptions<AdamWOptions> {
   AdamWOptions(double lr = 1e-3) : AdamLikeOptions(lr, 1e-2) {}  // NOLINT
 };
 
-struct BRASA_API AdamParamState : public OptimizerCloneableParamState<AdamParamState> {
-  BRASA_ARG(Tensor, steps);
+struct BRASA_API AdamParamState : public OptimizerCountedParamState<AdamParamState> {
   BRASA_ARG(Tensor, exp_avg);
   BRASA_ARG(Tensor, exp_avg_sq);
   BRASA_ARG(Tensor, max_exp_avg_sq);
-
- public:
-  /// Updates so far. `steps` has them as float32 of no dimension; parameters that are always updated together share it.
-  int64_t step() const { return steps_.defined() ? steps_.item<int64_t>() : 0; }
-  AdamParamState& step(int64_t count);
-  bool visit(FieldVisitor& f) override;
+  BRASA_STATE_END;
 };
 using AdamWParamState = AdamParamState;
 
 /// Kingma & Ba 2015: m ← β1 m + (1 - β1) g, v ← β2 v + (1 - β2) g², p ← p - lr m̂ / (sqrt(v̂) + eps); amsgrad: with the largest v so
 /// far. weight_decay is added to the gradient.
-class BRASA_API Adam : public Optimizer {
- public:
-  explicit Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults = {});
-  explicit Adam(std::vector<Tensor> params, AdamOptions defaults = {})
-      : Adam(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
-  void load(serialize::InputArchive& archive) override;
-
- protected:
-  void update(OptimizerParamGroup& group) override;
-  std::unique_ptr<OptimizerParamState> new_state() const override;
-};
+BRASA_OPTIMIZER(Adam);
 
 /// Adam with decoupled weight decay (Loshchilov & Hutter 2019): p ← p (1 - lr · weight_decay) before the update.
-class BRASA_API AdamW : public Optimizer {
- public:
-  explicit AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults = {});
-  explicit AdamW(std::vector<Tensor> params, AdamWOptions defaults = {})
-      : AdamW(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
-  void load(serialize::InputArchive& archive) override;
-
- protected:
-  void update(OptimizerParamGroup& group) override;
-  std::unique_ptr<OptimizerParamState> new_state() const override;
-};
+BRASA_OPTIMIZER(AdamW);
 
 }  // namespace brasa::optim

@@ -7,7 +7,7 @@
 
 namespace brasa::optim {
 
-struct BRASA_API AdagradOptions : public OptimizerCloneableOptions<AdagradOptions> {
+struct BRASA_API AdagradOptions : public OptimizerTensorRateOptions<AdagradOptions> {
   AdagradOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
   BRASA_ARG(double, lr_decay) = 0;
@@ -18,16 +18,15 @@ struct BRASA_API AdagradOptions : public OptimizerCloneableOptions<AdagradOption
   BRASA_OPTIONS_END;
   std::unique_ptr<OptimizerOptions> fresh() const override;
 };
-struct BRASA_API AdagradParamState : public OptimizerCloneableParamState<AdagradParamState> {
+struct BRASA_API AdagradParamState : public OptimizerCountedParamState<AdagradParamState> {
   BRASA_ARG(Tensor, sum);
-  BRASA_ARG(int64_t, step) = 0;
   BRASA_STATE_END;
   void begin(const Tensor& p, const AdagradOptions& o);
 };
 /// Duchi et al. 2011: s ← s + g², p ← p - lr / (1 + (t - 1) lr_decay) · g / (sqrt(s) + eps).
 BRASA_OPTIMIZER(Adagrad);
 
-struct BRASA_API RMSpropOptions : public OptimizerCloneableOptions<RMSpropOptions> {
+struct BRASA_API RMSpropOptions : public OptimizerTensorRateOptions<RMSpropOptions> {
   RMSpropOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
   BRASA_ARG(double, alpha) = 0.99;
@@ -39,8 +38,7 @@ struct BRASA_API RMSpropOptions : public OptimizerCloneableOptions<RMSpropOption
   BRASA_OPTIONS_END;
   std::unique_ptr<OptimizerOptions> fresh() const override;
 };
-struct BRASA_API RMSpropParamState : public OptimizerCloneableParamState<RMSpropParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API RMSpropParamState : public OptimizerCountedParamState<RMSpropParamState> {
   BRASA_ARG(Tensor, square_avg);
   BRASA_ARG(Tensor, momentum_buffer) = {};
   BRASA_ARG(Tensor, grad_avg) = {};
@@ -49,7 +47,7 @@ struct BRASA_API RMSpropParamState : public OptimizerCloneableParamState<RMSprop
 /// Hinton: v ← α v + (1 - α) g², p ← p - lr · g / (sqrt(v) + eps); centered: by the variance instead of v.
 BRASA_OPTIMIZER(RMSprop);
 
-struct BRASA_API AdadeltaOptions : public OptimizerCloneableOptions<AdadeltaOptions> {
+struct BRASA_API AdadeltaOptions : public OptimizerTensorRateOptions<AdadeltaOptions> {
   AdadeltaOptions(double lr = 1.0) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
   BRASA_ARG(double, rho) = 0.9;
@@ -58,8 +56,7 @@ struct BRASA_API AdadeltaOptions : public OptimizerCloneableOptions<AdadeltaOpti
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API AdadeltaParamState : public OptimizerCloneableParamState<AdadeltaParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API AdadeltaParamState : public OptimizerCountedParamState<AdadeltaParamState> {
   BRASA_ARG(Tensor, square_avg);
   BRASA_ARG(Tensor, acc_delta);
   BRASA_STATE_END;
@@ -67,7 +64,7 @@ struct BRASA_API AdadeltaParamState : public OptimizerCloneableParamState<Adadel
 /// Zeiler 2012: Δ = sqrt(d + eps) / sqrt(v + eps) · g with running means v of g² and d of Δ².
 BRASA_OPTIMIZER(Adadelta);
 
-struct BRASA_API AdamaxOptions : public OptimizerCloneableOptions<AdamaxOptions> {
+struct BRASA_API AdamaxOptions : public OptimizerTensorRateOptions<AdamaxOptions> {
   using betas_t = std::tuple<double, double>;
   AdamaxOptions(double lr = 2e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
@@ -77,8 +74,7 @@ struct BRASA_API AdamaxOptions : public OptimizerCloneableOptions<AdamaxOptions>
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API AdamaxParamState : public OptimizerCloneableParamState<AdamaxParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API AdamaxParamState : public OptimizerCountedParamState<AdamaxParamState> {
   BRASA_ARG(Tensor, exp_avg);
   BRASA_ARG(Tensor, exp_inf);
   BRASA_STATE_END;
@@ -86,7 +82,7 @@ struct BRASA_API AdamaxParamState : public OptimizerCloneableParamState<AdamaxPa
 /// Kingma & Ba 2015, §7.1: Adam with the infinity norm, u ← max(β2 u, |g| + eps).
 BRASA_OPTIMIZER(Adamax);
 
-struct BRASA_API ASGDOptions : public OptimizerCloneableOptions<ASGDOptions> {
+struct BRASA_API ASGDOptions : public OptimizerTensorRateOptions<ASGDOptions> {
   ASGDOptions(double lr = 1e-2) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
   BRASA_ARG(double, lambd) = 1e-4;
@@ -96,13 +92,14 @@ struct BRASA_API ASGDOptions : public OptimizerCloneableOptions<ASGDOptions> {
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API ASGDParamState : public OptimizerCloneableParamState<ASGDParamState> {
-  BRASA_ARG(int64_t, step) = 0;
-  BRASA_ARG(double, eta) = 0;
-  BRASA_ARG(double, mu) = 1;
-  /// The averaged parameter.
+struct BRASA_API ASGDParamState : public OptimizerCountedParamState<ASGDParamState> {
+  /// The next step's size and its weight in the average, without dimensions;
+  BRASA_ARG(Tensor, eta);
+  BRASA_ARG(Tensor, mu);
+  /// the averaged parameter.
   BRASA_ARG(Tensor, ax);
   BRASA_STATE_END;
+  std::vector<Tensor*> numbers() override { return {&steps(), &eta(), &mu()}; }
 };
 /// Polyak & Juditsky 1992: gradient descent whose iterates are averaged beside it.
 BRASA_OPTIMIZER(ASGD);
@@ -116,8 +113,7 @@ struct BRASA_API RpropOptions : public OptimizerCloneableOptions<RpropOptions> {
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API RpropParamState : public OptimizerCloneableParamState<RpropParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API RpropParamState : public OptimizerCountedParamState<RpropParamState> {
   BRASA_ARG(Tensor, prev);
   BRASA_ARG(Tensor, step_size);
   BRASA_STATE_END;
@@ -125,7 +121,7 @@ struct BRASA_API RpropParamState : public OptimizerCloneableParamState<RpropPara
 /// Riedmiller & Braun 1993: a step size for each element, by the sign of its gradient alone.
 BRASA_OPTIMIZER(Rprop);
 
-struct BRASA_API NAdamOptions : public OptimizerCloneableOptions<NAdamOptions> {
+struct BRASA_API NAdamOptions : public OptimizerTensorRateOptions<NAdamOptions> {
   using betas_t = std::tuple<double, double>;
   NAdamOptions(double lr = 2e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
@@ -137,17 +133,18 @@ struct BRASA_API NAdamOptions : public OptimizerCloneableOptions<NAdamOptions> {
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API NAdamParamState : public OptimizerCloneableParamState<NAdamParamState> {
-  BRASA_ARG(int64_t, step) = 0;
-  BRASA_ARG(double, mu_product) = 1;
+struct BRASA_API NAdamParamState : public OptimizerCountedParamState<NAdamParamState> {
+  /// Of all momenta so far, without dimensions.
+  BRASA_ARG(Tensor, mu_product);
   BRASA_ARG(Tensor, exp_avg);
   BRASA_ARG(Tensor, exp_avg_sq);
   BRASA_STATE_END;
+  std::vector<Tensor*> numbers() override { return {&steps(), &mu_product()}; }
 };
 /// Dozat 2016: Adam with Nesterov's momentum.
 BRASA_OPTIMIZER(NAdam);
 
-struct BRASA_API RAdamOptions : public OptimizerCloneableOptions<RAdamOptions> {
+struct BRASA_API RAdamOptions : public OptimizerTensorRateOptions<RAdamOptions> {
   using betas_t = std::tuple<double, double>;
   RAdamOptions(double lr = 1e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
@@ -158,8 +155,7 @@ struct BRASA_API RAdamOptions : public OptimizerCloneableOptions<RAdamOptions> {
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API RAdamParamState : public OptimizerCloneableParamState<RAdamParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API RAdamParamState : public OptimizerCountedParamState<RAdamParamState> {
   BRASA_ARG(Tensor, exp_avg);
   BRASA_ARG(Tensor, exp_avg_sq);
   BRASA_STATE_END;

@@ -4,7 +4,14 @@
 
 namespace brasa::optim {
 
-/// An optimizer that updates each parameter by itself.
+/// A parameter of an update with its gradient (to descend along) and its state.
+template <class ParamState>
+struct Updated {
+  Tensor parameter, grad;
+  ParamState& state;
+};
+
+/// An optimizer whose parameters know nothing of each other but how often they were updated.
 template <class Options, class ParamState>
 class EachParameter : public Optimizer {
  public:
@@ -26,25 +33,29 @@ class EachParameter : public Optimizer {
       : EachParameter(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
 
  protected:
+  using List = std::vector<Updated<ParamState>>;
   void update(OptimizerParamGroup& group) override {
     const auto& options = static_cast<const Options&>(group.options());
-    for (Tensor& p : group.params())
-      if (p.grad().defined())
-        update(p, options.maximize() ? -p.grad() : p.grad(),
-               static_cast<ParamState&>(*state_.try_emplace(p.impl(), new_state()).first->second), options);
+    for (const std::vector<Tensor>& together : updated_together(group.params())) {
+      List list;
+      for (const Tensor& p : together)
+        list.push_back({p, options.maximize() ? -p.grad() : p.grad(), static_cast<ParamState&>(*find_state(p))});
+      update(list, options);
+    }
   }
-  virtual void update(Tensor& p, Tensor grad, ParamState& state, const Options& options) = 0;
+  /// Where states count, all of the list have one count.
+  virtual void update(List& list, const Options& options) = 0;
   std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<ParamState>(); }
 };
 
-#define BRASA_OPTIMIZER(Name)                                                                      \
-  class BRASA_API Name : public EachParameter<Name##Options, Name##ParamState> {                   \
-   public:                                                                                         \
-    using EachParameter<Name##Options, Name##ParamState>::EachParameter;                           \
-                                                                                                   \
-   protected:                                                                                      \
-    using EachParameter<Name##Options, Name##ParamState>::update;                                  \
-    void update(Tensor& p, Tensor grad, Name##ParamState& state, const Name##Options& o) override; \
+#define BRASA_OPTIMIZER(Name)                                                    \
+  class BRASA_API Name : public EachParameter<Name##Options, Name##ParamState> { \
+   public:                                                                       \
+    using EachParameter<Name##Options, Name##ParamState>::EachParameter;         \
+                                                                                 \
+   protected:                                                                    \
+    using EachParameter<Name##Options, Name##ParamState>::update;                \
+    void update(List& list, const Name##Options& o) override;                    \
   }
 #define BRASA_OPTIONS_END \
  public:                  \

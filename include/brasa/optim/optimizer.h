@@ -63,6 +63,36 @@ class OptimizerCloneableParamState : public OptimizerParamState {
   }
 };
 
+/// A state that counts the updates of its parameter in a tensor, which is a value of a compiled or an exported step.
+class BRASA_API CountedParamState : public OptimizerParamState {
+ public:
+  /// float32 of no dimension. Parameters that are always updated together share it.
+  const Tensor& steps() const noexcept { return steps_; }
+  Tensor& steps() noexcept { return steps_; }
+  int64_t step() const { return steps_.defined() ? steps_.item<int64_t>() : 0; }
+  /// The count, and what else is a number that each update changes: shared with the count.
+  virtual std::vector<Tensor*> numbers() { return {&steps_}; }
+
+ protected:
+  void set_step(int64_t count);
+
+ private:
+  Tensor steps_;
+};
+
+template <class Derived>
+class OptimizerCountedParamState : public CountedParamState {
+ public:
+  std::unique_ptr<OptimizerParamState> clone() const override {
+    return std::unique_ptr<OptimizerParamState>(new Derived(static_cast<const Derived&>(*this)));
+  }
+  using CountedParamState::step;
+  Derived& step(int64_t count) {
+    set_step(count);
+    return static_cast<Derived&>(*this);
+  }
+};
+
 namespace detail {
 BRASA_API Tensor checked_rate(const Tensor& lr);
 BRASA_API void rate_changed();
@@ -219,10 +249,17 @@ class BRASA_API Optimizer {
   virtual void update(OptimizerParamGroup& group);
   virtual std::unique_ptr<OptimizerParamState> new_state() const;
   OptimizerParamState* find_state(const Tensor& parameter) const;
+  /// Those of the parameters that have a gradient, each with a state, by the tensor that counts them: it has counted this update. All
+  /// parameters of one count are of one device, and float64 or not.
+  std::vector<std::vector<Tensor>> updated_together(const std::vector<Tensor>& params);
 
   std::vector<OptimizerParamGroup> param_groups_;
   State state_;
   std::unique_ptr<OptimizerOptions> defaults_;
+
+ private:
+  // Equal counts become one tensor again after they were read one by one.
+  void share_counts();
 };
 
 /// Whether they would be saved alike.

@@ -6,7 +6,7 @@
 
 namespace brasa::optim {
 
-struct BRASA_API SparseAdamOptions : public OptimizerCloneableOptions<SparseAdamOptions> {
+struct BRASA_API SparseAdamOptions : public OptimizerTensorRateOptions<SparseAdamOptions> {
   using betas_t = std::tuple<double, double>;
   SparseAdamOptions(double lr = 1e-3) : lr_(lr) {}  // NOLINT
   BRASA_ARG(double, lr);
@@ -15,8 +15,7 @@ struct BRASA_API SparseAdamOptions : public OptimizerCloneableOptions<SparseAdam
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
 };
-struct BRASA_API SparseAdamParamState : public OptimizerCloneableParamState<SparseAdamParamState> {
-  BRASA_ARG(int64_t, step) = 0;
+struct BRASA_API SparseAdamParamState : public OptimizerCountedParamState<SparseAdamParamState> {
   BRASA_ARG(Tensor, exp_avg);
   BRASA_ARG(Tensor, exp_avg_sq);
   BRASA_STATE_END;

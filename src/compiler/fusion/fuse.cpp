@@ -93,7 +93,6 @@ class Fuser {
     if (library_[n->id]) return GroupKind::Library;
     switch (prim_of(n)) {
       case Prim::Dot: return GroupKind::Contraction;
-      case Prim::Scan: return GroupKind::Scan;
       case Prim::Scatter: return GroupKind::Scatter;
       default: return GroupKind::Loops;
     }
@@ -104,6 +103,7 @@ class Fuser {
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
       Cluster k{group_kind(n), domain_of(n->types[0].shape), {n}, {}, {}, -1, 0};
       if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
+      if (k.kind == GroupKind::Loops && prim_of(n) == Prim::Scan) k.domain.scanned = scanned_dim(n);
       int id = static_cast<int>(clusters_.size());
       k.nodes = frontier(n, [&](const Node* p) {
         if (prim_of(p) == Prim::Input) return;
@@ -161,11 +161,15 @@ class Fuser {
   Member member(const Node* root, const Domain& d) const {
     if (sums_columns(root, d)) return Member::Columns;
     if (is_reduction(prim_of(root))) return same_blocks(reduced_domain(root), d) ? Member::Reduce : Member::None;
+    if (prim_of(root) == Prim::Scan)
+      return root->types[0].shape == d.dims && d.scanned == scanned_dim(root) ? Member::Full : Member::None;
     Expr numel = root->types[0].numel();
     if (numel == d.numel()) return Member::Full;
     if (numel == d.rows()) return Member::Row;
     return Member::None;
   }
+
+  static bool folds(const Domain& d) { return d.has_reduced() || d.scanned; }
 
   void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
             bool top) {
@@ -197,8 +201,8 @@ class Fuser {
         Member made = member(v.node, d);
         ok = made == Member::Full ? m != Member::Row && linear == full : made != Member::Columns && linear == row;
       };
-      bool reduces = m == Member::Reduce || m == Member::Columns;
-      walk(reduces ? root->arg<Value>(0) : root->out(), member_index(root, d, index), access, seen, !reduces);
+      bool folds = m == Member::Reduce || m == Member::Columns || prim_of(root) == Prim::Scan;
+      walk(folds ? root->arg<Value>(0) : root->out(), member_index(root, d, index), access, seen, !folds);
       if (!ok) return false;
     }
     return true;
@@ -265,10 +269,12 @@ class Fuser {
 
   bool compatible(const Cluster& p, const Cluster& c, Domain& d) {
     if (p.kind == GroupKind::Contraction) {
-      if (c.kind != GroupKind::Loops || c.domain.has_reduced()) return false;
+      if (c.kind != GroupKind::Loops || folds(c.domain)) return false;
       d = p.domain;
     } else if (p.kind == GroupKind::Loops && c.kind == GroupKind::Loops) {
-      d = common_domain(p.domain, c.domain);
+      bool scans = p.domain.scanned || c.domain.scanned;
+      if (scans && (p.domain.has_reduced() || c.domain.has_reduced())) return false;
+      d = scans ? (p.domain.scanned ? p.domain : c.domain) : common_domain(p.domain, c.domain);
     } else {
       return false;
     }
@@ -342,7 +348,7 @@ class Fuser {
     if (kp.roots.size() + kc.roots.size() > kMaxRoots || kp.nodes + kc.nodes > kMostNodes || !compatible(kp, kc, d))
       return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
-    if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.has_reduced() != kc.domain.has_reduced())) return;
+    if (!reads && (kp.kind == GroupKind::Contraction || folds(kp.domain) != folds(kc.domain))) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
       return;

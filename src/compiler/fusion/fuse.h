@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -17,8 +18,12 @@ namespace brasa::compiler {
 struct Domain {
   ir::Shape dims;
   std::vector<bool> reduced;
-  std::vector<bool> summed;  // or empty
+  std::vector<bool> summed = {};  // or empty
   bool sums(size_t dim) const { return !summed.empty() && summed[dim]; }
+  /// The dimension that runs in order, as its iterations need what came before them; then none is reduced.
+  std::optional<size_t> scanned = std::nullopt;
+  /// Whether one result, or one run of them, takes all iterations along a dimension.
+  bool folds(size_t dim) const { return reduced[dim] || scanned == dim; }
   ir::Expr numel() const { return ir::product(dims); }
   ir::Expr rows() const;
   bool has_reduced() const;
@@ -35,10 +40,10 @@ bool same_blocks(const Domain& a, const Domain& b);
 bool sums_columns(const ir::Node* n, const Domain& d);
 /// Those of `items` (one a dimension) whose dimensions are not reduced.
 std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
-void append_to(std::string& out,
-               const Domain& d);  // "[8, +197, ~192]": ~ before reduced dimensions, + before summed ones
+/// "[8, +197, ~192]": ~ before reduced dimensions, + before summed ones, > before a scanned one
+void append_to(std::string& out, const Domain& d);
 
-enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Scan, Library };
+enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Library };
 std::string_view name(GroupKind kind);
 
 /// What a group computes: elements that are summed or that floating point-wise primitives make, and `steps` multiplications and

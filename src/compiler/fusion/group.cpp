@@ -55,6 +55,7 @@ void append_to(std::string& out, const Domain& d) {
     if (i) out += ", ";
     if (d.reduced[i]) out += '~';
     if (d.sums(i)) out += '+';
+    if (d.scanned == i) out += '>';
     append_to(out, d.dims[i]);
   }
   out += ']';
@@ -85,7 +86,7 @@ Work Group::work() const {
 }
 
 std::string_view name(GroupKind kind) {
-  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "scan", "library"};
+  constexpr std::string_view kNames[] = {"loops", "contraction", "scatter", "library"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -105,6 +105,8 @@ std::vector<int64_t> reduced_dims(const Node* n) {
   return int_args(n, 1);
 }
 
+size_t scanned_dim(const Node* n) { return static_cast<size_t>(n->arg<Expr>(1).constant()); }
+
 std::vector<int> passes_of(const ir::Graph& group) {
   std::vector<int> pass(group.nodes().size());
   for (const Node* n : group.nodes())

@@ -57,6 +57,8 @@ std::vector<Read> reads(const ir::Node* n, const Index& index, const Pick& pick)
 inline bool is_reduction(Prim p) { return p == Prim::Reduce || p == Prim::ArgReduce; }
 /// Of a reduction.
 std::vector<int64_t> reduced_dims(const ir::Node* n);
+/// Of a scan.
+size_t scanned_dim(const ir::Node* n);
 /// How many reductions over rows must have ended before each node of a group can be computed.
 std::vector<int> passes_of(const ir::Graph& group);
 

@@ -62,7 +62,8 @@ class Walker {
       walk(v, index);
     }
     for (const Node* n : g_.graph->nodes())
-      if (is_reduction(prim_of(n))) walk(n->arg<Value>(0), member_index(n, g_.domain, out_.ranges));
+      if (is_reduction(prim_of(n)) || prim_of(n) == Prim::Scan)
+        walk(n->arg<Value>(0), member_index(n, g_.domain, out_.ranges));
     return std::move(out_);
   }
 
@@ -80,7 +81,8 @@ class Walker {
       case Prim::SizeValue:
       case Prim::Dot:
       case Prim::Reduce:
-      case Prim::ArgReduce: return;
+      case Prim::ArgReduce:
+      case Prim::Scan: return;
       default: break;
     }
     with_room([&] {

@@ -133,6 +133,11 @@ std::vector<Value> LoopBuilder::arg_reduce(Value item, Value index, const std::v
   return {n->out(0), n->out(1)};
 }
 
+Value LoopBuilder::scan(Value item, Expr range, std::string_view combiner) {
+  Type t{type_of(item).dtype, {}, false};
+  return graph_.add(loop_op(LoopOp::Scan), {item, range, std::string(combiner)}, {t})->out();
+}
+
 Value LoopBuilder::stage(Value value, const std::vector<Expr>& ranges, std::string_view space) {
   Expr elements(1);
   for (Expr r : ranges) elements = elements * r->args[0];

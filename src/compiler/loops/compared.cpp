@@ -22,7 +22,7 @@ bool asks_equality(const Node* n) {
 // Gives one of its operands' elements.
 bool chooses(const Node* n) {
   if (loop_kind(n->op) == LoopOp::Unlikely) return true;
-  if (loop_kind(n->op) != LoopOp::Reduce) return false;
+  if (loop_kind(n->op) != LoopOp::Reduce && loop_kind(n->op) != LoopOp::Scan) return false;
   const auto& combiner = n->arg<std::string>(2);
   return combiner != "add" && combiner != "mul";
 }

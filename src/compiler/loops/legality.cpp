@@ -76,6 +76,11 @@ class Checker {
       if (shut && open && std::countl_zero(open) < std::countl_zero(shut & -shut))
         bad(n, "the loops that it closes are not its innermost ones");
     }
+    if (kind == LoopOp::Scan) {
+      int loop = a_.loop_of(n->arg<Expr>(1));
+      if (!(a_.nested(Ranges{1} << loop) & ~a_.flat())) bad(n, "it runs along a loop that is neither serial nor a vector");
+      if (a_.nested(a_.inside(n)) >> loop > 1) bad(n, "the loop that it runs along is not its innermost one");
+    }
     if (kind == LoopOp::Stage) {
       for (Expr r : n->arg<std::vector<Expr>>(1))
         if (a_.of(r->args[0])) bad(n, "a staged range's extent depends on a loop");

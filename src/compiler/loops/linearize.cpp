@@ -25,7 +25,8 @@ ForKind kind_of(const std::string& name) {
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 // What happens at a place in the loops; everything else is computed where it is needed.
 bool is_sink(const Node* n) {
-  return is(n, LoopOp::Store) || is(n, LoopOp::Prefetch) || is(n, LoopOp::Reduce) || is(n, LoopOp::Stage);
+  return is(n, LoopOp::Store) || is(n, LoopOp::Prefetch) || is(n, LoopOp::Reduce) || is(n, LoopOp::Scan) ||
+         is(n, LoopOp::Stage);
 }
 
 }  // namespace
@@ -230,6 +231,7 @@ class Linearizer {
       for (const Node* s : g.sinks) {
         Ranges closed = a_.nested(a_.closed(s));
         if (bit == (closed & -closed)) loop->closes.push_back(s);
+        if (is(s, LoopOp::Scan) && a_.loop_of(s->arg<Expr>(1)) == g.loop) loop->carries.push_back(s);
       }
       loop->body = schedule(g.sinks, around | bit);
       block.push_back({nullptr, std::move(loop)});

@@ -55,7 +55,7 @@ class LoopAnalysis {
 };
 
 struct Loop;
-/// A reduce, stage, store or prefetch whose operands are to be computed here, or a loop.
+/// A reduce, scan, stage, store or prefetch whose operands are to be computed here, or a loop.
 struct Item {
   const ir::Node* node = nullptr;
   std::unique_ptr<Loop> loop;
@@ -67,6 +67,7 @@ struct Loop {
   Block body;
   std::vector<const ir::Node*> hoisted;  // pure nodes to compute before it
   std::vector<const ir::Node*> closes;   // reduces and stages whose outermost closed loop it is
+  std::vector<const ir::Node*> carries;  // scans along it
 };
 
 struct Nest {

@@ -32,6 +32,9 @@
 //   loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]
 //       Over all iterations of `ranges`. combiner: add, mul, max, min (NaN wins), and, or on one item (any order, the
 //       accumulator has the item's dtype); argmax, argmin on (value, i64 index): NaN wins, then the lowest index.
+//   loop::scan(Tensor item, SymInt range, str combiner) -> Tensor
+//       In each iteration of `range`, a serial or vector loop with no other loop inside of it around this node: the combination of the items
+//       of all its iterations up to this one. combiner: as of a reduction of one item.
 //   loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor
 //       Computes `value` for all of `ranges` into a local array, row-major over them, read by `load`. space: local (a
 //       thread's own), shared (GPU: of the block; a barrier follows). Its other ranges are serial, parallel or block ones
@@ -45,7 +48,7 @@
 //       A constant array given by its elements' bits, read by `load`.
 namespace brasa::compiler {
 
-enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Stage, Unlikely, PairProduct, Table };
+enum class LoopOp : uint8_t { For, Index, Bind, Load, Store, Prefetch, Reduce, Scan, Stage, Unlikely, PairProduct, Table };
 
 const ir::Op* loop_op(LoopOp op);
 /// Which one it is; nothing for a scalar primitive or an input.

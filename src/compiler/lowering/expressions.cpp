@@ -156,7 +156,12 @@ Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mas
     if (!low) out = max(out, 0);
     return out;
   }
-  Value v = at(indices, index, mask);
+  // Lanes that the mask leaves out may read what is there: an index that does not vary along a vector stays one number.
+  bool there = true;
+  for (size_t d = 0; d < index.size(); ++d)
+    there = there && provably_less(index[d], 0) == std::optional(false) &&
+            provably_less(index[d], type_of(indices).shape[d]) == std::optional(true);
+  Value v = at(indices, index, there ? Value{} : mask);
   Value last = b_.index(size - 1);
   v = b_.op(ops::ScalarOp::Max, {b_.op(ops::ScalarOp::Min, {v, last}), b_.index(0)});
   auto [it, added] = bound_.try_emplace(v);

@@ -32,7 +32,6 @@ Group initial_value(const Group& scatter);
 // One function a sort of group; each builds loops that obey the schedule.
 void lower_loops(const Group& group, const Schedule& schedule, std::vector<Lowered>& out);
 void lower_contraction(const Group& group, const Schedule& schedule, std::vector<Lowered>& out);
-void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowered>& out);
 void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Lowered>& out);
 
 }  // namespace brasa::compiler

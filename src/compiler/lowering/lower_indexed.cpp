@@ -5,41 +5,6 @@
 
 namespace brasa::compiler {
 
-void lower_scan(const Group& group, const Schedule& schedule, std::vector<Lowered>& out) {
-  Lowering l(group);
-  LoopBuilder& b = l.b();
-  const Node* n = group.graph->outputs()[0].value.node;
-  int64_t dim = n->arg<Expr>(1).constant();
-  Index at(group.domain.dims.size(), Expr(0));
-  std::vector<Expr> piece(schedule.axes.size());
-  for (size_t i = 0; i < schedule.axes.size(); ++i) {
-    const Axis& a = schedule.axes[i];
-    if (a.piece) piece[i] = b.loop("parallel", ceildiv(a.extent, a.piece));
-    if (a.kind == Axis::Parallel) at[a.first] = b.loop(schedule.threads ? "block" : "parallel", a.extent);
-  }
-  if (schedule.threads) b.loop("thread", schedule.threads);
-  for (const Axis& a : schedule.axes)
-    if (a.kind == Axis::Serial) at[a.first] = b.loop("serial", a.extent);
-  for (size_t i = 0; i < schedule.axes.size(); ++i) {
-    const Axis& a = schedule.axes[i];
-    if (a.kind != Axis::Vector) continue;
-    Pieces p = pieces_of(a.extent, a.piece);
-    at[a.first] = piece[i] * Expr(a.piece) + b.loop("vector", p.inside(piece[i]), schedule.width, 1);
-  }
-  Value x = l.expressions().at(n->arg<Value>(0), at);
-  Value later = l.expressions().within(at[dim], 1, n->types[0].shape[dim]);
-  Value result = x;
-  if (later) {
-    Index before = at;
-    before[dim] = at[dim] - 1;
-    Value run = b.load(l.output_buffer(0), l.output_place(0, before), later);
-    result = b.op(ops::ScalarOp::Select,
-                  {later, b.op(ops::scalar_op(ops::combiner_of(n->arg<std::string>(2))), {run, x}), x});
-  }
-  b.store(l.output_buffer(0), l.output_place(0, at), result);
-  out.push_back(l.finish(schedule));
-}
-
 Group initial_value(const Group& group) {
   const Node* scatter = group.graph->outputs()[0].value.node;
   Group g;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "compiler/loops/ops.h"
 #include "compiler/lowering/lowering.h"
@@ -79,17 +80,20 @@ class Loops {
     auto vector = [&] {
       for (size_t i = 0; i < s_.axes.size(); ++i)
         if (s_.axes[i].kind == Axis::Vector) {
-          Expr r = inner(i, "vector", s_.width, s_.unroll);
-          if (s_.axes[i].reduced) closed_.push_back(r);
+          fold(s_.axes[i], inner(i, "vector", s_.width, s_.unroll));
         }
     };
     if (s_.vector_outside) vector();
     for (size_t i = 0; i < s_.axes.size(); ++i)
       if (s_.axes[i].kind == Axis::Serial) {
-        Expr r = inner(i, "serial", 1, s_.serial_unroll);
-        if (s_.axes[i].reduced) closed_.push_back(r);
+        fold(s_.axes[i], inner(i, "serial", 1, s_.serial_unroll));
       }
     if (!s_.vector_outside) vector();
+  }
+
+  void fold(const Axis& a, Expr range) {
+    if (a.reduced) closed_.push_back(range);
+    if (g_.domain.scanned == a.first) scanned_ = range;
   }
 
   // `chunk` where it is less than `count`; else the last one, so that memory is read without a condition, and nothing is stored.
@@ -114,13 +118,13 @@ class Loops {
     std::vector<size_t> kept;
     Expr elements(1);
     for (size_t i = 0; i < s_.axes.size(); ++i)
-      if (!s_.axes[i].reduced && !s_.axes[i].summed) {
+      if (!g_.domain.folds(s_.axes[i].first) && !s_.axes[i].summed) {
         kept.push_back(i);
         elements = elements * s_.axes[i].extent;
       }
     if (s_.tile)
       tiles(kept);
-    else if (!g_.domain.has_reduced())
+    else if (!g_.domain.has_reduced() && !g_.domain.scanned)
       each_element(kept, elements, s_.threads);
     else if (s_.vector_outside)
       columns(kept, elements);
@@ -184,12 +188,12 @@ class Loops {
     std::vector<size_t> reduced;
     Expr length(1);
     for (size_t i = 0; i < s_.axes.size(); ++i)
-      if (s_.axes[i].reduced) {
+      if (g_.domain.folds(s_.axes[i].first)) {
         reduced.push_back(i);
         length = length * s_.axes[i].extent;
       }
     if (shared == 1) {
-      for (size_t i : reduced) closed_.push_back(at_[i] = b.loop("serial", s_.axes[i].extent, 1, s_.serial_unroll));
+      for (size_t i : reduced) fold(s_.axes[i], at_[i] = b.loop("serial", s_.axes[i].extent, 1, s_.serial_unroll));
       return;
     }
     Expr step = b.loop("serial", ceildiv(length, shared), 1, s_.serial_unroll), thread = b.loop("thread", shared);
@@ -267,6 +271,11 @@ class Loops {
                    "a row reads another row's reduction");
       return reduce(v.node);
     }
+    if (prim_of(v) == Prim::Scan) {
+      BRASA_ASSERT(linearise(index, type_of(v).shape) == linearise(dims_, g_.domain.dims),
+                   "an iteration reads what another one ran up to");
+      return scan(v.node);
+    }
     auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node->id);
     if (it == s_.staged.end()) return {};
     int first = pass_of(v.node), now = l_.expressions().pass();
@@ -330,6 +339,13 @@ class Loops {
     return {op(ops::ScalarOp::Select, {condition, a.value, b.value}), op(ops::ScalarOp::BitOr, {first, second})};
   }
 
+  Value scan(const Node* n) {
+    Value& out = scans_[n];
+    if (out) return out;
+    Value item = l_.expressions().at(n->arg<Value>(0), dims_);
+    return out = scanned_ ? l_.b().scan(item, *scanned_, n->arg<std::string>(2)) : item;
+  }
+
   // What does not change a result of the combiner.
   Value identity(const std::string& combiner, DType t) {
     ops::Number n = ops::identity(combiner, t);
@@ -347,6 +363,7 @@ class Loops {
   std::vector<Expr> closed_;   // the reduced ranges
   std::vector<Expr> stacked_;  // the summed ones
   std::vector<Value> tiles_;   // by output: its element, from shared memory
+  std::optional<Expr> scanned_;
   // GPU: threads that have a place among what is kept, and in their row; and those that may read it.
   Value kept_mask_, row_mask_, read_mask_;
   // What a stage holds: the elements at `index`, where `mask` was true.
@@ -355,7 +372,7 @@ class Loops {
     Value mask, values;
   };
   std::unordered_map<const Node*, Stage> stages_;
-  std::unordered_map<const Node*, Value> reduced_;
+  std::unordered_map<const Node*, Value> reduced_, scans_;
 };
 
 }  // namespace

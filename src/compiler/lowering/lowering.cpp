@@ -77,7 +77,6 @@ std::vector<Lowered> lower(const Group& group, const Schedule& schedule) {
   switch (group.kind) {
     case GroupKind::Loops: lower_loops(group, schedule, out); break;
     case GroupKind::Contraction: lower_contraction(group, schedule, out); break;
-    case GroupKind::Scan: lower_scan(group, schedule, out); break;
     case GroupKind::Scatter: lower_scatter(group, schedule, out); break;
     case GroupKind::Library: break;  // see libraries/
   }

@@ -221,7 +221,8 @@ class Contractions {
         if (in_a && in_a->column.is(1)) in_order(a);
       }
       auto packed = [&](Value v, int64_t dim, int64_t width) {
-        return words ? panels_of_words(v, dim, width) : panels(v, dim, width);
+        return once_each(
+            v, [&](Value each) { return words ? panels_of_words(each, dim, width) : panels(each, dim, width); });
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
       if (in_a && !in_a->column.is(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
@@ -246,6 +247,19 @@ class Contractions {
     Steps steps = steps_of(v);
     const std::optional<Expr>&row = steps[steps.size() - 2], &column = steps.back();
     return row && column ? std::optional(MatrixSteps{*row, *column}) : std::nullopt;
+  }
+
+  // Of matrices that are picked from fewer ones, those are packed.
+  template <class Pack>
+  Value once_each(Value v, const Pack& pack) {
+    Value picked = unwidened(v);
+    if (prim_of(picked) != Prim::Gather) return pack(v);
+    Value table = picked.node->arg<Value>(0);
+    const auto& index = picked.node->arg<std::vector<Value>>(1);
+    bool first = index.size() == 1 && rank_of(index[0]) == 1 && rank_of(table) == rank_of(v) &&
+                 picked.node->arg<std::vector<Expr>>(2)[0].is(0);
+    if (!first || !at_least(shape_of(v)[0] - shape_of(table)[0], 0)) return pack(v);
+    return prim::gather(pack(prim::convert(table, ops::dtype_of(v))), index, {0});
   }
 
   // It is read as it lies, wherever that is.

@@ -17,7 +17,9 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   for (size_t i = 0; i < d.dims.size(); ++i) {
     if (d.dims[i].is(1)) continue;
     bool joined = false;
-    auto same_sort = [&](const Axis& a) { return a.reduced == d.reduced[i] && a.summed == d.sums(i); };
+    auto same_sort = [&](const Axis& a) {
+      return a.reduced == d.reduced[i] && a.summed == d.sums(i) && d.scanned != i && d.scanned != a.first;
+    };
     if (!out.axes.empty() && same_sort(out.axes.back()) && loops) {
       Axis& before = out.axes.back();
       Expr outer = places.ranges[before.first + before.count - 1], inner = places.ranges[i];
@@ -47,11 +49,16 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   };
   Expr summed(1);
   for (const Axis& a : out.axes)
-    if (a.reduced) summed = summed * a.extent;
+    if (d.folds(a.first)) summed = summed * a.extent;
   bool few = summed.is_constant() && summed.constant() < 2 * lanes;
-  if (out.axes.back().reduced && is_short(out.axes.back()))
+  // Places in several dimensions of windows that are counted as one: quotients, of which each lane would have its own.
+  bool uneven =
+      std::any_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) { return !step(e, out.axes.back()); });
+  bool short_row = is_short(out.axes.back());
+  if (d.folds(out.axes.back().first) && (uneven || short_row))
     for (size_t i = 0; i < out.axes.size(); ++i)
-      if (const Axis& a = out.axes[i]; !a.reduced && !is_short(a) && (few || is_near(a))) out.vector = i;
+      if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && ((short_row && few) || is_near(a)))
+        out.vector = i;
   for (Expr e : places.exprs) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;

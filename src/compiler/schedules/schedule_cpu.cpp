@@ -65,7 +65,7 @@ class Scheduler {
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
       if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
-      if (p != Prim::Pointwise && p != Prim::Reduce) continue;
+      if (p != Prim::Pointwise && p != Prim::Reduce && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code.
       ops::ScalarOp op = ops::row_of(*n).scalar;
@@ -105,20 +105,22 @@ class Scheduler {
       return;
     }
     Axis& last = s_.axes[vector_];
-    bool reducing = g_.domain.has_reduced();
-    if (g_.kind == GroupKind::Scan) return scan(each);
+    auto folded = [&](const Axis& a) { return g_.domain.folds(a.first); };
+    bool reducing = std::any_of(s_.axes.begin(), s_.axes.end(), folded);
     last.kind = Axis::Vector;
     double inside = 1;  // elements of one parallel iteration
     auto size = [](Expr e) { return static_cast<double>(e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 256); };
     Expr taps(1), most(1);  // elements of a sum, and along its longest dimension
     for (Axis& a : s_.axes)
-      if (a.reduced && &a != &last) {
+      if (folded(a) && &a != &last) {
         a.kind = Axis::Serial;
         inside *= size(a.extent);
         taps = taps * a.extent;
         most = max(most, a.extent);
       }
-    s_.vector_outside = reducing && !last.reduced;
+    s_.vector_outside = reducing && !folded(last);
+    bool running = folded(last) && !last.reduced;  // a scan from lane to lane
+    if (running && m_.one_order) s_.width = 1;
     constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
     // Several vectors side by side are enough for a loop's end, but for the shortest bodies. Sums behind the vector axis have few
     // elements, often along several axes: copies of copies would be long code.
@@ -133,12 +135,12 @@ class Scheduler {
     // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
-    int copies = gathered_ || each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
+    int copies = gathered_ || running || each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
     if (last.extent.is_constant())
       copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
     s_.unroll = copies;
-    if (!last.reduced) {
+    if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
       int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
       if (s_.vector_outside) piece = step;
@@ -170,20 +172,6 @@ class Scheduler {
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
-  }
-
-  // Along its dimension one after the other; the others are parallel, the last of them a vector.
-  void scan(double each) {
-    const Node* n = g_.graph->outputs()[0].value.node;
-    auto dim = static_cast<size_t>(n->arg<Expr>(1).constant());
-    for (Axis& a : s_.axes)
-      if (a.first == dim) a.kind = Axis::Serial;
-    Axis& last = s_.axes.back();
-    if (last.kind != Axis::Serial) {
-      last.kind = Axis::Vector;
-      last.piece = 4 * s_.width;
-    }
-    work_ = 1024 * each;
   }
 
   // Values that several passes over a row need, and that cost more than reading them back.

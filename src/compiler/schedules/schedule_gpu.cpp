@@ -134,6 +134,14 @@ Schedule loops(const Group& g, const Machine& m) {
   s.axes = merged.axes;
   if (s.axes.empty()) return s;
   s.threads = kThreads;
+  if (g.domain.scanned) {
+    // Along its dimension one after the other, a thread each of the others.
+    for (Axis& a : s.axes)
+      if (a.first == *g.domain.scanned) a.kind = Axis::Serial;
+    s.threads = kBlockOfRows;
+    s.vector_outside = true;
+    return s;
+  }
   s.width = neighbours(g, merged, m);
   if (!g.domain.has_reduced()) {
     if (merged.strided == 0 || PassRunner::switched_off("tiles")) return s;
@@ -180,17 +188,6 @@ Schedule loops(const Group& g, const Machine& m) {
   last.kind = Axis::Vector;
   // Of unknown length most rows are short.
   if (!last.extent.is_constant()) s.threads = kBlockOfRows;
-  return s;
-}
-
-// Along its dimension one after the other, a block each of the others.
-Schedule scan(const Group& g) {
-  Schedule s;
-  s.axes = merged_axes(g).axes;
-  if (s.axes.empty()) return s;
-  auto dim = static_cast<size_t>(g.graph->outputs()[0].value.node->arg<ir::Expr>(1).constant());
-  for (Axis& a : s.axes) a.kind = a.first == dim ? Axis::Serial : Axis::Parallel;
-  s.threads = 1;
   return s;
 }
 
@@ -241,7 +238,6 @@ Schedule schedule_gpu(const Group& group, const Machine& machine) {
   switch (group.kind) {
     case GroupKind::Contraction: return contraction();
     case GroupKind::Scatter: return scatter(group, machine);
-    case GroupKind::Scan: return scan(group);
     case GroupKind::Library: return {};
     default: return loops(group, machine);
   }

@@ -108,6 +108,42 @@ void Emitter::accumulate(const Node* n) {
   }
 }
 
+// What runs along a scan's loop is one scalar, also where that is a vector loop; beside a vector loop around it, a vector a copy.
+void Emitter::start_scan(const Node* n) {
+  Ranges kept = analysis_.of(n) & ~analysis_.of(n->arg<Expr>(1));
+  Accumulators a;
+  llvm::Value* start = neutral(n, in_vector(kept) ? vector_.lanes : 1)[0];
+  for (size_t i = combinations(kept, in_vector(kept)); i > 0; --i) {
+    a.vectors.push_back(stack(start->getType()));
+    b_.CreateStore(start, a.vectors.back());
+  }
+  accumulators_[n] = std::move(a);
+}
+
+// Along lanes, each time twice as many elements are combined as before, by themselves; what came before them joins at the end, so that
+// one operation leads from vector to vector.
+void Emitter::emit_scan(const Node* n) {
+  Ranges along = Ranges{1} << analysis_.loop_of(n->arg<Expr>(1)), kept = analysis_.of(n) & ~along;
+  llvm::Value* slot = accumulators_.at(n).vectors[combination(kept, in_vector(kept))];
+  llvm::Value *before = read_slots({&slot, 1})[0], *item = eval(n->arg<Value>(0));
+  auto joined = [&](llvm::Value* a, llvm::Value* b) { return combine(combiner_of(n), {a}, {b}, n->types[0].dtype)[0]; };
+  int lanes = vector_.lanes;
+  if (!in_vector(along) || lanes == 1) {
+    llvm::Value* sum = joined(before, splat(item, lanes_of(before)));
+    b_.CreateStore(sum, slot);
+    return set_result(n, {sum});
+  }
+  llvm::Value *none = neutral(n, lanes)[0], *run = splat(item, lanes);
+  if (vector_.mask) run = b_.CreateSelect(vector_.mask, run, none);
+  for (int step = 1; step < lanes; step *= 2) {
+    std::vector<int> places(static_cast<size_t>(lanes));
+    for (int i = 0; i < lanes; ++i) places[i] = i < step ? i : lanes + i - step;
+    run = joined(b_.CreateShuffleVector(none, run, places), run);
+  }
+  b_.CreateStore(joined(before, b_.CreateExtractElement(run, lanes - 1)), slot);
+  set_result(n, {joined(splat(before, lanes), run)});
+}
+
 // Null where the reduction is another one, or the target has no instruction for so many lanes.
 llvm::Value* Emitter::add_pair_product(const Node* n, llvm::Value* sum) {
   const Node* item = items_of(n)[0].node;

@@ -45,11 +45,7 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
     llvm::Value* x = operand(0);
     return b_.CreateBitCast(x, like(register_type(to), x));
   }
-  if (op == ScalarOp::Select) {
-    llvm::Value *c = operand(0), *a = operand(1), *b = operand(2);
-    match(a, b);
-    return b_.CreateSelect(c, splat(a, lanes_of(c)), splat(b, lanes_of(c)));
-  }
+  if (op == ScalarOp::Select) return emit_select(n);
   if (ops::is_comparison(op))
     if (llvm::Value* lanes = compare_indices(op, n)) return lanes;
   // Narrow floats are computed in float32; usually the graph says so itself.

@@ -103,6 +103,37 @@ llvm::Value* Emitter::emit_unlikely(const Node* n) {
   return phi;
 }
 
+llvm::Value* Emitter::emit_select(const Node* n) {
+  llvm::Value* c = eval(n->arg<Value>(0));
+  auto side = [&](size_t i) {
+    Value v = n->arg<Value>(i);
+    auto branch = branches_.find({n, i});
+    return branch != branches_.end() ? in_branch(v, i == 1 ? c : b_.CreateNot(c), branch->second) : eval(v);
+  };
+  llvm::Value *a = side(1), *b = side(2);
+  match(a, b);
+  return b_.CreateSelect(c, splat(a, lanes_of(c)), splat(b, lanes_of(c)));
+}
+
+// The value if any lane needs it, else 0. What is emitted there is not known outside.
+llvm::Value* Emitter::in_branch(Value v, llvm::Value* needed, std::span<const Value> first) {
+  for (Value other : first) eval(other);
+  llvm::Value* any = lanes_of(needed) > 1 ? b_.CreateOrReduce(needed) : needed;
+  auto* before = b_.GetInsertBlock();
+  llvm::BasicBlock* last = nullptr;
+  llvm::Value* value = nullptr;
+  with_frame([&] {
+    emit_if(any, [&] {
+      value = eval(v);
+      last = b_.GetInsertBlock();
+    });
+  });
+  auto* phi = b_.CreatePHI(value->getType(), 2);
+  phi->addIncoming(value, last);
+  phi->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
+  return phi;
+}
+
 // By a function of the module's own: it is compiled once for all copies of a loop's body, and the body is short without it.
 llvm::Value* Emitter::call_rare(const Node* n) {
   RareBody rare = rare_body(n, kernel_);

@@ -24,6 +24,7 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       kernel_(kernel),
       graph_(*kernel.graph),
       exact_(kernel.exact),
+      branches_(target.gpu ? std::map<Branch, std::vector<Value>>() : branches_of(graph_)),
       nest_(linearize(graph_)),
       analysis_(*nest_.analysis),
       layout_(layout_of(graph_)),
@@ -194,6 +195,8 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
           emit_prefetch(n);
         else if (is(n, LoopOp::Reduce))
           accumulate(n);
+        else if (is(n, LoopOp::Scan))
+          emit_scan(n);
         else
           emit_stage_element(n);
       }
@@ -206,6 +209,7 @@ void Emitter::emit_loop(const Loop& loop) {
   for (const Node* n : loop.hoisted)
     for_combinations(analysis_.of(n), in_vector(analysis_.of(n)), [&] { eval(Value{const_cast<Node*>(n), 0}); });
   for (const Node* n : loop.closes) is(n, LoopOp::Reduce) ? start_reduce(n) : start_stage(n);
+  for (const Node* n : loop.carries) start_scan(n);
   const For& f = analysis_.loops()[loop.loop];
   if (f.kind == ForKind::Vector)
     emit_vector(loop);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/loops/branches.h"
 #include "compiler/loops/layout.h"
 #include "compiler/loops/linearize.h"
 #include "compiler/loops/math.h"
@@ -92,6 +93,8 @@ class Emitter {
   Values emit_node(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* emit_unlikely(const ir::Node* n);
+  llvm::Value* emit_select(const ir::Node* n);
+  llvm::Value* in_branch(ir::Value v, llvm::Value* needed, std::span<const ir::Value> first);
   llvm::Value* call_rare(const ir::Node* n);
   llvm::Value* emit_number(size_t input);
   size_t combination(Ranges ranges, bool vector) const;
@@ -155,6 +158,8 @@ class Emitter {
   // emit_reduce.cpp
   void start_reduce(const ir::Node* n);
   void accumulate(const ir::Node* n);
+  void start_scan(const ir::Node* n);
+  void emit_scan(const ir::Node* n);
   llvm::Value* add_pair_product(const ir::Node* n, llvm::Value* sum);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
@@ -225,6 +230,7 @@ class Emitter {
   const ExpandedMath& kernel_;
   const ir::Graph& graph_;
   const std::unordered_set<const ir::Node*>& exact_;
+  const std::map<Branch, std::vector<ir::Value>> branches_;
   Nest nest_;
   const LoopAnalysis& analysis_;
   KernelLayout layout_;

@@ -446,26 +446,34 @@ void add_window(Table& t) {
           return s;
         })};
       })
-      // Element i gets ct[o, k] of every window with o * step + k * dilation = i: read as o = (i - k * dilation) / step
-      // where that divides and lies inside, summed over k.
+      // Element i gets ct[o, k] of every window with o * step + k * dilation = i. Without dilation these are the last windows that begin
+      // at i or before: o = i / step - j. Else o is read as (i - k * dilation) / step where that divides.
       .transposed([](size_t, const Node& n, Value ct) {
         int64_t dim = n.arg<Expr>(1).constant();
         Expr size = n.arg<Expr>(2), step = n.arg<Expr>(3), dilation = n.arg<Expr>(4);
         Shape space = shape_of(n.arg<Value>(0));
         Expr windows = n.types[0].shape[dim];
         auto last = static_cast<int64_t>(space.size());
-        space.push_back(size);
+        bool dense = dilation.is(1);
+        space.push_back(dense ? ir::ceildiv(size, step) : size);
         auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
         auto literal = [&](Expr e) {
           return e.is_constant() ? full(Number(e.constant()), space, DType::Int64) : number(e);
         };
-        Value from = prim::iota(space, dim, DType::Int64) - prim::iota(space, last, DType::Int64) * literal(dilation);
-        Value o = prim::binary("div", from, literal(step));
-        Value valid = logical_and(logical_and(ge(from, 0), lt(o, literal(windows))), eq(o * literal(step), from));
+        Value i = prim::iota(space, dim, DType::Int64), j = prim::iota(space, last, DType::Int64);
+        Value from = dense ? i : i - j * literal(dilation), o = prim::binary("div", from, literal(step)), k = j;
+        if (dense) o = o - j, k = i - o * literal(step);
+        Value valid = logical_and(ge(dense ? o : from, 0), lt(o, literal(windows)));
+        valid = logical_and(valid, dense ? lt(k, literal(size)) : eq(o * literal(step), from));
+        auto within = [&](Value v, Expr end) {
+          return prim::binary("max", prim::binary("min", v, literal(end - 1)), zeros_like(v));
+        };
         std::vector<Value> index;
         std::vector<int64_t> dims;
         for (int64_t d = 0; d <= last; ++d) {
-          index.push_back(d == dim ? where(valid, o, zeros_like(o)) : prim::iota(space, d, DType::Int64));
+          index.push_back(d == dim    ? within(o, windows)
+                          : d == last ? within(k, size)
+                                      : prim::iota(space, d, DType::Int64));
           dims.push_back(d);
         }
         return sum(where(valid, prim::gather(ct, index, dims), full(0, space, dtype_of(ct))), {last});

@@ -94,6 +94,7 @@ struct Node::Internals : Pooled {
   /// where it gives no gradient, nothing goes on. Null: from all to all.
   const std::vector<std::vector<bool>>* flows = nullptr;
   std::unique_ptr<Inside> inside;
+  std::vector<std::weak_ptr<Node>> graphs;  // whose Inside names this node
 
   bool has_hooks() const {
     return !tensor_hooks.empty() || !retains.empty() || !pre_hooks.empty() || !post_hooks.empty();

@@ -114,6 +114,7 @@ class RowNode final : public Node, public Pooled {
     }
   }
   std::string name() const override { return op_.backward_name(); }
+  std::weak_ptr<Node> self;
   std::optional<DType> computed;  // of a write: what the row gave, which became the target's dtype
 
  protected:
@@ -123,14 +124,18 @@ class RowNode final : public Node, public Pooled {
     variable_list out(needs_.size());
     std::vector<bool> given = given_of(grads, internals_->results.size());
     if (std::find(given.begin(), given.end(), true) == given.end()) return out;
-    std::vector<std::optional<Tensor>> cts(given.size());
+    Optionals cts(given.size());
     for (size_t i = 0; i < given.size(); ++i)
       if (given[i]) cts[i] = grads[i].to(computed.value_or(grads[i].scalar_type()));
-    // Where the derivative is to have one itself, the operands lead on to what they came from.
+    // Where the derivative is to have one itself, the operands lead on to what they came from, and the results to this node.
     std::optional<eager::ArgStore> with_history;
-    if (GradMode::is_enabled()) add_history(with_history.emplace(args_->args()));
+    Optionals results_of_call(given.size());
+    if (GradMode::is_enabled()) {
+      add_history(with_history.emplace(args_->args()));
+      find_results(results_of_call);
+    }
     eager::Literals defaults;
-    std::vector<CallArg> args = derivative_args(with_history ? *with_history : *args_, cts, defaults);
+    std::vector<CallArg> args = derivative_args(with_history ? *with_history : *args_, results_of_call, cts, defaults);
     eager::Operator& backward = op_.backward(needs_, given);
     check_unwritten(backward, args, (with_history ? *with_history : *args_).tensors());
     std::vector<Tensor> results = eager::call_list(backward, args);
@@ -153,11 +158,14 @@ class RowNode final : public Node, public Pooled {
   }
 
  private:
-  // Those of forward, then the cotangents. `defaults` holds what the caller left out.
-  std::vector<CallArg> derivative_args(const eager::ArgStore& operands, const std::vector<std::optional<Tensor>>& cts,
+  using Optionals = std::vector<std::optional<Tensor>>;
+
+  // Those of forward, then the results and the cotangents. `defaults` holds what the caller left out.
+  std::vector<CallArg> derivative_args(const eager::ArgStore& operands, const Optionals& results, const Optionals& cts,
                                        eager::Literals& defaults) const {
     std::vector<CallArg> args = operands.args().vec();
     defaults.fill_up(args, op_.row(), op_.row().schema.params.size());
+    args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(results)));
     args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
     return args;
   }
@@ -171,7 +179,7 @@ class RowNode final : public Node, public Pooled {
 
   // Whether the derivative is computed from operands' values, too.
   bool reads_values() const {
-    std::vector<std::optional<Tensor>> cts(internals_->results.size());
+    Optionals none(internals_->results.size()), cts(none.size());
     std::vector<bool> given(cts.size());
     for (size_t i = 0; i < cts.size(); ++i) {
       ResultMeta meta = internals_->results[i];
@@ -180,7 +188,7 @@ class RowNode final : public Node, public Pooled {
       if (given[i]) cts[i] = without_values(meta);
     }
     eager::Literals defaults;
-    std::vector<CallArg> args = derivative_args(*args_, cts, defaults);
+    std::vector<CallArg> args = derivative_args(*args_, none, cts, defaults);
     eager::Parsed p;
     const eager::RowComputation& computation = computation_of(op_.backward(needs_, given), args, p);
     std::vector<bool> reads = eager::reads_of(computation, p.inputs);
@@ -207,6 +215,18 @@ class RowNode final : public Node, public Pooled {
       for (size_t i = 0; i < p.inputs.size(); ++i)
         BRASA_CHECK(!written[k] || p.inputs[i].tensor != &tensors[k] || !reads[i],
                     modified(tensors[k], name(), impl_of(tensors[k])->storage->version(), snapshots_[k].version));
+  }
+
+  // Those that the recording knows: with the eager call, derivatives of the derivative flow through the results, where hooks see them.
+  void find_results(Optionals& results) const {
+    Recorder* recorder = Recorder::current();
+    std::shared_ptr<Node> me = self.lock();
+    for (uint32_t r = 0; recorder && me && r < results.size(); ++r) {
+      Tensor t = recorder->result_of(*this, r);
+      if (!t.defined()) continue;
+      if (differentiable(t.scalar_type())) set_history(t, me, r);
+      results[r] = std::move(t);
+    }
   }
 
   void add_history(eager::ArgStore& operands) const {
@@ -279,6 +299,7 @@ std::shared_ptr<RowNode> recorded_node(eager::Operator& op, eager::CallArgs args
   auto store = std::allocate_shared<eager::ArgStore>(PoolAllocator<eager::ArgStore>(), args);
   for (Tensor& t : store->tensors()) t = recorder.snapshot(t);
   auto node = make_node<RowNode>(op, std::move(store), std::move(needs));
+  node->self = node;
   NodeAccess::edges(*node) = std::move(edges);
   return node;
 }

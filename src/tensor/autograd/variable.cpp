@@ -113,18 +113,9 @@ Edge gradient_edge(const Tensor& t) {
 }
 
 void watch(const Node& node) {
-  // Views, which stay as they are, lead to a node that hands on to the graph.
-  const Node* at = &node;
-  while (!at->internals().forwards && at->next_edges().size() == 1 && at->next_edge(0).is_valid())
-    at = at->next_edge(0).function.get();
-  if (!at->internals().forwards) return;
-  for (const Edge& e : at->next_edges()) {
-    if (!e.function || !e.function->internals().inside) continue;
-    const std::vector<std::weak_ptr<Node>>& nodes = e.function->internals().inside->nodes;
-    if (std::any_of(nodes.begin(), nodes.end(), [&](const auto& weak) { return weak.lock().get() == &node; })) {
-      std::shared_ptr<Node> graph = e.function;
-      return std::exchange(graph->internals().inside, nullptr)->expand();
-    }
+  for (const std::weak_ptr<Node>& weak : std::exchange(node.internals().graphs, {})) {
+    std::shared_ptr<Node> graph = weak.lock();
+    if (graph && graph->internals().inside) std::exchange(graph->internals().inside, nullptr)->expand();
   }
 }
 

@@ -15,12 +15,13 @@ std::vector<int64_t> ints(const ir::Arg& a) { return ops::constants(a.get<std::v
 
 // The gradient of a row's first argument from its results', of which some may be undefined.
 Tensor gradient_of(const ops::Row& row, std::vector<CallArg> args, const variable_list& grads) {
-  std::vector<std::optional<Tensor>> cts;
+  std::vector<std::optional<Tensor>> results(grads.size()), cts;
   std::vector<bool> given;
   for (const Tensor& g : grads) {
     given.push_back(g.defined());
     cts.push_back(g.defined() ? std::optional(g) : std::nullopt);
   }
+  args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(results)));
   args.push_back(CallArg(ArrayRef<std::optional<Tensor>>(cts)));
   return eager::call_one(eager::op(transforms::vjp_row(row, {true}, given)), args);
 }

@@ -82,7 +82,8 @@ class CopySlices final : public Node {
  protected:
   variable_list apply(variable_list&& grads) override;
   void release_variables() override {
-    if (write_) NodeAccess::release(*write_);
+    // Derivatives of its derivative may lead to the write itself.
+    if (write_.use_count() == 1) NodeAccess::release(*write_);
     write_.reset();
     internals_->released = true;
   }

@@ -39,100 +39,148 @@ BRASA_INLINE void times(P& to, const P& a, const T* w) {
 }
 
 template <class T, class P>
+BRASA_INLINE void scale(P& to, const P& a, T by) {
+  to.re = a.re * by, to.im = a.im * by;
+}
+template <class P>
+BRASA_INLINE void add(P& to, const P& a) {
+  to.re += a.re, to.im += a.im;
+}
+template <class T, class P>
+BRASA_INLINE void add_scaled(P& to, const P& a, T by) {
+  to.re += a.re * by, to.im += a.im * by;
+}
+
+// A result of a step with its factor, which is 1 for the first of the transforms that are left.
+template <bool Turns, class T, class P>
+BRASA_INLINE void put(P& to, const P& a, const T* w) {
+  if constexpr (Turns)
+    times(to, a, w);
+  else
+    to = a;
+}
+
+template <bool Turns, class T, class P>
 BRASA_INLINE void radix2(const P* x, int64_t from, P* y, int64_t to, const T* w) {
   P sum, difference;
   sum_and_difference(x[0], x[from], sum, difference);
   y[0] = sum;
-  times(y[to], difference, w);
+  put<Turns>(y[to], difference, w);
 }
 
-template <class T, class P>
+template <bool Turns, class T, class P>
 BRASA_INLINE void radix3(const P* x, int64_t from, P* y, int64_t to, const T* w) {
   constexpr T sine = 0.866025403784438646764;
   P sum, difference, half, minus, plus;
   sum_and_difference(x[from], x[2 * from], sum, difference);
   half.re = x[0].re - sum.re * T(0.5), half.im = x[0].im - sum.im * T(0.5);
-  difference.re *= sine, difference.im *= sine;
+  scale(difference, difference, sine);
   turned(half, difference, minus, plus);
   y[0].re = x[0].re + sum.re, y[0].im = x[0].im + sum.im;
-  times(y[to], minus, w);
-  times(y[2 * to], plus, w + 2);
+  put<Turns>(y[to], minus, w);
+  put<Turns>(y[2 * to], plus, w + 2);
 }
 
-template <class T, class P>
+template <bool Turns, class T, class P>
 BRASA_INLINE void radix4(const P* x, int64_t from, P* y, int64_t to, const T* w) {
   P even, odd, even_difference, odd_difference, a, b;
   sum_and_difference(x[0], x[2 * from], even, even_difference);
   sum_and_difference(x[from], x[3 * from], odd, odd_difference);
   sum_and_difference(even, odd, a, b);
   y[0] = a;
-  times(y[2 * to], b, w + 2);
+  put<Turns>(y[2 * to], b, w + 2);
   turned(even_difference, odd_difference, a, b);
-  times(y[to], a, w);
-  times(y[3 * to], b, w + 4);
+  put<Turns>(y[to], a, w);
+  put<Turns>(y[3 * to], b, w + 4);
 }
 
-template <class T, class P>
-BRASA_INLINE void radix5(const P* x, int64_t from, P* y, int64_t to, const T* w) {
-  constexpr T cos1 = 0.309016994374947424102, cos2 = -0.809016994374947424102, sin1 = 0.951056516295153572116,
-              sin2 = 0.587785252292473129169;
-  P sum1, sum2, diff1, diff2, real, imaginary, minus, plus;
-  sum_and_difference(x[from], x[4 * from], sum1, diff1);
-  sum_and_difference(x[2 * from], x[3 * from], sum2, diff2);
-  y[0].re = x[0].re + sum1.re + sum2.re, y[0].im = x[0].im + sum1.im + sum2.im;
-  real.re = x[0].re + sum1.re * cos1 + sum2.re * cos2, real.im = x[0].im + sum1.im * cos1 + sum2.im * cos2;
-  imaginary.re = diff1.re * sin1 + diff2.re * sin2, imaginary.im = diff1.im * sin1 + diff2.im * sin2;
-  turned(real, imaginary, minus, plus);
-  times(y[to], minus, w);
-  times(y[4 * to], plus, w + 6);
-  real.re = x[0].re + sum1.re * cos2 + sum2.re * cos1, real.im = x[0].im + sum1.im * cos2 + sum2.im * cos1;
-  imaginary.re = diff1.re * sin2 - diff2.re * sin1, imaginary.im = diff1.im * sin2 - diff2.im * sin1;
-  turned(real, imaginary, minus, plus);
-  times(y[2 * to], minus, w + 2);
-  times(y[3 * to], plus, w + 4);
-}
-
-template <class T, class P>
-BRASA_INLINE void any_radix(const P* x, int64_t from, P* y, int64_t to, const T* w, const T* roots, int64_t radix) {
-  P sum = x[0];
-  for (int64_t j = 1; j < radix; ++j) sum.re += x[j * from].re, sum.im += x[j * from].im;
-  y[0] = sum;
-  for (int64_t k = 1; k < radix; ++k) {
-    sum = x[0];
-    for (int64_t j = 1, at = k; j < radix; ++j, at = at + k < radix ? at + k : at + k - radix) {
-      P term;
-      times(term, x[j * from], roots + 2 * at);
-      sum.re += term.re, sum.im += term.im;
+// Of an odd radix: results k and -k are made of the same sums and differences of elements j and -j, with real factors. `roots` are
+// those of unity. `Radix` of 0: a number that is known here alone.
+template <int Radix, bool Turns, class T, class P>
+BRASA_INLINE void odd_radix(const P* x, int64_t from, P* y, int64_t to, const T* w, const T* roots, int64_t number) {
+  constexpr int kMost = Radix ? Radix / 2 : kLargestRadix / 2;
+  const int64_t radix = Radix ? Radix : number, half = radix / 2;
+  P sums[kMost], differences[kMost], all = x[0];
+  for (int64_t j = 1; j <= half; ++j) {
+    sum_and_difference(x[j * from], x[(radix - j) * from], sums[j - 1], differences[j - 1]);
+    add(all, sums[j - 1]);
+  }
+  y[0] = all;
+  for (int64_t k = 1; k <= half; ++k) {
+    P even = x[0], odd, minus, plus;
+    for (int64_t j = 1, at = k; j <= half; ++j, at = at + k < radix ? at + k : at + k - radix) {
+      add_scaled(even, sums[j - 1], roots[2 * at]);
+      if (j == 1)
+        scale(odd, differences[0], -roots[2 * at + 1]);
+      else
+        add_scaled(odd, differences[j - 1], -roots[2 * at + 1]);
     }
-    times(y[k * to], sum, w + 2 * (k - 1));
+    turned(even, odd, minus, plus);
+    put<Turns>(y[k * to], minus, w + 2 * (k - 1));
+    put<Turns>(y[(radix - k) * to], plus, w + 2 * (radix - k - 1));
+  }
+}
+
+template <bool Turns, class T, class P>
+BRASA_INLINE void run_step(const typename Stages<T>::Stage& stage, const P* a, P* b, const T* w) {
+  int64_t together = stage.together, from = together * stage.left;
+  const T* roots = stage.roots.data();
+  auto each = [&](auto step) __attribute__((always_inline)) {
+    for (int64_t q = 0; q < together; ++q) step(a + q, b + q);
+  };
+  switch (stage.radix) {
+    case 2:
+      return each([&](const P* x, P* y) __attribute__((always_inline)) { radix2<Turns>(x, from, y, together, w); });
+    case 3:
+      return each([&](const P* x, P* y) __attribute__((always_inline)) { radix3<Turns>(x, from, y, together, w); });
+    case 4:
+      return each([&](const P* x, P* y) __attribute__((always_inline)) { radix4<Turns>(x, from, y, together, w); });
+    case 5:
+      return each([&](const P* x, P* y)
+                      __attribute__((always_inline)) { odd_radix<5, Turns>(x, from, y, together, w, roots, 5); });
+    case 7:
+      return each([&](const P* x, P* y)
+                      __attribute__((always_inline)) { odd_radix<7, Turns>(x, from, y, together, w, roots, 7); });
+    default:
+      return each([&](const P* x, P* y) __attribute__((always_inline)) {
+        odd_radix<0, Turns>(x, from, y, together, w, roots, stage.radix);
+      });
   }
 }
 
 template <class T, class P>
 BRASA_INLINE void run_stage(const typename Stages<T>::Stage& stage, const P* x, P* y) {
-  int64_t together = stage.together, from = together * stage.left;
-  for (int64_t p = 0; p < stage.left; ++p) {
-    const T* w = stage.turns.data() + 2 * (stage.radix - 1) * p;
-    const P* a = x + together * p;
-    P* b = y + together * stage.radix * p;
-    switch (stage.radix) {
-      case 2:
-        for (int64_t q = 0; q < together; ++q) radix2(a + q, from, b + q, together, w);
-        break;
-      case 3:
-        for (int64_t q = 0; q < together; ++q) radix3(a + q, from, b + q, together, w);
-        break;
-      case 4:
-        for (int64_t q = 0; q < together; ++q) radix4(a + q, from, b + q, together, w);
-        break;
-      case 5:
-        for (int64_t q = 0; q < together; ++q) radix5(a + q, from, b + q, together, w);
-        break;
-      default:
-        for (int64_t q = 0; q < together; ++q)
-          any_radix(a + q, from, b + q, together, w, stage.roots.data(), stage.radix);
-    }
+  run_step<false, T>(stage, x, y, stage.turns.data());
+  for (int64_t p = 1; p < stage.left; ++p)
+    run_step<true, T>(stage, x + stage.together * p, y + stage.together * stage.radix * p,
+                      stage.turns.data() + 2 * (stage.radix - 1) * p);
+}
+
+// Where the results are then: in one of the two.
+template <class T, class P>
+BRASA_INLINE P* run_stages(const Stages<T>& s, P* x, P* y) {
+  for (const auto& stage : s.stages) {
+    run_stage<T>(stage, x, y);
+    std::swap(x, y);
   }
+  return x;
+}
+
+// Columns, each number's turn, and rows; `near` has room for one of them twice.
+template <class T, class P>
+BRASA_INLINE P* run_matrix(const Stages<T>& s, P* x, P* y, P* near) {
+  if (!s.columns) return run_stages(s, x, y);
+  int64_t rows = s.columns->length, columns = s.rows->length;
+  for (int64_t b = 0; b < columns; ++b) {
+    for (int64_t a = 0; a < rows; ++a) near[a] = x[a * columns + b];
+    const P* column = run_stages(*s.columns, near, near + rows);
+    for (int64_t k = 0; k < rows; ++k) times(y[k * columns + b], column[k], &s.turns[2 * (k * columns + b)]);
+  }
+  for (int64_t a = 0; a < rows; ++a) {
+    const P* row = run_stages(*s.rows, y + a * columns, near);
+    for (int64_t k = 0; k < columns; ++k) x[k * rows + a] = row[k];
+  }
+  return x;
 }
 
 template <class T, int N>
@@ -158,56 +206,160 @@ BRASA_INLINE void transpose(Vector<T, N>* rows) {
   if constexpr (Half > 1) transpose<Half / 2, T, N>(rows);
 }
 
-template <class S>
-bool beside_each_other(const S& side, int count) {
-  for (int i = 1; i < count; ++i)
-    if (side.starts[i] != side.starts[0] + i) return false;
+// Numbers of a side along its lines, `Parts` beside each other: of planes one, of complex numbers two.
+template <int Parts, class S>
+BRASA_INLINE bool beside_each_other(const S& side) {
+  for (int i = 1; i < side.count; ++i)
+    if (side.starts[i] != side.starts[0] + Parts * i) return false;
   return true;
 }
 
-// A part (real or imaginary) of all lines into lanes.
-template <class T, int N>
-BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int count, int64_t length,
-                       Vector<T, N> Lanes<T, N>::* part, Lanes<T, N>* to) {
-  using Loaded = typename Unaligned<T, N>::Vector;
-  int64_t k = 0;
-  if (count == N && beside_each_other(side, count)) {
-    for (const T* at = x + side.starts[0]; k < length; ++k, at += side.step)
-      to[k].*part = *reinterpret_cast<const Loaded*>(at);
-  } else if (count == N && side.step == 1) {
-    for (; k + N <= length; k += N) {
-      Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i) rows[i] = *reinterpret_cast<const Loaded*>(x + side.starts[i] + k);
-      transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N; ++i) to[k + i].*part = rows[i];
-    }
-  }
-  for (; k < length; ++k) {
-    Vector<T, N> v{};
-    for (int i = 0; i < count; ++i) v[i] = x[side.starts[i] + k * side.step];
-    to[k].*part = v;
-  }
+template <class V, size_t... L>
+BRASA_INLINE void take_apart(const V& a, const V& b, V& even, V& odd, std::index_sequence<L...>) {
+  even = __builtin_shufflevector(a, b, (2 * L)...);
+  odd = __builtin_shufflevector(a, b, (2 * L + 1)...);
+}
+template <class V, size_t... L>
+BRASA_INLINE void put_together(const V& even, const V& odd, V& a, V& b, std::index_sequence<L...>) {
+  constexpr size_t n = sizeof...(L);
+  a = __builtin_shufflevector(even, odd, (L / 2 + L % 2 * n)...);
+  b = __builtin_shufflevector(even, odd, (n / 2 + L / 2 + L % 2 * n)...);
 }
 
+// f(k) for the first of each N places that are done together: the last ones overlap others.
+template <int N, class F>
+BRASA_INLINE void each_block(int64_t length, F f) {
+  for (int64_t k = 0; k + N <= length; k += N) f(k);
+  if (length % N) f(length - N);
+}
+
+// Planes: one part of all lines into lanes, or out of them.
+template <class T, int N>
+BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int64_t length,
+                       Vector<T, N> Lanes<T, N>::* part, Lanes<T, N>* to) {
+  using Loaded = typename Unaligned<T, N>::Vector;
+  if (!x) {
+    for (int64_t k = 0; k < length; ++k) to[k].*part = Vector<T, N>{};
+  } else if (side.count == N && beside_each_other<1>(side)) {
+    x += side.starts[0];
+    for (int64_t k = 0; k < length; ++k) to[k].*part = *reinterpret_cast<const Loaded*>(x + k * side.step);
+  } else if (side.step == 1 && length >= N) {
+    each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
+      Vector<T, N> rows[N];
+      for (int i = 0; i < N; ++i)
+        rows[i] =
+            i < side.count ? Vector<T, N>(*reinterpret_cast<const Loaded*>(x + side.starts[i] + k)) : Vector<T, N>{};
+      transpose<N / 2, T, N>(rows);
+      for (int i = 0; i < N; ++i) to[k + i].*part = rows[i];
+    });
+  } else {
+    for (int64_t k = 0; k < length && side.count < N; ++k) to[k].*part = Vector<T, N>{};
+    for (int i = 0; i < side.count; ++i)
+      for (int64_t k = 0; k < length; ++k) reinterpret_cast<T*>(&(to[k].*part))[i] = x[side.starts[i] + k * side.step];
+  }
+}
 template <class T, int N>
 BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* part, int64_t length,
-                        const typename Group<T>::Side& side, int count, T* x) {
+                        const typename Group<T>::Side& side, T* x) {
   using Stored = typename Unaligned<T, N>::Vector;
-  int64_t k = 0;
-  if (count == N && beside_each_other(side, count)) {
-    for (T* at = x + side.starts[0]; k < length; ++k, at += side.step) *reinterpret_cast<Stored*>(at) = from[k].*part;
-  } else if (count == N && side.step == 1) {
-    for (; k + N <= length; k += N) {
+  if (!x) return;
+  if (side.count == N && beside_each_other<1>(side)) {
+    x += side.starts[0];
+    for (int64_t k = 0; k < length; ++k) *reinterpret_cast<Stored*>(x + k * side.step) = from[k].*part;
+  } else if (side.step == 1 && length >= N) {
+    each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
       Vector<T, N> rows[N];
       for (int i = 0; i < N; ++i) rows[i] = from[k + i].*part;
       transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N; ++i) *reinterpret_cast<Stored*>(x + side.starts[i] + k) = rows[i];
+      for (int i = 0; i < N && i < side.count; ++i) *reinterpret_cast<Stored*>(x + side.starts[i] + k) = rows[i];
+    });
+  } else {
+    for (int i = 0; i < side.count; ++i)
+      for (int64_t k = 0; k < length; ++k)
+        x[side.starts[i] + k * side.step] = reinterpret_cast<const T*>(&(from[k].*part))[i];
+  }
+}
+
+// Complex numbers: `first` is the part that lies first.
+template <class T, int N>
+BRASA_INLINE bool load_pairs(const T* x, const typename Group<T>::Side& side, int64_t length,
+                             Vector<T, N> Lanes<T, N>::* first, Vector<T, N> Lanes<T, N>::* second, Lanes<T, N>* to) {
+  using Loaded = typename Unaligned<T, N>::Vector;
+  constexpr auto lanes = std::make_index_sequence<N>();
+  if (side.count == N && beside_each_other<2>(side)) {
+    x += side.starts[0];
+    for (int64_t k = 0; k < length; ++k) {
+      const auto* at = reinterpret_cast<const Loaded*>(x + k * side.step);
+      Vector<T, N> a = at[0], b = at[1];
+      take_apart(a, b, to[k].*first, to[k].*second, lanes);
     }
+    return true;
   }
-  for (; k < length; ++k) {
-    Vector<T, N> v = from[k].*part;
-    for (int i = 0; i < count; ++i) x[side.starts[i] + k * side.step] = v[i];
+  if (side.step != 2 || length < N) return false;
+  each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
+    for (bool later : {false, true}) {
+      Vector<T, N> rows[N];
+      for (int i = 0; i < N; ++i) {
+        rows[i] = Vector<T, N>{};
+        if (i >= side.count) continue;
+        const auto* at = reinterpret_cast<const Loaded*>(x + side.starts[i] + 2 * k);
+        Vector<T, N> a = at[0], b = at[1], even, odd;
+        take_apart(a, b, even, odd, lanes);
+        rows[i] = later ? odd : even;
+      }
+      transpose<N / 2, T, N>(rows);
+      for (int i = 0; i < N; ++i) to[k + i].*(later ? second : first) = rows[i];
+    }
+  });
+  return true;
+}
+template <class T, int N>
+BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* first,
+                              Vector<T, N> Lanes<T, N>::* second, int64_t length, const typename Group<T>::Side& side,
+                              T* x) {
+  using Stored = typename Unaligned<T, N>::Vector;
+  constexpr auto lanes = std::make_index_sequence<N>();
+  if (side.count == N && beside_each_other<2>(side)) {
+    x += side.starts[0];
+    for (int64_t k = 0; k < length; ++k) {
+      auto* at = reinterpret_cast<Stored*>(x + k * side.step);
+      Vector<T, N> a, b;
+      put_together(from[k].*first, from[k].*second, a, b, lanes);
+      at[0] = a, at[1] = b;
+    }
+    return true;
   }
+  if (side.step != 2 || length < N) return false;
+  each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
+    Vector<T, N> ones[N], others[N];
+    for (int i = 0; i < N; ++i) ones[i] = from[k + i].*first, others[i] = from[k + i].*second;
+    transpose<N / 2, T, N>(ones);
+    transpose<N / 2, T, N>(others);
+    for (int i = 0; i < N && i < side.count; ++i) {
+      auto* at = reinterpret_cast<Stored*>(x + side.starts[i] + 2 * k);
+      Vector<T, N> a, b;
+      put_together(ones[i], others[i], a, b, lanes);
+      at[0] = a, at[1] = b;
+    }
+  });
+  return true;
+}
+
+template <class T, int N>
+BRASA_INLINE void load_side(const typename Group<T>::Side& side, int64_t length, Lanes<T, N>* to) {
+  using P = Lanes<T, N>;
+  if (side.re && side.im == side.re + 1 && load_pairs<T, N>(side.re, side, length, &P::re, &P::im, to)) return;
+  if (side.im && side.re == side.im + 1 && load_pairs<T, N>(side.im, side, length, &P::im, &P::re, to)) return;
+  load<T, N>(side.re, side, length, &P::re, to);
+  load<T, N>(side.im, side, length, &P::im, to);
+}
+template <class T, int N>
+BRASA_INLINE void store_side(const Lanes<T, N>* from, int64_t length, const typename Group<T>::Side& side) {
+  using P = Lanes<T, N>;
+  if (side.re && side.im == side.re + 1 && store_pairs<T, N>(from, &P::re, &P::im, length, side, side.re)) return;
+  if (side.im && side.re == side.im + 1 && store_pairs<T, N>(from, &P::im, &P::re, length, side, side.im)) return;
+  store<T, N>(from, &P::re, length, side, side.re);
+  store<T, N>(from, &P::im, length, side, side.im);
 }
 
 template <class T, int N>
@@ -215,15 +367,35 @@ BRASA_INLINE void turn(const Group<T>& g, int64_t length, Lanes<T, N>* x) {
   for (int64_t k = 0; k < length; ++k) {
     Vector<T, N> re{}, im{};
     const T *turns_re = g.turns_re + k * g.turns_step, *turns_im = g.turns_im + k * g.turns_step;
-    if (g.count == N) {
+    if (g.in.count == N) {
       re = *reinterpret_cast<const typename Unaligned<T, N>::Vector*>(turns_re);
       im = *reinterpret_cast<const typename Unaligned<T, N>::Vector*>(turns_im);
     } else {
-      for (int i = 0; i < g.count; ++i) re[i] = turns_re[i], im[i] = turns_im[i];
+      for (int i = 0; i < g.in.count; ++i) re[i] = turns_re[i], im[i] = turns_im[i];
     }
     Vector<T, N> turned = x[k].re * re - x[k].im * im;
     x[k].im = x[k].re * im + x[k].im * re;
     x[k].re = turned;
+  }
+}
+
+// Two real lines went in as one complex one: the sums and differences of results k and -k are theirs.
+template <class T, class P>
+BRASA_INLINE void separate(const P* x, int64_t length, int64_t kept, P* first, P* second) {
+  for (int64_t k = 0; k < kept; ++k) {
+    const P &a = x[k], &b = x[k ? length - k : 0];
+    first[k].re = (a.re + b.re) * T(0.5), first[k].im = (a.im - b.im) * T(0.5);
+    second[k].re = (a.im + b.im) * T(0.5), second[k].im = (b.re - a.re) * T(0.5);
+  }
+}
+// What gives two real lines as one complex one: the parts of both that are their own conjugates at -k.
+template <class T, class P>
+BRASA_INLINE void join(const P* first, const P* second, int64_t length, P* x) {
+  for (int64_t k = 0; k < length; ++k) {
+    int64_t m = k ? length - k : 0;
+    const P &a = first[k], &b = first[m], &c = second[k], &d = second[m];
+    x[k].re = (a.re + b.re - c.im + d.im) * T(0.5);
+    x[k].im = (a.im - b.im + c.re + d.re) * T(0.5);
   }
 }
 
@@ -232,16 +404,35 @@ BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) 
   using P = Lanes<T, N>;
   auto address = reinterpret_cast<uintptr_t>(memory);
   P* x = reinterpret_cast<P*>((address + sizeof(Vector<T, N>) - 1) / sizeof(Vector<T, N>) * sizeof(Vector<T, N>));
-  P* y = x + stages.length;
-  load<T, N>(g.in.re, g.in, g.count, stages.length, &P::re, x);
-  load<T, N>(g.in.im, g.in, g.count, stages.length, &P::im, x);
-  for (const auto& stage : stages.stages) {
-    run_stage<T>(stage, x, y);
-    std::swap(x, y);
+  int64_t n = stages.length, kept = g.kept;
+  P *y = x + n, *near = y + n, *first = near + stages.near(), *second = first + n;
+  if (g.form == Form::FromReals) {
+    load<T, N>(g.in.re, g.in, n, &P::re, x);
+    load<T, N>(g.other_in.re, g.other_in, n, &P::im, x);
+  } else if (g.form == Form::ToReals) {
+    load_side<T, N>(g.in, n, first);
+    load_side<T, N>(g.other_in, n, second);
+    join<T>(first, second, n, x);
+  } else {
+    load_side<T, N>(g.in, n, x);
   }
-  if (g.turns_re) turn<T, N>(g, stages.length, x);
-  store<T, N>(x, &P::re, stages.length, g.out, g.count, g.out.re);
-  store<T, N>(x, &P::im, stages.length, g.out, g.count, g.out.im);
+  x = run_matrix(stages, x, y, near);
+  if (g.turns_re) turn<T, N>(g, n, x);
+  if (g.form == Form::FromReals) {
+    separate<T>(x, n, kept, first, second);
+    for (int64_t k = 0; k < 2 * n; ++k) first[k].re *= g.re_factor, first[k].im *= g.im_factor;
+    store_side<T, N>(first, kept, g.out);
+    store_side<T, N>(second, kept, g.other_out);
+    return;
+  }
+  if (g.re_factor != 1 || g.im_factor != 1)
+    for (int64_t k = 0; k < kept; ++k) x[k].re *= g.re_factor, x[k].im *= g.im_factor;
+  if (g.form == Form::ToReals) {
+    store<T, N>(x, &P::re, kept, g.out, g.out.re);
+    store<T, N>(x, &P::im, kept, g.other_out, g.other_out.re);
+  } else {
+    store_side<T, N>(x, kept, g.out);
+  }
 }
 
 template <class T>
@@ -276,25 +467,37 @@ int64_t next_radix(int64_t n) {
 
 }  // namespace
 
+int64_t middle_divisor(int64_t n) {
+  auto d = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+  while (n % d) --d;
+  return d;
+}
+
 template <class T>
 Stages<T>::Stages(int64_t length) : length(length) {
   auto root = [](int64_t k, int64_t n) {
     double angle = -kTau * static_cast<double>(k % n) / static_cast<double>(n);
     return std::pair(static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle)));
   };
+  auto add = [&](std::vector<T>& to, int64_t k, int64_t n) {
+    auto [re, im] = root(k, n);
+    to.insert(to.end(), {re, im});
+  };
+  if (int64_t across = middle_divisor(length); length > kNear && across > 1) {
+    columns = std::make_unique<Stages>(across);
+    rows = std::make_unique<Stages>(length / across);
+    for (int64_t k = 0; k < across; ++k)
+      for (int64_t b = 0; b < rows->length; ++b) add(turns, k * b, length);
+    if (!columns->columns && !rows->columns) return;
+    columns.reset(), rows.reset(), turns.clear();  // a large prime: one level will do
+  }
   int64_t together = 1;
   for (int64_t n = length; n > 1;) {
     int64_t radix = next_radix(n), left = n / radix;
     Stage stage{radix, left, together, {}, {}};
     for (int64_t p = 0; p < left; ++p)
-      for (int64_t k = 1; k < radix; ++k) {
-        auto [re, im] = root(p * k, n);
-        stage.turns.insert(stage.turns.end(), {re, im});
-      }
-    for (int64_t k = 0; radix > 5 && k < radix; ++k) {
-      auto [re, im] = root(k, radix);
-      stage.roots.insert(stage.roots.end(), {re, im});
-    }
+      for (int64_t k = 1; k < radix; ++k) add(stage.turns, p * k, n);
+    for (int64_t k = 0; radix >= 5 && k < radix; ++k) add(stage.roots, k, radix);
     stages.push_back(std::move(stage));
     together *= radix;
     n = left;
@@ -308,7 +511,7 @@ int lanes() {
 
 template <class T>
 int64_t memory_for(int64_t length) {
-  return 4 * length * lanes<T>() + width() / static_cast<int64_t>(sizeof(T));
+  return 2 * (4 * length + Stages<T>::kNear * 2) * lanes<T>() + width() / static_cast<int64_t>(sizeof(T));
 }
 
 template <class T>

@@ -17,25 +17,34 @@ int64_t largest_prime_factor(int64_t n) {
   return n > 1 ? n : largest;
 }
 
-// The one nearest to the root from below.
-int64_t middle_divisor(int64_t n) {
-  auto d = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
-  while (n % d) --d;
-  return d;
-}
-
 template <class T>
 typename Group<T>::Side side_of(const Signals<T>& s, int64_t first, int count) {
-  typename Group<T>::Side side{s.re, s.im, s.step, {}};
-  for (int i = 0; i < count; ++i)
-    side.starts[i] = (first + i) / s.inner * s.outer_step + (first + i) % s.inner * s.inner_step;
+  typename Group<T>::Side side{s.re, s.im, s.step, count, {}};
+  if (count <= 0) return side;
+  constexpr size_t kMostDims = 64;
+  int64_t at[kMostDims], start = 0;
+  size_t rank = s.along.size();
+  for (size_t d = rank; d-- > 0;) {
+    at[d] = first % s.along[d].size;
+    first /= s.along[d].size;
+    start += at[d] * s.along[d].step;
+  }
+  for (int i = 0; i < count; ++i) {
+    side.starts[i] = start;
+    for (size_t d = rank; d-- > 0;) {
+      start += s.along[d].step;
+      if (++at[d] < s.along[d].size) break;
+      start -= at[d] * s.along[d].step;
+      at[d] = 0;
+    }
+  }
   return side;
 }
 
 // Groups of lines, so many that a thread's part is worth its start.
 template <class T, class F>
-void for_groups(int64_t lines, int64_t length, F&& body) {
-  int64_t width = lanes<T>(), grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(length * width, 1));
+void for_groups(int64_t lines, int64_t length, F&& body, int64_t in_lane = 1) {
+  int64_t width = lanes<T>() * in_lane, grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(length * width, 1));
   runtime::parallel_for((lines + width - 1) / width, grain,
                         [&](int64_t begin, int64_t end) { body(begin * width, std::min(end * width, lines), width); });
 }
@@ -81,22 +90,48 @@ void Transform<T>::make_chirp() {
     conjugate.im[j] = conjugate.im[(m - j) % m] = -chirp_.im[j];
   }
   convolution_ = std::make_unique<Transform<double>>(m);
-  convolution_->run({conjugate.re.data(), conjugate.im.data(), 1, 1, 0, 0},
-                    {kernel_.re.data(), kernel_.im.data(), 1, 1, 0, 0}, 1);
+  convolution_->forward({conjugate.re.data(), conjugate.im.data(), 1, {}},
+                        {kernel_.re.data(), kernel_.im.data(), 1, {}}, 1);
   for (int64_t k = 0; k < m; ++k) kernel_.re[k] /= static_cast<double>(m), kernel_.im[k] /= static_cast<double>(m);
 }
 
 template <class T>
 void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns) const {
   for_groups<T>(lines, length_, [&](int64_t begin, int64_t end, int64_t width) {
-    std::vector<T> memory(memory_for<T>(length_));
+    auto memory = std::make_unique_for_overwrite<T[]>(memory_for<T>(length_));
     for (int64_t i = begin; i < end; i += width) {
       auto count = static_cast<int>(std::min(width, end - i));
-      Group<T> group{side_of(in, i, count), side_of(out, i, count), count};
+      Group<T> group{side_of(in, i, count), side_of(out, i, count), length_};
       if (turns) group.turns_re = &turns->re[i], group.turns_im = &turns->im[i], group.turns_step = lines;
-      fourier::run(*stages_, group, memory.data());
+      fourier::run(*stages_, group, memory.get());
     }
   });
+}
+
+template <class T>
+void Transform<T>::in_lanes(Request<T> r) const {
+  Form form = !r.in.im ? Form::FromReals : !r.out.im ? Form::ToReals : Form::Complex;
+  // The other direction is that of conjugates, and conjugated.
+  if (r.backward && form == Form::FromReals) r.im_factor = -r.im_factor;
+  if (r.backward && form == Form::ToReals) std::swap(r.in.re, r.in.im);
+  if (r.backward && form == Form::Complex)
+    std::swap(r.in.re, r.in.im), std::swap(r.out.re, r.out.im), std::swap(r.re_factor, r.im_factor);
+  for_groups<T>(
+      r.lines, length_,
+      [&](int64_t begin, int64_t end, int64_t width) {
+        auto memory = std::make_unique_for_overwrite<T[]>(memory_for<T>(length_));
+        for (int64_t i = begin; i < end; i += width) {
+          auto count = std::min(end - i, width), first = std::min(count, int64_t{lanes<T>()});
+          auto side = [&](const Signals<T>& s, bool other) {
+            return side_of(s, other ? i + first : i, static_cast<int>(other ? count - first : first));
+          };
+          Group<T> group{side(r.in, false), side(r.out, false), r.kept, form};
+          if (form != Form::Complex) group.other_in = side(r.in, true), group.other_out = side(r.out, true);
+          group.re_factor = r.re_factor, group.im_factor = r.im_factor;
+          fourier::run(*stages_, group, memory.get());
+        }
+      },
+      form == Form::Complex ? 1 : 2);
 }
 
 template <class T>
@@ -106,10 +141,11 @@ void Transform<T>::split(const Signals<T>& in, const Signals<T>& out, int64_t li
   for (int64_t line = 0; line < lines; ++line) {
     auto from = side_of(in, line, 1), to = side_of(out, line, 1);
     int64_t start = from.starts[0], end = to.starts[0];
-    columns_->direct({in.re + start, in.im + start, in.step * columns, columns, in.step, 0},
-                     {re.data(), im.data(), columns, columns, 1, 0}, columns, &turns_);
-    rows_->direct({re.data(), im.data(), 1, rows, columns, 0},
-                  {out.re + end, out.im + end, out.step * rows, rows, out.step, 0}, rows);
+    auto at = [](T* part, int64_t place) { return part ? part + place : part; };
+    columns_->direct({at(in.re, start), at(in.im, start), in.step * columns, {{columns, in.step}}},
+                     {re.data(), im.data(), columns, {{columns, 1}}}, columns, &turns_);
+    rows_->direct({re.data(), im.data(), 1, {{rows, columns}}},
+                  {at(out.re, end), at(out.im, end), out.step * rows, {{rows, out.step}}}, rows);
   }
 }
 
@@ -119,8 +155,8 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
   for_groups<double>(lines, m, [&](int64_t begin, int64_t end, int64_t width) {
     std::vector<double> memory(4 * m * width);
     double *re = memory.data(), *im = re + m * width, *other_re = im + m * width, *other_im = other_re + m * width;
-    Signals<double> here{re, im, width, width, 1, 0}, there{other_re, other_im, width, width, 1, 0};
-    Signals<double> here_back{im, re, width, width, 1, 0}, there_back{other_im, other_re, width, width, 1, 0};
+    Signals<double> here{re, im, width, {{width, 1}}}, there{other_re, other_im, width, {{width, 1}}};
+    Signals<double> here_back{im, re, width, {{width, 1}}}, there_back{other_im, other_re, width, {{width, 1}}};
     auto multiply = [](const Factors<double>& by, int64_t k, double x, double y, auto& to_re, auto& to_im) {
       to_re = x * by.re[k] - y * by.im[k];
       to_im = x * by.im[k] + y * by.re[k];
@@ -131,31 +167,54 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
       for (int64_t k = 0; k < length_; ++k)
         for (int i = 0; i < count; ++i) {
           int64_t at = from.starts[i] + k * from.step, place = k * width + i;
-          multiply(chirp_, k, in.re[at], in.im[at], re[place], im[place]);
+          multiply(chirp_, k, in.re ? in.re[at] : T(0), in.im ? in.im[at] : T(0), re[place], im[place]);
         }
       std::fill(re + length_ * width, re + m * width, 0.0);
       std::fill(im + length_ * width, im + m * width, 0.0);
-      convolution_->run(here, there, count);
+      convolution_->forward(here, there, count);
       for (int64_t k = 0; k < m; ++k)
         for (int64_t at = k * width; at < k * width + count; ++at)
           multiply(kernel_, k, other_re[at], other_im[at], other_re[at], other_im[at]);
-      convolution_->run(there_back, here_back, count);
+      convolution_->forward(there_back, here_back, count);
       for (int64_t k = 0; k < length_; ++k)
         for (int i = 0; i < count; ++i) {
           int64_t at = to.starts[i] + k * to.step, place = k * width + i;
           double x, y;
           multiply(chirp_, k, re[place], im[place], x, y);
-          out.re[at] = static_cast<T>(x), out.im[at] = static_cast<T>(y);
+          if (out.re) out.re[at] = static_cast<T>(x);
+          if (out.im) out.im[at] = static_cast<T>(y);
         }
     }
   });
 }
 
 template <class T>
-void Transform<T>::run(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
+void Transform<T>::forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
   if (stages_) return direct(in, out, lines);
   if (columns_) return split(in, out, lines);
   chirped(in, out, lines);
+}
+
+template <class T>
+void Transform<T>::run(const Request<T>& r) const {
+  if (stages_) return in_lanes(r);
+  Signals<T> in = r.in, out = r.out;
+  if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
+  if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);
+  // All results first, then those that are asked for.
+  std::vector<T> re(r.lines * length_), im(re.size());
+  Signals<T> all{re.data(), im.data(), 1, {{r.lines, length_}}};
+  forward(in, all, r.lines);
+  if (r.backward) std::swap(out.re, out.im), std::swap(re, im);
+  runtime::parallel_for(r.lines, std::max<int64_t>(1, 16384 / r.kept), [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      int64_t start = side_of(out, line, 1).starts[0];
+      for (int64_t k = 0; k < r.kept; ++k) {
+        if (out.re) out.re[start + k * out.step] = re[line * length_ + k] * r.re_factor;
+        if (out.im) out.im[start + k * out.step] = im[line * length_ + k] * r.im_factor;
+      }
+    }
+  });
 }
 
 template class Transform<float>;

@@ -8,11 +8,16 @@
 
 namespace brasa::compiler::fourier {
 
-/// Lines in memory: element k of line i lies at i / inner * outer_step + i % inner * inner_step + k * step.
+/// Lines in memory: element k of one lies `k * step` behind its start, and `along` says where lines start, outer dimensions first. Parts
+/// that are null are 0, or nobody reads them.
 template <class T>
 struct Signals {
+  struct Dim {
+    int64_t size, step;
+  };
   T *re, *im;
-  int64_t step, inner, inner_step, outer_step;
+  int64_t step;
+  std::vector<Dim> along;
 };
 
 /// Complex numbers.
@@ -22,22 +27,37 @@ struct Factors {
   explicit Factors(int64_t n = 0) : re(n), im(n) {}
 };
 
-/// Σ_j x[j] exp(-2πi jk/n) of one length, for any lines and from any threads. Real and imaginary parts that change places on both
-/// sides give the other direction.
+/// What is made of lines.
+template <class T>
+struct Request {
+  Signals<T> in, out;
+  int64_t lines;
+  int64_t kept;  // results of each, from the first on
+  bool backward = false;
+  T re_factor = 1, im_factor = 1;  // of the results
+};
+
+/// Σ_j x[j] exp(-2πi jk/n) of one length, for any lines and from any threads; backward exp(2πi jk/n).
 template <class T>
 class Transform {
  public:
   explicit Transform(int64_t length) : Transform(length, kLongest) {}
-  void run(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
+  /// Lines without imaginary parts, and results of which only the real parts are asked for, are transformed two at a time.
+  void run(const Request<T>& r) const;
 
  private:
+  template <class>
+  friend class Transform;
+
   /// Beyond it, lines do not fit into a core's cache as vectors, and become the rows and columns of a matrix where they can.
   static constexpr int64_t kLongest = 1024;
 
   Transform(int64_t length, int64_t longest);
   void split_into(int64_t rows, int64_t columns);
   void make_chirp();
+  void forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns = nullptr) const;
+  void in_lanes(Request<T> r) const;
   void split(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
 
