@@ -43,6 +43,7 @@ constexpr GraphPass kForms[] = {
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
     {"compared", false, keep_compared},
+    {"squared_differences", true, expand_squared_differences},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},
@@ -85,6 +86,7 @@ std::string key_of(const Group& g) {
   for (const auto& strides : g.output_strides) key += str(strides);
   for (size_t i = 0; i < g.by_value.size(); ++i)
     if (g.by_value[i]) key += str(" value ", i);
+  for (int i : g.overwritten) key += str(" over ", i);
   return key;
 }
 
@@ -129,6 +131,23 @@ void mark_values(Plan& plan, const Graph& graph, const runtime::Device& device) 
     }
 }
 
+// Which inputs a kernel overwrites with its outputs; the plan lets it where each element meets itself alone.
+void mark_overwritten(Plan& plan) {
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    Group& g = plan.steps[s];
+    const std::vector<Place>& places = plan.places[s];
+    auto same = [](const Place& a, const Place& b) {
+      return a.kind == Place::Input && b.kind == Place::Input && a.index == b.index;
+    };
+    std::vector<int> over(g.outputs.size(), -1);
+    for (size_t k = 0; k < over.size(); ++k)
+      for (size_t i = 0; i < g.inputs.size(); ++i)
+        if (same(places[i], places[g.inputs.size() + k])) over[k] = static_cast<int>(i);
+    bool any = std::any_of(over.begin(), over.end(), [](int i) { return i >= 0; });
+    if (any && g.kind == GroupKind::Loops) g.overwritten = std::move(over);
+  }
+}
+
 bool relies_on_alignment(const LoweredGraph& lowered) {
   return std::any_of(lowered.of_step.begin(), lowered.of_step.end(),
                      [](const GroupKernels* k) { return k->schedule.width > 1; });
@@ -161,6 +180,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] {
         out.plan = plan(*p.graph, std::move(fused), together);
         mark_values(out.plan, graph, device_for(options));
+        if (machine.gpu) mark_overwritten(out.plan);
       },
       [&] { return str(out.plan); });
 

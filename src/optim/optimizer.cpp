@@ -5,13 +5,24 @@
 #include <typeinfo>
 
 #include <brasa/autograd.h>
+#include <brasa/compile.h>
 
 #include "optim/numbers.h"
 #include "support/error.h"
 #include "tensor/program_state.h"
+#include "tensor/recorder.h"
+#include "tensor/tensor_impl.h"
 
 namespace brasa::optim {
 namespace {
+
+// Updates that a device runs behind the host are a few launches for all parameters as a compiled graph, and several for each as they are.
+bool is_on_queued_device(const std::vector<OptimizerParamGroup>& groups) {
+  for (const OptimizerParamGroup& group : groups)
+    for (const Tensor& p : group.params())
+      if (p.grad().defined()) return !impl_of(p)->device().on_host();
+  return false;
+}
 
 void warn_old(const char* name) {
   Warning::warn({"Optimizer", __FILE__, __LINE__},
@@ -205,7 +216,18 @@ Tensor Optimizer::step(LossClosure closure) {
     loss = closure();
   }
   NoGradGuard no_grad;
-  for (OptimizerParamGroup& group : param_groups_) update(group);
+  auto update_all = [](Optimizer* o) {
+    for (OptimizerParamGroup& group : o->param_groups_) o->update(group);
+  };
+  // The first step makes the state.
+  if (state_.empty() || Recorder::current() || !is_on_queued_device(param_groups_)) {
+    update_all(this);
+  } else {
+    constexpr int kOptimizers = 64;
+    // Never destroyed, as devices are not.
+    static const auto& compiled = *new auto(compile(update_all, {.recompile_limit = kOptimizers}));
+    compiled(this);
+  }
   return loss;
 }
 

@@ -110,7 +110,7 @@ std::vector<std::string> files() {
 INSTANTIATE_TEST_SUITE_P(Passes, Golden, ::testing::ValuesIn(files()), [](const auto& info) { return info.param; });
 
 TEST(Schedule, OtherTextIsAnError) {
-  Domain d{{8, 100}, {false, true}};
+  Domain d{{8, 100}, {false, true}, {}};
   Schedule s = parse_schedule(
       "parallel d0 [8] in pieces of 2; vector d1 [100] reduced; width 8; stage %1 %2; first {grain 7}", d);
   EXPECT_EQ(s.axes[0].piece, 2);

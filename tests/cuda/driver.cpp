@@ -127,6 +127,22 @@ TEST(Driver, EqualKernelsShareALaunch) {
   EXPECT_LE(driver.calls("cuLaunchKernel") - launches, 2);
 }
 
+// What checks look at does not keep work from beginning early: they are made when the call is known to be the same.
+TEST(Driver, WorkBeginsBeforeItsChecks) {
+  Tensor table = randn({50, 16}).to(kCUDA), w = randn({16, 16}).to(kCUDA), i = randint(50, {8}, kInt64).to(kCUDA);
+  fakes::Control& driver = test::fake_driver();
+  auto launches = [&] { return driver.calls("cuLaunchKernel") + test::fake_cublaslt().calls("cublasLtMatmul"); };
+  int before = 0, early = 0;
+  auto f = compile([&](const Tensor& index) {
+    before = launches();
+    Tensor h = table.index_select(0, index).mm(w).tanh().mm(w);
+    early = launches() - before;
+    return h.sum();
+  });
+  for (int call = 0; call < 4; ++call) f(i);
+  EXPECT_GT(early, 0);
+}
+
 // What a function was the last time begins while it is recorded; if it goes on in another way, nothing has happened.
 TEST(Driver, WorkBeginsWhileACallRecords) {
   Tensor w = randn({64, 64}).to(kCUDA), v = randn({64, 64}).to(kCUDA), x = randn({8, 64}).to(kCUDA);
@@ -161,7 +177,7 @@ TEST(Driver, FailuresAreErrors) {
   (x + x).cpu();
   fakes::Control& driver = test::fake_driver();
   driver.fail("cuLaunchKernel", 1, 700);
-  EXPECT_NE(message([&] { (void)(x + x).cpu(); }).find("cuLaunchKernel failed: CUDA_ERROR_FAKE (injected)"),
+  EXPECT_NE(message([&] { (void)(x + x).cpu(); }).find("cuLaunchKernelEx failed: CUDA_ERROR_FAKE (injected)"),
             std::string::npos);
   driver.fail("cuStreamSynchronize", 1, 719);
   EXPECT_NE(message([&] { (void)x.cpu(); }).find("cuStreamSynchronize failed"), std::string::npos);

@@ -334,6 +334,13 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   }
   return 0;
 }
+BRASA_FAKE int cuLaunchKernelEx(const brasa::runtime::cuda::LaunchConfig* config, Function* f, void** parameters,
+                                void** extra) {
+  BRASA_NOTE;
+  return cuLaunchKernel(f, config->blocks[0], config->blocks[1], config->blocks[2], config->threads[0],
+                        config->threads[1], config->threads[2], config->shared_bytes,
+                        reinterpret_cast<Stream*>(config->stream), parameters, extra);
+}
 
 BRASA_FAKE int cuStreamBeginCapture_v2(Stream* stream, int) {
   BRASA_NOTE;

@@ -42,6 +42,70 @@ TEST_P(Sums, OfChannelsAndRows) {
   }
 }
 
+// Copies between orders of dimensions go through memory that a block shares: of any sizes, and of sizes that the code does not know.
+TEST_P(Sums, OfTransposedCopies) {
+  for (std::vector<int64_t> shape :
+       {std::vector<int64_t>{2, 40, 9, 13}, {1, 64, 64}, {3, 8, 100}, {5, 1, 70}, {2, 33, 0}})
+    for (DType dtype : {kFloat32, kBFloat16, kUInt8, kFloat64}) {
+      Tensor x = (rand(shape) * 100).to(dtype);
+      auto moved = [](const Tensor& t) { return t.movedim(1, -1).contiguous(); };
+      EXPECT_TRUE(equal(moved(x.to(device_)).cpu(), moved(x))) << name(dtype) << " " << str(shape);
+      auto back = [&](const Tensor& t) { return -moved(t).transpose(-1, -2).contiguous(); };
+      EXPECT_TRUE(equal(compile(back)(x.to(device_)).cpu(), back(x))) << name(dtype) << " " << str(shape);
+    }
+}
+
+// A norm's gradients are sums of rows and of columns, which one kernel makes: of rows that warps share unevenly, too.
+TEST_P(Sums, OfRowsAndColumns) {
+  auto gradients = [](const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& ct) {
+    Tensor z = layer_norm(x * x.sum(-1, true).tanh(), {x.size(-1)}, w, b);
+    return autograd::grad({z}, {x, w, b}, {ct});
+  };
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{640, 64}, {1024, 72}, {4480, 96}, {640, 65}}) {
+    auto numbers = [&](std::vector<int64_t> shape) { return randn(shape).set_requires_grad(true); };
+    std::vector<Tensor> x = {numbers({rows, columns}), numbers({columns}), numbers({columns}), randn({rows, columns})};
+    std::vector<Tensor> there;
+    for (const Tensor& t : x) there.push_back(t.detach().to(device_).set_requires_grad(t.requires_grad()));
+    std::vector<Tensor> want = gradients(x[0], x[1], x[2], x[3]);
+    std::vector<Tensor> got = compile(gradients)(there[0], there[1], there[2], there[3]);
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(allclose(got[i].cpu(), want[i], 1e-3, 1e-3)) << i << " of " << rows << " x " << columns;
+  }
+}
+
+// Columns of several matrices, few of them and long; and variances of what lies far from zero, as one pass over memory sums them.
+TEST_P(Sums, OfSeveralMatricesAndSquares) {
+  auto products = [](const Tensor& p, const Tensor& v) { return (p.unsqueeze(-1) * v).sum(1); };
+  Tensor p = rand({3, 700}), v = randn({3, 700, 16});
+  EXPECT_TRUE(allclose(compile(products)(p.to(device_), v.to(device_)).cpu(), products(p, v), 1e-4, 1e-4));
+  auto variance = [](const Tensor& x) { return x.var(std::vector<int64_t>{0}, false); };
+  Tensor x = randn({16384, 64}) + 1000;
+  x.select(1, 3).fill_(7);
+  Tensor got = compile(variance)(x.to(device_)).cpu();
+  EXPECT_TRUE(allclose(got, variance(x.to(kFloat64)).to(kFloat32), 1e-3, 1e-6));
+  EXPECT_EQ(got[3].item<float>(), 0);
+}
+
+// In place, what stays as it is is neither read nor written; many rows are added to a few places of a table.
+TEST_P(Sums, OfWhatChanges) {
+  Tensor x = randn({6, 5, 8}), y = randn({5, 8}), at = tensor({3}, kInt64);
+  auto change = [](const Tensor& t, const Tensor& row, const Tensor& place) {
+    t.mul_(1);
+    t.select(0, 2).copy_(row);
+    t.index_copy_(1, place, row.sum(0).expand({6, 1, 8}));
+    return t.sum();
+  };
+  Tensor here = x.clone(), there = x.to(device_);
+  Tensor want = change(here, y, at), got = compile(change)(there, y.to(device_), at.to(device_)).cpu();
+  EXPECT_TRUE(allclose(got, want, 1e-4, 1e-4));
+  EXPECT_TRUE(allclose(there.cpu(), here));
+  Tensor index = randint(20, {1500}, kInt64), rows = randn({1500, 40});
+  auto add = [](const Tensor& i, const Tensor& r) {
+    return zeros({20, 40}, TensorOptions(r.device())).index_add(0, i, r);
+  };
+  EXPECT_TRUE(allclose(compile(add)(index.to(device_), rows.to(device_)).cpu(), add(index, rows), 1e-3, 1e-3));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sums, testing::Values("emu", "cuda"));
 
 }  // namespace

@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kMaxRoots = 24;
 // A search for paths between two kernels ends after this many others, so that fusion takes time in proportion to the graph.
 constexpr int kFarthest = 4000;
+// Sums of columns in a kernel that walks along rows: their threads keep them in registers.
+constexpr int kMostSums = 4;
 
 // Nodes that become one kernel.
 struct Cluster {
@@ -37,7 +39,10 @@ class Fuser {
  public:
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine,
         const LibraryGroups& groups)
-      : graph_(graph), machine_(machine), live_(live_nodes(graph)) {
+      : graph_(graph),
+        machine_(machine),
+        sum_columns_(machine.gpu && !PassRunner::switched_off("sum_columns")),
+        live_(live_nodes(graph)) {
     cluster_of_.assign(graph.nodes().size(), -1);
     library_.assign(graph.nodes().size(), nullptr);
     for (Node* node : live_) {
@@ -91,13 +96,6 @@ class Fuser {
       case Prim::Scatter: return GroupKind::Scatter;
       default: return GroupKind::Loops;
     }
-  }
-
-  // That of a reduction's operand.
-  static Domain reduced_domain(const Node* n) {
-    Domain d = domain_of(type_of(n->arg<Value>(0)).shape);
-    for (int64_t dim : reduced_dims(n)) d.reduced[dim] = true;
-    return d;
   }
 
   void make_clusters() {
@@ -158,9 +156,10 @@ class Fuser {
     readers.push_back(c);
   }
 
-  enum class Member { Full, Row, Reduce, None };
+  enum class Member { Full, Row, Reduce, Columns, None };
 
   Member member(const Node* root, const Domain& d) const {
+    if (sums_columns(root, d)) return Member::Columns;
     if (is_reduction(prim_of(root))) return same_blocks(reduced_domain(root), d) ? Member::Reduce : Member::None;
     if (prim_of(root) == Prim::Scan)
       return root->types[0].shape == d.dims && d.scanned == scanned_dim(root) ? Member::Full : Member::None;
@@ -171,22 +170,6 @@ class Fuser {
   }
 
   static bool folds(const Domain& d) { return d.has_reduced() || d.scanned; }
-
-  // Equal after neighbouring dimensions of one sort are taken together.
-  static bool same_blocks(const Domain& a, const Domain& b) {
-    auto blocks = [](const Domain& d) {
-      std::vector<std::pair<Expr, bool>> out;
-      for (size_t i = 0; i < d.dims.size(); ++i) {
-        if (d.dims[i].is(1)) continue;
-        if (!out.empty() && out.back().second == d.reduced[i])
-          out.back().first = out.back().first * d.dims[i];
-        else
-          out.push_back({d.dims[i], d.reduced[i]});
-      }
-      return out;
-    };
-    return blocks(a) == blocks(b);
-  }
 
   void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
             bool top) {
@@ -215,9 +198,10 @@ class Fuser {
       Access access = [&](Value v, const Index& at) {
         if (!ok || std::find(of.roots.begin(), of.roots.end(), v.node) == of.roots.end()) return;
         Expr linear = linearise(at, type_of(v).shape);
-        ok = member(v.node, d) == Member::Full ? m != Member::Row && linear == full : linear == row;
+        Member made = member(v.node, d);
+        ok = made == Member::Full ? m != Member::Row && linear == full : made != Member::Columns && linear == row;
       };
-      bool folds = m == Member::Reduce || prim_of(root) == Prim::Scan;
+      bool folds = m == Member::Reduce || m == Member::Columns || prim_of(root) == Prim::Scan;
       walk(folds ? root->arg<Value>(0) : root->out(), member_index(root, d, index), access, seen, !folds);
       if (!ok) return false;
     }
@@ -290,17 +274,37 @@ class Fuser {
     } else if (p.kind == GroupKind::Loops && c.kind == GroupKind::Loops) {
       bool scans = p.domain.scanned || c.domain.scanned;
       if (scans && (p.domain.has_reduced() || c.domain.has_reduced())) return false;
-      d = folds(c.domain) && !folds(p.domain) ? c.domain : p.domain;
+      d = scans ? (p.domain.scanned ? p.domain : c.domain) : common_domain(p.domain, c.domain);
     } else {
       return false;
     }
+    int sums = 0;
     for (const Cluster* k : {&p, &c})
       for (Node* root : k->roots) {
         if (p.kind == GroupKind::Contraction && prim_of(root) == Prim::Dot) continue;
         Member m = member(root, d);
         if (m == Member::None || (p.kind == GroupKind::Contraction && m != Member::Full)) return false;
+        sums += m == Member::Columns;
       }
-    return true;
+    return sums <= kMostSums;
+  }
+
+  Domain common_domain(const Domain& a, const Domain& b) const {
+    if (!a.has_reduced() || !b.has_reduced()) return a.has_reduced() || !b.has_reduced() ? a : b;
+    if (!a.summed.empty() || !b.summed.empty()) return a.summed.empty() ? b : a;
+    auto both = rows_and_columns(a, b);
+    if (!both) both = rows_and_columns(b, a);
+    return both.value_or(a);
+  }
+
+  // A GPU's kernel that walks along rows can add up parts of columns on its way, if a few threads hold a row in registers.
+  std::optional<Domain> rows_and_columns(const Domain& rows, const Domain& parts) const {
+    constexpr int64_t kNarrowest = 64, kWidest = 2048;
+    const std::vector<bool> middle = {false, true, false};
+    if (!sum_columns_ || parts.reduced != middle || !parts.numel().is_constant()) return std::nullopt;
+    int64_t length = parts.dims[2].constant();
+    Domain out{parts.dims, {false, false, true}, middle};
+    return length >= kNarrowest && length <= kWidest && same_blocks(rows, out) ? std::optional(out) : std::nullopt;
   }
 
   // Is there a path from one to the other through a third kernel? Beyond kFarthest kernels nobody looks: there may be one.
@@ -448,6 +452,7 @@ class Fuser {
   const Machine& machine_;
   std::unordered_set<const Node*> overwrites_;               // roots whose results go into inputs
   std::unordered_map<const Node*, std::vector<Expr>> rows_;  // strides of what has longer rows in memory
+  const bool sum_columns_;
   std::vector<Node*> live_;
   std::vector<bool> memory_;                    // by node id: its results are values in memory
   std::vector<const Implementation*> library_;  // that computes it

@@ -13,10 +13,13 @@
 namespace brasa::compiler {
 
 /// The iterations that the members of a group share. A member either has an element for each of them, or one for each
-/// iteration of the dimensions that are not reduced (a row).
+/// iteration of the dimensions that are not reduced (a row). Beside sums of rows there may be sums of columns, over `summed` dimensions and not
+/// over the reduced ones.
 struct Domain {
   ir::Shape dims;
   std::vector<bool> reduced;
+  std::vector<bool> summed = {};  // or empty
+  bool sums(size_t dim) const { return !summed.empty() && summed[dim]; }
   /// The dimension that runs in order, as its iterations need what came before them; then none is reduced.
   std::optional<size_t> scanned = std::nullopt;
   /// Whether one result, or one run of them, takes all iterations along a dimension.
@@ -27,10 +30,18 @@ struct Domain {
 };
 /// Without reduced dimensions.
 Domain domain_of(const ir::Shape& dims);
+/// Of a reduction's operand.
+Domain reduced_domain(const ir::Node* reduction);
+/// As the sums of columns have it.
+Domain columns_of(const Domain& d);
+/// Equal after neighbouring dimensions of one sort are taken together.
+bool same_blocks(const Domain& a, const Domain& b);
+/// Whether a reduction is one of columns in this domain of sums of both sorts.
+bool sums_columns(const ir::Node* n, const Domain& d);
 /// Those of `items` (one a dimension) whose dimensions are not reduced.
 std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
-void append_to(std::string& out,
-               const Domain& d);  // "[8, ~197, 192]" with ~ before reduced dimensions, > before a scanned one
+/// "[8, +197, ~192]": ~ before reduced dimensions, + before summed ones, > before a scanned one
+void append_to(std::string& out, const Domain& d);
 
 enum class GroupKind : uint8_t { Loops, Contraction, Scatter, Library };
 std::string_view name(GroupKind kind);
@@ -53,6 +64,8 @@ struct Group {
   std::vector<std::vector<ir::Expr>> output_strides;
   /// By input, or empty: the host has its few elements, and kernels get them as numbers (see CompilerOptions).
   std::vector<bool> by_value;
+  /// By output, or empty: which input lies in the same memory, element for element; -1 for none.
+  std::vector<int> overwritten;
   /// One more input: its value in `graph`.
   ir::Value add_input(ir::Value v, const ir::Graph& whole);
   ir::Value add_input(ir::Value v, std::vector<ir::Expr> strides);

@@ -12,6 +12,33 @@ using ir::Value;
 
 Domain domain_of(const ir::Shape& dims) { return {dims, std::vector<bool>(dims.size(), false), {}}; }
 
+Domain reduced_domain(const ir::Node* reduction) {
+  Domain d = domain_of(type_of(reduction->arg<Value>(0)).shape);
+  for (int64_t dim : reduced_dims(reduction)) d.reduced[dim] = true;
+  return d;
+}
+
+Domain columns_of(const Domain& d) { return {d.dims, d.summed, {}}; }
+
+bool same_blocks(const Domain& a, const Domain& b) {
+  auto blocks = [](const Domain& d) {
+    std::vector<std::pair<Expr, bool>> out;
+    for (size_t i = 0; i < d.dims.size(); ++i) {
+      if (d.dims[i].is(1)) continue;
+      if (!out.empty() && out.back().second == d.reduced[i])
+        out.back().first = out.back().first * d.dims[i];
+      else
+        out.push_back({d.dims[i], d.reduced[i]});
+    }
+    return out;
+  };
+  return blocks(a) == blocks(b);
+}
+
+bool sums_columns(const ir::Node* n, const Domain& d) {
+  return !d.summed.empty() && is_reduction(prim_of(n)) && same_blocks(reduced_domain(n), columns_of(d));
+}
+
 std::vector<Expr> kept(const Domain& d, const std::vector<Expr>& items) {
   std::vector<Expr> out;
   for (size_t i = 0; i < items.size(); ++i)
@@ -27,6 +54,7 @@ void append_to(std::string& out, const Domain& d) {
   for (size_t i = 0; i < d.dims.size(); ++i) {
     if (i) out += ", ";
     if (d.reduced[i]) out += '~';
+    if (d.sums(i)) out += '+';
     if (d.scanned == i) out += '>';
     append_to(out, d.dims[i]);
   }

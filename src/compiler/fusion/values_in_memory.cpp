@@ -51,6 +51,7 @@ class Chooser {
     for (const Node* n : live_) {
       std::unordered_set<Node*> operands;
       n->for_each_input([&](Value v) { operands.insert(v.node); });
+      if (picks_few(n)) operands.erase(n->arg<Value>(0).node);
       for (Node* o : operands) ++users_[o->id];
     }
     for (const ir::Output& o : graph_.outputs())
@@ -142,6 +143,14 @@ class Chooser {
     if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
   }
 
+  // A gather of so few elements, a label's of each row, that what it reads need not be in memory for it.
+  bool picks_few(const Node* n) const {
+    constexpr int64_t kOfSoMany = 16;
+    if (!gpu_ || prim_of(n) != Prim::Gather) return false;
+    Expr made = n->types[0].numel(), there = type_of(n->arg<Value>(0)).numel();
+    return made.is_constant() && there.is_constant() && made.constant() <= there.constant() / kOfSoMany;
+  }
+
   int most_repeated(const Node* broadcast) const {
     const Node* v = broadcast->arg<Value>(0).node;
     Expr repeats = broadcast->types[0].numel();
@@ -160,7 +169,9 @@ class Chooser {
         once(n->arg<Value>(0), kCheap);
         cost_[n->id] = seen_cost(n->arg<Value>(0).node);
         break;
-      case Prim::Gather: once(n->arg<Value>(0), kCheap); break;
+      case Prim::Gather:
+        if (!picks_few(n)) once(n->arg<Value>(0), kCheap);
+        break;
       case Prim::Dot: {
         // The rows are read once for each block of columns; where they come from another contraction, the work is free at its end.
         Value v = n->arg<Value>(0);

@@ -1,13 +1,35 @@
 #include "compiler/lowering/emulate.h"
 
+#include <bit>
+#include <unordered_set>
+
 #include "compiler/loops/builder.h"
-#include "compiler/loops/ops.h"
+#include "compiler/loops/linearize.h"
 #include "ir/copy.h"
 
 namespace brasa::compiler {
 
+namespace {
+
+// Threads that keep sums of their own in a loop outside of which the CPU would run them: their accumulators need names.
+std::unordered_set<ir::Expr> keep_sums(const ir::Graph& loops) {
+  std::unordered_set<ir::Expr> out;
+  Nest nest = linearize(loops);
+  const LoopAnalysis& a = *nest.analysis;
+  for (const ir::Node* n : loops.nodes()) {
+    Ranges shut = a.closed(n) & a.kind(ForKind::Serial), open = a.of(n) & a.kind(ForKind::Thread);
+    if (loop_kind(n->op) != LoopOp::Reduce || !shut) continue;
+    for (size_t i = std::countr_zero(shut); i < a.loops().size(); ++i)
+      if (open >> i & 1) out.insert(a.loops()[i].range);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::unique_ptr<ir::Graph> emulated(const ir::Graph& loops) {
   auto out = std::make_unique<ir::Graph>(ir::Level::Loops);
+  std::unordered_set<ir::Expr> unrolled = keep_sums(loops);
   out->name = loops.name;
   ir::ValueMap map;
   ir::copy_inputs(*out, loops, map);
@@ -18,7 +40,7 @@ std::unique_ptr<ir::Graph> emulated(const ir::Graph& loops) {
     if (kind == LoopOp::For) {
       const auto& name = n->arg<std::string>(1);
       if (name == "block") args[1] = std::string("parallel");
-      if (name == "thread") args[1] = std::string("serial");
+      if (name == "thread") args[1] = std::string(unrolled.count(n->arg<ir::Expr>(0)) ? "unroll" : "serial");
     } else if (kind == LoopOp::Stage) {
       args[2] = std::string("local");
     }

@@ -40,14 +40,26 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   for (const Axis& a : schedule.axes) {
     const char* parallel = schedule.threads ? "block" : "parallel";
     Expr pieces = a.piece ? ceildiv(a.extent, a.piece) : a.extent;
-    free.push_back(b.loop(parallel, a.piece && schedule.threads ? floordiv(pieces, schedule.threads) : pieces));
+    if (a.piece && schedule.threads) pieces = floordiv(pieces, schedule.threads);
+    if (schedule.atomic && &a == &schedule.axes.back()) pieces = ceildiv(pieces, schedule.threads);
+    free.push_back(b.loop(parallel, pieces));
   }
+  Index front;
+  auto updates = [&](const char* loop) {
+    for (Expr size : type_of(indices[0]).shape) front.push_back(b.loop(loop, size));
+  };
+  if (schedule.atomic) updates("block");
   if (schedule.threads) {
     Expr thread = b.loop("thread", schedule.threads);
     if (!free.empty() && schedule.threads > 1) free.back() = free.back() * Expr(schedule.threads) + thread;
   }
-  Index front;
-  for (Expr size : type_of(indices[0]).shape) front.push_back(b.loop("serial", size));
+  if (schedule.atomic) {
+    Expr extent = schedule.axes.back().extent;
+    mask = l.expressions().within(free.back(), 0, extent);
+    free.back() = b.bounded(free.back(), extent);
+  } else {
+    updates("serial");
+  }
   for (size_t i = 0; i < free.size(); ++i) {
     const Axis& a = schedule.axes[i];
     if (!a.piece) continue;
@@ -68,6 +80,10 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   Value value = l.expressions().at(n->arg<Value>(2), update);
   const auto& how = n->arg<std::string>(4);
   Expr at = l.output_place(0, place);
+  if (schedule.atomic) {
+    b.store(l.output_buffer(0), at, value, mask, how);
+    return out.push_back(l.finish(schedule));
+  }
   if (!how.empty()) value = b.op(ops::scalar_op(ops::combiner_of(how)), {b.load(l.output_buffer(0), at, mask), value});
   b.store(l.output_buffer(0), at, value, mask);
   out.push_back(l.finish(schedule));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/loops/ops.h"
 #include "compiler/lowering/lowering.h"
 #include "ops/combiner.h"
 #include "support/error.h"
@@ -27,12 +28,20 @@ class Loops {
     for (size_t i : order) {
       Value v = outputs[i].value;
       Index index = member_index(v.node, g_.domain, dims_);
-      bool row = is_reduce(v.node);
-      if (row) index = row_index(g_.domain, dims_, type_of(v).shape);
+      bool reduces = is_reduce(v.node), column = sums_columns(v.node, g_.domain);
+      if (reduces) index = row_index(domain_of_sums(v.node), dims_, type_of(v).shape);
       l_.expressions().set_pass(pass_of(v.node));
-      bool element = type_of(v).numel() == g_.domain.numel() && !row;
-      Value value = row ? special(v, index, {}) : l_.expressions().at(v, index, element ? read_mask_ : Value{});
-      Value mask = element ? l_.expressions().both(kept_mask_, row_mask_) : kept_mask_;
+      bool element = type_of(v).numel() == g_.domain.numel() && !reduces;
+      Value value = reduces   ? special(v, index, {})
+                    : s_.tile ? tiles_[i]
+                              : l_.expressions().at(v, index, element ? read_mask_ : Value{});
+      Value mask = element ? l_.expressions().both(kept_mask_, row_mask_) : column ? row_mask_ : kept_mask_;
+      if (!s_.tile && !g_.overwritten.empty() && g_.overwritten[i] >= 0) {
+        Change c = change(value, l_.input_buffer(static_cast<size_t>(g_.overwritten[i])), l_.output_place(i, index));
+        if (!c.value) continue;
+        value = c.value;
+        mask = l_.expressions().both(mask, c.where);
+      }
       l_.b().store(l_.output_buffer(i), l_.output_place(i, index), value, mask);
     }
     return l_.finish(s_);
@@ -40,6 +49,7 @@ class Loops {
 
  private:
   static bool is_reduce(const Node* n) { return is_reduction(prim_of(n)); }
+  Domain domain_of_sums(const Node* n) const { return sums_columns(n, g_.domain) ? columns_of(g_.domain) : g_.domain; }
   // Values that stay in registers are the same in all passes.
   int pass_of(const Node* n) const { return s_.row_threads && !s_.vector_outside ? 0 : passes_[n->id]; }
 
@@ -108,11 +118,13 @@ class Loops {
     std::vector<size_t> kept;
     Expr elements(1);
     for (size_t i = 0; i < s_.axes.size(); ++i)
-      if (!g_.domain.folds(s_.axes[i].first)) {
+      if (!g_.domain.folds(s_.axes[i].first) && !s_.axes[i].summed) {
         kept.push_back(i);
         elements = elements * s_.axes[i].extent;
       }
-    if (!g_.domain.has_reduced() && !g_.domain.scanned)
+    if (s_.tile)
+      tiles(kept);
+    else if (!g_.domain.has_reduced() && !g_.domain.scanned)
       each_element(kept, elements, s_.threads);
     else if (s_.vector_outside)
       columns(kept, elements);
@@ -137,6 +149,37 @@ class Loops {
     for (size_t i = 0; i < kept.size(); ++i) at_[kept[i]] = index[i];
   }
 
+  // A block's square: values are computed by threads beside each other along one axis, and written by threads beside each other along the
+  // last one. Each row of the square begins one place later, so that what neighbours read of it lies in different banks.
+  void tiles(const std::vector<size_t>& kept) {
+    LoopBuilder& b = l_.b();
+    int64_t edge = s_.tile, at_once = s_.threads / edge;
+    size_t along = s_.axes.size() - 1, across = static_cast<size_t>(s_.across);
+    for (size_t i : kept)
+      if (i != along && i != across) at_[i] = b.loop("block", s_.axes[i].extent);
+    auto first_of = [&](size_t axis) { return b.loop("block", ceildiv(s_.axes[axis].extent, edge)) * Expr(edge); };
+    Expr first_across = first_of(across), first_along = first_of(along);
+    Expr step = b.loop("unroll", edge / at_once), outer = b.loop("thread", at_once), inner = b.loop("thread", edge);
+    Expr row = step * Expr(at_once) + outer;
+    closed_ = {step, outer, inner};
+    auto place = [&](size_t axis, Expr at) {
+      read_mask_ = l_.expressions().both(read_mask_, l_.expressions().within(at, 0, s_.axes[axis].extent));
+      at_[axis] = b.bounded(at, s_.axes[axis].extent);
+    };
+    place(across, first_across + mod(inner + row, Expr(edge)));
+    place(along, first_along + row);
+    set_index();
+    for (const ir::Output& o : g_.graph->outputs()) {
+      Value value = l_.expressions().at(o.value, member_index(o.value.node, g_.domain, dims_), read_mask_);
+      tiles_.push_back(
+          b.load(b.stage(value, closed_, "shared"), inner * Expr(edge) + mod(row - inner + edge, Expr(edge))));
+    }
+    read_mask_ = {};
+    place(across, first_across + row);
+    place(along, first_along + inner);
+    kept_mask_ = read_mask_;
+  }
+
   // A thread adds up elements of its columns one after the other; those that share a column add up their sums.
   void columns(const std::vector<size_t>& kept, Expr elements) {
     LoopBuilder& b = l_.b();
@@ -158,12 +201,28 @@ class Loops {
     spread(inside(step * Expr(shared) + thread, length, row_mask_), reduced);
   }
 
-  // Neighbouring threads share a row, each `unroll` times `width` elements of it, which stay in its registers from pass to pass.
+  // Neighbouring threads share a row, each `unroll` times `width` elements of it, which stay in its registers from pass to pass. Where
+  // columns are summed, a block goes down a part of them, and adds up what its threads have of them in the end.
   void rows_in_registers(const std::vector<size_t>& kept, Expr rows) {
     LoopBuilder& b = l_.b();
     int64_t side_by_side = s_.threads / s_.row_threads;
-    Expr row = b.loop("block", ceildiv(rows, side_by_side)) * Expr(side_by_side);
-    if (side_by_side > 1) row = row + b.loop("thread", side_by_side);
+    auto summed = std::find_if(s_.axes.begin(), s_.axes.end(), [](const Axis& a) { return a.summed; });
+    Expr beside(0);
+    auto row_of = [&](std::string_view loop, Expr count) {
+      Expr first = b.loop(loop, ceildiv(count, side_by_side));
+      if (side_by_side > 1) beside = b.loop("thread", side_by_side);
+      if (summed != s_.axes.end()) stacked_.push_back(first);
+      return first * Expr(side_by_side) + beside;
+    };
+    Expr row;
+    if (summed == s_.axes.end()) {
+      row = row_of("block", rows);
+    } else {
+      row = b.loop("block", rows);
+      Expr in_part = row_of("serial", summed->extent);
+      if (side_by_side > 1) stacked_.push_back(beside);
+      at_[static_cast<size_t>(summed - s_.axes.begin())] = inside(in_part, summed->extent, kept_mask_);
+    }
     Expr thread = b.loop("thread", s_.row_threads), step = s_.unroll > 1 ? b.loop("unroll", s_.unroll) : Expr(0);
     Expr within_chunk = lane();
     spread(inside(row, rows, kept_mask_), kept);
@@ -208,7 +267,7 @@ class Loops {
   Value special(Value v, const Index& index, Value mask) {
     if (is_reduce(v.node)) {
       const ir::Shape& shape = type_of(v).shape;
-      BRASA_ASSERT(linearise(index, shape) == linearise(row_index(g_.domain, dims_, shape), shape),
+      BRASA_ASSERT(linearise(index, shape) == linearise(row_index(domain_of_sums(v.node), dims_, shape), shape),
                    "a row reads another row's reduction");
       return reduce(v.node);
     }
@@ -246,15 +305,38 @@ class Loops {
     e.set_pass(now);
     bool arg = prim_of(n) == Prim::ArgReduce;
     std::string combiner = n->arg<std::string>(2);
-    if (row_mask_) item = l_.b().op(ops::ScalarOp::Select, {row_mask_, item, identity(combiner, type_of(item).dtype)});
+    bool column = sums_columns(n, g_.domain);
+    const std::vector<Expr>& closed = column ? stacked_ : closed_;
+    if (Value mask = column ? kept_mask_ : row_mask_)
+      item = l_.b().op(ops::ScalarOp::Select, {mask, item, identity(combiner, type_of(item).dtype)});
     if (arg) {
       Expr place = index[n->arg<Expr>(1).constant()];
       Value i = l_.b().index(place);
-      out = closed_.empty() ? i : l_.b().arg_reduce(item, i, closed_, "arg" + combiner)[1];
+      out = closed.empty() ? i : l_.b().arg_reduce(item, i, closed, "arg" + combiner)[1];
     } else {
-      out = closed_.empty() ? item : l_.b().reduce(item, closed_, combiner);
+      out = closed.empty() ? item : l_.b().reduce(item, closed, combiner);
     }
     return out;
+  }
+
+  // What a value is where it is not what memory holds at this place already: by then nothing of it need be read or written there.
+  struct Change {
+    Value value, where;  // absent: it is all there; true everywhere
+  };
+  Change change(Value v, Value buffer, Expr place) {
+    const Node* n = v.node;
+    if (loop_kind(n->op) == LoopOp::Load && n->arg<Value>(0) == buffer && n->arg<Expr>(1) == place) return {};
+    if (scalar_op_of(n->op) != ops::ScalarOp::Select) return {v, {}};
+    Value condition = n->arg<Value>(0);
+    Change a = change(n->arg<Value>(1), buffer, place), b = change(n->arg<Value>(2), buffer, place);
+    if (a.value && b.value && !a.where && !b.where) return {v, {}};
+    if (!a.value && !b.value) return {};
+    auto op = [&](ops::ScalarOp o, std::initializer_list<Value> operands) { return l_.b().op(o, operands); };
+    Value otherwise = b.value ? op(ops::ScalarOp::BitNot, {condition}) : Value{};
+    if (!a.value) return {b.value, l_.expressions().both(otherwise, b.where)};
+    if (!b.value) return {a.value, l_.expressions().both(condition, a.where)};
+    Value first = l_.expressions().both(condition, a.where), second = l_.expressions().both(otherwise, b.where);
+    return {op(ops::ScalarOp::Select, {condition, a.value, b.value}), op(ops::ScalarOp::BitOr, {first, second})};
   }
 
   Value scan(const Node* n) {
@@ -276,9 +358,11 @@ class Loops {
   const Schedule& s_;
   Lowering l_;
   std::vector<int> passes_;
-  std::vector<Expr> at_;      // by axis
-  Index dims_;                // of the domain
-  std::vector<Expr> closed_;  // the reduced ranges
+  std::vector<Expr> at_;       // by axis
+  Index dims_;                 // of the domain
+  std::vector<Expr> closed_;   // the reduced ranges
+  std::vector<Expr> stacked_;  // the summed ones
+  std::vector<Value> tiles_;   // by output: its element, from shared memory
   std::optional<Expr> scanned_;
   // GPU: threads that have a place among what is kept, and in their row; and those that may read it.
   Value kept_mask_, row_mask_, read_mask_;

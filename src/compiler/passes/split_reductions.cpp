@@ -60,14 +60,18 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   Dims kept_real;
   for (int64_t d : kept)
     if (!s[d].is(1)) kept_real.push_back(d);
-  bool columns = !kept_real.empty() && kept_real.front() > reduced.back();
+  // On a GPU columns may be those of several matrices.
+  auto first_column = std::upper_bound(kept_real.begin(), kept_real.end(), reduced.back());
+  bool between = first_column == kept_real.begin() || (context.machine.gpu && *(first_column - 1) < reduced.front());
+  bool columns = first_column != kept_real.end() && between;
+  Expr matrices = product(pick(s, Dims(kept_real.begin(), first_column)));
   bool of_rows = kept_real.empty() || kept_real.back() < reduced.front();
   if (Value out = kept_real.empty() ? Value{} : rows_first(x, kept_real, reduced, rows, combiner, context)) return out;
   bool unknown = !rows.is_constant() || (!length.is_constant() && !rows.is(1));
   Expr parts(1);
   if (unknown) {
     // On a GPU, a thread that sums up a long column alone takes far longer than all others together.
-    if (!context.machine.gpu || !columns || !is_long(length, context)) return {};
+    if (!context.machine.gpu || !columns || !matrices.is(1) || !is_long(length, context)) return {};
     parts = kParts;
   } else if (of_rows) {
     if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= enough.rows : false) return {};
@@ -77,20 +81,26 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
     int64_t tasks = (rows.constant() + enough.side_by_side - 1) / enough.side_by_side;
     if (tasks >= enough.columns || length.constant() < 128 || rows.constant() * length.constant() < 2 * kPart)
       return {};
+    // Threads share those of several matrices, unless there are too few for that.
+    if (!matrices.is(1) && rows.constant() >= enough.columns) return {};
     parts = Expr(parts_of(length.constant(), std::min((enough.columns + tasks - 1) / tasks, length.constant() / 32)));
   } else {
     return {};
   }
   Expr part = ceildiv(length, parts);
-  Shape flat = columns ? Shape{length, rows} : Shape{rows, length};
-  size_t at = columns ? 0 : 1;
+  Shape flat, pieces;
+  if (!of_rows && !matrices.is(1)) flat = pieces = {matrices};
+  if (of_rows) flat = pieces = {rows};
+  auto at = static_cast<int64_t>(flat.size());
+  flat.push_back(length);
+  pieces.insert(pieces.end(), {parts, part});
+  for (Shape* shape : {&flat, &pieces})
+    if (columns) shape->push_back(floordiv(rows, matrices));
   Value v = prim::reshape(x, flat);
-  std::vector<Expr> zeros(2, 0), high(2, 0);
+  std::vector<Expr> zeros(flat.size(), 0), high = zeros;
   high[at] = parts * part - length;
   v = prim::pad(v, identity(combiner, ops::dtype_of(x)), zeros, high, zeros);
-  Value pieces = columns ? prim::reshape(v, {parts, part, rows}) : prim::reshape(v, {rows, parts, part});
-  Value partial = prim::reduce(pieces, {columns ? 1 : 2}, combiner);
-  return prim::reduce(partial, {columns ? 0 : 1}, combiner);
+  return prim::reduce(prim::reduce(prim::reshape(v, pieces), {at + 1}, combiner), {at}, combiner);
 }
 
 }  // namespace

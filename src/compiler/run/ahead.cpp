@@ -37,8 +37,6 @@ void CompiledGraph::plan_ahead() {
   size_t needed = arena_bytes_.code().empty() ? 0 : kNever;
   for (const Batch& batch : parts_.batches) {
     for (size_t s = batch.begin; s < batch.end; ++s) needed = std::max(needed, inputs_needed(parts_.steps[s]));
-    for (const Check& c : parts_.checks)
-      if (c.after >= batch.begin && c.after < batch.end) needed = kNever;
     if (needed == kNever) break;
     needs_.push_back(needed);
   }

@@ -225,6 +225,8 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, r.stream);
   check(kBeforeAll, r);
+  // What ran ahead is only now known to be due; what its checks look at stays until the end.
+  for (size_t done = 0; done < n; ++done) check(parts_.batches[done].end - 1, r);
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;

@@ -17,9 +17,10 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   for (size_t i = 0; i < d.dims.size(); ++i) {
     if (d.dims[i].is(1)) continue;
     bool joined = false;
-    bool same = !out.axes.empty() && out.axes.back().reduced == d.reduced[i] && d.scanned != i &&
-                d.scanned != out.axes.back().first;
-    if (same && loops) {
+    auto same_sort = [&](const Axis& a) {
+      return a.reduced == d.reduced[i] && a.summed == d.sums(i) && d.scanned != i && d.scanned != a.first;
+    };
+    if (!out.axes.empty() && same_sort(out.axes.back()) && loops) {
       Axis& before = out.axes.back();
       Expr outer = places.ranges[before.first + before.count - 1], inner = places.ranges[i];
       joined = std::all_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) {
@@ -32,7 +33,7 @@ MergedAxes merged_axes(const Group& group, int lanes) {
         before.count = i + 1 - before.first;
       }
     }
-    if (!joined) out.axes.push_back({d.dims[i], i, 1, d.reduced[i], Axis::Parallel, 0});
+    if (!joined) out.axes.push_back({d.dims[i], i, 1, d.reduced[i], Axis::Parallel, 0, d.sums(i)});
   }
   if (out.axes.empty()) return out;
   auto is_short = [&](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < lanes; };

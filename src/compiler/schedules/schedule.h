@@ -17,6 +17,7 @@ struct Axis {
   enum Kind : uint8_t { Parallel, Serial, Vector } kind = Parallel;
   /// Split into parallel pieces of this many iterations; 0 for none.
   int64_t piece = 0;
+  bool summed = false;
 };
 
 /// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names
@@ -40,7 +41,10 @@ struct Schedule {
   // GPU: threads of a block, each with `width` neighbours; and those that share a row, `unroll` times so many elements each, in
   // registers, or a column.
   int threads = 0, row_threads = 0;
-  int parts = 1;  // GPU's scatter: of the places along the first indexed dimension, each with all its updates
+  // Edge of a square of the last axis and another one, along which what is read are neighbours: it goes through memory that a block shares.
+  int tile = 0, across = 0;
+  bool atomic = false;  // GPU's scatter: updates run beside each other, in any order
+  int parts = 1;        // GPU's scatter: of the places along the first indexed dimension, each with all its updates
 
   int64_t grain = 1;   // parallel iterations that one thread takes at a time
   int64_t beside = 0;  // with fewer iterations than this it shares one start of threads with its neighbours

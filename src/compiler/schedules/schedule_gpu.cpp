@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/lowering/lower.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/schedules/axes.h"
+#include "support/error.h"
 
 // Schedules for a GPU: threads take 16 bytes of neighbours at a time where that is possible; rows stay in the registers of a few
 // threads, which are half a warp, a warp or a block.
@@ -46,16 +49,25 @@ int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
   return static_cast<int>(width);
 }
 
-// Rows of this many elements in registers, if they are few enough.
-bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors) {
-  int64_t most = tensors <= 2 ? kMostInRegisters : tensors <= 4 ? kMostInRegisters / 2 : kMostInRegisters / 4;
-  int64_t chunks = elements / s.width, threads = 1;
-  while (threads < kMostThreads && chunks > threads * std::max<int64_t>(most / s.width, 1)) threads *= 2;
+// Rows of this many elements in registers, if they are few enough. Where each thread keeps sums of its columns, a warp's threads share a row:
+// more would wait for each other in every row.
+bool rows_in_registers(Schedule& s, int64_t elements, int64_t tensors, bool with_columns) {
+  int64_t chunks = elements / s.width;
+  auto threads_with = [&](int64_t most) {
+    int64_t out = 1;
+    while (out < kMostThreads && chunks > out * std::max<int64_t>(most / s.width, 1)) out *= 2;
+    return out;
+  };
+  // With fewer each, more rows are under way; but no thread should be without an element.
+  int64_t half = threads_with(kMostInRegisters / 2);
+  bool whole = with_columns || (tensors <= 2 && chunks % half != 0);
+  int64_t threads = whole ? threads_with(kMostInRegisters) : tensors <= 4 ? half : threads_with(kMostInRegisters / 4);
   // A warp's threads work in step anyway.
   threads = std::min<int64_t>(std::max<int64_t>(threads, kWarp),
                               static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks))));
   int64_t unroll = (chunks + threads - 1) / threads;
-  if (unroll * s.width > 2 * kMostInRegisters) return false;
+  // A block of so many threads leaves no room for another one that reads while it computes.
+  if (unroll * s.width > (threads == kMostThreads ? 1 : 2) * kMostInRegisters) return false;
   s.row_threads = static_cast<int>(threads);
   s.unroll = static_cast<int>(unroll);
   s.threads = static_cast<int>(std::max<int64_t>(threads, kBlockOfRows));
@@ -84,6 +96,38 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
   s.row_threads = static_cast<int>(shared);
 }
 
+// The axis along which all that is read are neighbours, or one and the same, where that is not so along the last one: what is written are
+// neighbours there.
+std::optional<size_t> transposed_axis(const Group& g, const std::vector<Axis>& axes) {
+  constexpr int64_t kShort = 8;
+  Places places = places_of(g);
+  auto step = [&](const Places::Access& p, const Axis& a) {
+    return coefficient(p.place, places.ranges[a.first + a.count - 1]);
+  };
+  auto beside = [](const std::optional<Expr>& s) { return s && (s->is(0) || s->is(1)); };
+  auto is_short = [](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < kShort; };
+  constexpr size_t kMostOutputs = 4;
+  bool rows = std::all_of(g.output_strides.begin(), g.output_strides.end(), [](const auto& s) { return s.empty(); });
+  if (!rows || g.outputs.size() > kMostOutputs) return std::nullopt;
+  for (size_t a = 0; a + 1 < axes.size(); ++a) {
+    bool all = !is_short(axes[a]) && !is_short(axes.back()), strided = false;
+    for (const Places::Access& p : places.accesses) {
+      auto across = step(p, axes[a]);
+      all = all && beside(across);
+      strided |= across && across->is(1) && !beside(step(p, axes.back()));
+    }
+    if (all && strided) return a;
+  }
+  return std::nullopt;
+}
+
+// Squares of so many elements to an edge: 128 bytes are read and written together.
+int edge_of_tile(const Group& g) {
+  int64_t largest = 2;
+  for (const ir::Output& out : g.graph->outputs()) largest = std::max(largest, size_of(type_of(out.value).dtype));
+  return largest > 2 ? 32 : 64;
+}
+
 Schedule loops(const Group& g, const Machine& m) {
   Schedule s;
   MergedAxes merged = merged_axes(g);
@@ -99,16 +143,25 @@ Schedule loops(const Group& g, const Machine& m) {
     return s;
   }
   s.width = neighbours(g, merged, m);
-  if (!g.domain.has_reduced()) return s;
+  if (!g.domain.has_reduced()) {
+    if (merged.strided == 0 || PassRunner::switched_off("tiles")) return s;
+    if (auto across = transposed_axis(g, s.axes)) {
+      s.across = static_cast<int>(*across);
+      s.tile = edge_of_tile(g);
+    }
+    return s;
+  }
   Axis& last = s.axes.back();
   int64_t reduced = 0, tensors = 0;
   Expr length(1);
-  for (Axis& a : s.axes)
-    if (a.reduced) {
-      a.kind = Axis::Serial;
-      ++reduced;
-      length = length * a.extent;
-    }
+  bool with_columns = false;
+  for (Axis& a : s.axes) {
+    if (a.reduced || a.summed) a.kind = Axis::Serial;
+    with_columns |= a.summed;
+    if (!a.reduced) continue;
+    ++reduced;
+    length = length * a.extent;
+  }
   if (!last.reduced) {
     s.vector_outside = true;
     // Of unknown sizes there may be few columns.
@@ -124,8 +177,13 @@ Schedule loops(const Group& g, const Machine& m) {
     return s;
   }
   for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
+  if (with_columns) {
+    BRASA_ASSERT(reduced == 1 && last.extent.is_constant(), "sums of columns beside those of rows of unknown length");
+    rows_in_registers(s, last.extent.constant(), tensors, true);
+    return s;
+  }
   if (reduced == 1 && last.extent.is_constant() && last.extent.constant() > 0 &&
-      rows_in_registers(s, last.extent.constant(), tensors))
+      rows_in_registers(s, last.extent.constant(), tensors, false))
     return s;
   last.kind = Axis::Vector;
   // Of unknown length most rows are short.
@@ -133,19 +191,35 @@ Schedule loops(const Group& g, const Machine& m) {
   return s;
 }
 
-// Updates of one place follow each other. What the indices leave free is parallel, and where updates are many, so are parts of the
-// places: each goes through all updates and makes its own.
+// Whether so many updates are added up in any order, by threads that stand beside each other along what the indices leave free.
+bool adds_at_once(const ir::Node* n, const std::vector<Axis>& free, Expr updates, const Machine& m) {
+  constexpr int64_t kMany = 1024;
+  bool adds = n->arg<std::string>(4) == "add" && n->types[0].dtype == DType::Float32 && !m.one_order;
+  bool wide = !free.empty() && free.back().extent.is_constant() && free.back().extent.constant() >= kWarp;
+  return adds && wide && updates.is_constant() && updates.constant() >= kMany;
+}
+
+// Updates of one place follow each other, unless there are too many. What the indices leave free is parallel, and where updates are many, so
+// are parts of the places: each goes through all updates and makes its own.
 Schedule scatter(const Group& g, const Machine& m) {
   constexpr int64_t kPiece = 4, kMostColumns = 64, kMostParts = 64, kUpdates = 16;
   Schedule s;
   s.before.push_back(schedule(initial_value(g), m));
   s.threads = 1;
   s.axes = free_axes(g, kPiece);
+  const ir::Node* n = g.graph->outputs()[0].value.node;
+  Expr updates = type_of(n->arg<std::vector<ir::Value>>(1)[0]).numel();
+  if (adds_at_once(n, s.axes, updates, m)) {
+    s.atomic = true;
+    s.axes.back().piece = 0;
+    s.threads =
+        static_cast<int>(std::min<int64_t>(kThreads, (s.axes.back().extent.constant() + kWarp - 1) / kWarp * kWarp));
+    return s;
+  }
   if (!s.axes.empty() && s.axes.back().extent.is_constant()) {
     int64_t pieces = (s.axes.back().extent.constant() + kPiece - 1) / kPiece;
     while (s.threads < kMostColumns && pieces > 0 && pieces % (2 * s.threads) == 0) s.threads *= 2;
   }
-  Expr updates = type_of(g.graph->outputs()[0].value.node->arg<std::vector<ir::Value>>(1)[0]).numel();
   if (updates.is_constant())
     while (s.parts < kMostParts && updates.constant() > kUpdates * s.parts) s.parts *= 2;
   return s;

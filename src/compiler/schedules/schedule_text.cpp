@@ -23,6 +23,8 @@ constexpr Choice<int> kNumbers[] = {
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
     {"row threads", &Schedule::row_threads},
+    {"tile", &Schedule::tile},
+    {"across", &Schedule::across},
     {"parts", &Schedule::parts},
 };
 constexpr Choice<int64_t> kCounts[] = {
@@ -31,7 +33,7 @@ constexpr Choice<int64_t> kCounts[] = {
 };
 constexpr Choice<bool> kFlags[] = {
     {"vector outside", &Schedule::vector_outside}, {"along k", &Schedule::along_k},       {"pairs", &Schedule::pairs},
-    {"stage rows", &Schedule::stage_rows},         {"stage tile", &Schedule::stage_tile},
+    {"stage rows", &Schedule::stage_rows},         {"stage tile", &Schedule::stage_tile}, {"atomic", &Schedule::atomic},
 };
 constexpr std::string_view kAxes[] = {"parallel", "serial", "vector"};  // by Axis::Kind
 
@@ -105,8 +107,10 @@ class Parser {
     require(a.count > 0 && a.first + a.count <= domain_.dims.size());
     for (size_t d = a.first; d < a.first + a.count; ++d) a.extent = a.extent * domain_.dims[d];
     a.reduced = domain_.reduced[a.first];
+    a.summed = domain_.sums(a.first);
     expect(str(" [", a.extent, "]"));
     if (a.reduced) expect(" reduced");
+    if (a.summed) expect(" summed");
     if (accept(" in pieces of ")) a.piece = number<int64_t>();
     return a;
   }
@@ -128,6 +132,7 @@ void append_to(std::string& out, const Schedule& s) {
     if (a.count > 1) w += str("-d", a.first + a.count - 1);
     w += str(" [", a.extent, "]");
     if (a.reduced) w += " reduced";
+    if (a.summed) w += " summed";
     if (a.piece) w += str(" in pieces of ", a.piece);
     word(w);
   }

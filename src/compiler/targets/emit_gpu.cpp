@@ -1,3 +1,4 @@
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
@@ -54,6 +55,7 @@ void Emitter::set_up_gpu_kernel() {
   for (ir::Expr s : layout_.sizes) sizes_[s] = slot();
   begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
+  if (target_.early) wait_for_earlier();
   for (const For& f : analysis_.loops()) aligned_ |= f.kind == ForKind::Unroll && f.width > 1;
   llvm::Value* rest = thread_;
   for (size_t i : thread_loops()) {
@@ -61,6 +63,13 @@ void Emitter::set_up_gpu_kernel() {
     range_values_[i] = b_.CreateURem(rest, extent);
     rest = b_.CreateUDiv(rest, extent);
   }
+}
+
+// The next kernel may begin to start now; and this one waits for all that ran before it, so that what it reads is there.
+void Emitter::wait_for_earlier() {
+  auto* type = llvm::FunctionType::get(b_.getVoidTy(), false);
+  b_.CreateCall(
+      type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;", "~{memory}", true));
 }
 
 // The loops over threads, that of neighbouring ones first.
@@ -110,6 +119,18 @@ void Emitter::emit_stores(std::span<const Item> stores) {
     };
     writes[i].mask ? emit_if(writes[i].mask, write) : write();
   }
+}
+
+// All that is read comes before the first write here, too: many reads are under way together.
+void Emitter::emit_whole_stage(const Node* n) {
+  BufferRef array = place_of(ir::Value{const_cast<Node*>(n), 0});
+  std::vector<std::pair<llvm::Value*, llvm::Value*>> writes;
+  for_combinations(analysis_.inside(n), false, [&] {
+    llvm::Value* value = to_memory(eval(n->arg<ir::Value>(0)), array.dtype);
+    writes.emplace_back(value, address(array, at_copy(place_in_stage(n))));
+  });
+  for (auto [value, at] : writes) b_.CreateStore(value, at);
+  if (n->arg<std::string>(2) == "shared") barrier();
 }
 
 void Emitter::barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }

@@ -336,10 +336,14 @@ void Emitter::start_stage(const Node* n) {
   }
 }
 
-void Emitter::emit_stage_element(const Node* n) {
+Expr Emitter::place_in_stage(const Node* n) {
   Expr index(0);
   for (Expr r : n->arg<std::vector<Expr>>(1)) index = index * r->args[0] + r;
-  store_to(place_of(Value{const_cast<Node*>(n), 0}), at_copy(index), eval(n->arg<Value>(0)), nullptr);
+  return index;
+}
+
+void Emitter::emit_stage_element(const Node* n) {
+  store_to(place_of(Value{const_cast<Node*>(n), 0}), at_copy(place_in_stage(n)), eval(n->arg<Value>(0)), nullptr);
 }
 
 }  // namespace brasa::compiler

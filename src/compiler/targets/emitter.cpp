@@ -171,6 +171,11 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
       return is(n, LoopOp::Store) ? !read_later(n) : accumulators_.count(n) > 0;
     };
     bool vector = in_vector(analysis_.inside(first));
+    if (small_stage && target_.gpu) {
+      emit_whole_stage(first);
+      begin = stop;
+      continue;
+    }
     if (target_.gpu && groups(first) && plain_store(first)) {
       while (stop < end && groups(block[stop].node) && plain_store(block[stop].node)) ++stop;
       emit_stores(std::span(block).subspan(begin, stop - begin));
@@ -196,7 +201,6 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
           emit_stage_element(n);
       }
     });
-    if (small_stage && first->arg<std::string>(2) == "shared") barrier();
     begin = stop;
   }
 }

@@ -150,6 +150,8 @@ class Emitter {
   llvm::Value* every_lane(llvm::Value* mask);
   void start_stage(const ir::Node* n);
   void emit_stage_element(const ir::Node* n);
+  void emit_whole_stage(const ir::Node* n);
+  static ir::Expr place_in_stage(const ir::Node* n);
   llvm::Value* from_memory(llvm::Value* v, DType t);
   llvm::Value* to_memory(llvm::Value* v, DType t);
 
@@ -169,6 +171,7 @@ class Emitter {
 
   // emit_gpu.cpp
   void set_up_gpu_kernel();
+  void wait_for_earlier();
   std::vector<Values> reduce_threads(const ir::Node* n, std::vector<Values> all);
   std::vector<Values> reduce_far_threads(const ir::Node* n, std::vector<Values> all);
   std::vector<Values> through_shared(const ir::Node* n, int64_t elements, size_t count,

@@ -45,6 +45,7 @@ Target parse_target(std::string_view text) {
     if (number == "89" || number == "90") t.features = "+ptx78";
     t.native_rounding = t.native_half = true;
     t.native_brain = number >= "80";
+    t.early = number >= "90";
     BRASA_CHECK(
         number == "70" || number == "75" || number == "80" || number == "86" || number == "89" || number == "90",
         "target '", text, "': sm_70, sm_75, sm_80, sm_86, sm_89 and sm_90 are known");

@@ -27,6 +27,7 @@ struct Target {
   bool native_brain = false;     // f32 -> bf16
   bool pairs = false;            // adds products of pairs of bfloat16
   bool native_rounding = false;  // floor, ceil, trunc, round to even
+  bool early = false;            // kernels start before those they depend on have ended
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB
   std::string triple, cpu, features;
 };

@@ -9,6 +9,7 @@
 #include <array>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/cuda/cublaslt.h"
@@ -103,6 +104,27 @@ Properties properties_of(int index) {
   return p;
 }
 
+/// Functions that wait themselves for what their stream was given before, and may start while that runs.
+class EarlyStarters {
+ public:
+  void add(FunctionHandle f) {
+    std::lock_guard lock(mutex_);
+    all_.insert(f);
+  }
+  void remove(FunctionHandle f) {
+    std::lock_guard lock(mutex_);
+    all_.erase(f);
+  }
+  bool holds(FunctionHandle f) const {
+    std::lock_guard lock(mutex_);
+    return all_.count(f) > 0;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_set<FunctionHandle> all_;
+};
+
 class Gpu;
 
 /// An event, which may know its time.
@@ -123,7 +145,7 @@ class Mark final : public TimeMark {
 /// A PTX image turned into the GPU's code by the driver.
 class Ptx final : public Module {
  public:
-  Ptx(const Gpu& device, const KernelImage& image);
+  Ptx(Gpu& device, const KernelImage& image);
   ~Ptx() override;
   Function kernel(std::string_view name) const override {
     auto it = kernels_.find(std::string(name));
@@ -132,7 +154,7 @@ class Ptx final : public Module {
   }
 
  private:
-  const Gpu& device_;
+  Gpu& device_;
   ModuleHandle module_ = nullptr;
   std::unordered_map<std::string, FunctionHandle> kernels_;
 };
@@ -242,10 +264,12 @@ class Gpu final : public QueuedDevice {
     if (l.count == 0) return;
     use();
     StreamHandle h = handle(stream);
-    Parameters(l).launch(h);
+    auto function = static_cast<FunctionHandle>(const_cast<void*>(l.kernel));
+    Parameters(l).launch(h, start_early_.holds(function));
     if (keeps(stream)) kept_.push_back(last_of(h));
   }
   size_t launches_kept() const override { return kept_.size(); }
+  EarlyStarters& start_early() { return start_early_; }
 
  protected:
   void finish_stream(Stream stream) override {
@@ -309,6 +333,7 @@ class Gpu final : public QueuedDevice {
   std::unordered_map<Event, EventHandle> events_;  // not known to be reached
   Event next_event_ = 1;
   std::vector<NodeHandle> kept_;  // launches
+  EarlyStarters start_early_;
 
   class Kept;
 };
@@ -364,7 +389,7 @@ double Mark::since(const TimeMark& earlier) const {
   return double{milliseconds};
 }
 
-Ptx::Ptx(const Gpu& device, const KernelImage& image) : device_(device) {
+Ptx::Ptx(Gpu& device, const KernelImage& image) : device_(device) {
   BRASA_CHECK(image.target.starts_with("nvptx"), "kernel image: it is compiled for ", image.target,
               ", not for an NVIDIA GPU");
   device.use();
@@ -382,6 +407,7 @@ Ptx::Ptx(const Gpu& device, const KernelImage& image) : device_(device) {
     FunctionHandle f = nullptr;
     check(driver().module_get_function(&f, module_, e.name.c_str()), "cuModuleGetFunction");
     kernels_[e.name] = f;
+    if (ptx.find("griddepcontrol.wait") != std::string::npos) device_.start_early().add(f);
   }
 }
 
@@ -389,6 +415,7 @@ Ptx::Ptx(const Gpu& device, const KernelImage& image) : device_(device) {
 Ptx::~Ptx() {
   if (!module_) return;
   device_.use();
+  for (const auto& [name, f] : kernels_) device_.start_early().remove(f);
   driver().context_synchronize();
   driver().module_unload(module_);
 }

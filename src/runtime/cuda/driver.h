@@ -39,6 +39,22 @@ struct NodeParameters {
   ContextHandle context;  // null: the current one
 };
 
+/// What a launch asks for besides: one of the driver's numbers, and its value.
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  union {
+    char all[64];
+    int allowed;
+  } value;
+};
+struct LaunchConfig {
+  unsigned blocks[3], threads[3], shared_bytes;
+  StreamHandle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 struct Driver {
   Result (*init)(unsigned);
   Result (*get_version)(int*);
@@ -77,6 +93,7 @@ struct Driver {
   Result (*module_get_function)(FunctionHandle*, ModuleHandle, const char*);
   Result (*launch_kernel)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                           StreamHandle, void**, void**);
+  Result (*launch_with)(const LaunchConfig*, FunctionHandle, void**, void**);
   Result (*begin_capture)(StreamHandle, int mode);
   Result (*capture_info)(StreamHandle, int* status, uint64_t* id, GraphHandle*, const NodeHandle** last, size_t* count);
   Result (*end_capture)(StreamHandle, GraphHandle*);

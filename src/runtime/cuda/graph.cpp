@@ -14,8 +14,14 @@ namespace {
 
 // Whatever other threads ask of the driver meanwhile.
 constexpr int kRelaxed = 2;
+constexpr int kStartsEarly = 6;
 #ifdef BRASA_CHECK_PROTOTYPES
 static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
+static_assert(kStartsEarly == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
+              offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value) &&
+              sizeof(LaunchConfig) == sizeof(CUlaunchConfig) &&
+              offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(sizeof(NodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
               offsetof(NodeParameters, parameters) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams) &&
               offsetof(NodeParameters, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
@@ -36,7 +42,13 @@ Parameters::Parameters(const Launch& l) {
   node_.parameters = slots_.data();
 }
 
-void Parameters::launch(StreamHandle stream) {
+void Parameters::launch(StreamHandle stream, bool early) {
+  if (early) {
+    LaunchAttribute attribute = {kStartsEarly, {}, {}};
+    attribute.value.allowed = 1;
+    LaunchConfig config = {{node_.blocks[0], node_.blocks[1], 1}, {node_.threads[0], 1, 1}, 0, stream, &attribute, 1};
+    return check(driver().launch_with(&config, node_.function, node_.parameters, nullptr), "cuLaunchKernelEx");
+  }
   check(driver().launch_kernel(node_.function, node_.blocks[0], node_.blocks[1], 1, node_.threads[0], 1, 1, 0, stream,
                                node_.parameters, nullptr),
         "cuLaunchKernel");

@@ -12,7 +12,8 @@ class Parameters {
   /// The launch outlives it.
   explicit Parameters(const Launch& launch);
   Parameters(const Parameters&) = delete;
-  void launch(StreamHandle stream);
+  /// `early`: while what the stream was given before still runs, if the kernel waits for that.
+  void launch(StreamHandle stream, bool early);
   void change(RunnableHandle runnable, NodeHandle node);
 
  private:
