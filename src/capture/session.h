@@ -58,6 +58,7 @@ class Session : public Functional {
   const program::Variant* variant_for(const std::vector<Delivery>& deliveries,
                                       const std::shared_ptr<const JointSegment>& joint,
                                       std::span<const compiler::Operand> inputs, program::SymbolValues& symbols);
+  Lasting lasting_inputs() const;
   program::Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
   bool run_compiled(const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
                     const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);
@@ -87,6 +88,7 @@ class Session : public Functional {
   std::unique_ptr<compiler::RunAhead> ahead_;
   Trace* ahead_of_ = nullptr;
   std::vector<RecordedNode> nodes_;
+  bool differentiated_ = false;  // the segment that runs: autograd has noted some of it
   // What writes replaced, and the number of events before each.
   struct Write {
     size_t position;

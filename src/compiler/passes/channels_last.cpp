@@ -27,6 +27,18 @@ std::vector<T> picked(const std::vector<T>& items, const Dims& order) {
   return out;
 }
 
+// Of a kernel, along all places; images are larger.
+bool is_small(const Shape& s) {
+  return std::all_of(s.begin() + 2, s.end(), [](Expr e) { return e.is_constant() && e.constant() <= 11; });
+}
+// Others are gradients by weights: their kernel is an image. Its size alone tells.
+bool has_small_kernel(const Node& n) {
+  const Shape &w = type_of(n.arg<Value>(1)).shape, &y = n.types[0].shape;
+  Expr taps = ir::product(std::span(w).subspan(2)), places = ir::product(std::span(y).subspan(2));
+  bool fewer = taps.is_constant() && places.is_constant() && !places.is(1) && places.constant() < taps.constant();
+  return !fewer && is_small(w);
+}
+
 class Order {
  public:
   explicit Order(const PassContext& context) : context_(context) {}
@@ -122,9 +134,21 @@ class Order {
       const Value* v = a.get_if<Value>();
       if (!v || !*v || ops::rank_of(*v) == 0) continue;
       const Seen* s = seen(a);
-      a = ir::Arg(s && s->order == order ? s->of : prim::transpose(*v, back));
+      a = ir::Arg(s && s->order == order ? s->of : reordered(*v, back));
     }
     return ordered(made(n, args), order);
+  }
+
+  // What repeats elements of one dimension does it in any order, and shows that they differ along vectors where it stands last.
+  static Value reordered(Value v, const Dims& order) {
+    if (prim_of(v) != Prim::Broadcast) return prim::transpose(v, order);
+    Value x = v.node->arg<Value>(0);
+    const Shape& s = ops::shape_of(x);
+    auto differs = [](Expr size) { return !size.is(1); };
+    if (std::count_if(s.begin(), s.end(), differs) != 1) return prim::transpose(v, order);
+    auto d = std::find_if(s.begin(), s.end(), differs);
+    auto at = std::find(order.begin(), order.end(), int_args(v.node, 2)[d - s.begin()]) - order.begin();
+    return prim::broadcast(prim::reshape(x, {*d}), picked(ops::shape_of(v), order), {at});
   }
 
   std::vector<Value> reduce(const Node* n, ir::Args& args) {
@@ -229,20 +253,20 @@ class Order {
   std::unordered_map<Value, Seen> seen_;
 };
 
-// On a CPU: several convolutions, most of which have a form for this order, and none a kernel larger than its result, as gradients by
-// weights have it. One alone would be between two copies.
+// On a CPU: several convolutions, most of which have a form for this order and an image that the graph makes; images that come or go would
+// be copied into their order, and back. Gradients by weights have no such form yet.
 bool convolves_often(const ir::Graph& graph, const PassContext& context) {
-  int count = 0, others = 0;
+  int count = 0, others = 0, ends = 0;
   for (const Node* n : live_nodes(graph)) {
     if (prim_of(n) != Prim::Convolution) continue;
-    const Shape &w = type_of(n->arg<Value>(1)).shape, &y = n->types[0].shape;
-    Expr taps = ir::product(std::span(w).subspan(2)), places = ir::product(std::span(y).subspan(2));
-    bool small = std::all_of(w.begin() + 2, w.end(), [](Expr e) { return e.is_constant() && e.constant() <= 11; });
-    bool fewer = places.is_constant() && !places.is(1) && places.constant() < taps.constant();
-    if (!small || fewer) return false;
-    ++(takes_channels_last(Conv(n->args), context) ? count : others);
+    if (!has_small_kernel(*n)) return false;
+    Conv c(n->args);
+    ++(takes_channels_last(c, context) ? count : others);
+    ends += ir::is_input(below_views(c.x));
   }
-  return count > 1 && count > 2 * others;
+  for (const ir::Output& o : graph.outputs())
+    ends += o.into < 0 && type_of(o.value).rank() > 2 && !is_small(type_of(o.value).shape);
+  return count > 1 && count > 2 * (others + std::max(ends - 2, 0));
 }
 
 }  // namespace

@@ -26,16 +26,20 @@ bool is_depthwise(const Conv& c, ir::Facts& facts) {
 Value in_order(Value x, Primitives& out) { return prim_of(x) == Prim::Transpose ? in_memory(x, out) : x; }
 
 // [n, places…, channels, kernel…]
-Value windows_of(const Conv& c, Primitives& out) {
-  Value x = bordered(c.x, c.low, c.high, c.x_dilation, 1);
-  x == c.x ? in_order(x, out) : in_memory(x, out);
+Value windows(const Conv& c, Value x) {
   for (size_t d = 0; d < c.spatial(); ++d)
     x = prim::window(x, static_cast<int64_t>(d) + 1, shape_of(c.w)[d + 2], c.stride[d], c.w_dilation[d]);
   return x;
 }
+// With its border in memory.
+Value image_of(const Conv& c, Primitives& out) {
+  Value x = bordered(c.x, c.low, c.high, c.x_dilation, 1);
+  return x == c.x ? in_order(x, out) : in_memory(x, out);
+}
 
 Value depthwise(const Conv& c, Primitives& out) {
-  Value x = windows_of(c, out);
+  // Beyond the border nothing is read, which a whole vector knows at once.
+  Value x = windows(c, bordered(in_memory(c.x, out), c.low, c.high, c.x_dilation, 1));
   auto places = static_cast<int64_t>(c.spatial());
   Dims order = ops::counted(0, places + 1), kernel, last, at;
   for (int64_t d = 0; d < places; ++d) {
@@ -71,7 +75,7 @@ Value product(const Conv& c, Primitives& out) {
   }
   of_x.push_back(places + 1);
   of_w.push_back(1);
-  return prim::dot_general(windows_of(c, out), c.w, of_x, of_w, {}, {});
+  return prim::dot_general(windows(c, image_of(c, out)), c.w, of_x, of_w, {}, {});
 }
 
 // Zeros stand between the elements, and the kernel is as long as their distance: each element makes results of its own.

@@ -16,8 +16,8 @@
 namespace brasa::compiler {
 
 void append_to(std::string& out, const Place& p) {
-  if (p.kind == Place::Arena)
-    out += str("arena + ", p.offset);
+  if (p.kind == Place::Arena || p.kind == Place::Prepared)
+    out += str(p.kind == Place::Arena ? "arena + " : "prepared + ", p.offset);
   else
     out += str(p.kind == Place::Input ? "input " : "output ", p.index);
 }
@@ -37,6 +37,7 @@ void append_to(std::string& out, const Plan& p) {
     checks(s);
   }
   out += str("arena of ", p.arena_bytes, " bytes\n");
+  if (p.prepared) out += str("steps before ", p.prepared, " prepare ", p.prepared_bytes, " bytes\n");
 }
 
 namespace {
@@ -81,8 +82,8 @@ class Block {
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused, bool together)
-      : graph_(graph), groups_(std::move(fused.groups)), together_(together) {}
+  Planner(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting)
+      : graph_(graph), groups_(std::move(fused.groups)), together_(together), lasting_(std::move(lasting)) {}
 
   Plan run() {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -90,6 +91,7 @@ class Planner {
       for (Value v : groups_[g].outputs) producer_[v] = g;
     }
     assign_outputs();
+    find_prepared();
     order();
     allocate();
     return std::move(out_);
@@ -294,7 +296,33 @@ class Planner {
     return groups_.size() - 1;
   }
 
-  // The fused order, but what only writes results into inputs comes last: such groups are many and small, and run
+  // Groups that make something of lasting inputs alone, or of nothing, and whose results are not the graph's.
+  void find_prepared() {
+    prepares_.assign(groups_.size(), false);
+    if (std::find(lasting_.begin(), lasting_.end(), true) == lasting_.end()) return;
+    for (const ir::Output& o : graph_.outputs()) {
+      if (o.into >= 0) lasting_[o.into] = false;
+      if (auto it = producer_.find(o.value); it != producer_.end()) makes_result_.insert(it->second);
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      auto lasts = [&](Value v) {
+        int i = graph_.input_index(v);
+        return i >= 0 ? lasting_[i] : prepares_[producer_.at(v)];
+      };
+      bool call = groups_[g].kind == GroupKind::Library && groups_[g].library->prepare;
+      prepares_[g] = !call && !makes_result_.count(g) && !copy_place_.count(g) &&
+                     std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts);
+    }
+    out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
+  }
+  // Whether a run that finds what is prepared reads it.
+  bool read_later(Value v) const {
+    auto it = readers_.find(v);
+    return it != readers_.end() &&
+           std::any_of(it->second.begin(), it->second.end(), [&](size_t r) { return !prepares_[r]; });
+  }
+
+  // What is prepared comes first; then the fused order, but what only writes results into inputs comes last: such groups are many and small, and run
   // together; those that write other results too, of a GPU. Where the same groups are to stand side by side, so does, before it, what only it reads.
   void order() {
     sort_ = sorts();
@@ -333,6 +361,7 @@ class Planner {
     auto item = [&](size_t s) -> Item {
       if (s == kAllChecks) return {0, s, 0, s};
       size_t g = s - step(0);
+      if (prepares_[g]) return {-1, s, 0, s};
       if (late(s)) return {2, 0, sort_[g], s};
       if (!sort_[g]) return {0, s, 0, s};
       if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
@@ -392,6 +421,11 @@ class Planner {
         const std::vector<Expr>& strides = g.output_strides[i];  // of longer rows
         Expr elements = strides.empty() ? type_of(v).numel() : type_of(v).shape[0] * strides[0];
         Expr bytes = aligned(elements * Expr(size_of(type_of(v).dtype)));
+        if (prepares_[order_[s]] && read_later(v)) {
+          place_[v] = {Place::Prepared, 0, out_.prepared_bytes};
+          out_.prepared_bytes = out_.prepared_bytes + bytes;
+          continue;
+        }
         if (bytes.is_constant()) {
           int64_t size = std::max<int64_t>(bytes.constant(), kAlignment);
           range_of[v] = {block.take(size), size};
@@ -455,6 +489,8 @@ class Planner {
   const ir::Graph& graph_;
   std::vector<Group> groups_;
   bool together_;
+  std::vector<bool> lasting_, prepares_;  // by input; by group
+  std::set<size_t> makes_result_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
   std::unordered_map<Value, Place> place_;
@@ -469,8 +505,8 @@ class Planner {
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together) {
-  return Planner(graph, std::move(fused), together).run();
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting) {
+  return Planner(graph, std::move(fused), together, std::move(lasting)).run();
 }
 
 bool independent(const Plan& p, size_t a, size_t b) {
@@ -487,7 +523,7 @@ bool independent(const Plan& p, size_t a, size_t b) {
   };
   auto overlap = [](const Use& x, const Use& y) {
     if ((!x.written && !y.written) || x.place.kind != y.place.kind || x.place.index != y.place.index) return false;
-    if (x.place.kind != Place::Arena) return true;
+    if (x.place.kind != Place::Arena && x.place.kind != Place::Prepared) return true;
     if (!x.place.offset.is_constant() || !y.place.offset.is_constant()) return true;
     int64_t px = x.place.offset.constant(), py = y.place.offset.constant();
     auto before = [](int64_t at, Expr bytes, int64_t other) {

@@ -51,6 +51,10 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   if (out.axes.back().reduced && is_short(out.axes.back()))
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (const Axis& a = out.axes[i]; !a.reduced && !is_short(a) && (few || is_near(a))) out.vector = i;
+  // Few neighbours make no good vector.
+  if (!out.axes.back().reduced && is_short(out.axes.back()))
+    for (size_t i = 0; i < out.axes.size(); ++i)
+      if (const Axis& a = out.axes[i]; !a.reduced && !is_short(a) && is_near(a)) out.vector = i;
   for (Expr e : places.exprs) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;
