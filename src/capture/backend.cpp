@@ -14,8 +14,9 @@ namespace brasa::capture {
 namespace {
 
 std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given,
-                                               runtime::Device& device) {
+                                               runtime::Device& device, const Lasting& lasting) {
   compiler::CompilerOptions out;
+  out.lasting = lasting;
   out.device = &device;
   if (traces_nan(given)) return run_stepwise(graph, facts, device, true);
   out.measure = given.mode.starts_with("max-autotune");
@@ -28,12 +29,12 @@ struct Registry {
   std::mutex mutex;
   std::map<std::string, Backend> backends = {
       {"inductor", inductor},
-      {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&,
-                         runtime::Device& d) { return compiler::interpret(g, &d); }},
-      {"eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&,
-                   runtime::Device& d) { return run_stepwise(g, facts, d); }},
-      {"aot_eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&,
-                       runtime::Device& d) { return run_stepwise(*ops::decompose(g, facts), facts, d); }},
+      {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&, runtime::Device& d,
+                         const Lasting&) { return compiler::interpret(g, &d); }},
+      {"eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&, runtime::Device& d,
+                   const Lasting&) { return run_stepwise(g, facts, d); }},
+      {"aot_eager", [](const ir::Graph& g, ir::Facts& facts, const CompileOptions&, runtime::Device& d,
+                       const Lasting&) { return run_stepwise(*ops::decompose(g, facts), facts, d); }},
   };
   static Registry& get() {
     static Registry* r = new Registry;

@@ -12,10 +12,14 @@
 
 namespace brasa::capture {
 
+/// By input of a graph, or empty: see compiler::CompilerOptions.
+using Lasting = std::vector<bool>;
+
 /// Makes a captured graph of operators ready to run on a device. What it assumes of the sizes goes to `facts`, which knows those of this
 /// call; an exception where sizes are symbolic asks for a graph with constant ones.
-using Backend = std::function<std::shared_ptr<compiler::Executable>(
-    const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options, runtime::Device& device)>;
+using Backend = std::function<std::shared_ptr<compiler::Executable>(const ir::Graph& graph, ir::Facts& facts,
+                                                                    const CompileOptions& options,
+                                                                    runtime::Device& device, const Lasting& lasting)>;
 
 /// A backend of the program's own, which errors call `name`.
 Backend adapted(const std::string& name, brasa::Backend backend);

@@ -240,7 +240,7 @@ std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment>
   auto out = std::make_shared<Halves>();
   auto ready = [&](std::unique_ptr<ir::Graph> graph) {
     ir::Facts own = facts_of(*graph, facts);
-    std::shared_ptr<compiler::Executable> executable = backend(*graph, own, options, device);
+    std::shared_ptr<compiler::Executable> executable = backend(*graph, own, options, device, {});
     for (const ir::Fact& f : own.facts()) facts.equal(f.left, f.right);
     return program::Variant{program::Program(std::move(graph), device), std::move(executable)};
   };

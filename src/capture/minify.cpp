@@ -83,7 +83,7 @@ Tensors run(const ir::Graph& graph, const std::string& backend, const Tensors& i
     if (o.check.empty()) apart->add_output(map(o.value));
   ir::Facts facts;
   CompileOptions options;
-  auto executable = capture::find_backend(backend)(*apart, facts, options, device);
+  auto executable = capture::find_backend(backend)(*apart, facts, options, device, {});
   std::vector<compiler::Operand> operands;
   for (const Tensor& t : inputs) operands.push_back(eager::operand_of(t));
   return eager::run({program::Program(std::move(apart), device), std::move(executable)}, operands);

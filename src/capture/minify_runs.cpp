@@ -90,11 +90,11 @@ class Checked final : public compiler::Executable {
 }  // namespace
 
 Backend minifying(Backend backend, const std::string& name, const std::string& folder) {
-  return [=](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options,
-             runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
+  return [=](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options, runtime::Device& device,
+             const Lasting& lasting) -> std::shared_ptr<compiler::Executable> {
     std::shared_ptr<compiler::Executable> runs;
     try {
-      runs = backend(graph, facts, options, device);
+      runs = backend(graph, facts, options, device, lasting);
     } catch (const std::exception&) {
       // Where sizes are symbols the graph comes again with constant ones.
       bool constant = true;

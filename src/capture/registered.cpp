@@ -106,7 +106,7 @@ const CompileOptions& CapturedGraph::options() const { return impl_.options; }
 
 GraphFunction CapturedGraph::compile(const std::string& backend) const {
   std::unique_ptr<ir::Graph> graph = without_writes(impl_.graph);
-  auto executable = capture::find_backend(backend)(*graph, impl_.facts, impl_.options, impl_.device);
+  auto executable = capture::find_backend(backend)(*graph, impl_.facts, impl_.options, impl_.device, {});
   auto variant = std::make_shared<program::Variant>(
       program::Variant{program::Program(std::move(graph), impl_.device), std::move(executable)});
   return [variant](const std::vector<Tensor>& given) {
@@ -120,7 +120,8 @@ namespace capture {
 
 Backend adapted(const std::string& name, brasa::Backend backend) {
   return [name, backend = std::move(backend)](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& options,
-                                              runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
+                                              runtime::Device& device,
+                                              const Lasting&) -> std::shared_ptr<compiler::Executable> {
     CapturedGraph::Impl impl{graph, facts, options, device};
     GraphFunction function = backend(CapturedGraph(impl));
     BRASA_CHECK(function, "backend '", name, "' gave no function");

@@ -263,6 +263,7 @@ void Session::deliver(bool compile) {
   if (watch_ && !joint)
     for (const RecordedNode& r : nodes_)
       if (auto node = r.node.lock()) watch_->spent = watch_->spent || node->internals().released;
+  differentiated_ = !nodes_.empty();
   nodes_.clear();
   snapshots_.clear();
   std::vector<Delivery> deliveries;
@@ -367,7 +368,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   }
   if (!binding.symbols.empty()) {
     try {
-      v.executable = state_.backend(*v.program.graph, facts, state_.options, device());
+      v.executable = state_.backend(*v.program.graph, facts, state_.options, device(), lasting_inputs());
       v.program.conditions = program::Conditions(facts.facts());
       return v;
     } catch (const std::exception& e) {
@@ -383,8 +384,19 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     v.program.conditions = program::Conditions(std::move(sizes));
   }
   ir::Facts none;
-  v.executable = state_.backend(*v.program.graph, none, state_.options, device());
+  v.executable = state_.backend(*v.program.graph, none, state_.options, device(), lasting_inputs());
   return v;
+}
+
+// Modules' tensors, but those that an optimizer is about to change.
+Lasting Session::lasting_inputs() const {
+  Lasting out;
+  for (const BoundInputs::Bound& in : inputs_) {
+    const TensorImpl& t = *impl_of(in.tensor);
+    bool trained = differentiated_ && t.autograd && t.autograd->requires_grad;
+    out.push_back(t.registered && !trained);
+  }
+  return out;
 }
 
 // False, with nothing done, if the limit of variants is reached.
@@ -400,6 +412,7 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   Epoch::Reading reading;
   const Variant* variant = variant_for(deliveries, joint, inputs, symbols);
   if (!variant) return false;
+  for (uint32_t i : variant->executable->lasting()) inputs[i].content = impl_of(inputs_[i].tensor)->storage->content();
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   std::vector<Fresh> results;

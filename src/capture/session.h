@@ -60,6 +60,7 @@ class Session : public Functional {
   const program::Variant* variant_for(const std::vector<Delivery>& deliveries,
                                       const std::shared_ptr<const JointSegment>& joint,
                                       std::span<const compiler::Operand> inputs, program::SymbolValues& symbols);
+  Lasting lasting_inputs() const;
   program::Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
   bool run_compiled(const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
                     const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);
@@ -92,6 +93,7 @@ class Session : public Functional {
   // Of the nodes up to now, and of those that they write by, the position among them; made when one is asked for.
   std::unordered_map<const autograd::Node*, uint32_t> position_of_;
   size_t known_nodes_ = 0;
+  bool differentiated_ = false;  // the segment that runs: autograd has noted some of it
   // What writes replaced, and the number of events before each.
   struct Write {
     size_t position;

@@ -37,6 +37,9 @@ struct CompilerOptions {
   /// Small and large sizes have forms of their own, told apart by facts: for single operators, of which many sizes are seen. Else what is
   /// unknown is taken for large.
   bool size_classes = false;
+  /// By input, or empty: its elements are expected to stay the same from call to call, as a parameter's in inference. What is made of
+  /// such inputs alone is kept, as long as Operand::content says that they are the same.
+  std::vector<bool> lasting;
 };
 
 /// What was done to a graph, for `explain`.

@@ -148,6 +148,14 @@ void mark_overwritten(Plan& plan) {
   }
 }
 
+// What is made of them is kept on the host, which packs operands.
+std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& options, const Machine& machine) {
+  if (machine.gpu || options.portable || PassRunner::switched_off("prepare")) return {};
+  std::vector<bool> out = options.lasting;
+  if (!out.empty()) out.resize(graph.inputs().size());
+  return out;
+}
+
 bool relies_on_alignment(const LoweredGraph& lowered) {
   return std::any_of(lowered.of_step.begin(), lowered.of_step.end(),
                      [](const GroupKernels* k) { return k->schedule.width > 1; });
@@ -178,7 +186,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   passes.run(
       "plan", "plan",
       [&] {
-        out.plan = plan(*p.graph, std::move(fused), together);
+        out.plan = plan(*p.graph, std::move(fused), together, lasting_inputs(graph, options, machine));
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
       },
@@ -193,6 +201,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
           if (added && !computes_nothing(group)) it->second.schedule = schedule(group, machine);
           out.of_step.push_back(&it->second);
           report.kernels.push_back(describe(group, it->second.schedule));
+          if (&group < out.plan.steps.data() + out.plan.prepared) report.kernels.back() += "  made once";
           count_after(group, report);
         }
       },

@@ -191,8 +191,8 @@ class Recording {
       : f_(f), varying_(std::move(varying)), surroundings_(surroundings) {
     state_.options.fullgraph = true;
     state_.options.dynamic = true;
-    state_.backend = [&](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&,
-                         runtime::Device& device) -> std::shared_ptr<compiler::Executable> {
+    state_.backend = [&](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&, runtime::Device& device,
+                         const capture::Lasting&) -> std::shared_ptr<compiler::Executable> {
       BRASA_CHECK(&device == &runtime::host(), "export: the function computes on ", device.str(),
                   "; programs that run alone are made for the CPU");
       uint32_t symbols = 0;

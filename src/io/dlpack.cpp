@@ -134,6 +134,7 @@ Place place_of(const dlpack::Array& array) {
 
 Tensor tensor_at(const Place& p, std::function<void(void*)> deleter) {
   StorageRef storage(Storage::borrow(p.data, p.bytes, std::move(deleter), p.device));
+  storage->expose();
   return make_tensor(std::move(storage), p.dtype, p.sizes, p.strides, 0);
 }
 

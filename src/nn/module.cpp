@@ -14,6 +14,7 @@
 
 #include "support/error.h"
 #include "tensor/program_state.h"
+#include "tensor/tensor_impl.h"
 
 namespace brasa {
 namespace detail {
@@ -320,12 +321,14 @@ Tensor& Module::register_parameter(std::string name, Tensor tensor, bool require
     BRASA_CHECK(differentiable || !requires_grad, "parameter '", name, "': a tensor of dtype ",
                 brasa::name(tensor.scalar_type()), " cannot require gradients");
     tensor.set_requires_grad(requires_grad);
+    impl_of(tensor)->registered = true;
   }
   return parameters_.insert(std::move(name), std::move(tensor));
 }
 
 Tensor& Module::register_buffer(std::string name, Tensor tensor) {
   check_name("Buffer", name);
+  if (tensor.defined()) impl_of(tensor)->registered = true;
   return buffers_.insert(std::move(name), std::move(tensor));
 }
 

@@ -76,6 +76,7 @@ Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::functi
   // What is not said to lie elsewhere is the host's, whatever the default device.
   runtime::Device& device = options.has_device() ? runtime::device_of(options.device()) : runtime::host();
   StorageRef storage(Storage::borrow(data, bytes, std::move(deleter), device));
+  storage->expose();
   return eager::with_options(make_tensor(std::move(storage), t, Sizes(std::span(sizes)), Sizes(std::span(strides)), 0),
                              options);
 }

@@ -99,6 +99,7 @@ void* Tensor::data_ptr() const {
   if (Recorder* recorder = Recorder::current()) recorder->host_reads(*this, "data_ptr()");
   // Whoever takes the address does not know of streams.
   if (!impl->device().on_host()) impl->device().synchronize(runtime::current_stream(impl->device()));
+  impl->storage->expose();
   return p;
 }
 void* Tensor::checked_data(DType expected) const {

@@ -4,6 +4,7 @@
 
 #include <brasa/autograd.h>
 
+#include "compiler/run/executable.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/geometry.h"
@@ -53,7 +54,17 @@ Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot, runt
   return s;
 }
 
+uint64_t Storage::content() const {
+  const Storage* s = root();
+  if (s->exposed_.load(std::memory_order_relaxed)) return 0;
+  uint64_t known = s->content_.load(std::memory_order_relaxed);
+  if (known) return known;
+  uint64_t fresh = compiler::new_content();
+  return s->content_.compare_exchange_strong(known, fresh, std::memory_order_relaxed) ? fresh : known;
+}
+
 void Storage::free_memory() {
+  content_.store(0, std::memory_order_relaxed);
   if (deleter_) {
     if (*deleter_) (*deleter_)(data_);
     deleter_.reset();
@@ -84,6 +95,7 @@ void Storage::allocate(size_t bytes) {
 void Storage::take_memory(Storage& from) {
   if (owner_) return owner_->take_memory(from);
   free_memory();
+  if (from.exposed_.load(std::memory_order_relaxed)) expose();
   data_ = std::exchange(from.data_, nullptr);
   bytes_ = std::exchange(from.bytes_, 0);
   device_ = from.device_;

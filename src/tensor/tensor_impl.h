@@ -54,7 +54,14 @@ class Storage : Pooled {
   void* data() const { return root()->data_; }
   size_t bytes() const { return root()->bytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version() {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    owner()->content_.store(0, std::memory_order_relaxed);
+  }
+  /// A number for what the memory holds: the same until the next write, and never that of another content. 0 where writes go unseen.
+  uint64_t content() const;
+  /// Somebody else has the address from now on, and may write there.
+  void expose() { owner()->exposed_.store(true, std::memory_order_relaxed); }
   bool is_pinned() const { return root()->pinned_; }
   /// A few values of the host's that go along with work of any device, as numbers do: a random key.
   bool travels() const { return root()->travels_; }
@@ -87,6 +94,8 @@ class Storage : Pooled {
   void free_memory();
 
   std::atomic<uint32_t> references_{1}, version_{0};
+  mutable std::atomic<uint64_t> content_{0};  // 0: nobody has asked since the last write
+  std::atomic<bool> exposed_{false};
   uint32_t recorder_slot_ = 0;
   void* data_ = nullptr;
   size_t bytes_ = 0;
@@ -141,6 +150,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   DType dtype = DType::Float32;
   bool contiguous = true;
   bool inference = false;
+  /// A module's parameter or buffer.
+  bool registered = false;
   /// How often it came to look at other memory, or at its own in another way; what was noted of it before is about the past.
   uint32_t moves = 0;
   /// A number that became a tensor: takes part in promotion by its category alone.

@@ -461,9 +461,8 @@ struct Nothing final : compiler::Executable {
 /// Least microseconds of a call, body and all, and of one that skips the body.
 template <class F>
 std::pair<double, double> host_times(F f, const Tensor& x) {
-  capture::register_backend("nothing", [](const ir::Graph& graph, ir::Facts&, const CompileOptions&, runtime::Device&) {
-    return std::make_shared<Nothing>(graph);
-  });
+  capture::register_backend("nothing", [](const ir::Graph& graph, ir::Facts&, const CompileOptions&, runtime::Device&,
+                                          const capture::Lasting&) { return std::make_shared<Nothing>(graph); });
   InferenceMode guard;
   auto least = [&](auto&& g) {
     double out = 1e9;

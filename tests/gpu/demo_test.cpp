@@ -54,14 +54,16 @@ void expect_same(const std::vector<double>& cpu, const std::vector<double>& gpu,
 std::vector<std::string> texts_of_step() {
   static std::vector<std::string> texts;
   if (!texts.empty()) return texts;
-  capture::register_backend("catch-gpu-kernels", [](const ir::Graph& graph, ir::Facts& facts,
-                                                    const CompileOptions& given, runtime::Device& device) {
-    compiler::CompilerOptions options;
-    options.target = kTarget;
-    auto cpu = capture::find_backend("inductor")(graph, facts, given, device);
-    for (std::string& t : compiler::kernel_texts(graph, facts, options)) texts.push_back(std::move(t));
-    return cpu;
-  });
+  capture::register_backend("catch-gpu-kernels",
+                            [](const ir::Graph& graph, ir::Facts& facts, const CompileOptions& given,
+                               runtime::Device& device, const capture::Lasting& lasting) {
+                              compiler::CompilerOptions options;
+                              options.target = kTarget;
+                              auto cpu = capture::find_backend("inductor")(graph, facts, given, device, lasting);
+                              for (std::string& t : compiler::kernel_texts(graph, facts, options))
+                                texts.push_back(std::move(t));
+                              return cpu;
+                            });
   losses("catch-gpu-kernels", 1);
   return texts;
 }

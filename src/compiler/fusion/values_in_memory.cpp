@@ -154,6 +154,12 @@ class Chooser {
   int most_repeated(const Node* broadcast) const {
     const Node* v = broadcast->arg<Value>(0).node;
     Expr repeats = broadcast->types[0].numel();
+    // What differs along the last dimension is computed again in each vector.
+    std::vector<int64_t> dims = int_args(broadcast, 2);
+    bool along_vectors = !dims.empty() && dims.back() + 1 == broadcast->types[0].rank() &&
+                         !type_of(broadcast->arg<Value>(0)).shape.back().is(1) &&
+                         !(v->types[0].numel() == broadcast->types[0].numel());
+    if (!gpu_ && along_vectors) return kCheap;
     bool short_time = repeats.is_constant() && repeats.constant() < kStart / std::max(cost_[v->id], 1);
     return gpu_ && !short_time && !v->types[0].numel().is(1) ? kCheapForEachThread : kCheapRepeated;
   }

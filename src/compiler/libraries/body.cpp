@@ -10,9 +10,11 @@
 namespace brasa::compiler {
 
 CompiledBody::CompiledBody(const ir::Graph& body, const std::vector<Expr>& sizes, std::string_view name,
-                           const CompilerOptions& given, ir::Facts& facts) {
+                           const CompilerOptions& given, ir::Facts& facts, const std::vector<size_t>& lasting) {
   CompilerOptions options = given;
   options.keep_launches = false;  // its operands are elsewhere in each step
+  options.lasting.assign(body.inputs().size(), false);
+  for (size_t i : lasting) options.lasting[i] = true;
   for (Expr e : sizes) sizes_.emplace_back(e);
   auto known = [&](Expr s) { return sizes[s->id].is_constant() ? sizes[s->id] : s; };
   std::unique_ptr<ir::Graph> graph = ir::with_sizes(

@@ -16,9 +16,9 @@ struct Portable;
 /// The body of a node of control flow, compiled with the sizes that are known outside. What else it assumes of sizes, the whole graph assumes.
 class CompiledBody {
  public:
-  /// `sizes` says what the body's symbols are outside.
+  /// `sizes` says what the body's symbols are outside. `lasting`: inputs that are the same in each step.
   CompiledBody(const ir::Graph& body, const std::vector<ir::Expr>& sizes, std::string_view name,
-               const CompilerOptions& options, ir::Facts& facts);
+               const CompilerOptions& options, ir::Facts& facts, const std::vector<size_t>& lasting = {});
   /// What its symbols are where the outer ones are these.
   SmallVector<int64_t, 16> symbols(const int64_t* outer) const;
   const std::vector<SizeProgram>& sizes() const { return sizes_; }

@@ -1,5 +1,7 @@
 #include "ops/loop.h"
 
+#include <numeric>
+
 #include "compiler/libraries/body.h"
 #include "compiler/libraries/rows.h"
 
@@ -11,7 +13,9 @@ class Loop final : public BodyCall {
  public:
   Loop(const Group& group, const ops::LoopNode& n, const CompilerOptions& options, ir::Facts& facts)
       : BodyCall(Flow::Kind::Loop) {
-    add_body(CompiledBody(n.body, n.sizes, "step", options, facts));
+    std::vector<size_t> whole(n.operands.size() - n.carried - n.along);
+    std::iota(whole.begin(), whole.end(), n.carried + n.along);
+    add_body(CompiledBody(n.body, n.sizes, "step", options, facts, whole));
     flow_.steps = SizeProgram(n.steps);
     flow_.reverse = n.reverse;
     for (size_t i = 0; i < n.operands.size(); ++i) {
@@ -31,9 +35,14 @@ class Loop final : public BodyCall {
     const CompiledBody& body = flow_.bodies[0];
     SmallVector<int64_t, 16> inner = body.symbols(symbols);
     SmallVector<Operand, 16> in, out;
+    in.resize(flow_.operands.size() + unread_);
+    out.resize(flow_.results.size());
     SmallVector<Moving, 16> moving_in, moving_out;
     for (const Flow::Tensor& t : flow_.operands) moving_in.push_back(moving(t, tensors, symbols));
     for (const Flow::Tensor& t : flow_.results) moving_out.push_back(moving(t, tensors, symbols));
+    // What the first step packs of whole tensors serves all.
+    uint64_t content = body->lasting().empty() ? 0 : new_content();
+    for (uint32_t i : body->lasting()) in[i].content = content;
     int64_t steps = flow_.steps(symbols), first = flow_.reverse ? steps : 0;
     for (size_t i = 0; i < flow_.operands.size(); ++i) {
       if (flow_.operands[i].use != Use::State) continue;
@@ -41,8 +50,6 @@ class Loop final : public BodyCall {
       if (bytes) device.copy(moving_out[i].data + first * moving_out[i].bytes, moving_in[i].data, bytes, stream);
       moving_in[i] = moving_out[i];
     }
-    in.resize(moving_in.size() + unread_);
-    out.resize(moving_out.size());
     for (int64_t k = 0; k < steps; ++k) {
       int64_t t = flow_.reverse ? steps - 1 - k : k;
       for (size_t i = 0; i < moving_in.size(); ++i)

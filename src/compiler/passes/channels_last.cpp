@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
 
-// A library convolves images whose channels are neighbours in memory, and its results stand in the order [n, places…, channels]. What is
+// Images are convolved with their channels as neighbours in memory, and results stand in the order [n, places…, channels]. What is
 // computed from them element by element, in windows and by sums stays in that order: a transposition, which would be a copy, goes on
 // behind it until something else reads the value.
 namespace brasa::compiler {
@@ -26,10 +27,26 @@ std::vector<T> picked(const std::vector<T>& items, const Dims& order) {
   return out;
 }
 
+// Of a kernel, along all places; images are larger.
+bool is_small(const Shape& s) {
+  return std::all_of(s.begin() + 2, s.end(), [](Expr e) { return e.is_constant() && e.constant() <= 11; });
+}
+// Others are gradients by weights: their kernel is an image. Its size alone tells.
+bool has_small_kernel(const Node& n) {
+  const Shape &w = type_of(n.arg<Value>(1)).shape, &y = n.types[0].shape;
+  Expr taps = ir::product(std::span(w).subspan(2)), places = ir::product(std::span(y).subspan(2));
+  bool fewer = taps.is_constant() && places.is_constant() && !places.is(1) && places.constant() < taps.constant();
+  return !fewer && is_small(w);
+}
+
 class Order {
  public:
-  std::vector<Value> change(const Node* n, ir::Args& args) {
+  explicit Order(const PassContext& context) : context_(context) {}
+
+  std::vector<Value> change(const Node* n, ir::Args& args, Primitives& out) {
     switch (prim_of(n)) {
+      case Prim::Convolution: return convolution(n, args, out);
+      case Prim::Concat: return concat(n, args);
       case Prim::Transpose: return transpose(n, args);
       case Prim::Pointwise: return pointwise(n, args);
       case Prim::Reduce:
@@ -75,6 +92,37 @@ class Order {
     return std::string_view(n->op->name()).starts_with("prim::channels_last_convolution");
   }
 
+  // On a CPU, whose loops convolve them.
+  std::vector<Value> convolution(const Node* n, const ir::Args& args, Primitives& out) {
+    Conv c(args);
+    if (!takes_channels_last(c, context_)) return {};
+    Dims last = {0}, second = {0};
+    auto rank = static_cast<int64_t>(c.spatial()) + 2;
+    second.push_back(rank - 1);
+    for (int64_t d = 2; d < rank; ++d) {
+      last.push_back(d);
+      second.push_back(d - 1);
+    }
+    last.push_back(1);
+    const Seen* s = seen(args[0]);
+    c.x = s && s->order == second ? s->of : prim::transpose(c.x, last);
+    return ordered(convolution_channels_last(c, n->types[0].shape, out, context_), second);
+  }
+
+  std::vector<Value> concat(const Node* n, ir::Args& args) {
+    auto parts = args[0].get<std::vector<Value>>();
+    const Seen* first = nullptr;
+    for (Value v : parts)
+      if (const Seen* s = seen(ir::Arg(v)); s && !first) first = s;
+    if (!first) return {};
+    Dims order = first->order, back = inverse(order);
+    for (Value& v : parts) {
+      const Seen* s = seen(ir::Arg(v));
+      v = s && s->order == order ? s->of : prim::transpose(v, back);
+    }
+    return ordered(prim::concat(parts, order[n->arg<Expr>(1).constant()]), order);
+  }
+
   // The others are read in the order of the first that stands in one.
   std::vector<Value> pointwise(const Node* n, ir::Args& args) {
     const Seen* first = nullptr;
@@ -86,9 +134,21 @@ class Order {
       const Value* v = a.get_if<Value>();
       if (!v || !*v || ops::rank_of(*v) == 0) continue;
       const Seen* s = seen(a);
-      a = ir::Arg(s && s->order == order ? s->of : prim::transpose(*v, back));
+      a = ir::Arg(s && s->order == order ? s->of : reordered(*v, back));
     }
     return ordered(made(n, args), order);
+  }
+
+  // What repeats elements of one dimension does it in any order, and shows that they differ along vectors where it stands last.
+  static Value reordered(Value v, const Dims& order) {
+    if (prim_of(v) != Prim::Broadcast) return prim::transpose(v, order);
+    Value x = v.node->arg<Value>(0);
+    const Shape& s = ops::shape_of(x);
+    auto differs = [](Expr size) { return !size.is(1); };
+    if (std::count_if(s.begin(), s.end(), differs) != 1) return prim::transpose(v, order);
+    auto d = std::find_if(s.begin(), s.end(), differs);
+    auto at = std::find(order.begin(), order.end(), int_args(v.node, 2)[d - s.begin()]) - order.begin();
+    return prim::broadcast(prim::reshape(x, {*d}), picked(ops::shape_of(v), order), {at});
   }
 
   std::vector<Value> reduce(const Node* n, ir::Args& args) {
@@ -189,17 +249,35 @@ class Order {
     return order;
   }
 
+  const PassContext& context_;
   std::unordered_map<Value, Seen> seen_;
 };
+
+// On a CPU: several convolutions, most of which have a form for this order and an image that the graph makes; images that come or go would
+// be copied into their order, and back. Gradients by weights have no such form yet.
+bool convolves_often(const ir::Graph& graph, const PassContext& context) {
+  int count = 0, others = 0, ends = 0;
+  for (const Node* n : live_nodes(graph)) {
+    if (prim_of(n) != Prim::Convolution) continue;
+    if (!has_small_kernel(*n)) return false;
+    Conv c(n->args);
+    ++(takes_channels_last(c, context) ? count : others);
+    ends += ir::is_input(below_views(c.x));
+  }
+  for (const ir::Output& o : graph.outputs())
+    ends += o.into < 0 && type_of(o.value).rank() > 2 && !is_small(type_of(o.value).shape);
+  return count > 1 && count > 2 * (others + std::max(ends - 2, 0));
+}
 
 }  // namespace
 
 void keep_channels_last(Primitives& p, const PassContext& context) {
   const auto& nodes = p.graph->nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), [](const Node* n) { return prim_of(n) == Prim::Whole; })) return;
-  Order order;
+  bool whole = std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return prim_of(n) == Prim::Whole; });
+  if (!whole && !convolves_often(*p.graph, context)) return;
+  Order order(context);
   transform(p, context.facts, nullptr,
-            [&](const Node* n, ir::Args& args, Primitives&) { return order.change(n, args); });
+            [&](const Node* n, ir::Args& args, Primitives& out) { return order.change(n, args, out); });
 }
 
 }  // namespace brasa::compiler

@@ -16,18 +16,18 @@ using Dims = std::vector<int64_t>;
 using Exprs = std::vector<Expr>;
 
 // Zeros around and between the spatial elements; a negative border cuts off.
-Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilation) {
+Value bordered(Value x, const Exprs& low, const Exprs& high, const Exprs& dilation, int64_t first) {
   int64_t rank = rank_of(x);
   Exprs lo(rank, 0), hi(rank, 0), between(rank, 0), start(rank, 0), step(rank, 1);
-  for (int64_t d = 2; d < rank; ++d) {
-    lo[d] = max(low[d - 2], 0);
-    hi[d] = max(high[d - 2], 0);
-    between[d] = dilation[d - 2] - 1;
-    start[d] = max(-low[d - 2], 0);
+  for (size_t d = 0; d < low.size(); ++d) {
+    lo[first + d] = max(low[d], 0);
+    hi[first + d] = max(high[d], 0);
+    between[first + d] = dilation[d] - 1;
+    start[first + d] = max(-low[d], 0);
   }
   x = prim::pad(x, ops::scalar(0, ops::dtype_of(x)), lo, hi, between);
   Shape size = shape_of(x);
-  for (int64_t d = 2; d < rank; ++d) size[d] = size[d] - start[d] - max(-high[d - 2], 0);
+  for (size_t d = 0; d < low.size(); ++d) size[first + d] = size[first + d] - start[first + d] - max(-high[d], 0);
   return prim::slice(x, start, size, step);
 }
 

@@ -39,9 +39,15 @@ inline ir::Expr product_from(const ir::Shape& s, size_t first) {
   return ir::product(ir::Shape(s.begin() + static_cast<int64_t>(first), s.end()));
 }
 
-/// Zeros around and between the spatial elements; a negative border cuts off.
+/// Zeros around and between the spatial elements, which stand along dimensions from `first` on; a negative border cuts off.
 ir::Value bordered(ir::Value x, const std::vector<ir::Expr>& low, const std::vector<ir::Expr>& high,
-                   const std::vector<ir::Expr>& dilation);
+                   const std::vector<ir::Expr>& dilation, int64_t first = 2);
+
+/// Whether it has a form for images whose channels are neighbours in memory; that form, of such an image, and of a result of this shape,
+/// [n, channels, places…].
+bool takes_channels_last(const Conv& c, const PassContext& context);
+ir::Value convolution_channels_last(const Conv& c, const ir::Shape& result, Primitives& out,
+                                    const PassContext& context);
 
 /// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
 ir::Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context);

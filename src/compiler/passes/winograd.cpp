@@ -50,6 +50,11 @@ struct Algorithm {
   }
 };
 
+const Algorithm& algorithm() {
+  static const Algorithm a;
+  return a;
+}
+
 // A matrix of constants, in memory.
 template <size_t kRows, size_t kColumns>
 Value constants(const double (&m)[kRows][kColumns], DType t, Primitives& out) {
@@ -89,9 +94,12 @@ Dims swapped(size_t rank) {
   return out;
 }
 
-Expr result_rows(const Conv& c) { return shape_of(c.x)[2] + c.low[0] + c.high[0] - (kTaps - 1); }
+// `first`: the dimension of the image's rows.
+Expr result_rows(const Conv& c, size_t first = 2) { return shape_of(c.x)[first] + c.low[0] + c.high[0] - (kTaps - 1); }
 // Of one image: rows of the result, and what the operand has beside them.
-Expr places_of(const Conv& c) { return result_rows(c) * ir::product(std::span(shape_of(c.x)).subspan(3)); }
+Expr places_of(const Conv& c, size_t first = 2) {
+  return result_rows(c, first) * ir::product(std::span(shape_of(c.x)).subspan(first + 1, c.spatial() - 1));
+}
 // Whether the last columns of a register tile, which are computed for nothing, are few beside those of one image.
 bool has_many_places(const Conv& c, const PassContext& context) {
   constexpr int64_t kMany = 512;
@@ -115,9 +123,21 @@ Value one_of(Value x, int64_t dim, int64_t at) {
   return prim::reshape(y, s);
 }
 
+// Sets of weights, results, columns…, channels; made along the channels.
+Value transformed_weights(const Conv& c, DType t, Primitives& out) {
+  Dims last = {0};
+  for (size_t d = 0; d < c.spatial(); ++d) last.push_back(static_cast<int64_t>(d) + 2);
+  last.push_back(1);
+  Value taps = in_memory(prim::transpose(c.w, last), out);
+  std::vector<Value> parts;
+  for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(taps, 1, k));
+  Shape weights = shape_of(parts[0]);  // results, columns…, channels
+  return in_memory(combined(constants(algorithm().g, t, out), parts, with(weights, 1, kProducts), 1), out);
+}
+
 }  // namespace
 
-bool takes_winograd(const Conv& c, const PassContext& context) {
+bool takes_winograd(const Conv& c, const PassContext& context, size_t first) {
   // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
   // mostly empty.
   constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewRows = 6;
@@ -127,11 +147,11 @@ bool takes_winograd(const Conv& c, const PassContext& context) {
       !c.w_dilation[0].is(1))
     return false;
   return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
-         at_least(result_rows(c), kFewRows, context) && at_least(x[0] * places_of(c), kFewPlaces, context);
+         at_least(result_rows(c, first), kFewRows, context) &&
+         at_least(x[0] * places_of(c, first), kFewPlaces, context);
 }
 
 Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext& context) {
-  static const Algorithm algorithm;
   DType t = ops::dtype_of(c.x);
   Expr rows = result_rows(c), tiles = ceildiv(rows, kResults);
 
@@ -146,22 +166,16 @@ Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext&
   std::vector<Value> parts;
   for (int64_t i = 0; i < kProducts; ++i) parts.push_back(arranged(every(x, 2, i, tiles, kResults)));
   Shape each = shape_of(parts[0]);  // images, channels, tiles, columns…; channels and images swapped where they are one
-  x = combined(constants(algorithm.b, t, out), parts, with(each, along, kProducts), along);
+  x = combined(constants(algorithm().b, t, out), parts, with(each, along, kProducts), along);
   Shape image = apart ? Shape{each[0], each[1] * kProducts, each[2]} : Shape{1, each[0] * kProducts, each[1] * tiles};
   image.insert(image.end(), each.begin() + 3, each.end());
 
-  // As many sets of weights, made along the channels.
-  Dims last = {0}, first = {1, 0, static_cast<int64_t>(c.spatial()) + 1};
-  for (size_t d = 0; d < c.spatial(); ++d) last.push_back(static_cast<int64_t>(d) + 2);
-  last.push_back(1);
+  // As many sets of weights.
+  Dims first = {1, 0, static_cast<int64_t>(c.spatial()) + 1};
   for (size_t d = 1; d < c.spatial(); ++d) first.push_back(static_cast<int64_t>(d) + 1);
-  Value taps = in_memory(prim::transpose(c.w, last), out);
-  parts.clear();
-  for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(taps, 1, k));
-  Shape weights = shape_of(parts[0]);  // results, columns…, channels
-  Value w = in_memory(combined(constants(algorithm.g, t, out), parts, with(weights, 1, kProducts), 1), out);
+  Value w = transformed_weights(c, t, out);
   w = prim::transpose(w, first);  // products, results, channels, columns…
-  weights = shape_of(w);
+  Shape weights = shape_of(w);
   weights[1] = weights[1] * kProducts;
   weights.erase(weights.begin());
 
@@ -181,10 +195,46 @@ Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext&
   parts.clear();
   for (int64_t j = 0; j < kProducts; ++j) parts.push_back(arranged(one_of(y, along, j)));
   Shape shape = shape_of(parts[0]);
-  y = combined(constants(algorithm.a, t, out), parts, with(shape, 3, kResults), 3);
+  y = combined(constants(algorithm().a, t, out), parts, with(shape, 3, kResults), 3);
   shape[2] = tiles * kResults;
   y = prim::reshape(y, shape);
   shape[2] = rows;
+  return first_of(y, shape);
+}
+
+Value winograd_channels_last(const Conv& c, Primitives& out) {
+  DType t = ops::dtype_of(c.x);
+  Expr rows = result_rows(c, 1), tiles = ceildiv(rows, kResults);
+  auto places = static_cast<int64_t>(c.spatial());
+
+  // products, images, tiles, columns…, channels
+  Exprs high = c.high;
+  high[0] = high[0] + tiles * kResults - rows;
+  Value x = bordered(c.x, c.low, high, c.x_dilation, 1);
+  std::vector<Value> parts;
+  for (int64_t i = 0; i < kProducts; ++i) parts.push_back(every(x, 1, i, tiles, kResults));
+  Shape each = shape_of(parts[0]);
+  x = in_memory(combined(constants(algorithm().b, t, out), parts, with(each, 0, kProducts), 0), out);
+
+  // What remains of the kernel moves along the columns.
+  Value w = transformed_weights(c, t, out);
+  Dims of_x, of_w;
+  for (int64_t d = 1; d < places; ++d) {
+    x = prim::window(x, d + 2, shape_of(c.w)[d + 2], 1, c.w_dilation[d]);
+    of_x.push_back(places + 2 + d);
+    of_w.push_back(d + 1);
+  }
+  of_x.push_back(places + 2);
+  of_w.push_back(places + 1);
+  Value y = prim::dot_general(x, w, of_x, of_w, {0}, {1});  // products, images, tiles, columns…, results
+
+  parts.clear();
+  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(one_of(y, 0, j));
+  Shape shape = shape_of(parts[0]);
+  y = combined(constants(algorithm().a, t, out), parts, with(shape, 2, kResults), 2);
+  shape[1] = tiles * kResults;
+  y = prim::reshape(y, shape);
+  shape[1] = rows;
   return first_of(y, shape);
 }
 

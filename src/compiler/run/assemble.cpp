@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "compiler/loops/builder.h"
@@ -41,6 +42,7 @@ class Assembler {
     parts.steps = std::move(steps_);
     parts.checks = std::move(checks);
     parts.arena_bytes = plan_.arena_bytes;
+    add_prepared(parts);
     return parts;
   }
 
@@ -120,6 +122,31 @@ class Assembler {
     return strides(ir::strides_of(*group.graph, x)) == strides(group.output_strides[0]);
   }
 
+  void add_prepared(CompiledGraph::Parts& parts) const {
+    if (!plan_.prepared) return;
+    parts.prepared_bytes = plan_.prepared_bytes;
+    auto prepares_in = [&](size_t step) { return step < parts.steps.size() && prepares(parts.steps[step]); };
+    while (parts.prepared < parts.batches.size() && prepares_in(parts.batches[parts.prepared].begin)) ++parts.prepared;
+    std::set<uint32_t> inputs, symbols;
+    auto add_symbols = [&](Expr e) {
+      std::vector<Expr> found;
+      ir::collect_symbols(e, found);
+      for (Expr s : found) symbols.insert(s->id);
+    };
+    for (size_t g = 0; g < plan_.prepared; ++g) {
+      for (const auto* values : {&plan_.steps[g].inputs, &plan_.steps[g].outputs})
+        for (Value v : *values)
+          for (Expr e : type_of(v).shape) add_symbols(e);
+      for (const Place& p : plan_.places[g]) {
+        if (p.kind == Place::Input) inputs.insert(static_cast<uint32_t>(p.index));
+        add_symbols(p.offset);
+      }
+    }
+    for (size_t s = 0; prepares_in(s); ++s) symbols.insert(parts.steps[s].sizes.begin(), parts.steps[s].sizes.end());
+    parts.prepared_of = {{inputs.begin(), inputs.end()}, {symbols.begin(), symbols.end()}};
+  }
+  bool prepares(const Step& s) const { return s.group < plan_.prepared; }
+
   // A step with a check ends its batch: what comes after it must not run where the check fails.
   std::vector<Batch> batches(const std::vector<CompiledGraph::Check>& checks) const {
     std::vector<bool> checked(steps_.size());
@@ -129,7 +156,8 @@ class Assembler {
     for (size_t s = 0; s < steps_.size();) {
       size_t end = s + std::max<size_t>(calls_[steps_[s].group], 1);
       if (small_[s])
-        while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1]) {
+        while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1] &&
+               prepares(steps_[end]) == prepares(steps_[s])) {
           bool free = true;
           for (size_t a = s; a < end && free; ++a) free = independent(plan_, steps_[a].group, steps_[end].group);
           if (!free) break;

@@ -52,11 +52,16 @@ double Step::flops(const int64_t* symbols) const {
 }
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
-    : Executable(graph), device_(device), parts_(std::move(parts)), arena_bytes_(parts_.arena_bytes) {
+    : Executable(graph),
+      device_(device),
+      parts_(std::move(parts)),
+      arena_bytes_(parts_.arena_bytes),
+      prepared_bytes_(parts_.prepared_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
-            parts_.checks.empty() &&
-            std::none_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) { return b.kind == Place::Arena; });
+            parts_.checks.empty() && std::all_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) {
+              return b.kind == Place::Input || b.kind == Place::Output;
+            });
   if (parts_.keep) plan_keeping();
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
 }
@@ -191,13 +196,14 @@ bool CompiledGraph::takes(std::span<const Operand> inputs, std::span<const Opera
 }
 
 void CompiledGraph::find_buffers(std::byte* arena, const int64_t* symbols, std::span<const Operand> inputs,
-                                 std::span<const Operand> outputs, void** buffers) const {
+                                 std::span<const Operand> outputs, void** buffers, const std::byte* prepared) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
-    buffers[i] = b.kind == Place::Input   ? inputs[b.index].data
-                 : b.kind == Place::Arena ? arena + b.offset(symbols)
-                 : outputs.empty()        ? nullptr
-                                          : outputs[b.index].data;
+    buffers[i] = b.kind == Place::Input      ? inputs[b.index].data
+                 : b.kind == Place::Arena    ? arena + b.offset(symbols)
+                 : b.kind == Place::Prepared ? const_cast<std::byte*>(prepared) + b.offset(symbols)
+                 : outputs.empty()           ? nullptr
+                                             : outputs[b.index].data;
   }
 }
 
@@ -210,13 +216,24 @@ void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
   }
   if (keeper_ && !runtime::recording_spans() && run_kept(symbols, inputs, outputs)) return;
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), runtime::current_stream(device_));
-  run_from(0, arena, symbols, inputs, outputs);
+  parts_.prepared ? run_prepared(arena, symbols, inputs, outputs) : run_from(0, arena, symbols, inputs, outputs);
+}
+
+void CompiledGraph::run_prepared(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+                                 std::span<const Operand> outputs) const {
+  auto contents = PreparedValues::contents(parts_.prepared_of, symbols, inputs);
+  if (auto made = contents ? prepared_.find(*contents) : nullptr)
+    return run_from(parts_.prepared, arena, symbols, inputs, outputs, made->memory.data);
+  Memory memory(device_, static_cast<size_t>(prepared_bytes_(symbols)), arena.stream);
+  run_from(0, arena, symbols, inputs, outputs, memory.data);
+  if (contents)
+    prepared_.keep(std::make_shared<PreparedValues::Made>(PreparedValues::Made{std::move(memory), *contents}));
 }
 
 void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
-                             std::span<const Operand> outputs) const {
+                             std::span<const Operand> outputs, const std::byte* prepared) const {
   SmallVector<void*, 32> buffers(buffers_.size());
-  find_buffers(arena.data, symbols, inputs, outputs, buffers.data());
+  find_buffers(arena.data, symbols, inputs, outputs, buffers.data(), prepared);
   run_steps(n, {symbols, inputs, buffers.data(), arena.stream});
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/run/kept.h"
 #include "compiler/run/memory.h"
 #include "compiler/run/plan.h"
+#include "compiler/run/prepared.h"
 #include "compiler/run/size_program.h"
 #include "runtime/device.h"
 #include "support/small_vector.h"
@@ -61,6 +62,9 @@ class CompiledGraph final : public Executable {
     std::vector<Check> checks;
     LoadedKernel note;  // writes a failed check's number into the device's word
     ir::Expr arena_bytes = 0;
+    size_t prepared = 0;  // of the batches, see Plan::prepared
+    ir::Expr prepared_bytes = 0;
+    PreparedValues::Sources prepared_of;
     std::vector<bool> by_value;
     bool ahead = true;  // see RunAhead
     bool keep = false;  // see KeptRun
@@ -71,6 +75,7 @@ class CompiledGraph final : public Executable {
   CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts);
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
+  std::span<const uint32_t> lasting() const override { return parts_.prepared_of.inputs; }
   const std::vector<Step>& steps() const { return parts_.steps; }
   const std::vector<Batch>& batches() const { return parts_.batches; }
   const std::vector<Check>& checks() const { return parts_.checks; }
@@ -113,10 +118,12 @@ class CompiledGraph final : public Executable {
   }
   bool takes(std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void find_buffers(std::byte* arena, const int64_t* symbols, std::span<const Operand> inputs,
-                    std::span<const Operand> outputs, void** buffers) const;
+                    std::span<const Operand> outputs, void** buffers, const std::byte* prepared = nullptr) const;
   /// The batches from the n-th one on.
   void run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
-                std::span<const Operand> outputs) const;
+                std::span<const Operand> outputs, const std::byte* prepared = nullptr) const;
+  void run_prepared(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
+                    std::span<const Operand> outputs) const;
   void run_steps(size_t n, const Run& r) const;
   void plan_keeping();
   /// False, with nothing done, where this run is not kept.
@@ -131,7 +138,8 @@ class CompiledGraph final : public Executable {
   runtime::Device& device_;
   Parts parts_;
   std::vector<Buffer> buffers_;
-  SizeProgram arena_bytes_;
+  SizeProgram arena_bytes_, prepared_bytes_;
+  mutable PreparedValues prepared_;
   std::vector<size_t> needs_;  // of the first batches: how many of the first inputs they and those before them need
   std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;

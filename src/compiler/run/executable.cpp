@@ -1,6 +1,7 @@
 #include "compiler/run/executable.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "support/failed_check.h"
 
@@ -25,6 +26,11 @@ size_t symbols_of(const ir::Graph& graph) {
 Executable::Executable(const ir::Graph& graph) : name_(graph.name), symbol_count_(symbols_of(graph)) {
   for (const ir::Output& o : graph.outputs())
     if (o.check.empty() && o.into < 0) output_types_.push_back(ir::type_of(o.value));
+}
+
+uint64_t new_content() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 void Executable::fail_check(const std::string& message, const int64_t* symbols) const {

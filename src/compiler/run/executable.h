@@ -19,7 +19,12 @@ struct Operand {
   void* data = nullptr;
   DType dtype = DType::Float32;
   std::span<const int64_t> sizes, strides;
+  /// Of a lasting input: equal numbers say that its elements are the same; 0 says nothing.
+  uint64_t content = 0;
 };
+
+/// A number for Operand::content that is not any other one.
+uint64_t new_content();
 
 /// A graph made ready to run. Immutable; runs may overlap on several threads.
 ///
@@ -32,6 +37,8 @@ class Executable {
 
   /// Types of the outputs that `run` takes operands for.
   const std::vector<ir::Type>& output_types() const { return output_types_; }
+  /// Inputs of which `run` wants to know the content.
+  virtual std::span<const uint32_t> lasting() const { return {}; }
   static int64_t evaluate(ir::Expr e, const int64_t* symbols);
 
   /// brasa::Error (see fail_checked) if a check of the graph fails.

@@ -16,30 +16,6 @@
 
 namespace brasa::compiler {
 
-void append_to(std::string& out, const Place& p) {
-  if (p.kind == Place::Arena)
-    out += str("arena + ", p.offset);
-  else
-    out += str(p.kind == Place::Input ? "input " : "output ", p.index);
-}
-
-void append_to(std::string& out, const Plan& p) {
-  auto checks = [&](size_t after) {
-    for (const Plan::Check& c : p.checks)
-      if (c.after == after) out += str("check ", c.place, ": ", c.message, "\n");
-  };
-  checks(static_cast<size_t>(-1));
-  for (size_t s = 0; s < p.steps.size(); ++s) {
-    const Group& g = p.steps[s];
-    out += str("step ", s, ": ", name(g.kind), " ", g.domain);
-    for (size_t i = 0; i < p.places[s].size(); ++i)
-      out += str(i == 0 && !g.inputs.empty() ? " reads " : i == g.inputs.size() ? " writes " : ", ", p.places[s][i]);
-    out += "\n";
-    checks(s);
-  }
-  out += str("arena of ", p.arena_bytes, " bytes\n");
-}
-
 namespace {
 
 constexpr int64_t kAlignment = 256;
@@ -82,8 +58,8 @@ class Block {
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused, bool together)
-      : graph_(graph), groups_(std::move(fused.groups)), together_(together) {}
+  Planner(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting)
+      : graph_(graph), groups_(std::move(fused.groups)), together_(together), lasting_(std::move(lasting)) {}
 
   Plan run() {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -91,6 +67,7 @@ class Planner {
       for (Value v : groups_[g].outputs) producer_[v] = g;
     }
     assign_outputs();
+    find_prepared();
     order();
     allocate();
     return std::move(out_);
@@ -302,7 +279,33 @@ class Planner {
     return groups_.size() - 1;
   }
 
-  // The fused order, but what only writes results into inputs comes last: such groups are many and small, and run
+  // Groups that make something of lasting inputs alone, or of nothing, and whose results are not the graph's.
+  void find_prepared() {
+    prepares_.assign(groups_.size(), false);
+    if (std::find(lasting_.begin(), lasting_.end(), true) == lasting_.end()) return;
+    for (const ir::Output& o : graph_.outputs()) {
+      if (o.into >= 0) lasting_[o.into] = false;
+      if (auto it = producer_.find(o.value); it != producer_.end()) makes_result_.insert(it->second);
+    }
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      auto lasts = [&](Value v) {
+        int i = graph_.input_index(v);
+        return i >= 0 ? lasting_[i] : prepares_[producer_.at(v)];
+      };
+      bool call = groups_[g].kind == GroupKind::Library && groups_[g].library->prepare;
+      prepares_[g] = !call && !makes_result_.count(g) && !copy_place_.count(g) &&
+                     std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts);
+    }
+    out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
+  }
+  // Whether a run that finds what is prepared reads it.
+  bool read_later(Value v) const {
+    auto it = readers_.find(v);
+    return it != readers_.end() &&
+           std::any_of(it->second.begin(), it->second.end(), [&](size_t r) { return !prepares_[r]; });
+  }
+
+  // What is prepared comes first; then the fused order, but what only writes results into inputs comes last: such groups are many and small, and run
   // together; those that write other results too, of a GPU. Where the same groups are to stand side by side, so does, before it, what only it reads.
   void order() {
     sort_ = sorts();
@@ -341,6 +344,7 @@ class Planner {
     auto item = [&](size_t s) -> Item {
       if (s == kAllChecks) return {0, s, 0, s};
       size_t g = s - step(0);
+      if (prepares_[g]) return {-1, s, 0, s};
       if (late(s)) return {2, 0, sort_[g], s};
       if (!sort_[g]) return {0, s, 0, s};
       if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
@@ -400,6 +404,11 @@ class Planner {
         const std::vector<Expr>& strides = g.output_strides[i];  // of longer rows
         Expr elements = strides.empty() ? type_of(v).numel() : type_of(v).shape[0] * strides[0];
         Expr bytes = aligned(elements * Expr(size_of(type_of(v).dtype)));
+        if (prepares_[order_[s]] && read_later(v)) {
+          place_[v] = {Place::Prepared, 0, out_.prepared_bytes};
+          out_.prepared_bytes = out_.prepared_bytes + bytes;
+          continue;
+        }
         if (bytes.is_constant()) {
           int64_t size = std::max<int64_t>(bytes.constant(), kAlignment);
           range_of[v] = {block.take(size), size};
@@ -463,6 +472,8 @@ class Planner {
   const ir::Graph& graph_;
   std::vector<Group> groups_;
   bool together_;
+  std::vector<bool> lasting_, prepares_;  // by input; by group
+  std::set<size_t> makes_result_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
   std::unordered_map<Value, Place> place_;
@@ -477,36 +488,8 @@ class Planner {
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together) {
-  return Planner(graph, std::move(fused), together).run();
-}
-
-bool independent(const Plan& p, size_t a, size_t b) {
-  struct Use {
-    const Place& place;
-    Expr bytes;
-    bool written;
-  };
-  auto use = [&](size_t s, size_t i) {
-    const Group& g = p.steps[s];
-    bool written = i >= g.inputs.size();
-    const ir::Type& t = type_of(written ? g.outputs[i - g.inputs.size()] : g.inputs[i]);
-    return Use{p.places[s][i], t.numel() * Expr(size_of(t.dtype)), written};
-  };
-  auto overlap = [](const Use& x, const Use& y) {
-    if ((!x.written && !y.written) || x.place.kind != y.place.kind || x.place.index != y.place.index) return false;
-    if (x.place.kind != Place::Arena) return true;
-    if (!x.place.offset.is_constant() || !y.place.offset.is_constant()) return true;
-    int64_t px = x.place.offset.constant(), py = y.place.offset.constant();
-    auto before = [](int64_t at, Expr bytes, int64_t other) {
-      return bytes.is_constant() && at + bytes.constant() <= other;
-    };
-    return !before(px, x.bytes, py) && !before(py, y.bytes, px);
-  };
-  for (size_t i = 0; i < p.places[a].size(); ++i)
-    for (size_t j = 0; j < p.places[b].size(); ++j)
-      if (overlap(use(a, i), use(b, j))) return false;
-  return true;
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting) {
+  return Planner(graph, std::move(fused), together, std::move(lasting)).run();
 }
 
 }  // namespace brasa::compiler

@@ -8,9 +8,9 @@ namespace brasa::compiler {
 
 /// Where a tensor of a step lies when the executable runs.
 struct Place {
-  enum Kind : uint8_t { Input, Output, Arena } kind = Arena;
+  enum Kind : uint8_t { Input, Output, Arena, Prepared } kind = Arena;
   int index = 0;        // of the input or output operand
-  ir::Expr offset = 0;  // in the arena, bytes
+  ir::Expr offset = 0;  // in the arena, or what is prepared, bytes
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -27,12 +27,16 @@ struct Plan {
   };
   std::vector<Check> checks;
   ir::Expr arena_bytes = 0;
+  /// So many first steps read nothing but lasting inputs. What others read of them lies in memory of its own, which may be kept.
+  size_t prepared = 0;
+  ir::Expr prepared_bytes = 0;
 };
 
 void append_to(std::string& out, const Plan& p);
 
-/// `together`: groups that are the same stand side by side where that costs little memory, for launches of several.
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together = false);
+/// `together`: groups that are the same stand side by side where that costs little memory, for launches of several. `lasting`: by input,
+/// or empty.
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together = false, std::vector<bool> lasting = {});
 
 /// Whether neither step writes what the other one reads or writes.
 bool independent(const Plan& p, size_t a, size_t b);

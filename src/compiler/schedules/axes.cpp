@@ -59,6 +59,10 @@ MergedAxes merged_axes(const Group& group, int lanes) {
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && ((short_row && few) || is_near(a)))
         out.vector = i;
+  // Few neighbours make no good vector.
+  if (short_row && !d.folds(out.axes.back().first))
+    for (size_t i = 0; i < out.axes.size(); ++i)
+      if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && is_near(a)) out.vector = i;
   for (Expr e : places.exprs) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;

@@ -156,8 +156,8 @@ class Scheduler {
     } else {
       inside *= size(last.extent);
     }
-    // Short rows: several for one parallel iteration.
-    if (s_.axes.size() >= 2 && !last.piece && inside * each < kPieceWork / 2) {
+    // Short rows: several for one parallel iteration. Sums inside of vectors read again what the row before read.
+    if (s_.axes.size() >= 2 && (!last.piece || s_.vector_outside) && inside * each < kPieceWork / 2) {
       Axis* rows = nullptr;
       for (Axis& a : s_.axes)
         if (a.kind == Axis::Parallel) rows = &a;

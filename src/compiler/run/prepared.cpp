@@ -1,0 +1,29 @@
+#include "compiler/run/prepared.h"
+
+#include <utility>
+
+namespace brasa::compiler {
+
+std::optional<std::vector<uint64_t>> PreparedValues::contents(const Sources& sources, const int64_t* symbols,
+                                                              std::span<const Operand> inputs) {
+  std::vector<uint64_t> out;
+  out.reserve(sources.inputs.size() + sources.symbols.size());
+  for (uint32_t i : sources.inputs) {
+    if (!inputs[i].content) return std::nullopt;
+    out.push_back(inputs[i].content);
+  }
+  for (uint32_t id : sources.symbols) out.push_back(static_cast<uint64_t>(symbols[id]));
+  return out;
+}
+
+std::shared_ptr<const PreparedValues::Made> PreparedValues::find(const std::vector<uint64_t>& of) const {
+  std::lock_guard lock(mutex_);
+  return made_ && made_->of == of ? made_ : nullptr;
+}
+
+void PreparedValues::keep(std::shared_ptr<const Made> made) {
+  std::lock_guard lock(mutex_);
+  std::swap(made_, made);  // what was there is freed behind the lock
+}
+
+}  // namespace brasa::compiler

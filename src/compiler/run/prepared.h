@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compiler/run/executable.h"
+#include "compiler/run/memory.h"
+
+namespace brasa::compiler {
+
+/// What a plan's first steps make of lasting inputs alone (see Plan::prepared): packed and transformed weights. It is made once, and made anew
+/// where an input's content or a size has changed.
+class PreparedValues {
+ public:
+  /// What the values are made of: inputs, and symbols by id.
+  struct Sources {
+    std::vector<uint32_t> inputs, symbols;
+  };
+  struct Made {
+    Memory memory;
+    std::vector<uint64_t> of;
+  };
+
+  /// The contents of the sources; nothing where one is unknown.
+  static std::optional<std::vector<uint64_t>> contents(const Sources& sources, const int64_t* symbols,
+                                                       std::span<const Operand> inputs);
+  /// Null where what is kept was made of something else.
+  std::shared_ptr<const Made> find(const std::vector<uint64_t>& of) const;
+  /// Instead of what was kept before.
+  void keep(std::shared_ptr<const Made> made);
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Made> made_;
+};
+
+}  // namespace brasa::compiler

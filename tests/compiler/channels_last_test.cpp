@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "check.h"
+#include "ops/shapes.h"
+
+// Graphs of several convolutions, whose images keep their channels as neighbours in memory.
+namespace brasa::compiler {
+namespace {
+
+namespace prim = ops::prim;
+using namespace ops;  // NOLINT: the algebra on Values
+using ir::Expr;
+using ir::Shape;
+using ir::Value;
+using testing::check;
+using testing::check_both;
+using testing::In;
+using Values = std::vector<Value>;
+
+struct Steps {
+  int64_t stride = 1, padding = 0, dilation = 1;
+};
+
+Value conv(Value x, Value w, Steps s, Expr groups = 1) {
+  auto spatial = static_cast<size_t>(ops::rank_of(x)) - 2;
+  auto all = [&](int64_t v) { return Shape(spatial, Expr(v)); };
+  return prim::convolution(x, w, all(s.stride), all(s.padding), all(s.padding), all(1), all(s.dilation), groups);
+}
+Value relu(Value x) { return ops::maximum(x, ops::zeros_like(x)); }
+// As batch norm does it.
+Value scaled(Value x, Value scale) { return x * prim::broadcast(scale, ops::shape_of(x), {1}); }
+
+In image(std::vector<int64_t> sizes) { return {DType::Float32, std::move(sizes), -0.5, 0.5}; }
+
+// A block with a residual, as in a ResNet.
+TEST(ChannelsLast, Residuals) {
+  for (auto [s, channels] : {std::pair(Steps{1, 1, 1}, 16), std::pair(Steps{2, 1, 1}, 33),
+                             std::pair(Steps{2, 2, 2}, 33), std::pair(Steps{3, 0, 1}, 16)}) {
+    auto block = [s = s](const Values& v) {
+      Value x = relu(scaled(conv(v[0], v[1], {2, 1, 1}), v[4]));
+      Value y = relu(scaled(conv(x, v[2], s), v[5]));
+      Value z = conv(y, v[3], {1, 0, 1});
+      Value sum = relu(z + y) + scaled(y, v[5]);
+      return Values{sum, ops::sum(y, {2, 3}), ops::sum(sum, {0, 1})};
+    };
+    check_both({image({3, 3, 15, 13}), image({channels, 3, 3, 3}), image({40, channels, 3, 3}), image({40, 40, 1, 1}),
+                image({channels}), image({40})},
+               block);
+  }
+}
+
+TEST(ChannelsLast, Depthwise) {
+  for (auto [s, kernel] : {std::pair(Steps{1, 1, 1}, 5), std::pair(Steps{2, 1, 1}, 3), std::pair(Steps{1, 2, 2}, 3)}) {
+    auto block = [s = s](const Values& v) {
+      Value x = relu(conv(v[0], v[1], {1, 0, 1}));
+      Value y = relu(scaled(conv(x, v[2], s, 37), v[4]));
+      // A gate for each channel of an image.
+      Value mean = ops::sum(y, {2, 3}, true) * 0.1;
+      Value gate = relu(conv(mean, v[5], {}));
+      return Values{conv(y * ops::broadcast_to(gate, ops::shape_of(y)), v[3], {})};
+    };
+    check_both({image({2, 20, 12, 11}), image({37, 20, 1, 1}), image({37, 1, kernel, kernel}), image({24, 37, 1, 1}),
+                image({37}), image({37, 37, 1, 1})},
+               block);
+  }
+}
+
+// Along one dimension and three, of reduced floats and doubles, with few outputs at the end, joined parts, pools.
+TEST(ChannelsLast, Others) {
+  auto pair = [](const Values& v) {
+    Value y = relu(conv(v[0], v[1], {1, 1, 1}));
+    return Values{conv(y, v[2], {2, 1, 1}), conv(y, v[2], {1, 2, 2})};
+  };
+  check_both({image({2, 5, 30}), image({20, 5, 3}), image({32, 20, 3})}, pair);
+  check_both({image({2, 5, 7, 6, 5}), image({20, 5, 3, 3, 3}), image({32, 20, 3, 3, 3})}, pair);
+  for (DType t : {DType::Float64, DType::BFloat16})
+    check_both({{t, {2, 5, 9, 10}, -0.5, 0.5}, {t, {20, 5, 3, 3}, -0.5, 0.5}, {t, {32, 20, 3, 3}, -0.5, 0.5}}, pair);
+  check_both({image({2, 5, 9, 10}), image({20, 5, 3, 3}), image({32, 20, 3, 3}), image({3, 52, 1, 1})},
+             [](const Values& v) {
+               Value x = relu(conv(v[0], v[1], {1, 1, 1})), y = relu(conv(x, v[2], {1, 1, 1}));
+               Value both = prim::concat({x, y}, 1);
+               Value pooled = prim::window(prim::window(both, 2, 3, 2, 1), 3, 3, 2, 1);
+               return Values{conv(both, v[3], {}), prim::reduce(pooled, {4, 5}, "max")};
+             });
+}
+
+// Transposed: each element makes a patch. Few outputs at the end.
+TEST(ChannelsLast, Transposed) {
+  auto up = [](Shape low, Shape high) {
+    return [=](const Values& v) {
+      Value x = relu(conv(v[0], v[1], {1, 1, 1})), y = relu(conv(x, v[2], {1, 1, 1}));
+      Value wide = prim::convolution(y, v[3], {1, 1}, low, high, {2, 3}, {1, 1}, 1);
+      return Values{relu(wide), conv(wide, v[4], {})};
+    };
+  };
+  std::vector<In> in = {image({2, 5, 6, 7}), image({20, 5, 3, 3}), image({32, 20, 3, 3}), image({18, 32, 2, 3}),
+                        image({3, 18, 1, 1})};
+  check_both(in, up({1, 2}, {1, 2}));
+  check_both(in, up({1, 2}, {2, -2}));
+  check_both(in, up({0, 1}, {1, 2}));
+}
+
+// Winograd's form down the rows; an image that is smaller than the kernel's reach; none at all.
+TEST(ChannelsLast, Winograd) {
+  auto pair = [](const Values& v) {
+    Value x = relu(conv(v[0], v[1], {1, 1, 1}));
+    return Values{relu(conv(x, v[2], {1, 1, 1}) + x)};
+  };
+  std::vector<In> in = {image({3, 32, 11, 14}), image({33, 32, 3, 3}), image({33, 33, 3, 3})};
+  check_both(in, pair);
+  auto kernels = check(in, pair).kernels;
+  EXPECT_EQ(std::count_if(
+                kernels.begin(), kernels.end(),
+                [](const std::string& k) { return k.starts_with("contraction [6,") && k.find(", 33]:") != k.npos; }),
+            2);
+  check_both({image({1, 32, 1, 2}), image({33, 32, 3, 3}), image({33, 33, 3, 3})}, pair);
+  check_both({image({0, 32, 11, 14}), image({33, 32, 3, 3}), image({33, 33, 3, 3})}, pair);
+}
+
+}  // namespace
+}  // namespace brasa::compiler
