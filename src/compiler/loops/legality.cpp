@@ -62,7 +62,7 @@ class Checker {
       Value buffer = n->arg<Value>(0);
       auto from = loop_kind(buffer.node->op);
       bool array = (is_input(buffer) && type_of(buffer).rank() == 1) ||
-                   (kind == LoopOp::Load && (from == LoopOp::Stage || from == LoopOp::Table));
+                   (kind == LoopOp::Load && (makes_array(buffer.node) || from == LoopOp::Table));
       if (!array) bad(n, "it does not read or write a buffer");
       if (kind == LoopOp::Store && type_of(n->arg<Value>(2)).dtype != type_of(buffer).dtype)
         bad(n, "the stored value has another dtype than the buffer");
@@ -75,6 +75,12 @@ class Checker {
       Ranges open = a_.nested(a_.inside(n) & ~closed), shut = a_.nested(closed);
       if (shut && open && std::countl_zero(open) < std::countl_zero(shut & -shut))
         bad(n, "the loops that it closes are not its innermost ones");
+    }
+    if (kind == LoopOp::TileProduct) {
+      if (a_.inside(n) & (a_.kind(ForKind::Vector) | a_.kind(ForKind::Unroll))) bad(n, "tiles are in no vector");
+      for (size_t i : {7, 8})
+        if (int64_t size = n->arg<Expr>(i).constant(); size != 16 && size != 32)
+          bad(n, "a tile has 16 rows and columns, and there are one or two across and along");
     }
     if (kind == LoopOp::Stage) {
       for (Expr r : n->arg<std::vector<Expr>>(1))

@@ -25,7 +25,7 @@ ForKind kind_of(const std::string& name) {
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 // What happens at a place in the loops; everything else is computed where it is needed.
 bool is_sink(const Node* n) {
-  return is(n, LoopOp::Store) || is(n, LoopOp::Prefetch) || is(n, LoopOp::Reduce) || is(n, LoopOp::Stage);
+  return is(n, LoopOp::Store) || is(n, LoopOp::Prefetch) || is(n, LoopOp::Reduce) || makes_array(n);
 }
 
 }  // namespace

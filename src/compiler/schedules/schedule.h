@@ -31,6 +31,7 @@ struct Schedule {
   int rows = 1, vectors = 1;  // contraction: register tile
   bool along_k = false;       // its vectors run along k: a tile has so many columns as it has vectors
   bool pairs = false;         // two neighbours along k are one step
+  bool matrix_tiles = false;  // rows x vectors are tiles of the processor's
   int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;

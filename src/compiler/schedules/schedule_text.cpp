@@ -30,8 +30,12 @@ constexpr Choice<int64_t> kCounts[] = {
     {"beside", &Schedule::beside},
 };
 constexpr Choice<bool> kFlags[] = {
-    {"vector outside", &Schedule::vector_outside}, {"along k", &Schedule::along_k},       {"pairs", &Schedule::pairs},
-    {"stage rows", &Schedule::stage_rows},         {"stage tile", &Schedule::stage_tile},
+    {"vector outside", &Schedule::vector_outside},
+    {"along k", &Schedule::along_k},
+    {"pairs", &Schedule::pairs},
+    {"stage rows", &Schedule::stage_rows},
+    {"stage tile", &Schedule::stage_tile},
+    {"matrix tiles", &Schedule::matrix_tiles},
 };
 constexpr std::string_view kAxes[] = {"parallel", "serial", "vector"};  // by Axis::Kind
 
