@@ -229,18 +229,15 @@ class Contractions {
 
   // Both operands as bfloat16, or as bytes of int32 that tiles multiply, where that is what they are.
   bool narrowed(Value& a, Value& b) {
-    auto as = [](Value v, DType t) { return ops::dtype_of(v) == t ? v : before_widening(v, t); };
-    auto among = [&](Value v, std::initializer_list<DType> types) {
-      Value x;
-      for (DType t : types)
-        if (!x) x = as(v, t);
-      return x;
-    };
     bool bytes = m_.tiles && ops::dtype_of(a) == DType::Int32;
     if (!bytes && m_.one_order) return false;
-    std::initializer_list<DType> types =
-        bytes ? std::initializer_list<DType>{DType::Int8, DType::UInt8} : std::initializer_list<DType>{DType::BFloat16};
-    Value x = among(a, types), y = among(b, types);
+    auto as = [](Value v, DType t) { return ops::dtype_of(v) == t ? v : before_widening(v, t); };
+    auto narrow = [&](Value v) {
+      if (!bytes) return as(v, DType::BFloat16);
+      Value x = as(v, DType::Int8);
+      return x ? x : as(v, DType::UInt8);
+    };
+    Value x = narrow(a), y = narrow(b);
     if (!x || !y) return false;
     a = x;
     b = y;

@@ -238,9 +238,9 @@ class Scheduler {
     size_t sums = rows.size() - batched - 1;
     Expr k(1);
     for (size_t d = batched + 1; d < rows.size(); ++d) k = k * rows[d];
-    s_.stage_tile = true;
     Value first = dot->arg<Value>(0), second = dot->arg<Value>(1);
     if (m_.tiles && sums == 1 && in_tiles(second, batched + 1, batched)) return matrix_tiles(m, n, k, batch, first);
+    s_.stage_tile = true;
     ContractionTile tile = contraction_tile(m, n, type_of(first).dtype, m_);
     Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
