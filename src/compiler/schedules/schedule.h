@@ -17,6 +17,8 @@ struct Axis {
   enum Kind : uint8_t { Parallel, Serial, Vector } kind = Parallel;
   /// Split into parallel pieces of this many iterations; 0 for none.
   int64_t piece = 0;
+  /// So many of a piece's iterations are spelled out, as many as a vector has lanes.
+  bool spelled_out = false;
 };
 
 /// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names

@@ -26,6 +26,8 @@ constexpr double kStridedWork = 4;
 constexpr int64_t kTile = 32;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
+// A body that may be spelled out for each lane of a vector, without what fetches its elements.
+constexpr double kShortBody = 5;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -148,6 +150,10 @@ class Scheduler {
         piece = std::max<int64_t>(step, kTile);
         Axis& rows = s_.axes[*neighbours_];
         rows.piece = kTile;
+        // As many vectors as they have lanes are read along the rows, and transposed in registers.
+        rows.spelled_out = m_.vector_bytes >= 64 && s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
+                           provably_divisible(rows.extent, s_.width);
+        if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);
       }
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;

@@ -112,6 +112,7 @@ class Parser {
     expect(str(" [", a.extent, "]"));
     if (a.reduced) expect(" reduced");
     if (accept(" in pieces of ")) a.piece = number<int64_t>();
+    a.spelled_out = accept(" spelled out");
     return a;
   }
 
@@ -133,6 +134,7 @@ void append_to(std::string& out, const Schedule& s) {
     w += str(" [", a.extent, "]");
     if (a.reduced) w += " reduced";
     if (a.piece) w += str(" in pieces of ", a.piece);
+    if (a.spelled_out) w += " spelled out";
     word(w);
   }
   auto numbers = [&](const auto& choices) {

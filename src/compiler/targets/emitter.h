@@ -163,6 +163,9 @@ class Emitter {
   Values fold_list(const std::string& combiner, std::vector<Values> list, DType dtype);
   Values read_slots(std::span<llvm::Value* const> slots);
 
+  // emit_transposed.cpp
+  bool load_transposed(const ir::Node* n);
+
   // emit_tiles.cpp
   void configure_tiles();
   void release_tiles();
