@@ -152,7 +152,7 @@ class Scheduler {
         rows.piece = kTile;
         // As many vectors as they have lanes are read along the rows, and transposed in registers.
         rows.spelled_out = m_.vector_bytes >= 64 && s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
-                           provably_divisible(rows.extent, s_.width);
+                           provably_divisible(rows.extent, s_.width) && provably_divisible(last.extent, s_.width);
         if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);
       }
@@ -166,7 +166,7 @@ class Scheduler {
       Axis* rows = nullptr;
       for (Axis& a : s_.axes)
         if (a.kind == Axis::Parallel) rows = &a;
-      if (rows) {
+      if (rows && !rows->spelled_out) {
         auto piece = static_cast<int64_t>(kPieceWork / (inside * each));
         if (!rows->extent.is_constant() || rows->extent.constant() > piece) rows->piece = std::max<int64_t>(piece, 1);
         if (rows->extent.is_constant() && rows->extent.constant() <= piece && others <= static_cast<double>(piece))

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "compiler/fusion/indexing.h"
@@ -45,6 +46,10 @@ bool positive_indices(Value mask, std::vector<Expr>& out) {
   return true;
 }
 
+bool terms_of_mask(const Node* load, std::vector<Expr>& out) {
+  return load->args[2].is_none() || positive_indices(load->arg<Value>(2), out);
+}
+
 }  // namespace
 
 // For all iterations of the unrolled loop at once; false where the load is another one.
@@ -79,13 +84,9 @@ bool Emitter::load_transposed(const Node* n) {
   if (!index.linear || index.stride.is(0) || index.stride.is(1) || varies(index.base)) return false;
   int64_t constant = index.base->kind == ir::ExprKind::Add || index.base.is_constant() ? index.base->value : 0;
   const int64_t before = ((constant % apart) + apart) % apart;
-  // A mask leaves out lanes, or the ends of their windows. Without one all of the window must be read in any case.
+  // A mask leaves out lanes, or the ends of their windows; else what lies between must be read, too.
   std::vector<Expr> terms, of_lanes, of_window;
-  if (!n->args[2].is_none()) {
-    if (!positive_indices(n->arg<Value>(2), terms)) return false;
-  } else if (apart > 1) {
-    return false;
-  }
+  if (!terms_of_mask(n, terms)) return false;
   for (Expr term : terms) {
     auto step = coefficient(term, range);
     LaneIndex t = lane_index(at_first(term));
@@ -97,7 +98,14 @@ bool Emitter::load_transposed(const Node* n) {
     else
       return false;
   }
-  if (apart > 1 && of_window.empty()) return false;
+  for (int64_t i = 0; i < apart && of_window.empty(); ++i) {
+    auto reads = [&](const Node* other) {
+      std::vector<Expr> its;
+      return loop_kind(other->op) == LoopOp::Load && other->arg<Value>(0) == n->arg<Value>(0) &&
+             other->arg<Expr>(1) == place - before + i && terms_of_mask(other, its) && its == terms;
+    };
+    if (std::none_of(graph_.nodes().begin(), graph_.nodes().end(), reads)) return false;
+  }
 
   const int64_t per_vector = lanes * 4 / bytes, vectors = apart * bytes / 4;
   auto count = static_cast<unsigned>(per_vector);
