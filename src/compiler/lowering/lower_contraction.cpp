@@ -131,9 +131,13 @@ class Contraction {
     Value a = operand(0);
     bool words = of_words(a);
     int64_t elements = words ? kMatrixTile : step();
-    Expr tile = loop("serial", tiles), row = b.loop("serial", s_.rows), at_step = loop("serial", steps());
+    Expr tile = loop("serial", tiles), rows = loop("serial", s_.rows / kMatrixTile);
+    // Words of a row lie apart, those of a step's rows beside each other: they are read as they lie, and transposed.
+    Expr row = words ? Expr() : b.loop("serial", kMatrixTile);
+    Expr at_step = loop("serial", steps());
+    if (words) row = b.loop("unroll", kMatrixTile);
     Expr element = b.loop("vector", elements, static_cast<int>(elements));
-    Expr m = (row_tile_ + tile) * Expr(s_.rows) + row;
+    Expr m = (row_tile_ + tile) * Expr(s_.rows) + rows * Expr(kMatrixTile) + row;
     Value v;
     if (words) {
       // Both their rows and their words go on to the end of a tile.
@@ -147,7 +151,7 @@ class Contraction {
         v = b.op(ops::ScalarOp::Select, {mask, v, b.constant(0, type_of(a).dtype)});
     }
     std::vector<Expr> ranges;
-    for (Expr r : {tile, at_step, row, element})
+    for (Expr r : {tile, at_step, rows, row, element})
       if (!r.is_constant()) ranges.push_back(r);
     return b.stage(v, ranges);
   }

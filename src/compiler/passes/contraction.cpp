@@ -215,7 +215,8 @@ class Contractions {
                                tiles ? kMatrixTile : 1, out_);
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
-      if (in_a && !in_a->column.is(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
+      bool along = in_a && in_a->column.is(1);
+      if ((tiles ? !along : in_a && !along) && at_least(n, 16) && at_least(m * k, kLarge / 16))
         a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       else if (words)
         in_order(a);  // not widened
