@@ -109,14 +109,16 @@ class Contraction {
     LoopBuilder& b = l_.b();
     tile_ = int64_t{s_.vectors} * s_.width;
     Expr tiles = ceildiv(rows_, s_.rows);
-    Pieces blocks = pieces_of(tiles, s_.row_blocks), panels = pieces_of(ceildiv(columns_, tile_), s_.panel_blocks);
+    Expr fit = floordiv(s_.row_bytes / (s_.rows * kMatrixTile * 4), max(steps(), 1));
+    Expr in_block = max(min(min(fit, ceildiv(tiles, s_.row_pieces)), s_.row_blocks), 1);
+    Pieces panels = pieces_of(ceildiv(columns_, tile_), s_.panel_blocks);
     if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
-    Expr block = loop("parallel", blocks.count), piece = loop("parallel", panels.count);
-    row_tile_ = block * Expr(s_.row_blocks);
-    tile_rows_ = rows_in_tiles(min(tiles, Expr(s_.row_blocks)));
+    Expr block = loop("parallel", ceildiv(tiles, in_block)), piece = loop("parallel", panels.count);
+    row_tile_ = block * in_block;
+    tile_rows_ = rows_in_tiles(min(tiles, in_block));
     Expr panel = piece * Expr(s_.panel_blocks) + loop("serial", panels.inside(piece));
     first_column_ = panel * Expr(tile_);
-    tile_in_block_ = loop("serial", blocks.inside(block));
+    tile_in_block_ = loop("serial", min(in_block, tiles - row_tile_));
     row_tile_ = row_tile_ + tile_in_block_;
   }
 

@@ -35,6 +35,8 @@ struct Schedule {
   bool pairs = false;         // two neighbours along k are one step
   bool matrix_tiles = false;  // rows x vectors are tiles of the processor's
   int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
+  int64_t row_bytes = 0;      // of matrix tiles: no more blocks of rows than these bytes hold
+  int row_pieces = 1;         // and no more than divide all of them into so many pieces
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;
   bool stage_rows = false;  // the first operand's rows are computed into local memory first

@@ -301,24 +301,26 @@ class Scheduler {
   // Rows are copied to tiles once for all panels of a task; as many as the second cache keeps beside what passes by. A panel is read
   // for all of them.
   void matrix_tiles(Expr m, Expr n, Expr k, Expr batch, Value first) {
-    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 8, kUnknownBlocks = 4, kUnknownPanels = 16;
+    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 16, kUnknownPanels = 16, kPieces = 4;
     ContractionTile tile = matrix_tile(m, n);
     s_.matrix_tiles = true;
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
     auto size = [](Expr e) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 512; };
-    int64_t row_bytes = size(k) * size_of(type_of(unwidened(first)).dtype);
-    int64_t most =
-        k.is_constant() ? std::clamp<int64_t>(kBytesOfRows / (tile.rows * row_bytes), 1, kMostBlocks) : kUnknownBlocks;
+    int64_t block_bytes = tile.rows * size(k) * size_of(type_of(unwidened(first)).dtype);
     int64_t blocks = (size(m) + tile.rows - 1) / tile.rows, panels = (size(n) + tile.columns() - 1) / tile.columns();
-    int64_t enough = 4 * m_.threads, in_batch = std::max<int64_t>(1, enough / size(batch));
     // Fewer rows before parts of a row of panels, for each of which the rows would be copied.
-    s_.row_blocks = static_cast<int>(std::clamp<int64_t>(blocks / in_batch, 1, most));
-    int64_t tasks = (blocks + s_.row_blocks - 1) / s_.row_blocks;
+    s_.row_blocks = kMostBlocks;
+    s_.row_bytes = kBytesOfRows;
+    s_.row_pieces =
+        static_cast<int>(m.is_constant() ? std::max<int64_t>(1, kPieces * m_.threads / size(batch)) : kPieces);
+    int64_t in_piece =
+        std::clamp<int64_t>(std::min(kBytesOfRows / block_bytes, blocks / s_.row_pieces), 1, kMostBlocks);
+    int64_t tasks = (blocks + in_piece - 1) / in_piece;
     int64_t pieces = std::clamp<int64_t>(m_.threads / (tasks * size(batch)), 1, panels);
     s_.panel_blocks = static_cast<int>(n.is_constant() ? (panels + pieces - 1) / pieces : kUnknownPanels);
-    work_ = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(s_.panel_blocks * tile.columns()) *
+    work_ = static_cast<double>(in_piece * tile.rows) * static_cast<double>(s_.panel_blocks * tile.columns()) *
             static_cast<double>(size(k)) / 256;
   }
 

@@ -19,6 +19,7 @@ constexpr Choice<int> kNumbers[] = {
     {"rows", &Schedule::rows},
     {"vectors", &Schedule::vectors},
     {"row blocks", &Schedule::row_blocks},
+    {"row pieces", &Schedule::row_pieces},
     {"panel blocks", &Schedule::panel_blocks},
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
@@ -26,6 +27,7 @@ constexpr Choice<int> kNumbers[] = {
     {"parts", &Schedule::parts},
 };
 constexpr Choice<int64_t> kCounts[] = {
+    {"row bytes", &Schedule::row_bytes},
     {"grain", &Schedule::grain},
     {"beside", &Schedule::beside},
 };
