@@ -129,6 +129,14 @@ class Contractions {
     for (Expr e : index) out.push_back(coefficient(place, e));
     return out;
   }
+  // From neighbour to neighbour along a dimension, in blocks of this size.
+  std::optional<Expr> step_within(Value v, int64_t dim, int64_t block) {
+    Index index = probe(shape_of(v));
+    auto next = static_cast<uint32_t>(kProbeRange + index.size());
+    Expr within = Expr::range(next, block);
+    index[dim] = Expr::range(next + 1, ceildiv(shape_of(v)[dim], block)) * block + within;
+    return coefficient(source_of(v, index).place, within);
+  }
   static bool even(const Steps& steps) {
     return std::all_of(steps.begin(), steps.end(), [](const std::optional<Expr>& s) { return s.has_value(); });
   }
@@ -215,8 +223,8 @@ class Contractions {
                                tiles ? kMatrixTile : 1, out_);
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
-      bool along = in_a && in_a->column.is(1);
-      if ((tiles ? !along : in_a && !along) && at_least(n, 16) && at_least(m * k, kLarge / 16))
+      bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
+      if (across && at_least(n, 16) && at_least(m * k, kLarge / 16))
         a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       else if (words)
         in_order(a);  // not widened
