@@ -78,6 +78,66 @@ TEST(Dot, Pairs) {
   });
 }
 
+// Of bytes in int32, whose four products are added up at once where the processor does that: exact in any case.
+TEST(Dot, Bytes) {
+  auto wide = [](Value x) { return prim::convert(x, DType::Int32); };
+  for (DType a : {DType::Int8, DType::UInt8})
+    for (DType b : {DType::Int8, DType::UInt8})
+      for (int64_t k : {0, 16, 37, 130}) {
+        bool of_a = k % 2, of_b = a == b;
+        In first{a, {of_a ? k : 50, of_a ? 50 : k}, a == DType::Int8 ? -128.0 : 0.0, a == DType::Int8 ? 127.0 : 255.0},
+            second{
+                b, {of_b ? 70 : k, of_b ? k : 70}, b == DType::Int8 ? -128.0 : 0.0, b == DType::Int8 ? 127.0 : 255.0};
+        check_both({first, second}, [=](const Values& v) {
+          return Values{prim::dot_general(wide(v[0]), wide(v[1]), {of_a ? 0 : 1}, {of_b ? 1 : 0}, {}, {})};
+        });
+      }
+  check_both({{DType::Int8, {3, 33, 20}, -128, 127}, {DType::UInt8, {3, 20, 17}, 0, 255}, {DType::Int32, {17}, -9, 9}},
+             [=](const Values& v) {
+               Value y = prim::dot_general(wide(v[0]), wide(v[1]), {2}, {1}, {0}, {0});
+               return Values{y + prim::broadcast(v[2], ops::shape_of(y), {2})};
+             });
+}
+
+// Tiles where the target has them and the numbers allow it, in every layout.
+TEST(Dot, TilesInAllLayouts) {
+  struct Case {
+    DType dtype;
+    const char* target;
+    Numbers numbers;
+    bool tiles;
+  };
+  constexpr const char *kTiles = "x86-64+avx512+bf16+amx", *kPairs = "x86-64+avx512+bf16", *kPlain = "x86-64+avx512";
+  for (const Case& c : {Case{DType::BFloat16, kTiles, Numbers::Default, true},
+                        {DType::BFloat16, kTiles, Numbers::Strict, false},
+                        {DType::BFloat16, kPairs, Numbers::Default, false},
+                        {DType::BFloat16, kPlain, Numbers::Default, false},
+                        {DType::Int8, kTiles, Numbers::Strict, true},
+                        {DType::Int8, kPlain, Numbers::Default, false},
+                        {DType::Float32, kTiles, Numbers::Default, false}})
+    for (bool of_a : {false, true})
+      for (bool of_b : {false, true}) {
+        ir::Graph graph(ir::Level::Primitives);
+        ir::Facts facts(std::vector<int64_t>{});
+        {
+          ops::Builder builder(graph, facts);
+          Value a = graph.add_input({c.dtype, {64, 64}, false}), b = graph.add_input({c.dtype, {64, 64}, false});
+          if (c.dtype == DType::Int8) {
+            a = prim::convert(a, DType::Int32);
+            b = prim::convert(b, DType::Int32);
+          }
+          graph.add_output(prim::dot_general(a, b, {of_a}, {of_b}, {}, {}));
+        }
+        CompilerOptions options;
+        options.target = c.target;
+        options.numbers = c.numbers;
+        bool tiles = false;
+        for (const std::string& text : kernel_texts(graph, facts, options))
+          tiles |= text.find("tile_product") != text.npos;
+        EXPECT_EQ(tiles, c.tiles) << name(c.dtype) << ' ' << c.target << ' ' << of_a << of_b;
+      }
+}
+
 // In every layout, but not where sums have one order.
 TEST(Dot, PairsInAllLayouts) {
   for (bool of_a : {false, true})

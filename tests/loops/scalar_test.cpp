@@ -210,5 +210,56 @@ TEST_P(Scalars, PairProducts) {
   }
 }
 
+// Every count of tiles and of steps, and every kind, against sums of integers, which are exact.
+TEST_P(Scalars, TileProducts) {
+  if (!GetParam().ends_with("+amx")) return;
+  for (const char* kind : {"bf16", "ss", "su", "us", "uu"})
+    for (auto [rows, columns, steps] :
+         {std::array<int64_t, 3>{16, 16, 1}, {16, 32, 3}, {32, 16, 2}, {32, 32, 5}, {16, 32, 0}}) {
+      const bool brain = kind[0] == 'b';
+      const int64_t each = brain ? 2 : 4, k = 16 * each * steps;
+      auto number = [&](int64_t i, char letter) {
+        return i * 37 % 101 % 13 - (brain || letter == 's' ? 6 : 0) + (letter == 'u' ? 200 : 0);
+      };
+      std::vector<uint8_t> a(rows * k * 4 / each + 64), b(k * columns * 4 / each + 64);
+      std::vector<double> want(rows * columns);
+      auto put = [&](std::vector<uint8_t>& to, int64_t at, int64_t v) {
+        uint16_t bits = double_to_bfloat16(static_cast<double>(v));
+        brain ? std::memcpy(&to[2 * at], &bits, 2) : (to[at] = static_cast<uint8_t>(v), nullptr);
+      };
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t q = 0; q < k; ++q) put(a, i * k + q, number(i * k + q, kind[0]));
+      for (int64_t q = 0; q < k; ++q)
+        for (int64_t j = 0; j < columns; ++j)
+          put(b, (q / each * columns + j) * each + q % each, number(q * 7 + j, kind[1]));
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          for (int64_t q = 0; q < k; ++q)
+            want[i * columns + j] += static_cast<double>(number(i * k + q, kind[0]) * number(q * 7 + j, kind[1]));
+      Kernel kernel;
+      DType of_a = brain ? DType::BFloat16 : kind[0] == 's' ? DType::Int8 : DType::UInt8;
+      TileProduct p;
+      p.a = kernel.b.buffer(of_a, rows * k);
+      p.b = kernel.b.buffer(DType::Int32, k / each * columns);
+      Value out = kernel.b.buffer(brain ? DType::Float32 : DType::Int32, rows * columns);
+      p.a_row = k;
+      p.a_step = 16 * each;
+      p.steps = steps;
+      p.rows = rows;
+      p.columns = columns;
+      p.kind = kind;
+      p.a_at = p.b_at = 0;
+      Value array = kernel.b.tile_product(p);
+      Expr i = kernel.b.loop("vector", rows * columns, 16);
+      kernel.b.store(out, i, kernel.b.load(array, i));
+      kernel.compile(GetParam());
+      std::vector<int32_t> got(rows * columns);
+      kernel.run({a.data(), b.data(), got.data()});
+      for (int64_t i = 0; i < rows * columns; ++i)
+        EXPECT_EQ(brain ? std::bit_cast<float>(got[i]) : got[i], want[i])
+            << kind << ' ' << rows << 'x' << columns << " at " << i;
+    }
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

@@ -4,7 +4,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/library.h"
-#include "compiler/passes/contraction.h"
+#include "compiler/passes/words.h"
 
 namespace brasa::compiler {
 

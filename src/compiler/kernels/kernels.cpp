@@ -89,10 +89,18 @@ KernelCounts kernel_counts() {
 namespace {
 
 // What the kernel needs of this target: one that adds no pairs is the same on the processors that cannot, as it is in the pack.
-std::string needed(const std::string& target, const std::string& text) {
-  constexpr std::string_view kPairs = "+bf16";
-  if (!target.ends_with(kPairs) || text.find(loop_op(LoopOp::PairProduct)->name()) != text.npos) return target;
-  return target.substr(0, target.size() - kPairs.size());
+std::string needed(std::string target, const std::string& text) {
+  struct Feature {
+    std::string_view name;
+    LoopOp used_by;
+  };
+  auto has = [&](LoopOp op) { return text.find(loop_op(op)->name()) != text.npos; };
+  for (auto [name, op] : {Feature{"+amx", LoopOp::TileProduct}, {"+bf16", LoopOp::PairProduct}}) {
+    if (!target.ends_with(name)) continue;
+    if (has(op)) break;
+    target.resize(target.size() - name.size());
+  }
+  return target;
 }
 
 // All for one target.

@@ -153,6 +153,14 @@ Value LoopBuilder::pair_product(Value a, Value b) {
   return graph_.add(loop_op(LoopOp::PairProduct), {a, b}, {{DType::Float32, {}, false}})->out();
 }
 
+Value LoopBuilder::tile_product(const TileProduct& p) {
+  Type t{p.kind == "bf16" ? DType::Float32 : DType::Int32, {p.rows * p.columns}, false};
+  return graph_
+      .add(loop_op(LoopOp::TileProduct),
+           {p.a, p.b, p.a_at, p.a_row, p.a_step, p.b_at, p.steps, p.rows, p.columns, p.kind}, {t})
+      ->out();
+}
+
 Value LoopBuilder::table(const std::vector<int64_t>& bits, DType dtype) {
   std::vector<Expr> items(bits.begin(), bits.end());
   Type t{dtype, {Expr(static_cast<int64_t>(bits.size()))}, false};

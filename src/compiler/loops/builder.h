@@ -10,6 +10,14 @@
 
 namespace brasa::compiler {
 
+/// What `loop::tile_product` takes (ops.h).
+struct TileProduct {
+  ir::Value a, b;
+  ir::Expr a_at, a_row, a_step, b_at, steps;
+  int64_t rows, columns;
+  std::string kind;
+};
+
 /// Adds loop-level nodes with their types. Symbols v<id> find their `loop::bind` by themselves.
 class LoopBuilder {
  public:
@@ -46,6 +54,7 @@ class LoopBuilder {
   ir::Value stage(ir::Value value, const std::vector<ir::Expr>& ranges, std::string_view space = "local");
   ir::Value unlikely(ir::Value condition, ir::Value rare, ir::Value usual);
   ir::Value pair_product(ir::Value a, ir::Value b);
+  ir::Value tile_product(const TileProduct& p);
   ir::Value table(const std::vector<int64_t>& bits, DType dtype);
 
   ir::Value op(ops::ScalarOp op, std::initializer_list<ir::Value> operands);

@@ -46,7 +46,7 @@ KernelLayout layout_of(const ir::Graph& graph) {
       if (name == "parallel" || name == "block") out.count = out.count * extent;
       if (name == "thread") out.threads *= extent.constant();
       if (name == "call") out.calls = extent.constant();
-    } else if (kind == LoopOp::Stage && n->arg<std::string>(2) == "local") {
+    } else if (kind == LoopOp::TileProduct || (kind == LoopOp::Stage && n->arg<std::string>(2) == "local")) {
       Expr bytes = n->types[0].numel() * size_of(n->types[0].dtype);
       bytes = ceildiv(bytes, 64) * 64;
       if (bytes.is_constant() && stack + bytes.constant() <= kStackBytes) {

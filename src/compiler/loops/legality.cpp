@@ -62,7 +62,7 @@ class Checker {
       Value buffer = n->arg<Value>(0);
       auto from = loop_kind(buffer.node->op);
       bool array = (is_input(buffer) && type_of(buffer).rank() == 1) ||
-                   (kind == LoopOp::Load && (from == LoopOp::Stage || from == LoopOp::Table));
+                   (kind == LoopOp::Load && (makes_array(buffer.node) || from == LoopOp::Table));
       if (!array) bad(n, "it does not read or write a buffer");
       if (kind == LoopOp::Store && type_of(n->arg<Value>(2)).dtype != type_of(buffer).dtype)
         bad(n, "the stored value has another dtype than the buffer");
@@ -81,6 +81,12 @@ class Checker {
       if (!(a_.nested(Ranges{1} << loop) & ~a_.flat()))
         bad(n, "it runs along a loop that is neither serial nor a vector");
       if (a_.nested(a_.inside(n)) >> loop > 1) bad(n, "the loop that it runs along is not its innermost one");
+    }
+    if (kind == LoopOp::TileProduct) {
+      if (a_.inside(n) & (a_.kind(ForKind::Vector) | a_.kind(ForKind::Unroll))) bad(n, "tiles are in no vector");
+      for (size_t i : {7, 8})
+        if (int64_t size = n->arg<Expr>(i).constant(); size != 16 && size != 32)
+          bad(n, "a tile has 16 rows and columns, and there are one or two across and along");
     }
     if (kind == LoopOp::Stage) {
       for (Expr r : n->arg<std::vector<Expr>>(1))

@@ -26,7 +26,7 @@ bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 // What happens at a place in the loops; everything else is computed where it is needed.
 bool is_sink(const Node* n) {
   return is(n, LoopOp::Store) || is(n, LoopOp::Prefetch) || is(n, LoopOp::Reduce) || is(n, LoopOp::Scan) ||
-         is(n, LoopOp::Stage);
+         makes_array(n);
 }
 
 }  // namespace

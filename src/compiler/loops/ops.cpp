@@ -25,6 +25,7 @@ constexpr const char* kSchemas[] = {
     "loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor",
     "loop::pair_product(Tensor a, Tensor b) -> Tensor",
     "loop::table(int[] bits, ScalarType dtype) -> Tensor",
+    "loop::tile_product(Tensor a, Tensor b, SymInt a_at, SymInt a_row, SymInt a_step, SymInt b_at, SymInt steps, int rows, int columns, str kind) -> Tensor",
 };
 constexpr size_t kCount = std::size(kSchemas);
 
@@ -50,6 +51,13 @@ std::optional<LoopOp> loop_kind(const ir::Op* op) {
   if (std::less<>()(op, first) || std::less<>()(last, op)) return std::nullopt;
   return static_cast<const LoopRow*>(op)->kind;
 }
+
+bool makes_array(const ir::Node* n) {
+  auto kind = loop_kind(n->op);
+  return kind == LoopOp::Stage || kind == LoopOp::TileProduct;
+}
+
+const std::string& tile_kind(const ir::Node* product) { return product->arg<std::string>(9); }
 
 ops::ScalarOp scalar_op_of(const ir::Op* op) {
   if (op == ir::input_op() || loop_kind(op)) return ops::ScalarOp::None;

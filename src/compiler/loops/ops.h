@@ -46,6 +46,11 @@
 //       instruction may do both; that takes denormal numbers as 0.
 //   loop::table(int[] bits, ScalarType dtype) -> Tensor
 //       A constant array given by its elements' bits, read by `load`.
+//   loop::tile_product(Tensor a, Tensor b, SymInt a_at, SymInt a_row, SymInt a_step, SymInt b_at, SymInt steps, int rows, int columns, str kind) -> Tensor
+//       A product of matrices by the processor's tiles, as a local array of rows x columns (16 or 32 each), read by `load`. A step is 64
+//       bytes of each row of `a`, which lie at a_at + row * a_row + step * a_step, and 16 rows of so many columns of words (int32) of
+//       `b`, all of them one after the other from b_at on. kind: bf16 (float32 sums of pairs; denormal numbers are 0), ss, su, us, uu
+//       (int32 sums of four signed or unsigned bytes of `a` and of `b`).
 namespace brasa::compiler {
 
 enum class LoopOp : uint8_t {
@@ -60,12 +65,19 @@ enum class LoopOp : uint8_t {
   Stage,
   Unlikely,
   PairProduct,
-  Table
+  Table,
+  TileProduct
 };
 
 const ir::Op* loop_op(LoopOp op);
 /// Which one it is; nothing for a scalar primitive or an input.
 std::optional<LoopOp> loop_kind(const ir::Op* op);
+
+/// Whether it computes a local array over loops: a stage or a product by tiles.
+bool makes_array(const ir::Node* n);
+
+/// Of a product by tiles.
+const std::string& tile_kind(const ir::Node* product);
 
 /// The scalar operator of a point-wise primitive; None for all others.
 ops::ScalarOp scalar_op_of(const ir::Op* op);

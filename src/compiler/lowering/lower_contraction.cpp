@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "compiler/lowering/lowering.h"
-#include "compiler/passes/passes.h"
+#include "compiler/passes/contraction.h"
+#include "compiler/passes/transform.h"
+#include "compiler/passes/words.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -28,9 +30,10 @@ class Contraction {
   }
 
   Lowered run() {
-    s_.threads ? declare_gpu() : declare();
+    s_.threads ? declare_gpu() : s_.matrix_tiles ? declare_matrix_tiles() : declare();
     Expressions& e = l_.expressions();
     Value product;
+    if (s_.matrix_tiles) product = matrix_tile();
     if (s_.stage_tile) product = kept_tile();
     e.set_hook([&](Value v, const Index&, Value) -> Value {
       if (v.node != dot_) return {};
@@ -89,12 +92,90 @@ class Contraction {
   Value kept_tile() {
     LoopBuilder& b = l_.b();
     prefetch_rows();
-    Value tile = b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_});
+    return element_of(b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_}));
+  }
+
+  Value element_of(Value tile) {
+    LoopBuilder& b = l_.b();
     Expr left = rows_ - row_tile_ * Expr(s_.rows);
     Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = vector_of_columns(few_of(s_.vectors));
     m_at_ = row_tile_ * Expr(s_.rows) + row;
     n_at_ = first_column_ + column;
     return b.load(tile, row * tile_ + column);
+  }
+
+  // A task copies its rows to tiles, once for all of its panels; each panel is read for all of them.
+  void declare_matrix_tiles() {
+    LoopBuilder& b = l_.b();
+    tile_ = int64_t{s_.vectors} * s_.width;
+    Expr tiles = ceildiv(rows_, s_.rows);
+    Expr fit = floordiv(s_.row_bytes / (s_.rows * kMatrixTile * 4), max(steps(), 1));
+    Expr in_block = max(min(min(fit, ceildiv(tiles, s_.row_pieces)), s_.row_blocks), 1);
+    Pieces panels = pieces_of(ceildiv(columns_, tile_), s_.panel_blocks);
+    if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
+    Expr block = loop("parallel", ceildiv(tiles, in_block)), piece = loop("parallel", panels.count);
+    row_tile_ = block * in_block;
+    tile_rows_ = rows_in_tiles(min(tiles, in_block));
+    Expr panel = piece * Expr(s_.panel_blocks) + loop("serial", panels.inside(piece));
+    first_column_ = panel * Expr(tile_);
+    tile_in_block_ = loop("serial", min(in_block, tiles - row_tile_));
+    row_tile_ = row_tile_ + tile_in_block_;
+  }
+
+  // Elements of an operand along k in a step, which has 64 bytes of a row.
+  int64_t step() const { return kMatrixTile * in_a_word(type_of(operand(0)).dtype); }
+  Expr steps() const { return ceildiv(k_[0], step()); }
+
+  // So many of them after row_tile_, step by step; zeros behind the last element of each.
+  Value rows_in_tiles(Expr tiles) {
+    LoopBuilder& b = l_.b();
+    Expressions& e = l_.expressions();
+    Value a = operand(0);
+    bool words = of_words(a);
+    int64_t elements = words ? kMatrixTile : step();
+    Expr tile = loop("serial", tiles), rows = loop("serial", s_.rows / kMatrixTile);
+    // Words of a row lie apart, those of a step's rows beside each other: they are read as they lie, and transposed.
+    Expr row = words ? Expr() : b.loop("serial", kMatrixTile);
+    Expr at_step = loop("serial", steps());
+    if (words) row = b.loop("unroll", kMatrixTile);
+    Expr element = b.loop("vector", elements, static_cast<int>(elements));
+    Expr m = (row_tile_ + tile) * Expr(s_.rows) + rows * Expr(kMatrixTile) + row;
+    Value v;
+    if (words) {
+      // Both their rows and their words go on to the end of a tile.
+      Words from = *words_of(a, row_index(m, {(at_step * elements + element) * in_a_word(type_of(a).dtype)}));
+      v = e.at(from.value, from.at);
+    } else {
+      Expr k = at_step * elements + element;
+      Value mask = e.within(k, 0, k_[0]);
+      v = e.at(a, row_index(inside_rows(m), {k}), mask);
+      if (mask && prim_of(below_views(a)) != Prim::Input)
+        v = b.op(ops::ScalarOp::Select, {mask, v, b.constant(0, type_of(a).dtype)});
+    }
+    std::vector<Expr> ranges;
+    for (Expr r : {tile, at_step, rows, row, element})
+      if (!r.is_constant()) ranges.push_back(r);
+    return b.stage(v, ranges);
+  }
+
+  Value matrix_tile() {
+    Value b = operand(1);
+    Words from = *words_of(b, column_index(first_column_, {Expr(0)}));
+    DType of_a = type_of(operand(0)).dtype, of_b = type_of(b).dtype;
+    auto letter = [](DType t) { return t == DType::Int8 ? "s" : "u"; };
+    int64_t row = kMatrixTile * 4 / size_of(type_of(tile_rows_).dtype);  // elements
+    TileProduct p;
+    p.a = tile_rows_;
+    p.a_at = tile_in_block_ * steps() * s_.rows * row;
+    p.a_row = row;
+    p.a_step = s_.rows * row;
+    p.b = l_.input_buffer(static_cast<size_t>(g_.graph->input_index(from.value)));
+    p.b_at = place_in(*g_.graph, from.value, from.at);
+    p.steps = steps();
+    p.rows = s_.rows;
+    p.columns = tile_;
+    p.kind = of_a == DType::BFloat16 ? "bf16" : std::string(letter(of_a)) + letter(of_b);
+    return l_.b().convert(element_of(l_.b().tile_product(p)), dot_->types[0].dtype);
   }
 
   // Rows of a tile lie too far apart for the processor to foresee; while the product is computed, they can arrive.
@@ -164,10 +245,10 @@ class Contraction {
     k.insert(k.begin(), m);
     return in_batch(std::move(k));
   }
-  Index column_index(Expr n) const {
-    Index index = k_at_;
-    index.push_back(n);
-    return in_batch(std::move(index));
+  Index column_index(Expr n) const { return column_index(n, k_at_); }
+  Index column_index(Expr n, Index k) const {
+    k.push_back(n);
+    return in_batch(std::move(k));
   }
 
   Value sum() {
@@ -205,10 +286,10 @@ class Contraction {
     return b.op(ScalarOp::Add, {sum, product(odd)});
   }
 
-  // As bfloat16 where pairs of it are added up.
+  // As it was before it was widened, where pairs of it are added up or tiles multiply it.
   Value operand(size_t i) const {
     Value v = dot_->arg<Value>(i);
-    return s_.pairs && widens(v.node) ? v.node->arg<Value>(0) : v;
+    return s_.pairs || s_.matrix_tiles ? unwidened(v) : v;
   }
 
   Value first_operand(Value mask = {}) {
@@ -255,7 +336,8 @@ class Contraction {
   int64_t tile_ = 0;  // columns
   Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_;
   std::vector<Expr> k_loops_, k_at_;  // the loops that sum; where the operands are read
-  Value staged_rows_;
+  Value staged_rows_, tile_rows_;
+  Expr tile_in_block_;
 };
 
 }  // namespace

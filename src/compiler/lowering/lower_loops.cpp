@@ -71,6 +71,12 @@ class Loops {
       const Axis& a = s_.axes[i];
       Expr start = piece[i] * Expr(a.piece);
       Expr extent = start.is(0) ? a.extent : pieces_of(a.extent, a.piece).inside(piece[i]);
+      if (a.spelled_out) {
+        Expr several = floordiv(extent, s_.width), first = several.is(1) ? Expr(0) : b.loop(kind, several);
+        Expr r = b.loop("unroll", s_.width);
+        at_[i] = b.bounded(start + first * Expr(s_.width) + r, a.extent);
+        return r;
+      }
       Expr r = b.loop(kind, extent, width, unroll);
       at_[i] = start.is(0) ? r : b.bounded(start + r, a.extent);
       return r;

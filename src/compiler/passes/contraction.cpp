@@ -6,6 +6,7 @@
 #include "compiler/fusion/places.h"
 #include "compiler/lowering/expressions.h"
 #include "compiler/passes/transform.h"
+#include "compiler/passes/words.h"
 #include "ops/shapes.h"
 
 namespace brasa::compiler {
@@ -43,17 +44,12 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
 
 bool adds_pairs(const Machine& machine) { return machine.pairs && !machine.one_order; }
 
-namespace {
-Value unwidened(Value v) { return widens(v.node) ? v.node->arg<Value>(0) : v; }
-}  // namespace
+ContractionTile matrix_tile(Expr m, Expr n) {
+  auto tiles = [](Expr size) { return size.is_constant() && size.constant() <= kMatrixTile ? 1 : 2; };
+  return {tiles(m) * kMatrixTile, tiles(n), kMatrixTile};
+}
 
 bool is_brain(Value operand) { return type_of(unwidened(operand)).dtype == DType::BFloat16; }
-
-bool of_words(Value operand) {
-  operand = below_views(unwidened(operand));
-  static const ir::Op* bitcast = &ops::row_of(ops::ScalarOp::Bitcast);
-  return operand.node->op == bitcast && type_of(operand.node->arg<Value>(0)).dtype == DType::Int16;
-}
 
 bool at_least(Expr e, int64_t least, const PassContext& context) {
   Expr low = ir::min(e, Expr(least));
@@ -133,6 +129,14 @@ class Contractions {
     for (Expr e : index) out.push_back(coefficient(place, e));
     return out;
   }
+  // From neighbour to neighbour along a dimension, in blocks of this size.
+  std::optional<Expr> step_within(Value v, int64_t dim, int64_t block) {
+    Index index = probe(shape_of(v));
+    auto next = static_cast<uint32_t>(kProbeRange + index.size());
+    Expr within = Expr::range(next, block);
+    index[dim] = Expr::range(next + 1, ceildiv(shape_of(v)[dim], block)) * block + within;
+    return coefficient(source_of(v, index).place, within);
+  }
   static bool even(const Steps& steps) {
     return std::all_of(steps.begin(), steps.end(), [](const std::optional<Expr>& s) { return s.has_value(); });
   }
@@ -190,18 +194,10 @@ class Contractions {
     if (k.is(1) || (vector && (!m_.gpu || (k.is_constant() && m.is_constant() && n.is_constant()))))
       return product_of_vectors(a, b);
     if (!m_.gpu) {
-      ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
-      // As bfloat16, where products may be added up in pairs.
-      auto narrow = [&](Value v) {
-        bool done = !adds_pairs(m_) || ops::dtype_of(v) == DType::BFloat16;
-        return done ? v : before_widening(v, DType::BFloat16);
-      };
-      Value narrow_a = narrow(a), narrow_b = narrow(b);
-      bool brain = adds_pairs(m_) && narrow_a && narrow_b && is_brain(narrow_a) && is_brain(narrow_b);
-      if (brain) {
-        a = narrow_a;
-        b = narrow_b;
-      }
+      // What tiles multiply, or what is added up in pairs.
+      bool tiles = m_.tiles && narrowed(a, b) && at_least(m, 16) && at_least(n, 16) && at_least(k, 16);
+      bool brain = tiles || (adds_pairs(m_) && narrowed(a, b));
+      ContractionTile tile = tiles ? matrix_tile(m, n) : contraction_tile(m, n, ops::dtype_of(b), m_);
       // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
       auto in_a = matrix_steps(a), in_b = matrix_steps(b);
       bool wide = in_b && in_b->column.is(1),
@@ -210,7 +206,8 @@ class Contractions {
       // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
       // words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48);
+      bool pack =
+          tiles || (wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48));
       bool words = pack && brain;
       // What is used often is widened once, on its way to memory, and not for each product.
       bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
@@ -221,12 +218,16 @@ class Contractions {
         if (in_a && in_a->column.is(1)) in_order(a);
       }
       auto packed = [&](Value v, int64_t dim, int64_t width) {
-        return once_each(
-            v, [&](Value each) { return words ? panels_of_words(each, dim, width) : panels(each, dim, width); });
+        return once_each(v, [&](Value each) {
+          if (!words) return panels(each, dim, width);
+          return panels_of_words(each, dim, tiles ? Expr(width) : panel_width(shape_of(each)[dim], width),
+                                 tiles ? kMatrixTile : 1, out_);
+        });
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
-      if (in_a && !in_a->column.is(1) && at_least(n, 16) && at_least(m * k, kLarge / 16))
-        a = packed(a, rank - 2, std::lcm(tile.rows, tile.lanes));
+      bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
+      if (across && at_least(n, 16) && at_least(m * k, kLarge / 16))
+        a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       else if (words)
         in_order(a);  // not widened
       DType multiplied = widened ? accumulator_of(t) : t;
@@ -235,6 +236,23 @@ class Contractions {
     }
     Dims batches = counted(batch);
     return prim::convert(prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches), t);
+  }
+
+  // Both operands as bfloat16, or as bytes of int32 that tiles multiply, where that is what they are.
+  bool narrowed(Value& a, Value& b) {
+    bool bytes = m_.tiles && ops::dtype_of(a) == DType::Int32;
+    if (!bytes && m_.one_order) return false;
+    auto as = [](Value v, DType t) { return ops::dtype_of(v) == t ? v : before_widening(v, t); };
+    auto narrow = [&](Value v) {
+      if (!bytes) return as(v, DType::BFloat16);
+      Value x = as(v, DType::Int8);
+      return x ? x : as(v, DType::UInt8);
+    };
+    Value x = narrow(a), y = narrow(b);
+    if (!x || !y) return false;
+    a = x;
+    b = y;
+    return true;
   }
 
   bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }
@@ -292,42 +310,6 @@ class Contractions {
       shape->insert(shape->begin() + other, others.begin(), others.end());
     }
     return first_of(prim::reshape(unpacked, back), s);
-  }
-
-  // Such panels of words [b] size / width, other / 2, width: two neighbours along the other dimension are the halves of one.
-  Value panels_of_words(Value v, int64_t dim, int64_t width) {
-    int64_t rank = rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
-    const Dims order = joined(counted(batch), {dim, other});  // it is its own inverse
-    v = prim::transpose(v, order);
-    Shape s = shape_of(v), outside(s.begin(), s.begin() + batch);
-    Expr size = s[batch], within = panel_width(size, width);
-    Expr count = ceildiv(size, within), pairs = ceildiv(s[batch + 1], 2);
-    std::vector<Expr> high(rank, Expr(0));
-    high[batch] = count * within - size;
-    high[batch + 1] = pairs * 2 - s[batch + 1];
-    auto shape = [&](std::initializer_list<Expr> last) {
-      Shape out = outside;
-      out.insert(out.end(), last);
-      return out;
-    };
-    Value split = prim::reshape(zeros_behind(v, high), shape({count, within, pairs, 2}));
-    const Dims swapped = joined(counted(batch + 1), {batch + 2, batch + 1});
-    auto half = [&](int64_t i) {
-      std::vector<Expr> start(rank + 2, Expr(0)), step(rank + 2, Expr(1));
-      start.back() = i;
-      Value x = prim::slice(split, start, shape({count, within, pairs, 1}), step);
-      x = prim::transpose(prim::reshape(x, shape({count, within, pairs})), swapped);
-      return prim::convert(prim::bitcast(x, DType::Int16), DType::Int32);
-    };
-    Value low = ops::pointwise("bit_and", half(0), 0xffff);
-    Value words = ops::pointwise("bit_or", low, ops::pointwise("shl", half(1), 16));
-    in_memory(words, out_);
-    const Shape halves = shape({count, pairs, within, 2});
-    Value both = prim::broadcast(words, halves, counted(rank + 1));
-    Value shift = prim::slice(prim::iota({32}, 0, DType::Int32), {0}, {2}, {16});  // 0, 16
-    Value x = prim::convert(ops::pointwise("shr", both, ops::broadcast_to(shift, halves)), DType::Int16);
-    x = prim::transpose(prim::bitcast(x, DType::BFloat16), joined(swapped, {batch + 3}));
-    return prim::transpose(first_of(prim::reshape(x, shape({count * within, pairs * 2})), s), order);
   }
 
   // One row or column, or an outer product: a sum of products as point-wise work.

@@ -12,12 +12,14 @@ struct ContractionTile {
 };
 ContractionTile contraction_tile(ir::Expr m, ir::Expr n, DType dtype, const Machine& machine);
 
+/// Such a tile of the processor's own (Machine::tiles): one or two across and along.
+constexpr int kMatrixTile = 16;
+ContractionTile matrix_tile(ir::Expr m, ir::Expr n);
+
 /// Whether products may be added up in pairs (Machine::pairs), which rounds in an order of its own.
 bool adds_pairs(const Machine& machine);
 /// bfloat16, as it is or widened.
 bool is_brain(ir::Value operand);
-/// Whether an operand comes out of words that hold two neighbours along k each.
-bool of_words(ir::Value operand);
 
 /// Whether a size is at least so large: of a symbolic one a fact, which the variant's guard checks.
 bool at_least(ir::Expr e, int64_t least, const PassContext& context);

@@ -69,7 +69,9 @@ MergedAxes merged_axes(const Group& group, int lanes) {
     ++out.strided;
     if (!last || !last->is_constant() || std::abs(last->constant()) > kNear) ++out.gathered;
     for (size_t i = 0; i < out.axes.size(); ++i)
-      if (auto s = step(e, out.axes[i]); i != out.vector && s && s->is(1)) out.neighbours = i;
+      if (auto s = step(e, out.axes[i]);
+          i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
+        out.neighbours = i;
   }
   return out;
 }

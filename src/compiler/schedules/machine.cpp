@@ -9,7 +9,8 @@ Machine machine_of(std::string_view target, int threads) {
   // While a GPU reads and writes 4 bytes, it computes with dozens of numbers.
   if (m.gpu) m.recompute = 64;
   auto has = [&](std::string_view feature) { return target.find(feature) != std::string_view::npos; };
-  m.pairs = has("+bf16");
+  m.tiles = has("+amx");
+  m.pairs = has("+bf16") && !m.tiles;
   if (has("avx512")) {
     m.vector_bytes = 64;
     m.vector_registers = 32;

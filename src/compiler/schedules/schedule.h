@@ -18,6 +18,8 @@ struct Axis {
   /// Split into parallel pieces of this many iterations; 0 for none.
   int64_t piece = 0;
   bool summed = false;
+  /// So many of a piece's iterations are spelled out, as many as a vector has lanes.
+  bool spelled_out = false;
 };
 
 /// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names
@@ -32,7 +34,10 @@ struct Schedule {
   int rows = 1, vectors = 1;  // contraction: register tile
   bool along_k = false;       // its vectors run along k: a tile has so many columns as it has vectors
   bool pairs = false;         // two neighbours along k are one step
+  bool matrix_tiles = false;  // rows x vectors are tiles of the processor's
   int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
+  int64_t row_bytes = 0;      // of matrix tiles: no more blocks of rows than these bytes hold
+  int row_pieces = 1;         // and no more than divide all of them into so many pieces
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;
   bool stage_rows = false;  // the first operand's rows are computed into local memory first

@@ -8,6 +8,7 @@
 #include "compiler/lowering/expressions.h"
 #include "compiler/lowering/lower.h"
 #include "compiler/passes/contraction.h"
+#include "compiler/passes/words.h"
 #include "compiler/schedules/axes.h"
 
 // Schedules for a CPU: vectors inside, threads outside, tiles in registers.
@@ -25,6 +26,8 @@ constexpr double kStridedWork = 4;
 constexpr int64_t kTile = 32;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
+// A body that may be spelled out for each lane of a vector, without what fetches its elements.
+constexpr double kShortBody = 5;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -149,6 +152,10 @@ class Scheduler {
         piece = std::max<int64_t>(step, kTile);
         Axis& rows = s_.axes[*neighbours_];
         rows.piece = kTile;
+        // As many vectors as they have lanes are read along the rows, and transposed in registers.
+        rows.spelled_out = m_.vector_bytes >= 64 && s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
+                           provably_divisible(rows.extent, s_.width) && provably_divisible(last.extent, s_.width);
+        if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);
       }
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
@@ -161,7 +168,7 @@ class Scheduler {
       Axis* rows = nullptr;
       for (Axis& a : s_.axes)
         if (a.kind == Axis::Parallel) rows = &a;
-      if (rows) {
+      if (rows && !rows->spelled_out) {
         auto piece = static_cast<int64_t>(kPieceWork / (inside * each));
         if (!rows->extent.is_constant() || rows->extent.constant() > piece) rows->piece = std::max<int64_t>(piece, 1);
         if (rows->extent.is_constant() && rows->extent.constant() <= piece && others <= static_cast<double>(piece))
@@ -225,8 +232,9 @@ class Scheduler {
     size_t sums = rows.size() - batched - 1;
     Expr k(1);
     for (size_t d = batched + 1; d < rows.size(); ++d) k = k * rows[d];
-    s_.stage_tile = true;
     Value first = dot->arg<Value>(0), second = dot->arg<Value>(1);
+    if (m_.tiles && sums == 1 && in_tiles(second, batched + 1, batched)) return matrix_tiles(m, n, k, batch, first);
+    s_.stage_tile = true;
     ContractionTile tile = contraction_tile(m, n, type_of(first).dtype, m_);
     Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
@@ -263,6 +271,45 @@ class Scheduler {
     s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;
     work_ = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
+  }
+
+  // Whether an operand lies in panels for tiles (passes/words.h).
+  static bool in_tiles(Value operand, size_t kept, size_t summed) {
+    Index at = probe(type_of(operand).shape);
+    std::optional<Words> words = words_of(operand, at);
+    if (!words || prim_of(words->value) != Prim::Input) return false;
+    const ir::Shape& shape = type_of(words->value).shape;
+    size_t rank = shape.size();
+    Expr width = shape.back();
+    return (width.is(kMatrixTile) || width.is(2 * kMatrixTile)) && provably_divisible(shape[rank - 2], kMatrixTile) &&
+           words->at[rank - 3] == floordiv(at[kept], width) && words->at[rank - 1] == mod(at[kept], width) &&
+           words->at[rank - 2] == floordiv(at[summed], in_a_word(type_of(unwidened(operand)).dtype));
+  }
+
+  // Rows are copied to tiles once for all panels of a task; as many as the second cache keeps beside what passes by. A panel is read
+  // for all of them.
+  void matrix_tiles(Expr m, Expr n, Expr k, Expr batch, Value first) {
+    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 16, kUnknownPanels = 16, kPieces = 4;
+    ContractionTile tile = matrix_tile(m, n);
+    s_.matrix_tiles = true;
+    s_.rows = tile.rows;
+    s_.vectors = tile.vectors;
+    s_.width = tile.lanes;
+    auto size = [](Expr e) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 512; };
+    int64_t block_bytes = tile.rows * size(k) * size_of(type_of(unwidened(first)).dtype);
+    int64_t blocks = (size(m) + tile.rows - 1) / tile.rows, panels = (size(n) + tile.columns() - 1) / tile.columns();
+    // Fewer rows before parts of a row of panels, for each of which the rows would be copied.
+    s_.row_blocks = kMostBlocks;
+    s_.row_bytes = kBytesOfRows;
+    s_.row_pieces =
+        static_cast<int>(m.is_constant() ? std::max<int64_t>(1, kPieces * m_.threads / size(batch)) : kPieces);
+    int64_t in_piece =
+        std::clamp<int64_t>(std::min(kBytesOfRows / block_bytes, blocks / s_.row_pieces), 1, kMostBlocks);
+    int64_t tasks = (blocks + in_piece - 1) / in_piece;
+    int64_t pieces = std::clamp<int64_t>(m_.threads / (tasks * size(batch)), 1, panels);
+    s_.panel_blocks = static_cast<int>(n.is_constant() ? (panels + pieces - 1) / pieces : kUnknownPanels);
+    work_ = static_cast<double>(in_piece * tile.rows) * static_cast<double>(s_.panel_blocks * tile.columns()) *
+            static_cast<double>(size(k)) / 256;
   }
 
   // How far apart the elements of an operand are in memory along the last dimension that is summed over and, within a tile of so

@@ -19,6 +19,7 @@ constexpr Choice<int> kNumbers[] = {
     {"rows", &Schedule::rows},
     {"vectors", &Schedule::vectors},
     {"row blocks", &Schedule::row_blocks},
+    {"row pieces", &Schedule::row_pieces},
     {"panel blocks", &Schedule::panel_blocks},
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
@@ -28,12 +29,18 @@ constexpr Choice<int> kNumbers[] = {
     {"parts", &Schedule::parts},
 };
 constexpr Choice<int64_t> kCounts[] = {
+    {"row bytes", &Schedule::row_bytes},
     {"grain", &Schedule::grain},
     {"beside", &Schedule::beside},
 };
 constexpr Choice<bool> kFlags[] = {
-    {"vector outside", &Schedule::vector_outside}, {"along k", &Schedule::along_k},       {"pairs", &Schedule::pairs},
-    {"stage rows", &Schedule::stage_rows},         {"stage tile", &Schedule::stage_tile}, {"atomic", &Schedule::atomic},
+    {"vector outside", &Schedule::vector_outside},
+    {"along k", &Schedule::along_k},
+    {"pairs", &Schedule::pairs},
+    {"stage rows", &Schedule::stage_rows},
+    {"stage tile", &Schedule::stage_tile},
+    {"matrix tiles", &Schedule::matrix_tiles},
+    {"atomic", &Schedule::atomic},
 };
 constexpr std::string_view kAxes[] = {"parallel", "serial", "vector"};  // by Axis::Kind
 
@@ -112,6 +119,7 @@ class Parser {
     if (a.reduced) expect(" reduced");
     if (a.summed) expect(" summed");
     if (accept(" in pieces of ")) a.piece = number<int64_t>();
+    a.spelled_out = accept(" spelled out");
     return a;
   }
 
@@ -134,6 +142,7 @@ void append_to(std::string& out, const Schedule& s) {
     if (a.reduced) w += " reduced";
     if (a.summed) w += " summed";
     if (a.piece) w += str(" in pieces of ", a.piece);
+    if (a.spelled_out) w += " spelled out";
     word(w);
   }
   auto numbers = [&](const auto& choices) {

@@ -319,10 +319,13 @@ void Emitter::combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value,
   b_.SetInsertPoint(exit);
 }
 
+bool Emitter::is_shared(const Node* array) {
+  return loop_kind(array->op) == LoopOp::Stage && array->arg<std::string>(2) == "shared";
+}
+
 void Emitter::start_stage(const Node* n) {
   const ir::Type& t = n->types[0];
-  bool shared = n->arg<std::string>(2) == "shared";
-  if (target_.gpu && shared) {
+  if (target_.gpu && is_shared(n)) {
     if (!arrays_.count(n)) arrays_[n] = shared_array(memory_type(t.dtype), t.shape[0].constant());
     // Whoever still reads the contents of the last iteration has to be done.
     if (analysis_.of(n) & analysis_.kind(ForKind::Serial)) barrier();

@@ -42,6 +42,7 @@ llvm::Value* Emitter::eval(Value v) {
     auto it = frames_[i].values.find(n);
     if (it != frames_[i].values.end() && it->second[at]) return it->second[at];
   }
+  if (loop_kind(n->op) == LoopOp::Load && load_transposed(n)) return eval(v);
   Values results = with_room([&] { return emit_node(n); });
   set_result(n, results);
   return results[v.index];

@@ -29,8 +29,11 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       analysis_(*nest_.analysis),
       layout_(layout_of(graph_)),
       b_(module.getContext()) {
-  flushes_ = target.pairs && std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
-                                         [](const Node* n) { return is(n, LoopOp::PairProduct); });
+  auto any = [&](auto which) { return std::any_of(graph_.nodes().begin(), graph_.nodes().end(), which); };
+  flushes_ = any([&](const Node* n) {
+    return (target.pairs && is(n, LoopOp::PairProduct)) || (is(n, LoopOp::TileProduct) && tile_kind(n) == "bf16");
+  });
+  tiles_ = any([](const Node* n) { return is(n, LoopOp::TileProduct); });
   if (!target.strict) {
     flags_.setAllowContract(true);
     flags_.setAllowReciprocal(target.fast);
@@ -46,7 +49,9 @@ void Emitter::run() {
     set_up_gpu_kernel();
   else
     set_up_function();
+  if (tiles_) configure_tiles();
   with_frame([&] { emit_block(nest_.body); });
+  if (tiles_) release_tiles();
   b_.CreateRetVoid();
 }
 
@@ -163,11 +168,11 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
       ++begin;
       continue;
     }
-    bool small_stage = is(first, LoopOp::Stage) && !analysis_.nested(analysis_.closed(first));
+    bool small_stage = makes_array(first) && !analysis_.nested(analysis_.closed(first));
     if (small_stage) start_stage(first);
     size_t stop = begin + 1;
     auto groups = [&](const Node* n) {
-      if (is(n, LoopOp::Stage) || is(n, LoopOp::Prefetch)) return false;
+      if (makes_array(n) || is(n, LoopOp::Prefetch)) return false;
       return is(n, LoopOp::Store) ? !read_later(n) : accumulators_.count(n) > 0;
     };
     bool vector = in_vector(analysis_.inside(first));
@@ -197,6 +202,8 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
           accumulate(n);
         else if (is(n, LoopOp::Scan))
           emit_scan(n);
+        else if (is(n, LoopOp::TileProduct))
+          emit_tile_product(n);
         else
           emit_stage_element(n);
       }
@@ -220,7 +227,7 @@ void Emitter::emit_loop(const Loop& loop) {
   for (const Node* n : loop.closes) {
     if (is(n, LoopOp::Reduce))
       finish_reduce(n);
-    else if (n->arg<std::string>(2) == "shared")
+    else if (is_shared(n))
       barrier();
   }
 }

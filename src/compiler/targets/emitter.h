@@ -148,6 +148,7 @@ class Emitter {
   llvm::Value* addresses(const BufferRef& p, const LaneIndex& index);
   llvm::Value* full_mask(llvm::Value* mask);
   llvm::Value* every_lane(llvm::Value* mask);
+  static bool is_shared(const ir::Node* array);
   void start_stage(const ir::Node* n);
   void emit_stage_element(const ir::Node* n);
   void emit_whole_stage(const ir::Node* n);
@@ -168,6 +169,14 @@ class Emitter {
   Values fold_lanes(const std::string& combiner, const Values& v, DType dtype);
   Values fold_list(const std::string& combiner, std::vector<Values> list, DType dtype);
   Values read_slots(std::span<llvm::Value* const> slots);
+
+  // emit_transposed.cpp
+  bool load_transposed(const ir::Node* n);
+
+  // emit_tiles.cpp
+  void configure_tiles();
+  void release_tiles();
+  void emit_tile_product(const ir::Node* n);
 
   // emit_gpu.cpp
   void set_up_gpu_kernel();
@@ -245,6 +254,7 @@ class Emitter {
   Values range_values_;  // by loop: the current index of serial, parallel, block and thread loops around this place
   std::vector<int> unrolled_;  // by loop: the current index of unroll loops
   bool flushes_ = false;       // the kernel adds up pairs, so that denormal bfloat16 are 0 in it anyway
+  bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
   std::vector<Frame> frames_;

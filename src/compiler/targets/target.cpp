@@ -63,15 +63,19 @@ Target parse_target(std::string_view text) {
   } else if (base == "x86-64+avx2") {
     t.cpu = "x86-64-v3";
     t.native_half = t.native_rounding = t.wide_masks = true;
-  } else if (base == "x86-64+avx512" || base == "x86-64+avx512+bf16") {
+  } else if (base == "x86-64+avx512" || base == "x86-64+avx512+bf16" || base == "x86-64+avx512+bf16+amx") {
     t.cpu = "x86-64-v4";
-    t.pairs = base.ends_with("+bf16");
-    t.features = t.pairs ? "-prefer-256-bit,+avx512bf16" : "-prefer-256-bit";
+    t.features = "-prefer-256-bit";
+    t.pairs = base != "x86-64+avx512";
+    t.tiles = base.ends_with("+amx");
+    if (t.pairs) t.features += ",+avx512bf16";
+    if (t.tiles) t.features += ",+amx-tile,+amx-bf16,+amx-int8";
     t.native_half = t.native_rounding = t.masks = true;
   } else {
     fail(str(
         "target '", text,
-        "' is not known: x86-64, x86-64+avx2, x86-64+avx512, x86-64+avx512+bf16, aarch64 and nvptx+sm_<number> are"));
+        "' is not known: x86-64, x86-64+avx2, x86-64+avx512, x86-64+avx512+bf16, x86-64+avx512+bf16+amx, aarch64 and "
+        "nvptx+sm_<number> are"));
   }
   return t;
 }

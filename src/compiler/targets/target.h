@@ -15,8 +15,8 @@ class PassManager;
 
 namespace brasa::compiler {
 
-/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "aarch64", "nvptx+sm_80", with ";strict" or ";fast" for
-/// these levels of numbers (compile.h).
+/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "aarch64",
+/// "nvptx+sm_80", with ";strict" or ";fast" for these levels of numbers (compile.h).
 struct Target {
   std::string text;  // without options
   bool gpu = false, strict = false, fast = false;
@@ -26,6 +26,7 @@ struct Target {
   bool native_half = false;      // f16 <-> f32 conversions
   bool native_brain = false;     // f32 -> bf16
   bool pairs = false;            // adds products of pairs of bfloat16
+  bool tiles = false;            // products of matrices by tiles (AMX)
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   bool early = false;            // kernels start before those they depend on have ended
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB

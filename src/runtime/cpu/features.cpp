@@ -2,6 +2,12 @@
 
 #include <iterator>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "support/error.h"
 #include "support/settings.h"
 
@@ -9,9 +15,31 @@ namespace brasa::runtime::cpu {
 namespace {
 
 // Levels in rising order; each includes the ones before.
-constexpr std::string_view kLevels[] = {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16"};
+constexpr std::string_view kLevels[] = {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16",
+                                        "x86-64+avx512+bf16+amx"};
 
-int machine_level() {
+// Of AMX: tiles, and products of bfloat16 and of bytes. The kernel keeps tiles for a process that asked for them, once for all threads;
+// it refuses where a thread's stack for signals is too small for them.
+bool has_tiles() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr unsigned kTiles = 1u << 24 | 1u << 22 | 1u << 25;  // tiles, bfloat16, bytes
+  constexpr unsigned kSaved = 3u << 17;                        // in XCR0: the tiles' configuration and data
+  constexpr int kAskForPermission = 0x1023, kTileData = 18;    // of arch_prctl
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTiles) != kTiles) return false;
+  unsigned low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & kSaved) != kSaved) return false;
+  static const bool allowed = ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+  return allowed;
+#else
+  return false;
+#endif
+}
+
+// Without tiles.
+int vector_level() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
@@ -24,6 +52,13 @@ int machine_level() {
 #else
   return -1;
 #endif
+}
+
+// Tiles are asked for only where a level with them is: from then on the process may use them.
+constexpr int kTileLevel = 4;
+int machine_level() {
+  int level = vector_level();
+  return level == kTileLevel - 1 && has_tiles() ? kTileLevel : level;
 }
 
 // Intel's processors start one sum of pairs where they start two of single products: what is widened once is faster there.
@@ -57,9 +92,8 @@ std::string_view machine_target() {
 
 const std::string& host_target() {
   static const std::string target = [] {
-    std::string_view fastest = machine_target();
     const char* wanted = environment("BRASA_CPU_TARGET");
-    if (!wanted) return std::string(fastest);
+    if (!wanted) return std::string(machine_target());
     BRASA_CHECK(supports(wanted), "BRASA_CPU_TARGET='", wanted, "': this processor runs ",
                 known_levels(machine_level()));
     return std::string(wanted);
@@ -67,6 +101,9 @@ const std::string& host_target() {
   return target;
 }
 
-bool supports(std::string_view target) { return level_of(target) <= machine_level(); }
+bool supports(std::string_view target) {
+  int level = level_of(target);
+  return level <= (level < kTileLevel ? vector_level() : machine_level());
+}
 
 }  // namespace brasa::runtime::cpu

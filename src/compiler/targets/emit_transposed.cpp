@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <bit>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/targets/emitter.h"
+
+// Loads whose lanes lie far apart, while what an unrolled loop reads lies side by side: such neighbours are read as vectors, one for
+// each lane, and transposed in registers.
+namespace brasa::compiler {
+
+namespace {
+
+constexpr int64_t kMostApart = 4;  // elements between the unrolled loop's iterations
+
+// The matrix whose rows these vectors are: blocks of a size change places, then those of twice the size.
+void transpose(llvm::IRBuilder<>& b, std::vector<llvm::Value*>& rows) {
+  auto lanes = static_cast<int>(rows.size());
+  for (int size = 1; size < lanes; size *= 2)
+    for (int i = 0; i < lanes; ++i) {
+      if (i & size) continue;
+      std::vector<int> lower(lanes), upper(lanes);
+      for (int j = 0; j < lanes; ++j) {
+        lower[j] = j & size ? lanes + (j ^ size) : j;
+        upper[j] = j & size ? lanes + j : j | size;
+      }
+      llvm::Value *x = rows[i], *y = rows[i | size];
+      rows[i] = b.CreateShuffleVector(x, y, lower);
+      rows[i | size] = b.CreateShuffleVector(x, y, upper);
+    }
+}
+
+// That each of these indices is positive is what a mask asks for; false where it asks for something else.
+bool positive_indices(Value mask, std::vector<Expr>& out) {
+  const Node* n = mask.node;
+  if (loop_kind(n->op) || ir::is_input(mask)) return false;
+  ScalarOp op = scalar_op_of(n->op);
+  if (op == ScalarOp::BitAnd) return positive_indices(n->arg<Value>(0), out) && positive_indices(n->arg<Value>(1), out);
+  if (op != ScalarOp::Lt && op != ScalarOp::Ge) return false;
+  Expr sides[2];
+  for (size_t i : {0, 1}) {
+    const Node* side = n->arg<Value>(i).node;
+    if (loop_kind(side->op) != LoopOp::Index) return false;
+    sides[i] = side->arg<Expr>(0);
+  }
+  out.push_back(op == ScalarOp::Lt ? sides[1] - sides[0] : sides[0] - sides[1] + 1);
+  return true;
+}
+
+bool terms_of_mask(const Node* load, std::vector<Expr>& out) {
+  return load->args[2].is_none() || positive_indices(load->arg<Value>(2), out);
+}
+
+}  // namespace
+
+// For all iterations of the unrolled loop at once; false where the load is another one.
+bool Emitter::load_transposed(const Node* n) {
+  const int lanes = vector_.lanes;
+  const BufferRef p = place_of(n->arg<Value>(0));
+  const int64_t bytes = size_of(p.dtype);
+  if (target_.gpu || !target_.masks || (lanes != 8 && lanes != 16) || vector_.mask || bytes > 4) return false;
+  const Expr place = n->arg<Expr>(1);
+  // The loop, and how far apart its iterations read.
+  int loop = -1;
+  int64_t apart = 0;
+  for (Ranges r = analysis_.of(place) & analysis_.kind(ForKind::Unroll); r; r &= r - 1) {
+    const For& f = analysis_.loops()[std::countr_zero(r)];
+    auto step = coefficient(place, f.range);
+    if (!f.extent().is(lanes) || !step || !step->is_constant()) continue;
+    apart = step->constant();
+    loop = std::countr_zero(r);
+    if (apart >= 1 && apart <= kMostApart) break;
+    loop = -1;
+  }
+  if (loop < 0 || apart * bytes % 4 != 0) return false;
+  const Expr range = analysis_.loops()[loop].range;
+  auto at_first = [&](Expr e) {
+    int kept = std::exchange(unrolled_[loop], 0);
+    Expr out = at_copy(e);
+    unrolled_[loop] = kept;
+    return out;
+  };
+  // Each lane's window of elements begins so many before the load's own first one, where loads of what lies between begin, too.
+  LaneIndex index = lane_index(at_first(place));
+  if (!index.linear || index.stride.is(0) || index.stride.is(1) || varies(index.base)) return false;
+  int64_t constant = index.base->kind == ir::ExprKind::Add || index.base.is_constant() ? index.base->value : 0;
+  const int64_t before = ((constant % apart) + apart) % apart;
+  // A mask leaves out lanes, or the ends of their windows; else what lies between must be read, too.
+  std::vector<Expr> terms, of_lanes, of_window;
+  if (!terms_of_mask(n, terms)) return false;
+  for (Expr term : terms) {
+    auto step = coefficient(term, range);
+    LaneIndex t = lane_index(at_first(term));
+    if (!step || !t.linear || varies(t.base)) return false;
+    if (step->is(0))
+      of_lanes.push_back(at_first(term));
+    else if (step->is(-apart) && t.stride.is(0))
+      of_window.push_back(t.base + before);
+    else
+      return false;
+  }
+  for (int64_t i = 0; i < apart && of_window.empty(); ++i) {
+    auto reads = [&](const Node* other) {
+      std::vector<Expr> its;
+      return loop_kind(other->op) == LoopOp::Load && other->arg<Value>(0) == n->arg<Value>(0) &&
+             other->arg<Expr>(1) == place - before + i && terms_of_mask(other, its) && its == terms;
+    };
+    if (std::none_of(graph_.nodes().begin(), graph_.nodes().end(), reads)) return false;
+  }
+
+  const int64_t per_vector = lanes * 4 / bytes, vectors = apart * bytes / 4;
+  auto count = static_cast<unsigned>(per_vector);
+  auto* type = llvm::FixedVectorType::get(memory_type(p.dtype), count);
+  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes));
+  llvm::Value* left = nullptr;  // elements of the window that are there
+  for (Expr e : of_window) {
+    llvm::Value* v = eval_expr(e);
+    left = left ? intrinsic(llvm::Intrinsic::smin, {left, v}) : v;
+  }
+  if (left) left = in_32_bits(left);
+  std::vector<std::vector<llvm::Value*>> columns(vectors);
+  for (int64_t v = 0; v < vectors; ++v) {
+    llvm::Value* mask = nullptr;
+    if (left) {
+      std::vector<llvm::Constant*> places;
+      for (int64_t i = 0; i < per_vector; ++i)
+        places.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(v * per_vector + i)));
+      mask = b_.CreateICmpSLT(llvm::ConstantVector::get(places), b_.CreateVectorSplat(count, left));
+    }
+    for (int lane = 0; lane < lanes; ++lane) {
+      auto of_lane = [&](const LaneIndex& i) { return i.base + i.stride * lane; };
+      llvm::Value* at = address(p, of_lane(index) - before + v * per_vector);
+      llvm::Value* there = nullptr;
+      for (Expr e : of_lanes) {
+        llvm::Value* positive = b_.CreateICmpSGT(eval_expr(of_lane(lane_index(e))), i64(0));
+        there = there ? b_.CreateAnd(there, positive) : positive;
+      }
+      if (there) at = b_.CreateSelect(there, at, zeros());
+      llvm::Align align(static_cast<uint64_t>(bytes));
+      llvm::Value* x = mask ? static_cast<llvm::Value*>(
+                                  b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)))
+                            : b_.CreateAlignedLoad(type, at, align);
+      columns[v].push_back(b_.CreateBitCast(x, words));
+    }
+    transpose(b_, columns[v]);
+  }
+  auto* result = llvm::FixedVectorType::get(memory_type(p.dtype), static_cast<unsigned>(lanes));
+  const int kept = unrolled_[loop];
+  for (int i = 0; i < lanes; ++i) {
+    int64_t byte = (apart * i + before) * bytes;
+    llvm::Value* x = columns[byte / 4 / lanes][byte / 4 % lanes];
+    if (byte % 4) x = b_.CreateLShr(x, number(words, byte % 4 * 8));
+    if (bytes < 4)
+      x = b_.CreateTrunc(
+          x, llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)), static_cast<unsigned>(lanes)));
+    unrolled_[loop] = i;
+    set_result(n, {from_memory(b_.CreateBitCast(x, result), p.dtype)});
+  }
+  unrolled_[loop] = kept;
+  return true;
+}
+
+}  // namespace brasa::compiler
