@@ -19,6 +19,8 @@ namespace brasa::compiler {
 namespace {
 
 constexpr int64_t kAlignment = 256;
+// What a graph may keep of parameters between runs, beside them.
+constexpr int64_t kMostPrepared = 128 << 20;
 // So many groups early is what only reads inputs computed, to stand beside its like.
 constexpr size_t kEarly = 64;
 // What a group may keep in memory that waits for its like.
@@ -294,9 +296,19 @@ class Planner {
       };
       bool call = groups_[g].kind == GroupKind::Library && groups_[g].library->prepare;
       prepares_[g] = !call && !makes_result_.count(g) && !copy_place_.count(g) &&
-                     std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts);
+                     std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts) &&
+                     may_keep(groups_[g].outputs);
     }
     out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
+  }
+  // Whether there is room among what is kept. Sizes that only a call knows are not counted.
+  bool may_keep(const std::vector<Value>& values) {
+    int64_t bytes = 0;
+    for (Value v : values)
+      if (Expr n = type_of(v).numel(); n.is_constant()) bytes += n.constant() * size_of(type_of(v).dtype);
+    bool fits = bytes <= kMostPrepared - prepared_bytes_;
+    if (fits) prepared_bytes_ += bytes;
+    return fits;
   }
   // Whether a run that finds what is prepared reads it.
   bool read_later(Value v) const {
@@ -473,6 +485,7 @@ class Planner {
   std::vector<Group> groups_;
   bool together_;
   std::vector<bool> lasting_, prepares_;  // by input; by group
+  int64_t prepared_bytes_ = 0;
   std::set<size_t> makes_result_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
