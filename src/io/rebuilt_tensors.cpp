@@ -110,14 +110,43 @@ Unpickler::Node* Unpickler::quantized_tensor(Arguments a) {
   return make(std::move(t));
 }
 
-// (layout, (indices, values, sizes[, coalesced])) or (layout, (rows, columns, values, sizes))
+namespace {
+
+// Compressed columns, and rows or columns of blocks, which come as coordinates.
+bool is_expanded(std::string_view layout) {
+  return layout == "sparse_csc" || layout == "sparse_bsr" || layout == "sparse_bsc";
+}
+
+// `compressed` and `plain` are of the entries, or of the blocks that `values` has.
+Tensor expanded(std::string_view layout, const Tensor& compressed, const Tensor& plain, const Tensor& values,
+                const std::vector<int64_t>& sizes) {
+  bool columns = layout.ends_with('c'), blocks = layout != "sparse_csc";
+  BRASA_CHECK(sizes.size() == 2 && values.dim() == (blocks ? 3 : 1), "expected a matrix and values of ",
+              blocks ? "blocks" : "entries", ", got sizes ", sizes, " and values ", values.sizes());
+  int64_t high = blocks ? values.size(1) : 1, wide = blocks ? values.size(2) : 1;
+  BRASA_CHECK(high > 0 && wide > 0 && sizes[0] % high == 0 && sizes[1] % wide == 0, "blocks of ", high, " × ", wide,
+              " do not fill a matrix of sizes ", sizes);
+  std::vector<int64_t> grid = {sizes[0] / high, sizes[1] / wide};
+  if (columns) std::swap(grid[0], grid[1]);
+  Tensor places = sparse_csr_tensor(compressed, plain, arange(values.size(0)), grid).to_sparse()._indices();
+  auto along = [&](int64_t i, int64_t size, IntArrayRef inside) {
+    return (places[i].view({-1, 1, 1}) * size + arange(size).view(inside)).expand({-1, high, wide}).flatten();
+  };
+  Tensor row = along(columns ? 1 : 0, high, {1, -1, 1}), column = along(columns ? 0 : 1, wide, {1, 1, -1});
+  return sparse_coo_tensor(stack({row, column}), values.flatten(), sizes).coalesce();
+}
+
+}  // namespace
+
+// (layout, (indices, values, sizes[, coalesced])) or (layout, (rows, columns, values, sizes)); where columns are compressed, they are first
 Unpickler::Node* Unpickler::sparse_tensor(Arguments a) {
   if (a.size() != 2 || a[0]->type != Type::Leaf || a[0]->leaf.kind() != Value::Kind::Constant ||
       a[1]->type != Type::Tuple)
     error("a sparse tensor without a layout and its parts");
   const std::string& layout = a[0]->leaf.text();
   bool coordinates = layout == "sparse_coo";
-  if (!coordinates && layout != "sparse_csr") error(str("a tensor of layout ", layout, ", which Brasa has not"));
+  if (!coordinates && layout != "sparse_csr" && !is_expanded(layout))
+    error(str("a tensor of layout ", layout, ", which Brasa has not"));
   size_t parts = a[1]->items.size();
   if (parts != 4 && !(coordinates && parts == 3)) error(str("a sparse tensor of ", parts, " parts"));
   TensorRecord t;
@@ -190,8 +219,12 @@ Tensor Unpickler::part_of(Node* n, const char* what, int depth) {
 
 Tensor Unpickler::sparse_of(const TensorRecord& t, int depth) {
   const auto& parts = t.sparse->items[1]->items;
+  const std::string& layout = t.sparse->items[0]->leaf.text();
   try {
-    if (t.sparse->items[0]->leaf.text() == "sparse_csr")
+    if (is_expanded(layout))
+      return expanded(layout, part_of(parts[0], "compressed indices", depth), part_of(parts[1], "indices", depth),
+                      part_of(parts[2], "values", depth), ints_of(parts[3], "sizes"));
+    if (layout == "sparse_csr")
       return sparse_csr_tensor(part_of(parts[0], "rows", depth), part_of(parts[1], "columns", depth),
                                part_of(parts[2], "values", depth), ints_of(parts[3], "sizes"));
     std::optional<bool> coalesced;

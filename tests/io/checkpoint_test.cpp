@@ -98,7 +98,7 @@ TEST(Checkpoint, IsWrittenAsItWasRead) {
     EXPECT_TRUE(same(value, parse(bytes_of(dump(value))), memory)) << item.path();
     ++count;
   }
-  EXPECT_EQ(count, 23);
+  EXPECT_EQ(count, 24);
 }
 
 TEST(Checkpoint, TensorsThatAreOneStayOne) {
