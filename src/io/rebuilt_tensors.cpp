@@ -1,5 +1,6 @@
 #include <brasa/brasa.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "io/unpickler.h"
@@ -117,23 +118,66 @@ bool is_expanded(std::string_view layout) {
   return layout == "sparse_csc" || layout == "sparse_bsr" || layout == "sparse_bsc";
 }
 
-// `compressed` and `plain` are of the entries, or of the blocks that `values` has.
+std::vector<int64_t> integers(const Tensor& t, const char* what) {
+  BRASA_CHECK(t.dim() == 1 && (t.scalar_type() == kInt64 || t.scalar_type() == kInt32), "expected ", what,
+              " as a vector of int64 or int32, got ", name(t.scalar_type()), t.sizes());
+  std::vector<int64_t> out;
+  const auto* from = static_cast<const char*>(t.const_data_ptr());
+  for (int64_t i = 0; i < t.size(0); ++i) {
+    const char* at = from + i * t.stride(0) * t.element_size();
+    int32_t narrow = 0;
+    int64_t wide = 0;
+    if (t.scalar_type() == kInt64)
+      std::memcpy(&wide, at, sizeof wide);
+    else
+      std::memcpy(&narrow, at, sizeof narrow), wide = narrow;
+    out.push_back(wide);
+  }
+  return out;
+}
+
+// `compressed` and `plain` are of the entries, or of the blocks that `values` has. No operators, which might have to be compiled first.
 Tensor expanded(std::string_view layout, const Tensor& compressed, const Tensor& plain, const Tensor& values,
                 const std::vector<int64_t>& sizes) {
   bool columns = layout.ends_with('c'), blocks = layout != "sparse_csc";
   BRASA_CHECK(sizes.size() == 2 && values.dim() == (blocks ? 3 : 1), "expected a matrix and values of ",
               blocks ? "blocks" : "entries", ", got sizes ", sizes, " and values ", values.sizes());
-  int64_t high = blocks ? values.size(1) : 1, wide = blocks ? values.size(2) : 1;
+  int64_t high = blocks ? values.size(1) : 1, wide = blocks ? values.size(2) : 1, count = values.size(0);
   BRASA_CHECK(high > 0 && wide > 0 && sizes[0] % high == 0 && sizes[1] % wide == 0, "blocks of ", high, " × ", wide,
               " do not fill a matrix of sizes ", sizes);
-  std::vector<int64_t> grid = {sizes[0] / high, sizes[1] / wide};
-  if (columns) std::swap(grid[0], grid[1]);
-  Tensor places = sparse_csr_tensor(compressed, plain, arange(values.size(0)), grid).to_sparse()._indices();
-  auto along = [&](int64_t i, int64_t size, IntArrayRef inside) {
-    return (places[i].view({-1, 1, 1}) * size + arange(size).view(inside)).expand({-1, high, wide}).flatten();
+  int64_t lines = sizes[0] / high, across = sizes[1] / wide;
+  if (columns) std::swap(lines, across);
+  std::vector<int64_t> ends = integers(compressed, "compressed indices"), places = integers(plain, "indices");
+  BRASA_CHECK(lines >= 0 && static_cast<int64_t>(ends.size()) - 1 == lines && ends[0] == 0 && ends.back() == count &&
+                  static_cast<int64_t>(places.size()) == count && std::is_sorted(ends.begin(), ends.end()),
+              "its compressed indices do not go with ", lines, " lines and ", count, " values");
+  struct Entry {
+    int64_t row, column, from;
+    bool operator<(const Entry& o) const { return row != o.row ? row < o.row : column < o.column; }
   };
-  Tensor row = along(columns ? 1 : 0, high, {1, -1, 1}), column = along(columns ? 0 : 1, wide, {1, 1, -1});
-  return sparse_coo_tensor(stack({row, column}), values.flatten(), sizes).coalesce();
+  std::vector<Entry> entries;
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t k = ends[line]; k < ends[line + 1]; ++k) {
+      BRASA_CHECK(places[k] >= 0 && places[k] < across && (k == ends[line] || places[k - 1] < places[k]),
+                  "its indices in line ", line, " do not ascend from 0 to ", across - 1);
+      int64_t row = (columns ? places[k] : line) * high, column = (columns ? line : places[k]) * wide;
+      for (int64_t i = 0; i < high; ++i)
+        for (int64_t j = 0; j < wide; ++j)
+          entries.push_back(
+              {row + i, column + j, k * values.stride(0) + (blocks ? i * values.stride(1) + j * values.stride(2) : 0)});
+    }
+  std::sort(entries.begin(), entries.end());
+  auto n = static_cast<int64_t>(entries.size()), width = values.element_size();
+  Tensor indices = empty({2, n}, TensorOptions(kInt64).device(kCPU));
+  Tensor items = empty({n}, TensorOptions(values.scalar_type()).device(kCPU));
+  const auto* from = static_cast<const char*>(values.const_data_ptr());
+  for (int64_t i = 0; i < n; ++i) {
+    indices.data_ptr<int64_t>()[i] = entries[i].row;
+    indices.data_ptr<int64_t>()[n + i] = entries[i].column;
+    std::memcpy(static_cast<char*>(items.data_ptr()) + i * width, from + entries[i].from * width,
+                static_cast<size_t>(width));
+  }
+  return sparse_coo_tensor(indices, items, sizes, {}, true);
 }
 
 }  // namespace
