@@ -48,6 +48,7 @@ class Writer {
         nodes_(sizes_, user_inputs_) {}
 
   void write(const std::string& path) {
+    check_parts();
     for (size_t i = 0; i < types_.size(); ++i) user_inputs_.push_back(nodes_.fresh_name(types_[i].name));
     for (const ir::Node* n : ir::live_nodes(graph_))
       n->op == ir::input_op() ? add_input({const_cast<ir::Node*>(n), 0}) : add_node(*n);
@@ -57,6 +58,15 @@ class Writer {
   }
 
  private:
+  // What primitives take for granted of sizes has to hold for all that the archive takes.
+  void check_parts() const {
+    const std::vector<ir::Fact>& known = captured_.facts.facts();
+    for (const ir::Fact& f : facts_.facts())
+      BRASA_CHECK(
+          !f.equal || std::find(known.begin(), known.end(), f) != known.end() || sizes_(f.left) == sizes_(f.right),
+          "export: what PyTorch has no operator for holds only where ", f.left, " is ", f.right);
+  }
+
   // ---- Inputs.
   const Captured::Source& source_of(ir::Value v) const { return captured_.sources[graph_.input_index(v)]; }
   bool is_number(ir::Value v) const { return ir::is_input(v) && !source_of(v).number.empty(); }

@@ -165,7 +165,9 @@ std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector
       auto same = chosen.find({s.same_input, s.same_dim});
       int64_t wanted = size + apart * static_cast<int64_t>(chosen.size());
       if (wanted < s.least) wanted += s.least;
-      if (recording && wanted > s.greatest) wanted = s.least + wanted % (s.greatest - s.least + 1);
+      if (recording && wanted > s.greatest)
+        wanted = std::max({s.least, std::min<int64_t>(2, s.greatest),
+                           s.greatest - size % 5 - apart * static_cast<int64_t>(chosen.size())});
       sizes[d] = same != chosen.end() ? same->second : std::min(wanted, s.greatest);
       if (same == chosen.end()) chosen[{static_cast<int>(i), static_cast<int>(d)}] = sizes[d];
     }
