@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string>
 #include <tuple>
 
 #include <brasa/brasa.h>
@@ -235,6 +236,21 @@ TEST(ExportedFunctions, NumbersThatLookLikeSizes) {
     std::vector<Tensor> got = run(program, {x}, {a, b, c});
     EXPECT_TRUE(allclose(got[0], a) && allclose(got[1], b) && allclose(got[2], c)) << rows << " " << columns;
   }
+}
+
+// A matrix is packed once, not for each block of rows that it multiplies (as many bytes as the rows take, twice).
+TEST(ExportedFunctions, ExpertsArePackedOnce) {
+  Folder folder;
+  auto f = [](const Tensor& x, const Tensor& w, const Tensor& ends) {
+    return std::vector<Tensor>{_grouped_mm(x, w, ends)};
+  };
+  Tensor x = randn({1024, 64}), w = randn({2, 64, 70}), ends = tensor({300, 1000}).to(kInt32);
+  ExportedProgram exported = export_(f, {x, w, ends}, alone());
+  std::string header = exported.header(), name = "ALONE_MEMORY_BYTES ";
+  EXPECT_LT(std::stol(header.substr(header.find(name) + name.size())), 850'000);
+  Loaded program(exported, folder.path);
+  Tensor want = cat({x.slice(0, 0, 300).mm(w[0]), x.slice(0, 300, 1000).mm(w[1]), zeros({24, 70})});
+  EXPECT_TRUE(allclose(run(program, {x, w, ends}, {want})[0], want, 1e-4, 1e-4));
 }
 
 }  // namespace
