@@ -55,7 +55,7 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   bool uneven =
       std::any_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) { return !step(e, out.axes.back()); });
   bool short_row = is_short(out.axes.back());
-  if (d.folds(out.axes.back().first) && (uneven || short_row))
+  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row))
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && ((short_row && few) || is_near(a)))
         out.vector = i;
