@@ -103,5 +103,16 @@ TEST(Aliases, StridesOfAViewCountFromTheBeginningOfTheMemory) {
   }
 }
 
+// A kernel that overwrites an input reads it at other places for its other result.
+TEST(Aliases, AWriteBesideAReadElsewhere) {
+  auto f = [](const Tensor& x, const Tensor& y) {
+    x.add_(y);
+    return x.roll({2}, {0}).roll({2}, {0});
+  };
+  Tensor a = numbers({4, 4}).clone(), b = a.clone(), y = a * 100;
+  expect_close(compile(f)(a, y), f(b, y));
+  expect_close(a, b);
+}
+
 }  // namespace
 }  // namespace brasa

@@ -10,7 +10,6 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
-#include "compiler/lowering/expressions.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -221,13 +220,6 @@ class Planner {
     if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
     Value in = inside(g, old);
     if (type_of(in).shape != g.domain.dims) return false;
-    if (g.kind == GroupKind::Loops) {
-      Places p = places_of(g);
-      auto input = static_cast<size_t>(g.graph->input_index(in));
-      return std::all_of(p.accesses.begin(), p.accesses.end(), [&](const Places::Access& a) {
-        return a.input != input || a.place == place_in(*g.graph, in, p.ranges);
-      });
-    }
     // From there to the outputs only point-wise work on the whole domain.
     std::vector<bool> tainted(g.graph->nodes().size());
     tainted[in.node->id] = true;
