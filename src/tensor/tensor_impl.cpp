@@ -56,7 +56,8 @@ Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot, runt
 
 uint64_t Storage::content() const {
   const Storage* s = root();
-  if (s->exposed_.load(std::memory_order_relaxed)) return 0;
+  // A recorded write is still to come.
+  if (s->exposed_.load(std::memory_order_relaxed) || s->recorder_) return 0;
   uint64_t known = s->content_.load(std::memory_order_relaxed);
   if (known) return known;
   uint64_t fresh = compiler::new_content();

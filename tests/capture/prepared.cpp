@@ -68,6 +68,17 @@ TEST(Prepared, FollowsEveryWayToWrite) {
   }
 }
 
+TEST(Prepared, PartsOfOneMemory) {
+  auto net = std::make_shared<NetImpl>();
+  auto f = compiled(net);
+  NoGradGuard guard;
+  Tensor x = input(), flat = numbers({2, 40, 48}) * 0.01;
+  for (int i = 0; i < 4; ++i) {
+    net->first->weight.set_data(flat[i % 2]);
+    for (int k = 0; k < 2; ++k) expect_close(f(x), net->forward(x));
+  }
+}
+
 TEST(Prepared, OtherModulesAndTheirMemory) {
   auto net = std::make_shared<NetImpl>();
   auto f = compiled(net);

@@ -7,10 +7,11 @@ namespace brasa::compiler {
 std::optional<std::vector<uint64_t>> PreparedValues::contents(const Sources& sources, const int64_t* symbols,
                                                               std::span<const Operand> inputs) {
   std::vector<uint64_t> out;
-  out.reserve(sources.inputs.size() + sources.symbols.size());
+  out.reserve(2 * sources.inputs.size() + sources.symbols.size());
   for (uint32_t i : sources.inputs) {
     if (!inputs[i].content) return std::nullopt;
     out.push_back(inputs[i].content);
+    out.push_back(reinterpret_cast<uintptr_t>(inputs[i].data));  // which part of the memory
   }
   for (uint32_t id : sources.symbols) out.push_back(static_cast<uint64_t>(symbols[id]));
   return out;
