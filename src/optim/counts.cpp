@@ -77,8 +77,8 @@ std::vector<std::vector<Tensor>> Optimizer::updated_together(const std::vector<T
 
 void Optimizer::share_counts() {
   using Key = std::tuple<std::string, bool, std::vector<double>>;
-  std::map<Key, std::vector<Tensor>> shared;
-  for (OptimizerParamGroup& group : param_groups_)
+  for (OptimizerParamGroup& group : param_groups_) {
+    std::map<Key, std::vector<Tensor>> shared;  // each group counts for itself
     for (const Tensor& p : group.params()) {
       auto* state = dynamic_cast<CountedParamState*>(find_state(p));
       if (!state) continue;
@@ -87,10 +87,13 @@ void Optimizer::share_counts() {
       for (const Tensor* n : numbers) std::get<2>(key).push_back(n->defined() ? n->item<double>() : -1);
       auto [at, fresh] = shared.try_emplace(std::move(key));
       for (size_t i = 0; i < numbers.size(); ++i) {
-        if (fresh) at->second.push_back(numbers[i]->defined() ? numbers[i]->to(p.device(), kFloat32) : Tensor());
+        // Of what is loaded a copy: an archive in memory has the tensors themselves.
+        if (fresh)
+          at->second.push_back(numbers[i]->defined() ? numbers[i]->to(p.device(), kFloat32).clone() : Tensor());
         *numbers[i] = at->second[i];
       }
     }
+  }
 }
 
 }  // namespace brasa::optim

@@ -35,6 +35,36 @@ TYPED_TEST(Each, Descends) {
   EXPECT_LT((x - tensor({1.f, -2.f})).square().sum().template item<float>(), 4.95f);
 }
 
+// Each group counts its own updates, and an optimizer that was loaded does not count for the one that was saved.
+TYPED_TEST(Each, GroupsGoOnWhereTheyWereSaved) {
+  auto make = [](std::vector<Tensor>& x) {
+    for (int i = 0; i < 2; ++i) x.push_back(zeros({2}, requires_grad()));
+    return TypeParam(std::vector<OptimizerParamGroup>{{{x[0]}}, {{x[1]}}});
+  };
+  auto step = [](TypeParam& optimizer, std::vector<Tensor>& x) {
+    optimizer.zero_grad();
+    ((x[0] - 1).square().sum() + (x[1] + 2).square().sum()).backward();
+    optimizer.step();
+  };
+  std::vector<Tensor> x, y;
+  TypeParam a = make(x), b = make(y);
+  step(a, x);
+  step(a, x);
+  serialize::OutputArchive out;
+  a.save(out);
+  {
+    NoGradGuard guard;
+    for (int i = 0; i < 2; ++i) y[i].copy_(x[i]);
+  }
+  serialize::InputArchive in(out.contents());
+  b.load(in);
+  for (int i = 0; i < 2; ++i) {
+    step(a, x);
+    step(b, y);
+  }
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(allclose(x[i], y[i], 1e-6, 1e-7)) << x[i] << y[i];
+}
+
 TYPED_TEST(Each, GoesOnWhereItWasSaved) {
   Tensor x = zeros({2}, requires_grad());
   TypeParam a(std::vector<Tensor>{x});
