@@ -35,8 +35,8 @@ void Adafactor::update(List& list, const AdafactorOptions& o) {
   Tensor rate = minimum(rate_of(o, first), t.rsqrt());
   for (auto& [p, g, s] : list) {
     double floor = std::get<0>(o.eps()).value_or(epsilon_of(p.scalar_type()));
+    Tensor size = root_mean_square(p).clamp_min(std::get<1>(o.eps()));  // before the decay
     g = decayed(p, g, o, true);
-    Tensor size = root_mean_square(p).clamp_min(std::get<1>(o.eps()));
     Tensor squares = g.square(), estimate;
     if (g.dim() > 1) {
       Tensor rows = squares.mean(-1, true), columns = squares.mean(-2, true);
