@@ -45,7 +45,7 @@ TEST(ChannelsLast, Residuals) {
       Value sum = relu(z + y) + scaled(y, v[5]);
       return Values{sum, ops::sum(y, {2, 3}), ops::sum(sum, {0, 1})};
     };
-    check_both({image({3, 3, 15, 13}), image({channels, 3, 3, 3}), image({40, channels, 3, 3}), image({40, 40, 1, 1}),
+    check_both({image({1, 3, 15, 13}), image({channels, 3, 3, 3}), image({40, channels, 3, 3}), image({40, 40, 1, 1}),
                 image({channels}), image({40})},
                block);
   }
