@@ -300,7 +300,7 @@ class Derivation {
   }
 
   // Events that place a value in a view's base; before them comes a conversion of a value of another dtype.
-  static bool places(const Event& e) { return e.row && e.row->name().starts_with("put::"); }
+  static bool places(const Event& e) { return e.row && transforms::is_put(*e.row); }
   static bool converts(const Event& e) { return e.row && e.row->name() == "prim::convert"; }
 
   // What the view's base is behind a write by this call. What is written later without gradients, under no_grad or through a detached

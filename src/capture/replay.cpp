@@ -6,6 +6,7 @@
 #include "capture/event_call.h"
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
+#include "transforms/derived.h"
 
 namespace brasa::capture {
 namespace {
@@ -23,7 +24,7 @@ std::vector<bool> live_values(const JointSegment& joint) {
 }
 
 // Views and writes through them only move values, as do the conversions that dispatch adds: gradients always pass.
-bool moves(const ops::Row& row) { return row.view || row.is_primitive() || row.name().starts_with("put::"); }
+bool moves(const ops::Row& row) { return row.view || row.is_primitive() || transforms::is_put(row); }
 
 class Replay {
  public:

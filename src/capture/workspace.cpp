@@ -1,7 +1,5 @@
 #include "capture/workspace.h"
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -13,13 +11,7 @@ namespace brasa::capture {
 
 using Spare = ThreadObject<std::vector<Workspace>>;
 
-Order order_of(const Held& h) {
-  if (is_row_major(h.sizes, h.strides)) return {};
-  Order order(h.sizes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return h.strides[a] > h.strides[b]; });
-  return order;
-}
+Order order_of(const Held& h) { return is_row_major(h.sizes, h.strides) ? Order() : order_in_memory(h.strides); }
 
 Layout::Layout(const Held& h) : sizes(h.sizes), strides(h.strides) {
   Order order = order_of(h);

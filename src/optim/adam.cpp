@@ -43,20 +43,13 @@ namespace {
 
 template <class Options, class List>
 void adam_update(List& list, const Options& o, bool decoupled) {
-  auto [beta1, beta2] = o.betas();
   auto [step_size, correction] = adam_scales(o, list.front().state.steps(), list.front().parameter);
   for (auto& [p, grad, state] : list) {
     BRASA_CHECK(!grad.is_sparse(), "Adam does not support sparse gradients, please consider SparseAdam instead");
-    if (!state.exp_avg().defined()) {
-      state.exp_avg(state_zeros_like(p));
-      state.exp_avg_sq(state_zeros_like(p));
-    }
-    grad = decayed(p, grad, o, decoupled);
-    state.exp_avg().lerp_(grad, 1 - beta1);
-    state.exp_avg_sq()._adam_second_moment_(grad, beta2);
+    averaged(p, grad, state, o, decoupled);
     Tensor largest = state.exp_avg_sq();
     if (o.amsgrad()) {
-      if (!state.max_exp_avg_sq().defined()) state.max_exp_avg_sq(state_zeros_like(p));
+      make(state.max_exp_avg_sq(), p);
       largest = state.max_exp_avg_sq();
       maximum_out(largest, largest, state.exp_avg_sq());
     }

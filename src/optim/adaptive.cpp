@@ -189,11 +189,7 @@ void NAdam::update(List& list, const NAdamOptions& o) {
   Tensor of_grad = (1 - mu) / (1 - product), of_mean = next / (1 - product * next);
   Tensor size = rate_of(o, first) * of_grad, weight = of_mean / of_grad;
   for (auto& [p, g, s] : list) {
-    make(s.exp_avg(), p);
-    make(s.exp_avg_sq(), p);
-    g = decayed(p, g, o, o.decoupled_weight_decay());
-    s.exp_avg().lerp_(g, 1 - beta1);
-    s.exp_avg_sq()._adam_second_moment_(g, beta2);
+    g = averaged(p, g, s, o, o.decoupled_weight_decay());
     p._adam_update_(g.addcmul(s.exp_avg(), weight), s.exp_avg_sq(), size, correction, o.eps());
   }
 }
@@ -211,11 +207,7 @@ void RAdam::update(List& list, const RAdamOptions& o) {
   Tensor scale = where(rectified, (ratio * rest2).sqrt(), 1).to(number_dtype(first));
   Tensor size = std::get<0>(adam_scales(o, list.front().state.steps(), first)) * scale;
   for (auto& [p, g, s] : list) {
-    make(s.exp_avg(), p);
-    make(s.exp_avg_sq(), p);
-    g = decayed(p, g, o, o.decoupled_weight_decay());
-    s.exp_avg().lerp_(g, 1 - beta1);
-    s.exp_avg_sq()._adam_second_moment_(g, beta2);
+    averaged(p, g, s, o, o.decoupled_weight_decay());
     p.addcmul_(s.exp_avg() / where(rectified, s.exp_avg_sq().sqrt().add_(o.eps()), 1), size, -1);
   }
 }

@@ -6,6 +6,7 @@
 #include <brasa/brasa.h>
 #include <brasa/optim/optimizer.h>
 
+#include "optim/state.h"
 #include "support/error.h"
 
 // The lists of fields, and what most optimizers want of their options and do with them.
@@ -74,6 +75,18 @@ Tensor decayed(Tensor& p, const Tensor& g, const Options& o, bool decoupled = fa
   else
     p.mul_(1 - o.lr() * o.weight_decay());
   return g;
+}
+
+/// The gradient with weight decay, which the running means of it and of its square have taken in.
+template <class State, class Options>
+Tensor averaged(Tensor& p, const Tensor& g, State& s, const Options& o, bool decoupled) {
+  auto [beta1, beta2] = o.betas();
+  make(s.exp_avg(), p);
+  make(s.exp_avg_sq(), p);
+  Tensor grad = decayed(p, g, o, decoupled);
+  s.exp_avg().lerp_(grad, 1 - beta1);
+  s.exp_avg_sq()._adam_second_moment_(grad, beta2);
+  return grad;
 }
 
 #define BRASA_F(field) f(#field, field());

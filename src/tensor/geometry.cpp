@@ -164,6 +164,13 @@ Loop make_loop(std::span<const int64_t> shape, std::span<const OperandLayout> op
   return loop;
 }
 
+Sizes order_in_memory(std::span<const int64_t> strides) {
+  Sizes order(strides.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
 Sizes strides_in_order(std::span<const int64_t> shape, std::span<const int64_t> order) {
   Sizes out(shape.size());
   int64_t n = 1;

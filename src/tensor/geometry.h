@@ -52,6 +52,8 @@ struct OperandLayout {
 /// `shape` is the broadcast shape of all operands.
 Loop make_loop(std::span<const int64_t> shape, std::span<const OperandLayout> operands);
 
+/// The dimensions from the longest stride to the shortest, equal ones as they stand.
+Sizes order_in_memory(std::span<const int64_t> strides);
 /// Strides of a new dense tensor of this shape whose dimensions are nested in `order`.
 Sizes strides_in_order(std::span<const int64_t> shape, std::span<const int64_t> order);
 

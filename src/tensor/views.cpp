@@ -3,7 +3,6 @@
 #include <brasa/autograd.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 #include "ops/builder.h"
@@ -239,16 +238,12 @@ static bool lie_within(const TensorImpl& t, const CallArg& sizes, const CallArg&
   return t.contiguous && offset >= t.offset && end <= t.offset + t.numel;
 }
 
-// A tensor as it lies: with its dimensions from the longest step to the shortest.
+// A dense tensor as it lies.
 static Tensor in_order_of_memory(const Tensor& t) {
   const TensorImpl& impl = *impl_of(t);
   if (impl.contiguous || !is_dense(impl.sizes, impl.strides)) return t;
-  std::vector<int64_t> order(impl.sizes.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return std::pair(impl.strides[a], impl.sizes[a]) > std::pair(impl.strides[b], impl.sizes[b]);
-  });
-  return t.permute(order);
+  Sizes order = order_in_memory(impl.strides);
+  return t.permute(IntArrayRef(order.data(), order.size()));
 }
 
 // A view of the memory behind a tensor, at an offset in the memory. Its gradient is the tensor's, where that has the elements.

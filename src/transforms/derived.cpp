@@ -297,6 +297,8 @@ const Row& put_row(const Row& view, int result) {
   });
 }
 
+bool is_put(const Row& row) { return row.name().starts_with("put::"); }
+
 const Row& count_row(const Row& row) {
   return Registry::get().find_or_make(str("count::", row.name()), [&](Row& made) {
     made.schema = row.schema;

@@ -31,6 +31,7 @@ const ops::Row& jvp_row(const ops::Row& row, const std::vector<bool>& has_tangen
 /// `put::aten::select.int/0`: parameters of the view row, then `Tensor value`. Gives the first operand with `value` written
 /// where the row's result number `result` looks.
 const ops::Row& put_row(const ops::Row& view, int result);
+bool is_put(const ops::Row& row);
 
 /// `count::aten::nonzero`: the parameters of a row whose results' size depends on values. Gives that size, int64 of rank 0.
 const ops::Row& count_row(const ops::Row& row);

@@ -169,8 +169,6 @@ class Fuser {
     return Member::None;
   }
 
-  static bool folds(const Domain& d) { return d.has_reduced() || d.scanned; }
-
   void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
             bool top) {
     if (!seen.insert({v, index}).second) return;
@@ -269,7 +267,7 @@ class Fuser {
 
   bool compatible(const Cluster& p, const Cluster& c, Domain& d) {
     if (p.kind == GroupKind::Contraction) {
-      if (c.kind != GroupKind::Loops || folds(c.domain)) return false;
+      if (c.kind != GroupKind::Loops || c.domain.folds()) return false;
       d = p.domain;
     } else if (p.kind == GroupKind::Loops && c.kind == GroupKind::Loops) {
       bool scans = p.domain.scanned || c.domain.scanned;
@@ -348,7 +346,7 @@ class Fuser {
     if (kp.roots.size() + kc.roots.size() > kMaxRoots || kp.nodes + kc.nodes > kMostNodes || !compatible(kp, kc, d))
       return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
-    if (!reads && (kp.kind == GroupKind::Contraction || folds(kp.domain) != folds(kc.domain))) return;
+    if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.folds() != kc.domain.folds())) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
       return;

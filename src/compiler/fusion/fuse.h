@@ -24,6 +24,7 @@ struct Domain {
   std::optional<size_t> scanned = std::nullopt;
   /// Whether one result, or one run of them, takes all iterations along a dimension.
   bool folds(size_t dim) const { return reduced[dim] || scanned == dim; }
+  bool folds() const { return has_reduced() || scanned; }
   ir::Expr numel() const { return ir::product(dims); }
   ir::Expr rows() const;
   bool has_reduced() const;

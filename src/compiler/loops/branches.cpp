@@ -28,7 +28,7 @@ int cost_of(const Node* n) {
 // Computed where its loops are, and not where it is needed.
 bool is_made_in_loops(const Node* n) {
   auto kind = loop_kind(n->op);
-  return kind == LoopOp::Reduce || kind == LoopOp::Scan || kind == LoopOp::Stage;
+  return kind == LoopOp::Reduce || kind == LoopOp::Scan || makes_array(n);
 }
 
 bool is_element(ir::Value v) { return ir::type_of(v).rank() == 0; }

@@ -130,7 +130,7 @@ class Loops {
       }
     if (s_.tile)
       tiles(kept);
-    else if (!g_.domain.has_reduced() && !g_.domain.scanned)
+    else if (!g_.domain.folds())
       each_element(kept, elements, s_.threads);
     else if (s_.vector_outside)
       columns(kept, elements);

@@ -135,6 +135,17 @@ Value transformed_weights(const Conv& c, DType t, Primitives& out) {
   return in_memory(combined(constants(algorithm().g, t, out), parts, with(weights, 1, kProducts), 1), out);
 }
 
+// Rows of the result from those of the products, whose dimension `dim` counts the tiles of four.
+Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, Primitives& out) {
+  Shape shape = shape_of(products[0]);
+  Value y = combined(constants(algorithm().a, ops::dtype_of(products[0]), out), products,
+                     with(shape, dim + 1, kResults), dim + 1);
+  shape[dim] = shape[dim] * kResults;
+  y = prim::reshape(y, shape);
+  shape[dim] = rows;
+  return first_of(y, shape);
+}
+
 }  // namespace
 
 bool takes_winograd(const Conv& c, const PassContext& context, size_t first) {
@@ -194,12 +205,7 @@ Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext&
   y = prim::reshape(y, wide);
   parts.clear();
   for (int64_t j = 0; j < kProducts; ++j) parts.push_back(arranged(one_of(y, along, j)));
-  Shape shape = shape_of(parts[0]);
-  y = combined(constants(algorithm().a, t, out), parts, with(shape, 3, kResults), 3);
-  shape[2] = tiles * kResults;
-  y = prim::reshape(y, shape);
-  shape[2] = rows;
-  return first_of(y, shape);
+  return rows_of_tiles(parts, 2, rows, out);
 }
 
 Value winograd_channels_last(const Conv& c, Primitives& out) {
@@ -230,12 +236,7 @@ Value winograd_channels_last(const Conv& c, Primitives& out) {
 
   parts.clear();
   for (int64_t j = 0; j < kProducts; ++j) parts.push_back(one_of(y, 0, j));
-  Shape shape = shape_of(parts[0]);
-  y = combined(constants(algorithm().a, t, out), parts, with(shape, 2, kResults), 2);
-  shape[1] = tiles * kResults;
-  y = prim::reshape(y, shape);
-  shape[1] = rows;
-  return first_of(y, shape);
+  return rows_of_tiles(parts, 1, rows, out);
 }
 
 }  // namespace brasa::compiler

@@ -21,6 +21,11 @@ struct ViewPlan;
 // How dispatch puts calls into the autograd graph.
 namespace brasa::autograd {
 
+/// Whether a gradient flows to it.
+bool takes_part(const Tensor& t);
+/// Of which of n results there is a gradient.
+std::vector<bool> given_of(const variable_list& grads, size_t n);
+
 /// After a call that ran: gives the results a node if an input requires a gradient.
 void attach(const eager::Computation& computation, const std::string& name, std::span<const eager::InputTensor> inputs,
             eager::Results& results);
