@@ -72,10 +72,12 @@ Value squared_differences(const Node* n, Value square) {
   Value sum = prim::reduce(d, dims, "add"), squares = prim::reduce(prim::binary("mul", d, d), dims, "add");
   DType t = ops::dtype_of(x);
   auto number = [&](double v) { return prim::full(ops::Number(v), kept, t); };
+  // One node a statement: compilers order arguments as they like, and a graph has one order of nodes.
   Value off = prim::binary("sub", first_along(b, dims, kept), s);
-  Value twice = prim::binary("sub", prim::binary("mul", sum, number(2)),
-                             prim::binary("mul", off, number(static_cast<double>(count.constant()))));
-  return prim::binary("max", prim::binary("sub", squares, prim::binary("mul", off, twice)), number(0));
+  Value two = number(2), all = number(static_cast<double>(count.constant())), none = number(0);
+  Value sums = prim::binary("mul", sum, two), moved = prim::binary("mul", off, all);
+  Value twice = prim::binary("sub", sums, moved), change = prim::binary("mul", off, twice);
+  return prim::binary("max", prim::binary("sub", squares, change), none);
 }
 
 }  // namespace
