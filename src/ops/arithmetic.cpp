@@ -124,20 +124,27 @@ std::vector<Value> quotient_derivative(const Saved& s) {
   return {ct / b, -(ct * (a / b) / b)};
 }
 
+enum class Packed : uint8_t { Floats, IntegersToo };
+
+// The commonest calls of an operator of two operands.
+std::vector<Sample> packed_calls(Packed which) {
+  std::vector<Sample> calls = {{floats(8, 8), floats(8, 8)},
+                               {floats(8, 8), floats(8)},
+                               {floats(8, 8), floats(8, 1)},
+                               {floats(8), floats(8, 8)},
+                               {floats(8, 1), floats(8, 8)},
+                               {floats(8, 8), 2.0},
+                               {floats(8, 8), 2}};
+  if (which == Packed::IntegersToo) calls.insert(calls.end(), {{ints(8), ints(8)}, {ints(8), 2}});
+  return calls;
+}
+
 void add_sums(Table& t) {
   t.op("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
       .out(Out::Cast)
       .doc("self + alpha * other.")
       .sparse(Sparse::Add)
-      .packed({{floats(8, 8), floats(8, 8)},
-               {floats(8, 8), floats(8)},
-               {floats(8, 8), floats(8, 1)},
-               {floats(8), floats(8, 8)},
-               {floats(8, 1), floats(8, 8)},
-               {floats(8, 8), 2.0},
-               {floats(8, 8), 2},
-               {ints(8), ints(8)},
-               {ints(8), 2}})
+      .packed(packed_calls(Packed::IntegersToo))
       .composed_in_opmath([](Value a, Value b, Number alpha) { return add_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)},
                 {floats(3, 1), floats(5), 2.5},
@@ -156,15 +163,7 @@ void add_sums(Table& t) {
       .out(Out::Cast)
       .doc("self - alpha * other.")
       .sparse(Sparse::Sub)
-      .packed({{floats(8, 8), floats(8, 8)},
-               {floats(8, 8), floats(8)},
-               {floats(8, 8), floats(8, 1)},
-               {floats(8), floats(8, 8)},
-               {floats(8, 1), floats(8, 8)},
-               {floats(8, 8), 2.0},
-               {floats(8, 8), 2},
-               {ints(8), ints(8)},
-               {ints(8), 2}})
+      .packed(packed_calls(Packed::IntegersToo))
       .composed_in_opmath([](Value a, Value b, Number alpha) { return sub_scaled(a, b, alpha); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(2, 1, 3), floats(4, 1), 0.5}, {ints(1), floats(0)}});
   t.op("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
@@ -196,15 +195,7 @@ void add_products(Table& t) {
       .out(Out::Cast)
       .doc("self * other.")
       .sparse(Sparse::Mul)
-      .packed({{floats(8, 8), floats(8, 8)},
-               {floats(8, 8), floats(8)},
-               {floats(8, 8), floats(8, 1)},
-               {floats(8), floats(8, 8)},
-               {floats(8, 1), floats(8, 8)},
-               {floats(8, 8), 2.0},
-               {floats(8, 8), 2},
-               {ints(8), ints(8)},
-               {ints(8), 2}})
+      .packed(packed_calls(Packed::IntegersToo))
       .composed_in_opmath([](Value a, Value b) { return a * b; })
       .samples({{floats(3, 5), floats(3, 5)},
                 {floats(3, 1), floats(1, 5)},
@@ -223,13 +214,7 @@ void add_products(Table& t) {
       .out(Out::Cast)
       .doc("self / other; integers give the default floating dtype.")
       .sparse(Sparse::Div)
-      .packed({{floats(8, 8), floats(8, 8)},
-               {floats(8, 8), floats(8)},
-               {floats(8, 8), floats(8, 1)},
-               {floats(8), floats(8, 8)},
-               {floats(8, 1), floats(8, 8)},
-               {floats(8, 8), 2.0},
-               {floats(8, 8), 2}})
+      .packed(packed_calls(Packed::Floats))
       .composed_in_opmath([](Value a, Value b) { return a / b; })
       .samples({{floats(3, 5), floats(3, 5).in(0.5, 2)},
                 {floats(3, 1), floats(4).in(-2, -0.5)},

@@ -174,21 +174,31 @@ BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>:
   return true;
 }
 
+// The parts of a side, the one that lies first in front where they are complex numbers.
+template <class T, int N>
+struct Parts {
+  using P = Lanes<T, N>;
+  T* at[2];
+  Vector<T, N> P::* part[2];
+  bool pairs;
+  BRASA_INLINE explicit Parts(const typename Group<T>::Side& side) {
+    bool swapped = side.im && side.re == side.im + 1;
+    at[0] = swapped ? side.im : side.re, at[1] = swapped ? side.re : side.im;
+    part[0] = swapped ? &P::im : &P::re, part[1] = swapped ? &P::re : &P::im;
+    pairs = at[0] && at[1] == at[0] + 1;
+  }
+};
 template <class T, int N>
 BRASA_INLINE void load_side(const typename Group<T>::Side& side, int64_t length, Lanes<T, N>* to) {
-  using P = Lanes<T, N>;
-  if (side.re && side.im == side.re + 1 && load_pairs<T, N>(side.re, side, length, &P::re, &P::im, to)) return;
-  if (side.im && side.re == side.im + 1 && load_pairs<T, N>(side.im, side, length, &P::im, &P::re, to)) return;
-  load<T, N>(side.re, side, length, &P::re, to);
-  load<T, N>(side.im, side, length, &P::im, to);
+  Parts<T, N> p(side);
+  if (p.pairs && load_pairs<T, N>(p.at[0], side, length, p.part[0], p.part[1], to)) return;
+  for (int i = 0; i < 2; ++i) load<T, N>(p.at[i], side, length, p.part[i], to);
 }
 template <class T, int N>
 BRASA_INLINE void store_side(const Lanes<T, N>* from, int64_t length, const typename Group<T>::Side& side) {
-  using P = Lanes<T, N>;
-  if (side.re && side.im == side.re + 1 && store_pairs<T, N>(from, &P::re, &P::im, length, side, side.re)) return;
-  if (side.im && side.re == side.im + 1 && store_pairs<T, N>(from, &P::im, &P::re, length, side, side.im)) return;
-  store<T, N>(from, &P::re, length, side, side.re);
-  store<T, N>(from, &P::im, length, side, side.im);
+  Parts<T, N> p(side);
+  if (p.pairs && store_pairs<T, N>(from, p.part[0], p.part[1], length, side, p.at[0])) return;
+  for (int i = 0; i < 2; ++i) store<T, N>(from, p.part[i], length, side, p.at[i]);
 }
 
 template <class T, int N>
@@ -235,34 +245,29 @@ BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) 
   auto address = reinterpret_cast<uintptr_t>(memory);
   P* x = reinterpret_cast<P*>((address + sizeof(Vector<T, N>) - 1) / sizeof(Vector<T, N>) * sizeof(Vector<T, N>));
   int64_t n = stages.length, kept = g.kept;
-  P *y = x + n, *near = y + n, *first = near + stages.near(), *second = first + n;
+  P *y = x + n, *near = y + n, *lines[] = {near + stages.near(), near + stages.near() + n};
+  const typename Group<T>::Side *in[] = {&g.in, &g.other_in}, *out[] = {&g.out, &g.other_out};
+  constexpr Vector<T, N> P::* kParts[] = {&P::re, &P::im};
+  // Each stands once, in a loop, because it is inlined wherever it stands.
   if (g.form == Form::FromReals) {
-    load<T, N>(g.in.re, g.in, n, &P::re, x);
-    load<T, N>(g.other_in.re, g.other_in, n, &P::im, x);
-  } else if (g.form == Form::ToReals) {
-    load_side<T, N>(g.in, n, first);
-    load_side<T, N>(g.other_in, n, second);
-    join<T>(first, second, n, g.conjugate ? T(-1) : T(1), x);
+    for (int i = 0; i < 2; ++i) load<T, N>(in[i]->re, *in[i], n, kParts[i], x);
   } else {
-    load_side<T, N>(g.in, n, x);
+    bool joined = g.form == Form::ToReals;
+    for (int i = 0; i <= joined; ++i) load_side<T, N>(*in[i], n, joined ? lines[i] : x);
+    if (joined) join<T>(lines[0], lines[1], n, g.conjugate ? T(-1) : T(1), x);
   }
   x = run_matrix(stages, x, y, near);
   if (g.turns_re) turn<T, N>(g, n, x);
-  if (g.form == Form::FromReals) {
-    separate<T>(x, n, kept, first, second);
-    for (int64_t k = 0; k < 2 * n; ++k) first[k].re *= g.re_factor, first[k].im *= g.im_factor;
-    store_side<T, N>(first, kept, g.out);
-    store_side<T, N>(second, kept, g.other_out);
-    return;
+  bool separated = g.form == Form::FromReals;
+  if (separated) separate<T>(x, n, kept, lines[0], lines[1]);
+  for (int i = 0; i <= separated; ++i) {
+    P* results = separated ? lines[i] : x;
+    if (g.re_factor != 1 || g.im_factor != 1)
+      for (int64_t k = 0; k < kept; ++k) results[k].re *= g.re_factor, results[k].im *= g.im_factor;
+    if (g.form != Form::ToReals) store_side<T, N>(results, kept, *out[i]);
   }
-  if (g.re_factor != 1 || g.im_factor != 1)
-    for (int64_t k = 0; k < kept; ++k) x[k].re *= g.re_factor, x[k].im *= g.im_factor;
-  if (g.form == Form::ToReals) {
-    store<T, N>(x, &P::re, kept, g.out, g.out.re);
-    store<T, N>(x, &P::im, kept, g.other_out, g.other_out.re);
-  } else {
-    store_side<T, N>(x, kept, g.out);
-  }
+  if (g.form == Form::ToReals)
+    for (int i = 0; i < 2; ++i) store<T, N>(x, kParts[i], kept, *out[i], out[i]->re);
 }
 
 template <class T>
