@@ -369,6 +369,7 @@ class Writer {
   }
   Names scan() {
     const std::string& how = n_.arg<std::string>(2);
+    must(n_.arg(3).is_none());
     Arguments arguments = {{"self", of(0)}, {"dim", an_int(n_.arg<Expr>(1).constant())}};
     if (how == "max" || how == "min")
       return {to_.add(str("cum", how, ".default"), arguments, {n_.types[0], {DType::Int64, n_.types[0].shape, false}})

@@ -5,6 +5,7 @@
 #include "ops/complex.h"
 #include "ops/literal.h"
 #include "ops/rows.h"
+#include "ops/running.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -62,6 +63,32 @@ Value product_backward(Value ct, Value x, int64_t dim, Value) {
   if (rank_of(x) == 0) return ct;
   Value y = prim::scan(to_opmath(x), dim, "mul");
   return convert(row_of(*y.node).vjp(*y.node, std::array{to_opmath(ct)}, {true})[0], dtype_of(x));
+}
+
+Value detached(Value v) { return call("aten::detach", {v}); }
+
+// 2π times how often the angle of y, the running log Σ exp(x), goes around on its way from those of x: that of a sum is near that of what
+// is greater of the sum before and the new element.
+Value turns(Value y, Value x, int64_t dim) {
+  constexpr double kTurn = 6.28318530717958647692;
+  Value angle = imag(y), before = previous(angle, dim, 0), size = previous(real(y), dim, -kInf);
+  Value stays = lt(real(x), size), from = where(stays, before, imag(x)), change = angle - from;
+  Value near = change - kTurn * prim::unary("round", change / kTurn), step = where(stays, near, imag(x) + near);
+  Value whole = prim::recurrence(step, convert(stays, dtype_of(angle)), dim) - angle;
+  return kTurn * prim::unary("round", whole / kTurn);
+}
+
+Value running_log_sum(Value x, int64_t dim) {
+  if (rank_of(x) == 0) return x;
+  // exp(x - m) is summed up by the greatest m of what came; where that grows, the sum shrinks. The result does not depend on m, so that
+  // derivatives leave it out.
+  Value m = detached(prim::scan(real(x), dim, "max")), before = previous(m, dim, -kInf);
+  Value same = eq(m, before), none = zeros_like(m), less = before - m, finite = finite_or_zero(m);
+  Value shrinks = exp(where(same, none, less)), part = exp(x - finite);
+  Value y = log(prim::recurrence(part, shrinks, dim)) + finite;
+  if (!is_complex(dtype_of(x))) return y;
+  Value around = detached(turns(y, x, dim));
+  return y + complex(zeros_like(around), around);
 }
 
 template <Literal which>
@@ -125,11 +152,7 @@ void add_scan(Table& t) {
       .doc("Running log Σ exp(x) along dim.")
       .composed_in_opmath([](Value v, int64_t dim) {
         BRASA_CHECK(!is_integral(dtype_of(v), true), "\"logcumsumexp\" not implemented for ", name(dtype_of(v)));
-        Value x = v;
-        dim = wrap_dim(dim, rank_of(x));
-        if (rank_of(x) == 0) return x;
-        Value m = finite_or_zero(amax(real(x), {dim}, true));
-        return log(prim::scan(exp(x - m), dim, "add")) + m;
+        return running_log_sum(v, wrap_dim(dim, rank_of(v)));
       })
       .samples({{floats(3, 5), 1}});
 }

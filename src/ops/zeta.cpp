@@ -26,18 +26,20 @@ Value zeta_right(Value s, Value q) {
     b = pow2(a, -s);
     sum = sum + b;
   }
-  sum = sum + b * a / (s - 1.0) - 0.5 * b;
-  Value fac = s, power = b / a, inverse = 1.0 / (a * a);
+  Value rest = b * a / (s - 1.0) - 0.5 * b;
+  // (k + 2 of the factors s (s + 1) ...) · a^-(s + 1 + k): neither is multiplied up by itself, as one may be infinite where the other is 0.
+  Value term = b / a * s;
   double k = 0;
   auto add = [&](double c) {
-    sum = sum + fac * power * c;
-    fac = fac * (s + (k + 1)) * (s + (k + 2));
-    power = power * inverse;
+    rest = rest + term * c;
+    for (double more : {k + 1, k + 2}) term = term * ((s + more) / a);
     k += 2;
   };
   for (double c : kBernoulli) add(c);
   for (double c : kMore) add(c);
-  return sum;
+  // An infinite order has no rest, but infinite factors.
+  Value gone = eq(b, 0), finite = lt(a, kInf);
+  return sum + where(logical_and(gone, finite), zeros_like(rest), rest);
 }
 
 // For q < 0 and a whole s, Σ over all integers k of (q + k)^-s has the period 1 in q: with d = q - round(q) moved into (0, 1),
@@ -49,10 +51,15 @@ Value zeta(Value s, Value q) {
   Value d = where(gt(rest, 0), rest, rest + 1.0), e = where(gt(rest, 0), 1.0 - rest, -rest);
   Value safe = logical_and(left, ne(rest, 0));
   Value first = zeta_right(large, where(safe, d, where(gt(q, 0), q, one)));
-  Value second = zeta_right(large, where(safe, e, one)) - zeta_right(large, where(safe, 1.0 - q, one));
+  Value behind = zeta_right(large, where(safe, 1.0 - q, one)), second = zeta_right(large, where(safe, e, one)) - behind;
   Value half = large * 0.5;
   Value even = eq(prim::unary("floor", half), half);
-  Value y = where(left, where(even, first + second, first - second), first);
+  // Where d and 1 - d are equal, what is left of an odd order is ζ(s, 1 - q). Two that overflow differ by more than can be said.
+  Value most = constant_like(first, kInf), overflows = where(lt(d, e), most, -most);
+  Value one_does = eq(first, kInf), other_does = eq(second, kInf), difference = first - second;
+  Value odd = where(logical_and(one_does, other_does), overflows, difference);
+  odd = where(eq(d, e), behind, odd);
+  Value y = where(left, where(even, first + second, odd), first);
   y = where(logical_and(left, logical_not(whole)), constant_like(y, kNan), y);
   y = where(logical_and(le(q, 0), eq(prim::unary("floor", q), q)), constant_like(y, kInf), y);
   y = where(lt(s, 1), constant_like(y, kNan), where(eq(s, 1), constant_like(y, kInf), y));
@@ -102,7 +109,9 @@ Value polygamma(const Number& n, Value x) {
   Value order = scalar(n, DType::Float64), half = order * 0.5;
   Value size = exp(prim::unary("lgamma", order + 1.0));
   Number factor(where(eq(prim::unary("floor", half), half), -size, size));
-  return factor * zeta(constant_like(x, n + 1), x);
+  // n! may be beyond what the dtype holds where the product is not.
+  Value series = convert(zeta(constant_like(x, n + 1), x), DType::Float64);
+  return convert(factor * series, dtype_of(x));
 }
 
 void check_order(int64_t n, Value) { BRASA_CHECK(n >= 0, "polygamma(n, x) does not support negative n, got ", n); }

@@ -9,10 +9,6 @@
 namespace brasa::optim {
 
 template <class Derived>
-std::unique_ptr<OptimizerOptions> AdamLikeOptions<Derived>::fresh() const {
-  return std::make_unique<Derived>();
-}
-template <class Derived>
 bool AdamLikeOptions<Derived>::visit(FieldVisitor& f) {
   auto& [beta1, beta2] = betas_;
   f("lr", lr_);

@@ -24,9 +24,6 @@ Tensor shared(std::vector<Updated<State>>& list, Tensor& (State::*number)(), dou
 
 }  // namespace
 
-std::unique_ptr<OptimizerOptions> AdagradOptions::fresh() const { return std::make_unique<AdagradOptions>(); }
-std::unique_ptr<OptimizerOptions> RMSpropOptions::fresh() const { return std::make_unique<RMSpropOptions>(); }
-
 BRASA_FIELDS(AdagradOptions, BRASA_F(lr) BRASA_F(lr_decay) BRASA_F(weight_decay) BRASA_F(initial_accumulator_value)
                                  BRASA_F(eps) BRASA_F(maximize))
 BRASA_FIELDS(AdagradParamState, BRASA_F(sum) BRASA_COUNT)
@@ -61,7 +58,7 @@ void Adagrad::update(List& list, const AdagradOptions& o) {
   Tensor lr = rate_of(o, list.front().parameter), one = number_tensor(1, list.front().parameter);
   if (o.lr_decay() != 0) lr = lr / ((list.front().state.steps() - 1) * o.lr_decay() + 1);
   for (auto& [p, g, s] : list) {
-    make(s.sum(), p, o.initial_accumulator_value());
+    if (!s.sum().defined()) s.begin(p, static_cast<const AdagradOptions&>(defaults()));
     if (g.is_sparse()) {
       BRASA_CHECK(o.weight_decay() == 0, "Adagrad: weight_decay is not compatible with sparse gradients");
       g = g.coalesce();

@@ -14,8 +14,7 @@ namespace brasa::optim {
 
 template <class Options>
 void check_rate(const Options& o) {
-  if constexpr (requires { o.lr_tensor(); })
-    if (o.lr_tensor().defined()) return;
+  if (o.lr_tensor().defined()) return;
   BRASA_CHECK(o.lr() >= 0, "Invalid learning rate: ", o.lr());
 }
 
@@ -35,12 +34,9 @@ void check_common(const Options& o) {
 /// The tensor that is the learning rate; undefined where a number is.
 template <class Options>
 Tensor tensor_rate(const Options& o) {
-  if constexpr (requires { o.lr_tensor(); }) {
-    Tensor lr = o.lr_tensor();
-    BRASA_CHECK(lr.defined() || !std::isnan(o.lr()), "the learning rate is not a number");
-    return lr;
-  }
-  return {};
+  Tensor lr = o.lr_tensor();
+  BRASA_CHECK(lr.defined() || !std::isnan(o.lr()), "the learning rate is not a number");
+  return lr;
 }
 
 /// In what the numbers of a parameter's update are computed.

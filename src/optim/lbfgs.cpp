@@ -120,8 +120,6 @@ Point strong_wolfe(const Evaluate& evaluate, double t, const Tensor& d, const Po
 
 }  // namespace
 
-std::unique_ptr<OptimizerOptions> LBFGSOptions::fresh() const { return std::make_unique<LBFGSOptions>(); }
-
 bool LBFGSOptions::visit(FieldVisitor& f) {
   int64_t evals = max_eval().value_or(-1);
   bool strong_wolfe = line_search_fn().has_value();

@@ -2,6 +2,8 @@
 #include <brasa/warning.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <typeinfo>
 
 #include <brasa/autograd.h>
@@ -106,6 +108,7 @@ void OptimizerOptions::set_lr(double) { fail("these optimizer options have no le
 void OptimizerOptions::set_lr(const Tensor&) {
   fail("this optimizer takes its learning rate as a number, not as a tensor");
 }
+Tensor OptimizerOptions::lr_tensor() const { return {}; }
 void detail::rate_changed() { program_state.fetch_add(1, std::memory_order_relaxed); }
 Tensor detail::checked_rate(const Tensor& lr) {
   BRASA_CHECK(lr.defined() && lr.dim() == 0 && is_floating(lr.scalar_type()),
@@ -138,32 +141,53 @@ struct NoOptions : OptimizerCloneableOptions<NoOptions> {};
 }  // namespace
 
 namespace {
+
+using Numbers = std::map<std::string, std::optional<double>>;
+
+// Calls f(name, number) for each number of options, which it may replace.
+template <class F>
+class NumberVisitor final : public FieldVisitor {
+ public:
+  explicit NumberVisitor(F f) : f_(std::move(f)) {}
+  void tensor(const std::string&, Tensor&, bool) override {}
+  void number(const std::string& name, double& x) override {
+    std::optional<double> number = x;
+    f_(name, number);
+    x = *number;
+  }
+  void number(const std::string& name, std::optional<double>& x) override { f_(name, x); }
+
+ private:
+  F f_;
+};
+
+std::optional<Numbers> numbers_of(const OptimizerOptions& options) {
+  Numbers found;
+  NumberVisitor reader([&](const std::string& name, const std::optional<double>& x) { found[name] = x; });
+  if (!const_cast<OptimizerOptions&>(options).visit(reader)) return std::nullopt;
+  return found;
+}
+
+// What a user sets at once: the parts of a tuple are numbered.
+std::string option_of(const std::string& field) { return field.substr(0, field.find_last_not_of("0123456789") + 1); }
+
 // The options of a group, with what it leaves at its type's defaults taken from the optimizer's.
 std::unique_ptr<OptimizerOptions> merged(const OptimizerOptions& own, const OptimizerOptions& optimizers) {
   std::unique_ptr<OptimizerOptions> unset = own.fresh(), result = own.clone();
   if (!unset || typeid(own) != typeid(optimizers)) return result;
-  serialize::OutputArchive mine, theirs, usual;
-  own.serialize(mine);
-  optimizers.serialize(theirs);
-  unset->serialize(usual);
-  serialize::Contents all = mine.contents();
-  for (const auto& [key, value] : theirs.contents().tensors) {
-    auto at = all.tensors.find(key);
-    auto by_default = usual.contents().tensors.find(key);
-    bool has_default = by_default != usual.contents().tensors.end();
-    if (at == all.tensors.end() ? !has_default : has_default && at->second.equal(by_default->second))
-      all.tensors[key] = value;
-  }
-  for (const auto& [key, value] : theirs.contents().texts) {
-    auto at = all.texts.find(key);
-    auto by_default = usual.contents().texts.find(key);
-    bool has_default = by_default != usual.contents().texts.end();
-    if (at == all.texts.end() ? !has_default : has_default && at->second == by_default->second) all.texts[key] = value;
-  }
-  serialize::InputArchive archive(std::move(all));
-  result->serialize(archive);
+  auto mine = numbers_of(own), theirs = numbers_of(optimizers), usual = numbers_of(*unset);
+  if (!mine || !theirs || !usual) return result;
+  std::set<std::string> set;
+  for (const auto& [name, number] : *mine)
+    if (number != usual->at(name)) set.insert(option_of(name));
+  NumberVisitor writer([&](const std::string& name, std::optional<double>& x) {
+    if (!set.count(option_of(name))) x = theirs->at(name);
+  });
+  result->visit(writer);
+  if (Tensor rate = optimizers.lr_tensor(); rate.defined() && !set.count("lr")) result->set_lr(rate);
   return result;
 }
+
 }  // namespace
 
 Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults)

@@ -8,8 +8,6 @@
 
 namespace brasa::optim {
 
-std::unique_ptr<OptimizerOptions> SGDOptions::fresh() const { return std::make_unique<SGDOptions>(); }
-
 BRASA_FIELDS(SGDOptions,
              BRASA_F(lr) BRASA_F(momentum) BRASA_F(dampening) BRASA_F(weight_decay) BRASA_F(nesterov) BRASA_F(maximize))
 BRASA_FIELDS(SGDParamState, f("momentum_buffer", momentum_buffer(), true);)

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "check.h"
+#include "ops/running.h"
 
 namespace brasa::compiler {
 namespace {
@@ -235,6 +236,19 @@ TEST(Scan, WithOthers) {
           return Values{prim::scan(x, dim, "add") + v[0], most,
                         prim::scan(ops::where(ops::eq(v[0], most), here, ops::zeros_like(here)), dim, "max"),
                         prim::scan(prim::scan(v[0], dim, "min"), dim, "add")};
+        });
+}
+
+// Running sums whose steps have factors: by themselves, beside others, and their derivatives.
+TEST(Scan, WithFactors) {
+  using Sizes = std::vector<int64_t>;
+  for (DType t : {DType::Float32, DType::Float64, DType::BFloat16})
+    for (const Sizes& shape : {Sizes{3, 37}, Sizes{70, 3}, Sizes{2, 5, 33}, Sizes{1, 1}, Sizes{0, 4}})
+      for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim)
+        check_both({{t, shape}, {t, shape}}, [dim](const Values& v) {
+          Value factor = ops::tanh(v[1]), sum = prim::recurrence(v[0], factor, dim);
+          Value before = ops::previous(sum, dim, 0);
+          return Values{sum, before, prim::scan(v[0] * v[0], dim, "add") + sum};
         });
 }
 

@@ -13,6 +13,51 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 
+void expect_close(const Tensor& got, const Tensor& expected) {
+  EXPECT_TRUE(allclose(got, expected, 1e-5, 1e-6, true)) << got << "\n" << expected;
+}
+
+// A NaN spoils what comes behind it alone, and a later maximum nothing; values and gradients.
+TEST(Edges, RunningSumsOfExponentials) {
+  struct Case {
+    std::vector<double> x, y, slopes;
+  };
+  for (const Case& c : {
+           Case{{1, kNan, 2}, {1, kNan, kNan}, {kNan, kNan, kNan}},
+           Case{{0, 5, -1000, 1000, 3}, {0, 5.0067153, 5.0067153, 1000, 1000}, {1.0133857, 1.9866145, 0, 2, 0}},
+           Case{{-2000, -1000, 0}, {-2000, -1000, 0}, {1, 1, 1}},
+           Case{{-kInf, -kInf, 1, -kInf, 2}, {-kInf, -kInf, 1, 1, 2.3132617}, {kNan, kNan, 2.2689414, 0, 0.7310586}},
+           Case{{1, kInf, 2, -kInf}, {1, kInf, kInf, kInf}, {1, kNan, 0, 0}},
+           Case{{-1e30, 1e30, 0}, {-1e30, 1e30, 1e30}, {1, 2, 0}},
+       })
+    for (int64_t dim : {0, 1}) {
+      auto n = static_cast<int64_t>(c.x.size());
+      Tensor x = tensor(c.x, kFloat).reshape(dim ? std::vector<int64_t>{1, n} : std::vector<int64_t>{n, 1});
+      x.requires_grad_();
+      Tensor y = logcumsumexp(x, dim);
+      expect_close(y.reshape({n}), tensor(c.y, kFloat));
+      y.sum().backward();
+      expect_close(x.grad().reshape({n}), tensor(c.slopes, kFloat));
+    }
+}
+
+// The angle is that which PyTorch goes around to, not the one nearest to zero.
+TEST(Edges, RunningSumsOfComplexExponentials) {
+  Tensor re = tensor({0.f, 1.f, 3.f, 3.f, 200.f}), im = tensor({10.f, 4.f, -2.f, 3.f, 50.f});
+  Tensor y = logcumsumexp(complex(re, im), 0);
+  expect_close(real(y), tensor({0.f, 1.30536866f, 3.16018939f, 3.57627988f, 200.f}));
+  expect_close(imag(y), tensor({10.f, 3.92418551f, -2.05500555f, -2.61280656f, 50.f}));
+}
+
+TEST(Edges, ZetasOfHighOrders) {
+  for (float order : {179.f, 185.f, 400.f, 1e30f, std::numeric_limits<float>::infinity()}) {
+    Tensor y = special_zeta(full({4}, order), tensor({0.25f, 1.f, 2.f, 1e10f}));
+    EXPECT_TRUE(equal(y, tensor({std::numeric_limits<float>::infinity(), 1.f, 0.f, 0.f}))) << order << '\n' << y;
+  }
+  // 40! alone is beyond float32.
+  EXPECT_NEAR(polygamma(40, tensor({5.f})).item<float>() / -1.7952e19f, 1, 1e-3);
+}
+
 TEST(Edges, AnInfiniteLimitOfNormsHasAGradient) {
   for (double p : {1.0, 1.5, 2.0, kInf}) {
     Tensor a = tensor({1.0, 2.0, 3.0, 4.0}).reshape({2, 2}).set_requires_grad(true);

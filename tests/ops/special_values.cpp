@@ -102,6 +102,13 @@ TEST(SpecialEdges, AreThoseOfPyTorch) {
   EXPECT_EQ(evaluated("special_zeta", {1, 2}), kInf);
   EXPECT_TRUE(std::isnan(evaluated("special_zeta", {0.5, 2})));
   EXPECT_EQ(evaluated("special_zeta", {3, -2}), kInf);
+  for (double order : {200.0, 1000.0, 1e30, 1e300, kInf}) {
+    EXPECT_EQ(evaluated("special_zeta", {order, 1}), 1);
+    EXPECT_NEAR(evaluated("special_zeta", {order, 1.5}), std::pow(1.5, -order), 1e-45);
+    EXPECT_EQ(evaluated("special_zeta", {1e5 * order, 0.5}), kInf);
+  }
+  EXPECT_EQ(evaluated("special_zeta", {1e5 + 1, -0.25}), -kInf);
+  EXPECT_EQ(evaluated("special_zeta", {1e5 + 1, -0.5}), 0);
   EXPECT_EQ(evaluated("igamma", {0, 2}), 1);
   EXPECT_TRUE(std::isnan(evaluated("igamma", {0, 0})));
   EXPECT_EQ(evaluated("igammac", {2, 0}), 1);

@@ -26,7 +26,6 @@ struct BRASA_API AdamLikeOptions : public OptimizerTensorRateOptions<Derived> {
   BRASA_ADAM_ARG(bool, maximize)
 #undef BRASA_ADAM_ARG
   void check() const;
-  std::unique_ptr<OptimizerOptions> fresh() const override;
   bool visit(FieldVisitor& f) override;
 
  private:

@@ -16,7 +16,6 @@ struct BRASA_API AdagradOptions : public OptimizerTensorRateOptions<AdagradOptio
   BRASA_ARG(double, eps) = 1e-10;
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
-  std::unique_ptr<OptimizerOptions> fresh() const override;
 };
 struct BRASA_API AdagradParamState : public OptimizerCountedParamState<AdagradParamState> {
   BRASA_ARG(Tensor, sum);
@@ -36,7 +35,6 @@ struct BRASA_API RMSpropOptions : public OptimizerTensorRateOptions<RMSpropOptio
   BRASA_ARG(bool, centered) = false;
   BRASA_ARG(bool, maximize) = false;
   BRASA_OPTIONS_END;
-  std::unique_ptr<OptimizerOptions> fresh() const override;
 };
 struct BRASA_API RMSpropParamState : public OptimizerCountedParamState<RMSpropParamState> {
   BRASA_ARG(Tensor, square_avg);

@@ -20,11 +20,12 @@ class EachParameter : public Optimizer {
     for (const OptimizerParamGroup& group : param_groups_) {
       const auto& options = static_cast<const Options&>(group.options());
       options.check();
-      // Most states are made at the parameter's first step.
-      if constexpr (requires(ParamState& s, const Tensor& p) { s.begin(p, options); })
+      // Most states are made at the parameter's first step; what one begins with is the optimizer's, whatever the group says.
+      const auto& all = static_cast<const Options&>(this->defaults());
+      if constexpr (requires(ParamState& s, const Tensor& p) { s.begin(p, all); })
         for (const Tensor& p : group.params()) {
           auto state = std::make_unique<ParamState>();
-          state->begin(p, options);
+          state->begin(p, all);
           state_[p.impl()] = std::move(state);
         }
     }

@@ -21,7 +21,6 @@ struct BRASA_API LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
   BRASA_ARG(std::optional<std::string>, line_search_fn) = std::nullopt;
 
  public:
-  std::unique_ptr<OptimizerOptions> fresh() const override;
   bool visit(FieldVisitor& f) override;
 };
 

@@ -112,10 +112,12 @@ class BRASA_API OptimizerOptions {
   /// A tensor without dimensions as the learning rate, until a number is set: what compiled and exported steps read as a value of theirs. The
   /// number is NaN meanwhile. brasa::Error where the optimizer takes numbers alone.
   virtual void set_lr(const Tensor& lr);
+  /// Undefined where a number is the rate.
+  virtual Tensor lr_tensor() const;
   /// The momentum, or the first of Adam's betas; nothing where the options have neither.
   virtual std::optional<double> get_momentum() const;
   virtual void set_momentum(double momentum);
-  /// Options of the same type that nobody has set, or null where the type does not tell.
+  /// Options of the same type that nobody has set, or null where there are none without arguments.
   virtual std::unique_ptr<OptimizerOptions> fresh() const;
 };
 
@@ -158,6 +160,12 @@ class OptimizerCloneableOptions : public OptimizerOptions {
     else
       OptimizerOptions::set_momentum(momentum);
   }
+  std::unique_ptr<OptimizerOptions> fresh() const override {
+    if constexpr (std::is_default_constructible_v<Derived>)
+      return std::unique_ptr<OptimizerOptions>(new Derived);
+    else
+      return OptimizerOptions::fresh();
+  }
 };
 
 /// Of optimizers whose learning rate may be a tensor.
@@ -169,15 +177,14 @@ class OptimizerTensorRateOptions : public OptimizerCloneableOptions<Derived> {
     lr_tensor_ = detail::checked_rate(lr);
     set_lr(std::numeric_limits<double>::quiet_NaN());
   }
-  /// Undefined where a number is the rate.
-  Tensor lr_tensor() const { return std::isnan(this->get_lr()) ? lr_tensor_ : Tensor(); }
+  Tensor lr_tensor() const override { return std::isnan(this->get_lr()) ? lr_tensor_ : Tensor(); }
 
  private:
   Tensor lr_tensor_;
 };
 
-/// Parameters with options of their own; without, those of the optimizer. Of options of a built-in optimizer, those that have
-/// their type's default are the optimizer's, too.
+/// Parameters with options of their own; without, those of the optimizer. Of options whose type tells its fields (`visit`), those that
+/// have their type's default are the optimizer's, too.
 class BRASA_API OptimizerParamGroup {
  public:
   OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}  // NOLINT

@@ -14,7 +14,6 @@ struct BRASA_API SGDOptions : public OptimizerTensorRateOptions<SGDOptions> {
   BRASA_ARG(bool, maximize) = false;
 
  public:
-  std::unique_ptr<OptimizerOptions> fresh() const override;
   bool visit(FieldVisitor& f) override;
 };
 

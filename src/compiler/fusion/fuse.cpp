@@ -200,7 +200,11 @@ class Fuser {
         ok = made == Member::Full ? m != Member::Row && linear == full : made != Member::Columns && linear == row;
       };
       bool folds = m == Member::Reduce || m == Member::Columns || prim_of(root) == Prim::Scan;
-      walk(folds ? root->arg<Value>(0) : root->out(), member_index(root, d, index), access, seen, !folds);
+      auto walk_from = [&](Value v) { walk(v, member_index(root, d, index), access, seen, !folds); };
+      if (folds)
+        root->for_each_input(walk_from);
+      else
+        walk_from(root->out());
       if (!ok) return false;
     }
     return true;

@@ -63,7 +63,7 @@ class Walker {
     }
     for (const Node* n : g_.graph->nodes())
       if (is_reduction(prim_of(n)) || prim_of(n) == Prim::Scan)
-        walk(n->arg<Value>(0), member_index(n, g_.domain, out_.ranges));
+        n->for_each_input([&](Value v) { walk(v, member_index(n, g_.domain, out_.ranges)); });
     return std::move(out_);
   }
 

@@ -133,9 +133,9 @@ std::vector<Value> LoopBuilder::arg_reduce(Value item, Value index, const std::v
   return {n->out(0), n->out(1)};
 }
 
-Value LoopBuilder::scan(Value item, Expr range, std::string_view combiner) {
+Value LoopBuilder::scan(Value item, Expr range, std::string_view combiner, Value factor) {
   Type t{type_of(item).dtype, {}, false};
-  return graph_.add(loop_op(LoopOp::Scan), {item, range, std::string(combiner)}, {t})->out();
+  return graph_.add(loop_op(LoopOp::Scan), {item, range, std::string(combiner), optional(factor)}, {t})->out();
 }
 
 Value LoopBuilder::stage(Value value, const std::vector<Expr>& ranges, std::string_view space) {

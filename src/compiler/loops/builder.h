@@ -50,7 +50,7 @@ class LoopBuilder {
   std::vector<ir::Value> arg_reduce(ir::Value item, ir::Value index, const std::vector<ir::Expr>& ranges,
                                     std::string_view combiner);
   /// What all iterations of `range` up to this one combine to.
-  ir::Value scan(ir::Value item, ir::Expr range, std::string_view combiner);
+  ir::Value scan(ir::Value item, ir::Expr range, std::string_view combiner, ir::Value factor = {});
   ir::Value stage(ir::Value value, const std::vector<ir::Expr>& ranges, std::string_view space = "local");
   ir::Value unlikely(ir::Value condition, ir::Value rare, ir::Value usual);
   ir::Value pair_product(ir::Value a, ir::Value b);

@@ -20,7 +20,7 @@ constexpr const char* kSchemas[] = {
     "loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor",
     "loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[]) -> Tensor",
     "loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]",
-    "loop::scan(Tensor item, SymInt range, str combiner) -> Tensor",
+    "loop::scan(Tensor item, SymInt range, str combiner, Tensor? factor=None) -> Tensor",
     "loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor",
     "loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor",
     "loop::pair_product(Tensor a, Tensor b) -> Tensor",

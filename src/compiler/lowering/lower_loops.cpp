@@ -349,7 +349,9 @@ class Loops {
     Value& out = scans_[n];
     if (out) return out;
     Value item = l_.expressions().at(n->arg<Value>(0), dims_);
-    return out = scanned_ ? l_.b().scan(item, *scanned_, n->arg<std::string>(2)) : item;
+    if (!scanned_) return out = item;
+    Value factor = n->arg(3).is_none() ? Value{} : l_.expressions().at(n->arg<Value>(3), dims_);
+    return out = l_.b().scan(item, *scanned_, n->arg<std::string>(2), factor);
   }
 
   // What does not change a result of the combiner.

@@ -1,5 +1,6 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/transform.h"
+#include "ops/running.h"
 
 namespace brasa::compiler {
 
@@ -30,9 +31,12 @@ void widen_accumulators(Primitives& p, const PassContext& context) {
             return {prim::convert(prim::reduce(wide(args[0]), int_args(n, 1), args[2].get<std::string>()), t)};
           case Prim::ArgReduce:
             return {prim::arg_reduce(wide(args[0]), n->arg<ir::Expr>(1).constant(), args[2].get<std::string>())};
-          case Prim::Scan:
-            return {prim::convert(prim::scan(wide(args[0]), n->arg<ir::Expr>(1).constant(), args[2].get<std::string>()),
-                                  t)};
+          case Prim::Scan: {
+            int64_t dim = n->arg<ir::Expr>(1).constant();
+            Value x = wide(args[0]);
+            if (args[3].is_none()) return {prim::convert(prim::scan(x, dim, args[2].get<std::string>()), t)};
+            return {prim::convert(prim::recurrence(x, wide(args[3]), dim), t)};
+          }
           default: {
             const auto& how = args[4].get<std::string>();
             if (how.empty()) return {};

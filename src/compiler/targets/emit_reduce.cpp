@@ -121,27 +121,40 @@ void Emitter::start_scan(const Node* n) {
 }
 
 // Along lanes, each time twice as many elements are combined as before, by themselves; what came before them joins at the end, so that
-// one operation leads from vector to vector.
+// one operation leads from vector to vector. Factors multiply to what leads across as many elements.
 void Emitter::emit_scan(const Node* n) {
   Ranges along = Ranges{1} << analysis_.loop_of(n->arg<Expr>(1)), kept = analysis_.of(n) & ~along;
   llvm::Value* slot = accumulators_.at(n).vectors[combination(kept, in_vector(kept))];
   llvm::Value *before = read_slots({&slot, 1})[0], *item = eval(n->arg<Value>(0));
-  auto joined = [&](llvm::Value* a, llvm::Value* b) { return combine(combiner_of(n), {a}, {b}, n->types[0].dtype)[0]; };
+  DType t = n->types[0].dtype;
+  llvm::Value* factor = n->arg(3).is_none() ? nullptr : eval(n->arg<Value>(3));
+  auto joined = [&](llvm::Value* a, llvm::Value* b) {
+    if (factor) a = emit_binary(ScalarOp::Mul, a, factor, t);
+    return combine(combiner_of(n), {a}, {b}, t)[0];
+  };
   int lanes = vector_.lanes;
   if (!in_vector(along) || lanes == 1) {
+    if (factor) factor = splat(factor, lanes_of(before));
     llvm::Value* sum = joined(before, splat(item, lanes_of(before)));
     b_.CreateStore(sum, slot);
     return set_result(n, {sum});
   }
   llvm::Value *none = neutral(n, lanes)[0], *run = splat(item, lanes);
+  llvm::Value* one = factor ? llvm::ConstantFP::get(none->getType(), 1) : nullptr;
+  if (factor) factor = splat(factor, lanes);
   if (vector_.mask) run = b_.CreateSelect(vector_.mask, run, none);
+  if (vector_.mask && factor) factor = b_.CreateSelect(vector_.mask, factor, one);
   for (int step = 1; step < lanes; step *= 2) {
     std::vector<int> places(static_cast<size_t>(lanes));
     for (int i = 0; i < lanes; ++i) places[i] = i < step ? i : lanes + i - step;
     run = joined(b_.CreateShuffleVector(none, run, places), run);
+    if (factor) factor = emit_binary(ScalarOp::Mul, b_.CreateShuffleVector(one, factor, places), factor, t);
   }
-  b_.CreateStore(joined(before, b_.CreateExtractElement(run, lanes - 1)), slot);
-  set_result(n, {joined(splat(before, lanes), run)});
+  llvm::Value* sums = joined(splat(before, lanes), run);
+  auto last = [&](llvm::Value* v) { return b_.CreateExtractElement(v, lanes - 1); };
+  if (factor) factor = last(factor);
+  b_.CreateStore(joined(before, last(run)), slot);
+  set_result(n, {sums});
 }
 
 // Null where the reduction is another one, or the target has no instruction for so many lanes.

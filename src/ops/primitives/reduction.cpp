@@ -7,6 +7,7 @@
 #include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/running.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -106,10 +107,24 @@ Zeros zeros_of(Value x, int64_t dim) {
   return z;
 }
 
-std::vector<Value> scan_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
+// The factors of a scan, if it has some.
+Value factor_of(const Node& n) { return n.arg(3).is_none() ? Value{} : n.arg<Value>(3); }
+
+std::vector<Value> scan_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
   Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), ct = cts[0];
   int64_t dim = n.arg<Expr>(1).constant();
-  auto from_the_end = [&](Value v) { return prim::reverse(prim::scan(prim::reverse(v, {dim}), dim, "add"), {dim}); };
+  auto reversed = [&](Value v) { return prim::reverse(v, {dim}); };
+  auto from_the_end = [&](Value v) { return reversed(prim::scan(reversed(v), dim, "add")); };
+  if (Value factor = factor_of(n)) {
+    // An element reaches the next result by the next factor.
+    Value next = previous(reversed(factor), dim, 0);
+    Value reaches = reversed(prim::recurrence(reversed(ct), next, dim)), by_factor;
+    if (needs[1]) {
+      by_factor = reaches * conj(previous(y, dim, 0));
+      if (is_complex(dtype_of(x))) by_factor = real(by_factor);
+    }
+    return {reaches, by_factor};
+  }
   switch (combiner_of(n.arg<std::string>(2))) {
     case Combiner::Add: return {from_the_end(ct)};
     case Combiner::Mul: {
@@ -129,6 +144,13 @@ std::vector<Value> scan_vjp(const Node& n, std::span<const Value> cts, const std
 std::vector<Value> scan_jvp(const Node& n, std::span<const Value> tangents) {
   Value x = n.arg<Value>(0), y = n.graph->nodes()[n.id]->out(), t = tangents[0];
   int64_t dim = n.arg<Expr>(1).constant();
+  if (Value factor = factor_of(n)) {
+    if (tangents[1]) {
+      Value by_factor = tangents[1] * previous(y, dim, 0);
+      t = t ? t + by_factor : by_factor;
+    }
+    return {prim::recurrence(t, factor, dim)};
+  }
   switch (combiner_of(n.arg<std::string>(2))) {
     case Combiner::Add: return {prim::scan(t, dim, "add")};
     case Combiner::Mul: {
@@ -142,15 +164,32 @@ std::vector<Value> scan_jvp(const Node& n, std::span<const Value> tangents) {
 }
 
 void add_scan(Table& t) {
-  t.prim("scan(Tensor x, int dim, str combiner) -> Tensor")
+  t.prim("scan(Tensor x, int dim, str combiner, Tensor? factor=None) -> Tensor")
       .kind(Kind::Scan)
-      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
-        return std::vector{prim::scan(in[0], n.arg<Expr>(1).constant() + 1, n.arg<std::string>(2))};
+      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        auto each = [&](size_t i) {
+          if (mapped[i]) return in[i];
+          Shape shape = {count};
+          shape.insert(shape.end(), shape_of(in[i]).begin(), shape_of(in[i]).end());
+          return broadcast_to(in[i], shape);
+        };
+        int64_t dim = n.arg<Expr>(1).constant() + 1;
+        if (in.size() == 1) return std::vector{prim::scan(in[0], dim, n.arg<std::string>(2))};
+        Value x = each(0), factor = each(1);
+        return std::vector{prim::recurrence(x, factor, dim)};
       })
       .jvp(scan_jvp)
-      .doc("Inclusive running combination along a dimension.")
+      .doc(
+          "Inclusive running combination along a dimension; what has run up to an element is multiplied by its factor first, which sums can have.")
       .type([](const Args& args) {
-        check_combiner(combiner_of(args[2].get<std::string>()), operand(args).dtype);
+        Combiner how = combiner_of(args[2].get<std::string>());
+        check_combiner(how, operand(args).dtype);
+        if (!args[3].is_none()) {
+          const Type& factor = ir::type_of(args[3].get<Value>());
+          BRASA_CHECK(how == Combiner::Add, "factors belong to running sums, got ", args[2].get<std::string>());
+          BRASA_CHECK(factor.dtype == real_part_of(operand(args).dtype) && factor.shape == operand(args).shape,
+                      "a running sum of ", operand(args), " has real factors of its shape, got ", factor);
+        }
         return std::vector<Type>{{operand(args).dtype, operand(args).shape, false}};
       })
       .eval([](const Node& n, std::span<const Array* const> in) {
@@ -158,25 +197,21 @@ void add_scan(Table& t) {
         Combiner how = combiner_of(n.arg<std::string>(2));
         if (out.numel() > 0)
           each_line(out.shape, n.arg<Expr>(1).constant(), [&](const std::vector<int64_t>& line) {
-            if (by_int(out.dtype)) {
-              int64_t run = 0;
-              for (size_t k = 0; k < line.size(); ++k) {
-                run = k ? combine(how, run, get_int(*in[0], line[k])) : get_int(*in[0], line[k]);
-                set_int(out, line[k], run);
+            auto run = [&](auto read, auto write) {
+              auto sum = read(*in[0], line[0]);
+              write(out, line[0], sum);
+              for (size_t k = 1; k < line.size(); ++k) {
+                if (in.size() == 2) sum = sum * get(*in[1], line[k]);
+                sum = combine(how, sum, read(*in[0], line[k]));
+                write(out, line[k], sum);
               }
-            } else if (is_complex(out.dtype)) {
-              std::complex<double> run = 0;
-              for (size_t k = 0; k < line.size(); ++k) {
-                run = k ? combine(how, run, get_complex(*in[0], line[k])) : get_complex(*in[0], line[k]);
-                set_complex(out, line[k], run);
-              }
-            } else {
-              double run = 0;
-              for (size_t k = 0; k < line.size(); ++k) {
-                run = k ? combine(how, run, get(*in[0], line[k])) : get(*in[0], line[k]);
-                set(out, line[k], run);
-              }
-            }
+            };
+            if (by_int(out.dtype))
+              run(get_int, set_int);
+            else if (is_complex(out.dtype))
+              run(get_complex, set_complex);
+            else
+              run(get, set);
           });
         return std::vector<Array>{std::move(out)};
       })
@@ -319,6 +354,10 @@ void add_reduction_primitives(Table& t) {
   add_sort(t);
 }
 
+Value previous(Value x, int64_t dim, const Number& first) {
+  return narrow(pad_dim(x, dim, 1, 0, first), dim, 0, size_of(x, dim));
+}
+
 namespace prim {
 
 Value reduce(Value x, const std::vector<int64_t>& dims, const std::string& combiner) {
@@ -329,6 +368,7 @@ Value reduce(Value x, const std::vector<int64_t>& dims, const std::string& combi
 }
 Value arg_reduce(Value x, int64_t dim, const std::string& which) { return call("prim::arg_reduce", {x, dim, which}); }
 Value scan(Value x, int64_t dim, const std::string& combiner) { return call("prim::scan", {x, dim, combiner}); }
+Value recurrence(Value x, Value factor, int64_t dim) { return call("prim::scan", {x, dim, "add", factor}); }
 std::array<Value, 2> sort(Value x, int64_t dim, bool descending) {
   return sort(x, dim, descending, 0, size_of(x, dim));
 }
