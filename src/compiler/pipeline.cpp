@@ -37,6 +37,7 @@ constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
     {"inline_bodies", false, inline_bodies},
     {"channels_last", true, keep_channels_last},
+    {"single_places", true, sum_single_places},
     {"convolutions", false, lower_convolutions},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},

@@ -45,7 +45,7 @@ void ArchiveNodes::define(const std::string& name, const ir::Type& type, bool re
 }
 
 void ArchiveNodes::push(const std::string& target, const std::vector<Argument>& arguments, Json outputs,
-                        const std::string& name) {
+                        const std::string& name, const Json& single_result) {
   constexpr int kPositional = 1, kKeyword = 2;
   Json inputs = Json::array();
   for (const Argument& a : arguments)
@@ -54,7 +54,7 @@ void ArchiveNodes::push(const std::string& target, const std::vector<Argument>& 
                     {"inputs", inputs},
                     {"outputs", std::move(outputs)},
                     {"metadata", Json::object()},
-                    {"is_hop_single_tensor_return", nullptr},
+                    {"is_hop_single_tensor_return", single_result},
                     {"name", name}});
 }
 
@@ -74,11 +74,32 @@ std::vector<std::string> ArchiveNodes::add(const std::string& target, const std:
   return names;
 }
 
+std::vector<std::string> ArchiveNodes::add_of_graphs(const std::string& op, const std::vector<Json>& arguments,
+                                                     const std::vector<ir::Type>& results) {
+  std::vector<std::string> names;
+  std::vector<Argument> inputs;
+  Json outputs = Json::array();
+  for (const Json& a : arguments) inputs.push_back({"", a});
+  for (const ir::Type& type : results) {
+    names.push_back(fresh_name("getitem"));
+    define(names.back(), type);
+    outputs.push_back(tensor(names.back()));
+  }
+  push("torch.ops.higher_order." + op, inputs, std::move(outputs), fresh_name(op), false);
+  return names;
+}
+
 std::string ArchiveNodes::size_node(const std::string& target, const char* base,
                                     const std::vector<Argument>& arguments) {
   std::string name = fresh_name(base);
   push(target, arguments, {{{"as_sym_int", {{"as_name", name}}}}}, name);
   return name;
+}
+
+std::string ArchiveNodes::given_size(ir::Expr symbol) {
+  std::string name = fresh_name(str("s", symbol->id));
+  size_values_[name] = size_json(symbol);
+  return size_names_[symbol] = name;
 }
 
 std::string ArchiveNodes::size_name(ir::Expr e) {
@@ -132,6 +153,18 @@ Json ArchiveNodes::integers(const std::vector<ir::Expr>& list) {
     symbolic.push_back(e.is_constant() ? Json{{"as_int", e.constant()}} : Json{{"as_name", size_name(e)}});
   }
   return constant ? Json{{"as_ints", plain}} : Json{{"as_sym_ints", symbolic}};
+}
+
+Json ArchiveNodes::graph(const Json& inputs, const Json& outputs, bool single) const {
+  return {{"inputs", inputs},
+          {"outputs", outputs},
+          {"nodes", nodes_},
+          {"tensor_values", tensor_values_},
+          {"sym_int_values", size_values_},
+          {"sym_bool_values", Json::object()},
+          {"is_single_tensor_return", single},
+          {"custom_obj_values", Json::object()},
+          {"sym_float_values", Json::object()}};
 }
 
 }  // namespace brasa::exporting

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <complex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -27,6 +28,9 @@ class ArchiveNodes {
   static Json named(const char* kind, const std::string& name) { return {{kind, {{"name", name}}}}; }
   static Json tensor(const std::string& name) { return named("as_tensor", name); }
   static Json number(double v);
+  static Json complex_number(std::complex<double> v) {
+    return {{"as_complex", {{"real", number(v.real())}, {"imag", number(v.imag())}}}};
+  }
   /// A size, as an argument: what is no constant nodes compute.
   Json integer(ir::Expr e);
   Json integers(const std::vector<ir::Expr>& list);
@@ -40,15 +44,21 @@ class ArchiveNodes {
   std::vector<std::string> add(const std::string& target, const std::vector<Argument>& arguments,
                                const std::vector<ir::Type>& results, bool list = false);
 
-  const Json& nodes() const { return nodes_; }
-  const Json& tensor_values() const { return tensor_values_; }
-  const Json& size_values() const { return size_values_; }
+  /// The same of an operator that takes graphs, which gives a list.
+  std::vector<std::string> add_of_graphs(const std::string& op, const std::vector<Json>& arguments,
+                                         const std::vector<ir::Type>& results);
+  /// The name of a symbol that the graph gets as an argument.
+  std::string given_size(ir::Expr symbol);
+
+  /// The graph of these nodes; `single`: its one output is no list.
+  Json graph(const Json& inputs, const Json& outputs, bool single = false) const;
 
  private:
   Json size_json(ir::Expr e) const;
   std::string size_name(ir::Expr e);
   std::string size_node(const std::string& target, const char* base, const std::vector<Argument>& arguments);
-  void push(const std::string& target, const std::vector<Argument>& arguments, Json outputs, const std::string& name);
+  void push(const std::string& target, const std::vector<Argument>& arguments, Json outputs, const std::string& name,
+            const Json& single_result = nullptr);
 
   const ArchiveSizes& sizes_;
   const std::vector<std::string>& user_inputs_;

@@ -225,10 +225,11 @@ class Writer {
     }
     return x;
   }
-  Json literal(const ir::Arg& a) const {
-    if (const auto* e = a.get_if<Expr>()) return an_int(e->constant());
+  Json literal(const ir::Arg& a) {
+    if (const auto* e = a.get_if<Expr>()) return to_.integer(*e);
     if (const auto* b = a.get_if<bool>()) return a_bool(*b);
     if (const auto* d = a.get_if<double>()) return {{"as_float", ArchiveNodes::number(*d)}};
+    if (const auto* z = a.get_if<std::complex<double>>()) return ArchiveNodes::complex_number(*z);
     refuse();
   }
 
@@ -267,12 +268,43 @@ class Writer {
     return {aten("scalar_tensor.default", {{"s", to_.integer(n_.arg<Expr>(0))}, {"dtype", a_dtype(DType::Int64), true}},
                  n_.types[0])};
   }
+  // Two dimensions that go to one give their diagonal, or the longer one if the other is of size 1.
+  Named diagonal(const Named& x, std::vector<int64_t>& places, int64_t i, int64_t j) {
+    Shape shape = x.type.shape;
+    for (int64_t one : {j, i})
+      if (shape[one].is(1)) {
+        shape.erase(shape.begin() + one);
+        places.erase(places.begin() + one);
+        return reshaped(x, shape);
+      }
+    Type t = x.type;
+    t.shape.push_back(shape[i]);
+    places.push_back(places[i]);
+    for (int64_t d : {j, i}) {
+      t.shape.erase(t.shape.begin() + d);
+      places.erase(places.begin() + d);
+    }
+    return {aten("diagonal.default",
+                 {{"self", of(x.name)}, {"offset", an_int(0)}, {"dim1", an_int(i)}, {"dim2", an_int(j)}}, t),
+            t};
+  }
   Names broadcast() {
-    std::vector<int64_t> places = dims(2);
-    must(std::adjacent_find(places.begin(), places.end()) == places.end());
+    std::vector<int64_t> places = dims(2), order;
+    Named x = operand(value(0));
+    for (size_t i = 0; i < places.size();) {
+      auto again = std::find(places.begin() + static_cast<int64_t>(i) + 1, places.end(), places[i]);
+      if (again == places.end())
+        ++i;
+      else
+        x = diagonal(x, places, static_cast<int64_t>(i), again - places.begin());
+    }
     Shape ones(n_.types[0].shape.size(), 1);
-    for (size_t i = 0; i < places.size(); ++i) ones[places[i]] = type(0).shape[i];
-    return {expanded(reshaped(operand(value(0)), ones), n_.types[0].shape).name};
+    for (size_t i = 0; i < places.size(); ++i) {
+      ones[places[i]] = x.type.shape[i];
+      order.push_back(static_cast<int64_t>(i));
+    }
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return places[a] < places[b]; });
+    return {expanded(reshaped(permuted(x, order), ones), n_.types[0].shape).name};
   }
   Names reshape() { return {reshaped(operand(value(0)), n_.types[0].shape).name}; }
   Names transpose() { return {permuted(operand(value(0)), dims(1)).name}; }
@@ -455,7 +487,8 @@ class Writer {
 }  // namespace
 
 Names write_primitive(ArchiveNodes& to, const ir::Node& node, const std::function<std::string(Value)>& name_of) {
-  return Writer(to, node, name_of).write();
+  Names whole = write_factorisation(to, node, name_of);
+  return whole.empty() ? Writer(to, node, name_of).write() : whole;
 }
 
 }  // namespace brasa::exporting

@@ -280,6 +280,7 @@ void add_spatial(Table& t, int n) {
   t.op(str("aten::conv", n, "d(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one, ", ", size,
            " padding=", zero, ", ", size, " dilation=", one, ", SymInt groups=1) -> Tensor"))
       .doc("Cross-correlation with a kernel, of groups of channels.")
+      .keeps_memory_format(2)
       .autocast(Autocast::Lower)
       .backward_node("ConvolutionBackward0")
       .composed(conv)
@@ -289,6 +290,7 @@ void add_spatial(Table& t, int n) {
   t.op(str("aten::conv", n, "d.padding(Tensor input, Tensor weight, Tensor? bias=None, ", size, " stride=", one,
            ", str padding=\"valid\", ", size, " dilation=", one, ", SymInt groups=1) -> Tensor"))
       .doc("Cross-correlation; with padding='same' the result has the input's size.")
+      .keeps_memory_format(2)
       .autocast(Autocast::Lower)
       .backward_node("ConvolutionBackward0")
       .composed(conv_named)
@@ -297,6 +299,7 @@ void add_spatial(Table& t, int n) {
            size, " stride=", one, ", ", size, " padding=", zero, ", ", size, " output_padding=", zero,
            ", SymInt groups=1, ", size, " dilation=", one, ") -> Tensor"))
       .doc("The transpose of a convolution as a linear map, of groups of channels.")
+      .keeps_memory_format(2)
       .autocast(Autocast::Lower)
       .backward_node("ConvolutionBackward0")
       .composed(conv_transpose)
@@ -343,6 +346,7 @@ void add_convolution(Table& t) {
   for (int n : {2, 3}) add_kernels(t, n);
   t.op("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
       .doc("A convolution over any number of dimensions, or the transpose of one.")
+      .keeps_memory_format(2)
       .autocast(Autocast::None, Autocast::Lower)
       .composed(convolution)
       .samples({{floats(2, 3, 5), floats(4, 3, 3), floats(4), list({1}), list({1}), list({1}), false, list({0}), 1},

@@ -438,6 +438,7 @@ void add_copies(Table& t) {
 void add_pixels(Table& t) {
   t.op("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
       .doc("[…, C r², H, W] as […, C, H r, W r] (Shi et al. 2016).")
+      .keeps_memory_format()
       .composed(pixel_shuffle)
       .samples({{floats(1, 8, 2, 3), 2}});
   t.op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
@@ -446,6 +447,7 @@ void add_pixels(Table& t) {
       .samples({{floats(1, 2, 4, 6), 2}});
   t.op("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor")
       .doc("Channels of `groups` groups in turn (Zhang et al. 2018).")
+      .keeps_memory_format()
       .composed(channel_shuffle)
       .samples({{floats(1, 6, 2), 3}});
   t.alias("aten::native_channel_shuffle", "aten::channel_shuffle");

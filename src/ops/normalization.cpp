@@ -406,10 +406,12 @@ void add_layer_norms(Table& t) {
 void add_batch_norms(Table& t) {
   t.op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training).")
+      .keeps_memory_format()
       .composed(native_batch_norm)
       .samples(kBatchNorm);
   t.op("aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("native_batch_norm with running statistics.")
+      .keeps_memory_format()
       .composed(native_batch_norm)
       .samples(kBatchNorm);
   const std::vector<Sample> updated = {
@@ -418,6 +420,7 @@ void add_batch_norms(Table& t) {
       "native_batch_norm in training, and what another implementation would keep for its derivative (nothing)";
   t.op("aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
       .doc(str(training, "."))
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, true, momentum, eps);
         return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8)}, r, true);
@@ -425,6 +428,7 @@ void add_batch_norms(Table& t) {
       .samples(updated);
   t.op("aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc(str(training, ", and the new running statistics."))
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, true, momentum, eps);
         return std::array{r.out, r.mean, r.rstd, no_result(DType::UInt8), r.running_mean, r.running_var};
@@ -432,6 +436,7 @@ void add_batch_norms(Table& t) {
       .samples(updated);
   t.op("aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)")
       .doc("native_batch_norm by the running statistics, and what another implementation would keep (nothing).")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, false, momentum, eps);
         return std::array{r.out, r.mean, r.rstd, no_result(DType::UInt8)};
@@ -440,6 +445,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)")
       .doc(
           "native_batch_norm, what another implementation would keep for its derivative (nothing), and which one it is (0).")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return with_updates({r.out, r.mean, r.rstd, no_result(DType::UInt8), scalar(0, DType::Int64)}, r, training);
@@ -448,6 +454,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc("native_batch_norm, and the new running statistics.")
       .backward_node("NativeBatchNormBackward0")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return std::array<Value, 5>{r.out, r.mean, r.rstd, r.running_mean, r.running_var};
@@ -457,12 +464,14 @@ void add_batch_norms(Table& t) {
                 {floats(3, 2), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), false, 0.1, 1e-5}});
   t.op("aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm by the running statistics.")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         return native_batch_norm(x, w, b, rm, rv, false, momentum, eps);
       })
       .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), 0.1, 1e-5}});
   t.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm by the batch's own statistics.")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, bool training, Number momentum, Number eps) {
         return native_batch_norm(x, w, b, {}, {}, training, momentum, eps);
       })
@@ -472,6 +481,7 @@ void add_batch_norms(Table& t) {
           "(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
           "statistics. Training moves the latter towards the former, in place.")
       .backward_node("NativeBatchNormBackward0")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
         return with_updates({r.out}, r, training);

@@ -181,6 +181,7 @@ void add_pads(Table& t, const char* name, const char* what) {
     t.op(str("aten::", name, "_pad", n, "d(Tensor self, SymInt[", 2 * n, "] padding) -> Tensor"))
         .doc(str("Around the last ", n, " dimensions, ", what, "."))
         .autocast(Autocast::Float32, Autocast::None)
+        .keeps_memory_format()
         .composed(pad_by<kMode>)
         .samples({{tensor(DType::Float32, shape), Arg(pads)}});
     t.op(str("aten::", name, "_pad", n, "d_backward(Tensor grad_output, Tensor self, SymInt[", 2 * n,
@@ -198,11 +199,13 @@ void add_padding(Table& t) {
   t.op("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
       .doc(
           "One number around the last dimensions, listed from the last one as pairs (before, after); negative ones cut off.")
+      .keeps_memory_format()
       .composed(constant_pad)
       .fits("value")
       .samples({{floats(2, 3), list({1, 2}), 0.5}, {floats(4, 3), list({0, 0, -1, 2})}, {floats(0), list({1, 1})}});
   t.op("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
       .doc("Pads the last dimensions: 'constant', 'reflect', 'replicate' or 'circular'.")
+      .keeps_memory_format()
       .composed(pad)
       .special("value", {0})
       .fits("value")

@@ -415,6 +415,7 @@ void add_pools(Table& t) {
                                      {sample({1, 2}, n, 6), list({2}), list({1}), list({1}), list({2})}};
   t.op(str("aten::max_pool", d, window, ", ", size, " dilation=", one, ", bool ceil_mode=False) -> Tensor"))
       .doc("The greatest element of each window.")
+      .keeps_memory_format()
       .autocast(kPolicy, Autocast::None)
       .backward_node(n == 1 ? "" : str("MaxPool", n, "DWithIndicesBackward0"))
       .composed(max_pool<n>)
@@ -423,12 +424,14 @@ void add_pools(Table& t) {
   t.op(str("aten::max_pool", d, "_with_indices", window, ", ", size, " dilation=", one,
            ", bool ceil_mode=False) -> (Tensor, Tensor)"))
       .doc("The greatest element of each window, and where the first such lies in its plane.")
+      .keeps_memory_format()
       .composed(max_pool_with_indices<n>)
       .vjp(own_derivative(max_pool_vjp<n>))
       .samples(maxes);
   const std::vector<Sample> adaptives = {{sample({2, 3}, n, 5), list({2})}, {sample({2}, n, 4), list({2})}};
   t.op(str("aten::adaptive_max_pool", d, "(Tensor self, ", size, " output_size) -> (Tensor, Tensor)"))
       .doc("The greatest elements of output_size windows that cover the plane, and where they lie in it.")
+      .keeps_memory_format()
       .autocast(kPolicy, Autocast::None)
       .backward_node(n == 1 ? "SqueezeBackward1" : "")
       .composed(adaptive_max<n>)
@@ -437,6 +440,7 @@ void add_pools(Table& t) {
   t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
            "] output_size) -> Tensor"))
       .doc("The means of output_size windows that cover the plane.")
+      .keeps_memory_format()
       .autocast(kPolicy, Autocast::None)
       .composed_in_opmath(adaptive_avg<n>)
       .samples(adaptives);
@@ -456,6 +460,7 @@ void add_pools(Table& t) {
     t.op(str("aten::avg_pool", d, window,
              ", bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor"))
         .doc("The mean of each window.")
+        .keeps_memory_format()
         .autocast(kPolicy, Autocast::None)
         .composed_in_opmath(avg_pool<n>)
         .special("divisor_override", {0})
@@ -471,6 +476,7 @@ void add_pools(Table& t) {
             {{sample({2, 3}, n, 2), sample({2, 3}, n, 4), list({2}), list({}), list({0}), false, true, ir::None{}}});
     t.op(str("aten::_adaptive_avg_pool", d, "(Tensor self, SymInt[", n, "] output_size) -> Tensor"))
         .doc("The means of output_size windows that cover the plane.")
+        .keeps_memory_format()
         .composed_in_opmath(adaptive_avg<n>)
         .samples(adaptives);
     t.op(str("aten::_adaptive_avg_pool", d, "_backward(Tensor grad_output, Tensor self) -> Tensor"))

@@ -206,6 +206,10 @@ RowBuilder& RowBuilder::backward_node(std::string name) {
   row_.backward_node = std::move(name);
   return *this;
 }
+RowBuilder& RowBuilder::keeps_memory_format(uint8_t operands) {
+  row_.memory_format = operands;
+  return *this;
+}
 RowBuilder& RowBuilder::packed(std::vector<Sample> calls) {
   row_.packed = std::move(calls);
   return *this;

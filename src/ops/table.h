@@ -146,7 +146,8 @@ struct Row final : ir::Op {
   bool costly = false;       // reading the result again costs less than making it again
   bool any_dtype = false;    // also of dtypes that operators do not compute with; so are leaves and views
   bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
-  std::string must_alias;    // of a view that never copies: what to say where strides do not allow an alias
+  uint8_t memory_format = 0;  // how many operands say how results lie, see keeps_memory_format
+  std::string must_alias;     // of a view that never copies: what to say where strides do not allow an alias
   bool over_storage = false;  // a view of the memory behind its operand, elements between those of the operand too
   bool random = false;        // takes the Philox key as its last argument, and numel(result 0) numbers
   bool no_gradient = false;   // the results never carry gradients
@@ -352,6 +353,9 @@ class RowBuilder {
   RowBuilder& sparse(Sparse form);
   RowBuilder& memory(Memory what);
   RowBuilder& backward_node(std::string name);
+  /// Results lie with their channels last where one of the first `operands` does, tensors of a list where all do: PyTorch's memory
+  /// formats.
+  RowBuilder& keeps_memory_format(uint8_t operands = 1);
   RowBuilder& packed(std::vector<Sample> calls);
 
  private:

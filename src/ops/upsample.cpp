@@ -243,8 +243,7 @@ void add_filter(Table& t, const char* doc) {
                          corners, scale_parameters(n), ") -> Tensor");
   RowBuilder row = t.op(schema), vector = t.op(vec), gradient = t.op(back);
   constexpr Autocast kOnGpus = filter == Filter::Lanczos ? Autocast::None : Autocast::Float32;
-  row.autocast(Autocast::None, kOnGpus);
-  vector.autocast(Autocast::None, kOnGpus);
+  for (RowBuilder* r : {&row, &vector}) r->autocast(Autocast::None, kOnGpus).keeps_memory_format();
   row.doc(doc);
   vector.doc(str(doc, " The size is given, or a factor for each dimension."));
   gradient.doc(str("The transpose of ", static_cast<const char*>(name.text), "."));

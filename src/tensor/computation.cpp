@@ -51,10 +51,18 @@ const Computation& Computation::in_place() const {
   return *in_place_;
 }
 
-const Computation& Computation::in_order(const Sizes& order) const {
+const Computation& Computation::in_order(const Orders& orders) const {
+  std::vector<int64_t> key;
+  for (const std::vector<Sizes>* list : {&orders.inputs, &orders.results}) {
+    for (const Sizes& order : *list) {
+      key.insert(key.end(), order.begin(), order.end());
+      key.push_back(-1);
+    }
+    key.push_back(-2);
+  }
   std::lock_guard lock(mutex_);
-  auto& made = in_order_[order.vec()];
-  if (!made) made = std::make_unique<InOrder>(*this, order.vec());
+  auto& made = in_order_[key];
+  if (!made) made = std::make_unique<InOrder>(*this, orders);
   return *made;
 }
 
@@ -79,10 +87,51 @@ std::vector<ir::Value> InPlace::build(std::span<const ir::Value> inputs) const {
   return {ops::prim::convert(out[0], to)};
 }
 
-std::vector<ir::Value> InOrder::build(std::span<const ir::Value> inputs) const {
-  std::vector<ir::Value> out = functional_.build(inputs);
-  out[0] = ops::prim::transpose(out[0], order_);
+static std::vector<int64_t> inverse(const Sizes& order) {
+  std::vector<int64_t> out(order.size());
+  for (size_t k = 0; k < order.size(); ++k) out[order[k]] = static_cast<int64_t>(k);
   return out;
+}
+
+std::vector<ir::Value> InOrder::build(std::span<const ir::Value> inputs) const {
+  std::vector<ir::Value> operands(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < orders_.inputs.size(); ++i)
+    if (const Sizes& order = orders_.inputs[i]; !order.empty())
+      operands[i] = ops::prim::transpose(operands[i], inverse(order));
+  std::vector<ir::Value> out = functional_.build(operands);
+  for (size_t r = 0; r < std::min(out.size(), orders_.results.size()); ++r)
+    if (const Sizes& order = orders_.results[r];
+        out[r] && !order.empty() && ir::type_of(out[r]).rank() == std::ssize(order))
+      out[r] = ops::prim::transpose(out[r], order.vec());
+  return out;
+}
+
+void InOrder::derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const {
+  auto reorder = [&](auto&& order_for) {
+    for (size_t i = 0; i < orders_.inputs.size(); ++i) {
+      if (orders_.inputs[i].empty()) continue;
+      ir::Shape shape;
+      for (int64_t d : order_for(orders_.inputs[i])) shape.push_back(types[i].shape[d]);
+      types[i].shape = std::move(shape);
+    }
+  };
+  reorder(inverse);
+  functional_.derive_types(types, facts);
+  reorder([](const Sizes& order) { return order.vec(); });
+}
+
+// The first operands say it. Tensors of a list say it together.
+std::vector<Sizes> RowComputation::orders_of_results(const std::vector<Sizes>& inputs) const {
+  size_t operands = std::min<size_t>(row_.memory_format, slots_.size());
+  for (const Slot& s : std::span(slots_).first(operands)) {
+    if (s.first < 0 || s.size) continue;
+    const Sizes& first = inputs[s.first];
+    auto given = static_cast<size_t>(s.list ? std::count(s.presence.begin(), s.presence.end(), true) : 1);
+    if (!first.empty() && std::all_of(inputs.begin() + s.first, inputs.begin() + s.first + given,
+                                      [&](const Sizes& order) { return order == first; }))
+      return std::vector<Sizes>(row_.schema.returns.size(), first);
+  }
+  return {};
 }
 
 namespace {
@@ -135,6 +184,14 @@ Backward::Backward(const Computation& forward, std::vector<bool> needs, std::vec
       forward_(forward),
       needs_(std::move(needs)),
       given_(std::move(given)) {}
+
+// A gradient lies as its operand.
+std::vector<Sizes> Backward::orders_of_results(const std::vector<Sizes>& inputs) const {
+  std::vector<Sizes> out;
+  for (size_t i = 0; i < needs_.size(); ++i)
+    if (needs_[i]) out.push_back(inputs[i]);
+  return out;
+}
 
 void Backward::derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const {
   size_t n = forward_.inputs();

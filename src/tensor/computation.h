@@ -61,6 +61,11 @@ class Results {
   size_t size_ = 0;
 };
 
+/// In which order the dimensions of tensors lie in memory, from outside; row-major where it is empty, and behind the last.
+struct Orders {
+  std::vector<Sizes> inputs, results;
+};
+
 class Backward;
 
 /// A function of tensors that the compiler can be given: a row with its other arguments fixed, or the derivative of a computation.
@@ -111,8 +116,10 @@ class Computation {
 
   /// The form that writes into input 0.
   const Computation& in_place() const;
-  /// The form whose first result has its dimensions in this order.
-  const Computation& in_order(const Sizes& order) const;
+  /// The form whose operands and results have their dimensions as they lie in memory.
+  const Computation& in_order(const Orders& orders) const;
+  /// In which orders the results shall lie where the inputs lie in these, of those that have as many dimensions.
+  virtual std::vector<Sizes> orders_of_results(const std::vector<Sizes>&) const { return {}; }
   /// The computation that gives the cotangents of the inputs marked in `needs` from all inputs, all results, and the cotangents
   /// of the results marked in `given`.
   const Backward& backward(const std::vector<bool>& needs, const std::vector<bool>& given) const;
@@ -143,6 +150,7 @@ class RowComputation final : public Computation {
   };
   RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
   bool sums_up() const override { return sums_up_; }
   const ops::Row& row() const { return row_; }
 
@@ -166,18 +174,20 @@ class InPlace final : public Computation {
   const Computation& functional_;
 };
 
-/// As `functional`, with the dimensions of the first result in another order, so that they lie in memory as they shall.
+/// As `functional`, of operands and with results whose dimensions stand in the order in which they lie in memory.
 class InOrder final : public Computation {
  public:
-  InOrder(const Computation& functional, std::vector<int64_t> order)
+  InOrder(const Computation& functional, Orders orders)
       : Computation(functional.name(), functional.inputs(), functional.one_shape()),
         functional_(functional),
-        order_(std::move(order)) {}
+        orders_(std::move(orders)) {}
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  void derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const override;
+  bool may_alias() const override { return functional_.may_alias(); }
 
  private:
   const Computation& functional_;
-  std::vector<int64_t> order_;
+  Orders orders_;
 };
 
 /// The derivative of a computation. Inputs: those of the computation, its results, then a cotangent for each given one. Gives one
@@ -188,6 +198,7 @@ class Backward final : public Computation {
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
   void derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const override;
   bool may_alias() const override { return true; }
+  std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
   const std::vector<bool>& needs() const { return needs_; }
 
  private:

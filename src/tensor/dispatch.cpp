@@ -67,7 +67,9 @@ void run(Run& r, Results& results) {
   parse(r.op, r.args, p);
   r.row = r.op.find(p.words);
   if (!r.row) r.row = &r.op.add(p.words, make_computation(r.op, r.args));
-  r.computation = r.into ? &r.row->in_place() : r.order.empty() ? r.row : &r.row->in_order(r.order);
+  r.computation = r.into            ? &r.row->in_place()
+                  : r.order.empty() ? r.row
+                                    : &r.row->in_order(Orders{.inputs = {}, .results = {r.order}});
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);

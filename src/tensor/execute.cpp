@@ -7,6 +7,8 @@
 #include "support/epoch.h"
 #include "support/error.h"
 #include "tensor/execute_call.h"
+#include "tensor/geometry.h"
+#include "tensor/result_order.h"
 
 namespace brasa::eager {
 namespace {
@@ -191,6 +193,52 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
   if (any && variant->executable) variant->executable->run(symbols.data(), operands, outputs);
 }
 
+// The order of images that lie with their channels last.
+Sizes order_of(const InputTensor& in) {
+  if (in.rank < 4 || !is_channels_last(in.size_span(), in.stride_span())) return {};
+  Sizes order = {0};
+  for (int64_t d = 2; d < in.rank; ++d) order.push_back(d);
+  order.push_back(1);
+  return order;
+}
+bool any_in_order(std::span<const InputTensor> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const InputTensor& in) { return !order_of(in).empty(); });
+}
+Orders orders_of(const Computation& computation, std::span<const InputTensor> inputs) {
+  Orders orders;
+  for (const InputTensor& in : inputs) orders.inputs.push_back(order_of(in));
+  orders.results = computation.orders_of_results(orders.inputs);
+  return orders;
+}
+
+// Of operands that lie in orders of their own, and so are row-major for the graph.
+void run_in_order(const Call& call, Results& results, Prepare prepare) {
+  const Orders orders = orders_of(call.computation, call.inputs);
+  std::vector<InputTensor> inputs(call.inputs.begin(), call.inputs.end());
+  std::vector<Sizes> sizes(inputs.size()), strides(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (orders.inputs[i].empty()) continue;
+    for (int64_t d : orders.inputs[i]) sizes[i].push_back(inputs[i].sizes[d]);
+    strides[i] = row_major_strides(sizes[i]);
+    inputs[i].sizes = sizes[i].data();
+    inputs[i].strides = strides[i].data();
+    inputs[i].contiguous = true;
+  }
+  run_generic({call.computation.in_order(orders), inputs, nullptr, call.device}, results, prepare);
+  auto is_input = [&](const Tensor& t) {
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](const InputTensor& in) { return in.tensor && t.is_same(*in.tensor); });
+  };
+  for (size_t r = std::min(results.size(), orders.results.size()); r-- > 0;) {
+    const Sizes& order = orders.results[r];
+    if (order.empty() || !results[r].defined() || results[r].dim() != std::ssize(order) || is_input(results[r]))
+      continue;
+    bool named_before = false;  // results that are one tensor
+    for (size_t k = 0; k < r; ++k) named_before = named_before || results[k].is_same(results[r]);
+    if (!named_before) name_in_order(results[r], order);
+  }
+}
+
 }  // namespace
 
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs) {
@@ -280,6 +328,11 @@ ResultLayout layout_of_results(const Computation& computation, std::span<const I
   return is_pointwise(computation, inputs, Kind(inputs)) ? pointwise_layout(computation, inputs) : ResultLayout();
 }
 
+std::vector<Sizes> orders_of_results(const Computation& computation, std::span<const InputTensor> inputs) {
+  if (!any_in_order(inputs) || is_pointwise(computation, inputs, Kind(inputs))) return {};
+  return orders_of(computation, inputs).results;
+}
+
 const Variant* execute(const Computation& computation, std::span<const InputTensor> inputs, const Tensor* into,
                        Results& results, Prepare prepare, runtime::Device* place) {
   const TensorImpl* target = into ? impl_of(*into) : nullptr;
@@ -291,7 +344,10 @@ const Variant* execute(const Computation& computation, std::span<const InputTens
     if (run_pointwise(call, results, certain, variant)) return variant;
     if (certain) computation.set_mode(kind.rank, kind.which, false);
   }
-  run_generic(call, results, prepare);
+  if (!into && any_in_order(inputs))
+    run_in_order(call, results, prepare);
+  else
+    run_generic(call, results, prepare);
   return nullptr;
 }
 

@@ -29,6 +29,9 @@ struct ResultLayout {
 };
 ResultLayout layout_of_results(const Computation& computation, std::span<const InputTensor> inputs);
 
+/// In which orders of dimensions its results lie, see Orders; for computations that do not work element by element.
+std::vector<Sizes> orders_of_results(const Computation& computation, std::span<const InputTensor> inputs);
+
 /// The inputs whose elements a computation reads, for inputs of these types and sizes.
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs);
 

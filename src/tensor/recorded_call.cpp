@@ -81,6 +81,10 @@ void RecordedCall::lay_out(const Results& results) const {
   for (size_t i = 0; i < results.size() && !layout.strides.empty(); ++i)
     if (results[i].defined() && impl_of(results[i])->sizes == layout.sizes)
       recorder_.lay_out(results[i], layout.strides);
+  std::vector<Sizes> orders = orders_of_results(computation, p.inputs);
+  for (size_t i = 0; i < std::min(results.size(), orders.size()); ++i)
+    if (results[i].defined() && !orders[i].empty() && results[i].dim() == std::ssize(orders[i]))
+      recorder_.lay_out(results[i], strides_in_order(impl_of(results[i])->sizes, orders[i]));
 }
 
 const Tensor& RecordedCall::replace(size_t at, Tensor t) {

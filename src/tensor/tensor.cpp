@@ -75,9 +75,9 @@ bool Tensor::is_set_to(const Tensor& o) const {
 }
 MemoryFormat Tensor::suggest_memory_format() const {
   // Where the strides suit both, as with one channel, they are taken for the usual.
-  for (MemoryFormat format : {MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d})
-    if (is_contiguous(format) && !is_contiguous()) return format;
-  return MemoryFormat::Contiguous;
+  const TensorImpl* impl = checked_impl(*this);
+  if (!is_channels_last(impl->sizes, impl->strides)) return MemoryFormat::Contiguous;
+  return impl->rank() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 Tensor Tensor::det() const { return brasa::det(*this); }
 Tensor Tensor::inverse() const { return brasa::inverse(*this); }

@@ -152,7 +152,10 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
   }
   std::unordered_map<Value, Value> known;
   for (size_t k = 0; k < results.size(); ++k)
-    if (Value v = j.graph->outputs()[k].value; results[k] && !ir::is_input(v)) known.emplace(v, results[k]);
+    for (Value v = j.graph->outputs()[k].value; results[k] && !ir::is_input(v); v = v.node->arg<Value>(0)) {
+      known.emplace(v, results[k]);
+      if (ops::kind_of(*v.node) != ops::Kind::Reshape) break;
+    }
   for (ir::Node* node : ir::live_nodes(*j.graph)) {
     if (node->op == ir::input_op()) continue;
     ops::add_again(*node, map);
@@ -160,8 +163,7 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
       auto it = known.find(node->out(r));
       if (it == known.end()) continue;
       const ir::Type &given_type = ir::type_of(it->second), &type = ir::type_of(map(node->out(r)));
-      if (given_type.dtype == type.dtype && given_type.weak == type.weak &&
-          given_type.shape.size() == type.shape.size())
+      if (given_type.dtype == type.dtype && given_type.weak == type.weak)
         map.set(node->out(r), of_shape(it->second, type.shape));
     }
   }

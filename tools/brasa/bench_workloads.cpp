@@ -179,7 +179,8 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return training(models::ResNet(), images(8), classes(8), m); }},
       {"resnet50_train_b128", "ResNet-50, 128 images, bf16 autocast, SGD with momentum",
        [](Mode m) {
-         return training_by<optim::SGD>(optim::SGDOptions(0.1).momentum(0.9), resnet50(), images(128), classes(128), m,
+         Tensor x = images(128).contiguous(MemoryFormat::ChannelsLast);  // as the peers'
+         return training_by<optim::SGD>(optim::SGDOptions(0.1).momentum(0.9), resnet50(), x, classes(128), m,
                                         Arithmetic::Autocast);
        }},
       {"gpt2_train_b8_t1024", "GPT-2's sizes, 8 texts of 1024 tokens, bf16 autocast, AdamW", gpt2_training},

@@ -143,7 +143,15 @@ class Fuser {
   }
 
   bool same_numel(const Node* value, const Node* root) {
-    return value->types[0].numel() == clusters_[find(cluster_of_[root->id])].domain.numel();
+    Expr numel = value->types[0].numel();
+    if (numel == clusters_[find(cluster_of_[root->id])].domain.numel()) return true;
+    return is_reduction(prim_of(root)) && numel == type_of(before_parts(root->arg<Value>(0))).numel();
+  }
+
+  // What is reduced in parts, which have one length by what is put behind the last.
+  static Value before_parts(Value v) {
+    while (prim_of(v) == Prim::Reshape || prim_of(v) == Prim::Pad) v = v.node->arg<Value>(0);
+    return v;
   }
 
   void siblings(Node* value, int c) {

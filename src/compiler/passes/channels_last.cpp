@@ -4,9 +4,9 @@
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
 
-// Images are convolved with their channels as neighbours in memory, and results stand in the order [n, places…, channels]. What is
-// computed from them element by element, in windows and by sums stays in that order: a transposition, which would be a copy, goes on
-// behind it until something else reads the value.
+// Images are convolved with their channels as neighbours in memory, and results stand in the order [n, places…, channels], as images may
+// that are given. What is computed from them element by element, in windows and by sums stays in that order: a transposition, which
+// would be a copy, goes on behind it until something else reads the value.
 namespace brasa::compiler {
 
 namespace prim = ops::prim;
@@ -37,6 +37,15 @@ bool has_small_kernel(const Node& n) {
   Expr taps = ir::product(std::span(w).subspan(2)), places = ir::product(std::span(y).subspan(2));
   bool fewer = taps.is_constant() && places.is_constant() && !places.is(1) && places.constant() < taps.constant();
   return !fewer && is_small(w);
+}
+
+// On a GPU: of an input that has its channels last.
+bool gives_image(const Node* n, const PassContext& context) {
+  if (prim_of(n) != Prim::Transpose || !context.machine.gpu || !ir::is_input(n->arg<Value>(0))) return false;
+  Dims order = int_args(n, 1), second = {0, std::ssize(order) - 1};
+  if (order.size() != 4 && order.size() != 5) return false;
+  for (int64_t d = 1; d + 1 < std::ssize(order); ++d) second.push_back(d);
+  return order == second;
 }
 
 class Order {
@@ -85,7 +94,7 @@ class Order {
     Value x = args[0].get<Value>();
     Dims order = int_args(n, 1);
     if (const Seen* s = seen(args[0])) return ordered(s->of, picked(s->order, order));
-    if (prim_of(x) == Prim::Whole && is_convolution(x.node)) return ordered(x, order);
+    if ((prim_of(x) == Prim::Whole && is_convolution(x.node)) || gives_image(n, context_)) return ordered(x, order);
     return {};
   }
   static bool is_convolution(const Node* n) {
@@ -273,8 +282,9 @@ bool convolves_often(const ir::Graph& graph, const PassContext& context) {
 
 void keep_channels_last(Primitives& p, const PassContext& context) {
   const auto& nodes = p.graph->nodes();
-  bool whole = std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return prim_of(n) == Prim::Whole; });
-  if (!whole && !convolves_often(*p.graph, context)) return;
+  bool given = std::any_of(nodes.begin(), nodes.end(),
+                           [&](const Node* n) { return prim_of(n) == Prim::Whole || gives_image(n, context); });
+  if (!given && !convolves_often(*p.graph, context)) return;
   Order order(context);
   transform(p, context.facts, nullptr,
             [&](const Node* n, ir::Args& args, Primitives& out) { return order.change(n, args, out); });

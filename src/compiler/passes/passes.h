@@ -49,6 +49,8 @@ void specialise(Primitives& p, const PassContext& context);
 void inline_bodies(Primitives& p, const PassContext& context);
 /// What is made of a library's convolutions keeps their order of dimensions in memory.
 void keep_channels_last(Primitives& p, const PassContext& context);
+/// A sum over places of what is not zero at one of them alone, which an index names, is what stands there.
+void sum_single_places(Primitives& p, const PassContext& context);
 /// Convolutions become contractions that read neighbours where they are in memory, and over sliding windows where steps are unknown.
 void lower_convolutions(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no

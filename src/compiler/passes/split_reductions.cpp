@@ -34,8 +34,9 @@ Enough enough_for(const Machine& m) {
   return {2 * m.processors, 16 * m.processors, 256};
 }
 
-// Of unknown sizes: what is long, and in how many parts it is summed up.
-constexpr int64_t kLong = 1024, kParts = 512;
+// Of unknown sizes: what is long, and in how many parts it is summed up; in more where there are few columns, so that each part of one
+// has a thread.
+constexpr int64_t kLong = 1024, kParts = 512, kThreads = 1 << 17;
 bool is_long(Expr length, const PassContext& context) {
   Expr low = ir::min(length, Expr(kLong));
   if (low.is_constant()) return low.is(kLong);
@@ -72,7 +73,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   if (unknown) {
     // On a GPU, a thread that sums up a long column alone takes far longer than all others together.
     if (!context.machine.gpu || !columns || !matrices.is(1) || !is_long(length, context)) return {};
-    parts = kParts;
+    parts = ir::max(Expr(kParts), ceildiv(Expr(kThreads), rows));
   } else if (of_rows) {
     if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= enough.rows : false) return {};
     parts = length.is_constant() ? Expr(parts_of(length.constant(), (length.constant() + kPart - 1) / kPart))

@@ -55,7 +55,14 @@ Value first_along(Value v, const Dims& dims, const Shape& kept) {
   return prim::reshape(first_of(v, size), kept);
 }
 
-Value squared_differences(const Node* n, Value square) {
+// Asked as a fact where it is not known.
+bool is_large(Expr elements, const PassContext& context) {
+  Expr low = ir::min(elements, Expr(kLarge));
+  if (low.is_constant()) return low.is(kLarge);
+  return context.size_classes && context.facts.equal(low, Expr(kLarge));
+}
+
+Value squared_differences(const Node* n, Value square, const PassContext& context) {
   if (!is(square, ScalarOp::Mul) || square.node->arg<Value>(0) != square.node->arg<Value>(1)) return {};
   Value difference = square.node->arg<Value>(0);
   if (!is(difference, ScalarOp::Sub)) return {};
@@ -64,9 +71,7 @@ Value squared_differences(const Node* n, Value square) {
   const Shape& shape = shape_of(x);
   Expr elements = type_of(x).numel(), count = ir::product(pick(shape, dims));
   bool columns = !others.empty() && others.back() == ops::rank_of(x) - 1 && !shape.back().is(1);
-  if (!columns || !elements.is_constant() || elements.constant() < kLarge || !is_constant_along(b, dims) ||
-      !needs_sum(b, x, dims))
-    return {};
+  if (!columns || !is_constant_along(b, dims) || !needs_sum(b, x, dims) || !is_large(elements, context)) return {};
   Shape kept = pick(shape, others);
   Value s = first_along(x, dims, kept), d = prim::binary("sub", x, prim::broadcast(s, shape, others));
   Value sum = prim::reduce(d, dims, "add"), squares = prim::reduce(prim::binary("mul", d, d), dims, "add");
@@ -74,7 +79,9 @@ Value squared_differences(const Node* n, Value square) {
   auto number = [&](double v) { return prim::full(ops::Number(v), kept, t); };
   // One node a statement: compilers order arguments as they like, and a graph has one order of nodes.
   Value off = prim::binary("sub", first_along(b, dims, kept), s);
-  Value two = number(2), all = number(static_cast<double>(count.constant())), none = number(0);
+  Value two = number(2), none = number(0);
+  Value all = count.is_constant() ? number(static_cast<double>(count.constant()))
+                                  : prim::broadcast(ops::count(x, dims, t), kept, {});
   Value sums = prim::binary("mul", sum, two), moved = prim::binary("mul", off, all);
   Value twice = prim::binary("sub", sums, moved), change = prim::binary("mul", off, twice);
   return prim::binary("max", prim::binary("sub", squares, change), none);
@@ -87,8 +94,8 @@ void expand_squared_differences(Primitives& p, const PassContext& context) {
   auto sums_floats = [](const Node* n) {
     return prim_of(n) == Prim::Reduce && n->arg<std::string>(2) == "add" && is_floating(n->types[0].dtype);
   };
-  transform(p, context.facts, sums_floats, [](const Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
-    Value out = squared_differences(n, args[0].get<Value>());
+  transform(p, context.facts, sums_floats, [&](const Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
+    Value out = squared_differences(n, args[0].get<Value>(), context);
     return out ? std::vector{out} : std::vector<Value>{};
   });
 }

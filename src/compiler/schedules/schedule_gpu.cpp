@@ -83,7 +83,8 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
   for (size_t i = 0; i < d.dims.size(); ++i)
     if (d.reduced[i]) length = length * d.dims[i];
   s.threads = kBlockOfRows;
-  if (!length.is_constant()) return;
+  Expr least = ir::min(length, Expr(kColumnUnroll * kMany));  // of some unknown ones it is known that they are long
+  if (!least.is_constant()) return;
   Expr beside = s.axes.back().extent, rows = d.rows();
   if (beside.is_constant() && rows.is_constant()) {
     most = std::max(kFew, kThreads * s.width / std::max<int64_t>(beside.constant(), 1));
@@ -91,7 +92,7 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
     most = std::min(most, kMany);
   }
   int64_t shared = 1;
-  while (shared < most && length.constant() > kColumnUnroll * shared) shared *= 2;
+  while (shared < most && least.constant() > kColumnUnroll * shared) shared *= 2;
   s.threads = kThreads;
   s.row_threads = static_cast<int>(shared);
 }

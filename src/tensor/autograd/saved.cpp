@@ -5,13 +5,16 @@
 
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
-#include "tensor/geometry.h"
 
 namespace brasa::autograd {
 
 Saved::Saved(const eager::InputTensor& in, bool read, bool result)
-    : sizes_(in.size_span()), dtype_(in.dtype), read_(read), weak_(in.weak), result_(result) {
-  strides_ = row_major_strides(sizes_);
+    : sizes_(in.size_span()),
+      strides_(in.stride_span()),
+      dtype_(in.dtype),
+      read_(read),
+      weak_(in.weak),
+      result_(result) {
   if (!read) return;
   if (in.tensor) {
     set_tensor(*in.tensor);
@@ -24,7 +27,7 @@ Saved::Saved(const eager::InputTensor& in, bool read, bool result)
 Saved::Saved(const Tensor& t, bool result) : read_(t.defined()), result_(result) {
   if (!t.defined()) return;
   sizes_ = impl_of(t)->sizes;
-  strides_ = row_major_strides(sizes_);
+  strides_ = impl_of(t)->strides;
   dtype_ = t.scalar_type();
   set_tensor(t);
 }
