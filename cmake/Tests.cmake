@@ -132,6 +132,9 @@ if(TARGET brasa-cli)
   foreach(backend eager inductor interpreter)
     foreach(device ${verified_devices})
       foreach(what ops training)
+        if(BRASA_SANITIZE AND "${what}.${backend}" STREQUAL "training.interpreter")
+          continue()  # minutes, of the interpreter's loops over elements, which verify_ops runs too
+        endif()
         set(name verify_${what}.${backend}.${device})
         add_test(NAME ${name} COMMAND brasa-cli verify ${what} ${CMAKE_SOURCE_DIR}/tests/data/${what} --backend ${backend}
                                       --device ${device})
