@@ -285,9 +285,11 @@ void keep_channels_last(Primitives& p, const PassContext& context) {
   const auto& nodes = p.graph->nodes();
   auto any = [&](auto&& f) { return std::any_of(nodes.begin(), nodes.end(), f); };
   bool whole = any([](const Node* n) { return prim_of(n) == Prim::Whole; });
-  // A CPU's loops read images as they come.
-  bool images = (context.machine.gpu || !any([](const Node* n) { return prim_of(n) == Prim::Convolution; })) &&
-                any([](const Node* n) { return gives_image(n); });
+  // A CPU's loops read images as they come where a convolution has no form for this order.
+  auto without_form = [&](const Node* n) {
+    return prim_of(n) == Prim::Convolution && !(has_small_kernel(*n) && takes_channels_last(Conv(n->args), context));
+  };
+  bool images = any(gives_image) && (context.machine.gpu || !any(without_form));
   if (!whole && !images && !convolves_often(*p.graph, context)) return;
   Order order(context, images);
   transform(p, context.facts, nullptr,
