@@ -193,16 +193,18 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
   if (any && variant->executable) variant->executable->run(symbols.data(), operands, outputs);
 }
 
-// The order of images that lie with their channels last.
+bool any_in_order(std::span<const InputTensor> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const InputTensor& in) {
+    return in.rank >= 4 && is_channels_last(in.size_span(), in.stride_span());
+  });
+}
+// Of what can have its channels last, where something of the call has; weights of one place lie in either order.
 Sizes order_of(const InputTensor& in) {
-  if (in.rank < 4 || !is_channels_last(in.size_span(), in.stride_span())) return {};
+  if (in.rank < 4 || !lies_channels_last(in.size_span(), in.stride_span())) return {};
   Sizes order = {0};
   for (int64_t d = 2; d < in.rank; ++d) order.push_back(d);
   order.push_back(1);
   return order;
-}
-bool any_in_order(std::span<const InputTensor> inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [](const InputTensor& in) { return !order_of(in).empty(); });
 }
 Orders orders_of(const Computation& computation, std::span<const InputTensor> inputs) {
   Orders orders;
@@ -242,7 +244,10 @@ void run_in_order(const Call& call, Results& results, Prepare prepare) {
 }  // namespace
 
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs) {
-  Call call{computation, inputs, nullptr, runtime::host()};
+  // What a device computes whole reads other operands than its composition does.
+  auto there =
+      std::find_if(inputs.begin(), inputs.end(), [](const InputTensor& in) { return in.device && in.rank > 0; });
+  Call call{computation, inputs, nullptr, there == inputs.end() ? runtime::host() : *there->device};
   Words words;
   words.push_back(call_word(kReads, call));
   SmallVector<Operand, 8> operands;

@@ -35,14 +35,14 @@ Sizes channels_last_strides(std::span<const int64_t> sizes) {
   return out;
 }
 
-bool is_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+bool lies_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   if (sizes.size() != 4 && sizes.size() != 5) return false;
   auto lies_at = [&](size_t d, int64_t stride) { return sizes[d] == 1 || strides[d] == stride; };
   if (sizes[1] == 1 || strides[1] != 1) return false;  // one channel lies row-major, too
   int64_t stride = sizes[1];
   for (size_t d = sizes.size(); d-- > 2; stride = checked_mul(stride, sizes[d]))
     if (!lies_at(d, stride)) return false;
-  return lies_at(0, stride) && !is_row_major(sizes, strides);
+  return lies_at(0, stride);
 }
 
 size_t channels_last_rank(std::optional<MemoryFormat> format) {

@@ -22,8 +22,11 @@ bool is_row_major(std::span<const int64_t> sizes, std::span<const int64_t> strid
 Sizes row_major_strides(std::span<const int64_t> sizes);
 /// Of images whose channels, dimension 1, run fastest.
 Sizes channels_last_strides(std::span<const int64_t> sizes);
-/// Images, of 4 or 5 dimensions, that lie so, and not row-major as well.
-bool is_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+/// Images, of 4 or 5 dimensions, that lie so; and not row-major as well, as those of one element each do.
+bool lies_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides);
+inline bool is_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  return lies_channels_last(sizes, strides) && !is_row_major(sizes, strides);
+}
 /// Of the images that have the format: 4 or 5; 0 of another format.
 size_t channels_last_rank(std::optional<MemoryFormat> format);
 /// Elements from the first to behind the last that is addressed (strides are not negative).

@@ -59,6 +59,7 @@ void name_in_order(const Tensor& t, const Sizes& order) {
     impl.sizes[order[k]] = sizes[k];
     impl.strides[order[k]] = strides[k];
   }
+  if (is_row_major(impl.sizes, impl.strides)) impl.strides = row_major_strides(impl.sizes);
   impl.refresh();
 }
 

@@ -95,6 +95,15 @@ Tensor classes(int64_t n, int64_t limit = 1000) { return randint(limit, {n}, kIn
 Tensor tokens(int64_t n) { return randint(8192, {n, 256}, kInt64); }
 
 models::ResNet resnet50() { return models::ResNet(std::vector<int64_t>{3, 4, 6, 3}, true); }
+// Images and weights have their channels last, as the peers' have.
+Prepared resnet50_training(const std::string& mode) {
+  models::ResNet model = resnet50();
+  for (Tensor& p : model->parameters())
+    if (p.dim() == 4) p.set_data(p.contiguous(MemoryFormat::ChannelsLast));
+  return training_by<optim::SGD>(optim::SGDOptions(0.1).momentum(0.9), model,
+                                 images(128).contiguous(MemoryFormat::ChannelsLast), classes(128), mode,
+                                 Arithmetic::Autocast);
+}
 // GPT-2's sizes; the vocabulary is a multiple of 64.
 constexpr models::GPTOptions kGpt2 = {.depth = 12, .width = 768, .heads = 12, .vocabulary = 50304, .context = 1024};
 Prepared gpt2_training(const std::string& mode) {
@@ -177,12 +186,7 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return inference(models::ResNet(), m, images(8)); }},
       {"resnet18_train_b8", "ResNet-18, 8 images, Adam",
        [](Mode m) { return training(models::ResNet(), images(8), classes(8), m); }},
-      {"resnet50_train_b128", "ResNet-50, 128 images, bf16 autocast, SGD with momentum",
-       [](Mode m) {
-         Tensor x = images(128).contiguous(MemoryFormat::ChannelsLast);  // as the peers'
-         return training_by<optim::SGD>(optim::SGDOptions(0.1).momentum(0.9), resnet50(), x, classes(128), m,
-                                        Arithmetic::Autocast);
-       }},
+      {"resnet50_train_b128", "ResNet-50, 128 images, bf16 autocast, SGD with momentum", resnet50_training},
       {"gpt2_train_b8_t1024", "GPT-2's sizes, 8 texts of 1024 tokens, bf16 autocast, AdamW", gpt2_training},
       {"gpt2_decode_b1", "one token of GPT-2 in bf16 against a cache of 1024 places", gpt2_decoding},
       {"mlp_small_train", "three linear layers, 128 rows of 256, GELU and a norm, Adam", small_mlp_training},

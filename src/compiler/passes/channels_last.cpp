@@ -39,9 +39,9 @@ bool has_small_kernel(const Node& n) {
   return !fewer && is_small(w);
 }
 
-// On a GPU: of an input that has its channels last.
-bool gives_image(const Node* n, const PassContext& context) {
-  if (prim_of(n) != Prim::Transpose || !context.machine.gpu || !ir::is_input(n->arg<Value>(0))) return false;
+// Of an input that has its channels last.
+bool gives_image(const Node* n) {
+  if (prim_of(n) != Prim::Transpose || !ir::is_input(n->arg<Value>(0))) return false;
   Dims order = int_args(n, 1), second = {0, std::ssize(order) - 1};
   if (order.size() != 4 && order.size() != 5) return false;
   for (int64_t d = 1; d + 1 < std::ssize(order); ++d) second.push_back(d);
@@ -50,7 +50,7 @@ bool gives_image(const Node* n, const PassContext& context) {
 
 class Order {
  public:
-  explicit Order(const PassContext& context) : context_(context) {}
+  Order(const PassContext& context, bool images) : context_(context), images_(images) {}
 
   std::vector<Value> change(const Node* n, ir::Args& args, Primitives& out) {
     switch (prim_of(n)) {
@@ -94,7 +94,7 @@ class Order {
     Value x = args[0].get<Value>();
     Dims order = int_args(n, 1);
     if (const Seen* s = seen(args[0])) return ordered(s->of, picked(s->order, order));
-    if ((prim_of(x) == Prim::Whole && is_convolution(x.node)) || gives_image(n, context_)) return ordered(x, order);
+    if ((prim_of(x) == Prim::Whole && is_convolution(x.node)) || (images_ && gives_image(n))) return ordered(x, order);
     return {};
   }
   static bool is_convolution(const Node* n) {
@@ -259,6 +259,7 @@ class Order {
   }
 
   const PassContext& context_;
+  const bool images_;  // whether inputs may have the order, too
   std::unordered_map<Value, Seen> seen_;
 };
 
@@ -282,10 +283,15 @@ bool convolves_often(const ir::Graph& graph, const PassContext& context) {
 
 void keep_channels_last(Primitives& p, const PassContext& context) {
   const auto& nodes = p.graph->nodes();
-  bool given = std::any_of(nodes.begin(), nodes.end(),
-                           [&](const Node* n) { return prim_of(n) == Prim::Whole || gives_image(n, context); });
-  if (!given && !convolves_often(*p.graph, context)) return;
-  Order order(context);
+  auto any = [&](auto&& f) { return std::any_of(nodes.begin(), nodes.end(), f); };
+  bool whole = any([](const Node* n) { return prim_of(n) == Prim::Whole; });
+  // A CPU's loops read images as they come where a convolution has no form for this order.
+  auto without_form = [&](const Node* n) {
+    return prim_of(n) == Prim::Convolution && !(has_small_kernel(*n) && takes_channels_last(Conv(n->args), context));
+  };
+  bool images = any(gives_image) && (context.machine.gpu || !any(without_form));
+  if (!whole && !images && !convolves_often(*p.graph, context)) return;
+  Order order(context, images);
   transform(p, context.facts, nullptr,
             [&](const Node* n, ir::Args& args, Primitives& out) { return order.change(n, args, out); });
 }

@@ -36,7 +36,7 @@ Enough enough_for(const Machine& m) {
 
 // Of unknown sizes: what is long, and in how many parts it is summed up; in more where there are few columns, so that each part of one
 // has a thread.
-constexpr int64_t kLong = 1024, kParts = 512, kThreads = 1 << 17;
+constexpr int64_t kLong = 1024, kParts = 512, kThreads = 1 << 18;
 bool is_long(Expr length, const PassContext& context) {
   Expr low = ir::min(length, Expr(kLong));
   if (low.is_constant()) return low.is(kLong);

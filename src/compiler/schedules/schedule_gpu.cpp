@@ -85,6 +85,7 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
   s.threads = kBlockOfRows;
   Expr least = ir::min(length, Expr(kColumnUnroll * kMany));  // of some unknown ones it is known that they are long
   if (!least.is_constant()) return;
+  if (!length.is_constant()) most = kMany;
   Expr beside = s.axes.back().extent, rows = d.rows();
   if (beside.is_constant() && rows.is_constant()) {
     most = std::max(kFew, kThreads * s.width / std::max<int64_t>(beside.constant(), 1));
@@ -95,6 +96,14 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
   while (shared < most && least.constant() > kColumnUnroll * shared) shared *= 2;
   s.threads = kThreads;
   s.row_threads = static_cast<int>(shared);
+}
+
+// Of unknown sizes there may be few columns, but each may be summed up in parts, of which it is known that there are many.
+bool in_many_parts(const Domain& d) {
+  constexpr int64_t kMany = 512;
+  for (size_t i = 0; i + 1 < d.dims.size(); ++i)
+    if (!d.reduced[i] && ir::min(d.dims[i], Expr(kMany)).is(kMany)) return true;
+  return false;
 }
 
 // The axis along which all that is read are neighbours, or one and the same, where that is not so along the last one: what is written are
@@ -165,8 +174,7 @@ Schedule loops(const Group& g, const Machine& m) {
   }
   if (!last.reduced) {
     s.vector_outside = true;
-    // Of unknown sizes there may be few columns.
-    s.width = g.domain.rows().is_constant() ? std::min(s.width, kColumns) : 1;
+    s.width = g.domain.rows().is_constant() || in_many_parts(g.domain) ? std::min(s.width, kColumns) : 1;
     s.serial_unroll = kColumnUnroll;
     share_columns(s, g.domain, m);
     return s;
