@@ -28,8 +28,9 @@ struct DynamicSize {
   int64_t dim = 0;
   int64_t least = 1;
   int64_t greatest = std::numeric_limits<int32_t>::max();
-  /// Sizes of one name are equal.
+  /// Sizes of one name are equal; or each is factor · name + offset, where these are given.
   std::string name = {};
+  int64_t factor = 1, offset = 0;
 };
 
 struct ExportOptions {

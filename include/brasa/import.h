@@ -24,7 +24,8 @@ struct ProgramInput {
   struct Size {
     int64_t example = 0;              ///< what it was in the export
     int64_t least = 0, greatest = 0;  ///< equal: it is fixed
-    std::string symbol = {};          ///< equal for sizes that are equal; empty for fixed ones and expressions
+    std::string symbol = {};  ///< the size is factor · symbol + offset; empty for fixed ones and other expressions
+    int64_t factor = 1, offset = 0;
   };
   std::vector<Size> sizes = {};
 };

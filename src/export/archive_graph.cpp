@@ -8,14 +8,6 @@
 
 namespace brasa::exporting {
 
-namespace {
-
-// Rows in its namespace that PyTorch has no operator for.
-constexpr std::string_view kOwn[] = {"aten::_adam_scales",      "aten::_adam_second_moment", "aten::_adam_update",
-                                     "aten::_attention_scores", "aten::softmin.int",         "aten::tanhshrink"};
-
-}  // namespace
-
 // PyTorch's operators, and writes through those views that it has an operator for.
 bool in_pytorch(const ops::Row& row) {
   std::string_view name = row.schema.name;
@@ -23,8 +15,7 @@ bool in_pytorch(const ops::Row& row) {
     std::string_view view = name.substr(11, name.find_first_of("./") - 11);
     return view == "slice" || view == "select" || view == "diagonal" || view == "as_strided";
   }
-  if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) return false;
-  return name.starts_with("aten::") || name.starts_with("sized::aten::arange");
+  return (name.starts_with("aten::") && !row.not_in_pytorch) || name.starts_with("sized::aten::arange");
 }
 
 // ---- Arguments.

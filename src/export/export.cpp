@@ -110,9 +110,12 @@ std::vector<InputType> input_types(const std::vector<Tensor>& inputs, const Expo
     BRASA_CHECK(d.least >= 0 && d.least <= is && is <= d.greatest, "export: dimension ", d.dim, " of input ", d.input,
                 " is ", is, " in the example, which is not in ", d.least, " to ", d.greatest);
     InputType::Size& size = out[d.input].sizes[d.dim];
-    size = {d.least, d.greatest};
+    BRASA_CHECK(d.factor > 0, "export: dimension ", d.dim, " of input ", d.input, " is ", d.factor,
+                " times a size, expected a positive factor");
+    size = {d.least, d.greatest, -1, -1, d.name.empty() ? str(d.input, ' ', d.dim) : d.name, d.factor, d.offset};
     for (size_t j = 0; j < k && size.same_input < 0 && !d.name.empty(); ++j)
-      if (options.dynamic[j].name == d.name) {
+      if (options.dynamic[j].name == d.name && options.dynamic[j].factor == d.factor &&
+          options.dynamic[j].offset == d.offset) {
         size.same_input = static_cast<int>(options.dynamic[j].input);
         size.same_dim = static_cast<int>(options.dynamic[j].dim);
         BRASA_CHECK(inputs[size.same_input].size(size.same_dim) == is, "export: sizes named '", d.name,
@@ -156,20 +159,23 @@ void fix_sizes(const std::vector<InputType>& types, Point& p) {
 std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size,
                             int64_t apart, bool recording = false) {
   std::vector<Tensor> out;
-  std::map<std::pair<int, int>, int64_t> chosen;
+  std::map<std::string, int64_t> chosen;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<int64_t> sizes = inputs[i].sizes().vec();
     for (size_t d = 0; d < sizes.size(); ++d) {
       const InputType::Size& s = types[i].sizes[d];
       if (s.fixed() || (recording && sizes[d] == 1)) continue;
-      auto same = chosen.find({s.same_input, s.same_dim});
-      int64_t wanted = size + apart * static_cast<int64_t>(chosen.size());
-      if (wanted < s.least) wanted += s.least;
-      if (recording && wanted > s.greatest)
-        wanted = std::max({s.least, std::min<int64_t>(2, s.greatest),
-                           s.greatest - size % 5 - apart * static_cast<int64_t>(chosen.size())});
-      sizes[d] = same != chosen.end() ? same->second : std::min(wanted, s.greatest);
-      if (same == chosen.end()) chosen[{static_cast<int>(i), static_cast<int>(d)}] = sizes[d];
+      auto before = static_cast<int64_t>(chosen.size());
+      auto [at, fresh] = chosen.try_emplace(s.symbol);
+      if (fresh) {
+        int64_t least = (s.least - s.offset + s.factor - 1) / s.factor, greatest = (s.greatest - s.offset) / s.factor;
+        int64_t wanted = size + apart * before;
+        if (wanted < least) wanted += least;
+        if (recording && wanted > greatest)
+          wanted = std::max({least, std::min<int64_t>(2, greatest), greatest - size % 5 - apart * before});
+        at->second = std::min(wanted, greatest);
+      }
+      sizes[d] = s.factor * at->second + s.offset;
     }
     out.push_back(zeros(sizes, TensorOptions(types[i].dtype).device(Device(kCPU))));
   }
@@ -280,7 +286,8 @@ ExportedProgram export_(const io::ExportedModule& program, ExportOptions options
     std::vector<int64_t> sizes;
     for (const io::ProgramInput::Size& s : in.sizes) {
       if (s.least != s.greatest)
-        options.dynamic.push_back({inputs.size(), static_cast<int64_t>(sizes.size()), s.least, s.greatest, s.symbol});
+        options.dynamic.push_back(
+            {inputs.size(), static_cast<int64_t>(sizes.size()), s.least, s.greatest, s.symbol, s.factor, s.offset});
       sizes.push_back(s.example);
     }
     options.input_names.push_back(in.name);

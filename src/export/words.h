@@ -17,7 +17,9 @@ struct InputType {
   DType dtype;
   struct Size {
     int64_t least, greatest;
-    int same_input = -1, same_dim = -1;
+    int same_input = -1, same_dim = -1;  // which has to be equal
+    std::string symbol = {};             // of which the size is factor · symbol + offset
+    int64_t factor = 1, offset = 0;
     bool fixed() const { return least == greatest; }
   };
   std::vector<Size> sizes;

@@ -60,11 +60,12 @@ struct Graph {
   std::vector<std::string> slots;  // their names
 };
 
-/// A size: a number or a symbol's name; empty where it is an expression of symbols.
+/// A size: a number, or factor · symbol + offset; without a symbol it is another expression.
 struct Size {
   std::string symbol;
   std::optional<int64_t> number;
   std::optional<int64_t> example = {};  // of what is no number: what it was in the export
+  int64_t factor = 1, offset = 0;
 };
 struct TensorMeta {
   DType dtype = DType::Float32;

@@ -58,13 +58,19 @@ struct ExportedModuleImpl::Internals {
 
 namespace {
 
+std::string text_of(const import::Size& size) {
+  std::string out = size.factor == 1 ? size.symbol : str(size.factor, "*", size.symbol);
+  if (size.offset != 0) out += str(size.offset > 0 ? " + " : " - ", std::abs(size.offset));
+  return out;
+}
+
 std::string text_of(const InputSpec& spec, const std::vector<import::Range>& ranges) {
   if (!spec.meta) return spec.name + ": a number";
   std::string out = str(spec.name, ": ", name(spec.meta->dtype), "["), bounds;
   for (size_t d = 0; d < spec.meta->sizes.size(); ++d) {
     const import::Size& size = spec.meta->sizes[d];
     out += d ? ", " : "";
-    out += size.number ? std::to_string(*size.number) : size.symbol.empty() ? "…" : size.symbol;
+    out += size.number ? std::to_string(*size.number) : size.symbol.empty() ? "…" : text_of(size);
     for (const import::Range& r : ranges) {
       if (size.symbol.empty() || r.symbol != size.symbol) continue;
       bounds += str(", ", r.symbol, " from ", r.least);
@@ -92,10 +98,12 @@ class InputCheck {
       int64_t is = t.size(static_cast<int64_t>(d));
       if (size.number && *size.number != is) wrong(str("got sizes ", t.sizes()));
       if (size.symbol.empty()) continue;
-      auto [bound, fresh] = symbols_.emplace(size.symbol, is);
-      if (bound->second != is) wrong(str("got sizes ", t.sizes(), ", where ", size.symbol, " is ", bound->second));
+      int64_t n = (is - size.offset) / size.factor;
+      if (n * size.factor + size.offset != is) wrong(str("got sizes ", t.sizes()));
+      auto [bound, fresh] = symbols_.emplace(size.symbol, n);
+      if (bound->second != n) wrong(str("got sizes ", t.sizes(), ", where ", size.symbol, " is ", bound->second));
       for (const import::Range& r : program_.ranges)
-        if (r.symbol == size.symbol && (is < r.least || (r.greatest && is > *r.greatest)))
+        if (r.symbol == size.symbol && (n < r.least || (r.greatest && n > *r.greatest)))
           wrong(str("got sizes ", t.sizes()));
     }
   }
@@ -285,11 +293,13 @@ std::vector<ProgramInput> ExportedModuleImpl::input_types() const {
         in.sizes.push_back({*s.number, *s.number, *s.number});
         continue;
       }
-      ProgramInput::Size size{0, 0, std::numeric_limits<int32_t>::max(), s.symbol};
+      constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+      ProgramInput::Size size{0, 0, kMost, s.symbol, s.factor, s.offset};
       for (const import::Range& r : internals_->program.ranges)
         if (!s.symbol.empty() && r.symbol == s.symbol) {
-          size.least = std::max<int64_t>(r.least, 0);
-          size.greatest = std::max(size.least, r.greatest.value_or(size.greatest));
+          auto of = [&](int64_t n) { return s.factor * std::min(n, kMost / s.factor) + s.offset; };
+          size.least = std::max<int64_t>(of(std::max<int64_t>(r.least, 0)), 0);
+          size.greatest = std::max(size.least, of(r.greatest.value_or(kMost)));
         }
       size.example = std::clamp(s.example.value_or(2), size.least, size.greatest);
       in.sizes.push_back(size);

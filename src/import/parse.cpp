@@ -2,6 +2,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "import/affine.h"
 #include "import/graph.h"
 #include "import/types.h"
 #include "support/error.h"
@@ -330,7 +331,7 @@ class Parser {
       if (kind == "as_int")
         out.sizes.push_back({"", integer(*v)});
       else
-        out.sizes.push_back({symbol_of(text(field(*v, "expr_str"))), std::nullopt, hint_of(*v)});
+        out.sizes.push_back(size_of(text(field(*v, "expr_str")), hint_of(*v)));
     }
     return out;
   }
@@ -339,17 +340,10 @@ class Parser {
     const Json& hint = v["hint"]["as_int"];
     return hint.is_number_integer() ? std::optional(hint.get<int64_t>()) : std::nullopt;
   }
-  // "s77", or "Symbol('s77', positive=True, integer=True)"; nothing of an expression.
-  static std::string symbol_of(std::string s) {
-    if (s.starts_with("Symbol('")) {
-      size_t end = s.find('\'', 8);
-      if (s.find('(', 8) != s.npos || s.find(')') != s.size() - 1 || end == s.npos) return "";
-      s = s.substr(8, end - 8);
-    }
-    bool plain = !s.empty() && std::all_of(s.begin(), s.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-    });
-    return plain ? s : "";
+  static Size size_of(const std::string& expression, std::optional<int64_t> example) {
+    std::optional<Affine> a = affine_of(expression);
+    if (!a || a->symbol.empty() || a->factor < 1) return {"", std::nullopt, example};
+    return {a->symbol, std::nullopt, example, a->factor, a->offset};
   }
 
   std::string source_;

@@ -145,6 +145,7 @@ void add_shrinks(Table& t) {
       .samples({{floats(3, 5)}, {floats(4), 1.0}});
   t.op("aten::tanhshrink(Tensor self) -> Tensor")
       .doc("x - tanh(x).")
+      .not_in_pytorch()
       .composed_in_opmath([](Value x) { return x - tanh(x); })
       .samples({{floats(3, 5)}});
   t.op("aten::hardsigmoid(Tensor self) -> Tensor")

@@ -164,6 +164,7 @@ std::array<Value, 2> attention_math(Value q, Value k, Value v, Value mask, doubl
 void add_attention(Table& t) {
   t.op("aten::_attention_scores(Tensor query, Tensor key) -> Tensor")
       .doc("query · keyᵀ of equal batch dimensions; of reduced floats in float32.")
+      .not_in_pytorch()
       .composed(scores)
       .vjp(scores_vjp)
       .samples({{floats(2, 3, 4), floats(2, 5, 4)}, {floats(3, 4), floats(0, 4)}});

@@ -19,19 +19,22 @@ void add_optimizer(Table& t) {
         return std::array{lr / bias_correction(n, log_beta1), sqrt(bias_correction(n, log_beta2))};
       })
       .samples({{tensor(DType::Float32, {}).in(1, 9), 1e-3, -0.105, -1e-3, DType::Float32}})
-      .no_gradient();
+      .no_gradient()
+      .not_in_pytorch();
   t.op("aten::_adam_second_moment(Tensor self, Tensor grad, float beta2) -> Tensor")
       .doc("beta2 * self + (1 - beta2) * grad².")
       .composed_in_opmath([](Value v, Value grad, Number beta2) { return v * beta2 + grad * grad * (1 - beta2); })
       .samples({{floats(3, 5), floats(3, 5), 0.9}, {floats(0), floats(0), 0.5}})
-      .no_gradient();
+      .no_gradient()
+      .not_in_pytorch();
   t.op("aten::_adam_update(Tensor self, Tensor exp_avg, Tensor exp_avg_sq, Tensor step_size, Tensor correction, float eps) -> Tensor")
       .doc("self - step_size * exp_avg / (sqrt(exp_avg_sq) / correction + eps).")
       .composed_in_opmath([](Value p, Value m, Value v, Value step_size, Value correction, Number eps) {
         return p - step_size * m / (sqrt(v) / correction + eps);
       })
       .samples({{floats(3, 5), floats(3, 5), floats(3, 5).in(0, 1), floats().in(0, 1), floats().in(0.5, 1), 1e-8}})
-      .no_gradient();
+      .no_gradient()
+      .not_in_pytorch();
 }
 
 }  // namespace brasa::ops

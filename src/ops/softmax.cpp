@@ -104,6 +104,7 @@ void add_forms(Table& t) {
   t.op("aten::softmin.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
       .out(Out::Own)
       .doc("softmax of -self.")
+      .not_in_pytorch()
       .composed([](Value x, int64_t dim, std::optional<DType> dtype) {
         return call("aten::_softmax", {-input_for("softmax", x, dtype), dim, false});
       })

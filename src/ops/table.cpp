@@ -174,6 +174,10 @@ RowBuilder& RowBuilder::no_gradient() {
   row_.no_gradient = true;
   return *this;
 }
+RowBuilder& RowBuilder::not_in_pytorch() {
+  row_.not_in_pytorch = true;
+  return *this;
+}
 RowBuilder& RowBuilder::masks() {
   row_.masks = true;
   return *this;

@@ -146,13 +146,14 @@ struct Row final : ir::Op {
   bool costly = false;       // reading the result again costs less than making it again
   bool any_dtype = false;    // also of dtypes that operators do not compute with; so are leaves and views
   bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
-  uint8_t memory_format = 0;  // how many operands say how results lie, see keeps_memory_format
-  std::string must_alias;     // of a view that never copies: what to say where strides do not allow an alias
-  bool over_storage = false;  // a view of the memory behind its operand, elements between those of the operand too
-  bool random = false;        // takes the Philox key as its last argument, and numel(result 0) numbers
-  bool no_gradient = false;   // the results never carry gradients
-  bool masks = false;         // the indices may be masks: the result's size depends on their values
-  uint32_t fitting = 0;       // numbers that the result's dtype has to hold: a bit for each parameter
+  uint8_t memory_format = 0;    // how many operands say how results lie, see keeps_memory_format
+  std::string must_alias;       // of a view that never copies: what to say where strides do not allow an alias
+  bool over_storage = false;    // a view of the memory behind its operand, elements between those of the operand too
+  bool random = false;          // takes the Philox key as its last argument, and numel(result 0) numbers
+  bool no_gradient = false;     // the results never carry gradients
+  bool not_in_pytorch = false;  // PyTorch has no operator of this name
+  bool masks = false;           // the indices may be masks: the result's size depends on their values
+  uint32_t fitting = 0;         // numbers that the result's dtype has to hold: a bit for each parameter
   Autocast autocast = Autocast::None;  // of operands on CPUs
   Sparse sparse = Sparse::None;
   Memory memory = Memory::None;
@@ -345,6 +346,7 @@ class RowBuilder {
   RowBuilder&
   random();  // adds the parameter `Generator? generator=None` if the schema has none; call it before composed
   RowBuilder& no_gradient();
+  RowBuilder& not_in_pytorch();
   RowBuilder& masks();
   RowBuilder& fits(std::string_view parameter);  // each call adds one
   RowBuilder& out(Out dtype);

@@ -220,6 +220,16 @@ TEST(ExportedArchive, DerivativesOfFactorisations) {
   }
 }
 
+// The sizes that the export tries are of the form that is said.
+TEST(ExportedArchive, SizesThatAreMultiples) {
+  auto f = [](const Tensor& x) { return x.view({x.size(0) / 2, 4}) + x.view({2, -1}).sum(); };
+  ExportOptions options = only_archive();
+  options.dynamic = {{0, 0, 2, 64, "half", 2}};
+  EXPECT_NO_THROW(export_(f, {rand({6, 2})}, options));
+  options.dynamic[0].factor = 1;
+  EXPECT_THROW(export_(f, {rand({6, 2})}, options), Error);
+}
+
 TEST(ExportedArchive, WhatAnArchiveCannotHoldIsNamed) {
   Folder folder;
   auto error_of = [&](const auto& f, const std::vector<Tensor>& inputs, ExportOptions options) {
