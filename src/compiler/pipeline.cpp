@@ -38,6 +38,7 @@ constexpr GraphPass kForms[] = {
     {"inline_bodies", false, inline_bodies},
     {"channels_last", true, keep_channels_last},
     {"convolutions", false, lower_convolutions},
+    {"split_products", true, split_products},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},
