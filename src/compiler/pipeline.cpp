@@ -39,6 +39,7 @@ constexpr GraphPass kForms[] = {
     {"channels_last", true, keep_channels_last},
     {"single_places", true, sum_single_places},
     {"convolutions", false, lower_convolutions},
+    {"split_products", true, split_products},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},

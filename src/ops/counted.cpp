@@ -128,13 +128,13 @@ Value repeat_slices(Value x, Value repeats, std::optional<int64_t> dim, std::opt
 
 Value concat_first(Value first, Value rest) { return prim::concat({first, rest}, 0); }
 
-// True at the first of each run of equal values along dimension 0, where `same[i]` says that i equals i + 1.
+// True at the first of each run of equal values, or rows, along dimension 0.
 Value run_starts(Value sorted) {
   Expr n = size_of(sorted, 0);
   if (same_size(n, Expr(0))) return full(true, {n}, DType::Bool);
-  Value before = prim::slice(sorted, {Expr(0)}, {n - Expr(1)}, {Expr(1)});
-  Value after = prim::slice(sorted, {Expr(1)}, {n - Expr(1)}, {Expr(1)});
-  return concat_first(full(true, {Expr(1)}, DType::Bool), ne(after, before));
+  Value before = narrow(sorted, 0, 0, n - 1), after = narrow(sorted, 0, 1, n - 1), differs = ne(after, before);
+  if (rank_of(differs) > 1) differs = reduce(differs, {1}, false, "or");
+  return concat_first(full(true, {Expr(1)}, DType::Bool), differs);
 }
 
 struct Groups {
@@ -146,7 +146,7 @@ Groups sorted_groups(Value keys) {
   auto [values, order] = prim::sort(keys, 0, false);
   return {order, run_starts(values)};
 }
-Groups groups_as_they_stand(Value keys) { return {flat_index(keys), run_starts(keys)}; }
+Groups groups_as_they_stand(Value keys) { return {prim::iota({size_of(keys, 0)}, 0, kInt), run_starts(keys)}; }
 
 // The group of each element, where the elements stood.
 Value inverse_of(const Groups& g) {
@@ -198,8 +198,8 @@ Groups groups_of(Value x, const std::optional<int64_t>& dim, bool sorted) {
     return sorted ? sorted_groups(keys) : groups_as_they_stand(keys);
   }
   int64_t d = wrap_dim(*dim, rank_of(x));
-  Value ranks = row_ranks(slices_as_rows(at_least_1d(x), d));
-  return sorted ? sorted_groups(ranks) : groups_as_they_stand(ranks);
+  Value rows = slices_as_rows(at_least_1d(x), d);
+  return sorted ? sorted_groups(row_ranks(rows)) : groups_as_they_stand(rows);
 }
 
 // Values, the inverse, and counts; empty where they are not asked for.

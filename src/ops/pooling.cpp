@@ -139,31 +139,54 @@ Value max_pool(Value x, Shape kernel, Shape stride, Shape padding, Shape dilatio
       unbatched);
 }
 
-// The windows that an element of the plane lies in, as [elements…, windows…]: along each dimension those up to the last one that begins
-// before it, back to the first that may reach it.
-struct Around {
-  std::vector<Value> window;  // by dimension: which one, clamped
-  Value holds;                // whether it is there and holds the element
-  Value position;             // of the element in it, its dimensions merged
-};
+// How many windows along a dimension may hold an element.
+Expr windows_near(const Window& w, size_t d) { return ir::ceildiv((w.kernel[d] - 1) * w.dilation[d] + 1, w.stride[d]); }
 
-Around windows_around(Value x, const Window& w, const Shape& counts) {
+// A value of each window, [batch, channels, windows…], for the elements of a plane, as [batch, channels, elements…, near…]: along each
+// dimension of the windows that may hold the element, the earliest first; `none` where there is no window.
+Value seen_from_elements(Value v, const Window& w, const Shape& plane, Value none) {
+  std::vector<Expr> low(rank_of(v), Expr(0)), high = low, between = low;
+  for (size_t d = 0; d < w.spatial(); ++d) {
+    // The last window that begins before element i is (i + padding) / stride.
+    Expr last = ir::floordiv(plane[d] + w.padding[d] - 1, w.stride[d]);
+    low[d + 2] = windows_near(w, d) - 1;
+    high[d + 2] = ir::max(last + 1 - shape_of(v)[d + 2], 0);
+  }
+  v = prim::pad(v, none, low, high, between);
+  for (size_t d = 0; d < w.spatial(); ++d) {
+    auto dim = static_cast<int64_t>(d) + 2;
+    v = merge_dims(repeat_along(v, dim + 1, w.stride[d]), dim, dim + 1);
+    v = narrow(prim::window(v, dim, windows_near(w, d), 1, w.stride[d]), dim, w.padding[d], plane[d]);
+  }
+  return v;
+}
+
+// The position of an element in each of these windows, [elements…, near…], their dimensions merged; a negative number where the window does
+// not hold the element.
+Value position_in_windows(const Window& w, const Shape& plane) {
   auto n = static_cast<int64_t>(w.spatial());
-  Shape shape(shape_of(x).begin() + 2, shape_of(x).end());
-  for (int64_t d = 0; d < n; ++d) shape.push_back(ir::ceildiv((w.kernel[d] - 1) * w.dilation[d] + 1, w.stride[d]));
-  auto number = [&](Expr e) { return size_tensor(e, shape); };
-  Around out;
+  Shape all = plane;
+  Expr inner(1), positions(1);
   for (int64_t d = 0; d < n; ++d) {
-    Value at = prim::iota(shape, d, DType::Int64) + number(w.padding[d]), step = number(w.stride[d]);
-    Value window = prim::binary("div", at, step) - prim::iota(shape, n + d, DType::Int64);
-    Value from_start = at - window * step, dilation = number(w.dilation[d]);
-    Value position = prim::binary("div", from_start, dilation), last = number(counts[d + 2] - 1);
-    Value there = logical_and(ge(window, 0), le(window, last));
-    Value inside = logical_and(lt(position, number(w.kernel[d])), eq(position * dilation, from_start));
-    Value holds = logical_and(there, inside);
-    out.window.push_back(minimum(maximum(window, number(0)), last));
-    out.holds = d ? logical_and(out.holds, holds) : holds;
-    out.position = d ? out.position * number(w.kernel[d]) + position : position;
+    all.push_back(windows_near(w, d));
+    positions = positions * w.kernel[d];
+  }
+  Value out;
+  for (int64_t d = n; d-- > 0;) {
+    Shape shape = {plane[d], all[n + d]};
+    auto number = [&](Expr e) { return size_tensor(e, shape); };
+    Value step = number(w.stride[d]), dilation = number(w.dilation[d]), kernel = number(w.kernel[d]);
+    Value weight = number(inner), nowhere = number(positions * -1), last = number(shape[1] - 1);
+    Value behind = number(w.padding[d]), earlier = last - prim::iota(shape, 1, DType::Int64);
+    behind = prim::binary("rem", behind + prim::iota(shape, 0, DType::Int64), step);
+    earlier = earlier * step;
+    Value from_start = behind + earlier, at = prim::binary("div", from_start, dilation);
+    Value inside = lt(at, kernel);
+    inside = logical_and(inside, eq(at * dilation, from_start));
+    at = prim::select(inside, at * weight, nowhere);
+    at = prim::broadcast(at, all, {d, n + d});
+    out = out ? out + at : at;
+    inner = inner * w.kernel[d];
   }
   return out;
 }
@@ -176,14 +199,11 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
   bool unbatched;
   Value x = s.in(0), b = batched("max_pool", x, kSpatial, unbatched);
   MaxPool p = max_pooled(b, w);
-  const Shape& windows = shape_of(p.best);
-  Around around = windows_around(b, w, windows);
-  auto seen = [&](Value v) {
-    return move_dims(prim::gather(v, around.window, counted(2, kSpatial)), {2 * kSpatial, 2 * kSpatial + 1}, {0, 1});
-  };
-  Value best = seen(p.best), g = seen(prim::reshape(s.ct(), windows));
-  auto everywhere = [&](Value v) { return prim::broadcast(v, shape_of(best), counted(2, 2 * kSpatial)); };
-  Value mine = logical_and(everywhere(around.holds), eq(everywhere(around.position), best));
+  Shape plane(shape_of(b).begin() + 2, shape_of(b).end());
+  Value nowhere = size_tensor(size_of(p.windows, kSpatial + 2), {}), zero = scalar(0, dtype_of(s.ct()));
+  Value best = seen_from_elements(p.best, w, plane, nowhere);
+  Value g = seen_from_elements(prim::reshape(s.ct(), shape_of(p.best)), w, plane, zero);
+  Value mine = eq(prim::broadcast(position_in_windows(w, plane), shape_of(best), counted(2, 2 * kSpatial)), best);
   return {prim::reshape(sum(prim::select(mine, g, zeros_like(g)), counted(kSpatial + 2, kSpatial)), shape_of(x))};
 }
 

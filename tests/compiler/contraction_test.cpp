@@ -41,6 +41,30 @@ TEST(Dot, SumsOverNothing) {
                [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0, 1}, {0, 1}, {}, {})}; });
 }
 
+// Sums that are made in parts: of one dimension that divides and one that does not, of several that become parts in all or in part.
+TEST(Dot, LongSums) {
+  struct Case {
+    std::vector<int64_t> sums;
+    size_t parts;  // dimensions of the result's parts; 0: one sum
+  };
+  for (DType t : {DType::Float32, DType::Float64})
+    for (const Case& c : {Case{{33000}, 1}, Case{{33013}, 0}, Case{{3, 100, 110}, 2}, Case{{30, 10, 11, 10}, 1}}) {
+      In a{t, c.sums}, b = a;
+      a.sizes.push_back(3);
+      b.sizes.insert(b.sizes.begin(), 5);
+      std::vector<int64_t> of_a, of_b;
+      for (size_t d = 0; d < c.sums.size(); ++d) {
+        of_a.push_back(static_cast<int64_t>(d));
+        of_b.push_back(static_cast<int64_t>(d) + 1);
+      }
+      Options options;
+      options.tolerance = 1e-4;
+      Report report = check(
+          {a, b}, [&](const Values& v) { return Values{prim::dot_general(v[0], v[1], of_a, of_b, {}, {})}; }, options);
+      EXPECT_EQ(report.kernels.back().find("reduce") != std::string::npos, c.parts > 0) << report.kernels.back();
+    }
+}
+
 TEST(Dot, Dtypes) {
   for (DType t : {DType::Float64, DType::BFloat16, DType::Float16, DType::Int32, DType::Int64, DType::UInt8})
     check_both({{t, {19, 21}, 0, 3}, {t, {21, 35}, 0, 3}},

@@ -207,6 +207,24 @@ TEST(Memory, FewSteps) {
       }
 }
 
+// Lanes that share elements, from any of the lanes of one on, within borders and without.
+TEST(Memory, SharedElements) {
+  for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Int64})
+    for (int64_t share : {2, 3, 4})
+      for (int64_t n : {1, 11, 40})
+        check_both({{t, {3, n}, 0, 2}, {t, {}, 0, 2}}, [=](const Values& v) {
+          Values out;
+          for (int64_t border : {0, 2}) {
+            Value x = prim::pad(v[0], v[1], {0, border}, {0, border}, {0, 0});
+            Expr count = ops::size_of(x, 1);
+            x = prim::reshape(prim::broadcast(x, {3, count, share}, {0, 1}), {3, count * share});
+            for (int64_t first : {0, 1})
+              out.push_back(prim::slice(x, {0, first}, {2 + first, count * share - first}, {1, 1}));
+          }
+          return out;
+        });
+}
+
 // A sum of fewer elements than a vector has, beside more of what is kept.
 TEST(Reduce, ShortRows) {
   for (int64_t n : {1, 5, 37})

@@ -1,9 +1,68 @@
 #include <llvm/IR/Intrinsics.h>
 
+#include <bit>
+
+#include "compiler/fusion/indexing.h"
 #include "compiler/targets/emitter.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
+
+namespace {
+
+// An index base + (phase + lane) / share: so many lanes one after the other read one element, and elements are neighbours.
+struct SharedElements {
+  Expr base;
+  int64_t phase, share;
+  int64_t of_lane(int64_t lane) const { return (phase + lane) / share; }
+};
+std::optional<SharedElements> shared_elements(Expr index, Expr lane, int lanes) {
+  Expr quotient;
+  auto look = [&](Expr e) { quotient = e->kind == ir::ExprKind::FloorDiv && contains_symbol(e, lane) ? e : quotient; };
+  look(index);
+  if (index->kind == ir::ExprKind::Add) std::for_each(index->args.begin(), index->args.end(), look);
+  if (quotient.is(0) || contains_symbol(index - quotient, lane)) return std::nullopt;
+  Expr share = quotient->args[1], first = quotient->args[0] - lane;
+  if (!share.is_constant() || share.constant() > lanes || contains_symbol(first, lane)) return std::nullopt;
+  for (int64_t phase = 0; phase < share.constant(); ++phase)
+    if (provably_divisible(first - phase, share.constant()))
+      return SharedElements{index - quotient + floordiv(first - phase, share), phase, share.constant()};
+  return std::nullopt;
+}
+
+// Reads each element once, and gives it to the lanes that share it.
+llvm::Value* load_shared(llvm::IRBuilder<>& b, const SharedElements& shared, int lanes, llvm::Type* scalar,
+                         llvm::Value* at, llvm::Align align, llvm::Value* mask) {
+  auto count = static_cast<int>(shared.of_lane(lanes - 1)) + 1;
+  auto width = static_cast<int>(std::bit_floor(static_cast<unsigned>(count)));
+  // Two vectors, which may overlap; nothing behind the last element is read.
+  auto part = [&](int first) -> llvm::Value* {
+    auto* type = llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width));
+    llvm::Value* from = b.CreateConstInBoundsGEP1_64(scalar, at, static_cast<uint64_t>(first));
+    if (!mask) return b.CreateAlignedLoad(type, from, align);
+    llvm::Value *read = nullptr, *none = llvm::Constant::getNullValue(mask->getType());
+    for (int64_t turn = 0; turn < shared.share; ++turn) {
+      std::vector<int> lane;
+      for (int i = first; i < first + width; ++i) {
+        int64_t l = i * shared.share - shared.phase + turn;
+        lane.push_back(l >= 0 && l < lanes ? static_cast<int>(l) : lanes);
+      }
+      llvm::Value* some = b.CreateShuffleVector(mask, none, lane);
+      read = read ? b.CreateOr(read, some) : some;
+    }
+    return b.CreateMaskedLoad(type, from, align, read, llvm::Constant::getNullValue(type));
+  };
+  llvm::Value *low = part(0), *high = count > width ? part(count - width) : low;
+  std::vector<int> places;
+  for (int i = 0; i < lanes; ++i) {
+    auto place = static_cast<int>(shared.of_lane(i));
+    places.push_back(place < width ? place : 2 * width - count + place);
+  }
+  llvm::Value* x = b.CreateShuffleVector(low, high, places);
+  return mask ? b.CreateSelect(mask, x, llvm::Constant::getNullValue(x->getType())) : x;
+}
+
+}  // namespace
 
 Emitter::BufferRef Emitter::place_of(Value buffer) {
   DType t = type_of(buffer).dtype;
@@ -166,18 +225,24 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   int lanes = vector_.lanes;
   auto* type = llvm::FixedVectorType::get(scalar, lanes);
   auto* zero = llvm::Constant::getNullValue(type);
+  std::optional<SharedElements> shared;
+  if (!index.linear && !target_.gpu) shared = shared_elements(index.whole, vector_.lane, lanes);
   bool neighbours = index.linear && index.stride.is(1),
        masks = target_.masks || (target_.wide_masks && size_of(p.dtype) >= 4),
-       few = few_steps(index) && (masks || !mask) && (masks || !vector_.mask);
+       readable = masks || !((mask && lanes_of(mask) > 1) || vector_.mask), few = few_steps(index) && readable;
+  if (shared && (!readable || varies(shared->base))) shared.reset();
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
-  llvm::Value* condition = (neighbours || few) && mask && lanes_of(mask) == 1 && !target_.gpu ? mask : nullptr;
+  llvm::Value* condition =
+      (neighbours || few || shared) && mask && lanes_of(mask) == 1 && !target_.gpu ? mask : nullptr;
   if (condition) mask = nullptr;
   mask = full_mask(mask);
   llvm::Value* x;
-  if (neighbours || few) {
-    llvm::Value* at = address(p, index.base);
+  if (neighbours || few || shared) {
+    llvm::Value* at = address(p, shared ? shared->base : index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
-    if (few)
+    if (shared)
+      x = load_shared(b_, *shared, lanes, scalar, at, align, mask);
+    else if (few)
       x = load_strided(type, at, index.stride.constant(), align, mask);
     else
       x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))

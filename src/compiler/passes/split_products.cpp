@@ -1,0 +1,118 @@
+#include <algorithm>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/passes/contraction.h"
+#include "compiler/passes/transform.h"
+#include "ops/shapes.h"
+
+// A product reads a panel of its second operand once for each tile of rows. Where sums are long, as those over all places of all images in
+// the gradient by a convolution's weights, a panel does not stay in the second cache meanwhile: the sums are made in parts whose panels
+// stay there, and the parts are added up.
+namespace brasa::compiler {
+
+namespace prim = ops::prim;
+using ops::shape_of;
+using Dims = std::vector<int64_t>;
+
+namespace {
+
+constexpr int64_t kPanel = 1 << 18;      // bytes of a part's panel
+constexpr int64_t kLongPanel = 1 << 20;  // of one that is worth parts
+
+// The outer ones of the dimensions that are summed up become parts: all of some, and the last of them in so many.
+struct Parts {
+  size_t count = 0;  // dimensions
+  Expr of_last;      // parts
+  Expr length;       // of a part's sum
+};
+
+// The fewest equal parts of a size after which no more than `most` of `length` are left; all of it where there are none.
+int64_t parts_of(int64_t size, int64_t length, int64_t most) {
+  for (int64_t p = 1; p < size; ++p)
+    if (size % p == 0 && length / p <= most) return p;
+  return size;
+}
+
+// None where there are no good ones. Of unknown sizes the first dimension becomes parts: images have enough places.
+Parts parts_of(const Shape& summed, int64_t most, const PassContext& context) {
+  constexpr int64_t kUnknown = 2048;
+  Expr all = product(summed);
+  if (!all.is_constant()) {
+    Expr rest = product(Shape(summed.begin() + 1, summed.end()));
+    bool many = context.size_classes && at_least(rest, kUnknown, context) && at_least(summed[0], 4, context);
+    return many ? Parts{1, summed[0], rest} : Parts{};
+  }
+  int64_t length = all.constant(), parts = 1, size = 1;
+  size_t count = 0;
+  for (; count < summed.size() && length > most && parts == size; ++count) {
+    size = summed[count].constant();
+    parts = parts_of(size, length, most);
+    length /= parts;
+  }
+  return length < most / 8 ? Parts{} : Parts{count, parts, length};
+}
+
+// A dimension as parts and what each of them has.
+Value cut(Value x, int64_t dim, Expr parts) {
+  Shape s = shape_of(x);
+  s[dim] = floordiv(s[dim], parts);
+  s.insert(s.begin() + dim, parts);
+  return prim::reshape(x, s);
+}
+
+// An operand with its parts beside the batch.
+struct Operand {
+  Value x;
+  Dims summed, batch;
+  Operand(Value v, const Dims& s, const Dims& b, const Parts& parts) : x(v), summed(s), batch(b) {
+    size_t last = parts.count - 1;
+    if (!(shape_of(v)[summed[last]] == parts.of_last)) {
+      int64_t at = summed[last];
+      x = cut(v, at, parts.of_last);
+      for (Dims* dims : {&summed, &batch})
+        for (int64_t& d : *dims) d += d > at;
+      summed.insert(summed.begin() + static_cast<int64_t>(last) + 1, at + 1);
+    }
+    auto first = summed.begin(), end = first + static_cast<int64_t>(parts.count);
+    batch.insert(batch.end(), first, end);
+    summed.erase(first, end);
+  }
+};
+
+Value split(const Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
+  Value a = args[0].get<Value>(), b = args[1].get<Value>();
+  Dims ac = int_args(n, 2), bc = int_args(n, 3), ab = int_args(n, 4), bb = int_args(n, 5);
+  DType t = ops::dtype_of(a);
+  if (!is_floating(t) || accumulator_of(t) != t) return {};
+  auto free_size = [](Value v, Dims taken, const Dims& more) {
+    taken.insert(taken.end(), more.begin(), more.end());
+    return product(pick(shape_of(v), other_dims(taken, ops::rank_of(v))));
+  };
+  Expr rows = free_size(a, ac, ab), columns = free_size(b, bc, bb);
+  Shape summed = pick(shape_of(a), ac);
+  int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
+  if (Expr all = product(summed); all.is_constant() && all.constant() * in_panel <= kLongPanel) return {};
+  if (rows.is(1) || columns.is(1)) return {};
+  Parts parts = parts_of(summed, kPanel / in_panel, context);
+  // The parts' results are no more than the operands.
+  for (Expr kept : {rows, columns})
+    if (parts.count == 0 || !at_least(parts.length - kept, 0, context)) return {};
+  Operand first(a, ac, ab, parts), second(b, bc, bb, parts);
+  Value each = prim::dot_general(first.x, second.x, first.summed, second.summed, first.batch, second.batch);
+  Dims added = ops::counted(static_cast<int64_t>(ab.size()), static_cast<int64_t>(parts.count));
+  return in_memory(prim::reduce(each, added, "add"), out);
+}
+
+}  // namespace
+
+void split_products(Primitives& p, const PassContext& context) {
+  if (context.machine.gpu || context.machine.one_order) return;
+  transform(
+      p, context.facts, [](const Node* n) { return prim_of(n) == Prim::Dot; },
+      [&](const Node* n, ir::Args& args, Primitives& out) -> std::vector<Value> {
+        Value v = split(n, args, out, context);
+        return v ? std::vector{v} : std::vector<Value>{};
+      });
+}
+
+}  // namespace brasa::compiler
