@@ -168,7 +168,7 @@ DType dtype_of_range(const Number& start, const Number& end, const Number& step,
   return dtype.value_or(integers ? DType::Int64 : kDefault);
 }
 
-// How many values `arange` gives, for integers that may be symbols.
+// How many values `arange` gives, whatever their dtype; for integers that may be symbols.
 Expr length_of_integers(Expr first, Expr last, Expr by) {
   BRASA_CHECK(by.is_constant() && by.constant() != 0, "arange: step must be a nonzero constant, got ", by);
   bool up = by.constant() > 0;
@@ -178,12 +178,12 @@ Expr length_of_integers(Expr first, Expr last, Expr by) {
   return ir::max(ir::ceildiv(length, up ? by : -by), 0);
 }
 
-Expr length_of_arange(const Number& start, const Number& end, const Number& step, DType dtype) {
+Expr length_of_arange(const Number& start, const Number& end, const Number& step) {
   BRASA_CHECK(!start.is_value() && !end.is_value() && !step.is_value(),
               "arange: the size is only known when the graph runs");
   BRASA_CHECK(!step.is(0), "step must be nonzero");
   bool integers = is_integer(start) && is_integer(end) && is_integer(step);
-  if (integers || dtype == DType::Int64) return length_of_integers(integer(start), integer(end), integer(step));
+  if (integers) return length_of_integers(integer(start), integer(end), integer(step));
   double length = end.as_double() - start.as_double(), by = step.as_double();
   BRASA_CHECK(std::isfinite(length), "unsupported range: ", start.as_double(), " -> ", end.as_double());
   BRASA_CHECK(length == 0 || (length > 0) == (by > 0), "upper bound and lower bound inconsistent with step sign: from ",
@@ -206,11 +206,11 @@ Value arange(const Number& start, const Number& step, Expr n, DType dtype) {
 
 Value arange(const Number& start, const Number& end, const Number& step, OptDType dtype) {
   DType t = dtype_of_range(start, end, step, dtype);
-  return arange(start, step, length_of_arange(start, end, step, t), t);
+  return arange(start, step, length_of_arange(start, end, step), t);
 }
 
-int64_t count_of_arange(const Number& start, const Number& end, const Number& step, OptDType dtype) {
-  return length_of_arange(start, end, step, dtype_of_range(start, end, step, dtype)).constant();
+int64_t count_of_arange(const Number& start, const Number& end, const Number& step) {
+  return length_of_arange(start, end, step).constant();
 }
 
 int64_t count_of_range(double start, double end, double step) {
@@ -228,7 +228,7 @@ void add_ranges(Table& t) {
   t.op("aten::arange(Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("0, 1, … below end.")
       .composed([](Number end, OptDType dtype, Text, Text, Flag) { return arange(0, end, 1, dtype); })
-      .counted([](Number end, OptDType dtype, Text, Text, Flag) { return count_of_arange(0, end, 1, dtype); },
+      .counted([](Number end, OptDType, Text, Text, Flag) { return count_of_arange(0, end, 1); },
                [](Number end, OptDType dtype, Text, Text, Flag, Expr n) {
                  return arange(0, 1, n, dtype_of_range(0, end, 1, dtype));
                })
@@ -236,8 +236,7 @@ void add_ranges(Table& t) {
   t.op("aten::arange.start(Scalar start, Scalar end, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("start, start + 1, … below end.")
       .composed([](Number start, Number end, OptDType dtype, Text, Text, Flag) { return arange(start, end, 1, dtype); })
-      .counted([](Number start, Number end, OptDType dtype, Text, Text,
-                  Flag) { return count_of_arange(start, end, 1, dtype); },
+      .counted([](Number start, Number end, OptDType, Text, Text, Flag) { return count_of_arange(start, end, 1); },
                [](Number start, Number end, OptDType dtype, Text, Text, Flag, Expr n) {
                  return arange(start, 1, n, dtype_of_range(start, end, 1, dtype));
                })
@@ -247,8 +246,8 @@ void add_ranges(Table& t) {
       .composed([](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag) {
         return arange(start, end, step, dtype);
       })
-      .counted([](Number start, Number end, Number step, OptDType dtype, Text, Text,
-                  Flag) { return count_of_arange(start, end, step, dtype); },
+      .counted([](Number start, Number end, Number step, OptDType, Text, Text,
+                  Flag) { return count_of_arange(start, end, step); },
                [](Number start, Number end, Number step, OptDType dtype, Text, Text, Flag, Expr n) {
                  return arange(start, step, n, dtype_of_range(start, end, step, dtype));
                })

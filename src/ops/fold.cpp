@@ -91,7 +91,12 @@ Value max_unpool(Value x, Value indices, Shape size) {
   return prim::reshape(out, shape);
 }
 Value max_unpool2d(Value x, Value indices, Shape size) { return max_unpool<2>(x, indices, size); }
-Value max_unpool3d(Value x, Value indices, Shape size, Shape, Shape) { return max_unpool<3>(x, indices, size); }
+Value max_unpool3d(Value x, Value indices, Shape size, Shape stride, Shape padding) {
+  for (const auto& [what, list] : {std::pair("stride", stride), std::pair("padding", padding)})
+    BRASA_CHECK(list.size() == 3, "There should be exactly three elements (depth, height, width) in ", what,
+                ", but got: ", list.size(), " elements.");
+  return max_unpool<3>(x, indices, size);
+}
 
 }  // namespace
 

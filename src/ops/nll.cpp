@@ -17,13 +17,19 @@ Shape without(const Shape& shape, int64_t dim) {
   return out;
 }
 
-void check_target(Value x, Value target, Value weight) {
+// The target in the shape of x without its classes: that of a single sample may have one dimension.
+Value checked_target(Value x, Value target, Value weight) {
   floating_only("nll_loss", x);
   BRASA_CHECK(!weight || dtype_of(weight) == dtype_of(x), "nll_loss: expected weight of scalar type ",
               name(dtype_of(x)), " but found ", weight ? name(dtype_of(weight)) : "");
   BRASA_CHECK(rank_of(x) >= 1, "nll_loss: expected input of at least 1 dimension, got ", type_of(x));
   BRASA_CHECK(dtype_of(target) == DType::Int64 || dtype_of(target) == DType::UInt8,
               "expected scalar type Long but found ", name(dtype_of(target)), ": class targets are int64 or uint8");
+  if (rank_of(x) == 1 && rank_of(target) == 1) {
+    BRASA_CHECK(same_size(size_of(target, 0), 1),
+                "For 1D input, 1D target must have size 1, but got target size: ", size_of(target, 0));
+    target = squeeze(target, 0);
+  }
   Shape want = without(shape_of(x), class_dim(x));
   bool same = rank_of(target) == static_cast<int64_t>(want.size());
   if (same && !want.empty())
@@ -36,6 +42,7 @@ void check_target(Value x, Value target, Value weight) {
   BRASA_CHECK(!weight || (rank_of(weight) == 1 && same_size(size_of(weight, 0), size_of(x, class_dim(x)))),
               "weight tensor should be defined either for all ", size_of(x, class_dim(x)),
               " classes or no classes but got weight tensor of shape: ", weight ? shape_of(weight) : Shape{});
+  return target;
 }
 
 // weight [C] along the class dimension of x.
@@ -88,7 +95,7 @@ Value pick(Value x, int64_t dim, Value index) {
 }
 
 std::array<Value, 2> nll(Value x, Value target, Value weight, int64_t reduction, Expr ignore) {
-  check_target(x, target, weight);
+  target = checked_target(x, target, weight);
   Targets t = read_targets(x, target, weight, ignore);
   Value picked = pick(x, class_dim(x), t.index);
   Value loss = where(t.valid, -(picked * t.weight), zeros_like(picked));
@@ -161,7 +168,7 @@ void add_forms(Table& t) {
             "(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor"))
         .doc("The derivative of nll_loss.")
         .composed_in_opmath([](Value ct, Value x, Value target, Value w, int64_t reduction, Expr ignore, Value total) {
-          check_target(x, target, w);
+          target = checked_target(x, target, w);
           BRASA_CHECK(same_size(type_of(total).numel(), 1),
                       "nll_loss_backward: expected total_weight of one element, got ", type_of(total));
           return nll_pullback(ct, x, target, w, reduction, ignore, total);

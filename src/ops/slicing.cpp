@@ -87,6 +87,7 @@ std::vector<Value> split(Value x, Expr each, int64_t dim) {
                 size);
     return {x};
   }
+  if (each.is_constant() && is_less(size, each)) return {x};  // each may be as large as integers are
   int64_t n = std::max<int64_t>(known_size(ir::ceildiv(size, each)), 1);
   std::vector<Value> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(narrow(x, dim, each * i, i + 1 < n ? each : size - each * i));

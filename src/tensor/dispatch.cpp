@@ -399,9 +399,11 @@ Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
   }
   Tensor result = call_one(op, args);
   try {
-    check_writable(*impl_of(out));
     check_out(op.row(), result, out);
-    if (!(out.sizes() == result.sizes())) out.resize_(result.sizes());
+    if (out.sizes() == result.sizes())
+      check_writable(*impl_of(out));
+    else
+      out.resize_(result.sizes());
     out.copy_(result);
   } catch (const Error& e) {
     rethrow_named(op, args, e);

@@ -58,6 +58,38 @@ TEST(Edges, ZetasOfHighOrders) {
   EXPECT_NEAR(polygamma(40, tensor({5.f})).item<float>() / -1.7952e19f, 1, 1e-3);
 }
 
+TEST(Edges, HuberOfAnInfiniteDelta) {
+  for (double delta : {kInf, 1e300}) {
+    Tensor x = tensor({0.f, 3.f, -1.f}).set_requires_grad(true);
+    Tensor loss = huber_loss(x, zeros({3}), 2, delta);
+    EXPECT_EQ(loss.item<float>(), 5);
+    loss.backward();
+    EXPECT_TRUE(equal(x.grad(), tensor({0.f, 3.f, -1.f}))) << x.grad();
+  }
+}
+
+// The bounds are not rounded before they are counted.
+TEST(Edges, IntegersBetweenBoundsThatAreNone) {
+  auto range = [](Scalar start, Scalar end, Scalar step) { return arange(start, end, step, kLong); };
+  EXPECT_TRUE(equal(range(0, 1.5, 1), tensor({0, 1}, kLong)));
+  EXPECT_TRUE(equal(range(-1.5, 2.2, 1), tensor({-1, 0, 1, 2}, kLong)));
+  EXPECT_TRUE(equal(range(5.9, 1.2, -1), tensor({5, 4, 3, 2, 1}, kLong)));
+  EXPECT_TRUE(equal(range(0.5, 3, 0.75), zeros({4}, kLong)));
+}
+
+TEST(Edges, WhatIsTakenAsPyTorchTakesIt) {
+  EXPECT_EQ(nll_loss(tensor({-1.f, -2.f, -3.f}), tensor({2}, kLong)).item<float>(), 3);
+  EXPECT_THROW(nll_loss(tensor({-1.f, -2.f, -3.f}), tensor({2, 1, 0}, kLong)), Error);
+  EXPECT_EQ(margin_ranking_loss(ones({2, 3}), ones({3}), ones({1}), 0.5, 0).sizes(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(split(ones({5}), INT64_MAX).size(), 1u);
+  // What is resized shares no memory with itself any more.
+  Tensor out = zeros({1}).expand({7});
+  add_out(out, ones({2}), ones({2}));
+  EXPECT_TRUE(equal(out, full({2}, 2.f)));
+  Tensor kept = zeros({1}).expand({2});
+  EXPECT_THROW(add_out(kept, ones({2}), ones({2})), Error);
+}
+
 TEST(Edges, AnInfiniteLimitOfNormsHasAGradient) {
   for (double p : {1.0, 1.5, 2.0, kInf}) {
     Tensor a = tensor({1.0, 2.0, 3.0, 4.0}).reshape({2, 2}).set_requires_grad(true);

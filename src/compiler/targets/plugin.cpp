@@ -52,7 +52,8 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
 
 // Passes that take a third of the time that a kernel for x86 takes and find nothing there. Strength reduction of loops: an address
 // is base + index * size in any case. Moving machine instructions out of loops and into branches: what is the same in every
-// iteration left the loops before, and constants are operands in memory. Ordering machine instructions: the processor does that.
+// iteration left the loops before, and constants are operands in memory. Moving chains of integers into registers of masks: masks are
+// vectors of bits from the start. Ordering machine instructions: the processor does that.
 // LLVM takes these choices from its command line alone, and asks for them when it lists its passes; targets with plainer addresses
 // keep the passes, and order nothing.
 void add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out, llvm::TargetMachine& machine,
@@ -66,7 +67,9 @@ void add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
     choice->addOccurrence(1, name, value ? "true" : "false");
   };
   bool x86 = machine.getTargetTriple().isX86();
-  for (const char* name : {"disable-lsr", "disable-machine-licm", "disable-machine-sink"}) choose(name, x86);
+  for (const char* name :
+       {"disable-lsr", "disable-machine-licm", "disable-machine-sink", "disable-x86-domain-reassignment"})
+    choose(name, x86);
   choose("enable-misched", false);
   BRASA_ASSERT(!machine.addPassesToEmitFile(passes, out, nullptr, type), "LLVM cannot write this kind of file");
 }
