@@ -4,11 +4,10 @@
 
 #include "capture/replay.h"
 #include "capture/uncompiled.h"
-#include "compiler/compile.h"
-#include "ops/decompose.h"
 #include "support/error.h"
 #include "support/pooled.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/autograd/record.h"
 #include "tensor/autograd/saved.h"
 #include "tensor/execute.h"
 #include "tensor/recorder.h"
@@ -34,25 +33,42 @@ class Entry final : public Node, public Pooled {
   variable_list apply(variable_list&& g) override { return std::move(g); }
 };
 
+// A node that something else keeps, and which result of it.
+struct Held {
+  std::weak_ptr<Node> node;
+  uint32_t result;
+  Edge edge() const { return {node.lock(), result}; }
+};
+std::vector<Edge> edges_of(const std::vector<Held>& held) {
+  std::vector<Edge> out;
+  for (const Held& h : held) out.push_back(h.edge());
+  return out;
+}
+
 class SegmentNode final : public Node, public Pooled {
  public:
-  SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run)
+  SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run, const GradientFlow& flow)
       : halves_(std::move(halves)), binding_(run.binding) {
     for (const Tensor& t : run.inputs) inputs_.emplace_back(t, false);
     for (size_t i = 0; i < run.saved.size(); ++i)
       saved_.emplace_back(run.saved[i], halves_->saved[i].from != transforms::Saved::From::Input);
+    for (const GradientFlow::Slot& s : flow.slots) roots_.push_back({flow.roots[s.root], s.result});
+    for (const GradientFlow::View& v : flow.views) views_.push_back({v.held, 0});
   }
   std::string name() const override { return "CompiledBackward"; }
 
-  /// Lets the roots lead to the nodes of a replay, which lead through those that are `inside` and through held views.
-  void expand(const std::vector<Edge>& roots, const std::vector<Edge>& inside, const std::vector<Edge>& views) {
+  /// Lets the roots lead to the nodes of a replay, which lead through those that others lead through and through held views.
+  void expand() {
     if (internals_->released) return;
     Recorder::Scope alone(nullptr);
     AutoGradMode mode(true);
-    std::vector<Tensor> values = replayed(next_edges_, inside, views);
-    for (size_t s = 0; s < roots.size(); ++s)
-      if (roots[s].is_valid())
-        autograd::NodeAccess::edges(*roots[s].function).at(roots[s].input_nr) = autograd::gradient_edge(values[s]);
+    Ends ends{next_edges_, edges_of(roots_), edges_of(roots_), edges_of(views_)};
+    for (size_t s = 0; s < roots_.size(); ++s)
+      if (!halves_->joint->inside[s]) ends.through[s] = Edge();
+    std::vector<Tensor> values = replayed(ends);
+    for (size_t s = 0; s < roots_.size(); ++s)
+      if (const Edge& root = ends.roots[s]; root.is_valid())
+        autograd::NodeAccess::edges(*root.function).at(root.input_nr) = autograd::gradient_edge(values[s]);
   }
 
  protected:
@@ -64,37 +80,11 @@ class SegmentNode final : public Node, public Pooled {
       if (cts[s].defined()) latest_.push_back(s);
     if (latest_.empty()) return variable_list(next_edges_.size());
     for (size_t s : latest_) BRASA_CHECK(!is_spent(s), autograd::second_time(name()));
-    if (GradMode::is_enabled()) return differentiable(cts);
+    if (GradMode::is_enabled()) return by_nodes(cts, true);
     if (Recorder* outer = Recorder::current()) outer->materialise("the backward of another compiled function");
     Recorder::Scope alone(nullptr);
-    std::vector<Tensor> held;
-    std::vector<Operand> operands;
-    auto add = [&](Tensor t) {
-      held.push_back(std::move(t));
-      operands.push_back(eager::operand_of(held.back()));
-    };
-    for (const autograd::Saved& s : saved_) add(s.unpack(nullptr, name()));
-    for (size_t i = 0; i < internals_->results.size(); ++i) {
-      const autograd::ResultMeta& meta = internals_->results[i];
-      add(i < cts.size() && cts[i].defined() ? cts[i].contiguous()
-                                             : autograd::zeros(meta.sizes, meta.dtype, *meta.device));
-    }
-    static constexpr int64_t kNone[1] = {0};
-    std::vector<int64_t> sizes;
-    for (ir::Expr e : halves_->sizes) sizes.push_back(binding_(e));
-    bool nothing = false;  // what an executable finds that reads the operands whose sizes matter
-    for (int64_t& size : sizes) operands.push_back({&nothing, DType::Bool, {&size, 1}, kNone});
-    std::vector<Tensor> results = eager::run(halves_->backward, operands);
-    variable_list out(next_edges_.size());
-    size_t next = 0;
-    for (size_t i = 0; i < out.size(); ++i) {
-      Tensor g = halves_->joint->gradients[i] ? std::move(results[next++]) : Tensor();
-      // From a result without a gradient comes none, which is not a zero one.
-      bool flows = false;
-      for (size_t s = 0; s < cts.size(); ++s) flows = flows || (cts[s].defined() && halves_->joint->reached[i][s]);
-      if (flows) out[i] = g.defined() ? std::move(g) : zeros_at(next_edges_[i]);
-    }
-    return out;
+    const Halves::Backward* half = halves_->backward(autograd::given_of(cts, internals_->results.size()), binding_);
+    return half ? by_graph(*half, cts) : by_nodes(cts, false);
   }
   // What other slots may still need stays.
   void release_variables() override {
@@ -117,19 +107,47 @@ class SegmentNode final : public Node, public Pooled {
     return autograd::zeros(meta.sizes, meta.dtype, *meta.device);
   }
 
-  std::vector<Tensor> replayed(const std::vector<Edge>& leaves, const std::vector<Edge>& roots,
-                               const std::vector<Edge>& views) const {
+  std::vector<Tensor> replayed(const Ends& ends) const {
     std::vector<Tensor> inputs;
     const std::vector<bool>& read = halves_->joint->replayed;
     for (size_t i = 0; i < read.size(); ++i) inputs.push_back(read[i] ? inputs_[i].unpack(nullptr, name()) : Tensor());
     eager::DeviceScope scope(halves_->forward.program.device);
-    return replay(*halves_->joint, binding_, inputs, leaves, roots, views);
+    return replay(*halves_->joint, binding_, inputs, ends);
   }
 
-  variable_list differentiable(const variable_list& cts) const {
-    std::vector<Edge> entries;
-    for (const Edge& leaf : next_edges_) entries.push_back({autograd::make_node<Entry>(leaf), 0});
-    std::vector<Tensor> roots = replayed(entries, {}, {});
+  variable_list by_graph(const Halves::Backward& half, const variable_list& cts) const {
+    std::vector<Tensor> held;
+    std::vector<Operand> operands;
+    auto add = [&](Tensor t) {
+      held.push_back(std::move(t));
+      operands.push_back(eager::operand_of(held.back()));
+    };
+    for (size_t i : half.saved) add(saved_[i].unpack(nullptr, name()));
+    for (size_t i : half.inputs) add(inputs_[i].unpack(nullptr, name()));
+    for (size_t s : half.slots) add(cts[s].contiguous());
+    static constexpr int64_t kNone[1] = {0};
+    std::vector<int64_t> sizes;
+    for (ir::Expr e : half.sizes) sizes.push_back(binding_(e));
+    bool nothing = false;  // what an executable finds that reads the operands whose sizes matter
+    for (int64_t& size : sizes) operands.push_back({&nothing, DType::Bool, {&size, 1}, kNone});
+    std::vector<Tensor> results = eager::run(half.variant, operands);
+    variable_list out(next_edges_.size());
+    size_t next = 0;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (half.gives[i]) out[i] = std::move(results[next++]);
+      // From a result without a gradient comes none, which is not a zero one.
+      bool flows = false;
+      for (size_t s = 0; s < half.given.size(); ++s) flows = flows || (half.given[s] && halves_->joint->reached[i][s]);
+      if (flows && !out[i].defined()) out[i] = zeros_at(next_edges_[i]);
+    }
+    return out;
+  }
+
+  variable_list by_nodes(const variable_list& cts, bool create_graph) const {
+    Ends ends;
+    for (const Edge& leaf : next_edges_) ends.leaves.push_back({autograd::make_node<Entry>(leaf), 0});
+    ends.roots = edges_of(roots_);
+    std::vector<Tensor> roots = replayed(ends);
     std::vector<Edge> from;
     variable_list given;
     for (size_t i = 0; i < roots.size(); ++i) {
@@ -137,12 +155,13 @@ class SegmentNode final : public Node, public Pooled {
       from.push_back(autograd::gradient_edge(roots[i]));
       given.push_back(cts[i]);
     }
-    return autograd::gradients(from, given, entries, true);
+    return autograd::gradients(from, given, ends.leaves, create_graph);
   }
 
   std::shared_ptr<const Halves> halves_;
   Binding binding_;
   std::vector<autograd::Saved> inputs_, saved_;
+  std::vector<Held> roots_, views_;    // by slot, by held view
   std::vector<size_t> latest_, used_;  // slots of the latest pass, of those that freed what they read
 };
 
@@ -158,31 +177,6 @@ class FailingNode final : public Node {
   std::string error_;
 };
 
-// The facts about symbols that the graph's inputs show: a half does not know the others, in whose terms facts of the whole would put
-// its sizes.
-ir::Facts facts_of(const ir::Graph& graph, const ir::Facts& whole) {
-  std::vector<ir::Expr> shown;
-  for (const ir::Input& in : graph.inputs()) {
-    for (ir::Expr e : ir::type_of(in.value).shape) ir::collect_symbols(e, shown);
-    for (ir::Expr e : in.strides) ir::collect_symbols(e, shown);
-  }
-  std::vector<int64_t> hints;
-  for (ir::Expr s : shown) {
-    if (hints.size() <= s->id) hints.resize(s->id + 1);
-    if (whole.has_hint(s)) hints[s->id] = whole.hint(s);
-  }
-  ir::Facts out(std::move(hints));
-  auto known = [&](ir::Expr e) {
-    std::vector<ir::Expr> symbols;
-    ir::collect_symbols(e, symbols);
-    return std::all_of(symbols.begin(), symbols.end(),
-                       [&](ir::Expr s) { return std::find(shown.begin(), shown.end(), s) != shown.end(); });
-  };
-  for (const ir::Fact& f : whole.facts())
-    if (known(f.left) && known(f.right)) out.equal(f.left, f.right);
-  return out;
-}
-
 void set_results(Node& node, const GradientFlow& flow) {
   for (const GradientFlow::Slot& s : flow.slots)
     node.internals().results.push_back(flow.roots[s.root]->internals().results[s.result]);
@@ -192,71 +186,19 @@ void set_results(Node& node, const GradientFlow& flow) {
 std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& node, const JointSegment& joint,
                                             const GradientFlow& flow) {
   auto out = std::make_unique<autograd::Inside>();
-  using Held = std::pair<std::weak_ptr<Node>, uint32_t>;
-  std::vector<Held> roots, views;
-  for (size_t s = 0; s < flow.slots.size(); ++s) {
-    roots.emplace_back(flow.roots[flow.slots[s].root], flow.slots[s].result);
+  for (size_t s = 0; s < flow.slots.size(); ++s)
     if (joint.inside[s]) out->nodes.push_back(flow.roots[flow.slots[s].root]);
-  }
-  for (size_t k = 0; k < flow.views.size(); ++k) {
-    views.emplace_back(flow.views[k].held, 0);
+  for (size_t k = 0; k < flow.views.size(); ++k)
     if (joint.views[k]) out->nodes.push_back(flow.views[k].held);
-  }
   if (out->nodes.empty()) return nullptr;
   for (const std::weak_ptr<Node>& inside : out->nodes) inside.lock()->internals().graphs.push_back(node);
-  out->expand = [segment = std::weak_ptr(node), roots = std::move(roots), views = std::move(views),
-                 inside = joint.inside] {
-    auto edges = [](const std::vector<Held>& held) {
-      std::vector<Edge> out;
-      for (const auto& [weak, result] : held) out.push_back({weak.lock(), result});
-      return out;
-    };
-    std::vector<Edge> all = edges(roots), through = all;
-    for (size_t s = 0; s < through.size(); ++s)
-      if (!inside[s]) through[s] = Edge();
-    if (auto here = segment.lock()) here->expand(all, through, edges(views));
+  out->expand = [segment = std::weak_ptr(node)] {
+    if (auto here = segment.lock()) here->expand();
   };
   return out;
 }
 
 }  // namespace
-
-std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment> joint,
-                                             const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts, runtime::Device& device) {
-  for (const ir::Fact& f : joint->conditions.facts()) facts.equal(f.left, f.right);
-  // The graph is the joint's own; its outputs are those of the variant that is compiled.
-  std::vector<ir::Output>& outputs = joint->graph->outputs();
-  outputs.clear();
-  for (const Delivery& d : deliveries) outputs.push_back({d.of(*joint->graph, joint->values.at(d.number)), d.into, ""});
-  for (ir::Value g : joint->gradients)
-    if (g) outputs.push_back({g, -1, ""});
-  transforms::JointGraph whole;
-  {
-    ops::TargetScope scope(compiler::computed_whole(device));
-    whole.graph = ops::decompose(*joint->graph, facts, nullptr, ops::Whole::AsTarget);
-  }
-  transforms::Partition p = transforms::partition(whole, joint->inputs, deliveries.size(), facts);
-  auto out = std::make_shared<Halves>();
-  auto ready = [&](std::unique_ptr<ir::Graph> graph) {
-    ir::Facts own = facts_of(*graph, facts);
-    std::shared_ptr<compiler::Executable> executable = backend(*graph, own, options, device, {});
-    for (const ir::Fact& f : own.facts()) facts.equal(f.left, f.right);
-    return program::Variant{program::Program(std::move(graph), device), std::move(executable)};
-  };
-  out->forward = ready(std::move(p.forward));
-  out->backward = ready(std::move(p.backward));
-  for (const transforms::Saved& s : p.saved)
-    if (s.from == transforms::Saved::From::Intermediate)
-      out->intermediates.push_back(ir::type_of(out->forward.program.graph->outputs()[s.index].value));
-  out->saved = std::move(p.saved);
-  out->sizes = std::move(p.sizes);
-  out->written.assign(joint->inputs, false);
-  for (const Delivery& d : deliveries)
-    if (d.into >= 0) out->written[d.into] = true;
-  out->joint = std::move(joint);
-  return out;
-}
 
 std::shared_ptr<Node> make_failing_node(std::string error) {
   return autograd::make_node<FailingNode>(std::move(error));
@@ -274,7 +216,7 @@ std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, co
                                         const GradientFlow& flow) {
   autograd::KeepValues keep;
   const JointSegment& joint = *halves->joint;
-  auto node = autograd::make_node<SegmentNode>(std::move(halves), run);
+  auto node = autograd::make_node<SegmentNode>(std::move(halves), run, flow);
   autograd::NodeAccess::edges(*node) = flow.leaves;
   node->internals().inside = inside_of(node, joint, flow);
   node->internals().flows = &joint.reached;  // which the node keeps

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -68,17 +69,15 @@ struct GradientFlow {
 std::optional<GradientFlow> gradient_flow(std::span<const RecordedNode> recorded, std::span<const Tensor* const> own,
                                           uint64_t first_sequence);
 
-/// A segment and its derivative for one flow, as one graph of operators without outputs; right where the conditions hold.
+class Derivation;
+
+/// A segment and its derivative for one flow; right where the conditions hold.
 struct JointSegment {
   std::vector<int32_t> key;
   program::Conditions conditions;
-  /// Inputs: the segment's, its arguments, then a cotangent for each slot. Null where the segment has no joint graph: the nodes run.
-  std::unique_ptr<ir::Graph> graph;
-  std::vector<ir::Value> values;     // by number
-  std::vector<ir::Value> gradients;  // by leaf; absent: none flows
-  size_t inputs = 0;                 // before the cotangents
-  std::vector<Number> roots;         // the values whose cotangents come in
-  Trace trace;                       // the segment's events, for derivatives of the derivative
+  std::shared_ptr<Derivation> derivation;  // null where there is none: the nodes run
+  std::vector<Number> roots;               // the values whose cotangents come in, by slot
+  Trace trace;                             // the segment's events, for derivatives of the derivative
   /// Whether a gradient flows to an operand, and the leaf to which it leaves the segment from there, or the slot of the root that it goes
   /// to (-1: neither): as a gradient of the value `at`, which the operand is a view of, or itself. On its way the first held view: the
   /// operand is a view of the value `view_at`, or itself.
@@ -102,18 +101,45 @@ struct JointSegment {
 std::shared_ptr<const JointSegment> derive(const Trace& trace, const Binding& binding,
                                            std::span<const RecordedNode> recorded, const GradientFlow& flow);
 
-/// Its two halves, compiled for runs that deliver the same values.
-struct Halves : program::Attachment {
+/// Its halves: one runs with the call and delivers these values; the other one, for each set of cotangents that comes back, when it does.
+class Halves : public program::Attachment {
+ public:
+  Halves(std::shared_ptr<const JointSegment> joint, const std::vector<Delivery>& deliveries, const Backend& backend,
+         const CompileOptions& options, ir::Facts& facts, runtime::Device& device);
+
   std::shared_ptr<const JointSegment> joint;
-  program::Variant forward, backward;
+  program::Variant forward;
   std::vector<transforms::Saved> saved;
-  std::vector<ir::Expr> sizes;          // see transforms::Partition
   std::vector<ir::Type> intermediates;  // results of `forward` behind the deliveries
   std::vector<bool> written;            // by input: the forward run changes its memory
+
+  /// Gives gradients from cotangents of some slots.
+  struct Backward {
+    std::vector<bool> given;         // by slot
+    program::Conditions conditions;  // of the segment's symbols
+    program::Variant variant;
+    std::vector<size_t> saved, inputs, slots;  // its operands, by position, in this order
+    std::vector<ir::Expr> sizes;               // behind them: see transforms::BackwardGraph
+    std::vector<bool> gives;                   // by leaf: one of its results
+  };
+  /// Null beyond the recompile limit. Threads may ask side by side.
+  const Backward* backward(const std::vector<bool>& given, const Binding& binding) const;
+
+ private:
+  program::Variant ready(std::unique_ptr<ir::Graph> graph, ir::Facts& facts) const;
+  void decompose(const std::vector<ir::Value>& values, ir::Facts& facts) const;
+  std::unique_ptr<Backward> make_backward(const std::vector<bool>& given, const Binding& binding) const;
+
+  Backend backend_;
+  CompileOptions options_;
+  runtime::Device& device_;
+  // The joint graph in primitives, as far as it was needed, what became of its values, and those that are saved.
+  mutable ir::Graph primitives_{ir::Level::Primitives};
+  mutable ir::ValueMap map_;
+  std::vector<ir::Value> values_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Backward>> backwards_;
 };
-std::shared_ptr<const Halves> compile_halves(std::shared_ptr<const JointSegment> joint,
-                                             const std::vector<Delivery>& deliveries, const Backend& backend,
-                                             const CompileOptions& options, ir::Facts& facts, runtime::Device& device);
 
 /// What a run of the forward half leaves for the other one.
 struct SavedRun {

@@ -1,6 +1,7 @@
 #include "capture/replay.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "capture/event_call.h"
@@ -28,16 +29,11 @@ bool moves(const ops::Row& row) { return row.view || row.is_primitive() || trans
 
 class Replay {
  public:
-  Replay(const JointSegment& joint, const Binding& binding, const std::vector<autograd::Edge>& leaves,
-         const std::vector<autograd::Edge>& roots, const std::vector<autograd::Edge>& views)
-      : values(joint.trace.types.size()),
-        joint_(joint),
-        binding_(binding),
-        leaves_(leaves),
-        roots_(roots),
-        views_(views) {
+  Replay(const JointSegment& joint, const Binding& binding, const Ends& ends)
+      : values(joint.trace.types.size()), joint_(joint), binding_(binding), ends_(ends) {
     for (const Event& e : joint.trace.events)
       for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
+    for (size_t s = 0; s < joint.roots.size(); ++s) slots_.emplace(joint.roots[s], s);
   }
 
   void run(uint32_t event) {
@@ -45,6 +41,7 @@ class Replay {
     auto it = joint_.sources.find(event);
     AutoGradMode mode(it != joint_.sources.end() || moves(*e.row));
     size_t operand = 0;
+    uint64_t first_made = autograd::next_sequence_nr();
     std::vector<Tensor> results = run_event(e, binding_, [&](Number n) {
       size_t k = operand++;
       if (it == joint_.sources.end()) return values[n];  // it had no part in autograd
@@ -53,6 +50,9 @@ class Replay {
       return end.edge ? read(n, end) : values[n];
     });
     std::move(results.begin(), results.end(), values.begin() + e.first);
+    for (Number n = e.first; n < e.first + e.count; ++n)
+      for (auto [slot, end] = slots_.equal_range(n); slot != end; ++slot)
+        stand_for(values[n], ends_.roots[slot->second], first_made);
   }
 
   std::vector<Tensor> values;  // by number
@@ -64,11 +64,18 @@ class Replay {
     Number at;
   };
   End end_of(const JointSegment::Source& source) const {
-    if (source.view >= 0 && !views_.empty() && views_[source.view].is_valid())
-      return {&views_[source.view], source.view_at};
-    if (source.leaf >= 0) return {&leaves_.at(source.leaf), source.at};
-    bool through = source.root >= 0 && !roots_.empty() && roots_[source.root].is_valid();
-    return {through ? &roots_[source.root] : nullptr, source.at};
+    if (source.view >= 0 && !ends_.views.empty() && ends_.views[source.view].is_valid())
+      return {&ends_.views[source.view], source.view_at};
+    if (source.leaf >= 0) return {&ends_.leaves.at(source.leaf), source.at};
+    bool through = source.root >= 0 && !ends_.through.empty() && ends_.through[source.root].is_valid();
+    return {through ? &ends_.through[source.root] : nullptr, source.at};
+  }
+
+  // The node of this result, if the call made one, is a root's once more.
+  static void stand_for(const Tensor& result, const autograd::Edge& root, uint64_t first_made) {
+    const std::shared_ptr<autograd::Node>& node = result.grad_fn();
+    if (node && root.is_valid() && node->sequence_nr() >= first_made && root.input_nr == result.output_nr())
+      node->internals().stands_for = root.function;
   }
 
   // A view of a value whose gradient goes elsewhere.
@@ -86,8 +93,9 @@ class Replay {
 
   const JointSegment& joint_;
   const Binding& binding_;
-  const std::vector<autograd::Edge>&leaves_, &roots_, &views_;
+  const Ends& ends_;
   std::vector<const Event*> event_of_;  // by number
+  std::unordered_multimap<Number, size_t> slots_;
 };
 
 }  // namespace
@@ -100,10 +108,9 @@ std::vector<bool> inputs_of_replay(const JointSegment& joint) {
 }
 
 std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
-                           const std::vector<autograd::Edge>& leaves, const std::vector<autograd::Edge>& roots,
-                           const std::vector<autograd::Edge>& views) {
+                           const Ends& ends) {
   std::vector<bool> live = live_values(joint);
-  Replay again(joint, binding, leaves, roots, views);
+  Replay again(joint, binding, ends);
   size_t input = 0;
   for (size_t i = 0; i < joint.trace.events.size(); ++i) {
     const Event& e = joint.trace.events[i];

@@ -6,12 +6,19 @@
 
 namespace brasa::capture {
 
+/// What lies around the nodes of a replay.
+struct Ends {
+  std::vector<autograd::Edge> leaves;  // where gradients leave the segment
+  /// By slot: the root whose result it is, from outside. What the node keeps of its results comes from there.
+  std::vector<autograd::Edge> roots;
+  std::vector<autograd::Edge> through,
+      views;  // if not empty, nodes that gradients flow through on the way, by slot and by held view
+};
+
 /// Runs the segment's forward part again, operator by operator, with gradients flowing where they flowed when it was recorded:
-/// for derivatives of derivatives. Gives the values of `JointSegment::roots`. `leaves` is where gradients leave the segment; `roots` and
-/// `views`, if not empty, are nodes that they flow through on the way, by slot and by held view.
+/// for derivatives of derivatives. Gives the values of `JointSegment::roots`.
 std::vector<Tensor> replay(const JointSegment& joint, const Binding& binding, const std::vector<Tensor>& inputs,
-                           const std::vector<autograd::Edge>& leaves, const std::vector<autograd::Edge>& roots,
-                           const std::vector<autograd::Edge>& views);
+                           const Ends& ends);
 /// The inputs that it reads.
 std::vector<bool> inputs_of_replay(const JointSegment& joint);
 

@@ -264,6 +264,7 @@ void Session::deliver(bool compile) {
     for (const RecordedNode& r : nodes_)
       if (auto node = r.node.lock()) watch_->spent = watch_->spent || node->internals().released;
   differentiated_ = !nodes_.empty();
+  if (!joint) keep_results();
   nodes_.clear();
   snapshots_.clear();
   std::vector<Delivery> deliveries;
@@ -360,10 +361,10 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   Variant v{program::Program(trace.graph(deliveries), device()), nullptr};
   ir::Facts facts(binding.symbols);
   if (joint) {
-    auto halves = compile_halves(joint, deliveries, state_.backend, state_.options, facts, device());
+    auto halves = std::make_shared<Halves>(joint, deliveries, state_.backend, state_.options, facts, device());
     v.executable = halves->forward.executable;
+    v.program.conditions = halves->forward.program.conditions;
     v.attachment = std::move(halves);
-    v.program.conditions = program::Conditions(facts.facts());
     return v;
   }
   if (!binding.symbols.empty()) {

@@ -66,6 +66,7 @@ class Session : public Functional {
                     const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);
   void run_uncompiled(const std::vector<Delivery>& deliveries);
   void deliver(bool compile);
+  void keep_results();
   void deliver_until_error();
   void store(Held& h, const Tensor& value);
   void count_work(const program::Variant& variant, const program::SymbolValues& symbols);

@@ -6,6 +6,7 @@
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/autograd/record.h"
 #include "tensor/execute.h"
 
 namespace brasa::capture {
@@ -34,6 +35,24 @@ Tensor Session::result_of(const autograd::Node& node, uint32_t result) {
   return recorded.results.empty() || result >= e.count ? Tensor() : make_recorded(e.first + result);
 }
 
+// Nodes that stay keep what eager ones would of their results: where it is delivered anyway, or somebody is to see its gradient.
+void Session::keep_results() {
+  std::unordered_map<Number, size_t> delivered;
+  for (size_t i = 0; i < held_.size(); ++i)
+    if (held_[i].input >= 0 || held_[i].storage->use_count() > 1) delivered.emplace(held_[i].value, i);
+  for (const RecordedNode& r : nodes_) {
+    auto node = r.node.lock();
+    if (!node || r.results.empty() || autograd::NodeAccess::inner(*node)) continue;
+    Number first = path_.trace().events.at(r.event).first;
+    autograd::keep_results(*node, [&](uint32_t result) {
+      auto it = delivered.find(first + result);
+      if (it == delivered.end()) return node->internals().has_hooks() ? make_recorded(first + result) : Tensor();
+      const Held& h = held_[it->second];
+      return make_tensor(h.storage, h.dtype, h.sizes, h.strides, h.offset);
+    });
+  }
+}
+
 std::optional<GradientFlow> Session::find_gradient_flow() {
   // A pass that is under way goes through the nodes themselves.
   if (nodes_.empty() || autograd::in_backward() || state_.options.backend == "eager") return std::nullopt;
@@ -49,7 +68,7 @@ std::shared_ptr<const JointSegment> Session::joint_for(const GradientFlow& flow)
   std::lock_guard lock(state_.mutex);
   Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
-  auto usable = [](const std::shared_ptr<const JointSegment>& joint) { return joint->graph ? joint : nullptr; };
+  auto usable = [](const std::shared_ptr<const JointSegment>& joint) { return joint->derivation ? joint : nullptr; };
   for (const auto& joint : trace.joints)
     if (joint->key == flow.key && joint->conditions.hold(binding.symbols.data())) return usable(joint);
   if (static_cast<int>(trace.joints.size()) >= state_.options.recompile_limit) return nullptr;

@@ -54,6 +54,13 @@ Recorded record(FlowArguments& arguments, std::string what, const TensorFunction
   return out;
 }
 
+// As the rows of what was recorded give them: tensors of their own, though a step may hand on what it got, or give one tensor twice.
+TensorVector own(TensorVector results) {
+  for (Tensor& t : results)
+    if (t.defined()) t = t.clone(MemoryFormat::Contiguous);
+  return results;
+}
+
 bool alike(const Tensor& a, const Tensor& b) { return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes(); }
 
 // States stay of one type, so that all steps are the same.
@@ -83,11 +90,14 @@ Values build_cond(const Flow&, const Values& operands, const Bodies& bodies) {
   return ops::cond(truth(operands[0]), operands, bodies[0], bodies[1]);
 }
 
-// Operands: states, what the loop goes along, then others; attributes: how many of the first two there are, and whether it goes backwards.
+// Operands: states, what the loop goes along, then others; the attribute says whether it goes backwards.
 Values build_scan(const Flow& flow, const Values& operands, const Bodies& bodies) {
-  auto states = operands.begin() + flow.attributes[0], items = states + flow.attributes[1];
-  ops::LoopOperands loop{
-      {operands.begin(), states}, {states, items}, {items, operands.end()}, {}, flow.attributes[2] != 0};
+  auto at = [&](size_t place) { return operands.begin() + static_cast<std::ptrdiff_t>(place); };
+  ops::LoopOperands loop{{operands.begin(), at(flow.along)},
+                         {at(flow.along), at(flow.beyond)},
+                         {at(flow.beyond), operands.end()},
+                         {},
+                         flow.attributes[0] != 0};
   loop.steps = ops::size_of(loop.along[0], 0);
   auto step = [&](std::span<const Value> carried, std::span<const Value> along, std::span<const Value> others) {
     Values in(carried.begin(), carried.end());
@@ -117,7 +127,7 @@ bool carry_gradients(const TensorVector& list) {
 
 TensorVector cond(const Tensor& predicate, const TensorFunction& true_fn, const TensorFunction& false_fn,
                   const TensorVector& operands) {
-  if (!Recorder::current()) return (truth_of("cond: the predicate", predicate) ? true_fn : false_fn)(operands);
+  if (!Recorder::current()) return own((truth_of("cond: the predicate", predicate) ? true_fn : false_fn)(operands));
   BRASA_CHECK(predicate.defined() && predicate.numel() == 1, "cond: the predicate is ", predicate,
               ", expected a tensor of one element");
   FlowArguments arguments;
@@ -132,7 +142,7 @@ TensorVector cond(const Tensor& predicate, const TensorFunction& true_fn, const 
     BRASA_CHECK(alike(yes.results[i], no.results[i]), "cond: result ", i, " of true_fn is ", yes.results[i],
                 ", and of false_fn ", no.results[i]);
   if (yes.results.empty()) return {};
-  return func::call({"cond", build_cond, {}, {std::move(yes.body), std::move(no.body)}}, arguments);
+  return func::call({"cond", build_cond, {}, {std::move(yes.body), std::move(no.body)}, 0, 0}, arguments);
 }
 
 TensorVector scan(std::string_view name, const TensorFunction& step, const TensorVector& init, const TensorVector& xs,
@@ -153,8 +163,9 @@ TensorVector scan(std::string_view name, const TensorFunction& step, const Tenso
       for (size_t i = 0; i < out.size(); ++i)
         (i < carried.size() ? carried[i] : ys[i - carried.size()][static_cast<size_t>(t)]) = out[i];
     }
-    for (const TensorVector& items : ys) carried.push_back(stack(items));
-    return carried;
+    TensorVector results = own(std::move(carried));
+    for (const TensorVector& items : ys) results.push_back(stack(items));
+    return results;
   }
   FlowArguments arguments;
   arguments.operands = init;
@@ -167,15 +178,13 @@ TensorVector scan(std::string_view name, const TensorFunction& step, const Tenso
   });
   check_states(name, f, init, body.results);
   if (body.results.empty()) return {};
-  auto count = [](const TensorVector& list) { return static_cast<int64_t>(list.size()); };
-  return func::call({std::string(name), build_scan, {count(init), count(xs), reverse}, {std::move(body.body)}},
-                    arguments);
+  return func::call({std::string(name), build_scan, {reverse}, {std::move(body.body)}, first, last}, arguments);
 }
 
 // A scan over all items but the first, which is the first partial result.
 TensorVector associative_scan(const TensorFunction& combine, const TensorVector& xs, bool reverse) {
   int64_t n = count_items("associative_scan", xs);
-  if (n == 1) return xs;
+  if (n == 1) return own(xs);
   TensorVector rest, out;
   for (const Tensor& x : xs) rest.push_back(x.narrow(0, reverse ? 0 : 1, n - 1));
   auto step = [&](const TensorVector& in) {
@@ -216,7 +225,9 @@ TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& bod
       return func::call({"while_loop",
                          build_while,
                          {static_cast<int64_t>(carried.size())},
-                         {std::move(condition.body), std::move(body.body)}},
+                         {std::move(condition.body), std::move(body.body)},
+                         0,
+                         0},
                         arguments);
   }
   // How many steps there are to go back is known only when they have been made.
@@ -227,7 +238,7 @@ TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& bod
     check_body(now, next);
     now = std::move(next);
   }
-  return now;
+  return own(std::move(now));
 }
 
 }  // namespace brasa::detail

@@ -1,7 +1,9 @@
 #include "func/flow_rows.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
+#include <numeric>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -56,9 +58,36 @@ Values replayed(const RecordedBody& body, std::span<const Value> operands, const
   return out;
 }
 
-// Arguments: operands, sizes, then numbers, which a body gets as operands where they are not known.
+// The operands in the order in which their gradients are complete in eager calls, which go back through one step after the other: what
+// the bodies read last comes first, and what a loop goes along, of which a step takes its items before all else, at the end.
+std::vector<size_t> order_of_gradients(const Flow& flow, size_t operands) {
+  constexpr auto kNever = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> read(operands, kNever);
+  for (const RecordedBody& body : flow.bodies) {
+    std::vector<size_t> place;  // by number, of the operands
+    for (size_t i = 0; i < body.events.size(); ++i) {
+      const capture::Event& e = body.events[i];
+      place.resize(e.first + e.count, operands);
+      if (!e.row) place[e.first] = static_cast<size_t>(e.args[0].get<Expr>().constant());
+      if (e.row)
+        capture::each_operand(e, [&](capture::Number n) {
+          if (size_t p = place[n]; p < operands) read[p] = std::min(read[p], static_cast<int64_t>(i));
+        });
+    }
+  }
+  for (size_t p = flow.along; p < flow.beyond; ++p) read[p] = static_cast<int64_t>(p) - static_cast<int64_t>(operands);
+  std::vector<size_t> order(operands);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return read[a] > read[b]; });
+  return order;
+}
+
+// Arguments: operands in that order, sizes, then numbers, which a body gets as operands where they are not known.
 Values compose(const Flow& flow, const Args& args) {
-  Values operands = args[0].get<Values>();
+  const auto& given = args[0].get<Values>();
+  Values operands(given.size());
+  std::vector<size_t> order = order_of_gradients(flow, given.size());
+  for (size_t i = 0; i < given.size(); ++i) operands[order[i]] = given[i];
   const auto& sizes = args[1].get<std::vector<Expr>>();
   std::vector<size_t> places(args.size());
   for (size_t i = 2; i < args.size(); ++i)
@@ -125,7 +154,10 @@ class Rows {
 }  // namespace
 
 std::vector<Tensor> call(const Flow& flow, const FlowArguments& arguments) {
-  std::vector<CallArg> args{arguments.operands, arguments.sizes};
+  std::vector<Tensor> operands;
+  for (size_t place : order_of_gradients(flow, arguments.operands.size()))
+    operands.push_back(arguments.operands[place]);
+  std::vector<CallArg> args{operands, arguments.sizes};
   for (const Scalar& n : arguments.numbers) args.emplace_back(n);
   static auto* rows = new Rows;
   return eager::call_list(eager::op(rows->of(flow, arguments.numbers.size())), args);

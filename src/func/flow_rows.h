@@ -14,9 +14,11 @@ struct Flow {
   Build build;
   std::vector<int64_t> attributes;
   std::vector<RecordedBody> bodies;
+  size_t along = 0, beyond = 0;  // the operands from `along` to `beyond` are what a loop goes along, an item a step
 
   bool operator==(const Flow& other) const {
-    return build == other.build && attributes == other.attributes && bodies == other.bodies;
+    return build == other.build && attributes == other.attributes && bodies == other.bodies && along == other.along &&
+           beyond == other.beyond;
   }
 };
 

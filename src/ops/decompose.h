@@ -28,8 +28,8 @@ class TargetScope {
   static bool takes(const Row& row, const Args& args);
 
  private:
-  friend std::unique_ptr<ir::Graph> decompose(const ir::Graph&, ir::Facts&, const std::function<bool(const Row&)>&,
-                                              Whole);
+  friend void decompose(const ir::Graph&, const std::vector<ir::Value>&, ir::Graph&, ir::ValueMap&, ir::Facts&,
+                        const std::function<bool(const Row&)>&, Whole);
   Takes takes_;
   const TargetScope* outer_;
 };
@@ -38,5 +38,8 @@ class TargetScope {
 std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts,
                                      const std::function<bool(const Row&)>& keep = nullptr,
                                      Whole whole = Whole::Expanded);
+/// Adds to `out` what `values` of the graph are made of, down to what `map` has, which then has that, too. Checks become outputs of `out`.
+void decompose(const ir::Graph& graph, const std::vector<ir::Value>& values, ir::Graph& out, ir::ValueMap& map,
+               ir::Facts& facts, const std::function<bool(const Row&)>& keep = nullptr, Whole whole = Whole::Expanded);
 
 }  // namespace brasa::ops

@@ -1,6 +1,7 @@
 #include "transforms/partition.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/copy.h"
 #include "support/error.h"
@@ -20,8 +21,8 @@ bool cheap(const Node& n) {
 
 class Partitioner {
  public:
-  Partitioner(const JointGraph& joint, size_t inputs, size_t outputs, const ir::Facts& facts)
-      : graph_(*joint.graph), inputs_(inputs), facts_(facts), forward_(graph_.nodes().size(), true) {
+  Partitioner(const ir::Graph& joint, size_t inputs, size_t outputs, const ir::Facts& facts)
+      : graph_(joint), inputs_(inputs), facts_(facts), forward_(graph_.nodes().size(), true) {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ir::Output& o = graph_.outputs()[i];
       if (i < outputs)
@@ -39,10 +40,9 @@ class Partitioner {
   }
 
   Partition run() {
-    std::vector<Value> saved = cut();
     Partition p;
-    build_forward(p, saved);
-    build_backward(p, saved);
+    p.values = cut();
+    build_forward(p, p.values);
     return p;
   }
 
@@ -165,44 +165,6 @@ class Partitioner {
       if (forward_[o.value.node->id]) p.forward->add_check(ir::copy_value(*p.forward, o.value, map), o.check);
   }
 
-  void build_backward(Partition& p, const std::vector<Value>& saved) {
-    p.backward = std::make_unique<ir::Graph>(graph_.level());
-    p.backward->name = graph_.name + " backward";
-    ir::ValueMap map;
-    for (size_t i = 0; i < saved.size(); ++i) {
-      int input = graph_.input_index(saved[i]);
-      const std::vector<ir::Expr>& strides = input >= 0 ? graph_.inputs()[input].strides : kContiguous;
-      bool by_value = input >= 0 && graph_.inputs()[input].by_value;
-      map.set(saved[i], p.backward->add_input(ir::type_of(saved[i]), str("saved", i), strides, by_value));
-    }
-    for (size_t i = inputs_; i < graph_.inputs().size(); ++i) {
-      const ir::Input& in = graph_.inputs()[i];
-      map.set(in.value, p.backward->add_input(ir::type_of(in.value), in.name, in.strides));
-    }
-    for (Value v : gradients_) p.backward->add_output(ir::copy_value(*p.backward, v, map));
-    add_sizes(p);
-  }
-
-  // Symbols that the backward graph mentions but that no dimension or stride of its inputs is.
-  void add_sizes(Partition& p) {
-    std::vector<ir::Expr> mentioned, bound;
-    auto see = [&](const std::vector<ir::Expr>& items) {
-      for (ir::Expr e : items) ir::collect_symbols(e, mentioned);
-    };
-    for (const Node* n : p.backward->nodes()) ir::each_size(*n, [&](ir::Expr e) { ir::collect_symbols(e, mentioned); });
-    for (const ir::Input& in : p.backward->inputs()) {
-      see(in.strides);
-      for (ir::Expr e : ir::type_of(in.value).shape) bound.push_back(e);
-      for (ir::Expr e : in.strides) bound.push_back(e);
-    }
-    for (ir::Expr s : mentioned)
-      if (std::find(bound.begin(), bound.end(), s) == bound.end()) {
-        p.sizes.push_back(s);
-        p.backward->add_input({DType::Bool, {s}, false}, str("size ", s), {ir::Expr(0)}, true);
-      }
-  }
-
-  inline static const std::vector<ir::Expr> kContiguous;
   const ir::Graph& graph_;
   size_t inputs_;
   const ir::Facts& facts_;
@@ -211,10 +173,70 @@ class Partitioner {
   std::vector<Value> gradients_;
 };
 
+// Symbols that a graph mentions but that no dimension or stride of its inputs is become inputs of their size.
+std::vector<ir::Expr> add_sizes(ir::Graph& graph) {
+  std::vector<ir::Expr> mentioned, bound, out;
+  for (const Node* n : graph.nodes()) ir::each_size(*n, [&](ir::Expr e) { ir::collect_symbols(e, mentioned); });
+  for (const ir::Input& in : graph.inputs()) {
+    for (ir::Expr e : in.strides) ir::collect_symbols(e, mentioned);
+    for (ir::Expr e : ir::type_of(in.value).shape) bound.push_back(e);
+    for (ir::Expr e : in.strides) bound.push_back(e);
+  }
+  for (ir::Expr s : mentioned)
+    if (std::find(bound.begin(), bound.end(), s) == bound.end()) {
+      out.push_back(s);
+      graph.add_input({DType::Bool, {s}, false}, str("size ", s), {ir::Expr(0)}, true);
+    }
+  return out;
+}
+
 }  // namespace
 
-Partition partition(const JointGraph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts) {
+Partition partition(const ir::Graph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts) {
   return Partitioner(joint, original_inputs, original_outputs, facts).run();
+}
+
+BackwardGraph backward_graph(const ir::Graph& joint, const std::vector<Value>& saved,
+                             const std::vector<Value>& gradients) {
+  std::unordered_map<Value, size_t> place;
+  for (size_t i = 0; i < saved.size(); ++i) place[saved[i]] = i;
+  std::vector<bool> seen(joint.nodes().size()), read(saved.size()), inputs(joint.inputs().size());
+  std::vector<Value> open = gradients;
+  while (!open.empty()) {
+    Value v = open.back();
+    open.pop_back();
+    if (auto it = place.find(v); it != place.end()) {
+      read[it->second] = true;
+    } else if (ir::is_input(v)) {
+      inputs[joint.input_index(v)] = true;
+    } else if (!seen[v.node->id]) {
+      seen[v.node->id] = true;
+      v.node->for_each_input([&](Value in) { open.push_back(in); });
+    }
+  }
+  BackwardGraph out;
+  out.graph = std::make_unique<ir::Graph>(joint.level());
+  out.graph->name = joint.name + " backward";
+  ir::ValueMap map;
+  auto add = [&](Value v, std::string name) {
+    int input = joint.input_index(v);
+    const ir::Input* in = input >= 0 ? &joint.inputs()[input] : nullptr;
+    map.set(v, out.graph->add_input(ir::type_of(v), std::move(name), in ? in->strides : std::vector<ir::Expr>(),
+                                    in && in->by_value));
+  };
+  for (size_t i = 0; i < saved.size(); ++i) {
+    if (!read[i]) continue;
+    out.saved.push_back(i);
+    add(saved[i], str("saved", i));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    out.inputs.push_back(i);
+    add(joint.inputs()[i].value, joint.inputs()[i].name);
+  }
+  for (Value v : gradients) out.graph->add_output(ir::copy_value(*out.graph, v, map));
+  out.sizes = add_sizes(*out.graph);
+  return out;
 }
 
 }  // namespace brasa::transforms

@@ -14,21 +14,32 @@ struct Saved {
   int index;  // of the forward graph's input, or of its output (intermediates are outputs behind the original ones)
 };
 
-/// A joint graph cut in two.
+/// Where a joint graph is cut in two.
 struct Partition {
   /// The original inputs -> the original outputs (checks at their place), then the saved intermediates.
   std::unique_ptr<ir::Graph> forward;
-  /// The saved values, the cotangents, then one operand for each of `sizes` -> the gradients, in the joint graph's order.
-  std::unique_ptr<ir::Graph> backward;
   std::vector<Saved> saved;
-  /// Size symbols of the backward graph that none of its tensors shows. Each has an unread bool input of shape [symbol]
+  std::vector<ir::Value> values;  // of the joint graph, in the order of `saved`
+};
+
+/// Saves the set of forward values of least bytes (a minimum cut) from which the gradients can be computed when
+/// point-wise and movement operations may be done again. Inputs and outputs of the graph cost nothing to save.
+/// `original_inputs` and `original_outputs` are those of the graph that `joint` was made from; `facts` gives example sizes.
+Partition partition(const ir::Graph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts);
+
+/// The part of a joint graph behind a cut.
+struct BackwardGraph {
+  /// The operands below in their order -> the gradients.
+  std::unique_ptr<ir::Graph> graph;
+  std::vector<size_t> saved;   // that it reads, by position
+  std::vector<size_t> inputs;  // of the joint graph, likewise: original ones, then cotangents
+  /// Size symbols that none of its tensors shows. Each has an unread bool input of shape [symbol]
   /// (stride 0), whose operand the caller makes from the size alone.
   std::vector<ir::Expr> sizes;
 };
 
-/// Saves the set of forward values of least bytes (a minimum cut) from which the backward graph can be computed when
-/// point-wise and movement operations may be done again. Inputs and outputs of the graph cost nothing to save.
-/// `original_inputs` and `original_outputs` are those of the graph that `joint` was made from; `facts` gives example sizes.
-Partition partition(const JointGraph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts);
+/// Makes these gradients, values of the joint graph, of what was saved, of cotangents and of original inputs that were not.
+BackwardGraph backward_graph(const ir::Graph& joint, const std::vector<ir::Value>& saved,
+                             const std::vector<ir::Value>& gradients);
 
 }  // namespace brasa::transforms

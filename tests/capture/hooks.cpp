@@ -1,5 +1,6 @@
 // What hooks and retained gradients see of what is inside of compiled graphs.
 #include <brasa/autograd.h>
+#include <brasa/control_flow.h>
 
 #include "situations.h"
 
@@ -67,6 +68,84 @@ TEST_P(HooksBesideSecondDerivatives, SeeWhatEagerOnesSee) {
 
 INSTANTIATE_TEST_SUITE_P(Gradients, HooksBesideSecondDerivatives,
                          ::testing::Values(Watch::Hook, Watch::RetainedGradient));
+
+// The same where the derivative is taken behind a break, or outside, in a graph that is compiled, or (for a hook in it) is not.
+TEST(Gradients, HooksBesideSecondDerivativesElsewhere) {
+  for (const Operator& op : kOperators)
+    for (bool inside : {true, false})
+      for (bool early : {true, false}) {
+        SCOPED_TRACE(op.name);
+        expect_as_eager([&](const Wrap& compile, Seen& seen) {
+          int calls = 0;
+          auto watch = [&](const Tensor& y) {
+            y.register_hook([&](const Tensor& g) { return ++calls, g * 2; });
+            y.retain_grad();
+          };
+          auto twice = [](const Tensor& y, const Tensor& x) {
+            Tensor g = autograd::grad({y.square().sum()}, {x}, {}, true, true)[0];
+            (g.square().sum() + y.sum()).backward();
+          };
+          auto f = compile([&](const Tensors& in) -> Tensors {
+            Tensor y = op.apply(in[0] * 2), z = y * 3;
+            if (early) watch(y);
+            if (inside) {
+              (void)z.detach().sum().item<float>();
+              if (!early) watch(y);
+              twice(y, in[0]);
+            }
+            return {y, z};
+          });
+          for (int64_t n : {3, 3, 2}) {
+            Tensor x = leaf({2, n});
+            Tensors out = f({x});
+            if (!inside && !early) watch(out[0]);
+            if (!inside) twice(out[0], x);
+            seen.add({x.grad(), out[0].grad(), tensor(calls)});
+          }
+        });
+      }
+}
+
+// In eager calls, where the pass goes from one tensor.
+TEST(Gradients, HooksOfWhatAPassGoesFrom) {
+  expect_as_eager([](const Wrap& compile, Seen& seen) {
+    auto f = compile([](const Tensors& in) -> Tensors { return {in[0] * in[0], in[1] * 2}; });
+    for (size_t roots : {1, 2}) {
+      Tensor x = leaf({3}), y = leaf({3});
+      Tensors out = f({x, y});
+      double noted = 0;
+      for (double k : {1., 10.}) out[k > 1].register_hook([&noted, k](const Tensor& g) { return noted += k, g; });
+      Tensors from{out[0], out[1]}, given{ones({3}), ones({3})};
+      from.resize(roots), given.resize(roots);
+      seen.add(autograd::grad(from, {y}, given, true, false, true));
+      seen.add(tensor(noted));
+    }
+  });
+}
+
+// One step of a loop after the other: what a step reads last is complete first, and what the loop goes along at the end.
+TEST(Gradients, HooksOnWhatALoopReads) {
+  expect_as_eager([](const Wrap& compile, Seen& seen) {
+    Tensor early = leaf({3}), late = leaf({3});
+    auto f = compile([&](const Tensors& in) -> Tensors {
+      Tensor mapped = map([&](Tensor row) { return (row * early).softmax(0) * late.sin(); }, in[0]);
+      auto step = [&](Tensor carry, Tensor row) {
+        Tensor next = row * late + carry * early;
+        return std::pair(next, next * 2);
+      };
+      return {mapped.sum() + scan(step, in[1], in[0], false).second.sum()};
+    });
+    for (int64_t n : {2, 3}) {
+      Tensor x = leaf({n, 3}), start = leaf({3});
+      std::vector<Tensor> leaves{early, x, start, late};
+      double noted = 0;
+      for (size_t k = 0; k < leaves.size(); ++k)
+        leaves[k].register_hook([&noted, k](const Tensor& g) { return noted = noted * 10 + double(k), g; });
+      f({x, start})[0].backward();
+      seen.add(tensor(noted));
+    }
+  });
+}
 
 // The view is gone when its gradient comes; what was made of it before the break leads through its hook.
 TEST(Gradients, HooksOnViewsBehindABreak) {

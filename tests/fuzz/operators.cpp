@@ -32,9 +32,6 @@ constexpr double kOdd = 0.0037;
 bool small(const Tensor& t) { return t.size(0) <= 12 && t.size(1) <= 12; }
 int64_t part(int c, int64_t size) { return size > 0 ? c % size : 0; }
 
-// What control flow gives: eagerly in the strides of its operands, or an operand itself; in a graph row-major.
-Tensor fresh(const Tensor& t) { return t.clone(MemoryFormat::Contiguous); }
-
 // Whether autograd lets it be written.
 bool writable(const Tensor& t) {
   for (int64_t d = 0; d < t.dim(); ++d)
@@ -189,9 +186,9 @@ std::map<std::string, Operator> table() {
   t["cond"] = [](World& w, T a, T b, I i) {
     // Recorded, a gradient flows to what either branch reads: both read the same.
     Tensor other = fit(b, a) + w.parameters[i.c % 2].sum();
-    return fresh(cond(
+    return cond(
         a.detach().sum() > w.number - 0.3 + kOdd, [&] { return (a * other).to(a.scalar_type()); },
-        [&] { return (a + other.sin()).to(a.scalar_type()); }));
+        [&] { return (a + other.sin()).to(a.scalar_type()); });
   };
   t["scan"] = [](World& w, T a, T b, I i) {
     Tensor start = a.detach().select(0, 0) * 0, scale = b.mean();
@@ -200,19 +197,19 @@ std::map<std::string, Operator> table() {
       return std::pair(next, next * row);
     };
     auto [last, rows] = scan(step, start, a, i.c % 2 == 1);
-    return fresh(i.c < 3 ? rows : last.unsqueeze(0));
+    return i.c < 3 ? rows : last.unsqueeze(0);
   };
   t["map"] = [](World& w, T a, T b, I i) {
     auto row = [&](Tensor x) { return x.softmax(0) * b.sum() + w.parameters[i.c % 2].mean(); };
-    return fresh(map(row, a));
+    return map(row, a);
   };
   t["associative scan"] = [](World&, T a, T, I i) {
-    return fresh(associative_scan([](Tensor x, Tensor y) { return x * 1 + y; }, a, i.c % 2 == 1));
+    return associative_scan([](Tensor x, Tensor y) { return x * 1 + y; }, a, i.c % 2 == 1);
   };
   t["while"] = [](World& w, T a, T, I) {
     auto more = [&](Tensor n, Tensor) { return n < w.number * 5; };
     auto step = [](Tensor n, Tensor x) { return std::pair(n + 1, (x * 0.5 + x.sin()).to(x.scalar_type())); };
-    return fresh(while_loop(more, step, zeros({}, a.scalar_type()), a).second);
+    return while_loop(more, step, zeros({}, a.scalar_type()), a).second;
   };
   // Autograd.
   t["no_grad"] = [](World&, T a, T b, I) {

@@ -70,27 +70,38 @@ TEST(Joint, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
+std::vector<ir::Value> gradients_of(const JointGraph& joint, size_t outputs) {
+  std::vector<ir::Value> out;
+  for (size_t i = outputs; i < joint.graph->outputs().size(); ++i) out.push_back(joint.graph->outputs()[i].value);
+  return out;
+}
+
 TEST(Partition, HalvesGiveTheJointGraphsValues) {
   ir::Facts facts;
   auto g = example(facts);
   JointGraph j = joint(*g, facts, {true, true, true}, {true});
-  Partition p = partition(j, 3, 1, facts);
+  Partition p = partition(*j.graph, 3, 1, facts);
   std::vector<Array> in = example_inputs();
   std::vector<Array> forward = ops::evaluate(*p.forward, in);
+  in.push_back(doubles({2}, {0.3, -0.8}));
+  BackwardGraph b = backward_graph(*j.graph, p.values, gradients_of(j, 1));
   std::vector<Array> second;
-  for (const Saved& s : p.saved) second.push_back(s.from == Saved::From::Input ? in[s.index] : forward[s.index]);
-  Array ct = doubles({2}, {0.3, -0.8});
-  second.push_back(ct);
-  ASSERT_TRUE(p.sizes.empty());
-  std::vector<Array> backward = ops::evaluate(*p.backward, second);
-  in.push_back(ct);
+  for (size_t i : b.saved) {
+    const Saved& s = p.saved[i];
+    second.push_back(s.from == Saved::From::Input ? in[s.index] : forward[s.index]);
+  }
+  for (size_t i : b.inputs) second.push_back(in[i]);
+  ASSERT_TRUE(b.sizes.empty());
+  std::vector<Array> backward = ops::evaluate(*b.graph, second);
   std::vector<Array> whole = ops::evaluate(*j.graph, in);
   ASSERT_EQ(backward.size() + 1, whole.size());
   for (size_t k = 0; k < backward.size(); ++k) EXPECT_EQ(backward[k].data, whole[k + 1].data);
   // The product's result is saved; tanh of it is not worth a second buffer, and a and b are free.
   int intermediates = 0;
   for (const Saved& s : p.saved) intermediates += s.from == Saved::From::Intermediate;
-  EXPECT_EQ(intermediates, 1) << ir::print(*p.backward);
+  EXPECT_EQ(intermediates, 1) << ir::print(*b.graph);
+  EXPECT_EQ(b.saved.size(), p.saved.size());
+  EXPECT_EQ(b.inputs, std::vector<size_t>{3});  // the cotangent
 }
 
 TEST(Partition, SizesThatNoTensorShowsBecomeInputs) {
@@ -100,11 +111,12 @@ TEST(Partition, SizesThatNoTensorShowsBecomeInputs) {
     ops::Builder builder(g, facts);
     g.add_output(ops::sum(g.add_input({DType::Float64, {ir::Expr::size(0)}, false}), {0}));
   }
-  Partition p = partition(joint(g, facts, {true}, {true}), 1, 1, facts);
+  JointGraph j = joint(g, facts, {true}, {true});
+  Partition p = partition(*j.graph, 1, 1, facts);
   EXPECT_TRUE(p.saved.empty());
-  ASSERT_EQ(p.sizes.size(), 1u);
-  EXPECT_EQ(p.sizes[0], ir::Expr::size(0));
-  EXPECT_EQ(p.backward->inputs().size(), 2u);
+  BackwardGraph b = backward_graph(*j.graph, p.values, gradients_of(j, 1));
+  EXPECT_EQ(b.sizes, std::vector<ir::Expr>{ir::Expr::size(0)});
+  EXPECT_EQ(b.graph->inputs().size(), 2u);
 }
 
 TEST(Partition, AGradientThatIsOneOfSeveralResults) {
@@ -118,9 +130,10 @@ TEST(Partition, AGradientThatIsOneOfSeveralResults) {
 })",
                       find_row);
   j.gradient_of = {1};
-  Partition p = partition(j, 1, 1, ir::Facts());
+  Partition p = partition(*j.graph, 1, 1, ir::Facts());
   ASSERT_EQ(p.saved.size(), 1u);
-  EXPECT_EQ(ir::type_of(p.backward->outputs()[0].value).dtype, DType::Float64);
+  BackwardGraph b = backward_graph(*j.graph, p.values, gradients_of(j, 1));
+  EXPECT_EQ(ir::type_of(b.graph->outputs()[0].value).dtype, DType::Float64);
 }
 
 TEST(Derived, RowsAreFoundByTheirNames) {

@@ -239,8 +239,9 @@ class Pass {
   }
 
   variable_list evaluate(Node& node, variable_list gradients, bool accumulate) {
-    // Only what leads to a wanted gradient runs, with its hooks.
-    if (!accumulate && !needed_.count(&node) && !captures_.count(&node)) return {};
+    // Only what leads to a wanted gradient runs; hooks do so there, and on what the pass goes from, if that is one tensor.
+    bool start = roots_.size() == 1 && roots_[0].get() == &node;
+    if (!accumulate && !start && !needed_.count(&node) && !captures_.count(&node)) return {};
     Node::Internals& in = node.internals();
     gradients.resize(std::max(gradients.size(), in.results.size()));
     for (auto& [nr, list] : in.tensor_hooks) {

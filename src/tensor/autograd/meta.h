@@ -93,6 +93,8 @@ struct Node::Internals : Pooled {
   /// By edge, by result: whether a gradient flows. Of a node that stands for operators that may have nothing to do with each other:
   /// where it gives no gradient, nothing goes on. Null: from all to all.
   const std::vector<std::vector<bool>>* flows = nullptr;
+  /// Of a node that was made again: that whose results, as others see them, its own are.
+  std::weak_ptr<Node> stands_for;
   std::unique_ptr<Inside> inside;
   std::vector<std::weak_ptr<Node>> graphs;  // whose Inside names this node
 

@@ -56,7 +56,8 @@ class ComputationNode final : public Node, public Pooled {
     if (std::find(given.begin(), given.end(), true) == given.end()) return out;
     const eager::Backward& backward = computation_.backward(needs_, given);
 
-    std::shared_ptr<Node> me = self.lock();
+    std::shared_ptr<Node> me = internals_->stands_for.lock();
+    if (!me) me = self.lock();
     std::vector<InputTensor> operands;
     std::vector<Tensor> holders(inputs_.size() + results_.size());
     for (const Saved& s : inputs_) operands.push_back(s.input(me, name_, holders[operands.size()]));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ void attach_views(const eager::Results& views, const Tensor& from, const ops::Ro
                   const std::vector<std::shared_ptr<const eager::ViewPlan>>& plans);
 /// After as_strided was taken of the memory behind `self`, which is not contiguous.
 void attach_memory_view(const Tensor& view, const Tensor& self);
+/// When a recording ends whose nodes stay: `result` gives those of a recorded call that its derivative reads, where there are any.
+void keep_results(Node& node, const std::function<Tensor(uint32_t)>& result);
 /// After a call that was recorded.
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results);
 

@@ -7,6 +7,7 @@
 #include "tensor/execute.h"
 #include "tensor/parse.h"
 #include "tensor/recorder.h"
+#include "tensor/views.h"
 
 // The autograd graph of calls that a recorder kept.
 namespace brasa::autograd {
@@ -27,6 +28,14 @@ class RowNode final : public Node, public Pooled {
   std::weak_ptr<Node> self;
   std::optional<DType> computed;  // of a write: what the row gave, which became the target's dtype
 
+  void keep_results(const std::function<Tensor(uint32_t)>& result) {
+    if (internals_->released) return;
+    std::vector<bool> reads = reads_results();
+    results_.resize(reads.size());
+    for (uint32_t r = 0; r < reads.size(); ++r)
+      if (Tensor t = reads[r] ? result(r) : Tensor(); t.defined()) results_[r] = {t, impl_of(t)->storage->version()};
+  }
+
  protected:
   variable_list apply(variable_list&& grads) override {
     std::lock_guard lock(internals_->mutex);
@@ -37,17 +46,17 @@ class RowNode final : public Node, public Pooled {
     Optionals cts(given.size());
     for (size_t i = 0; i < given.size(); ++i)
       if (given[i]) cts[i] = grads[i].to(computed.value_or(grads[i].scalar_type()));
-    // Where the derivative is to have one itself, the operands lead on to what they came from, and the results to this node.
-    std::optional<eager::ArgStore> with_history;
+    // Where the derivative is to have one itself, what it reads leads on: operands to what they came from, results to this node.
+    std::optional<eager::ArgStore> own;
+    if (GradMode::is_enabled()) without_history(own.emplace(args_->args()));
+    eager::ArgStore& operands = own ? *own : *args_;
     Optionals results_of_call(given.size());
-    if (GradMode::is_enabled()) {
-      add_history(with_history.emplace(args_->args()));
-      find_results(results_of_call);
-    }
+    find_results(results_of_call);
     eager::Literals defaults;
-    std::vector<CallArg> args = derivative_args(with_history ? *with_history : *args_, results_of_call, cts, defaults);
+    std::vector<CallArg> args = derivative_args(operands, results_of_call, cts, defaults);
     eager::Operator& backward = op_.backward(needs_, given);
-    check_unwritten(backward, args, (with_history ? *with_history : *args_).tensors());
+    check_unwritten(backward, args, operands.tensors());
+    if (own) add_history(backward, args, operands, results_of_call);
     std::vector<Tensor> results = eager::call_list(backward, args);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
       if (needs_[i]) out[i] = std::move(results[k++]);
@@ -57,6 +66,7 @@ class RowNode final : public Node, public Pooled {
     std::lock_guard lock(internals_->mutex);
     if (std::exchange(internals_->released, true)) return;
     if (internals_->forwards) return args_.reset();
+    results_.clear();
     // Shapes alone: a node that reads no values can run again.
     snapshots_.clear();
     for (Tensor& t : args_->tensors())
@@ -69,6 +79,10 @@ class RowNode final : public Node, public Pooled {
 
  private:
   using Optionals = std::vector<std::optional<Tensor>>;
+  struct Result {
+    Tensor value;
+    uint32_t version = 0;
+  };
 
   // Those of forward, then the results and the cotangents. `defaults` holds what the caller left out.
   std::vector<CallArg> derivative_args(const eager::ArgStore& operands, const Optionals& results, const Optionals& cts,
@@ -87,27 +101,49 @@ class RowNode final : public Node, public Pooled {
     return t;
   }
 
-  // Whether the derivative is computed from operands' values, too.
-  bool reads_values() const {
-    Optionals none(internals_->results.size()), cts(none.size());
-    std::vector<bool> given(cts.size());
-    for (size_t i = 0; i < cts.size(); ++i) {
-      ResultMeta meta = internals_->results[i];
+  // What stands for results, or cotangents: shapes alone.
+  Optionals stand_ins() const {
+    Optionals out;
+    for (ResultMeta meta : internals_->results) {
       if (computed) meta.dtype = *computed;
-      given[i] = meta.defined && differentiable(meta.dtype);
-      if (given[i]) cts[i] = without_values(meta);
+      bool flows = meta.defined && differentiable(meta.dtype);
+      out.push_back(flows ? std::optional(without_values(meta)) : std::nullopt);
     }
+    return out;
+  }
+
+  // Calls f for each tensor that the derivative is computed from, where there are these results.
+  template <class F>
+  void each_read(const Optionals& results, const Optionals& cts, F f) const {
+    std::vector<bool> given;
+    for (const auto& ct : cts) given.push_back(ct.has_value());
     eager::Literals defaults;
-    std::vector<CallArg> args = derivative_args(*args_, none, cts, defaults);
+    std::vector<CallArg> args = derivative_args(*args_, results, cts, defaults);
     eager::Parsed p;
     const eager::RowComputation& computation = computation_of(op_.backward(needs_, given), args, p);
     std::vector<bool> reads = eager::reads_of(computation, p.inputs);
-    for (size_t i = 0; i < reads.size(); ++i) {
-      const Tensor* t = p.inputs[i].tensor;
-      bool is_ct = std::any_of(cts.begin(), cts.end(), [&](const auto& ct) { return ct && &*ct == t; });
-      if (reads[i] && t && !is_ct) return true;
-    }
-    return false;
+    for (size_t i = 0; i < reads.size(); ++i)
+      if (reads[i] && p.inputs[i].tensor) f(p.inputs[i].tensor);
+  }
+  static bool holds(const Optionals& list, const Tensor* t) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& item) { return item && &*item == t; });
+  }
+
+  // Whether the derivative is computed from operands' values, too.
+  bool reads_values() const {
+    Optionals cts = stand_ins(), none(cts.size());
+    bool any = false;
+    each_read(none, cts, [&](const Tensor* t) { any = any || !holds(cts, t); });
+    return any;
+  }
+
+  std::vector<bool> reads_results() const {
+    Optionals cts = stand_ins(), results = stand_ins();
+    std::vector<bool> out(results.size());
+    each_read(results, cts, [&](const Tensor* t) {
+      for (size_t r = 0; r < out.size(); ++r) out[r] = out[r] || (results[r] && &*results[r] == t);
+    });
+    return out;
   }
 
   // A snapshot shares memory that its own recording did not write; what came later may have.
@@ -127,29 +163,53 @@ class RowNode final : public Node, public Pooled {
                     modified(tensors[k], name(), impl_of(tensors[k])->storage->version(), snapshots_[k].version));
   }
 
-  // Those that the recording knows: with the eager call, derivatives of the derivative flow through the results, where hooks see them.
+  // Those that the recording knows, or that were kept when it ended: derivatives of the derivative flow through them, where hooks see them.
   void find_results(Optionals& results) const {
-    Recorder* recorder = Recorder::current();
-    std::shared_ptr<Node> me = self.lock();
-    for (uint32_t r = 0; recorder && me && r < results.size(); ++r) {
-      Tensor t = recorder->result_of(*this, r);
-      if (!t.defined()) continue;
-      if (differentiable(t.scalar_type())) set_history(t, me, r);
-      results[r] = std::move(t);
+    Recorder* recorder = GradMode::is_enabled() ? Recorder::current() : nullptr;
+    for (uint32_t r = 0; r < results.size(); ++r) {
+      Tensor t = recorder ? recorder->result_of(*this, r) : Tensor();
+      if (!t.defined() && r < results_.size()) t = kept(results_[r]);
+      if (t.defined()) results[r] = std::move(t);
     }
   }
 
-  void add_history(eager::ArgStore& operands) const {
+  Tensor kept(const Result& result) const {
+    if (!result.value.defined()) return {};
+    uint32_t now = impl_of(result.value)->storage->version();
+    BRASA_CHECK(now == result.version, modified(result.value, name(), now, result.version));
+    return shallow_copy(result.value);
+  }
+
+  static void without_history(eager::ArgStore& operands) {
     Recorder* recorder = Recorder::current();
+    for (Tensor& t : operands.tensors()) {
+      t = recorder ? recorder->snapshot(t) : shallow_copy(t);
+      if (impl_of(t)->view) impl_of(t)->view->differentiable = false;  // nor by its base
+    }
+  }
+
+  // Operands of an optional sort have theirs.
+  void add_history(eager::Operator& backward, eager::CallArgs args, eager::ArgStore& operands,
+                   Optionals& results) const {
+    eager::Parsed p;
+    const eager::RowComputation& computation = computation_of(backward, args, p);
+    std::vector<bool> reads = eager::reads_of(computation, p.inputs);
+    auto read = [&](const Tensor& t) {
+      for (size_t i = 0; i < reads.size(); ++i)
+        if (reads[i] && p.inputs[i].tensor == &t) return true;
+      return false;
+    };
     size_t operand = 0;
-    Tensor* next = operands.tensors().data();
+    const Tensor *next = operands.tensors().data(), *end = next + operands.tensors().size();
     eager::each_tensor(operands.args(), [&](const Tensor& t) {
       size_t i = operand++;
-      if (&t != next) return;  // an optional one
-      Tensor copy = recorder ? recorder->snapshot(t) : shallow_copy(t);
-      if (needs_[i]) set_history(copy, next_edges_[i].function, next_edges_[i].input_nr);
-      *next++ = std::move(copy);
+      if (next == end || &t != next) return;
+      if (needs_[i] && read(t)) set_history(t, next_edges_[i].function, next_edges_[i].input_nr);
+      ++next;
     });
+    std::shared_ptr<Node> me = self.lock();
+    for (uint32_t r = 0; me && r < results.size(); ++r)
+      if (results[r] && differentiable(results[r]->scalar_type()) && read(*results[r])) set_history(*results[r], me, r);
   }
 
   eager::Operator& op_;
@@ -160,6 +220,7 @@ class RowNode final : public Node, public Pooled {
     uint32_t version;
   };
   PooledVector<Snapshot> snapshots_;  // of the tensors in args_
+  std::vector<Result> results_;       // those that were kept
 };
 
 std::shared_ptr<RowNode> recorded_node(eager::Operator& op, eager::CallArgs args, Recorder& recorder) {
@@ -184,6 +245,10 @@ std::shared_ptr<RowNode> recorded_node(eager::Operator& op, eager::CallArgs args
 }
 
 }  // namespace
+
+void keep_results(Node& node, const std::function<Tensor(uint32_t)>& result) {
+  if (auto* row = dynamic_cast<RowNode*>(&node)) row->keep_results(result);
+}
 
 void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& recorder, eager::Results& results) {
   if (!GradMode::is_enabled()) return;
