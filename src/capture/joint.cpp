@@ -34,14 +34,14 @@ class Entry final : public Node, public Pooled {
 };
 
 // A node that something else keeps, and which result of it.
-struct Held {
+struct HeldResult {
   std::weak_ptr<Node> node;
   uint32_t result;
   Edge edge() const { return {node.lock(), result}; }
 };
-std::vector<Edge> edges_of(const std::vector<Held>& held) {
+std::vector<Edge> edges_of(const std::vector<HeldResult>& held) {
   std::vector<Edge> out;
-  for (const Held& h : held) out.push_back(h.edge());
+  for (const HeldResult& h : held) out.push_back(h.edge());
   return out;
 }
 
@@ -161,8 +161,8 @@ class SegmentNode final : public Node, public Pooled {
   std::shared_ptr<const Halves> halves_;
   Binding binding_;
   std::vector<autograd::Saved> inputs_, saved_;
-  std::vector<Held> roots_, views_;    // by slot, by held view
-  std::vector<size_t> latest_, used_;  // slots of the latest pass, of those that freed what they read
+  std::vector<HeldResult> roots_, views_;  // by slot, by held view
+  std::vector<size_t> latest_, used_;      // slots of the latest pass, of those that freed what they read
 };
 
 class FailingNode final : public Node {
