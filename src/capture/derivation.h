@@ -69,6 +69,7 @@ class Derivation {
   void call(const Step& s);
   void send_operands(const Step& s, const Event& e, const std::vector<ir::Value>& cts, size_t self, Number base);
   Number placed(const Event& call) const;
+  Number made_by(uint32_t node, uint32_t result, Number now) const;
   void write(const Step& s);
 
   const Trace& trace_;

@@ -89,7 +89,7 @@ std::vector<Value> Derivation::pull(const std::vector<bool>& given, ir::Facts& f
 }
 
 void Derivation::describe(JointSegment& joint, const ir::Facts& facts) {
-  for (const Slot& s : slots_) joint.roots.push_back(s.number);
+  for (const Slot& s : slots_) joint.roots.push_back(made_by(s.node, s.result, s.number));
   for (const Step& s : steps_) {
     if (s.self != kNone) add_put_sources(s);
     if (!s.moves) sources_.emplace(s.event, sources_of(s));
@@ -105,6 +105,14 @@ void Derivation::describe(JointSegment& joint, const ir::Facts& facts) {
   for (size_t a = 0; a < below.size(); ++a)
     for (size_t b = a; b < below.size(); ++b)
       joint.spends[a][b] = joint.spends[b][a] = share(below[a], below[b], facts);
+}
+
+// The value that a node gave which lies where `now` does: it is another one where the memory was written without gradients since.
+Number Derivation::made_by(uint32_t node, uint32_t result, Number now) const {
+  const Step& s = step_of(static_cast<int32_t>(node));
+  if (s.moves) return now;
+  Number n = s.self == kNone ? s.results[result] : placed(trace_.events.at(s.event));
+  return trace_.types[n].shape == trace_.types[now].shape ? n : now;
 }
 
 // What lies below a slot, by node.
@@ -201,6 +209,7 @@ std::vector<JointSegment::Source> Derivation::sources_of(const Step& s) {
 // The gradient goes to this target.
 void Derivation::set_end(JointSegment::Source& source, const Target& to) const {
   source.leaf = to.leaf;
+  if (to.node >= 0) source.made = made_by(static_cast<uint32_t>(to.node), to.result, source.at);
   if (auto it = roots_.find({static_cast<uint32_t>(to.node), to.result}); to.node >= 0 && it != roots_.end())
     source.root = static_cast<int32_t>(it->second);
 }

@@ -61,7 +61,6 @@ class SegmentNode final : public Node, public Pooled {
   void expand() {
     if (internals_->released) return;
     Recorder::Scope alone(nullptr);
-    AutoGradMode mode(true);
     Ends ends{next_edges_, edges_of(roots_), edges_of(roots_), edges_of(views_)};
     for (size_t s = 0; s < roots_.size(); ++s)
       if (!halves_->joint->inside[s]) ends.through[s] = Edge();
@@ -112,6 +111,7 @@ class SegmentNode final : public Node, public Pooled {
     const std::vector<bool>& read = halves_->joint->replayed;
     for (size_t i = 0; i < read.size(); ++i) inputs.push_back(read[i] ? inputs_[i].unpack(nullptr, name()) : Tensor());
     eager::DeviceScope scope(halves_->forward.program.device);
+    AutoGradMode mode(true);  // a pass has switched it off
     return replay(*halves_->joint, binding_, inputs, ends);
   }
 

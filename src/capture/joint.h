@@ -76,15 +76,16 @@ struct JointSegment {
   std::vector<int32_t> key;
   program::Conditions conditions;
   std::shared_ptr<Derivation> derivation;  // null where there is none: the nodes run
-  std::vector<Number> roots;               // the values whose cotangents come in, by slot
+  std::vector<Number> roots;               // what the nodes gave whose cotangents come in, by slot
   Trace trace;                             // the segment's events, for derivatives of the derivative
   /// Whether a gradient flows to an operand, and the leaf to which it leaves the segment from there, or the slot of the root that it goes
   /// to (-1: neither): as a gradient of the value `at`, which the operand is a view of, or itself. On its way the first held view: the
-  /// operand is a view of the value `view_at`, or itself.
+  /// operand is a view of the value `view_at`, or itself. The value that the operator's node gave which it comes from: `made`, which is not
+  /// `at` where the memory was written without gradients since.
   struct Source {
     bool flows = false;
     int32_t leaf = -1, root = -1, view = -1;
-    Number at = kNoNumber, view_at = kNoNumber;
+    Number at = kNoNumber, view_at = kNoNumber, made = kNoNumber;
   };
   /// By input of the segment: whether derivatives of the derivative read it.
   std::vector<bool> replayed;

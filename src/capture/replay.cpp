@@ -18,8 +18,12 @@ std::vector<bool> live_values(const JointSegment& joint) {
   for (Number n : joint.roots) live[n] = true;
   for (size_t i = joint.trace.events.size(); i-- > 0;) {
     const Event& e = joint.trace.events[i];
-    if (std::find(live.begin() + e.first, live.begin() + e.first + e.count, true) != live.begin() + e.first + e.count)
-      each_operand(e, [&](Number n) { live[n] = true; });
+    if (std::find(live.begin() + e.first, live.begin() + e.first + e.count, true) == live.begin() + e.first + e.count)
+      continue;
+    each_operand(e, [&](Number n) { live[n] = true; });
+    if (auto it = joint.sources.find(static_cast<uint32_t>(i)); it != joint.sources.end())
+      for (const JointSegment::Source& source : it->second)
+        if (source.made != kNoNumber) live[source.made] = true;
   }
   return live;
 }
@@ -47,7 +51,7 @@ class Replay {
       if (it == joint_.sources.end()) return values[n];  // it had no part in autograd
       if (k >= it->second.size() || !it->second[k].flows) return values[n].detach();
       End end = end_of(it->second[k]);
-      return end.edge ? read(n, end) : values[n];
+      return end.edge.is_valid() ? read(n, end) : values[n];
     });
     std::move(results.begin(), results.end(), values.begin() + e.first);
     for (Number n = e.first; n < e.first + e.count; ++n)
@@ -58,17 +62,19 @@ class Replay {
   std::vector<Tensor> values;  // by number
 
  private:
-  // Where a gradient leaves the replayed nodes, as one of which value; null: it stays with them.
+  // Where the gradient of which value goes instead of to what made it in this replay; invalid: nowhere else.
   struct End {
-    const autograd::Edge* edge;
+    autograd::Edge edge;
     Number at;
   };
   End end_of(const JointSegment::Source& source) const {
     if (source.view >= 0 && !ends_.views.empty() && ends_.views[source.view].is_valid())
-      return {&ends_.views[source.view], source.view_at};
-    if (source.leaf >= 0) return {&ends_.leaves.at(source.leaf), source.at};
-    bool through = source.root >= 0 && !ends_.through.empty() && ends_.through[source.root].is_valid();
-    return {through ? &ends_.through[source.root] : nullptr, source.at};
+      return {ends_.views[source.view], source.view_at};
+    if (source.leaf >= 0) return {ends_.leaves.at(source.leaf), source.at};
+    if (source.root >= 0 && !ends_.through.empty() && ends_.through[source.root].is_valid())
+      return {ends_.through[source.root], source.at};
+    bool other = source.made != source.at && source.made != kNoNumber && values[source.made].requires_grad();
+    return {other ? autograd::gradient_edge(values[source.made]) : autograd::Edge(), source.at};
   }
 
   // The node of this result, if the call made one, is a root's once more.
@@ -82,7 +88,7 @@ class Replay {
   Tensor read(Number n, const End& end) {
     if (n == end.at) {
       Tensor out = values[n].detach();
-      autograd::set_history(out, end.edge->function, end.edge->input_nr);
+      autograd::set_history(out, end.edge.function, end.edge.input_nr);
       return out;
     }
     const Event& e = *event_of_.at(n);

@@ -470,6 +470,7 @@ void add_window(Table& t) {
         auto last = static_cast<int64_t>(space.size());
         bool dense = dilation.is(1);
         constexpr int64_t kFew = 4;
+        if (size.is(0)) return full(0, space, dtype_of(ct));
         if (dense && size.is_constant() && step.is_constant() && size.constant() <= kFew * step.constant())
           return overlapped(ct, dim, size.constant(), step.constant(), space[dim]);
         space.push_back(dense ? ir::ceildiv(size, step) : size);
