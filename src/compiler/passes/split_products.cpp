@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kPanel = 1 << 18;      // bytes of a part's panel
 constexpr int64_t kLongPanel = 1 << 20;  // of one that is worth parts
+constexpr int64_t kShort = 8;            // how many times shorter than a panel's a part's sum is too short
 
 // The outer ones of the dimensions that are summed up become parts: all of some, and the last of them in so many.
 struct Parts {
@@ -28,8 +29,10 @@ struct Parts {
 
 // The fewest equal parts of a size after which no more than `most` of `length` are left; all of it where there are none.
 int64_t parts_of(int64_t size, int64_t length, int64_t most) {
-  for (int64_t p = 1; p < size; ++p)
-    if (size % p == 0 && length / p <= most) return p;
+  // With more of them they are too short to pay.
+  int64_t fewest = (length - 1) / most + 1;
+  for (int64_t p = fewest; p < size && p <= kShort * fewest; ++p)
+    if (size % p == 0) return p;
   return size;
 }
 
@@ -49,7 +52,7 @@ Parts parts_of(const Shape& summed, int64_t most, const PassContext& context) {
     parts = parts_of(size, length, most);
     length /= parts;
   }
-  return length < most / 8 ? Parts{} : Parts{count, parts, length};
+  return length < most / kShort ? Parts{} : Parts{count, parts, length};
 }
 
 // A dimension as parts and what each of them has.
@@ -91,7 +94,7 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   Expr rows = free_size(a, ac, ab), columns = free_size(b, bc, bb);
   Shape summed = pick(shape_of(a), ac);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
-  if (Expr all = product(summed); all.is_constant() && all.constant() * in_panel <= kLongPanel) return {};
+  if (Expr all = product(summed); all.is_constant() && all.constant() <= kLongPanel / in_panel) return {};
   if (rows.is(1) || columns.is(1)) return {};
   Parts parts = parts_of(summed, kPanel / in_panel, context);
   // The parts' results are no more than the operands.

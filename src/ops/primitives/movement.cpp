@@ -469,9 +469,10 @@ void add_window(Table& t) {
         Expr windows = n.types[0].shape[dim];
         auto last = static_cast<int64_t>(space.size());
         bool dense = dilation.is(1);
-        constexpr int64_t kFew = 4;
+        constexpr int64_t kFew = 4, kLong = 4096;  // one element may be padded to a whole step
         if (size.is(0)) return full(0, space, dtype_of(ct));
-        if (dense && size.is_constant() && step.is_constant() && size.constant() <= kFew * step.constant())
+        bool constant = size.is_constant() && step.is_constant() && step.constant() <= kLong;
+        if (dense && constant && size.constant() <= kFew * step.constant())
           return overlapped(ct, dim, size.constant(), step.constant(), space[dim]);
         space.push_back(dense ? ir::ceildiv(size, step) : size);
         auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
