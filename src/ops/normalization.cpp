@@ -149,9 +149,12 @@ struct BatchNorm {
   Value out, mean, rstd, running_mean, running_var;
 };
 
-// A running statistic after it was moved towards its present value.
-Value moved(Value running, Value now, const Number& momentum) {
-  return convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
+// A running statistic after it was moved towards its present value, where there is one.
+Value moved(Value running, Value now, Expr elements, const Number& momentum) {
+  if (same_size(elements, 0)) return running;
+  Value next = convert(to_opmath(running) * (1 - momentum) + call("aten::detach", {now}) * momentum, dtype_of(running));
+  if (elements.is_constant()) return next;
+  return where(eq(size_tensor(elements, shape_of(running)), 0), running, next);
 }
 Value unbiased_variance(Value x, Value mean, const Dims& dims) {
   Value centred = x - mean;
@@ -180,9 +183,12 @@ BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean
   std::vector<Value> s = standardized(wide, dims, eps);
   Value m = prim::reshape(s[1], {channels}), rstd = prim::reshape(s[2], {channels});
   BatchNorm r{convert(channels_scaled(s[0], weight, bias), dtype_of(x)), convert(m, kept), convert(rstd, kept), {}, {}};
-  if (running_mean) r.running_mean = moved(running_mean, m, momentum);
-  if (running_var)
-    r.running_var = moved(running_var, prim::reshape(unbiased_variance(wide, s[1], dims), {channels}), momentum);
+  Expr elements = type_of(x).numel();
+  if (running_mean) r.running_mean = moved(running_mean, m, elements, momentum);
+  if (running_var) {
+    Value variance = prim::reshape(unbiased_variance(wide, s[1], dims), {channels});
+    r.running_var = moved(running_var, variance, elements, momentum);
+  }
   return r;
 }
 
@@ -309,8 +315,9 @@ std::vector<Value> instance_norm(Value x, Value weight, Value bias, Value rm, Va
   BatchNorm r{convert(channels_scaled(s[0], weight, bias), dtype_of(x)), {}, {}, {}, {}};
   // The running statistics are those of the average sample.
   Shape each = {size_of(x, 0), size_of(x, 1)};
-  if (rm) r.running_mean = moved(rm, mean(prim::reshape(s[1], each), {0}, false), momentum);
-  if (rv) r.running_var = moved(rv, mean(unbiased_variance(wide, s[1], dims), {0}, false), momentum);
+  if (rm) r.running_mean = moved(rm, mean(prim::reshape(s[1], each), {0}, false), type_of(x).numel(), momentum);
+  if (rv)
+    r.running_var = moved(rv, mean(unbiased_variance(wide, s[1], dims), {0}, false), type_of(x).numel(), momentum);
   return with_updates({r.out}, r, true);
 }
 

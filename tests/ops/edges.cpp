@@ -180,5 +180,14 @@ TEST(Edges, CovariancesWantWeights) {
   EXPECT_TRUE(std::isnan(weighted(ones({1, 1}), full({1}, 0.1)).item<double>()));
 }
 
+TEST(Edges, EmptyBatchesMoveNoStatistics) {
+  for (int64_t images : {0, 2, 3}) {
+    Tensor x = ones({images, 3, 4}), m = zeros({3}), v = ones({3}), none;
+    call("aten::batch_norm", {x, none, none, m, v, true, 0.5, 1e-5, false});
+    expect_close(m, full({3}, images ? 0.5 : 0));
+    expect_close(v, full({3}, images ? 0.5 : 1));
+  }
+}
+
 }  // namespace
 }  // namespace brasa::test
