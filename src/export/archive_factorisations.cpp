@@ -1,6 +1,7 @@
 #include <map>
 
 #include "export/archive_primitives.h"
+#include "export/node_writer.h"
 #include "import/types.h"
 
 // What a library computes: PyTorch has the same factorisations, with other triangles, permutations as matrices, and complex numbers whole.
@@ -11,13 +12,10 @@ using ir::Expr;
 using ir::Shape;
 using ir::Type;
 using ir::Value;
-using Names = std::vector<std::string>;
-using Arguments = std::vector<ArchiveNodes::Argument>;
 
-class Writer {
+class Writer : NodeWriter {
  public:
-  Writer(ArchiveNodes& to, const ir::Node& node, const std::function<std::string(Value)>& name_of)
-      : to_(to), n_(node), name_of_(name_of) {}
+  using NodeWriter::NodeWriter;
 
   Names write(std::string_view kind) {
     // Those that have the same operands and results there.
@@ -49,17 +47,10 @@ class Writer {
   }
 
  private:
-  const Type& type(size_t i) const { return ir::type_of(n_.arg<Value>(i)); }
-  Json of(size_t i) const { return ArchiveNodes::tensor(name_of_(n_.arg<Value>(i))); }
-  Json flag(size_t i) const { return flag_of(n_.arg<bool>(i)); }
-  static Json flag_of(bool b) { return {{"as_bool", b}}; }
-  static Json an_int(int64_t n) { return {{"as_int", n}}; }
-  std::string aten(const std::string& target, const Arguments& arguments, const Type& type) {
-    return to_.add(target, arguments, {type}).front();
-  }
+  Json flag(size_t i) const { return a_bool(n_.arg<bool>(i)); }
   // The parts of complex numbers, of types part and part + 1 among the results.
   Names parts(const std::string& name, size_t part) {
-    Json z = ArchiveNodes::tensor(name);
+    Json z = of(name);
     std::string re = aten("real.default", {{"self", z}}, n_.types[part]),
                 im = aten("imag.default", {{"self", z}}, n_.types[part + 1]);
     return {re, im};
@@ -77,20 +68,17 @@ class Writer {
     std::string any =
         aten("full.default", {{"size", to_.integers(matrix.shape)}, {"fill_value", {{"as_float", 0.0}}}}, matrix);
     Names unpacked =
-        to_.add("lu_unpack.default",
-                {{"LU_data", ArchiveNodes::tensor(any)}, {"LU_pivots", of(0)}, {"unpack_data", flag_of(false)}},
+        to_.add("lu_unpack.default", {{"LU_data", of(any)}, {"LU_pivots", of(0)}, {"unpack_data", a_bool(false)}},
                 {square, matrix, upper});
-    return {aten("argmax.default", {{"self", ArchiveNodes::tensor(unpacked[0])}, {"dim", an_int(-2)}}, n_.types[0])};
+    return {aten("argmax.default", {{"self", of(unpacked[0])}, {"dim", an_int(-2)}}, n_.types[0])};
   }
   Names triangular_solve() {
     bool upper = n_.arg<bool>(2), transposed = n_.arg<bool>(3);
     Json a = of(0);
-    if (transposed)
-      a = ArchiveNodes::tensor(
-          aten("transpose.int", {{"self", a}, {"dim0", an_int(-2)}, {"dim1", an_int(-1)}}, type(0)));
+    if (transposed) a = of(aten("transpose.int", {{"self", a}, {"dim0", an_int(-2)}, {"dim1", an_int(-1)}}, type(0)));
     return to_.add(
         "linalg_solve_triangular.default",
-        {{"self", a}, {"B", of(1)}, {"upper", flag_of(upper != transposed), true}, {"unitriangular", flag(4), true}},
+        {{"self", a}, {"B", of(1)}, {"upper", a_bool(upper != transposed), true}, {"unitriangular", flag(4), true}},
         n_.types);
   }
   Names eig() {
@@ -102,7 +90,7 @@ class Writer {
   }
   Names fft() {
     Type z = complex_like(type(0));
-    Json whole = ArchiveNodes::tensor(aten("complex.default", {{"real", of(0)}, {"imag", of(1)}}, z));
+    Json whole = of(aten("complex.default", {{"real", of(0)}, {"imag", of(1)}}, z));
     return parts(aten("_fft_c2c.default",
                       {{"self", whole},
                        {"dim", {{"as_ints", {n_.arg<Expr>(2).constant()}}}},
@@ -113,10 +101,6 @@ class Writer {
   }
   Names join_parts() { return to_.add("complex.default", {{"real", of(0)}, {"imag", of(1)}}, n_.types); }
   Names split_parts() { return parts(name_of_(n_.arg<Value>(0)), 0); }
-
-  ArchiveNodes& to_;
-  const ir::Node& n_;
-  const std::function<std::string(Value)>& name_of_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "export/node_writer.h"
 #include "import/types.h"
 #include "support/error.h"
 
@@ -13,7 +14,6 @@ using ir::Expr;
 using ir::Shape;
 using ir::Type;
 using ir::Value;
-using Names = std::vector<std::string>;
 
 // Point-wise primitives that PyTorch has under this name, of (self), (self, other) or others.
 const std::map<std::string_view, const char*> kUnary{
@@ -81,8 +81,6 @@ const std::map<std::string_view, const char*> kBinary{
 };
 
 Json a_dtype(DType t) { return {{"as_scalar_type", import::archive_number_of(t)}}; }
-Json an_int(int64_t n) { return {{"as_int", n}}; }
-Json a_bool(bool b) { return {{"as_bool", b}}; }
 Json ints(const std::vector<int64_t>& list) { return {{"as_ints", list}}; }
 Expr product(const Shape& shape, size_t first, size_t last) {
   Expr out = 1;
@@ -90,13 +88,12 @@ Expr product(const Shape& shape, size_t first, size_t last) {
   return out;
 }
 
-class Writer {
+class Writer : NodeWriter {
  public:
-  Writer(ArchiveNodes& to, const ir::Node& node, const std::function<std::string(Value)>& name_of)
-      : to_(to), n_(node), name_of_(name_of), name_(node.op->schema.name) {}
+  using NodeWriter::NodeWriter;
 
   Names write() {
-    std::string_view kind = name_;
+    std::string_view kind = n_.op->schema.name;
     kind.remove_prefix(kind.find("::") + 2);
     if (auto at = kUnary.find(kind); at != kUnary.end()) return {aten(at->second, {{"self", of(0)}}, n_.types[0])};
     if (kind == "div" && is_integral(type(0).dtype, true))
@@ -137,25 +134,16 @@ class Writer {
   }
 
  private:
-  using Arguments = std::vector<ArchiveNodes::Argument>;
-  [[noreturn]] void refuse() const { fail(str("export: ", name_, " has no form in PyTorch's operators")); }
+  [[noreturn]] void refuse() const { fail(str("export: ", n_.op->schema.name, " has no form in PyTorch's operators")); }
   void must(bool ok) const {
     if (!ok) refuse();
   }
 
-  Value value(size_t i) const { return n_.arg<Value>(i); }
-  const Type& type(size_t i) const { return ir::type_of(value(i)); }
-  Json of(size_t i) const { return of(value(i)); }
-  Json of(Value v) const { return ArchiveNodes::tensor(name_of_(v)); }
-  static Json of(const std::string& name) { return ArchiveNodes::tensor(name); }
   std::vector<Expr> exprs(size_t i) const { return n_.arg<std::vector<Expr>>(i); }
   std::vector<int64_t> dims(size_t i) const {
     std::vector<int64_t> out;
     for (Expr e : exprs(i)) out.push_back(e.constant());
     return out;
-  }
-  std::string aten(const std::string& target, const Arguments& arguments, const Type& type) {
-    return to_.add(target, arguments, {type}).front();
   }
   Type like(const Type& t, Shape shape) const { return {t.dtype, std::move(shape), false}; }
 
@@ -477,11 +465,6 @@ class Writer {
                   {"groups", to_.integer(n_.arg<Expr>(7))}},
                  n_.types[0])};
   }
-
-  ArchiveNodes& to_;
-  const ir::Node& n_;
-  const std::function<std::string(Value)>& name_of_;
-  std::string name_;
 };
 
 }  // namespace

@@ -60,8 +60,8 @@ void add_regression(Table& t) {
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number delta) {
         Value d = abs(floating_only("huber_loss", x - y));
-        Value c =
-            pointwise("min", d, delta);  // one formula for both, so that an infinite delta meets no 0 in derivatives
+        // One formula for both sides, so that an infinite delta meets no 0 in derivatives.
+        Value c = pointwise("min", d, delta);
         return reduced(c * (d - 0.5 * c), reduction);
       })
       .precondition([](Value, Value, int64_t, double delta) {

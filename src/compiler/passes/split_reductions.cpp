@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
 
 namespace brasa::compiler {
@@ -37,11 +38,6 @@ Enough enough_for(const Machine& m) {
 // Of unknown sizes: what is long, and in how many parts it is summed up; in more where there are few columns, so that each part of one
 // has a thread.
 constexpr int64_t kLong = 1024, kParts = 512, kThreads = 1 << 18;
-bool is_long(Expr length, const PassContext& context) {
-  Expr low = ir::min(length, Expr(kLong));
-  if (low.is_constant()) return low.is(kLong);
-  return !context.size_classes || context.facts.equal(low, Expr(kLong));
-}
 
 // On a GPU sums on both sides of what is kept go along rows first, and then down columns, unless what is kept is enough for all threads.
 Value rows_first(Value x, const Dims& kept, const Dims& reduced, Expr rows, const std::string& combiner,
@@ -72,7 +68,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   Expr parts(1);
   if (unknown) {
     // On a GPU, a thread that sums up a long column alone takes far longer than all others together.
-    if (!context.machine.gpu || !columns || !matrices.is(1) || !is_long(length, context)) return {};
+    if (!context.machine.gpu || !columns || !matrices.is(1) || !at_least(length, kLong, context)) return {};
     parts = ir::max(Expr(kParts), ceildiv(Expr(kThreads), rows));
   } else if (of_rows) {
     if (length.is_constant() ? length.constant() < 2 * kPart || rows.constant() >= enough.rows : false) return {};

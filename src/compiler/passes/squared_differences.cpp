@@ -4,6 +4,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/loops/ops.h"
+#include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
 
 // Σ (x - b)², where b is the same along what is summed and is made of another sum of x: a variance. The second sum would read x from memory
@@ -55,11 +56,10 @@ Value first_along(Value v, const Dims& dims, const Shape& kept) {
   return prim::reshape(first_of(v, size), kept);
 }
 
-// Asked as a fact where it is not known.
+// Known, or asked as a fact where facts can be.
 bool is_large(Expr elements, const PassContext& context) {
-  Expr low = ir::min(elements, Expr(kLarge));
-  if (low.is_constant()) return low.is(kLarge);
-  return context.size_classes && context.facts.equal(low, Expr(kLarge));
+  bool known = ir::min(elements, Expr(kLarge)).is_constant();
+  return (known || context.size_classes) && at_least(elements, kLarge, context);
 }
 
 Value squared_differences(const Node* n, Value square, const PassContext& context) {

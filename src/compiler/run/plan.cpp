@@ -310,7 +310,8 @@ class Planner {
   }
 
   // What is prepared comes first; then the fused order, but what only writes results into inputs comes last: such groups are many and
-  // small, and run together; those that write other results too, of a GPU. Where the same groups are to stand side by side, so does, before it, what only it reads.
+  // small, and run together; those that write other results too, of a GPU. Where the same groups are to stand side by side, so does,
+  // before it, what only it reads.
   void order() {
     sort_ = sorts();
     std::vector<int> waiting(next_.size());

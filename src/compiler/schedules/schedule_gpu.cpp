@@ -100,9 +100,9 @@ void share_columns(Schedule& s, const Domain& d, const Machine& m) {
 
 // Of unknown sizes there may be few columns, but each may be summed up in parts, of which it is known that there are many.
 bool in_many_parts(const Domain& d) {
-  constexpr int64_t kMany = 512;
+  constexpr int64_t kParts = 512;
   for (size_t i = 0; i + 1 < d.dims.size(); ++i)
-    if (!d.reduced[i] && ir::min(d.dims[i], Expr(kMany)).is(kMany)) return true;
+    if (!d.reduced[i] && ir::min(d.dims[i], Expr(kParts)).is(kParts)) return true;
   return false;
 }
 
