@@ -60,32 +60,37 @@ std::unique_ptr<Graph> copy(const Graph& graph) {
   return out;
 }
 
+namespace {
+
+std::vector<Expr> sized(std::vector<Expr> items, const std::function<Expr(Expr)>& f) {
+  for (Expr& e : items) e = f(e);
+  return items;
+}
+
+}  // namespace
+
+Args with_sizes(Args args, const std::function<Expr(Expr)>& f) {
+  for (Arg& a : args)
+    if (auto* e = a.get_if<Expr>())
+      a = Arg(f(*e));
+    else if (auto* list = a.get_if<std::vector<Expr>>())
+      a = Arg(sized(*list, f));
+  return args;
+}
+
 std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f) {
   auto out = std::make_unique<Graph>(graph.level());
   out->name = graph.name;
-  auto sized = [&](std::vector<Expr> items) {
-    for (Expr& e : items) e = f(e);
-    return items;
-  };
   ValueMap map;
   for (const Node* n : graph.nodes()) {
     std::vector<Type> types = n->types;
-    for (Type& t : types) t.shape = sized(t.shape);
+    for (Type& t : types) t.shape = sized(t.shape, f);
     if (n->op == input_op()) {
       const Input& in = graph.inputs()[n->arg<Expr>(0).constant()];
-      map.set(in.value, out->add_input(types[0], in.name, sized(in.strides), in.by_value));
+      map.set(in.value, out->add_input(types[0], in.name, sized(in.strides, f), in.by_value));
       continue;
     }
-    Args args;
-    for (const Arg& a : n->args) {
-      if (auto* e = a.get_if<Expr>())
-        args.push_back(Arg(f(*e)));
-      else if (auto* list = a.get_if<std::vector<Expr>>())
-        args.push_back(Arg(sized(*list)));
-      else
-        args.push_back(map(a));
-    }
-    Node* made = out->add(n->op, std::move(args), std::move(types));
+    Node* made = out->add(n->op, with_sizes(mapped(n->args, map), f), std::move(types));
     for (uint32_t i = 0; i < n->types.size(); ++i) map.set({const_cast<Node*>(n), i}, made->out(i));
   }
   for (const Output& o : graph.outputs()) out->outputs().push_back({map(o.value), o.into, o.check});

@@ -76,6 +76,7 @@ void add_rectified(Table& t) {
   t.op("aten::prelu(Tensor self, Tensor weight) -> Tensor")
       .doc("x where positive, else weight * x; one weight, or one for each channel (dimension 1).")
       .autocast(Autocast::Lower)
+      .keeps_memory_format()
       .composed_in_opmath([](Value x, Value w) {
         floating_only("prelu", x);
         BRASA_CHECK(rank_of(w) <= 1,
@@ -97,6 +98,7 @@ void add_rectified(Table& t) {
       .samples({{floats(2, 3, 4), floats(3)}, {floats(5), floats(1)}});
   t.op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .doc("x where positive, else weight * x.")
+      .keeps_memory_format()
       .composed_in_opmath([](Value x, Value w) { return where(gt(x, 0), x, x * w); })
       .one_dtype({"self", "weight"})
       .samples({{floats(2, 3, 4), floats(3, 1)}});
@@ -249,6 +251,7 @@ void add_gated(Table& t) {
   t.op("aten::glu(Tensor self, int dim=-1) -> Tensor")
       .out(Out::Cast)
       .doc("The first half along dim times the sigmoid of the second.")
+      .keeps_memory_format()
       .composed_in_opmath([](Value x, int64_t dim) {
         auto [a, b] = halves(floating_only("glu", x), dim, "glu");
         return a * sigmoid(b);
@@ -291,6 +294,7 @@ Value feature_mask(Value key, Value x, const Number& p) {
 void add_dropout(Table& t) {
   t.op("aten::dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("In training, zeroes elements with probability p and scales the others by 1 / (1 - p).")
+      .keeps_memory_format()
       .backward_node("MulBackward0")
       .packed({{floats(8, 8), 0.5, true}})
       .random()
@@ -303,6 +307,7 @@ void add_dropout(Table& t) {
       .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}, {floats(0), 0.1, true}});
   t.op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
       .doc("dropout, and the mask of what stays.")
+      .keeps_memory_format()
       .random()
       .composed_in_opmath([](Value x, Number p, std::optional<bool> train, Value key) {
         if (!train.value_or(true) || p.is(0)) return std::array{x, full(true, shape_of(x), DType::Bool)};
@@ -314,6 +319,7 @@ void add_dropout(Table& t) {
       .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}});
   t.op("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
       .doc("grad_output * mask * scale.")
+      .keeps_memory_format()
       .composed_in_opmath(scaled_by_mask)
       .samples({{floats(3, 5), bools(3, 5), 2.0}});
   t.op("aten::_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor")
@@ -322,6 +328,7 @@ void add_dropout(Table& t) {
       .samples({{floats(3, 5), bools(3, 5), 2.0}});
   t.op("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("dropout of whole channels (dimensions 0 and 1).")
+      .keeps_memory_format()
       .random()
       .composed_in_opmath([](Value x, Number p, bool train, Value key) {
         if (!train || p.is(0)) return x;
@@ -332,6 +339,7 @@ void add_dropout(Table& t) {
       .samples({{floats(2, 3, 4), 0.5, true}});
   t.op("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("dropout that keeps mean and variance of selu's outputs.")
+      .keeps_memory_format()
       .random()
       .composed_in_opmath([](Value x, Number p, bool train, Value key) {
         if (!train || p.is(0)) return x;
@@ -342,6 +350,7 @@ void add_dropout(Table& t) {
       .samples({{floats(3, 5), 0.5, true}});
   t.op("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
       .doc("alpha_dropout of whole channels (dimensions 0 and 1).")
+      .keeps_memory_format()
       .random()
       .composed_in_opmath([](Value x, Number p, bool train, Value key) {
         if (!train || p.is(0)) return x;

@@ -113,6 +113,7 @@ void add_fold(Table& t) {
       .samples({{floats(2, 8, 9), list({4, 4}), list({2, 2}), list({1, 1}), list({0, 0}), list({1, 1})}});
   t.op("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor")
       .doc("Each value put where its index points in a plane of zeros.")
+      .keeps_memory_format()
       .autocast(Autocast::Float32, Autocast::None)
       .composed(max_unpool2d)
       .samples({{floats(1, 2, 1, 1), ints(1, 2, 1, 1), list({2, 2})}});

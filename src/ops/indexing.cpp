@@ -295,10 +295,12 @@ void add_sorts(Table& t) {
   const std::vector<Sample> stable = {{floats(3, 5), true}, {floats(4, 2), true, 0, true}};
   t.op("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
       .doc("In order along a dimension, and where each element was; stable; NaN is the greatest.")
+      .keeps_memory_format()
       .composed(sorted)
       .samples(lines);
   t.op("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
       .doc("As sort.")
+      .keeps_memory_format()
       .composed(sorted_stable)
       .samples(stable);
   t.op("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")

@@ -251,6 +251,7 @@ void add_joins(Table& t) {
   t.op("aten::cat(Tensor[] tensors, int dim=0) -> Tensor")
       .out(Out::Cast)
       .doc("Tensors one after the other along a dimension.")
+      .keeps_memory_format()
       .autocast(Autocast::Widest, Autocast::None)
       .sparse(Sparse::Cat)
       .packed({{std::vector{floats(8, 8), floats(8, 8)}, 0}, {std::vector{floats(8, 8), floats(8, 8)}, 1}})
@@ -308,19 +309,23 @@ void add_joins(Table& t) {
 void add_repetitions(Table& t) {
   t.op("aten::flip(Tensor self, int[] dims) -> Tensor")
       .doc("Dimensions counted from their ends.")
+      .keeps_memory_format()
       .packed({{floats(8, 8), list({0})}})
       .composed(flip)
       .samples({{floats(2, 3), list({0, -1})}, {floats(0, 2), list({0})}});
   t.op("aten::fliplr(Tensor self) -> Tensor")
       .doc("The second dimension counted from its end.")
+      .keeps_memory_format()
       .composed(fliplr)
       .samples({{floats(2, 3)}});
   t.op("aten::flipud(Tensor self) -> Tensor")
       .doc("The first dimension counted from its end.")
+      .keeps_memory_format()
       .composed(flipud)
       .samples({{floats(2, 3)}});
   t.op("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
       .doc("Elements moved along dimensions; what leaves at the end enters at the start.")
+      .keeps_memory_format()
       .composed(roll)
       .samples(
           {{floats(3, 4), list({1, -1}), list({0, 1})}, {floats(5), list({7})}, {floats(0, 2), list({1}), list({0})}});
@@ -443,6 +448,7 @@ void add_pixels(Table& t) {
       .samples({{floats(1, 8, 2, 3), 2}});
   t.op("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
       .doc("The inverse of pixel_shuffle.")
+      .keeps_memory_format()
       .composed(pixel_unshuffle)
       .samples({{floats(1, 2, 4, 6), 2}});
   t.op("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor")

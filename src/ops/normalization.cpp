@@ -391,11 +391,13 @@ void add_layer_norms(Table& t) {
       .samples({{floats(3, 5), list({5}), floats(5), floats(5)}, {floats(2, 1), list({1})}, {floats(0, 4), list({4})}});
   t.op("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
       .doc("x/√(mean of x² + eps) · weight over the last dimensions (Zhang & Sennrich 2019).")
+      .keeps_memory_format()
       .autocast(Autocast::None, Autocast::Float32)
       .composed([](Value x, Shape shape, Value w, std::optional<Number> eps) { return rms(x, shape, w, eps)[0]; })
       .samples({{floats(3, 5), list({5}), floats(5)}, {floats(2, 3), list({2, 3})}});
   t.op("aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
       .doc("rms_norm, with 1/√(mean of x² + eps) of each row.")
+      .keeps_memory_format()
       .composed([](Value x, Shape shape, Value w, std::optional<Number> eps) { return rms(x, shape, w, eps); })
       .samples({{floats(3, 5), list({5}), floats(5), 1e-5}});
   t.op("aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
@@ -517,6 +519,7 @@ void add_batch_norms(Table& t) {
 void add_group_norms(Table& t) {
   t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
+      .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Expr n, Expr c, Expr rest, Expr groups, Number eps) {
         check_elements("native_group_norm", x, n * c * rest);
         return group_normalized(x, w, b, groups, eps);
@@ -531,6 +534,7 @@ void add_group_norms(Table& t) {
   t.op("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor")
       .doc(
           "(x - mean)/√(variance + eps) over groups of channels, then a scale and shift of each channel (Wu & He 2018).")
+      .keeps_memory_format()
       .autocast(Autocast::None, Autocast::Float32)
       .backward_node("NativeGroupNormBackward0")
       .composed([](Value x, Expr groups, Value w, Value b, Number eps, bool) {

@@ -190,6 +190,7 @@ void add_uniform(Table& t) {
   t.op("aten::rand_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .no_gradient()
       .doc("Uniform in [0, 1), in self's shape and dtype.")
+      .keeps_memory_format()
       .random()
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return uniform(key, shape_of(x), floating("rand_like", dtype, dtype_of(x)));
@@ -314,6 +315,7 @@ void add_normal(Table& t) {
   t.op("aten::randn_like(Tensor self, *, " BRASA_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor")
       .no_gradient()
       .doc("Normal with mean 0 and variance 1, in self's shape and dtype.")
+      .keeps_memory_format()
       .random()
       .composed([](Value x, OptDType dtype, Text, Text, Flag, Text, Value key) {
         return normal_of_any_kind("randn_like", key, shape_of(x), dtype, dtype_of(x));

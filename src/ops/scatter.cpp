@@ -441,11 +441,13 @@ void add_puts(Table& t) {
       .samples({{floats(3, 4), 0, ints(1), floats(1, 4)}});
   t.op("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
       .doc("A number in the slices that the indices name.")
+      .keeps_memory_format()
       .composed(index_fill)
       .fits("value")
       .samples({{floats(3, 4), 0, ints(2), 1.5}});
   t.op("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
       .doc("A number in the slices that the indices name.")
+      .keeps_memory_format()
       .composed(index_fill_tensor)
       .samples({{floats(3, 4), 1, ints(2), floats()}});
   t.op("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")

@@ -16,7 +16,8 @@ bool preserves(std::optional<MemoryFormat> f) { return !f || *f == MemoryFormat:
 Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
   const TensorImpl* impl = checked_impl(*this);
   bool plain = impl->contiguous || (preserves(format) && is_dense(impl->sizes, impl->strides));
-  bool channels_last = channels_last_rank(format) > 0;
+  bool channels_last = channels_last_rank(format) > 0 ||
+                       (!plain && preserves(format) && suggests_channels_last(impl->sizes, impl->strides));
   if (impl->sparse || (plain && !channels_last)) return eager::call_one("aten::clone", {*this});
   return copied(*this, channels_last ? channels_last_strides(impl->sizes) : row_major_strides(impl->sizes));
 }

@@ -195,12 +195,14 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
 
 bool any_in_order(std::span<const InputTensor> inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const InputTensor& in) {
-    return in.rank >= 4 && is_channels_last(in.size_span(), in.stride_span());
+    return in.rank >= 4 && suggests_channels_last(in.size_span(), in.stride_span());
   });
 }
 // Of what can have its channels last, where something of the call has; weights of one place lie in either order.
 Sizes order_of(const InputTensor& in) {
-  if (in.rank < 4 || !lies_channels_last(in.size_span(), in.stride_span())) return {};
+  if (in.rank < 4 || (!lies_channels_last(in.size_span(), in.stride_span()) &&
+                      !suggests_channels_last(in.size_span(), in.stride_span())))
+    return {};
   Sizes order = {0};
   for (int64_t d = 2; d < in.rank; ++d) order.push_back(d);
   order.push_back(1);
@@ -213,18 +215,21 @@ Orders orders_of(const Computation& computation, std::span<const InputTensor> in
   return orders;
 }
 
-// Of operands that lie in orders of their own, and so are row-major for the graph.
+// Of operands that lie in orders of their own, and so are row-major for the graph, or parts of what is.
 void run_in_order(const Call& call, Results& results, Prepare prepare) {
   const Orders orders = orders_of(call.computation, call.inputs);
   std::vector<InputTensor> inputs(call.inputs.begin(), call.inputs.end());
   std::vector<Sizes> sizes(inputs.size()), strides(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (orders.inputs[i].empty()) continue;
-    for (int64_t d : orders.inputs[i]) sizes[i].push_back(inputs[i].sizes[d]);
-    strides[i] = row_major_strides(sizes[i]);
+    for (int64_t d : orders.inputs[i]) {
+      sizes[i].push_back(inputs[i].sizes[d]);
+      strides[i].push_back(inputs[i].strides[d]);
+    }
+    inputs[i].contiguous = is_row_major(sizes[i], strides[i]);
+    if (inputs[i].contiguous) strides[i] = row_major_strides(sizes[i]);
     inputs[i].sizes = sizes[i].data();
     inputs[i].strides = strides[i].data();
-    inputs[i].contiguous = true;
   }
   run_generic({call.computation.in_order(orders), inputs, nullptr, call.device}, results, prepare);
   auto is_input = [&](const Tensor& t) {

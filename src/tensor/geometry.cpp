@@ -45,6 +45,19 @@ bool lies_channels_last(std::span<const int64_t> sizes, std::span<const int64_t>
   return lies_at(0, stride);
 }
 
+bool suggests_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
+  size_t rank = sizes.size();
+  if ((rank != 4 && rank != 5) || strides[1] == 0 || is_row_major(sizes, strides)) return false;
+  // From inside: channels, columns, rows, images. Each lies around what is inside of it.
+  int64_t least = 0;
+  for (size_t d : {size_t{1}, rank - 1, rank - 2, rank - 3, size_t{0}}) {
+    if (d == 1 && least > 0) continue;  // of four dimensions, channels are the third from the end
+    if (sizes[d] == 0 || strides[d] < least || (d == 0 && least == strides[1])) return false;
+    least = sizes[d] > 1 ? checked_mul(strides[d], sizes[d]) : strides[d];
+  }
+  return true;
+}
+
 size_t channels_last_rank(std::optional<MemoryFormat> format) {
   return format == MemoryFormat::ChannelsLast ? 4 : format == MemoryFormat::ChannelsLast3d ? 5 : 0;
 }

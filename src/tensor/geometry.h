@@ -27,6 +27,8 @@ bool lies_channels_last(std::span<const int64_t> sizes, std::span<const int64_t>
 inline bool is_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   return lies_channels_last(sizes, strides) && !is_row_major(sizes, strides);
 }
+/// Images, of 4 or 5 dimensions, of which PyTorch says so by their strides alone: parts of channels-last ones, too.
+bool suggests_channels_last(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 /// Of the images that have the format: 4 or 5; 0 of another format.
 size_t channels_last_rank(std::optional<MemoryFormat> format);
 /// Elements from the first to behind the last that is addressed (strides are not negative).

@@ -317,6 +317,22 @@ TEST(DynamicModels, BackwardOutside) {
   EXPECT_LE(g.explain().graphs.size(), 3u) << g.explain().str();
 }
 
+// The pass that lowers the convolution learns that as many channels as groups are 16; other types have the symbol still.
+TEST(DynamicModels, WhatAPassLearnsHoldsForOtherResults) {
+  const std::vector<int64_t> one(2, 1), two(2, 2);
+  auto f = [&](const std::vector<Tensor>& in) {
+    Tensor y = conv2d(in[0], in[1], in[2], one, two, two, 16);
+    return std::vector{batch_norm(y, {}, {}, in[3], in[4], false, 0.1, 1e-5, false).tanh(), y.mean(1)};
+  };
+  auto g = compile(f, {.dynamic = true});
+  std::vector<Tensor> in = {numbers({2, 16, 4, 5}), numbers({16, 1, 1, 1}), numbers({16}), zeros({16}), ones({16})};
+  in[0].requires_grad_();
+  auto gradient = [&](const std::vector<Tensor>& out) {
+    return autograd::grad({out[0].sum() + out[1].square().sum()}, {in[0]})[0];
+  };
+  expect_close(gradient(g(in)), gradient(f(in)));
+}
+
 TEST(DynamicModels, AScheduledLearningRate) {
   train(mlp(), mlp(), adamw, [](int) { return std::pair{fresh({8, 6}), fresh({8, 3})}; }, 3, true);
 }

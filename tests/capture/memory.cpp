@@ -177,6 +177,10 @@ TEST(Memory, ChannelsLast) {
               x.relu() + in[0],
               batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false),
               x.mean({2, 3}),
+              cat({x, x * 2}, 1),
+              x.flip({2}),
+              x.narrow(1, 1, 2).clone(),
+              max_pool2d(x.narrow(2, 1, 3), {2, 2}),
               x.clone(MemoryFormat::Contiguous),
               in[0].contiguous(MemoryFormat::ChannelsLast) + 1};
     });

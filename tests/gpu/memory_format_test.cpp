@@ -42,6 +42,18 @@ const Case kCases[] = {
     {"pads",
      [](auto x, auto) { return std::vector{constant_pad_nd(x, {1, 2, 0, 1}), reflection_pad2d(x, {1, 1, 2, 1})}; }},
     {"upsampled", [](auto x, auto) { return std::vector{upsample_nearest2d(x, {9, 14})}; }},
+    {"moved",
+     [](auto x, auto) {
+       return std::vector{cat({x, x * 2}, 1),    cat({x, x}, 0),
+                          x.flip({2}),           roll(x, {1, 2}, {2, 3}),
+                          cat(x.chunk(2, 1), 1), pixel_unshuffle(constant_pad_nd(x, {0, 0, 0, 1}), 2)};
+     },
+     true},
+    {"ordered and dropped",
+     [](auto x, auto) {
+       return std::vector{std::get<0>(x.sort(1)), glu(x, 1), group_norm(x, 2), dropout(x, 0.5, false)};
+     }},
+    {"parts", [](auto x, auto w) { return std::vector{x.narrow(1, 1, 3).clone(), conv2d(x.narrow(2, 1, 5), w)}; }},
     {"by element", [](auto x, auto) { return std::vector{relu(x * 2 + 1), x.to(kFloat64)}; }},
     {"several",
      [](auto x, auto w) {

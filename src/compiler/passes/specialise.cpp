@@ -27,7 +27,7 @@ Value chosen(const ir::Args& args) {
   return ops::prim::select(here, ops::prim::broadcast(ops::prim::reshape(updates, pick(shape, free)), shape, free), x);
 }
 
-// Puts in what is known before it begins: what a type rule asks on the way must not tell apart the operands of one node.
+// Puts in what is known before it begins.
 void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
   const ir::Facts before = facts;
   auto known = [&](ir::Shape shape) {
@@ -40,12 +40,6 @@ void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
     return ops::prim::full(0, type_of(v).shape, type_of(v).dtype);
   };
   transform(p, facts, nullptr, [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
-    for (ir::Arg& a : args) {
-      if (auto* e = a.get_if<Expr>())
-        a = ir::Arg(before.known(*e));
-      else if (auto* list = a.get_if<std::vector<Expr>>())
-        a = ir::Arg(known(*list));
-    }
     // No kernel has a loop that never runs.
     if (std::all_of(n->types.begin(), n->types.end(), [&](const ir::Type& t) { return is_empty(known(t.shape)); })) {
       std::vector<Value> out;

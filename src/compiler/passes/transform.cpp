@@ -36,16 +36,18 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
   out.graph->name = p.graph->name;
   ops::Builder builder(*out.graph, facts);
   ir::ValueMap map;
+  // What is known before it begins is put in: what a type rule or `change` asks on the way must not tell apart the operands of one node.
+  auto known = [before = facts](Expr e) { return before.known(e); };
   for (const ir::Input& in : p.graph->inputs()) {
     std::vector<Expr> strides;
-    for (Expr e : in.strides) strides.push_back(facts.known(e));
+    for (Expr e : in.strides) strides.push_back(known(e));
     ir::Type t = type_of(in.value);
-    for (Expr& e : t.shape) e = facts.known(e);
+    for (Expr& e : t.shape) e = known(e);
     map.set(in.value, out.graph->add_input({t.dtype, t.shape, false}, in.name, std::move(strides), in.by_value));
   }
   for (Node* n : live) {
     if (n->op == ir::input_op()) continue;
-    ir::Args args = ir::mapped(n->args, map);
+    ir::Args args = ir::with_sizes(ir::mapped(n->args, map), known);
     std::vector<Value> results;
     bool asked = !wanted || wanted(n);
     if (asked) results = change(n, args, out);
