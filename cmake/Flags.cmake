@@ -47,7 +47,7 @@ if(BRASA_SANITIZE)
   # Of C++ alone: the compiler for C may be another one, whose sanitizers' runtime is not this one's.
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BRASA_SANITIZE};-fno-sanitize-recover=all>" -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${BRASA_SANITIZE})
-  # Rows and tests are the most code and run once: optimizing them takes longer than it saves.
+  # Rows, modules, programs and tests are the most code and run once: optimizing them takes longer than it saves.
   set(BRASA_RUNS_ONCE -O0)
   # Each library declares DLPack's structs under names of its own, so their deleters are of types that differ by name alone.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND BRASA_SANITIZE MATCHES "undefined")

@@ -14,12 +14,20 @@ if(model_sources)
   endif()
 endif()
 
+# Reading the command line is most of what a program's file costs a compiler.
+brasa_precompiled(brasa_program_headers <CLI/CLI.hpp> <nlohmann/json.hpp>)
+set_target_properties(brasa_program_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(brasa_program_headers PRIVATE -fPIE ${BRASA_RUNS_ONCE})
+target_link_libraries(brasa_program_headers PRIVATE fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11)
+
 function(brasa_program target dir)
   brasa_sources(sources ${dir})
   if(NOT sources)
     return()
   endif()
   add_executable(${target} ${sources})
+  target_precompile_headers(${target} REUSE_FROM brasa_program_headers)
+  target_compile_options(${target} PRIVATE ${BRASA_RUNS_ONCE})
   target_include_directories(${target} PRIVATE ${dir})
   target_compile_definitions(${target} PRIVATE BRASA_SOURCE_DIR="${dir}")
   target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:brasa_models> brasa fmt::fmt nlohmann_json::nlohmann_json
