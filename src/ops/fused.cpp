@@ -81,13 +81,11 @@ Value chunk_cat(std::vector<Value> tensors, int64_t dim, int64_t chunks) {
                   "_chunk_cat: expects same sizes of 0,...,dim-1 "
                   "dimensions for all tensors, got ",
                   type_of(tensors[0]), " and ", type_of(x));
-    Expr size = ir::ceildiv(size_of(x, dim), Expr(chunks)), rest = size;
-    Value padded = pad_dim(x, dim, 0, size * Expr(chunks) - size_of(x, dim));
-    Shape shape(shape_of(x).begin(), shape_of(x).begin() + dim);
+    Expr rest = ir::ceildiv(size_of(x, dim), Expr(chunks));
     for (int64_t d = dim + 1; d < rank_of(x); ++d) rest = rest * size_of(x, d);
-    shape.push_back(Expr(chunks));
-    shape.push_back(rest);
-    parts.push_back(prim::reshape(padded, shape));
+    Value flat = merge_dims(x, dim, rank_of(x) - 1);
+    flat = pad_dim(flat, dim, 0, rest * Expr(chunks) - size_of(flat, dim));
+    parts.push_back(split_dim(flat, dim, {Expr(chunks), rest}));
   }
   return prim::concat(parts, dim + 1);
 }

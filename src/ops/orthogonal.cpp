@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,16 +52,25 @@ Value at_edges(Family f, Value x, Value n, Value y) {
   return where(gt(n, hermite_limit(x)), nan_like(x), y);
 }
 
-Value of_tensor(Family f, Value a, Value b) {
-  auto [x, degree] = promoted(to_float(a), to_float(b));
-  Value n = prim::unary("trunc", degree);
-  Value p = constant_like(x, 1.0), q = first_degree(f, x), y = where(eq(n, 0), p, q);
-  for (int k = 1; k < kLargest; ++k) {
+// Of degrees n > k, from q of degree k and p of k - 1. Each few degrees are behind a choice, so that nobody computes them where all are lower.
+Value beyond(Family f, Value x, Value n, int k, Value q, Value p) {
+  constexpr int kFew = 7;
+  Value y = q;
+  int end = std::min(k + kFew, kLargest);
+  for (; k < end; ++k) {
     Value r = next_degree(f, x, k, q, p);
     p = q;
     q = r;
     y = where(eq(n, k + 1), q, y);
   }
+  return end == kLargest ? y : where(gt(n, end), beyond(f, x, n, end, q, p), y);
+}
+
+Value of_tensor(Family f, Value a, Value b) {
+  auto [x, degree] = promoted(to_float(a), to_float(b));
+  Value n = prim::unary("trunc", degree);
+  Value p = constant_like(x, 1.0), q = first_degree(f, x), y = where(gt(n, 1), beyond(f, x, n, 1, q, p), q);
+  y = where(eq(n, 0), p, y);
   Value fits = logical_not(gt(n, kLargest));
   if (is_hermite(f)) fits = logical_or(fits, gt(n, hermite_limit(x)));
   check_values(fits, str("special_", kNames[f], ": a tensor of degrees may hold them up to ", kLargest));

@@ -22,6 +22,8 @@ constexpr int kCheapRepeated = 12, kCheapForEachThread = 3;
 constexpr int64_t kStart = 25'000'000;
 // And of this much, where a contraction and others would each do it again.
 constexpr int kCheapShared = 2;
+// Users of a value that come together further away than this are users of different kernels.
+constexpr int kFarthestMeeting = 256;
 
 class Chooser {
  public:
@@ -56,6 +58,7 @@ class Chooser {
     }
     for (const ir::Output& o : graph_.outputs())
       if (!ir::is_input(o.value)) memory_[o.value.node->id] = true;
+    find_meetings();
     for (const Node* n : live_) {
       if ((is_heavy(prim_of(n)) || library_[n->id]) && !inside_[n->id]) memory_[n->id] = true;
       if (library_[n->id] && !library_[n->id]->reads) n->for_each_input([&](Value v) { materialise(v); });
@@ -81,9 +84,10 @@ class Chooser {
       nodes_[n->id] = nodes;
       if (p == Prim::Input || is_leaf(p)) continue;
       // Of few tensors more is computed again than of many, which would all be read again.
-      if (users_[n->id] > 1 && cost > (leaves <= kFewLeaves ? recompute_ : std::min(recompute_, kCheap)))
-        materialise_source(n);
-      if (leaves > static_cast<int>(kMaxBuffers) / 2 || nodes > kMostNodes) memory_[n->id] = true;
+      bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere;
+      if (again && cost > (leaves <= kFewLeaves ? recompute_ : std::min(recompute_, kCheap))) materialise_source(n);
+      if (is_large(n)) count_parts(n);
+      if (is_large(n)) memory_[n->id] = true;
       repeated_operands(n);
     }
     for (const Node* n : live_)
@@ -129,6 +133,57 @@ class Chooser {
     return p == Prim::Reduce || p == Prim::ArgReduce || p == Prim::Dot || p == Prim::Scan || p == Prim::Scatter ||
            p == Prim::Convolution;
   }
+  // A value whose users all serve one node, each element the one at its place, is computed once in that node's kernel.
+  void find_meetings() {
+    constexpr int kUnused = -2;
+    meeting_.assign(graph_.nodes().size(), kUnused);
+    std::vector<int> depth(graph_.nodes().size(), 0);
+    auto common = [&](int a, int b) {
+      if (a == kUnused) return b;
+      for (int steps = 0; a != b; ++steps) {
+        if (a == kNowhere || b == kNowhere || steps == kFarthestMeeting) return kNowhere;
+        int& farther = depth[a] >= depth[b] ? a : b;
+        farther = meeting_[farther];
+      }
+      return a;
+    };
+    for (const ir::Output& o : graph_.outputs()) meeting_[o.value.node->id] = kNowhere;
+    for (size_t i = live_.size(); i-- > 0;) {
+      const Node* user = live_[i];
+      int next = meeting_[user->id];
+      if (next == kUnused) next = meeting_[user->id] = kNowhere;
+      depth[user->id] = next == kNowhere ? 0 : depth[next] + 1;
+      user->for_each_input([&](Value v) {
+        bool at_its_place = prim_of(user) == Prim::Pointwise && type_of(v).shape == user->types[0].shape;
+        meeting_[v.node->id] = common(meeting_[v.node->id], at_its_place ? user->id : kNowhere);
+      });
+    }
+  }
+
+  bool is_large(const Node* n) const {
+    return leaves_[n->id] > static_cast<int>(kMaxBuffers) / 2 || nodes_[n->id] > kMostNodes;
+  }
+  // Until then, what is used twice counts twice.
+  void count_parts(const Node* n) {
+    std::vector<const Node*> rest{n};
+    std::unordered_set<const Node*> seen;
+    int leaves = 0, nodes = 0;
+    while (!rest.empty() && nodes <= kMostNodes) {
+      const Node* part = rest.back();
+      rest.pop_back();
+      ++nodes;
+      part->for_each_input([&](Value v) {
+        if (!seen.insert(v.node).second) return;
+        if (memory_[v.node->id] || prim_of(v) == Prim::Input)
+          ++leaves;
+        else
+          rest.push_back(v.node);
+      });
+    }
+    leaves_[n->id] = leaves;
+    nodes_[n->id] = nodes;
+  }
+
   int seen_cost(const Node* n) const { return memory_[n->id] || prim_of(n) == Prim::Input ? 1 : cost_[n->id]; }
 
   void materialise(Value v) {
@@ -205,6 +260,8 @@ class Chooser {
   std::vector<bool> inside_;  // by node id: of a call that computes more than it
   int recompute_;
   bool gpu_;
+  static constexpr int kNowhere = -1;
+  std::vector<int> meeting_;                        // by node id: of all its users, or kNowhere
   std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of
 };
 

@@ -109,6 +109,8 @@ def ei(w):
 mp.dps=34
 out("kErfinvCentre",lambda u:ei(u+mpf('2.5')),lambda u:1,'-2.5','2.6',9)
 out("kErfinvTail",lambda s:ei((s+mpf('4.2'))**2),lambda s:1,mpf('-2.0'),mpf('1.95'),13)
+out("kErfinvCentre32",lambda u:ei(u+mpf('2.5')),lambda u:1/ei(u+mpf('2.5')),'-2.5','2.5001',10)
+out("kErfinvTail32",lambda s:ei((s+mpf('3.1'))**2),lambda s:1/ei((s+mpf('3.1'))**2),mpf('-0.865'),mpf('0.9'),10)
 
 mp.prec = 1500
 value, words = 2 / pi, []

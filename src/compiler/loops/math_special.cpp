@@ -15,12 +15,19 @@ X exp_minus_square(X a) {
   return exp_of_sum(-(high * high), d);
 }
 
-// erfc(a) for a >= 0, float64: e^(-a²) / (1 + 2a) times a polynomial in (a - K) / (a + K), after Shepherd & Laframboise 1981.
+// erfc(a) for a >= 0, float64, as e^(-a²) and what that is multiplied by: a polynomial in (a - K) / (a + K), by 1 + 2a, after
+// Shepherd & Laframboise 1981.
+struct Erfc {
+  X gauss, factor;
+  explicit Erfc(X a) : gauss(exp_minus_square(a)), factor(a) {
+    constexpr double K = 3.75;
+    X t = (a - K) / (a + K);
+    factor = polynomial(t, kErfc64) / (1 + 2.0 * a);
+  }
+};
 X erfc_positive(X a) {
-  constexpr double K = 3.75;
-  a = at_most(a, 28);
-  X t = (a - K) / (a + K);
-  return exp_minus_square(a) * polynomial(t, kErfc64) / (1 + 2.0 * a);
+  Erfc e(at_most(a, 28));
+  return e.gauss * e.factor;
 }
 
 // e^P(a), float32, where nothing depends on results below 2^-126.
@@ -56,13 +63,19 @@ X erfc(X x) {
 X erfinv(X y) {
   X a = abs(y), rest = 1 - a;
   X w = -log((rest * (1 + a)));
-  X root = sqrt(w);
-  X start = a * select(w < 5.0, polynomial(w - 2.5, kErfinvCentre), polynomial(at_most(root, 6.2) - 4.2, kErfinvTail));
-  // One step of Halley's method on erf, or on erfc where that is the one with relative accuracy.
-  X error = select(a < 0.75, start * polynomial(start * start, kErf64) - a, rest - erfc_positive(start));
-  X step = error * (0.88622692545275801 * exp(start * start));
-  X r = start - step / (1 + start * step);
-  r = select(a < 0x1p-30, a * 0.88622692545275801, r);
+  X root = sqrt(w), r = a;
+  if (y.is_double()) {
+    X tail = polynomial(at_most(root, 6.2) - 4.2, kErfinvTail);
+    X start = a * select(w < 5.0, polynomial(w - 2.5, kErfinvCentre), tail);
+    // One step of Halley's method on erf, or on erfc where that is the one with relative accuracy.
+    Erfc erfc(start);
+    X error = select(a < 0.75, start * polynomial(start * start, kErf64) - a, rest - erfc.gauss * erfc.factor);
+    X step = error * 0.88622692545275801 / erfc.gauss;
+    r = start - step / (1 + start * step);
+    r = select(a < 0x1p-30, a * 0.88622692545275801, r);
+  } else {
+    r = a * select(w < 5.0, polynomial(w - 2.5, kErfinvCentre32), polynomial(root - 3.1, kErfinvTail32));
+  }
   r = select(a == 1.0, infinity(y), r);
   return flip_sign(select(a <= 1.0, r, nan(y)), sign_bits(y));
 }

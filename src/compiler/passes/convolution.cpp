@@ -49,10 +49,29 @@ Value by_groups(Value x, size_t dim, Expr groups) {
   s.insert(s.begin() + static_cast<int64_t>(dim), groups);
   return prim::reshape(x, s);
 }
+// Dimensions d and d + 1 as one.
+Value merged(Value x, size_t d) {
+  Shape s = shape_of(x);
+  s[d] = s[d] * s[d + 1];
+  s.erase(s.begin() + static_cast<int64_t>(d) + 1);
+  return prim::reshape(x, s);
+}
 // Of a convolution's weights and result: more results than places in the kernel. For gradients of weights it is the other way round.
 bool kernel_is_small(const Shape& weights, const Shape& result, ir::Facts& facts) {
   Expr places = product_from(weights, 2), results = product_from(result, 2);
   return facts.equal(min(places, results), places);
+}
+
+// Most of what its windows cover is no element of the image.
+bool has_gaps(const Conv& c, const Shape& result, ir::Facts& facts) {
+  Expr elements = product_from(shape_of(c.x), 2) * 2, results = product_from(result, 2);
+  return facts.equal(max(elements, results), results);
+}
+
+// A kernel of more places than the image has with the gaps between its elements.
+bool is_longer_than_image(const Conv& c, ir::Facts& facts) {
+  Expr image = product_from(shape_of(c.x), 2) * product(c.x_dilation), places = product_from(shape_of(c.w), 2);
+  return facts.equal(max(image, places), places);
 }
 
 // An image for sums over places at fixed distances. Its memory has a plane for each remainder of a place by the step, so that places
@@ -255,12 +274,45 @@ Value convolution_by_windows(const Conv& c, WindowsAre windows = WindowsAre::Col
   return prim::reshape(prim::transpose(y, order), result);
 }
 
+// Zeros where a kernel has no places: the gradient by the weights of an empty result. The forms above read what is beside an empty plane.
+Value of_some_taps(Value y, const Shape& kernel) {
+  Expr places = product_from(kernel, 2);
+  if (places->min >= 1) return y;
+  Value any = prim::binary("lt", ops::scalar(0, DType::Int64), prim::size_value(places));
+  return prim::select(ops::broadcast_to(any, shape_of(y)), y, ops::zeros_like(y));
+}
+
+// Few elements far from each other: the flipped kernel is the image, and the flipped image the kernel.
+Value exchanged(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
+  Dims places, swapped = {1, 0, 2}, back = {2, 1, 0};
+  Conv other = c;
+  std::swap(other.x_dilation, other.w_dilation);
+  for (size_t d = 0; d < c.spatial(); ++d) {
+    Expr image = (shape_of(c.x)[d + 2] - 1) * c.x_dilation[d], kernel = (shape_of(c.w)[d + 2] - 1) * c.w_dilation[d];
+    other.low[d] = image - kernel + c.low[d];
+    other.high[d] = result[d + 2] - 1 - kernel + image - other.low[d];
+    places.push_back(static_cast<int64_t>(d) + 2);
+    swapped.push_back(places.back() + 1);
+    back.push_back(places.back() + 1);
+  }
+  // [groups · outputs, channels, …] and [images, groups · channels, …] change places.
+  other.x = merged(prim::transpose(by_groups(prim::reverse(c.w, places), 0, c.groups), swapped), 1);
+  other.w = merged(prim::transpose(by_groups(prim::reverse(c.x, places), 1, c.groups), swapped), 0);
+  Value y = of_some_taps(convolution_of_neighbours(other, out, context), shape_of(other.w));
+  return first_of(merged(prim::transpose(by_groups(y, 1, c.groups), back), 1), result);
+}
+
 Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
   Conv c(args);
+  const Shape& result = n->types[0].shape;
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
   bool alone = has_one_output(c, context.facts);
-  if (kernel_is_small(shape_of(c.w), n->types[0].shape, context.facts)) {
-    if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, n->types[0].shape, out, context);
+  if (all_one(c.stride) && all_constant(c.x_dilation) && has_gaps(c, result, context.facts)) {
+    if (is_longer_than_image(c, context.facts)) return exchanged(c, result, out, context);
+    if (!has_known_spread(c) && all_one(c.w_dilation)) return convolution_of_overlaps(c, result, out);
+  }
+  if (kernel_is_small(shape_of(c.w), result, context.facts)) {
+    if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
     if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
@@ -272,14 +324,6 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
     return convolution_of_places(c, out, context.machine);
   }
   return convolution_by_windows(c);
-}
-
-// Zeros where a kernel has no places: the gradient by the weights of an empty result. The forms above read what is beside an empty plane.
-Value of_some_taps(Value y, const Shape& kernel) {
-  Expr places = product_from(kernel, 2);
-  if (places->min >= 1) return y;
-  Value any = prim::binary("lt", ops::scalar(0, DType::Int64), prim::size_value(places));
-  return prim::select(ops::broadcast_to(any, shape_of(y)), y, ops::zeros_like(y));
 }
 
 }  // namespace

@@ -63,6 +63,9 @@ bool has_known_spread(const Conv& c);
 /// Each remainder meets some places of the kernel alone, and none of the zeros.
 ir::Value convolution_of_spread(const Conv& c, const ir::Shape& result, Primitives& out, const PassContext& context);
 
+/// With steps and a kernel without gaps: each element is multiplied by each place of the kernel, and what they make overlaps.
+ir::Value convolution_of_overlaps(const Conv& c, const ir::Shape& result, Primitives& out);
+
 /// Asks what decides on the form of a convolution: small steps, kernels and groups are known then.
 void ask_of_convolution(const ir::Node* n, ir::Facts& facts);
 

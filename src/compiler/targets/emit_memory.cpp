@@ -232,10 +232,11 @@ llvm::Value* Emitter::emit_load(const Node* n) {
        readable = masks || !((mask && lanes_of(mask) > 1) || vector_.mask), few = few_steps(index) && readable;
   if (shared && (!readable || varies(shared->base))) shared.reset();
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
-  llvm::Value* condition =
-      (neighbours || few || shared) && mask && lanes_of(mask) == 1 && !target_.gpu ? mask : nullptr;
-  if (condition) mask = nullptr;
+  bool looks = (neighbours || few || shared) && mask && !target_.gpu, by_lane = looks && lanes_of(mask) > 1;
+  llvm::Value* condition = looks ? mask : nullptr;
+  if (looks && !by_lane) mask = nullptr;
   mask = full_mask(mask);
+  if (by_lane) condition = b_.CreateOrReduce(mask);
   llvm::Value* x;
   if (neighbours || few || shared) {
     llvm::Value* at = address(p, shared ? shared->base : index.base);
